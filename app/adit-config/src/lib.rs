@@ -1,0 +1,1 @@
+//! URLs and TOML to a validated plan.

@@ -1,0 +1,1 @@
+//! Listener, acceptor, router, hop chain, pump.

@@ -1,0 +1,2 @@
+//! The adit command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Peers as subprocesses, for interop tests.

@@ -1,0 +1,2 @@
+//! The developers' door: `cargo xtask help`.
+fn main() {}

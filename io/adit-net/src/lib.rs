@@ -1,0 +1,1 @@
+//! Sockets: TCP options, UDP batches, resolver.

@@ -1,0 +1,1 @@
+//! Streams: borrow to read, reserve to write; record layers, buffer pool, relay.

@@ -1,0 +1,1 @@
+//! The cryptography of adit behind our own names.

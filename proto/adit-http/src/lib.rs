@@ -1,0 +1,1 @@
+//! HTTP proxying by CONNECT and absolute-form, sans-IO.

@@ -1,0 +1,1 @@
+//! SOCKS5, SOCKS4 and SOCKS4a, sans-IO.

@@ -1,0 +1,116 @@
+//! The laws every codec obeys, as functions that tests and fuzz targets of all crates call.
+//!
+//! * any split of the wire bytes gives the same plaintext;
+//! * any flipped bit of an authenticated stream gives an error or a wait, never other plaintext;
+//! * `NeedMore` always asks for more than there is, so a driver never spins.
+
+use crate::{Broken, Handshake, Open, Opened, Room, Rx, Seal, Step, Tx};
+
+/// Seals `payload` in records of at most `piece` bytes.
+pub fn seal_all(seal: &mut dyn Seal, payload: &[u8], piece: usize) -> Result<Vec<u8>, Broken> {
+    let mut wire = Vec::new();
+    let mut rest = payload;
+    loop {
+        let Room { head, tail, max } = seal.room();
+        let (now, later) = rest.split_at(rest.len().min(piece.max(1)).min(max));
+        if now.is_empty() && !seal.owes_head() {
+            return Ok(wire);
+        }
+        let mut record = vec![0xa5; head];
+        record.extend_from_slice(now);
+        record.resize(head + now.len() + tail, 0x5a);
+        let range = seal.seal(&mut record, head..head + now.len())?;
+        wire.extend_from_slice(record.get(range).ok_or(Broken::NoRoom("a sealed range"))?);
+        rest = later;
+    }
+}
+
+/// Opens `wire` as it would arrive in pieces of the given sizes (repeated for ever).
+///
+/// Gives the plaintext and the wire bytes left over when the input ended.
+///
+/// # Panics
+/// When the codec breaks the contract of [`Open`].
+pub fn open_all(
+    open: &mut dyn Open,
+    wire: &[u8],
+    pieces: &[usize],
+) -> Result<(Vec<u8>, usize), Broken> {
+    let mut plain = Vec::new();
+    let mut held: Vec<u8> = Vec::new();
+    let mut rest = wire;
+    for piece in pieces.iter().cycle() {
+        if rest.is_empty() {
+            break;
+        }
+        let (now, later) = rest.split_at(rest.len().min((*piece).max(1)));
+        held.extend_from_slice(now);
+        rest = later;
+        while !held.is_empty() {
+            match open.open(&mut held)? {
+                Opened::NeedMore { total } => {
+                    assert!(
+                        total > held.len(),
+                        "NeedMore must ask for more than there is"
+                    );
+                    break;
+                }
+                Opened::End => return Ok((plain, held.len() + rest.len())),
+                Opened::Record { consumed, payload } => {
+                    assert!(consumed > 0 && payload.end <= consumed && consumed <= held.len());
+                    plain.extend_from_slice(&held[payload]);
+                    held.drain(..consumed);
+                }
+            }
+        }
+    }
+    Ok((plain, held.len()))
+}
+
+/// What a handshake gave: its output or the wait it ended in, its answers, the bytes left over.
+pub type Dialogue<T> = (Step<T>, Vec<u8>, Vec<u8>);
+
+/// Runs a handshake over `input` as it would arrive in pieces of the given sizes. An error comes
+/// with the answers that were to be sent before it.
+///
+/// # Panics
+/// When the core breaks the contract of [`Handshake`].
+pub fn converse<H: Handshake>(
+    core: &mut H,
+    input: &[u8],
+    pieces: &[usize],
+) -> Result<Dialogue<H::Output>, (H::Error, Vec<u8>)> {
+    let (mut held, mut sent, mut rest) = (Vec::new(), Vec::new(), input);
+    let mut pieces = pieces.iter().cycle();
+    loop {
+        let before = held.len();
+        let mut rx = Rx::new(&mut held);
+        let step = match core.step(&mut rx, &mut Tx::new(&mut sent)) {
+            Ok(step) => step,
+            Err(why) => return Err((why, sent)),
+        };
+        let eaten = rx.eaten();
+        held.drain(..eaten);
+        match step {
+            Step::NeedMore { total } => {
+                assert!(
+                    total > before - eaten,
+                    "NeedMore must ask for more than there is"
+                );
+                if rest.is_empty() {
+                    return Ok((Step::NeedMore { total }, sent, held));
+                }
+                while held.len() < total && !rest.is_empty() {
+                    let n = pieces.next().copied().unwrap_or(1).max(1).min(rest.len());
+                    let (now, later) = rest.split_at(n);
+                    held.extend_from_slice(now);
+                    rest = later;
+                }
+            }
+            done @ Step::Done(_) => {
+                held.extend_from_slice(rest);
+                return Ok((done, sent, held));
+            }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Where a client wants to go.
+
+use core::fmt;
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
+use core::str::FromStr;
+
+/// A host and a port, as a client named them. Not resolved.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Target {
+    /// The host.
+    pub host: Host,
+    /// The port; 0 has a meaning only in SOCKS BIND and UDP ASSOCIATE.
+    pub port: u16,
+}
+
+/// An address or a name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Host {
+    /// An address; IPv4-mapped IPv6 addresses are kept as IPv4.
+    Ip(IpAddr),
+    /// A name to be resolved.
+    Name(Name),
+}
+
+/// A host name: 1 to 255 bytes of UTF-8 without control characters or blanks.
+///
+/// IP literals never become a `Name`, see [`Host::parse`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Name(Box<str>);
+
+/// Why a text is not a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TargetError {
+    /// The name is empty or longer than 255 bytes.
+    #[error("a host name has 1 to 255 bytes")]
+    NameLength,
+    /// The name holds a blank, a control character or bytes that are not UTF-8.
+    #[error("the host name holds a blank or control character")]
+    NameByte,
+    /// No `:port` at the end.
+    #[error("the port is missing (write `host:port`, or `[v6]:port`)")]
+    NoPort,
+    /// The port is not a number of 0 to 65535.
+    #[error("the port is not a number from 0 to 65535")]
+    Port,
+    /// An opening bracket without its end, or not an IPv6 address inside.
+    #[error("not an IPv6 address in brackets")]
+    Bracket,
+}
+
+/// `::ffff:a.b.c.d` as `a.b.c.d`, every other address as it is.
+#[must_use]
+pub fn unmap(ip: IpAddr) -> IpAddr {
+    ip.to_canonical()
+}
+
+impl Target {
+    /// A target from its parts.
+    #[must_use]
+    pub const fn new(host: Host, port: u16) -> Self {
+        Self { host, port }
+    }
+
+    /// The socket address, if the host is one.
+    #[must_use]
+    pub fn socket_addr(&self) -> Option<SocketAddr> {
+        match self.host {
+            Host::Ip(ip) => Some(SocketAddr::new(ip, self.port)),
+            Host::Name(_) => None,
+        }
+    }
+}
+
+impl From<SocketAddr> for Target {
+    fn from(addr: SocketAddr) -> Self {
+        Self {
+            host: Host::Ip(unmap(addr.ip())),
+            port: addr.port(),
+        }
+    }
+}
+
+impl FromStr for Target {
+    type Err = TargetError;
+    fn from_str(text: &str) -> Result<Self, TargetError> {
+        let (host, port) = text.rsplit_once(':').ok_or(TargetError::NoPort)?;
+        let host = if host.starts_with('[') || host.ends_with(']') {
+            let inner = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
+            let v6: Ipv6Addr = inner
+                .ok_or(TargetError::Bracket)?
+                .parse()
+                .map_err(|_| TargetError::Bracket)?;
+            Host::Ip(unmap(v6.into()))
+        } else if host.contains(':') {
+            return Err(TargetError::Bracket);
+        } else {
+            Host::parse(host)?
+        };
+        if port.is_empty() || !port.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(TargetError::Port);
+        }
+        Ok(Self {
+            host,
+            port: port.parse().map_err(|_| TargetError::Port)?,
+        })
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            Host::Ip(ip) => SocketAddr::new(*ip, self.port).fmt(f),
+            Host::Name(name) => write!(f, "{name}:{}", self.port),
+        }
+    }
+}
+
+impl Host {
+    /// Reads an IP literal (brackets allowed around IPv6) as an address, anything else as a name.
+    pub fn parse(text: &str) -> Result<Self, TargetError> {
+        let bare = text
+            .strip_prefix('[')
+            .and_then(|t| t.strip_suffix(']'))
+            .unwrap_or(text);
+        match bare.parse::<IpAddr>() {
+            Ok(ip) => Ok(Self::Ip(unmap(ip))),
+            Err(_) => Name::new(text).map(Self::Name),
+        }
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ip(ip) => ip.fmt(f),
+            Self::Name(name) => name.fmt(f),
+        }
+    }
+}
+
+impl Name {
+    /// Checks length and bytes.
+    pub fn new(text: &str) -> Result<Self, TargetError> {
+        if text.is_empty() || text.len() > 255 {
+            return Err(TargetError::NameLength);
+        }
+        if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
+            return Err(TargetError::NameByte);
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Bidi marks and the like must not reach a terminal raw (SEC-X7).
+        for c in self.0.chars() {
+            if c.is_ascii_graphic() || c.is_alphanumeric() {
+                write!(f, "{c}")?;
+            } else {
+                write!(f, "{}", c.escape_unicode())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_and_writes_targets() {
+        for text in [
+            "example.com:443",
+            "192.0.2.7:80",
+            "[2001:db8::1]:53",
+            "_srv.a:1",
+        ] {
+            assert_eq!(text.parse::<Target>().unwrap().to_string(), text);
+        }
+        assert_eq!(
+            "[::ffff:10.0.0.1]:1".parse::<Target>().unwrap().to_string(),
+            "10.0.0.1:1"
+        );
+    }
+
+    #[test]
+    fn refuses_bad_targets() {
+        for (text, why) in [
+            ("example.com", TargetError::NoPort),
+            ("example.com:", TargetError::Port),
+            ("example.com:+1", TargetError::Port),
+            ("example.com:65536", TargetError::Port),
+            (":80", TargetError::NameLength),
+            ("a b:80", TargetError::NameByte),
+            ("2001:db8::1:53", TargetError::Bracket),
+            ("[2001:db8::1:53", TargetError::Bracket),
+        ] {
+            assert_eq!(text.parse::<Target>(), Err(why), "{text}");
+        }
+    }
+
+    #[test]
+    fn hostile_names_are_escaped_for_print() {
+        let name = Name::new("a\u{202e}b").unwrap();
+        assert_eq!(name.to_string(), "a\\u{202e}b");
+    }
+}

@@ -1,0 +1,75 @@
+//! Time as an argument.
+
+use core::ops::Add;
+use core::time::Duration;
+
+/// A moment on a monotonic clock, in microseconds since any fixed start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(pub u64);
+
+impl Time {
+    /// The time elapsed since `earlier`, zero if `earlier` is later.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for Time {
+    type Output = Self;
+    fn add(self, span: Duration) -> Self {
+        Self(
+            self.0
+                .saturating_add(u64::try_from(span.as_micros()).unwrap_or(u64::MAX)),
+        )
+    }
+}
+
+/// Wall-clock seconds since 1970-01-01 UTC, for protocols that carry a timestamp.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Unix(pub u64);
+
+impl Unix {
+    /// `self - other` in seconds, saturated: the peer chooses all 64 bits of its timestamp.
+    #[must_use]
+    pub fn skew_from(self, other: Self) -> i64 {
+        let distance = i64::try_from(self.0.abs_diff(other.0)).unwrap_or(i64::MAX);
+        if self.0 >= other.0 {
+            distance
+        } else {
+            -distance
+        }
+    }
+}
+
+/// A wall clock, for codecs that check a timestamp which may come minutes after their birth.
+///
+/// The application passes the system's clock; a test passes a [`Unix`] that stands still.
+pub trait Clock: Send + Sync {
+    /// The wall clock now.
+    fn unix(&self) -> Unix;
+}
+
+impl Clock for Unix {
+    fn unix(&self) -> Unix {
+        *self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skew_never_overflows() {
+        assert_eq!(Unix(u64::MAX).skew_from(Unix(0)), i64::MAX);
+        assert_eq!(Unix(0).skew_from(Unix(u64::MAX)), -i64::MAX);
+        assert_eq!(Unix(10).skew_from(Unix(12)), -2);
+    }
+
+    #[test]
+    fn time_saturates() {
+        assert_eq!(Time(5).since(Time(9)), Duration::ZERO);
+        assert_eq!(Time(u64::MAX) + Duration::from_secs(1), Time(u64::MAX));
+    }
+}
