@@ -70,6 +70,9 @@ pub fn open_all(
 /// What a handshake gave: its output or the wait it ended in, its answers, the bytes left over.
 pub type Dialogue<T> = (Step<T>, Vec<u8>, Vec<u8>);
 
+/// Why a handshake failed, with the answers to be sent before it ends.
+pub type Failure<E> = (E, Vec<u8>);
+
 /// Runs a handshake over `input` as it would arrive in pieces of the given sizes. An error comes
 /// with the answers that were to be sent before it.
 ///
@@ -79,7 +82,7 @@ pub fn converse<H: Handshake>(
     core: &mut H,
     input: &[u8],
     pieces: &[usize],
-) -> Result<Dialogue<H::Output>, (H::Error, Vec<u8>)> {
+) -> Result<Dialogue<H::Output>, Failure<H::Error>> {
     let (mut held, mut sent, mut rest) = (Vec::new(), Vec::new(), input);
     let mut pieces = pieces.iter().cycle();
     loop {
