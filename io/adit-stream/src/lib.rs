@@ -1,1 +1,28 @@
-//! Streams: borrow to read, reserve to write; record layers, buffer pool, relay.
+//! Streams that lend their bytes, and the pump between two of them.
+//!
+//! * [`Stream`]: borrow to read, reserve to write. [`Tcp`] is the bare one.
+//! * [`Layered`]: a record codec over a stream, in place; layers nest and share one buffer.
+//! * [`run`]: drives a [`adit_wire::Handshake`] over a stream.
+//! * [`relay`]: pumps between two streams until both directions are done, feeding a [`Meter`].
+//! * [`pool`]: buffers on loan, so that an idle stream owns none.
+//!
+//! Data passes through like this: `relay` asks the destination for a slot, the source reads into
+//! it (or lends what its codec opened in place), the destination seals in place, one write sends
+//! all records.
+
+#![forbid(unsafe_code)]
+
+mod handshake;
+mod layered;
+mod meter;
+pub mod pool;
+mod relay;
+mod stream;
+mod tcp;
+
+pub use handshake::{RunError, run, send};
+pub use layered::Layered;
+pub use meter::{Counts, Meter};
+pub use relay::{End, Limits, Outcome, relay};
+pub use stream::{BoxStream, Stream, fill, finish, flush};
+pub use tcp::Tcp;

@@ -1,0 +1,96 @@
+//! An accept loop that no error ends (REL-1).
+
+use std::fs::File;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::tcp;
+
+/// A listening socket with a descriptor in reserve.
+///
+/// When descriptors run out, the reserve is given up for a moment to take the waiting connection
+/// and close it, so that its peer is told; then the loop pauses. It never spins and never ends.
+#[derive(Debug)]
+pub struct Acceptor {
+    socket: TcpListener,
+    reserve: Option<File>,
+    pause: Duration,
+}
+
+const PAUSE_MIN: Duration = Duration::from_millis(5);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// What one turn of the loop gave.
+#[derive(Debug)]
+pub enum Turn {
+    /// A connection, with the options of [`tcp::tune`] set.
+    Connection(TcpStream, SocketAddr),
+    /// The system is short of something; the loop has paused already. To be counted and logged
+    /// sparingly.
+    Exhausted(io::Error),
+}
+
+impl Acceptor {
+    /// Takes over a listening socket.
+    #[must_use]
+    pub fn new(socket: TcpListener) -> Self {
+        Self {
+            socket,
+            reserve: reserve(),
+            pause: PAUSE_MIN,
+        }
+    }
+
+    /// The address it listens on.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Waits for the next connection. Cancel-safe.
+    pub async fn next(&mut self) -> Turn {
+        loop {
+            match self.socket.accept().await {
+                Ok((stream, from)) => {
+                    self.pause = PAUSE_MIN;
+                    if self.reserve.is_none() {
+                        self.reserve = reserve();
+                    }
+                    tcp::tune(&stream);
+                    return Turn::Connection(stream, from);
+                }
+                // The peer went away between its SYN and our accept: nothing of ours is wrong.
+                Err(e) if passing(&e) => {}
+                Err(e) => {
+                    if self.reserve.take().is_some() {
+                        // With the reserve given up one accept succeeds; the drop closes it.
+                        let shed = tokio::time::timeout(PAUSE_MIN, self.socket.accept()).await;
+                        drop(shed);
+                        self.reserve = reserve();
+                    }
+                    tokio::time::sleep(self.pause).await;
+                    self.pause = (self.pause * 2).min(PAUSE_MAX);
+                    return Turn::Exhausted(e);
+                }
+            }
+        }
+    }
+}
+
+fn reserve() -> Option<File> {
+    File::open(if cfg!(windows) { "NUL" } else { "/dev/null" }).ok()
+}
+
+fn passing(e: &io::Error) -> bool {
+    matches!(
+        e.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::Interrupted
+            | io::ErrorKind::NetworkDown
+            | io::ErrorKind::NetworkUnreachable
+            | io::ErrorKind::HostUnreachable
+    )
+}

@@ -1,0 +1,126 @@
+//! Clock and chance of the running system, in the shapes the cores take as arguments.
+
+use std::cell::RefCell;
+use std::sync::OnceLock;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use adit_wire::{Clock, Entropy, Time, Unix};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+/// Bytes after which a thread's generator is seeded anew from the system (SEC-C4).
+const RESEED_AFTER: usize = 1 << 20;
+
+/// The system's wall clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn unix(&self) -> Unix {
+        Unix(
+            SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |d| d.as_secs()),
+        )
+    }
+}
+
+/// The wall clock now.
+#[must_use]
+pub fn unix() -> Unix {
+    SystemClock.unix()
+}
+
+/// The monotonic clock now, counted from the first call in this process.
+#[must_use]
+pub fn now() -> Time {
+    static START: OnceLock<Instant> = OnceLock::new();
+    let spent = START.get_or_init(Instant::now).elapsed();
+    Time(u64::try_from(spent.as_micros()).unwrap_or(u64::MAX))
+}
+
+/// The calling thread's generator: ChaCha seeded from the system, seeded anew every MiB.
+///
+/// Cheap to make; holds nothing itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Chance;
+
+struct Seeded {
+    rng: StdRng,
+    left: usize,
+    pid: u32,
+}
+
+thread_local! {
+    static SEEDED: RefCell<Option<Seeded>> = const { RefCell::new(None) };
+}
+
+impl Entropy for Chance {
+    fn fill(&mut self, out: &mut [u8]) {
+        let pid = std::process::id();
+        SEEDED.with_borrow_mut(|slot| {
+            if slot
+                .as_ref()
+                .is_none_or(|s| s.left < out.len() || s.pid != pid)
+            {
+                *slot = Some(Seeded {
+                    rng: seed(),
+                    left: RESEED_AFTER.max(out.len()),
+                    pid,
+                });
+            }
+            if let Some(s) = slot {
+                s.left -= out.len();
+                s.rng.fill_bytes(out);
+            }
+        });
+    }
+}
+
+/// Bytes straight from the system, for keys that live long.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemChance;
+
+impl Entropy for SystemChance {
+    fn fill(&mut self, out: &mut [u8]) {
+        seed_bytes(out);
+    }
+}
+
+fn seed() -> StdRng {
+    let mut seed = [0; 32];
+    seed_bytes(&mut seed);
+    StdRng::from_seed(seed)
+}
+
+/// # Panics
+/// When the system has no random source: nothing that needs a key may go on then.
+fn seed_bytes(out: &mut [u8]) {
+    use rand::TryRng;
+    if let Err(why) = rand::rngs::SysRng.try_fill_bytes(out) {
+        panic!("the system's random generator does not answer: {why}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chance_differs_and_reseeds() {
+        let (mut a, mut b) = ([0; 32], [0; 32]);
+        Chance.fill(&mut a);
+        Chance.fill(&mut b);
+        assert_ne!(a, b);
+        let mut big = vec![0; RESEED_AFTER + 1];
+        Chance.fill(&mut big);
+        assert!(big.iter().any(|&x| x != 0));
+    }
+
+    #[test]
+    fn clocks_run() {
+        assert!(unix() > Unix(1_700_000_000));
+        let first = now();
+        assert!(now() >= first);
+    }
+}

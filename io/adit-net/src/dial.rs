@@ -1,0 +1,223 @@
+//! Names to addresses, and the race between addresses (RFC 8305).
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::Duration;
+
+use adit_wire::unmap;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::tcp;
+
+/// Time the system's resolver gets.
+pub const RESOLVE_DEADLINE: Duration = Duration::from_secs(5);
+/// Head start of each address over the next one.
+const STAGGER: Duration = Duration::from_millis(250);
+/// Addresses of one name that are tried at most.
+const MAX_CANDIDATES: usize = 16;
+
+/// Which address family comes first, or is used at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Family {
+    /// The resolver's order, families interleaved.
+    #[default]
+    Any,
+    /// IPv4 first.
+    V4First,
+    /// IPv6 first.
+    V6First,
+    /// IPv4 only.
+    V4Only,
+    /// IPv6 only.
+    V6Only,
+}
+
+/// The addresses of `name`, in the order in which they are to be tried.
+pub async fn resolve(name: &str, port: u16, family: Family) -> io::Result<Vec<SocketAddr>> {
+    let lookup = timeout(RESOLVE_DEADLINE, tokio::net::lookup_host((name, port)));
+    let found = lookup
+        .await
+        .map_err(|_| no_address("the resolver did not answer"))?;
+    let found = found.map_err(no_address)?;
+    let all = order(
+        found
+            .map(|a| SocketAddr::new(unmap(a.ip()), a.port()))
+            .collect(),
+        family,
+    );
+    if all.is_empty() {
+        Err(no_address("no address of the wanted family"))
+    } else {
+        Ok(all)
+    }
+}
+
+fn no_address(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::HostUnreachable, why)
+}
+
+/// Interleaves the families (RFC 8305 section 4) and drops what is not wanted.
+#[must_use]
+pub fn order(found: Vec<SocketAddr>, family: Family) -> Vec<SocketAddr> {
+    let v6_first = match family {
+        Family::Any => found.first().is_some_and(SocketAddr::is_ipv6),
+        Family::V6First | Family::V6Only => true,
+        Family::V4First | Family::V4Only => false,
+    };
+    let (mut v6, mut v4): (VecDeque<_>, VecDeque<_>) =
+        found.into_iter().partition(SocketAddr::is_ipv6);
+    match family {
+        Family::V4Only => v6.clear(),
+        Family::V6Only => v4.clear(),
+        _ => {}
+    }
+    let (mut first, mut second) = if v6_first { (v6, v4) } else { (v4, v6) };
+    let mut out: Vec<SocketAddr> = Vec::new();
+    while out.len() < MAX_CANDIDATES && !(first.is_empty() && second.is_empty()) {
+        for next in [first.pop_front(), second.pop_front()]
+            .into_iter()
+            .flatten()
+        {
+            if !out.contains(&next) {
+                out.push(next);
+            }
+        }
+    }
+    out
+}
+
+/// Connects to the first candidate that answers; each gets a head start of 250 ms.
+///
+/// When all fail, the error of the best informed one: refused, then timed out, then unreachable.
+pub async fn race(candidates: &[SocketAddr], deadline: Duration) -> io::Result<TcpStream> {
+    if let [only] = candidates {
+        return match timeout(deadline, tcp::connect(*only)).await {
+            Ok(result) => result,
+            Err(_) => Err(timed_out()),
+        };
+    }
+    match timeout(deadline, race_many(candidates)).await {
+        Ok(result) => result,
+        Err(_) => Err(timed_out()),
+    }
+}
+
+fn timed_out() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::TimedOut,
+        "no answer to the connection attempt",
+    )
+}
+
+type Attempt = Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
+
+async fn race_many(candidates: &[SocketAddr]) -> io::Result<TcpStream> {
+    let mut waiting = candidates.iter().copied();
+    let mut running: Vec<Attempt> = Vec::new();
+    let mut worst: Option<io::Error> = None;
+    let mut head_start = pin!(sleep_until(Instant::now()));
+    std::future::poll_fn(|cx| {
+        loop {
+            let mut at = 0;
+            while let Some(attempt) = running.get_mut(at) {
+                match attempt.as_mut().poll(cx) {
+                    Poll::Pending => at += 1,
+                    Poll::Ready(Ok(stream)) => return Poll::Ready(Ok(stream)),
+                    Poll::Ready(Err(e)) => {
+                        worst = Some(match worst.take() {
+                            Some(old) if informed(&old) >= informed(&e) => old,
+                            _ => e,
+                        });
+                        drop(running.swap_remove(at));
+                    }
+                }
+            }
+            if !running.is_empty() && head_start.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            match waiting.next() {
+                Some(addr) => {
+                    running.push(Box::pin(tcp::connect(addr)));
+                    head_start.as_mut().reset(Instant::now() + STAGGER);
+                }
+                None if running.is_empty() => {
+                    return Poll::Ready(Err(worst
+                        .take()
+                        .unwrap_or_else(|| no_address("no address to connect to"))));
+                }
+                None => return Poll::Pending,
+            }
+        }
+    })
+    .await
+}
+
+fn informed(e: &io::Error) -> u8 {
+    match e.kind() {
+        io::ErrorKind::ConnectionRefused => 4,
+        io::ErrorKind::TimedOut => 3,
+        io::ErrorKind::HostUnreachable => 2,
+        io::ErrorKind::NetworkUnreachable => 1,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addrs(text: &str) -> Vec<SocketAddr> {
+        text.split(' ').map(|a| a.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn families_are_interleaved() {
+        let found = addrs("[::1]:1 [::2]:1 [::2]:1 1.1.1.1:1 2.2.2.2:1");
+        assert_eq!(
+            order(found.clone(), Family::Any),
+            addrs("[::1]:1 1.1.1.1:1 [::2]:1 2.2.2.2:1")
+        );
+        assert_eq!(
+            order(found.clone(), Family::V4First)[0],
+            addrs("1.1.1.1:1")[0]
+        );
+        assert_eq!(
+            order(found.clone(), Family::V4Only),
+            addrs("1.1.1.1:1 2.2.2.2:1")
+        );
+        assert_eq!(order(found, Family::V6Only), addrs("[::1]:1 [::2]:1"));
+    }
+
+    #[tokio::test]
+    async fn a_dead_first_address_costs_no_more_than_its_refusal() {
+        let dead = std::net::TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        let live = tcp::listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let live_addr = live.local_addr().unwrap();
+        let stream = race(&[dead, live_addr], Duration::from_secs(5))
+            .await
+            .unwrap();
+        assert_eq!(stream.peer_addr().unwrap(), live_addr);
+        let e = race(&[dead, dead], Duration::from_secs(5))
+            .await
+            .unwrap_err();
+        assert_eq!(e.kind(), io::ErrorKind::ConnectionRefused);
+    }
+
+    #[tokio::test]
+    async fn names_resolve_or_say_so() {
+        let found = resolve("localhost", 7, Family::V4Only).await.unwrap();
+        assert_eq!(found, addrs("127.0.0.1:7"));
+        let e = resolve("no-such-name.invalid", 7, Family::Any)
+            .await
+            .unwrap_err();
+        assert_eq!(e.kind(), io::ErrorKind::HostUnreachable);
+    }
+}

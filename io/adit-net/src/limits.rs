@@ -1,0 +1,40 @@
+//! The descriptor limit of the process.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Raises the soft limit of open descriptors to the hard one; gives the limit now in force.
+pub fn raise_nofile() -> u64 {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current == maximum {
+        return current.unwrap_or(u64::MAX);
+    }
+    let wanted = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    match setrlimit(Resource::Nofile, wanted) {
+        Ok(()) => maximum.unwrap_or(u64::MAX),
+        Err(_) => current.unwrap_or(u64::MAX),
+    }
+}
+
+/// Connections that fit the descriptor limit: two sockets each, a part kept for everything else.
+#[must_use]
+pub fn max_connections(nofile: u64) -> usize {
+    usize::try_from(nofile.saturating_sub(16) / 5 * 2)
+        .unwrap_or(usize::MAX)
+        .max(8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_always_usable() {
+        assert!(raise_nofile() >= 64);
+        assert_eq!(max_connections(64), 18);
+        assert_eq!(max_connections(0), 8);
+        assert!(max_connections(u64::MAX) > 1_000_000);
+    }
+}

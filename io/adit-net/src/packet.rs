@@ -1,0 +1,100 @@
+//! One datagram with room around it, so that headers are put on and taken off in place.
+
+use std::ops::Range;
+
+/// Room in front of a received datagram: any address and every header of every dialect, twice.
+pub const HEAD: usize = 1024;
+/// Room behind a received datagram: a tag for each layer.
+pub const TAIL: usize = 256;
+/// The longest UDP payload.
+pub const MAX_PAYLOAD: usize = 65_507;
+
+/// A reusable datagram buffer.
+#[derive(Debug)]
+pub struct PacketBuf {
+    bytes: Box<[u8]>,
+    payload: Range<usize>,
+}
+
+impl Default for PacketBuf {
+    fn default() -> Self {
+        Self::with_capacity(MAX_PAYLOAD)
+    }
+}
+
+impl PacketBuf {
+    /// A buffer for payloads of up to `max` bytes.
+    #[must_use]
+    pub fn with_capacity(max: usize) -> Self {
+        Self {
+            bytes: vec![0; HEAD + max + TAIL].into(),
+            payload: HEAD..HEAD,
+        }
+    }
+
+    /// A buffer that holds `payload`.
+    #[must_use]
+    pub fn from_payload(payload: &[u8]) -> Self {
+        let mut packet = Self::with_capacity(payload.len());
+        packet.space().copy_from_slice(payload);
+        packet.set_len(payload.len());
+        packet
+    }
+
+    /// The whole buffer and where the payload lies, for codecs that work in place.
+    pub fn parts(&mut self) -> (&mut [u8], Range<usize>) {
+        (&mut self.bytes, self.payload.clone())
+    }
+
+    /// The payload.
+    #[must_use]
+    pub fn payload(&self) -> &[u8] {
+        self.bytes.get(self.payload.clone()).unwrap_or_default()
+    }
+
+    /// The payload.
+    pub fn payload_mut(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(self.payload.clone()).unwrap_or_default()
+    }
+
+    /// Says where in the whole buffer the payload lies now; clamped to the buffer.
+    pub fn set_payload(&mut self, range: Range<usize>) {
+        let end = range.end.min(self.bytes.len());
+        self.payload = range.start.min(end)..end;
+    }
+
+    /// Narrows the payload to a part of itself; clamped.
+    pub fn narrow(&mut self, part: Range<usize>) {
+        let base = self.payload.start;
+        let end = base.saturating_add(part.end).min(self.payload.end);
+        self.payload = base.saturating_add(part.start).min(end)..end;
+    }
+
+    /// Where the next datagram is received: everything between the rooms.
+    pub fn space(&mut self) -> &mut [u8] {
+        let end = self.bytes.len() - TAIL;
+        self.bytes.get_mut(HEAD..end).unwrap_or_default()
+    }
+
+    /// Declares the first `n` bytes of [`space`](Self::space) the payload.
+    pub fn set_len(&mut self, n: usize) {
+        self.set_payload(HEAD..HEAD + n);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_clamped() {
+        let mut p = PacketBuf::from_payload(b"hello");
+        assert_eq!(p.payload(), b"hello");
+        p.narrow(1..3);
+        assert_eq!(p.payload(), b"el");
+        p.narrow(5..9);
+        assert_eq!(p.payload(), b"");
+        p.set_payload(usize::MAX - 1..usize::MAX);
+        assert_eq!(p.payload(), b"");
+    }
+}

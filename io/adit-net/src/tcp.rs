@@ -1,0 +1,58 @@
+//! TCP sockets with the options of the project.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+/// Connections the kernel keeps for us while the accept loop is busy.
+const BACKLOG: i32 = 1024;
+
+/// Opens a listening socket. A v6 wildcard also takes IPv4.
+pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
+    if addr.is_ipv6() {
+        socket.set_only_v6(!addr.ip().is_unspecified())?;
+    }
+    #[cfg(unix)]
+    socket.set_reuse_address(true)?;
+    socket.bind(&addr.into())?;
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    TcpListener::from_std(socket.into())
+}
+
+/// Connects and sets the options of [`tune`].
+pub async fn connect(addr: SocketAddr) -> io::Result<TcpStream> {
+    let socket = if addr.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
+    let stream = socket.connect(addr).await?;
+    tune(&stream);
+    Ok(stream)
+}
+
+/// `TCP_NODELAY`, keepalive 60/15/4 and a user time-out of 120 s, so that a dead peer is found.
+///
+/// Best effort: a socket whose peer is gone already refuses options, and the next read tells.
+pub fn tune(stream: &TcpStream) {
+    let socket = SockRef::from(stream);
+    let keepalive = TcpKeepalive::new()
+        .with_time(Duration::from_secs(60))
+        .with_interval(Duration::from_secs(15))
+        .with_retries(4);
+    // Errors are of no use here, see above.
+    let _ = socket.set_tcp_nodelay(true);
+    let _ = socket.set_tcp_keepalive(&keepalive);
+    #[cfg(target_os = "linux")]
+    let _ = socket.set_tcp_user_timeout(Some(Duration::from_secs(120)));
+}
+
+/// Makes the close of `stream` a reset, so that a broken transfer never looks complete.
+pub fn reset_on_close(stream: &TcpStream) {
+    let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
+}

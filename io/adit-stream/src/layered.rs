@@ -1,0 +1,238 @@
+//! A record codec over a stream.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::ops::Range;
+use std::task::{Context, Poll, ready};
+
+use adit_wire::{Broken, Open, Opened, Room, Seal};
+
+use crate::Stream;
+
+/// The only adapter between codecs and streams.
+///
+/// Records are opened in the receive buffer of the stream below and sealed in its slot: a stack
+/// of layers shares the two buffers of its socket. All complete records that were received are
+/// opened before any is lent, so that one gathered write can pass them on.
+pub struct Layered<S, Se, Op> {
+    below: S,
+    seal: Se,
+    open: Op,
+    /// Plaintext in `below.filled()`, in order.
+    runs: VecDeque<Range<usize>>,
+    /// Bytes of `below.filled()` that hold opened records.
+    opened: usize,
+    ended: bool,
+    /// A failure to be told once the good bytes before it are used.
+    fault: Option<io::Error>,
+    /// The room around the slot that is reserved now.
+    reserved: Option<(Room, usize)>,
+}
+
+impl<S: Stream, Se: Seal, Op: Open> Layered<S, Se, Op> {
+    /// Puts a pair of codecs over `below`.
+    pub const fn new(below: S, seal: Se, open: Op) -> Self {
+        Self {
+            below,
+            seal,
+            open,
+            runs: VecDeque::new(),
+            opened: 0,
+            ended: false,
+            fault: None,
+            reserved: None,
+        }
+    }
+
+    /// Opens every complete record there is; gives how many bytes the next one wants.
+    fn open_all(&mut self) -> io::Result<usize> {
+        loop {
+            let wire = self
+                .below
+                .filled()
+                .get_mut(self.opened..)
+                .unwrap_or_default();
+            if wire.is_empty() {
+                return Ok(1);
+            }
+            match self.open.open(wire).map_err(broken)? {
+                Opened::NeedMore { total } => return Ok(total.max(wire.len() + 1)),
+                Opened::End => {
+                    self.ended = true;
+                    return Ok(0);
+                }
+                Opened::Record { consumed, payload } => {
+                    if !payload.is_empty() {
+                        self.runs
+                            .push_back(self.opened + payload.start..self.opened + payload.end);
+                    }
+                    self.opened += consumed;
+                    self.drop_spent();
+                }
+            }
+        }
+    }
+
+    /// Gives bytes in front of the first run back to the stream below.
+    fn drop_spent(&mut self) {
+        let spent = self.runs.front().map_or(self.opened, |run| run.start);
+        if spent > 0 {
+            self.below.consume(spent);
+            self.opened -= spent;
+            for run in &mut self.runs {
+                *run = run.start - spent..run.end - spent;
+            }
+        }
+    }
+
+    fn readable(&self) -> usize {
+        self.runs.iter().map(Range::len).sum()
+    }
+
+    /// Makes the first run at least `want` bytes long, if there are as many, by closing gaps.
+    fn join(&mut self, want: usize) {
+        while self.runs.len() > 1 && self.runs.front().is_some_and(|run| run.len() < want) {
+            if let (Some(first), Some(second)) = (self.runs.pop_front(), self.runs.pop_front()) {
+                // The first piece moves right, up to the second: usually the shorter way.
+                let start = second.start - first.len();
+                self.below.filled().copy_within(first, start);
+                self.runs.push_front(start..second.end);
+            }
+        }
+        self.drop_spent();
+    }
+}
+
+fn broken(why: Broken) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
+    fn poll_fill(&mut self, cx: &mut Context<'_>, want: usize) -> Poll<io::Result<usize>> {
+        loop {
+            let readable = self.readable();
+            if readable >= want || self.ended {
+                self.join(want.min(readable));
+                return Poll::Ready(Ok(readable));
+            }
+            if let Some(e) = self.fault.take() {
+                return Poll::Ready(Err(e));
+            }
+            let next = match self.open_all() {
+                Ok(next) => next,
+                // What was opened before the fault is still good.
+                Err(e) if self.readable() >= want => {
+                    self.fault = Some(e);
+                    continue;
+                }
+                Err(e) => return Poll::Ready(Err(e)),
+            };
+            if self.ended || self.readable() >= want {
+                continue;
+            }
+            let total = self.opened + next;
+            let have = ready!(self.below.poll_fill(cx, total))?;
+            if have < total {
+                if !self.open.at_boundary(have - self.opened) {
+                    return Poll::Ready(Err(broken(Broken::Truncated("a record"))));
+                }
+                self.ended = true;
+            }
+        }
+    }
+
+    fn filled(&mut self) -> &mut [u8] {
+        match self.runs.front() {
+            Some(run) => self.below.filled().get_mut(run.clone()).unwrap_or_default(),
+            None => Default::default(),
+        }
+    }
+
+    fn runs<'a>(&'a mut self, out: &mut [IoSlice<'a>]) -> usize {
+        let bytes: &'a [u8] = self.below.filled();
+        let mut count = 0;
+        for (slice, run) in out.iter_mut().zip(&self.runs) {
+            *slice = IoSlice::new(bytes.get(run.clone()).unwrap_or_default());
+            count += 1;
+        }
+        count
+    }
+
+    fn consume(&mut self, mut n: usize) {
+        while n > 0 {
+            let Some(run) = self.runs.front_mut() else {
+                break;
+            };
+            let used = n.min(run.len());
+            run.start += used;
+            n -= used;
+            if run.start >= run.end {
+                self.runs.pop_front();
+            }
+        }
+        self.drop_spent();
+    }
+
+    fn poll_slot(&mut self, cx: &mut Context<'_>, min: usize) -> Poll<io::Result<usize>> {
+        if self.seal.ended() {
+            return Poll::Ready(Ok(0));
+        }
+        let room = self.seal.room();
+        let below_min = room.head + room.tail + min.min(room.max);
+        let size = room.payload_in(ready!(self.below.poll_slot(cx, below_min))?);
+        if size < min.min(room.max) {
+            return Poll::Ready(Err(broken(Broken::NoRoom("a record in the layer below"))));
+        }
+        self.reserved = Some((room, size));
+        Poll::Ready(Ok(size))
+    }
+
+    fn slot(&mut self) -> &mut [u8] {
+        match self.reserved {
+            Some((room, size)) => self
+                .below
+                .slot()
+                .get_mut(room.head..room.head + size)
+                .unwrap_or_default(),
+            None => Default::default(),
+        }
+    }
+
+    fn commit(&mut self, n: usize) -> io::Result<()> {
+        if n == 0 && !self.seal.owes_head() {
+            return Ok(());
+        }
+        let Some((room, size)) = self.reserved.take() else {
+            return Ok(());
+        };
+        let payload = room.head..room.head + n.min(size);
+        let slot = self.below.slot();
+        let record = slot.get_mut(..payload.end + room.tail).unwrap_or_default();
+        let wire = self.seal.seal(record, payload).map_err(broken)?;
+        if wire.start > 0 {
+            record.copy_within(wire.clone(), 0);
+        }
+        self.below.commit(wire.len())
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.seal.owes_head() {
+            ready!(self.poll_slot(cx, 0))?;
+            self.commit(0)?;
+        }
+        self.below.poll_flush(cx)
+    }
+
+    fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_flush(cx))?;
+        self.below.poll_finish(cx)
+    }
+
+    fn abort(&mut self) {
+        self.below.abort();
+    }
+
+    fn owes_head(&self) -> bool {
+        self.seal.owes_head() || self.below.owes_head()
+    }
+}

@@ -1,0 +1,150 @@
+//! Buffers on loan.
+//!
+//! A stream takes a buffer when its socket is ready and gives it back when it is drained. Each
+//! thread keeps a few of each size; a lease may be given back on another thread.
+
+use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
+
+/// The sizes of buffers, in bytes.
+///
+/// The largest takes four full records of the widest codec (65,535 bytes and their tags); a bulk
+/// read or write beyond that gained nothing when measured.
+pub const SIZES: [usize; 3] = [16 << 10, 72 << 10, 288 << 10];
+
+/// Free buffers of each size that a thread keeps: at most about 2.8 MiB.
+const KEEP: [usize; 3] = [64, 8, 4];
+
+/// An index into [`SIZES`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Class(u8);
+
+impl Class {
+    /// The smallest buffer.
+    pub const SMALL: Self = Self(0);
+    /// The largest buffer of the pool.
+    pub const LARGE: Self = Self(SIZES.len() as u8 - 1);
+
+    /// The next larger size, or this one if there is none.
+    #[must_use]
+    pub fn grown(self) -> Self {
+        Self(self.0 + 1).min(Self::LARGE)
+    }
+
+    /// The next smaller size, or this one if there is none.
+    #[must_use]
+    pub const fn shrunk(self) -> Self {
+        Self(self.0.saturating_sub(1))
+    }
+
+    /// The smallest size of at least `bytes`, and not below `self`.
+    #[must_use]
+    pub fn at_least(self, bytes: usize) -> Self {
+        let mut class = self;
+        while class < Self::LARGE && class.bytes() < bytes {
+            class = class.grown();
+        }
+        class
+    }
+
+    /// The size in bytes.
+    #[must_use]
+    pub fn bytes(self) -> usize {
+        SIZES.get(usize::from(self.0)).copied().unwrap_or(0)
+    }
+}
+
+thread_local! {
+    static FREE: RefCell<[Vec<Box<[u8]>>; 3]> = const { RefCell::new([const { Vec::new() }; 3]) };
+}
+
+/// A buffer on loan, or none (of length 0) after [`Lease::release`].
+#[derive(Debug, Default)]
+pub struct Lease {
+    bytes: Box<[u8]>,
+}
+
+impl Lease {
+    /// Takes a buffer of at least `class`, and at least `min` bytes even beyond the pool's sizes.
+    #[must_use]
+    pub fn take(class: Class, min: usize) -> Self {
+        let class = class.at_least(min);
+        if class.bytes() < min {
+            return Self {
+                bytes: vec![0; min].into(),
+            };
+        }
+        let kept =
+            FREE.with_borrow_mut(|free| free.get_mut(usize::from(class.0)).and_then(Vec::pop));
+        Self {
+            bytes: kept.unwrap_or_else(|| vec![0; class.bytes()].into()),
+        }
+    }
+
+    /// Whether there is no buffer.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Gives the buffer back.
+    pub fn release(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        let Some(index) = SIZES.iter().position(|size| *size == bytes.len()) else {
+            return;
+        };
+        // A thread that is ending has no pool any more; then the buffer is simply freed.
+        let _ = FREE.try_with(|free| {
+            let mut free = free.borrow_mut();
+            if let (Some(list), Some(keep)) = (free.get_mut(index), KEEP.get(index))
+                && list.len() < *keep
+            {
+                list.push(bytes);
+            }
+        });
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+impl Deref for Lease {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl DerefMut for Lease {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_come_back_and_the_pool_is_bounded() {
+        let mut a = Lease::take(Class::SMALL, 0);
+        a[0] = 7;
+        a.release();
+        assert!(a.is_none());
+        assert_eq!(Lease::take(Class::SMALL, 0)[0], 7, "the same buffer");
+        let many: Vec<_> = (0..40).map(|_| Lease::take(Class::LARGE, 0)).collect();
+        drop(many);
+        FREE.with_borrow(|free| assert_eq!(free[2].len(), KEEP[2]));
+    }
+
+    #[test]
+    fn sizes_serve_the_need() {
+        assert_eq!(Lease::take(Class::SMALL, 65_535 + 34).len(), SIZES[1]);
+        assert_eq!(Lease::take(Class::SMALL, 1 << 20).len(), 1 << 20);
+        assert_eq!(Class::LARGE.grown(), Class::LARGE);
+        assert_eq!(Class::SMALL.shrunk(), Class::SMALL);
+    }
+}

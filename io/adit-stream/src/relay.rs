@@ -1,0 +1,268 @@
+//! The pump.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep, sleep};
+
+use crate::{Meter, Stream};
+
+/// Bytes one direction may move before it lets the other one, and other sessions, go on.
+const BUDGET: usize = 1 << 20;
+/// Runs gathered in one write.
+const GATHER: usize = 16;
+/// Quiet parts of a deadline that make it pass: a deadline is met to a quarter of itself, and no
+/// clock is read per chunk.
+const PARTS: u32 = 4;
+
+/// Deadlines of a relayed session. Zero means never.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Longest silence in both directions.
+    pub idle: Duration,
+    /// Longest silence once one direction has ended.
+    pub half_close_idle: Duration,
+}
+
+/// How a session went.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Payload bytes from near to far.
+    pub up: u64,
+    /// Payload bytes from far to near.
+    pub down: u64,
+    /// Why it ended.
+    pub end: End,
+}
+
+/// Why a session ended.
+#[derive(Debug)]
+pub enum End {
+    /// Both directions came to their end.
+    Finished,
+    /// Nobody said anything for too long.
+    Idle,
+    /// The client's side failed.
+    Near(io::Error),
+    /// The target's side failed.
+    Far(io::Error),
+}
+
+/// Pumps between `near` (the client) and `far` (the target) until both directions have ended.
+///
+/// The end of one direction is passed on as a half close; the other goes on. A failure of one
+/// side becomes a reset of the other, so that a cut transfer never looks complete.
+pub async fn relay(
+    near: &mut dyn Stream,
+    far: &mut dyn Stream,
+    limits: &Limits,
+    meter: &Meter,
+) -> Outcome {
+    let (mut up, mut down) = (Direction::default(), Direction::default());
+    let mut quiet = Quiet::default();
+    let mut timer = pin!(sleep(part_of(limits, false)));
+    let end = poll_fn(|cx| {
+        let a = up.poll(cx, near, far, |n| meter.add_up(n));
+        let b = down.poll(cx, far, near, |n| meter.add_down(n));
+        match (a, b) {
+            (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => Poll::Ready(End::Finished),
+            (Poll::Ready(Err(Fault::From(e))), _) | (_, Poll::Ready(Err(Fault::To(e)))) => {
+                Poll::Ready(End::Near(e))
+            }
+            (Poll::Ready(Err(Fault::To(e))), _) | (_, Poll::Ready(Err(Fault::From(e)))) => {
+                Poll::Ready(End::Far(e))
+            }
+            (a, b) => {
+                let half = a.is_ready() || b.is_ready();
+                quiet.poll(cx, timer.as_mut(), limits, half, up.moved + down.moved)
+            }
+        }
+    })
+    .await;
+    if !matches!(end, End::Finished) {
+        near.abort();
+        far.abort();
+    }
+    Outcome {
+        up: up.moved,
+        down: down.moved,
+        end,
+    }
+}
+
+/// The time after which the counters are looked at again.
+fn part_of(limits: &Limits, half: bool) -> Duration {
+    let limit = if half {
+        limits.half_close_idle
+    } else {
+        limits.idle
+    };
+    if limit.is_zero() {
+        Duration::from_secs(1 << 30)
+    } else {
+        limit / PARTS
+    }
+}
+
+/// Finds silence by looking at the counters now and then.
+#[derive(Default)]
+struct Quiet {
+    moved: u64,
+    parts: u32,
+    half: bool,
+}
+
+impl Quiet {
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut timer: Pin<&mut Sleep>,
+        limits: &Limits,
+        half: bool,
+        moved: u64,
+    ) -> Poll<End> {
+        if half != self.half {
+            (self.half, self.parts) = (half, 0);
+            timer.as_mut().reset(Instant::now() + part_of(limits, half));
+        }
+        loop {
+            ready!(timer.as_mut().poll(cx));
+            if moved == self.moved {
+                self.parts += 1;
+                if self.parts >= PARTS {
+                    return Poll::Ready(End::Idle);
+                }
+            } else {
+                (self.moved, self.parts) = (moved, 0);
+            }
+            timer.as_mut().reset(Instant::now() + part_of(limits, half));
+        }
+    }
+}
+
+#[derive(Default)]
+struct Direction {
+    phase: Phase,
+    moved: u64,
+}
+
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    #[default]
+    Copy,
+    Finish,
+    Done,
+}
+
+/// Which side of a direction failed.
+enum Fault {
+    From(io::Error),
+    To(io::Error),
+}
+
+/// What one step of a direction did.
+enum Moved {
+    Bytes(usize),
+    /// The source has nothing now; what was committed has to leave.
+    SourceEmpty,
+    /// The destination takes nothing now; it has been asked to tell when it does.
+    TargetFull,
+    End,
+}
+
+impl Direction {
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &mut dyn Stream,
+        to: &mut dyn Stream,
+        mut count: impl FnMut(usize),
+    ) -> Poll<Result<(), Fault>> {
+        let mut budget = BUDGET;
+        loop {
+            match self.phase {
+                Phase::Copy => match step(cx, from, to)? {
+                    Moved::Bytes(n) => {
+                        self.moved += n as u64;
+                        count(n);
+                        budget = budget.saturating_sub(n);
+                        if budget == 0 {
+                            let _ = to.poll_flush(cx).map_err(Fault::To)?;
+                            cx.waker().wake_by_ref();
+                            return Poll::Pending;
+                        }
+                    }
+                    Moved::SourceEmpty => {
+                        let _ = to.poll_flush(cx).map_err(Fault::To)?;
+                        return Poll::Pending;
+                    }
+                    Moved::TargetFull => return Poll::Pending,
+                    Moved::End => self.phase = Phase::Finish,
+                },
+                Phase::Finish => {
+                    ready!(to.poll_finish(cx)).map_err(Fault::To)?;
+                    self.phase = Phase::Done;
+                }
+                Phase::Done => return Poll::Ready(Ok(())),
+            }
+        }
+    }
+}
+
+fn step(cx: &mut Context<'_>, from: &mut dyn Stream, to: &mut dyn Stream) -> Result<Moved, Fault> {
+    if let Some(socket) = from.bare()
+        && socket.buffered() == 0
+    {
+        // From the socket straight into the place where the destination seals it. Readiness
+        // first, so that nobody waits with a buffer in hand.
+        match socket.poll_readable(cx) {
+            Poll::Ready(done) => done.map_err(Fault::From)?,
+            Poll::Pending => return Ok(Moved::SourceEmpty),
+        }
+        match to.poll_slot(cx, 1) {
+            Poll::Ready(Ok(0)) => return Ok(Moved::End),
+            Poll::Ready(done) => drop(done.map_err(Fault::To)?),
+            Poll::Pending => return Ok(Moved::TargetFull),
+        }
+        return match socket.poll_read_into(cx, to.slot()) {
+            Poll::Ready(Ok(0)) => Ok(Moved::End),
+            Poll::Ready(Ok(n)) => to.commit(n).map(|()| Moved::Bytes(n)).map_err(Fault::To),
+            Poll::Ready(Err(e)) => Err(Fault::From(e)),
+            Poll::Pending => Ok(Moved::SourceEmpty),
+        };
+    }
+    match from.poll_fill(cx, 1) {
+        Poll::Ready(Ok(0)) => return Ok(Moved::End),
+        Poll::Ready(done) => drop(done.map_err(Fault::From)?),
+        Poll::Pending => return Ok(Moved::SourceEmpty),
+    }
+    if let Some(socket) = to.bare() {
+        // From where the source opened it straight to the socket, all records in one write.
+        let mut runs: [IoSlice<'_>; GATHER] = std::array::from_fn(|_| IoSlice::new(&[]));
+        let count = from.runs(&mut runs);
+        return match socket.poll_write_from(cx, runs.get(..count).unwrap_or_default()) {
+            Poll::Ready(Ok(0)) => Err(Fault::To(io::ErrorKind::WriteZero.into())),
+            Poll::Ready(Ok(n)) => {
+                from.consume(n);
+                Ok(Moved::Bytes(n))
+            }
+            Poll::Ready(Err(e)) => Err(Fault::To(e)),
+            Poll::Pending => Ok(Moved::TargetFull),
+        };
+    }
+    match to.poll_slot(cx, 1) {
+        Poll::Ready(Ok(0)) => return Ok(Moved::End),
+        Poll::Ready(done) => drop(done.map_err(Fault::To)?),
+        Poll::Pending => return Ok(Moved::TargetFull),
+    }
+    let (lent, slot) = (from.filled(), to.slot());
+    let n = lent.len().min(slot.len());
+    if let (Some(lent), Some(slot)) = (lent.get(..n), slot.get_mut(..n)) {
+        slot.copy_from_slice(lent);
+    }
+    from.consume(n);
+    to.commit(n).map(|()| Moved::Bytes(n)).map_err(Fault::To)
+}

@@ -1,0 +1,267 @@
+//! The bare stream: a TCP socket with buffers on loan.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use crate::Stream;
+use crate::pool::{Class, Lease};
+
+/// A slot smaller than this is not worth a record; the buffer is flushed first.
+const MIN_SLOT: usize = 4096;
+
+/// A TCP socket as a [`Stream`].
+///
+/// Each direction takes a buffer when it has bytes and gives it back when it is drained. The
+/// size follows the traffic: it grows when reads or writes fill it and shrinks when they do not.
+#[derive(Debug)]
+pub struct Tcp {
+    socket: TcpStream,
+    rx: Side,
+    tx: Side,
+    ended: bool,
+}
+
+/// A buffer with bytes in `start..end`.
+#[derive(Debug, Default)]
+struct Side {
+    buf: Lease,
+    start: usize,
+    end: usize,
+    hint: Class,
+}
+
+impl Side {
+    fn len(&self) -> usize {
+        self.end - self.start
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        self.buf.get_mut(self.start..self.end).unwrap_or_default()
+    }
+
+    fn space(&mut self) -> &mut [u8] {
+        self.buf.get_mut(self.end..).unwrap_or_default()
+    }
+
+    fn advance(&mut self, n: usize) {
+        self.start = (self.start + n).min(self.end);
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        }
+    }
+
+    /// Gives the buffer back if nothing is in it.
+    fn rest(&mut self) {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+            self.buf.release();
+        }
+    }
+
+    /// Makes room for `total` bytes counted from `start`.
+    fn make_room(&mut self, total: usize) {
+        if self.buf.len() - self.start >= total && !self.buf.is_none() {
+            return;
+        }
+        if self.buf.len() >= total && !self.buf.is_none() {
+            self.buf.copy_within(self.start..self.end, 0);
+        } else {
+            let mut larger = Lease::take(self.hint, total);
+            let held = self.buf.get(self.start..self.end).unwrap_or_default();
+            if let Some(front) = larger.get_mut(..held.len()) {
+                front.copy_from_slice(held);
+            }
+            self.buf = larger;
+        }
+        (self.start, self.end) = (0, self.len());
+    }
+
+    /// Learns from a transfer of `n` bytes where `offered` were possible.
+    fn learn(&mut self, n: usize, offered: usize) {
+        if n == offered {
+            self.hint = self.hint.grown();
+        } else if n < self.hint.shrunk().bytes() / 2 {
+            self.hint = self.hint.shrunk();
+        }
+    }
+}
+
+impl Tcp {
+    /// Wraps a connected socket.
+    #[must_use]
+    pub fn new(socket: TcpStream) -> Self {
+        Self {
+            socket,
+            rx: Side::default(),
+            tx: Side::default(),
+            ended: false,
+        }
+    }
+
+    /// The socket.
+    #[must_use]
+    pub const fn socket(&self) -> &TcpStream {
+        &self.socket
+    }
+
+    /// Bytes received and not consumed.
+    #[must_use]
+    pub fn buffered(&self) -> usize {
+        self.rx.len()
+    }
+
+    /// Bytes committed and not sent.
+    #[must_use]
+    pub fn unsent(&self) -> usize {
+        self.tx.len()
+    }
+
+    /// Waits until a read would give something. Takes no buffer.
+    pub fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.rx.len() > 0 || self.ended {
+            return Poll::Ready(Ok(()));
+        }
+        self.socket.poll_read_ready(cx)
+    }
+
+    /// Reads straight into the caller's memory, past our own buffer if that is empty.
+    /// 0 means the end.
+    pub fn poll_read_into(
+        &mut self,
+        cx: &mut Context<'_>,
+        out: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        if self.rx.len() > 0 {
+            let n = self.rx.len().min(out.len());
+            for (to, from) in out.iter_mut().zip(self.rx.bytes().iter()) {
+                *to = *from;
+            }
+            self.consume(n);
+            return Poll::Ready(Ok(n));
+        }
+        if self.ended {
+            return Poll::Ready(Ok(0));
+        }
+        let mut space = ReadBuf::new(out);
+        ready!(Pin::new(&mut self.socket).poll_read(cx, &mut space))?;
+        let n = space.filled().len();
+        self.ended = n == 0;
+        Poll::Ready(Ok(n))
+    }
+
+    /// Writes straight from the caller's memory. Only while nothing of ours is unsent.
+    pub fn poll_write_from(
+        &mut self,
+        cx: &mut Context<'_>,
+        runs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_flush(cx))?;
+        match runs {
+            [one] => Pin::new(&mut self.socket).poll_write(cx, one),
+            many => Pin::new(&mut self.socket).poll_write_vectored(cx, many),
+        }
+    }
+}
+
+impl Stream for Tcp {
+    fn poll_fill(&mut self, cx: &mut Context<'_>, want: usize) -> Poll<io::Result<usize>> {
+        while self.rx.len() < want && !self.ended {
+            if self.rx.buf.is_none() {
+                ready!(self.socket.poll_read_ready(cx))?;
+            }
+            // A first read takes what the last ones suggest; it is not held to `want`.
+            self.rx.make_room(want);
+            let space = self.rx.space();
+            let offered = space.len();
+            let mut space = ReadBuf::new(space);
+            match Pin::new(&mut self.socket).poll_read(cx, &mut space) {
+                Poll::Ready(Ok(())) => {
+                    let n = space.filled().len();
+                    self.ended = n == 0;
+                    self.rx.end += n;
+                    self.rx.learn(n, offered);
+                }
+                Poll::Ready(Err(e)) => return Poll::Ready(Err(e)),
+                Poll::Pending => {
+                    self.rx.rest();
+                    return Poll::Pending;
+                }
+            }
+        }
+        if self.ended {
+            self.rx.rest();
+        }
+        Poll::Ready(Ok(self.rx.len()))
+    }
+
+    fn filled(&mut self) -> &mut [u8] {
+        self.rx.bytes()
+    }
+
+    fn runs<'a>(&'a mut self, out: &mut [IoSlice<'a>]) -> usize {
+        match out.first_mut() {
+            Some(first) if self.rx.len() > 0 => {
+                *first = IoSlice::new(self.rx.bytes());
+                1
+            }
+            _ => 0,
+        }
+    }
+
+    fn consume(&mut self, n: usize) {
+        self.rx.advance(n);
+        self.rx.rest();
+    }
+
+    fn poll_slot(&mut self, cx: &mut Context<'_>, min: usize) -> Poll<io::Result<usize>> {
+        let min = min.max(MIN_SLOT);
+        if self.tx.len() > 0 && self.tx.space().len() < min {
+            self.tx.hint = self.tx.hint.grown();
+            ready!(self.poll_flush(cx))?;
+        }
+        let have = self.tx.len();
+        self.tx.make_room(have + min);
+        Poll::Ready(Ok(self.tx.space().len()))
+    }
+
+    fn slot(&mut self) -> &mut [u8] {
+        self.tx.space()
+    }
+
+    fn commit(&mut self, n: usize) -> io::Result<()> {
+        self.tx.end = (self.tx.end + n).min(self.tx.buf.len());
+        Ok(())
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.tx.len() > 0 && self.tx.end < self.tx.hint.shrunk().bytes() / 2 {
+            self.tx.hint = self.tx.hint.shrunk();
+        }
+        while self.tx.len() > 0 {
+            let n = ready!(Pin::new(&mut self.socket).poll_write(cx, self.tx.bytes()))?;
+            if n == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.tx.advance(n);
+        }
+        self.tx.rest();
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_flush(cx))?;
+        Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+
+    fn abort(&mut self) {
+        adit_net::tcp::reset_on_close(&self.socket);
+    }
+
+    fn bare(&mut self) -> Option<&mut Tcp> {
+        Some(self)
+    }
+}

@@ -1,0 +1,136 @@
+//! Nested record layers carry any amount in any split.
+
+use adit_stream::{Layered, Stream, fill, finish, flush, send};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::toy::{ToyOpen, ToySeal, pair, pattern};
+
+type Stack = Layered<Layered<adit_stream::Tcp, ToySeal, ToyOpen>, ToySeal, ToyOpen>;
+
+fn stack(below: adit_stream::Tcp, client: bool) -> Stack {
+    let layer = |max| (ToySeal { max, head: client }, ToyOpen { head: !client });
+    let ((s1, o1), (s2, o2)) = (layer(60_000), layer(3_000));
+    Layered::new(Layered::new(below, s1, o1), s2, o2)
+}
+
+async fn two() -> (Stack, Stack) {
+    let (a, b) = pair().await;
+    (stack(a, true), stack(adit_stream::Tcp::new(b), false))
+}
+
+#[tokio::test]
+async fn nested_layers_carry_a_megabyte_both_ways_in_place() {
+    let (mut a, mut b) = two().await;
+    let sent = pattern(1_000_003);
+    let reader = async {
+        let mut got = Vec::new();
+        while fill(&mut b, 1).await.unwrap() > 0 {
+            let n = b.filled().len();
+            got.extend_from_slice(b.filled());
+            b.consume(n);
+        }
+        (b, got)
+    };
+    let writer = async {
+        send(&mut a, &sent).await.unwrap();
+        finish(&mut a).await.unwrap();
+        a
+    };
+    let (mut a, (mut b, got)) = tokio::join!(writer, reader);
+    assert!(got == sent, "what arrived differs");
+    // The other direction is still open after the half close.
+    let (back, _) = tokio::join!(
+        async {
+            assert_eq!(fill(&mut a, 5).await.unwrap(), 5);
+            a.filled().to_vec()
+        },
+        send_owned(&mut b, b"hello")
+    );
+    assert_eq!(back, b"hello");
+}
+
+async fn send_owned(io: &mut Stack, bytes: &[u8]) {
+    // Side b has no head to send, so its codec must not expect one at a.
+    send(io, bytes).await.unwrap();
+}
+
+#[tokio::test]
+async fn contiguous_bytes_are_made_across_records() {
+    let (mut a, mut b) = two().await;
+    let sent = pattern(9_000);
+    let (got, ()) = tokio::join!(
+        async {
+            assert!(fill(&mut b, 9_000).await.unwrap() >= 9_000);
+            let mut got = b.filled().to_vec();
+            b.consume(2_999);
+            assert!(fill(&mut b, 6_001).await.unwrap() == 6_001);
+            got.truncate(2_999);
+            got.extend_from_slice(b.filled());
+            got
+        },
+        async { send(&mut a, &sent).await.unwrap() }
+    );
+    assert!(got == sent);
+}
+
+#[tokio::test]
+async fn an_owed_head_leaves_with_the_first_flush() {
+    let (a, mut raw) = pair().await;
+    let mut a = Layered::new(
+        a,
+        ToySeal {
+            max: 10,
+            head: true,
+        },
+        ToyOpen::default(),
+    );
+    assert!(a.owes_head());
+    flush(&mut a).await.unwrap();
+    assert!(!a.owes_head());
+    let mut wire = [0; 4];
+    raw.read_exact(&mut wire).await.unwrap();
+    assert_eq!(wire, [b'H', 0, 0, 0x5a]);
+}
+
+#[tokio::test]
+async fn a_cut_record_is_an_error_after_the_good_ones() {
+    let (a, mut raw) = pair().await;
+    let mut a = Layered::new(
+        a,
+        ToySeal {
+            max: 10,
+            head: false,
+        },
+        ToyOpen::default(),
+    );
+    raw.write_all(&[0, 1, b'x' ^ 0xff, 0x5a ^ b'x', 0, 9, 1])
+        .await
+        .unwrap();
+    drop(raw);
+    assert_eq!(fill(&mut a, 1).await.unwrap(), 1);
+    assert_eq!(a.filled(), b"x");
+    a.consume(1);
+    assert_eq!(
+        fill(&mut a, 1).await.unwrap_err().kind(),
+        std::io::ErrorKind::InvalidData
+    );
+}
+
+#[tokio::test]
+async fn a_bad_record_does_not_swallow_the_good_one_before_it() {
+    let (a, mut raw) = pair().await;
+    let mut a = Layered::new(
+        a,
+        ToySeal {
+            max: 10,
+            head: false,
+        },
+        ToyOpen::default(),
+    );
+    raw.write_all(&[0, 1, b'x' ^ 0xff, 0x5a ^ b'x', 0, 1, 7, 0])
+        .await
+        .unwrap();
+    assert_eq!(fill(&mut a, 1).await.unwrap(), 1);
+    a.consume(1);
+    assert!(fill(&mut a, 1).await.is_err());
+}

@@ -1,0 +1,181 @@
+//! The relay over real sockets, bare and sealed.
+
+use std::time::Duration;
+
+use adit_stream::{End, Layered, Limits, Meter, Outcome, Stream, Tcp, relay};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+use crate::toy::{ToyOpen, ToySeal, pair, pattern};
+
+const LIMITS: Limits = Limits {
+    idle: Duration::from_secs(20),
+    half_close_idle: Duration::from_secs(20),
+};
+
+fn sealed(below: Tcp) -> Layered<Tcp, ToySeal, ToyOpen> {
+    Layered::new(
+        below,
+        ToySeal {
+            max: 60_000,
+            head: false,
+        },
+        ToyOpen::default(),
+    )
+}
+
+/// client ⇄ relay(bare, sealed) ⇄ relay(sealed, bare) ⇄ target
+async fn tunnel(limits: Limits) -> (TcpStream, TcpStream, [JoinHandle<Outcome>; 2]) {
+    let (mut near, client) = pair().await;
+    let (mid_a, mid_b) = pair().await;
+    let (mut far, target) = pair().await;
+    let first = tokio::spawn(async move {
+        relay(&mut near, &mut sealed(mid_a), &limits, &Meter::default()).await
+    });
+    let second = tokio::spawn(async move {
+        relay(
+            &mut sealed(Tcp::new(mid_b)),
+            &mut far,
+            &limits,
+            &Meter::default(),
+        )
+        .await
+    });
+    (client, target, [first, second])
+}
+
+#[tokio::test]
+async fn bulk_passes_both_ways_at_once() {
+    let (client, target, tasks) = tunnel(LIMITS).await;
+    let sent = pattern(5_000_000);
+    let ((mut cr, mut cw), (mut tr, mut tw)) = (client.into_split(), target.into_split());
+    let (mut up, mut down) = (Vec::new(), Vec::new());
+    let (a, b, c, d) = tokio::join!(
+        async {
+            cw.write_all(&sent).await.unwrap();
+            cw.shutdown().await
+        },
+        async {
+            tw.write_all(&sent).await.unwrap();
+            tw.shutdown().await
+        },
+        tr.read_to_end(&mut up),
+        cr.read_to_end(&mut down)
+    );
+    a.and(b).unwrap();
+    c.and(d).unwrap();
+    assert!(up == sent && down == sent);
+    for task in tasks {
+        let outcome = task.await.unwrap();
+        assert!(matches!(outcome.end, End::Finished), "{outcome:?}");
+        assert_eq!((outcome.up, outcome.down), (5_000_000, 5_000_000));
+    }
+}
+
+#[tokio::test]
+async fn a_half_close_leaves_the_other_direction_open() {
+    let (mut client, mut target, _tasks) = tunnel(LIMITS).await;
+    client.write_all(b"ask").await.unwrap();
+    client.shutdown().await.unwrap();
+    let mut got = Vec::new();
+    target.read_to_end(&mut got).await.unwrap();
+    assert_eq!(got, b"ask");
+    target.write_all(&pattern(1 << 20)).await.unwrap();
+    target.shutdown().await.unwrap();
+    let mut got = Vec::new();
+    client.read_to_end(&mut got).await.unwrap();
+    assert!(got == pattern(1 << 20));
+}
+
+#[tokio::test]
+async fn a_reset_is_passed_on_as_a_reset() {
+    let (mut client, target, _tasks) = tunnel(LIMITS).await;
+    adit_net::tcp::reset_on_close(&target);
+    drop(target);
+    let e = client.read_to_end(&mut Vec::new()).await.unwrap_err();
+    assert_eq!(e.kind(), std::io::ErrorKind::ConnectionReset);
+}
+
+#[tokio::test]
+async fn small_messages_do_not_wait() {
+    let (mut client, mut target, _tasks) = tunnel(LIMITS).await;
+    let start = std::time::Instant::now();
+    let mut byte = [0];
+    for i in 0..200u8 {
+        client.write_all(&[i]).await.unwrap();
+        target.read_exact(&mut byte).await.unwrap();
+        target.write_all(&byte).await.unwrap();
+        client.read_exact(&mut byte).await.unwrap();
+        assert_eq!(byte, [i]);
+    }
+    assert!(
+        start.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        start.elapsed()
+    );
+}
+
+#[tokio::test]
+async fn silence_ends_a_session_and_traffic_keeps_it() {
+    let limits = Limits {
+        idle: Duration::from_millis(400),
+        ..LIMITS
+    };
+    let (mut client, mut target, [first, _]) = tunnel(limits).await;
+    for _ in 0..8 {
+        client.write_all(b"x").await.unwrap();
+        target.read_exact(&mut [0]).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(150)).await;
+    }
+    assert!(!first.is_finished(), "traffic keeps it");
+    let outcome = tokio::time::timeout(Duration::from_secs(3), first)
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(matches!(outcome.end, End::Idle), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_half_closed_session_has_its_own_deadline() {
+    let limits = Limits {
+        half_close_idle: Duration::from_millis(200),
+        ..LIMITS
+    };
+    let (mut client, _target, [first, _]) = tunnel(limits).await;
+    client.shutdown().await.unwrap();
+    let outcome = tokio::time::timeout(Duration::from_secs(3), first)
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(matches!(outcome.end, End::Idle), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_slow_reader_stops_the_writer() {
+    let (mut client, target, _tasks) = tunnel(LIMITS).await;
+    let chunk = vec![0; 1 << 20];
+    let mut sent = 0;
+    while let Ok(n) = tokio::time::timeout(Duration::from_millis(500), client.write(&chunk)).await {
+        sent += n.unwrap();
+        assert!(
+            sent < 64 << 20,
+            "memory must not grow with what nobody reads"
+        );
+    }
+    drop(target);
+}
+
+#[tokio::test]
+async fn an_idle_stream_owns_no_buffer() {
+    let (mut near, mut client) = pair().await;
+    client.write_all(b"x").await.unwrap();
+    assert_eq!(adit_stream::fill(&mut near, 1).await.unwrap(), 1);
+    near.consume(1);
+    assert_eq!(near.slot().len(), 0);
+    assert_eq!(near.buffered(), 0);
+    assert!(
+        !format!("{near:?}").contains("bytes: [0"),
+        "no buffer is left in the stream"
+    );
+}
