@@ -1,1 +1,40 @@
-//! Listener, acceptor, router, hop chain, pump.
+//! A plan made to run.
+//!
+//! Data passes through from left to right, only the verdict goes back, once:
+//!
+//! ```text
+//! listener ─▶ Acceptor ─Request─▶ Router ─▶ Hop( … Hop( Direct )) ─▶ relay
+//!                ▲                                   │
+//!                └──── Pending: proceed / refuse ────┘
+//! ```
+//!
+//! * [`acceptor`]: what a client may say on a listener, one module for each language;
+//! * [`connector`]: how a stream to a target is opened (directly, through a hop, by a group);
+//! * [`dialect`]: the language spoken with a hop's server;
+//! * [`udp`]: one table of associations for every datagram dialect;
+//! * [`serve`](mod@serve): the heart, and the accept loops around it;
+//! * [`access`]: which destinations a listener may reach.
+//!
+//! Start with [`Engine::start`].
+
+#![forbid(unsafe_code)]
+
+pub mod acceptor;
+pub mod access;
+pub mod connector;
+mod credentials;
+pub mod dialect;
+mod engine;
+mod error;
+mod health;
+pub mod probe;
+mod request;
+mod router;
+pub mod serve;
+pub mod udp;
+
+pub use engine::{Engine, Listening, StartError};
+pub use error::{AcceptError, DialError, Fault, Stage};
+pub use health::Health;
+pub use request::{BoxFuture, Peer, Request};
+pub use router::Router;

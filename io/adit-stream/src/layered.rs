@@ -23,6 +23,10 @@ pub struct Layered<S, Se, Op> {
     /// Bytes of `below.filled()` that hold opened records.
     opened: usize,
     ended: bool,
+    /// The codec has said that nothing more belongs to this direction.
+    complete: bool,
+    /// Our own direction is finished.
+    finished: bool,
     /// A failure to be told once the good bytes before it are used.
     fault: Option<io::Error>,
     /// The room around the slot that is reserved now.
@@ -39,6 +43,8 @@ impl<S: Stream, Se: Seal, Op: Open> Layered<S, Se, Op> {
             runs: VecDeque::new(),
             opened: 0,
             ended: false,
+            complete: false,
+            finished: false,
             fault: None,
             reserved: None,
         }
@@ -58,7 +64,7 @@ impl<S: Stream, Se: Seal, Op: Open> Layered<S, Se, Op> {
             match self.open.open(wire).map_err(broken)? {
                 Opened::NeedMore { total } => return Ok(total.max(wire.len() + 1)),
                 Opened::End => {
-                    self.ended = true;
+                    self.complete = true;
                     return Ok(0);
                 }
                 Opened::Record { consumed, payload } => {
@@ -83,6 +89,25 @@ impl<S: Stream, Se: Seal, Op: Open> Layered<S, Se, Op> {
                 *run = run.start - spent..run.end - spent;
             }
         }
+    }
+
+    /// The direction is complete but the exchange is not: ends with the answer, or when the peer
+    /// leaves. What else it sends belongs to nobody.
+    fn poll_after_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.finished && !self.seal.ended() {
+            let n = ready!(self.below.poll_fill(cx, self.opened + 1))?;
+            if n <= self.opened {
+                break;
+            }
+            if self.runs.is_empty() {
+                self.below.consume(n);
+                self.opened = 0;
+            } else {
+                break;
+            }
+        }
+        self.ended = true;
+        Poll::Ready(Ok(()))
     }
 
     fn readable(&self) -> usize {
@@ -115,6 +140,9 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
                 self.join(want.min(readable));
                 return Poll::Ready(Ok(readable));
             }
+            if self.complete {
+                return self.poll_after_end(cx).map_ok(|()| readable);
+            }
             if let Some(e) = self.fault.take() {
                 return Poll::Ready(Err(e));
             }
@@ -127,7 +155,7 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
                 }
                 Err(e) => return Poll::Ready(Err(e)),
             };
-            if self.ended || self.readable() >= want {
+            if self.complete || self.readable() >= want {
                 continue;
             }
             let total = self.opened + next;
@@ -225,6 +253,7 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
 
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_flush(cx))?;
+        self.finished = true;
         self.below.poll_finish(cx)
     }
 

@@ -65,8 +65,12 @@ pub async fn relay(
     let mut quiet = Quiet::default();
     let mut timer = pin!(sleep(part_of(limits, false)));
     let end = poll_fn(|cx| {
-        let a = up.poll(cx, near, far, |n| meter.add_up(n));
+        let mut a = up.poll(cx, near, far, |n| meter.add_up(n));
         let b = down.poll(cx, far, near, |n| meter.add_down(n));
+        if b.is_ready() && a.is_pending() {
+            // The end of an answer may be the end of the request's direction as well.
+            a = up.poll(cx, near, far, |n| meter.add_up(n));
+        }
         match (a, b) {
             (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => Poll::Ready(End::Finished),
             (Poll::Ready(Err(Fault::From(e))), _) | (_, Poll::Ready(Err(Fault::To(e)))) => {

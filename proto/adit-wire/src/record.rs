@@ -70,8 +70,9 @@ pub enum Opened {
         /// Bytes wanted, counted from the front of `wire`.
         total: usize,
     },
-    /// The peer has ended this direction by the protocol's own means (a framed body is complete).
-    /// Whatever stands in `wire` does not belong to the stream.
+    /// This direction is complete by the protocol's own means (a framed body is at its end), while
+    /// the connection lives on for the answer. Whatever else stands in `wire` or comes later does
+    /// not belong to the stream.
     End,
     /// One record was opened.
     Record {

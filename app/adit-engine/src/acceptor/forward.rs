@@ -1,0 +1,44 @@
+//! A listener whose every connection goes to one target.
+
+use std::io;
+use std::net::SocketAddr;
+
+use adit_stream::BoxStream;
+use adit_wire::Target;
+
+use super::{Acceptor, Inbound, Pending, Reply};
+use crate::{AcceptError, BoxFuture, DialError, Peer, Request};
+
+/// `tcp://LISTEN/TARGET`.
+pub struct Fixed {
+    /// Where everything goes.
+    pub target: Target,
+}
+
+impl Acceptor for Fixed {
+    fn accept(&self, io: BoxStream, _: Peer) -> BoxFuture<'_, Result<Inbound, AcceptError>> {
+        let pending = Pending::new(Request::to(self.target.clone()), Plain { io });
+        Box::pin(async { Ok(Inbound::Stream(pending)) })
+    }
+}
+
+/// Yes is silence, no is a reset.
+pub(super) struct Plain {
+    pub(super) io: BoxStream,
+}
+
+impl Reply for Plain {
+    fn proceed(
+        self: Box<Self>,
+        _: Option<SocketAddr>,
+    ) -> BoxFuture<'static, io::Result<BoxStream>> {
+        Box::pin(async { Ok(self.io) })
+    }
+
+    fn refuse<'a>(mut self: Box<Self>, _: &'a DialError) -> BoxFuture<'a, io::Result<()>> {
+        Box::pin(async move {
+            self.io.abort();
+            Ok(())
+        })
+    }
+}

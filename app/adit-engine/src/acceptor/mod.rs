@@ -1,0 +1,79 @@
+//! What clients may say on a listener, one module for each language.
+//!
+//! An acceptor reads a request and hands it on as an [`Inbound`]; it knows nothing of dialling.
+//! The verdict comes back once, through [`Pending`].
+
+mod forward;
+mod http;
+mod keyed;
+mod proxy;
+mod reject;
+mod socks;
+
+use std::io;
+use std::net::SocketAddr;
+
+use adit_stream::BoxStream;
+
+pub use forward::Fixed;
+pub use keyed::{CHECK_NAME, Keyed};
+pub(crate) use proxy::Languages;
+pub use proxy::Proxy;
+pub use reject::Rejects;
+pub use socks::{Association, Binding};
+
+use crate::{AcceptError, BoxFuture, DialError, Peer, Request};
+
+/// Reads requests.
+pub trait Acceptor: Send + Sync {
+    /// Reads the request of one connection. Keeps its own deadline.
+    fn accept(&self, io: BoxStream, peer: Peer) -> BoxFuture<'_, Result<Inbound, AcceptError>>;
+}
+
+/// What a client wants.
+pub enum Inbound {
+    /// A stream to a target.
+    Stream(Pending),
+    /// One connection from outside (SOCKS BIND).
+    Bind(Binding),
+    /// Datagrams (SOCKS UDP ASSOCIATE).
+    Datagrams(Association),
+    /// Nothing more: the acceptor has answered by itself.
+    Served,
+}
+
+/// A request that waits for its verdict. One of the two must be called.
+#[must_use]
+pub struct Pending {
+    /// What is asked for.
+    pub request: Request,
+    reply: Box<dyn Reply>,
+}
+
+impl Pending {
+    pub(crate) fn new(request: Request, reply: impl Reply + 'static) -> Self {
+        Self {
+            request,
+            reply: Box::new(reply),
+        }
+    }
+
+    /// Tells the client that the way is open; gives its stream.
+    pub async fn proceed(self, bound: Option<SocketAddr>) -> io::Result<BoxStream> {
+        self.reply.proceed(bound).await
+    }
+
+    /// Tells the client why not, as far as its language can.
+    pub async fn refuse(self, why: &DialError) -> io::Result<()> {
+        self.reply.refuse(why).await
+    }
+}
+
+/// How a language says yes and no.
+pub(crate) trait Reply: Send {
+    fn proceed(
+        self: Box<Self>,
+        bound: Option<SocketAddr>,
+    ) -> BoxFuture<'static, io::Result<BoxStream>>;
+    fn refuse<'a>(self: Box<Self>, why: &'a DialError) -> BoxFuture<'a, io::Result<()>>;
+}

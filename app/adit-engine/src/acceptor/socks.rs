@@ -1,0 +1,175 @@
+//! SOCKS clients.
+
+use std::io;
+use std::net::SocketAddr;
+
+use adit_socks::server::{self, Socks4, Socks5};
+use adit_socks::{Command, Reply as Code, Request as Asked, Version};
+use adit_stream::{BoxStream, run, send};
+use adit_wire::Target;
+
+use super::proxy::{Proxy, give_up};
+use super::reject::farewell;
+use super::{Inbound, Pending, Reply};
+use crate::{AcceptError, BoxFuture, DialError, Peer, Request};
+
+pub(super) async fn read5(
+    proxy: &Proxy,
+    mut io: BoxStream,
+    peer: Peer,
+) -> Result<Inbound, AcceptError> {
+    let mut core = Socks5::new(&*proxy.credentials, false);
+    match run(&mut io, &mut core).await {
+        Ok(asked) => sort(proxy, io, peer, asked).await,
+        Err(why) => Err(give_up(io, why, server::Refusal::is_bad_login).await),
+    }
+}
+
+pub(super) async fn read4(
+    proxy: &Proxy,
+    mut io: BoxStream,
+    peer: Peer,
+) -> Result<Inbound, AcceptError> {
+    let allowed = proxy.languages.socks4 && !adit_socks::Credentials::required(&*proxy.credentials);
+    let mut core = Socks4::new(allowed);
+    match run(&mut io, &mut core).await {
+        Ok(asked) => sort(proxy, io, peer, asked).await,
+        Err(why) => Err(give_up(io, why, |_| false).await),
+    }
+}
+
+async fn sort(
+    proxy: &Proxy,
+    io: BoxStream,
+    peer: Peer,
+    asked: Asked,
+) -> Result<Inbound, AcceptError> {
+    let user = asked.user.as_deref().map(|u| u.escape_ascii().to_string());
+    let reply = Socks {
+        io,
+        version: asked.version,
+        hide_bind: proxy.hide_bind,
+    };
+    match asked.command {
+        Command::Connect => {
+            let request = Request {
+                target: asked.target,
+                first: Vec::new(),
+                user,
+            };
+            Ok(Inbound::Stream(Pending::new(request, reply)))
+        }
+        Command::Bind if proxy.bind => Ok(Inbound::Bind(Binding {
+            expected: asked.target,
+            reply,
+        })),
+        Command::UdpAssociate if proxy.udp => Ok(Inbound::Datagrams(Association {
+            declared: asked.target,
+            reply,
+            peer,
+        })),
+        _ => {
+            let why = DialError::unsupported("this listener does not serve the command");
+            Box::new(reply).refuse(&why).await?;
+            Err(AcceptError::Refused(why.to_string()))
+        }
+    }
+}
+
+/// A SOCKS client that waits for its reply.
+pub(crate) struct Socks {
+    io: BoxStream,
+    version: Version,
+    hide_bind: bool,
+}
+
+impl Socks {
+    /// Says yes with `bound`; the stream goes on.
+    async fn grant(&mut self, bound: Option<SocketAddr>) -> io::Result<()> {
+        send(
+            &mut self.io,
+            &server::reply(self.version, Code::Succeeded, bound),
+        )
+        .await
+    }
+
+    async fn deny(&mut self, why: &DialError) {
+        farewell(
+            &mut self.io,
+            &server::reply(self.version, why.socks_reply(), None),
+        )
+        .await;
+    }
+}
+
+impl Reply for Socks {
+    fn proceed(
+        mut self: Box<Self>,
+        bound: Option<SocketAddr>,
+    ) -> BoxFuture<'static, io::Result<BoxStream>> {
+        Box::pin(async move {
+            let shown = bound.filter(|_| !self.hide_bind);
+            self.grant(shown).await?;
+            Ok(self.io)
+        })
+    }
+
+    fn refuse<'a>(mut self: Box<Self>, why: &'a DialError) -> BoxFuture<'a, io::Result<()>> {
+        Box::pin(async move {
+            self.deny(why).await;
+            Ok(())
+        })
+    }
+}
+
+/// A BIND request: two replies, then a stream.
+pub struct Binding {
+    /// The peer that is expected; zeros mean anyone.
+    pub expected: Target,
+    reply: Socks,
+}
+
+impl Binding {
+    /// First reply: where the peer has to connect to.
+    pub async fn listening(&mut self, at: SocketAddr) -> io::Result<()> {
+        self.reply.grant(Some(at)).await
+    }
+
+    /// Second reply: who has come. The stream is the client's.
+    pub async fn accepted(mut self, from: SocketAddr) -> io::Result<BoxStream> {
+        self.reply.grant(Some(from)).await?;
+        Ok(self.reply.io)
+    }
+
+    /// Either reply: nobody can come.
+    pub async fn refuse(mut self, why: &DialError) {
+        self.reply.deny(why).await;
+    }
+
+    /// The control connection, to see whether the client is still there.
+    pub fn control(&mut self) -> &mut BoxStream {
+        &mut self.reply.io
+    }
+}
+
+/// A UDP ASSOCIATE request.
+pub struct Association {
+    /// Where the client says its datagrams will come from; zeros mean it does not know.
+    pub declared: Target,
+    /// The two ends of the control connection.
+    pub peer: Peer,
+    reply: Socks,
+}
+
+impl Association {
+    /// Says where datagrams are to be sent; gives the control connection.
+    pub async fn proceed(mut self, at: SocketAddr) -> io::Result<BoxStream> {
+        self.reply.grant(Some(at)).await?;
+        Ok(self.reply.io)
+    }
+
+    /// Says no.
+    pub async fn refuse(mut self, why: &DialError) {
+        self.reply.deny(why).await;
+    }
+}

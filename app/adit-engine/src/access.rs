@@ -1,0 +1,206 @@
+//! Which destinations a listener may reach (SEC-E2).
+//!
+//! Judged on the resolved address that is then dialled, so that no spelling and no second look-up
+//! gets around it. Addresses that embed an IPv4 address are judged as that address.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use adit_config::Private;
+use adit_wire::unmap;
+use ipnet::IpNet;
+
+/// The rule of one listener.
+#[derive(Debug, Clone)]
+pub struct Access {
+    private: Private,
+    smtp: bool,
+}
+
+impl Access {
+    /// No rule: for the servers of hops, which the configuration names.
+    pub const FREE: Self = Self {
+        private: Private::All,
+        smtp: true,
+    };
+
+    /// The rule for targets that clients of a listener name. `public` listeners do not reach
+    /// port 25 either.
+    #[must_use]
+    pub const fn new(private: Private, public: bool) -> Self {
+        Self {
+            private,
+            smtp: !public,
+        }
+    }
+
+    /// Whether `addr` may be reached; otherwise the reason.
+    pub fn check(&self, addr: SocketAddr) -> Result<(), String> {
+        if !self.smtp && addr.port() == 25 {
+            return Err("port 25 (mail) is not reachable from a public listener".to_owned());
+        }
+        let ip = unmap(addr.ip());
+        let inside = match &self.private {
+            Private::All => true,
+            Private::Nets(nets) if nets.iter().any(|net| net.contains(&ip)) => true,
+            _ => !is_private(ip),
+        };
+        if inside {
+            Ok(())
+        } else {
+            Err(format!(
+                "{ip} is a private address; the listener's `allow_private` does not name it"
+            ))
+        }
+    }
+}
+
+/// Whether `ip` is not a public unicast address.
+#[must_use]
+pub fn is_private(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(v4) => private_v4(v4),
+        IpAddr::V6(v6) => match embedded_v4(v6) {
+            Some(v4) => private_v4(v4),
+            None => private_v6(v6),
+        },
+    }
+}
+
+/// Blocks of the IANA special-purpose registry, and the one public cloud metadata address.
+const PRIVATE_V4: &[(Ipv4Addr, u8)] = &[
+    (Ipv4Addr::new(0, 0, 0, 0), 8),
+    (Ipv4Addr::new(10, 0, 0, 0), 8),
+    (Ipv4Addr::new(100, 64, 0, 0), 10),
+    (Ipv4Addr::new(127, 0, 0, 0), 8),
+    (Ipv4Addr::new(169, 254, 0, 0), 16),
+    (Ipv4Addr::new(172, 16, 0, 0), 12),
+    (Ipv4Addr::new(192, 0, 0, 0), 24),
+    (Ipv4Addr::new(192, 0, 2, 0), 24),
+    (Ipv4Addr::new(192, 88, 99, 0), 24),
+    (Ipv4Addr::new(192, 168, 0, 0), 16),
+    (Ipv4Addr::new(198, 18, 0, 0), 15),
+    (Ipv4Addr::new(198, 51, 100, 0), 24),
+    (Ipv4Addr::new(203, 0, 113, 0), 24),
+    (Ipv4Addr::new(224, 0, 0, 0), 4),
+    (Ipv4Addr::new(240, 0, 0, 0), 4),
+    (Ipv4Addr::new(168, 63, 129, 16), 32),
+];
+
+const PRIVATE_V6: &[([u16; 8], u8)] = &[
+    ([0, 0, 0, 0, 0, 0, 0, 0], 96),
+    ([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48),
+    ([0x100, 0, 0, 0, 0, 0, 0, 0], 64),
+    ([0x2001, 0, 0, 0, 0, 0, 0, 0], 23),
+    ([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32),
+    ([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20),
+    ([0x5f00, 0, 0, 0, 0, 0, 0, 0], 16),
+    ([0xfc00, 0, 0, 0, 0, 0, 0, 0], 7),
+    ([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10),
+    ([0xfec0, 0, 0, 0, 0, 0, 0, 0], 10),
+    ([0xff00, 0, 0, 0, 0, 0, 0, 0], 8),
+];
+
+fn private_v4(ip: Ipv4Addr) -> bool {
+    PRIVATE_V4.iter().any(|(net, bits)| {
+        let shift = 32 - u32::from(*bits);
+        (u32::from(ip) ^ u32::from(*net)) >> shift == 0
+    })
+}
+
+fn private_v6(ip: Ipv6Addr) -> bool {
+    PRIVATE_V6.iter().any(|(net, bits)| {
+        let shift = 128 - u32::from(*bits);
+        (u128::from(ip) ^ u128::from(Ipv6Addr::from(*net))) >> shift == 0
+    })
+}
+
+/// The IPv4 address inside a mapped, NAT64 or 6to4 address.
+fn embedded_v4(ip: Ipv6Addr) -> Option<Ipv4Addr> {
+    let s = ip.segments();
+    let pair = |a: u16, b: u16| Ipv4Addr::from((u32::from(a) << 16) | u32::from(b));
+    match s {
+        [0, 0, 0, 0, 0, 0xffff, a, b] | [0x64, 0xff9b, 0, 0, 0, 0, a, b] => Some(pair(a, b)),
+        [0x2002, a, b, ..] => Some(pair(a, b)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn private_and_public() {
+        for private in [
+            "127.0.0.1",
+            "10.1.2.3",
+            "100.64.0.1",
+            "169.254.169.254",
+            "172.31.0.1",
+            "192.168.0.1",
+            "0.0.0.0",
+            "255.255.255.255",
+            "224.0.0.1",
+            "168.63.129.16",
+            "::",
+            "::1",
+            "::127.0.0.1",
+            "::ffff:127.0.0.1",
+            "64:ff9b::7f00:1",
+            "64:ff9b:1::1",
+            "2002:7f00:1::",
+            "fe80::1",
+            "fd00:ec2::254",
+            "ff02::1",
+            "2001:db8::1",
+            "2001::1",
+            "fec0::1",
+            "3fff::1",
+            "5f00::1",
+        ] {
+            assert!(is_private(ip(private)), "{private}");
+        }
+        for public in [
+            "1.1.1.1",
+            "100.63.255.255",
+            "100.128.0.1",
+            "172.32.0.1",
+            "168.63.129.17",
+            "223.255.255.1",
+            "2606:4700::1111",
+            "64:ff9b::101:101",
+            "2002:101:101::",
+            "::ffff:1.1.1.1",
+            "2a00::1",
+        ] {
+            assert!(!is_private(ip(public)), "{public}");
+        }
+    }
+
+    #[test]
+    fn holes_are_exact() {
+        let nets = Private::Nets(vec!["127.0.0.0/8".parse().unwrap()]);
+        let access = Access::new(nets, true);
+        assert!(access.check("127.0.0.1:80".parse().unwrap()).is_ok());
+        assert!(
+            access
+                .check("[::ffff:127.0.0.1]:80".parse().unwrap())
+                .is_ok()
+        );
+        assert!(access.check("10.0.0.1:80".parse().unwrap()).is_err());
+        assert!(
+            access.check("1.1.1.1:25".parse().unwrap()).is_err(),
+            "mail from a public listener"
+        );
+        assert!(Access::FREE.check("10.0.0.1:25".parse().unwrap()).is_ok());
+        assert!(
+            Access::new(Private::Deny, true)
+                .check("1.1.1.1:443".parse().unwrap())
+                .is_ok()
+        );
+    }
+}

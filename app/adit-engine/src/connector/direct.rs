@@ -1,0 +1,107 @@
+//! The bottom of every chain: this machine's own sockets.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use adit_net::dial::{self, Family};
+use adit_net::tcp;
+use adit_stream::Tcp;
+use adit_wire::{Host, Target};
+use tokio::time::timeout;
+
+use super::{Bound, Connected, Connector, put};
+use crate::access::Access;
+use crate::error::Stage;
+use crate::udp::{BoxDatagrams, DirectUdp, Filter};
+use crate::{BoxFuture, DialError};
+
+/// Connects from this machine, to addresses that the listener's rule allows.
+#[derive(Debug, Clone)]
+pub struct Direct {
+    /// Which addresses may be reached.
+    pub access: Access,
+    /// Which address family comes first.
+    pub family: Family,
+    /// Time for looking up and connecting together.
+    pub deadline: Duration,
+    /// Who may answer datagrams.
+    pub filter: Filter,
+}
+
+impl Direct {
+    /// The addresses of `to` that may be reached.
+    async fn candidates(&self, to: &Target) -> Result<Vec<SocketAddr>, DialError> {
+        let found = match &to.host {
+            Host::Ip(ip) => vec![SocketAddr::new(*ip, to.port)],
+            Host::Name(name) => dial::resolve(name.as_str(), to.port, self.family)
+                .await
+                .map_err(|e| DialError::new(Stage::Resolve, e))?,
+        };
+        let mut denied = None;
+        let mut allowed = found;
+        allowed.retain(|addr| match self.access.check(*addr) {
+            Ok(()) => true,
+            Err(why) => {
+                denied = Some(why);
+                false
+            }
+        });
+        match denied {
+            Some(why) if allowed.is_empty() => Err(DialError::denied(why)),
+            _ => Ok(allowed),
+        }
+    }
+}
+
+impl Connector for Direct {
+    fn connect<'a>(
+        &'a self,
+        to: &'a Target,
+        first: &'a [u8],
+    ) -> BoxFuture<'a, Result<Connected, DialError>> {
+        Box::pin(async move {
+            let open = async {
+                let candidates = self.candidates(to).await?;
+                let socket = dial::race(&candidates, self.deadline)
+                    .await
+                    .map_err(|e| DialError::new(Stage::Connect, e))?;
+                let bound = socket.local_addr().ok();
+                let mut io = Tcp::new(socket);
+                put(&mut io, first)
+                    .await
+                    .map_err(|e| DialError::new(Stage::Connect, e))?;
+                Ok(Connected {
+                    io: Box::new(io),
+                    bound,
+                    first_wait: Duration::ZERO,
+                    watch: None,
+                })
+            };
+            timeout(self.deadline, open).await.unwrap_or_else(|_| {
+                Err(DialError::new(
+                    Stage::Connect,
+                    std::io::ErrorKind::TimedOut.into(),
+                ))
+            })
+        })
+    }
+
+    fn associate(&self) -> BoxFuture<'_, Result<BoxDatagrams, DialError>> {
+        Box::pin(async move {
+            let way = DirectUdp::new(self.access.clone(), self.family, self.filter)
+                .map_err(|e| DialError::new(Stage::Connect, e))?;
+            Ok(Box::new(way) as BoxDatagrams)
+        })
+    }
+
+    fn listen<'a>(&'a self, near: SocketAddr) -> BoxFuture<'a, Result<Bound, DialError>> {
+        Box::pin(async move {
+            let socket = tcp::listen(SocketAddr::new(near.ip(), 0))
+                .map_err(|e| DialError::new(Stage::Connect, e))?;
+            Ok(Bound {
+                socket,
+                access: self.access.clone(),
+            })
+        })
+    }
+}

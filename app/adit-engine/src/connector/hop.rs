@@ -1,0 +1,105 @@
+//! A server on the way: a dialect over whatever leads to it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_wire::Target;
+use tokio::time::timeout;
+
+use super::{Connected, Connector};
+use crate::dialect::{Dialect, Spoken};
+use crate::error::Stage;
+use crate::udp::BoxDatagrams;
+use crate::{BoxFuture, DialError};
+
+/// Reaches targets through a server, and the server through `via`.
+pub struct Hop<D> {
+    /// The language the server speaks.
+    pub dialect: D,
+    /// The server.
+    pub server: Target,
+    /// `dialect://host:port`, for errors and logs.
+    pub name: String,
+    /// Time for connecting and the dialogue together.
+    pub deadline: Duration,
+    /// What leads to the server.
+    pub via: Arc<dyn Connector>,
+}
+
+impl<D: Dialect> Hop<D> {
+    /// The time-out of the whole opening.
+    fn late(&self) -> DialError {
+        let why = std::io::Error::new(std::io::ErrorKind::TimedOut, "no answer in time");
+        DialError::new(
+            Stage::Dialect {
+                hop: self.name.clone(),
+            },
+            why,
+        )
+    }
+
+    /// An error on the way to our server concerns the server, not the client's target.
+    fn on_the_way(&self, mut why: DialError) -> DialError {
+        if matches!(why.stage, Stage::Connect | Stage::Resolve) {
+            why.stage = Stage::Dial {
+                hop: self.name.clone(),
+            };
+        }
+        why
+    }
+
+    fn in_dialogue(&self, why: std::io::Error) -> DialError {
+        DialError::new(
+            Stage::Dialect {
+                hop: self.name.clone(),
+            },
+            why,
+        )
+    }
+}
+
+impl<D: Dialect> Connector for Hop<D> {
+    fn connect<'a>(
+        &'a self,
+        to: &'a Target,
+        first: &'a [u8],
+    ) -> BoxFuture<'a, Result<Connected, DialError>> {
+        Box::pin(async move {
+            let open = async {
+                let below = self
+                    .via
+                    .connect(&self.server, &[])
+                    .await
+                    .map_err(|e| self.on_the_way(e))?;
+                let Spoken {
+                    io,
+                    first_wait,
+                    watch,
+                } = self
+                    .dialect
+                    .speak(below.io, to, first)
+                    .await
+                    .map_err(|e| self.in_dialogue(e))?;
+                Ok(Connected {
+                    io,
+                    bound: None,
+                    first_wait,
+                    watch: watch.or(below.watch),
+                })
+            };
+            timeout(self.deadline, open)
+                .await
+                .unwrap_or_else(|_| Err(self.late()))
+        })
+    }
+
+    fn associate(&self) -> BoxFuture<'_, Result<BoxDatagrams, DialError>> {
+        Box::pin(async move {
+            let open = self.dialect.associate(&*self.via, &self.server);
+            match timeout(self.deadline, open).await {
+                Ok(opened) => opened.map_err(|e| self.on_the_way(e)),
+                Err(_) => Err(self.late()),
+            }
+        })
+    }
+}

@@ -1,0 +1,87 @@
+//! How a stream, or a way for datagrams, to a target is opened.
+//!
+//! A chain is a fold of [`Connector`]s: [`Direct`] at the bottom, a [`Hop`] around it for each
+//! server. A hop reaches its own server through the connector it stands on.
+
+mod direct;
+mod group;
+mod hop;
+mod reject;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_stream::BoxStream;
+use adit_wire::Target;
+
+pub use direct::Direct;
+pub use group::Group;
+pub use hop::Hop;
+pub use reject::Reject;
+
+use crate::udp::BoxDatagrams;
+use crate::{BoxFuture, DialError, Health};
+
+/// Opens ways to targets.
+pub trait Connector: Send + Sync {
+    /// Opens a stream to `to`. `first` goes ahead of everything else that is written to it.
+    fn connect<'a>(
+        &'a self,
+        to: &'a Target,
+        first: &'a [u8],
+    ) -> BoxFuture<'a, Result<Connected, DialError>>;
+
+    /// Opens a way for datagrams to any target.
+    fn associate(&self) -> BoxFuture<'_, Result<BoxDatagrams, DialError>>;
+
+    /// Waits for one connection from outside (SOCKS BIND). Few can.
+    fn listen<'a>(&'a self, _near: SocketAddr) -> BoxFuture<'a, Result<Bound, DialError>> {
+        Box::pin(async { Err(DialError::unsupported("BIND does not pass this chain")) })
+    }
+}
+
+/// An open stream.
+pub struct Connected {
+    /// The stream.
+    pub io: BoxStream,
+    /// The local address of the outgoing socket, if it is ours.
+    pub bound: Option<SocketAddr>,
+    /// How long a first payload is waited for, so that it rides with a head that is owed.
+    pub first_wait: Duration,
+    /// Tells whether the hop's server has proved that it holds the key.
+    pub watch: Option<Watch>,
+}
+
+/// An eye on a keyed hop.
+pub struct Watch {
+    /// What is known of the hop's server over all connections.
+    pub health: Arc<Health>,
+    /// What is known of this connection.
+    pub progress: Arc<adit_shadowsocks::tcp::Progress>,
+}
+
+/// A socket that waits for one connection from outside.
+pub struct Bound {
+    /// The listening socket.
+    pub socket: tokio::net::TcpListener,
+    /// Judges the peer that comes.
+    pub access: crate::access::Access,
+}
+
+/// Puts `first` into a stream without sending it yet.
+pub(crate) async fn put(io: &mut dyn adit_stream::Stream, mut first: &[u8]) -> std::io::Result<()> {
+    while !first.is_empty() {
+        let size = std::future::poll_fn(|cx| io.poll_slot(cx, 1)).await?;
+        let (now, later) = first.split_at(first.len().min(size));
+        if now.is_empty() {
+            return Err(std::io::ErrorKind::WriteZero.into());
+        }
+        if let Some(slot) = io.slot().get_mut(..now.len()) {
+            slot.copy_from_slice(now);
+        }
+        io.commit(now.len())?;
+        first = later;
+    }
+    Ok(())
+}

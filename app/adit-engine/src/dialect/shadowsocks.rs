@@ -1,0 +1,68 @@
+//! Shadowsocks with a hop's server.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_net::ambient::{Chance, SystemClock};
+use adit_shadowsocks::{Key, tcp};
+use adit_stream::{BoxStream, Layered};
+use adit_wire::Target;
+
+use super::{Dialect, Spoken};
+use crate::connector::{Connector, Watch, put};
+use crate::udp::{BoxDatagrams, ShadowsocksUdp};
+use crate::{BoxFuture, DialError, Health};
+
+/// A client of one Shadowsocks server.
+pub struct Shadowsocks {
+    /// The shared key.
+    pub key: Key,
+    /// Whether datagrams may go this way.
+    pub udp: bool,
+    /// How long a first payload may take to ride with the request header.
+    pub first_wait: Duration,
+    /// What is known of the server.
+    pub health: Arc<Health>,
+}
+
+impl Dialect for Shadowsocks {
+    fn speak<'a>(
+        &'a self,
+        io: BoxStream,
+        to: &'a Target,
+        first: &'a [u8],
+    ) -> BoxFuture<'a, io::Result<Spoken>> {
+        Box::pin(async move {
+            let (seal, open) = tcp::client(&self.key, to, Arc::new(SystemClock), &mut Chance)
+                .map_err(io::Error::other)?;
+            let watch = Watch {
+                health: self.health.clone(),
+                progress: open.progress(),
+            };
+            let mut io: BoxStream = Box::new(Layered::new(io, seal, open));
+            put(&mut io, first).await?;
+            Ok(Spoken {
+                io,
+                first_wait: self.first_wait,
+                watch: Some(watch),
+            })
+        })
+    }
+
+    fn associate<'a>(
+        &'a self,
+        via: &'a dyn Connector,
+        server: &'a Target,
+    ) -> BoxFuture<'a, Result<BoxDatagrams, DialError>> {
+        Box::pin(async move {
+            if !self.udp {
+                return Err(DialError::unsupported(
+                    "`udp=false` stands in this hop's URL",
+                ));
+            }
+            let below = via.associate().await?;
+            Ok(Box::new(ShadowsocksUdp::new(&self.key, server.clone(), below)) as BoxDatagrams)
+        })
+    }
+}

@@ -1,0 +1,114 @@
+//! SOCKS5 and SOCKS4a with a hop's server.
+
+use std::io;
+
+use adit_socks::client::{ClientError, Connect, Connect4a};
+use adit_socks::{Command, Reply};
+use adit_stream::{BoxStream, run};
+use adit_wire::{Host, Target};
+
+use super::{Dialect, Spoken, dialogue};
+use crate::connector::{Connector, put};
+use crate::error::Stage;
+use crate::udp::{BoxDatagrams, SocksUdp};
+use crate::{BoxFuture, DialError};
+
+/// A client of one SOCKS5 server.
+pub struct Socks5 {
+    /// User and password of RFC 1929.
+    pub login: Option<(String, String)>,
+    /// Whether datagrams may go this way.
+    pub udp: bool,
+}
+
+impl Dialect for Socks5 {
+    fn speak<'a>(
+        &'a self,
+        mut io: BoxStream,
+        to: &'a Target,
+        first: &'a [u8],
+    ) -> BoxFuture<'a, io::Result<Spoken>> {
+        Box::pin(async move {
+            let mut core = Connect::new(Command::Connect, to.clone(), self.login.clone());
+            run(&mut io, &mut core)
+                .await
+                .map_err(|e| dialogue(e, kind))?;
+            put(&mut io, first).await?;
+            Ok(Spoken::plain(io))
+        })
+    }
+
+    fn associate<'a>(
+        &'a self,
+        via: &'a dyn Connector,
+        server: &'a Target,
+    ) -> BoxFuture<'a, Result<BoxDatagrams, DialError>> {
+        Box::pin(async move {
+            if !self.udp {
+                return Err(DialError::unsupported(
+                    "`udp=false` stands in this hop's URL",
+                ));
+            }
+            let mut control = via.connect(server, &[]).await?.io;
+            // Zeros: our datagrams may leave from any port.
+            let any = Target::from(std::net::SocketAddr::from(([0u8; 4], 0)));
+            let mut core = Connect::new(Command::UdpAssociate, any, self.login.clone());
+            let mut relay = run(&mut control, &mut core).await.map_err(|e| {
+                DialError::new(
+                    Stage::Dialect {
+                        hop: server.to_string(),
+                    },
+                    dialogue(e, kind),
+                )
+            })?;
+            if matches!(relay.host, Host::Ip(ip) if ip.is_unspecified()) {
+                relay.host = server.host.clone();
+            }
+            let below = via.associate().await?;
+            Ok(Box::new(SocksUdp::new(control, relay, below)) as BoxDatagrams)
+        })
+    }
+}
+
+/// A client of one SOCKS4a server.
+pub struct Socks4a {
+    /// The user id, often empty.
+    pub user: String,
+}
+
+impl Dialect for Socks4a {
+    fn speak<'a>(
+        &'a self,
+        mut io: BoxStream,
+        to: &'a Target,
+        first: &'a [u8],
+    ) -> BoxFuture<'a, io::Result<Spoken>> {
+        Box::pin(async move {
+            let mut core = Connect4a::new(Command::Connect, to.clone(), &self.user);
+            run(&mut io, &mut core)
+                .await
+                .map_err(|e| dialogue(e, kind))?;
+            put(&mut io, first).await?;
+            Ok(Spoken::plain(io))
+        })
+    }
+}
+
+/// The reply of an upstream proxy as the error that a direct dial would have given, so that our
+/// own client is told the same.
+fn kind(why: &ClientError) -> io::ErrorKind {
+    match why {
+        ClientError::Replied(reply) => match reply {
+            Reply::NotAllowed => io::ErrorKind::PermissionDenied,
+            Reply::NetworkUnreachable => io::ErrorKind::NetworkUnreachable,
+            Reply::HostUnreachable => io::ErrorKind::HostUnreachable,
+            Reply::ConnectionRefused => io::ErrorKind::ConnectionRefused,
+            Reply::TtlExpired => io::ErrorKind::TimedOut,
+            Reply::CommandNotSupported | Reply::AddressTypeNotSupported => {
+                io::ErrorKind::Unsupported
+            }
+            _ => io::ErrorKind::Other,
+        },
+        _ => io::ErrorKind::InvalidData,
+    }
+}

@@ -1,0 +1,158 @@
+//! Asks a Shadowsocks server whether it accepts us, and if not, why.
+//!
+//! A server must not tell a stranger anything, so it tells nothing at all. But whoever holds the
+//! key can find out: an adit server answers the name [`CHECK_NAME`] by itself, and a server that
+//! refuses our clock accepts another one.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_net::ambient::{self, Chance};
+use adit_shadowsocks::{Edition, Key, tcp};
+use adit_stream::{BoxStream, Layered, fill, flush};
+use adit_wire::{Host, Name, Target, Unix};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::acceptor::CHECK_NAME;
+use crate::connector::Connector;
+
+/// How long one question may take.
+const PATIENCE: Duration = Duration::from_secs(4);
+/// Questions with another clock that are open at the same time.
+const WIDTH: usize = 24;
+
+/// What was found out.
+#[derive(Debug)]
+pub enum Finding {
+    /// The server proved that it holds the key. `skew` is its clock minus ours, in seconds,
+    /// where the edition carries one.
+    Accepted {
+        /// Server's clock minus ours in seconds.
+        skew: Option<i64>,
+    },
+    /// The server holds the key, but our clock is off by this much.
+    Clock {
+        /// Server's clock minus ours in seconds.
+        skew: i64,
+    },
+    /// No connection to the server.
+    Unreachable(io::Error),
+    /// The server takes the connection and stays silent: wrong key or method.
+    Silent,
+    /// The server closes at once: wrong key or method, or a server that is not adit and holds
+    /// the key but does not know the name.
+    Closed,
+}
+
+/// Asks `server` directly.
+pub async fn ask(server: Target, key: Key) -> Finding {
+    let via = crate::engine::free();
+    match question(&via, &server, &key, 0).await {
+        Ok(Answer::Authentic(skew)) => Finding::Accepted { skew },
+        Err(e) => Finding::Unreachable(e),
+        Ok(first) => {
+            if key.method().edition() == Edition::Aead2022
+                && let Some(skew) = search(via, server, key).await
+            {
+                return Finding::Clock { skew };
+            }
+            if matches!(first, Answer::Closed) {
+                Finding::Closed
+            } else {
+                Finding::Silent
+            }
+        }
+    }
+}
+
+enum Answer {
+    Authentic(Option<i64>),
+    Closed,
+    Silent,
+}
+
+/// A clock that is off on purpose.
+struct Shifted(i64);
+
+impl adit_wire::Clock for Shifted {
+    fn unix(&self) -> Unix {
+        Unix(ambient::unix().0.saturating_add_signed(self.0))
+    }
+}
+
+async fn question(
+    via: &Arc<dyn Connector>,
+    server: &Target,
+    key: &Key,
+    shift: i64,
+) -> io::Result<Answer> {
+    let below = via.connect(server, &[]).await.map_err(|e| e.source)?;
+    let name = Name::new(CHECK_NAME).map_err(io::Error::other)?;
+    let target = Target::new(Host::Name(name), 1);
+    let (seal, open) = tcp::client(key, &target, Arc::new(Shifted(shift)), &mut Chance)
+        .map_err(io::Error::other)?;
+    let progress = open.progress();
+    let mut io: BoxStream = Box::new(Layered::new(below.io, seal, open));
+    let talk = async {
+        flush(&mut io).await?;
+        fill(&mut io, 1).await
+    };
+    let silent = timeout(PATIENCE, talk).await.is_err();
+    Ok(if progress.authenticated() {
+        Answer::Authentic(progress.skew())
+    } else if silent {
+        Answer::Silent
+    } else {
+        Answer::Closed
+    })
+}
+
+/// Offsets that clocks are usually wrong by: whole and half hours of time zones, minutes of
+/// drift. Each question covers 30 s to both sides.
+fn offsets() -> impl Iterator<Item = i64> {
+    let minutes = (1..=15).flat_map(|m| [m * 60, -m * 60]);
+    let zones = (1..=28).flat_map(|h| [h * 1800, -h * 1800]);
+    let days = [86_400, -86_400, 365 * 86_400, -365 * 86_400].into_iter();
+    minutes.chain(zones).chain(days)
+}
+
+/// Finds how far off our clock is; nothing if no offset is accepted.
+async fn search(via: Arc<dyn Connector>, server: Target, key: Key) -> Option<i64> {
+    let mut waiting = offsets();
+    let mut running: JoinSet<Option<i64>> = JoinSet::new();
+    loop {
+        while running.len() < WIDTH
+            && let Some(shift) = waiting.next()
+        {
+            let (via, server, key) = (via.clone(), server.clone(), key.clone());
+            running.spawn(async move {
+                match question(&via, &server, &key, shift).await {
+                    // The answer's own time stamp says how far off we are to the second.
+                    Ok(Answer::Authentic(skew)) => Some(shift + skew.unwrap_or(0)),
+                    _ => None,
+                }
+            });
+        }
+        match running.join_next().await {
+            None => return None,
+            Some(Ok(Some(skew))) => return Some(skew),
+            Some(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_are_few_and_cover_the_usual() {
+        let all: Vec<i64> = offsets().collect();
+        assert!(all.len() < 100);
+        for usual in [3600, -3600, 7200, 19_800, 45, -75, 600] {
+            assert!(all.iter().any(|o| (o - usual).abs() <= 30), "{usual}");
+        }
+    }
+}

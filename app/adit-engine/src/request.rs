@@ -1,0 +1,42 @@
+//! What a client asked for, and who it is.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+
+use adit_wire::Target;
+
+/// A boxed future: one is made when a connection is born, none afterwards.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The two ends of an accepted connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    /// Where the client comes from.
+    pub remote: SocketAddr,
+    /// Which of our addresses it came to.
+    pub local: SocketAddr,
+}
+
+/// What a client asked for: immutable once it is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Where it wants to go.
+    pub target: Target,
+    /// Bytes that came inside the request itself and go to the target first.
+    pub first: Vec<u8>,
+    /// The user, as the client named itself.
+    pub user: Option<String>,
+}
+
+impl Request {
+    /// A request without user and first bytes.
+    #[must_use]
+    pub const fn to(target: Target) -> Self {
+        Self {
+            target,
+            first: Vec::new(),
+            user: None,
+        }
+    }
+}

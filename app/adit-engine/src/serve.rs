@@ -1,0 +1,314 @@
+//! The heart: from an accepted connection to the pump; and the accept loop around it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use adit_net::accept::{self, Turn};
+use adit_net::{Udp, tcp};
+use adit_stream::{BoxStream, End, Limits, Meter, Outcome, Stream, Tcp, fill, relay};
+use adit_wire::Host;
+use tokio::time::{Instant, sleep, timeout};
+use tracing::{debug, warn};
+
+use crate::Peer;
+use crate::acceptor::{Acceptor, Association, Binding, Inbound, Pending};
+use crate::connector::{Bound, Connected, Watch};
+use crate::error::{DialError, Stage};
+use crate::router::Router;
+use crate::udp::{Listener, SocksPackets, Ttl};
+
+/// How long BIND waits for its one connection.
+const BIND_WAIT: Duration = Duration::from_secs(120);
+/// What a client may say on the control connection of an association before it is closed.
+const CONTROL_NOISE: usize = 4096;
+/// A keyed hop that has not proved itself after this long is worth a word.
+const SILENCE: Duration = Duration::from_secs(6);
+/// Complaints about exhaustion are at least this far apart.
+const QUIET: Duration = Duration::from_secs(10);
+
+/// Everything one listener needs to serve its connections.
+pub struct Worker {
+    /// Reads requests.
+    pub acceptor: Box<dyn Acceptor>,
+    /// Chooses the way.
+    pub router: Arc<Router>,
+    /// Deadlines of relayed sessions.
+    pub limits: Limits,
+    /// Counters of the listener.
+    pub meter: Arc<Meter>,
+    /// Deadlines of associations.
+    pub ttl: Ttl,
+    /// Options of UDP ASSOCIATE.
+    pub associate: Associate,
+    /// Connections open now, over all listeners, and how many may be.
+    pub gate: Arc<Gate>,
+}
+
+/// Options of UDP ASSOCIATE.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Associate {
+    /// The address that clients are told, where ours is not reachable for them.
+    pub advertise: Option<std::net::IpAddr>,
+    /// Whether fragments are put together.
+    pub reassemble: bool,
+}
+
+/// Counts connections and turns away what is too much.
+#[derive(Debug)]
+pub struct Gate {
+    open: AtomicUsize,
+    max: usize,
+}
+
+impl Gate {
+    /// Lets `max` connections in at a time.
+    #[must_use]
+    pub const fn new(max: usize) -> Self {
+        Self {
+            open: AtomicUsize::new(0),
+            max,
+        }
+    }
+
+    /// Connections open now.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    fn enter(self: &Arc<Self>) -> Option<Ticket> {
+        let ticket = Ticket { gate: self.clone() };
+        (self.open.fetch_add(1, Ordering::Relaxed) < self.max).then_some(ticket)
+    }
+}
+
+/// One connection's place; leaves when dropped, even by a panic.
+struct Ticket {
+    gate: Arc<Gate>,
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.gate.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Accepts for ever; each connection is a task of its own.
+pub async fn accept_loop(mut socket: accept::Acceptor, worker: Arc<Worker>) {
+    let mut complained: Option<Instant> = None;
+    loop {
+        let complaint = match socket.next().await {
+            Turn::Connection(stream, remote) => match worker.gate.enter() {
+                Some(ticket) => {
+                    let local = stream.local_addr().unwrap_or(remote);
+                    let (worker, peer) = (worker.clone(), Peer { remote, local });
+                    tokio::spawn(async move {
+                        worker.serve(Box::new(Tcp::new(stream)), peer).await;
+                        drop(ticket);
+                    });
+                    continue;
+                }
+                None => format!("{} connections are open: closing new ones", worker.gate.max),
+            },
+            Turn::Exhausted(e) => format!("accepting connections: {e}"),
+        };
+        if complained.is_none_or(|at| at.elapsed() >= QUIET) {
+            complained = Some(Instant::now());
+            warn!("{complaint} (said once in {} s)", QUIET.as_secs());
+        }
+    }
+}
+
+impl Worker {
+    /// Serves one connection from its first byte to its last.
+    pub async fn serve(&self, io: BoxStream, peer: Peer) {
+        match self.acceptor.accept(io, peer).await {
+            Ok(Inbound::Stream(pending)) => self.stream(pending, peer).await,
+            Ok(Inbound::Bind(binding)) => self.bind(binding, peer).await,
+            Ok(Inbound::Datagrams(association)) => self.datagrams(association).await,
+            Ok(Inbound::Served) => debug!(client = %peer.remote, "served"),
+            Err(why) => debug!(client = %peer.remote, "no request: {why}"),
+        }
+    }
+
+    async fn stream(&self, pending: Pending, peer: Peer) {
+        let target = pending.request.target.clone();
+        let user = pending.request.user.clone().unwrap_or_default();
+        let connector = self.router.pick(&target);
+        let far = match connector.connect(&target, &pending.request.first).await {
+            Ok(far) => far,
+            Err(why) => {
+                debug!(client = %peer.remote, user, %target, fault = why.label(), "refused: {why}");
+                // The client may have left already.
+                let _ = pending.refuse(&why).await;
+                return;
+            }
+        };
+        match pending.proceed(far.bound).await {
+            Ok(near) => {
+                debug!(client = %peer.remote, user, %target, "open");
+                let outcome = self.pump(near, far).await;
+                let (up, down, end) = (outcome.up, outcome.down, &outcome.end);
+                debug!(client = %peer.remote, user, %target, up, down, "closed: {end:?}");
+            }
+            Err(e) => debug!(client = %peer.remote, "the client left: {e}"),
+        }
+    }
+
+    /// The relay, with an eye on a keyed hop.
+    async fn pump(&self, mut near: BoxStream, far: Connected) -> Outcome {
+        let Connected {
+            io: mut far,
+            first_wait,
+            watch,
+            ..
+        } = far;
+        if !first_wait.is_zero() && far.owes_head() {
+            // Whether something came or not, the head leaves now.
+            let _ = timeout(first_wait, fill(&mut near, 1)).await;
+        }
+        self.meter.open();
+        let mut session = std::pin::pin!(relay(&mut *near, &mut *far, &self.limits, &self.meter));
+        let outcome = match &watch {
+            None => session.await,
+            Some(watch) => tokio::select! {
+                outcome = &mut session => outcome,
+                () = sleep(SILENCE) => {
+                    watch.look("is silent since 6 s");
+                    session.await
+                }
+            },
+        };
+        if let Some(watch) = &watch
+            && (outcome.down > 0 || matches!(outcome.end, End::Finished | End::Far(_)))
+        {
+            watch.look("has closed the connection without an answer");
+        }
+        self.meter.close();
+        outcome
+    }
+
+    async fn bind(&self, mut binding: Binding, peer: Peer) {
+        let connector = self.router.pick(&binding.expected);
+        let Bound { socket, access } = match connector.listen(peer.local).await {
+            Ok(bound) => bound,
+            Err(why) => return binding.refuse(&why).await,
+        };
+        let Ok(at) = socket.local_addr() else { return };
+        if binding.listening(at).await.is_err() {
+            return;
+        }
+        let expected = binding.expected.host.clone();
+        let wanted = |from: SocketAddr| {
+            let named = match &expected {
+                Host::Ip(ip) => ip.is_unspecified() || *ip == adit_wire::unmap(from.ip()),
+                Host::Name(_) => true,
+            };
+            named && access.check(from).is_ok()
+        };
+        let accept = async {
+            loop {
+                let (stream, from) = socket.accept().await?;
+                if wanted(from) {
+                    return Ok::<_, std::io::Error>((stream, from));
+                }
+            }
+        };
+        let come = tokio::select! {
+            come = timeout(BIND_WAIT, accept) => come,
+            // Early bytes stay where they are and go to the peer when it comes.
+            gone = closed(binding.control()) => {
+                return debug!(client = %peer.remote, "BIND given up by the client: {gone}");
+            }
+        };
+        let (stream, from) = match come {
+            Ok(Ok(come)) => come,
+            failed => {
+                let e = match failed {
+                    Ok(Err(e)) => e,
+                    _ => std::io::ErrorKind::TimedOut.into(),
+                };
+                return binding.refuse(&DialError::new(Stage::Connect, e)).await;
+            }
+        };
+        tcp::tune(&stream);
+        if let Ok(near) = binding.accepted(from).await {
+            let io: BoxStream = Box::new(Tcp::new(stream));
+            let far = Connected {
+                io,
+                bound: None,
+                first_wait: Duration::ZERO,
+                watch: None,
+            };
+            self.pump(near, far).await;
+        }
+    }
+
+    async fn datagrams(&self, association: Association) {
+        let peer = association.peer;
+        let opened = Udp::bind(SocketAddr::new(peer.local.ip(), 0))
+            .and_then(|socket| Ok((socket.local_addr()?, socket)));
+        let (at, socket) = match opened {
+            Ok(opened) => opened,
+            Err(e) => return association.refuse(&DialError::new(Stage::Connect, e)).await,
+        };
+        let shown = SocketAddr::new(self.associate.advertise.unwrap_or(at.ip()), at.port());
+        let codec = SocksPackets::new(
+            peer.remote.ip(),
+            &association.declared,
+            self.associate.reassemble,
+        );
+        let Ok(mut control) = association.proceed(shown).await else {
+            return;
+        };
+        debug!(client = %peer.remote, "association open on {at}");
+        let listener = Listener::new(
+            Arc::new(socket),
+            Box::new(codec),
+            self.router.clone(),
+            self.meter.clone(),
+            self.ttl,
+        );
+        tokio::select! {
+            () = listener.single().run() => {}
+            () = swallow(&mut control) => {}
+        }
+        debug!(client = %peer.remote, "association closed");
+    }
+}
+
+impl Watch {
+    fn look(&self, complaint: &str) {
+        if self.progress.authenticated() {
+            self.health.proof(self.progress.skew());
+        } else {
+            self.health.suspect(complaint);
+        }
+    }
+}
+
+/// Waits until the client closes; what it says is kept.
+async fn closed(io: &mut BoxStream) -> &'static str {
+    loop {
+        let have = io.filled().len();
+        match fill(io, have + 1).await {
+            Ok(n) if n > have && n < CONTROL_NOISE * 4 => {}
+            Ok(n) if n > have => return "too much early data",
+            _ => return "closed",
+        }
+    }
+}
+
+/// Waits until the control connection of an association ends, or talks too much.
+async fn swallow(io: &mut BoxStream) {
+    let mut noise = 0;
+    while let Ok(n) = fill(io, 1).await {
+        noise += n;
+        if n == 0 || noise > CONTROL_NOISE {
+            return;
+        }
+        io.consume(n);
+    }
+}

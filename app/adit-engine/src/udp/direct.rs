@@ -1,0 +1,155 @@
+//! Datagrams from this machine's own socket.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use adit_net::dial::{self, Family};
+use adit_net::{PacketBuf, Udp, ambient};
+use adit_wire::{Host, Name, Target, Time};
+
+use super::Datagrams;
+use crate::access::Access;
+
+/// Names that one association remembers.
+const NAMES: usize = 64;
+/// How long a looked-up name is good.
+const NAME_TTL: Duration = Duration::from_secs(60);
+/// Datagrams that wait for one name.
+const WAITING: usize = 8;
+/// Targets that may answer under [`Filter::Contacted`].
+const CONTACTS: usize = 1024;
+
+/// Who may answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Filter {
+    /// Anyone: full cone, what games and calls want.
+    Anyone,
+    /// Addresses that were sent to (SEC-E3).
+    Contacted,
+}
+
+/// One outgoing socket, both address families, unconnected.
+pub struct DirectUdp {
+    inner: Arc<Inner>,
+    filter: Filter,
+}
+
+struct Inner {
+    socket: Udp,
+    access: Access,
+    family: Family,
+    names: Mutex<HashMap<Name, Lookup>>,
+    contacts: Mutex<Vec<std::net::IpAddr>>,
+}
+
+enum Lookup {
+    Running(Vec<(PacketBuf, u16)>),
+    Done(Option<std::net::IpAddr>, Time),
+}
+
+impl DirectUdp {
+    /// Opens the socket.
+    pub fn new(access: Access, family: Family, filter: Filter) -> io::Result<Self> {
+        let socket = Udp::ephemeral()?;
+        let (names, contacts) = (Mutex::default(), Mutex::default());
+        Ok(Self {
+            inner: Arc::new(Inner {
+                socket,
+                access,
+                family,
+                names,
+                contacts,
+            }),
+            filter,
+        })
+    }
+
+    fn send_named(&self, packet: &PacketBuf, name: &Name, port: u16) -> io::Result<()> {
+        let mut names = lock(&self.inner.names);
+        match names.get_mut(name) {
+            Some(Lookup::Running(waiting)) => {
+                if waiting.len() < WAITING {
+                    waiting.push((PacketBuf::from_payload(packet.payload()), port));
+                }
+                return Ok(());
+            }
+            Some(Lookup::Done(found, until)) if *until > ambient::now() => {
+                let ip = found.ok_or(io::ErrorKind::HostUnreachable)?;
+                drop(names);
+                return self.inner.send(packet.payload(), SocketAddr::new(ip, port));
+            }
+            _ => {}
+        }
+        if names.len() >= NAMES {
+            names.retain(|_, l| !matches!(l, Lookup::Done(..)));
+            if names.len() >= NAMES {
+                return Err(io::ErrorKind::QuotaExceeded.into());
+            }
+        }
+        let waiting = vec![(PacketBuf::from_payload(packet.payload()), port)];
+        names.insert(name.clone(), Lookup::Running(waiting));
+        drop(names);
+        let (inner, name) = (self.inner.clone(), name.clone());
+        tokio::spawn(async move { inner.look_up(name).await });
+        Ok(())
+    }
+}
+
+impl Inner {
+    async fn look_up(&self, name: Name) {
+        let found = dial::resolve(name.as_str(), 0, self.family).await;
+        let ip = found.ok().and_then(|all| all.first().map(SocketAddr::ip));
+        let until = ambient::now() + NAME_TTL;
+        let before = lock(&self.names).insert(name, Lookup::Done(ip, until));
+        if let (Some(Lookup::Running(waiting)), Some(ip)) = (before, ip) {
+            for (packet, port) in waiting {
+                // A datagram may be lost.
+                let _ = self.send(packet.payload(), SocketAddr::new(ip, port));
+            }
+        }
+    }
+
+    fn send(&self, payload: &[u8], to: SocketAddr) -> io::Result<()> {
+        self.access
+            .check(to)
+            .map_err(|why| io::Error::new(io::ErrorKind::PermissionDenied, why))?;
+        {
+            let mut contacts = lock(&self.contacts);
+            if !contacts.contains(&to.ip()) {
+                if contacts.len() >= CONTACTS {
+                    contacts.remove(0);
+                }
+                contacts.push(to.ip());
+            }
+        }
+        self.socket.try_send(payload, to)
+    }
+}
+
+impl Datagrams for DirectUdp {
+    fn try_send(&self, packet: &mut PacketBuf, to: &Target) -> io::Result<()> {
+        match &to.host {
+            Host::Ip(ip) => self
+                .inner
+                .send(packet.payload(), SocketAddr::new(*ip, to.port)),
+            Host::Name(name) => self.send_named(packet, name, to.port),
+        }
+    }
+
+    fn poll_recv(&self, cx: &mut Context<'_>, packet: &mut PacketBuf) -> Poll<io::Result<Target>> {
+        loop {
+            let from = ready!(self.inner.socket.poll_recv(cx, packet))?;
+            if self.filter == Filter::Anyone || lock(&self.inner.contacts).contains(&from.ip()) {
+                return Poll::Ready(Ok(from.into()));
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,33 @@
+//! `udp://LISTEN/TARGET`: bare datagrams, one target.
+
+use std::net::SocketAddr;
+
+use adit_net::PacketBuf;
+use adit_wire::{Broken, Target};
+
+use super::{Key, PacketCodec, ReplySeal};
+
+/// Every datagram goes to the same target.
+pub struct FixedPackets {
+    /// The target.
+    pub target: Target,
+}
+
+impl PacketCodec for FixedPackets {
+    fn open(&mut self, _: &mut PacketBuf, from: SocketAddr) -> Result<(Key, Target), Broken> {
+        Ok((Key::Source(from), self.target.clone()))
+    }
+
+    fn sealer(&mut self, _: Key) -> Option<Box<dyn ReplySeal>> {
+        Some(Box::new(Bare))
+    }
+}
+
+/// No header at all.
+struct Bare;
+
+impl ReplySeal for Bare {
+    fn seal(&mut self, _: &mut PacketBuf, _: &Target) -> Result<(), Broken> {
+        Ok(())
+    }
+}

@@ -1,0 +1,63 @@
+//! Datagrams: one table of associations for every dialect.
+//!
+//! Inbound, a [`Listener`] receives on one socket, lets a [`PacketCodec`] say which association a
+//! packet belongs to and where it goes, and hands it to that association's [`Datagrams`] at once.
+//! A task of the association brings the answers back through a [`ReplySeal`].
+
+mod direct;
+mod forward;
+mod shadowsocks;
+mod socks;
+mod table;
+
+use std::io;
+use std::net::SocketAddr;
+use std::task::{Context, Poll};
+
+use adit_net::PacketBuf;
+use adit_wire::{Broken, Target};
+
+pub use direct::{DirectUdp, Filter};
+pub use forward::FixedPackets;
+pub use shadowsocks::{KeyedPackets, ShadowsocksUdp};
+pub use socks::{SocksPackets, SocksUdp};
+pub use table::{Listener, Ttl};
+
+/// A way for datagrams to any target. Sending never waits: a datagram that cannot leave is lost.
+pub trait Datagrams: Send + Sync {
+    /// Sends the payload of `packet` to `to`, using the room around it.
+    fn try_send(&self, packet: &mut PacketBuf, to: &Target) -> io::Result<()>;
+
+    /// Receives one datagram; gives the party that sent it.
+    fn poll_recv(&self, cx: &mut Context<'_>, packet: &mut PacketBuf) -> Poll<io::Result<Target>>;
+}
+
+/// A boxed way for datagrams.
+pub type BoxDatagrams = Box<dyn Datagrams>;
+
+/// Which association a packet belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Key {
+    /// A session of the protocol: the client may change its address.
+    Session(u64),
+    /// The address the packet came from.
+    Source(SocketAddr),
+}
+
+/// Reads what clients send to a listener.
+pub trait PacketCodec: Send {
+    /// Opens a packet in place; its payload is narrowed to the client's datagram.
+    fn open(&mut self, packet: &mut PacketBuf, from: SocketAddr) -> Result<(Key, Target), Broken>;
+
+    /// The other direction, for a new association.
+    fn sealer(&mut self, key: Key) -> Option<Box<dyn ReplySeal>>;
+
+    /// An association is over.
+    fn forget(&mut self, _key: Key) {}
+}
+
+/// Writes what goes back to a client.
+pub trait ReplySeal: Send {
+    /// Puts the protocol's header on a datagram that came from `source`.
+    fn seal(&mut self, packet: &mut PacketBuf, source: &Target) -> Result<(), Broken>;
+}

@@ -1,0 +1,118 @@
+//! Shadowsocks datagrams, both ends.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use adit_net::PacketBuf;
+use adit_net::ambient::{self, Chance};
+use adit_shadowsocks::Key as SharedKey;
+use adit_shadowsocks::udp::{ClientSession, Incoming, ServerOpener, ServerSealer};
+use adit_wire::{Broken, Target};
+
+use super::{BoxDatagrams, Datagrams, Key, PacketCodec, ReplySeal};
+
+/// A client session with one server, over whatever leads to it.
+pub struct ShadowsocksUdp {
+    session: Mutex<ClientSession>,
+    server: Target,
+    below: BoxDatagrams,
+}
+
+impl ShadowsocksUdp {
+    /// A new session.
+    #[must_use]
+    pub fn new(key: &SharedKey, server: Target, below: BoxDatagrams) -> Self {
+        Self {
+            session: Mutex::new(ClientSession::new(key, &mut Chance)),
+            server,
+            below,
+        }
+    }
+
+    fn session(&self) -> std::sync::MutexGuard<'_, ClientSession> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Datagrams for ShadowsocksUdp {
+    fn try_send(&self, packet: &mut PacketBuf, to: &Target) -> io::Result<()> {
+        let (bytes, payload) = packet.parts();
+        let sealed = self
+            .session()
+            .seal(bytes, payload, to, ambient::unix(), &mut Chance);
+        packet.set_payload(sealed.map_err(io::Error::other)?);
+        self.below.try_send(packet, &self.server)
+    }
+
+    fn poll_recv(&self, cx: &mut Context<'_>, packet: &mut PacketBuf) -> Poll<io::Result<Target>> {
+        loop {
+            ready!(self.below.poll_recv(cx, packet))?;
+            // What does not open is not for us (SEC-P5).
+            if let Ok((source, part)) = self.session().open(packet.payload_mut(), ambient::unix()) {
+                packet.narrow(part);
+                return Poll::Ready(Ok(source));
+            }
+        }
+    }
+}
+
+/// The server's end.
+pub struct KeyedPackets {
+    opener: ServerOpener,
+}
+
+impl KeyedPackets {
+    /// A server with one key.
+    #[must_use]
+    pub fn new(key: &SharedKey) -> Self {
+        Self {
+            opener: ServerOpener::new(key),
+        }
+    }
+}
+
+impl PacketCodec for KeyedPackets {
+    fn open(&mut self, packet: &mut PacketBuf, from: SocketAddr) -> Result<(Key, Target), Broken> {
+        let Incoming {
+            session,
+            target,
+            payload,
+            ..
+        } = self.opener.open(packet.payload_mut(), ambient::unix())?;
+        packet.narrow(payload);
+        Ok((session.map_or(Key::Source(from), Key::Session), target))
+    }
+
+    fn sealer(&mut self, key: Key) -> Option<Box<dyn ReplySeal>> {
+        let session = match key {
+            Key::Session(id) => Some(id),
+            Key::Source(_) => None,
+        };
+        Some(Box::new(Back {
+            sealer: self.opener.sealer(session, &mut Chance)?,
+        }))
+    }
+
+    fn forget(&mut self, key: Key) {
+        if let Key::Session(id) = key {
+            self.opener.forget(id);
+        }
+    }
+}
+
+struct Back {
+    sealer: ServerSealer,
+}
+
+impl ReplySeal for Back {
+    fn seal(&mut self, packet: &mut PacketBuf, source: &Target) -> Result<(), Broken> {
+        let (bytes, payload) = packet.parts();
+        let sealed = self
+            .sealer
+            .seal(bytes, payload, source, ambient::unix(), &mut Chance)?;
+        packet.set_payload(sealed);
+        Ok(())
+    }
+}

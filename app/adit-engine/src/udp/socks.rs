@@ -1,0 +1,140 @@
+//! SOCKS5 datagrams (RFC 1928 section 7), both ends.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use adit_net::PacketBuf;
+use adit_net::ambient;
+use adit_socks::udp::{self, Reassembly};
+use adit_stream::{BoxStream, Stream};
+use adit_wire::{Broken, Host, Target, unmap};
+
+use super::{BoxDatagrams, Datagrams, Key, PacketCodec, ReplySeal};
+
+/// The server's end of one association: packets of one client only.
+pub struct SocksPackets {
+    client: IpAddr,
+    /// The port the client sends from, once it is known.
+    port: Option<u16>,
+    reassembly: Option<Reassembly>,
+}
+
+impl SocksPackets {
+    /// An association of the client at `client`, which declared that it would send from
+    /// `declared`.
+    #[must_use]
+    pub fn new(client: IpAddr, declared: &Target, reassemble: bool) -> Self {
+        let client = unmap(client);
+        // A client behind NAT declares an address that we never see: then its port is no hint.
+        let hint = match declared.host {
+            Host::Ip(ip) => ip.is_unspecified() || ip == client,
+            Host::Name(_) => false,
+        };
+        let port = (hint && declared.port != 0).then_some(declared.port);
+        Self {
+            client,
+            port,
+            reassembly: reassemble.then(Reassembly::default),
+        }
+    }
+}
+
+impl PacketCodec for SocksPackets {
+    fn open(&mut self, packet: &mut PacketBuf, from: SocketAddr) -> Result<(Key, Target), Broken> {
+        if from.ip() != self.client || self.port.is_some_and(|port| port != from.port()) {
+            return Err(Broken::Refused("a datagram from a stranger"));
+        }
+        let header = udp::parse(packet.payload())?;
+        packet.narrow(header.payload);
+        let target = match (header.frag, &mut self.reassembly) {
+            (0, None) => header.target,
+            (frag, Some(queue)) => {
+                let whole = queue.push(frag, header.target, packet.payload(), ambient::now());
+                let (target, bytes) = whole.ok_or(Broken::Refused("an incomplete fragment"))?;
+                let space = packet.space().get_mut(..bytes.len());
+                space
+                    .ok_or(Broken::NoRoom("a reassembled datagram"))?
+                    .copy_from_slice(&bytes);
+                packet.set_len(bytes.len());
+                target
+            }
+            _ => return Err(Broken::Refused("a fragment")),
+        };
+        if target.port == 0 {
+            return Err(Broken::Malformed("port 0"));
+        }
+        self.port = Some(from.port());
+        Ok((Key::Source(from), target))
+    }
+
+    fn sealer(&mut self, _: Key) -> Option<Box<dyn ReplySeal>> {
+        Some(Box::new(Headed))
+    }
+}
+
+/// The header of RFC 1928 in front of a datagram.
+struct Headed;
+
+impl ReplySeal for Headed {
+    fn seal(&mut self, packet: &mut PacketBuf, source: &Target) -> Result<(), Broken> {
+        put_header(packet, source)
+    }
+}
+
+fn put_header(packet: &mut PacketBuf, target: &Target) -> Result<(), Broken> {
+    let (bytes, payload) = packet.parts();
+    let start = udp::write_in_place(bytes, payload.start, target)?;
+    packet.set_payload(start..payload.end);
+    Ok(())
+}
+
+/// The client's end: an association with a hop's server.
+pub struct SocksUdp {
+    /// Its end is the association's end.
+    control: Mutex<BoxStream>,
+    relay: Target,
+    below: BoxDatagrams,
+}
+
+impl SocksUdp {
+    /// An association whose datagrams go to `relay`.
+    #[must_use]
+    pub fn new(control: BoxStream, relay: Target, below: BoxDatagrams) -> Self {
+        Self {
+            control: Mutex::new(control),
+            relay,
+            below,
+        }
+    }
+}
+
+impl Datagrams for SocksUdp {
+    fn try_send(&self, packet: &mut PacketBuf, to: &Target) -> io::Result<()> {
+        put_header(packet, to).map_err(io::Error::other)?;
+        self.below.try_send(packet, &self.relay)
+    }
+
+    fn poll_recv(&self, cx: &mut Context<'_>, packet: &mut PacketBuf) -> Poll<io::Result<Target>> {
+        {
+            let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Poll::Ready(n) = control.poll_fill(cx, 1)
+                && n? == 0
+            {
+                return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+            }
+        }
+        loop {
+            ready!(self.below.poll_recv(cx, packet))?;
+            match udp::parse(packet.payload()) {
+                Ok(header) if header.frag == 0 => {
+                    packet.narrow(header.payload);
+                    return Poll::Ready(Ok(header.target));
+                }
+                // We asked for nothing else.
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! `adit client URL`: one command at home.
+
+use adit_config::{HopKind, Plan, Stage};
+use adit_engine::probe::{self, Finding};
+use adit_shadowsocks::{Edition, Key};
+use adit_wire::Target;
+
+use super::{Done, run};
+use crate::args;
+use crate::report::{Code, Failure};
+
+pub(super) fn client(typed: &args::Client) -> Done {
+    // Each listener is a route of its own to the same server.
+    let words: Vec<adit_config::ArgItem> = typed
+        .listen
+        .iter()
+        .cloned()
+        .map(adit_config::ArgItem::Listen)
+        .chain([adit_config::ArgItem::Forward(typed.url.clone())])
+        .collect();
+    let plan = Plan::from_args(&words)?;
+    run::warn(&plan);
+    let server = keyed(&plan);
+    run::block_on(async {
+        if typed.check {
+            return match server {
+                Some((server, key)) => verdict(&server, &key).await,
+                None => Err(Failure::new(Code::Usage, "--check needs an ss:// URL")),
+            };
+        }
+        let engine = run::start(&plan).await?;
+        if let Some((server, key)) = server {
+            // Serving goes on whatever comes out: the server may only be late.
+            if let Err(failure) = verdict(&server, &key).await {
+                let _ = failure.report();
+            }
+        }
+        run::until_told(engine).await
+    })
+}
+
+/// The server and the key, if the hop is a keyed one.
+fn keyed(plan: &Plan) -> Option<(Target, Key)> {
+    let hop = match plan.routes.first()?.via.hops.first()? {
+        Stage::One(hop) => hop,
+        Stage::Group(hops) => hops.first()?,
+    };
+    match &hop.kind {
+        HopKind::Shadowsocks { method, secret, .. } => {
+            let key = Key::parse(*method, secret.expose()).ok()?;
+            (method.edition() != Edition::None).then(|| (hop.server.clone(), key))
+        }
+        _ => None,
+    }
+}
+
+/// Asks the server and says in words what came out.
+async fn verdict(server: &Target, key: &Key) -> Done {
+    let (method, id) = (key.method(), key.id());
+    match probe::ask(server.clone(), key.clone()).await {
+        Finding::Accepted { skew } => {
+            let clock = match skew {
+                Some(s) if s.abs() > 15 => {
+                    format!("; its clock differs from ours by {s:+} s, beyond 30 s it will refuse us")
+                }
+                Some(s) => format!(", clocks agree ({s:+} s)"),
+                None => String::new(),
+            };
+            eprintln!("ok: {server} accepts us: key-id {id}, {method}{clock}");
+            Ok(())
+        }
+        Finding::Clock { skew } => Err(Failure::new(
+            Code::Clock,
+            format!(
+                "{server} holds our key (key-id {id}) but refuses our clock: it is {} s {} the \
+                 server's, and 30 s are allowed",
+                skew.unsigned_abs(),
+                if skew > 0 { "behind" } else { "ahead of" }
+            ),
+        )
+        .hint("set the clock of this machine (for example `timedatectl set-ntp true`), or the server's")),
+        Finding::Unreachable(e) => Err(Failure::new(
+            Code::Network,
+            format!("no connection to {server}: {e}"),
+        )
+        .hint(
+            "is the server running, are host and port right, and does its firewall (or the \
+             provider's) let TCP and UDP on that port in?",
+        )),
+        Finding::Silent => Err(Failure::new(
+            Code::Key,
+            format!("{server} takes connections but does not accept us: a wrong key or a wrong method"),
+        )
+        .hint(format!(
+            "ours is {method} with key-id {id}; `adit server` prints its own. Copy the URL again; \
+             it is one line without blanks"
+        ))),
+        Finding::Closed => Err(Failure::new(
+            Code::Key,
+            format!(
+                "{server} closed without an answer: a wrong key or method, or a server that is \
+                 not adit (then it may still work)"
+            ),
+        )
+        .hint(format!("ours is {method} with key-id {id}; compare method and key with the server's"))),
+    }
+}

@@ -1,0 +1,57 @@
+//! Help, completions and manual pages, all from the same tables.
+
+use anyhow::Context;
+use clap::CommandFactory;
+
+use super::Done;
+use crate::args::{self, Args};
+use crate::report::{Code, Failure};
+
+pub(super) fn help(typed: &args::Help) -> Done {
+    let mut command = Args::command();
+    let Some(topic) = &typed.topic else {
+        return Ok(command.print_long_help().context("printing")?);
+    };
+    if topic.eq_ignore_ascii_case("urls") {
+        print!("{}", adit_config::overview());
+        return Ok(());
+    }
+    if let Some(text) = adit_config::help(topic) {
+        print!("{text}");
+        return Ok(());
+    }
+    command.build();
+    match command.find_subcommand_mut(topic) {
+        Some(found) => Ok(found.print_long_help().context("printing")?),
+        None => {
+            let names = command.get_subcommands().map(|c| c.get_name().to_owned());
+            let all: Vec<String> =
+                names.chain(adit_config::schemes().iter().map(ToString::to_string)).collect();
+            let failure = Failure::new(Code::Usage, format!("no help on `{topic}`"));
+            Err(match adit_config::nearest(topic, all.iter().map(String::as_str)) {
+                Some(near) => failure.hint(format!("did you mean `adit help {near}`?")),
+                None => failure.hint("adit help lists the commands, adit help URLS the schemes"),
+            })
+        }
+    }
+}
+
+pub(super) fn completion(typed: &args::Completion) -> Done {
+    clap_complete::generate(typed.shell, &mut Args::command(), "adit", &mut std::io::stdout());
+    Ok(())
+}
+
+pub(super) fn man(typed: &args::Man) -> Done {
+    let command = Args::command();
+    match &typed.dir {
+        Some(dir) => {
+            std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
+            clap_mangen::generate_to(command, dir)
+                .with_context(|| format!("writing into {}", dir.display()))?;
+        }
+        None => clap_mangen::Man::new(command)
+            .render(&mut std::io::stdout())
+            .context("writing the page")?,
+    }
+    Ok(())
+}

@@ -1,0 +1,31 @@
+//! One module for each thing that can be done.
+
+mod client;
+mod help;
+mod run;
+mod server;
+mod tools;
+mod up;
+
+use crate::args::{Args, Command};
+use crate::report::Failure;
+
+type Done = Result<(), Failure>;
+
+/// Does what was typed.
+pub(crate) fn dispatch(args: Args) -> Done {
+    match args.command {
+        Command::Up(up) => up::up(&up),
+        Command::Server(server) => server::server(&server),
+        Command::Client(client) => client::client(&client),
+        Command::Run(plan) => run::run(&plan),
+        Command::Url(url) => tools::url(&url),
+        Command::Qr(url) => tools::qr(&url),
+        Command::Keygen(keygen) => tools::keygen(&keygen),
+        Command::Check(plan) => tools::check(&plan),
+        Command::Explain(plan) => tools::explain(&plan),
+        Command::Help(help) => help::help(&help),
+        Command::Completion(completion) => help::completion(&completion),
+        Command::Man(man) => help::man(&man),
+    }
+}

@@ -1,0 +1,168 @@
+//! `adit run`: any plan.
+
+use std::time::Duration;
+
+use adit_config::{ArgItem, HopKind, ListenKind, Plan, Stage};
+use adit_engine::Engine;
+use adit_shadowsocks::{Key, Method};
+use anyhow::Context;
+
+use super::Done;
+use crate::args;
+use crate::report::{Code, Failure};
+
+/// How long open connections may go on after SIGTERM.
+const DRAIN: Duration = Duration::from_secs(3);
+
+pub(super) fn run(typed: &args::Plan) -> Done {
+    let plan = plan(typed)?;
+    warn(&plan);
+    block_on(async {
+        let engine = start(&plan).await?;
+        until_told(engine).await
+    })
+}
+
+/// The plan that was typed, from words, from -L and -F in their order, or from a file.
+pub(super) fn plan(typed: &args::Plan) -> Result<Plan, Failure> {
+    if let Some(path) = &typed.config {
+        let text = std::fs::read_to_string(path).map_err(|e| {
+            Failure::new(Code::Config, format!("reading {}: {e}", path.display()))
+        })?;
+        return Ok(Plan::from_toml(&text, &path.display().to_string())?);
+    }
+    if typed.listen.is_empty() {
+        if !typed.forward.is_empty() {
+            return Err(Failure::new(Code::Usage, "-F adds a hop to a route, which -L begins")
+                .hint("adit run -L mixed://127.0.0.1:1080 -F ss://…"));
+        }
+        return Ok(Plan::from_words(&typed.words)?);
+    }
+    if !typed.words.is_empty() {
+        return Err(Failure::new(Code::Usage, "URLs stand either alone or behind -L and -F"));
+    }
+    Ok(Plan::from_args(&in_order(std::env::args().skip(1)))?)
+}
+
+/// `-L` and `-F` as they follow each other: their order is their meaning.
+fn in_order(argv: impl Iterator<Item = String>) -> Vec<ArgItem> {
+    let mut items = Vec::new();
+    let mut argv = argv;
+    while let Some(word) = argv.next() {
+        let (flag, glued) = match word.split_once('=') {
+            Some((flag, value)) if flag.starts_with("--") => (flag.to_owned(), Some(value.to_owned())),
+            _ if word.starts_with("--") || word.len() <= 2 => (word, None),
+            _ => match word.split_at_checked(2) {
+                Some((flag, value)) => {
+                    (flag.to_owned(), Some(value.strip_prefix('=').unwrap_or(value).to_owned()))
+                }
+                None => (word, None),
+            },
+        };
+        let make: fn(String) -> ArgItem = match flag.as_str() {
+            "-L" | "--listen" => ArgItem::Listen,
+            "-F" | "--forward" => ArgItem::Forward,
+            _ => continue,
+        };
+        items.extend(glued.or_else(|| argv.next()).map(make));
+    }
+    items
+}
+
+pub(super) fn warn(plan: &Plan) {
+    for warning in &plan.warnings {
+        eprintln!("warning: {warning}");
+    }
+}
+
+/// Starts the plan and says where it listens and which keys it uses.
+pub(super) async fn start(plan: &Plan) -> Result<Engine, Failure> {
+    let engine = Engine::start(plan).await?;
+    for line in key_ids(plan) {
+        eprintln!("{line}");
+    }
+    for listening in engine.listening() {
+        eprintln!("listening on {}", listening.addr);
+    }
+    Ok(engine)
+}
+
+/// A short name of every key, the same on both ends.
+pub(super) fn key_ids(plan: &Plan) -> Vec<String> {
+    let mut lines = Vec::new();
+    for route in &plan.routes {
+        for listen in &route.listen {
+            if let ListenKind::Shadowsocks(server) = &listen.kind {
+                let id = key_id(server.method, server.secret.expose());
+                lines.push(format!("key-id {id}  {} on {}", server.method, listen.addr));
+            }
+        }
+        for hop in route.via.hops.iter().flat_map(|stage| match stage {
+            Stage::One(hop) => std::slice::from_ref(hop),
+            Stage::Group(hops) => hops.as_slice(),
+        }) {
+            if let HopKind::Shadowsocks { method, secret, .. } = &hop.kind {
+                let id = key_id(*method, secret.expose());
+                lines.push(format!("key-id {id}  {method} to {}", hop.server));
+            }
+        }
+    }
+    lines
+}
+
+pub(super) fn key_id(method: Method, secret: &str) -> String {
+    Key::parse(method, secret).map_or_else(|_| "????".to_owned(), |key| key.id().to_string())
+}
+
+/// Serves until SIGTERM (open connections get a moment) or SIGINT (now).
+pub(super) async fn until_told(engine: Engine) -> Done {
+    let patience = told().await.context("waiting for a signal")?;
+    engine.stop(patience).await;
+    Ok(())
+}
+
+#[cfg(unix)]
+async fn told() -> std::io::Result<Duration> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut term, mut int) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(tokio::select! {
+        _ = term.recv() => DRAIN,
+        _ = int.recv() => Duration::ZERO,
+    })
+}
+
+#[cfg(not(unix))]
+async fn told() -> std::io::Result<Duration> {
+    tokio::signal::ctrl_c().await?;
+    Ok(DRAIN)
+}
+
+/// Runs on all cores.
+pub(super) fn block_on(work: impl Future<Output = Done>) -> Done {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .max_blocking_threads(64)
+        .build()
+        .context("starting the runtime")?;
+    let done = runtime.block_on(work);
+    // A look-up that hangs must not hold up the end.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_keep_their_order() {
+        let argv = ["run", "-L", "a", "-Lb", "-F=c", "--listen=d", "--forward", "e", "-v"];
+        let items = in_order(argv.iter().map(ToString::to_string));
+        let text = format!("{items:?}");
+        assert_eq!(
+            text,
+            r#"[Listen("a"), Listen("b"), Forward("c"), Listen("d"), Forward("e")]"#
+        );
+    }
+}

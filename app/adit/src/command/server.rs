@@ -1,0 +1,98 @@
+//! `adit server`: one command on the server.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+
+use adit_config::{Plan, link};
+use adit_engine::access::is_private;
+use adit_wire::{Host, Target};
+
+use super::{Done, run, tools};
+use crate::args;
+use crate::report::{Code, Failure};
+use crate::{pick, qr, state};
+
+pub(super) fn server(typed: &args::Server) -> Done {
+    let listen: Target = typed.listen.parse().map_err(|e| {
+        Failure::new(Code::Usage, format!("--listen {}: {e}", typed.listen))
+            .hint("--listen '[::]:8388' takes IPv4 and IPv6 on port 8388")
+    })?;
+    let method = typed.method.as_deref().map(tools::method).transpose()?;
+    let dir = state::folder(typed.state.as_deref())?;
+    let mut picked = None;
+    let kept = state::key(&dir, method, || {
+        let picks = pick::measure();
+        let best = picks.first().map_or(adit_shadowsocks::Method::Blake3Aes128Gcm, |p| p.method);
+        picked = Some(picks);
+        best
+    })?;
+    let mut url = link::ss(kept.method, &kept.secret, &listen.host, listen.port);
+    if let Some(nets) = &typed.allow_private {
+        url.push_str(&format!("?allow_private={nets}"));
+    }
+    let plan = Plan::from_words(&[url])?;
+    let shown = shown_host(typed.host.as_deref(), &listen)?;
+    run::block_on(async {
+        // The port is known once it is bound.
+        let engine = adit_engine::Engine::start(&plan).await?;
+        let port = engine.listening().first().map_or(listen.port, |l| l.addr.port());
+        let url = link::ss(kept.method, &kept.secret, &shown, port);
+        println!("adit {}", env!("CARGO_PKG_VERSION"));
+        println!("method   {}{}", kept.method, reason(picked.as_deref(), &kept));
+        println!("key-id   {}", run::key_id(kept.method, &kept.secret));
+        println!("key      {} {}", if kept.new { "made, in" } else { "kept, in" }, kept.path.display());
+        println!("url      {url}");
+        if !typed.no_qr {
+            println!("\n{}", qr::draw(&url)?);
+        }
+        println!("Client:  adit client '{url}'");
+        println!("Phone:   scan the code with any Shadowsocks app that knows the 2022 edition");
+        if let Host::Ip(ip) = shown
+            && is_private(ip)
+        {
+            println!(
+                "Note:    {ip} is not a public address. Behind NAT put the public one into the \
+                 URL: adit server --host NAME"
+            );
+        }
+        for listening in engine.listening() {
+            eprintln!("listening on {}", listening.addr);
+        }
+        run::until_told(engine).await
+    })
+}
+
+fn reason(picked: Option<&[pick::Pick]>, kept: &state::Kept) -> String {
+    let Some([best, rest @ ..]) = picked else {
+        return if kept.new { String::new() } else { " (of the kept key)".to_owned() };
+    };
+    let others: Vec<String> = rest
+        .iter()
+        .map(|p| format!("{} {:.1}", p.method.name().trim_start_matches("2022-blake3-"), p.speed / 1e9))
+        .collect();
+    format!(" (fastest here: {:.1} GB/s; {})", best.speed / 1e9, others.join(", "))
+}
+
+/// The host that clients use: as asked, else the listener's own, else the one that this machine
+/// would speak from.
+fn shown_host(asked: Option<&str>, listen: &Target) -> Result<Host, Failure> {
+    if let Some(name) = asked {
+        return Host::parse(name)
+            .map_err(|e| Failure::new(Code::Usage, format!("--host {name}: {e}")));
+    }
+    match &listen.host {
+        Host::Ip(ip) if ip.is_unspecified() => Ok(Host::Ip(outward().unwrap_or(*ip))),
+        other => Ok(other.clone()),
+    }
+}
+
+/// The address of the interface that leads outward. Connecting a UDP socket sends nothing.
+fn outward() -> Option<IpAddr> {
+    let probe = |bind: &str, to: &str| {
+        let socket = UdpSocket::bind(bind).ok()?;
+        socket.connect(to).ok()?;
+        socket.local_addr().ok().map(|a: SocketAddr| a.ip())
+    };
+    probe("0.0.0.0:0", "1.1.1.1:53")
+        .or_else(|| probe("[::]:0", "[2606:4700:4700::1111]:53"))
+        .or_else(|| probe("0.0.0.0:0", "127.0.0.1:53"))
+}

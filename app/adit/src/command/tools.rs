@@ -1,0 +1,66 @@
+//! The commands that read, write and explain, and run nothing.
+
+use adit_config::link;
+use adit_shadowsocks::{Key, Method};
+
+use super::{Done, run};
+use crate::args;
+use crate::qr;
+use crate::report::{Code, Failure};
+
+pub(super) fn keygen(typed: &args::Keygen) -> Done {
+    let method = method(&typed.method)?;
+    let (_, secret) = Key::generate(method, &mut adit_net::ambient::SystemChance);
+    if secret.is_empty() {
+        return Err(Failure::new(Code::Usage, format!("{method} has no key")));
+    }
+    println!("{secret}");
+    Ok(())
+}
+
+/// A method by its name, or the names there are.
+pub(super) fn method(name: &str) -> Result<Method, Failure> {
+    name.parse().map_err(|_| {
+        let names: Vec<&str> = Method::ALL.into_iter().map(Method::name).collect();
+        let failure = Failure::new(Code::Config, format!("unknown method `{name}`"));
+        match adit_config::nearest(name, names.iter().copied()) {
+            Some(near) => failure.hint(format!("did you mean `{near}`?")),
+            None => failure.hint(format!("the methods are {}", names.join(", "))),
+        }
+    })
+}
+
+pub(super) fn url(typed: &args::Url) -> Done {
+    println!("{}", link::canonical(&typed.url)?);
+    Ok(())
+}
+
+pub(super) fn qr(typed: &args::Url) -> Done {
+    let canonical = link::canonical(&typed.url)?;
+    println!("{}", qr::draw(&canonical)?);
+    println!("{canonical}");
+    Ok(())
+}
+
+pub(super) fn check(typed: &args::Plan) -> Done {
+    let plan = run::plan(typed)?;
+    run::warn(&plan);
+    let (routes, listeners) =
+        (plan.routes.len(), plan.routes.iter().map(|r| r.listen.len()).sum::<usize>());
+    println!("ok: {routes} route{}, {listeners} listener{}", s(routes), s(listeners));
+    Ok(())
+}
+
+fn s(n: usize) -> &'static str {
+    if n == 1 { "" } else { "s" }
+}
+
+pub(super) fn explain(typed: &args::Plan) -> Done {
+    let plan = run::plan(typed)?;
+    run::warn(&plan);
+    print!("{}", adit_config::explain(&plan));
+    for line in run::key_ids(&plan) {
+        println!("{line}");
+    }
+    Ok(())
+}

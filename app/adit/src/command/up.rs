@@ -1,0 +1,119 @@
+//! `adit up`: the whole way in one process, to try it.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use adit_config::{Plan, link};
+use adit_engine::Engine;
+use adit_shadowsocks::Key;
+use adit_wire::{Host, Target};
+use anyhow::{Context, Result, bail};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+
+use super::{Done, run};
+use crate::report::Failure;
+use crate::{args, pick};
+
+/// Where the proxy should be, and how many ports behind it are tried.
+const PORT: u16 = 1080;
+const PORT_TRIES: u16 = 100;
+/// What the request carries.
+const PAGE: usize = 256 << 10;
+
+pub(super) fn up(typed: &args::Up) -> Done {
+    run::block_on(async {
+        let method =
+            pick::measure().first().map_or(adit_shadowsocks::Method::Blake3Aes128Gcm, |p| p.method);
+        let (key, secret) = Key::generate(method, &mut adit_net::ambient::SystemChance);
+        let loopback = Host::Ip(SocketAddr::from(([127, 0, 0, 1], 0)).ip());
+        let server = link::ss(method, &secret, &loopback, 0) + "?allow_private=all";
+        let server = Engine::start(&Plan::from_words(&[server])?).await?;
+        let at = first_address(&server)?;
+        let url = link::ss(method, &secret, &loopback, at.port());
+        let (client, proxy) = client(&url).await?;
+        println!("server   {at}  {method}  key-id {}", key.id());
+        println!("client   {proxy}  key-id {}", key.id());
+        let took = carry(proxy).await.context("carrying a request through the pair")?;
+        println!(
+            "carried  a request for {} KiB through client and server in {:.1} ms, every byte right",
+            PAGE >> 10,
+            took.as_secs_f64() * 1e3
+        );
+        eprintln!("listening on {at}");
+        eprintln!("listening on {proxy}");
+        if !typed.once {
+            println!("\nSOCKS5 and HTTP proxy on {proxy}. Try it:");
+            println!("  curl -x socks5h://{proxy} https://example.com/");
+            println!("On two machines: `adit server` there, `adit client URL` here. Ctrl-C ends this.");
+            run::until_told(client).await?;
+        }
+        server.stop(Duration::ZERO).await;
+        Ok(())
+    })
+}
+
+/// The client on the first free port.
+async fn client(url: &str) -> Result<(Engine, SocketAddr), Failure> {
+    let mut last = None;
+    for port in PORT..PORT + PORT_TRIES {
+        let listen = format!("mixed://127.0.0.1:{port}");
+        match Engine::start(&Plan::from_words(&[listen, url.to_owned()])?).await {
+            Ok(engine) => {
+                if port != PORT {
+                    println!("note     127.0.0.1:{PORT} is taken: the proxy is on port {port}");
+                }
+                let at = first_address(&engine)?;
+                return Ok((engine, at));
+            }
+            Err(e) => last = Some(e),
+        }
+    }
+    Err(last.map_or_else(|| anyhow::anyhow!("no port was tried").into(), Failure::from))
+}
+
+fn first_address(engine: &Engine) -> Result<SocketAddr> {
+    engine.listening().first().map(|l| l.addr).context("nothing listens")
+}
+
+/// A real HTTP request to a server of our own, through the proxy.
+async fn carry(proxy: SocketAddr) -> Result<Duration> {
+    let page: Vec<u8> = (0..PAGE).map(|i| (i * 31 % 251) as u8).collect();
+    let target = TcpListener::bind("127.0.0.1:0").await?;
+    let to = Target::from(target.local_addr()?);
+    let body = page.clone();
+    let serve = tokio::spawn(async move {
+        let (mut socket, _) = target.accept().await?;
+        let mut head = [0; 1024];
+        let mut have = 0;
+        while !head.get(..have).unwrap_or_default().ends_with(b"\r\n\r\n") {
+            let n = socket.read(head.get_mut(have..).unwrap_or_default()).await?;
+            if n == 0 {
+                bail!("the request was cut short");
+            }
+            have += n;
+        }
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {PAGE}\r\nConnection: close\r\n\r\n");
+        socket.write_all(head.as_bytes()).await?;
+        socket.write_all(&body).await?;
+        socket.shutdown().await?;
+        Ok(())
+    });
+    let start = std::time::Instant::now();
+    let fetch = async {
+        let mut socket = TcpStream::connect(proxy).await?;
+        let ask = format!("GET http://{to}/ HTTP/1.1\r\nHost: {to}\r\n\r\n");
+        socket.write_all(ask.as_bytes()).await?;
+        let mut answer = Vec::new();
+        socket.read_to_end(&mut answer).await?;
+        if !answer.starts_with(b"HTTP/1.1 200 ") || !answer.ends_with(&page) {
+            let line = answer.split(|b| *b == b'\r').next().unwrap_or_default();
+            bail!("the answer is not what was sent: {}", line.escape_ascii());
+        }
+        Ok(start.elapsed())
+    };
+    let took = timeout(Duration::from_secs(10), fetch).await.context("no answer in 10 s")??;
+    serve.await??;
+    Ok(took)
+}

@@ -1,0 +1,90 @@
+//! What went wrong, what to do about it, and the exit code.
+
+use std::process::ExitCode;
+
+use adit_config::Problem;
+use adit_engine::StartError;
+
+/// The end of a command that did not work.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The configuration is wrong: the problems, each with its place.
+    Config(Vec<Problem>),
+    /// One line, with a hint, and the exit code.
+    Plain { code: Code, what: String, hint: Option<String> },
+}
+
+/// Exit codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Code {
+    Failure = 1,
+    Usage = 2,
+    Config = 3,
+    Network = 4,
+    Key = 5,
+    Clock = 6,
+}
+
+impl Failure {
+    pub(crate) fn new(code: Code, what: impl Into<String>) -> Self {
+        Self::Plain { code, what: what.into(), hint: None }
+    }
+
+    pub(crate) fn hint(self, text: impl Into<String>) -> Self {
+        match self {
+            Self::Plain { code, what, .. } => Self::Plain { code, what, hint: Some(text.into()) },
+            other => other,
+        }
+    }
+
+    /// Prints it and gives the exit code.
+    pub(crate) fn report(self) -> ExitCode {
+        match self {
+            Self::Config(problems) => {
+                for problem in problems {
+                    eprintln!("{problem}");
+                }
+                ExitCode::from(Code::Config as u8)
+            }
+            Self::Plain { code, what, hint } => {
+                eprintln!("error: {what}");
+                if let Some(hint) = hint {
+                    eprintln!("\nhint: {hint}");
+                }
+                ExitCode::from(code as u8)
+            }
+        }
+    }
+}
+
+impl From<Vec<Problem>> for Failure {
+    fn from(problems: Vec<Problem>) -> Self {
+        Self::Config(problems)
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(why: StartError) -> Self {
+        let what = why.to_string();
+        match why {
+            StartError::Listen { source, .. } => {
+                let failure = Self::new(Code::Network, what);
+                match source.kind() {
+                    std::io::ErrorKind::AddrInUse => {
+                        failure.hint("another program listens there; choose another port")
+                    }
+                    std::io::ErrorKind::PermissionDenied => failure
+                        .hint("ports below 1024 need a privilege; choose a port above 1023"),
+                    _ => failure,
+                }
+            }
+            StartError::Key(_) => Self::new(Code::Config, what),
+        }
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(why: anyhow::Error) -> Self {
+        Self::new(Code::Failure, format!("{why:#}"))
+    }
+}

@@ -1,0 +1,143 @@
+//! The server's key, kept in the user's state folder.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use adit_shadowsocks::{Key, Method};
+use anyhow::{Context, Result, bail};
+
+/// A method and its key.
+pub(crate) struct Kept {
+    pub(crate) method: Method,
+    pub(crate) secret: String,
+    /// Whether it was made just now.
+    pub(crate) new: bool,
+    pub(crate) path: PathBuf,
+}
+
+/// The user's state folder for adit.
+pub(crate) fn folder(asked: Option<&Path>) -> Result<PathBuf> {
+    if let Some(dir) = asked {
+        return Ok(dir.to_owned());
+    }
+    let var = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    if let Some(dir) = var("STATE_DIRECTORY") {
+        return Ok(dir);
+    }
+    if let Some(dir) = var("XDG_STATE_HOME") {
+        return Ok(dir.join("adit"));
+    }
+    match var("HOME").or_else(|| var("USERPROFILE")) {
+        Some(home) => Ok(home.join(".local/state/adit")),
+        None => bail!("no HOME is set, so there is no place for the key; name one with --state DIR"),
+    }
+}
+
+/// The kept key, or a new one of `method` (of `fastest` if none is asked for).
+pub(crate) fn key(
+    dir: &Path,
+    method: Option<Method>,
+    fastest: impl FnOnce() -> Method,
+) -> Result<Kept> {
+    let path = dir.join("server.key");
+    if let Some((kept, secret)) = read(&path)?
+        && method.is_none_or(|m| m == kept)
+    {
+        return Ok(Kept { method: kept, secret, new: false, path });
+    }
+    let method = method.unwrap_or_else(fastest);
+    let (_, secret) = Key::generate(method, &mut adit_net::ambient::SystemChance);
+    write(dir, &path, &format!("{method} {secret}\n"))
+        .with_context(|| format!("keeping the key in {}", path.display()))?;
+    Ok(Kept { method, secret, new: true, path })
+}
+
+/// Reads `METHOD KEY`. A file that says anything else is moved aside, not lost.
+fn read(path: &Path) -> Result<Option<(Method, String)>> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(e) if e.kind() == ErrorKind::InvalidData => String::new(),
+        Err(e) => return Err(e).with_context(|| format!("reading {}", path.display())),
+    };
+    let parsed = text.trim().split_once(' ').and_then(|(method, secret)| {
+        let method: Method = method.parse().ok()?;
+        Key::parse(method, secret).ok()?;
+        Some((method, secret.to_owned()))
+    });
+    if parsed.is_none() {
+        let aside = path.with_extension("key.broken");
+        fs::rename(path, &aside).with_context(|| format!("moving {} aside", path.display()))?;
+        eprintln!(
+            "warning: {} held no key that adit understands; it is now {}, and a new key is made",
+            path.display(),
+            aside.display()
+        );
+    }
+    Ok(parsed)
+}
+
+/// Writes so that a crash leaves either the old file or the new one, readable by the user alone.
+fn write(dir: &Path, path: &Path, text: &str) -> Result<()> {
+    fs::create_dir_all(dir)?;
+    let fresh = path.with_extension("key.new");
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+        options.mode(0o600);
+        if let Ok(old) = fs::metadata(&fresh) {
+            let mut mode = old.permissions();
+            mode.set_mode(0o600);
+            fs::set_permissions(&fresh, mode)?;
+        }
+    }
+    let mut file = options.open(&fresh)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&fresh, path)?;
+    #[cfg(unix)]
+    File::open(dir)?.sync_all()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dir(name: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("adit-state-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        dir
+    }
+
+    #[test]
+    fn a_key_is_made_once_and_readable_by_the_user_alone() {
+        let dir = dir("once");
+        let fastest = || Method::Blake3Aes256Gcm;
+        let first = key(&dir, None, fastest).unwrap();
+        assert!(first.new);
+        let again = key(&dir, None, || panic!("not measured again")).unwrap();
+        assert!(!again.new && again.secret == first.secret && again.method == first.method);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(fs::metadata(&first.path).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        let other = key(&dir, Some(Method::Blake3Aes128Gcm), fastest).unwrap();
+        assert!(other.new && other.method == Method::Blake3Aes128Gcm);
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_torn_file_is_moved_aside() {
+        let dir = dir("torn");
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("server.key"), b"2022-blake3-aes-128-gcm AAAA").unwrap();
+        assert!(key(&dir, None, || Method::Blake3Aes128Gcm).unwrap().new);
+        assert!(dir.join("server.key.broken").exists());
+        fs::remove_dir_all(dir).unwrap();
+    }
+}
