@@ -53,14 +53,12 @@ impl<S: Stream, Se: Seal, Op: Open> Layered<S, Se, Op> {
     /// Opens every complete record there is; gives how many bytes the next one wants.
     fn open_all(&mut self) -> io::Result<usize> {
         loop {
+            // Also without a byte: a codec may know already that none will come.
             let wire = self
                 .below
                 .filled()
                 .get_mut(self.opened..)
                 .unwrap_or_default();
-            if wire.is_empty() {
-                return Ok(1);
-            }
             match self.open.open(wire).map_err(broken)? {
                 Opened::NeedMore { total } => return Ok(total.max(wire.len() + 1)),
                 Opened::End => {

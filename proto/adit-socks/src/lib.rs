@@ -1,1 +1,25 @@
-//! SOCKS5, SOCKS4 and SOCKS4a, sans-IO.
+//! SOCKS5, SOCKS4 and SOCKS4a, sans-IO: both the server's and the client's side.
+//!
+//! * [`server`]: what a listener speaks. [`server::Socks5`] and [`server::Socks4`] are
+//!   [`Handshake`](adit_wire::Handshake)s that end in a [`Request`]; the answer to it is written
+//!   by [`server::reply`] when the engine knows how the request went.
+//! * [`client`]: what a hop speaks to its upstream proxy.
+//! * [`udp`]: the datagram header of UDP ASSOCIATE and the reassembly of fragments.
+//!
+//! Not here: connecting, resolving, access rules, deadlines, the store of passwords
+//! ([`server::Credentials`] is its interface).
+//!
+//! Sources: RFC 1928 (SOCKS5), RFC 1929 (user name and password), the SOCKS4 and SOCKS4a memos.
+
+#![forbid(unsafe_code)]
+
+pub mod client;
+mod reply;
+mod request;
+pub mod server;
+pub mod udp;
+
+pub use reply::Reply;
+pub use request::{Command, Request, Version};
+/// See [`server::Credentials`].
+pub use server::Credentials;

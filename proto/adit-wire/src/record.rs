@@ -49,7 +49,8 @@ pub trait Seal: Send {
 
 /// Records in, plaintext out.
 pub trait Open: Send {
-    /// Opens the record at the front of `wire` in place.
+    /// Opens the record at the front of `wire` in place. Asked once with no bytes at all before
+    /// anything is read, so that a codec can say that nothing will come.
     ///
     /// After [`Opened::NeedMore`] the next call's `wire` begins with the same bytes as this
     /// one left them: a codec may already have opened a length field in place.

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use adit_http::Framing;
-use adit_http::body::{BodyOpen, ResponseSeal};
+use adit_http::body;
 use adit_http::server::{self, Head, Request as Asked};
 use adit_stream::{BoxStream, Layered, run, send};
 
@@ -17,7 +17,12 @@ pub(super) async fn read(proxy: &Proxy, mut io: BoxStream) -> Result<Inbound, Ac
     let mut core = Head::new(&*proxy.credentials);
     let asked = match run(&mut io, &mut core).await {
         Ok(asked) => asked,
-        Err(why) => return Err(give_up(io, why, server::Refusal::is_bad_login).await),
+        Err(why) => {
+            return Err(give_up(io, why, |e| {
+                matches!(e, server::Refusal::BadCredentials { .. })
+            })
+            .await);
+        }
     };
     let verbose = proxy.verbose_errors;
     Ok(Inbound::Stream(match asked {
@@ -44,8 +49,6 @@ pub(super) async fn read(proxy: &Proxy, mut io: BoxStream) -> Result<Inbound, Ac
             upgrade,
             head_request,
         } => {
-            // After a switch of protocols the connection carries whatever the two agreed on.
-            let body = if upgrade { Framing::UntilClose } else { body };
             let request = Request {
                 target,
                 first: head,
@@ -95,8 +98,8 @@ impl Reply for Http {
                     upgrade,
                     head_request,
                 } => {
-                    let seal = ResponseSeal::new(head_request, upgrade);
-                    Ok(Box::new(Layered::new(self.io, seal, BodyOpen::new(body))) as BoxStream)
+                    let (open, seal) = body::exchange(body, upgrade, head_request);
+                    Ok(Box::new(Layered::new(self.io, seal, open)) as BoxStream)
                 }
             }
         })

@@ -21,7 +21,10 @@ pub(super) async fn read5(
     let mut core = Socks5::new(&*proxy.credentials, false);
     match run(&mut io, &mut core).await {
         Ok(asked) => sort(proxy, io, peer, asked).await,
-        Err(why) => Err(give_up(io, why, server::Refusal::is_bad_login).await),
+        Err(why) => Err(give_up(io, why, |e| {
+            matches!(e, server::Refusal::BadCredentials { .. })
+        })
+        .await),
     }
 }
 

@@ -72,8 +72,8 @@ impl Dialect for Socks5 {
 
 /// A client of one SOCKS4a server.
 pub struct Socks4a {
-    /// The user id, often empty.
-    pub user: String,
+    /// The user id.
+    pub user: Option<String>,
 }
 
 impl Dialect for Socks4a {
@@ -84,7 +84,7 @@ impl Dialect for Socks4a {
         first: &'a [u8],
     ) -> BoxFuture<'a, io::Result<Spoken>> {
         Box::pin(async move {
-            let mut core = Connect4a::new(Command::Connect, to.clone(), &self.user);
+            let mut core = Connect4a::new(Command::Connect, to.clone(), self.user.clone());
             run(&mut io, &mut core)
                 .await
                 .map_err(|e| dialogue(e, kind))?;

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use adit_net::PacketBuf;
 use adit_net::ambient;
-use adit_socks::udp::{self, Reassembly};
+use adit_socks::udp::{self, Reassembled, Reassembly};
 use adit_stream::{BoxStream, Stream};
 use adit_wire::{Broken, Host, Target, unmap};
 
@@ -36,7 +36,7 @@ impl SocksPackets {
         Self {
             client,
             port,
-            reassembly: reassemble.then(Reassembly::default),
+            reassembly: reassemble.then(Reassembly::new),
         }
     }
 }
@@ -47,21 +47,22 @@ impl PacketCodec for SocksPackets {
             return Err(Broken::Refused("a datagram from a stranger"));
         }
         let header = udp::parse(packet.payload())?;
-        packet.narrow(header.payload);
-        let target = match (header.frag, &mut self.reassembly) {
-            (0, None) => header.target,
-            (frag, Some(queue)) => {
-                let whole = queue.push(frag, header.target, packet.payload(), ambient::now());
-                let (target, bytes) = whole.ok_or(Broken::Refused("an incomplete fragment"))?;
-                let space = packet.space().get_mut(..bytes.len());
+        match &mut self.reassembly {
+            None if header.frag == 0 => packet.narrow(header.payload.clone()),
+            None => return Err(Broken::Refused("a fragment")),
+            Some(queue) => {
+                let whole = match queue.push(ambient::now(), &header, packet.payload()) {
+                    Reassembled::Datagram(data) => data.into_owned(),
+                    _ => return Err(Broken::Refused("an incomplete datagram")),
+                };
+                let space = packet.space().get_mut(..whole.len());
                 space
                     .ok_or(Broken::NoRoom("a reassembled datagram"))?
-                    .copy_from_slice(&bytes);
-                packet.set_len(bytes.len());
-                target
+                    .copy_from_slice(&whole);
+                packet.set_len(whole.len());
             }
-            _ => return Err(Broken::Refused("a fragment")),
-        };
+        }
+        let target = header.target;
         if target.port == 0 {
             return Err(Broken::Malformed("port 0"));
         }

@@ -46,6 +46,9 @@ pub(crate) struct ToyOpen {
 impl Open for ToyOpen {
     fn open(&mut self, wire: &mut [u8]) -> Result<Opened, Broken> {
         if self.head {
+            if wire.is_empty() {
+                return Ok(Opened::NeedMore { total: 1 });
+            }
             if wire[0] != b'H' {
                 return Err(Broken::Malformed("head"));
             }

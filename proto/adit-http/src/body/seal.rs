@@ -1,0 +1,225 @@
+//! The response, as it goes to the client.
+
+use core::ops::Range;
+
+use adit_wire::{Broken, Room, Seal};
+
+use super::progress::Progress;
+use super::switch::Switch;
+use crate::MAX_HEAD;
+use crate::framing::{self, Framing};
+use crate::head::{Fields, HeadError, HopByHop, Minor, Scan, StatusLine, split};
+use crate::server::failure;
+
+/// How much longer than the bytes they came in the rewritten heads may be: one blank in each
+/// status line, then `Connection: close` or the whole of a 502.
+const GROWTH: usize = 256;
+/// The most 1xx responses before the final one.
+const MAX_INTERIM: usize = 32;
+/// Bodies are not cut to records; this keeps sums far from overflow.
+const MAX_PAYLOAD: usize = 1 << 30;
+
+/// Takes the origin's response and gives it to the client with its head rewritten: the fields of
+/// the other hop removed, `Connection: close` added. 1xx responses pass; the body passes exactly
+/// as it is framed, and what stands behind it is thrown away.
+///
+/// An origin whose head cannot be passed on is answered for with a 502; [`fault`](Self::fault)
+/// tells why.
+#[derive(Debug)]
+pub struct ResponseSeal {
+    state: State,
+    to_head: bool,
+    switch: Option<Switch>,
+    fault: Option<Broken>,
+}
+
+#[derive(Debug)]
+enum State {
+    Head(Collected),
+    Body(Progress),
+}
+
+/// The part of a head that has come.
+#[derive(Debug, Default)]
+struct Collected {
+    bytes: Vec<u8>,
+    scan: Scan,
+    interim: usize,
+}
+
+/// What follows a rewritten head.
+enum Next {
+    AnotherHead,
+    Body(Framing),
+}
+
+impl ResponseSeal {
+    /// The response to a request, `to_head` if that was a HEAD. See [`super::exchange`] for
+    /// requests with an upgrade.
+    #[must_use]
+    pub fn new(to_head: bool) -> Self {
+        Self {
+            state: State::Head(Collected::default()),
+            to_head,
+            switch: None,
+            fault: None,
+        }
+    }
+
+    /// The response to a request for an upgrade.
+    pub(super) fn turning(switch: Switch) -> Self {
+        Self {
+            switch: Some(switch),
+            ..Self::new(false)
+        }
+    }
+
+    /// Why the client got a 502 instead of the origin's response.
+    #[must_use]
+    pub const fn fault(&self) -> Option<Broken> {
+        self.fault
+    }
+
+    /// Whether the origin may close here: not inside a head nor a body with a known end.
+    #[must_use]
+    pub const fn at_boundary(&self) -> bool {
+        match &self.state {
+            State::Head(_) => false,
+            State::Body(progress) => progress.may_close(),
+        }
+    }
+
+    /// Takes heads off the front of `bytes` and appends them, rewritten, to `out`. Gives the
+    /// number of bytes taken.
+    fn take_heads(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> usize {
+        let mut taken = 0;
+        while let State::Head(head) = &mut self.state {
+            let rest = bytes.get(taken..).unwrap_or_default();
+            let held = head.bytes.len();
+            // Of a body behind the head there is no need to see more.
+            let room = MAX_HEAD.saturating_sub(held).min(rest.len());
+            head.bytes
+                .extend_from_slice(rest.get(..room).unwrap_or_default());
+            let found = head.scan.advance(&head.bytes).map_err(broken);
+            let end = match found {
+                Ok(Some(end)) => end,
+                Ok(None) => return bytes.len(),
+                Err(why) => {
+                    self.fail(why, out);
+                    return bytes.len();
+                }
+            };
+            let mut whole = core::mem::take(&mut head.bytes);
+            whole.truncate(end);
+            taken += end.saturating_sub(held);
+            head.scan = Scan::default();
+            head.interim += 1;
+            let too_many = head.interim > MAX_INTERIM;
+            match self.rewrite(&whole, out) {
+                Ok(Next::AnotherHead) if too_many => {
+                    self.fail(Broken::Malformed("number of 1xx responses"), out);
+                }
+                Ok(Next::AnotherHead) => {}
+                Ok(Next::Body(framing)) => self.state = State::Body(Progress::new(framing)),
+                Err(what) => self.fail(Broken::Malformed(what), out),
+            }
+        }
+        taken
+    }
+
+    /// Appends one head for the client; nothing if it is in error.
+    fn rewrite(&self, head: &[u8], out: &mut Vec<u8>) -> Result<Next, &'static str> {
+        let (line, block) = split(head);
+        let line = StatusLine::parse(line)?;
+        let fields = Fields::parse(block)?;
+        let hop = HopByHop::of(&fields)?;
+        let framing = framing::of_response(&fields, line.version, line.status, self.to_head)?;
+        let (connection, next) = match (line.status, &self.switch) {
+            (101, Some(switch)) => {
+                switch.accept();
+                (
+                    &b"Connection: Upgrade\r\n"[..],
+                    Next::Body(Framing::UntilClose),
+                )
+            }
+            (101, None) => return Err("upgrade that nobody asked for"),
+            (100..=199, _) => (&b""[..], Next::AnotherHead),
+            (_, switch) => {
+                if let Some(switch) = switch {
+                    switch.decline();
+                }
+                (&b"Connection: close\r\n"[..], Next::Body(framing))
+            }
+        };
+        let status = line.status;
+        out.extend_from_slice(format!("{} {status} ", Minor::One.as_str()).as_bytes());
+        out.extend_from_slice(line.reason);
+        out.extend_from_slice(b"\r\n");
+        for field in fields.iter() {
+            if !hop.holds(field) || (status == 101 && field.is("Upgrade")) {
+                field.put(out);
+            }
+        }
+        out.extend_from_slice(connection);
+        out.extend_from_slice(b"\r\n");
+        Ok(next)
+    }
+
+    /// Answers for an origin that cannot be understood.
+    fn fail(&mut self, why: Broken, out: &mut Vec<u8>) {
+        if let Some(switch) = &self.switch {
+            switch.decline();
+        }
+        out.extend_from_slice(&failure(502, None));
+        self.fault = Some(why);
+        self.state = State::Body(Progress::new(Framing::None));
+    }
+}
+
+const fn broken(why: HeadError) -> Broken {
+    match why {
+        HeadError::Malformed(what) => Broken::Malformed(what),
+        HeadError::TooLarge(what) => Broken::TooLong {
+            what,
+            limit: MAX_HEAD,
+        },
+    }
+}
+
+impl Seal for ResponseSeal {
+    fn room(&self) -> Room {
+        let head = match &self.state {
+            // The bytes of the head that are in the payload make room for themselves.
+            State::Head(head) => head.bytes.len() + GROWTH,
+            State::Body(_) => 0,
+        };
+        Room {
+            head,
+            tail: 0,
+            max: MAX_PAYLOAD,
+        }
+    }
+
+    fn seal(&mut self, record: &mut [u8], payload: Range<usize>) -> Result<Range<usize>, Broken> {
+        let no_room = Broken::NoRoom("the response");
+        let bytes = record.get(payload.clone()).ok_or(no_room)?;
+        let mut heads = Vec::new();
+        let taken = self.take_heads(bytes, &mut heads);
+        let rest = bytes.get(taken..).unwrap_or_default();
+        let passed = match &mut self.state {
+            State::Head(_) => 0,
+            State::Body(progress) => progress.take(rest)?,
+        };
+        let body = payload.start + taken;
+        let start = body.checked_sub(heads.len()).ok_or(no_room)?;
+        record
+            .get_mut(start..body)
+            .ok_or(no_room)?
+            .copy_from_slice(&heads);
+        Ok(start..body + passed)
+    }
+
+    fn ended(&self) -> bool {
+        matches!(&self.state, State::Body(progress) if progress.ended())
+    }
+}

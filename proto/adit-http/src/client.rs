@@ -1,0 +1,167 @@
+//! The client's side: asks an upstream proxy for a tunnel by CONNECT.
+
+use core::fmt;
+
+use adit_wire::{Broken, Handshake, Rx, Step, Target, Tx};
+use zeroize::Zeroizing;
+
+use crate::head::StatusLine;
+use crate::{MAX_HEAD, authority, basic};
+
+/// A request for a tunnel to one target. What stands behind the proxy's answer is left in `rx`:
+/// it is the target's.
+pub struct Connect {
+    target: Target,
+    auth: Option<(Zeroizing<String>, Zeroizing<String>)>,
+    opened: bool,
+    /// Bytes already searched for the end of the head.
+    searched: usize,
+    /// Bytes of 1xx answers.
+    interim: usize,
+}
+
+/// Why there is no tunnel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The proxy answered with a status other than 2xx. 407 means that it wants a password, or
+    /// another one.
+    #[error("the proxy answered with status {0}")]
+    Status(u16),
+    /// The proxy's answer is not HTTP/1.
+    #[error("malformed {0}")]
+    Malformed(&'static str),
+    /// The head of the proxy's answer has no end within 16 KiB.
+    #[error("the head of the proxy's answer is longer than {MAX_HEAD} bytes")]
+    TooLarge,
+    /// The target's name cannot stand in a request line.
+    #[error("the host name cannot be written in a URI")]
+    Target,
+    /// The scheme Basic has no way to write a name with a colon.
+    #[error("a user name must not hold a colon")]
+    UserName,
+}
+
+impl From<ClientError> for Broken {
+    fn from(why: ClientError) -> Self {
+        match why {
+            ClientError::Status(status) => Self::Refused(match status {
+                400 => "bad request (HTTP status 400)",
+                403 => "forbidden (HTTP status 403)",
+                405 | 501 => "no CONNECT (HTTP status 405 or 501)",
+                407 => "wrong or missing password (HTTP status 407)",
+                429 | 503 => "overloaded (HTTP status 429 or 503)",
+                502 => "target unreachable (HTTP status 502)",
+                504 => "target timed out (HTTP status 504)",
+                _ => "HTTP status other than 2xx",
+            }),
+            ClientError::Malformed(what) => Self::Malformed(what),
+            ClientError::TooLarge => Self::TooLong {
+                what: "head of the proxy's answer",
+                limit: MAX_HEAD,
+            },
+            ClientError::Target => Self::Malformed("host name"),
+            ClientError::UserName => Self::Malformed("user name"),
+        }
+    }
+}
+
+impl Connect {
+    /// A request for a tunnel to `target`, with the user name and password of `auth`.
+    #[must_use]
+    pub fn new(target: Target, auth: Option<(String, String)>) -> Self {
+        Self {
+            target,
+            auth: auth.map(|(user, password)| (user.into(), password.into())),
+            opened: false,
+            searched: 0,
+            interim: 0,
+        }
+    }
+
+    fn open(&mut self, tx: &mut Tx<'_>) -> Result<(), ClientError> {
+        let to = authority::write(&self.target).ok_or(ClientError::Target)?;
+        let auth = match self.auth.take() {
+            None => None,
+            Some((user, password)) => {
+                Some(basic::write(&user, &password).ok_or(ClientError::UserName)?)
+            }
+        };
+        tx.put(format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n").as_bytes());
+        if let Some(auth) = auth {
+            tx.put(b"Proxy-Authorization: ");
+            tx.put(auth.as_bytes());
+            tx.put(b"\r\n");
+        }
+        tx.put(b"\r\n");
+        Ok(())
+    }
+
+    /// The length of the head at the front of `bytes`. Lines are not looked at: of what a proxy
+    /// says besides its status nothing matters.
+    fn head_len(&mut self, bytes: &[u8]) -> Option<usize> {
+        // The end may have begun in what was searched before.
+        let from = self.searched.saturating_sub(3);
+        self.searched = bytes.len();
+        let new = bytes.get(from..).unwrap_or_default();
+        let at = new.windows(4).position(|four| four == b"\r\n\r\n")?;
+        Some(from + at + 4)
+    }
+}
+
+impl Handshake for Connect {
+    type Output = ();
+    type Error = ClientError;
+
+    fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<()>, ClientError> {
+        if !self.opened {
+            self.open(tx)?;
+            self.opened = true;
+        }
+        loop {
+            let limit = MAX_HEAD.saturating_sub(self.interim);
+            let held = rx.bytes().len();
+            // A server of another kind may go on for ever without the end of a head.
+            if rx
+                .bytes()
+                .iter()
+                .zip(b"HTTP/1.")
+                .any(|(got, want)| got != want)
+            {
+                return Err(ClientError::Malformed("version"));
+            }
+            let len = match self.head_len(rx.bytes()) {
+                Some(len) if len <= limit => len,
+                None if held < limit => return Ok(Step::NeedMore { total: held + 1 }),
+                _ => return Err(ClientError::TooLarge),
+            };
+            let head = rx.bytes().get(..len).unwrap_or_default();
+            let (line, _) = crate::head::split(head);
+            let status = StatusLine::parse(line)
+                .map_err(ClientError::Malformed)?
+                .status;
+            match status {
+                // 101 would end HTTP on this connection, but not in our tunnel.
+                100 | 102..=199 => {
+                    rx.eat(len);
+                    self.searched = 0;
+                    self.interim += len;
+                }
+                200..=299 => {
+                    rx.eat(len);
+                    return Ok(Step::Done(()));
+                }
+                other => return Err(ClientError::Status(other)),
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Connect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connect")
+            .field("target", &self.target)
+            .field("opened", &self.opened)
+            .finish_non_exhaustive()
+    }
+}

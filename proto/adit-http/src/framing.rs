@@ -1,0 +1,93 @@
+//! How long a body is (RFC 9112 section 6).
+
+use crate::head::{Fields, Minor};
+
+/// Where a message's body ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// There is no body.
+    None,
+    /// So many bytes.
+    Length(u64),
+    /// The chunked coding tells.
+    Chunked,
+    /// The end of the stream is the end of the body. Responses alone.
+    UntilClose,
+}
+
+/// What the fields say, for whatever kind of message.
+enum Declared {
+    Nothing,
+    Length(u64),
+    /// Transfer codings whose last is `chunked`.
+    Chunked,
+    /// Transfer codings without `chunked`.
+    Coded,
+}
+
+const CODINGS: [&str; 5] = ["gzip", "x-gzip", "deflate", "compress", "x-compress"];
+
+impl Declared {
+    fn by(fields: &Fields<'_>, version: Minor) -> Result<Self, &'static str> {
+        let length = fields.one("Content-Length")?;
+        if fields.all("Transfer-Encoding").next().is_none() {
+            return Ok(match length {
+                None => Self::Nothing,
+                Some(digits) => Self::Length(parse_length(digits).ok_or("Content-Length")?),
+            });
+        }
+        // Both at once, or a coding that HTTP/1.0 does not have: somebody on the way reads it
+        // differently.
+        if length.is_some() || version == Minor::Zero {
+            return Err("Transfer-Encoding");
+        }
+        let mut found = Self::Coded;
+        for coding in fields.list("Transfer-Encoding") {
+            let known = |name: &str| coding.eq_ignore_ascii_case(name.as_bytes());
+            found = match found {
+                Self::Coded if known("chunked") => Self::Chunked,
+                Self::Coded if CODINGS.iter().any(|name| known(name)) => Self::Coded,
+                // Nothing may stand behind `chunked`, not even another `chunked`.
+                _ => return Err("Transfer-Encoding"),
+            };
+        }
+        Ok(found)
+    }
+}
+
+/// Decimal digits and nothing else, up to 2⁶³ − 1.
+fn parse_length(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let length: i64 = core::str::from_utf8(digits).ok()?.parse().ok()?;
+    u64::try_from(length).ok()
+}
+
+/// The framing of a request's body.
+pub(crate) fn of_request(fields: &Fields<'_>, version: Minor) -> Result<Framing, &'static str> {
+    Ok(match Declared::by(fields, version)? {
+        Declared::Nothing => Framing::None,
+        Declared::Length(n) => Framing::Length(n),
+        Declared::Chunked => Framing::Chunked,
+        Declared::Coded => return Err("Transfer-Encoding"),
+    })
+}
+
+/// The framing of a response's body, by the rules of RFC 9112 section 6.3 in their order.
+pub(crate) fn of_response(
+    fields: &Fields<'_>,
+    version: Minor,
+    status: u16,
+    to_head: bool,
+) -> Result<Framing, &'static str> {
+    let declared = Declared::by(fields, version)?;
+    if to_head || matches!(status, 100..=199 | 204 | 304) {
+        return Ok(Framing::None);
+    }
+    Ok(match declared {
+        Declared::Length(n) => Framing::Length(n),
+        Declared::Chunked => Framing::Chunked,
+        Declared::Nothing | Declared::Coded => Framing::UntilClose,
+    })
+}

@@ -1,0 +1,19 @@
+//! The head of a message: where it ends, its start line and its fields.
+
+mod fields;
+mod hop;
+mod scan;
+mod start;
+
+pub(crate) use fields::{Fields, is_text, is_token, is_token_byte};
+pub(crate) use hop::HopByHop;
+pub(crate) use scan::{HeadError, Scan};
+pub(crate) use start::{Minor, RequestLine, StatusLine};
+
+/// Splits a complete head into its start line and the block of its fields.
+pub(crate) fn split(head: &[u8]) -> (&[u8], &[u8]) {
+    let end = head.iter().position(|b| *b == b'\n').unwrap_or(head.len());
+    let (line, block) = head.split_at(end);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    (line, block.strip_prefix(b"\n").unwrap_or(block))
+}

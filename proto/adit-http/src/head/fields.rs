@@ -1,0 +1,134 @@
+//! Header fields (RFC 9112 section 5).
+
+/// The fields of one head, in order. At most [`crate::MAX_FIELDS`].
+#[derive(Debug)]
+pub(crate) struct Fields<'a>(Vec<Field<'a>>);
+
+/// One header line.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Field<'a> {
+    pub(crate) name: &'a [u8],
+    /// Without the blanks around it.
+    pub(crate) value: &'a [u8],
+    /// Whether there were such blanks.
+    blank: bool,
+}
+
+impl<'a> Fields<'a> {
+    /// Reads the lines behind the start line, which [`super::Scan`] has let pass.
+    pub(crate) fn parse(block: &'a [u8]) -> Result<Self, &'static str> {
+        block
+            .split(|b| *b == b'\n')
+            .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+            .filter(|line| !line.is_empty())
+            .map(Field::parse)
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Field<'a>> {
+        self.0.iter()
+    }
+
+    /// The values of all fields of that name.
+    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &'a [u8]> {
+        self.0
+            .iter()
+            .filter(move |field| field.is(name))
+            .map(|field| field.value)
+    }
+
+    /// The value of the one field of that name; an error if there are more.
+    pub(crate) fn one(&self, name: &'static str) -> Result<Option<&'a [u8]>, &'static str> {
+        let mut values = self.all(name);
+        match (values.next(), values.next()) {
+            (first, None) => Ok(first),
+            _ => Err(name),
+        }
+    }
+
+    /// The members of a comma-separated list, over all fields of that name, without empty ones.
+    pub(crate) fn list(&self, name: &str) -> impl Iterator<Item = &'a [u8]> {
+        self.all(name)
+            .flat_map(|value| value.split(|b| *b == b','))
+            .map(trim)
+            .filter(|member| !member.is_empty())
+    }
+
+    /// Whether a list has that member, in any case.
+    pub(crate) fn lists(&self, name: &str, member: &str) -> bool {
+        self.list(name)
+            .any(|found| found.eq_ignore_ascii_case(member.as_bytes()))
+    }
+}
+
+impl<'a> Field<'a> {
+    /// A line that begins with a blank (obs-fold) and a blank before the colon fall to the rule
+    /// for names.
+    fn parse(line: &'a [u8]) -> Result<Self, &'static str> {
+        let colon = line.iter().position(|b| *b == b':').ok_or("header line")?;
+        let (name, value) = line.split_at(colon);
+        if !is_token(name) {
+            return Err("header name");
+        }
+        let raw = value.strip_prefix(b":").unwrap_or(value);
+        let value = trim(raw);
+        if !value.iter().all(|b| is_text(*b)) {
+            return Err("header value");
+        }
+        let blank = raw.len() > value.len();
+        Ok(Self { name, value, blank })
+    }
+
+    pub(crate) fn is(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name.as_bytes())
+    }
+
+    /// Appends the line, which is never longer than it was.
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        let colon: &[u8] = if self.blank { b": " } else { b":" };
+        for part in [self.name, colon, self.value, b"\r\n"] {
+            out.extend_from_slice(part);
+        }
+    }
+}
+
+/// Without blanks and tabs around it.
+fn trim(mut bytes: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = bytes {
+        bytes = rest;
+    }
+    bytes
+}
+
+/// HTAB, SP, VCHAR and obs-text (RFC 9110 section 5.5).
+pub(crate) const fn is_text(byte: u8) -> bool {
+    matches!(byte, b'\t' | 0x20..=0x7e | 0x80..)
+}
+
+/// `token` of RFC 9110 section 5.6.2.
+pub(crate) fn is_token(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.iter().all(|b| is_token_byte(*b))
+}
+
+/// `tchar` of RFC 9110 section 5.6.2.
+pub(crate) const fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(
+            byte,
+            b'!' | b'#'
+                | b'$'
+                | b'%'
+                | b'&'
+                | b'\''
+                | b'*'
+                | b'+'
+                | b'-'
+                | b'.'
+                | b'^'
+                | b'_'
+                | b'`'
+                | b'|'
+                | b'~'
+        )
+}

@@ -1,0 +1,63 @@
+//! Finds the end of a head as its bytes arrive, looking at each byte once.
+
+use crate::{MAX_FIELDS, MAX_HEAD, MAX_START_LINE};
+
+/// Why bytes are not a head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HeadError {
+    /// They break the grammar.
+    Malformed(&'static str),
+    /// They are beyond a limit.
+    TooLarge(&'static str),
+}
+
+/// How far a head has been looked at.
+///
+/// Lines end in CRLF: a CR or an LF alone is refused as soon as it comes (RFC 9112 section 2.2
+/// would let a lone LF pass, and parsers that differ there are smuggled through), and so is NUL.
+#[derive(Debug, Default)]
+pub(crate) struct Scan {
+    seen: usize,
+    line_start: usize,
+    lines: usize,
+    after_cr: bool,
+}
+
+impl Scan {
+    /// Looks at what is new in `bytes`, which begins with the first byte of the head each time.
+    /// Gives the length of the head with its empty line when it is complete.
+    pub(crate) fn advance(&mut self, bytes: &[u8]) -> Result<Option<usize>, HeadError> {
+        for byte in bytes.iter().skip(self.seen) {
+            let at = self.seen;
+            self.seen += 1;
+            if self.lines == 0 && at > MAX_START_LINE + 1 {
+                return Err(HeadError::TooLarge("start line"));
+            }
+            match (byte, self.after_cr) {
+                (b'\n', true) => {
+                    self.after_cr = false;
+                    // Nothing but the CR stands before this LF.
+                    if at == self.line_start + 1 {
+                        return match self.lines {
+                            0 => Err(HeadError::Malformed("start line")),
+                            _ => Ok(Some(self.seen)),
+                        };
+                    }
+                    self.lines += 1;
+                    self.line_start = self.seen;
+                    if self.lines > 1 + MAX_FIELDS {
+                        return Err(HeadError::TooLarge("number of header lines"));
+                    }
+                }
+                (b'\r', false) => self.after_cr = true,
+                (b'\n', false) | (_, true) => return Err(HeadError::Malformed("line end")),
+                (0, false) => return Err(HeadError::Malformed("byte in the head")),
+                _ => {}
+            }
+            if self.seen >= MAX_HEAD {
+                return Err(HeadError::TooLarge("head"));
+            }
+        }
+        Ok(None)
+    }
+}

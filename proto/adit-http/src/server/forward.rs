@@ -1,0 +1,88 @@
+//! Rewrites a request from absolute-form for its origin (RFC 9112 section 3.2).
+
+use crate::Framing;
+use crate::authority::{self, Authority};
+use crate::head::{Fields, HopByHop, Minor, RequestLine};
+
+/// An `http` URI, taken apart.
+#[derive(Debug)]
+pub(super) struct Origin<'a> {
+    pub(super) authority: Authority<'a>,
+    /// Path and query as written; may be empty.
+    path: &'a str,
+}
+
+impl<'a> Origin<'a> {
+    /// Reads `http://host[:port][/path][?query]`. Origin-form is refused: it is meant for a
+    /// server, and would make us our own client.
+    pub(super) fn parse(line: &RequestLine<'a>) -> Result<Self, &'static str> {
+        let (scheme, rest) = line
+            .target
+            .split_once("://")
+            .ok_or("request target: not in absolute-form")?;
+        if !scheme.eq_ignore_ascii_case("http") {
+            return Err("request target: scheme is not http");
+        }
+        if rest.contains('#') {
+            return Err("request target: fragment");
+        }
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at_checked(end).ok_or("request target")?;
+        Ok(Self {
+            authority: authority::parse(authority, Some(80))?,
+            path,
+        })
+    }
+}
+
+/// Whether the request asks for WebSocket by its handshake (RFC 6455 section 4.1). No other
+/// protocol is let through: `h2c` would carry requests that nobody looks at.
+pub(super) fn wants_websocket(line: &RequestLine<'_>, fields: &Fields<'_>, body: Framing) -> bool {
+    line.method == "GET"
+        && line.version == Minor::One
+        && matches!(body, Framing::None | Framing::Length(0))
+        && fields.lists("Connection", "upgrade")
+        && matches!(fields.one("Upgrade"), Ok(Some(to)) if to.eq_ignore_ascii_case(b"websocket"))
+}
+
+/// The head for the origin: origin-form, its own `Host` first, without the fields of this hop.
+///
+/// The version is the client's: an origin sends no chunks and no 1xx to one of HTTP/1.0.
+pub(super) fn rewrite(
+    line: &RequestLine<'_>,
+    fields: &Fields<'_>,
+    origin: &Origin<'_>,
+    hop: &HopByHop<'_>,
+    body: Framing,
+    upgrade: bool,
+    via: bool,
+) -> Vec<u8> {
+    let path = match origin.path {
+        "" if line.method == "OPTIONS" => "*",
+        "" => "/",
+        path => path,
+    };
+    let slash = if path.starts_with('?') { "/" } else { "" };
+    let (method, version, host) = (line.method, line.version.as_str(), origin.authority.host);
+    let mut text = format!("{method} {slash}{path} {version}\r\nHost: {host}");
+    if let Some(port) = origin.authority.port {
+        text.push_str(&format!(":{port}"));
+    }
+    text.push_str("\r\n");
+    let mut out = text.into_bytes();
+    for field in fields.iter() {
+        let trailer = field.is("Trailer") && body != Framing::Chunked;
+        if !field.is("Host") && !hop.holds(field) && !trailer {
+            field.put(&mut out);
+        }
+    }
+    if via {
+        out.extend_from_slice(b"Via: 1.1 adit\r\n");
+    }
+    out.extend_from_slice(if upgrade {
+        b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    } else {
+        b"Connection: close\r\n\r\n"
+    });
+    out
+}

@@ -1,0 +1,32 @@
+//! One conversation in every split.
+
+use std::fmt::Debug;
+
+use adit_wire::law::converse;
+use adit_wire::{Handshake, Step};
+
+/// Output, bytes sent and bytes left over.
+pub(crate) type Outcome<T, E> = Result<(Step<T>, Vec<u8>, Vec<u8>), (E, Vec<u8>)>;
+
+/// Runs a fresh core over `input` in one piece, byte by byte and cut once at every position; all
+/// must agree.
+///
+/// A wait may name different totals, so it is compared by what was sent and what is left.
+pub(crate) fn every_split<H>(new: impl Fn() -> H, input: &[u8]) -> Outcome<H::Output, H::Error>
+where
+    H: Handshake<Output: PartialEq + Debug, Error: PartialEq + Debug>,
+{
+    let whole = converse(&mut new(), input, &[input.len()]);
+    let mut splits = vec![vec![1], vec![2, 3]];
+    splits.extend((1..input.len()).map(|cut| vec![cut, input.len() - cut]));
+    for pieces in splits {
+        let other = converse(&mut new(), input, &pieces);
+        match (&whole, &other) {
+            (Ok((Step::NeedMore { .. }, a, b)), Ok((Step::NeedMore { .. }, c, d))) => {
+                assert_eq!((a, b), (c, d), "{pieces:?}");
+            }
+            _ => assert_eq!(whole, other, "{pieces:?}"),
+        }
+    }
+    whole
+}

@@ -1,0 +1,104 @@
+//! The client's side: what a hop speaks to its upstream proxy.
+//!
+//! The first step, with nothing received yet, writes the opening message. Bytes behind the
+//! proxy's reply are left in `rx`: they are the target's.
+
+mod error;
+mod socks4;
+mod socks5;
+
+use core::net::{IpAddr, Ipv4Addr};
+
+use adit_wire::{AddrError, Handshake, Host, Reader, Rx, Short, Step, Target, Tx, parse_addr};
+
+pub use error::ClientError;
+pub use socks4::Connect4a;
+pub use socks5::Connect;
+
+use crate::{Reply, Version, server::GRANTED};
+
+/// Reads the second reply of BIND, which comes when the peer has connected; ends in the peer's
+/// address.
+#[must_use]
+pub const fn second_reply(version: Version) -> SecondReply {
+    SecondReply { version }
+}
+
+/// The dialogue of [`second_reply`].
+#[derive(Debug)]
+pub struct SecondReply {
+    version: Version,
+}
+
+impl Handshake for SecondReply {
+    type Output = Target;
+    type Error = ClientError;
+
+    fn step(&mut self, rx: &mut Rx<'_>, _tx: &mut Tx<'_>) -> Result<Step<Target>, ClientError> {
+        read_reply(self.version, rx)
+    }
+}
+
+/// Reads one reply and no byte more.
+///
+/// A failure counts as soon as its code is there: some servers send nothing behind it.
+fn read_reply(version: Version, rx: &mut Rx<'_>) -> Result<Step<Target>, ClientError> {
+    let bytes = rx.bytes();
+    let found = match version {
+        Version::V5 => match bytes {
+            [] | [0x05] => Ok(Step::NeedMore { total: 2 }),
+            [0x05, 0x00, addr @ ..] => bound_addr(addr),
+            [0x05, code, ..] => Err(Reply::from_byte(*code)
+                .map_or(ClientError::UnknownReply(*code), ClientError::Replied)),
+            _ => Err(ClientError::Malformed("version of the reply")),
+        },
+        Version::V4 => match bytes {
+            [] | [0x00] => Ok(Step::NeedMore { total: 2 }),
+            [0x00, GRANTED, addr @ ..] => Ok(bound_addr_v4(addr)
+                .map_or(Step::NeedMore { total: 8 }, |target| {
+                    Step::Done((target, 8))
+                })),
+            [0x00, 0x5b, ..] => Err(ClientError::Replied(Reply::GeneralFailure)),
+            // No identd at our address, or it names somebody else.
+            [0x00, 0x5c | 0x5d, ..] => Err(ClientError::Replied(Reply::NotAllowed)),
+            [0x00, code, ..] => Err(ClientError::UnknownReply(*code)),
+            _ => Err(ClientError::Malformed("version of the reply")),
+        },
+    };
+    Ok(match found? {
+        Step::NeedMore { total } => Step::NeedMore { total },
+        Step::Done((target, len)) => {
+            rx.eat(len);
+            Step::Done(target)
+        }
+    })
+}
+
+/// `RSV ‖ ATYP ‖ BND.ADDR ‖ BND.PORT`, with the length of the whole reply.
+fn bound_addr(bytes: &[u8]) -> Result<Step<(Target, usize)>, ClientError> {
+    let addr = bytes.get(1..).unwrap_or_default();
+    match parse_addr(addr) {
+        Ok((target, len)) => Ok(Step::Done((target, 3 + len))),
+        Err(AddrError::Short { total }) => Ok(Step::NeedMore { total: 3 + total }),
+        Err(AddrError::Type(_)) => Err(ClientError::Malformed("address type of the reply")),
+        // An empty or odd name tells nothing, but the request was carried out.
+        Err(AddrError::Name) => Ok(unnamed(addr)),
+    }
+}
+
+/// `ATYP ‖ LEN ‖ NAME ‖ PORT` with a name that is none.
+fn unnamed(addr: &[u8]) -> Step<(Target, usize)> {
+    let len = 4 + addr.get(1).copied().map_or(0, usize::from);
+    let port = addr.get(..len).and_then(|field| field.last_chunk::<2>());
+    port.map_or(Step::NeedMore { total: 3 + len }, |port| {
+        let host = Host::Ip(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        Step::Done((Target::new(host, u16::from_be_bytes(*port)), 3 + len))
+    })
+}
+
+fn bound_addr_v4(bytes: &[u8]) -> Result<Target, Short> {
+    let mut r = Reader::new(bytes);
+    let port = r.u16()?;
+    let ip = Ipv4Addr::from(r.array::<4>()?);
+    Ok(Target::new(Host::Ip(ip.into()), port))
+}

@@ -1,0 +1,77 @@
+//! The SOCKS4 and SOCKS4a client.
+
+use core::net::IpAddr;
+
+use adit_wire::{Handshake, Host, Rx, Step, Target, Tx};
+
+use super::{ClientError, read_reply};
+use crate::{Command, Version};
+
+const MAX_TEXT: usize = 255;
+
+/// A request to an upstream proxy that speaks SOCKS4a; ends in the address the proxy bound.
+///
+/// An IPv4 target is sent as plain SOCKS4, a name by the extension 4a.
+#[derive(Debug)]
+pub struct Connect4a {
+    command: Command,
+    target: Target,
+    user: String,
+    opened: bool,
+}
+
+impl Connect4a {
+    /// A request for `command` to `target` under the USERID `user`, which is sent in the clear
+    /// and proves nothing.
+    #[must_use]
+    pub fn new(command: Command, target: Target, user: Option<String>) -> Self {
+        Self {
+            command,
+            target,
+            user: user.unwrap_or_default(),
+            opened: false,
+        }
+    }
+
+    fn open(&self, tx: &mut Tx<'_>) -> Result<(), ClientError> {
+        if self.command == Command::UdpAssociate {
+            return Err(ClientError::NotInSocks4("UDP ASSOCIATE"));
+        }
+        if self.user.len() > MAX_TEXT || self.user.contains('\0') {
+            return Err(ClientError::CredentialsForm);
+        }
+        // 0.0.0.x announces a name.
+        let (ip, name) = match &self.target.host {
+            Host::Ip(IpAddr::V4(ip)) => match ip.octets() {
+                [0, 0, 0, _] => return Err(ClientError::NotInSocks4("address 0.0.0.x")),
+                octets => (octets, None),
+            },
+            Host::Ip(IpAddr::V6(_)) => return Err(ClientError::NotInSocks4("IPv6")),
+            Host::Name(name) => ([0, 0, 0, 1], Some(name)),
+        };
+        tx.put(&[0x04, self.command.byte()]);
+        tx.put(&self.target.port.to_be_bytes());
+        tx.put(&ip);
+        tx.put(self.user.as_bytes());
+        tx.put(&[0]);
+        if let Some(name) = name {
+            // A `Name` holds no control character, hence no NUL.
+            tx.put(name.as_str().as_bytes());
+            tx.put(&[0]);
+        }
+        Ok(())
+    }
+}
+
+impl Handshake for Connect4a {
+    type Output = Target;
+    type Error = ClientError;
+
+    fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Target>, ClientError> {
+        if !self.opened {
+            self.open(tx)?;
+            self.opened = true;
+        }
+        read_reply(Version::V4, rx)
+    }
+}

@@ -1,0 +1,174 @@
+//! The SOCKS5 client (RFC 1928, RFC 1929).
+
+use core::fmt;
+
+use adit_wire::{Handshake, Rx, Step, Target, Tx, put_addr};
+use zeroize::Zeroizing;
+
+use super::{ClientError, read_reply};
+use crate::{Command, Version};
+
+const VERSION: u8 = 0x05;
+const NO_AUTH: u8 = 0x00;
+const PASSWORD: u8 = 0x02;
+const NONE_ACCEPTABLE: u8 = 0xff;
+
+/// A request to an upstream proxy; ends in the address the proxy bound (BND.ADDR, BND.PORT).
+///
+/// By default each message waits for the answer to the one before, and exactly one method is
+/// offered: the password if there is one.
+pub struct Connect {
+    command: Command,
+    target: Target,
+    auth: Option<Login>,
+    optional: bool,
+    pipelined: bool,
+    state: State,
+}
+
+struct Login {
+    user: Zeroizing<String>,
+    password: Zeroizing<String>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    Opening,
+    Method,
+    LoggingIn,
+    Reply,
+}
+
+impl Connect {
+    /// A request for `command` to `target`, with the user name and password of `auth`.
+    #[must_use]
+    pub fn new(command: Command, target: Target, auth: Option<(String, String)>) -> Self {
+        Self {
+            command,
+            target,
+            auth: auth.map(|(user, password)| Login {
+                user: user.into(),
+                password: password.into(),
+            }),
+            optional: false,
+            pipelined: false,
+            state: State::Opening,
+        }
+    }
+
+    /// Offers "no authentication" beside the password, and lets the proxy choose.
+    #[must_use]
+    pub const fn auth_optional(mut self) -> Self {
+        self.optional = true;
+        self
+    }
+
+    /// Sends greeting, password and request at once: one round trip. What the caller appends to
+    /// the first flight is the first payload. Exactly one method is offered then. Some servers
+    /// throw away what comes before their answer.
+    #[must_use]
+    pub const fn pipelined(mut self) -> Self {
+        self.pipelined = true;
+        self
+    }
+
+    fn open(&self, tx: &mut Tx<'_>) -> Result<(), ClientError> {
+        let fits = |text: &str| text.len() <= usize::from(u8::MAX);
+        match &self.auth {
+            Some(login) if !fits(&login.user) || !fits(&login.password) => {
+                return Err(ClientError::CredentialsForm);
+            }
+            Some(_) if self.optional && !self.pipelined => {
+                tx.put(&[VERSION, 2, NO_AUTH, PASSWORD]);
+            }
+            Some(_) => tx.put(&[VERSION, 1, PASSWORD]),
+            None => tx.put(&[VERSION, 1, NO_AUTH]),
+        }
+        if self.pipelined {
+            self.put_login(tx);
+            self.put_request(tx);
+        }
+        Ok(())
+    }
+
+    fn put_login(&self, tx: &mut Tx<'_>) {
+        let Some(login) = &self.auth else { return };
+        tx.put(&[0x01]);
+        for text in [&login.user, &login.password] {
+            // `open` has checked both lengths.
+            tx.put(&[u8::try_from(text.len()).unwrap_or(u8::MAX)]);
+            tx.put(text.as_bytes());
+        }
+    }
+
+    fn put_request(&self, tx: &mut Tx<'_>) {
+        tx.put(&[VERSION, self.command.byte(), 0x00]);
+        put_addr(&self.target, tx.buf());
+    }
+
+    /// What follows the proxy's choice of a method.
+    fn chosen(&self, method: u8, tx: &mut Tx<'_>) -> Result<State, ClientError> {
+        let offered_none = self.auth.is_none() || (self.optional && !self.pipelined);
+        match method {
+            NO_AUTH if offered_none => {
+                if !self.pipelined {
+                    self.put_request(tx);
+                }
+                Ok(State::Reply)
+            }
+            PASSWORD if self.auth.is_some() => {
+                if !self.pipelined {
+                    self.put_login(tx);
+                }
+                Ok(State::LoggingIn)
+            }
+            NONE_ACCEPTABLE => Err(ClientError::NoMethod),
+            other => Err(ClientError::Method(other)),
+        }
+    }
+}
+
+impl Handshake for Connect {
+    type Output = Target;
+    type Error = ClientError;
+
+    fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Target>, ClientError> {
+        loop {
+            self.state = match (self.state, rx.bytes()) {
+                (State::Opening, _) => {
+                    self.open(tx)?;
+                    State::Method
+                }
+                (State::Method, [VERSION, method, ..]) => {
+                    let next = self.chosen(*method, tx)?;
+                    rx.eat(2);
+                    next
+                }
+                (State::Method, [] | [VERSION]) => return Ok(Step::NeedMore { total: 2 }),
+                (State::Method, _) => return Err(ClientError::Malformed("SOCKS version")),
+                // The version of this answer is 01, but some servers write 05: not looked at.
+                (State::LoggingIn, [_, 0x00, ..]) => {
+                    rx.eat(2);
+                    self.auth = None;
+                    if !self.pipelined {
+                        self.put_request(tx);
+                    }
+                    State::Reply
+                }
+                (State::LoggingIn, [_, _, ..]) => return Err(ClientError::BadCredentials),
+                (State::LoggingIn, _) => return Ok(Step::NeedMore { total: 2 }),
+                (State::Reply, _) => return read_reply(Version::V5, rx),
+            };
+        }
+    }
+}
+
+impl fmt::Debug for Connect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connect")
+            .field("command", &self.command)
+            .field("target", &self.target)
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,106 @@
+//! The server's side: what a SOCKS listener speaks.
+//!
+//! The dialogue ends in a [`Request`](crate::Request); [`reply`] answers it. A core that refuses
+//! has already appended the refusal to `tx` when it gives its [`Refusal`].
+
+mod refusal;
+mod socks4;
+mod socks5;
+
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use adit_wire::{Target, put_addr};
+
+pub use refusal::Refusal;
+pub use socks4::Socks4;
+pub use socks5::Socks5;
+
+use crate::{Reply, Version};
+
+/// SOCKS4's "request granted".
+pub(crate) const GRANTED: u8 = 0x5a;
+/// SOCKS4's "request rejected or failed".
+pub(crate) const REJECTED: u8 = 0x5b;
+
+/// Who may use the listener.
+pub trait Credentials: Send + Sync {
+    /// Whether users are configured at all.
+    fn required(&self) -> bool;
+
+    /// Whether the pair is right. Must take the same time for every user and password of the
+    /// same lengths. Both are opaque bytes and may be empty.
+    fn check(&self, user: &[u8], password: &[u8]) -> bool;
+}
+
+/// The answer to a request, to be sent in one write (RFC 1928 section 6; the SOCKS4 memo).
+///
+/// `bound` is BND.ADDR and BND.PORT; without it, on every failure, and for an IPv6 address in
+/// SOCKS4, it is all zeros. An IPv4-mapped address is written as IPv4. SOCKS4 knows just
+/// "granted" and "rejected"; its clients look at the address for [`Command::Bind`] alone.
+///
+/// [`Command::Bind`]: crate::Command::Bind
+#[must_use]
+pub fn reply(version: Version, reply: Reply, bound: Option<SocketAddr>) -> Vec<u8> {
+    let zeros = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+    let granted = reply == Reply::Succeeded;
+    let bound = Target::from(bound.filter(|_| granted).unwrap_or(zeros));
+    match version {
+        Version::V5 => {
+            let mut out = Vec::with_capacity(3 + bound.addr_len());
+            out.extend_from_slice(&[0x05, reply.byte(), 0x00]);
+            put_addr(&bound, &mut out);
+            out
+        }
+        Version::V4 => {
+            let (ip, port) = match bound.socket_addr() {
+                Some(SocketAddr::V4(v4)) => (v4.ip().octets(), v4.port().to_be_bytes()),
+                _ => ([0; 4], [0; 2]),
+            };
+            // The first byte is the version of the reply, which is 0.
+            let mut out = vec![0x00, if granted { GRANTED } else { REJECTED }];
+            out.extend_from_slice(&port);
+            out.extend_from_slice(&ip);
+            out
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_of_both_versions() {
+        let v4: Option<SocketAddr> = Some("192.0.2.1:258".parse().unwrap());
+        let v6: Option<SocketAddr> = Some("[2001:db8::1]:80".parse().unwrap());
+        let mapped: Option<SocketAddr> = Some("[::ffff:192.0.2.1]:258".parse().unwrap());
+        let ok = [5, 0, 0, 1, 192, 0, 2, 1, 1, 2];
+        assert_eq!(reply(Version::V5, Reply::Succeeded, v4), ok);
+        assert_eq!(reply(Version::V5, Reply::Succeeded, mapped), ok);
+        assert_eq!(
+            reply(Version::V5, Reply::Succeeded, None),
+            [5, 0, 0, 1, 0, 0, 0, 0, 0, 0]
+        );
+        assert_eq!(reply(Version::V5, Reply::Succeeded, v6).len(), 22);
+        assert_eq!(
+            reply(Version::V5, Reply::ConnectionRefused, v4),
+            [5, 5, 0, 1, 0, 0, 0, 0, 0, 0]
+        );
+        assert_eq!(
+            reply(Version::V4, Reply::Succeeded, None),
+            [0, 0x5a, 0, 0, 0, 0, 0, 0]
+        );
+        assert_eq!(
+            reply(Version::V4, Reply::Succeeded, v4),
+            [0, 0x5a, 1, 2, 192, 0, 2, 1]
+        );
+        assert_eq!(
+            reply(Version::V4, Reply::Succeeded, v6),
+            [0, 0x5a, 0, 0, 0, 0, 0, 0]
+        );
+        assert_eq!(
+            reply(Version::V4, Reply::TtlExpired, v4),
+            [0, 0x5b, 0, 0, 0, 0, 0, 0]
+        );
+    }
+}

@@ -1,0 +1,115 @@
+//! The one message of SOCKS4 and SOCKS4a.
+//!
+//! `04 ‖ CD ‖ PORT(2) ‖ IP(4) ‖ USERID ‖ 00`, and `NAME ‖ 00` behind it when the address is
+//! `0.0.0.x` with x ≠ 0 (4a). There is no password in it.
+
+use core::net::{IpAddr, Ipv4Addr};
+
+use adit_wire::{Handshake, Host, Reader, Rx, Short, Step, Target, Tx};
+
+use super::{Refusal, reply};
+use crate::{Command, Reply, Request, Version};
+
+const VERSION: u8 = 0x04;
+const FIXED: usize = 8;
+/// USERID and NAME have at most this many bytes before their NUL.
+const MAX_TEXT: usize = 255;
+
+/// One client's request.
+#[derive(Debug)]
+pub struct Socks4 {
+    allowed: bool,
+}
+
+impl Socks4 {
+    /// A new dialogue. Where a password is demanded it is not `allowed`: the request is read and
+    /// rejected.
+    #[must_use]
+    pub const fn new(allowed: bool) -> Self {
+        Self { allowed }
+    }
+}
+
+impl Handshake for Socks4 {
+    type Output = Request;
+    type Error = Refusal;
+
+    fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Request>, Refusal> {
+        if rx.bytes().first().is_some_and(|v| *v != VERSION) {
+            return Err(Refusal::Malformed("SOCKS version"));
+        }
+        let refusal = match parse(rx.bytes()) {
+            Ok(Step::NeedMore { total }) => return Ok(Step::NeedMore { total }),
+            Ok(Step::Done((request, len))) if self.allowed => {
+                rx.eat(len);
+                return Ok(Step::Done(request));
+            }
+            Ok(Step::Done(_)) => Refusal::NotAllowed,
+            Err(why) => why,
+        };
+        tx.put(&reply(Version::V4, Reply::GeneralFailure, None));
+        Err(refusal)
+    }
+}
+
+fn parse(bytes: &[u8]) -> Result<Step<(Request, usize)>, Refusal> {
+    let mut r = Reader::new(bytes);
+    let Ok((command, port, ip)) = fixed(&mut r) else {
+        // The shortest request has an empty USERID.
+        return Ok(Step::NeedMore { total: FIXED + 1 });
+    };
+    let more = Step::NeedMore {
+        total: bytes.len() + 1,
+    };
+    let Some(user) = text(&mut r, "USERID")? else {
+        return Ok(more);
+    };
+    let host = match ip {
+        [0, 0, 0, 0] => return Err(Refusal::Malformed("address 0.0.0.0")),
+        [0, 0, 0, _] => {
+            let Some(name) = text(&mut r, "NAME")? else {
+                return Ok(more);
+            };
+            core::str::from_utf8(name)
+                .ok()
+                .and_then(|name| Host::parse(name).ok())
+                .ok_or(Refusal::Malformed("host name"))?
+        }
+        _ => Host::Ip(IpAddr::V4(Ipv4Addr::from(ip))),
+    };
+    let command = match Command::from_byte(command) {
+        Some(known @ (Command::Connect | Command::Bind)) => known,
+        Some(Command::UdpAssociate) | None => return Err(Refusal::UnknownCommand(command)),
+    };
+    if command == Command::Connect && port == 0 {
+        return Err(Refusal::Malformed("port"));
+    }
+    let request = Request {
+        version: Version::V4,
+        command,
+        target: Target::new(host, port),
+        user: (!user.is_empty()).then(|| user.to_vec()),
+        verified: false,
+    };
+    Ok(Step::Done((request, r.consumed())))
+}
+
+fn fixed(r: &mut Reader<'_>) -> Result<(u8, u16, [u8; 4]), Short> {
+    let [_version, command] = r.array()?;
+    Ok((command, r.u16()?, r.array()?))
+}
+
+/// A text up to its NUL; `None` while the NUL has not come.
+fn text<'a>(r: &mut Reader<'a>, what: &'static str) -> Result<Option<&'a [u8]>, Refusal> {
+    let window = r.rest().iter().take(MAX_TEXT + 1);
+    let Some(len) = window.clone().position(|b| *b == 0) else {
+        return match window.len() {
+            0..=MAX_TEXT => Ok(None),
+            _ => Err(Refusal::TooLong(what)),
+        };
+    };
+    let found = r.take(len).ok();
+    // The NUL itself.
+    let _ = r.u8();
+    Ok(found)
+}

@@ -1,0 +1,225 @@
+//! The SOCKS5 dialogue of RFC 1928 with the passwords of RFC 1929.
+//!
+//! Greeting, method, perhaps user and password, request. A client may send all of it at once,
+//! with its first payload behind.
+
+use core::fmt;
+
+use adit_wire::{AddrError, Handshake, Rx, Step, Tx, parse_addr};
+use zeroize::Zeroize;
+
+use super::{Credentials, Refusal, reply};
+use crate::{Command, Reply, Request, Version};
+
+const VERSION: u8 = 0x05;
+const NO_AUTH: u8 = 0x00;
+const PASSWORD: u8 = 0x02;
+const NONE_ACCEPTABLE: u8 = 0xff;
+
+/// The version of the user name and password dialogue (RFC 1929 section 2).
+const LOGIN_VERSION: u8 = 0x01;
+
+/// One client's dialogue, from its greeting to its request.
+pub struct Socks5<'c> {
+    credentials: &'c dyn Credentials,
+    trusted: bool,
+    state: State,
+    user: Option<Vec<u8>>,
+    verified: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    Greeting,
+    Login,
+    Request,
+}
+
+/// The user and password of one RFC 1929 message.
+struct Login<'a> {
+    user: &'a [u8],
+    password: &'a [u8],
+    len: usize,
+}
+
+impl<'c> Socks5<'c> {
+    /// A new dialogue. A `trusted` source needs no password even where users are configured.
+    #[must_use]
+    pub const fn new(credentials: &'c dyn Credentials, trusted: bool) -> Self {
+        Self {
+            credentials,
+            trusted,
+            state: State::Greeting,
+            user: None,
+            verified: false,
+        }
+    }
+
+    /// Whether a wrong password ends the dialogue.
+    fn must_log_in(&self) -> bool {
+        !self.trusted && self.credentials.required()
+    }
+
+    /// The server's choice by its own preference, not by the order of the offer. Firefox with a
+    /// stored name offers the password method alone, so that one must do for everybody.
+    fn choose(&self, offered: &[u8]) -> Option<State> {
+        if !self.must_log_in() && offered.contains(&NO_AUTH) {
+            Some(State::Request)
+        } else if offered.contains(&PASSWORD) {
+            Some(State::Login)
+        } else {
+            None
+        }
+    }
+
+    fn greeting(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<()>, Refusal> {
+        let total = match rx.bytes() {
+            [] => 1,
+            [VERSION] => 2,
+            [VERSION, count, ..] => 2 + usize::from(*count),
+            _ => return Err(Refusal::Malformed("SOCKS version")),
+        };
+        let Some(offered) = rx.bytes().get(..total).and_then(|m| m.get(2..)) else {
+            return Ok(Step::NeedMore { total });
+        };
+        let Some(next) = self.choose(offered) else {
+            tx.put(&[VERSION, NONE_ACCEPTABLE]);
+            return Err(Refusal::NoMethod);
+        };
+        let method = match next {
+            State::Login => PASSWORD,
+            State::Greeting | State::Request => NO_AUTH,
+        };
+        tx.put(&[VERSION, method]);
+        rx.eat(total);
+        self.state = next;
+        Ok(Step::Done(()))
+    }
+
+    fn login(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<()>, Refusal> {
+        if rx.bytes().first().is_some_and(|v| *v != LOGIN_VERSION) {
+            tx.put(&[LOGIN_VERSION, 0x01]);
+            return Err(Refusal::Malformed("version of the login"));
+        }
+        let login = match Login::parse(rx.bytes()) {
+            Ok(login) => login,
+            Err(total) => return Ok(Step::NeedMore { total }),
+        };
+        self.verified =
+            self.credentials.required() && self.credentials.check(login.user, login.password);
+        let (user, len) = (login.user.to_vec(), login.len);
+        // The driver's buffer lives longer than the password need.
+        if let Some(spent) = rx.bytes_mut().get_mut(..len) {
+            spent.zeroize();
+        }
+        rx.eat(len);
+        if self.must_log_in() && !self.verified {
+            tx.put(&[LOGIN_VERSION, 0x01]);
+            let user = user.escape_ascii().to_string().into();
+            return Err(Refusal::BadCredentials { user });
+        }
+        tx.put(&[LOGIN_VERSION, 0x00]);
+        self.user = Some(user);
+        self.state = State::Request;
+        Ok(Step::Done(()))
+    }
+
+    fn request(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Request>, Refusal> {
+        let fields = match Fields::parse(rx.bytes()) {
+            Ok(Step::Done(fields)) => fields,
+            Ok(Step::NeedMore { total }) => return Ok(Step::NeedMore { total }),
+            Err(why) => {
+                let code = match why {
+                    Refusal::UnknownCommand(_) => Reply::CommandNotSupported,
+                    Refusal::AddressType(_) => Reply::AddressTypeNotSupported,
+                    _ => Reply::GeneralFailure,
+                };
+                tx.put(&reply(Version::V5, code, None));
+                return Err(why);
+            }
+        };
+        rx.eat(fields.len);
+        Ok(Step::Done(Request {
+            version: Version::V5,
+            command: fields.command,
+            target: fields.target,
+            user: self.user.take(),
+            verified: self.verified,
+        }))
+    }
+}
+
+impl<'a> Login<'a> {
+    /// `VER ‖ ULEN ‖ UNAME ‖ PLEN ‖ PASSWD`; the error is the number of bytes to wait for.
+    fn parse(bytes: &'a [u8]) -> Result<Self, usize> {
+        let user_end = 2 + usize::from(*bytes.get(1).ok_or(2_usize)?);
+        let password_start = user_end + 1;
+        let password_len = bytes.get(user_end).ok_or(password_start)?;
+        let len = password_start + usize::from(*password_len);
+        Ok(Self {
+            user: bytes.get(2..user_end).ok_or(len)?,
+            password: bytes.get(password_start..len).ok_or(len)?,
+            len,
+        })
+    }
+}
+
+/// A request as it stands in the message.
+struct Fields {
+    command: Command,
+    target: adit_wire::Target,
+    len: usize,
+}
+
+impl Fields {
+    /// `VER ‖ CMD ‖ RSV ‖ ATYP ‖ DST.ADDR ‖ DST.PORT`. RSV is not looked at.
+    fn parse(bytes: &[u8]) -> Result<Step<Self>, Refusal> {
+        if bytes.first().is_some_and(|v| *v != VERSION) {
+            return Err(Refusal::Malformed("SOCKS version"));
+        }
+        let [_, command, _, addr @ ..] = bytes else {
+            return Ok(Step::NeedMore { total: 4 });
+        };
+        let (target, len) = match parse_addr(addr) {
+            Ok(found) => found,
+            Err(AddrError::Short { total }) => return Ok(Step::NeedMore { total: 3 + total }),
+            Err(AddrError::Type(byte)) => return Err(Refusal::AddressType(byte)),
+            Err(AddrError::Name) => return Err(Refusal::Malformed("host name")),
+        };
+        let command = Command::from_byte(*command).ok_or(Refusal::UnknownCommand(*command))?;
+        if command == Command::Connect && target.port == 0 {
+            return Err(Refusal::Malformed("port"));
+        }
+        Ok(Step::Done(Self {
+            command,
+            target,
+            len: 3 + len,
+        }))
+    }
+}
+
+impl Handshake for Socks5<'_> {
+    type Output = Request;
+    type Error = Refusal;
+
+    fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Request>, Refusal> {
+        loop {
+            let step = match self.state {
+                State::Greeting => self.greeting(rx, tx)?,
+                State::Login => self.login(rx, tx)?,
+                State::Request => return self.request(rx, tx),
+            };
+            if let Step::NeedMore { total } = step {
+                return Ok(Step::NeedMore { total });
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Socks5<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Socks5")
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
+}

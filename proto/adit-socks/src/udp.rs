@@ -1,0 +1,10 @@
+//! The datagrams of UDP ASSOCIATE (RFC 1928 section 7).
+//!
+//! Both directions bear the same header in front of the data. Not here: whose datagrams are
+//! accepted, and where they go.
+
+mod header;
+mod reassembly;
+
+pub use header::{Header, MAX_HEADER, header_len, parse, put, write_in_place};
+pub use reassembly::{FRAGMENT_TIMEOUT, MAX_DATAGRAM, Reassembled, Reassembly};

@@ -1,0 +1,107 @@
+//! `RSV(2) ‖ FRAG(1) ‖ ATYP(1) ‖ ADDR ‖ PORT(2)` in front of the data.
+
+use core::net::IpAddr;
+use core::ops::Range;
+
+use adit_wire::{AddrError, Broken, Host, MAX_ADDR_LEN, Target, parse_addr, unmap};
+
+/// RSV and FRAG.
+const FIXED: usize = 3;
+
+/// The longest header: one with a name of 255 bytes. With an IPv6 address it has 22.
+pub const MAX_HEADER: usize = FIXED + MAX_ADDR_LEN;
+
+/// A parsed header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// 0 for a datagram of its own, else see [`super::Reassembly`].
+    pub frag: u8,
+    /// Client to server: the destination. Server to client: who sent it.
+    pub target: Target,
+    /// Where the data lies in the packet; may be empty.
+    pub payload: Range<usize>,
+}
+
+/// Reads the header of `packet`.
+///
+/// # Errors
+/// [`Broken`] for a short packet, RSV other than 0, an unknown address type or a bad name: such
+/// a datagram is dropped without an answer.
+pub fn parse(packet: &[u8]) -> Result<Header, Broken> {
+    let (frag, addr) = match packet {
+        [0, 0, frag, addr @ ..] => (*frag, addr),
+        [_, _, _, ..] => return Err(Broken::Malformed("RSV of a SOCKS datagram")),
+        _ => return Err(Broken::Truncated("the SOCKS datagram header")),
+    };
+    let (target, len) = parse_addr(addr).map_err(|why| match why {
+        AddrError::Short { .. } => Broken::Truncated("the SOCKS datagram header"),
+        AddrError::Type(_) => Broken::Malformed("address type of a SOCKS datagram"),
+        AddrError::Name => Broken::Malformed("host name of a SOCKS datagram"),
+    })?;
+    Ok(Header {
+        frag,
+        target,
+        payload: FIXED + len..packet.len(),
+    })
+}
+
+/// The length of the header that [`put`] and [`write_in_place`] write for `target`, in bytes.
+#[must_use]
+pub fn header_len(target: &Target) -> usize {
+    match target.host {
+        Host::Ip(ip) if unmap(ip).is_ipv4() => FIXED + 7,
+        _ => FIXED + target.addr_len(),
+    }
+}
+
+/// Appends the header of an unfragmented datagram to `out`.
+pub fn put(target: &Target, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.resize(start + header_len(target), 0);
+    if let Some(header) = out.get_mut(start..) {
+        write(target, header);
+    }
+}
+
+/// Writes the header of an unfragmented datagram directly in front of the payload that starts at
+/// `payload_start`, and gives the new start of the packet.
+///
+/// # Errors
+/// [`Broken::NoRoom`] when there are fewer than [`header_len`] bytes in front of the payload.
+pub fn write_in_place(
+    packet: &mut [u8],
+    payload_start: usize,
+    target: &Target,
+) -> Result<usize, Broken> {
+    let no_room = Broken::NoRoom("the SOCKS datagram header");
+    let start = payload_start
+        .checked_sub(header_len(target))
+        .ok_or(no_room)?;
+    let header = packet.get_mut(start..payload_start).ok_or(no_room)?;
+    write(target, header);
+    Ok(start)
+}
+
+/// Fills `header`, which has exactly [`header_len`] bytes.
+fn write(target: &Target, header: &mut [u8]) {
+    let port = target.port.to_be_bytes();
+    match &target.host {
+        Host::Ip(ip) => match unmap(*ip) {
+            IpAddr::V4(ip) => fill(header, &[&[0, 0, 0, 1], &ip.octets(), &port]),
+            IpAddr::V6(ip) => fill(header, &[&[0, 0, 0, 4], &ip.octets(), &port]),
+        },
+        Host::Name(name) => {
+            let name = name.as_str().as_bytes();
+            // A `Name` has at most 255 bytes by construction.
+            let len = u8::try_from(name.len()).unwrap_or(u8::MAX);
+            fill(header, &[&[0, 0, 0, 3, len], name, &port]);
+        }
+    }
+}
+
+fn fill(header: &mut [u8], parts: &[&[u8]]) {
+    let bytes = parts.iter().flat_map(|part| part.iter());
+    for (to, from) in header.iter_mut().zip(bytes) {
+        *to = *from;
+    }
+}

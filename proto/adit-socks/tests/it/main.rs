@@ -1,0 +1,9 @@
+//! The dialogues of both sides, by the bytes that real peers send.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod client;
+mod server4;
+mod server5;
+mod split;
+mod udp;
