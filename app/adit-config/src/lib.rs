@@ -1,1 +1,54 @@
 //! URLs and TOML to a validated plan.
+//!
+//! Three stages, each with its own type: the text, an [`Endpoint`] (grammar only, every part with
+//! its place in the text) and a [`Plan`] (typed, defaults filled, cross-checked). Nothing after
+//! the plan reads a string.
+//!
+//! ```text
+//! dialect[+carrier]://[user[:secret]@]host[:port][/target][?key=value&…][#name]
+//! ```
+//!
+//! Start with [`Plan::from_words`]; mistakes come back as [`Problem`]s that print the line, a
+//! caret and what to do. What a URL may say stands in one table per scheme ([`Scheme::params`]):
+//! parsing, suggestions, [`help()`] and [`reference()`] are made from it.
+//!
+//! Not here: sockets, name resolution, the key derivation of any protocol. Files and the
+//! environment are read in one module, behind [`Sources`].
+
+#![forbid(unsafe_code)]
+
+mod base64_text;
+mod desk;
+mod draft;
+mod edge;
+mod endpoint;
+mod escape;
+mod explain;
+pub mod link;
+mod mask;
+mod param;
+mod plan;
+mod problem;
+mod quote;
+mod reference;
+mod scheme;
+mod secret;
+mod span;
+mod suggest;
+mod value;
+
+pub use edge::{FileText, Machine, Sources};
+pub use endpoint::{Endpoint, MAX_URL_LEN, Pair};
+pub use explain::explain;
+pub use param::{Param, Role, Roles, Setting};
+pub use plan::{
+    Access, ArgItem, Chain, Forward, Hop, HopKind, Limits, Listen, ListenAddr, ListenKind, Login,
+    MAX_FILE_LEN, Match, Plan, Prefer, Private, Proxy, RejectPolicy, Restart, Route, Rule,
+    ServerHop, SsServer, Stage,
+};
+pub use problem::{Flaw, Origin, Place, Problem, Warning, WarningKind};
+pub use reference::{help, overview, reference};
+pub use scheme::{Scheme, UnknownScheme, schemes};
+pub use secret::{Secret, SecretText};
+pub use span::{Span, Spanned};
+pub use suggest::nearest;

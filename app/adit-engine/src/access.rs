@@ -7,7 +7,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use adit_config::Private;
 use adit_wire::unmap;
-use ipnet::IpNet;
 
 /// The rule of one listener.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! User names and passwords, compared in constant time.
 
 use adit_config::Login;
-use adit_crypto::{ct_eq, keyed_hash};
+use adit_crypto::{CredentialDigest, CredentialHasher};
 use adit_net::ambient::SystemChance;
 use adit_wire::Entropy;
 
@@ -10,52 +10,73 @@ use adit_wire::Entropy;
 /// Only keyed digests are kept. Every attempt is compared with every user: neither the time nor
 /// the order of look-ups tells whether a name exists.
 pub(crate) struct Credentials {
-    key: [u8; 32],
-    digests: Vec<[u8; 32]>,
+    hasher: CredentialHasher,
+    digests: Vec<CredentialDigest>,
 }
 
 impl Credentials {
     pub(crate) fn new(users: &[Login]) -> Self {
         let mut key = [0; 32];
         SystemChance.fill(&mut key);
+        let hasher = CredentialHasher::new(key);
         let digests = users
             .iter()
-            .map(|l| digest(&key, l.user.as_bytes(), l.password.expose().as_bytes()))
+            .map(|l| hasher.digest(&[l.user.as_bytes(), l.password.expose().as_bytes()]))
             .collect();
-        Self { key, digests }
+        Self { hasher, digests }
+    }
+
+    /// Whether users are configured at all.
+    pub(crate) fn required(&self) -> bool {
+        !self.digests.is_empty()
     }
 
     fn known(&self, user: &[u8], password: &[u8]) -> bool {
-        let attempt = digest(&self.key, user, password);
-        self.digests
-            .iter()
-            .fold(false, |found, d| found | ct_eq(d, &attempt))
+        let attempt = self.hasher.digest(&[user, password]);
+        self.digests.iter().fold(false, |found, digest| found | (*digest == attempt))
     }
-}
-
-fn digest(key: &[u8; 32], user: &[u8], password: &[u8]) -> [u8; 32] {
-    let mut pair = Vec::with_capacity(16 + user.len() + password.len());
-    for part in [user, password] {
-        pair.extend_from_slice(&(part.len() as u64).to_le_bytes());
-        pair.extend_from_slice(part);
-    }
-    keyed_hash(key, &pair)
 }
 
 impl adit_socks::Credentials for Credentials {
     fn required(&self) -> bool {
-        !self.digests.is_empty()
+        self.required()
     }
+    /// Without users any pair is good: some clients offer nothing but a stored password.
     fn check(&self, user: &[u8], password: &[u8]) -> bool {
-        !adit_socks::Credentials::required(self) || self.known(user, password)
+        !self.required() || self.known(user, password)
     }
 }
 
-impl adit_http::BasicAuth for Credentials {
+impl adit_http::server::BasicAuth for Credentials {
     fn required(&self) -> bool {
-        !self.digests.is_empty()
+        self.required()
     }
     fn check(&self, user: &[u8], password: &[u8]) -> bool {
         self.known(user, password)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use adit_config::Secret;
+
+    fn login(user: &str, password: &str) -> Login {
+        Login { user: user.to_owned(), password: Secret::new(password.to_owned()) }
+    }
+
+    #[test]
+    fn pairs_are_exact() {
+        let users = Credentials::new(&[login("a", "1"), login("b", "2")]);
+        assert!(users.known(b"a", b"1") && users.known(b"b", b"2"));
+        for (user, password) in [("a", "2"), ("a", ""), ("", "1"), ("A", "1"), ("a1", "")] {
+            assert!(!users.known(user.as_bytes(), password.as_bytes()), "{user}:{password}");
+        }
+    }
+
+    #[test]
+    fn without_users_anyone_may_come() {
+        let open = Credentials::new(&[]);
+        assert!(!open.required() && adit_socks::Credentials::check(&open, b"x", b"y"));
     }
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::{
-    Chain, Hop as HopPlan, HopKind, Listen, ListenKind, Plan, Prefer, Private, Proxy as ProxyPlan,
-    Restart as RestartPlan, Route, SsServer, Stage as ChainStage,
+    Chain, Hop as HopPlan, HopKind, Listen, ListenKind, Plan, Prefer, Proxy as ProxyPlan,
+    Restart as RestartPlan, Route, ServerHop, SsServer,
 };
 use adit_net::ambient::{self, SystemChance};
 use adit_net::dial::{self, Family};
 use adit_net::{Udp, accept, limits, tcp};
-use adit_shadowsocks::{Edition, Key, KeyError, Method, Restart, SaltPool};
+use adit_shadowsocks::{Edition, Key, KeyError, Restart, SaltPool};
 use adit_stream::{Counts, Limits, Meter};
 use adit_wire::{Entropy, Host, Target};
 use tokio::task::JoinSet;
@@ -144,9 +144,13 @@ impl Engine {
             meter: meter.clone(),
             ttl,
             associate,
+            first_wait: match &listen.kind {
+                ListenKind::Forward(forward) => Some(forward.first_wait),
+                _ => None,
+            },
             gate: self.gate.clone(),
         };
-        let (worker, packets): (Option<Worker>, Option<(Box<dyn PacketCodec>, Ttl)>) =
+        let (worker, packets): (Option<Worker>, Option<Packets>) =
             match &listen.kind {
                 ListenKind::Proxy(proxy) => {
                     let associate = Associate {
@@ -233,6 +237,9 @@ impl Engine {
         Ok(())
     }
 }
+
+/// A datagram codec and how long its associations are kept.
+type Packets = (Box<dyn PacketCodec>, Ttl);
 
 struct Sockets {
     addr: SocketAddr,
@@ -332,7 +339,7 @@ fn router(route: &Route, listen: &Listen) -> Result<Router, KeyError> {
         _ => Filter::Anyone,
     };
     let deadline = listen.limits.dial;
-    let public = listen.is_public();
+    let public = !listen.addr.is_loopback();
     let guarded: Arc<dyn Connector> = Arc::new(Direct {
         access: Access::new(listen.access.private.clone(), public),
         family,
@@ -352,15 +359,19 @@ fn chain(plan: &Chain, end: &Arc<dyn Connector>) -> Result<Arc<dyn Connector>, K
     if plan.hops.is_empty() {
         return Ok(end.clone());
     }
-    plan.hops.iter().try_fold(free(), |via, stage| match stage {
-        ChainStage::One(hop) => over(hop, &via, end),
-        ChainStage::Group(hops) => {
-            let members = hops
-                .iter()
-                .map(|hop| over(hop, &via, end))
-                .collect::<Result<_, _>>()?;
-            Ok(Arc::new(Group::new(members)) as Arc<dyn Connector>)
-        }
+    plan.hops.iter().try_fold(free(), |via, stage| {
+        let mut members = stage
+            .hops()
+            .iter()
+            .map(|hop| over(hop, &via, end))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(match (members.pop(), members.is_empty()) {
+            (Some(only), true) => only,
+            (last, _) => {
+                members.extend(last);
+                Arc::new(Group::new(members))
+            }
+        })
     })
 }
 
@@ -380,56 +391,39 @@ fn over(
     via: &Arc<dyn Connector>,
     end: &Arc<dyn Connector>,
 ) -> Result<Arc<dyn Connector>, KeyError> {
-    let login = |l: &Option<adit_config::Login>| {
-        l.as_ref()
-            .map(|l| (l.user.clone(), l.password.expose().to_owned()))
-    };
-    Ok(match &plan.kind {
-        HopKind::Direct => end.clone(),
-        HopKind::Reject => Arc::new(Reject),
-        HopKind::Socks5 { login: l, udp } => hop(
-            "socks5",
-            Socks5 {
-                login: login(l),
-                udp: *udp,
-            },
-            plan,
-            via,
-        ),
-        HopKind::Socks4a { user } => hop("socks4a", Socks4a { user: user.clone() }, plan, via),
-        HopKind::Http { login: l } => hop("http", Http { login: login(l) }, plan, via),
-        HopKind::Shadowsocks {
-            method,
-            secret,
-            udp,
-            first_wait,
-        } => {
-            let key = shared_key(*method, secret)?;
-            let name = format!("ss://{}", plan.server);
-            let health = Arc::new(Health::new(name, key.id().to_string()));
-            hop(
-                "ss",
-                Shadowsocks {
-                    key,
-                    udp: *udp,
-                    first_wait: *first_wait,
-                    health,
-                },
-                plan,
-                via,
-            )
-        }
-    })
+    match plan {
+        HopPlan::Direct => Ok(end.clone()),
+        HopPlan::Reject => Ok(Arc::new(Reject)),
+        HopPlan::Server(plan) => server_hop(plan, via),
+    }
 }
 
-fn shared_key(method: Method, secret: &adit_config::Secret) -> Result<Key, KeyError> {
-    Key::parse(method, secret.expose())
+fn server_hop(plan: &ServerHop, via: &Arc<dyn Connector>) -> Result<Arc<dyn Connector>, KeyError> {
+    let login = |l: &Option<adit_config::Login>| {
+        l.as_ref().map(|l| (l.user.clone(), l.password.expose().to_owned()))
+    };
+    Ok(match &plan.kind {
+        HopKind::Socks5 { login: l, udp } => {
+            hop("socks5", Socks5 { login: login(l), udp: *udp }, plan, via)
+        }
+        HopKind::Socks4a { user } => {
+            let user = (!user.is_empty()).then(|| user.clone());
+            hop("socks4a", Socks4a { user }, plan, via)
+        }
+        HopKind::Http { login: l } => hop("http", Http { login: login(l) }, plan, via),
+        HopKind::Shadowsocks { method, secret, udp, first_wait } => {
+            let key = Key::parse(*method, secret.expose())?;
+            let name = format!("ss://{}", plan.server);
+            let health = Arc::new(Health::new(name, key.id().to_string()));
+            hop("ss", Shadowsocks { key, udp: *udp, first_wait: *first_wait, health }, plan, via)
+        }
+    })
 }
 
 fn hop<D: crate::dialect::Dialect + 'static>(
     scheme: &str,
     dialect: D,
-    plan: &HopPlan,
+    plan: &ServerHop,
     via: &Arc<dyn Connector>,
 ) -> Arc<dyn Connector> {
     let server: Target = plan.server.clone();

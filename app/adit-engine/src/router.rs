@@ -28,7 +28,7 @@ impl Router {
     pub fn pick(&self, target: &Target) -> &Arc<dyn Connector> {
         self.rules
             .iter()
-            .find(|(matches, _)| matches.iter().any(|m| m.accepts(target)))
+            .find(|(matches, _)| matches.iter().any(|m| m.matches(target)))
             .map_or(&self.otherwise, |(_, connector)| connector)
     }
 }

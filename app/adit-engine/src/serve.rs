@@ -42,6 +42,8 @@ pub struct Worker {
     pub ttl: Ttl,
     /// Options of UDP ASSOCIATE.
     pub associate: Associate,
+    /// How long a first payload is waited for, instead of what the hop says.
+    pub first_wait: Option<Duration>,
     /// Connections open now, over all listeners, and how many may be.
     pub gate: Arc<Gate>,
 }
@@ -165,6 +167,7 @@ impl Worker {
             watch,
             ..
         } = far;
+        let first_wait = self.first_wait.unwrap_or(first_wait);
         if !first_wait.is_zero() && far.owes_head() {
             // Whether something came or not, the head leaves now.
             let _ = timeout(first_wait, fill(&mut near, 1)).await;
@@ -254,7 +257,7 @@ impl Worker {
             Ok(opened) => opened,
             Err(e) => return association.refuse(&DialError::new(Stage::Connect, e)).await,
         };
-        let shown = SocketAddr::new(self.associate.advertise.unwrap_or(at.ip()), at.port());
+        let shown = SocketAddr::new(self.associate.advertise.unwrap_or_else(|| at.ip()), at.port());
         let codec = SocksPackets::new(
             peer.remote.ip(),
             &association.declared,

@@ -32,7 +32,7 @@ pub(crate) fn measure() -> Vec<Pick> {
 fn speed(kind: AeadKind, key_len: usize) -> f64 {
     let Ok(key) = AeadKey::new(kind, &vec![7; key_len]) else { return 0.0 };
     let mut record = vec![0; RECORD];
-    let mut nonce = [0; 12];
+    let mut nonce = [0u8; 12];
     let mut sealed = 0usize;
     let start = Instant::now();
     while start.elapsed() < PATIENCE {

@@ -88,3 +88,4 @@ impl From<anyhow::Error> for Failure {
         Self::new(Code::Failure, format!("{why:#}"))
     }
 }
+

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// Room in front of a received datagram: any address and every header of every dialect, twice.
-pub const HEAD: usize = 1024;
+pub const HEAD: usize = 2048;
 /// Room behind a received datagram: a tag for each layer.
 pub const TAIL: usize = 256;
 /// The longest UDP payload.

@@ -1,1 +1,32 @@
 //! The cryptography of adit behind our own names.
+//!
+//! No other crate names a cryptography library, so that a faster kernel or another provider is a
+//! change in this crate alone. Nothing here reads a clock or a random generator: nonces, salts and
+//! keys come in as arguments.
+//!
+//! Start with [`AeadKey`] (records and packets) and [`Secret`] (everything that must not be
+//! printed). Keys and digests are cleared on drop and compared in constant time.
+
+#![forbid(unsafe_code)]
+
+mod aead;
+mod chacha;
+mod credential;
+mod digest;
+mod error;
+mod header;
+mod kdf;
+mod nonce;
+mod secret;
+
+pub use aead::{AeadKey, AeadKind, TAG_LEN};
+pub use credential::{CredentialDigest, CredentialHasher};
+pub use digest::{SipKey, blake3_hash, sha256};
+pub use error::CryptoError;
+pub use header::HeaderCipher;
+pub use kdf::{KdfContext, evp_bytes_to_key, hkdf_sha1_subkey};
+pub use nonce::{Nonce, NonceCounter};
+pub use secret::{Secret, ct_eq};
+
+#[cfg(test)]
+mod tests;

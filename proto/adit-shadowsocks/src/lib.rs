@@ -1,7 +1,26 @@
 //! Shadowsocks, sans-IO: the AEAD edition (SIP004, SIP007) and the 2022 edition (SIP022).
+//!
+//! Start with [`Key`]. [`tcp::client`] gives the two codecs of a client's connection,
+//! [`tcp::ServerHandshake`] those of a server's; [`udp`] seals and opens packets. Replays are refused by a [`SaltPool`] (TCP) and by one
+//! sliding window per session (UDP).
+//!
+//! What a server does with a connection it refuses is not decided here: every failure is an
+//! error of one kind to the caller, who reacts the same way to all of them.
 
 #![forbid(unsafe_code)]
 
+mod key;
 mod method;
+mod salt;
+mod salts;
+mod stamp;
+pub mod tcp;
+pub mod udp;
+mod writer;
 
+#[cfg(test)]
+mod golden;
+
+pub use key::{Key, KeyError, KeyId};
 pub use method::{Edition, Method, UnknownMethod};
+pub use salts::{Restart, SaltPool};

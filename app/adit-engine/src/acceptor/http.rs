@@ -30,7 +30,7 @@ pub(super) async fn read(proxy: &Proxy, mut io: BoxStream) -> Result<Inbound, Ac
             let request = Request {
                 target,
                 first: Vec::new(),
-                user,
+                user: shown(user),
             };
             Pending::new(
                 request,
@@ -52,7 +52,7 @@ pub(super) async fn read(proxy: &Proxy, mut io: BoxStream) -> Result<Inbound, Ac
             let request = Request {
                 target,
                 first: head,
-                user,
+                user: shown(user),
             };
             let kind = Kind::Exchange {
                 body,
@@ -112,4 +112,9 @@ impl Reply for Http {
             Ok(())
         })
     }
+}
+
+/// A user as it appears in the log.
+fn shown(user: Option<Vec<u8>>) -> Option<String> {
+    user.map(|u| u.escape_ascii().to_string())
 }

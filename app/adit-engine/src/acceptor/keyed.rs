@@ -41,27 +41,22 @@ impl Keyed {
             self.salts.clone(),
             &mut Chance,
         );
-        let mut want = 1;
+        let (mut want, mut taken) = (1, 0);
         loop {
             if fill(io, want).await? < want {
-                return Err(AcceptError::Rejected(Broken::Truncated(
-                    "the request header",
-                )));
+                return Err(AcceptError::Rejected(Broken::Truncated("the request header")));
             }
             let bytes = io.filled();
             if self.rejects.keeps_bytes() {
-                seen.extend_from_slice(bytes.get(seen.len()..).unwrap_or_default());
+                // As they came: the core opens them in place.
+                seen.extend_from_slice(bytes.get(seen.len() - taken..).unwrap_or_default());
             }
             let mut rx = Rx::new(bytes);
-            let step = core
-                .step(&mut rx, &mut Tx::new(&mut Vec::new()))
-                .map_err(AcceptError::Rejected)?;
+            let step =
+                core.step(&mut rx, &mut Tx::new(&mut Vec::new())).map_err(AcceptError::Rejected)?;
             let eaten = rx.eaten();
             io.consume(eaten);
-            if eaten > 0 && self.rejects.keeps_bytes() {
-                // The core eats nothing before the header is authentic.
-                seen.drain(..eaten.min(seen.len()));
-            }
+            taken += eaten;
             match step {
                 Step::Done(accepted) => return Ok(accepted),
                 Step::NeedMore { total } => want = total,

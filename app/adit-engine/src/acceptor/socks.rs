@@ -33,7 +33,7 @@ pub(super) async fn read4(
     mut io: BoxStream,
     peer: Peer,
 ) -> Result<Inbound, AcceptError> {
-    let allowed = proxy.languages.socks4 && !adit_socks::Credentials::required(&*proxy.credentials);
+    let allowed = proxy.languages.socks4 && !proxy.credentials.required();
     let mut core = Socks4::new(allowed);
     match run(&mut io, &mut core).await {
         Ok(asked) => sort(proxy, io, peer, asked).await,

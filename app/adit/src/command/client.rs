@@ -1,6 +1,6 @@
 //! `adit client URL`: one command at home.
 
-use adit_config::{HopKind, Plan, Stage};
+use adit_config::{ArgItem, Hop, HopKind, Plan};
 use adit_engine::probe::{self, Finding};
 use adit_shadowsocks::{Edition, Key};
 use adit_wire::Target;
@@ -11,12 +11,12 @@ use crate::report::{Code, Failure};
 
 pub(super) fn client(typed: &args::Client) -> Done {
     // Each listener is a route of its own to the same server.
-    let words: Vec<adit_config::ArgItem> = typed
+    let words: Vec<ArgItem> = typed
         .listen
         .iter()
         .cloned()
-        .map(adit_config::ArgItem::Listen)
-        .chain([adit_config::ArgItem::Forward(typed.url.clone())])
+        .map(ArgItem::Listen)
+        .chain([ArgItem::Forward(typed.url.clone())])
         .collect();
     let plan = Plan::from_args(&words)?;
     run::warn(&plan);
@@ -41,9 +41,8 @@ pub(super) fn client(typed: &args::Client) -> Done {
 
 /// The server and the key, if the hop is a keyed one.
 fn keyed(plan: &Plan) -> Option<(Target, Key)> {
-    let hop = match plan.routes.first()?.via.hops.first()? {
-        Stage::One(hop) => hop,
-        Stage::Group(hops) => hops.first()?,
+    let Hop::Server(hop) = plan.routes.first()?.via.hops.first()?.hops().first()? else {
+        return None;
     };
     match &hop.kind {
         HopKind::Shadowsocks { method, secret, .. } => {

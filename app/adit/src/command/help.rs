@@ -1,5 +1,6 @@
 //! Help, completions and manual pages, all from the same tables.
 
+use adit_config::{nearest, schemes};
 use anyhow::Context;
 use clap::CommandFactory;
 
@@ -26,9 +27,9 @@ pub(super) fn help(typed: &args::Help) -> Done {
         None => {
             let names = command.get_subcommands().map(|c| c.get_name().to_owned());
             let all: Vec<String> =
-                names.chain(adit_config::schemes().iter().map(ToString::to_string)).collect();
+                names.chain(schemes().iter().map(|s| s.name().to_owned())).collect();
             let failure = Failure::new(Code::Usage, format!("no help on `{topic}`"));
-            Err(match adit_config::nearest(topic, all.iter().map(String::as_str)) {
+            Err(match nearest(topic, all.iter().map(String::as_str)) {
                 Some(near) => failure.hint(format!("did you mean `adit help {near}`?")),
                 None => failure.hint("adit help lists the commands, adit help URLS the schemes"),
             })

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adit_config::{ArgItem, HopKind, ListenKind, Plan, Stage};
+use adit_config::{ArgItem, Hop, HopKind, ListenKind, Plan, Stage};
 use adit_engine::Engine;
 use adit_shadowsocks::{Key, Method};
 use anyhow::Context;
@@ -26,10 +26,7 @@ pub(super) fn run(typed: &args::Plan) -> Done {
 /// The plan that was typed, from words, from -L and -F in their order, or from a file.
 pub(super) fn plan(typed: &args::Plan) -> Result<Plan, Failure> {
     if let Some(path) = &typed.config {
-        let text = std::fs::read_to_string(path).map_err(|e| {
-            Failure::new(Code::Config, format!("reading {}: {e}", path.display()))
-        })?;
-        return Ok(Plan::from_toml(&text, &path.display().to_string())?);
+        return Ok(Plan::from_file(path)?);
     }
     if typed.listen.is_empty() {
         if !typed.forward.is_empty() {
@@ -97,11 +94,10 @@ pub(super) fn key_ids(plan: &Plan) -> Vec<String> {
                 lines.push(format!("key-id {id}  {} on {}", server.method, listen.addr));
             }
         }
-        for hop in route.via.hops.iter().flat_map(|stage| match stage {
-            Stage::One(hop) => std::slice::from_ref(hop),
-            Stage::Group(hops) => hops.as_slice(),
-        }) {
-            if let HopKind::Shadowsocks { method, secret, .. } = &hop.kind {
+        for hop in route.via.hops.iter().flat_map(Stage::hops) {
+            if let Hop::Server(hop) = hop
+                && let HopKind::Shadowsocks { method, secret, .. } = &hop.kind
+            {
                 let id = key_id(*method, secret.expose());
                 lines.push(format!("key-id {id}  {method} to {}", hop.server));
             }

@@ -1,6 +1,6 @@
 //! The commands that read, write and explain, and run nothing.
 
-use adit_config::link;
+use adit_config::{link, nearest};
 use adit_shadowsocks::{Key, Method};
 
 use super::{Done, run};
@@ -23,7 +23,7 @@ pub(super) fn method(name: &str) -> Result<Method, Failure> {
     name.parse().map_err(|_| {
         let names: Vec<&str> = Method::ALL.into_iter().map(Method::name).collect();
         let failure = Failure::new(Code::Config, format!("unknown method `{name}`"));
-        match adit_config::nearest(name, names.iter().copied()) {
+        match nearest(name, names.iter().copied()) {
             Some(near) => failure.hint(format!("did you mean `{near}`?")),
             None => failure.hint(format!("the methods are {}", names.join(", "))),
         }

@@ -1,0 +1,397 @@
+//! An endpoint on its way to a typed value: reads keys, secrets and addresses, notes what is wrong.
+
+use std::path::{Path, PathBuf};
+
+use adit_wire::Target;
+use zeroize::Zeroizing;
+
+use crate::desk::{Desk, Lookup};
+use crate::edge::FileText;
+use crate::endpoint::{Endpoint, Pair};
+use crate::param::{Key, Role};
+use crate::plan::{Limits, ListenAddr, Login};
+use crate::problem::{Flaw, WarningKind};
+use crate::quote::Quote;
+use crate::scheme::{Scheme, keys};
+use crate::secret::{Secret, SecretText};
+use crate::span::Span;
+use crate::suggest::{nearest, one_slip};
+use crate::value::Typed;
+
+/// An endpoint, what it is used as, and the desk for what is wrong with it.
+pub(crate) struct Draft<'d, 'e> {
+    desk: &'d mut Desk,
+    lookup: Lookup<'e>,
+    endpoint: &'e Endpoint,
+    quote: Quote<'e>,
+    scheme: Scheme,
+    role: Role,
+}
+
+impl<'d, 'e> Draft<'d, 'e> {
+    /// Finds the scheme and checks the keys against its table.
+    pub(crate) fn new(
+        desk: &'d mut Desk,
+        lookup: Lookup<'e>,
+        endpoint: &'e Endpoint,
+        quote: Quote<'e>,
+        role: Role,
+    ) -> Option<Self> {
+        let scheme = match scheme(endpoint) {
+            Ok(scheme) => scheme,
+            Err(flaw) => {
+                desk.flaw(&quote, flaw);
+                return None;
+            }
+        };
+        let mut draft = Self {
+            desk,
+            lookup,
+            endpoint,
+            quote,
+            scheme,
+            role,
+        };
+        if scheme.roles().has(role) {
+            for pair in &endpoint.params {
+                draft.check_key(pair);
+            }
+        }
+        Some(draft)
+    }
+
+    pub(crate) const fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    pub(crate) const fn endpoint(&self) -> &'e Endpoint {
+        self.endpoint
+    }
+
+    pub(crate) fn problem(&mut self, flaw: Flaw) {
+        self.desk.flaw(&self.quote, flaw);
+    }
+
+    pub(crate) fn warn(&mut self, kind: WarningKind, flaw: Flaw) {
+        self.desk.warning(kind, self.quote.problem(flaw));
+    }
+
+    /// The value of a key, or its default if it is not written, not in the table of this scheme
+    /// and role, or wrong (which is noted).
+    pub(crate) fn get<T: Typed>(&mut self, key: &Key<T>) -> T {
+        let Some(pair) = self.written(key) else {
+            return key.default.clone();
+        };
+        match T::read(&pair.value.value) {
+            Ok(value) => value,
+            Err(expected) => {
+                let span = if pair.value.value.is_empty() {
+                    pair.key.span
+                } else {
+                    pair.value.span
+                };
+                self.problem(bad_value(key.name, span, expected));
+                key.default.clone()
+            }
+        }
+    }
+
+    /// Where the value of a key stands; the address if it is not written.
+    pub(crate) fn value_span<T>(&self, key: &Key<T>) -> Span {
+        let pair = self.endpoint.param(key.name);
+        pair.map_or(self.endpoint.address, |pair| pair.value.span)
+    }
+
+    /// Where a key stands.
+    pub(crate) fn key_span<T>(&self, key: &Key<T>) -> Span {
+        let pair = self.endpoint.param(key.name);
+        pair.map_or(self.endpoint.address, |pair| pair.key.span)
+    }
+
+    /// Where the user stands; the address if there is none.
+    pub(crate) fn user_span(&self) -> Span {
+        let user = self.endpoint.user.as_ref();
+        user.map_or(self.endpoint.address, |user| user.span)
+    }
+
+    /// Notes that the scheme cannot be used in this role.
+    pub(crate) fn wrong_role<T>(&mut self, role: Role) -> Option<T> {
+        let scheme = self.scheme;
+        let flaw = match role {
+            Role::Listener => Flaw::new(
+                self.endpoint.scheme.span,
+                format!("`{scheme}://` cannot listen"),
+            )
+            .help("the first endpoint listens, the others are the chain, left to right"),
+            Role::Hop => Flaw::new(
+                self.endpoint.scheme.span,
+                format!("`{scheme}://` is a listener, it cannot be a hop"),
+            )
+            .help("hops are `socks5`, `socks4a`, `http`, `ss`, `direct` and `reject`"),
+        };
+        self.problem(flaw);
+        None
+    }
+
+    /// Notes a target where there can be none.
+    pub(crate) fn no_target(&mut self) {
+        if let Some(target) = &self.endpoint.target {
+            let title = format!("`{}://` has no target", self.scheme);
+            let flaw = Flaw::new(target.span, title)
+                .help(format!("written as `{}`", self.scheme.form()));
+            self.problem(flaw);
+        }
+    }
+
+    /// Notes a user where there can be none.
+    pub(crate) fn no_user(&mut self) {
+        if let Some(user) = &self.endpoint.user {
+            let title = format!("`{}://` has no users", self.scheme);
+            self.problem(Flaw::new(user.span, title));
+        }
+    }
+
+    /// Host and port of a server; both are needed.
+    pub(crate) fn server(&mut self) -> Option<Target> {
+        let endpoint = self.endpoint;
+        let form = format!("written as `{}`", self.scheme.form());
+        let Some(host) = &endpoint.host else {
+            let flaw = Flaw::new(endpoint.address, "the host is missing").help(form);
+            self.problem(flaw);
+            return None;
+        };
+        match &endpoint.port {
+            Some(port) if port.value != 0 => Some(Target::new(host.value.clone(), port.value)),
+            Some(port) => {
+                self.problem(Flaw::new(port.span, "a server has no port 0"));
+                None
+            }
+            None => {
+                let flaw = Flaw::new(endpoint.address, "the port is missing").help(form);
+                self.problem(flaw);
+                None
+            }
+        }
+    }
+
+    /// Where to listen; the port is needed, 0 means any.
+    pub(crate) fn listen_addr(&mut self) -> Option<ListenAddr> {
+        let endpoint = self.endpoint;
+        let Some(port) = &endpoint.port else {
+            let flaw = Flaw::new(endpoint.address, "the port is missing")
+                .help(format!("written as `{}`", self.scheme.form()))
+                .help("port 0 takes any free port");
+            self.problem(flaw);
+            return None;
+        };
+        Some(ListenAddr {
+            host: endpoint.host.as_ref().map(|host| host.value.clone()),
+            port: port.value,
+        })
+    }
+
+    /// The limits of a listener.
+    pub(crate) fn limits(&mut self) -> Limits {
+        Limits {
+            handshake: self.get(&keys::HANDSHAKE),
+            dial: self.get(&keys::DIAL),
+            idle: self.get(&keys::IDLE),
+            half_close_idle: self.get(&keys::HALF_CLOSE_IDLE),
+            udp_idle: self.get(&keys::UDP_IDLE),
+            max_connections: self.get(&keys::MAX_CONNECTIONS).map(|count| count.0),
+        }
+    }
+
+    /// User and password of the URL: both, or none.
+    pub(crate) fn login(&mut self) -> Option<Option<Login>> {
+        let endpoint = self.endpoint;
+        let Some(user) = &endpoint.user else {
+            return Some(None);
+        };
+        let Some(written) = &endpoint.secret else {
+            let flaw = Flaw::new(user.span, "a user without a password")
+                .help("write `USER:PASSWORD@`; the password can be `@FILE` or `$NAME`");
+            self.problem(flaw);
+            return None;
+        };
+        if user.value.is_empty() {
+            self.problem(Flaw::new(written.span, "a password without a user"));
+            return None;
+        }
+        let password = self.secret(&written.value, written.span)?;
+        if password.expose().is_empty() {
+            self.problem(Flaw::new(written.span, "the password is empty"));
+            return None;
+        }
+        Some(Some(Login {
+            user: user.value.clone(),
+            password,
+        }))
+    }
+
+    /// A secret, fetched from where it is kept.
+    pub(crate) fn secret(&mut self, written: &SecretText, span: Span) -> Option<Secret> {
+        match written {
+            SecretText::Literal(secret) => {
+                self.desk.literal_secret();
+                if self.quote.is_argument() && !secret.expose().is_empty() {
+                    let about = Flaw::new(span, "a secret on the command line")
+                        .label("every user of this machine can read it")
+                        .help("write `@FILE` or `$NAME` in its place (quote the `$` for the shell)");
+                    self.warn(WarningKind::LiteralSecret, about);
+                }
+                Some(Secret::from(secret.expose()))
+            }
+            SecretText::File(path) => {
+                let file = self.file(path, span)?;
+                Some(Secret::from(file.text.trim_end_matches(['\r', '\n'])))
+            }
+            SecretText::Variable(name) => match self.lookup.sources.variable(name) {
+                Some(value) => Some(Secret::from(value.as_str())),
+                None => {
+                    let title = format!("the environment variable `{name}` is not set");
+                    self.problem(Flaw::new(span, title));
+                    None
+                }
+            },
+        }
+    }
+
+    /// The users of a file: `user:password` lines; empty lines and `#` comments are skipped.
+    pub(crate) fn users_file(&mut self, path: &str) -> Option<Vec<Login>> {
+        let span = self.value_span(&keys::USERS);
+        let file = self.file(path, span)?;
+        let mut users = Vec::new();
+        for (number, line) in file.text.lines().enumerate() {
+            if line.trim().is_empty() || line.starts_with('#') {
+                continue;
+            }
+            match line.split_once(':') {
+                Some((user, password)) if !user.is_empty() && !password.is_empty() => {
+                    users.push(Login {
+                        user: user.to_owned(),
+                        password: Secret::from(password),
+                    });
+                }
+                _ => {
+                    let title = format!("line {} of `{path}` is not `user:password`", number + 1);
+                    self.problem(Flaw::new(span, title));
+                    return None;
+                }
+            }
+        }
+        if users.is_empty() {
+            let title = format!("no user in `{path}`");
+            self.problem(Flaw::new(span, title).label("one `user:password` a line"));
+            return None;
+        }
+        Some(users)
+    }
+
+    fn file(&mut self, path: &str, span: Span) -> Option<FileText> {
+        let found = resolve(self.lookup, path);
+        match self.lookup.sources.file(&found) {
+            Ok(file) => {
+                if file.readable_by_others {
+                    let title = format!("every user of this machine can read `{path}`");
+                    let about = Flaw::new(span, title).help(format!("chmod 600 {path}"));
+                    self.warn(WarningKind::ReadableSecret, about);
+                }
+                Some(file)
+            }
+            Err(why) => {
+                let flaw = Flaw::new(span, format!("cannot read `{path}`"))
+                    .label(why.to_string())
+                    .help("a secret that begins with `@` is written with `%40`");
+                self.problem(flaw);
+                None
+            }
+        }
+    }
+
+    /// The pair of a key that this scheme has in this role.
+    fn written<T>(&self, key: &Key<T>) -> Option<&'e Pair> {
+        let has = self
+            .scheme
+            .params()
+            .iter()
+            .any(|param| param.setting.name() == key.name && param.roles.has(self.role));
+        self.endpoint.param(key.name).filter(|_| has)
+    }
+
+    fn check_key(&mut self, pair: &Pair) {
+        let (scheme, key) = (self.scheme, pair.key.value.as_str());
+        let table = scheme.params();
+        let known = table.iter().find(|param| param.setting.name() == key);
+        match known {
+            Some(param) if param.roles.has(self.role) => {}
+            Some(param) => {
+                let title = format!("`{key}` is a key of the {} role", param.roles);
+                if scheme == Scheme::Ss {
+                    // The same URL serves on both ends.
+                    let about = Flaw::new(pair.key.span, title).label("ignored here");
+                    self.warn(WarningKind::IgnoredKey, about);
+                } else {
+                    self.problem(Flaw::new(pair.key.span, title));
+                }
+            }
+            None => match unknown_key(scheme, pair) {
+                Ok(flaw) => self.problem(flaw),
+                Err(ignored) => self.warn(WarningKind::IgnoredKey, ignored),
+            },
+        }
+    }
+}
+
+/// The scheme of an endpoint.
+pub(crate) fn scheme(endpoint: &Endpoint) -> Result<Scheme, Flaw> {
+    let written = &endpoint.scheme;
+    written.value.parse::<Scheme>().map_err(|why| {
+        let flaw = Flaw::new(written.span, why.to_string());
+        if let Some((dialect, carrier)) = why.name.split_once('+')
+            && dialect.parse::<Scheme>().is_ok()
+        {
+            return flaw.label(format!("carrier `{carrier}` is not supported by this version"));
+        }
+        let flaw = match why.nearest {
+            Some(meant) => flaw.label(format!("did you mean `{meant}`?")),
+            None => flaw,
+        };
+        let all = Scheme::ALL.map(Scheme::name).join(", ");
+        flaw.help(format!("schemes: {all}"))
+    })
+}
+
+/// A key that no row has: `Ok` if it is wrong, `Err` if it can be ignored. Foreign links carry
+/// keys of their own, so with `ss` only a slip of the finger is wrong.
+pub(crate) fn unknown_key(scheme: Scheme, pair: &Pair) -> Result<Flaw, Flaw> {
+    let key = pair.key.value.as_str();
+    let names = || scheme.params().iter().map(|param| param.setting.name());
+    let flaw = Flaw::new(pair.key.span, format!("unknown key `{key}`"));
+    if scheme == Scheme::Ss && one_slip(key, names()).is_none() {
+        return Err(flaw.label("ignored"));
+    }
+    let flaw = match nearest(key, names()) {
+        Some(meant) => flaw.label(format!("did you mean `{meant}`?")),
+        None => flaw,
+    };
+    if scheme.params().is_empty() {
+        return Ok(flaw.help(format!("`{scheme}://` has no keys")));
+    }
+    Ok(flaw.help(format!("`adit help {scheme}` lists the keys")))
+}
+
+pub(crate) fn bad_value(key: &str, span: Span, expected: String) -> Flaw {
+    Flaw::new(span, format!("bad value for `{key}`")).label(expected)
+}
+
+/// `~/` is the home directory; other relative paths begin at the base.
+fn resolve(lookup: Lookup<'_>, path: &str) -> PathBuf {
+    if let Some(rest) = path.strip_prefix("~/")
+        && let Some(home) = lookup.sources.variable("HOME")
+    {
+        let home: Zeroizing<String> = home;
+        return Path::new(home.as_str()).join(rest);
+    }
+    lookup.base.join(path)
+}

@@ -1,0 +1,86 @@
+//! The edge: the only module that reads files and the environment.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use zeroize::Zeroizing;
+
+/// Bytes of a file of secrets or users that are read at most.
+const MAX_SECRET_FILE: u64 = 1024 * 1024;
+
+/// Where `@file` and `$NAME` are looked up. [`Machine`] is the real one.
+pub trait Sources {
+    /// The text of a file.
+    fn file(&self, path: &Path) -> io::Result<FileText>;
+    /// The value of an environment variable, if it is set and UTF-8.
+    fn variable(&self, name: &str) -> Option<Zeroizing<String>>;
+}
+
+/// What a file holds.
+#[derive(Debug)]
+pub struct FileText {
+    /// The content.
+    pub text: Zeroizing<String>,
+    /// Users other than the owner and the group may read it.
+    pub readable_by_others: bool,
+}
+
+/// The files and the environment of this process.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Machine;
+
+impl Sources for Machine {
+    fn file(&self, path: &Path) -> io::Result<FileText> {
+        read(path, MAX_SECRET_FILE)
+    }
+
+    fn variable(&self, name: &str) -> Option<Zeroizing<String>> {
+        std::env::var(name).ok().map(Zeroizing::new)
+    }
+}
+
+/// Reads a text of at most `limit` bytes.
+pub(crate) fn read(path: &Path, limit: u64) -> io::Result<FileText> {
+    let file = File::open(path)?;
+    let readable_by_others = readable_by_others(&file)?;
+    let mut text = Zeroizing::new(String::new());
+    file.take(limit + 1).read_to_string(&mut text)?;
+    if u64::try_from(text.len()).unwrap_or(u64::MAX) > limit {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("longer than {limit} bytes"),
+        ));
+    }
+    Ok(FileText {
+        text,
+        readable_by_others,
+    })
+}
+
+#[cfg(unix)]
+fn readable_by_others(file: &File) -> io::Result<bool> {
+    use std::os::unix::fs::PermissionsExt;
+    let metadata = file.metadata()?;
+    Ok(metadata.is_file() && metadata.permissions().mode() & 0o004 != 0)
+}
+
+#[cfg(not(unix))]
+fn readable_by_others(_: &File) -> io::Result<bool> {
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_files_are_refused() {
+        let path = std::env::temp_dir().join(format!("adit-config-{}", std::process::id()));
+        std::fs::write(&path, "12345").unwrap();
+        assert_eq!(read(&path, 5).unwrap().text.as_str(), "12345");
+        let why = read(&path, 4).unwrap_err();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(why.to_string(), "longer than 4 bytes");
+    }
+}

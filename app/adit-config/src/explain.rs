@@ -1,0 +1,288 @@
+//! The plan as a drawing: what a byte passes on its way.
+
+use core::fmt::Write;
+
+use adit_shadowsocks::{Edition, Method};
+use adit_wire::Room;
+
+use crate::plan::{
+    Chain, Hop, HopKind, Listen, ListenKind, Plan, Private, Proxy, RejectPolicy, Restart, Route,
+    Stage,
+};
+use crate::value::{write_duration as time, write_net, write_target};
+
+/// Bytes that IPv4 and UDP leave in an Ethernet packet.
+const UDP_ROOM: usize = 1500 - 28;
+
+/// Draws every route: listeners with limits and access, hops with their overhead, and whether UDP
+/// passes and the kernel can splice. Holds no secret.
+#[must_use]
+pub fn explain(plan: &Plan) -> String {
+    let mut text = String::new();
+    for (i, route) in plan.routes.iter().enumerate() {
+        if i > 0 {
+            text.push('\n');
+        }
+        draw(&mut text, route);
+    }
+    text
+}
+
+fn draw(text: &mut String, route: &Route) {
+    line(text, &format!("route {}", route.name));
+    for listen in &route.listen {
+        line(text, &format!("  ● {listen}"));
+        for detail in listener(listen) {
+            line(text, &format!("  │   {detail}"));
+        }
+    }
+    for rule in &route.rules {
+        let matches: Vec<String> = rule.matches.iter().map(ToString::to_string).collect();
+        let way = way(&rule.via);
+        line(text, &format!("  ├─ {} ─▶ {way}", matches.join(", ")));
+    }
+    for (i, stage) in route.via.hops.iter().enumerate() {
+        line(text, "  ▼");
+        let number = i + 1;
+        if let Stage::Group(hops) = stage {
+            line(text, &format!("  ○ hop {number}: the first of {} that works", hops.len()));
+            for hop in hops {
+                line(text, &format!("  │   {}", hop_line(hop)));
+            }
+        } else {
+            for hop in stage.hops() {
+                line(text, &format!("  ○ hop {number}: {}", hop_line(hop)));
+            }
+        }
+    }
+    line(text, "  ▼");
+    if route.via.hops == [Stage::One(Hop::Reject)] {
+        line(text, "  ✗ nothing");
+        return;
+    }
+    line(text, "  ◎ target");
+    line(text, &format!("  UDP     {}", udp(route)));
+    line(text, &format!("  splice  {}", splice(route)));
+}
+
+fn listener(listen: &Listen) -> Vec<String> {
+    let mut lines = vec![match &listen.kind {
+        ListenKind::Proxy(proxy) => languages(proxy),
+        ListenKind::Shadowsocks(server) => {
+            let carried = match (server.tcp, server.udp) {
+                (true, true) => "TCP and UDP",
+                (true, false) => "TCP",
+                _ => "UDP",
+            };
+            let reject = match &server.reject {
+                RejectPolicy::Drain => "silence".to_owned(),
+                RejectPolicy::Reset => "a reset".to_owned(),
+                RejectPolicy::Close => "a close".to_owned(),
+                RejectPolicy::Forward(target) => format!("what {} answers", write_target(target)),
+            };
+            let restart = match server.restart {
+                Restart::Strict => "",
+                Restart::Lenient => "; requests from before a restart are served",
+            };
+            format!("{}; {carried}; without the key: {reject}{restart}", seal(server.method))
+        }
+        ListenKind::Forward(forward) => match (forward.tcp, forward.udp) {
+            (true, true) => "TCP and UDP, as they are".to_owned(),
+            (true, false) => "TCP, as it is".to_owned(),
+            _ => "UDP, as it is".to_owned(),
+        },
+    }];
+    lines.push(limits(listen));
+    lines.push(match &listen.access.private {
+        Private::All => "access: every destination".to_owned(),
+        Private::Deny => "access: public destinations".to_owned(),
+        Private::Nets(nets) => {
+            let nets: Vec<String> = nets.iter().map(write_net).collect();
+            format!("access: public destinations, and {}", nets.join(", "))
+        }
+    });
+    lines
+}
+
+fn languages(proxy: &Proxy) -> String {
+    let spoken: Vec<&str> = [
+        (proxy.socks5, "SOCKS5"),
+        (proxy.socks4, "SOCKS4"),
+        (proxy.http, "HTTP"),
+    ]
+    .into_iter()
+    .filter_map(|(spoken, name)| spoken.then_some(name))
+    .collect();
+    let users = match proxy.users.len() {
+        0 => "without users".to_owned(),
+        1 => "1 user".to_owned(),
+        n => format!("{n} users"),
+    };
+    format!("{}; {users}", spoken.join(", "))
+}
+
+fn limits(listen: &Listen) -> String {
+    let limits = &listen.limits;
+    let mut shown = Vec::new();
+    if !matches!(listen.kind, ListenKind::Forward(_)) {
+        shown.push(format!("handshake {}", time(limits.handshake)));
+    }
+    shown.push(format!("dial {}", time(limits.dial)));
+    if !matches!(&listen.kind, ListenKind::Forward(forward) if !forward.tcp) {
+        shown.push(format!("idle {}", time(limits.idle)));
+        shown.push(format!("half-closed {}", time(limits.half_close_idle)));
+        shown.push(limits.max_connections.map_or_else(
+            || "connections by the descriptor limit".to_owned(),
+            |max| format!("{max} connections"),
+        ));
+    }
+    let udp = match &listen.kind {
+        ListenKind::Proxy(proxy) => proxy.udp,
+        ListenKind::Shadowsocks(server) => server.udp,
+        ListenKind::Forward(forward) => forward.udp,
+    };
+    if udp {
+        shown.push(format!("UDP idle {}", time(limits.udp_idle)));
+    }
+    format!("limits: {}", shown.join(", "))
+}
+
+fn hop_line(hop: &Hop) -> String {
+    let Hop::Server(server) = hop else {
+        return hop.to_string();
+    };
+    let what = match &server.kind {
+        HopKind::Socks5 { login, .. } | HopKind::Http { login } if login.is_some() => {
+            "with a login; bare after the handshake".to_owned()
+        }
+        HopKind::Socks5 { .. } | HopKind::Http { .. } | HopKind::Socks4a { .. } => {
+            "bare after the handshake".to_owned()
+        }
+        HopKind::Shadowsocks { method, first_wait, .. } => {
+            format!("{}; first bytes waited for {}", seal(*method), time(*first_wait))
+        }
+    };
+    let udp = match overhead(hop) {
+        Some(bytes) => format!("UDP +{bytes} bytes"),
+        None => "no UDP".to_owned(),
+    };
+    let dial = time(server.dial);
+    format!("{hop}  ({what}; {udp}; dial {dial})")
+}
+
+/// The chain of a rule in one line.
+fn way(chain: &Chain) -> String {
+    if chain.hops.is_empty() {
+        return "target".to_owned();
+    }
+    if chain.hops == [Stage::One(Hop::Reject)] {
+        return "nothing".to_owned();
+    }
+    let stages: Vec<String> = chain.hops.iter().map(ToString::to_string).collect();
+    format!("{} ─▶ target", stages.join(" ─▶ "))
+}
+
+fn seal(method: Method) -> String {
+    match record_room(method) {
+        Some(room) => format!(
+            "{method}, records of at most {} bytes + {}",
+            room.max,
+            room.head + room.tail
+        ),
+        None => format!("{method}, not encrypted"),
+    }
+}
+
+/// The room of one record on TCP: sealed length before, tag behind.
+const fn record_room(method: Method) -> Option<Room> {
+    match method.edition() {
+        // SIP022, TCP: a length of 2 bytes, each chunk with a tag of 16.
+        Edition::Aead2022 => Some(Room {
+            head: 18,
+            tail: 16,
+            max: 0xFFFF,
+        }),
+        // SIP004: the length has 14 bits.
+        Edition::Aead => Some(Room {
+            head: 18,
+            tail: 16,
+            max: 0x3FFF,
+        }),
+        Edition::None => None,
+    }
+}
+
+/// Bytes that a hop adds to a datagram for an IPv4 target on the way out; `None` if it carries none.
+fn overhead(hop: &Hop) -> Option<usize> {
+    /// Type, IPv4 address, port.
+    const ADDRESS: usize = 7;
+    if !hop.carries_udp() {
+        return None;
+    }
+    let Hop::Server(server) = hop else {
+        return Some(0);
+    };
+    match &server.kind {
+        // RFC 1928, section 7: three bytes before the address.
+        HopKind::Socks5 { .. } => Some(3 + ADDRESS),
+        HopKind::Shadowsocks { method, .. } => Some(match method {
+            // SIP022, UDP: session header, type + time + padding length, tag.
+            Method::Blake3Aes128Gcm | Method::Blake3Aes256Gcm => 16 + 11 + ADDRESS + 16,
+            // Nonce in front, the session header sealed.
+            Method::Blake3ChaCha20Poly1305 | Method::Blake3ChaCha8Poly1305 => {
+                24 + 16 + 11 + ADDRESS + 16
+            }
+            Method::None => ADDRESS,
+            // SIP004: salt and tag.
+            other => other.key_len() + ADDRESS + 16,
+        }),
+        HopKind::Socks4a { .. } | HopKind::Http { .. } => None,
+    }
+}
+
+fn udp(route: &Route) -> String {
+    let offered = route.listen.iter().any(|listen| match &listen.kind {
+        ListenKind::Proxy(proxy) => proxy.udp,
+        ListenKind::Shadowsocks(server) => server.udp,
+        ListenKind::Forward(forward) => forward.udp,
+    });
+    if !offered {
+        return "not offered".to_owned();
+    }
+    if let Some(stage) = route.via.hops.iter().find(|stage| !stage.carries_udp()) {
+        return format!("stops at {stage}");
+    }
+    let worst = |stage: &Stage| stage.hops().iter().filter_map(overhead).max().unwrap_or(0);
+    let bytes: usize = route.via.hops.iter().map(worst).sum();
+    let room = UDP_ROOM.saturating_sub(bytes);
+    format!("passes, {room} bytes of payload in a packet of 1500")
+}
+
+fn splice(route: &Route) -> String {
+    let sealing = route
+        .listen
+        .iter()
+        .find(|listen| matches!(&listen.kind, ListenKind::Shadowsocks(s) if seals(s.method)));
+    if let Some(listen) = sealing {
+        return format!("no: {listen} seals every byte");
+    }
+    let sealed = |hop: &&Hop| match hop {
+        Hop::Server(server) => {
+            matches!(&server.kind, HopKind::Shadowsocks { method, .. } if seals(*method))
+        }
+        Hop::Direct | Hop::Reject => false,
+    };
+    let mut hops = route.via.hops.iter().flat_map(Stage::hops);
+    match hops.find(sealed) {
+        Some(hop) => format!("no: {hop} seals every byte"),
+        None => "yes, where the system can".to_owned(),
+    }
+}
+
+fn seals(method: Method) -> bool {
+    record_room(method).is_some()
+}
+
+fn line(text: &mut String, content: &str) {
+    let _ = writeln!(text, "{content}");
+}

@@ -1,0 +1,178 @@
+//! Writing URLs: any form in, the canonical one out.
+//!
+//! Canonical means: lower case scheme and host, known names of methods, keys in the order of the
+//! scheme's table with values in their one spelling, `ss` as SIP002. Files and variables that a
+//! secret names are not read.
+
+use core::fmt::Write;
+
+use adit_shadowsocks::Method;
+use adit_wire::{Host, Target};
+
+use crate::base64_text;
+use crate::draft;
+use crate::endpoint::{Endpoint, Pair};
+use crate::escape;
+use crate::problem::{Flaw, Origin, Problem};
+use crate::quote::Quote;
+use crate::scheme::Scheme;
+use crate::secret::SecretText;
+use crate::value::write_target;
+
+/// The canonical form of a URL. It holds the secret if the URL does.
+///
+/// Keys of foreign `ss` links are kept, at the end.
+pub fn canonical(text: &str) -> Result<String, Vec<Problem>> {
+    let quote = Quote::whole(&Origin::Text, text);
+    let problem = |flaw| vec![quote.problem(flaw)];
+    let mut endpoint = Endpoint::parse(text).map_err(problem)?;
+    let scheme = draft::scheme(&endpoint).map_err(problem)?;
+    let flaws = normalize(&mut endpoint, scheme);
+    if flaws.is_empty() {
+        Ok(endpoint.to_url())
+    } else {
+        Err(flaws.into_iter().map(|flaw| quote.problem(flaw)).collect())
+    }
+}
+
+/// A Shadowsocks link in any of its forms as SIP002, whatever its method.
+pub fn ss_to_sip002(text: &str) -> Result<String, Flaw> {
+    let mut endpoint = Endpoint::parse(text)?;
+    if endpoint.scheme.value != Scheme::Ss.name() {
+        let flaw = Flaw::new(endpoint.scheme.span, "not a Shadowsocks link");
+        return Err(flaw.label("expected `ss`"));
+    }
+    name_method(&mut endpoint);
+    Ok(endpoint.to_url())
+}
+
+/// The SIP002 link of a server: what `adit server` prints and a QR code holds.
+#[must_use]
+pub fn ss(method: Method, secret: &str, host: &Host, port: u16) -> String {
+    let user = folded_user(method.name(), secret);
+    let server = write_target(&Target::new(host.clone(), port));
+    format!("ss://{user}@{server}")
+}
+
+impl Endpoint {
+    /// The URL of these parts; `ss` is written as SIP002. Reading it gives the same parts.
+    #[must_use]
+    pub fn to_url(&self) -> String {
+        let ss = self.scheme.value == Scheme::Ss.name();
+        let mut url = format!("{}://", self.scheme.value);
+        if self.user.is_some() || self.secret.is_some() {
+            let user = self.user.as_ref().map_or("", |user| &user.value);
+            let secret = self.secret.as_ref().map(|secret| &secret.value);
+            match secret {
+                Some(SecretText::Literal(secret)) if ss => {
+                    url.push_str(&folded_user(user, secret.expose()));
+                }
+                secret => push_user(&mut url, user, secret),
+            }
+            url.push('@');
+        }
+        match self.host.as_ref().map(|host| &host.value) {
+            None => {}
+            Some(Host::Ip(ip)) if ip.is_ipv6() => push(&mut url, format_args!("[{ip}]")),
+            Some(Host::Ip(ip)) => push(&mut url, format_args!("{ip}")),
+            Some(Host::Name(name)) => url.push_str(name.as_str()),
+        }
+        if let Some(port) = &self.port {
+            push(&mut url, format_args!(":{}", port.value));
+        }
+        if let Some(target) = &self.target {
+            push(&mut url, format_args!("/{}", escape::value(&target.value)));
+        } else if ss && !self.params.is_empty() {
+            // SIP002 has a slash before the query.
+            url.push('/');
+        }
+        for (i, pair) in self.params.iter().enumerate() {
+            url.push(if i == 0 { '?' } else { '&' });
+            let (key, value) = (escape::value(&pair.key.value), escape::value(&pair.value.value));
+            push(&mut url, format_args!("{key}={value}"));
+        }
+        push_name(&mut url, self.name.as_ref().map(|name| name.value.as_str()));
+        url
+    }
+}
+
+/// Puts every part into its one spelling; what is wrong with the keys comes back.
+fn normalize(endpoint: &mut Endpoint, scheme: Scheme) -> Vec<Flaw> {
+    let mut flaws = Vec::new();
+    if scheme == Scheme::Ss {
+        name_method(endpoint);
+    }
+    if let Some(host) = &mut endpoint.host
+        && let Host::Name(name) = &host.value
+        && let Ok(lower) = Host::parse(&name.as_str().to_ascii_lowercase())
+    {
+        host.value = lower;
+    }
+    if let Some(target) = &mut endpoint.target
+        && let Ok(read) = target.value.parse::<Target>()
+    {
+        target.value = write_target(&read).to_ascii_lowercase();
+    }
+    let table = scheme.params();
+    let row = |pair: &Pair| {
+        let name = pair.key.value.as_str();
+        table.iter().position(|param| param.setting.name() == name)
+    };
+    for pair in &mut endpoint.params {
+        match row(pair).and_then(|row| table.get(row)) {
+            Some(param) => match param.setting.canonical(&pair.value.value) {
+                Ok(value) => pair.value.value = value,
+                Err(expected) => {
+                    let span = pair.value.span;
+                    flaws.push(draft::bad_value(param.setting.name(), span, expected));
+                }
+            },
+            None => flaws.extend(draft::unknown_key(scheme, pair)),
+        }
+    }
+    endpoint
+        .params
+        .sort_by_key(|pair| row(pair).unwrap_or(usize::MAX));
+    flaws
+}
+
+/// Known methods by the name they have today; others as they are.
+fn name_method(endpoint: &mut Endpoint) {
+    if let Some(user) = &mut endpoint.user
+        && let Ok(method) = user.value.parse::<Method>()
+    {
+        method.name().clone_into(&mut user.value);
+    }
+}
+
+/// SIP002: the 2022 edition in plain text, all others as base64url.
+fn folded_user(method: &str, secret: &str) -> String {
+    if method.starts_with("2022-") {
+        format!("{}:{}", escape::part(method), escape::part(secret))
+    } else {
+        base64_text::write_link(&format!("{method}:{secret}"))
+    }
+}
+
+fn push_user(url: &mut String, user: &str, secret: Option<&SecretText>) {
+    url.push_str(&escape::part(user));
+    match secret {
+        None => {}
+        Some(SecretText::Literal(secret)) => {
+            push(url, format_args!(":{}", escape::part(secret.expose())));
+        }
+        Some(SecretText::File(path)) => push(url, format_args!(":@{}", escape::path(path))),
+        Some(SecretText::Variable(name)) => push(url, format_args!(":${name}")),
+    }
+}
+
+fn push_name(url: &mut String, name: Option<&str>) {
+    if let Some(name) = name.filter(|name| !name.is_empty()) {
+        push(url, format_args!("#{}", escape::part(name)));
+    }
+}
+
+/// Writing to a `String` cannot fail.
+fn push(url: &mut String, text: core::fmt::Arguments<'_>) {
+    let _ = url.write_fmt(text);
+}

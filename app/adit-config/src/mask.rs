@@ -1,0 +1,238 @@
+//! What of a line must not be shown.
+//!
+//! Works on text that may be wrong in any way, so it does not parse: it finds where a secret could
+//! stand and rather hides too much.
+
+use crate::param;
+use crate::scheme::Scheme;
+use crate::span::Span;
+
+const COVER: &str = "***";
+/// Parts of key names whose values are secrets.
+const SECRETIVE: [&str; 5] = ["pass", "secret", "key", "psk", "token"];
+
+/// The line with secrets covered, and the range `meant` in characters of the result.
+pub(crate) fn masked(line: &str, meant: Span) -> (String, (usize, usize)) {
+    let mut shown = String::new();
+    let mut copied = 0;
+    let (mut start, mut end) = (None, None);
+    for hidden in hidden(line) {
+        let part = line.get(copied..hidden.start).unwrap_or_default();
+        mark(&mut start, &mut end, meant, copied, part, &shown);
+        shown.push_str(part);
+        let at = shown.chars().count();
+        if start.is_none() && meant.start < hidden.end {
+            start = Some(at);
+        }
+        shown.push_str(COVER);
+        if end.is_none() && meant.end <= hidden.end {
+            end = Some(at + COVER.len());
+        }
+        copied = hidden.end;
+    }
+    let part = line.get(copied..).unwrap_or_default();
+    mark(&mut start, &mut end, meant, copied, part, &shown);
+    shown.push_str(part);
+    let total = shown.chars().count();
+    let start = start.unwrap_or(total);
+    let end = end.unwrap_or(total).max(start);
+    (shown, (start, end - start))
+}
+
+/// Notes where the ends of `meant` fall, if they fall into `part`, which begins at byte `at`.
+fn mark(
+    start: &mut Option<usize>,
+    end: &mut Option<usize>,
+    meant: Span,
+    at: usize,
+    part: &str,
+    shown: &str,
+) {
+    let before = shown.chars().count();
+    let chars_to = |byte: usize| {
+        let inside = byte.checked_sub(at)?;
+        Some(before + part.get(..inside)?.chars().count())
+    };
+    if start.is_none() && meant.start < at + part.len() {
+        *start = chars_to(meant.start);
+    }
+    if end.is_none() {
+        *end = chars_to(meant.end);
+    }
+}
+
+/// The ranges to cover: in order, not touching.
+fn hidden(line: &str) -> Vec<Span> {
+    let mut found = Vec::new();
+    let mut from = 0;
+    while let Some(at) = line.get(from..).and_then(|rest| rest.find("://")) {
+        let colon = from + at;
+        let head = line.get(..colon).unwrap_or_default();
+        let scheme = scheme_before(head);
+        let body = colon + 3;
+        let end = url_end(line, head, scheme, body);
+        in_url(scheme, line.get(body..end).unwrap_or_default(), |span| {
+            found.push(span.shifted(body));
+        });
+        from = end;
+    }
+    if found.is_empty()
+        && from == 0
+        && let Some((key, value)) = line.split_once('=')
+        && SECRETIVE.iter().any(|word| key.to_ascii_lowercase().contains(word))
+    {
+        let blank = value.len() - value.trim_start().len();
+        found.push(Span::new(key.len() + 1 + blank, line.len()));
+    }
+    found.retain(|span| span.start < span.end);
+    found
+}
+
+fn scheme_before(head: &str) -> &str {
+    let start = head
+        .rfind(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '+' | '.' | '-')))
+        .map_or(0, |i| {
+            i + head
+                .get(i..)
+                .and_then(|s| s.chars().next())
+                .map_or(1, char::len_utf8)
+        });
+    head.get(start..).unwrap_or_default()
+}
+
+/// Where the URL that begins with `scheme` ends: at the quotation mark that was opened before it,
+/// else at the end of the line.
+fn url_end(line: &str, head: &str, scheme: &str, body: usize) -> usize {
+    let before = head.strip_suffix(scheme).unwrap_or(head);
+    let Some(quote) = before.chars().next_back().filter(|c| matches!(c, '"' | '\'')) else {
+        return line.len();
+    };
+    let mut escaped = false;
+    for (i, c) in line.get(body..).unwrap_or_default().char_indices() {
+        if escaped {
+            escaped = false;
+        } else if c == '\\' && quote == '"' {
+            escaped = true;
+        } else if c == quote {
+            return body + i;
+        }
+    }
+    line.len()
+}
+
+/// Covers of what follows `://`.
+fn in_url(scheme: &str, body: &str, mut cover: impl FnMut(Span)) {
+    let scheme = scheme.parse::<Scheme>().ok();
+    // Schemes whose user part, or whole authority, can be base64 of a secret.
+    let folded = matches!(scheme, None | Some(Scheme::Ss));
+    let cut = body.find(['?', '#']).unwrap_or(body.len());
+    let authority = body.get(..cut).unwrap_or_default();
+    // A secret with a raw `?` or `#` puts the separator behind the cut.
+    let separator = authority.rfind('@').or_else(|| {
+        body.match_indices('@')
+            .filter(|(i, _)| *i > 0 && body.as_bytes().get(i - 1) != Some(&b'='))
+            .map(|(i, _)| i)
+            .last()
+    });
+    let mut query_from = cut;
+    if let Some(at) = separator {
+        let user = body.get(..at).unwrap_or_default();
+        match user.find(':') {
+            Some(colon) => cover(Span::new(colon + 1, at)),
+            None if folded => cover(Span::new(0, at)),
+            None => {}
+        }
+        query_from = query_from.max(at);
+    } else if let Some(colon) = authority.find(':') {
+        let port = authority.get(colon + 1..).unwrap_or_default();
+        let digits = port.bytes().take_while(u8::is_ascii_digit).count();
+        let behind = port.get(digits..).unwrap_or_default();
+        let is_port = if folded {
+            digits <= 5 && matches!(behind, "" | "/")
+        } else {
+            behind.is_empty() || behind.starts_with('/')
+        };
+        if !is_port && !authority.starts_with('[') {
+            cover(Span::new(colon + 1, cut));
+        }
+    } else if folded {
+        cover(Span::new(0, cut));
+    }
+    let rest = body.get(query_from..).unwrap_or_default();
+    if let Some(mark) = rest.find('?') {
+        in_query(rest.get(mark + 1..).unwrap_or_default(), |span| {
+            cover(span.shifted(query_from + mark + 1));
+        });
+    }
+}
+
+/// Covers values of keys that no table has, and of those that can hold a secret.
+fn in_query(query: &str, mut cover: impl FnMut(Span)) {
+    let query = query.split('#').next().unwrap_or_default();
+    let mut at = 0;
+    for pair in query.split('&') {
+        if let Some((key, value)) = pair.split_once('=')
+            && !value.starts_with(['@', '$'])
+            && !param::is_public(key)
+        {
+            let start = at + key.len() + 1;
+            cover(Span::of(start, value));
+        }
+        at += pair.len() + 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn show(line: &str) -> String {
+        masked(line, Span::new(0, 0)).0
+    }
+
+    #[test]
+    fn covers_secrets_and_nothing_else() {
+        for (line, shown) in [
+            ("socks5://u:pw@h:1080", "socks5://u:***@h:1080"),
+            ("socks5://u@h:1080", "socks5://u@h:1080"),
+            ("mixed://[::1]:1080?udp=true", "mixed://[::1]:1080?udp=true"),
+            ("tcp://:53/8.8.8.8:53", "tcp://:53/8.8.8.8:53"),
+            ("ss://YWJj@h:1#n", "ss://***@h:1#n"),
+            ("ss://YWJj#n", "ss://***#n"),
+            ("ss://m:a/b+c==@h:1", "ss://m:***@h:1"),
+            ("ss://m:AAEC", "ss://m:***"),
+            ("ss://h:8388/?plugin=a%3Bkey%3Db", "ss://h:8388/?plugin=***"),
+            ("ssr://YWJj", "ssr://***"),
+            ("socks5://u:p?w@h:1", "socks5://u:***@h:1"),
+            ("socks5://u:p#w@h:1", "socks5://u:***@h:1"),
+            ("mixed://:1080?users=@f", "mixed://:1080?users=@f"),
+            ("mixed://:1080?users=a:b", "mixed://:1080?users=***"),
+            ("http://:1?passwd=b&udp=true", "http://:1?passwd=***&udp=true"),
+            (
+                r#"via = [["ss://m:k@a:1", 'ss://Zm9v@b:2'], "http://h:1"]"#,
+                r#"via = [["ss://m:***@a:1", 'ss://***@b:2'], "http://h:1"]"#,
+            ),
+            (r#"password = "x""#, "password = ***"),
+            (r#"listne = "x""#, r#"listne = "x""#),
+            ("", ""),
+            ("://", "://"),
+            ("\u{e4}://x:y@z", "\u{e4}://x:***@z"),
+        ] {
+            assert_eq!(show(line), shown, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_caret_follows() {
+        let line = "socks5://u:longpassword@h:1x";
+        let port = Span::new(26, 28);
+        assert_eq!(&line[26..28], "1x");
+        let (shown, (start, len)) = masked(line, port);
+        assert_eq!(&shown[start..start + len], "1x");
+        // A place inside the cover is the cover.
+        let (shown, (start, len)) = masked(line, Span::new(13, 15));
+        assert_eq!(&shown[start..start + len], "***");
+        // The end of the line.
+        assert_eq!(masked("ab", Span::new(2, 2)).1, (2, 0));
+    }
+}

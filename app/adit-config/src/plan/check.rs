@@ -1,0 +1,185 @@
+//! Checks between endpoints: what no URL can know alone.
+
+use adit_wire::Host;
+
+use crate::desk::Desk;
+use crate::plan::build::{ListenDraft, RouteDraft, RuleDraft, StageDraft};
+use crate::plan::{Chain, Hop, ListenAddr, ListenKind, Match, Plan, Route, Rule, Stage};
+use crate::problem::{Place, Problem, WarningKind};
+
+/// Makes the plan, or says everything that is in its way.
+pub(super) fn finish(mut desk: Desk, drafts: Vec<RouteDraft>) -> Result<Plan, Vec<Problem>> {
+    same_address(&mut desk, &drafts);
+    let mut routes = Vec::with_capacity(drafts.len());
+    for draft in drafts {
+        routes.push(route(&mut desk, draft));
+    }
+    if desk.problems.is_empty() {
+        Ok(Plan {
+            routes,
+            warnings: desk.warnings,
+        })
+    } else {
+        Err(desk.problems)
+    }
+}
+
+fn route(desk: &mut Desk, draft: RouteDraft) -> Route {
+    for listen in &draft.listen {
+        udp_stops(desk, listen, &draft.via);
+    }
+    let via = chain(desk, draft.via);
+    never_reached(desk, &draft.rules);
+    let rules = draft
+        .rules
+        .into_iter()
+        .map(|rule| Rule {
+            matches: rule.matches,
+            via: chain(desk, rule.via),
+        })
+        .collect();
+    Route {
+        name: draft.name,
+        listen: draft.listen.into_iter().map(|l| l.listen).collect(),
+        via,
+        rules,
+    }
+}
+
+/// Ends stand where they mean something; a lone `direct://` is the empty chain.
+fn chain(desk: &mut Desk, stages: Vec<StageDraft>) -> Chain {
+    let alone = stages.len() == 1;
+    let mut hops = Vec::with_capacity(stages.len());
+    for (i, StageDraft { stage, place }) in stages.into_iter().enumerate() {
+        match &stage {
+            Stage::One(Hop::Direct) if alone => continue,
+            Stage::One(Hop::Direct) => desk.problem(problem(
+                "`direct://` beside other hops says nothing",
+                place,
+                "leave it away; in a group that comes first it means: without this hop",
+            )),
+            Stage::One(Hop::Reject) if !alone => desk.problem(problem(
+                "`reject://` beside other hops says nothing",
+                place,
+                "a chain that rejects has no other hop",
+            )),
+            Stage::Group(group) if group.contains(&Hop::Reject) => desk.problem(problem(
+                "`reject://` in a group says nothing",
+                place,
+                "a group that has no hop left refuses by itself",
+            )),
+            Stage::Group(group) if i > 0 && group.contains(&Hop::Direct) => desk.problem(problem(
+                "`direct://` in this group would go around the hops before it",
+                place,
+                "only a group that comes first can do without its hops",
+            )),
+            Stage::One(_) | Stage::Group(_) => {}
+        }
+        hops.push(stage);
+    }
+    Chain { hops }
+}
+
+/// UDP that is offered and cannot pass: wrong if it is all that was asked for, else a warning.
+fn udp_stops(desk: &mut Desk, draft: &ListenDraft, via: &[StageDraft]) {
+    let Some(stage) = via.iter().find(|stage| !stage.stage.carries_udp()) else {
+        return;
+    };
+    let listen = &draft.listen;
+    let title = format!("UDP from `{listen}` cannot pass `{}`", stage.stage);
+    let mut about = Problem {
+        title,
+        place: Some(draft.place.clone()),
+        label: "UDP comes in here".to_owned(),
+        help: vec!["`ss` and `socks5` hops carry UDP".to_owned()],
+    };
+    match &listen.kind {
+        ListenKind::Forward(forward) if forward.udp => desk.problem(about),
+        ListenKind::Shadowsocks(server) if server.udp => {
+            about.help.push("`?udp=false` says that it is not wanted".to_owned());
+            desk.warning(WarningKind::UdpStops, about);
+        }
+        ListenKind::Proxy(proxy) if proxy.udp => {
+            if let Some(place) = &draft.udp_written {
+                about.place = Some(place.clone());
+                about.label = "UDP is asked for here".to_owned();
+                desk.warning(WarningKind::UdpStops, about);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn never_reached(desk: &mut Desk, rules: &[RuleDraft]) {
+    let catches_all = |rule: &RuleDraft| rule.matches.contains(&Match::Any);
+    let Some(last) = rules.iter().position(catches_all) else {
+        return;
+    };
+    for rule in rules.iter().skip(last + 1) {
+        let about = problem(
+            "this rule is never reached",
+            rule.place.clone(),
+            "a rule before it matches everything (`*`)",
+        );
+        desk.warning(WarningKind::NeverReached, about);
+    }
+}
+
+fn same_address(desk: &mut Desk, routes: &[RouteDraft]) {
+    let all: Vec<&ListenDraft> = routes.iter().flat_map(|route| &route.listen).collect();
+    for (i, later) in all.iter().enumerate() {
+        let clash = all
+            .iter()
+            .take(i)
+            .find(|earlier| clash(earlier, later));
+        if let Some(earlier) = clash {
+            let title = format!("`{}` and `{}` want the same port", earlier.listen, later.listen);
+            desk.problem(problem(
+                &title,
+                later.place.clone(),
+                "give one of them another port",
+            ));
+        }
+    }
+}
+
+fn clash(a: &ListenDraft, b: &ListenDraft) -> bool {
+    let (tcp_a, udp_a) = transports(&a.listen.kind);
+    let (tcp_b, udp_b) = transports(&b.listen.kind);
+    let (a, b) = (&a.listen.addr, &b.listen.addr);
+    a.port == b.port
+        && a.port != 0
+        && ((tcp_a && tcp_b) || (udp_a && udp_b))
+        && hosts_overlap(a, b)
+}
+
+/// Whether a TCP and a UDP port are bound. UDP of a proxy has ports of its own.
+const fn transports(kind: &ListenKind) -> (bool, bool) {
+    match kind {
+        ListenKind::Proxy(_) => (true, false),
+        ListenKind::Shadowsocks(server) => (server.tcp, server.udp),
+        ListenKind::Forward(forward) => (forward.tcp, forward.udp),
+    }
+}
+
+fn hosts_overlap(a: &ListenAddr, b: &ListenAddr) -> bool {
+    let (Some(a), Some(b)) = (&a.host, &b.host) else {
+        return true;
+    };
+    match (a, b) {
+        (Host::Ip(a), Host::Ip(b)) => {
+            // `::` can take IPv4 too, but need not: only the same family is sure to clash.
+            a == b || (a.is_ipv4() == b.is_ipv4() && (a.is_unspecified() || b.is_unspecified()))
+        }
+        _ => a == b,
+    }
+}
+
+fn problem(title: &str, place: Place, help: &str) -> Problem {
+    Problem {
+        title: title.to_owned(),
+        place: Some(place),
+        label: String::new(),
+        help: vec![help.to_owned()],
+    }
+}

@@ -1,0 +1,312 @@
+//! Routes from TOML. The file has names, groups and rules; all else stands in the URLs.
+
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+use crate::desk::{Desk, Lookup};
+use crate::plan::build::{self, RouteDraft, RuleDraft, StageDraft};
+use crate::plan::{Match, Stage};
+use crate::problem::{Flaw, Origin, Problem};
+use crate::quote::{self, Quote};
+use crate::span::Span;
+use crate::suggest::nearest;
+
+/// Bytes of a configuration file at most.
+pub const MAX_FILE_LEN: u64 = 16 * 1024 * 1024;
+
+const TOP: [&str; 1] = ["route"];
+const ROUTE: [&str; 3] = ["listen", "via", "rules"];
+const RULE: [&str; 2] = ["match", "via"];
+
+type Value<'t> = Spanned<DeValue<'t>>;
+type Entry<'a, 't> = (&'a Spanned<DeString<'t>>, &'a Value<'t>);
+
+/// Reads all routes, in the order of the file.
+pub(super) fn routes(
+    desk: &mut Desk,
+    lookup: Lookup<'_>,
+    text: &str,
+    file_name: &str,
+) -> Vec<RouteDraft> {
+    let origin = Origin::File(file_name.to_owned());
+    let mut reader = Reader {
+        desk,
+        lookup,
+        text,
+        origin: &origin,
+    };
+    if u64::try_from(text.len()).unwrap_or(u64::MAX) > MAX_FILE_LEN {
+        let title = format!("a configuration file has at most {MAX_FILE_LEN} bytes");
+        reader.flaw(Flaw::new(Span::new(0, 1), title));
+        return Vec::new();
+    }
+    let (document, errors) = DeTable::parse_recoverable(text);
+    for error in &errors {
+        let span = error.span().map_or(Span::default(), span_of);
+        reader.flaw(Flaw::new(span, error.message().trim()));
+    }
+    if !errors.is_empty() {
+        // What is left of a broken document would raise problems of its own.
+        return Vec::new();
+    }
+    reader.document(document.get_ref())
+}
+
+struct Reader<'a> {
+    desk: &'a mut Desk,
+    lookup: Lookup<'a>,
+    text: &'a str,
+    origin: &'a Origin,
+}
+
+impl Reader<'_> {
+    fn document(&mut self, table: &DeTable<'_>) -> Vec<RouteDraft> {
+        let mut drafts = Vec::new();
+        let mut found = false;
+        for (key, value) in self.entries(table, &TOP, "the file") {
+            found = true;
+            let Some(routes) = self.table(key, value) else {
+                continue;
+            };
+            for (name, value) in in_order(routes) {
+                if let Some(draft) = self.route(name, value) {
+                    drafts.push(draft);
+                }
+            }
+        }
+        if (!found || drafts.is_empty()) && self.desk.problems.is_empty() {
+            let name = match self.origin {
+                Origin::File(name) => name.as_str(),
+                Origin::Argument(_) | Origin::Text => "the file",
+            };
+            self.desk.problem(Problem::without_place(
+                format!("no route in `{name}`"),
+                "begin with `[route.main]` and `listen = \"mixed://127.0.0.1:1080\"`",
+            ));
+        }
+        drafts
+    }
+
+    fn route(&mut self, name: &Spanned<DeString<'_>>, value: &Value<'_>) -> Option<RouteDraft> {
+        let span = span_of(name.span());
+        let text = name.get_ref();
+        if !build::is_route_name(text) {
+            self.flaw(
+                Flaw::new(span, "not a name for a route")
+                    .label("1 to 64 letters, digits, `-`, `_` and `.`"),
+            );
+        }
+        let table = self.table(name, value)?;
+        let mut draft = RouteDraft::new(text.clone().into_owned());
+        let mut listens = false;
+        for (key, value) in self.entries(table, &ROUTE, "a route") {
+            match key.get_ref().as_ref() {
+                "listen" => {
+                    listens = true;
+                    self.listen(value, &mut draft);
+                }
+                "via" => draft.via = self.chain(value),
+                _ => draft.rules = self.rules(value),
+            }
+        }
+        if !listens {
+            let title = format!("route `{text}` does not listen");
+            let flaw = Flaw::new(span, title).help("add `listen = [\"mixed://127.0.0.1:1080\"]`");
+            self.flaw(flaw);
+        }
+        Some(draft)
+    }
+
+    fn listen(&mut self, value: &Value<'_>, draft: &mut RouteDraft) {
+        let items = self.one_or_many(value, "`listen` is a URL or a list of URLs");
+        for (text, span) in items {
+            let quote = Quote::value(self.origin, self.text, span, text);
+            if let Some((listen, _)) = build::listen(self.desk, self.lookup, quote, text) {
+                draft.listen.push(listen);
+            }
+        }
+    }
+
+    /// A string is one hop; in a list, an inner list is a group.
+    fn chain(&mut self, value: &Value<'_>) -> Vec<StageDraft> {
+        let DeValue::Array(items) = value.get_ref() else {
+            return self.stage(value).into_iter().collect();
+        };
+        items.iter().filter_map(|item| self.stage(item)).collect()
+    }
+
+    fn stage(&mut self, value: &Value<'_>) -> Option<StageDraft> {
+        let span = span_of(value.span());
+        match value.get_ref() {
+            DeValue::String(text) => {
+                let quote = Quote::value(self.origin, self.text, span, text);
+                let (hop, place) = build::hop(self.desk, self.lookup, quote, text)?;
+                let stage = Stage::One(hop);
+                Some(StageDraft { stage, place })
+            }
+            DeValue::Array(_) => {
+                let mut hops = Vec::new();
+                let items = self.one_or_many(value, "a group is a list of URLs");
+                if items.is_empty() {
+                    self.flaw(Flaw::new(span, "a group without hops"));
+                }
+                let all = items.len();
+                for (text, span) in items {
+                    let quote = Quote::value(self.origin, self.text, span, text);
+                    hops.extend(build::hop(self.desk, self.lookup, quote, text));
+                }
+                if hops.len() < all {
+                    return None;
+                }
+                let place = hops.first()?.1.clone();
+                let stage = if all == 1 {
+                    Stage::One(hops.pop()?.0)
+                } else {
+                    Stage::Group(hops.into_iter().map(|(hop, _)| hop).collect())
+                };
+                Some(StageDraft { stage, place })
+            }
+            other => {
+                self.wrong_type(span, "a hop is a URL, a group is a list of them", other);
+                None
+            }
+        }
+    }
+
+    fn rules(&mut self, value: &Value<'_>) -> Vec<RuleDraft> {
+        let span = span_of(value.span());
+        let DeValue::Array(items) = value.get_ref() else {
+            self.wrong_type(span, "`rules` is a list of `{ match, via }`", value.get_ref());
+            return Vec::new();
+        };
+        items.iter().filter_map(|item| self.rule(item)).collect()
+    }
+
+    fn rule(&mut self, value: &Value<'_>) -> Option<RuleDraft> {
+        let span = span_of(value.span());
+        let DeValue::Table(table) = value.get_ref() else {
+            self.wrong_type(span, "a rule is `{ match = [...], via = [...] }`", value.get_ref());
+            return None;
+        };
+        let mut matches = None;
+        let mut via = None;
+        for (key, value) in self.entries(table, &RULE, "a rule") {
+            match key.get_ref().as_ref() {
+                "match" => matches = Some(self.matches(value)),
+                _ => via = Some(self.chain(value)),
+            }
+        }
+        for (name, missing) in [("match", matches.is_none()), ("via", via.is_none())] {
+            if missing {
+                let flaw = Flaw::new(span, format!("a rule without `{name}`"))
+                    .help("write `{ match = [\"*.lan\"], via = [\"direct://\"] }`");
+                self.flaw(flaw);
+            }
+        }
+        Some(RuleDraft {
+            matches: matches?,
+            via: via?,
+            place: quote::place(self.origin, self.text, span),
+        })
+    }
+
+    fn matches(&mut self, value: &Value<'_>) -> Vec<Match> {
+        let items = self.one_or_many(value, "`match` is a condition or a list of them");
+        if items.is_empty() && matches!(value.get_ref(), DeValue::Array(_)) {
+            self.flaw(Flaw::new(span_of(value.span()), "a rule that matches nothing"));
+        }
+        let mut matches = Vec::new();
+        for (text, span) in items {
+            match Match::read(text) {
+                Ok(condition) => matches.push(condition),
+                Err(expected) => {
+                    let title = format!("bad condition `{text}`");
+                    self.flaw(Flaw::new(span, title).label(expected));
+                }
+            }
+        }
+        matches
+    }
+
+    /// The strings of a value that is one string or a list of strings.
+    fn one_or_many<'v>(&mut self, value: &'v Value<'_>, is: &str) -> Vec<(&'v str, Span)> {
+        let span = span_of(value.span());
+        match value.get_ref() {
+            DeValue::String(text) => vec![(text.as_ref(), span)],
+            DeValue::Array(items) => {
+                let mut texts = Vec::new();
+                for item in items.iter() {
+                    let span = span_of(item.span());
+                    match item.get_ref() {
+                        DeValue::String(text) => texts.push((text.as_ref(), span)),
+                        other => self.wrong_type(span, is, other),
+                    }
+                }
+                texts
+            }
+            other => {
+                self.wrong_type(span, is, other);
+                Vec::new()
+            }
+        }
+    }
+
+    /// The entries with known keys, in the order of the file; the others are noted.
+    fn entries<'v, 't>(
+        &mut self,
+        table: &'v DeTable<'t>,
+        known: &[&'static str],
+        of: &str,
+    ) -> Vec<Entry<'v, 't>> {
+        let mut entries = in_order(table);
+        entries.retain(|(key, _)| {
+            let name = key.get_ref().as_ref();
+            if known.contains(&name) {
+                return true;
+            }
+            let flaw = Flaw::new(span_of(key.span()), format!("unknown key `{name}`"));
+            let flaw = match nearest(name, known.iter().copied()) {
+                Some(meant) => flaw.label(format!("did you mean `{meant}`?")),
+                None => flaw,
+            };
+            self.flaw(flaw.help(format!("keys of {of}: {}", known.join(", "))));
+            false
+        });
+        entries
+    }
+
+    fn table<'v, 't>(
+        &mut self,
+        key: &Spanned<DeString<'_>>,
+        value: &'v Value<'t>,
+    ) -> Option<&'v DeTable<'t>> {
+        match value.get_ref() {
+            DeValue::Table(table) => Some(table),
+            other => {
+                let is = format!("`{}` is a table", key.get_ref());
+                self.wrong_type(span_of(value.span()), &is, other);
+                None
+            }
+        }
+    }
+
+    fn wrong_type(&mut self, span: Span, is: &str, found: &DeValue<'_>) {
+        let label = format!("found {}", found.type_str());
+        self.flaw(Flaw::new(span, is).label(label));
+    }
+
+    fn flaw(&mut self, flaw: Flaw) {
+        let place = quote::place(self.origin, self.text, flaw.span);
+        self.desk.problem(flaw.at(place));
+    }
+}
+
+fn in_order<'v, 't>(table: &'v DeTable<'t>) -> Vec<Entry<'v, 't>> {
+    let mut entries: Vec<Entry<'v, 't>> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries
+}
+
+const fn span_of(range: core::ops::Range<usize>) -> Span {
+    Span::new(range.start, range.end)
+}

@@ -1,0 +1,374 @@
+//! The plan: typed, complete, cross-checked. The engine builds from it and reads no text.
+
+mod build;
+mod check;
+mod file;
+mod rule;
+mod show;
+
+use core::time::Duration;
+
+use adit_shadowsocks::Method;
+use adit_wire::{Host, Target};
+use core::net::IpAddr;
+use ipnet::IpNet;
+
+pub use build::ArgItem;
+pub use file::MAX_FILE_LEN;
+pub use rule::Match;
+
+use crate::problem::Warning;
+use crate::secret::Secret;
+
+/// All routes of a process.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The routes, in the order of the text; at least one.
+    pub routes: Vec<Route>,
+    /// What works but should be known.
+    pub warnings: Vec<Warning>,
+}
+
+/// Listeners, and the way their requests go.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The name: letters, digits, `-`, `_` and `.`; unique in the plan.
+    pub name: String,
+    /// The listeners; at least one.
+    pub listen: Vec<Listen>,
+    /// Where requests go that no rule matches.
+    pub via: Chain,
+    /// Exceptions; the first that matches decides.
+    pub rules: Vec<Rule>,
+}
+
+/// Requests that go another way.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// One of these has to match; at least one.
+    pub matches: Vec<Match>,
+    /// Where they go.
+    pub via: Chain,
+}
+
+/// Hops in the order they are passed. Empty means: straight to the target.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Chain {
+    /// The stages, from the near end to the far one. [`Hop::Direct`] occurs only in a group that
+    /// is the first stage, [`Hop::Reject`] only as the one stage of its chain.
+    pub hops: Vec<Stage>,
+}
+
+/// One step of a chain.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// One hop.
+    One(Hop),
+    /// Failover: the first that works, in this order; at least two.
+    Group(Vec<Hop>),
+}
+
+/// A way to reach the next stage.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Hop {
+    /// No server: straight from this machine.
+    Direct,
+    /// Nothing is reached.
+    Reject,
+    /// A server.
+    Server(ServerHop),
+}
+
+/// A server on the way.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ServerHop {
+    /// The server; its port is not 0.
+    pub server: Target,
+    /// What is spoken with it.
+    pub kind: HopKind,
+    /// Time to reach it and to be through its handshake.
+    pub dial: Duration,
+}
+
+/// What is spoken with a server.
+#[derive(Debug, PartialEq, Eq)]
+pub enum HopKind {
+    /// SOCKS5.
+    Socks5 {
+        /// User and password, both within RFC 1929's lengths.
+        login: Option<Login>,
+        /// UDP may be asked for.
+        udp: bool,
+    },
+    /// SOCKS4a; carries TCP alone.
+    Socks4a {
+        /// The user id; may be empty.
+        user: String,
+    },
+    /// HTTP CONNECT; carries TCP alone.
+    Http {
+        /// User and password; the user holds no colon.
+        login: Option<Login>,
+    },
+    /// Shadowsocks.
+    Shadowsocks {
+        /// The method.
+        method: Method,
+        /// Password, or base64 key of the right length (2022 edition).
+        secret: Secret,
+        /// UDP may be sent.
+        udp: bool,
+        /// Longest wait for first bytes that can travel with the request.
+        first_wait: Duration,
+    },
+}
+
+/// One listener.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Listen {
+    /// Where.
+    pub addr: ListenAddr,
+    /// What is spoken.
+    pub kind: ListenKind,
+    /// Times and numbers.
+    pub limits: Limits,
+    /// What may be reached.
+    pub access: Access,
+    /// Address family towards destinations.
+    pub prefer: Prefer,
+}
+
+/// An address to listen on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListenAddr {
+    /// The address or name; `None` means all addresses, IPv4 and IPv6.
+    pub host: Option<Host>,
+    /// The port; 0 means any free one.
+    pub port: u16,
+}
+
+/// What a listener speaks.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ListenKind {
+    /// SOCKS, HTTP or both.
+    Proxy(Proxy),
+    /// A Shadowsocks server.
+    Shadowsocks(SsServer),
+    /// A fixed target.
+    Forward(Forward),
+}
+
+/// A proxy listener.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Proxy {
+    /// SOCKS5 is spoken.
+    pub socks5: bool,
+    /// SOCKS4 and SOCKS4a are spoken; never with users.
+    pub socks4: bool,
+    /// HTTP is spoken.
+    pub http: bool,
+    /// Who may use it; empty means everyone who reaches it. Names are unique.
+    pub users: Vec<Login>,
+    /// UDP ASSOCIATE is offered.
+    pub udp: bool,
+    /// BIND is offered.
+    pub bind: bool,
+    /// Address told to clients for UDP; else that of their control connection.
+    pub udp_advertise: Option<IpAddr>,
+    /// Fragments of SOCKS5 datagrams are put together.
+    pub udp_reassembly: bool,
+    /// UDP from everyone reaches the client, not only from whom it has written to (SEC-E3).
+    pub full_cone: bool,
+    /// Replies hold zeros instead of our outgoing address.
+    pub hide_bind: bool,
+    /// HTTP errors name their cause.
+    pub verbose_errors: bool,
+}
+
+/// A user and the password.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Login {
+    /// The user; not empty.
+    pub user: String,
+    /// The password; not empty.
+    pub password: Secret,
+}
+
+/// A Shadowsocks server.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SsServer {
+    /// The method.
+    pub method: Method,
+    /// Password, or base64 key of the right length (2022 edition).
+    pub secret: Secret,
+    /// TCP is served.
+    pub tcp: bool,
+    /// UDP is served; at least one of the two.
+    pub udp: bool,
+    /// What connections without the key see.
+    pub reject: RejectPolicy,
+    /// What requests from before the start see.
+    pub restart: Restart,
+}
+
+/// A port that leads to one target.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Forward {
+    /// TCP is forwarded.
+    pub tcp: bool,
+    /// UDP is forwarded; at least one of the two.
+    pub udp: bool,
+    /// Where to; its port is not 0.
+    pub target: Target,
+    /// Longest wait for first bytes that can travel with the request (TCP).
+    pub first_wait: Duration,
+}
+
+/// What a connection sees that fails before it is authenticated (SEC-P1): the same for all causes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RejectPolicy {
+    /// Silence, until the peer gives up or a deadline.
+    Drain,
+    /// A reset.
+    Reset,
+    /// An orderly close.
+    Close,
+    /// The bytes go to another server, which answers.
+    Forward(Target),
+}
+
+/// Requests from before the start of the server (SEC-R3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Restart {
+    /// Refused: the replay filter does not know them.
+    Strict,
+    /// Served.
+    Lenient,
+}
+
+/// Times and numbers of a listener. All times are longer than zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// From accept to the complete request.
+    pub handshake: Duration,
+    /// To reach the destination.
+    pub dial: Duration,
+    /// Without a byte in either direction.
+    pub idle: Duration,
+    /// The same, once one side has finished.
+    pub half_close_idle: Duration,
+    /// Without a packet of a UDP association.
+    pub udp_idle: Duration,
+    /// Connections at the same time, at least 1; `None` leaves it to the descriptor limit.
+    pub max_connections: Option<usize>,
+}
+
+/// What clients of a listener may reach.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Access {
+    /// Destinations that are not public (SEC-E2).
+    pub private: Private,
+}
+
+/// Destinations that are not public: loopback, link-local, RFC 1918 and the like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Private {
+    /// None of them.
+    Deny,
+    /// All of them.
+    All,
+    /// These alone.
+    Nets(Vec<IpNet>),
+}
+
+/// Address family towards destinations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prefer {
+    /// The resolver's order.
+    Auto,
+    /// IPv4 first.
+    V4,
+    /// IPv6 first.
+    V6,
+    /// IPv4 only.
+    V4Only,
+    /// IPv6 only.
+    V6Only,
+}
+
+impl ListenAddr {
+    /// True if only this machine can reach it.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        self.host.as_ref().is_some_and(is_this_machine)
+    }
+
+    /// The access rule: as written, else everything for loopback listeners without a key.
+    pub(crate) fn access(&self, written: Option<Private>, keyless: bool) -> Access {
+        let private = written.unwrap_or(if keyless && self.is_loopback() {
+            Private::All
+        } else {
+            Private::Deny
+        });
+        Access { private }
+    }
+}
+
+impl Login {
+    /// True if both parts have 1 to 255 bytes (RFC 1929).
+    #[must_use]
+    pub fn fits_socks5(&self) -> bool {
+        let fits = |text: &str| (1..=255).contains(&text.len());
+        fits(&self.user) && fits(self.password.expose())
+    }
+}
+
+impl Chain {
+    /// True if UDP can pass: every stage has a hop that carries it.
+    #[must_use]
+    pub fn carries_udp(&self) -> bool {
+        self.hops.iter().all(Stage::carries_udp)
+    }
+}
+
+impl Stage {
+    /// The hops of the stage: one, or those of the group.
+    #[must_use]
+    pub fn hops(&self) -> &[Hop] {
+        match self {
+            Self::One(hop) => core::slice::from_ref(hop),
+            Self::Group(hops) => hops,
+        }
+    }
+
+    /// True if one of its hops carries UDP.
+    #[must_use]
+    pub fn carries_udp(&self) -> bool {
+        self.hops().iter().any(Hop::carries_udp)
+    }
+}
+
+impl Hop {
+    /// True if UDP can pass. A hop that rejects stops nothing but what it is asked for.
+    #[must_use]
+    pub const fn carries_udp(&self) -> bool {
+        match self {
+            Self::Direct | Self::Reject => true,
+            Self::Server(server) => match server.kind {
+                HopKind::Socks5 { udp, .. } | HopKind::Shadowsocks { udp, .. } => udp,
+                HopKind::Socks4a { .. } | HopKind::Http { .. } => false,
+            },
+        }
+    }
+}
+
+/// True if the host is this machine by its form: a loopback address, or `localhost` (RFC 6761).
+pub(crate) fn is_this_machine(host: &Host) -> bool {
+    match host {
+        Host::Ip(ip) => ip.is_loopback(),
+        Host::Name(name) => {
+            let name = name.as_str().trim_end_matches('.').to_ascii_lowercase();
+            name == "localhost" || name.ends_with(".localhost")
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Endpoints of a plan as short text, without secrets: for logs, messages and drawings.
+
+use core::fmt;
+
+use adit_wire::Host;
+
+use crate::plan::{Hop, HopKind, Listen, ListenAddr, ListenKind, Stage};
+
+impl fmt::Display for ListenAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            None => {}
+            Some(Host::Ip(ip)) if ip.is_ipv6() => write!(f, "[{ip}]")?,
+            Some(host) => host.fmt(f)?,
+        }
+        write!(f, ":{}", self.port)
+    }
+}
+
+impl Listen {
+    /// The scheme it is written with.
+    #[must_use]
+    pub const fn scheme(&self) -> &'static str {
+        match &self.kind {
+            ListenKind::Proxy(proxy) if proxy.http && proxy.socks5 => "mixed",
+            ListenKind::Proxy(proxy) if proxy.http => "http",
+            ListenKind::Proxy(_) => "socks5",
+            ListenKind::Shadowsocks(_) => "ss",
+            ListenKind::Forward(forward) if forward.tcp && forward.udp => "tcp+udp",
+            ListenKind::Forward(forward) if forward.tcp => "tcp",
+            ListenKind::Forward(_) => "udp",
+        }
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}", self.scheme(), self.addr)?;
+        match &self.kind {
+            ListenKind::Forward(forward) => write!(f, "/{}", forward.target),
+            ListenKind::Proxy(_) | ListenKind::Shadowsocks(_) => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Hop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Direct => f.write_str("direct://"),
+            Self::Reject => f.write_str("reject://"),
+            Self::Server(hop) => {
+                let scheme = match hop.kind {
+                    HopKind::Socks5 { .. } => "socks5",
+                    HopKind::Socks4a { .. } => "socks4a",
+                    HopKind::Http { .. } => "http",
+                    HopKind::Shadowsocks { .. } => "ss",
+                };
+                write!(f, "{scheme}://{}", hop.server)
+            }
+        }
+    }
+}
+
+/// The hop, or the hops of the group with `|` between them.
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, hop) in self.hops().iter().enumerate() {
+            if i > 0 {
+                f.write_str(" | ")?;
+            }
+            hop.fmt(f)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,151 @@
+//! A URL inside the text it came from: byte ranges of the URL to places a user can find.
+
+use crate::mask;
+use crate::problem::{Flaw, Origin, Place, Problem};
+use crate::span::Span;
+
+/// Characters of a line that are shown at most.
+const WIDTH: usize = 120;
+/// Characters that stay before the caret when a line is cut.
+const LEAD: usize = 60;
+
+/// A URL, and where it stands in a document (an argument is a document of its own).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Quote<'a> {
+    origin: &'a Origin,
+    document: &'a str,
+    at: At,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum At {
+    /// The URL's bytes stand in the document as they are, from here on.
+    Verbatim(usize),
+    /// The document spells the URL with escapes: only the whole value can be shown.
+    Spelled(Span),
+}
+
+impl<'a> Quote<'a> {
+    /// A text that is its own document.
+    pub(crate) const fn whole(origin: &'a Origin, text: &'a str) -> Self {
+        Self {
+            origin,
+            document: text,
+            at: At::Verbatim(0),
+        }
+    }
+
+    /// The value `text` of a file, written at `span` (with its quotation marks).
+    pub(crate) fn value(origin: &'a Origin, document: &'a str, span: Span, text: &str) -> Self {
+        let written = document.get(span.start..span.end).unwrap_or_default();
+        let inner = written.get(1..written.len().saturating_sub(1));
+        let at = if inner == Some(text) && !text.is_empty() {
+            At::Verbatim(span.start + 1)
+        } else {
+            At::Spelled(span)
+        };
+        Self {
+            origin,
+            document,
+            at,
+        }
+    }
+
+    /// True for a command line argument.
+    pub(crate) const fn is_argument(&self) -> bool {
+        matches!(self.origin, Origin::Argument(_))
+    }
+
+    /// The flaw of the URL as a problem with a place.
+    pub(crate) fn problem(&self, flaw: Flaw) -> Problem {
+        let place = self.place(flaw.span);
+        flaw.at(place)
+    }
+
+    /// The place of a range of the URL.
+    pub(crate) fn place(&self, span: Span) -> Place {
+        let span = match self.at {
+            At::Verbatim(start) => span.shifted(start),
+            At::Spelled(whole) => whole,
+        };
+        place(self.origin, self.document, span)
+    }
+}
+
+/// The place of a range of a document. A range over several lines is cut after the first.
+pub(crate) fn place(origin: &Origin, document: &str, span: Span) -> Place {
+    let at = floor_boundary(document, span.start);
+    let before = document.get(..at).unwrap_or_default();
+    let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+    let rest = document.get(line_start..).unwrap_or_default();
+    let line = rest.split('\n').next().unwrap_or_default();
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    let column = before.get(line_start..).unwrap_or_default();
+    let end = span.end.saturating_sub(line_start).min(line.len());
+    let meant = Span::new((at - line_start).min(line.len()), end);
+    let (quoted, caret) = shorten(mask::masked(line, meant));
+    Place {
+        origin: origin.clone(),
+        line: before.matches('\n').count() + 1,
+        column: column.chars().count() + 1,
+        quoted,
+        caret,
+    }
+}
+
+fn floor_boundary(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+/// A window of a long line, with the caret moved along.
+fn shorten((line, (start, len)): (String, (usize, usize))) -> (String, (usize, usize)) {
+    let total = line.chars().count();
+    if total <= WIDTH {
+        return (line, (start, len));
+    }
+    let from = start.saturating_sub(LEAD).min(total - WIDTH);
+    let mut shown: String = line.chars().skip(from).take(WIDTH).collect();
+    let mut caret = start - from;
+    if from > 0 {
+        shown.insert(0, '…');
+        caret += 1;
+    }
+    if from + WIDTH < total {
+        shown.push('…');
+    }
+    let room = shown.chars().count().saturating_sub(caret);
+    (shown, (caret, len.min(room)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_line_and_column_in_characters() {
+        let origin = Origin::File("a.toml".into());
+        let place = place(&origin, "x = 1\r\nä = 2\r\n", Span::new(10, 11));
+        assert_eq!((place.line, place.column), (2, 3));
+        assert_eq!(place.quoted, "ä = 2");
+        assert_eq!(place.caret, (2, 1));
+    }
+
+    #[test]
+    fn the_end_of_a_document_is_a_place() {
+        let place = place(&Origin::Text, "ab", Span::new(9, 12));
+        assert_eq!((place.column, place.caret), (3, (2, 0)));
+    }
+
+    #[test]
+    fn long_lines_are_cut_around_the_caret() {
+        let text = format!("{}X{}", "a".repeat(500), "b".repeat(500));
+        let place = place(&Origin::Text, &text, Span::new(500, 501));
+        assert_eq!(place.quoted.chars().count(), WIDTH + 2);
+        assert_eq!(place.quoted.chars().nth(place.caret.0), Some('X'));
+        assert_eq!(place.column, 501);
+    }
+}

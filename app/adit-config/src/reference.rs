@@ -1,0 +1,114 @@
+//! Help and reference, printed from the tables.
+
+use core::fmt::Write;
+
+use crate::scheme::Scheme;
+
+/// What `adit help SCHEME` prints: the form, and every key with type and default. `None` if the
+/// text is no scheme.
+#[must_use]
+pub fn help(scheme: &str) -> Option<String> {
+    scheme.parse().ok().map(help_on)
+}
+
+/// The grammar and all schemes, each in a few lines.
+#[must_use]
+pub fn overview() -> String {
+    let mut text = String::from(
+        "An endpoint is a URL:\n\n  \
+         dialect://[user[:secret]@]host[:port][/target][?key=value&...][#name]\n\n\
+         A secret is @FILE, $NAME of an environment variable, or the secret itself.\n\
+         The first endpoint listens, the others are the chain, left to right.\n",
+    );
+    for scheme in Scheme::ALL {
+        let _ = write!(
+            text,
+            "\n  {}\n      {}: {}\n",
+            scheme.form(),
+            scheme.roles(),
+            wrap(scheme.doc(), "      "),
+        );
+    }
+    text.push_str("\n`adit help SCHEME` lists the keys of one.\n");
+    text
+}
+
+fn help_on(scheme: Scheme) -> String {
+    let mut text = format!("{}\n\n  {}\n", scheme.form(), wrap(scheme.doc(), "  "));
+    let _ = write!(text, "\n  used as: {}\n", scheme.roles());
+    if !scheme.params().is_empty() {
+        text.push_str("\nKeys, written as ?key=value&key=value:\n");
+    }
+    for param in scheme.params() {
+        let setting = param.setting;
+        let _ = write!(
+            text,
+            "\n  {}={}\n      {}\n      default: {}",
+            setting.name(),
+            setting.type_name(),
+            wrap(setting.doc(), "      "),
+            setting.default_text(),
+        );
+        if param.roles != scheme.roles() {
+            let _ = write!(text, "; for: {}", param.roles);
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The reference of all schemes as Markdown.
+#[must_use]
+pub fn reference() -> String {
+    let mut page = String::from(
+        "# Endpoints\n\n\
+         `dialect[+carrier]://[user[:secret]@]host[:port][/target][?key=value&…][#name]`\n\n\
+         A secret is `@FILE`, `$NAME` of an environment variable, or the secret itself. \
+         A duration is a whole number with `ms`, `s`, `m`, `h` or `d`.\n",
+    );
+    for scheme in Scheme::ALL {
+        let _ = write!(
+            page,
+            "\n## `{}`\n\n`{}`\n\n{}\n\nUsed as: {}.\n",
+            scheme.name(),
+            scheme.form(),
+            scheme.doc(),
+            scheme.roles(),
+        );
+        if scheme.params().is_empty() {
+            continue;
+        }
+        page.push_str("\n| key | type | default | for | meaning |\n|---|---|---|---|---|\n");
+        for param in scheme.params() {
+            let setting = param.setting;
+            let _ = writeln!(
+                page,
+                "| `{}` | {} | {} | {} | {} |",
+                setting.name(),
+                setting.type_name().replace('|', "\\|"),
+                setting.default_text(),
+                param.roles,
+                setting.doc(),
+            );
+        }
+    }
+    page
+}
+
+/// Lines of at most 72 characters behind an indent.
+fn wrap(text: &str, indent: &str) -> String {
+    let mut wrapped = String::new();
+    let mut column = 0;
+    for word in text.split(' ') {
+        if column > 0 && column + 1 + word.len() > 72 {
+            let _ = write!(wrapped, "\n{indent}");
+            column = 0;
+        } else if column > 0 {
+            wrapped.push(' ');
+            column += 1;
+        }
+        wrapped.push_str(word);
+        column += word.len();
+    }
+    wrapped
+}

@@ -1,0 +1,95 @@
+//! `tcp://`, `udp://`, `tcp+udp://`: ports that lead to one target.
+
+use core::time::Duration;
+
+use adit_wire::Target;
+
+use crate::draft::Draft;
+use crate::param::{Param, listener};
+use crate::plan::{Access, Forward, Listen, ListenKind, Private};
+use crate::problem::Flaw;
+use crate::scheme::keys;
+use crate::span::Span;
+use crate::value::write_duration;
+
+pub(crate) const DOC: &str =
+    "A TCP and a UDP port that lead to one target. The target may be private: it is yours.";
+pub(crate) const DOC_TCP: &str =
+    "A TCP port that leads to one target. The target may be private: it is yours.";
+pub(crate) const DOC_UDP: &str =
+    "A UDP port that leads to one target. The target may be private: it is yours.";
+
+pub(crate) const PARAMS: &[Param] = &[
+    listener(&keys::PREFER),
+    listener(&keys::DIAL),
+    listener(&keys::FIRST_WAIT),
+    listener(&keys::IDLE),
+    listener(&keys::HALF_CLOSE_IDLE),
+    listener(&keys::UDP_IDLE),
+    listener(&keys::MAX_CONNECTIONS),
+];
+
+pub(crate) const PARAMS_TCP: &[Param] = &[
+    listener(&keys::PREFER),
+    listener(&keys::DIAL),
+    listener(&keys::FIRST_WAIT),
+    listener(&keys::IDLE),
+    listener(&keys::HALF_CLOSE_IDLE),
+    listener(&keys::MAX_CONNECTIONS),
+];
+
+pub(crate) const PARAMS_UDP: &[Param] = &[
+    listener(&keys::PREFER),
+    listener(&keys::DIAL),
+    listener(&keys::UDP_IDLE),
+];
+
+pub(crate) fn listen(draft: &mut Draft<'_, '_>, tcp: bool, udp: bool) -> Option<Listen> {
+    draft.no_user();
+    let target = target(draft);
+    let addr = draft.listen_addr();
+    let first_wait = draft.get(&keys::FIRST_WAIT).0;
+    let limits = draft.limits();
+    if first_wait > limits.dial {
+        draft.problem(longer_than_dial(
+            draft.value_span(&keys::FIRST_WAIT),
+            limits.dial,
+        ));
+    }
+    Some(Listen {
+        addr: addr?,
+        kind: ListenKind::Forward(Forward {
+            tcp,
+            udp,
+            target: target?,
+            first_wait,
+        }),
+        limits,
+        access: Access {
+            private: Private::All,
+        },
+        prefer: draft.get(&keys::PREFER),
+    })
+}
+
+/// A wait for first bytes that the deadline of the dial would cut.
+pub(crate) fn longer_than_dial(span: Span, dial: Duration) -> Flaw {
+    let dial = write_duration(dial);
+    Flaw::new(span, "`first_wait` is longer than the time to dial")
+        .label(format!("`dial` is {dial}"))
+}
+
+fn target(draft: &mut Draft<'_, '_>) -> Option<Target> {
+    let form = draft.scheme().form();
+    let flaw = match &draft.endpoint().target {
+        None => Flaw::new(draft.endpoint().address, "the target is missing")
+            .help(format!("write `{form}`")),
+        Some(text) => match text.value.parse::<Target>() {
+            Ok(target) if target.port != 0 => return Some(target),
+            Ok(_) => Flaw::new(text.span, "a target has no port 0"),
+            Err(why) => Flaw::new(text.span, "not a target").label(why.to_string()),
+        },
+    };
+    draft.problem(flaw);
+    None
+}

@@ -1,0 +1,151 @@
+//! Every key that more than one table can have, declared once.
+
+use core::net::IpAddr;
+use core::time::Duration;
+
+use crate::param::Key;
+use crate::plan::{Prefer, Private, RejectPolicy, Restart};
+use crate::value::{Auto, Count, FilePath, Verbatim, Wait};
+
+const fn key<T>(name: &'static str, default: T, doc: &'static str) -> Key<T> {
+    Key {
+        name,
+        default,
+        otherwise: "",
+        doc,
+    }
+}
+
+const fn or<T>(otherwise: &'static str, key: Key<Option<T>>) -> Key<Option<T>>
+where
+    T: Copy,
+{
+    Key { otherwise, ..key }
+}
+
+// Who may use a listener, and for what.
+
+pub(crate) static ALLOW_OPEN_PROXY: Key<bool> = key(
+    "allow_open_proxy",
+    false,
+    "Serve everyone who reaches a non-loopback address, without users.",
+);
+pub(crate) static USERS: Key<Option<FilePath>> = Key {
+    name: "users",
+    default: None,
+    otherwise: "none",
+    doc: "File of users, one `user:password` a line; besides the user of the URL itself.",
+};
+pub(crate) static ALLOW_PRIVATE: Key<Option<Private>> = Key {
+    name: "allow_private",
+    default: None,
+    otherwise: "all on loopback without a key, else none",
+    doc: "Private destinations that may be reached: networks, `all` or `none`.",
+};
+
+// Limits.
+
+pub(crate) static HANDSHAKE: Key<Duration> = key(
+    "handshake",
+    Duration::from_secs(10),
+    "Time from accept to the complete request.",
+);
+pub(crate) static DIAL: Key<Duration> = key(
+    "dial",
+    Duration::from_secs(10),
+    "Time to reach the next server, or the destination.",
+);
+pub(crate) static IDLE: Key<Duration> = key(
+    "idle",
+    Duration::from_secs(3600),
+    "A connection without a byte in either direction is closed after this time.",
+);
+pub(crate) static HALF_CLOSE_IDLE: Key<Duration> = key(
+    "half_close_idle",
+    Duration::from_secs(120),
+    "The same, once one side has finished.",
+);
+pub(crate) static UDP_IDLE: Key<Duration> = key(
+    "udp_idle",
+    Duration::from_secs(300),
+    "A UDP association without a packet is dropped after this time.",
+);
+pub(crate) static MAX_CONNECTIONS: Key<Option<Count>> = or(
+    "by the descriptor limit",
+    key(
+        "max_connections",
+        None,
+        "Connections at the same time; further ones are closed at once.",
+    ),
+);
+
+// How to reach destinations.
+
+pub(crate) static PREFER: Key<Prefer> = key(
+    "prefer",
+    Prefer::Auto,
+    "Address family that is tried first, or alone.",
+);
+pub(crate) static FIRST_WAIT: Key<Wait> = key(
+    "first_wait",
+    Wait(Duration::from_millis(250)),
+    "Longest wait for first bytes that can travel with the request.",
+);
+
+// What is offered.
+
+pub(crate) static UDP: Key<bool> = key("udp", true, "Carry UDP.");
+pub(crate) static TCP: Key<bool> = key("tcp", true, "Carry TCP.");
+pub(crate) static BIND: Key<bool> = key("bind", false, "Offer the SOCKS command BIND.");
+pub(crate) static SOCKS4: Key<Auto> = key(
+    "socks4",
+    Auto::Auto,
+    "Speak SOCKS4 and SOCKS4a too; `auto` means: unless there are users, whom SOCKS4 cannot check.",
+);
+pub(crate) static UDP_ADVERTISE: Key<Option<IpAddr>> = or(
+    "address of the control connection",
+    key(
+        "udp_advertise",
+        None,
+        "Address that clients are told to send UDP to; for servers behind address translation.",
+    ),
+);
+pub(crate) static UDP_REASSEMBLY: Key<bool> = key(
+    "udp_reassembly",
+    false,
+    "Put fragments of SOCKS5 datagrams together instead of dropping them.",
+);
+pub(crate) static FULL_CONE: Key<bool> = key(
+    "full_cone",
+    false,
+    "Give a client UDP from everyone, not only from destinations it has written to.",
+);
+pub(crate) static HIDE_BIND: Key<Auto> = key(
+    "hide_bind",
+    Auto::Auto,
+    "Answer with zeros instead of our outgoing address; `auto` means: unless on loopback.",
+);
+pub(crate) static VERBOSE_ERRORS: Key<bool> = key(
+    "verbose_errors",
+    false,
+    "Name the cause of a failure in an `X-Adit-Error` header.",
+);
+
+// Keyed listeners.
+
+pub(crate) static REJECT: Key<RejectPolicy> = key(
+    "reject",
+    RejectPolicy::Drain,
+    "What a connection without the key sees: silence, reset, close, or another server.",
+);
+pub(crate) static RESTART: Key<Restart> = key(
+    "restart",
+    Restart::Strict,
+    "After a start, refuse requests made before it (they could be replays), or do not.",
+);
+pub(crate) static PLUGIN: Key<Option<Verbatim>> = Key {
+    name: "plugin",
+    default: None,
+    otherwise: "none",
+    doc: "Read from share links and refused: plugins are not supported by this version.",
+};

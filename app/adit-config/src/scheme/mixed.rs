@@ -1,0 +1,169 @@
+//! `mixed://`: SOCKS and HTTP on one port. Also what all three proxy listeners share.
+
+use crate::draft::Draft;
+use crate::param::{Param, listener};
+use crate::plan::{Listen, ListenKind, Login, Proxy};
+use crate::problem::{Flaw, WarningKind};
+use crate::scheme::keys;
+use crate::span::Span;
+use crate::value::Auto;
+
+pub(crate) const DOC: &str =
+    "SOCKS5, SOCKS4 and HTTP on one port, told apart by the first byte. `:PORT` alone means all \
+     addresses.";
+
+pub(crate) const PARAMS: &[Param] = &[
+    listener(&keys::ALLOW_OPEN_PROXY),
+    listener(&keys::USERS),
+    listener(&keys::ALLOW_PRIVATE),
+    listener(&keys::UDP),
+    listener(&keys::BIND),
+    listener(&keys::SOCKS4),
+    listener(&keys::PREFER),
+    listener(&keys::HANDSHAKE),
+    listener(&keys::DIAL),
+    listener(&keys::IDLE),
+    listener(&keys::HALF_CLOSE_IDLE),
+    listener(&keys::UDP_IDLE),
+    listener(&keys::MAX_CONNECTIONS),
+    listener(&keys::UDP_ADVERTISE),
+    listener(&keys::UDP_REASSEMBLY),
+    listener(&keys::FULL_CONE),
+    listener(&keys::HIDE_BIND),
+    listener(&keys::VERBOSE_ERRORS),
+];
+
+/// The languages a proxy listener speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Languages {
+    SocksAndHttp,
+    Socks,
+    Http,
+}
+
+pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
+    proxy(draft, Languages::SocksAndHttp)
+}
+
+/// A proxy listener. Keys that the scheme's table does not have keep their defaults.
+pub(crate) fn proxy(draft: &mut Draft<'_, '_>, languages: Languages) -> Option<Listen> {
+    draft.no_target();
+    let users = users(draft, languages);
+    let addr = draft.listen_addr();
+    let socks = languages != Languages::Http;
+    let http = languages != Languages::Socks;
+    let mut kind = Proxy {
+        socks5: socks,
+        socks4: socks && draft.get(&keys::SOCKS4) != Auto::No,
+        http,
+        users: Vec::new(),
+        udp: socks && draft.get(&keys::UDP),
+        bind: socks && draft.get(&keys::BIND),
+        udp_advertise: draft.get(&keys::UDP_ADVERTISE),
+        udp_reassembly: draft.get(&keys::UDP_REASSEMBLY),
+        full_cone: draft.get(&keys::FULL_CONE),
+        hide_bind: false,
+        verbose_errors: draft.get(&keys::VERBOSE_ERRORS),
+    };
+    let hide_bind = draft.get(&keys::HIDE_BIND);
+    let open = draft.get(&keys::ALLOW_OPEN_PROXY);
+    let limits = draft.limits();
+    let private = draft.get(&keys::ALLOW_PRIVATE);
+    let prefer = draft.get(&keys::PREFER);
+
+    let (users, addr) = (users?, addr?);
+    if !users.is_empty() {
+        socks4_cannot_check(draft, &mut kind);
+    }
+    kind.hide_bind = match hide_bind {
+        Auto::Auto => !addr.is_loopback(),
+        Auto::Yes => true,
+        Auto::No => false,
+    };
+    if !addr.is_loopback() {
+        let span = draft.endpoint().address;
+        if users.is_empty() && !open {
+            draft.problem(open_proxy(draft));
+        } else if !users.is_empty() {
+            let about = Flaw::new(span, "passwords of this listener cross the network in clear")
+                .label("not a loopback address")
+                .help("listen on 127.0.0.1 behind `ss://`, or know who can read along");
+            draft.warn(WarningKind::ClearPassword, about);
+        }
+    }
+    kind.users = users;
+    Some(Listen {
+        access: addr.access(private, true),
+        addr,
+        kind: ListenKind::Proxy(kind),
+        limits,
+        prefer,
+    })
+}
+
+/// SEC-E1.
+fn open_proxy(draft: &Draft<'_, '_>) -> Flaw {
+    let endpoint = draft.endpoint();
+    let mut flaw = Flaw::new(
+        endpoint.address,
+        "refusing to be an open proxy: everyone who reaches this address could use it",
+    )
+    .label("not a loopback address, and no users");
+    if let Some(port) = &endpoint.port {
+        let (scheme, port) = (draft.scheme(), port.value);
+        flaw = flaw.help(format!("for this machine alone: `{scheme}://127.0.0.1:{port}`"));
+    }
+    flaw.help("for users: `USER:PASSWORD@` before the host, or `?users=@FILE`")
+        .help("for everyone: `?allow_open_proxy=true`")
+}
+
+fn users(draft: &mut Draft<'_, '_>, languages: Languages) -> Option<Vec<Login>> {
+    let mut users: Vec<Login> = draft.login()?.into_iter().collect();
+    let from_file = match draft.get(&keys::USERS) {
+        Some(path) => draft.users_file(&path.0)?,
+        None => Vec::new(),
+    };
+    for login in from_file {
+        if users.iter().any(|other| other.user == login.user) {
+            let span = draft.value_span(&keys::USERS);
+            let title = format!("user `{}` is there twice", login.user);
+            draft.problem(Flaw::new(span, title));
+            return None;
+        }
+        users.push(login);
+    }
+    if languages != Languages::Socks
+        && users.iter().any(|login| login.user.contains(':'))
+    {
+        draft.problem(basic_user(draft.user_span()));
+        return None;
+    }
+    if let Some(login) = users.iter().find(|login| !login.fits_socks5())
+        && languages != Languages::Http
+    {
+        let title = format!("user `{}` is too long for SOCKS5", login.user);
+        let span = draft.endpoint().user.as_ref().map(|user| user.span);
+        let span = span.unwrap_or_else(|| draft.value_span(&keys::USERS));
+        let flaw = Flaw::new(span, title).help("user and password have 1 to 255 bytes (RFC 1929)");
+        draft.problem(flaw);
+        return None;
+    }
+    Some(users)
+}
+
+/// RFC 7617, section 2: the user-id ends at the first colon.
+pub(crate) fn basic_user(span: Span) -> Flaw {
+    Flaw::new(span, "a user of HTTP Basic cannot hold a colon")
+}
+
+fn socks4_cannot_check(draft: &mut Draft<'_, '_>, kind: &mut Proxy) {
+    if draft.get(&keys::SOCKS4) == Auto::Yes {
+        let flaw = Flaw::new(
+            draft.value_span(&keys::SOCKS4),
+            "SOCKS4 cannot check passwords, and this listener has users",
+        )
+        .help("leave `socks4` away: then SOCKS4 is off");
+        draft.problem(flaw);
+    }
+    kind.socks4 = false;
+}

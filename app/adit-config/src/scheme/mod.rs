@@ -1,0 +1,245 @@
+//! The schemes: a closed set. Each has a file with its table and its way to a typed value.
+
+mod ends;
+mod forward;
+mod http;
+pub(crate) mod keys;
+mod mixed;
+pub(crate) mod share;
+mod socks5;
+pub(crate) mod ss;
+
+use core::fmt;
+use core::str::FromStr;
+
+use crate::draft::Draft;
+use crate::param::{Param, Role, Roles};
+use crate::plan::{Hop, Listen};
+use crate::suggest::nearest;
+
+/// What stands before `://`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Scheme {
+    /// SOCKS and HTTP on one port, told apart by the first byte.
+    Mixed,
+    /// SOCKS5.
+    Socks5,
+    /// SOCKS4a, as a hop.
+    Socks4a,
+    /// HTTP CONNECT and plain requests.
+    Http,
+    /// Shadowsocks.
+    Ss,
+    /// A TCP port that leads to one target.
+    Tcp,
+    /// A UDP port that leads to one target.
+    Udp,
+    /// Both.
+    TcpUdp,
+    /// The end of a chain: straight to the target.
+    Direct,
+    /// The end of a chain: nowhere.
+    Reject,
+}
+
+/// A text that is no scheme.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown scheme `{name}`")]
+pub struct UnknownScheme {
+    /// What was written.
+    pub name: String,
+    /// The scheme that was probably meant.
+    pub nearest: Option<&'static str>,
+}
+
+impl Scheme {
+    /// Every scheme, in the order of the reference.
+    pub const ALL: [Self; 10] = [
+        Self::Mixed,
+        Self::Socks5,
+        Self::Socks4a,
+        Self::Http,
+        Self::Ss,
+        Self::Tcp,
+        Self::Udp,
+        Self::TcpUdp,
+        Self::Direct,
+        Self::Reject,
+    ];
+
+    /// The name as it is written.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mixed => "mixed",
+            Self::Socks5 => "socks5",
+            Self::Socks4a => "socks4a",
+            Self::Http => "http",
+            Self::Ss => "ss",
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+            Self::TcpUdp => "tcp+udp",
+            Self::Direct => "direct",
+            Self::Reject => "reject",
+        }
+    }
+
+    /// What it can be used as.
+    #[must_use]
+    pub const fn roles(self) -> Roles {
+        match self {
+            Self::Mixed | Self::Tcp | Self::Udp | Self::TcpUdp => Roles::Listener,
+            Self::Socks4a | Self::Direct | Self::Reject => Roles::Hop,
+            Self::Socks5 | Self::Http | Self::Ss => Roles::Both,
+        }
+    }
+
+    /// The keys, in the order of the reference.
+    #[must_use]
+    pub const fn params(self) -> &'static [Param] {
+        match self {
+            Self::Mixed => mixed::PARAMS,
+            Self::Socks5 => socks5::PARAMS,
+            Self::Socks4a => socks5::PARAMS_4A,
+            Self::Http => http::PARAMS,
+            Self::Ss => ss::PARAMS,
+            Self::Tcp => forward::PARAMS_TCP,
+            Self::Udp => forward::PARAMS_UDP,
+            Self::TcpUdp => forward::PARAMS,
+            Self::Direct | Self::Reject => ends::PARAMS,
+        }
+    }
+
+    /// How it is written.
+    #[must_use]
+    pub const fn form(self) -> &'static str {
+        match self {
+            Self::Mixed => "mixed://[USER:PASSWORD@][HOST]:PORT",
+            Self::Socks5 => "socks5://[USER:PASSWORD@][HOST]:PORT",
+            Self::Socks4a => "socks4a://[USER@]HOST:PORT",
+            Self::Http => "http://[USER:PASSWORD@][HOST]:PORT",
+            Self::Ss => "ss://METHOD:KEY@[HOST]:PORT",
+            Self::Tcp => "tcp://[HOST]:PORT/TARGET:PORT",
+            Self::Udp => "udp://[HOST]:PORT/TARGET:PORT",
+            Self::TcpUdp => "tcp+udp://[HOST]:PORT/TARGET:PORT",
+            Self::Direct => "direct://",
+            Self::Reject => "reject://",
+        }
+    }
+
+    /// What it is, in a sentence or two.
+    #[must_use]
+    pub const fn doc(self) -> &'static str {
+        match self {
+            Self::Mixed => mixed::DOC,
+            Self::Socks5 => socks5::DOC,
+            Self::Socks4a => socks5::DOC_4A,
+            Self::Http => http::DOC,
+            Self::Ss => ss::DOC,
+            Self::Tcp => forward::DOC_TCP,
+            Self::Udp => forward::DOC_UDP,
+            Self::TcpUdp => forward::DOC,
+            Self::Direct => ends::DOC_DIRECT,
+            Self::Reject => ends::DOC_REJECT,
+        }
+    }
+}
+
+/// Every scheme: with [`Scheme::params`], all that a completion needs.
+#[must_use]
+pub const fn schemes() -> &'static [Scheme] {
+    &Scheme::ALL
+}
+
+impl FromStr for Scheme {
+    type Err = UnknownScheme;
+    fn from_str(text: &str) -> Result<Self, UnknownScheme> {
+        let names = || Self::ALL.into_iter().map(Self::name);
+        Self::ALL
+            .into_iter()
+            .find(|scheme| scheme.name().eq_ignore_ascii_case(text))
+            .ok_or_else(|| UnknownScheme {
+                name: text.to_owned(),
+                nearest: nearest(text, names()),
+            })
+    }
+}
+
+impl fmt::Display for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The endpoint as a listener; `None` if it is none, with the reasons on the desk.
+pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
+    match draft.scheme() {
+        Scheme::Mixed => mixed::listen(draft),
+        Scheme::Socks5 => socks5::listen(draft),
+        Scheme::Http => http::listen(draft),
+        Scheme::Ss => ss::listen(draft),
+        Scheme::Tcp => forward::listen(draft, true, false),
+        Scheme::Udp => forward::listen(draft, false, true),
+        Scheme::TcpUdp => forward::listen(draft, true, true),
+        Scheme::Socks4a | Scheme::Direct | Scheme::Reject => draft.wrong_role(Role::Listener),
+    }
+}
+
+/// The endpoint as a hop.
+pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
+    match draft.scheme() {
+        Scheme::Socks5 => socks5::hop(draft),
+        Scheme::Socks4a => socks5::hop_4a(draft),
+        Scheme::Http => http::hop(draft),
+        Scheme::Ss => ss::hop(draft),
+        Scheme::Direct => ends::hop(draft, Hop::Direct),
+        Scheme::Reject => ends::hop(draft, Hop::Reject),
+        Scheme::Mixed | Scheme::Tcp | Scheme::Udp | Scheme::TcpUdp => draft.wrong_role(Role::Hop),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back() {
+        for scheme in Scheme::ALL {
+            assert_eq!(scheme.name().parse(), Ok(scheme));
+            assert!(scheme.form().starts_with(scheme.name()));
+        }
+        let why = "sock5".parse::<Scheme>().unwrap_err();
+        assert_eq!(why.nearest, Some("socks5"));
+    }
+
+    #[test]
+    fn tables_are_sound() {
+        for scheme in Scheme::ALL {
+            let mut seen = Vec::new();
+            for param in scheme.params() {
+                let name = param.setting.name();
+                assert!(!seen.contains(&name), "{scheme}: {name} twice");
+                seen.push(name);
+                let doc = param.setting.doc();
+                assert!(doc.ends_with('.'), "{name}");
+                for role in [Role::Listener, Role::Hop] {
+                    assert!(
+                        scheme.roles().has(role) || !param.roles.has(role),
+                        "{scheme}: {name} is for a role the scheme does not have"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn written_defaults_are_canonical() {
+        for param in Scheme::ALL.iter().flat_map(|scheme| scheme.params()) {
+            let text = param.setting.default_text();
+            if let Ok(canonical) = param.setting.canonical(&text) {
+                assert_eq!(canonical, text, "{param:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Share links of Shadowsocks: the user part of SIP002, and the older form in which all is base64.
+
+use adit_wire::Host;
+use zeroize::Zeroizing;
+
+use crate::base64_text;
+use crate::endpoint;
+use crate::problem::Flaw;
+use crate::secret::{Secret, SecretText};
+use crate::span::{Span, Spanned};
+
+/// What an old link holds; every part has the place of the whole, there is no finer one.
+pub(crate) struct OldForm {
+    pub(crate) method: Spanned<String>,
+    pub(crate) secret: Spanned<SecretText>,
+    pub(crate) host: Option<Spanned<Host>>,
+    pub(crate) port: Spanned<u16>,
+}
+
+const FORMS: &str = "write `ss://METHOD:KEY@HOST:PORT`; `adit keygen METHOD` makes a key";
+
+/// True if this is the older form: `base64(method:password@host:port)`.
+pub(crate) fn is_folded(raw: &str) -> bool {
+    !raw.is_empty() && !raw.contains(['@', ':'])
+}
+
+/// Reads `method:percent(password)` or `base64(method:password)`.
+pub(crate) fn userinfo(
+    raw: &str,
+    span: Span,
+) -> Result<(Spanned<String>, Spanned<SecretText>), Flaw> {
+    if let Some((method, secret)) = raw.split_once(':') {
+        let method_span = Span::of(span.start, method);
+        let secret_span = Span::new(method_span.end + 1, span.end);
+        let method = endpoint::decode(method, method_span)?;
+        let secret = endpoint::secret_text(secret, secret_span)?;
+        return Ok((
+            Spanned::new(method, method_span),
+            Spanned::new(secret, secret_span),
+        ));
+    }
+    // The separator itself can be percent-encoded; base64 has no colon, so this is no guess.
+    let plain = Zeroizing::new(endpoint::decode(raw, span)?);
+    let text = if plain.contains(':') {
+        plain
+    } else {
+        base64_text::link(raw)
+            .ok_or_else(|| Flaw::new(span, "neither `METHOD:KEY` nor base64 of it").help(FORMS))?
+    };
+    method_and_password(&text, span)
+}
+
+/// Reads `base64(method:password@host:port)`: the method ends at the first colon, the host begins
+/// behind the last `@`.
+pub(crate) fn old_form(raw: &str, span: Span) -> Result<OldForm, Flaw> {
+    let unreadable = || {
+        Flaw::new(span, "method, key, host and port are missing")
+            .label("not base64 of `METHOD:KEY@HOST:PORT` either")
+            .help(FORMS)
+    };
+    // `/` is a base64 digit, but some write it before the name.
+    let text = base64_text::link(raw)
+        .filter(|text| text.contains('@'))
+        .or_else(|| base64_text::link(raw.strip_suffix('/')?))
+        .ok_or_else(unreadable)?;
+    let (user, address) = text.rsplit_once('@').ok_or_else(unreadable)?;
+    let (method, secret) = method_and_password(user, span)?;
+    let whole = |mut flaw: Flaw| {
+        flaw.span = span;
+        flaw
+    };
+    let (host, port) = endpoint::address(address, Span::default()).map_err(whole)?;
+    let port = port.ok_or_else(|| Flaw::new(span, "the port is missing in the base64 text"))?;
+    Ok(OldForm {
+        method,
+        secret,
+        host: host.map(|host| Spanned::new(host.value, span)),
+        port: Spanned::new(port.value, span),
+    })
+}
+
+/// Inside base64 a password is always literal: foreign links know no `@file`.
+fn method_and_password(
+    text: &str,
+    span: Span,
+) -> Result<(Spanned<String>, Spanned<SecretText>), Flaw> {
+    let Some((method, password)) = text.split_once(':') else {
+        return Err(Flaw::new(span, "neither `METHOD:KEY` nor base64 of it").help(FORMS));
+    };
+    let secret = SecretText::Literal(Secret::from(password));
+    Ok((
+        Spanned::new(method.to_owned(), span),
+        Spanned::new(secret, span),
+    ))
+}

@@ -1,0 +1,81 @@
+//! `socks5://` as listener and hop, `socks4a://` as hop.
+
+use crate::draft::Draft;
+use crate::param::{Param, both, hop as for_hop, listener};
+use crate::plan::{Hop, HopKind, Listen, ServerHop};
+use crate::problem::Flaw;
+use crate::scheme::keys;
+use crate::scheme::mixed::{self, Languages};
+
+pub(crate) const DOC: &str =
+    "SOCKS5 (RFC 1928). The listener speaks SOCKS4 and SOCKS4a too, unless it has users.";
+pub(crate) const DOC_4A: &str = "A SOCKS4a server. It carries TCP alone and knows no passwords.";
+
+pub(crate) const PARAMS: &[Param] = &[
+    listener(&keys::ALLOW_OPEN_PROXY),
+    listener(&keys::USERS),
+    listener(&keys::ALLOW_PRIVATE),
+    both(&keys::UDP),
+    listener(&keys::BIND),
+    listener(&keys::SOCKS4),
+    listener(&keys::PREFER),
+    listener(&keys::HANDSHAKE),
+    both(&keys::DIAL),
+    listener(&keys::IDLE),
+    listener(&keys::HALF_CLOSE_IDLE),
+    listener(&keys::UDP_IDLE),
+    listener(&keys::MAX_CONNECTIONS),
+    listener(&keys::UDP_ADVERTISE),
+    listener(&keys::UDP_REASSEMBLY),
+    listener(&keys::FULL_CONE),
+    listener(&keys::HIDE_BIND),
+];
+
+pub(crate) const PARAMS_4A: &[Param] = &[for_hop(&keys::DIAL)];
+
+pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
+    mixed::proxy(draft, Languages::Socks)
+}
+
+pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
+    draft.no_target();
+    let login = draft.login();
+    let server = draft.server();
+    let udp = draft.get(&keys::UDP);
+    let dial = draft.get(&keys::DIAL);
+    let login = login?;
+    if let Some(login) = login.as_ref().filter(|login| !login.fits_socks5()) {
+        let title = format!("user `{}` is too long for SOCKS5", login.user);
+        let flaw = Flaw::new(draft.user_span(), title)
+            .help("user and password have 1 to 255 bytes (RFC 1929)");
+        draft.problem(flaw);
+    }
+    Some(Hop::Server(ServerHop {
+        server: server?,
+        kind: HopKind::Socks5 { login, udp },
+        dial,
+    }))
+}
+
+pub(crate) fn hop_4a(draft: &mut Draft<'_, '_>) -> Option<Hop> {
+    draft.no_target();
+    if let Some(secret) = &draft.endpoint().secret {
+        let flaw = Flaw::new(secret.span, "SOCKS4a has no passwords")
+            .help("leave `:PASSWORD` away, or use `socks5://`");
+        draft.problem(flaw);
+    }
+    let user = draft.endpoint().user.as_ref();
+    let user = user.map_or_else(String::new, |user| user.value.clone());
+    // The field ends with a zero byte, and peers bound it.
+    if user.len() > 255 || user.contains('\0') {
+        let flaw = Flaw::new(draft.user_span(), "not a user for SOCKS4a")
+            .label("at most 255 bytes, none of them zero");
+        draft.problem(flaw);
+    }
+    let dial = draft.get(&keys::DIAL);
+    Some(Hop::Server(ServerHop {
+        server: draft.server()?,
+        kind: HopKind::Socks4a { user },
+        dial,
+    }))
+}

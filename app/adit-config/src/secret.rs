@@ -1,0 +1,72 @@
+//! Secrets: held zeroizing, never printed, compared in constant time.
+
+use core::fmt;
+
+use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
+
+/// A password or key as text. Wiped on drop; `Debug` shows nothing of it; no `Clone`.
+pub struct Secret(Zeroizing<String>);
+
+impl Secret {
+    /// Takes a secret over.
+    #[must_use]
+    pub fn new(text: String) -> Self {
+        Self(Zeroizing::new(text))
+    }
+
+    /// The text itself. Named so that a reader sees where a secret leaves its cover.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(text: &str) -> Self {
+        Self::new(text.to_owned())
+    }
+}
+
+impl PartialEq for Secret {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_bytes().ct_eq(other.0.as_bytes()).into()
+    }
+}
+
+impl Eq for Secret {}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(***)")
+    }
+}
+
+/// The secret of a URL, as it was written: itself, or where to find it.
+#[derive(Debug, PartialEq, Eq)]
+pub enum SecretText {
+    /// The secret stands in the text.
+    Literal(Secret),
+    /// `@path`: the content of a file, without the line break at its end.
+    File(String),
+    /// `$NAME`: the value of an environment variable.
+    Variable(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_shows_nothing() {
+        let secret = SecretText::Literal(Secret::from("hunter2"));
+        assert_eq!(format!("{secret:?}"), "Literal(Secret(***))");
+    }
+
+    #[test]
+    fn equality_is_by_content() {
+        assert_eq!(Secret::from("a"), Secret::from("a"));
+        assert_ne!(Secret::from("a"), Secret::from("b"));
+        assert_ne!(Secret::from("a"), Secret::from("ab"));
+    }
+}

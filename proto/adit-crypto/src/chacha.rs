@@ -1,0 +1,97 @@
+//! HChaCha: the key derivation behind the 24-byte nonces of XChaCha (draft-irtf-cfrg-xchacha).
+
+use zeroize::Zeroize;
+
+use crate::Secret;
+
+const SIGMA: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
+
+/// Splits a 24-byte XChaCha nonce: the derived key, and the 12-byte nonce to use with it.
+pub(crate) fn extend<const ROUNDS: usize>(
+    key: &[u8; 32],
+    nonce: &[u8; 24],
+) -> (Secret<[u8; 32]>, [u8; 12]) {
+    let (front, back) = nonce.split_at(16);
+    let mut input = [0; 16];
+    input.copy_from_slice(front);
+    let mut inner = [0; 12];
+    inner[4..].copy_from_slice(back);
+    (hchacha::<ROUNDS>(key, &input), inner)
+}
+
+/// HChaCha with 8, 12 or 20 rounds: no feed-forward, the first and the last row are the key.
+fn hchacha<const ROUNDS: usize>(key: &[u8; 32], input: &[u8; 16]) -> Secret<[u8; 32]> {
+    const { assert!(ROUNDS.is_multiple_of(2)) };
+    let mut s = [0u32; 16];
+    s[..4].copy_from_slice(&SIGMA);
+    let words = key.as_chunks::<4>().0.iter().chain(input.as_chunks().0);
+    for (slot, word) in s[4..].iter_mut().zip(words) {
+        *slot = u32::from_le_bytes(*word);
+    }
+    for _ in 0..ROUNDS / 2 {
+        quarter(&mut s, 0, 4, 8, 12);
+        quarter(&mut s, 1, 5, 9, 13);
+        quarter(&mut s, 2, 6, 10, 14);
+        quarter(&mut s, 3, 7, 11, 15);
+        quarter(&mut s, 0, 5, 10, 15);
+        quarter(&mut s, 1, 6, 11, 12);
+        quarter(&mut s, 2, 7, 8, 13);
+        quarter(&mut s, 3, 4, 9, 14);
+    }
+    let mut out = Secret::new([0; 32]);
+    let rows = s[..4].iter().chain(&s[12..]);
+    for (chunk, word) in out.expose_mut().chunks_exact_mut(4).zip(rows) {
+        chunk.copy_from_slice(&word.to_le_bytes());
+    }
+    s.zeroize();
+    out
+}
+
+const fn quarter(s: &mut [u32; 16], a: usize, b: usize, c: usize, d: usize) {
+    s[a] = s[a].wrapping_add(s[b]);
+    s[d] = (s[d] ^ s[a]).rotate_left(16);
+    s[c] = s[c].wrapping_add(s[d]);
+    s[b] = (s[b] ^ s[c]).rotate_left(12);
+    s[a] = s[a].wrapping_add(s[b]);
+    s[d] = (s[d] ^ s[a]).rotate_left(8);
+    s[c] = s[c].wrapping_add(s[d]);
+    s[b] = (s[b] ^ s[c]).rotate_left(7);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// draft-irtf-cfrg-xchacha-03 section 2.2.1; the golden vectors cover 8 and 12 rounds.
+    #[test]
+    fn draft_vector() {
+        let key: [u8; 32] = core::array::from_fn(|i| i as u8);
+        let input = [
+            0, 0, 0, 9, 0, 0, 0, 0x4a, 0, 0, 0, 0, 0x31, 0x41, 0x59, 0x27,
+        ];
+        let expected = [
+            0x82, 0x41, 0x3b, 0x42, 0x27, 0xb2, 0x7b, 0xfe, 0xd3, 0x0e, 0x42, 0x50, 0x8a, 0x87,
+            0x7d, 0x73, 0xa0, 0xf9, 0xe4, 0xd5, 0x8a, 0x74, 0xa8, 0x53, 0xc1, 0x2e, 0xc4, 0x13,
+            0x26, 0xd3, 0xec, 0xdc,
+        ];
+        assert_eq!(hchacha::<20>(&key, &input).expose(), &expected);
+    }
+
+    #[test]
+    fn golden_vectors_of_8_12_and_20_rounds() {
+        for case in crate::tests::vectors("primitives")["hchacha"]
+            .as_array()
+            .unwrap()
+        {
+            let bytes = |name: &str| crate::tests::hex(&case[name]);
+            let key = bytes("key").try_into().unwrap();
+            let input = bytes("nonce16").try_into().unwrap();
+            let out = match case["rounds"].as_u64().unwrap() {
+                8 => hchacha::<8>(&key, &input),
+                12 => hchacha::<12>(&key, &input),
+                _ => hchacha::<20>(&key, &input),
+            };
+            assert_eq!(out.expose()[..], bytes("out")[..]);
+        }
+    }
+}

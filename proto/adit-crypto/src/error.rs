@@ -1,0 +1,47 @@
+//! What can go wrong with a primitive.
+
+use adit_wire::Broken;
+
+/// Why an operation was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CryptoError {
+    /// A key of the wrong length.
+    #[error("a key of {found} bytes where {expected} are needed")]
+    KeyLength {
+        /// Bytes the primitive takes.
+        expected: usize,
+        /// Bytes given.
+        found: usize,
+    },
+    /// A nonce of the wrong length.
+    #[error("a nonce of {found} bytes where {expected} are needed")]
+    NonceLength {
+        /// Bytes the primitive takes.
+        expected: usize,
+        /// Bytes given.
+        found: usize,
+    },
+    /// The tag does not fit the message.
+    #[error("authentication failed")]
+    Unauthentic,
+    /// A message or an output beyond what the primitive allows.
+    #[error("the message is longer than the primitive allows")]
+    TooLong,
+    /// Every nonce of a key has been used.
+    #[error("every nonce of this key has been used")]
+    Exhausted,
+}
+
+impl From<CryptoError> for Broken {
+    fn from(why: CryptoError) -> Self {
+        match why {
+            CryptoError::Exhausted => Self::Exhausted("the nonce counter"),
+            CryptoError::TooLong => Self::Malformed("message length"),
+            CryptoError::KeyLength { .. } | CryptoError::NonceLength { .. } => {
+                Self::Malformed("key or nonce length")
+            }
+            CryptoError::Unauthentic => Self::Unauthentic,
+        }
+    }
+}

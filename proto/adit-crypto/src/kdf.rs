@@ -1,0 +1,115 @@
+//! Key derivation: BLAKE3 contexts, HKDF-SHA1 and OpenSSL's password scheme.
+
+use core::fmt;
+
+use blake3::hazmat::{ContextKey, HasherExt, hash_derive_key_context};
+use hkdf::Hkdf;
+use md5::{Digest, Md5};
+use zeroize::Zeroize;
+
+use crate::{CryptoError, Secret};
+
+/// A context of BLAKE3's derive_key mode, hashed once: half the cost of hashing it for each key.
+#[derive(Clone)]
+pub struct KdfContext(ContextKey);
+
+impl KdfContext {
+    /// Hashes the context string, which names the purpose and is no secret.
+    #[must_use]
+    pub fn new(context: &str) -> Self {
+        Self(hash_derive_key_context(context))
+    }
+
+    /// Fills `out` with the key derived from the concatenated `parts`.
+    pub fn derive(&self, parts: &[&[u8]], out: &mut [u8]) {
+        let mut hasher = blake3::Hasher::new_from_context_key(&self.0);
+        for part in parts {
+            hasher.update(part);
+        }
+        let mut reader = hasher.finalize_xof();
+        reader.fill(out);
+        reader.zeroize();
+        hasher.zeroize();
+    }
+}
+
+impl fmt::Debug for KdfContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KdfContext")
+    }
+}
+
+/// The session key of SIP004: HKDF-SHA1 (RFC 5869) with the info string `ss-subkey`.
+///
+/// Fails only when `out` is longer than 5,100 bytes.
+pub fn hkdf_sha1_subkey(key: &[u8], salt: &[u8], out: &mut [u8]) -> Result<(), CryptoError> {
+    Hkdf::<sha1::Sha1>::new(Some(salt), key)
+        .expand(b"ss-subkey", out)
+        .map_err(|_| CryptoError::TooLong)
+}
+
+/// OpenSSL's `EVP_BytesToKey` with MD5, one iteration, no salt: how passwords become keys in
+/// SIP004. It slows no guess down: passwords for it must be long and random.
+pub fn evp_bytes_to_key(password: &[u8], out: &mut [u8]) {
+    let mut last = Secret::new([0u8; 16]);
+    let mut first = true;
+    for chunk in out.chunks_mut(16) {
+        let mut md5 = Md5::new();
+        if !first {
+            md5.update(last.expose());
+        }
+        first = false;
+        md5.update(password);
+        last.expose_mut().copy_from_slice(&md5.finalize());
+        chunk.copy_from_slice(last.expose().get(..chunk.len()).unwrap_or_default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{hex, vectors};
+    use proptest::prelude::*;
+
+    #[test]
+    fn golden_vectors() {
+        let kdf = vectors("kdf");
+        for case in kdf["evp_bytes_to_key"].as_array().unwrap() {
+            let mut out = vec![0; case["len"].as_u64().unwrap() as usize];
+            evp_bytes_to_key(case["password"].as_str().unwrap().as_bytes(), &mut out);
+            assert_eq!(out, hex(&case["key"]));
+        }
+        for case in kdf["hkdf_sha1_ss_subkey"].as_array().unwrap() {
+            let mut out = vec![0; hex(&case["subkey"]).len()];
+            hkdf_sha1_subkey(&hex(&case["key"]), &hex(&case["salt"]), &mut out).unwrap();
+            assert_eq!(out, hex(&case["subkey"]));
+        }
+        for case in kdf["blake3_derive_key"].as_array().unwrap() {
+            let mut out = vec![0; hex(&case["subkey"]).len()];
+            let material = hex(&case["key_material"]);
+            let (key, salt) = material.split_at(material.len() / 2);
+            KdfContext::new(case["context"].as_str().unwrap()).derive(&[key, salt], &mut out);
+            assert_eq!(out, hex(&case["subkey"]));
+        }
+    }
+
+    #[test]
+    fn hkdf_refuses_what_sha1_cannot_give() {
+        assert!(hkdf_sha1_subkey(&[1; 32], &[2; 32], &mut vec![0; 255 * 20]).is_ok());
+        let long = hkdf_sha1_subkey(&[1; 32], &[2; 32], &mut vec![0; 255 * 20 + 1]);
+        assert_eq!(long, Err(CryptoError::TooLong));
+    }
+
+    proptest! {
+        #[test]
+        fn the_cached_context_equals_plain_derive_key(
+            context in "[a-z 0-9]{0,80}", material in proptest::collection::vec(any::<u8>(), 0..200),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let (a, b) = material.split_at(cut.index(material.len() + 1));
+            let mut out = [0; 32];
+            KdfContext::new(&context).derive(&[a, b], &mut out);
+            prop_assert_eq!(out, blake3::derive_key(&context, &material));
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Nonces: counted, never random in counter modes (SEC-C3).
+
+use core::ops::Deref;
+
+use crate::{AeadKind, CryptoError};
+
+/// A nonce of 12 or 24 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Nonce {
+    bytes: [u8; 24],
+    len: usize,
+}
+
+impl Deref for Nonce {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+}
+
+/// The little-endian counter of a record stream: 0, 1, 2, …
+///
+/// The number has 64 bits and stands at the front of the nonce, the rest is zero. A counter that
+/// is used up gives errors for ever; it never wraps.
+#[derive(Debug, Clone)]
+pub struct NonceCounter {
+    next: Option<u64>,
+    len: usize,
+}
+
+impl NonceCounter {
+    /// A counter at 0 for keys of this kind.
+    #[must_use]
+    pub const fn new(kind: AeadKind) -> Self {
+        Self {
+            next: Some(0),
+            len: kind.nonce_len(),
+        }
+    }
+
+    /// The nonce of the next message, each given once; [`CryptoError::Exhausted`] after 2⁶⁴.
+    pub fn advance(&mut self) -> Result<Nonce, CryptoError> {
+        let now = self.next.ok_or(CryptoError::Exhausted)?;
+        self.next = now.checked_add(1);
+        let mut bytes = [0; 24];
+        if let Some(front) = bytes.first_chunk_mut() {
+            *front = now.to_le_bytes();
+        }
+        Ok(Nonce {
+            bytes,
+            len: self.len,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_little_endian_in_both_lengths() {
+        let mut short = NonceCounter::new(AeadKind::Aes128Gcm);
+        for expected in 0..300u16 {
+            let nonce = short.advance().unwrap();
+            assert_eq!(nonce[..2], expected.to_le_bytes());
+            assert_eq!(nonce[2..], [0; 10]);
+        }
+        let mut long = NonceCounter::new(AeadKind::XChaCha20Poly1305);
+        long.advance().unwrap();
+        assert_eq!(long.advance().unwrap()[..], [&[1][..], &[0; 23]].concat());
+    }
+
+    #[test]
+    fn sec_c3_ends_instead_of_wrapping() {
+        let mut counter = NonceCounter {
+            next: Some(u64::MAX),
+            len: 12,
+        };
+        assert_eq!(counter.advance().unwrap()[..8], [0xff; 8]);
+        assert_eq!(counter.advance(), Err(CryptoError::Exhausted));
+        assert_eq!(counter.advance(), Err(CryptoError::Exhausted));
+    }
+}

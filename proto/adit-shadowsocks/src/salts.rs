@@ -1,0 +1,187 @@
+//! Replayed salts are refused (SEC-R1 to SEC-R4).
+//!
+//! The 2022 edition carries a timestamp: salts are kept exactly, for a minute at least. The AEAD
+//! edition carries none: digests of the last million or two are kept for as long as they last.
+//! Not a file and not shared between machines: both are the application's business.
+
+use core::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use adit_crypto::SipKey;
+use adit_wire::{Broken, Unix};
+use hashbrown::HashTable;
+
+/// Salts kept at once; beyond that new sessions are refused (fail closed).
+const CAPACITY: usize = 1_000_000;
+
+/// Not a power of two: a full table of a shard (57,344 entries of 65,536 slots) then holds a
+/// shard's part of the capacity with little to spare, at about 40 bytes a salt.
+const SHARDS: usize = 18;
+
+/// A generation's length in seconds. A salt lives one to two of them; a stamp can be valid for
+/// 60 s (from 30 s before its time to 30 s after).
+const GENERATION: u64 = 60;
+
+/// What a server does, right after its start, with requests from before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Restart {
+    /// Refuses timestamps older than one second before the start (SEC-R3): the pool is empty, so
+    /// what was seen before cannot be known. A client whose clock is behind by some seconds is
+    /// refused for as many.
+    Strict,
+    /// Accepts them.
+    Lenient,
+}
+
+/// The salts one key has seen, shared by every connection of a listener.
+///
+/// The test and the insertion are one step. Insert only what has been authenticated, or anyone
+/// could fill the pool.
+pub struct SaltPool {
+    sip: SipKey,
+    started: Unix,
+    restart: Restart,
+    shards: [Mutex<Shard>; SHARDS],
+    /// Salts per shard.
+    limit: usize,
+}
+
+#[derive(Default)]
+struct Shard {
+    exact: Exact,
+    digests: Digests,
+}
+
+/// Two generations of whole salts, turned over by time. Shorter salts are padded with zeros;
+/// salts of one key have one length.
+#[derive(Default)]
+struct Exact {
+    since: Unix,
+    current: HashTable<[u8; 32]>,
+    previous: HashTable<[u8; 32]>,
+}
+
+/// Two generations of keyed digests, turned over by number.
+#[derive(Default)]
+struct Digests {
+    current: HashTable<u64>,
+    previous: HashTable<u64>,
+}
+
+impl SaltPool {
+    /// An empty pool. `seed` is secret and random: peers choose the salts, and must not be able
+    /// to choose where they fall. `started` is the wall clock at the start of the process.
+    #[must_use]
+    pub fn new(seed: [u8; 16], started: Unix, restart: Restart) -> Self {
+        Self::with_capacity(seed, started, restart, CAPACITY)
+    }
+
+    fn with_capacity(seed: [u8; 16], started: Unix, restart: Restart, capacity: usize) -> Self {
+        Self {
+            sip: SipKey::new(seed),
+            started,
+            restart,
+            shards: core::array::from_fn(|_| Mutex::default()),
+            limit: capacity / SHARDS,
+        }
+    }
+
+    /// Takes a salt that must be new.
+    ///
+    /// With a `stamp` (2022 edition; the caller has checked that it is within 30 s of `now`) the
+    /// salt is kept for 60 s at least; [`Broken::Replayed`] if it was seen or may have been seen
+    /// before a restart, [`Broken::Exhausted`] if the pool is full. Without one (AEAD edition)
+    /// the salt is remembered until a million newer ones have come.
+    pub fn insert(&self, salt: &[u8], stamp: Option<Unix>, now: Unix) -> Result<(), Broken> {
+        let digest = self.sip.hash(salt);
+        // Slots within a shard are chosen by the low and the top bits, so the shard is not.
+        let index = usize::try_from((digest >> 24) % SHARDS as u64).unwrap_or_default();
+        let shard = self.shards.get(index).ok_or(Broken::Replayed)?;
+        let Some(stamp) = stamp else {
+            return lock(shard).digests.insert(digest, self.limit);
+        };
+        // Only near the start: a clock that was set far back must not lock everyone out.
+        let starting = now.0.abs_diff(self.started.0) <= 30;
+        if self.restart == Restart::Strict && starting && stamp.0 < self.started.0.saturating_sub(1)
+        {
+            return Err(Broken::Replayed);
+        }
+        let mut whole = [0; 32];
+        let place = whole.get_mut(..salt.len()).ok_or(Broken::TooLong {
+            what: "a salt",
+            limit: 32,
+        })?;
+        place.copy_from_slice(salt);
+        let hash = |salt: &[u8; 32]| self.sip.hash(salt);
+        lock(shard).exact.insert(whole, now, self.limit, hash)
+    }
+}
+
+/// A panic of another thread leaves the tables whole: every step of an insertion is.
+fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Exact {
+    fn insert(
+        &mut self,
+        salt: [u8; 32],
+        now: Unix,
+        limit: usize,
+        hash: impl Fn(&[u8; 32]) -> u64,
+    ) -> Result<(), Broken> {
+        self.turn(now);
+        let at = hash(&salt);
+        let seen = |table: &HashTable<_>| table.find(at, |s| *s == salt).is_some();
+        if seen(&self.current) || seen(&self.previous) {
+            return Err(Broken::Replayed);
+        }
+        if self.current.len() + self.previous.len() >= limit {
+            return Err(Broken::Exhausted("the replay filter"));
+        }
+        self.current.insert_unique(at, salt, hash);
+        Ok(())
+    }
+
+    fn turn(&mut self, now: Unix) {
+        let Some(age) = now.0.checked_sub(self.since.0) else {
+            // The clock went back: the period starts anew. To wait until the clock has caught up
+            // would fill the pool and refuse everyone.
+            self.since = now;
+            return;
+        };
+        if age >= GENERATION {
+            self.previous = core::mem::take(&mut self.current);
+            if age >= 2 * GENERATION {
+                self.previous = HashTable::new();
+            }
+            self.since = Unix(now.0 - age % GENERATION);
+        }
+    }
+}
+
+impl Digests {
+    fn insert(&mut self, digest: u64, limit: usize) -> Result<(), Broken> {
+        let seen = |table: &HashTable<u64>| table.find(digest, |d| *d == digest).is_some();
+        if seen(&self.current) || seen(&self.previous) {
+            return Err(Broken::Replayed);
+        }
+        if self.current.len() >= limit {
+            self.previous = core::mem::take(&mut self.current);
+        }
+        self.current.insert_unique(digest, digest, |d| *d);
+        Ok(())
+    }
+}
+
+impl fmt::Debug for SaltPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SaltPool")
+            .field("started", &self.started)
+            .field("restart", &self.restart)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

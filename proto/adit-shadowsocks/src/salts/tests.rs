@@ -1,0 +1,159 @@
+//! The pool against a naive model, at its limits and from several threads.
+
+use super::*;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const START: u64 = 1_700_000_000;
+
+fn pool(restart: Restart) -> SaltPool {
+    SaltPool::new([7; 16], Unix(START), restart)
+}
+
+fn salt(n: u32) -> [u8; 32] {
+    let mut out = [0xcc; 32];
+    out[..4].copy_from_slice(&n.to_le_bytes());
+    out
+}
+
+/// SEC-R1: a stamp from the future is valid for 60 s; the salt must be known for as long.
+#[test]
+fn sec_r2_a_salt_lives_for_sixty_seconds_at_least() {
+    for offset in 0..120 {
+        let pool = pool(Restart::Lenient);
+        pool.insert(&salt(0), Some(Unix(START)), Unix(START))
+            .unwrap();
+        let first = START + offset;
+        pool.insert(&salt(1), Some(Unix(first + 30)), Unix(first))
+            .unwrap();
+        for now in first..=first + 60 {
+            let again = pool.insert(&salt(1), Some(Unix(first + 30)), Unix(now));
+            assert_eq!(again, Err(Broken::Replayed), "{offset} {now}");
+        }
+        let later = Unix(first + 121);
+        assert_eq!(pool.insert(&salt(1), Some(later), later), Ok(()));
+    }
+}
+
+#[test]
+fn sec_r3_strict_refuses_what_may_be_older_than_the_process() {
+    let at = |restart, stamp: u64, now: u64| {
+        pool(restart).insert(&salt(1), Some(Unix(stamp)), Unix(now))
+    };
+    assert_eq!(at(Restart::Strict, START - 1, START), Ok(()));
+    assert_eq!(at(Restart::Strict, START - 2, START), Err(Broken::Replayed));
+    assert_eq!(
+        at(Restart::Strict, START - 2, START + 28),
+        Err(Broken::Replayed)
+    );
+    assert_eq!(at(Restart::Lenient, START - 2, START), Ok(()));
+    assert_eq!(at(Restart::Strict, START + 1, START + 31), Ok(()));
+    // The clock was set back by an hour after the start.
+    assert_eq!(at(Restart::Strict, START - 3600, START - 3600), Ok(()));
+    // The AEAD edition has no stamp.
+    assert_eq!(
+        pool(Restart::Strict).insert(&salt(1), None, Unix(START)),
+        Ok(())
+    );
+}
+
+#[test]
+fn sec_r2_a_full_pool_refuses_and_recovers() {
+    let pool = SaltPool::with_capacity([1; 16], Unix(START), Restart::Lenient, 1800);
+    let now = Unix(START);
+    let fits = (0..4000).filter(|n| pool.insert(&salt(*n), Some(now), now).is_ok());
+    assert_eq!(fits.count(), 1800);
+    assert_eq!(
+        pool.insert(&salt(5000), Some(now), now),
+        Err(Broken::Exhausted("the replay filter"))
+    );
+    let later = Unix(START + 120);
+    assert_eq!(pool.insert(&salt(5000), Some(later), later), Ok(()));
+}
+
+#[test]
+fn the_clock_may_jump_to_both_ends() {
+    let pool = pool(Restart::Strict);
+    for now in [u64::MAX, 0, START, u64::MAX - 1, 5, u64::MAX] {
+        let fresh = salt(u32::try_from(now % 1_000_003).unwrap());
+        let _ = pool.insert(&fresh, Some(Unix(now)), Unix(now));
+    }
+    let now = Unix(10);
+    assert_eq!(pool.insert(&salt(1), Some(now), now), Ok(()));
+    let stuck = pool.insert(&salt(1), Some(Unix(9)), Unix(9));
+    assert_eq!(
+        stuck,
+        Err(Broken::Replayed),
+        "a clock that goes back forgets nothing"
+    );
+    let later = Unix(9 + 120);
+    assert_eq!(pool.insert(&salt(1), Some(later), later), Ok(()));
+}
+
+#[test]
+fn sec_r4_digests_last_until_as_many_newer_came() {
+    let pool = SaltPool::with_capacity([1; 16], Unix(START), Restart::Strict, 1800);
+    let insert = |n: u32| pool.insert(&salt(n), None, Unix(START));
+    for n in 0..20_000u32 {
+        assert_eq!(insert(n), Ok(()), "{n}");
+        assert_eq!(insert(n), Err(Broken::Replayed), "{n}");
+    }
+    // A generation is 100 digests per shard; the last 1,000 salts fit one with certainty here.
+    for n in 19_000..20_000u32 {
+        assert_eq!(insert(n), Err(Broken::Replayed), "{n}");
+    }
+    assert_eq!(insert(0), Ok(()), "long ago");
+}
+
+#[test]
+fn one_of_many_threads_wins() {
+    let pool = pool(Restart::Lenient);
+    let won: usize = std::thread::scope(|scope| {
+        let race = || {
+            let now = Unix(START);
+            (0..500)
+                .filter(|n| pool.insert(&salt(*n), Some(now), now).is_ok())
+                .count()
+        };
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(race)).collect();
+        threads.into_iter().map(|t| t.join().unwrap()).sum()
+    });
+    assert_eq!(won, 500);
+}
+
+#[test]
+fn longer_than_any_salt_is_an_error() {
+    let now = Unix(START);
+    assert!(
+        pool(Restart::Lenient)
+            .insert(&[0; 33], Some(now), now)
+            .is_err()
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// A model that remembers every insertion: what it saw within 60 s is refused, what is 120 s
+    /// old is accepted; between the two either is right.
+    #[test]
+    fn equals_a_naive_model(steps in proptest::collection::vec((0u32..40, 0u64..25), 1..300)) {
+        let pool = pool(Restart::Lenient);
+        let mut model: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut now = START;
+        for (n, wait) in steps {
+            now += wait;
+            let accepted = pool.insert(&salt(n), Some(Unix(now)), Unix(now)).is_ok();
+            let age = model.get(&n).map(|seen| now - seen);
+            match age {
+                None => prop_assert!(accepted, "a new salt was refused"),
+                Some(age) if age <= 60 => prop_assert!(!accepted, "a replay after {age} s"),
+                Some(age) if age >= 120 => prop_assert!(accepted, "not forgotten after {age} s"),
+                Some(_) => {}
+            }
+            if accepted {
+                model.insert(n, now);
+            }
+        }
+    }
+}

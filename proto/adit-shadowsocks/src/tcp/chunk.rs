@@ -1,0 +1,232 @@
+//! Chunks: `AEAD(length) ‖ AEAD(payload)`, sealed and opened in place.
+
+use core::ops::Range;
+
+use adit_crypto::{AeadKey, NonceCounter, TAG_LEN};
+use adit_wire::{Broken, Opened, Room};
+
+/// The length field with its tag.
+pub(super) const LENGTH_LEN: usize = 2 + TAG_LEN;
+
+/// Checks that `record` has the room that was asked for, before a nonce is spent.
+pub(super) fn check_room(room: Room, record: &[u8], payload: &Range<usize>) -> Result<(), Broken> {
+    if payload.len() > room.max {
+        return Err(Broken::TooLong {
+            what: "a record's payload",
+            limit: room.max,
+        });
+    }
+    let behind = record.len().checked_sub(payload.end);
+    if payload.start < room.head
+        || payload.start > payload.end
+        || behind.is_none_or(|b| b < room.tail)
+    {
+        return Err(Broken::NoRoom("a record's header and tag"));
+    }
+    Ok(())
+}
+
+/// The sealing side of one direction.
+pub(super) struct ChunkSeal {
+    key: AeadKey,
+    nonce: NonceCounter,
+}
+
+impl ChunkSeal {
+    pub(super) fn new(key: AeadKey) -> Self {
+        let nonce = NonceCounter::new(key.kind());
+        Self { key, nonce }
+    }
+
+    pub(super) const fn room(max: usize) -> Room {
+        Room {
+            head: LENGTH_LEN,
+            tail: TAG_LEN,
+            max,
+        }
+    }
+
+    /// Seals `buf[at]` and puts the tag behind it.
+    pub(super) fn block(&mut self, buf: &mut [u8], at: Range<usize>) -> Result<(), Broken> {
+        let len = at.len();
+        let both = at.end.checked_add(TAG_LEN).map(|end| at.start..end);
+        let both = both.and_then(|range| buf.get_mut(range));
+        let (plain, tag) = both
+            .and_then(|b| b.split_at_mut_checked(len))
+            .ok_or(Broken::NoRoom("a tag"))?;
+        let nonce = self.nonce.advance()?;
+        tag.copy_from_slice(&self.key.seal_in_place(&nonce, plain)?);
+        Ok(())
+    }
+
+    /// Seals `record[payload]` as a chunk; gives the wire range. The caller has checked the room
+    /// and that there is payload: an empty chunk is never sent.
+    pub(super) fn chunk(
+        &mut self,
+        record: &mut [u8],
+        payload: Range<usize>,
+    ) -> Result<Range<usize>, Broken> {
+        let no_room = Broken::NoRoom("a length");
+        let start = payload.start.checked_sub(LENGTH_LEN).ok_or(no_room)?;
+        let len = u16::try_from(payload.len()).map_err(|_| no_room)?;
+        let field = record.get_mut(start..start + 2).ok_or(no_room)?;
+        field.copy_from_slice(&len.to_be_bytes());
+        self.block(record, start..start + 2)?;
+        self.block(record, payload.clone())?;
+        Ok(start..payload.end + TAG_LEN)
+    }
+}
+
+/// The opening side of one direction.
+pub(super) struct ChunkOpen {
+    key: AeadKey,
+    nonce: NonceCounter,
+    max: usize,
+    /// Where the sealed payload lies whose length is known. The length stands opened in the
+    /// caller's buffer, so it is not looked at again.
+    payload: Option<Range<usize>>,
+}
+
+impl ChunkOpen {
+    pub(super) fn new(key: AeadKey, max: usize) -> Self {
+        Self {
+            nonce: NonceCounter::new(key.kind()),
+            key,
+            max,
+            payload: None,
+        }
+    }
+
+    /// Opens `wire[at]`, whose tag stands behind it.
+    pub(super) fn block(&mut self, wire: &mut [u8], at: Range<usize>) -> Result<(), Broken> {
+        let len = at.len();
+        let both = at.end.checked_add(TAG_LEN).map(|end| at.start..end);
+        let both = both.and_then(|range| wire.get_mut(range));
+        let (ct, tag) = both
+            .and_then(|b| b.split_at_mut_checked(len))
+            .ok_or(Broken::Truncated("a sealed block"))?;
+        let nonce = self.nonce.advance()?;
+        Ok(self.key.open_in_place(&nonce, ct, tag)?)
+    }
+
+    /// Opens the length at `wire[at..]`; its payload follows.
+    pub(super) fn length(&mut self, wire: &mut [u8], at: usize) -> Result<(), Broken> {
+        self.block(wire, at..at + 2)?;
+        let field = wire.get(at..).and_then(|f| f.first_chunk());
+        let len = field.map_or(0, |f| u16::from_be_bytes(*f));
+        self.expect(at + LENGTH_LEN, len)
+    }
+
+    /// Says that a sealed payload of `len` bytes begins at `at`. An empty one is an error:
+    /// peers differ, but none sends it, and it would be work without an end.
+    pub(super) fn expect(&mut self, at: usize, len: u16) -> Result<(), Broken> {
+        let len = usize::from(len);
+        if len == 0 {
+            return Err(Broken::Malformed("chunk: it is empty"));
+        }
+        if len > self.max {
+            return Err(Broken::TooLong {
+                what: "a chunk",
+                limit: self.max,
+            });
+        }
+        self.payload = Some(at..at + len);
+        Ok(())
+    }
+
+    /// Opens the chunk at the front of `wire`.
+    pub(super) fn open(&mut self, wire: &mut [u8]) -> Result<Opened, Broken> {
+        let payload = match self.payload.clone() {
+            Some(payload) => payload,
+            None if wire.len() < LENGTH_LEN => return Ok(Opened::NeedMore { total: LENGTH_LEN }),
+            None => {
+                self.length(wire, 0)?;
+                self.payload.clone().unwrap_or_default()
+            }
+        };
+        let total = payload.end + TAG_LEN;
+        if wire.len() < total {
+            return Ok(Opened::NeedMore { total });
+        }
+        self.block(wire, payload.clone())?;
+        self.payload = None;
+        Ok(Opened::Record {
+            consumed: total,
+            payload,
+        })
+    }
+
+    /// Whether no chunk has been begun.
+    pub(super) const fn at_boundary(&self) -> bool {
+        self.payload.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use adit_crypto::AeadKind;
+
+    fn pair(max: usize) -> (ChunkSeal, ChunkOpen) {
+        let key = || AeadKey::new(AeadKind::Aes128Gcm, &[1; 16]).unwrap();
+        (ChunkSeal::new(key()), ChunkOpen::new(key(), max))
+    }
+
+    fn chunk(seal: &mut ChunkSeal, payload: &[u8]) -> Vec<u8> {
+        let mut record = [&[0; LENGTH_LEN][..], payload, &[0; TAG_LEN]].concat();
+        let range = seal.chunk(&mut record, LENGTH_LEN..LENGTH_LEN + payload.len());
+        assert_eq!(range, Ok(0..record.len()));
+        record
+    }
+
+    #[test]
+    fn lengths_of_zero_and_above_the_maximum_are_refused() {
+        let (mut seal, mut open) = pair(0x3fff);
+        let mut wire = chunk(&mut seal, b"");
+        assert_eq!(
+            open.open(&mut wire),
+            Err(Broken::Malformed("chunk: it is empty"))
+        );
+        let (mut seal, mut open) = pair(0x3fff);
+        let mut wire = chunk(&mut seal, &[0; 0x4000]);
+        let limit = 0x3fff;
+        let what = "a chunk";
+        assert_eq!(open.open(&mut wire), Err(Broken::TooLong { what, limit }));
+        let (mut seal, mut open) = pair(0x3fff);
+        let mut wire = chunk(&mut seal, &[0; 0x3fff]);
+        assert!(matches!(open.open(&mut wire), Ok(Opened::Record { .. })));
+    }
+
+    #[test]
+    fn inside_a_chunk_is_no_boundary() {
+        let (mut seal, mut open) = pair(0xffff);
+        let mut wire = chunk(&mut seal, b"abc");
+        assert!(open.at_boundary());
+        let first = open.open(&mut wire[..LENGTH_LEN]);
+        assert_eq!(
+            first,
+            Ok(Opened::NeedMore {
+                total: LENGTH_LEN + 3 + TAG_LEN
+            })
+        );
+        assert!(!open.at_boundary());
+        let payload = LENGTH_LEN..LENGTH_LEN + 3;
+        let consumed = wire.len();
+        assert_eq!(
+            open.open(&mut wire),
+            Ok(Opened::Record { consumed, payload })
+        );
+        assert!(open.at_boundary());
+    }
+
+    #[test]
+    #[allow(clippy::reversed_empty_ranges)]
+    fn too_little_room_spends_no_nonce() {
+        let room = ChunkSeal::room(100);
+        let record = [0; 18 + 10 + 16];
+        assert_eq!(check_room(room, &record, &(18..28)), Ok(()));
+        for bad in [17..28, 18..29, 18..usize::MAX, 29..28] {
+            assert!(check_room(room, &record, &bad).is_err(), "{bad:?}");
+        }
+    }
+}

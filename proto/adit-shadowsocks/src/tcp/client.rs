@@ -1,0 +1,340 @@
+//! A client's side of a connection: a sealing and an opening codec.
+
+use core::ops::Range;
+use std::sync::Arc;
+
+use adit_crypto::{TAG_LEN, ct_eq};
+use adit_wire::{
+    Broken, Clock, Entropy, Open, Opened, Reader, Room, Seal, Short, Target, Unix, put_addr,
+};
+
+use super::body::Body;
+use super::chunk::{ChunkOpen, ChunkSeal, LENGTH_LEN, check_room};
+use super::request::{FIXED_SEALED, RequestHead};
+use super::{FIXED_LEN, MAX_2022, MAX_AEAD, MAX_PADDING, MAX_RAW, Progress, RESPONSE, max_chunk};
+use crate::salt::Salt;
+use crate::{Edition, Key, Method, stamp};
+
+static ZEROS: [u8; MAX_PADDING] = [0; MAX_PADDING];
+
+/// The codecs of one connection to `target`.
+///
+/// The request header goes out with the first payload sealed, or with an empty one:
+/// [`Seal::owes_head`] is true until then. `clock` gives the header its time and judges the
+/// response's; all randomness is drawn here.
+pub fn client(
+    key: &Key,
+    target: &Target,
+    clock: Arc<dyn Clock>,
+    entropy: &mut dyn Entropy,
+) -> Result<(ClientSeal, ClientOpen), Broken> {
+    let method = key.method();
+    let mut address = Vec::with_capacity(target.addr_len());
+    put_addr(target, &mut address);
+    let salt = Salt::draw(method, entropy);
+    let mut chance = [0; 8];
+    entropy.fill(&mut chance);
+    let chunks = match method.edition() {
+        Edition::None => None,
+        _ => Some(ChunkSeal::new(key.session(&salt)?)),
+    };
+    let head = Head {
+        salt,
+        address,
+        chance: u64::from_le_bytes(chance),
+        clock: clock.clone(),
+    };
+    let seal = ClientSeal {
+        method,
+        head: Some(Box::new(head)),
+        chunks,
+    };
+    let waiting = Waiting {
+        key: key.clone(),
+        request_salt: salt,
+        clock,
+    };
+    let open = ClientOpen {
+        state: State::Waiting(Box::new(waiting)),
+        progress: Arc::default(),
+    };
+    Ok((seal, open))
+}
+
+/// Seals what a client sends.
+pub struct ClientSeal {
+    method: Method,
+    /// Until the first record was sealed.
+    head: Option<Box<Head>>,
+    /// `None` for method `none`.
+    chunks: Option<ChunkSeal>,
+}
+
+struct Head {
+    salt: Salt,
+    address: Vec<u8>,
+    /// Decides the length of the padding.
+    chance: u64,
+    clock: Arc<dyn Clock>,
+}
+
+impl Head {
+    fn room(&self, edition: Edition) -> Room {
+        let address = self.address.len();
+        match edition {
+            Edition::Aead2022 => Room {
+                head: self.salt.len() + FIXED_SEALED + address + 2 + MAX_PADDING,
+                tail: TAG_LEN,
+                max: MAX_2022 - address - 2,
+            },
+            Edition::Aead => Room {
+                head: self.salt.len() + LENGTH_LEN + address,
+                tail: TAG_LEN,
+                max: MAX_AEAD - address,
+            },
+            Edition::None => Room {
+                head: address,
+                tail: 0,
+                max: MAX_RAW,
+            },
+        }
+    }
+
+    /// Zeros, so that an empty request has 1 to 900 bytes of padding and a short one looks no
+    /// different; a payload of 900 bytes and more hides its header well enough.
+    fn padding(&self, payload: usize) -> &'static [u8] {
+        let room = u64::try_from(MAX_PADDING.saturating_sub(payload)).unwrap_or(0);
+        let len = match payload {
+            0 => 1 + self.chance % room,
+            _ => self.chance % (room + 1),
+        };
+        let len = usize::try_from(len).unwrap_or(0);
+        ZEROS.get(..len).unwrap_or_default()
+    }
+}
+
+impl ClientSeal {
+    /// Seals the first record of the 2022 edition with padding of the caller's choice.
+    fn seal_first(
+        &mut self,
+        head: &Head,
+        padding: &[u8],
+        record: &mut [u8],
+        payload: Range<usize>,
+    ) -> Result<Range<usize>, Broken> {
+        let address = &head.address[..];
+        let Some(chunks) = &mut self.chunks else {
+            let start = payload.start.checked_sub(address.len());
+            let start = start.ok_or(Broken::NoRoom("an address"))?;
+            put(record, start, address)?;
+            return Ok(start..payload.end);
+        };
+        if self.method.edition() == Edition::Aead2022 {
+            let head = RequestHead {
+                salt: &head.salt,
+                stamp: head.clock.unix(),
+                address,
+                padding,
+            };
+            return head.seal(chunks, record, payload);
+        }
+        let no_room = Broken::NoRoom("an address");
+        let plain = payload.start.checked_sub(address.len()).ok_or(no_room)?;
+        put(record, plain, address)?;
+        seal_salted(chunks, &head.salt, record, plain..payload.end)
+    }
+}
+
+/// Seals the first chunk of the AEAD edition, with the salt in front.
+pub(super) fn seal_salted(
+    chunks: &mut ChunkSeal,
+    salt: &[u8],
+    record: &mut [u8],
+    payload: Range<usize>,
+) -> Result<Range<usize>, Broken> {
+    let wire = chunks.chunk(record, payload)?;
+    let start = wire.start.checked_sub(salt.len());
+    let start = start.ok_or(Broken::NoRoom("a salt"))?;
+    put(record, start, salt)?;
+    Ok(start..wire.end)
+}
+
+fn put(record: &mut [u8], at: usize, bytes: &[u8]) -> Result<(), Broken> {
+    crate::writer::Writer::new(record, at..at.saturating_add(bytes.len()))?.put(bytes)
+}
+
+impl Seal for ClientSeal {
+    fn room(&self) -> Room {
+        match (&self.head, &self.chunks) {
+            (Some(head), _) => head.room(self.method.edition()),
+            (None, Some(_)) => ChunkSeal::room(max_chunk(self.method)),
+            (None, None) => RAW_ROOM,
+        }
+    }
+
+    fn seal(&mut self, record: &mut [u8], payload: Range<usize>) -> Result<Range<usize>, Broken> {
+        check_room(self.room(), record, &payload)?;
+        if let Some(head) = self.head.take() {
+            let padding = head.padding(payload.len());
+            return self.seal_first(&head, padding, record, payload);
+        }
+        match &mut self.chunks {
+            Some(chunks) if !payload.is_empty() => chunks.chunk(record, payload),
+            _ => Ok(payload),
+        }
+    }
+
+    fn owes_head(&self) -> bool {
+        self.head.is_some()
+    }
+}
+
+/// The room of method `none` behind its head.
+pub(super) const RAW_ROOM: Room = Room {
+    head: 0,
+    tail: 0,
+    max: MAX_RAW,
+};
+
+/// Opens what the server sends.
+pub struct ClientOpen {
+    state: State,
+    progress: Arc<Progress>,
+}
+
+enum State {
+    Waiting(Box<Waiting>),
+    Open(Body),
+}
+
+/// Before the response's head.
+struct Waiting {
+    key: Key,
+    request_salt: Salt,
+    clock: Arc<dyn Clock>,
+}
+
+impl ClientOpen {
+    /// What has been learned so far; stays readable when the codec is moved into a stream.
+    #[must_use]
+    pub fn progress(&self) -> Arc<Progress> {
+        self.progress.clone()
+    }
+
+    /// See [`Progress::authenticated`].
+    #[must_use]
+    pub fn authenticated(&self) -> bool {
+        self.progress.authenticated()
+    }
+
+    /// See [`Progress::skew`].
+    #[must_use]
+    pub fn skew(&self) -> Option<i64> {
+        self.progress.skew()
+    }
+}
+
+impl Open for ClientOpen {
+    fn open(&mut self, wire: &mut [u8]) -> Result<Opened, Broken> {
+        if let State::Waiting(waiting) = &self.state {
+            let total = waiting.head_len();
+            if wire.len() < total {
+                return Ok(Opened::NeedMore { total });
+            }
+            self.state = State::Open(waiting.open(wire, &self.progress)?);
+        }
+        match &mut self.state {
+            State::Open(body) => body.open(wire),
+            State::Waiting(_) => Err(Broken::Malformed("response header")),
+        }
+    }
+
+    fn at_boundary(&self, unread: usize) -> bool {
+        match &self.state {
+            State::Open(body) => body.at_boundary(unread),
+            // A target that says nothing and closes: its server has no head to send either, since
+            // a head goes out with the first payload. `Progress` tells whether it ever came.
+            State::Waiting(_) => unread == 0,
+        }
+    }
+}
+
+impl Waiting {
+    /// Wire bytes up to the first sealed payload.
+    fn head_len(&self) -> usize {
+        let salt = self.request_salt.len();
+        match self.key.method().edition() {
+            Edition::Aead2022 => salt + FIXED_LEN + salt + TAG_LEN,
+            Edition::Aead => salt + LENGTH_LEN,
+            Edition::None => 1,
+        }
+    }
+
+    /// Opens the head; what follows knows where the first payload lies.
+    fn open(&self, wire: &mut [u8], progress: &Progress) -> Result<Body, Broken> {
+        let method = self.key.method();
+        if method.edition() == Edition::None {
+            progress.set_authenticated();
+            return Ok(Body::Raw);
+        }
+        let short = Broken::Truncated("the response header");
+        let salt = Salt::read(method, wire).ok_or(short)?;
+        let mut chunks = ChunkOpen::new(self.key.session(&salt)?, max_chunk(method));
+        if method.edition() == Edition::Aead {
+            chunks.length(wire, salt.len())?;
+            // SEC-R6: our own stream sent back to us has our key.
+            if salt == self.request_salt {
+                return Err(Broken::Replayed);
+            }
+            progress.set_authenticated();
+            return Ok(Body::Chunks(chunks));
+        }
+        let header = salt.len()..salt.len() + FIXED_LEN + salt.len();
+        chunks.block(wire, header.clone())?;
+        let header = wire.get(header).ok_or(short)?;
+        let n = self.check(header, progress)?;
+        chunks.expect(self.head_len(), n)?;
+        Ok(Body::Chunks(chunks))
+    }
+
+    /// Checks the opened response header of the 2022 edition; gives the first payload's length.
+    fn check(&self, header: &[u8], progress: &Progress) -> Result<u16, Broken> {
+        let mut r = Reader::new(header);
+        let mut fields = || {
+            Ok((
+                r.u8()?,
+                Unix(r.u64()?),
+                r.take(self.request_salt.len())?,
+                r.u16()?,
+            ))
+        };
+        let (kind, stamp, request_salt, n) =
+            fields().map_err(|Short| Broken::Malformed("response header"))?;
+        if kind != RESPONSE {
+            return Err(Broken::Malformed("response type"));
+        }
+        progress.set_authenticated();
+        let now = self.clock.unix();
+        progress.set_skew(stamp.skew_from(now));
+        stamp::check(stamp, now)?;
+        if !ct_eq(request_salt, &self.request_salt) {
+            return Err(Broken::Malformed("response: it answers another request"));
+        }
+        Ok(n)
+    }
+}
+
+#[cfg(test)]
+impl ClientSeal {
+    /// The first record with padding from a golden vector instead of zeros.
+    pub(super) fn seal_padded(
+        &mut self,
+        padding: &[u8],
+        record: &mut [u8],
+        payload: Range<usize>,
+    ) -> Result<Range<usize>, Broken> {
+        check_room(self.room(), record, &payload)?;
+        let head = self.head.take().unwrap();
+        self.seal_first(&head, padding, record, payload)
+    }
+}

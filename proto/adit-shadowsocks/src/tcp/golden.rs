@@ -1,0 +1,260 @@
+//! Every TCP vector, byte for byte, in both directions and both roles.
+
+use std::sync::Arc;
+
+use adit_crypto::sha256;
+use adit_wire::law::{converse, open_all};
+use adit_wire::{Broken, FixedEntropy, Open, Seal, Step, Target, Unix};
+use serde_json::Value;
+
+use super::{Accepted, ClientSeal, ServerHandshake, client};
+use crate::golden::{hex, key_of_password, key_of_psk, number, pattern, target, text, vectors};
+use crate::{Key, Restart, SaltPool};
+
+const ALL_AT_ONCE: &[usize] = &[usize::MAX];
+
+fn pool() -> Arc<SaltPool> {
+    Arc::new(SaltPool::new([3; 16], Unix(0), Restart::Strict))
+}
+
+/// Seals one record; `how` is the codec's `seal` or one with a vector's padding.
+fn record(
+    seal: &mut ClientSeal,
+    payload: &[u8],
+    how: impl FnOnce(
+        &mut ClientSeal,
+        &mut [u8],
+        core::ops::Range<usize>,
+    ) -> Result<core::ops::Range<usize>, Broken>,
+) -> Vec<u8> {
+    let room = seal.room();
+    let mut buf = vec![0xee; room.head];
+    buf.extend_from_slice(payload);
+    buf.resize(buf.len() + room.tail, 0xee);
+    let range = how(seal, &mut buf, room.head..room.head + payload.len()).unwrap();
+    buf[range].to_vec()
+}
+
+fn records(seal: &mut dyn Seal, payloads: &[Vec<u8>]) -> Vec<u8> {
+    let seal_one = |p: &Vec<u8>| {
+        let room = seal.room();
+        let mut buf = [&vec![0xee; room.head][..], p, &vec![0xee; room.tail]].concat();
+        let range = seal.seal(&mut buf, room.head..room.head + p.len()).unwrap();
+        buf[range].to_vec()
+    };
+    payloads.iter().flat_map(seal_one).collect()
+}
+
+fn chunks(value: &Value) -> Vec<Vec<u8>> {
+    value.as_array().unwrap().iter().map(hex).collect()
+}
+
+fn accept(
+    key: &Key,
+    now: Unix,
+    salts: &Arc<SaltPool>,
+    salt: &[u8],
+    stream: &[u8],
+) -> Result<(Step<Accepted>, Vec<u8>), Broken> {
+    let mut entropy = FixedEntropy::new(salt);
+    let mut server = ServerHandshake::new(key, Arc::new(now), salts.clone(), &mut entropy);
+    match converse(&mut server, stream, ALL_AT_ONCE) {
+        Ok((step, sent, rest)) => {
+            assert!(
+                sent.is_empty(),
+                "a server sends nothing before its first answer"
+            );
+            Ok((step, rest))
+        }
+        Err((why, sent)) => {
+            assert!(sent.is_empty(), "a server sends nothing when it refuses");
+            Err(why)
+        }
+    }
+}
+
+fn accepted(
+    key: &Key,
+    now: Unix,
+    salt: &[u8],
+    stream: &[u8],
+    expected: &Target,
+) -> (Accepted, Vec<u8>) {
+    match accept(key, now, &pool(), salt, stream) {
+        Ok((Step::Done(mut accepted), rest)) => {
+            assert_eq!(&accepted.target, expected);
+            let (more, unread) = open_all(&mut accepted.open, &rest, ALL_AT_ONCE).unwrap();
+            assert_eq!(unread, 0);
+            assert!(accepted.open.at_boundary(0));
+            let plain = [&accepted.first[..], &more].concat();
+            (accepted, plain)
+        }
+        other => panic!("not accepted: {other:?}"),
+    }
+}
+
+#[test]
+fn sip022_streams() {
+    for case in vectors("tcp2022") {
+        let name = text(&case["name"]);
+        let (request, response) = (&case["request"], &case["response"]);
+        let key = key_of_password(&case);
+        let to = target(&case["target"]);
+        let stamp = Unix(number(&request["timestamp"]));
+        let salt = hex(&request["salt"]);
+        let mut entropy = FixedEntropy::new(salt.clone());
+        let (mut seal, mut open) = client(&key, &to, Arc::new(stamp), &mut entropy).unwrap();
+        let (padding, first) = (hex(&request["padding"]), hex(&request["initial_payload"]));
+        let mut wire = if padding.is_empty() {
+            records(&mut seal, std::slice::from_ref(&first))
+        } else {
+            record(&mut seal, &first, |s, buf, at| {
+                s.seal_padded(&padding, buf, at)
+            })
+        };
+        wire.extend(records(&mut seal, &chunks(&request["chunks"])));
+        let stream = hex(&request["stream"]);
+        assert_eq!(wire, stream, "{name}");
+
+        let answered = Unix(number(&response["timestamp"]));
+        let own = hex(&response["salt"]);
+        let (mut accepted, plain) = accepted(&key, answered, &own, &stream, &to);
+        let sent = [first, chunks(&request["chunks"]).concat()].concat();
+        assert_eq!(plain, sent, "{name}");
+
+        let mut answers = vec![hex(&response["first_payload"])];
+        answers.extend(chunks(&response["chunks"]));
+        let wire = records(&mut accepted.seal, &answers);
+        let stream = hex(&response["stream"]);
+        assert_eq!(wire, stream, "{name}");
+        assert!(!open.authenticated() && open.skew().is_none());
+        assert!(open.at_boundary(0) && !open.at_boundary(1));
+        let (plain, unread) = open_all(&mut open, &stream, ALL_AT_ONCE).unwrap();
+        assert_eq!((plain, unread), (answers.concat(), 0), "{name}");
+        assert!(open.authenticated() && open.at_boundary(0));
+        assert_eq!(open.skew(), Some(answered.skew_from(stamp)));
+    }
+}
+
+#[test]
+fn sip022_longest_chunks() {
+    for case in vectors("tcp2022_big") {
+        let key = key_of_psk(&case);
+        let to = target(&case["target"]);
+        let now = Unix(number(&case["now"]));
+        let mut entropy = FixedEntropy::new(hex(&case["salt"]));
+        let (mut seal, _) = client(&key, &to, Arc::new(now), &mut entropy).unwrap();
+        let first = pattern(65_535 - to.addr_len() - 2, 0);
+        let payloads = [first, pattern(65_535, 1), pattern(65_535, 2)];
+        let wire = records(&mut seal, &payloads);
+        check_digest(&case, &wire);
+        let (_, plain) = accepted(&key, now, &[9; 32], &wire, &to);
+        assert!(plain == payloads.concat());
+    }
+}
+
+fn check_digest(case: &Value, wire: &[u8]) {
+    assert_eq!(wire.len() as u64, number(&case["stream_len"]));
+    assert_eq!(sha256(wire).to_vec(), hex(&case["stream_sha256"]));
+}
+
+#[test]
+fn sip004_streams() {
+    let now = Unix(1_700_000_000);
+    for case in vectors("aead") {
+        let key = key_of_password(&case);
+        let (request, response) = (&case["tcp"]["request"], &case["tcp"]["response"]);
+        let to = target(&case["tcp"]["target"]);
+        let mut entropy = FixedEntropy::new(hex(&request["salt"]));
+        let (mut seal, mut open) = client(&key, &to, Arc::new(now), &mut entropy).unwrap();
+        if case["note"].is_string() {
+            let first = pattern(16_383 - to.addr_len(), 0);
+            let payloads = [first, pattern(16_383, 1), pattern(16_383, 2)];
+            let wire = records(&mut seal, &payloads);
+            check_digest(request, &wire);
+            let (_, plain) = accepted(&key, now, &[9; 32], &wire, &to);
+            assert!(plain == payloads.concat());
+            continue;
+        }
+        let mut payloads = chunks(&request["chunks"]);
+        payloads[0].drain(..to.addr_len());
+        let stream = hex(&request["stream"]);
+        assert_eq!(records(&mut seal, &payloads), stream);
+        let own = hex(&response["salt"]);
+        let (mut accepted, plain) = accepted(&key, now, &own, &stream, &to);
+        assert_eq!(plain, payloads.concat());
+
+        let answers = chunks(&response["chunks"]);
+        let stream = hex(&response["stream"]);
+        assert_eq!(records(&mut accepted.seal, &answers), stream);
+        let (plain, unread) = open_all(&mut open, &stream, ALL_AT_ONCE).unwrap();
+        assert_eq!((plain, unread), (answers.concat(), 0));
+        assert!(open.authenticated() && open.skew().is_none());
+    }
+}
+
+#[test]
+fn method_none() {
+    let now = Unix(0);
+    for case in vectors("none") {
+        let key = key_of_password(&case);
+        let to = target(&case["tcp"]["target"]);
+        let (request, response) = (&case["tcp"]["request"], &case["tcp"]["response"]);
+        let (mut seal, mut open) =
+            client(&key, &to, Arc::new(now), &mut FixedEntropy::default()).unwrap();
+        let payload = hex(&request["payload"]);
+        let stream = hex(&request["stream"]);
+        assert_eq!(records(&mut seal, std::slice::from_ref(&payload)), stream);
+        let (mut accepted, plain) = accepted(&key, now, &[], &stream, &to);
+        assert_eq!(plain, payload);
+        let answer = hex(&response["payload"]);
+        let wire = records(&mut accepted.seal, std::slice::from_ref(&answer));
+        assert_eq!(wire, hex(&response["stream"]));
+        assert_eq!(open_all(&mut open, &wire, ALL_AT_ONCE), Ok((answer, 0)));
+    }
+}
+
+/// SEC-R1, SEC-X2: what a receiver takes and what it refuses, with one pool for all of them.
+#[test]
+fn sip022_accepts_and_rejects() {
+    let salts = pool();
+    let mut seen = 0;
+    for case in vectors("negative2022") {
+        let (name, kind) = (text(&case["name"]), text(&case["kind"]));
+        let (key, now) = (key_of_psk(&case), Unix(number(&case["now"])));
+        let verdict = match kind {
+            "tcp_request" => {
+                let stream = hex(&case["stream"]);
+                match accept(&key, now, &salts, &[1; 16], &stream) {
+                    Err(_) => "reject",
+                    // Ours waits: the caller refuses in the same way when the stream ends here.
+                    Ok((Step::NeedMore { total }, _)) => {
+                        assert_eq!((total, stream.len()), (43, 42), "{name}");
+                        "reject"
+                    }
+                    Ok((Step::Done(mut accepted), rest)) => {
+                        match open_all(&mut accepted.open, &rest, ALL_AT_ONCE) {
+                            Ok((_, 0)) => "accept",
+                            Ok(_) => "wait",
+                            Err(_) => "error_after_initial_payload",
+                        }
+                    }
+                }
+            }
+            "tcp_response" => {
+                let mut entropy = FixedEntropy::new(hex(&case["request_salt"]));
+                let to = "example.com:443".parse().unwrap();
+                let (_, mut open) = client(&key, &to, Arc::new(now), &mut entropy).unwrap();
+                match open_all(&mut open, &hex(&case["stream"]), ALL_AT_ONCE) {
+                    Ok((plain, 0)) if !plain.is_empty() => "accept",
+                    Ok(_) => "wait",
+                    Err(_) => "reject",
+                }
+            }
+            _ => continue,
+        };
+        assert_eq!(verdict, text(&case["expect"]), "{name}");
+        seen += 1;
+    }
+    assert_eq!(seen, 25);
+}

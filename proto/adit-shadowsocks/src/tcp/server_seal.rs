@@ -1,0 +1,117 @@
+//! Seals what a server sends.
+
+use core::ops::Range;
+use std::sync::Arc;
+
+use adit_crypto::TAG_LEN;
+use adit_wire::{Broken, Clock, Room, Seal};
+
+use super::chunk::{ChunkSeal, LENGTH_LEN, check_room};
+use super::client::{RAW_ROOM, seal_salted};
+use super::{FIXED_LEN, RESPONSE, max_chunk};
+use crate::salt::Salt;
+use crate::writer::Writer;
+use crate::{Edition, Key, Method};
+
+/// Seals a server's answers. The response header goes out with the first payload, never alone.
+pub struct ServerSeal {
+    method: Method,
+    /// Until the first record was sealed.
+    head: Option<Box<Head>>,
+    /// `None` for method `none`.
+    chunks: Option<ChunkSeal>,
+}
+
+struct Head {
+    salt: Salt,
+    request_salt: Salt,
+    clock: Arc<dyn Clock>,
+}
+
+impl Head {
+    /// Bytes in front of the first payload.
+    fn len(&self, edition: Edition) -> usize {
+        let salt = self.salt.len();
+        match edition {
+            Edition::Aead2022 => salt + FIXED_LEN + salt + TAG_LEN,
+            _ => salt + LENGTH_LEN,
+        }
+    }
+
+    fn seal(
+        &self,
+        edition: Edition,
+        chunks: &mut ChunkSeal,
+        record: &mut [u8],
+        payload: Range<usize>,
+    ) -> Result<Range<usize>, Broken> {
+        if edition != Edition::Aead2022 {
+            return seal_salted(chunks, &self.salt, record, payload);
+        }
+        let start = payload.start.checked_sub(self.len(edition));
+        let start = start.ok_or(Broken::NoRoom("a response header"))?;
+        let mut w = Writer::new(record, start..payload.start)?;
+        w.put(&self.salt)?;
+        w.put(&[RESPONSE])?;
+        w.put(&self.clock.unix().0.to_be_bytes())?;
+        w.put(&self.request_salt)?;
+        w.put_len(payload.len())?;
+        let header = start + self.salt.len();
+        chunks.block(record, header..payload.start - TAG_LEN)?;
+        chunks.block(record, payload.clone())?;
+        Ok(start..payload.end + TAG_LEN)
+    }
+}
+
+impl ServerSeal {
+    /// The sealing side of the connection whose request had `request_salt`.
+    pub(super) fn new(
+        key: &Key,
+        salt: Salt,
+        request_salt: Salt,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Broken> {
+        Ok(Self {
+            method: key.method(),
+            chunks: Some(ChunkSeal::new(key.session(&salt)?)),
+            head: Some(Box::new(Head {
+                salt,
+                request_salt,
+                clock,
+            })),
+        })
+    }
+
+    /// The sealing side of method `none`.
+    pub(super) const fn raw() -> Self {
+        Self {
+            method: Method::None,
+            head: None,
+            chunks: None,
+        }
+    }
+}
+
+impl Seal for ServerSeal {
+    fn room(&self) -> Room {
+        if self.chunks.is_none() {
+            return RAW_ROOM;
+        }
+        let mut room = ChunkSeal::room(max_chunk(self.method));
+        if let Some(head) = &self.head {
+            room.head = head.len(self.method.edition());
+        }
+        room
+    }
+
+    fn seal(&mut self, record: &mut [u8], payload: Range<usize>) -> Result<Range<usize>, Broken> {
+        check_room(self.room(), record, &payload)?;
+        match &mut self.chunks {
+            Some(chunks) if !payload.is_empty() => match self.head.take() {
+                Some(head) => head.seal(self.method.edition(), chunks, record, payload),
+                None => chunks.chunk(record, payload),
+            },
+            _ => Ok(payload),
+        }
+    }
+}

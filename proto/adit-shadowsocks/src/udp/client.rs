@@ -1,0 +1,118 @@
+//! A client's session: one per application socket.
+
+use core::fmt;
+use core::ops::Range;
+
+use adit_wire::{Broken, Entropy, SlidingWindow, Target, Unix};
+
+use super::packet::{BodyKey, open_body, unveil};
+use super::sender::Sender;
+use super::single;
+use crate::Key;
+
+/// How long a server session stays before a third one is taken for it, in seconds.
+const SERVER_CHANGE: u64 = 60;
+
+/// Seals a client's packets and opens the server's.
+pub struct ClientSession {
+    pub(super) sender: Sender,
+    servers: Servers,
+}
+
+/// The server sessions that answer us: a server chooses a new one when it has restarted or
+/// forgotten us.
+#[derive(Default)]
+struct Servers {
+    current: Option<Box<Server>>,
+    previous: Option<Box<Server>>,
+    /// When `current` replaced `previous`.
+    changed: Option<Unix>,
+}
+
+struct Server {
+    id: u64,
+    body_key: BodyKey,
+    window: SlidingWindow,
+}
+
+impl ClientSession {
+    /// A new session with a random id.
+    pub fn new(key: &Key, entropy: &mut dyn Entropy) -> Self {
+        Self {
+            sender: Sender::new(key, None, entropy),
+            servers: Servers::default(),
+        }
+    }
+
+    /// Seals `packet[payload]` for `target` in place, with [`super::HEAD_ROOM`] bytes in front
+    /// and [`super::TAIL_ROOM`] behind; gives the range to send. The payload may be empty.
+    pub fn seal(
+        &mut self,
+        packet: &mut [u8],
+        payload: Range<usize>,
+        target: &Target,
+        now: Unix,
+        entropy: &mut dyn Entropy,
+    ) -> Result<Range<usize>, Broken> {
+        self.sender.seal(packet, payload, target, now, entropy)
+    }
+
+    /// Opens a packet from the server in place; gives where it came from and where its data lies.
+    pub fn open(&mut self, packet: &mut [u8], now: Unix) -> Result<(Target, Range<usize>), Broken> {
+        let key = self.sender.key();
+        let answers = self.sender.session();
+        if answers.is_none() {
+            return single::open(key, packet);
+        }
+        let ids = unveil(key, packet)?;
+        if let Some(server) = self.servers.known(ids.session) {
+            if !server.window.check(ids.packet) {
+                return Err(Broken::Replayed);
+            }
+            let body = open_body(key, &server.body_key, packet, answers, now)?;
+            server.window.mark(ids.packet);
+            return Ok((body.target, body.payload));
+        }
+        let mut server = Server {
+            id: ids.session,
+            body_key: BodyKey::derive(key, ids.session),
+            window: SlidingWindow::default(),
+        };
+        let body = open_body(key, &server.body_key, packet, answers, now)?;
+        server.window.mark(ids.packet);
+        self.servers.adopt(server, now)?;
+        Ok((body.target, body.payload))
+    }
+}
+
+impl Servers {
+    fn known(&mut self, id: u64) -> Option<&mut Server> {
+        let both = [&mut self.current, &mut self.previous];
+        let mut both = both.into_iter().filter_map(|s| s.as_deref_mut());
+        both.find(|server| server.id == id)
+    }
+
+    /// Takes a new server session, and keeps the one before it for packets still on their way.
+    ///
+    /// Not twice within 60 s: a window that is dropped too early would accept its packets again.
+    fn adopt(&mut self, server: Server, now: Unix) -> Result<(), Broken> {
+        if self.current.is_some() {
+            let age = self.changed.map(|at| now.0.abs_diff(at.0));
+            if age.is_some_and(|age| age <= SERVER_CHANGE) {
+                return Err(Broken::Malformed("server session: it changed too often"));
+            }
+            self.changed = Some(now);
+            self.previous = self.current.take();
+        }
+        self.current = Some(Box::new(server));
+        Ok(())
+    }
+}
+
+impl fmt::Debug for ClientSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientSession")
+            .field("key", self.sender.key())
+            .finish_non_exhaustive()
+    }
+}

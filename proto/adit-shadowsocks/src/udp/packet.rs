@@ -1,0 +1,231 @@
+//! A packet of the 2022 edition (SIP022 section 3.2): framing, keys, body.
+
+use core::ops::Range;
+
+use adit_crypto::{AeadKey, TAG_LEN};
+use adit_wire::{Broken, Reader, Short, Target, Unix, parse_addr};
+
+use crate::key::PacketCipher;
+use crate::writer::Writer;
+use crate::{Key, stamp};
+
+/// session ‖ packet id
+const IDS_LEN: usize = 16;
+
+/// The nonce in front of a packet of the ChaCha methods.
+pub(super) const NONCE_LEN: usize = 24;
+
+const REQUEST: u8 = 0;
+const RESPONSE: u8 = 1;
+
+/// The numbers that make a packet unique.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ids {
+    /// The sender's session.
+    pub(super) session: u64,
+    pub(super) packet: u64,
+}
+
+impl Ids {
+    fn to_bytes(self) -> [u8; IDS_LEN] {
+        let both = u128::from(self.session) << 64 | u128::from(self.packet);
+        both.to_be_bytes()
+    }
+}
+
+/// The key of the bodies of one session.
+pub(super) enum BodyKey {
+    /// AES methods: derived from the session's id.
+    Session(Box<AeadKey>),
+    /// ChaCha methods: the key itself seals.
+    Shared,
+}
+
+impl BodyKey {
+    pub(super) fn derive(key: &Key, session: u64) -> Self {
+        match key.packets() {
+            // No 2022 method fails here; if one did, its packets would be refused.
+            PacketCipher::Aes(_) => key
+                .session(&session.to_be_bytes())
+                .map_or(Self::Shared, |aead| Self::Session(Box::new(aead))),
+            _ => Self::Shared,
+        }
+    }
+}
+
+/// A header to be sent.
+pub(super) struct Outgoing<'a> {
+    pub(super) ids: Ids,
+    /// The client's session, in a server's answers.
+    pub(super) answers: Option<u64>,
+    pub(super) stamp: Unix,
+    pub(super) padding: &'a [u8],
+    /// The encoded address.
+    pub(super) address: &'a [u8],
+    /// Random bytes for the ChaCha methods.
+    pub(super) nonce: [u8; NONCE_LEN],
+}
+
+impl Outgoing<'_> {
+    /// Bytes in front of the payload.
+    pub(super) fn len(&self, key: &Key) -> usize {
+        let nonce = match key.packets() {
+            PacketCipher::ChaCha(_) => NONCE_LEN,
+            _ => 0,
+        };
+        let answers = self.answers.map_or(0, |_| 8);
+        nonce + IDS_LEN + 1 + 8 + answers + 2 + self.padding.len() + self.address.len()
+    }
+
+    /// Writes and seals the packet around `packet[payload]`; gives its range.
+    pub(super) fn seal(
+        &self,
+        key: &Key,
+        body_key: &BodyKey,
+        packet: &mut [u8],
+        payload: Range<usize>,
+    ) -> Result<Range<usize>, Broken> {
+        let no_room = Broken::NoRoom("a packet's header");
+        let start = payload.start.checked_sub(self.len(key)).ok_or(no_room)?;
+        let end = payload.end.checked_add(TAG_LEN).ok_or(no_room)?;
+        if packet.len() < end || payload.start > payload.end {
+            return Err(Broken::NoRoom("a packet's tag"));
+        }
+        let ids = self.ids.to_bytes();
+        let mut w = Writer::new(packet, start..payload.start)?;
+        if let PacketCipher::ChaCha(_) = key.packets() {
+            w.put(&self.nonce)?;
+        }
+        w.put(&ids)?;
+        w.put(&[self.answers.map_or(REQUEST, |_| RESPONSE)])?;
+        w.put(&self.stamp.0.to_be_bytes())?;
+        if let Some(session) = self.answers {
+            w.put(&session.to_be_bytes())?;
+        }
+        w.put_len(self.padding.len())?;
+        w.put(self.padding)?;
+        w.put(self.address)?;
+
+        let sealed = packet.get_mut(start..end).ok_or(no_room)?;
+        match (key.packets(), body_key) {
+            (PacketCipher::Aes(header), BodyKey::Session(body_key)) => {
+                let (ids_field, body) = sealed.split_first_chunk_mut().ok_or(no_room)?;
+                seal_all_but_tag(body_key, nonce_of(&ids), body)?;
+                header.encrypt(ids_field);
+            }
+            (PacketCipher::ChaCha(aead), _) => {
+                let body = sealed.get_mut(NONCE_LEN..).ok_or(no_room)?;
+                seal_all_but_tag(aead, &self.nonce, body)?;
+            }
+            _ => return Err(WRONG_EDITION),
+        }
+        Ok(start..end)
+    }
+}
+
+const WRONG_EDITION: Broken = Broken::Malformed("method: it has no sessions");
+
+/// Bytes 4 to 15 of the separate header.
+fn nonce_of(ids: &[u8; IDS_LEN]) -> &[u8] {
+    ids.get(4..).unwrap_or_default()
+}
+
+fn seal_all_but_tag(aead: &AeadKey, nonce: &[u8], buf: &mut [u8]) -> Result<(), Broken> {
+    let len = buf.len().checked_sub(TAG_LEN);
+    let (plain, tag) = len
+        .and_then(|len| buf.split_at_mut_checked(len))
+        .ok_or(Broken::NoRoom("a packet's tag"))?;
+    tag.copy_from_slice(&aead.seal_in_place(nonce, plain)?);
+    Ok(())
+}
+
+fn open_all_but_tag(aead: &AeadKey, nonce: &[u8], buf: &mut [u8]) -> Result<(), Broken> {
+    let len = buf.len().checked_sub(TAG_LEN);
+    let (ct, tag) = len
+        .and_then(|len| buf.split_at_mut_checked(len))
+        .ok_or(Broken::Truncated("a packet"))?;
+    Ok(aead.open_in_place(nonce, ct, tag)?)
+}
+
+/// Reads the ids of a packet: the separate header of the AES methods, which has no tag, is
+/// decrypted in place; a packet of the ChaCha methods is opened as a whole.
+pub(super) fn unveil(key: &Key, packet: &mut [u8]) -> Result<Ids, Broken> {
+    let short = |Short| Broken::Truncated("a packet");
+    let mut r = match key.packets() {
+        PacketCipher::Aes(header) => {
+            let block = packet.first_chunk_mut().ok_or(Short).map_err(short)?;
+            header.decrypt(block);
+            Reader::new(block)
+        }
+        PacketCipher::ChaCha(aead) => {
+            let (nonce, sealed) = packet
+                .split_first_chunk_mut::<NONCE_LEN>()
+                .ok_or(Short)
+                .map_err(short)?;
+            open_all_but_tag(aead, nonce, sealed)?;
+            Reader::new(sealed)
+        }
+        PacketCipher::Unused => return Err(WRONG_EDITION),
+    };
+    Ok(Ids {
+        session: r.u64().map_err(short)?,
+        packet: r.u64().map_err(short)?,
+    })
+}
+
+/// What a body says, all of it checked.
+pub(super) struct Body {
+    pub(super) target: Target,
+    pub(super) payload: Range<usize>,
+}
+
+/// Opens the body of a packet that was [`unveil`]ed, and checks all it says: type, time, session
+/// (when it `answers` one), padding and address.
+pub(super) fn open_body(
+    key: &Key,
+    body_key: &BodyKey,
+    packet: &mut [u8],
+    answers: Option<u64>,
+    now: Unix,
+) -> Result<Body, Broken> {
+    let start = match (key.packets(), body_key) {
+        (PacketCipher::Aes(_), BodyKey::Session(body_key)) => {
+            let (ids, body) = packet
+                .split_first_chunk_mut::<IDS_LEN>()
+                .ok_or(Broken::Truncated("a packet"))?;
+            open_all_but_tag(body_key, nonce_of(ids), body)?;
+            IDS_LEN
+        }
+        (PacketCipher::ChaCha(_), _) => NONCE_LEN + IDS_LEN,
+        _ => return Err(WRONG_EDITION),
+    };
+    let end = packet.len().saturating_sub(TAG_LEN);
+    let body = packet
+        .get(start..end)
+        .ok_or(Broken::Truncated("a packet"))?;
+    let (target, used) = parse_body(body, answers, now)?;
+    Ok(Body {
+        target,
+        payload: start + used..end,
+    })
+}
+
+/// Reads an opened body; gives the target and the length of what stands before the data.
+fn parse_body(body: &[u8], answers: Option<u64>, now: Unix) -> Result<(Target, usize), Broken> {
+    let short = |Short| Broken::Malformed("packet header");
+    let mut r = Reader::new(body);
+    let kind = r.u8().map_err(short)?;
+    if kind != answers.map_or(REQUEST, |_| RESPONSE) {
+        return Err(Broken::Malformed("packet type"));
+    }
+    stamp::check(Unix(r.u64().map_err(short)?), now)?;
+    if let Some(session) = answers
+        && r.u64().map_err(short)? != session
+    {
+        return Err(Broken::Malformed("packet: it answers another session"));
+    }
+    let padding = usize::from(r.u16().map_err(short)?);
+    r.take(padding).map_err(short)?;
+    let (target, used) = parse_addr(r.rest()).map_err(|_| Broken::Malformed("address"))?;
+    Ok((target, r.consumed() + used))
+}

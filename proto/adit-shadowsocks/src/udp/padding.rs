@@ -1,0 +1,54 @@
+//! The padding rule `plain-dns`: datagrams of port 53 are padded, no others.
+
+use adit_wire::Entropy;
+
+/// The longest payload and padding together of a datagram that gets padding: the sum stays far
+/// below any path's MTU.
+pub const PADDING_MAX: usize = 900;
+
+const DNS: u16 = 53;
+
+static ZEROS: [u8; PADDING_MAX] = [0; PADDING_MAX];
+
+/// Padding for a payload of `payload` bytes with `spare` bytes of room in front of it: zeros,
+/// since they are encrypted.
+pub(super) fn draw(
+    port: u16,
+    payload: usize,
+    spare: usize,
+    entropy: &mut dyn Entropy,
+) -> &'static [u8] {
+    let most = PADDING_MAX.saturating_sub(payload).min(spare);
+    if port != DNS || most == 0 {
+        return &[];
+    }
+    let most = u16::try_from(most).unwrap_or(1);
+    let len = usize::from(entropy.between(1, most));
+    ZEROS.get(..len).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use adit_wire::FixedEntropy;
+
+    #[test]
+    fn dns_alone_is_padded_within_the_room() {
+        let len = |port, payload, spare, chance: u64| {
+            draw(
+                port,
+                payload,
+                spare,
+                &mut FixedEntropy::new(chance.to_le_bytes()),
+            )
+            .len()
+        };
+        assert_eq!(len(443, 40, 1000, 7), 0);
+        assert_eq!(len(53, 40, 1000, 0), 1);
+        assert_eq!(len(53, 40, 1000, 859), 860);
+        assert_eq!(len(53, 40, 1000, 860), 1);
+        assert_eq!(len(53, 40, 10, 9), 10);
+        assert_eq!(len(53, 40, 0, 9), 0);
+        assert_eq!(len(53, 900, 1000, 9), 0);
+    }
+}

@@ -1,0 +1,128 @@
+//! The sealing side both roles share: a session of one's own, or none.
+
+use core::ops::Range;
+
+use adit_wire::{Broken, Entropy, Target, Unix, put_addr};
+
+use super::packet::{BodyKey, Ids, NONCE_LEN, Outgoing};
+use super::{padding, single};
+use crate::key::PacketCipher;
+use crate::{Edition, Key};
+
+/// Seals packets with a counter of its own.
+pub(super) struct Sender {
+    key: Key,
+    /// `None` in the editions without sessions.
+    session: Option<Session>,
+    /// The encoded address, kept for its memory.
+    address: Vec<u8>,
+}
+
+struct Session {
+    id: u64,
+    body_key: BodyKey,
+    next: u64,
+    /// The client's session, for a server.
+    answers: Option<u64>,
+}
+
+impl Sender {
+    /// A new session with a random id, which for a server `answers` a client's.
+    pub(super) fn new(key: &Key, answers: Option<u64>, entropy: &mut dyn Entropy) -> Self {
+        let session = (key.method().edition() == Edition::Aead2022).then(|| {
+            let mut id = [0; 8];
+            entropy.fill(&mut id);
+            // 0 is never chosen: a peer takes it for "none".
+            let id = u64::from_be_bytes(id).max(1);
+            Session {
+                id,
+                body_key: BodyKey::derive(key, id),
+                next: 0,
+                answers,
+            }
+        });
+        Self {
+            key: key.clone(),
+            session,
+            address: Vec::new(),
+        }
+    }
+
+    pub(super) const fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// The session's id, in the edition that has sessions.
+    pub(super) fn session(&self) -> Option<u64> {
+        self.session.as_ref().map(|session| session.id)
+    }
+
+    /// Seals `packet[payload]` with the address of `peer`: a target or a source.
+    pub(super) fn seal(
+        &mut self,
+        packet: &mut [u8],
+        payload: Range<usize>,
+        peer: &Target,
+        now: Unix,
+        entropy: &mut dyn Entropy,
+    ) -> Result<Range<usize>, Broken> {
+        self.address.clear();
+        put_addr(peer, &mut self.address);
+        let Some(session) = &mut self.session else {
+            return single::seal(&self.key, &self.address, packet, payload, entropy);
+        };
+        let mut out = session.outgoing(&self.address, now)?;
+        if let PacketCipher::ChaCha(_) = self.key.packets() {
+            entropy.fill(&mut out.nonce);
+        }
+        let spare = payload.start.saturating_sub(out.len(&self.key));
+        out.padding = padding::draw(peer.port, payload.len(), spare, entropy);
+        out.seal(&self.key, &session.body_key, packet, payload)
+    }
+}
+
+impl Session {
+    /// The next packet's header. The last id is never used, so that the counter cannot wrap.
+    fn outgoing<'a>(&mut self, address: &'a [u8], stamp: Unix) -> Result<Outgoing<'a>, Broken> {
+        let packet = self.next;
+        self.next = packet
+            .checked_add(1)
+            .ok_or(Broken::Exhausted("the packet counter"))?;
+        Ok(Outgoing {
+            ids: Ids {
+                session: self.id,
+                packet,
+            },
+            answers: self.answers,
+            stamp,
+            padding: &[],
+            address,
+            nonce: [0; NONCE_LEN],
+        })
+    }
+}
+
+#[cfg(test)]
+impl Sender {
+    /// Sets the next packet id.
+    pub(super) fn set_next(&mut self, next: u64) {
+        self.session.as_mut().unwrap().next = next;
+    }
+
+    /// Seals with padding and nonce from a golden vector.
+    pub(super) fn seal_as(
+        &mut self,
+        packet: &mut [u8],
+        payload: Range<usize>,
+        peer: &Target,
+        stamp: Unix,
+        (padding, nonce): (&[u8], [u8; NONCE_LEN]),
+    ) -> Result<Range<usize>, Broken> {
+        self.address.clear();
+        put_addr(peer, &mut self.address);
+        let session = self.session.as_mut().unwrap();
+        let mut out = session.outgoing(&self.address, stamp)?;
+        (out.padding, out.nonce) = (padding, nonce);
+        out.seal(&self.key, &session.body_key, packet, payload)
+    }
+}

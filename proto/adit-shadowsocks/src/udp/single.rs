@@ -1,0 +1,71 @@
+//! Packets without a session: the AEAD edition (SIP004 section 4) and method `none`.
+
+use core::ops::Range;
+
+use adit_crypto::TAG_LEN;
+use adit_wire::{Broken, Entropy, Target, parse_addr};
+
+use crate::salt::Salt;
+use crate::writer::Writer;
+use crate::{Edition, Key};
+
+/// Each packet has its own key, so one nonce serves all.
+const ZERO_NONCE: [u8; 24] = [0; 24];
+
+/// Seals `packet[payload]` with the encoded `address` in front; gives the packet's range.
+pub(super) fn seal(
+    key: &Key,
+    address: &[u8],
+    packet: &mut [u8],
+    payload: Range<usize>,
+    entropy: &mut dyn Entropy,
+) -> Result<Range<usize>, Broken> {
+    let no_room = Broken::NoRoom("a packet's header");
+    let plain = payload.start.checked_sub(address.len()).ok_or(no_room)?;
+    if payload.start > payload.end || packet.len() < payload.end {
+        return Err(no_room);
+    }
+    Writer::new(packet, plain..payload.start)?.put(address)?;
+    if key.method().edition() == Edition::None {
+        return Ok(plain..payload.end);
+    }
+    let salt = Salt::draw(key.method(), entropy);
+    let start = plain.checked_sub(salt.len()).ok_or(no_room)?;
+    let end = payload.end.checked_add(TAG_LEN).ok_or(no_room)?;
+    Writer::new(packet, start..plain)?.put(&salt)?;
+    let len = payload.end - plain;
+    let (body, tag) = packet
+        .get_mut(plain..end)
+        .and_then(|b| b.split_at_mut_checked(len))
+        .ok_or(Broken::NoRoom("a packet's tag"))?;
+    let aead = key.session(&salt)?;
+    let nonce = ZERO_NONCE.get(..aead.kind().nonce_len());
+    tag.copy_from_slice(&aead.seal_in_place(nonce.unwrap_or_default(), body)?);
+    Ok(start..end)
+}
+
+/// Opens `packet`; gives its address and where the data lies.
+pub(super) fn open(key: &Key, packet: &mut [u8]) -> Result<(Target, Range<usize>), Broken> {
+    let plain = match key.method().edition() {
+        Edition::None => 0..packet.len(),
+        _ => decrypt(key, packet)?,
+    };
+    let bytes = packet.get(plain.clone()).unwrap_or_default();
+    let (target, used) = parse_addr(bytes).map_err(|_| Broken::Malformed("address"))?;
+    Ok((target, plain.start + used..plain.end))
+}
+
+fn decrypt(key: &Key, packet: &mut [u8]) -> Result<Range<usize>, Broken> {
+    let short = Broken::Truncated("a packet");
+    let salt = Salt::read(key.method(), packet).ok_or(short)?;
+    let end = packet.len().checked_sub(TAG_LEN).ok_or(short)?;
+    let len = end.checked_sub(salt.len()).ok_or(short)?;
+    let (ct, tag) = packet
+        .get_mut(salt.len()..)
+        .and_then(|b| b.split_at_mut_checked(len))
+        .ok_or(short)?;
+    let aead = key.session(&salt)?;
+    let nonce = ZERO_NONCE.get(..aead.kind().nonce_len());
+    aead.open_in_place(nonce.unwrap_or_default(), ct, tag)?;
+    Ok(salt.len()..end)
+}

@@ -1,0 +1,10 @@
+//! The laws of the codecs and the rules of replay, over every method.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+mod support;
+
+mod tcp_laws;
+mod tcp_rules;
+mod udp_laws;
+mod udp_rules;

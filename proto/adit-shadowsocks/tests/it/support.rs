@@ -1,0 +1,100 @@
+//! Keys, chance and whole conversations for the tests below.
+
+use std::sync::Arc;
+
+use adit_shadowsocks::tcp::{Accepted, ClientOpen, ClientSeal, ServerHandshake, client};
+use adit_shadowsocks::{Edition, Key, Method, Restart, SaltPool};
+use adit_wire::law::{converse, open_all};
+use adit_wire::{Broken, Entropy, Open, Step, Target, Unix};
+
+pub(crate) const NOW: Unix = Unix(1_700_000_000);
+pub(crate) const ALL_AT_ONCE: &[usize] = &[usize::MAX];
+
+/// Bytes that look random and are the same in every run.
+pub(crate) struct Seeded(pub(crate) u64);
+
+impl Entropy for Seeded {
+    fn fill(&mut self, out: &mut [u8]) {
+        for byte in out {
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (self.0 ^ (self.0 >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            *byte = (mixed >> 56) as u8;
+        }
+    }
+}
+
+pub(crate) fn key(method: Method) -> Key {
+    Key::generate(method, &mut Seeded(method.key_len() as u64)).0
+}
+
+pub(crate) fn keyed() -> impl Iterator<Item = Method> {
+    Method::ALL
+        .into_iter()
+        .filter(|m| m.edition() != Edition::None)
+}
+
+pub(crate) fn target() -> Target {
+    "example.com:443".parse().unwrap()
+}
+
+pub(crate) fn pool() -> Arc<SaltPool> {
+    Arc::new(SaltPool::new([5; 16], Unix(0), Restart::Strict))
+}
+
+pub(crate) fn new_client(key: &Key, seed: u64) -> (ClientSeal, ClientOpen) {
+    client(key, &target(), Arc::new(NOW), &mut Seeded(seed)).unwrap()
+}
+
+pub(crate) fn new_server(
+    key: &Key,
+    salts: &Arc<SaltPool>,
+    now: Unix,
+    seed: u64,
+) -> ServerHandshake {
+    ServerHandshake::new(key, Arc::new(now), salts.clone(), &mut Seeded(seed))
+}
+
+/// What came of a request stream.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// The handshake waits for more.
+    Waiting,
+    /// Accepted; the plaintext so far, wire bytes unread, whether the stream may end here.
+    Open {
+        accepted: Box<Accepted>,
+        plain: Vec<u8>,
+        unread: usize,
+        clean: bool,
+    },
+    /// Accepted, then broken behind the request.
+    Late(Target),
+    /// Refused.
+    Refused(Broken),
+}
+
+/// Lets a server read `wire` in pieces of the given sizes.
+pub(crate) fn serve(mut server: ServerHandshake, wire: &[u8], pieces: &[usize]) -> Outcome {
+    let (step, sent, rest) = match converse(&mut server, wire, pieces) {
+        Ok(dialogue) => dialogue,
+        Err((why, sent)) => {
+            assert!(sent.is_empty());
+            return Outcome::Refused(why);
+        }
+    };
+    assert!(sent.is_empty());
+    let Step::Done(mut accepted) = step else {
+        return Outcome::Waiting;
+    };
+    match open_all(&mut accepted.open, &rest, pieces) {
+        Err(_) => Outcome::Late(accepted.target),
+        Ok((more, unread)) => {
+            let plain = [&accepted.first[..], &more].concat();
+            Outcome::Open {
+                clean: accepted.open.at_boundary(unread),
+                accepted: Box::new(accepted),
+                plain,
+                unread,
+            }
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Replays, reflections, clocks and wrong keys over TCP.
+
+use std::sync::Arc;
+
+use adit_shadowsocks::tcp::client;
+use adit_shadowsocks::{Edition, Method, Restart, SaltPool};
+use adit_wire::law::{open_all, seal_all};
+use adit_wire::{Broken, Open, Seal, Unix};
+
+use crate::support::{
+    ALL_AT_ONCE, NOW, Outcome, Seeded, key, keyed, new_client, new_server, pool, serve, target,
+};
+
+fn refusal(outcome: Outcome) -> Broken {
+    match outcome {
+        Outcome::Refused(why) => why,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+/// SEC-R1, SEC-R4: whole, and as no more than its authenticated front.
+#[test]
+fn a_replayed_request_is_refused() {
+    for method in keyed() {
+        let key = key(method);
+        let salts = pool();
+        let (mut seal, _) = new_client(&key, 1);
+        let wire = seal_all(&mut seal, b"hello", 100).unwrap();
+        let first = serve(new_server(&key, &salts, NOW, 2), &wire, ALL_AT_ONCE);
+        assert!(matches!(first, Outcome::Open { .. }), "{method}");
+        let again = serve(new_server(&key, &salts, NOW, 3), &wire, ALL_AT_ONCE);
+        assert_eq!(refusal(again), Broken::Replayed, "{method}");
+        let front = method.key_len()
+            + if method.edition() == Edition::Aead {
+                18
+            } else {
+                27
+            };
+        let again = serve(
+            new_server(&key, &salts, NOW, 4),
+            &wire[..front],
+            ALL_AT_ONCE,
+        );
+        assert_eq!(refusal(again), Broken::Replayed, "{method}");
+        let (mut other, _) = new_client(&key, 9);
+        let wire = seal_all(&mut other, b"hello", 100).unwrap();
+        let fresh = serve(new_server(&key, &salts, NOW, 5), &wire, ALL_AT_ONCE);
+        assert!(matches!(fresh, Outcome::Open { .. }), "{method}");
+    }
+}
+
+/// SEC-R1: bytes that fail must not be able to spend a client's salt.
+#[test]
+fn a_forged_request_does_not_burn_the_salt() {
+    for method in keyed() {
+        let key = key(method);
+        let salts = pool();
+        let (mut seal, _) = new_client(&key, 1);
+        let wire = seal_all(&mut seal, b"hello", 100).unwrap();
+        let mut forged = wire.clone();
+        forged[method.key_len()] ^= 1;
+        let refused = serve(new_server(&key, &salts, NOW, 2), &forged, ALL_AT_ONCE);
+        assert_eq!(refusal(refused), Broken::Unauthentic);
+        let real = serve(new_server(&key, &salts, NOW, 3), &wire, ALL_AT_ONCE);
+        assert!(matches!(real, Outcome::Open { .. }), "{method}");
+    }
+}
+
+/// SEC-R6: nobody takes his own stream for the other side's.
+#[test]
+fn reflections_are_refused() {
+    for method in keyed() {
+        let key = key(method);
+        let salts = pool();
+        let (mut seal, mut open) = new_client(&key, 1);
+        let up = seal_all(&mut seal, b"\x01\x7f\0\0\x01\0\x50 hello", 100).unwrap();
+        let Outcome::Open { mut accepted, .. } =
+            serve(new_server(&key, &salts, NOW, 2), &up, ALL_AT_ONCE)
+        else {
+            panic!("{method}");
+        };
+        // The server's plaintext begins with a fine address.
+        let down = seal_all(&mut accepted.seal, b"\x01\x7f\0\0\x01\0\x50 hello", 100).unwrap();
+        refusal(serve(new_server(&key, &salts, NOW, 3), &down, ALL_AT_ONCE));
+        assert!(open_all(&mut open, &up, ALL_AT_ONCE).is_err(), "{method}");
+    }
+}
+
+#[test]
+fn both_sides_judge_the_clock() {
+    let at = |base: Unix, skew: i64| Unix(base.0.saturating_add_signed(skew));
+    for method in Method::ALL
+        .into_iter()
+        .filter(|m| m.edition() == Edition::Aead2022)
+    {
+        let key = key(method);
+        for base in [NOW, Unix(100), Unix(u64::MAX - 100)] {
+            for (skew, ok) in [
+                (0, true),
+                (30, true),
+                (-30, true),
+                (31, false),
+                (-31, false),
+            ] {
+                let clock = Arc::new(base);
+                let (mut seal, mut open) = client(&key, &target(), clock, &mut Seeded(1)).unwrap();
+                let up = seal_all(&mut seal, b"x", 9).unwrap();
+                // The request is `skew` ahead of the server's clock.
+                let salts = Arc::new(SaltPool::new([1; 16], Unix(0), Restart::Lenient));
+                let server = new_server(&key, &salts, at(base, -skew), 2);
+                match serve(server, &up, ALL_AT_ONCE) {
+                    Outcome::Open { mut accepted, .. } if ok => {
+                        let down = seal_all(&mut accepted.seal, b"y", 9).unwrap();
+                        assert!(open_all(&mut open, &down, ALL_AT_ONCE).is_ok());
+                        assert_eq!(open.skew(), Some(-skew));
+                    }
+                    Outcome::Refused(why) if !ok => assert_eq!(why, Broken::Clock { skew }),
+                    other => panic!("{method} {base:?} {skew}: {other:?}"),
+                }
+            }
+        }
+    }
+}
+
+/// A client whose server's clock is wrong can say by how much.
+#[test]
+fn the_skew_is_known_even_when_it_is_too_much() {
+    let key = key(Method::Blake3Aes256Gcm);
+    let moving = Arc::new(Moving(std::sync::atomic::AtomicU64::new(NOW.0)));
+    let (mut seal, mut open) = client(&key, &target(), moving.clone(), &mut Seeded(1)).unwrap();
+    let progress = open.progress();
+    let up = seal_all(&mut seal, b"x", 9).unwrap();
+    let Outcome::Open { mut accepted, .. } =
+        serve(new_server(&key, &pool(), NOW, 2), &up, ALL_AT_ONCE)
+    else {
+        panic!("not accepted");
+    };
+    let down = seal_all(&mut accepted.seal, b"y", 9).unwrap();
+    moving
+        .0
+        .store(NOW.0 + 40, std::sync::atomic::Ordering::Relaxed);
+    let late = open_all(&mut open, &down, ALL_AT_ONCE);
+    assert_eq!(late, Err(Broken::Clock { skew: -40 }));
+    assert_eq!(
+        (progress.skew(), progress.authenticated()),
+        (Some(-40), true)
+    );
+}
+
+struct Moving(std::sync::atomic::AtomicU64);
+
+impl adit_wire::Clock for Moving {
+    fn unix(&self) -> Unix {
+        Unix(self.0.load(std::sync::atomic::Ordering::Relaxed))
+    }
+}
+
+#[test]
+fn another_key_or_method_is_unauthentic() {
+    for method in keyed() {
+        let (mut seal, _) = new_client(&key(method), 1);
+        let wire = seal_all(&mut seal, &[0; 200], 300).unwrap();
+        let (other, _) = adit_shadowsocks::Key::generate(method, &mut Seeded(77));
+        let refused = serve(new_server(&other, &pool(), NOW, 2), &wire, ALL_AT_ONCE);
+        assert_eq!(refusal(refused), Broken::Unauthentic, "{method}");
+        for server in keyed().filter(|m| *m != method) {
+            let refused = serve(
+                new_server(&key(server), &pool(), NOW, 2),
+                &wire,
+                ALL_AT_ONCE,
+            );
+            assert_eq!(
+                refusal(refused),
+                Broken::Unauthentic,
+                "{method} to {server}"
+            );
+        }
+    }
+}
+
+/// The AEAD edition's address may come in chunks of one byte.
+#[test]
+fn an_address_in_pieces() {
+    for method in Method::ALL
+        .into_iter()
+        .filter(|m| m.edition() == Edition::Aead)
+    {
+        let key = key(method);
+        let (mut seal, mut open) = new_client(&key, 1);
+        let up = seal_all(&mut seal, b"first", 100).unwrap();
+        // A server's stream has the same form, so it can play a client that chops its address.
+        let server = new_server(&key, &pool(), NOW, 2);
+        let Outcome::Open { mut accepted, .. } = serve(server, &up, ALL_AT_ONCE) else {
+            panic!("{method}");
+        };
+        let mut plain = Vec::new();
+        adit_wire::put_addr(&target(), &mut plain);
+        plain.extend_from_slice(b"rest");
+        let chopped = seal_all(&mut accepted.seal, &plain, 1).unwrap();
+        assert_eq!(open_all(&mut open, &chopped, &[5]), Ok((plain, 0)));
+        match serve(new_server(&key, &pool(), NOW, 3), &chopped, &[7]) {
+            Outcome::Open {
+                accepted, plain, ..
+            } => {
+                assert_eq!((accepted.target, &plain[..]), (target(), &b"rest"[..]));
+            }
+            other => panic!("{method}: {other:?}"),
+        }
+    }
+}
+
+/// An error is final, like success.
+#[test]
+fn a_handshake_is_over_after_its_end() {
+    use adit_wire::{Handshake, Rx, Step, Tx};
+    let key = key(Method::Blake3Aes128Gcm);
+    let (mut seal, _) = new_client(&key, 1);
+    let good = seal_all(&mut seal, b"hello", 100).unwrap();
+    for flip in [None, Some(20)] {
+        let mut server = new_server(&key, &pool(), NOW, 2);
+        let mut wire = good.clone();
+        if let Some(at) = flip {
+            wire[at] ^= 1;
+        }
+        let mut none = Vec::new();
+        let step = server.step(&mut Rx::new(&mut wire.clone()), &mut Tx::new(&mut none));
+        assert_eq!(matches!(step, Ok(Step::Done(_))), flip.is_none());
+        let again = server.step(&mut Rx::new(&mut good.clone()), &mut Tx::new(&mut none));
+        assert!(again.is_err());
+    }
+}
+
+#[test]
+fn method_none_waits_for_nothing() {
+    let key = key(Method::None);
+    let (seal, open) = new_client(&key, 1);
+    assert!(seal.owes_head() && open.at_boundary(0) && !open.at_boundary(1));
+    let server = new_server(&key, &pool(), NOW, 2);
+    assert!(matches!(
+        serve(server, b"\x05\x01\x00", ALL_AT_ONCE),
+        Outcome::Refused(Broken::Malformed("address"))
+    ));
+}

@@ -1,0 +1,254 @@
+//! Windows, clocks and changes of session over UDP.
+
+use adit_shadowsocks::udp::{
+    ClientSession, HEAD_ROOM, MAX_SESSIONS, ServerOpener, ServerSealer, TAIL_ROOM,
+};
+use adit_shadowsocks::{Edition, Key, Method};
+use adit_wire::{Broken, FixedEntropy, Unix};
+
+use crate::support::{NOW, Seeded, key, target};
+
+fn methods_2022() -> impl Iterator<Item = Method> {
+    Method::ALL
+        .into_iter()
+        .filter(|m| m.edition() == Edition::Aead2022)
+}
+
+fn request(client: &mut ClientSession, now: Unix) -> Vec<u8> {
+    let mut buf = [0; HEAD_ROOM + 4 + TAIL_ROOM];
+    let at = HEAD_ROOM..HEAD_ROOM + 4;
+    let range = client
+        .seal(&mut buf, at, &target(), now, &mut Seeded(8))
+        .unwrap();
+    buf[range].to_vec()
+}
+
+fn answer(sealer: &mut ServerSealer, now: Unix) -> Vec<u8> {
+    let mut buf = [0; HEAD_ROOM + 4 + TAIL_ROOM];
+    let at = HEAD_ROOM..HEAD_ROOM + 4;
+    let range = sealer
+        .seal(&mut buf, at, &target(), now, &mut Seeded(8))
+        .unwrap();
+    buf[range].to_vec()
+}
+
+fn open(server: &mut ServerOpener, packet: &[u8], now: Unix) -> Result<bool, Broken> {
+    server
+        .open(&mut packet.to_vec(), now)
+        .map(|incoming| incoming.new)
+}
+
+/// SEC-R5: any order within the window, each packet once, a refused one leaves no mark.
+#[test]
+fn each_packet_once_in_any_order() {
+    for method in methods_2022() {
+        let key = key(method);
+        let mut client = ClientSession::new(&key, &mut Seeded(1));
+        let mut server = ServerOpener::new(&key);
+        let packets: Vec<_> = (0..40).map(|_| request(&mut client, NOW)).collect();
+        let late = Unix(NOW.0 + 31);
+        assert_eq!(
+            open(&mut server, &packets[39], late),
+            Err(Broken::Clock { skew: -31 })
+        );
+        assert_eq!(server.sessions(), 0);
+        assert_eq!(open(&mut server, &packets[39], NOW), Ok(true));
+        assert_eq!(
+            open(&mut server, &packets[20], late),
+            Err(Broken::Clock { skew: -31 })
+        );
+        for packet in &packets[..39] {
+            assert_eq!(open(&mut server, packet, NOW), Ok(false), "{method}");
+        }
+        for packet in &packets {
+            assert_eq!(
+                open(&mut server, packet, NOW),
+                Err(Broken::Replayed),
+                "{method}"
+            );
+        }
+        assert_eq!(server.sessions(), 1);
+    }
+}
+
+#[test]
+fn both_sides_judge_the_clock() {
+    for method in methods_2022() {
+        let key = key(method);
+        for base in [NOW, Unix(100), Unix(u64::MAX - 100)] {
+            for (ahead, ok) in [
+                (0, true),
+                (30, true),
+                (-30, true),
+                (31, false),
+                (-31, false),
+            ] {
+                let now = Unix(base.0.saturating_add_signed(-ahead));
+                let mut client = ClientSession::new(&key, &mut Seeded(1));
+                let mut server = ServerOpener::new(&key);
+                let packet = request(&mut client, base);
+                let opened = open(&mut server, &packet, now);
+                assert_eq!(opened.is_ok(), ok, "{method} {base:?} {ahead}");
+                let session = server
+                    .open(&mut request(&mut client, now), now)
+                    .unwrap()
+                    .session;
+                let mut sealer = server.sealer(session, &mut Seeded(2)).unwrap();
+                let back = client.open(&mut answer(&mut sealer, base), now);
+                assert_eq!(back.is_ok(), ok, "{method} {base:?} {ahead}");
+            }
+        }
+    }
+}
+
+/// Opens the client's session on a server that has just started; gives its sealer.
+fn restarted(key: &Key, client: &mut ClientSession, seed: u64, now: Unix) -> ServerSealer {
+    let mut server = ServerOpener::new(key);
+    let session = server.open(&mut request(client, now), now).unwrap().session;
+    server.sealer(session, &mut Seeded(seed)).unwrap()
+}
+
+/// SEC-R5: the session before stays good; a third within a minute is refused.
+#[test]
+fn a_client_follows_a_restarted_server_once_a_minute() {
+    for method in methods_2022() {
+        let key = key(method);
+        let mut client = ClientSession::new(&key, &mut Seeded(1));
+        let mut one = restarted(&key, &mut client, 10, NOW);
+        let mut two = restarted(&key, &mut client, 20, NOW);
+        let mut three = restarted(&key, &mut client, 30, NOW);
+        let early = answer(&mut one, NOW);
+        assert!(client.open(&mut early.clone(), NOW).is_ok());
+        assert!(
+            client.open(&mut answer(&mut two, NOW), NOW).is_ok(),
+            "the first change"
+        );
+        assert!(
+            client.open(&mut answer(&mut one, NOW), NOW).is_ok(),
+            "the one before"
+        );
+        assert_eq!(client.open(&mut early.clone(), NOW), Err(Broken::Replayed));
+        let at = |s: u64| Unix(NOW.0 + s);
+        for s in [0, 30, 60] {
+            let refused = client.open(&mut answer(&mut three, at(s)), at(s));
+            assert!(matches!(refused, Err(Broken::Malformed(_))), "{method} {s}");
+        }
+        assert!(client.open(&mut answer(&mut three, at(61)), at(61)).is_ok());
+        assert!(client.open(&mut answer(&mut two, at(61)), at(61)).is_ok());
+        let oldest = client.open(&mut answer(&mut one, at(61)), at(61));
+        assert!(oldest.is_err(), "{method}: two are kept, not three");
+    }
+}
+
+#[test]
+fn answers_to_another_session_are_refused() {
+    for method in methods_2022() {
+        let key = key(method);
+        let mut me = ClientSession::new(&key, &mut Seeded(1));
+        let mut other = ClientSession::new(&key, &mut Seeded(2));
+        let mut sealer = restarted(&key, &mut other, 3, NOW);
+        let packet = answer(&mut sealer, NOW);
+        let refused = me.open(&mut packet.clone(), NOW);
+        assert_eq!(
+            refused,
+            Err(Broken::Malformed("packet: it answers another session"))
+        );
+        assert!(other.open(&mut packet.clone(), NOW).is_ok());
+    }
+}
+
+/// SEC-R6: a packet sent back to its sender.
+#[test]
+fn reflections_are_refused() {
+    for method in methods_2022() {
+        let key = key(method);
+        let mut client = ClientSession::new(&key, &mut Seeded(1));
+        let packet = request(&mut client, NOW);
+        let back = client.open(&mut packet.clone(), NOW);
+        assert_eq!(back, Err(Broken::Malformed("packet type")), "{method}");
+        let mut server = ServerOpener::new(&key);
+        let session = server.open(&mut packet.clone(), NOW).unwrap().session;
+        let mut sealer = server.sealer(session, &mut Seeded(2)).unwrap();
+        let back = server.open(&mut answer(&mut sealer, NOW), NOW);
+        assert_eq!(back, Err(Broken::Malformed("packet type")), "{method}");
+    }
+}
+
+/// SEC-C3: every packet has a nonce or salt of its own, in both directions.
+#[test]
+fn no_packet_begins_like_another() {
+    for method in Method::ALL.into_iter().filter(|m| *m != Method::None) {
+        let key = key(method);
+        let mut chance = Seeded(1);
+        let mut client = ClientSession::new(&key, &mut chance);
+        let mut server = ServerOpener::new(&key);
+        let session = server
+            .open(&mut request(&mut client, NOW), NOW)
+            .unwrap()
+            .session;
+        let mut sealer = server.sealer(session, &mut chance).unwrap();
+        let mut starts = std::collections::BTreeSet::new();
+        for _ in 0..50 {
+            let at = HEAD_ROOM..HEAD_ROOM + 4;
+            let mut up = [0; HEAD_ROOM + 4 + TAIL_ROOM];
+            let mut down = up;
+            let range = client
+                .seal(&mut up, at.clone(), &target(), NOW, &mut chance)
+                .unwrap();
+            starts.insert(up[range][..16].to_vec());
+            let range = sealer
+                .seal(&mut down, at, &target(), NOW, &mut chance)
+                .unwrap();
+            starts.insert(down[range][..16].to_vec());
+        }
+        assert_eq!(starts.len(), 100, "{method}");
+    }
+}
+
+#[test]
+fn session_zero_is_never_chosen() {
+    for method in methods_2022() {
+        let key = key(method);
+        let mut zeros = FixedEntropy::default();
+        let mut client = ClientSession::new(&key, &mut zeros);
+        let mut server = ServerOpener::new(&key);
+        let incoming = server.open(&mut request(&mut client, NOW), NOW).unwrap();
+        assert_eq!(incoming.session, Some(1));
+    }
+}
+
+#[test]
+fn sessions_are_known_until_forgotten() {
+    let key = key(Method::Blake3Aes128Gcm);
+    let mut client = ClientSession::new(&key, &mut Seeded(1));
+    let mut server = ServerOpener::new(&key);
+    assert!(server.sealer(Some(1), &mut Seeded(2)).is_none());
+    assert!(server.sealer(None, &mut Seeded(2)).is_none());
+    let incoming = server.open(&mut request(&mut client, NOW), NOW).unwrap();
+    let session = incoming.session.unwrap();
+    let mut sealer = server.sealer(Some(session), &mut Seeded(2)).unwrap();
+    server.forget(session);
+    assert_eq!(server.sessions(), 0);
+    assert!(server.sealer(Some(session), &mut Seeded(2)).is_none());
+    assert!(client.open(&mut answer(&mut sealer, NOW), NOW).is_ok());
+}
+
+#[test]
+fn the_table_of_sessions_is_bounded() {
+    let key = key(Method::Blake3ChaCha20Poly1305);
+    let mut server = ServerOpener::new(&key);
+    let mut first = None;
+    for seed in 0..=MAX_SESSIONS as u64 {
+        let id = FixedEntropy::new((seed + 1).to_be_bytes());
+        let mut client = ClientSession::new(&key, &mut id.clone());
+        let opened = open(&mut server, &request(&mut client, NOW), NOW);
+        if seed < MAX_SESSIONS as u64 {
+            assert_eq!(opened, Ok(true));
+        } else {
+            assert_eq!(opened, Err(Broken::Exhausted("the table of UDP sessions")));
+        }
+        first.get_or_insert(client);
+    }
+    let known = open(&mut server, &request(&mut first.unwrap(), NOW), NOW);
+    assert_eq!(known, Ok(false), "a full table serves those it has");
+}
