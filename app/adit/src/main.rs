@@ -17,10 +17,6 @@ use clap::Parser;
 
 use crate::args::Args;
 
-/// A block from the system's allocator costs a microsecond and more where the C library is musl.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let args = Args::parse();
     logging::start(args.verbose);

@@ -68,7 +68,7 @@ fn in_order(argv: impl Iterator<Item = String>) -> Vec<ArgItem> {
 
 pub(super) fn warn(plan: &Plan) {
     for warning in &plan.warnings {
-        eprintln!("warning: {warning}");
+        eprintln!("{warning}");
     }
 }
 
