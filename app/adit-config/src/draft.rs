@@ -137,8 +137,8 @@ impl<'d, 'e> Draft<'d, 'e> {
     pub(crate) fn no_target(&mut self) {
         if let Some(target) = &self.endpoint.target {
             let title = format!("`{}://` has no target", self.scheme);
-            let flaw = Flaw::new(target.span, title)
-                .help(format!("written as `{}`", self.scheme.form()));
+            let flaw =
+                Flaw::new(target.span, title).help(format!("written as `{}`", self.scheme.form()));
             self.problem(flaw);
         }
     }
@@ -237,7 +237,9 @@ impl<'d, 'e> Draft<'d, 'e> {
                 if self.quote.is_argument() && !secret.expose().is_empty() {
                     let about = Flaw::new(span, "a secret on the command line")
                         .label("every user of this machine can read it")
-                        .help("write `@FILE` or `$NAME` in its place (quote the `$` for the shell)");
+                        .help(
+                            "write `@FILE` or `$NAME` in its place (quote the `$` for the shell)",
+                        );
                     self.warn(WarningKind::LiteralSecret, about);
                 }
                 Some(Secret::from(secret.expose()))
@@ -351,7 +353,9 @@ pub(crate) fn scheme(endpoint: &Endpoint) -> Result<Scheme, Flaw> {
         if let Some((dialect, carrier)) = why.name.split_once('+')
             && dialect.parse::<Scheme>().is_ok()
         {
-            return flaw.label(format!("carrier `{carrier}` is not supported by this version"));
+            return flaw.label(format!(
+                "carrier `{carrier}` is not supported by this version"
+            ));
         }
         let flaw = match why.nearest {
             Some(meant) => flaw.label(format!("did you mean `{meant}`?")),

@@ -3,8 +3,9 @@
 use adit_wire::Host;
 
 use crate::escape;
+use crate::param;
 use crate::problem::Flaw;
-use crate::scheme::share;
+use crate::scheme::{Scheme, share};
 use crate::secret::{Secret, SecretText};
 use crate::span::{Span, Spanned};
 
@@ -54,6 +55,7 @@ impl Endpoint {
         let (body, name) = cut(text, start, text.len(), '#');
         let (rest, query) = cut(text, start, body.end, '?');
         no_blanks(text, Span::new(start, body.end))?;
+        no_split_secret(text, &scheme.value, rest)?;
 
         let mut endpoint = Self {
             scheme,
@@ -79,7 +81,7 @@ impl Endpoint {
     }
 
     fn authority(&mut self, text: &str, rest: Span) -> Result<(), Flaw> {
-        let folded = self.scheme.value == "ss";
+        let folded = self.scheme.value == Scheme::Ss.name();
         let raw = slice(text, rest);
         if folded && share::is_folded(raw) {
             let unfolded = share::old_form(raw, rest)?;
@@ -135,11 +137,12 @@ pub(crate) fn secret_text(raw: &str, span: Span) -> Result<SecretText, Flaw> {
     if let Some(name) = raw.strip_prefix('$') {
         let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if name.is_empty() || !name.chars().all(good) {
-            return Err(
-                Flaw::new(span, "`$` names an environment variable, and this is no name")
-                    .label("letters, digits and `_` only")
-                    .help("a secret that begins with `$` is written with `%24`"),
-            );
+            return Err(Flaw::new(
+                span,
+                "`$` names an environment variable, and this is no name",
+            )
+            .label("letters, digits and `_` only")
+            .help("a secret that begins with `$` is written with `%24`"));
         }
         return Ok(SecretText::Variable(name.to_owned()));
     }
@@ -201,10 +204,11 @@ fn read_host(raw: &str, span: Span) -> Result<Host, Flaw> {
 
 fn scheme(text: &str) -> Result<(Spanned<String>, usize), Flaw> {
     let Some((scheme, _)) = text.split_once("://") else {
-        return Err(
-            Flaw::new(Span::new(0, text.len()), "not a URL: `scheme://` is missing")
-                .help("an endpoint is written like `mixed://127.0.0.1:1080`"),
-        );
+        return Err(Flaw::new(
+            Span::new(0, text.len()),
+            "not a URL: `scheme://` is missing",
+        )
+        .help("an endpoint is written like `mixed://127.0.0.1:1080`"));
     };
     let span = Span::of(0, scheme);
     let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
@@ -224,6 +228,29 @@ fn no_blanks(text: &str, span: Span) -> Result<(), Flaw> {
             let span = Span::new(start, start + c.len_utf8());
             Err(Flaw::new(span, "a URL has no blanks or control characters")
                 .help("a blank is written `%20`"))
+        }
+    }
+}
+
+/// A raw `?` or `#` in a secret would end the authority, and the user would be taken for the host:
+/// the traffic would go to a wrong server, and the rest of the secret into a message.
+fn no_split_secret(text: &str, scheme: &str, authority: Span) -> Result<(), Flaw> {
+    let raw = slice(text, authority);
+    if raw.contains('@') || (scheme == Scheme::Ss.name() && share::is_folded(raw)) {
+        return Ok(());
+    }
+    let behind = slice(text, Span::new(authority.end, text.len()));
+    let separator = behind
+        .match_indices('@')
+        .find(|(at, _)| !behind.get(..*at).is_some_and(param::opens_file));
+    match separator {
+        None => Ok(()),
+        Some((at, _)) => {
+            let at = authority.end + at;
+            let flaw = Flaw::new(Span::new(at, at + 1), "`@` stands behind `?` or `#`");
+            Err(flaw
+                .help("in a secret, `?` is written `%3F` and `#` is written `%23`")
+                .help("elsewhere, `@` is written `%40`"))
         }
     }
 }

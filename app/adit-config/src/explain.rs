@@ -41,11 +41,19 @@ fn draw(text: &mut String, route: &Route) {
         let way = way(&rule.via);
         line(text, &format!("  ├─ {} ─▶ {way}", matches.join(", ")));
     }
+    if route.via.hops == [Stage::One(Hop::Reject)] {
+        line(text, "  ▼");
+        line(text, "  ✗ nothing");
+        return;
+    }
     for (i, stage) in route.via.hops.iter().enumerate() {
         line(text, "  ▼");
         let number = i + 1;
         if let Stage::Group(hops) = stage {
-            line(text, &format!("  ○ hop {number}: the first of {} that works", hops.len()));
+            line(
+                text,
+                &format!("  ○ hop {number}: the first of {} that works", hops.len()),
+            );
             for hop in hops {
                 line(text, &format!("  │   {}", hop_line(hop)));
             }
@@ -56,10 +64,6 @@ fn draw(text: &mut String, route: &Route) {
         }
     }
     line(text, "  ▼");
-    if route.via.hops == [Stage::One(Hop::Reject)] {
-        line(text, "  ✗ nothing");
-        return;
-    }
     line(text, "  ◎ target");
     line(text, &format!("  UDP     {}", udp(route)));
     line(text, &format!("  splice  {}", splice(route)));
@@ -84,7 +88,10 @@ fn listener(listen: &Listen) -> Vec<String> {
                 Restart::Strict => "",
                 Restart::Lenient => "; requests from before a restart are served",
             };
-            format!("{}; {carried}; without the key: {reject}{restart}", seal(server.method))
+            format!(
+                "{}; {carried}; without the key: {reject}{restart}",
+                seal(server.method)
+            )
         }
         ListenKind::Forward(forward) => match (forward.tcp, forward.udp) {
             (true, true) => "TCP and UDP, as they are".to_owned(),
@@ -158,8 +165,14 @@ fn hop_line(hop: &Hop) -> String {
         HopKind::Socks5 { .. } | HopKind::Http { .. } | HopKind::Socks4a { .. } => {
             "bare after the handshake".to_owned()
         }
-        HopKind::Shadowsocks { method, first_wait, .. } => {
-            format!("{}; first bytes waited for {}", seal(*method), time(*first_wait))
+        HopKind::Shadowsocks {
+            method, first_wait, ..
+        } => {
+            format!(
+                "{}; first bytes waited for {}",
+                seal(*method),
+                time(*first_wait)
+            )
         }
     };
     let udp = match overhead(hop) {

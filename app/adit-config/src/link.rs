@@ -88,7 +88,10 @@ impl Endpoint {
         }
         for (i, pair) in self.params.iter().enumerate() {
             url.push(if i == 0 { '?' } else { '&' });
-            let (key, value) = (escape::value(&pair.key.value), escape::value(&pair.value.value));
+            let (key, value) = (
+                escape::value(&pair.key.value),
+                escape::value(&pair.value.value),
+            );
             push(&mut url, format_args!("{key}={value}"));
         }
         push_name(&mut url, self.name.as_ref().map(|name| name.value.as_str()));

@@ -79,7 +79,9 @@ fn hidden(line: &str) -> Vec<Span> {
     if found.is_empty()
         && from == 0
         && let Some((key, value)) = line.split_once('=')
-        && SECRETIVE.iter().any(|word| key.to_ascii_lowercase().contains(word))
+        && SECRETIVE
+            .iter()
+            .any(|word| key.to_ascii_lowercase().contains(word))
     {
         let blank = value.len() - value.trim_start().len();
         found.push(Span::new(key.len() + 1 + blank, line.len()));
@@ -104,7 +106,11 @@ fn scheme_before(head: &str) -> &str {
 /// else at the end of the line.
 fn url_end(line: &str, head: &str, scheme: &str, body: usize) -> usize {
     let before = head.strip_suffix(scheme).unwrap_or(head);
-    let Some(quote) = before.chars().next_back().filter(|c| matches!(c, '"' | '\'')) else {
+    let Some(quote) = before
+        .chars()
+        .next_back()
+        .filter(|c| matches!(c, '"' | '\''))
+    else {
         return line.len();
     };
     let mut escaped = false;
@@ -130,7 +136,7 @@ fn in_url(scheme: &str, body: &str, mut cover: impl FnMut(Span)) {
     // A secret with a raw `?` or `#` puts the separator behind the cut.
     let separator = authority.rfind('@').or_else(|| {
         body.match_indices('@')
-            .filter(|(i, _)| *i > 0 && body.as_bytes().get(i - 1) != Some(&b'='))
+            .filter(|(i, _)| !body.get(..*i).is_some_and(param::opens_file))
             .map(|(i, _)| i)
             .last()
     });
@@ -207,7 +213,10 @@ mod tests {
             ("socks5://u:p#w@h:1", "socks5://u:***@h:1"),
             ("mixed://:1080?users=@f", "mixed://:1080?users=@f"),
             ("mixed://:1080?users=a:b", "mixed://:1080?users=***"),
-            ("http://:1?passwd=b&udp=true", "http://:1?passwd=***&udp=true"),
+            (
+                "http://:1?passwd=b&udp=true",
+                "http://:1?passwd=***&udp=true",
+            ),
             (
                 r#"via = [["ss://m:k@a:1", 'ss://Zm9v@b:2'], "http://h:1"]"#,
                 r#"via = [["ss://m:***@a:1", 'ss://***@b:2'], "http://h:1"]"#,

@@ -3,6 +3,7 @@
 use core::fmt;
 
 use crate::scheme::Scheme;
+use crate::suggest::nearest;
 use crate::value::Typed;
 
 /// A key with its type and default, declared once and read by [`Draft::get`].
@@ -144,4 +145,22 @@ pub(crate) fn is_public(key: &str) -> bool {
         .any(|param| {
             param.setting.name() == key && !matches!(param.setting.type_name(), "text" | "@file")
         })
+}
+
+/// True if an `@` behind this text begins the path of a file: the text ends with `?users=`, or a
+/// slip of it. Any other `@` in a query could be the end of a secret with a raw `?`, and base64
+/// ends with `=`.
+pub(crate) fn opens_file(before: &str) -> bool {
+    let Some(query) = before.strip_suffix('=') else {
+        return false;
+    };
+    let Some((_, key)) = query.rsplit_once(['?', '&']) else {
+        return false;
+    };
+    let files = Scheme::ALL
+        .iter()
+        .flat_map(|scheme| scheme.params())
+        .filter(|param| param.setting.type_name() == "@file")
+        .map(|param| param.setting.name());
+    nearest(key, files).is_some()
 }

@@ -23,10 +23,9 @@ pub fn overview() -> String {
     for scheme in Scheme::ALL {
         let _ = write!(
             text,
-            "\n  {}\n      {}: {}\n",
+            "\n  {}\n      {}\n",
             scheme.form(),
-            scheme.roles(),
-            wrap(scheme.doc(), "      "),
+            wrap(&format!("{}: {}", scheme.roles(), scheme.doc()), "      "),
         );
     }
     text.push_str("\n`adit help SCHEME` lists the keys of one.\n");

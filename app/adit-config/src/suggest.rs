@@ -3,10 +3,7 @@
 use strsim::osa_distance;
 
 /// The candidate that `word` was probably meant to be, if there is one.
-pub fn nearest<'a>(
-    word: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_ascii_lowercase();
     let allowed = if word.len() <= 3 {
         1

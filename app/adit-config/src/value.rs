@@ -233,7 +233,11 @@ impl Typed for RejectPolicy {
     const NAME: &'static str = "drain|reset|close|forward:HOST:PORT";
 
     fn read(text: &str) -> Result<Self, String> {
-        let target = |text: &str| text.parse::<Target>().ok().filter(|target| target.port != 0);
+        let target = |text: &str| {
+            text.parse::<Target>()
+                .ok()
+                .filter(|target| target.port != 0)
+        };
         match text {
             "drain" => Ok(Self::Drain),
             "reset" => Ok(Self::Reset),
@@ -309,7 +313,18 @@ mod tests {
         ] {
             assert_eq!(Duration::read(text).unwrap().write(), canonical);
         }
-        for text in ["", "10", "s", "0s", "-1s", "1.5s", "1m30s", "366d", "99999999999999999999s", "1 s"] {
+        for text in [
+            "",
+            "10",
+            "s",
+            "0s",
+            "-1s",
+            "1.5s",
+            "1m30s",
+            "366d",
+            "99999999999999999999s",
+            "1 s",
+        ] {
             assert!(Duration::read(text).is_err(), "{text}");
         }
         assert_eq!(Wait::read("0ms"), Ok(Wait(Duration::ZERO)));
@@ -328,14 +343,26 @@ mod tests {
         ] {
             assert_eq!(Private::read(text).unwrap().write(), canonical);
         }
-        for text in ["", "10.0.0.0/33", "lan", "10.0.0.0/8,", "::ffff:10.0.0.0/104"] {
+        for text in [
+            "",
+            "10.0.0.0/33",
+            "lan",
+            "10.0.0.0/8,",
+            "::ffff:10.0.0.0/104",
+        ] {
             assert!(Private::read(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn policies_are_read_and_written() {
-        for text in ["drain", "reset", "close", "forward:example.com:443", "forward:[::1]:80"] {
+        for text in [
+            "drain",
+            "reset",
+            "close",
+            "forward:example.com:443",
+            "forward:[::1]:80",
+        ] {
             assert_eq!(RejectPolicy::read(text).unwrap().write(), text);
         }
         for text in ["", "forward:", "forward:a", "forward:a:0", "Drain"] {

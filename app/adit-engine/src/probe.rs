@@ -20,8 +20,9 @@ use crate::connector::Connector;
 
 /// How long one question may take.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// Questions with another clock that are open at the same time.
-const WIDTH: usize = 24;
+/// After this long without an answer other clocks are tried as well: a server that accepts us
+/// answers within one round trip.
+const DOUBT: Duration = Duration::from_millis(1200);
 
 /// What was found out.
 #[derive(Debug)]
@@ -46,24 +47,33 @@ pub enum Finding {
     Closed,
 }
 
-/// Asks `server` directly.
+/// Asks `server` directly. Takes one round trip if all is well, else about five seconds.
 pub async fn ask(server: Target, key: Key) -> Finding {
     let via = crate::engine::free();
-    match question(&via, &server, &key, 0).await {
-        Ok(Answer::Authentic(skew)) => Finding::Accepted { skew },
-        Err(e) => Finding::Unreachable(e),
-        Ok(first) => {
-            if key.method().edition() == Edition::Aead2022
-                && let Some(skew) = search(via, server, key).await
-            {
-                return Finding::Clock { skew };
-            }
-            if matches!(first, Answer::Closed) {
-                Finding::Closed
-            } else {
-                Finding::Silent
-            }
+    let first = question(&via, &server, &key, 0);
+    let mut first = std::pin::pin!(first);
+    let early = timeout(DOUBT, &mut first).await;
+    match early {
+        Ok(Ok(Answer::Authentic(skew))) => return Finding::Accepted { skew },
+        Ok(Err(e)) => return Finding::Unreachable(e),
+        _ => {}
+    }
+    let dated = key.method().edition() == Edition::Aead2022;
+    let others = async {
+        if dated { search(&via, &server, &key).await } else { None }
+    };
+    let rest = async {
+        match early {
+            Ok(answer) => answer,
+            Err(_) => first.await,
         }
+    };
+    match tokio::join!(rest, others) {
+        (Ok(Answer::Authentic(skew)), _) => Finding::Accepted { skew },
+        (_, Some(skew)) => Finding::Clock { skew },
+        (Ok(Answer::Silent), None) => Finding::Silent,
+        (Ok(Answer::Closed), None) => Finding::Closed,
+        (Err(e), None) => Finding::Unreachable(e),
     }
 }
 
@@ -112,35 +122,34 @@ async fn question(
 /// Offsets that clocks are usually wrong by: whole and half hours of time zones, minutes of
 /// drift. Each question covers 30 s to both sides.
 fn offsets() -> impl Iterator<Item = i64> {
+    // A server that has just started refuses what is older than itself (SEC-R3): small steps
+    // forward find that case.
+    let fresh = [15, 30, 45].into_iter();
     let minutes = (1..=15).flat_map(|m| [m * 60, -m * 60]);
     let zones = (1..=28).flat_map(|h| [h * 1800, -h * 1800]);
     let days = [86_400, -86_400, 365 * 86_400, -365 * 86_400].into_iter();
-    minutes.chain(zones).chain(days)
+    fresh.chain(minutes).chain(zones).chain(days)
 }
 
 /// Finds how far off our clock is; nothing if no offset is accepted.
-async fn search(via: Arc<dyn Connector>, server: Target, key: Key) -> Option<i64> {
-    let mut waiting = offsets();
+async fn search(via: &Arc<dyn Connector>, server: &Target, key: &Key) -> Option<i64> {
     let mut running: JoinSet<Option<i64>> = JoinSet::new();
-    loop {
-        while running.len() < WIDTH
-            && let Some(shift) = waiting.next()
-        {
-            let (via, server, key) = (via.clone(), server.clone(), key.clone());
-            running.spawn(async move {
-                match question(&via, &server, &key, shift).await {
-                    // The answer's own time stamp says how far off we are to the second.
-                    Ok(Answer::Authentic(skew)) => Some(shift + skew.unwrap_or(0)),
-                    _ => None,
-                }
-            });
-        }
-        match running.join_next().await {
-            None => return None,
-            Some(Ok(Some(skew))) => return Some(skew),
-            Some(_) => {}
+    for shift in offsets() {
+        let (via, server, key) = (via.clone(), server.clone(), key.clone());
+        running.spawn(async move {
+            match question(&via, &server, &key, shift).await {
+                // The answer's own time stamp says how far off we are to the second.
+                Ok(Answer::Authentic(skew)) => Some(shift + skew.unwrap_or(0)),
+                _ => None,
+            }
+        });
+    }
+    while let Some(answer) = running.join_next().await {
+        if let Ok(Some(skew)) = answer {
+            return Some(skew);
         }
     }
+    None
 }
 
 #[cfg(test)]

@@ -96,7 +96,9 @@ fn udp_stops(desk: &mut Desk, draft: &ListenDraft, via: &[StageDraft]) {
     match &listen.kind {
         ListenKind::Forward(forward) if forward.udp => desk.problem(about),
         ListenKind::Shadowsocks(server) if server.udp => {
-            about.help.push("`?udp=false` says that it is not wanted".to_owned());
+            about
+                .help
+                .push("`?udp=false` says that it is not wanted".to_owned());
             desk.warning(WarningKind::UdpStops, about);
         }
         ListenKind::Proxy(proxy) if proxy.udp => {
@@ -128,12 +130,12 @@ fn never_reached(desk: &mut Desk, rules: &[RuleDraft]) {
 fn same_address(desk: &mut Desk, routes: &[RouteDraft]) {
     let all: Vec<&ListenDraft> = routes.iter().flat_map(|route| &route.listen).collect();
     for (i, later) in all.iter().enumerate() {
-        let clash = all
-            .iter()
-            .take(i)
-            .find(|earlier| clash(earlier, later));
+        let clash = all.iter().take(i).find(|earlier| clash(earlier, later));
         if let Some(earlier) = clash {
-            let title = format!("`{}` and `{}` want the same port", earlier.listen, later.listen);
+            let title = format!(
+                "`{}` and `{}` want the same port",
+                earlier.listen, later.listen
+            );
             desk.problem(problem(
                 &title,
                 later.place.clone(),
@@ -147,10 +149,7 @@ fn clash(a: &ListenDraft, b: &ListenDraft) -> bool {
     let (tcp_a, udp_a) = transports(&a.listen.kind);
     let (tcp_b, udp_b) = transports(&b.listen.kind);
     let (a, b) = (&a.listen.addr, &b.listen.addr);
-    a.port == b.port
-        && a.port != 0
-        && ((tcp_a && tcp_b) || (udp_a && udp_b))
-        && hosts_overlap(a, b)
+    a.port == b.port && a.port != 0 && ((tcp_a && tcp_b) || (udp_a && udp_b)) && hosts_overlap(a, b)
 }
 
 /// Whether a TCP and a UDP port are bound. UDP of a proxy has ports of its own.

@@ -41,10 +41,7 @@ pub(super) fn routes(
         return Vec::new();
     }
     let (document, errors) = DeTable::parse_recoverable(text);
-    for error in &errors {
-        let span = error.span().map_or(Span::default(), span_of);
-        reader.flaw(Flaw::new(span, error.message().trim()));
-    }
+    reader.syntax(&errors);
     if !errors.is_empty() {
         // What is left of a broken document would raise problems of its own.
         return Vec::new();
@@ -60,6 +57,20 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// Syntax errors: the first of each line, the others follow from it.
+    fn syntax(&mut self, errors: &[toml::de::Error]) {
+        let mut lines = Vec::new();
+        for error in errors {
+            let span = error.span().map_or(Span::default(), span_of);
+            let place = quote::place(self.origin, self.text, span);
+            if !lines.contains(&place.line) {
+                lines.push(place.line);
+                self.desk
+                    .problem(Flaw::new(span, error.message().trim()).at(place));
+            }
+        }
+    }
+
     fn document(&mut self, table: &DeTable<'_>) -> Vec<RouteDraft> {
         let mut drafts = Vec::new();
         let mut found = false;
@@ -102,7 +113,7 @@ impl Reader<'_> {
         for (key, value) in self.entries(table, &ROUTE, "a route") {
             match key.get_ref().as_ref() {
                 "listen" => {
-                    listens = true;
+                    listens = !matches!(value.get_ref(), DeValue::Array(list) if list.is_empty());
                     self.listen(value, &mut draft);
                 }
                 "via" => draft.via = self.chain(value),
@@ -176,7 +187,11 @@ impl Reader<'_> {
     fn rules(&mut self, value: &Value<'_>) -> Vec<RuleDraft> {
         let span = span_of(value.span());
         let DeValue::Array(items) = value.get_ref() else {
-            self.wrong_type(span, "`rules` is a list of `{ match, via }`", value.get_ref());
+            self.wrong_type(
+                span,
+                "`rules` is a list of `{ match, via }`",
+                value.get_ref(),
+            );
             return Vec::new();
         };
         items.iter().filter_map(|item| self.rule(item)).collect()
@@ -185,7 +200,11 @@ impl Reader<'_> {
     fn rule(&mut self, value: &Value<'_>) -> Option<RuleDraft> {
         let span = span_of(value.span());
         let DeValue::Table(table) = value.get_ref() else {
-            self.wrong_type(span, "a rule is `{ match = [...], via = [...] }`", value.get_ref());
+            self.wrong_type(
+                span,
+                "a rule is `{ match = [...], via = [...] }`",
+                value.get_ref(),
+            );
             return None;
         };
         let mut matches = None;
@@ -213,7 +232,10 @@ impl Reader<'_> {
     fn matches(&mut self, value: &Value<'_>) -> Vec<Match> {
         let items = self.one_or_many(value, "`match` is a condition or a list of them");
         if items.is_empty() && matches!(value.get_ref(), DeValue::Array(_)) {
-            self.flaw(Flaw::new(span_of(value.span()), "a rule that matches nothing"));
+            self.flaw(Flaw::new(
+                span_of(value.span()),
+                "a rule that matches nothing",
+            ));
         }
         let mut matches = Vec::new();
         for (text, span) in items {

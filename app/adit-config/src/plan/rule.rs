@@ -51,9 +51,8 @@ impl Match {
 
     /// Reads a condition; the error says what was expected.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
-        let expected = || {
-            "expected a network, a name, `*.suffix`, `:port`, `:from-to` or `*`".to_owned()
-        };
+        let expected =
+            || "expected a network, a name, `*.suffix`, `:port`, `:from-to` or `*`".to_owned();
         if text == "*" {
             return Ok(Self::Any);
         }
@@ -130,14 +129,29 @@ mod tests {
             (":6000-6063", "[::1]:6064", false),
         ] {
             let read = Match::read(rule).unwrap();
-            assert_eq!(read.matches(&target.parse().unwrap()), matches, "{rule} {target}");
+            assert_eq!(
+                read.matches(&target.parse().unwrap()),
+                matches,
+                "{rule} {target}"
+            );
             assert_eq!(Match::read(&read.to_string()), Ok(read));
         }
     }
 
     #[test]
     fn wrong_conditions_are_refused() {
-        for text in ["", "*lan", "*.", "a b", ":", ":2-1", ":70000", "10.0.0.0/33", ":+1", "http://a"] {
+        for text in [
+            "",
+            "*lan",
+            "*.",
+            "a b",
+            ":",
+            ":2-1",
+            ":70000",
+            "10.0.0.0/33",
+            ":+1",
+            "http://a",
+        ] {
             assert!(Match::read(text).is_err(), "{text}");
         }
     }

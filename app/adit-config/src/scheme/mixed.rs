@@ -8,8 +8,7 @@ use crate::scheme::keys;
 use crate::span::Span;
 use crate::value::Auto;
 
-pub(crate) const DOC: &str =
-    "SOCKS5, SOCKS4 and HTTP on one port, told apart by the first byte. `:PORT` alone means all \
+pub(crate) const DOC: &str = "SOCKS5, SOCKS4 and HTTP on one port, told apart by the first byte. `:PORT` alone means all \
      addresses.";
 
 pub(crate) const PARAMS: &[Param] = &[
@@ -85,9 +84,12 @@ pub(crate) fn proxy(draft: &mut Draft<'_, '_>, languages: Languages) -> Option<L
         if users.is_empty() && !open {
             draft.problem(open_proxy(draft));
         } else if !users.is_empty() {
-            let about = Flaw::new(span, "passwords of this listener cross the network in clear")
-                .label("not a loopback address")
-                .help("listen on 127.0.0.1 behind `ss://`, or know who can read along");
+            let about = Flaw::new(
+                span,
+                "passwords of this listener cross the network in clear",
+            )
+            .label("not a loopback address")
+            .help("listen on 127.0.0.1 behind `ss://`, or know who can read along");
             draft.warn(WarningKind::ClearPassword, about);
         }
     }
@@ -111,7 +113,9 @@ fn open_proxy(draft: &Draft<'_, '_>) -> Flaw {
     .label("not a loopback address, and no users");
     if let Some(port) = &endpoint.port {
         let (scheme, port) = (draft.scheme(), port.value);
-        flaw = flaw.help(format!("for this machine alone: `{scheme}://127.0.0.1:{port}`"));
+        flaw = flaw.help(format!(
+            "for this machine alone: `{scheme}://127.0.0.1:{port}`"
+        ));
     }
     flaw.help("for users: `USER:PASSWORD@` before the host, or `?users=@FILE`")
         .help("for everyone: `?allow_open_proxy=true`")
@@ -132,9 +136,7 @@ fn users(draft: &mut Draft<'_, '_>, languages: Languages) -> Option<Vec<Login>> 
         }
         users.push(login);
     }
-    if languages != Languages::Socks
-        && users.iter().any(|login| login.user.contains(':'))
-    {
+    if languages != Languages::Socks && users.iter().any(|login| login.user.contains(':')) {
         draft.problem(basic_user(draft.user_span()));
         return None;
     }

@@ -12,8 +12,7 @@ use crate::secret::Secret;
 use crate::span::Span;
 use crate::suggest::nearest;
 
-pub(crate) const DOC: &str =
-    "Shadowsocks: the 2022 edition (SIP022) with a base64 key, or the AEAD edition (SIP004) with \
+pub(crate) const DOC: &str = "Shadowsocks: the 2022 edition (SIP022) with a base64 key, or the AEAD edition (SIP004) with \
      a password. The same URL serves on both ends; share links (SIP002, and the older form) are \
      read as they are.";
 

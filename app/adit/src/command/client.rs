@@ -68,6 +68,14 @@ async fn verdict(server: &Target, key: &Key) -> Done {
             eprintln!("ok: {server} accepts us: key-id {id}, {method}{clock}");
             Ok(())
         }
+        Finding::Clock { skew } if skew.abs() <= 30 => Err(Failure::new(
+            Code::Clock,
+            format!(
+                "{server} holds our key (key-id {id}) but has just started: until it has run for \
+                 31 s it refuses clocks that are behind its own, and ours is {skew} s behind"
+            ),
+        )
+        .hint("try again in half a minute, and set the clock of this machine")),
         Finding::Clock { skew } => Err(Failure::new(
             Code::Clock,
             format!(

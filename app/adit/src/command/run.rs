@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adit_config::{ArgItem, Hop, HopKind, ListenKind, Plan, Stage};
+use adit_config::{ArgItem, Hop, HopKind, ListenKind, Plan, Stage, Warning, WarningKind};
 use adit_engine::Engine;
 use adit_shadowsocks::{Key, Method};
 use anyhow::Context;
@@ -67,7 +67,14 @@ fn in_order(argv: impl Iterator<Item = String>) -> Vec<ArgItem> {
 }
 
 pub(super) fn warn(plan: &Plan) {
-    for warning in &plan.warnings {
+    let literal = |w: &&Warning| w.kind == WarningKind::LiteralSecret;
+    if plan.warnings.iter().any(|w| literal(&w)) {
+        eprintln!(
+            "warning: every user of this machine can read a key on the command line; \
+             `@FILE` or `$NAME` in its place keeps it to yourself"
+        );
+    }
+    for warning in plan.warnings.iter().filter(|w| !literal(w)) {
         eprintln!("{warning}");
     }
 }

@@ -1,0 +1,102 @@
+//! The drawing of a plan.
+
+use adit_config::explain;
+
+use crate::cabinet::{Cabinet, toml, words_with};
+
+#[test]
+fn a_client_is_drawn() {
+    let cabinet = Cabinet::default().variable("K", "AAECAwQFBgcICQoLDA0ODw==");
+    let hop = "ss://2022-blake3-aes-128-gcm:$K@a.example:8388";
+    let plan = words_with(&["mixed://127.0.0.1:1080#home", hop], &cabinet).unwrap();
+    assert_eq!(
+        explain(&plan),
+        "\
+route home
+  ● mixed://127.0.0.1:1080
+  │   SOCKS5, SOCKS4, HTTP; without users
+  │   limits: handshake 10s, dial 10s, idle 1h, half-closed 2m, connections by the descriptor limit, UDP idle 5m
+  │   access: every destination
+  ▼
+  ○ hop 1: ss://a.example:8388  (2022-blake3-aes-128-gcm, records of at most 65535 bytes + 34; first bytes waited for 250ms; UDP +50 bytes; dial 10s)
+  ▼
+  ◎ target
+  UDP     passes, 1422 bytes of payload in a packet of 1500
+  splice  no: ss://a.example:8388 seals every byte
+"
+    );
+}
+
+#[test]
+fn rules_groups_and_ends_are_drawn() {
+    let text = r#"
+[route.a]
+listen = "http://127.0.0.1:1?max_connections=9&allow_private=10.0.0.0/8"
+via = [["http://a:1", "direct://"], "socks5://u:p@b:1"]
+rules = [{ match = ["*.lan", ":25"], via = ["reject://"] }, { match = "x", via = "http://c:1" }]
+[route.b]
+listen = ["ss://none:@127.0.0.1:2?udp=false&reject=forward:d:443&restart=lenient", "udp://127.0.0.1:3/e:53"]
+via = "reject://"
+"#;
+    assert_eq!(
+        explain(&toml(text).unwrap()),
+        "\
+route a
+  ● http://127.0.0.1:1
+  │   HTTP; without users
+  │   limits: handshake 10s, dial 10s, idle 1h, half-closed 2m, 9 connections
+  │   access: public destinations, and 10.0.0.0/8
+  ├─ *.lan, :25 ─▶ nothing
+  ├─ x ─▶ http://c:1 ─▶ target
+  ▼
+  ○ hop 1: the first of 2 that works
+  │   http://a:1  (bare after the handshake; no UDP; dial 10s)
+  │   direct://
+  ▼
+  ○ hop 2: socks5://b:1  (with a login; bare after the handshake; UDP +10 bytes; dial 10s)
+  ▼
+  ◎ target
+  UDP     not offered
+  splice  yes, where the system can
+
+route b
+  ● ss://127.0.0.1:2
+  │   none, not encrypted; TCP; without the key: what d:443 answers; requests from before a restart are served
+  │   limits: handshake 10s, dial 10s, idle 1h, half-closed 2m, connections by the descriptor limit
+  │   access: public destinations
+  ● udp://127.0.0.1:3/e:53
+  │   UDP, as it is
+  │   limits: dial 10s, UDP idle 5m
+  │   access: every destination
+  ▼
+  ✗ nothing
+"
+    );
+}
+
+#[test]
+fn overheads_add_up_and_stops_are_named() {
+    let cabinet = Cabinet::default().variable("K", "pw");
+    let udp = |hops: &[&str]| {
+        let words: Vec<&str> = [&["mixed://127.0.0.1:0"], hops].concat();
+        let drawn = explain(&words_with(&words, &cabinet).unwrap());
+        let line = drawn
+            .lines()
+            .find(|line| line.starts_with("  UDP"))
+            .unwrap();
+        line.trim_start_matches("  UDP     ").to_owned()
+    };
+    assert_eq!(
+        udp(&[]),
+        "passes, 1472 bytes of payload in a packet of 1500"
+    );
+    let ss = "ss://aes-256-gcm:$K@a:1";
+    assert_eq!(
+        udp(&[ss, ss, "socks5://b:1"]),
+        format!(
+            "passes, {} bytes of payload in a packet of 1500",
+            1472 - 55 - 55 - 10
+        )
+    );
+    assert_eq!(udp(&[ss, "http://b:1"]), "stops at http://b:1");
+}

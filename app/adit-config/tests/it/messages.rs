@@ -1,0 +1,326 @@
+//! The texts of mistakes, to the letter.
+
+use crate::cabinet::{shown, words};
+
+/// A listener, so that the URL under test is a hop.
+const NEAR: &str = "mixed://127.0.0.1:1080";
+
+#[track_caller]
+fn says(url: &[&str], text: &str) {
+    assert_eq!(shown(words(url)), text.trim_start_matches('\n'));
+}
+
+#[test]
+fn an_open_proxy_is_refused() {
+    says(
+        &["mixed://:1080"],
+        "
+error: refusing to be an open proxy: everyone who reaches this address could use it
+ --> argument 1, column 9
+  | mixed://:1080
+  |         ^^^^^ not a loopback address, and no users
+  = help: for this machine alone: `mixed://127.0.0.1:1080`
+  = help: for users: `USER:PASSWORD@` before the host, or `?users=@FILE`
+  = help: for everyone: `?allow_open_proxy=true`",
+    );
+    for url in [
+        "http://0.0.0.0:1",
+        "socks5://[::]:1",
+        "mixed://192.0.2.1:1",
+        "http://box:1",
+    ] {
+        assert!(
+            shown(words(&[url])).contains("refusing to be an open proxy"),
+            "{url}"
+        );
+        assert!(
+            words(&[&format!("{url}?allow_open_proxy=true")]).is_ok(),
+            "{url}"
+        );
+    }
+}
+
+#[test]
+fn unknown_keys_have_a_suggestion() {
+    says(
+        &["mixed://127.0.0.1:1080?upd=true"],
+        "
+error: unknown key `upd`
+ --> argument 1, column 24
+  | mixed://127.0.0.1:1080?upd=***
+  |                        ^^^ did you mean `udp`?
+  = help: `adit help mixed` lists the keys",
+    );
+    says(
+        &[NEAR, "direct://?x=1"],
+        "
+error: unknown key `x`
+ --> argument 2, column 11
+  | direct://?x=***
+  |           ^
+  = help: `direct://` has no keys",
+    );
+    says(
+        &[NEAR, "http://h:1?allow_private=all"],
+        "
+error: `allow_private` is a key of the listener role
+ --> argument 2, column 12
+  | http://h:1?allow_private=all
+  |            ^^^^^^^^^^^^^",
+    );
+}
+
+#[test]
+fn unknown_schemes_and_carriers() {
+    says(
+        &["sock5://127.0.0.1:1"],
+        "
+error: unknown scheme `sock5`
+ --> argument 1, column 1
+  | sock5://127.0.0.1:1
+  | ^^^^^ did you mean `socks5`?
+  = help: schemes: mixed, socks5, socks4a, http, ss, tcp, udp, tcp+udp, direct, reject",
+    );
+    says(
+        &[NEAR, "ss+kcp://h:1"],
+        "
+error: unknown scheme `ss+kcp`
+ --> argument 2, column 1
+  | ss+kcp://h:1
+  | ^^^^^^ carrier `kcp` is not supported by this version",
+    );
+}
+
+#[test]
+fn keys_of_the_2022_edition_are_checked() {
+    says(
+        &[
+            NEAR,
+            "ss://2022-blake3-aes-256-gcm:AAECAwQFBgcICQoLDA0ODw==@h:8388",
+        ],
+        "
+error: the key has the wrong length
+ --> argument 2, column 30
+  | ss://2022-blake3-aes-256-gcm:***@h:8388
+  |                              ^^^ `2022-blake3-aes-256-gcm` needs 32 bytes, this is 16
+  = help: `adit keygen 2022-blake3-aes-256-gcm` makes one",
+    );
+    says(
+        &[NEAR, "ss://2022-blake3-aes-128-gcm:hello@h:8388"],
+        "
+error: the key is not base64
+ --> argument 2, column 30
+  | ss://2022-blake3-aes-128-gcm:***@h:8388
+  |                              ^^^ `2022-blake3-aes-128-gcm` needs 16 bytes in base64
+  = help: `adit keygen 2022-blake3-aes-128-gcm` makes one",
+    );
+    says(
+        &[
+            NEAR,
+            "ss://2022-blake3-aes-128-gcm:_-ECAwQFBgcICQoLDA0ODw@h:8388",
+        ],
+        "
+error: the key is not base64
+ --> argument 2, column 30
+  | ss://2022-blake3-aes-128-gcm:***@h:8388
+  |                              ^^^ `2022-blake3-aes-128-gcm` needs 16 bytes in base64
+  = help: this looks like base64url: write `+` for `-` and `/` for `_`
+  = help: `adit keygen 2022-blake3-aes-128-gcm` makes one",
+    );
+    says(
+        &[NEAR, "ss://2022-blake3-aes-128-gcm:a:b@h:8388"],
+        "
+error: identity keys (`SERVER_KEY:USER_KEY`, SIP023) are not supported by this version
+ --> argument 2, column 30
+  | ss://2022-blake3-aes-128-gcm:***@h:8388
+  |                              ^^^
+  = help: ask the operator of the server for a link with one key",
+    );
+    says(
+        &[NEAR, "ss://2022-blake3-aes-128gcm:k@h:8388"],
+        "
+error: unknown method `2022-blake3-aes-128gcm`
+ --> argument 2, column 6
+  | ss://2022-blake3-aes-128gcm:***@h:8388
+  |      ^^^^^^^^^^^^^^^^^^^^^^ did you mean `2022-blake3-aes-128-gcm`?
+  = help: methods: 2022-blake3-aes-128-gcm, 2022-blake3-aes-256-gcm, \
+2022-blake3-chacha20-poly1305, 2022-blake3-chacha8-poly1305, aes-128-gcm, aes-192-gcm, \
+aes-256-gcm, chacha20-ietf-poly1305, xchacha20-ietf-poly1305, none",
+    );
+}
+
+#[test]
+fn plugins_are_refused_and_foreign_keys_are_not() {
+    says(
+        &[
+            NEAR,
+            "ss://YWVzLTEyOC1nY206dGVzdA@h:8888/?plugin=obfs-local%3Bobfs%3Dhttp#Example",
+        ],
+        "
+error: plugins are not supported by this version
+ --> argument 2, column 37
+  | ss://***@h:8888/?plugin=***#Example
+  |                  ^^^^^^
+  = help: a server that expects a plugin does not answer without it; ask for a plain link",
+    );
+    let plan = words(&[
+        NEAR,
+        "ss://YWVzLTEyOC1nY206dGVzdA@h:8888?prefix=%16%03&uot=1",
+    ])
+    .unwrap();
+    let texts: Vec<_> = plan
+        .warnings
+        .iter()
+        .map(|w| w.about.title.as_str())
+        .collect();
+    assert_eq!(texts[..2], ["unknown key `prefix`", "unknown key `uot`"]);
+    let slip = shown(words(&[
+        NEAR,
+        "ss://YWVzLTEyOC1nY206dGVzdA@h:8888?first_wiat=1s",
+    ]));
+    assert!(slip.contains("did you mean `first_wait`?"), "{slip}");
+}
+
+#[test]
+fn values_say_what_was_expected() {
+    for (url, label) in [
+        ("mixed://127.0.0.1:1?udp=yes", "expected one of true|false"),
+        (
+            "mixed://127.0.0.1:1?idle=10",
+            "expected a duration like `10s`, `500ms`, `2m` or `1h`",
+        ),
+        (
+            "mixed://127.0.0.1:1?max_connections=0",
+            "expected a whole number of at least 1",
+        ),
+        (
+            "mixed://127.0.0.1:1?users=a:b",
+            "expected `@` and the path of a file",
+        ),
+        (
+            "mixed://127.0.0.1:1?allow_private=lan",
+            "expected `all`, `none` or networks like `10.0.0.0/8,fd00::/8`",
+        ),
+        (
+            "tcp://:1/a:1?first_wait=10s",
+            "expected a duration from `0ms` to `9s`",
+        ),
+        ("tcp://:1/a:1?first_wait=2s&dial=1s", "`dial` is 1s"),
+        ("mixed://127.0.0.1:1?udp", "expected one of true|false"),
+    ] {
+        let problems = words(&[url]).unwrap_err();
+        assert_eq!(problems.len(), 1, "{url}");
+        assert_eq!(problems[0].label, label, "{url}");
+    }
+}
+
+#[test]
+fn parts_that_are_missing_or_too_many() {
+    let long = format!("socks5://u:{}@h:1", "x".repeat(256));
+    for (url, title) in [
+        ("mixed://127.0.0.1", "the port is missing"),
+        ("mixed://127.0.0.1:1/x", "`mixed://` has no target"),
+        ("mixed://u@127.0.0.1:1", "a user without a password"),
+        ("mixed://:p@127.0.0.1:1", "a password without a user"),
+        ("mixed://u:@127.0.0.1:1", "the password is empty"),
+        (
+            "http://a%3Ab:p@127.0.0.1:1",
+            "a user of HTTP Basic cannot hold a colon",
+        ),
+        ("tcp://:1", "the target is missing"),
+        ("tcp://:1/a", "not a target"),
+        ("tcp://:1/a:0", "a target has no port 0"),
+        ("tcp://u@:1/a:1", "`tcp://` has no users"),
+        ("ss://:1", "method and key are missing"),
+        ("ss://aes-128-gcm:@@:1", "cannot read ``"),
+        ("ss://aes-128-gcm:@:1", "the password is empty"),
+        ("socks4a://h:1", "`socks4a://` cannot listen"),
+        ("direct://", "`direct://` cannot listen"),
+        (
+            "ss://none:@:1?tcp=false&udp=false",
+            "neither TCP nor UDP is left to listen on",
+        ),
+        (
+            "mixed://u:p@127.0.0.1:1?socks4=true",
+            "SOCKS4 cannot check passwords, and this listener has users",
+        ),
+    ] {
+        let problems = words(&[url]).expect_err(url);
+        assert_eq!(problems[0].title, title, "{url}");
+    }
+    for (url, title) in [
+        ("http://:1", "the host is missing"),
+        ("http://h", "the port is missing"),
+        ("http://h:0", "a server has no port 0"),
+        (
+            "http://a%3Ab:p@h:1",
+            "a user of HTTP Basic cannot hold a colon",
+        ),
+        ("socks4a://u:p@h:1", "SOCKS4a has no passwords"),
+        ("socks4a://a%00b@h:1", "not a user for SOCKS4a"),
+        ("direct://h", "`direct://` stands alone"),
+        (
+            "mixed://h:1",
+            "`mixed://` is a listener, it cannot be a hop",
+        ),
+        (&long, "user `u` is too long for SOCKS5"),
+    ] {
+        let problems = words(&[NEAR, url]).expect_err(url);
+        assert_eq!(problems[0].title, title, "{url}");
+    }
+}
+
+#[test]
+fn chains_that_make_no_sense() {
+    for (chain, title) in [
+        (
+            ["direct://", "http://h:1"],
+            "`direct://` beside other hops says nothing",
+        ),
+        (
+            ["http://h:1", "reject://"],
+            "`reject://` beside other hops says nothing",
+        ),
+    ] {
+        let problems = words(&[NEAR, chain[0], chain[1]]).unwrap_err();
+        assert_eq!(problems[0].title, title);
+    }
+    says(
+        &["udp://:53/8.8.8.8:53", "http://h:1"],
+        "
+error: UDP from `udp://:53/8.8.8.8:53` cannot pass `http://h:1`
+ --> argument 1, column 7
+  | udp://:53/8.8.8.8:53
+  |       ^^^ UDP comes in here
+  = help: `ss` and `socks5` hops carry UDP",
+    );
+    says(
+        &[],
+        "error: no endpoint to listen on\n  = help: begin with `mixed://127.0.0.1:1080`",
+    );
+}
+
+#[test]
+fn all_mistakes_are_reported_at_once() {
+    let problems = words(&[
+        "mixed://127.0.0.1:1?udp=x&upd=1",
+        "ss://nope:k@h:1",
+        "gopher://h:1",
+        "http://h",
+    ])
+    .unwrap_err();
+    let titles: Vec<_> = problems
+        .iter()
+        .map(|problem| problem.title.as_str())
+        .collect();
+    assert_eq!(
+        titles,
+        [
+            "unknown key `upd`",
+            "bad value for `udp`",
+            "unknown method `nope`",
+            "unknown scheme `gopher`",
+            "the port is missing",
+        ]
+    );
+}

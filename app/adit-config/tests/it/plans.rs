@@ -1,0 +1,341 @@
+//! What words mean.
+
+use std::time::Duration;
+
+use adit_config::{
+    ArgItem, Hop, HopKind, Limits, Listen, ListenKind, Plan, Prefer, Private, Proxy, RejectPolicy,
+    Restart, ServerHop, SsServer, Stage, WarningKind,
+};
+
+use crate::cabinet::{Cabinet, shown, words};
+
+const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
+
+fn listen(url: &str) -> Listen {
+    let mut plan = words(&[url]).unwrap_or_else(|problems| panic!("{problems:?}"));
+    plan.routes.remove(0).listen.remove(0)
+}
+
+fn proxy(url: &str) -> Proxy {
+    match listen(url).kind {
+        ListenKind::Proxy(proxy) => proxy,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn server(url: &str) -> SsServer {
+    match listen(url).kind {
+        ListenKind::Shadowsocks(server) => server,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn hop(url: &str) -> ServerHop {
+    let mut plan = words(&["mixed://127.0.0.1:0", url]).unwrap();
+    match plan.routes.remove(0).via.hops.remove(0) {
+        Stage::One(Hop::Server(hop)) => hop,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn kinds(plan: &Plan) -> Vec<WarningKind> {
+    plan.warnings.iter().map(|warning| warning.kind).collect()
+}
+
+#[test]
+fn a_proxy_has_the_documented_defaults() {
+    let listen = listen("mixed://127.0.0.1:1080");
+    assert_eq!(listen.addr.to_string(), "127.0.0.1:1080");
+    let seconds = Duration::from_secs;
+    let limits = Limits {
+        handshake: seconds(10),
+        dial: seconds(10),
+        idle: seconds(3600),
+        half_close_idle: seconds(120),
+        udp_idle: seconds(300),
+        max_connections: None,
+    };
+    assert_eq!(listen.limits, limits);
+    assert_eq!(listen.access.private, Private::All);
+    assert_eq!(listen.prefer, Prefer::Auto);
+    let expected = Proxy {
+        socks5: true,
+        socks4: true,
+        http: true,
+        users: Vec::new(),
+        udp: true,
+        bind: false,
+        udp_advertise: None,
+        udp_reassembly: false,
+        full_cone: false,
+        hide_bind: false,
+        verbose_errors: false,
+    };
+    assert_eq!(listen.kind, ListenKind::Proxy(expected));
+}
+
+#[test]
+fn every_key_of_a_proxy_is_read() {
+    let url = "mixed://u:p@:1080?udp=false&bind=true&udp_advertise=192.0.2.1&udp_reassembly=true\
+        &hide_bind=false&verbose_errors=true&handshake=1s&dial=2s&idle=3s&half_close_idle=4s\
+        &udp_idle=5s&max_connections=6&prefer=v6only&allow_private=10.0.0.0/8&full_cone=true";
+    let listen = listen(url);
+    let limits = listen.limits;
+    let times = [
+        limits.handshake,
+        limits.dial,
+        limits.idle,
+        limits.half_close_idle,
+        limits.udp_idle,
+    ];
+    assert_eq!(times.map(|time| time.as_secs()), [1, 2, 3, 4, 5]);
+    assert_eq!(limits.max_connections, Some(6));
+    assert_eq!(listen.prefer, Prefer::V6Only);
+    assert_eq!(
+        listen.access.private,
+        Private::Nets(vec!["10.0.0.0/8".parse().unwrap()])
+    );
+    let ListenKind::Proxy(proxy) = listen.kind else {
+        panic!("no proxy");
+    };
+    assert!(!proxy.udp && proxy.bind && proxy.udp_reassembly && proxy.verbose_errors);
+    assert!(!proxy.hide_bind && proxy.full_cone);
+    assert_eq!(proxy.udp_advertise, Some("192.0.2.1".parse().unwrap()));
+    assert_eq!(proxy.users[0].user, "u");
+    assert_eq!(proxy.users[0].password.expose(), "p");
+}
+
+#[test]
+fn languages_follow_the_scheme_and_the_users() {
+    let spoken = |url| {
+        let proxy = proxy(url);
+        (proxy.socks5, proxy.socks4, proxy.http, proxy.udp)
+    };
+    assert_eq!(spoken("mixed://127.0.0.1:1"), (true, true, true, true));
+    assert_eq!(spoken("mixed://u:p@127.0.0.1:1"), (true, false, true, true));
+    assert_eq!(
+        spoken("mixed://127.0.0.1:1?socks4=false"),
+        (true, false, true, true)
+    );
+    assert_eq!(spoken("socks5://127.0.0.1:1"), (true, true, false, true));
+    assert_eq!(spoken("http://127.0.0.1:1"), (false, false, true, false));
+}
+
+#[test]
+fn private_destinations_are_for_loopback_without_a_key() {
+    let ss = format!("ss://2022-blake3-aes-128-gcm:{KEY}@127.0.0.1:1");
+    for (url, private) in [
+        ("mixed://127.0.0.1:1", Private::All),
+        ("mixed://[::1]:1", Private::All),
+        ("mixed://localhost:1", Private::All),
+        ("mixed://u:p@:1", Private::Deny),
+        ("mixed://u:p@0.0.0.0:1", Private::Deny),
+        ("mixed://u:p@box.lan:1", Private::Deny),
+        ("mixed://127.0.0.1:1?allow_private=none", Private::Deny),
+        ("mixed://u:p@:1?allow_private=all", Private::All),
+        (&ss, Private::Deny),
+        ("tcp://:1/10.0.0.1:1", Private::All),
+    ] {
+        assert_eq!(listen(url).access.private, private, "{url}");
+    }
+    assert!(proxy("mixed://u:p@:1").hide_bind);
+}
+
+#[test]
+fn a_shadowsocks_server_is_read() {
+    let url = format!("ss://2022-blake3-aes-128-gcm:{KEY}@:8388");
+    let plain = server(&url);
+    assert_eq!(plain.method.name(), "2022-blake3-aes-128-gcm");
+    assert_eq!(plain.secret.expose(), KEY);
+    assert!(plain.tcp && plain.udp);
+    assert_eq!(
+        (plain.reject, plain.restart),
+        (RejectPolicy::Drain, Restart::Strict)
+    );
+    let other = server(&format!(
+        "{url}?tcp=false&reject=forward:a.example:443&restart=lenient"
+    ));
+    assert!(!other.tcp && other.udp);
+    assert_eq!(
+        other.reject,
+        RejectPolicy::Forward("a.example:443".parse().unwrap())
+    );
+    assert_eq!(other.restart, Restart::Lenient);
+    // Padding can be missing, and everything can be encoded.
+    for key in ["AAECAwQFBgcICQoLDA0ODw", "AAECAwQFBgcICQoLDA0ODw%3D%3D"] {
+        server(&format!("ss://2022-blake3-aes-128-gcm:{key}@:8388"));
+    }
+}
+
+#[test]
+fn hops_are_read() {
+    let seconds = Duration::from_secs;
+    let socks = hop("socks5://u:p@h:1?udp=false&dial=3s");
+    assert_eq!(
+        (socks.server.to_string().as_str(), socks.dial),
+        ("h:1", seconds(3))
+    );
+    assert!(matches!(
+        socks.kind,
+        HopKind::Socks5 {
+            login: Some(_),
+            udp: false
+        }
+    ));
+    assert!(matches!(
+        hop("socks5://h:1").kind,
+        HopKind::Socks5 {
+            login: None,
+            udp: true
+        }
+    ));
+    assert!(matches!(hop("socks4a://me@h:1").kind, HopKind::Socks4a { user } if user == "me"));
+    assert!(matches!(
+        hop("http://u:p@h:1").kind,
+        HopKind::Http { login: Some(_) }
+    ));
+    let ss = hop(&format!(
+        "ss://2022-blake3-aes-128-gcm:{KEY}@h:1?first_wait=0ms"
+    ));
+    let HopKind::Shadowsocks {
+        udp: true,
+        first_wait,
+        ..
+    } = ss.kind
+    else {
+        panic!("{ss:?}");
+    };
+    assert_eq!((first_wait, ss.dial), (Duration::ZERO, seconds(10)));
+}
+
+#[test]
+fn forwarders_are_read() {
+    for (url, tcp, udp) in [
+        ("tcp://:53/8.8.8.8:53", true, false),
+        ("udp://:53/8.8.8.8:53", false, true),
+        ("tcp+udp://:53/8.8.8.8:53", true, true),
+    ] {
+        let listen = listen(url);
+        assert_eq!(listen.to_string(), url);
+        let ListenKind::Forward(forward) = listen.kind else {
+            panic!("{url}");
+        };
+        assert_eq!((forward.tcp, forward.udp), (tcp, udp));
+        assert_eq!(forward.target.to_string(), "8.8.8.8:53");
+        assert_eq!(forward.first_wait, Duration::from_millis(250));
+    }
+}
+
+#[test]
+fn chains_end_directly_or_nowhere() {
+    let hops = |chain: &[&str]| {
+        let all: Vec<&str> = [&["mixed://127.0.0.1:0"], chain].concat();
+        words(&all).unwrap().routes.remove(0).via.hops
+    };
+    assert!(hops(&[]).is_empty());
+    assert!(hops(&["direct://"]).is_empty());
+    assert_eq!(hops(&["reject://"]), [Stage::One(Hop::Reject)]);
+    assert_eq!(hops(&["http://a:1", "http://b:1"]).len(), 2);
+}
+
+#[test]
+fn options_build_routes() {
+    let listen = |text: &str| ArgItem::Listen(text.to_owned());
+    let forward = |text: &str| ArgItem::Forward(text.to_owned());
+    let items = [
+        listen("socks5://127.0.0.1:1#home"),
+        listen("http://127.0.0.1:2"),
+        forward("http://a:1"),
+        forward("http://b:1"),
+        listen("http://127.0.0.1:3#home"),
+    ];
+    let plan = Plan::from_args_with(&items, &Cabinet::default()).unwrap();
+    let shape: Vec<_> = plan
+        .routes
+        .iter()
+        .map(|route| {
+            (
+                route.name.as_str(),
+                route.listen.len(),
+                route.via.hops.len(),
+            )
+        })
+        .collect();
+    assert_eq!(shape, [("home", 2, 2), ("route2", 1, 0)]);
+    let late = [forward("http://a:1"), listen("http://127.0.0.1:3")];
+    assert_eq!(
+        shown(Plan::from_args_with(&late, &Cabinet::default())),
+        "error: a hop before any listener\n --> argument 1, column 1\n  | http://a:1\n  | ^^^^\n  \
+         = help: `-L URL` begins a route, `-F URL` adds a hop to it"
+    );
+}
+
+#[test]
+fn udp_that_cannot_pass_is_said() {
+    let warned = |first: &str, hop: &str| kinds(&words(&[first, hop]).unwrap());
+    // Nobody asked for it.
+    assert_eq!(warned("mixed://127.0.0.1:0", "http://h:1"), []);
+    assert_eq!(
+        warned("mixed://127.0.0.1:0?udp=true", "http://h:1"),
+        [WarningKind::UdpStops]
+    );
+    let ss = "ss://aes-128-gcm:$K@127.0.0.1:0";
+    let cabinet = Cabinet::default().variable("K", "pw");
+    let plan = |words: &[&str]| crate::cabinet::words_with(words, &cabinet).unwrap();
+    assert_eq!(
+        kinds(&plan(&[ss, "socks5://h:1?udp=false"])),
+        [WarningKind::UdpStops]
+    );
+    assert_eq!(
+        kinds(&plan(&[&format!("{ss}?udp=false"), "http://h:1"])),
+        []
+    );
+    assert_eq!(kinds(&plan(&["udp://:0/a:1", "socks5://h:1"])), []);
+}
+
+#[test]
+fn what_is_in_clear_is_said() {
+    let none = |words: &[&str]| {
+        let mut kinds = kinds(&crate::cabinet::words(words).unwrap());
+        kinds.retain(|kind| *kind != WarningKind::LiteralSecret);
+        kinds
+    };
+    assert_eq!(none(&["ss://none:@:1"]), [WarningKind::NoEncryption]);
+    assert_eq!(none(&["ss://none:@127.0.0.1:1"]), []);
+    assert_eq!(
+        none(&["mixed://127.0.0.1:0", "ss://none:@h:1"]),
+        [WarningKind::NoEncryption]
+    );
+    assert_eq!(none(&["mixed://127.0.0.1:0", "ss://none:@localhost:1"]), []);
+    assert_eq!(none(&["http://u:p@:1"]), [WarningKind::ClearPassword]);
+    assert_eq!(none(&["http://u:p@127.0.0.1:1"]), []);
+}
+
+#[test]
+fn one_link_serves_on_both_ends() {
+    let link = format!("ss://2022-blake3-aes-128-gcm:{KEY}@h.example:1?reject=reset&first_wait=1s");
+    let plan = words(&["mixed://127.0.0.1:0", &link]).unwrap();
+    assert_eq!(
+        kinds(&plan),
+        [WarningKind::IgnoredKey, WarningKind::LiteralSecret]
+    );
+    assert!(words(&[&link]).is_ok());
+}
+
+#[test]
+fn ports_clash_only_where_they_overlap() {
+    for (a, b, clash) in [
+        ("tcp://:53/a:1", "udp://:53/a:1", false),
+        ("tcp://:53/a:1", "tcp+udp://:53/a:1", true),
+        ("tcp://0.0.0.0:53/a:1", "tcp://127.0.0.1:53/a:1", true),
+        ("tcp://0.0.0.0:53/a:1", "tcp://[::1]:53/a:1", false),
+        ("tcp://:53/a:1", "tcp://[::1]:53/a:1", true),
+        ("tcp://127.0.0.1:53/a:1", "tcp://127.0.0.2:53/a:1", false),
+        ("tcp://127.0.0.1:0/a:1", "tcp://127.0.0.1:0/a:1", false),
+        ("udp://127.0.0.1:53/a:1", "mixed://127.0.0.1:53", false),
+    ] {
+        let items = [ArgItem::Listen(a.into()), ArgItem::Listen(b.into())];
+        let plan = Plan::from_args_with(&items, &Cabinet::default());
+        assert_eq!(plan.is_err(), clash, "{a} {b}");
+    }
+}

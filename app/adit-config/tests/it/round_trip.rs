@@ -1,0 +1,182 @@
+//! `to_url(from_url(x)) == canonical(x)`.
+
+use adit_config::{Endpoint, Plan, Scheme, SecretText, link};
+use proptest::prelude::*;
+
+fn host() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[a-z][a-z0-9-]{0,8}(\\.[a-z]{2,5})?",
+        any::<core::net::Ipv4Addr>().prop_map(|ip| ip.to_string()),
+        any::<core::net::Ipv6Addr>().prop_map(|ip| format!("[{ip}]")),
+    ]
+}
+
+/// Anything, escaped as some writers do: all, nothing but what must be, or in between.
+fn escaped() -> impl Strategy<Value = (String, String)> {
+    ("[ -~äß€😀]{1,16}", any::<bool>()).prop_map(|(text, all)| {
+        let escaped = text
+            .bytes()
+            .map(|b| match b {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' if !all => char::from(b).to_string(),
+                b'!' | b'(' | b'+' | b'=' if !all => char::from(b).to_string(),
+                b => format!("%{b:02x}"),
+            })
+            .collect();
+        (text, escaped)
+    })
+}
+
+fn query() -> impl Strategy<Value = String> {
+    let pairs = prop::sample::subsequence(
+        vec![
+            "udp=true",
+            "dial=120s",
+            "prefer=v6only",
+            "idle=3600000ms",
+            "allow_private=10.1.2.3/8,fd00::1",
+            "handshake=1d",
+        ],
+        0..=6,
+    );
+    pairs.prop_shuffle().prop_map(|pairs| {
+        if pairs.is_empty() {
+            String::new()
+        } else {
+            format!("?{}", pairs.join("&"))
+        }
+    })
+}
+
+fn url() -> impl Strategy<Value = (String, String, String)> {
+    let scheme = prop::sample::select(vec!["mixed", "socks5", "ss", "SS"]);
+    let method = prop::sample::select(vec!["2022-blake3-aes-128-gcm", "aes-256-gcm", "rc4-md5"]);
+    (
+        scheme,
+        method,
+        escaped(),
+        host(),
+        any::<u16>(),
+        query(),
+        escaped(),
+    )
+        .prop_map(
+            |(scheme, method, (secret, raw), host, port, query, (name, raw_name))| {
+                let text = format!("{scheme}://{method}:{raw}@{host}:{port}{query}#{raw_name}");
+                (text, secret, name)
+            },
+        )
+}
+
+fn parts(url: &Endpoint) -> String {
+    let params: Vec<_> = url
+        .params
+        .iter()
+        .map(|pair| (&pair.key.value, &pair.value.value))
+        .collect();
+    format!(
+        "{:?}",
+        (
+            &url.scheme.value,
+            url.user.as_ref().map(|user| &user.value),
+            url.host.as_ref().map(|host| &host.value),
+            url.port.as_ref().map(|port| port.value),
+            url.target.as_ref().map(|target| &target.value),
+            params,
+            url.name.as_ref().map(|name| &name.value),
+        )
+    )
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_back((text, secret, name) in url()) {
+        let first = Endpoint::parse(&text).unwrap();
+        let written = first.to_url();
+        let again = Endpoint::parse(&written).unwrap();
+        prop_assert_eq!(parts(&first), parts(&again), "{}", written);
+        prop_assert_eq!(&first.secret.unwrap().value, &again.secret.as_ref().unwrap().value);
+        prop_assert_eq!(again.secret.unwrap().value, SecretText::Literal(secret.as_str().into()));
+        prop_assert_eq!(again.name.unwrap().value, name);
+    }
+
+    #[test]
+    fn canonical_is_a_fixed_point((text, _, _) in url()) {
+        let canonical = link::canonical(&text);
+        // Keys of a table that the scheme does not have are refused; that is no spelling.
+        if let Ok(canonical) = canonical {
+            prop_assert_eq!(link::canonical(&canonical).unwrap(), canonical.clone());
+            let url = Endpoint::parse(&canonical).unwrap();
+            prop_assert_eq!(url.to_url(), canonical);
+        } else {
+            prop_assert!(false, "{}", text);
+        }
+    }
+
+    #[test]
+    fn canonical_means_the_same_plan((_, secret, _) in url(), host in host(), query in query()) {
+        let plan = |text: &str| {
+            let mut plan = Plan::from_words(&[text.to_owned()]).unwrap();
+            plan.warnings.clear();
+            plan
+        };
+        let escaped: String = secret.bytes().map(|b| format!("%{b:02X}")).collect();
+        let text = format!("ss://aes-256-gcm:{escaped}@{host}:0{query}");
+        let canonical = link::canonical(&text).unwrap();
+        prop_assert_eq!(plan(&text), plan(&canonical));
+    }
+}
+
+#[test]
+fn canonical_spells_keys_in_one_way() {
+    for (text, canonical) in [
+        (
+            "MIXED://LocalHost:1080?idle=60m&udp=false&allow_private=10.9.9.9/8",
+            "mixed://localhost:1080?allow_private=10.0.0.0/8&udp=false&idle=1h",
+        ),
+        ("tcp://:53/DNS.Example:53", "tcp://:53/dns.example:53"),
+        (
+            "tcp+udp://[::]:53/[2001:DB8::1]:53",
+            "tcp+udp://[::]:53/[2001:db8::1]:53",
+        ),
+        (
+            "mixed://:1080?users=@/etc/a%20b",
+            "mixed://:1080?users=@/etc/a%20b",
+        ),
+        ("socks4a://me%40home@h:1", "socks4a://me%40home@h:1"),
+        ("direct://", "direct://"),
+        ("http://[::ffff:127.0.0.1]:1", "http://127.0.0.1:1"),
+        (
+            "ss://none:@:1?reject=forward:a:80",
+            "ss://bm9uZTo@:1/?reject=forward:a:80",
+        ),
+    ] {
+        assert_eq!(link::canonical(text).unwrap(), canonical, "{text}");
+        assert_eq!(link::canonical(canonical).unwrap(), canonical);
+    }
+}
+
+#[test]
+fn every_scheme_has_help_and_a_place_in_the_reference() {
+    let page = adit_config::reference();
+    let overview = adit_config::overview();
+    for scheme in adit_config::schemes() {
+        let help = adit_config::help(scheme.name()).unwrap();
+        assert!(help.starts_with(scheme.form()));
+        assert!(page.contains(&format!("## `{scheme}`")));
+        assert!(overview.contains(scheme.form()));
+        for param in scheme.params() {
+            let row = format!("\n  {}={}", param.setting.name(), param.setting.type_name());
+            assert!(help.contains(&row), "{scheme}: {param:?}");
+        }
+    }
+    for line in overview.lines().chain(
+        Scheme::ALL
+            .map(|s| adit_config::help(s.name()).unwrap())
+            .iter()
+            .flat_map(|h| h.lines()),
+    ) {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    assert_eq!(adit_config::help("SS"), adit_config::help("ss"));
+    assert_eq!(adit_config::help("gopher"), None);
+}

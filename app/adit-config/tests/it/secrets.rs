@@ -1,0 +1,197 @@
+//! Secrets: where they come from, and that no message shows them.
+
+use adit_config::{ListenKind, Plan, WarningKind};
+use proptest::prelude::*;
+
+use crate::cabinet::{Cabinet, shown, words, words_with};
+
+const SECRET: &str = "hunter2hunter2";
+
+#[test]
+fn files_and_variables_are_read() {
+    let cabinet = Cabinet::default()
+        .file("/etc/key", "pw\r\n")
+        .variable("KEY", "other")
+        .variable("HOME", "/home/me")
+        .file("/home/me/key", " third ");
+    for (secret, value) in [
+        ("@/etc/key", "pw"),
+        ("$KEY", "other"),
+        ("@~/key", " third "),
+    ] {
+        let url = format!("ss://aes-128-gcm:{secret}@127.0.0.1:0");
+        let plan = words_with(&[&url], &cabinet).unwrap();
+        assert_eq!(plan.warnings, []);
+        let ListenKind::Shadowsocks(server) = &plan.routes[0].listen[0].kind else {
+            panic!("{plan:?}");
+        };
+        assert_eq!(server.secret.expose(), value);
+    }
+}
+
+#[test]
+fn paths_in_a_file_begin_at_its_folder() {
+    let cabinet = Cabinet::default().file("/etc/adit/key", "pw");
+    let text = "[route.a]\nlisten = \"ss://aes-128-gcm:@key@127.0.0.1:0\"\n";
+    assert!(Plan::from_toml_with(text, "/etc/adit/adit.toml", &cabinet).is_ok());
+    assert!(Plan::from_toml_with(text, "/etc/adit.toml", &cabinet).is_err());
+}
+
+#[test]
+fn users_come_from_a_file_too() {
+    let cabinet = Cabinet::default().file("/u", "# staff\nanna:a:b\n\nbert:c\r\n");
+    let plan = words_with(&["mixed://me:x@:1?users=@/u"], &cabinet).unwrap();
+    let ListenKind::Proxy(proxy) = &plan.routes[0].listen[0].kind else {
+        panic!("{plan:?}");
+    };
+    let users: Vec<_> = proxy
+        .users
+        .iter()
+        .map(|login| (login.user.as_str(), login.password.expose()))
+        .collect();
+    assert_eq!(users, [("me", "x"), ("anna", "a:b"), ("bert", "c")]);
+
+    for (text, title) in [
+        ("me:y\n", "user `me` is there twice"),
+        ("anna\n", "line 1 of `/u` is not `user:password`"),
+        (":x\n", "line 1 of `/u` is not `user:password`"),
+        ("# nobody\n", "no user in `/u`"),
+    ] {
+        let cabinet = Cabinet::default().file("/u", text);
+        let problems = words_with(&["mixed://me:x@:1?users=@/u"], &cabinet).unwrap_err();
+        assert_eq!(problems[0].title, title);
+    }
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    assert_eq!(
+        shown(words(&["ss://aes-128-gcm:@/no@:1", "socks5://u:$NO@h:1"])),
+        "\
+error: cannot read `/no`
+ --> argument 1, column 18
+  | ss://aes-128-gcm:***@:1
+  |                  ^^^ no such file
+  = help: a secret that begins with `@` is written with `%40`
+error: the environment variable `NO` is not set
+ --> argument 2, column 12
+  | socks5://u:***@h:1
+  |            ^^^"
+    );
+}
+
+#[test]
+fn secrets_in_the_open_are_warned_about() {
+    let cabinet = Cabinet::default().open_file("/k", "pw");
+    let plan = words_with(&["ss://aes-128-gcm:@/k@127.0.0.1:0"], &cabinet).unwrap();
+    assert_eq!(plan.warnings[0].kind, WarningKind::ReadableSecret);
+    let plan = words(&["socks5://u:hunter2@127.0.0.1:1"]).unwrap();
+    assert_eq!(plan.warnings[0].kind, WarningKind::LiteralSecret);
+    assert_eq!(
+        plan.warnings[0].to_string(),
+        "\
+warning: a secret on the command line
+ --> argument 1, column 12
+  | socks5://u:***@127.0.0.1:1
+  |            ^^^ every user of this machine can read it
+  = help: write `@FILE` or `$NAME` in its place (quote the `$` for the shell)"
+    );
+    // A file is where secrets may stand.
+    let text = "[route.a]\nlisten = \"socks5://u:hunter2@127.0.0.1:1\"\n";
+    assert_eq!(crate::cabinet::toml(text).unwrap().warnings, []);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_configuration_others_can_read_is_warned_about() {
+    use std::os::unix::fs::PermissionsExt;
+    let path = std::env::temp_dir().join(format!("adit-config-{}.toml", std::process::id()));
+    let kinds = |text: &str, mode: u32| {
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        let plan = Plan::from_file(&path).unwrap();
+        plan.warnings
+            .iter()
+            .map(|warning| warning.kind)
+            .collect::<Vec<_>>()
+    };
+    let with = "[route.a]\nlisten = \"socks5://u:hunter2@127.0.0.1:1\"\n";
+    let without = "[route.a]\nlisten = \"socks5://127.0.0.1:1\"\n";
+    let found = [
+        kinds(with, 0o644),
+        kinds(with, 0o600),
+        kinds(without, 0o644),
+    ];
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(found, [vec![WarningKind::ReadableSecret], vec![], vec![]]);
+    let problems = Plan::from_file(&path).unwrap_err();
+    assert!(problems[0].title.starts_with("cannot read `"));
+}
+
+/// URLs with a secret in every place, and broken in every way.
+const BROKEN: [&str; 18] = [
+    "socks5://u:SECRET@h:1080x",
+    "sokcs5://u:SECRET@h:1080",
+    "socks5://u:SECRET",
+    "ss://aes-128-gcm:SECRET",
+    "ss://aes-128-gcm:SECRET#name",
+    "ss://2022-blake3-aes-128-gcm:SECRET@h:1",
+    "ss://2022-blake3-aes-128-gcm:a:SECRET@h:1",
+    "ss://aes-128-gcm:SECRET?x@h:1",
+    "ss://aes-128-gcm:SECRET#x@h:1",
+    "ss://aes-128-gcm:x?SECRET@h:1",
+    "ss://aes-128-gcm:1?SECRET@h:1",
+    "ss://aes-128-gcm:1#SECRET@h:1",
+    "socks5://u:x SECRET@h:1",
+    "socks5://u:?SECRET=@h:1x",
+    "ss://aes-128-gcm:1?SECRET==@h:1",
+    "http://:8080?users=anna:SECRET",
+    "http://:8080?password=SECRET",
+    "socks4a://u:SECRET@h:1",
+];
+
+#[test]
+fn no_message_shows_a_secret() {
+    for broken in BROKEN {
+        let url = broken.replace("SECRET", SECRET);
+        for words_ in [vec![url.as_str()], vec!["mixed://127.0.0.1:0", &url]] {
+            let text = shown(words(&words_));
+            assert!(!text.contains("hunter2"), "{text}");
+        }
+        let file =
+            format!("[route.a]\nlisten = [\"{url}\", '{url}']\nvia = [[\"{url}\"], \"{url}\"]");
+        let text = shown(crate::cabinet::toml(&file));
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+    for file in [
+        format!("[route.a]\npassword = \"{SECRET}\""),
+        format!("[route.a]\nlisten = \"socks5://u:{SECRET}@h:1"),
+        format!("[route.a]\nlisten = socks5://u:{SECRET}@h:1"),
+        format!("[route.a]\nlisten = \"socks5://u:a'{SECRET}@h:1x\""),
+        format!("[route.a]\nlisten = \"socks5://u:a\\\"{SECRET}@h:1x\""),
+    ] {
+        let text = shown(crate::cabinet::toml(&file));
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+}
+
+#[test]
+fn a_plan_prints_no_secret() {
+    let url = format!("ss://aes-128-gcm:{SECRET}@127.0.0.1:0");
+    let plan = words(&[&url, &format!("socks5://u:{SECRET}@h:1")]).unwrap();
+    assert!(!format!("{plan:?}").contains("hunter2"));
+    assert!(!adit_config::explain(&plan).contains("hunter2"));
+    assert!(!format!("{:?}", adit_config::Endpoint::parse(&url)).contains("hunter2"));
+}
+
+proptest! {
+    #[test]
+    fn no_noise_around_a_secret_shows_it(
+        head in "[a-z]{1,6}", user in "[a-z]{1,6}", a in "[!-~]{0,6}", b in "[!-~]{0,6}",
+    ) {
+        prop_assume!(!a.contains('@') && !b.contains("://"));
+        let url = format!("{head}://{user}:{a}{SECRET}{b}@h:1x");
+        let text = shown(words(&["mixed://127.0.0.1:0", &url]));
+        prop_assert!(!text.contains("hunter2"), "{}", text);
+    }
+}
