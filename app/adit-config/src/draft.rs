@@ -1,19 +1,16 @@
-//! An endpoint on its way to a typed value: reads keys, secrets and addresses, notes what is wrong.
+//! An endpoint on its way to a typed value: reads keys and addresses, notes what is wrong.
 
-use std::path::{Path, PathBuf};
+mod fetch;
 
 use adit_wire::Target;
-use zeroize::Zeroizing;
 
 use crate::desk::{Desk, Lookup};
-use crate::edge::FileText;
 use crate::endpoint::{Endpoint, Pair};
 use crate::param::{Key, Role};
-use crate::plan::{Limits, ListenAddr, Login};
+use crate::plan::{Limits, ListenAddr};
 use crate::problem::{Flaw, WarningKind};
 use crate::quote::Quote;
 use crate::scheme::{Scheme, keys};
-use crate::secret::{Secret, SecretText};
 use crate::span::Span;
 use crate::suggest::{nearest, one_slip};
 use crate::value::Typed;
@@ -202,115 +199,6 @@ impl<'d, 'e> Draft<'d, 'e> {
         }
     }
 
-    /// User and password of the URL: both, or none.
-    pub(crate) fn login(&mut self) -> Option<Option<Login>> {
-        let endpoint = self.endpoint;
-        let Some(user) = &endpoint.user else {
-            return Some(None);
-        };
-        let Some(written) = &endpoint.secret else {
-            let flaw = Flaw::new(user.span, "a user without a password")
-                .help("write `USER:PASSWORD@`; the password can be `@FILE` or `$NAME`");
-            self.problem(flaw);
-            return None;
-        };
-        if user.value.is_empty() {
-            self.problem(Flaw::new(written.span, "a password without a user"));
-            return None;
-        }
-        let password = self.secret(&written.value, written.span)?;
-        if password.expose().is_empty() {
-            self.problem(Flaw::new(written.span, "the password is empty"));
-            return None;
-        }
-        Some(Some(Login {
-            user: user.value.clone(),
-            password,
-        }))
-    }
-
-    /// A secret, fetched from where it is kept.
-    pub(crate) fn secret(&mut self, written: &SecretText, span: Span) -> Option<Secret> {
-        match written {
-            SecretText::Literal(secret) => {
-                self.desk.literal_secret();
-                if self.quote.is_argument() && !secret.expose().is_empty() {
-                    let about = Flaw::new(span, "a secret on the command line")
-                        .label("every user of this machine can read it")
-                        .help(
-                            "write `@FILE` or `$NAME` in its place (quote the `$` for the shell)",
-                        );
-                    self.warn(WarningKind::LiteralSecret, about);
-                }
-                Some(Secret::from(secret.expose()))
-            }
-            SecretText::File(path) => {
-                let file = self.file(path, span)?;
-                Some(Secret::from(file.text.trim_end_matches(['\r', '\n'])))
-            }
-            SecretText::Variable(name) => match self.lookup.sources.variable(name) {
-                Some(value) => Some(Secret::from(value.as_str())),
-                None => {
-                    let title = format!("the environment variable `{name}` is not set");
-                    self.problem(Flaw::new(span, title));
-                    None
-                }
-            },
-        }
-    }
-
-    /// The users of a file: `user:password` lines; empty lines and `#` comments are skipped.
-    pub(crate) fn users_file(&mut self, path: &str) -> Option<Vec<Login>> {
-        let span = self.value_span(&keys::USERS);
-        let file = self.file(path, span)?;
-        let mut users = Vec::new();
-        for (number, line) in file.text.lines().enumerate() {
-            if line.trim().is_empty() || line.starts_with('#') {
-                continue;
-            }
-            match line.split_once(':') {
-                Some((user, password)) if !user.is_empty() && !password.is_empty() => {
-                    users.push(Login {
-                        user: user.to_owned(),
-                        password: Secret::from(password),
-                    });
-                }
-                _ => {
-                    let title = format!("line {} of `{path}` is not `user:password`", number + 1);
-                    self.problem(Flaw::new(span, title));
-                    return None;
-                }
-            }
-        }
-        if users.is_empty() {
-            let title = format!("no user in `{path}`");
-            self.problem(Flaw::new(span, title).label("one `user:password` a line"));
-            return None;
-        }
-        Some(users)
-    }
-
-    fn file(&mut self, path: &str, span: Span) -> Option<FileText> {
-        let found = resolve(self.lookup, path);
-        match self.lookup.sources.file(&found) {
-            Ok(file) => {
-                if file.readable_by_others {
-                    let title = format!("every user of this machine can read `{path}`");
-                    let about = Flaw::new(span, title).help(format!("chmod 600 {path}"));
-                    self.warn(WarningKind::ReadableSecret, about);
-                }
-                Some(file)
-            }
-            Err(why) => {
-                let flaw = Flaw::new(span, format!("cannot read `{path}`"))
-                    .label(why.to_string())
-                    .help("a secret that begins with `@` is written with `%40`");
-                self.problem(flaw);
-                None
-            }
-        }
-    }
-
     /// The pair of a key that this scheme has in this role.
     fn written<T>(&self, key: &Key<T>) -> Option<&'e Pair> {
         let has = self
@@ -387,15 +275,4 @@ pub(crate) fn unknown_key(scheme: Scheme, pair: &Pair) -> Result<Flaw, Flaw> {
 
 pub(crate) fn bad_value(key: &str, span: Span, expected: String) -> Flaw {
     Flaw::new(span, format!("bad value for `{key}`")).label(expected)
-}
-
-/// `~/` is the home directory; other relative paths begin at the base.
-fn resolve(lookup: Lookup<'_>, path: &str) -> PathBuf {
-    if let Some(rest) = path.strip_prefix("~/")
-        && let Some(home) = lookup.sources.variable("HOME")
-    {
-        let home: Zeroizing<String> = home;
-        return Path::new(home.as_str()).join(rest);
-    }
-    lookup.base.join(path)
 }

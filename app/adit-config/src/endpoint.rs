@@ -149,11 +149,11 @@ pub(crate) fn secret_text(raw: &str, span: Span) -> Result<SecretText, Flaw> {
     Ok(SecretText::Literal(Secret::new(decode(raw, span)?)))
 }
 
+/// Host and port, each if it is written.
+type Address = (Option<Spanned<Host>>, Option<Spanned<u16>>);
+
 /// Reads `host:port`, `:port` or `host`.
-pub(crate) fn address(
-    raw: &str,
-    span: Span,
-) -> Result<(Option<Spanned<Host>>, Option<Spanned<u16>>), Flaw> {
+pub(crate) fn address(raw: &str, span: Span) -> Result<Address, Flaw> {
     let bracket_end = raw.starts_with('[').then(|| raw.find(']')).flatten();
     let (host, port) = match (bracket_end, raw.rsplit_once(':')) {
         (Some(end), _) => match raw.get(end + 1..).unwrap_or_default() {

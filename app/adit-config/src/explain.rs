@@ -5,11 +5,12 @@ use core::fmt::Write;
 use adit_shadowsocks::{Edition, Method};
 use adit_wire::Room;
 
+use crate::duration::write_duration as time;
 use crate::plan::{
     Chain, Hop, HopKind, Listen, ListenKind, Plan, Private, Proxy, RejectPolicy, Restart, Route,
     Stage,
 };
-use crate::value::{write_duration as time, write_net, write_target};
+use crate::value::{write_net, write_target};
 
 /// Bytes that IPv4 and UDP leave in an Ethernet packet.
 const UDP_ROOM: usize = 1500 - 28;

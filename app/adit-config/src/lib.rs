@@ -20,6 +20,7 @@
 mod base64_text;
 mod desk;
 mod draft;
+mod duration;
 mod edge;
 mod endpoint;
 mod escape;

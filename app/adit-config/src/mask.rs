@@ -102,8 +102,8 @@ fn scheme_before(head: &str) -> &str {
     head.get(start..).unwrap_or_default()
 }
 
-/// Where the URL that begins with `scheme` ends: at the quotation mark that was opened before it,
-/// else at the end of the line.
+/// Where the URL that begins with `scheme` ends: at the quotation mark that closes the one before
+/// it, else at the end of the line.
 fn url_end(line: &str, head: &str, scheme: &str, body: usize) -> usize {
     let before = head.strip_suffix(scheme).unwrap_or(head);
     let Some(quote) = before
@@ -119,11 +119,17 @@ fn url_end(line: &str, head: &str, scheme: &str, body: usize) -> usize {
             escaped = false;
         } else if c == '\\' && quote == '"' {
             escaped = true;
-        } else if c == quote {
+        } else if c == quote && value_ends(line.get(body + i + 1..).unwrap_or_default()) {
             return body + i;
         }
     }
     line.len()
+}
+
+/// True if this can follow a value; a quotation mark before anything else is part of the secret.
+fn value_ends(rest: &str) -> bool {
+    let rest = rest.trim_start();
+    rest.is_empty() || rest.starts_with([',', ']', '}', '#'])
 }
 
 /// Covers of what follows `://`.
@@ -138,7 +144,7 @@ fn in_url(scheme: &str, body: &str, mut cover: impl FnMut(Span)) {
         body.match_indices('@')
             .filter(|(i, _)| !body.get(..*i).is_some_and(param::opens_file))
             .map(|(i, _)| i)
-            .last()
+            .next_back()
     });
     let mut query_from = cut;
     if let Some(at) = separator {

@@ -33,7 +33,9 @@ impl Credentials {
 
     fn known(&self, user: &[u8], password: &[u8]) -> bool {
         let attempt = self.hasher.digest(&[user, password]);
-        self.digests.iter().fold(false, |found, digest| found | (*digest == attempt))
+        self.digests
+            .iter()
+            .fold(false, |found, digest| found | (*digest == attempt))
     }
 }
 
@@ -62,7 +64,10 @@ mod tests {
     use adit_config::Secret;
 
     fn login(user: &str, password: &str) -> Login {
-        Login { user: user.to_owned(), password: Secret::new(password.to_owned()) }
+        Login {
+            user: user.to_owned(),
+            password: Secret::new(password.to_owned()),
+        }
     }
 
     #[test]
@@ -70,7 +75,10 @@ mod tests {
         let users = Credentials::new(&[login("a", "1"), login("b", "2")]);
         assert!(users.known(b"a", b"1") && users.known(b"b", b"2"));
         for (user, password) in [("a", "2"), ("a", ""), ("", "1"), ("A", "1"), ("a1", "")] {
-            assert!(!users.known(user.as_bytes(), password.as_bytes()), "{user}:{password}");
+            assert!(
+                !users.known(user.as_bytes(), password.as_bytes()),
+                "{user}:{password}"
+            );
         }
     }
 

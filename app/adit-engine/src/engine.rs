@@ -74,9 +74,7 @@ impl Engine {
     /// Binds every listener and begins to accept. Nothing is left running on an error.
     pub async fn start(plan: &Plan) -> Result<Self, StartError> {
         let fitting = limits::max_connections(limits::raise_nofile());
-        let asked = plan.routes.iter().flat_map(|r| &r.listen);
-        let asked = asked.filter_map(|l| l.limits.max_connections).max();
-        let gate = Arc::new(Gate::new(asked.map_or(fitting, |n| n.min(fitting))));
+        let gate = Arc::new(Gate::new(fitting, None));
         let mut engine = Self {
             listening: Vec::new(),
             tasks: JoinSet::new(),
@@ -134,6 +132,7 @@ impl Engine {
             idle: listen.limits.udp_idle,
             dns: DNS_IDLE.min(listen.limits.udp_idle),
         };
+        let max = listen.limits.max_connections.unwrap_or(usize::MAX);
         let worker = |acceptor: Box<dyn Acceptor>, associate: Associate| Worker {
             acceptor,
             router: router.clone(),
@@ -148,64 +147,63 @@ impl Engine {
                 ListenKind::Forward(forward) => Some(forward.first_wait),
                 _ => None,
             },
-            gate: self.gate.clone(),
+            gate: Arc::new(Gate::new(max, Some(self.gate.clone()))),
         };
-        let (worker, packets): (Option<Worker>, Option<Packets>) =
-            match &listen.kind {
-                ListenKind::Proxy(proxy) => {
-                    let associate = Associate {
-                        advertise: proxy.udp_advertise,
-                        reassemble: proxy.udp_reassembly,
-                    };
-                    (
-                        Some(worker(Box::new(proxy_acceptor(proxy, listen)), associate)),
-                        None,
-                    )
-                }
-                ListenKind::Shadowsocks(server) => {
-                    let key = Key::parse(server.method, server.secret.expose())?;
-                    let acceptor = keyed_acceptor(server, listen, key.clone());
-                    let ttl = match key.method().edition() {
-                        Edition::Aead2022 => Ttl {
-                            idle: ttl.idle.max(MIN_SESSION),
-                            dns: MIN_SESSION,
-                        },
-                        _ => ttl,
-                    };
-                    (
-                        server
-                            .tcp
-                            .then(|| worker(Box::new(acceptor), Associate::default())),
-                        server.udp.then(|| {
-                            (
-                                Box::new(KeyedPackets::new(&key)) as Box<dyn PacketCodec>,
-                                ttl,
-                            )
-                        }),
-                    )
-                }
-                ListenKind::Forward(forward) => {
-                    let target = forward.target.clone();
-                    (
-                        forward.tcp.then(|| {
-                            worker(
-                                Box::new(Fixed {
-                                    target: target.clone(),
-                                }),
-                                Associate::default(),
-                            )
-                        }),
-                        forward.udp.then(|| {
-                            (
-                                Box::new(FixedPackets {
-                                    target: target.clone(),
-                                }) as Box<dyn PacketCodec>,
-                                ttl,
-                            )
-                        }),
-                    )
-                }
-            };
+        let (worker, packets): (Option<Worker>, Option<Packets>) = match &listen.kind {
+            ListenKind::Proxy(proxy) => {
+                let associate = Associate {
+                    advertise: proxy.udp_advertise,
+                    reassemble: proxy.udp_reassembly,
+                };
+                (
+                    Some(worker(Box::new(proxy_acceptor(proxy, listen)), associate)),
+                    None,
+                )
+            }
+            ListenKind::Shadowsocks(server) => {
+                let key = Key::parse(server.method, server.secret.expose())?;
+                let acceptor = keyed_acceptor(server, listen, key.clone());
+                let ttl = match key.method().edition() {
+                    Edition::Aead2022 => Ttl {
+                        idle: ttl.idle.max(MIN_SESSION),
+                        dns: MIN_SESSION,
+                    },
+                    _ => ttl,
+                };
+                (
+                    server
+                        .tcp
+                        .then(|| worker(Box::new(acceptor), Associate::default())),
+                    server.udp.then(|| {
+                        (
+                            Box::new(KeyedPackets::new(&key)) as Box<dyn PacketCodec>,
+                            ttl,
+                        )
+                    }),
+                )
+            }
+            ListenKind::Forward(forward) => {
+                let target = forward.target.clone();
+                (
+                    forward.tcp.then(|| {
+                        worker(
+                            Box::new(Fixed {
+                                target: target.clone(),
+                            }),
+                            Associate::default(),
+                        )
+                    }),
+                    forward.udp.then(|| {
+                        (
+                            Box::new(FixedPackets {
+                                target: target.clone(),
+                            }) as Box<dyn PacketCodec>,
+                            ttl,
+                        )
+                    }),
+                )
+            }
+        };
         let sockets = bind(
             &listen.addr.host,
             listen.addr.port,
@@ -400,22 +398,44 @@ fn over(
 
 fn server_hop(plan: &ServerHop, via: &Arc<dyn Connector>) -> Result<Arc<dyn Connector>, KeyError> {
     let login = |l: &Option<adit_config::Login>| {
-        l.as_ref().map(|l| (l.user.clone(), l.password.expose().to_owned()))
+        l.as_ref()
+            .map(|l| (l.user.clone(), l.password.expose().to_owned()))
     };
     Ok(match &plan.kind {
-        HopKind::Socks5 { login: l, udp } => {
-            hop("socks5", Socks5 { login: login(l), udp: *udp }, plan, via)
-        }
+        HopKind::Socks5 { login: l, udp } => hop(
+            "socks5",
+            Socks5 {
+                login: login(l),
+                udp: *udp,
+            },
+            plan,
+            via,
+        ),
         HopKind::Socks4a { user } => {
             let user = (!user.is_empty()).then(|| user.clone());
             hop("socks4a", Socks4a { user }, plan, via)
         }
         HopKind::Http { login: l } => hop("http", Http { login: login(l) }, plan, via),
-        HopKind::Shadowsocks { method, secret, udp, first_wait } => {
+        HopKind::Shadowsocks {
+            method,
+            secret,
+            udp,
+            first_wait,
+        } => {
             let key = Key::parse(*method, secret.expose())?;
             let name = format!("ss://{}", plan.server);
             let health = Arc::new(Health::new(name, key.id().to_string()));
-            hop("ss", Shadowsocks { key, udp: *udp, first_wait: *first_wait, health }, plan, via)
+            hop(
+                "ss",
+                Shadowsocks {
+                    key,
+                    udp: *udp,
+                    first_wait: *first_wait,
+                    health,
+                },
+                plan,
+                via,
+            )
         }
     })
 }

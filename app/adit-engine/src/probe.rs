@@ -60,7 +60,11 @@ pub async fn ask(server: Target, key: Key) -> Finding {
     }
     let dated = key.method().edition() == Edition::Aead2022;
     let others = async {
-        if dated { search(&via, &server, &key).await } else { None }
+        if dated {
+            search(&via, &server, &key).await
+        } else {
+            None
+        }
     };
     let rest = async {
         match early {

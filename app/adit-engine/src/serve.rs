@@ -44,7 +44,7 @@ pub struct Worker {
     pub associate: Associate,
     /// How long a first payload is waited for, instead of what the hop says.
     pub first_wait: Option<Duration>,
-    /// Connections open now, over all listeners, and how many may be.
+    /// Connections of the listener open now, and how many may be.
     pub gate: Arc<Gate>,
 }
 
@@ -62,15 +62,18 @@ pub struct Associate {
 pub struct Gate {
     open: AtomicUsize,
     max: usize,
+    /// The gate of the whole process, behind that of a listener.
+    outer: Option<Arc<Self>>,
 }
 
 impl Gate {
-    /// Lets `max` connections in at a time.
+    /// Lets `max` connections in at a time, as far as `outer` does.
     #[must_use]
-    pub const fn new(max: usize) -> Self {
+    pub const fn new(max: usize, outer: Option<Arc<Self>>) -> Self {
         Self {
             open: AtomicUsize::new(0),
             max,
+            outer,
         }
     }
 
@@ -81,7 +84,14 @@ impl Gate {
     }
 
     fn enter(self: &Arc<Self>) -> Option<Ticket> {
-        let ticket = Ticket { gate: self.clone() };
+        let outer = match &self.outer {
+            Some(outer) => Some(Box::new(outer.enter()?)),
+            None => None,
+        };
+        let ticket = Ticket {
+            gate: self.clone(),
+            _outer: outer,
+        };
         (self.open.fetch_add(1, Ordering::Relaxed) < self.max).then_some(ticket)
     }
 }
@@ -89,6 +99,7 @@ impl Gate {
 /// One connection's place; leaves when dropped, even by a panic.
 struct Ticket {
     gate: Arc<Gate>,
+    _outer: Option<Box<Self>>,
 }
 
 impl Drop for Ticket {
@@ -257,7 +268,10 @@ impl Worker {
             Ok(opened) => opened,
             Err(e) => return association.refuse(&DialError::new(Stage::Connect, e)).await,
         };
-        let shown = SocketAddr::new(self.associate.advertise.unwrap_or_else(|| at.ip()), at.port());
+        let shown = SocketAddr::new(
+            self.associate.advertise.unwrap_or_else(|| at.ip()),
+            at.port(),
+        );
         let codec = SocksPackets::new(
             peer.remote.ip(),
             &association.declared,
@@ -313,5 +327,32 @@ async fn swallow(io: &mut BoxStream) {
             return;
         }
         io.consume(n);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gate_within_a_gate() {
+        let outer = Arc::new(Gate::new(3, None));
+        let (a, b) = [2, 9]
+            .map(|max| Arc::new(Gate::new(max, Some(outer.clone()))))
+            .into();
+        let (one, two) = (a.enter(), a.enter());
+        assert!(
+            one.is_some() && two.is_some() && a.enter().is_none(),
+            "two of its own"
+        );
+        assert_eq!(
+            (a.open(), outer.open()),
+            (2, 2),
+            "a refusal leaves no trace"
+        );
+        let three = b.enter();
+        assert!(three.is_some() && b.enter().is_none(), "three in all");
+        drop((one, three));
+        assert!(b.enter().is_some());
     }
 }

@@ -10,7 +10,12 @@ use clap::{ArgAction, Parser, Subcommand};
 /// as a listener and a hop as part of a chain. `adit help URLS` lists the schemes, `adit help ss`
 /// explains one.
 #[derive(Debug, Parser)]
-#[command(name = "adit", version, disable_help_subcommand = true, max_term_width = 100)]
+#[command(
+    name = "adit",
+    version,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
 #[command(after_help = "\
 Try it:          adit up
 On a server:     adit server
@@ -89,7 +94,12 @@ pub(crate) struct Client {
     /// The server's URL, as `adit server` printed it
     pub(crate) url: String,
     /// Where to listen
-    #[arg(long, short, default_value = "mixed://127.0.0.1:1080", value_name = "URL")]
+    #[arg(
+        long,
+        short,
+        default_value = "mixed://127.0.0.1:1080",
+        value_name = "URL"
+    )]
     pub(crate) listen: Vec<String>,
     /// Only find out whether the server accepts us, then end
     #[arg(long)]

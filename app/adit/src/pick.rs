@@ -23,14 +23,19 @@ pub(crate) fn measure() -> Vec<Pick> {
         (Method::Blake3ChaCha20Poly1305, AeadKind::ChaCha20Poly1305),
     ]
     .into_iter()
-    .map(|(method, kind)| Pick { method, speed: speed(kind, method.key_len()) })
+    .map(|(method, kind)| Pick {
+        method,
+        speed: speed(kind, method.key_len()),
+    })
     .collect();
     picks.sort_by(|a, b| b.speed.total_cmp(&a.speed));
     picks
 }
 
 fn speed(kind: AeadKind, key_len: usize) -> f64 {
-    let Ok(key) = AeadKey::new(kind, &vec![7; key_len]) else { return 0.0 };
+    let Ok(key) = AeadKey::new(kind, &vec![7; key_len]) else {
+        return 0.0;
+    };
     let mut record = vec![0; RECORD];
     let mut nonce = [0u8; 12];
     let mut sealed = 0usize;

@@ -11,7 +11,11 @@ pub(crate) enum Failure {
     /// The configuration is wrong: the problems, each with its place.
     Config(Vec<Problem>),
     /// One line, with a hint, and the exit code.
-    Plain { code: Code, what: String, hint: Option<String> },
+    Plain {
+        code: Code,
+        what: String,
+        hint: Option<String>,
+    },
 }
 
 /// Exit codes.
@@ -27,12 +31,20 @@ pub(crate) enum Code {
 
 impl Failure {
     pub(crate) fn new(code: Code, what: impl Into<String>) -> Self {
-        Self::Plain { code, what: what.into(), hint: None }
+        Self::Plain {
+            code,
+            what: what.into(),
+            hint: None,
+        }
     }
 
     pub(crate) fn hint(self, text: impl Into<String>) -> Self {
         match self {
-            Self::Plain { code, what, .. } => Self::Plain { code, what, hint: Some(text.into()) },
+            Self::Plain { code, what, .. } => Self::Plain {
+                code,
+                what,
+                hint: Some(text.into()),
+            },
             other => other,
         }
     }
@@ -73,8 +85,9 @@ impl From<StartError> for Failure {
                     std::io::ErrorKind::AddrInUse => {
                         failure.hint("another program listens there; choose another port")
                     }
-                    std::io::ErrorKind::PermissionDenied => failure
-                        .hint("ports below 1024 need a privilege; choose a port above 1023"),
+                    std::io::ErrorKind::PermissionDenied => {
+                        failure.hint("ports below 1024 need a privilege; choose a port above 1023")
+                    }
                     _ => failure,
                 }
             }
@@ -88,4 +101,3 @@ impl From<anyhow::Error> for Failure {
         Self::new(Code::Failure, format!("{why:#}"))
     }
 }
-

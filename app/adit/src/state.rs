@@ -21,7 +21,11 @@ pub(crate) fn folder(asked: Option<&Path>) -> Result<PathBuf> {
     if let Some(dir) = asked {
         return Ok(dir.to_owned());
     }
-    let var = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let var = |name| {
+        std::env::var_os(name)
+            .filter(|v| !v.is_empty())
+            .map(PathBuf::from)
+    };
     if let Some(dir) = var("STATE_DIRECTORY") {
         return Ok(dir);
     }
@@ -30,7 +34,9 @@ pub(crate) fn folder(asked: Option<&Path>) -> Result<PathBuf> {
     }
     match var("HOME").or_else(|| var("USERPROFILE")) {
         Some(home) => Ok(home.join(".local/state/adit")),
-        None => bail!("no HOME is set, so there is no place for the key; name one with --state DIR"),
+        None => {
+            bail!("no HOME is set, so there is no place for the key; name one with --state DIR")
+        }
     }
 }
 
@@ -44,13 +50,23 @@ pub(crate) fn key(
     if let Some((kept, secret)) = read(&path)?
         && method.is_none_or(|m| m == kept)
     {
-        return Ok(Kept { method: kept, secret, new: false, path });
+        return Ok(Kept {
+            method: kept,
+            secret,
+            new: false,
+            path,
+        });
     }
     let method = method.unwrap_or_else(fastest);
     let (_, secret) = Key::generate(method, &mut adit_net::ambient::SystemChance);
     write(dir, &path, &format!("{method} {secret}\n"))
         .with_context(|| format!("keeping the key in {}", path.display()))?;
-    Ok(Kept { method, secret, new: true, path })
+    Ok(Kept {
+        method,
+        secret,
+        new: true,
+        path,
+    })
 }
 
 /// Reads `METHOD KEY`. A file that says anything else is moved aside, not lost.
@@ -124,7 +140,10 @@ mod tests {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            assert_eq!(fs::metadata(&first.path).unwrap().permissions().mode() & 0o777, 0o600);
+            assert_eq!(
+                fs::metadata(&first.path).unwrap().permissions().mode() & 0o777,
+                0o600
+            );
         }
         let other = key(&dir, Some(Method::Blake3Aes128Gcm), fastest).unwrap();
         assert!(other.new && other.method == Method::Blake3Aes128Gcm);

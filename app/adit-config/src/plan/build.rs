@@ -124,7 +124,9 @@ fn toml_routes(
     file_name: &str,
     sources: &dyn Sources,
 ) -> Vec<RouteDraft> {
-    let base = Path::new(file_name).parent().unwrap_or(Path::new(""));
+    let base = Path::new(file_name)
+        .parent()
+        .unwrap_or_else(|| Path::new(""));
     file::routes(desk, Lookup { sources, base }, text, file_name)
 }
 

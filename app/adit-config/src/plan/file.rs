@@ -61,7 +61,7 @@ impl Reader<'_> {
     fn syntax(&mut self, errors: &[toml::de::Error]) {
         let mut lines = Vec::new();
         for error in errors {
-            let span = error.span().map_or(Span::default(), span_of);
+            let span = error.span().map_or_else(Span::default, span_of);
             let place = quote::place(self.origin, self.text, span);
             if !lines.contains(&place.line) {
                 lines.push(place.line);

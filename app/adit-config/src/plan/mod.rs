@@ -1,19 +1,21 @@
 //! The plan: typed, complete, cross-checked. The engine builds from it and reads no text.
 
 mod build;
+mod chain;
 mod check;
 mod file;
 mod rule;
 mod show;
 
+use core::net::IpAddr;
 use core::time::Duration;
 
 use adit_shadowsocks::Method;
 use adit_wire::{Host, Target};
-use core::net::IpAddr;
 use ipnet::IpNet;
 
 pub use build::ArgItem;
+pub use chain::{Chain, Hop, HopKind, ServerHop, Stage};
 pub use file::MAX_FILE_LEN;
 pub use rule::Match;
 
@@ -49,78 +51,6 @@ pub struct Rule {
     pub matches: Vec<Match>,
     /// Where they go.
     pub via: Chain,
-}
-
-/// Hops in the order they are passed. Empty means: straight to the target.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Chain {
-    /// The stages, from the near end to the far one. [`Hop::Direct`] occurs only in a group that
-    /// is the first stage, [`Hop::Reject`] only as the one stage of its chain.
-    pub hops: Vec<Stage>,
-}
-
-/// One step of a chain.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// One hop.
-    One(Hop),
-    /// Failover: the first that works, in this order; at least two.
-    Group(Vec<Hop>),
-}
-
-/// A way to reach the next stage.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Hop {
-    /// No server: straight from this machine.
-    Direct,
-    /// Nothing is reached.
-    Reject,
-    /// A server.
-    Server(ServerHop),
-}
-
-/// A server on the way.
-#[derive(Debug, PartialEq, Eq)]
-pub struct ServerHop {
-    /// The server; its port is not 0.
-    pub server: Target,
-    /// What is spoken with it.
-    pub kind: HopKind,
-    /// Time to reach it and to be through its handshake.
-    pub dial: Duration,
-}
-
-/// What is spoken with a server.
-#[derive(Debug, PartialEq, Eq)]
-pub enum HopKind {
-    /// SOCKS5.
-    Socks5 {
-        /// User and password, both within RFC 1929's lengths.
-        login: Option<Login>,
-        /// UDP may be asked for.
-        udp: bool,
-    },
-    /// SOCKS4a; carries TCP alone.
-    Socks4a {
-        /// The user id; may be empty.
-        user: String,
-    },
-    /// HTTP CONNECT; carries TCP alone.
-    Http {
-        /// User and password; the user holds no colon.
-        login: Option<Login>,
-    },
-    /// Shadowsocks.
-    Shadowsocks {
-        /// The method.
-        method: Method,
-        /// Password, or base64 key of the right length (2022 edition).
-        secret: Secret,
-        /// UDP may be sent.
-        udp: bool,
-        /// Longest wait for first bytes that can travel with the request.
-        first_wait: Duration,
-    },
 }
 
 /// One listener.
@@ -305,11 +235,11 @@ impl ListenAddr {
 
     /// The access rule: as written, else everything for loopback listeners without a key.
     pub(crate) fn access(&self, written: Option<Private>, keyless: bool) -> Access {
-        let private = written.unwrap_or(if keyless && self.is_loopback() {
-            Private::All
-        } else {
-            Private::Deny
-        });
+        let private = match written {
+            Some(written) => written,
+            None if keyless && self.is_loopback() => Private::All,
+            None => Private::Deny,
+        };
         Access { private }
     }
 }
@@ -320,45 +250,6 @@ impl Login {
     pub fn fits_socks5(&self) -> bool {
         let fits = |text: &str| (1..=255).contains(&text.len());
         fits(&self.user) && fits(self.password.expose())
-    }
-}
-
-impl Chain {
-    /// True if UDP can pass: every stage has a hop that carries it.
-    #[must_use]
-    pub fn carries_udp(&self) -> bool {
-        self.hops.iter().all(Stage::carries_udp)
-    }
-}
-
-impl Stage {
-    /// The hops of the stage: one, or those of the group.
-    #[must_use]
-    pub fn hops(&self) -> &[Hop] {
-        match self {
-            Self::One(hop) => core::slice::from_ref(hop),
-            Self::Group(hops) => hops,
-        }
-    }
-
-    /// True if one of its hops carries UDP.
-    #[must_use]
-    pub fn carries_udp(&self) -> bool {
-        self.hops().iter().any(Hop::carries_udp)
-    }
-}
-
-impl Hop {
-    /// True if UDP can pass. A hop that rejects stops nothing but what it is asked for.
-    #[must_use]
-    pub const fn carries_udp(&self) -> bool {
-        match self {
-            Self::Direct | Self::Reject => true,
-            Self::Server(server) => match server.kind {
-                HopKind::Socks5 { udp, .. } | HopKind::Shadowsocks { udp, .. } => udp,
-                HopKind::Socks4a { .. } | HopKind::Http { .. } => false,
-            },
-        }
     }
 }
 

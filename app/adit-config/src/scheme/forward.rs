@@ -5,12 +5,12 @@ use core::time::Duration;
 use adit_wire::Target;
 
 use crate::draft::Draft;
+use crate::duration::write_duration;
 use crate::param::{Param, listener};
 use crate::plan::{Access, Forward, Listen, ListenKind, Private};
 use crate::problem::Flaw;
 use crate::scheme::keys;
 use crate::span::Span;
-use crate::value::write_duration;
 
 pub(crate) const DOC: &str =
     "A TCP and a UDP port that lead to one target. The target may be private: it is yours.";

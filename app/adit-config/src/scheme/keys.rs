@@ -3,9 +3,10 @@
 use core::net::IpAddr;
 use core::time::Duration;
 
+use crate::duration::Wait;
 use crate::param::Key;
 use crate::plan::{Prefer, Private, RejectPolicy, Restart};
-use crate::value::{Auto, Count, FilePath, Verbatim, Wait};
+use crate::value::{Count, FilePath, Tristate, Verbatim};
 
 const fn key<T>(name: &'static str, default: T, doc: &'static str) -> Key<T> {
     Key {
@@ -97,9 +98,9 @@ pub(crate) static FIRST_WAIT: Key<Wait> = key(
 pub(crate) static UDP: Key<bool> = key("udp", true, "Carry UDP.");
 pub(crate) static TCP: Key<bool> = key("tcp", true, "Carry TCP.");
 pub(crate) static BIND: Key<bool> = key("bind", false, "Offer the SOCKS command BIND.");
-pub(crate) static SOCKS4: Key<Auto> = key(
+pub(crate) static SOCKS4: Key<Tristate> = key(
     "socks4",
-    Auto::Auto,
+    Tristate::Auto,
     "Speak SOCKS4 and SOCKS4a too; `auto` means: unless there are users, whom SOCKS4 cannot check.",
 );
 pub(crate) static UDP_ADVERTISE: Key<Option<IpAddr>> = or(
@@ -120,9 +121,9 @@ pub(crate) static FULL_CONE: Key<bool> = key(
     false,
     "Give a client UDP from everyone, not only from destinations it has written to.",
 );
-pub(crate) static HIDE_BIND: Key<Auto> = key(
+pub(crate) static HIDE_BIND: Key<Tristate> = key(
     "hide_bind",
-    Auto::Auto,
+    Tristate::Auto,
     "Answer with zeros instead of our outgoing address; `auto` means: unless on loopback.",
 );
 pub(crate) static VERBOSE_ERRORS: Key<bool> = key(

@@ -6,7 +6,7 @@ use crate::plan::{Listen, ListenKind, Login, Proxy};
 use crate::problem::{Flaw, WarningKind};
 use crate::scheme::keys;
 use crate::span::Span;
-use crate::value::Auto;
+use crate::value::Tristate;
 
 pub(crate) const DOC: &str = "SOCKS5, SOCKS4 and HTTP on one port, told apart by the first byte. `:PORT` alone means all \
      addresses.";
@@ -53,7 +53,7 @@ pub(crate) fn proxy(draft: &mut Draft<'_, '_>, languages: Languages) -> Option<L
     let http = languages != Languages::Socks;
     let mut kind = Proxy {
         socks5: socks,
-        socks4: socks && draft.get(&keys::SOCKS4) != Auto::No,
+        socks4: socks && draft.get(&keys::SOCKS4) != Tristate::Off,
         http,
         users: Vec::new(),
         udp: socks && draft.get(&keys::UDP),
@@ -75,9 +75,9 @@ pub(crate) fn proxy(draft: &mut Draft<'_, '_>, languages: Languages) -> Option<L
         socks4_cannot_check(draft, &mut kind);
     }
     kind.hide_bind = match hide_bind {
-        Auto::Auto => !addr.is_loopback(),
-        Auto::Yes => true,
-        Auto::No => false,
+        Tristate::Auto => !addr.is_loopback(),
+        Tristate::On => true,
+        Tristate::Off => false,
     };
     if !addr.is_loopback() {
         let span = draft.endpoint().address;
@@ -159,7 +159,7 @@ pub(crate) fn basic_user(span: Span) -> Flaw {
 }
 
 fn socks4_cannot_check(draft: &mut Draft<'_, '_>, kind: &mut Proxy) {
-    if draft.get(&keys::SOCKS4) == Auto::Yes {
+    if draft.get(&keys::SOCKS4) == Tristate::On {
         let flaw = Flaw::new(
             draft.value_span(&keys::SOCKS4),
             "SOCKS4 cannot check passwords, and this listener has users",

@@ -31,7 +31,7 @@ fn server(url: &str) -> SsServer {
 }
 
 fn hop(url: &str) -> ServerHop {
-    let mut plan = words(&["mixed://127.0.0.1:0", url]).unwrap();
+    let mut plan = words(&["mixed://127.0.0.1:0", url]).expect("a plan");
     match plan.routes.remove(0).via.hops.remove(0) {
         Stage::One(Hop::Server(hop)) => hop,
         other => panic!("{other:?}"),

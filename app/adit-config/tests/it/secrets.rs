@@ -76,7 +76,8 @@ error: cannot read `/no`
 error: the environment variable `NO` is not set
  --> argument 2, column 12
   | socks5://u:***@h:1
-  |            ^^^"
+  |            ^^^
+  = help: a secret that begins with `$` is written with `%24`"
     );
 }
 
@@ -169,6 +170,7 @@ fn no_message_shows_a_secret() {
         format!("[route.a]\nlisten = socks5://u:{SECRET}@h:1"),
         format!("[route.a]\nlisten = \"socks5://u:a'{SECRET}@h:1x\""),
         format!("[route.a]\nlisten = \"socks5://u:a\\\"{SECRET}@h:1x\""),
+        format!("[route.a]\nlisten = \"socks5://u:a\"{SECRET}@h:1x\""),
     ] {
         let text = shown(crate::cabinet::toml(&file));
         assert!(!text.contains("hunter2"), "{text}");
@@ -187,11 +189,41 @@ fn a_plan_prints_no_secret() {
 proptest! {
     #[test]
     fn no_noise_around_a_secret_shows_it(
-        head in "[a-z]{1,6}", user in "[a-z]{1,6}", a in "[!-~]{0,6}", b in "[!-~]{0,6}",
+        scheme in prop::sample::select(vec!["ss", "SS", "socks5", "http", "mixed", "sss", "tcp"]),
+        user in "[a-z]{1,6}",
+        // `$NAME` names a variable, and messages name it too.
+        a in "([!-#%-?A-~][!-?A-~]{0,5})?",
+        b in "[!-?A-~]{0,6}",
+        tail in prop::sample::select(vec!["@h:1x", "@h:1", "@h", "@h:1?udp=x", "@h:1#n", "@:1?a=b"]),
     ) {
-        prop_assume!(!a.contains('@') && !b.contains("://"));
-        let url = format!("{head}://{user}:{a}{SECRET}{b}@h:1x");
-        let text = shown(words(&["mixed://127.0.0.1:0", &url]));
-        prop_assert!(!text.contains("hunter2"), "{}", text);
+        let secret = format!("{a}{SECRET}{b}");
+        prop_assume!(!secret.contains("://"));
+        let url = format!("{scheme}://{user}:{secret}{tail}");
+        let files = [
+            format!("[route.a]\nlisten = \"{url}\"\nvia = ['{url}', \"{url}\"]\nx = 1"),
+            format!("[route.a]\nlisten = [\n  '{url}',\n]\nx = 1"),
+        ];
+        let mut texts = vec![
+            every_text(words(&["mixed://127.0.0.1:0", &url])),
+            every_text(words(&[&url, &url])),
+        ];
+        // A quotation mark can end the value, and what follows can be a comment.
+        if !url.contains(['"', '\'']) {
+            texts.extend(files.iter().map(|file| every_text(crate::cabinet::toml(file))));
+        }
+        for text in texts {
+            prop_assert!(!text.contains("hunter2"), "{}", text);
+        }
+    }
+}
+
+/// Problems, or warnings and drawing.
+fn every_text(result: Result<Plan, Vec<adit_config::Problem>>) -> String {
+    match result {
+        Err(problems) => shown(Err(problems)),
+        Ok(plan) => {
+            let warnings: Vec<_> = plan.warnings.iter().map(ToString::to_string).collect();
+            format!("{}\n{}", warnings.join("\n"), adit_config::explain(&plan))
+        }
     }
 }

@@ -98,7 +98,7 @@ const VECTORS: [Vector; 8] = [
 ];
 
 fn password(url: &Endpoint) -> &str {
-    match &url.secret.as_ref().unwrap().value {
+    match &url.secret.as_ref().expect("a secret").value {
         SecretText::Literal(secret) => secret.expose(),
         other => panic!("{other:?}"),
     }

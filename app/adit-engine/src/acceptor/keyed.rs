@@ -44,7 +44,9 @@ impl Keyed {
         let (mut want, mut taken) = (1, 0);
         loop {
             if fill(io, want).await? < want {
-                return Err(AcceptError::Rejected(Broken::Truncated("the request header")));
+                return Err(AcceptError::Rejected(Broken::Truncated(
+                    "the request header",
+                )));
             }
             let bytes = io.filled();
             if self.rejects.keeps_bytes() {
@@ -52,8 +54,9 @@ impl Keyed {
                 seen.extend_from_slice(bytes.get(seen.len() - taken..).unwrap_or_default());
             }
             let mut rx = Rx::new(bytes);
-            let step =
-                core.step(&mut rx, &mut Tx::new(&mut Vec::new())).map_err(AcceptError::Rejected)?;
+            let step = core
+                .step(&mut rx, &mut Tx::new(&mut Vec::new()))
+                .map_err(AcceptError::Rejected)?;
             let eaten = rx.eaten();
             io.consume(eaten);
             taken += eaten;

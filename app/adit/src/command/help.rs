@@ -26,8 +26,9 @@ pub(super) fn help(typed: &args::Help) -> Done {
         Some(found) => Ok(found.print_long_help().context("printing")?),
         None => {
             let names = command.get_subcommands().map(|c| c.get_name().to_owned());
-            let all: Vec<String> =
-                names.chain(schemes().iter().map(|s| s.name().to_owned())).collect();
+            let all: Vec<String> = names
+                .chain(schemes().iter().map(|s| s.name().to_owned()))
+                .collect();
             let failure = Failure::new(Code::Usage, format!("no help on `{topic}`"));
             Err(match nearest(topic, all.iter().map(String::as_str)) {
                 Some(near) => failure.hint(format!("did you mean `adit help {near}`?")),
@@ -38,7 +39,12 @@ pub(super) fn help(typed: &args::Help) -> Done {
 }
 
 pub(super) fn completion(typed: &args::Completion) -> Done {
-    clap_complete::generate(typed.shell, &mut Args::command(), "adit", &mut std::io::stdout());
+    clap_complete::generate(
+        typed.shell,
+        &mut Args::command(),
+        "adit",
+        &mut std::io::stdout(),
+    );
     Ok(())
 }
 

@@ -30,13 +30,18 @@ pub(super) fn plan(typed: &args::Plan) -> Result<Plan, Failure> {
     }
     if typed.listen.is_empty() {
         if !typed.forward.is_empty() {
-            return Err(Failure::new(Code::Usage, "-F adds a hop to a route, which -L begins")
-                .hint("adit run -L mixed://127.0.0.1:1080 -F ss://…"));
+            return Err(
+                Failure::new(Code::Usage, "-F adds a hop to a route, which -L begins")
+                    .hint("adit run -L mixed://127.0.0.1:1080 -F ss://…"),
+            );
         }
         return Ok(Plan::from_words(&typed.words)?);
     }
     if !typed.words.is_empty() {
-        return Err(Failure::new(Code::Usage, "URLs stand either alone or behind -L and -F"));
+        return Err(Failure::new(
+            Code::Usage,
+            "URLs stand either alone or behind -L and -F",
+        ));
     }
     Ok(Plan::from_args(&in_order(std::env::args().skip(1)))?)
 }
@@ -47,12 +52,15 @@ fn in_order(argv: impl Iterator<Item = String>) -> Vec<ArgItem> {
     let mut argv = argv;
     while let Some(word) = argv.next() {
         let (flag, glued) = match word.split_once('=') {
-            Some((flag, value)) if flag.starts_with("--") => (flag.to_owned(), Some(value.to_owned())),
+            Some((flag, value)) if flag.starts_with("--") => {
+                (flag.to_owned(), Some(value.to_owned()))
+            }
             _ if word.starts_with("--") || word.len() <= 2 => (word, None),
             _ => match word.split_at_checked(2) {
-                Some((flag, value)) => {
-                    (flag.to_owned(), Some(value.strip_prefix('=').unwrap_or(value).to_owned()))
-                }
+                Some((flag, value)) => (
+                    flag.to_owned(),
+                    Some(value.strip_prefix('=').unwrap_or(value).to_owned()),
+                ),
                 None => (word, None),
             },
         };
@@ -127,8 +135,10 @@ pub(super) async fn until_told(engine: Engine) -> Done {
 #[cfg(unix)]
 async fn told() -> std::io::Result<Duration> {
     use tokio::signal::unix::{SignalKind, signal};
-    let (mut term, mut int) =
-        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let (mut term, mut int) = (
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::interrupt())?,
+    );
     Ok(tokio::select! {
         _ = term.recv() => DRAIN,
         _ = int.recv() => Duration::ZERO,
@@ -160,7 +170,17 @@ mod tests {
 
     #[test]
     fn flags_keep_their_order() {
-        let argv = ["run", "-L", "a", "-Lb", "-F=c", "--listen=d", "--forward", "e", "-v"];
+        let argv = [
+            "run",
+            "-L",
+            "a",
+            "-Lb",
+            "-F=c",
+            "--listen=d",
+            "--forward",
+            "e",
+            "-v",
+        ];
         let items = in_order(argv.iter().map(ToString::to_string));
         let text = format!("{items:?}");
         assert_eq!(

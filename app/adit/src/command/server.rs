@@ -21,7 +21,9 @@ pub(super) fn server(typed: &args::Server) -> Done {
     let mut picked = None;
     let kept = state::key(&dir, method, || {
         let picks = pick::measure();
-        let best = picks.first().map_or(adit_shadowsocks::Method::Blake3Aes128Gcm, |p| p.method);
+        let best = picks
+            .first()
+            .map_or(adit_shadowsocks::Method::Blake3Aes128Gcm, |p| p.method);
         picked = Some(picks);
         best
     })?;
@@ -34,12 +36,23 @@ pub(super) fn server(typed: &args::Server) -> Done {
     run::block_on(async {
         // The port is known once it is bound.
         let engine = adit_engine::Engine::start(&plan).await?;
-        let port = engine.listening().first().map_or(listen.port, |l| l.addr.port());
+        let port = engine
+            .listening()
+            .first()
+            .map_or(listen.port, |l| l.addr.port());
         let url = link::ss(kept.method, &kept.secret, &shown, port);
         println!("adit {}", env!("CARGO_PKG_VERSION"));
-        println!("method   {}{}", kept.method, reason(picked.as_deref(), &kept));
+        println!(
+            "method   {}{}",
+            kept.method,
+            reason(picked.as_deref(), &kept)
+        );
         println!("key-id   {}", run::key_id(kept.method, &kept.secret));
-        println!("key      {} {}", if kept.new { "made, in" } else { "kept, in" }, kept.path.display());
+        println!(
+            "key      {} {}",
+            if kept.new { "made, in" } else { "kept, in" },
+            kept.path.display()
+        );
         println!("url      {url}");
         if !typed.no_qr {
             println!("\n{}", qr::draw(&url)?);
@@ -63,13 +76,27 @@ pub(super) fn server(typed: &args::Server) -> Done {
 
 fn reason(picked: Option<&[pick::Pick]>, kept: &state::Kept) -> String {
     let Some([best, rest @ ..]) = picked else {
-        return if kept.new { String::new() } else { " (of the kept key)".to_owned() };
+        return if kept.new {
+            String::new()
+        } else {
+            " (of the kept key)".to_owned()
+        };
     };
     let others: Vec<String> = rest
         .iter()
-        .map(|p| format!("{} {:.1}", p.method.name().trim_start_matches("2022-blake3-"), p.speed / 1e9))
+        .map(|p| {
+            format!(
+                "{} {:.1}",
+                p.method.name().trim_start_matches("2022-blake3-"),
+                p.speed / 1e9
+            )
+        })
         .collect();
-    format!(" (fastest here: {:.1} GB/s; {})", best.speed / 1e9, others.join(", "))
+    format!(
+        " (fastest here: {:.1} GB/s; {})",
+        best.speed / 1e9,
+        others.join(", ")
+    )
 }
 
 /// The host that clients use: as asked, else the listener's own, else the one that this machine

@@ -45,9 +45,15 @@ pub(super) fn qr(typed: &args::Url) -> Done {
 pub(super) fn check(typed: &args::Plan) -> Done {
     let plan = run::plan(typed)?;
     run::warn(&plan);
-    let (routes, listeners) =
-        (plan.routes.len(), plan.routes.iter().map(|r| r.listen.len()).sum::<usize>());
-    println!("ok: {routes} route{}, {listeners} listener{}", s(routes), s(listeners));
+    let (routes, listeners) = (
+        plan.routes.len(),
+        plan.routes.iter().map(|r| r.listen.len()).sum::<usize>(),
+    );
+    println!(
+        "ok: {routes} route{}, {listeners} listener{}",
+        s(routes),
+        s(listeners)
+    );
     Ok(())
 }
 

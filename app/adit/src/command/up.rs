@@ -24,8 +24,9 @@ const PAGE: usize = 256 << 10;
 
 pub(super) fn up(typed: &args::Up) -> Done {
     run::block_on(async {
-        let method =
-            pick::measure().first().map_or(adit_shadowsocks::Method::Blake3Aes128Gcm, |p| p.method);
+        let method = pick::measure()
+            .first()
+            .map_or(adit_shadowsocks::Method::Blake3Aes128Gcm, |p| p.method);
         let (key, secret) = Key::generate(method, &mut adit_net::ambient::SystemChance);
         let loopback = Host::Ip(SocketAddr::from(([127, 0, 0, 1], 0)).ip());
         let server = link::ss(method, &secret, &loopback, 0) + "?allow_private=all";
@@ -35,7 +36,9 @@ pub(super) fn up(typed: &args::Up) -> Done {
         let (client, proxy) = client(&url).await?;
         println!("server   {at}  {method}  key-id {}", key.id());
         println!("client   {proxy}  key-id {}", key.id());
-        let took = carry(proxy).await.context("carrying a request through the pair")?;
+        let took = carry(proxy)
+            .await
+            .context("carrying a request through the pair")?;
         println!(
             "carried  a request for {} KiB through client and server in {:.1} ms, every byte right",
             PAGE >> 10,
@@ -46,7 +49,9 @@ pub(super) fn up(typed: &args::Up) -> Done {
         if !typed.once {
             println!("\nSOCKS5 and HTTP proxy on {proxy}. Try it:");
             println!("  curl -x socks5h://{proxy} https://example.com/");
-            println!("On two machines: `adit server` there, `adit client URL` here. Ctrl-C ends this.");
+            println!(
+                "On two machines: `adit server` there, `adit client URL` here. Ctrl-C ends this."
+            );
             run::until_told(client).await?;
         }
         server.stop(Duration::ZERO).await;
@@ -70,11 +75,18 @@ async fn client(url: &str) -> Result<(Engine, SocketAddr), Failure> {
             Err(e) => last = Some(e),
         }
     }
-    Err(last.map_or_else(|| anyhow::anyhow!("no port was tried").into(), Failure::from))
+    Err(last.map_or_else(
+        || anyhow::anyhow!("no port was tried").into(),
+        Failure::from,
+    ))
 }
 
 fn first_address(engine: &Engine) -> Result<SocketAddr> {
-    engine.listening().first().map(|l| l.addr).context("nothing listens")
+    engine
+        .listening()
+        .first()
+        .map(|l| l.addr)
+        .context("nothing listens")
 }
 
 /// A real HTTP request to a server of our own, through the proxy.
@@ -88,13 +100,16 @@ async fn carry(proxy: SocketAddr) -> Result<Duration> {
         let mut head = [0; 1024];
         let mut have = 0;
         while !head.get(..have).unwrap_or_default().ends_with(b"\r\n\r\n") {
-            let n = socket.read(head.get_mut(have..).unwrap_or_default()).await?;
+            let n = socket
+                .read(head.get_mut(have..).unwrap_or_default())
+                .await?;
             if n == 0 {
                 bail!("the request was cut short");
             }
             have += n;
         }
-        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {PAGE}\r\nConnection: close\r\n\r\n");
+        let head =
+            format!("HTTP/1.1 200 OK\r\nContent-Length: {PAGE}\r\nConnection: close\r\n\r\n");
         socket.write_all(head.as_bytes()).await?;
         socket.write_all(&body).await?;
         socket.shutdown().await?;
@@ -113,7 +128,9 @@ async fn carry(proxy: SocketAddr) -> Result<Duration> {
         }
         Ok(start.elapsed())
     };
-    let took = timeout(Duration::from_secs(10), fetch).await.context("no answer in 10 s")??;
+    let took = timeout(Duration::from_secs(10), fetch)
+        .await
+        .context("no answer in 10 s")??;
     serve.await??;
     Ok(took)
 }

@@ -1,0 +1,8 @@
+//! Engines in one process, over real sockets.
+
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+mod datagrams;
+mod keyed;
+mod routes;
+mod world;

@@ -1,0 +1,182 @@
+//! Chains, groups and rules.
+
+use std::time::Duration;
+
+use adit_config::Plan;
+use adit_engine::Engine;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
+use tokio::time::timeout;
+
+use crate::world::{echo, server, socks, start, talk, url};
+
+#[tokio::test]
+async fn every_kind_of_hop_carries_a_stream() {
+    let target = echo().await;
+    let (_ss, ss) = server("").await;
+    let (_mixed, mixed) = start(&["mixed://127.0.0.1:0"]).await;
+    let (_guarded, guarded) = start(&["mixed://me:secret@127.0.0.1:0"]).await;
+    for chain in [
+        vec![url(ss)],
+        vec![format!("socks5://{mixed}")],
+        vec![format!("socks4a://{mixed}")],
+        vec![format!("http://{mixed}")],
+        vec![format!("socks5://me:secret@{guarded}")],
+        vec![format!("http://me:secret@{guarded}")],
+        vec![
+            format!("http://{mixed}"),
+            url(ss),
+            format!("socks5://me:secret@{guarded}"),
+            url(ss),
+        ],
+    ] {
+        let mut words = vec!["socks5://127.0.0.1:0"];
+        words.extend(chain.iter().map(String::as_str));
+        let (_client, proxy) = start(&words).await;
+        let mut socket = socks(proxy, target)
+            .await
+            .unwrap_or_else(|e| panic!("{chain:?}: {e}"));
+        let say = vec![7; 200_000];
+        assert!(talk(&mut socket, &say).await.unwrap() == say, "{chain:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_login_at_a_hop_is_told_as_such() {
+    let (_guarded, guarded) = start(&["mixed://me:secret@127.0.0.1:0"]).await;
+    let target = echo().await;
+    for scheme in ["socks5", "http"] {
+        let hop = format!("{scheme}://me:wrong@{guarded}");
+        let (_client, proxy) = start(&["socks5://127.0.0.1:0", &hop]).await;
+        let code = socks(proxy, target).await.unwrap_err();
+        assert!(code == 2 || code == 1, "{scheme}: {code}");
+    }
+}
+
+#[tokio::test]
+async fn errors_come_back_as_reply_codes_through_hops() {
+    let closed = TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let (_far, far) = start(&["socks5://127.0.0.1:0"]).await;
+    let (_near, near) = start(&["socks5://127.0.0.1:0", &format!("socks5://{far}")]).await;
+    assert_eq!(socks(far, closed).await.unwrap_err(), 5);
+    assert_eq!(socks(near, closed).await.unwrap_err(), 5);
+    let (_dead, dead) = start(&["socks5://127.0.0.1:0", &url(closed)]).await;
+    assert_eq!(
+        socks(dead, closed).await.unwrap_err(),
+        5,
+        "the hop's server refuses"
+    );
+}
+
+async fn from_toml(text: &str) -> Engine {
+    let plan = Plan::from_toml(text, "test.toml").unwrap_or_else(|p| panic!("{p:?}"));
+    Engine::start(&plan).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_group_takes_the_first_that_works() {
+    let (_server, live) = server("").await;
+    let dead = TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let engine = from_toml(&format!(
+        "[route.r]\nlisten = [\"socks5://127.0.0.1:0\"]\nvia = [[\"{}\", \"{}\"]]\n",
+        url(dead),
+        url(live)
+    ))
+    .await;
+    let mut socket = socks(engine.listening()[0].addr, echo().await)
+        .await
+        .unwrap();
+    assert_eq!(talk(&mut socket, b"second").await.unwrap(), b"second");
+}
+
+#[tokio::test]
+async fn rules_go_before_the_chain() {
+    let target = echo().await;
+    let dead = TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let engine = from_toml(&format!(
+        "[route.r]\nlisten = [\"socks5://127.0.0.1:0\"]\nvia = [\"{}\"]\n\
+         rules = [{{ match = [\"127.0.0.0/8\"], via = [\"direct://\"] }}, \
+         {{ match = [\"192.0.2.0/24\"], via = [\"reject://\"] }}]\n",
+        url(dead)
+    ))
+    .await;
+    let proxy = engine.listening()[0].addr;
+    let mut socket = socks(proxy, target).await.unwrap();
+    assert_eq!(talk(&mut socket, b"direct").await.unwrap(), b"direct");
+    assert_eq!(
+        socks(proxy, "192.0.2.1:80".parse().unwrap())
+            .await
+            .unwrap_err(),
+        2,
+        "rejected"
+    );
+    assert_eq!(
+        socks(proxy, "198.51.100.1:80".parse().unwrap())
+            .await
+            .unwrap_err(),
+        5,
+        "the chain"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_speaks_first_is_heard_without_a_word() {
+    let greeter = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let target = greeter.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut socket, _) = greeter.accept().await.unwrap();
+        tokio::io::AsyncWriteExt::write_all(&mut socket, b"220 ready")
+            .await
+            .unwrap();
+        let _ = socket.read(&mut [0; 8]).await;
+    });
+    let (_server, at) = server("").await;
+    let (_client, proxy) = start(&["socks5://127.0.0.1:0", &url(at)]).await;
+    let mut socket = socks(proxy, target).await.unwrap();
+    let mut heard = [0; 9];
+    timeout(Duration::from_secs(3), socket.read_exact(&mut heard))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(&heard, b"220 ready");
+}
+
+#[tokio::test]
+async fn a_target_that_closes_without_a_word_ends_cleanly() {
+    let sink = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let target = sink.local_addr().unwrap();
+    let swallowed = tokio::spawn(async move {
+        let (mut socket, _) = sink.accept().await.unwrap();
+        let mut all = Vec::new();
+        socket.read_to_end(&mut all).await.unwrap();
+        all.len()
+    });
+    let (_server, at) = server("").await;
+    let (_client, proxy) = start(&["socks5://127.0.0.1:0", &url(at)]).await;
+    let mut socket = socks(proxy, target).await.unwrap();
+    tokio::io::AsyncWriteExt::write_all(&mut socket, &[1; 100_000])
+        .await
+        .unwrap();
+    tokio::io::AsyncWriteExt::shutdown(&mut socket)
+        .await
+        .unwrap();
+    let mut rest = Vec::new();
+    timeout(Duration::from_secs(3), socket.read_to_end(&mut rest))
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(rest.is_empty());
+    assert_eq!(swallowed.await.unwrap(), 100_000);
+}
