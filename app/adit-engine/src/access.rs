@@ -41,16 +41,29 @@ impl Access {
         let inside = match &self.private {
             Private::All => true,
             Private::Nets(nets) if nets.iter().any(|net| net.contains(&ip)) => true,
-            _ => !is_private(ip),
+            _ => !is_private(ip) && !is_own(ip),
         };
         if inside {
             Ok(())
         } else {
             Err(format!(
-                "{ip} is a private address; the listener's `allow_private` does not name it"
+                "{ip} is a private address or this machine's own; the listener's `allow_private` does \
+                 not name it"
             ))
         }
     }
+}
+
+/// Whether `ip` belongs to an interface of this machine: a socket can be bound to it.
+///
+/// Otherwise a server's public address would lead to what it only serves locally.
+fn is_own(ip: IpAddr) -> bool {
+    use std::net::UdpSocket;
+    use std::sync::OnceLock;
+    /// With `ip_nonlocal_bind` every address can be bound; then nothing can be told this way.
+    static TELLS: OnceLock<bool> = OnceLock::new();
+    let tells = || UdpSocket::bind((Ipv4Addr::new(192, 0, 2, 1), 0)).is_err();
+    *TELLS.get_or_init(tells) && UdpSocket::bind((ip, 0)).is_ok()
 }
 
 /// Whether `ip` is not a public unicast address.

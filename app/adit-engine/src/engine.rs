@@ -23,6 +23,7 @@ use crate::access::Access;
 use crate::connector::{Connector, Direct, Group, Hop, Reject};
 use crate::credentials::Credentials;
 use crate::dialect::{Http, Shadowsocks, Socks4a, Socks5};
+use crate::guard::Guard;
 use crate::serve::{Associate, Gate, Worker, accept_loop};
 use crate::udp::{Filter, FixedPackets, KeyedPackets, Listener, PacketCodec, Ttl};
 use crate::{Health, Router};
@@ -132,6 +133,7 @@ impl Engine {
             idle: listen.limits.udp_idle,
             dns: DNS_IDLE.min(listen.limits.udp_idle),
         };
+        let guard = (!listen.addr.is_loopback()).then(|| Arc::new(Guard::default()));
         let max = listen.limits.max_connections.unwrap_or(usize::MAX);
         let worker = |acceptor: Box<dyn Acceptor>, associate: Associate| Worker {
             acceptor,
@@ -143,6 +145,7 @@ impl Engine {
             meter: meter.clone(),
             ttl,
             associate,
+            guard: guard.clone(),
             first_wait: match &listen.kind {
                 ListenKind::Forward(forward) => Some(forward.first_wait),
                 _ => None,
@@ -318,7 +321,7 @@ fn keyed_acceptor(server: &SsServer, listen: &Listen, key: Key) -> Keyed {
     Keyed {
         key,
         salts: Arc::new(SaltPool::new(seed, ambient::unix(), restart)),
-        rejects: Rejects::new(server.reject.clone()),
+        rejects: Arc::new(Rejects::new(server.reject.clone())),
         deadline: listen.limits.handshake,
     }
 }

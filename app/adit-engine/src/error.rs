@@ -160,6 +160,9 @@ pub enum AcceptError {
     /// The client's bytes were refused.
     #[error("{0}")]
     Refused(String),
+    /// The client's user and password are not known.
+    #[error("{0}")]
+    Login(String),
     /// A keyed listener rejected the client; it was treated by the reject policy.
     #[error("rejected: {0}")]
     Rejected(Broken),

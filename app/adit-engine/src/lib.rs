@@ -26,6 +26,7 @@ mod credentials;
 pub mod dialect;
 mod engine;
 mod error;
+mod guard;
 mod health;
 pub mod probe;
 mod request;

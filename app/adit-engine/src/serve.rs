@@ -15,7 +15,8 @@ use tracing::{debug, warn};
 use crate::Peer;
 use crate::acceptor::{Acceptor, Association, Binding, Inbound, Pending};
 use crate::connector::{Bound, Connected, Watch};
-use crate::error::{DialError, Stage};
+use crate::error::{AcceptError, DialError, Stage};
+use crate::guard::Guard;
 use crate::router::Router;
 use crate::udp::{Listener, SocksPackets, Ttl};
 
@@ -23,6 +24,8 @@ use crate::udp::{Listener, SocksPackets, Ttl};
 const BIND_WAIT: Duration = Duration::from_secs(120);
 /// What a client may say on the control connection of an association before it is closed.
 const CONTROL_NOISE: usize = 4096;
+/// What a client may say before its request is granted; then reading stops.
+const EARLY: usize = 16 << 10;
 /// A keyed hop that has not proved itself after this long is worth a word.
 const SILENCE: Duration = Duration::from_secs(6);
 /// Complaints about exhaustion are at least this far apart.
@@ -42,6 +45,8 @@ pub struct Worker {
     pub ttl: Ttl,
     /// Options of UDP ASSOCIATE.
     pub associate: Associate,
+    /// Limits for strangers, unless the listener is on loopback.
+    pub(crate) guard: Option<Arc<Guard>>,
     /// How long a first payload is waited for, instead of what the hop says.
     pub first_wait: Option<Duration>,
     /// Connections of the listener open now, and how many may be.
@@ -137,20 +142,43 @@ pub async fn accept_loop(mut socket: accept::Acceptor, worker: Arc<Worker>) {
 impl Worker {
     /// Serves one connection from its first byte to its last.
     pub async fn serve(&self, io: BoxStream, peer: Peer) {
-        match self.acceptor.accept(io, peer).await {
+        let stranger = match &self.guard {
+            None => None,
+            Some(guard) => match guard.enter(peer.remote.ip()) {
+                None => return debug!(client = %peer.remote, "turned away: too many handshakes"),
+                stranger => stranger,
+            },
+        };
+        let inbound = self.acceptor.accept(io, peer).await;
+        if let (Some(stranger), Err(AcceptError::Login(_))) = (&stranger, &inbound) {
+            stranger.failed();
+        }
+        drop(stranger);
+        match inbound {
             Ok(Inbound::Stream(pending)) => self.stream(pending, peer).await,
             Ok(Inbound::Bind(binding)) => self.bind(binding, peer).await,
             Ok(Inbound::Datagrams(association)) => self.datagrams(association).await,
             Ok(Inbound::Served) => debug!(client = %peer.remote, "served"),
+            Ok(Inbound::Rejected(rejection)) => {
+                debug!(client = %peer.remote, "rejected: {}", rejection.why);
+                rejection.carry_out().await;
+            }
             Err(why) => debug!(client = %peer.remote, "no request: {why}"),
         }
     }
 
-    async fn stream(&self, pending: Pending, peer: Peer) {
+    async fn stream(&self, mut pending: Pending, peer: Peer) {
         let target = pending.request.target.clone();
         let user = pending.request.user.clone().unwrap_or_default();
         let connector = self.router.pick(&target);
-        let far = match connector.connect(&target, &pending.request.first).await {
+        let first = std::mem::take(&mut pending.request.first);
+        let dialled = tokio::select! {
+            dialled = connector.connect(&target, &first) => dialled,
+            () = reset(pending.client()) => {
+                return debug!(client = %peer.remote, %target, "the client left before the dial ended");
+            }
+        };
+        let far = match dialled {
             Ok(far) => far,
             Err(why) => {
                 debug!(client = %peer.remote, user, %target, fault = why.label(), "refused: {why}");
@@ -306,12 +334,25 @@ impl Watch {
     }
 }
 
+/// Waits until the client resets; what it says is kept. An end is no reason to give up: a client
+/// may have said all it has to say.
+async fn reset(io: &mut BoxStream) {
+    loop {
+        let have = io.filled().len();
+        match fill(io, have + 1).await {
+            Ok(n) if n > have && n < EARLY => {}
+            Ok(_) => return std::future::pending().await,
+            Err(_) => return,
+        }
+    }
+}
+
 /// Waits until the client closes; what it says is kept.
 async fn closed(io: &mut BoxStream) -> &'static str {
     loop {
         let have = io.filled().len();
         match fill(io, have + 1).await {
-            Ok(n) if n > have && n < CONTROL_NOISE * 4 => {}
+            Ok(n) if n > have && n < EARLY => {}
             Ok(n) if n > have => return "too much early data",
             _ => return "closed",
         }

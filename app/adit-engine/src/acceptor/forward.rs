@@ -28,6 +28,10 @@ pub(super) struct Plain {
 }
 
 impl Reply for Plain {
+    fn client(&mut self) -> &mut BoxStream {
+        &mut self.io
+    }
+
     fn proceed(
         self: Box<Self>,
         _: Option<SocketAddr>,

@@ -83,6 +83,10 @@ enum Kind {
 }
 
 impl Reply for Http {
+    fn client(&mut self) -> &mut BoxStream {
+        &mut self.io
+    }
+
     fn proceed(
         mut self: Box<Self>,
         _: Option<SocketAddr>,

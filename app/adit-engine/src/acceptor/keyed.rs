@@ -13,7 +13,7 @@ use adit_wire::{Broken, Handshake, Host, Rx, Step, Target, Tx};
 use tokio::time::timeout;
 
 use super::reject::farewell;
-use super::{Acceptor, Inbound, Pending, Rejects, Reply};
+use super::{Acceptor, Inbound, Pending, Rejection, Rejects, Reply};
 use crate::{AcceptError, BoxFuture, DialError, Peer, Request};
 
 /// A name that an adit server answers by itself, so that a client can tell whether its key and
@@ -27,7 +27,7 @@ pub struct Keyed {
     /// The salts seen.
     pub salts: Arc<SaltPool>,
     /// The reaction to whatever is not a request.
-    pub rejects: Rejects,
+    pub rejects: Arc<Rejects>,
     /// Time for a complete header.
     pub deadline: Duration,
 }
@@ -77,8 +77,9 @@ impl Acceptor for Keyed {
                 Ok(accepted) => accepted,
                 Err(AcceptError::Io(e)) => return Err(e.into()),
                 Err(why) => {
-                    self.rejects.apply(io, &seen).await;
-                    return Err(why);
+                    let rejects = self.rejects.clone();
+                    let reaction = Box::pin(async move { rejects.apply(io, &seen).await });
+                    return Ok(Inbound::Rejected(Rejection { why, reaction }));
                 }
             };
             let Accepted {
@@ -116,6 +117,10 @@ struct Silent {
 }
 
 impl Reply for Silent {
+    fn client(&mut self) -> &mut BoxStream {
+        &mut self.io
+    }
+
     fn proceed(
         self: Box<Self>,
         _: Option<SocketAddr>,

@@ -40,6 +40,23 @@ pub enum Inbound {
     Datagrams(Association),
     /// Nothing more: the acceptor has answered by itself.
     Served,
+    /// A stranger at a keyed listener. The reaction may last for minutes.
+    Rejected(Rejection),
+}
+
+/// What happens to a stranger, and why (for the log alone).
+#[must_use]
+pub struct Rejection {
+    /// The cause, of which the stranger learns nothing.
+    pub why: AcceptError,
+    reaction: BoxFuture<'static, ()>,
+}
+
+impl Rejection {
+    /// Carries the policy out.
+    pub async fn carry_out(self) {
+        self.reaction.await;
+    }
 }
 
 /// A request that waits for its verdict. One of the two must be called.
@@ -58,6 +75,11 @@ impl Pending {
         }
     }
 
+    /// The client's stream, to see whether it is still there.
+    pub fn client(&mut self) -> &mut BoxStream {
+        self.reply.client()
+    }
+
     /// Tells the client that the way is open; gives its stream.
     pub async fn proceed(self, bound: Option<SocketAddr>) -> io::Result<BoxStream> {
         self.reply.proceed(bound).await
@@ -71,6 +93,7 @@ impl Pending {
 
 /// How a language says yes and no.
 pub(crate) trait Reply: Send {
+    fn client(&mut self) -> &mut BoxStream;
     fn proceed(
         self: Box<Self>,
         bound: Option<SocketAddr>,

@@ -66,16 +66,18 @@ impl Acceptor for Proxy {
     }
 }
 
-/// Ends a dialogue that failed: says what the core has to say, after a delay if `slow`.
+/// Ends a dialogue that failed: says what the core has to say; a wrong login waits first.
 pub(super) async fn give_up<E: Into<Broken> + std::fmt::Display>(
     mut io: BoxStream,
     why: RunError<E>,
-    slow: impl Fn(&E) -> bool,
+    is_login: impl Fn(&E) -> bool,
 ) -> AcceptError {
     match why {
         RunError::Core { error, unsent } => {
-            if slow(&error) {
+            if is_login(&error) {
                 sleep(WRONG_LOGIN_DELAY).await;
+                farewell(&mut io, &unsent).await;
+                return AcceptError::Login(error.to_string());
             }
             farewell(&mut io, &unsent).await;
             AcceptError::Refused(error.to_string())

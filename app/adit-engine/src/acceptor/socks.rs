@@ -106,6 +106,10 @@ impl Socks {
 }
 
 impl Reply for Socks {
+    fn client(&mut self) -> &mut BoxStream {
+        &mut self.io
+    }
+
     fn proceed(
         mut self: Box<Self>,
         bound: Option<SocketAddr>,

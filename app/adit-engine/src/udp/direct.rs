@@ -114,17 +114,17 @@ impl Inner {
     }
 
     fn send(&self, payload: &[u8], to: SocketAddr) -> io::Result<()> {
-        self.access
-            .check(to)
-            .map_err(|why| io::Error::new(io::ErrorKind::PermissionDenied, why))?;
-        {
+        let known = lock(&self.contacts).contains(&to.ip());
+        if !known {
+            // Judged once per address: the rule does not change while the socket lives.
+            self.access
+                .check(to)
+                .map_err(|why| io::Error::new(io::ErrorKind::PermissionDenied, why))?;
             let mut contacts = lock(&self.contacts);
-            if !contacts.contains(&to.ip()) {
-                if contacts.len() >= CONTACTS {
-                    contacts.remove(0);
-                }
-                contacts.push(to.ip());
+            if contacts.len() >= CONTACTS {
+                contacts.remove(0);
             }
+            contacts.push(to.ip());
         }
         self.socket.try_send(payload, to)
     }
