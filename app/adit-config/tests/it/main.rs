@@ -6,6 +6,7 @@ mod endpoint;
 mod files;
 mod messages;
 mod plans;
+mod reference;
 mod round_trip;
 mod secrets;
 mod share_links;
