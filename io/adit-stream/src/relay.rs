@@ -6,9 +6,10 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use adit_net::splice::{self, Pipe};
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::{Meter, Stream};
+use crate::{Meter, Stream, Tcp};
 
 /// Bytes one direction may move before it lets the other one, and other sessions, go on.
 const BUDGET: usize = 1 << 20;
@@ -151,6 +152,17 @@ impl Quiet {
 struct Direction {
     phase: Phase,
     moved: u64,
+    splice: Splice,
+}
+
+/// Whether bytes may stay in the kernel, and the pipe they are in.
+#[derive(Default)]
+enum Splice {
+    #[default]
+    Idle,
+    Flowing(Pipe),
+    /// The system does not splice these two.
+    Never,
 }
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
@@ -188,7 +200,7 @@ impl Direction {
         let mut budget = BUDGET;
         loop {
             match self.phase {
-                Phase::Copy => match step(cx, from, to)? {
+                Phase::Copy => match self.step(cx, from, to)? {
                     Moved::Bytes(n) => {
                         self.moved += n as u64;
                         count(n);
@@ -216,7 +228,77 @@ impl Direction {
     }
 }
 
-fn step(cx: &mut Context<'_>, from: &mut dyn Stream, to: &mut dyn Stream) -> Result<Moved, Fault> {
+impl Direction {
+    /// Moves some bytes in the cheapest way the two streams allow.
+    fn step(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &mut dyn Stream,
+        to: &mut dyn Stream,
+    ) -> Result<Moved, Fault> {
+        if let (Some(from), Some(to)) = (from.bare(), to.bare())
+            && from.buffered() == 0
+            && to.unsent() == 0
+            && let Some(moved) = self.splice_step(cx, from, to)?
+        {
+            return Ok(moved);
+        }
+        copy_step(cx, from, to)
+    }
+
+    /// From socket to socket through a pipe; nothing if it has to be copied.
+    fn splice_step(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &mut Tcp,
+        to: &mut Tcp,
+    ) -> Result<Option<Moved>, Fault> {
+        if matches!(self.splice, Splice::Idle) {
+            // Readiness first, so that nobody waits with a pipe in hand.
+            match from.poll_readable(cx) {
+                Poll::Ready(done) => done.map_err(Fault::From)?,
+                Poll::Pending => return Ok(Some(Moved::SourceEmpty)),
+            }
+            match splice::lease() {
+                Some(pipe) => self.splice = Splice::Flowing(pipe),
+                None => return Ok(None),
+            }
+        }
+        let Splice::Flowing(pipe) = &mut self.splice else {
+            return Ok(None);
+        };
+        if pipe.held() == 0 {
+            match from.poll_fill_pipe(cx, pipe) {
+                Poll::Ready(Ok(0)) => {
+                    self.splice = Splice::Idle;
+                    return Ok(Some(Moved::End));
+                }
+                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Err(e)) if e.kind() == io::ErrorKind::InvalidInput => {
+                    self.splice = Splice::Never;
+                    return Ok(None);
+                }
+                Poll::Ready(Err(e)) => return Err(Fault::From(e)),
+                Poll::Pending => {
+                    self.splice = Splice::Idle;
+                    return Ok(Some(Moved::SourceEmpty));
+                }
+            }
+        }
+        match to.poll_drain_pipe(cx, pipe) {
+            Poll::Ready(Ok(n)) => Ok(Some(Moved::Bytes(n))),
+            Poll::Ready(Err(e)) => Err(Fault::To(e)),
+            Poll::Pending => Ok(Some(Moved::TargetFull)),
+        }
+    }
+}
+
+/// Through memory: read into the slot, or written from where it was opened.
+fn copy_step(
+    cx: &mut Context<'_>,
+    from: &mut dyn Stream,
+    to: &mut dyn Stream,
+) -> Result<Moved, Fault> {
     if let Some(socket) = from.bare()
         && socket.buffered() == 0
     {

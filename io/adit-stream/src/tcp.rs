@@ -4,7 +4,8 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use adit_net::splice::Pipe;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::Stream;
@@ -163,6 +164,49 @@ impl Tcp {
         match runs {
             [one] => Pin::new(&mut self.socket).poll_write(cx, one),
             many => Pin::new(&mut self.socket).poll_write_vectored(cx, many),
+        }
+    }
+
+    /// Moves what has arrived into an empty pipe. Only while nothing is buffered. 0 is the end.
+    pub fn poll_fill_pipe(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &mut Pipe,
+    ) -> Poll<io::Result<usize>> {
+        if self.ended {
+            return Poll::Ready(Ok(0));
+        }
+        loop {
+            ready!(self.socket.poll_read_ready(cx))?;
+            match self
+                .socket
+                .try_io(Interest::READABLE, || pipe.fill(&self.socket))
+            {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                Ok(n) => {
+                    self.ended = n == 0;
+                    return Poll::Ready(Ok(n));
+                }
+                Err(e) => return Poll::Ready(Err(e)),
+            }
+        }
+    }
+
+    /// Moves what is in a pipe out. Only while nothing is unsent.
+    pub fn poll_drain_pipe(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &mut Pipe,
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.socket.poll_write_ready(cx))?;
+            match self
+                .socket
+                .try_io(Interest::WRITABLE, || pipe.drain(&self.socket))
+            {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                done => return Poll::Ready(done),
+            }
         }
     }
 }

@@ -179,3 +179,63 @@ async fn an_idle_stream_owns_no_buffer() {
         "no buffer is left in the stream"
     );
 }
+
+#[tokio::test]
+async fn bare_streams_are_spliced_and_nothing_is_lost() {
+    let (mut near, client) = pair().await;
+    let (mut far, target) = pair().await;
+    let task =
+        tokio::spawn(async move { relay(&mut near, &mut far, &LIMITS, &Meter::default()).await });
+    let sent = pattern(6_000_001);
+    let ((mut cr, mut cw), (mut tr, mut tw)) = (client.into_split(), target.into_split());
+    let (mut up, mut down) = (Vec::new(), Vec::new());
+    let slowly = async {
+        // A reader that dawdles leaves the pipe full for a while.
+        let mut chunk = vec![0; 100_000];
+        loop {
+            let n = tr.read(&mut chunk).await.unwrap();
+            if n == 0 {
+                break;
+            }
+            up.extend_from_slice(&chunk[..n]);
+            tokio::task::yield_now().await;
+        }
+    };
+    let (a, b, (), d) = tokio::join!(
+        async {
+            cw.write_all(&sent).await.unwrap();
+            cw.shutdown().await
+        },
+        async {
+            tw.write_all(&sent).await.unwrap();
+            tw.shutdown().await
+        },
+        slowly,
+        cr.read_to_end(&mut down)
+    );
+    a.and(b).unwrap();
+    d.unwrap();
+    assert!(up == sent && down == sent);
+    let outcome = task.await.unwrap();
+    assert!(matches!(outcome.end, End::Finished), "{outcome:?}");
+    assert_eq!((outcome.up, outcome.down), (6_000_001, 6_000_001));
+}
+
+#[tokio::test]
+async fn a_hundred_bare_sessions_share_the_pipes() {
+    let mut sessions = Vec::new();
+    for _ in 0..100 {
+        let (mut near, client) = pair().await;
+        let (mut far, target) = pair().await;
+        tokio::spawn(async move { relay(&mut near, &mut far, &LIMITS, &Meter::default()).await });
+        sessions.push((client, target));
+    }
+    for round in 0..3u8 {
+        for (client, target) in &mut sessions {
+            client.write_all(&[round; 500]).await.unwrap();
+            let mut got = [0; 500];
+            target.read_exact(&mut got).await.unwrap();
+            assert_eq!(got, [round; 500]);
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Pipes on loan for `splice(2)`: bytes from socket to socket that never enter user space.
+//!
+//! Taken while data flows, given back when empty. A pipe with bytes left in it is closed, never
+//! given to another connection. Elsewhere than on Linux there are none, and callers copy.
+
+#[cfg(target_os = "linux")]
+pub use linux::{Pipe, lease};
+#[cfg(not(target_os = "linux"))]
+pub use nowhere::{Pipe, lease};
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::io;
+    use std::os::fd::OwnedFd;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    use rustix::pipe::{
+        PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with, splice,
+    };
+    use tokio::net::TcpStream;
+
+    /// Pipes on loan at a time; each has two descriptors.
+    const LEASED: usize = 256;
+    /// Pipes grown to [`LARGE`]: an unprivileged user has 64 MiB of pipe pages in all, and beyond
+    /// that even new pipes shrink to two pages.
+    const GROWN: usize = 32;
+    const LARGE: usize = 1 << 20;
+    /// A pipe smaller than this moves so little per call that copying is cheaper.
+    const SMALLEST: usize = 64 << 10;
+
+    static OUT: AtomicUsize = AtomicUsize::new(0);
+    static GROWN_NOW: AtomicUsize = AtomicUsize::new(0);
+    static FREE: Mutex<Vec<Pipe>> = Mutex::new(Vec::new());
+
+    /// A pipe between two sockets.
+    #[derive(Debug)]
+    pub struct Pipe {
+        ends: Option<(OwnedFd, OwnedFd)>,
+        capacity: usize,
+        held: usize,
+    }
+
+    /// Takes an empty pipe; nothing if there are too many, or the system gives only small ones.
+    #[must_use]
+    pub fn lease() -> Option<Pipe> {
+        if OUT.fetch_add(1, Ordering::Relaxed) >= LEASED {
+            OUT.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        let kept = free().pop();
+        let pipe = kept.or_else(Pipe::open);
+        if pipe.is_none() {
+            OUT.fetch_sub(1, Ordering::Relaxed);
+        }
+        pipe
+    }
+
+    fn free() -> MutexGuard<'static, Vec<Pipe>> {
+        FREE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    impl Pipe {
+        fn open() -> Option<Self> {
+            let (read, write) = pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC).ok()?;
+            let mut capacity = fcntl_getpipe_size(&write).ok()?;
+            if GROWN_NOW.fetch_add(1, Ordering::Relaxed) < GROWN
+                && let Ok(grown) = fcntl_setpipe_size(&write, LARGE)
+            {
+                capacity = grown;
+            } else {
+                GROWN_NOW.fetch_sub(1, Ordering::Relaxed);
+            }
+            let pipe = Self {
+                ends: Some((read, write)),
+                capacity,
+                held: 0,
+            };
+            if capacity < SMALLEST {
+                // Dropping it would put it among the free ones.
+                pipe.close();
+                return None;
+            }
+            Some(pipe)
+        }
+
+        fn close(mut self) {
+            self.forget();
+        }
+
+        fn forget(&mut self) {
+            if self.ends.take().is_some() && self.capacity >= LARGE {
+                GROWN_NOW.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+
+        /// Bytes in the pipe.
+        #[must_use]
+        pub const fn held(&self) -> usize {
+            self.held
+        }
+
+        /// Moves what the socket has into the pipe, which must be empty; 0 is the end.
+        pub fn fill(&mut self, from: &TcpStream) -> io::Result<usize> {
+            let Some((_, write)) = &self.ends else {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            };
+            let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
+            let n = splice(from, None, write, None, self.capacity, flags)?;
+            self.held += n;
+            Ok(n)
+        }
+
+        /// Moves from the pipe into the socket.
+        pub fn drain(&mut self, to: &TcpStream) -> io::Result<usize> {
+            let Some((read, _)) = &self.ends else {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            };
+            let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
+            let n = splice(read, None, to, None, self.held, flags)?;
+            self.held -= n;
+            Ok(n)
+        }
+    }
+
+    impl Drop for Pipe {
+        fn drop(&mut self) {
+            let Some(ends) = self.ends.take() else { return };
+            OUT.fetch_sub(1, Ordering::Relaxed);
+            let mut back = Self {
+                ends: Some(ends),
+                capacity: self.capacity,
+                held: 0,
+            };
+            let mut free = free();
+            // Small ones are not worth two descriptors each while nothing flows.
+            if self.held == 0 && back.capacity >= LARGE && free.len() < GROWN {
+                free.push(back);
+            } else {
+                drop(free);
+                back.forget();
+            }
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[tokio::test]
+        async fn bytes_pass_and_a_pipe_with_bytes_is_not_given_on() {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let (a, b) = tokio::join!(
+                TcpStream::connect(listener.local_addr().unwrap()),
+                listener.accept()
+            );
+            let (a, (b, _)) = (a.unwrap(), b.unwrap());
+            let mut pipe = lease().unwrap();
+            a.writable().await.unwrap();
+            a.try_write(b"left behind").unwrap();
+            b.readable().await.unwrap();
+            assert_eq!(pipe.fill(&b).unwrap(), 11);
+            assert_eq!(pipe.drain(&b).unwrap(), 11);
+            assert_eq!(pipe.held(), 0);
+            let mut back = [0; 11];
+            a.readable().await.unwrap();
+            a.try_read(&mut back).unwrap();
+            assert_eq!(&back, b"left behind");
+            a.try_write(b"stuck").unwrap();
+            b.readable().await.unwrap();
+            assert_eq!(pipe.fill(&b).unwrap(), 5);
+            drop(pipe);
+            for _ in 0..GROWN + 1 {
+                let mut next = lease().unwrap();
+                next.held = 64;
+                let e = next.drain(&b).unwrap_err();
+                assert_eq!(
+                    e.kind(),
+                    io::ErrorKind::WouldBlock,
+                    "another's bytes are in it"
+                );
+                next.held = 0;
+            }
+            let many: Vec<_> = std::iter::from_fn(lease).take(LEASED + 1).collect();
+            assert!(many.len() <= LEASED, "loans are bounded");
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod nowhere {
+    use std::io;
+
+    use tokio::net::TcpStream;
+
+    /// There is none.
+    #[derive(Debug)]
+    pub enum Pipe {}
+
+    /// Nothing: callers copy.
+    #[must_use]
+    pub fn lease() -> Option<Pipe> {
+        None
+    }
+
+    impl Pipe {
+        /// Bytes in the pipe.
+        #[must_use]
+        pub const fn held(&self) -> usize {
+            match *self {}
+        }
+
+        /// Never called.
+        pub fn fill(&mut self, _: &TcpStream) -> io::Result<usize> {
+            match *self {}
+        }
+
+        /// Never called.
+        pub fn drain(&mut self, _: &TcpStream) -> io::Result<usize> {
+            match *self {}
+        }
+    }
+}
