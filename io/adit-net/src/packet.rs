@@ -70,6 +70,18 @@ impl PacketBuf {
         self.payload = base.saturating_add(part.start).min(end)..end;
     }
 
+    /// Takes a copy of a datagram as its payload; false if it is too long.
+    pub fn load(&mut self, datagram: &[u8]) -> bool {
+        match self.space().get_mut(..datagram.len()) {
+            Some(space) => {
+                space.copy_from_slice(datagram);
+                self.set_len(datagram.len());
+                true
+            }
+            None => false,
+        }
+    }
+
     /// Where the next datagram is received: everything between the rooms.
     pub fn space(&mut self) -> &mut [u8] {
         let end = self.bytes.len() - TAIL;

@@ -1,18 +1,32 @@
-//! UDP sockets.
+//! UDP sockets that move packets in batches.
+//!
+//! Receiving takes what the kernel has: several datagrams per call (`recvmmsg`), each perhaps a
+//! run of equal ones that the kernel has joined (`UDP_GRO`). Sending collects equal datagrams for
+//! the same peer and hands them over as one (`UDP_SEGMENT`). Both fall back by themselves where
+//! the system does not offer them; `ADIT_IO=portable` forces the fall-back.
 
-use std::io;
+use std::cell::RefCell;
+use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use adit_wire::unmap;
+use quinn_udp::{RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
-use tokio::io::ReadBuf;
+use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-use crate::PacketBuf;
+use crate::packet::MAX_PAYLOAD;
 
 /// Socket buffers asked for, in bytes; the system may give less.
 const BUFFER: usize = 4 << 20;
+/// Datagrams, or joined runs of them, that one call receives.
+const BATCH: usize = 16;
+/// Room for one joined run.
+const RUN: usize = 64 << 10;
+/// Segments that one call may send.
+const SEGMENTS: usize = 64;
 
 /// A UDP socket that speaks IPv4 and, where it is bound to a v6 address, IPv6.
 ///
@@ -20,7 +34,26 @@ const BUFFER: usize = 4 << 20;
 #[derive(Debug)]
 pub struct Udp {
     socket: UdpSocket,
+    state: UdpSocketState,
     v6: bool,
+    run: Mutex<Run>,
+}
+
+/// Equal datagrams for one peer that wait for the rest of their batch.
+#[derive(Debug, Default)]
+struct Run {
+    bytes: Vec<u8>,
+    to: Option<SocketAddr>,
+    /// Size of each but the last, which may be shorter.
+    segment: usize,
+    count: usize,
+}
+
+/// Whether batches by the kernel are switched off.
+#[must_use]
+pub fn portable_io() -> bool {
+    static PORTABLE: OnceLock<bool> = OnceLock::new();
+    *PORTABLE.get_or_init(|| std::env::var_os("ADIT_IO").is_some_and(|v| v == "portable"))
 }
 
 impl Udp {
@@ -35,9 +68,13 @@ impl Udp {
         let _ = socket.set_send_buffer_size(BUFFER);
         socket.set_nonblocking(true)?;
         socket.bind(&addr.into())?;
+        let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        let socket = UdpSocket::from_std(socket.into())?;
         Ok(Self {
-            socket: UdpSocket::from_std(socket.into())?,
+            socket,
+            state,
             v6: addr.is_ipv6(),
+            run: Mutex::default(),
         })
     }
 
@@ -59,50 +96,214 @@ impl Udp {
         SockRef::from(&self.socket).recv_buffer_size().unwrap_or(0)
     }
 
-    /// Receives one datagram. Errors that tell of an earlier datagram (ICMP) are passed over.
+    /// Waits until there is something to receive.
+    pub async fn readable(&self) -> io::Result<()> {
+        self.socket.readable().await
+    }
+
+    /// Receives a batch; gives each datagram with its sender to `each`. Holds no buffer in
+    /// between. Errors that tell of an earlier datagram (ICMP) are passed over.
     pub fn poll_recv(
         &self,
         cx: &mut Context<'_>,
-        packet: &mut PacketBuf,
-    ) -> Poll<io::Result<SocketAddr>> {
+        each: &mut dyn FnMut(&mut [u8], SocketAddr),
+    ) -> Poll<io::Result<()>> {
         loop {
-            let mut space = ReadBuf::new(packet.space());
-            match ready!(self.socket.poll_recv_from(cx, &mut space)) {
-                Ok(from) => {
-                    let n = space.filled().len();
-                    packet.set_len(n);
-                    return Poll::Ready(Ok(SocketAddr::new(unmap(from.ip()), from.port())));
-                }
-                Err(e) if about_an_earlier_datagram(&e) => {}
-                Err(e) => return Poll::Ready(Err(e)),
+            ready!(self.socket.poll_recv_ready(cx))?;
+            match self.try_recv(each) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                done => return Poll::Ready(done),
             }
         }
     }
 
-    /// Receives one datagram.
-    pub async fn recv(&self, packet: &mut PacketBuf) -> io::Result<SocketAddr> {
-        std::future::poll_fn(|cx| self.poll_recv(cx, packet)).await
+    /// As [`poll_recv`](Self::poll_recv), without waiting.
+    pub fn try_recv(&self, each: &mut dyn FnMut(&mut [u8], SocketAddr)) -> io::Result<()> {
+        // `each` may come to receive on another socket; then there is no scratch for it.
+        SCRATCH.with(|scratch| match scratch.try_borrow_mut() {
+            Ok(mut scratch) => self.recv_into(&mut scratch, each),
+            Err(_) => self.recv_into(&mut Scratch::default(), each),
+        })
+    }
+
+    fn recv_into(
+        &self,
+        scratch: &mut Scratch,
+        each: &mut dyn FnMut(&mut [u8], SocketAddr),
+    ) -> io::Result<()> {
+        let mut meta = [RecvMeta::default(); BATCH];
+        let count = loop {
+            let mut slices = scratch.bytes.chunks_mut(RUN).map(IoSliceMut::new);
+            let mut buffers: [IoSliceMut<'_>; BATCH] =
+                std::array::from_fn(|_| slices.next().unwrap_or_else(|| IoSliceMut::new(&mut [])));
+            let received = self.socket.try_io(Interest::READABLE, || {
+                self.state
+                    .recv(UdpSockRef::from(&self.socket), &mut buffers, &mut meta)
+            });
+            match received {
+                Ok(count) => break count,
+                Err(e) if about_an_earlier_datagram(&e) => {}
+                Err(e) => return Err(e),
+            }
+        };
+        for (meta, run) in meta.iter().take(count).zip(scratch.bytes.chunks_mut(RUN)) {
+            let from = SocketAddr::new(unmap(meta.addr.ip()), meta.addr.port());
+            let run = run.get_mut(..meta.len).unwrap_or_default();
+            if run.is_empty() {
+                each(run, from);
+            } else {
+                run.chunks_mut(meta.stride.max(1))
+                    .for_each(|datagram| each(datagram, from));
+            }
+        }
+        Ok(())
     }
 
     /// Sends now, or reports that the socket is full: a datagram does not wait.
     pub fn try_send(&self, bytes: &[u8], to: SocketAddr) -> io::Result<()> {
+        self.queue(bytes, to)?;
+        self.flush()
+    }
+
+    /// Takes a datagram for the next [`flush`](Self::flush), or sends what it does not fit to.
+    pub fn queue(&self, bytes: &[u8], to: SocketAddr) -> io::Result<()> {
+        if bytes.len() > MAX_PAYLOAD {
+            return Err(io::Error::from(io::ErrorKind::InvalidInput));
+        }
         let to = match to {
             SocketAddr::V4(v4) if self.v6 => {
                 SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port())
             }
             other => other,
         };
-        match self.socket.try_send_to(bytes, to) {
-            // The readiness cache may be stale before the first poll: ask the socket itself.
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => SockRef::from(&self.socket)
-                .send_to(bytes, &to.into())
-                .map(drop),
-            Err(e) if about_an_earlier_datagram(&e) => SockRef::from(&self.socket)
-                .send_to(bytes, &to.into())
-                .map(drop),
-            other => other.map(drop),
+        let mut run = self.run();
+        if !run.takes(bytes, to, self.segments()) {
+            self.send_run(&mut run)?;
+        }
+        run.push(bytes, to);
+        Ok(())
+    }
+
+    /// Sends what was queued.
+    pub fn flush(&self) -> io::Result<()> {
+        self.send_run(&mut self.run())
+    }
+
+    fn run(&self) -> MutexGuard<'_, Run> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn segments(&self) -> usize {
+        if portable_io() {
+            1
+        } else {
+            self.state.max_gso_segments().min(SEGMENTS)
         }
     }
+
+    fn send_run(&self, run: &mut Run) -> io::Result<()> {
+        let Some(destination) = run.to.take() else {
+            return Ok(());
+        };
+        let sent = self.send_segments(run, destination);
+        run.count = 0;
+        run.bytes.clear();
+        if run.bytes.capacity() > 0 {
+            // Nobody waits with a buffer in hand.
+            SPARE.with_borrow_mut(|spare| {
+                let bytes = std::mem::take(&mut run.bytes);
+                if spare.capacity() < bytes.capacity() {
+                    *spare = bytes;
+                }
+            });
+        }
+        sent
+    }
+
+    fn send_segments(&self, run: &Run, destination: SocketAddr) -> io::Result<()> {
+        let send = |contents: &[u8], segment_size: Option<usize>| {
+            let transmit = Transmit {
+                destination,
+                ecn: None,
+                contents,
+                segment_size,
+                src_ip: None,
+            };
+            match self
+                .state
+                .try_send(UdpSockRef::from(&self.socket), &transmit)
+            {
+                // An ICMP answer to an earlier datagram says nothing of this one.
+                Err(e) if about_an_earlier_datagram(&e) => self
+                    .state
+                    .try_send(UdpSockRef::from(&self.socket), &transmit),
+                sent => sent,
+            }
+        };
+        if run.count <= 1 {
+            return send(&run.bytes, None);
+        }
+        match send(&run.bytes, Some(run.segment)) {
+            // The route does not segment: the state has noticed, from now on one by one.
+            Err(e)
+                if self.state.max_gso_segments() <= 1 && e.kind() != io::ErrorKind::WouldBlock =>
+            {
+                run.bytes
+                    .chunks(run.segment.max(1))
+                    .try_for_each(|one| send(one, None))
+            }
+            sent => sent,
+        }
+    }
+}
+
+impl Run {
+    /// Whether a datagram may join: equal ones, the last one may be shorter.
+    fn takes(&self, bytes: &[u8], to: SocketAddr, segments: usize) -> bool {
+        match self.to {
+            None => true,
+            Some(peer) => {
+                peer == to
+                    && self.count < segments
+                    && self.segment > 0
+                    && !bytes.is_empty()
+                    && bytes.len() <= self.segment
+                    && self.bytes.len() == self.segment * self.count
+                    && self.bytes.len() + bytes.len() <= MAX_PAYLOAD
+            }
+        }
+    }
+
+    fn push(&mut self, bytes: &[u8], to: SocketAddr) {
+        if self.to.is_none() {
+            self.segment = bytes.len();
+            if self.bytes.capacity() == 0 {
+                self.bytes = SPARE.with_borrow_mut(std::mem::take);
+            }
+        }
+        self.to = Some(to);
+        self.count += 1;
+        self.bytes.extend_from_slice(bytes);
+    }
+}
+
+/// Where a batch is received: one for all sockets of a thread.
+struct Scratch {
+    bytes: Vec<u8>,
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self {
+            bytes: vec![0; RUN * BATCH],
+        }
+    }
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+    /// The buffer of the last run that was sent.
+    static SPARE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 fn about_an_earlier_datagram(e: &io::Error) -> bool {
@@ -117,22 +318,29 @@ fn about_an_earlier_datagram(e: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::future::poll_fn;
+
+    async fn recv(socket: &Udp, want: usize) -> Vec<(Vec<u8>, SocketAddr)> {
+        let mut got = Vec::new();
+        while got.len() < want {
+            poll_fn(|cx| socket.poll_recv(cx, &mut |bytes, from| got.push((bytes.to_vec(), from))))
+                .await
+                .unwrap();
+        }
+        got
+    }
 
     #[tokio::test]
     async fn both_families_through_one_socket() {
         let out = Udp::ephemeral().unwrap();
         let here = Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let mut packet = PacketBuf::default();
         for payload in [&b""[..], b"x", &[7; 9000]] {
             out.try_send(payload, here.local_addr().unwrap()).unwrap();
-            let from = here.recv(&mut packet).await.unwrap();
-            assert_eq!(packet.payload(), payload);
-            here.try_send(packet.payload(), from).unwrap();
-            let from = out.recv(&mut packet).await.unwrap();
-            assert_eq!(
-                (from, packet.payload()),
-                (here.local_addr().unwrap(), payload)
-            );
+            let (got, from) = recv(&here, 1).await.remove(0);
+            assert_eq!(got, payload);
+            here.try_send(&got, from).unwrap();
+            let (got, from) = recv(&out, 1).await.remove(0);
+            assert_eq!((from, &*got), (here.local_addr().unwrap(), payload));
         }
     }
 
@@ -148,8 +356,47 @@ mod tests {
             out.try_send(b"lost", gone).unwrap();
         }
         out.try_send(b"found", here.local_addr().unwrap()).unwrap();
-        let mut packet = PacketBuf::default();
-        here.recv(&mut packet).await.unwrap();
-        assert_eq!(packet.payload(), b"found");
+        assert_eq!(recv(&here, 1).await[0].0, b"found");
+    }
+
+    #[tokio::test]
+    async fn runs_keep_order_borders_and_peers() {
+        let out = Udp::ephemeral().unwrap();
+        let a = Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let b = Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let (to_a, to_b) = (a.local_addr().unwrap(), b.local_addr().unwrap());
+        let sizes = [
+            100, 100, 100, 40, 100, 0, 100, 200, 200, 1400, 1400, 1400, 1, 0, 0, 7,
+        ];
+        let mut sent = Vec::new();
+        for (i, size) in sizes.into_iter().cycle().take(400).enumerate() {
+            let datagram = vec![i as u8; size];
+            out.queue(&datagram, to_a).unwrap();
+            sent.push(datagram);
+            if i % 97 == 0 {
+                out.queue(b"other", to_b).unwrap();
+            }
+        }
+        out.flush().unwrap();
+        let got: Vec<_> = recv(&a, sent.len())
+            .await
+            .into_iter()
+            .map(|(bytes, _)| bytes)
+            .collect();
+        assert!(got == sent, "every datagram as it was, in order");
+        assert_eq!(recv(&b, 5).await.len(), 5);
+    }
+
+    #[test]
+    fn a_run_takes_equal_ones_and_one_shorter_last() {
+        let (to, other) = ("1.2.3.4:5".parse().unwrap(), "1.2.3.4:6".parse().unwrap());
+        let mut run = Run::default();
+        assert!(run.takes(&[1; 9], to, 64));
+        run.push(&[1; 9], to);
+        assert!(run.takes(&[1; 9], to, 64) && !run.takes(&[1; 9], to, 1));
+        assert!(!run.takes(&[1; 10], to, 64) && !run.takes(&[1; 9], other, 64));
+        assert!(!run.takes(&[], to, 64), "an empty datagram is no segment");
+        run.push(&[1; 4], to);
+        assert!(!run.takes(&[1; 4], to, 64), "the shorter one was the last");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use adit_net::dial::{self, Family};
@@ -110,6 +110,7 @@ impl Inner {
                 // A datagram may be lost.
                 let _ = self.send(packet.payload(), SocketAddr::new(ip, port));
             }
+            let _ = self.socket.flush();
         }
     }
 
@@ -126,12 +127,12 @@ impl Inner {
             }
             contacts.push(to.ip());
         }
-        self.socket.try_send(payload, to)
+        self.socket.queue(payload, to)
     }
 }
 
 impl Datagrams for DirectUdp {
-    fn try_send(&self, packet: &mut PacketBuf, to: &Target) -> io::Result<()> {
+    fn send(&self, packet: &mut PacketBuf, to: &Target) -> io::Result<()> {
         match &to.host {
             Host::Ip(ip) => self
                 .inner
@@ -140,13 +141,34 @@ impl Datagrams for DirectUdp {
         }
     }
 
-    fn poll_recv(&self, cx: &mut Context<'_>, packet: &mut PacketBuf) -> Poll<io::Result<Target>> {
-        loop {
-            let from = ready!(self.inner.socket.poll_recv(cx, packet))?;
-            if self.filter == Filter::Anyone || lock(&self.inner.contacts).contains(&from.ip()) {
-                return Poll::Ready(Ok(from.into()));
+    fn flush(&self) -> io::Result<()> {
+        self.inner.socket.flush()
+    }
+
+    fn poll_recv(
+        &self,
+        cx: &mut Context<'_>,
+        packet: &mut PacketBuf,
+        each: &mut dyn FnMut(&mut PacketBuf, &Target),
+    ) -> Poll<io::Result<()>> {
+        let mut last: Option<(SocketAddr, Target)> = None;
+        self.inner.socket.poll_recv(cx, &mut |datagram, from| {
+            // A batch mostly comes from one party.
+            let (_, source) = match &mut last {
+                Some(known) if known.0 == from => known,
+                other => {
+                    let heard = self.filter == Filter::Anyone
+                        || lock(&self.inner.contacts).contains(&from.ip());
+                    if !heard {
+                        return;
+                    }
+                    other.insert((from, from.into()))
+                }
+            };
+            if packet.load(datagram) {
+                each(packet, source);
             }
-        }
+        })
     }
 }
 

@@ -25,11 +25,21 @@ pub use table::{Listener, Ttl};
 
 /// A way for datagrams to any target. Sending never waits: a datagram that cannot leave is lost.
 pub trait Datagrams: Send + Sync {
-    /// Sends the payload of `packet` to `to`, using the room around it.
-    fn try_send(&self, packet: &mut PacketBuf, to: &Target) -> io::Result<()>;
+    /// Takes the payload of `packet` for `to`, using the room around it. It may wait for others
+    /// until [`flush`](Self::flush).
+    fn send(&self, packet: &mut PacketBuf, to: &Target) -> io::Result<()>;
 
-    /// Receives one datagram; gives the party that sent it.
-    fn poll_recv(&self, cx: &mut Context<'_>, packet: &mut PacketBuf) -> Poll<io::Result<Target>>;
+    /// Sends what was taken.
+    fn flush(&self) -> io::Result<()>;
+
+    /// Receives a batch through the scratch `packet`; gives each datagram with the party that
+    /// sent it to `each`.
+    fn poll_recv(
+        &self,
+        cx: &mut Context<'_>,
+        packet: &mut PacketBuf,
+        each: &mut dyn FnMut(&mut PacketBuf, &Target),
+    ) -> Poll<io::Result<()>>;
 }
 
 /// A boxed way for datagrams.

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use adit_net::PacketBuf;
 use adit_net::ambient::{self, Chance};
@@ -37,24 +37,34 @@ impl ShadowsocksUdp {
 }
 
 impl Datagrams for ShadowsocksUdp {
-    fn try_send(&self, packet: &mut PacketBuf, to: &Target) -> io::Result<()> {
+    fn send(&self, packet: &mut PacketBuf, to: &Target) -> io::Result<()> {
         let (bytes, payload) = packet.parts();
         let sealed = self
             .session()
             .seal(bytes, payload, to, ambient::unix(), &mut Chance);
         packet.set_payload(sealed.map_err(io::Error::other)?);
-        self.below.try_send(packet, &self.server)
+        self.below.send(packet, &self.server)
     }
 
-    fn poll_recv(&self, cx: &mut Context<'_>, packet: &mut PacketBuf) -> Poll<io::Result<Target>> {
-        loop {
-            ready!(self.below.poll_recv(cx, packet))?;
+    fn flush(&self) -> io::Result<()> {
+        self.below.flush()
+    }
+
+    fn poll_recv(
+        &self,
+        cx: &mut Context<'_>,
+        packet: &mut PacketBuf,
+        each: &mut dyn FnMut(&mut PacketBuf, &Target),
+    ) -> Poll<io::Result<()>> {
+        let now = ambient::unix();
+        self.below.poll_recv(cx, packet, &mut |packet, _| {
+            let opened = self.session().open(packet.payload_mut(), now);
             // What does not open is not for us (SEC-P5).
-            if let Ok((source, part)) = self.session().open(packet.payload_mut(), ambient::unix()) {
+            if let Ok((source, part)) = opened {
                 packet.narrow(part);
-                return Poll::Ready(Ok(source));
+                each(packet, &source);
             }
-        }
+        })
     }
 }
 

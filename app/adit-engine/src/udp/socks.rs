@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use adit_net::PacketBuf;
 use adit_net::ambient;
@@ -112,12 +112,21 @@ impl SocksUdp {
 }
 
 impl Datagrams for SocksUdp {
-    fn try_send(&self, packet: &mut PacketBuf, to: &Target) -> io::Result<()> {
+    fn send(&self, packet: &mut PacketBuf, to: &Target) -> io::Result<()> {
         put_header(packet, to).map_err(io::Error::other)?;
-        self.below.try_send(packet, &self.relay)
+        self.below.send(packet, &self.relay)
     }
 
-    fn poll_recv(&self, cx: &mut Context<'_>, packet: &mut PacketBuf) -> Poll<io::Result<Target>> {
+    fn flush(&self) -> io::Result<()> {
+        self.below.flush()
+    }
+
+    fn poll_recv(
+        &self,
+        cx: &mut Context<'_>,
+        packet: &mut PacketBuf,
+        each: &mut dyn FnMut(&mut PacketBuf, &Target),
+    ) -> Poll<io::Result<()>> {
         {
             let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
             if let Poll::Ready(n) = control.poll_fill(cx, 1)
@@ -126,16 +135,17 @@ impl Datagrams for SocksUdp {
                 return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
             }
         }
-        loop {
-            ready!(self.below.poll_recv(cx, packet))?;
-            match udp::parse(packet.payload()) {
+        self.below.poll_recv(
+            cx,
+            packet,
+            &mut |packet, _| match udp::parse(packet.payload()) {
                 Ok(header) if header.frag == 0 => {
                     packet.narrow(header.payload);
-                    return Poll::Ready(Ok(header.target));
+                    each(packet, &header.target);
                 }
                 // We asked for nothing else.
                 _ => {}
-            }
-        }
+            },
+        )
     }
 }

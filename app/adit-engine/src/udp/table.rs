@@ -14,6 +14,7 @@ use adit_net::{PacketBuf, Udp};
 use adit_stream::Meter;
 use adit_wire::Target;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use tracing::{debug, trace, warn};
 
@@ -24,8 +25,8 @@ use crate::Router;
 const MAX_ASSOCIATIONS: usize = 16_384;
 /// Datagrams that wait while the way of an association is being opened.
 const WAITING: usize = 8;
-/// Datagrams brought back in one go before others get their turn.
-const BATCH: usize = 64;
+/// Batches that are moved in one go before others get their turn.
+const BATCHES: usize = 8;
 /// An idle time is looked at this often within itself.
 const PARTS: u32 = 4;
 
@@ -65,9 +66,23 @@ impl Entry {
         mutex.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A packet came from `from`: that is where answers go from now on.
+    fn came(&self, from: SocketAddr, target: &Target) {
+        let mut back = Self::lock(&self.back);
+        if *back != from {
+            debug!("an association moves from {back} to {from}");
+            *back = from;
+        }
+        drop(back);
+        self.moved.fetch_add(1, Ordering::Relaxed);
+        if target.port != 53 {
+            self.dns_only.store(false, Ordering::Relaxed);
+        }
+    }
+
     fn send(&self, packet: &mut PacketBuf, target: &Target) {
         if let Some(way) = self.way.get() {
-            if let Err(e) = way.try_send(packet, target) {
+            if let Err(e) = way.send(packet, target) {
                 trace!("datagram to {target} is lost: {e}");
             }
             return;
@@ -82,17 +97,25 @@ impl Entry {
         }
     }
 
+    fn flush(&self) {
+        if let Some(Err(e)) = self.way.get().map(|way| way.flush()) {
+            trace!("datagrams are lost: {e}");
+        }
+    }
+
     fn opened(&self, way: BoxDatagrams) {
         let mut waiting = Self::lock(&self.waiting);
         // Only the association's own task opens its way, once.
         let _ = self.way.set(way);
         for (target, mut packet) in waiting.drain(..) {
             if let Some(way) = self.way.get()
-                && let Err(e) = way.try_send(&mut packet, &target)
+                && let Err(e) = way.send(&mut packet, &target)
             {
                 trace!("datagram to {target} is lost: {e}");
             }
         }
+        drop(waiting);
+        self.flush();
     }
 }
 
@@ -126,9 +149,9 @@ impl Listener {
 
     /// Receives for ever, or until its only association ends. Associations end with it.
     pub async fn run(mut self) {
-        let mut packet = PacketBuf::default();
         let (ended_tx, mut ended) = mpsc::channel(256);
-        let mut tasks = tokio::task::JoinSet::new();
+        let mut tasks = JoinSet::new();
+        let socket = self.socket.clone();
         loop {
             tokio::select! {
                 biased;
@@ -141,9 +164,9 @@ impl Listener {
                     }
                 }
                 () = sleep(self.ttl.idle), if self.single && self.table.is_empty() => return,
-                received = self.socket.recv(&mut packet) => match received {
-                    Ok(from) => self.receive(&mut packet, from, &ended_tx, &mut tasks),
-                    Err(e) => {
+                ready = socket.readable() => {
+                    let received = ready.and_then(|()| self.batches(&socket, &ended_tx, &mut tasks));
+                    if let Err(e) = received {
                         warn!("receiving datagrams: {e}");
                         sleep(Duration::from_millis(50)).await;
                     }
@@ -152,62 +175,93 @@ impl Listener {
         }
     }
 
-    fn receive(
+    /// Receives what there is, but not for ever.
+    fn batches(
         &mut self,
-        packet: &mut PacketBuf,
-        from: SocketAddr,
+        socket: &Udp,
         ended: &mpsc::Sender<Key>,
-        tasks: &mut tokio::task::JoinSet<()>,
-    ) {
-        let (key, target) = match self.codec.open(packet, from) {
-            Ok(opened) => opened,
-            Err(why) => return trace!("datagram from {from} dropped: {why}"),
-        };
-        self.meter.add_up(packet.payload().len());
+        tasks: &mut JoinSet<()>,
+    ) -> std::io::Result<()> {
+        SCRATCH.with_borrow_mut(|packet| {
+            for _ in 0..BATCHES {
+                // Packets of one association follow each other; they leave together.
+                let mut last: Option<(Key, Arc<Entry>)> = None;
+                let received = socket.try_recv(&mut |datagram, from| {
+                    if !packet.load(datagram) {
+                        return;
+                    }
+                    let (key, target) = match self.codec.open(packet, from) {
+                        Ok(opened) => opened,
+                        Err(why) => return trace!("datagram from {from} dropped: {why}"),
+                    };
+                    if last.as_ref().is_none_or(|(known, _)| *known != key) {
+                        if let Some((_, entry)) = last.take() {
+                            entry.flush();
+                        }
+                        last = self
+                            .entry(key, from, &target, ended, tasks)
+                            .map(|e| (key, e));
+                    }
+                    if let Some((_, entry)) = &last {
+                        self.meter.add_up(packet.payload().len());
+                        entry.came(from, &target);
+                        entry.send(packet, &target);
+                    }
+                });
+                if let Some((_, entry)) = last {
+                    entry.flush();
+                }
+                match received {
+                    Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => return Ok(()),
+                    received => received?,
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The association of a packet; a new one if there is none and there is room.
+    fn entry(
+        &mut self,
+        key: Key,
+        from: SocketAddr,
+        target: &Target,
+        ended: &mpsc::Sender<Key>,
+        tasks: &mut JoinSet<()>,
+    ) -> Option<Arc<Entry>> {
         if let Some(entry) = self.table.get(&key) {
-            let mut back = Entry::lock(&entry.back);
-            if *back != from {
-                debug!("association {key:?} moves from {back} to {from}");
-                *back = from;
-            }
-            drop(back);
-            entry.moved.fetch_add(1, Ordering::Relaxed);
-            if target.port != 53 {
-                entry.dns_only.store(false, Ordering::Relaxed);
-            }
-            return entry.send(packet, &target);
+            return Some(entry.clone());
         }
         if self.table.len() >= MAX_ASSOCIATIONS {
             // Never push out a living one: a 2022 session must be remembered for its window.
             self.codec.forget(key);
-            return debug!("datagram from {from} dropped: {MAX_ASSOCIATIONS} associations");
+            debug!("datagram from {from} dropped: {MAX_ASSOCIATIONS} associations");
+            return None;
         }
-        let Some(sealer) = self.codec.sealer(key) else {
-            return;
-        };
+        let sealer = self.codec.sealer(key)?;
         debug!("association from {from} begins with {target}");
         let entry = Arc::new(Entry {
             way: OnceLock::new(),
             waiting: Mutex::default(),
             back: Mutex::new(from),
-            moved: AtomicU64::new(1),
-            dns_only: AtomicBool::new(target.port == 53),
+            moved: AtomicU64::new(0),
+            dns_only: AtomicBool::new(true),
         });
-        entry.send(packet, &target);
         self.table.insert(key, entry.clone());
         let task = Association {
-            entry,
+            entry: entry.clone(),
             sealer,
             socket: self.socket.clone(),
             meter: self.meter.clone(),
             ttl: self.ttl,
         };
-        let (router, ended) = (self.router.clone(), ended.clone());
+        let (router, ended, target) = (self.router.clone(), ended.clone(), target.clone());
         tasks.spawn(async move {
             task.run(&router, &target).await;
             // The listener may be gone already.
             let _ = ended.send(key).await;
         });
+        Some(entry)
     }
 }
 
@@ -272,29 +326,40 @@ impl Association {
 
     /// Brings back what has arrived; ready when the way is broken.
     fn bring_back(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let entry = self.entry.clone();
+        let Self {
+            entry,
+            sealer,
+            socket,
+            meter,
+            ..
+        } = self;
         let Some(way) = entry.way.get() else {
             return Poll::Ready(());
         };
         SCRATCH.with_borrow_mut(|packet| {
-            for _ in 0..BATCH {
-                let source = match way.poll_recv(cx, packet) {
-                    Poll::Ready(Ok(source)) => source,
+            for _ in 0..BATCHES {
+                let back = *Entry::lock(&entry.back);
+                let received = way.poll_recv(cx, packet, &mut |packet, source| {
+                    entry.moved.fetch_add(1, Ordering::Relaxed);
+                    meter.add_down(packet.payload().len());
+                    let sent = match sealer.seal(packet, source) {
+                        Ok(()) => socket.queue(packet.payload(), back),
+                        Err(why) => Err(std::io::Error::other(why)),
+                    };
+                    if let Err(e) = sent {
+                        trace!("datagram to {back} is lost: {e}");
+                    }
+                });
+                if let Err(e) = socket.flush() {
+                    trace!("datagrams to {back} are lost: {e}");
+                }
+                match received {
+                    Poll::Ready(Ok(())) => {}
                     Poll::Ready(Err(e)) => {
                         debug!("association ends: {e}");
                         return Poll::Ready(());
                     }
                     Poll::Pending => return Poll::Pending,
-                };
-                entry.moved.fetch_add(1, Ordering::Relaxed);
-                self.meter.add_down(packet.payload().len());
-                let back = *Entry::lock(&entry.back);
-                let sent = match self.sealer.seal(packet, &source) {
-                    Ok(()) => self.socket.try_send(packet.payload(), back),
-                    Err(why) => Err(std::io::Error::other(why)),
-                };
-                if let Err(e) = sent {
-                    trace!("datagram to {back} is lost: {e}");
                 }
             }
             cx.waker().wake_by_ref();
