@@ -1,6 +1,6 @@
 //! TCP sockets with the options of the project.
 
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -50,6 +50,21 @@ pub fn tune(stream: &TcpStream) {
     let _ = socket.set_tcp_keepalive(&keepalive);
     #[cfg(target_os = "linux")]
     let _ = socket.set_tcp_user_timeout(Some(Duration::from_secs(120)));
+}
+
+/// Reads what has arrived into several buffers by one call.
+#[cfg(unix)]
+pub fn read_vectored(stream: &TcpStream, out: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+    Ok(rustix::io::readv(stream, out)?)
+}
+
+/// Reads what has arrived into the first buffer.
+#[cfg(not(unix))]
+pub fn read_vectored(stream: &TcpStream, out: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+    match out.first_mut() {
+        Some(first) => stream.try_read(first),
+        None => Ok(0),
+    }
 }
 
 /// Makes the close of `stream` a reset, so that a broken transfer never looks complete.

@@ -1,13 +1,16 @@
 //! A record codec over a stream.
 
 use std::collections::VecDeque;
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::ops::Range;
 use std::task::{Context, Poll, ready};
 
 use adit_wire::{Broken, Open, Opened, Room, Seal};
 
 use crate::Stream;
+
+/// A further slot smaller than this is not worth a record of its own.
+const MIN_PAYLOAD: usize = 4096;
 
 /// The only adapter between codecs and streams.
 ///
@@ -224,6 +227,39 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
         }
     }
 
+    fn slots<'a>(&'a mut self, out: &mut [IoSliceMut<'a>]) -> usize {
+        let Some((room, size)) = self.reserved else {
+            return 0;
+        };
+        let mut rest: &'a mut [u8] = self.below.slot();
+        let mut count = 0;
+        for slice in out {
+            // Each record where it would stand if all before it were full.
+            let size = if count == 0 {
+                size
+            } else {
+                room.payload_in(rest.len())
+            };
+            let Some((record, behind)) = rest.split_at_mut_checked(room.head + size + room.tail)
+            else {
+                break;
+            };
+            if size == 0 || (count > 0 && size < MIN_PAYLOAD) {
+                break;
+            }
+            rest = behind;
+            let payload = record
+                .get_mut(room.head..room.head + size)
+                .unwrap_or_default();
+            *slice = IoSliceMut::new(payload);
+            count += 1;
+            if !self.seal.steady() {
+                break;
+            }
+        }
+        count
+    }
+
     fn commit(&mut self, n: usize) -> io::Result<()> {
         if n == 0 && !self.seal.owes_head() {
             return Ok(());
@@ -231,14 +267,24 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
         let Some((room, size)) = self.reserved.take() else {
             return Ok(());
         };
-        let payload = room.head..room.head + n.min(size);
         let slot = self.below.slot();
-        let record = slot.get_mut(..payload.end + room.tail).unwrap_or_default();
-        let wire = self.seal.seal(record, payload).map_err(broken)?;
-        if wire.start > 0 {
-            record.copy_within(wire.clone(), 0);
+        let (mut rest, mut size, mut at, mut end) = (n, size, 0, 0);
+        loop {
+            let payload = at + room.head..at + room.head + rest.min(size);
+            rest -= payload.len();
+            at = payload.end + room.tail;
+            let record = slot.get_mut(..at).unwrap_or_default();
+            let wire = self.seal.seal(record, payload).map_err(broken)?;
+            if wire.start > end {
+                record.copy_within(wire.clone(), end);
+            }
+            end += wire.len();
+            size = room.payload_in(slot.len().saturating_sub(at));
+            if rest == 0 || size == 0 {
+                break;
+            }
         }
-        self.below.commit(wire.len())
+        self.below.commit(end)
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

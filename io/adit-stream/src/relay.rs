@@ -1,7 +1,7 @@
 //! The pump.
 
 use std::future::poll_fn;
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -13,6 +13,8 @@ use crate::{Meter, Stream, Tcp};
 
 /// Bytes one direction may move before it lets the other one, and other sessions, go on.
 const BUDGET: usize = 1 << 20;
+/// Slots filled by one read.
+const SCATTER: usize = 8;
 /// Runs gathered in one write.
 const GATHER: usize = 16;
 /// Quiet parts of a deadline that make it pass: a deadline is met to a quarter of itself, and no
@@ -313,7 +315,10 @@ fn copy_step(
             Poll::Ready(done) => drop(done.map_err(Fault::To)?),
             Poll::Pending => return Ok(Moved::TargetFull),
         }
-        return match socket.poll_read_into(cx, to.slot()) {
+        let mut slots: [IoSliceMut<'_>; SCATTER] =
+            std::array::from_fn(|_| IoSliceMut::new(&mut []));
+        let count = to.slots(&mut slots);
+        return match socket.poll_read_into(cx, slots.get_mut(..count).unwrap_or_default()) {
             Poll::Ready(Ok(0)) => Ok(Moved::End),
             Poll::Ready(Ok(n)) => to.commit(n).map(|()| Moved::Bytes(n)).map_err(Fault::To),
             Poll::Ready(Err(e)) => Err(Fault::From(e)),

@@ -1,7 +1,7 @@
 //! The trait every layer has.
 
 use std::future::poll_fn;
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::task::{Context, Poll};
 
 use crate::Tcp;
@@ -37,7 +37,20 @@ pub trait Stream: Send {
     /// The room reserved by [`poll_slot`](Self::poll_slot).
     fn slot(&mut self) -> &mut [u8];
 
-    /// Takes the first `n` bytes of the slot as written; seals them.
+    /// Puts the slot, and those that follow it in the same buffer, into `out`; gives how many.
+    /// For scattered reads: what fills them is committed at once.
+    fn slots<'a>(&'a mut self, out: &mut [IoSliceMut<'a>]) -> usize {
+        match out.first_mut() {
+            Some(first) => {
+                *first = IoSliceMut::new(self.slot());
+                1
+            }
+            None => 0,
+        }
+    }
+
+    /// Takes the first `n` bytes of the slot, or of [`slots`](Self::slots), as written; seals
+    /// them.
     fn commit(&mut self, n: usize) -> io::Result<()>;
 
     /// Sends everything committed, and a head that is owed.
@@ -81,6 +94,9 @@ impl<S: Stream + ?Sized> Stream for Box<S> {
     }
     fn slot(&mut self) -> &mut [u8] {
         (**self).slot()
+    }
+    fn slots<'a>(&'a mut self, out: &mut [IoSliceMut<'a>]) -> usize {
+        (**self).slots(out)
     }
     fn commit(&mut self, n: usize) -> io::Result<()> {
         (**self).commit(n)

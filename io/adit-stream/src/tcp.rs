@@ -1,6 +1,6 @@
 //! The bare stream: a TCP socket with buffers on loan.
 
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -129,29 +129,41 @@ impl Tcp {
         self.socket.poll_read_ready(cx)
     }
 
-    /// Reads straight into the caller's memory, past our own buffer if that is empty.
+    /// Reads straight into the caller's memory, past our own buffer. Only while that is empty.
     /// 0 means the end.
     pub fn poll_read_into(
         &mut self,
         cx: &mut Context<'_>,
-        out: &mut [u8],
+        out: &mut [IoSliceMut<'_>],
     ) -> Poll<io::Result<usize>> {
-        if self.rx.len() > 0 {
-            let n = self.rx.len().min(out.len());
-            for (to, from) in out.iter_mut().zip(self.rx.bytes().iter()) {
-                *to = *from;
-            }
-            self.consume(n);
-            return Poll::Ready(Ok(n));
-        }
         if self.ended {
             return Poll::Ready(Ok(0));
         }
-        let mut space = ReadBuf::new(out);
-        ready!(Pin::new(&mut self.socket).poll_read(cx, &mut space))?;
-        let n = space.filled().len();
-        self.ended = n == 0;
-        Poll::Ready(Ok(n))
+        let offered: usize = out.iter().map(|slice| slice.len()).sum();
+        loop {
+            ready!(self.socket.poll_read_ready(cx))?;
+            let mut got = None;
+            let done = self.socket.try_io(Interest::READABLE, || {
+                let n = adit_net::tcp::read_vectored(&self.socket, out)?;
+                got = Some(n);
+                // Less than was offered: the socket is empty, and need not be asked again.
+                if n < offered {
+                    Err(io::ErrorKind::WouldBlock.into())
+                } else {
+                    Ok(())
+                }
+            });
+            match (got, done) {
+                (Some(n), _) => {
+                    self.ended = n == 0;
+                    return Poll::Ready(Ok(n));
+                }
+                (None, Err(e)) if e.kind() != io::ErrorKind::WouldBlock => {
+                    return Poll::Ready(Err(e));
+                }
+                _ => {}
+            }
+        }
     }
 
     /// Writes straight from the caller's memory. Only while nothing of ours is unsent.

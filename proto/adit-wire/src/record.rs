@@ -30,6 +30,12 @@ pub trait Seal: Send {
     /// The room the *next* record needs. The first may need more than the others.
     fn room(&self) -> Room;
 
+    /// Whether the room never grows from one record to the next, so that several records may be
+    /// laid out before the first of them is sealed.
+    fn steady(&self) -> bool {
+        false
+    }
+
     /// Seals `record[payload]` in place; at least [`Room::head`] bytes stand in front of it and
     /// [`Room::tail`] behind. Returns the range of wire bytes, which holds the payload's place.
     fn seal(&mut self, record: &mut [u8], payload: Range<usize>) -> Result<Range<usize>, Broken>;
@@ -87,6 +93,9 @@ pub enum Opened {
 impl<T: Seal + ?Sized> Seal for Box<T> {
     fn room(&self) -> Room {
         (**self).room()
+    }
+    fn steady(&self) -> bool {
+        (**self).steady()
     }
     fn seal(&mut self, record: &mut [u8], payload: Range<usize>) -> Result<Range<usize>, Broken> {
         (**self).seal(record, payload)

@@ -134,3 +134,35 @@ async fn a_bad_record_does_not_swallow_the_good_one_before_it() {
     a.consume(1);
     assert!(fill(&mut a, 1).await.is_err());
 }
+
+#[tokio::test]
+async fn one_read_fills_many_records_and_the_first_may_be_larger() {
+    let (a, mut raw) = pair().await;
+    let mut a = Layered::new(
+        a,
+        ToySeal {
+            max: 5_000,
+            head: true,
+        },
+        ToyOpen::default(),
+    );
+    std::future::poll_fn(|cx| a.poll_slot(cx, 1)).await.unwrap();
+    let sent = pattern(12_345);
+    let mut slots: [std::io::IoSliceMut<'_>; 4] =
+        std::array::from_fn(|_| std::io::IoSliceMut::new(&mut []));
+    let count = a.slots(&mut slots);
+    assert!(count >= 3, "{count}");
+    let mut rest = &sent[..];
+    for slot in &mut slots[..count] {
+        let (now, later) = rest.split_at(rest.len().min(slot.len()));
+        slot[..now.len()].copy_from_slice(now);
+        rest = later;
+    }
+    assert!(rest.is_empty());
+    a.commit(sent.len()).unwrap();
+    finish(&mut a).await.unwrap();
+    let mut wire = Vec::new();
+    raw.read_to_end(&mut wire).await.unwrap();
+    let opened = adit_wire::law::open_all(&mut ToyOpen { head: true }, &wire, &[7]).unwrap();
+    assert!(opened == (sent, 0));
+}

@@ -20,6 +20,9 @@ impl Seal for ToySeal {
             max: self.max,
         }
     }
+    fn steady(&self) -> bool {
+        true
+    }
     fn seal(&mut self, record: &mut [u8], p: Range<usize>) -> Result<Range<usize>, Broken> {
         let mut start = p.start - 2;
         record[start..p.start].copy_from_slice(&u16::try_from(p.len()).unwrap().to_be_bytes());

@@ -164,6 +164,11 @@ fn put(record: &mut [u8], at: usize, bytes: &[u8]) -> Result<(), Broken> {
 }
 
 impl Seal for ClientSeal {
+    /// The first record has the larger head.
+    fn steady(&self) -> bool {
+        true
+    }
+
     fn room(&self) -> Room {
         match (&self.head, &self.chunks) {
             (Some(head), _) => head.room(self.method.edition()),

@@ -93,6 +93,11 @@ impl ServerSeal {
 }
 
 impl Seal for ServerSeal {
+    /// The first record has the larger head.
+    fn steady(&self) -> bool {
+        true
+    }
+
     fn room(&self) -> Room {
         if self.chunks.is_none() {
             return RAW_ROOM;

@@ -1,0 +1,161 @@
+//! The construction of RFC 8439 section 2.8 without associated data, once for all paths.
+
+use subtle::ConstantTimeEq;
+
+use super::{Kernel, Path, Rounds, Task, wipe};
+use crate::chacha;
+
+/// Keystream made in one go at the start of a short message: block 0 and three of data.
+const SHORT_HEAD: usize = 256;
+/// The same for longer ones: one step of the widest kernel.
+const LONG_HEAD: usize = 1024;
+/// Bytes of block 0, which keys the authenticator.
+const BLOCK: usize = 64;
+
+/// Encrypts `buf` in place and gives the tag.
+pub(crate) fn seal(
+    path: Path,
+    rounds: Rounds,
+    key: &[u8; 32],
+    nonce: &[u8; 12],
+    buf: &mut [u8],
+) -> [u8; 16] {
+    path.run(Seal(Message {
+        key,
+        nonce,
+        rounds,
+        buf,
+    }))
+}
+
+/// Checks `tag`, then decrypts `buf` in place. After `false` the ciphertext stands as it came.
+#[must_use]
+pub(crate) fn open(
+    path: Path,
+    rounds: Rounds,
+    key: &[u8; 32],
+    nonce: &[u8; 12],
+    buf: &mut [u8],
+    tag: &[u8; 16],
+) -> bool {
+    path.run(Open(
+        Message {
+            key,
+            nonce,
+            rounds,
+            buf,
+        },
+        tag,
+    ))
+}
+
+struct Message<'a> {
+    key: &'a [u8; 32],
+    nonce: &'a [u8; 12],
+    rounds: Rounds,
+    buf: &'a mut [u8],
+}
+
+struct Seal<'a>(Message<'a>);
+
+impl Task for Seal<'_> {
+    type Output = [u8; 16];
+
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) -> [u8; 16] {
+        if self.0.buf.len() <= SHORT_HEAD - BLOCK {
+            self.0.seal::<K, SHORT_HEAD>(kernel)
+        } else {
+            self.0.seal::<K, LONG_HEAD>(kernel)
+        }
+    }
+}
+
+struct Open<'a>(Message<'a>, &'a [u8; 16]);
+
+impl Task for Open<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) -> bool {
+        if self.0.buf.len() <= SHORT_HEAD - BLOCK {
+            self.0.open::<K, SHORT_HEAD>(kernel, self.1)
+        } else {
+            self.0.open::<K, LONG_HEAD>(kernel, self.1)
+        }
+    }
+}
+
+impl Message<'_> {
+    #[inline(always)]
+    fn seal<K: Kernel, const HEAD: usize>(self, kernel: K) -> [u8; 16] {
+        let mut start = Start::<HEAD>::new(kernel, &self);
+        start.decrypt(kernel, self.rounds, self.buf);
+        kernel.tag(start.mac_key(), self.buf)
+    }
+
+    #[inline(always)]
+    fn open<K: Kernel, const HEAD: usize>(self, kernel: K, tag: &[u8; 16]) -> bool {
+        let mut start = Start::<HEAD>::new(kernel, &self);
+        let found = kernel.tag(start.mac_key(), self.buf);
+        let authentic = bool::from(found.ct_eq(tag));
+        if authentic {
+            start.decrypt(kernel, self.rounds, self.buf);
+        }
+        authentic
+    }
+}
+
+/// The state of one message, and its first `HEAD` bytes of keystream.
+struct Start<const HEAD: usize> {
+    state: [u32; 16],
+    keystream: Aligned<HEAD>,
+}
+
+/// On a cache line, so that no vector crosses one.
+#[repr(align(64))]
+struct Aligned<const N: usize>([u8; N]);
+
+impl<const HEAD: usize> Start<HEAD> {
+    #[inline(always)]
+    fn new<K: Kernel>(kernel: K, message: &Message<'_>) -> Self {
+        let mut new = Self {
+            state: chacha::state(message.key, message.nonce),
+            keystream: Aligned([0; HEAD]),
+        };
+        let used = HEAD.min(BLOCK + message.buf.len());
+        kernel.xor(&new.state, message.rounds, &mut new.keystream.0[..used]);
+        new
+    }
+
+    /// Block 0 begins with the one-time key of Poly1305.
+    #[inline(always)]
+    fn mac_key(&self) -> &[u8; 32] {
+        const { assert!(HEAD > BLOCK && HEAD.is_multiple_of(BLOCK)) };
+        self.keystream
+            .0
+            .first_chunk()
+            .expect("HEAD is more than a block")
+    }
+
+    /// Adds the keystream from block 1 on.
+    #[inline(always)]
+    fn decrypt<K: Kernel>(&mut self, kernel: K, rounds: Rounds, buf: &mut [u8]) {
+        let (front, rest) = buf.split_at_mut(buf.len().min(HEAD - BLOCK));
+        for (byte, key) in front.iter_mut().zip(&self.keystream.0[BLOCK..]) {
+            *byte ^= key;
+        }
+        if !rest.is_empty() {
+            self.state[12] = const { (HEAD / BLOCK) as u32 };
+            kernel.xor(&self.state, rounds, rest);
+        }
+    }
+}
+
+impl<const HEAD: usize> Drop for Start<HEAD> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        wipe(&mut self.state);
+        wipe(&mut self.keystream.0);
+    }
+}

@@ -1,0 +1,154 @@
+//! Which code this CPU gets: detected once, never above the limit that the program set.
+
+use std::sync::OnceLock;
+
+use super::{Kernel, Task, portable::Portable};
+#[cfg(target_arch = "x86_64")]
+use super::{avx2::Avx2, avx512::Avx512, ifma::Ifma};
+
+static CHOSEN: OnceLock<Path> = OnceLock::new();
+
+/// How wide the vectors of our own ciphers are. AWS-LC and the other libraries choose for
+/// themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum CpuLevel {
+    /// Plain Rust, whatever the target's base instructions are
+    Portable,
+    /// 256-bit vectors: AVX2
+    Avx2,
+    /// 512-bit vectors: AVX-512 F, BW, DQ and VL; IFMA too where the CPU has it
+    Avx512,
+}
+
+impl CpuLevel {
+    /// Every level, the narrowest first.
+    pub const ALL: [Self; 3] = [Self::Portable, Self::Avx2, Self::Avx512];
+
+    /// The name in configuration and reports: `portable`, `avx2` or `avx512`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Portable => "portable",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+        }
+    }
+
+    /// The level called `name`.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.name() == name)
+    }
+}
+
+/// Keeps the process at or below `level`, and gives the level that is in effect.
+///
+/// To be called before the first key is made. The first call, or the first key, decides for the
+/// life of the process; later calls only report.
+pub fn limit_cpu(level: CpuLevel) -> CpuLevel {
+    CHOSEN.get_or_init(|| Path::best(level)).level()
+}
+
+/// The level in effect: the best that this CPU has, unless [`limit_cpu`] came first.
+#[must_use]
+pub fn cpu_level() -> CpuLevel {
+    limit_cpu(CpuLevel::Avx512)
+}
+
+/// The code in use. A value that names CPU features proves that they are there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Path {
+    /// Any CPU
+    Portable,
+    /// AVX2
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+    /// AVX-512 without IFMA
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Avx512),
+    /// AVX-512 with IFMA
+    #[cfg(target_arch = "x86_64")]
+    Ifma(Ifma),
+}
+
+impl Path {
+    /// The path of this process.
+    pub(crate) fn chosen() -> Self {
+        *CHOSEN.get_or_init(|| Self::best(CpuLevel::Avx512))
+    }
+
+    /// The paths that this CPU has, the slowest first.
+    pub(super) fn available() -> impl Iterator<Item = Self> {
+        #[cfg(target_arch = "x86_64")]
+        let wider = [
+            Avx2::detect().map(Self::Avx2),
+            Avx512::detect().map(Self::Avx512),
+            Ifma::detect().map(Self::Ifma),
+        ];
+        #[cfg(not(target_arch = "x86_64"))]
+        let wider = [];
+        core::iter::once(Self::Portable).chain(wider.into_iter().flatten())
+    }
+
+    fn best(limit: CpuLevel) -> Self {
+        Self::available()
+            .filter(|path| path.level() <= limit)
+            .last()
+            .unwrap_or(Self::Portable)
+    }
+
+    /// The level that this path belongs to.
+    pub(crate) const fn level(self) -> CpuLevel {
+        match self {
+            Self::Portable => CpuLevel::Portable,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => CpuLevel::Avx2,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(_) | Self::Ifma(_) => CpuLevel::Avx512,
+        }
+    }
+
+    /// Does `task` on this path.
+    #[inline]
+    pub(super) fn run<T: Task>(self, task: T) -> T::Output {
+        match self {
+            Self::Portable => Portable.enter(task),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(kernel) => kernel.enter(task),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(kernel) => kernel.enter(task),
+            #[cfg(target_arch = "x86_64")]
+            Self::Ifma(kernel) => kernel.enter(task),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_have_names() {
+        for level in CpuLevel::ALL {
+            assert_eq!(CpuLevel::from_name(level.name()), Some(level));
+        }
+        assert_eq!(CpuLevel::from_name("AVX2"), None);
+        assert_eq!(CpuLevel::from_name(""), None);
+    }
+
+    #[test]
+    fn a_limit_is_never_exceeded() {
+        for limit in CpuLevel::ALL {
+            assert!(Path::best(limit).level() <= limit);
+        }
+        assert_eq!(Path::best(CpuLevel::Portable).level(), CpuLevel::Portable);
+    }
+
+    #[test]
+    fn the_first_choice_stays() {
+        let level = cpu_level();
+        assert_eq!(limit_cpu(CpuLevel::Portable), level);
+        assert_eq!(Path::chosen().level(), level);
+    }
+}

@@ -1,0 +1,165 @@
+//! AVX-512 with IFMA: the keystream of [`super::avx512`], Poly1305 with multipliers of 52 bits.
+
+use core::arch::x86_64::*;
+
+use super::{
+    Kernel, Rounds, Task,
+    avx512::{Avx512, Z},
+    lanes::{self, Accumulator, Wide},
+    poly1305::Limbs,
+};
+
+const LOW44: u64 = (1 << 44) - 1;
+const LOW42: u64 = (1 << 42) - 1;
+
+/// Blocks from which the vectors win over the scalar Poly1305.
+const SHORTEST: usize = 16;
+
+/// Shows that this CPU has AVX-512 F, BW, DQ, VL and IFMA.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ifma(Avx512);
+
+impl Ifma {
+    /// The proof, if this CPU has it all.
+    pub(super) fn detect() -> Option<Self> {
+        Avx512::detect()
+            .filter(|_| is_x86_feature_detected!("avx512ifma"))
+            .map(Self)
+    }
+}
+
+impl Kernel for Ifma {
+    #[inline(always)]
+    fn enter<T: Task>(self, task: T) -> T::Output {
+        // SAFETY: `self` shows that the features are there.
+        unsafe { enter(self, task) }
+    }
+
+    #[inline(always)]
+    fn xor(self, state: &[u32; 16], rounds: Rounds, buf: &mut [u8]) {
+        self.0.xor(state, rounds, buf);
+    }
+
+    #[inline(always)]
+    fn tag(self, key: &[u8; 32], data: &[u8]) -> [u8; 16] {
+        // SAFETY: `self` shows that the features are there.
+        unsafe { tag(self, key, data) }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma")]
+fn enter<T: Task>(proof: Ifma, task: T) -> T::Output {
+    task.run(proof)
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma")]
+#[inline(never)]
+fn tag(proof: Ifma, key: &[u8; 32], data: &[u8]) -> [u8; 16] {
+    lanes::tag::<Limbs44>(proof, SHORTEST, key, data)
+}
+
+/// A number in each lane, with limbs of 44, 44 and 42 bits and a few more.
+#[derive(Clone, Copy)]
+struct Limbs44 {
+    limbs: [Z; 3],
+    proof: Ifma,
+}
+
+/// A factor r; and 20 · r, since 2¹³² comes back times twenty.
+#[derive(Clone, Copy)]
+struct Factor44 {
+    r: [Z; 3],
+    s1: Z,
+    s2: Z,
+}
+
+impl Ifma {
+    /// The low 52 bits of a · b, added to `sum`. Factors count with their low 52 bits.
+    #[inline(always)]
+    fn low(self, sum: Z, a: Z, b: Z) -> Z {
+        // SAFETY: `self` shows that the feature is there.
+        Z::from_raw(self.0, unsafe {
+            _mm512_madd52lo_epu64(sum.raw(), a.raw(), b.raw())
+        })
+    }
+
+    /// The bits of a · b above the low 52, added to `sum`.
+    #[inline(always)]
+    fn high(self, sum: Z, a: Z, b: Z) -> Z {
+        // SAFETY: `self` shows that the feature is there.
+        Z::from_raw(self.0, unsafe {
+            _mm512_madd52hi_epu64(sum.raw(), a.raw(), b.raw())
+        })
+    }
+}
+
+impl Accumulator for Limbs44 {
+    type Vector = Z;
+    type Factor = Factor44;
+    type Proof = Ifma;
+
+    #[inline(always)]
+    fn vector(proof: Ifma) -> Avx512 {
+        proof.0
+    }
+
+    #[inline(always)]
+    fn factor(_: Ifma, r: [Z; 3]) -> Factor44 {
+        Factor44 {
+            r,
+            s1: r[1].times5().shl(2),
+            s2: r[2].times5().shl(2),
+        }
+    }
+
+    #[inline(always)]
+    fn message(proof: Ifma, blocks: &[u8], present: Z) -> Self {
+        let mask = Z::splat64(proof.0, LOW44);
+        let (lo, hi) = Z::halves(proof.0, blocks);
+        let limbs = [
+            lo.and(mask),
+            lo.shr(44).or(hi.shl(20)).and(mask),
+            hi.shr(24).or(present.shl(40)),
+        ];
+        Self { limbs, proof }
+    }
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        Self {
+            limbs: core::array::from_fn(|i| self.limbs[i].add64(other.limbs[i])),
+            proof: self.proof,
+        }
+    }
+
+    #[inline(always)]
+    fn mul(self, Factor44 { r, s1, s2 }: Factor44) -> Self {
+        let Self {
+            limbs: [h0, h1, h2],
+            proof,
+        } = self;
+        let zero = Z::splat64(proof.0, 0);
+        let (mask44, mask42) = (Z::splat64(proof.0, LOW44), Z::splat64(proof.0, LOW42));
+        let low = |a, b, c| proof.low(proof.low(proof.low(zero, h0, a), h1, b), h2, c);
+        let high = |a, b, c| proof.high(proof.high(proof.high(zero, h0, a), h1, b), h2, c);
+        let (l0, g0) = (low(r[0], s2, s1), high(r[0], s2, s1));
+        let (l1, g1) = (low(r[1], r[0], s2), high(r[1], r[0], s2));
+        let (l2, g2) = (low(r[2], r[1], r[0]), high(r[2], r[1], r[0]));
+        // A high half weighs 2^52: 2^8 of the next limb of 44 bits, and above the last limb
+        // 2^(88 + 52) = 2^10 · 2^130 = 2^10 · 5.
+        let d1 = l1.add64(g0.shl(8)).add64(l0.shr(44));
+        let d2 = l2.add64(g1.shl(8)).add64(d1.shr(44));
+        let d0 = l0.and(mask44).add64(g2.shl(10).add64(d2.shr(42)).times5());
+        let limbs = [
+            d0.and(mask44),
+            d1.and(mask44).add64(d0.shr(44)),
+            d2.and(mask42),
+        ];
+        Self { limbs, proof }
+    }
+
+    #[inline(always)]
+    fn total(self) -> Limbs {
+        self.limbs.map(Z::sum)
+    }
+}

@@ -1,0 +1,199 @@
+//! ChaCha over vectors of any width: two ways to lay the state out, both safe code.
+//!
+//! *Columns*: sixteen vectors, each with one state word of as many blocks as it has words; no
+//! shuffling while stirring, a transposition at the end. *Rows*: four vectors hold the four rows
+//! of as many blocks as they have 128-bit lanes; for what is left at the end of a message.
+
+use super::Rounds;
+
+/// A vector of 32-bit words, seen as lanes of four.
+pub(super) trait Words: Copy {
+    /// Shows that the CPU has the instructions.
+    type Proof: Copy;
+    /// Bytes in a vector: 32 or 64.
+    const BYTES: usize;
+
+    /// The first [`Words::BYTES`] of these.
+    fn load(proof: Self::Proof, words: &[u32; 16]) -> Self;
+    /// One word everywhere.
+    fn splat(proof: Self::Proof, word: u32) -> Self;
+    /// Four words in each lane.
+    fn repeat(proof: Self::Proof, words: &[u32; 4]) -> Self;
+
+    /// Word by word, modulo 2³².
+    fn add(self, other: Self) -> Self;
+    /// Exclusive or.
+    fn xor(self, other: Self) -> Self;
+    /// Each word rotated left by 16 bits.
+    fn rotl16(self) -> Self;
+    /// Each word rotated left by 12 bits.
+    fn rotl12(self) -> Self;
+    /// Each word rotated left by 8 bits.
+    fn rotl8(self) -> Self;
+    /// Each word rotated left by 7 bits.
+    fn rotl7(self) -> Self;
+
+    /// Word i + 1 of each lane becomes word i.
+    fn turn1(self) -> Self;
+    /// Word i + 2 of each lane becomes word i.
+    fn turn2(self) -> Self;
+    /// Word i + 3 of each lane becomes word i.
+    fn turn3(self) -> Self;
+
+    /// In each lane, the 4 x 4 words of four vectors mirrored at the diagonal.
+    fn transpose(rows: [Self; 4]) -> [Self; 4];
+    /// The lanes of four vectors in the order: lane 0 of each, lane 1 of each, and so on.
+    fn deal(rows: [Self; 4]) -> [Self; 4];
+
+    /// Adds the first bytes to `bytes`, which has at most [`Words::BYTES`].
+    fn xor_into(self, bytes: &mut [u8]);
+}
+
+/// Adds the keystream from block `state[12]` on to `buf`.
+#[inline(always)]
+pub(super) fn xor<W: Words>(proof: W::Proof, state: &[u32; 16], rounds: Rounds, buf: &mut [u8]) {
+    let mut counter = state[12];
+    let (chunks, rest) = buf.split_at_mut(buf.len() - buf.len() % (16 * W::BYTES));
+    for chunk in chunks.chunks_exact_mut(16 * W::BYTES) {
+        columns::<W>(proof, state, counter, rounds, chunk);
+        counter = counter.wrapping_add(const { W::BYTES as u32 / 4 });
+    }
+    match rest.len().div_ceil(4 * W::BYTES) {
+        0 => {}
+        1 => rows::<W, 1>(proof, state, counter, rounds, rest),
+        2 => rows::<W, 2>(proof, state, counter, rounds, rest),
+        3 => rows::<W, 3>(proof, state, counter, rounds, rest),
+        _ => rows::<W, 4>(proof, state, counter, rounds, rest),
+    }
+}
+
+/// Exactly 16 vectors of keystream.
+#[inline(always)]
+fn columns<W: Words>(
+    proof: W::Proof,
+    state: &[u32; 16],
+    counter: u32,
+    rounds: Rounds,
+    buf: &mut [u8],
+) {
+    assert_eq!(buf.len(), 16 * W::BYTES);
+    let count = W::load(
+        proof,
+        &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
+    );
+    let start = |i| {
+        if i == 12 {
+            W::splat(proof, counter).add(count)
+        } else {
+            W::splat(proof, state[i])
+        }
+    };
+    let mut v: [W; 16] = core::array::from_fn(start);
+    for _ in 0..rounds.doubled() {
+        for [a, b, c, d] in [
+            [0, 4, 8, 12],
+            [1, 5, 9, 13],
+            [2, 6, 10, 14],
+            [3, 7, 11, 15],
+            [0, 5, 10, 15],
+            [1, 6, 11, 12],
+            [2, 7, 8, 13],
+            [3, 4, 9, 14],
+        ] {
+            v[a] = v[a].add(v[b]);
+            v[d] = v[d].xor(v[a]).rotl16();
+            v[c] = v[c].add(v[d]);
+            v[b] = v[b].xor(v[c]).rotl12();
+            v[a] = v[a].add(v[b]);
+            v[d] = v[d].xor(v[a]).rotl8();
+            v[c] = v[c].add(v[d]);
+            v[b] = v[b].xor(v[c]).rotl7();
+        }
+    }
+    // quads[g][k], lane l: words 4g to 4g + 3 of block 4l + k.
+    let quads: [[W; 4]; 4] = core::array::from_fn(|g| {
+        W::transpose(core::array::from_fn(|i| {
+            v[4 * g + i].add(start(4 * g + i))
+        }))
+    });
+    let per_block = 64 / W::BYTES;
+    for k in 0..4 {
+        let dealt = W::deal([quads[0][k], quads[1][k], quads[2][k], quads[3][k]]);
+        for (i, vector) in dealt.into_iter().enumerate() {
+            let at = (4 * (i / per_block) + k) * 64 + i % per_block * W::BYTES;
+            vector.xor_into(&mut buf[at..at + W::BYTES]);
+        }
+    }
+}
+
+/// At most 4 · `SETS` vectors of keystream.
+#[inline(always)]
+fn rows<W: Words, const SETS: usize>(
+    proof: W::Proof,
+    state: &[u32; 16],
+    counter: u32,
+    rounds: Rounds,
+    buf: &mut [u8],
+) {
+    let row = |i: usize| {
+        W::repeat(
+            proof,
+            &[state[i], state[i + 1], state[i + 2], state[i + 3]],
+        )
+    };
+    let (a, b, c) = (row(0), row(4), row(8));
+    let lanes = W::load(proof, &[0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]);
+    let last = |set: usize| {
+        let first = counter.wrapping_add(set as u32 * (W::BYTES / 16) as u32);
+        W::repeat(proof, &[first, state[13], state[14], state[15]]).add(lanes)
+    };
+    let mut sets: [[W; 4]; SETS] = core::array::from_fn(|set| [a, b, c, last(set)]);
+    for _ in 0..rounds.doubled() {
+        half::<W, SETS>(&mut sets);
+        for [_, b, c, d] in &mut sets {
+            (*b, *c, *d) = (b.turn1(), c.turn2(), d.turn3());
+        }
+        half::<W, SETS>(&mut sets);
+        for [_, b, c, d] in &mut sets {
+            (*b, *c, *d) = (b.turn3(), c.turn2(), d.turn1());
+        }
+    }
+    for (set, v) in sets.into_iter().enumerate() {
+        let dealt = W::deal([
+            v[0].add(a),
+            v[1].add(b),
+            v[2].add(c),
+            v[3].add(last(set)),
+        ]);
+        for (i, vector) in dealt.into_iter().enumerate() {
+            let at = (4 * set + i) * W::BYTES;
+            let Some(bytes) = buf.get_mut(at..) else {
+                return;
+            };
+            let len = bytes.len().min(W::BYTES);
+            vector.xor_into(&mut bytes[..len]);
+        }
+    }
+}
+
+/// A quarter round on each column of every set, the sets in step so that they hide each other's
+/// latency.
+#[inline(always)]
+fn half<W: Words, const SETS: usize>(sets: &mut [[W; 4]; SETS]) {
+    for [a, b, _, d] in &mut *sets {
+        *a = a.add(*b);
+        *d = d.xor(*a).rotl16();
+    }
+    for [_, b, c, d] in &mut *sets {
+        *c = c.add(*d);
+        *b = b.xor(*c).rotl12();
+    }
+    for [a, b, _, d] in &mut *sets {
+        *a = a.add(*b);
+        *d = d.xor(*a).rotl8();
+    }
+    for [_, b, c, d] in &mut *sets {
+        *c = c.add(*d);
+        *b = b.xor(*c).rotl7();
+    }
+}

@@ -1,0 +1,177 @@
+//! Poly1305 on several blocks at once, whatever the vector and the limbs; safe code.
+//!
+//! Lane i takes every n-th block and multiplies by r^n; at the end the lanes are multiplied by
+//! r^n down to r and added up. Blocks that are missing to a multiple of n are taken to stand, as
+//! zeros, before the first one, where they change nothing: so there is no scalar rest.
+
+use super::{
+    poly1305::{Ending, Limbs, Poly1305, mul},
+    wipe,
+};
+
+/// Most lanes that any path has.
+const MOST: usize = 8;
+
+/// A vector of 64-bit words.
+pub(super) trait Wide: Copy {
+    /// Shows that the CPU has the instructions.
+    type Proof: Copy;
+    /// Words in a vector: 4 or 8.
+    const LANES: usize;
+
+    /// One word everywhere.
+    fn splat64(proof: Self::Proof, word: u64) -> Self;
+    /// The first [`Wide::LANES`] of these.
+    fn load64(proof: Self::Proof, words: &[u64; MOST]) -> Self;
+    /// The low and the high halves of [`Wide::LANES`] blocks, in the order of [`block_of_lane`].
+    fn halves(proof: Self::Proof, blocks: &[u8]) -> (Self, Self);
+
+    /// Word by word.
+    fn add64(self, other: Self) -> Self;
+    /// Bit by bit.
+    fn and(self, other: Self) -> Self;
+    /// Bit by bit.
+    fn or(self, other: Self) -> Self;
+    /// Each word shifted to the right.
+    fn shr(self, bits: u32) -> Self;
+    /// Each word shifted to the left.
+    fn shl(self, bits: u32) -> Self;
+    /// The product of the low 32 bits of each word.
+    fn mul32(self, other: Self) -> Self;
+    /// All words added up.
+    fn sum(self) -> u64;
+
+    /// Each word times five.
+    #[inline(always)]
+    fn times5(self) -> Self {
+        self.add64(self.shl(2))
+    }
+}
+
+/// A number modulo 2¹³⁰ - 5 in each lane.
+pub(super) trait Accumulator: Copy {
+    /// Its limbs.
+    type Vector: Wide;
+    /// What to multiply by, prepared.
+    type Factor: Copy;
+    /// Shows that the CPU has the instructions.
+    type Proof: Copy;
+
+    /// The proof for the vectors alone.
+    fn vector(proof: Self::Proof) -> <Self::Vector as Wide>::Proof;
+    /// Prepares limbs of 44, 44 and 42 bits.
+    fn factor(proof: Self::Proof, limbs: [Self::Vector; 3]) -> Self::Factor;
+    /// One block per lane, and 2¹²⁸ where `present` is 1 and not 0.
+    fn message(proof: Self::Proof, blocks: &[u8], present: Self::Vector) -> Self;
+    /// The sum, not carried.
+    fn add(self, other: Self) -> Self;
+    /// The product, carried.
+    fn mul(self, factor: Self::Factor) -> Self;
+    /// All lanes added up, as limbs of less than 60 bits.
+    fn total(self) -> Limbs;
+}
+
+/// The block that unpacking two loads puts into `lane`.
+const fn block_of_lane(lane: usize, lanes: usize) -> usize {
+    lane / 2 + lane % 2 * (lanes / 2)
+}
+
+/// r, r², …: as many as there are lanes; cleared on drop.
+struct Powers([Limbs; MOST]);
+
+impl Powers {
+    #[inline(always)]
+    fn new(r: Limbs, count: usize) -> Self {
+        let mut powers = [r; MOST];
+        // Each from the half below, so that the products do not wait for one another.
+        for i in 1..count {
+            powers[i] = mul(powers[i / 2], powers[(i - 1) / 2]);
+        }
+        Self(powers)
+    }
+
+    /// For each lane the power that its last block is due, as the three vectors of the limbs.
+    #[inline(always)]
+    fn descending<W: Wide>(&self, proof: W::Proof) -> [W; 3] {
+        let mut words = [[0; MOST]; 3];
+        for (limb, words) in words.iter_mut().enumerate() {
+            for (lane, word) in words.iter_mut().enumerate().take(W::LANES) {
+                *word = self.0[W::LANES - 1 - block_of_lane(lane, W::LANES)][limb];
+            }
+        }
+        let vectors = words.each_ref().map(|words| W::load64(proof, words));
+        wipe(words.as_flattened_mut());
+        vectors
+    }
+
+    /// The power that belongs to a step of all lanes.
+    #[inline(always)]
+    fn highest<W: Wide>(&self, proof: W::Proof) -> [W; 3] {
+        self.0[W::LANES - 1].map(|limb| W::splat64(proof, limb))
+    }
+}
+
+impl Drop for Powers {
+    #[inline(always)]
+    fn drop(&mut self) {
+        wipe(self.0.as_flattened_mut());
+    }
+}
+
+/// The tag of `data`; below `shortest` blocks the powers do not pay, and it stays scalar.
+#[inline(always)]
+pub(super) fn tag<A: Accumulator>(
+    proof: A::Proof,
+    shortest: usize,
+    key: &[u8; 32],
+    data: &[u8],
+) -> [u8; 16] {
+    let lanes = A::Vector::LANES;
+    let (whole, ending) = Ending::split(data);
+    let ending = ending.as_bytes();
+    let mut poly = Poly1305::new(key);
+    if data.len() < shortest.max(2 * lanes) * 16 {
+        poly.absorb(whole);
+        poly.absorb(ending);
+        return poly.finish();
+    }
+    let vector = A::vector(proof);
+    let powers = Powers::new(poly.r(), lanes);
+    let step = A::factor(proof, powers.highest(vector));
+
+    // The first blocks, which bring the rest to a multiple of the lanes.
+    let first = match (whole.len() + ending.len()) / 16 % lanes {
+        0 => lanes,
+        some => some,
+    };
+    let (front, rest) = whole.split_at(first * 16);
+    let mut padded = [0; MOST * 16];
+    padded[(lanes - first) * 16..lanes * 16].copy_from_slice(front);
+    let mut present = [0; MOST];
+    for (lane, word) in present.iter_mut().enumerate().take(lanes) {
+        *word = u64::from(block_of_lane(lane, lanes) >= lanes - first);
+    }
+    let mut h = A::message(
+        proof,
+        &padded[..lanes * 16],
+        A::Vector::load64(vector, &present),
+    );
+
+    let present = A::Vector::splat64(vector, 1);
+    let mut groups = rest.chunks_exact(lanes * 16);
+    for blocks in &mut groups {
+        h = h.mul(step).add(A::message(proof, blocks, present));
+    }
+
+    // What is left and the ending make one group: `first` saw to that.
+    let left = groups.remainder();
+    padded[..left.len()].copy_from_slice(left);
+    padded[left.len()..lanes * 16].copy_from_slice(ending);
+    h = h
+        .mul(step)
+        .add(A::message(proof, &padded[..lanes * 16], present));
+
+    h = h.mul(A::factor(proof, powers.descending(vector)));
+    poly.set(h.total());
+    poly.finish()
+}

@@ -1,0 +1,85 @@
+//! ChaCha-Poly1305 (RFC 8439) with 8, 12 or 20 rounds, in the widest vectors that this CPU has.
+//!
+//! Not an API of its own: [`crate::AeadKey`] decides which messages come here. Start with [`Path`],
+//! the choice made once per process, and [`aead`], the construction written once for all paths.
+//!
+//! The only module with `unsafe`. It is confined to three places per vector width: entering a
+//! function compiled for a CPU feature, the operations on one register type, and its loads and
+//! stores from slices whose length was checked. Each value of such a type descends from a proof
+//! ([`avx2::Avx2`], [`avx512::Avx512`], [`ifma::Ifma`]) that only detection hands out, so the
+//! algorithms above them are safe code. Every path runs in a time that depends on lengths alone.
+//! Keystream, keys and powers in memory are cleared; what the compiler keeps in registers, or
+//! spills from them, is out of reach, as in any library.
+
+mod aead;
+mod cpu;
+mod poly1305;
+mod portable;
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod ifma;
+#[cfg(target_arch = "x86_64")]
+mod keystream;
+#[cfg(target_arch = "x86_64")]
+mod lanes;
+#[cfg(target_arch = "x86_64")]
+mod limbs26;
+
+#[cfg(test)]
+mod tests;
+
+pub use cpu::{CpuLevel, cpu_level, limit_cpu};
+
+pub(crate) use cpu::Path;
+
+/// How often the ChaCha state is stirred.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rounds(u8);
+
+impl Rounds {
+    /// ChaCha8
+    pub(crate) const EIGHT: Self = Self(8);
+    /// ChaCha12
+    #[cfg(test)]
+    pub(crate) const TWELVE: Self = Self(12);
+    /// ChaCha20
+    pub(crate) const TWENTY: Self = Self(20);
+
+    /// A column round and a diagonal round make one.
+    pub(crate) const fn doubled(self) -> u8 {
+        self.0 / 2
+    }
+}
+
+/// What a path provides; implemented by the proofs that its CPU features are there.
+trait Kernel: Copy {
+    /// Runs `task` in code compiled for this path.
+    fn enter<T: Task>(self, task: T) -> T::Output;
+
+    /// Adds the keystream from block `state[12]` on to `buf`. The counter wraps at 2³².
+    fn xor(self, state: &[u32; 16], rounds: Rounds, buf: &mut [u8]);
+
+    /// Poly1305 over `data`, zeros to a whole block, and the two lengths of RFC 8439.
+    fn tag(self, key: &[u8; 32], data: &[u8]) -> [u8; 16];
+}
+
+/// Something to do on whichever path was chosen. Implementations are `#[inline(always)]`: only
+/// then are they compiled for the features of the path.
+trait Task {
+    /// What comes out.
+    type Output;
+
+    /// Does it.
+    fn run<K: Kernel>(self, kernel: K) -> Self::Output;
+}
+
+/// Clears secrets on the stack, a vector at a time where volatile writes would go byte by byte.
+#[inline(always)]
+fn wipe<T: Copy + Default>(secret: &mut [T]) {
+    secret.fill(T::default());
+    zeroize::optimization_barrier(secret);
+}

@@ -1,0 +1,159 @@
+//! Poly1305 (RFC 8439 section 2.5) a block at a time, with limbs of 44, 44 and 42 bits.
+//!
+//! Takes whole blocks only: the AEAD pads its data and appends the lengths, see [`Ending`]. Also
+//! prepares and finishes the work of the vector versions.
+
+use super::wipe;
+
+const LOW44: u64 = (1 << 44) - 1;
+const LOW42: u64 = (1 << 42) - 1;
+
+/// A number modulo 2¹³⁰ - 5 in limbs of 44, 44 and 42 bits; a limb may run over by a few bits.
+pub(super) type Limbs = [u64; 3];
+
+/// One authentication: the key is good for one message.
+pub(super) struct Poly1305 {
+    r: Limbs,
+    h: Limbs,
+    pad: [u64; 2],
+}
+
+impl Poly1305 {
+    #[inline(always)]
+    pub(super) fn new(key: &[u8; 32]) -> Self {
+        let [r0, r1, s0, s1] = words(key);
+        // The clamp of RFC 8439 section 2.5.
+        let (r0, r1) = (r0 & 0x0fff_fffc_0fff_ffff, r1 & 0x0fff_fffc_0fff_fffc);
+        Self {
+            r: [r0 & LOW44, (r0 >> 44 | r1 << 20) & LOW44, r1 >> 24],
+            h: [0; 3],
+            pad: [s0, s1],
+        }
+    }
+
+    /// The clamped half of the key.
+    #[inline(always)]
+    pub(super) const fn r(&self) -> Limbs {
+        self.r
+    }
+
+    /// Takes in whole blocks of 16 bytes; nothing behind the last whole one.
+    #[inline(always)]
+    pub(super) fn absorb(&mut self, data: &[u8]) {
+        let mut h = self.h;
+        for block in data.as_chunks::<16>().0 {
+            let [lo, hi] = words(block);
+            h[0] += lo & LOW44;
+            h[1] += (lo >> 44 | hi << 20) & LOW44;
+            h[2] += hi >> 24 | 1 << 40;
+            h = mul(h, self.r);
+        }
+        self.h = h;
+    }
+
+    /// Puts the result of another implementation in place of what was absorbed so far.
+    #[inline(always)]
+    pub(super) const fn set(&mut self, h: Limbs) {
+        self.h = h;
+    }
+
+    /// The tag: what was absorbed, fully reduced, plus the other half of the key.
+    #[inline(always)]
+    pub(super) fn finish(self) -> [u8; 16] {
+        let h = carry(carry(self.h));
+        // h + 5 - 2^130 is h - p; it is negative exactly if h is below p already.
+        let mut g0 = h[0] + 5;
+        let mut g1 = h[1] + (g0 >> 44);
+        g0 &= LOW44;
+        let g2 = (h[2] + (g1 >> 44)).wrapping_sub(1 << 42);
+        g1 &= LOW44;
+        let keep = 0u64.wrapping_sub(g2 >> 63);
+        let [h0, h1, h2] = [
+            g0 ^ keep & (g0 ^ h[0]),
+            g1 ^ keep & (g1 ^ h[1]),
+            g2 ^ keep & (g2 ^ h[2]),
+        ];
+        let (lo, hi) = (h0 | h1 << 44, h1 >> 20 | h2 << 24);
+        let (lo, over) = lo.overflowing_add(self.pad[0]);
+        let hi = hi.wrapping_add(self.pad[1]).wrapping_add(u64::from(over));
+        let mut tag = [0; 16];
+        tag[..8].copy_from_slice(&lo.to_le_bytes());
+        tag[8..].copy_from_slice(&hi.to_le_bytes());
+        tag
+    }
+}
+
+impl Drop for Poly1305 {
+    #[inline(always)]
+    fn drop(&mut self) {
+        wipe(&mut self.r);
+        wipe(&mut self.h);
+        wipe(&mut self.pad);
+    }
+}
+
+/// h · r modulo 2¹³⁰ - 5. Limbs of up to 46 bits on the left and 45 on the right are fine.
+#[inline(always)]
+pub(super) const fn mul(h: Limbs, r: Limbs) -> Limbs {
+    // 2^132 = 4 · 2^130 = 20.
+    let (s1, s2) = (r[1] * 20, r[2] * 20);
+    let d0 = wide(h[0], r[0]) + wide(h[1], s2) + wide(h[2], s1);
+    let d1 = wide(h[0], r[1]) + wide(h[1], r[0]) + wide(h[2], s2) + (d0 >> 44);
+    let d2 = wide(h[0], r[2]) + wide(h[1], r[1]) + wide(h[2], r[0]) + (d1 >> 44);
+    let h0 = (d0 as u64 & LOW44) + (d2 >> 42) as u64 * 5;
+    [
+        h0 & LOW44,
+        (d1 as u64 & LOW44) + (h0 >> 44),
+        d2 as u64 & LOW42,
+    ]
+}
+
+/// Brings limbs of up to 60 bits back to their widths, but for one unit in the middle.
+#[inline(always)]
+pub(super) const fn carry(h: Limbs) -> Limbs {
+    let h1 = h[1] + (h[0] >> 44);
+    let h2 = h[2] + (h1 >> 44);
+    let h0 = (h[0] & LOW44) + (h2 >> 42) * 5;
+    [h0 & LOW44, (h1 & LOW44) + (h0 >> 44), h2 & LOW42]
+}
+
+#[inline(always)]
+const fn wide(a: u64, b: u64) -> u128 {
+    a as u128 * b as u128
+}
+
+#[inline(always)]
+fn words<const BYTES: usize, const WORDS: usize>(bytes: &[u8; BYTES]) -> [u64; WORDS] {
+    const { assert!(BYTES == WORDS * 8) };
+    let mut out = [0; WORDS];
+    for (word, bytes) in out.iter_mut().zip(bytes.as_chunks().0) {
+        *word = u64::from_le_bytes(*bytes);
+    }
+    out
+}
+
+/// The last blocks of a message: its broken block with zeros behind it, and the two lengths.
+pub(super) struct Ending {
+    blocks: [u8; 32],
+    from: usize,
+}
+
+impl Ending {
+    /// The whole blocks of `data`, and what must come after them.
+    #[inline(always)]
+    pub(super) fn split(data: &[u8]) -> (&[u8], Self) {
+        let (whole, broken) = data.split_at(data.len() & !15);
+        let mut blocks = [0; 32];
+        blocks[..broken.len()].copy_from_slice(broken);
+        // Bytes 16..24 say that there is no associated data.
+        blocks[24..].copy_from_slice(&(data.len() as u64).to_le_bytes());
+        let from = if broken.is_empty() { 16 } else { 0 };
+        (whole, Self { blocks, from })
+    }
+
+    /// One or two blocks.
+    #[inline(always)]
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.blocks[self.from..]
+    }
+}
