@@ -1,2 +1,106 @@
 //! The developers' door: `cargo xtask help`.
-fn main() {}
+//!
+//! One command does what CI does, at the desk and there. Each step prints one line with its
+//! seconds; the output of a step is shown only when it fails.
+
+mod fuzz;
+mod graph;
+mod install;
+mod run;
+mod steps;
+mod supply;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use run::Run;
+use steps::Steps;
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  test [--all] [--no-install]   everything CI checks: peers, fmt, clippy, tidy, licences, tests,
+                                docs, a short run of every fuzz target
+                                --all: also shadowsocks-rust as a peer, and cargo-deny
+                                --no-install: the peers are there already
+  install [--all]               only install what the tests need
+  tidy                          the rules that lints cannot see: arrows between rings, module
+                                docs, purity of proto, unsafe, file sizes, paths
+  fuzz [--seconds N] [TARGET]   run fuzz targets (default 60 s each, all of them)
+  bench ...                     adit-bench in the release profile, with these arguments
+  docs                          cargo doc, warnings are errors
+  help                          this text
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(why) => {
+            eprintln!("error: {why:#}\n\nhint: `cargo xtask help`");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether all went well; an error is a wrong use of the command.
+fn dispatch(args: &[String]) -> Result<bool> {
+    let (command, rest) = match args.split_first() {
+        Some((command, rest)) => (command.as_str(), rest),
+        None => ("help", args),
+    };
+    match command {
+        "test" => {
+            let wish = test::Wish::from_args(rest)?;
+            Ok(test::run(&mut Steps::default(), wish))
+        }
+        "install" => {
+            let scope = match rest {
+                [] => install::Scope::Usual,
+                [all] if all == "--all" => install::Scope::All,
+                _ => bail!("`install` takes only `--all`"),
+            };
+            let mut steps = Steps::default();
+            install::run(&mut steps, scope);
+            Ok(steps.finish())
+        }
+        "tidy" => {
+            no_more(command, rest)?;
+            let mut steps = Steps::default();
+            steps.step("tidy", tidy::check);
+            Ok(steps.finish())
+        }
+        "fuzz" => {
+            let wish = fuzz::Wish::from_args(rest)?;
+            let mut steps = Steps::default();
+            fuzz::run(&mut steps, &wish);
+            Ok(steps.finish())
+        }
+        "bench" => {
+            let run = ["run", "--quiet", "--release", "-p", "adit-bench", "--"];
+            Run::cargo(run).args(rest).inherit()
+        }
+        "docs" => {
+            no_more(command, rest)?;
+            let mut steps = Steps::default();
+            test::docs(&mut steps);
+            Ok(steps.finish())
+        }
+        "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            Ok(true)
+        }
+        other => bail!("no command `{other}`"),
+    }
+}
+
+fn no_more(command: &str, rest: &[String]) -> Result<()> {
+    match rest.first() {
+        Some(extra) => bail!("`{command}` takes no argument, got `{extra}`"),
+        None => Ok(()),
+    }
+}

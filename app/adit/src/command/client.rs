@@ -21,7 +21,7 @@ pub(super) fn client(typed: &args::Client) -> Done {
     let plan = Plan::from_args(&words)?;
     run::warn(&plan);
     let server = keyed(&plan);
-    run::block_on(async {
+    run::block_on(|signals| async {
         if typed.check {
             return match server {
                 Some((server, key)) => verdict(&server, &key).await,
@@ -35,7 +35,7 @@ pub(super) fn client(typed: &args::Client) -> Done {
                 let _ = failure.report();
             }
         }
-        run::until_told(engine).await
+        run::until_told(engine, signals).await
     })
 }
 

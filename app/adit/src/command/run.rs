@@ -17,9 +17,9 @@ const DRAIN: Duration = Duration::from_secs(3);
 pub(super) fn run(typed: &args::Plan) -> Done {
     let plan = plan(typed)?;
     warn(&plan);
-    block_on(async {
+    block_on(|signals| async {
         let engine = start(&plan).await?;
-        until_told(engine).await
+        until_told(engine, signals).await
     })
 }
 
@@ -126,39 +126,63 @@ pub(super) fn key_id(method: Method, secret: &str) -> String {
 }
 
 /// Serves until SIGTERM (open connections get a moment) or SIGINT (now).
-pub(super) async fn until_told(engine: Engine) -> Done {
-    let patience = told().await.context("waiting for a signal")?;
+pub(super) async fn until_told(engine: Engine, mut signals: Signals) -> Done {
+    let patience = signals.next().await;
     engine.stop(patience).await;
     Ok(())
 }
 
+/// The signals that end us. Caught from before anything listens: who sees a listener may already
+/// end it.
+pub(super) struct Signals {
+    #[cfg(unix)]
+    term: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    int: tokio::signal::unix::Signal,
+}
+
 #[cfg(unix)]
-async fn told() -> std::io::Result<Duration> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (mut term, mut int) = (
-        signal(SignalKind::terminate())?,
-        signal(SignalKind::interrupt())?,
-    );
-    Ok(tokio::select! {
-        _ = term.recv() => DRAIN,
-        _ = int.recv() => Duration::ZERO,
-    })
+impl Signals {
+    fn catch() -> std::io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self {
+            term: signal(SignalKind::terminate())?,
+            int: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn next(&mut self) -> Duration {
+        tokio::select! {
+            _ = self.term.recv() => DRAIN,
+            _ = self.int.recv() => Duration::ZERO,
+        }
+    }
 }
 
 #[cfg(not(unix))]
-async fn told() -> std::io::Result<Duration> {
-    tokio::signal::ctrl_c().await?;
-    Ok(DRAIN)
+impl Signals {
+    fn catch() -> std::io::Result<Self> {
+        Ok(Self {})
+    }
+
+    async fn next(&mut self) -> Duration {
+        // Without a console there is nothing to wait for.
+        let _ = tokio::signal::ctrl_c().await;
+        DRAIN
+    }
 }
 
 /// Runs on all cores.
-pub(super) fn block_on(work: impl Future<Output = Done>) -> Done {
+pub(super) fn block_on<W: Future<Output = Done>>(work: impl FnOnce(Signals) -> W) -> Done {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(64)
         .build()
         .context("starting the runtime")?;
-    let done = runtime.block_on(work);
+    let done = runtime.block_on(async {
+        let signals = Signals::catch().context("catching signals")?;
+        work(signals).await
+    });
     // A look-up that hangs must not hold up the end.
     runtime.shutdown_timeout(Duration::from_millis(100));
     done

@@ -33,7 +33,7 @@ pub(super) fn server(typed: &args::Server) -> Done {
     }
     let plan = Plan::from_words(&[url])?;
     let shown = shown_host(typed.host.as_deref(), &listen)?;
-    run::block_on(async {
+    run::block_on(|signals| async {
         // The port is known once it is bound.
         let engine = adit_engine::Engine::start(&plan).await?;
         let port = engine
@@ -70,7 +70,7 @@ pub(super) fn server(typed: &args::Server) -> Done {
         for listening in engine.listening() {
             eprintln!("listening on {}", listening.addr);
         }
-        run::until_told(engine).await
+        run::until_told(engine, signals).await
     })
 }
 

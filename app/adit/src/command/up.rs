@@ -23,7 +23,7 @@ const PORT_TRIES: u16 = 100;
 const PAGE: usize = 256 << 10;
 
 pub(super) fn up(typed: &args::Up) -> Done {
-    run::block_on(async {
+    run::block_on(|signals| async {
         let method = pick::measure()
             .first()
             .map_or(adit_shadowsocks::Method::Blake3Aes128Gcm, |p| p.method);
@@ -52,7 +52,7 @@ pub(super) fn up(typed: &args::Up) -> Done {
             println!(
                 "On two machines: `adit server` there, `adit client URL` here. Ctrl-C ends this."
             );
-            run::until_told(client).await?;
+            run::until_told(client, signals).await?;
         }
         server.stop(Duration::ZERO).await;
         Ok(())

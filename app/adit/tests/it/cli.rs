@@ -1,0 +1,381 @@
+//! The command line: what it prints, how it ends, what it says when something is wrong.
+
+use std::net::TcpListener;
+use std::process::Command;
+
+use adit_interop::origin::Origin;
+use adit_interop::shadowsocks::{BLAKE3_AES_128, METHODS, Method};
+use adit_interop::socks::{self, Dest};
+use adit_interop::tool::{self, Ended};
+use adit_interop::traffic;
+use adit_interop::{Adit, Folder, PATIENCE, free_port, loopback};
+
+use crate::setup::{ALLOW, bin, ended, server, start};
+
+const CONFIG: Option<i32> = Some(3);
+
+/// Runs to its end and must fail as a wrong configuration; gives what it said.
+fn config_error(args: &[&str]) -> String {
+    let Ended { code, output } = ended(args);
+    assert_eq!(code, CONFIG, "{args:?}:\n{output}");
+    assert!(!output.contains("panicked"), "{output}");
+    output
+}
+
+fn says(output: &str, words: &[&str]) {
+    for word in words {
+        assert!(output.contains(word), "`{word}` is not in:\n{output}");
+    }
+}
+
+#[test]
+fn keygen_makes_a_new_key_of_the_right_length() {
+    for method in METHODS {
+        let make = || {
+            ended(&["keygen", method.name])
+                .success()
+                .unwrap()
+                .trim()
+                .to_owned()
+        };
+        let (one, two) = (make(), make());
+        assert_ne!(one, two, "{}", method.name);
+        let back = start(&[
+            "run",
+            &format!("ss://{}:{one}@127.0.0.1:0?{ALLOW}", method.name),
+        ]);
+        let origin = Origin::start().unwrap();
+        let hop = format!("ss://{}:{one}@{}", method.name, back.addr());
+        let front = start(&["run", &format!("tcp://127.0.0.1:0/{}", origin.addr()), &hop]);
+        traffic::one_byte(traffic::dial(front.addr()).unwrap()).unwrap();
+        front.stop().unwrap();
+        back.stop().unwrap();
+        if method.name.starts_with("2022-") {
+            let wanted = if method == BLAKE3_AES_128 { 24 } else { 44 };
+            assert_eq!(one.len(), wanted, "{}: {one}", method.name);
+        }
+    }
+    says(
+        &config_or_usage(&["keygen", "2022-blake3-aes-128-gmc"]),
+        &["2022-blake3-aes-128-gcm"],
+    );
+}
+
+fn config_or_usage(args: &[&str]) -> String {
+    let Ended { code, output } = ended(args);
+    assert!(matches!(code, Some(2 | 3)), "{args:?}: {code:?}\n{output}");
+    output
+}
+
+#[test]
+fn unknown_words_are_told_with_the_nearest_known_one() {
+    let key = BLAKE3_AES_128.key;
+    for (url, words) in [
+        ("mixt://127.0.0.1:0".to_owned(), &["mixt", "mixed"][..]),
+        (
+            format!("ss://2022-blake3-aes-128-gmc:{key}@127.0.0.1:0"),
+            &["2022-blake3-aes-128-gmc", "2022-blake3-aes-128-gcm"],
+        ),
+        (
+            "mixed://127.0.0.1:0?alow_private=::1/128".to_owned(),
+            &["alow_private", "allow_private"],
+        ),
+    ] {
+        let output = config_error(&["run", &url]);
+        says(&output, words);
+        assert!(!output.contains(key), "the key is shown:\n{output}");
+    }
+}
+
+#[test]
+fn a_wrong_key_is_told_with_the_command_that_makes_one() {
+    for key in ["hello", "AAECAwQFBgcICQoLDA0O", "%%%"] {
+        let output = config_error(&[
+            "run",
+            &format!("ss://{}:{key}@127.0.0.1:0", BLAKE3_AES_128.name),
+        ]);
+        says(&output, &["keygen 2022-blake3-aes-128-gcm"]);
+    }
+}
+
+#[test]
+fn other_wrong_urls_are_config_errors() {
+    for url in [
+        "127.0.0.1:1080",
+        "mixed://127.0.0.1:99999",
+        "mixed://127.0.0.1",
+        "ss://127.0.0.1:8388",
+        "tcp://127.0.0.1:0",
+        "tcp://127.0.0.1:0/nowhere",
+        "mixed://127.0.0.1:0?allow_private=10.0.0.0/99",
+        "mixed://[::1:1080",
+    ] {
+        config_error(&["run", url]);
+    }
+    // An open proxy on all addresses must be asked for (SEC-E1).
+    says(&config_error(&["run", "mixed://0.0.0.0:0"]), &["open"]);
+}
+
+#[test]
+fn a_wrong_file_is_told_with_its_line() {
+    let folder = Folder::new("cli").unwrap();
+    let text = "[route.home]\nlisten = [\"mixed://127.0.0.1:0\"]\nvai = [\"direct://\"]\n";
+    let file = folder.write("wrong.toml", text).unwrap();
+    let file = file.to_str().unwrap();
+    for command in ["run", "check", "explain"] {
+        says(
+            &config_error(&[command, "-c", file]),
+            &["wrong.toml:3", "vai", "via"],
+        );
+    }
+    let file = folder.write("broken.toml", "[route.home\n").unwrap();
+    says(
+        &config_error(&["run", "-c", file.to_str().unwrap()]),
+        &["broken.toml:1"],
+    );
+    config_error(&[
+        "run",
+        "-c",
+        folder.path().join("absent.toml").to_str().unwrap(),
+    ]);
+}
+
+#[test]
+fn a_file_says_the_same_as_the_command_line() {
+    let folder = Folder::new("cli").unwrap();
+    let (origin, port) = (Origin::start().unwrap(), free_port());
+    let text = format!(
+        "[route.server]\nlisten = [\"{}?{ALLOW}\"]\n\n[route.entry]\n\
+         listen = [\"tcp://127.0.0.1:0/{}\"]\nvia = [\"{}\"]\n",
+        BLAKE3_AES_128.url(loopback(port)),
+        origin.addr(),
+        BLAKE3_AES_128.url(loopback(port)),
+    );
+    let file = folder.write("adit.toml", text).unwrap();
+    let file = file.to_str().unwrap();
+    assert_eq!(ended(&["check", "-c", file]).code, Some(0));
+    let adit = Adit::start_with(&bin(), &["run", "-c", file], 2).unwrap();
+    let entry = adit
+        .addrs()
+        .iter()
+        .find(|addr| addr.port() != port)
+        .unwrap();
+    traffic::one_byte(traffic::dial(*entry).unwrap()).unwrap();
+    adit.stop().unwrap();
+}
+
+#[test]
+fn a_taken_port_is_told() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = taken.local_addr().unwrap().to_string();
+    let Ended { code, output } = ended(&["run", &format!("mixed://{addr}")]);
+    assert!(matches!(code, Some(1 | 4)), "{code:?}\n{output}");
+    says(&output, &[&addr, "in use"]);
+}
+
+#[test]
+fn sigterm_ends_it_well_with_work_in_progress() {
+    let origin = Origin::start().unwrap();
+    let entry = start(&["run", &format!("tcp://127.0.0.1:0/{}", origin.addr())]);
+    let idle = traffic::dial(entry.addr()).unwrap();
+    traffic::one_byte(traffic::dial(entry.addr()).unwrap()).unwrap();
+    drop(idle);
+    entry.stop().unwrap();
+}
+
+#[test]
+fn the_port_is_free_again_at_once() {
+    let port = free_port();
+    for _ in 0..3 {
+        let url = format!("mixed://127.0.0.1:{port}");
+        let adit = start(&["run", &url]);
+        assert_eq!(adit.addr(), loopback(port));
+        let _used = traffic::dial(adit.addr()).unwrap();
+        adit.stop().unwrap();
+    }
+}
+
+#[test]
+fn two_listeners_share_a_process() {
+    let origin = Origin::start().unwrap();
+    let first = format!("socks5://127.0.0.1:0?{ALLOW}");
+    let second = format!("tcp://127.0.0.1:0/{}", origin.addr());
+    let adit = Adit::start_with(&bin(), &["run", "-L", &first, "-L", &second], 2).unwrap();
+    assert_ne!(adit.addrs()[0], adit.addrs()[1]);
+    adit.stop().unwrap();
+}
+
+#[test]
+fn check_and_explain_show_the_chain_and_no_secret() {
+    let hop = BLAKE3_AES_128.url(loopback(8388));
+    let args = ["mixed://127.0.0.1:1080", &hop];
+    let check = [&["check"][..], &args].concat();
+    assert_eq!(ended(&check).code, Some(0));
+    let output = ended(&[&["explain"][..], &args].concat())
+        .success()
+        .unwrap();
+    says(
+        &output,
+        &["mixed", "127.0.0.1:1080", "ss", "127.0.0.1:8388"],
+    );
+    for secret in [BLAKE3_AES_128.key, "%2B%2Fv7"] {
+        assert!(!output.contains(secret), "the key is shown:\n{output}");
+    }
+}
+
+#[test]
+fn url_and_qr_print_a_link_that_others_read() {
+    let url = BLAKE3_AES_128.url("192.0.2.1:8388".parse().unwrap());
+    let told = ended(&["url", &url]).success().unwrap();
+    let link = told
+        .split_whitespace()
+        .find(|word| word.starts_with("ss://"))
+        .expect(&told);
+    says(link, &["@192.0.2.1:8388"]);
+    assert_eq!(
+        ended(&["check", "mixed://127.0.0.1:0", link]).code,
+        Some(0),
+        "{link}"
+    );
+    let drawn = ended(&["qr", &url]).success().unwrap();
+    let blocks = drawn.chars().filter(|c| "█▀▄".contains(*c)).count();
+    assert!(blocks > 200, "no code drawn:\n{drawn}");
+}
+
+#[test]
+fn wrong_use_ends_with_2_and_help_with_0() {
+    assert_eq!(ended(&["no-such-command"]).code, Some(2));
+    assert_eq!(ended(&["run", "--no-such-option"]).code, Some(2));
+    for args in [
+        &["help"][..],
+        &["--help"],
+        &["run", "--help"],
+        &["--version"],
+    ] {
+        let Ended { code, output } = ended(args);
+        assert_eq!(code, Some(0), "{args:?}");
+        says(&output, &["adit"]);
+    }
+}
+
+/// The first word that begins so.
+fn word<'a>(text: &'a str, start: &str) -> &'a str {
+    let found = text
+        .split_whitespace()
+        .map(|word| word.trim_matches(['\'', '"']));
+    found
+        .into_iter()
+        .find(|word| word.starts_with(start))
+        .unwrap_or_else(|| panic!("no `{start}` in:\n{text}"))
+}
+
+fn key_id(text: &str) -> String {
+    let (_, rest) = text
+        .split_once("key-id")
+        .unwrap_or_else(|| panic!("no key-id in:\n{text}"));
+    let word = rest.split_whitespace().next().unwrap_or_default();
+    word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric())
+        .to_owned()
+}
+
+#[test]
+fn server_keeps_its_key_and_client_shows_the_same_key_id() {
+    let folder = Folder::new("state").unwrap();
+    let state = folder.path().to_str().unwrap();
+    let listen = loopback(free_port()).to_string();
+    let origin = Origin::start().unwrap();
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        let args = [
+            "server",
+            "--listen",
+            &listen,
+            "--state",
+            state,
+            "--allow-private",
+            "127.0.0.0/8",
+        ];
+        let mut server = Adit::start_with(&bin(), &args, 1).unwrap();
+        server.process().wait_lines("Client:", 1, PATIENCE).unwrap();
+        let told = server.process().log();
+        says(&told, &["adit client", "█"]);
+        let (url, id) = (word(&told, "ss://").to_owned(), key_id(&told));
+        assert_eq!(id.len(), 4, "{id}");
+
+        let checked = ended(&["client", &url, "--check"]).success().unwrap();
+        assert_eq!(key_id(&checked), id);
+        let client = start(&["client", &url, "-l", "mixed://127.0.0.1:0"]);
+        let to = Dest::Addr(origin.addr());
+        traffic::one_byte(socks::connect(client.addr(), None, &to).unwrap()).unwrap();
+        client.stop().unwrap();
+        server.stop().unwrap();
+        seen.push((url, id));
+    }
+    assert_eq!(seen[0], seen[1], "the key is kept");
+}
+
+#[test]
+fn a_new_server_is_closed_to_private_networks() {
+    let folder = Folder::new("state").unwrap();
+    let state = folder.path().to_str().unwrap();
+    let origin = Origin::start().unwrap();
+    let args = [
+        "server",
+        "--listen",
+        "127.0.0.1:0",
+        "--state",
+        state,
+        "--no-qr",
+    ];
+    let mut server = Adit::start_with(&bin(), &args, 1).unwrap();
+    server.process().wait_lines("Client:", 1, PATIENCE).unwrap();
+    let told = server.process().log();
+    assert!(!told.contains('█'), "no code was wished for:\n{told}");
+    let client = start(&["client", word(&told, "ss://"), "-l", "mixed://127.0.0.1:0"]);
+    let to = Dest::Addr(origin.addr());
+    assert!(
+        socks::connect(client.addr(), None, &to)
+            .and_then(traffic::one_byte)
+            .is_err()
+    );
+    assert_eq!(origin.connections(), 0);
+    client.stop().unwrap();
+    server.stop().unwrap();
+}
+
+/// What the exit code says of a server that does not take us: 4 network, 5 key, 6 clock.
+#[test]
+fn client_check_tells_why_a_server_does_not_take_us() {
+    let back = server(BLAKE3_AES_128);
+    let url = BLAKE3_AES_128.url(back.addr());
+    assert_eq!(ended(&["client", &url, "--check"]).code, Some(0));
+    let wrong = Method {
+        key: "AAECAwQFBgcICQoLDA0ODw==",
+        ..BLAKE3_AES_128
+    };
+    assert_eq!(
+        ended(&["client", &wrong.url(back.addr()), "--check"]).code,
+        Some(5)
+    );
+    let nobody = BLAKE3_AES_128.url(loopback(free_port()));
+    assert_eq!(ended(&["client", &nobody, "--check"]).code, Some(4));
+    let mut late = Command::new(bin());
+    late.args(["client", &url, "--check"]);
+    tool::shift_clock(&mut late, "+60s").unwrap();
+    let Ended { code, output } = tool::run(late, PATIENCE).unwrap();
+    assert_eq!(code, Some(6), "{output}");
+    says(&output, &["60 s"]);
+    back.stop().unwrap();
+}
+
+#[test]
+fn up_carries_a_request_at_once() {
+    let told = ended(&["up", "--once"]).success().unwrap();
+    says(&told, &["carried", "key-id"]);
+    let origin = Origin::start().unwrap();
+    let adit = Adit::start_with(&bin(), &["up"], 2).unwrap();
+    // The second line is the proxy's.
+    let to = Dest::Addr(origin.addr());
+    traffic::one_byte(socks::connect(adit.addrs()[1], None, &to).unwrap()).unwrap();
+    adit.stop().unwrap();
+}

@@ -1,0 +1,165 @@
+//! Where and when it was measured, and with what: what a figure is worth nothing without.
+
+use std::fs;
+use std::path::Path;
+
+use crate::peers::Peer;
+use crate::places::output_of;
+
+/// As the kernel calls them.
+const ABILITIES: [&str; 8] = [
+    "aes",
+    "vaes",
+    "pclmulqdq",
+    "vpclmulqdq",
+    "avx2",
+    "avx512f",
+    "sha_ni",
+    "pmull",
+];
+
+/// The machine, the hour, the command and the versions.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Environment {
+    /// As `date` prints it, in UTC.
+    pub(crate) date: String,
+    /// The processor's model and how many of them.
+    pub(crate) cpu: String,
+    pub(crate) kernel: String,
+    /// The load averages before the first measurement.
+    pub(crate) load: String,
+    /// How the run was started.
+    pub(crate) command: String,
+    /// The commit, if the tree has one.
+    pub(crate) commit: String,
+    /// Implementations and their versions.
+    pub(crate) versions: Vec<(&'static str, String)>,
+    /// Implementations that are not here.
+    pub(crate) missing: Vec<&'static str>,
+    /// The version of strace, which counts system calls; empty if it is not here.
+    pub(crate) strace: String,
+}
+
+impl Environment {
+    /// Looks around.
+    pub(crate) fn now(peers: &[Peer], missing: Vec<&'static str>, strace: bool) -> Self {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        // Its first line reads `strace -- version 6.1`.
+        let strace = if strace {
+            output_of("strace", &["--version"])
+        } else {
+            String::new()
+        };
+        let strace = strace
+            .lines()
+            .next()
+            .and_then(|line| line.split_whitespace().last());
+        let load = read("/proc/loadavg");
+        Self {
+            date: output_of("date", &["-u", "+%Y-%m-%d %H:%M UTC"]),
+            cpu: cpu(&read("/proc/cpuinfo")),
+            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            load: load
+                .split_whitespace()
+                .take(3)
+                .collect::<Vec<_>>()
+                .join(" "),
+            command: command_line(std::env::args().skip(1)),
+            commit: commit(),
+            versions: peers
+                .iter()
+                .map(|peer| (peer.name(), peer.version().to_owned()))
+                .collect(),
+            missing,
+            strace: strace.unwrap_or_default().to_owned(),
+        }
+    }
+}
+
+/// Number, model, and those abilities that ciphers and checksums use: a virtual machine may not
+/// say which model it is.
+fn cpu(info: &str) -> String {
+    let value = |key: &str| {
+        let line = info
+            .lines()
+            .find_map(|line| line.strip_prefix(key)?.split_once(':'));
+        line.map_or("", |(_, value)| value.trim())
+    };
+    let model = match value("model name") {
+        "" => "unknown model",
+        model => model,
+    };
+    let count = std::thread::available_parallelism().map_or(1, usize::from);
+    // x86, then ARM.
+    let flags = format!("{} {}", value("flags"), value("Features"));
+    let has = |name: &&str| flags.split_whitespace().any(|flag| flag == *name);
+    let abilities: Vec<&str> = ABILITIES.iter().copied().filter(has).collect();
+    match abilities.join(" ") {
+        none if none.is_empty() => format!("{count} × {model}"),
+        some => format!("{count} × {model} ({some})"),
+    }
+}
+
+fn commit() -> String {
+    let id = output_of("git", &["rev-parse", "--short", "HEAD"]);
+    let changed = !output_of("git", &["status", "--porcelain", "--untracked-files=no"]).is_empty();
+    if changed && !id.is_empty() {
+        format!("{id} with changes")
+    } else {
+        id
+    }
+}
+
+/// The words that were typed; of paths only the last part, since the folders of one machine are
+/// nothing to the reader.
+fn command_line(args: impl Iterator<Item = String>) -> String {
+    let name_only = |text: &str| {
+        let name = Path::new(text).file_name().filter(|_| text.contains('/'));
+        name.map_or_else(
+            || text.to_owned(),
+            |name| name.to_string_lossy().into_owned(),
+        )
+    };
+    let word = |arg: String| match arg.split_once('=') {
+        Some((option, value)) => format!("{option}={}", name_only(value)),
+        None => name_only(&arg),
+    };
+    ["cargo xtask bench".to_owned()]
+        .into_iter()
+        .chain(args.map(word))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_model_is_read_once() {
+        let info = "processor\t: 0\nmodel name\t: Fast CPU @ 3 GHz\nflags\t: fpu aes avx2 xyz\n\
+                    processor\t: 1\nmodel name\t: Fast CPU @ 3 GHz\nflags\t: fpu aes avx2 xyz\n";
+        assert!(
+            cpu(info).ends_with("× Fast CPU @ 3 GHz (aes avx2)"),
+            "{}",
+            cpu(info)
+        );
+        assert!(cpu("").ends_with("× unknown model"), "{}", cpu(""));
+    }
+
+    #[test]
+    fn folders_are_left_out_of_the_command() {
+        let words = [
+            "--suite",
+            "a,b",
+            "--adit",
+            "/some/where/adit",
+            "--json=/x/y.json",
+        ];
+        let line = command_line(words.into_iter().map(str::to_owned));
+        assert_eq!(
+            line,
+            "cargo xtask bench --suite a,b --adit adit --json=y.json"
+        );
+    }
+}

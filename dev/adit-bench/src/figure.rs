@@ -1,0 +1,251 @@
+//! What is measured, and how many rounds become one figure.
+
+use std::fmt;
+
+/// A quantity with its unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Quantity {
+    /// In JSON.
+    pub(crate) key: &'static str,
+    /// In tables and charts.
+    pub(crate) title: &'static str,
+    /// What a reader wishes for.
+    pub(crate) better: Better,
+}
+
+/// Which figure is the better one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Better {
+    More,
+    Less,
+}
+
+const fn more(key: &'static str, title: &'static str) -> Quantity {
+    Quantity {
+        key,
+        title,
+        better: Better::More,
+    }
+}
+
+const fn less(key: &'static str, title: &'static str) -> Quantity {
+    Quantity {
+        key,
+        title,
+        better: Better::Less,
+    }
+}
+
+pub(crate) const GBIT: Quantity = more("gbit_per_s", "Gbit/s");
+pub(crate) const CPU_PER_GIB: Quantity = less("cpu_s_per_gib", "CPU s/GiB");
+pub(crate) const CALLS_PER_GIB: Quantity = less("syscalls_per_gib", "syscalls/GiB");
+pub(crate) const PEAK: Quantity = less("peak_rss_mib", "peak RSS MiB");
+pub(crate) const FRESH: Quantity = less("fresh_rss_mib", "fresh RSS MiB");
+pub(crate) const PER_IDLE: Quantity = less("rss_kib_per_idle_connection", "KiB/idle connection");
+pub(crate) const CONNECTIONS: Quantity = more("connections_per_s", "connections/s");
+pub(crate) const CPU_PER_CONNECTION: Quantity = less("cpu_us_per_connection", "CPU µs/connection");
+pub(crate) const DATAGRAMS: Quantity = more("datagrams_per_s", "datagrams/s");
+pub(crate) const LOSS: Quantity = less("loss_percent", "lost %");
+pub(crate) const SEAL: Quantity = more("seal_gb_per_s", "seal GB/s");
+pub(crate) const OPEN: Quantity = more("open_gb_per_s", "open GB/s");
+pub(crate) const SEAL_NS: Quantity = less("seal_ns", "seal ns");
+pub(crate) const OPEN_NS: Quantity = less("open_ns", "open ns");
+
+/// A quantity of one process of a rig, or of all together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Metric {
+    pub(crate) quantity: Quantity,
+    /// `client`, `server`, `both`; empty where there is only one.
+    pub(crate) part: &'static str,
+}
+
+impl Metric {
+    /// In JSON.
+    pub(crate) fn key(&self) -> String {
+        let Self { quantity, part } = self;
+        if part.is_empty() {
+            quantity.key.to_owned()
+        } else {
+            format!("{part}_{}", quantity.key)
+        }
+    }
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.quantity.title)?;
+        if self.part.is_empty() {
+            Ok(())
+        } else {
+            write!(f, ", {}", self.part)
+        }
+    }
+}
+
+/// What one measurement gave.
+pub(crate) type Figures = Vec<(Metric, f64)>;
+
+/// A figure of the whole.
+pub(crate) const fn one(quantity: Quantity, value: f64) -> (Metric, f64) {
+    (Metric { quantity, part: "" }, value)
+}
+
+/// A figure of each process: a sum would mean nothing where they run on different machines.
+pub(crate) fn apart(quantity: Quantity, parts: &[(&'static str, f64)]) -> Figures {
+    parts
+        .iter()
+        .map(|&(part, value)| (Metric { quantity, part }, value))
+        .collect()
+}
+
+/// A figure of each process and, if there are two, their sum.
+pub(crate) fn each(quantity: Quantity, parts: &[(&'static str, f64)]) -> Figures {
+    let mut figures = apart(quantity, parts);
+    if parts.len() > 1 {
+        let sum = parts.iter().map(|(_, value)| value).sum();
+        figures.push((
+            Metric {
+                quantity,
+                part: "both",
+            },
+            sum,
+        ));
+    }
+    figures
+}
+
+/// A count as a number to divide by.
+pub(crate) const fn float(count: u64) -> f64 {
+    count as f64
+}
+
+/// Bytes in GiB.
+pub(crate) fn as_gib(bytes: u64) -> f64 {
+    float(bytes) / float(1 << 30)
+}
+
+/// The median of the rounds and how far they lie apart.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+    pub(crate) rounds: usize,
+}
+
+impl Spread {
+    /// None of no values.
+    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        values.sort_by(f64::total_cmp);
+        let rounds = values.len();
+        let (min, max) = (*values.first()?, *values.last()?);
+        let (low, high) = (values.get((rounds - 1) / 2)?, values.get(rounds / 2)?);
+        Some(Self {
+            median: f64::midpoint(*low, *high),
+            min,
+            max,
+            rounds,
+        })
+    }
+}
+
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&short(self.median))?;
+        if self.rounds > 1 {
+            write!(f, " ({}–{})", short(self.min), short(self.max))?;
+        }
+        Ok(())
+    }
+}
+
+/// Three significant digits, thousands apart: 0.412, 12.3, 3,300.
+pub(crate) fn short(value: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let places = match value.abs() {
+        v if v < 0.9995 => 3,
+        v if v < 9.995 => 2,
+        v if v < 99.95 => 1,
+        _ => 0,
+    };
+    let text = format!("{value:.places$}");
+    let digits = text.len() - usize::from(text.starts_with('-'));
+    if places > 0 || digits <= 3 {
+        return text;
+    }
+    // Beyond the third digit there is only noise.
+    let scale = 10f64.powi(i32::try_from(digits).unwrap_or(3) - 3);
+    let round = format!("{:.0}", (value / scale).round() * scale);
+    let mut out = String::new();
+    for (at, c) in round.chars().enumerate() {
+        if at > 0 && (round.len() - at).is_multiple_of(3) && !out.ends_with('-') {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        let odd = Spread::of([3.0, 1.0, 2.0]).unwrap();
+        assert_eq!(
+            (odd.median, odd.min, odd.max, odd.rounds),
+            (2.0, 1.0, 3.0, 3)
+        );
+        assert_eq!(Spread::of([4.0, 1.0, 2.0, 8.0]).unwrap().median, 3.0);
+        assert_eq!(Spread::of([7.0]).unwrap().median, 7.0);
+        assert_eq!(Spread::of([]), None);
+    }
+
+    #[test]
+    fn one_round_has_no_range() {
+        assert_eq!(Spread::of([7.0]).unwrap().to_string(), "7.00");
+        assert_eq!(
+            Spread::of([1.0, 2.0]).unwrap().to_string(),
+            "1.50 (1.00–2.00)"
+        );
+    }
+
+    #[test]
+    fn figures_have_three_digits() {
+        for (value, text) in [
+            (0.0, "0"),
+            (0.04567, "0.046"),
+            (0.9996, "1.00"),
+            (1.234, "1.23"),
+            (12.34, "12.3"),
+            (123.4, "123"),
+            (999.7, "1,000"),
+            (1234.0, "1,230"),
+            (1_234_567.0, "1,230,000"),
+            (-1234.0, "-1,230"),
+            (-123_456.0, "-123,000"),
+        ] {
+            assert_eq!(short(value), text);
+        }
+    }
+
+    #[test]
+    fn two_processes_have_a_sum() {
+        let both = each(CPU_PER_GIB, &[("client", 1.0), ("server", 2.0)]);
+        let shown: Vec<String> = both.iter().map(|(m, v)| format!("{m}={v}")).collect();
+        assert_eq!(
+            shown,
+            [
+                "CPU s/GiB, client=1",
+                "CPU s/GiB, server=2",
+                "CPU s/GiB, both=3"
+            ]
+        );
+        assert_eq!(both[2].0.key(), "both_cpu_s_per_gib");
+        assert_eq!(each(CPU_PER_GIB, &[("", 1.0)]).len(), 1);
+    }
+}

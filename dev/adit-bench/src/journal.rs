@@ -1,0 +1,242 @@
+//! Everything that one run has found out.
+
+use crate::figure::{Figures, Metric, Spread};
+use crate::suite::Suite;
+use crate::topology::Topology;
+
+/// The samples of a run, in the order in which they came.
+#[derive(Debug, Default)]
+pub(crate) struct Journal {
+    pub(crate) samples: Vec<Sample>,
+    pub(crate) failures: Vec<Failure>,
+    pub(crate) commands: Vec<Command>,
+}
+
+/// One measurement of one implementation.
+#[derive(Debug, Clone)]
+pub(crate) struct Sample {
+    pub(crate) suite: Suite,
+    /// What was measured: a method, streams, a direction.
+    pub(crate) case: String,
+    pub(crate) who: String,
+    /// From 1.
+    pub(crate) round: u32,
+    pub(crate) figures: Figures,
+}
+
+/// A measurement that did not come about.
+#[derive(Debug, Clone)]
+pub(crate) struct Failure {
+    pub(crate) suite: Suite,
+    pub(crate) case: String,
+    pub(crate) who: String,
+    pub(crate) why: String,
+}
+
+/// How a process was started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Command {
+    pub(crate) suite: Suite,
+    /// How its processes stand; the cases differ only in what is sent through them.
+    pub(crate) topology: String,
+    pub(crate) who: String,
+    pub(crate) line: String,
+}
+
+/// A table: one case, a row for each implementation.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) case: String,
+    pub(crate) columns: Vec<Metric>,
+    pub(crate) rows: Vec<Row>,
+}
+
+/// A row: the figures of one implementation, None where it has none.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) who: String,
+    pub(crate) cells: Vec<Option<Spread>>,
+}
+
+impl Journal {
+    /// Keeps how the processes of one implementation were started, once.
+    pub(crate) fn note(&mut self, suite: Suite, topology: Topology, who: &str, lines: Vec<String>) {
+        let topology = topology.to_string();
+        let known = |c: &Command| c.suite == suite && c.who == who && c.topology == topology;
+        if self.commands.iter().any(known) {
+            return;
+        }
+        self.commands.extend(lines.into_iter().map(|line| {
+            let (topology, who) = (topology.clone(), who.to_owned());
+            Command {
+                suite,
+                topology,
+                who,
+                line,
+            }
+        }));
+    }
+
+    /// What was not measured in a suite, and why, in one line each and once.
+    pub(crate) fn unmeasured(&self, suite: Suite) -> Vec<String> {
+        let failures = self
+            .failures
+            .iter()
+            .filter(|failure| failure.suite == suite);
+        distinct(failures.map(|Failure { case, who, why, .. }| {
+            format!("{who}, {case}: {}", why.lines().next().unwrap_or_default())
+        }))
+    }
+
+    /// The suites that have at least one sample or failure, in the order of the run.
+    pub(crate) fn suites(&self) -> Vec<Suite> {
+        let samples = self.samples.iter().map(|sample| sample.suite);
+        distinct(samples.chain(self.failures.iter().map(|failure| failure.suite)))
+    }
+
+    /// The cases of a suite, each with the medians of its rounds.
+    pub(crate) fn tables(&self, suite: Suite) -> Vec<Table> {
+        let of_suite = || {
+            self.samples
+                .iter()
+                .filter(move |sample| sample.suite == suite)
+        };
+        let cases = distinct(of_suite().map(|sample| sample.case.clone()));
+        let table = |case: String| {
+            let of_case: Vec<&Sample> = of_suite().filter(|sample| sample.case == case).collect();
+            let metrics = of_case
+                .iter()
+                .flat_map(|sample| sample.figures.iter().map(|(m, _)| *m));
+            let columns = ordered(distinct(metrics));
+            // The order in which they first came, which is that of the first round.
+            let rows = distinct(of_case.iter().map(|sample| sample.who.clone()))
+                .into_iter()
+                .map(|who| Row {
+                    cells: cells(&of_case, &who, &columns),
+                    who,
+                })
+                .collect();
+            Table {
+                case,
+                columns,
+                rows,
+            }
+        };
+        cases.into_iter().map(table).collect()
+    }
+}
+
+fn cells(samples: &[&Sample], who: &str, columns: &[Metric]) -> Vec<Option<Spread>> {
+    let values = |metric: &Metric| {
+        let own = samples.iter().filter(|sample| sample.who == who);
+        let values = own
+            .flat_map(|sample| &sample.figures)
+            .filter(|(m, _)| m == metric);
+        Spread::of(values.map(|(_, value)| *value))
+    };
+    columns.iter().map(values).collect()
+}
+
+/// The same quantity stands together, in the order in which the quantities first came.
+fn ordered(metrics: Vec<Metric>) -> Vec<Metric> {
+    let quantities = distinct(metrics.iter().map(|metric| metric.quantity));
+    let group = |quantity| {
+        metrics
+            .iter()
+            .filter(move |m| m.quantity == quantity)
+            .copied()
+    };
+    quantities.into_iter().flat_map(group).collect()
+}
+
+/// Each value once, in the order of the first.
+fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut seen = Vec::new();
+    for value in values {
+        if !seen.contains(&value) {
+            seen.push(value);
+        }
+    }
+    seen
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::figure::{CALLS_PER_GIB, CPU_PER_GIB, GBIT, each, one};
+
+    /// Two implementations, two rounds, one case; system calls only in the first round.
+    pub(crate) fn journal() -> Journal {
+        let mut journal = Journal::default();
+        for (round, whos) in [(1, ["adit", "other"]), (2, ["other", "adit"])] {
+            for who in whos {
+                let slow = if who == "adit" { 1.0 } else { 2.0 };
+                let mut figures = vec![one(GBIT, 8.0 / slow)];
+                let cost = slow * f64::from(round);
+                figures.extend(each(CPU_PER_GIB, &[("client", cost), ("server", cost)]));
+                if round == 1 {
+                    figures.extend(each(CALLS_PER_GIB, &[("client", 3000.0 * slow)]));
+                }
+                journal.samples.push(Sample {
+                    suite: Suite::SsTcp,
+                    case: "m, 1 stream, up".to_owned(),
+                    who: who.to_owned(),
+                    round,
+                    figures,
+                });
+            }
+        }
+        journal
+    }
+
+    #[test]
+    fn rounds_become_rows() {
+        let journal = journal();
+        assert_eq!(journal.suites(), [Suite::SsTcp]);
+        let tables = journal.tables(Suite::SsTcp);
+        let [table] = &tables[..] else {
+            panic!("{tables:?}")
+        };
+        let columns: Vec<String> = table.columns.iter().map(Metric::key).collect();
+        assert_eq!(
+            columns,
+            [
+                "gbit_per_s",
+                "client_cpu_s_per_gib",
+                "server_cpu_s_per_gib",
+                "both_cpu_s_per_gib",
+                "client_syscalls_per_gib"
+            ]
+        );
+        let whos: Vec<&str> = table.rows.iter().map(|row| row.who.as_str()).collect();
+        assert_eq!(whos, ["adit", "other"]);
+        let cost = table.rows[1].cells[1].unwrap();
+        assert_eq!(
+            (cost.median, cost.min, cost.max, cost.rounds),
+            (3.0, 2.0, 4.0, 2)
+        );
+        assert_eq!(table.rows[0].cells[4].unwrap().rounds, 1);
+    }
+
+    #[test]
+    fn commands_and_failures_are_kept_once() {
+        let mut journal = journal();
+        for line in ["one", "two"] {
+            journal.note(Suite::Socks, Topology::Relay, "adit", vec![line.to_owned()]);
+            journal.failures.push(Failure {
+                suite: Suite::Socks,
+                case: "up".to_owned(),
+                who: "adit".to_owned(),
+                why: format!("broken\n{line}"),
+            });
+        }
+        let lines: Vec<&str> = journal.commands.iter().map(|c| c.line.as_str()).collect();
+        assert_eq!(lines, ["one"]);
+        assert_eq!(journal.unmeasured(Suite::Socks), ["adit, up: broken"]);
+    }
+
+    #[test]
+    fn other_suites_have_no_tables() {
+        assert!(journal().tables(Suite::Idle).is_empty());
+    }
+}

@@ -1,0 +1,118 @@
+//! The bytes that are sent: made once, known at every offset, cheap to compare.
+//!
+//! A repeated block whose length is prime, so that a record lost, doubled or out of place shows
+//! whatever its size.
+
+use std::sync::OnceLock;
+
+use adit_interop::Pattern;
+
+/// The most that [`Content::at`] gives, and the size of every buffer here.
+pub(crate) const CHUNK: usize = 256 * 1024;
+
+const PERIOD: usize = 65_521;
+/// In a sampled comparison this many bytes are looked at …
+const WINDOW: usize = 64;
+/// … at the front of each stretch of this length.
+const STRETCH: usize = 4096;
+
+/// How much is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Check {
+    /// Every byte.
+    Whole,
+    /// One in 64, and the end of each read: costs next to nothing beside the reading itself.
+    Sampled,
+}
+
+/// The bytes of every stream.
+#[derive(Debug)]
+pub(crate) struct Content {
+    ring: Vec<u8>,
+}
+
+impl Content {
+    /// The one there is.
+    pub(crate) fn get() -> &'static Self {
+        static CONTENT: OnceLock<Content> = OnceLock::new();
+        CONTENT.get_or_init(|| {
+            let block = Pattern::new(0xad17).take(PERIOD);
+            Self {
+                ring: block.iter().copied().cycle().take(PERIOD + CHUNK).collect(),
+            }
+        })
+    }
+
+    /// The `len` bytes at `offset` of the stream, at most [`CHUNK`].
+    pub(crate) fn at(&self, offset: u64, len: usize) -> &[u8] {
+        let start = usize::try_from(offset % PERIOD as u64).unwrap_or(0);
+        self.ring
+            .get(start..start + len.min(CHUNK))
+            .unwrap_or_default()
+    }
+
+    /// Whether these bytes, at most [`CHUNK`], are those at `offset`.
+    pub(crate) fn agrees(&self, offset: u64, bytes: &[u8], check: Check) -> bool {
+        let wanted = self.at(offset, bytes.len());
+        match check {
+            Check::Whole => wanted == bytes,
+            Check::Sampled => {
+                let tail = bytes.len().saturating_sub(WINDOW);
+                wanted.len() == bytes.len()
+                    && wanted.get(tail..) == bytes.get(tail..)
+                    && wanted
+                        .chunks(STRETCH)
+                        .zip(bytes.chunks(STRETCH))
+                        .all(same_front)
+            }
+        }
+    }
+}
+
+fn same_front((a, b): (&[u8], &[u8])) -> bool {
+    a.get(..WINDOW.min(a.len())) == b.get(..WINDOW.min(b.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stream_is_the_same_from_any_offset() {
+        let content = Content::get();
+        let whole = content.at(0, CHUNK).to_vec();
+        assert_eq!(whole.len(), CHUNK);
+        assert_eq!(content.at(1000, 5000), &whole[1000..6000]);
+        assert_eq!(content.at(PERIOD as u64 * 7 + 3, 100), &whole[3..103]);
+    }
+
+    #[test]
+    fn what_is_shifted_or_changed_does_not_agree() {
+        let content = Content::get();
+        for check in [Check::Whole, Check::Sampled] {
+            let good = content.at(777, 20_000).to_vec();
+            assert!(content.agrees(777, &good, check));
+            for shift in [1, 16, 1024, 16_384, 65_536] {
+                assert!(
+                    !content.agrees(777 + shift, &good, check),
+                    "{check:?} {shift}"
+                );
+            }
+            let mut bad = good.clone();
+            bad[STRETCH + 5] ^= 1;
+            assert!(!content.agrees(777, &bad, check));
+            let mut bad = good;
+            bad[19_999] ^= 1;
+            assert!(!content.agrees(777, &bad, check));
+        }
+    }
+
+    #[test]
+    fn only_the_whole_check_sees_every_byte() {
+        let content = Content::get();
+        let mut bad = content.at(0, 20_000).to_vec();
+        bad[1000] ^= 1;
+        assert!(!content.agrees(0, &bad, Check::Whole));
+        assert!(content.agrees(0, &bad, Check::Sampled));
+    }
+}

@@ -1,0 +1,257 @@
+//! Transfers over streams: so many bytes up or down, split over parallel connections.
+//!
+//! Nobody half-closes, since not every rival lets that pass: the client says first how much it
+//! will send, and the origin answers with its verdict when all of it is there.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, ensure};
+
+use super::content::{CHUNK, Check, Content};
+use super::origin::wait_end;
+use super::{Direction, Way};
+
+const GOOD: u8 = b'+';
+const BAD: u8 = b'-';
+
+/// What the client wants: the first bytes of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Header {
+    direction: Direction,
+    check: Check,
+    bytes: u64,
+}
+
+impl Header {
+    const LEN: usize = 10;
+
+    fn encode(self) -> [u8; Self::LEN] {
+        let mut wire = [0; Self::LEN];
+        wire[0] = if self.direction == Direction::Up {
+            b'U'
+        } else {
+            b'D'
+        };
+        wire[1] = if self.check == Check::Whole {
+            b'W'
+        } else {
+            b'S'
+        };
+        wire[2..].copy_from_slice(&self.bytes.to_be_bytes());
+        wire
+    }
+
+    fn decode(wire: [u8; Self::LEN]) -> Option<Self> {
+        let [direction, check, bytes @ ..] = wire;
+        let direction = match direction {
+            b'U' => Direction::Up,
+            b'D' => Direction::Down,
+            _ => return None,
+        };
+        let check = match check {
+            b'W' => Check::Whole,
+            b'S' => Check::Sampled,
+            _ => return None,
+        };
+        Some(Self {
+            direction,
+            check,
+            bytes: u64::from_be_bytes(bytes),
+        })
+    }
+}
+
+/// What a transfer came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Moved {
+    /// Payload, all connections together.
+    pub(crate) bytes: u64,
+    /// From the first byte of payload to the last one checked.
+    pub(crate) elapsed: Duration,
+}
+
+/// Moves `bytes`, less what does not divide, split over so many connections. These are there
+/// before the clock starts.
+pub(crate) fn transfer(
+    way: Way,
+    direction: Direction,
+    bytes: u64,
+    streams: u32,
+    check: Check,
+) -> Result<Moved> {
+    let each = Header {
+        direction,
+        check,
+        bytes: bytes / u64::from(streams.max(1)),
+    };
+    let dialled: Result<Vec<TcpStream>> = (0..streams).map(|_| way.dial()).collect();
+    let dialled = dialled.context("cannot reach the origin")?;
+    let barrier = Barrier::new(dialled.len() + 1);
+    thread::scope(|scope| {
+        let ends: Vec<_> = dialled
+            .into_iter()
+            .map(|stream| {
+                let barrier = &barrier;
+                scope.spawn(move || {
+                    barrier.wait();
+                    ask(stream, each)
+                })
+            })
+            .collect();
+        barrier.wait();
+        let start = Instant::now();
+        for end in ends {
+            end.join().map_err(|_| anyhow!("a stream panicked"))??;
+        }
+        let elapsed = start.elapsed();
+        Ok(Moved {
+            bytes: each.bytes * u64::from(streams),
+            elapsed,
+        })
+    })
+}
+
+/// The client's side of one connection.
+fn ask(mut stream: TcpStream, header: Header) -> Result<()> {
+    stream.write_all(&header.encode())?;
+    match header.direction {
+        Direction::Up => {
+            send(&mut stream, header.bytes).context("sending")?;
+            let mut verdict = [0];
+            stream
+                .read_exact(&mut verdict)
+                .context("waiting for the origin's verdict")?;
+            ensure!(verdict == [GOOD], "the origin got other bytes");
+        }
+        Direction::Down => {
+            let good = receive(&mut stream, header.bytes, header.check).context("receiving")?;
+            ensure!(good, "other bytes than the origin sent");
+        }
+    }
+    Ok(())
+}
+
+/// The origin's side.
+pub(super) fn serve(mut stream: TcpStream) -> io::Result<()> {
+    let mut wire = [0; Header::LEN];
+    stream.read_exact(&mut wire)?;
+    let header = Header::decode(wire).ok_or(ErrorKind::InvalidData)?;
+    match header.direction {
+        Direction::Up => {
+            let good = receive(&mut stream, header.bytes, header.check)?;
+            stream.write_all(&[if good { GOOD } else { BAD }])?;
+        }
+        Direction::Down => send(&mut stream, header.bytes)?,
+    }
+    wait_end(stream)
+}
+
+fn send(stream: &mut TcpStream, bytes: u64) -> io::Result<()> {
+    let mut sent = 0;
+    while sent < bytes {
+        let len = usize::try_from(bytes - sent).unwrap_or(CHUNK).min(CHUNK);
+        let n = stream.write(Content::get().at(sent, len))?;
+        if n == 0 {
+            return Err(ErrorKind::WriteZero.into());
+        }
+        sent += n as u64;
+    }
+    Ok(())
+}
+
+/// Takes exactly so many bytes; whether they were the right ones.
+fn receive(stream: &mut TcpStream, bytes: u64, check: Check) -> io::Result<bool> {
+    let mut buf = vec![0; CHUNK];
+    let (mut got, mut good) = (0, true);
+    while got < bytes {
+        let len = usize::try_from(bytes - got).unwrap_or(CHUNK).min(CHUNK);
+        let n = stream.read(buf.get_mut(..len).unwrap_or_default())?;
+        if n == 0 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        good &= Content::get().agrees(got, buf.get(..n).unwrap_or_default(), check);
+        got += n as u64;
+    }
+    Ok(good)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::origin::{Origin, Service};
+    use adit_interop::loopback;
+    use std::net::TcpListener;
+
+    #[test]
+    fn headers_survive_the_wire() {
+        for direction in Direction::BOTH {
+            for check in [Check::Whole, Check::Sampled] {
+                let header = Header {
+                    direction,
+                    check,
+                    bytes: 0x0102_0304_0506_0708,
+                };
+                assert_eq!(Header::decode(header.encode()), Some(header));
+            }
+        }
+        assert_eq!(Header::decode([0; Header::LEN]), None);
+    }
+
+    #[test]
+    fn all_bytes_arrive_in_both_directions() {
+        let origin = Origin::start(Service::Streams).unwrap();
+        let way = Way::Entry(origin.addr());
+        for direction in Direction::BOTH {
+            for (streams, check) in [(1, Check::Whole), (3, Check::Sampled)] {
+                let moved = transfer(way, direction, 3_000_001, streams, check).unwrap();
+                assert_eq!(
+                    moved.bytes,
+                    3_000_001 / u64::from(streams) * u64::from(streams)
+                );
+            }
+        }
+    }
+
+    /// A relay that passes everything but flips one bit at an offset of the upward stream.
+    fn flipping_relay(to: std::net::SocketAddr, at: usize) -> std::net::SocketAddr {
+        let listener = TcpListener::bind(loopback(0)).unwrap();
+        let addr = listener.local_addr().unwrap();
+        thread::spawn(move || {
+            let mut near = listener.accept().unwrap().0;
+            let mut far = TcpStream::connect(to).unwrap();
+            let (mut back_from, mut back_to) =
+                (far.try_clone().unwrap(), near.try_clone().unwrap());
+            thread::spawn(move || io::copy(&mut back_from, &mut back_to));
+            let (mut buf, mut seen) = (vec![0; 1000], 0);
+            while let Ok(n @ 1..) = near.read(&mut buf) {
+                if (seen..seen + n).contains(&at) {
+                    buf[at - seen] ^= 1;
+                }
+                seen += n;
+                far.write_all(&buf[..n]).unwrap();
+            }
+        });
+        addr
+    }
+
+    #[test]
+    fn a_flipped_bit_fails_the_transfer() {
+        let origin = Origin::start(Service::Streams).unwrap();
+        let relay = flipping_relay(origin.addr(), 50_000);
+        let why = transfer(Way::Entry(relay), Direction::Up, 100_000, 1, Check::Whole).unwrap_err();
+        assert!(format!("{why:#}").contains("other bytes"), "{why:#}");
+    }
+
+    #[test]
+    fn a_connection_cut_short_fails_the_transfer() {
+        let listener = TcpListener::bind(loopback(0)).unwrap();
+        let addr = listener.local_addr().unwrap();
+        thread::spawn(move || listener.accept().unwrap().0.write_all(&[1; 10]).unwrap());
+        let way = Way::Entry(addr);
+        assert!(transfer(way, Direction::Down, 100_000, 1, Check::Sampled).is_err());
+    }
+}

@@ -1,0 +1,406 @@
+//! Datagrams one way through a tunnel: with a bounded number under way, or as fast as they go.
+//!
+//! Sender and receiver are threads of this process, so the sender knows without any packet how
+//! many have arrived.
+
+use std::io::ErrorKind;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use adit_interop::loopback;
+use anyhow::{Result, anyhow, bail, ensure};
+use rustix::net::sockopt;
+
+use super::Direction;
+use super::content::{Check, Content};
+
+/// Payload of a datagram in bytes: with the overhead of the 2022 edition it still fits a packet
+/// of 1,500 bytes over IPv6, either way.
+pub(crate) const PAYLOAD: usize = 1382;
+
+/// The number of the datagram that opens the session.
+const HELLO: u64 = u64::MAX;
+/// Those that have not arrived after so long a standstill are given up.
+const LOST_AFTER: Duration = Duration::from_millis(50);
+/// The receiver waits so long for stragglers.
+const STRAGGLERS: Duration = Duration::from_millis(300);
+/// Our own sockets must not be what drops.
+const OWN_BUFFER: usize = 8 << 20;
+
+/// When the next datagram may leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// When fewer than so many are under way: nothing is lost for want of room.
+    Window(u64),
+    /// At once: more than the tunnel can carry.
+    Flood,
+}
+
+/// What became of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Delivery {
+    /// Sent.
+    pub(crate) sent: u64,
+    /// Of these arrived, each counted once.
+    pub(crate) delivered: u64,
+    /// Arrived again.
+    pub(crate) duplicates: u64,
+    /// From the first sent to the last that arrived.
+    pub(crate) elapsed: Duration,
+}
+
+/// The origin's socket, to be bound before the tunnel that leads to it is started.
+#[derive(Debug)]
+pub(crate) struct UdpOrigin {
+    socket: UdpSocket,
+}
+
+impl UdpOrigin {
+    /// Binds it on loopback.
+    pub(crate) fn bind() -> Result<Self> {
+        Ok(Self { socket: socket()? })
+    }
+
+    /// Where it is.
+    pub(crate) fn addr(&self) -> Result<SocketAddr> {
+        Ok(self.socket.local_addr()?)
+    }
+
+    /// Opens a session to it through `entry`.
+    pub(crate) fn session(&self, entry: SocketAddr) -> Result<Session> {
+        let client = socket()?;
+        client.connect(entry)?;
+        self.socket
+            .set_read_timeout(Some(Duration::from_millis(200)))?;
+        let mut buf = [0; 2048];
+        for _ in 0..20 {
+            client.send(&HELLO.to_be_bytes())?;
+            while let Ok((len, from)) = self.socket.recv_from(&mut buf) {
+                // Leftovers of an earlier session may still come.
+                if buf.get(..len) == Some(&HELLO.to_be_bytes()[..]) {
+                    return Ok(Session {
+                        client,
+                        origin: self.socket.try_clone()?,
+                        back: from,
+                    });
+                }
+            }
+        }
+        bail!("no datagram passes")
+    }
+}
+
+fn socket() -> Result<UdpSocket> {
+    let socket = UdpSocket::bind(loopback(0))?;
+    // Beyond the system's bound only with privilege; without it, as much as is allowed.
+    if sockopt::set_socket_recv_buffer_size_force(&socket, OWN_BUFFER).is_err() {
+        sockopt::set_socket_recv_buffer_size(&socket, OWN_BUFFER)?;
+    }
+    Ok(socket)
+}
+
+/// An open session of a tunnel.
+#[derive(Debug)]
+pub(crate) struct Session {
+    client: UdpSocket,
+    origin: UdpSocket,
+    back: SocketAddr,
+}
+
+impl Session {
+    /// Sends `count` datagrams of [`PAYLOAD`] bytes one way.
+    pub(crate) fn run(&self, direction: Direction, count: u64, pace: Pace) -> Result<Delivery> {
+        let (sender, to, receiver) = match direction {
+            Direction::Up => (&self.client, None, &self.origin),
+            Direction::Down => (&self.origin, Some(self.back), &self.client),
+        };
+        let progress = Progress::default();
+        thread::scope(|scope| {
+            let me = thread::current();
+            let progress = &progress;
+            let receiving = scope.spawn(move || receive(receiver, count, pace, progress, &me));
+            let start = Instant::now();
+            let sent = send(sender, to, count, pace, progress);
+            progress.sent_all.store(true, Ordering::Release);
+            let received = receiving
+                .join()
+                .map_err(|_| anyhow!("the receiver panicked"))??;
+            sent?;
+            ensure!(received.delivered > 0, "none of {count} datagrams arrived");
+            let elapsed = received.last.duration_since(start);
+            let Received {
+                delivered,
+                duplicates,
+                ..
+            } = received;
+            Ok(Delivery {
+                sent: count,
+                delivered,
+                duplicates,
+                elapsed,
+            })
+        })
+    }
+}
+
+/// What sender and receiver know of each other.
+#[derive(Debug, Default)]
+struct Progress {
+    sent: AtomicU64,
+    delivered: AtomicU64,
+    /// Taken for lost.
+    given_up: AtomicU64,
+    sent_all: AtomicBool,
+}
+
+impl Progress {
+    fn under_way(&self) -> u64 {
+        let gone = self.delivered.load(Ordering::Acquire) + self.given_up.load(Ordering::Acquire);
+        self.sent.load(Ordering::Acquire).saturating_sub(gone)
+    }
+}
+
+fn send(
+    socket: &UdpSocket,
+    to: Option<SocketAddr>,
+    count: u64,
+    pace: Pace,
+    progress: &Progress,
+) -> Result<()> {
+    let mut packet = [0; PAYLOAD];
+    for number in 0..count {
+        if let Pace::Window(window) = pace {
+            wait_for_room(window, progress);
+        }
+        let (head, body) = packet.split_at_mut(8);
+        head.copy_from_slice(&number.to_be_bytes());
+        body.copy_from_slice(Content::get().at(number, body.len()));
+        loop {
+            let sent = match to {
+                Some(to) => socket.send_to(&packet, to),
+                None => socket.send(&packet),
+            };
+            match sent {
+                Ok(_) => break,
+                // A full queue of the device: as a blocking sender would, try again.
+                Err(why)
+                    if why.kind() == ErrorKind::WouldBlock || why.raw_os_error() == Some(105) =>
+                {
+                    thread::yield_now();
+                }
+                Err(why) => return Err(why.into()),
+            }
+        }
+        progress.sent.store(number + 1, Ordering::Release);
+    }
+    Ok(())
+}
+
+/// Returns when fewer than `window` are under way. Sleeps until half of them have arrived; after
+/// a standstill those on the way count as lost.
+fn wait_for_room(window: u64, progress: &Progress) {
+    if progress.under_way() < window {
+        return;
+    }
+    let (mut least, mut since) = (window, Instant::now());
+    loop {
+        let under_way = progress.under_way();
+        if under_way <= window / 2 {
+            return;
+        }
+        if under_way < least {
+            (least, since) = (under_way, Instant::now());
+        } else if since.elapsed() >= LOST_AFTER {
+            progress.given_up.fetch_add(under_way, Ordering::AcqRel);
+            return;
+        }
+        thread::park_timeout(LOST_AFTER);
+    }
+}
+
+#[derive(Debug)]
+struct Received {
+    delivered: u64,
+    duplicates: u64,
+    last: Instant,
+}
+
+fn receive(
+    socket: &UdpSocket,
+    count: u64,
+    pace: Pace,
+    progress: &Progress,
+    sender: &Thread,
+) -> Result<Received> {
+    socket.set_read_timeout(Some(STRAGGLERS))?;
+    let mut seen = vec![false; usize::try_from(count)?];
+    let mut received = Received {
+        delivered: 0,
+        duplicates: 0,
+        last: Instant::now(),
+    };
+    let mut buf = [0; 2048];
+    while received.delivered < count {
+        let packet = match socket.recv(&mut buf) {
+            Ok(len) => buf.get(..len).unwrap_or_default(),
+            Err(why) if why.kind() == ErrorKind::WouldBlock => {
+                if progress.sent_all.load(Ordering::Acquire) {
+                    break;
+                }
+                continue;
+            }
+            Err(why) => return Err(why.into()),
+        };
+        let Some((head, body)) = packet.split_first_chunk::<8>() else {
+            bail!("a datagram of {} bytes", packet.len());
+        };
+        let number = u64::from_be_bytes(*head);
+        if number == HELLO {
+            continue;
+        }
+        let right = packet.len() == PAYLOAD && Content::get().agrees(number, body, Check::Sampled);
+        ensure!(right, "other bytes in datagram {number}");
+        let index = usize::try_from(number).ok();
+        let Some(slot) = index.and_then(|index| seen.get_mut(index)) else {
+            bail!("a datagram {number} of {count}");
+        };
+        if std::mem::replace(slot, true) {
+            received.duplicates += 1;
+            continue;
+        }
+        received.delivered += 1;
+        progress
+            .delivered
+            .store(received.delivered, Ordering::Release);
+        if matches!(pace, Pace::Window(window) if progress.under_way() <= window / 2) {
+            sender.unpark();
+        }
+        received.last = Instant::now();
+    }
+    Ok(received)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A relay of datagrams that leaves out, doubles or changes some by their number.
+    fn relay(to: SocketAddr, fate: impl Fn(u64) -> u32 + Send + 'static, flip: bool) -> SocketAddr {
+        let near = UdpSocket::bind(loopback(0)).unwrap();
+        let addr = near.local_addr().unwrap();
+        let far = socket().unwrap();
+        far.connect(to).unwrap();
+        let (near_back, far_back) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+        let pass = move |packet: &mut [u8], send: &dyn Fn(&[u8])| {
+            let number = u64::from_be_bytes(*packet.first_chunk().unwrap());
+            if flip && number != HELLO {
+                packet[20] ^= 1;
+            }
+            let copies = if number == HELLO { 1 } else { fate(number) };
+            (0..copies).for_each(|_| send(packet));
+        };
+        let pass = std::sync::Arc::new(std::sync::Mutex::new(pass));
+        let client = std::sync::Arc::new(std::sync::Mutex::new(None));
+        let (pass_back, client_back) = (pass.clone(), client.clone());
+        thread::spawn(move || {
+            let mut buf = [0; 2048];
+            while let Ok((len, from)) = near.recv_from(&mut buf) {
+                *client.lock().unwrap() = Some(from);
+                pass.lock().unwrap()(&mut buf[..len], &|p| drop(far.send(p)));
+            }
+        });
+        thread::spawn(move || {
+            let mut buf = [0; 2048];
+            while let Ok(len) = far_back.recv(&mut buf) {
+                let to = client_back.lock().unwrap().unwrap();
+                pass_back.lock().unwrap()(&mut buf[..len], &|p| drop(near_back.send_to(p, to)));
+            }
+        });
+        addr
+    }
+
+    fn run(
+        fate: impl Fn(u64) -> u32 + Send + 'static,
+        flip: bool,
+        direction: Direction,
+        count: u64,
+    ) -> Result<Delivery> {
+        let origin = UdpOrigin::bind().unwrap();
+        let entry = relay(origin.addr().unwrap(), fate, flip);
+        origin
+            .session(entry)?
+            .run(direction, count, Pace::Window(32))
+    }
+
+    #[test]
+    fn all_arrive_both_ways() {
+        for direction in Direction::BOTH {
+            let delivery = run(|_| 1, false, direction, 500).unwrap();
+            assert_eq!(
+                (delivery.sent, delivery.delivered, delivery.duplicates),
+                (500, 500, 0)
+            );
+        }
+    }
+
+    #[test]
+    fn loss_and_doubling_are_counted() {
+        let delivery = run(
+            |n| if n % 100 == 7 { 0 } else { 1 },
+            false,
+            Direction::Up,
+            500,
+        )
+        .unwrap();
+        assert_eq!((delivery.delivered, delivery.duplicates), (495, 0));
+        let delivery = run(
+            |n| if n % 100 == 7 { 2 } else { 1 },
+            false,
+            Direction::Down,
+            500,
+        )
+        .unwrap();
+        assert_eq!((delivery.delivered, delivery.duplicates), (500, 5));
+    }
+
+    #[test]
+    fn a_standstill_is_paid_once() {
+        // Two windows are lost in all: each time one has filled up costs a standstill, and the
+        // sender is woken in between.
+        let start = Instant::now();
+        let fate = |n: u64| u32::from(!n.is_multiple_of(50));
+        let delivery = run(fate, false, Direction::Up, 3000).unwrap();
+        assert_eq!(delivery.delivered, 2940);
+        assert!(
+            start.elapsed() < 16 * LOST_AFTER + STRAGGLERS,
+            "{:?}",
+            start.elapsed()
+        );
+    }
+
+    #[test]
+    fn changed_bytes_fail() {
+        assert!(run(|_| 1, true, Direction::Up, 500).is_err());
+    }
+
+    #[test]
+    fn a_flood_ends_even_if_much_is_lost() {
+        let origin = UdpOrigin::bind().unwrap();
+        let entry = relay(origin.addr().unwrap(), |n| u32::from(n % 2 == 0), false);
+        let session = origin.session(entry).unwrap();
+        let delivery = session.run(Direction::Up, 400, Pace::Flood).unwrap();
+        assert!(
+            delivery.delivered <= 200 && delivery.delivered > 0,
+            "{delivery:?}"
+        );
+    }
+
+    #[test]
+    fn silence_is_an_error() {
+        let deaf = UdpSocket::bind(loopback(0)).unwrap();
+        let origin = UdpOrigin::bind().unwrap();
+        assert!(origin.session(deaf.local_addr().unwrap()).is_err());
+    }
+}

@@ -1,0 +1,149 @@
+//! Benchmarks beside the rivals: `cargo xtask bench`.
+//!
+//! adit and every rival that is installed are started alternately in the same run, on loopback,
+//! under the same load, which this process makes itself. What counts is what each process costs:
+//! CPU seconds and system calls per GiB, memory, CPU per connection; Gbit/s come last, since on
+//! loopback they measure the load as much as the relay.
+//!
+//! Data passes through like this: [`args`] says what is wanted, [`peers`] who takes part,
+//! [`suite`] measures with [`load`] through a [`topology`], [`journal`] keeps the samples,
+//! [`report`] shows them. Nothing is reported that was not measured in the same run.
+
+mod account;
+mod args;
+mod environment;
+mod figure;
+mod install;
+mod journal;
+mod load;
+mod peers;
+mod places;
+mod report;
+mod suite;
+mod syscalls;
+mod topology;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+use args::{Args, Settings};
+use environment::Environment;
+use journal::Journal;
+use peers::{KINDS, Peer};
+use suite::{Bench, Suite};
+
+fn main() -> ExitCode {
+    match Settings::from_args(Args::parse()).and_then(|settings| run(&settings)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("error: {why:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(settings: &Settings) -> Result<()> {
+    if settings.install_rivals {
+        return install::run();
+    }
+    if cfg!(debug_assertions) && !settings.smoke {
+        eprintln!("warning: the load is built without optimisation; use `cargo xtask bench`");
+    }
+    raise_open_files()?;
+    let (peers, missing) = participants(settings)?;
+    let strace = syscalls::available();
+    let environment = Environment::now(&peers, missing, strace);
+    for (name, version) in &environment.versions {
+        eprintln!("{name}: {version}");
+    }
+    for name in &environment.missing {
+        eprintln!("{name}: not installed; hint: `cargo xtask bench --install-rivals`");
+    }
+    let mut bench = Bench {
+        settings: settings.clone(),
+        peers,
+        strace,
+        journal: Journal::default(),
+    };
+    for suite in &settings.suites {
+        suite.run(&mut bench);
+    }
+    publish(settings, &environment, &bench.journal)
+}
+
+/// Who is here and wanted, and who is wanted but not here.
+fn participants(settings: &Settings) -> Result<(Vec<Peer>, Vec<&'static str>)> {
+    let rivals = settings
+        .rivals
+        .clone()
+        .unwrap_or_else(|| places::root().join("target/peers"));
+    let needed = settings.suites.iter().any(|suite| *suite != Suite::Crypto);
+    let adit = if needed && settings.wants("adit") {
+        Some(adit(settings)?)
+    } else {
+        None
+    };
+    let find = |program: &str| match program {
+        "adit" => adit.clone(),
+        _ => places::find_program(program, &rivals),
+    };
+    let (mut peers, mut missing) = (Vec::new(), Vec::new());
+    for kind in KINDS
+        .iter()
+        .filter(|kind| needed && settings.wants(kind.name))
+    {
+        match kind.find(find) {
+            Some(peer) => peers.push(peer),
+            None => missing.push(kind.name),
+        }
+    }
+    Ok((peers, missing))
+}
+
+fn adit(settings: &Settings) -> Result<PathBuf> {
+    match &settings.adit {
+        Some(path) => path
+            .canonicalize()
+            .with_context(|| format!("`--adit {}`", path.display())),
+        // A smoke run in the development profile has no use for a long build.
+        None => places::build_adit(!(settings.smoke && cfg!(debug_assertions))),
+    }
+}
+
+/// A thousand held connections need more than the usual thousand files, here and in every process
+/// that is started.
+fn raise_open_files() -> Result<()> {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit).context("cannot raise the limit of open files")
+}
+
+fn publish(settings: &Settings, environment: &Environment, journal: &Journal) -> Result<()> {
+    for suite in journal.suites() {
+        println!("{}", report::tables(journal, suite, None));
+    }
+    println!("{}", report::machine(environment));
+    if let Some(file) = &settings.json {
+        fs::write(file, report::json_lines(environment, journal))
+            .with_context(|| file.display().to_string())?;
+    }
+    if settings.write_docs {
+        let folder = settings
+            .docs
+            .clone()
+            .unwrap_or_else(|| places::root().join("docs"));
+        report::write_docs(&folder, environment, journal)?;
+    }
+    let failed = journal.failures.len();
+    ensure!(failed == 0, "{failed} measurements failed");
+    ensure!(
+        !journal.samples.is_empty(),
+        "nothing was measured: nobody here can do it"
+    );
+    Ok(())
+}

@@ -1,0 +1,31 @@
+//! adit itself: every role is a word or two of URLs.
+
+use std::net::SocketAddr;
+
+use super::{Kind, Programs, Recipe, Role};
+
+pub(super) const KIND: Kind = Kind {
+    name: "adit",
+    programs: &["adit"],
+    version,
+    recipe,
+};
+
+fn version(programs: &Programs) -> String {
+    programs.ask(&["--version"])
+}
+
+fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
+    let words = match role {
+        Role::Relay => vec![format!("socks5://{at}")],
+        Role::Server(method) => vec![format!("{}?allow_private=127.0.0.0/8", method.url(at))],
+        Role::Forwarder { method, server, to } => {
+            vec![format!("tcp+udp://{at}/{to}"), method.url(*server)]
+        }
+        Role::Client { method, server } => vec![format!("socks5://{at}"), method.url(*server)],
+    };
+    Some(Recipe::new(
+        "adit",
+        std::iter::once("run".to_owned()).chain(words),
+    ))
+}

@@ -1,0 +1,137 @@
+//! JSON lines: the run, every sample, the summary, what failed, how everything was started.
+
+use serde_json::{Map, Value, json};
+
+use crate::environment::Environment;
+use crate::journal::{Command, Failure, Journal, Row, Sample};
+use crate::suite::Suite;
+
+/// One object a line, told apart by `record`.
+pub(crate) fn lines(environment: &Environment, journal: &Journal) -> String {
+    let mut records = vec![run(environment)];
+    records.extend(journal.commands.iter().map(command));
+    records.extend(journal.samples.iter().map(sample));
+    for suite in journal.suites() {
+        for table in journal.tables(suite) {
+            records.extend(
+                table
+                    .rows
+                    .iter()
+                    .map(|row| summary(suite, &table.case, &keys(&table.columns), row)),
+            );
+        }
+    }
+    records.extend(journal.failures.iter().map(failure));
+    records.iter().map(|record| format!("{record}\n")).collect()
+}
+
+fn keys(columns: &[crate::figure::Metric]) -> Vec<String> {
+    columns.iter().map(crate::figure::Metric::key).collect()
+}
+
+fn run(environment: &Environment) -> Value {
+    let versions: Map<String, Value> = environment
+        .versions
+        .iter()
+        .map(|(name, version)| ((*name).to_owned(), json!(version)))
+        .collect();
+    json!({
+        "record": "run",
+        "date": environment.date,
+        "cpu": environment.cpu,
+        "kernel": environment.kernel,
+        "load_average": environment.load,
+        "command": environment.command,
+        "commit": environment.commit,
+        "versions": versions,
+        "missing": environment.missing,
+        "strace": environment.strace,
+    })
+}
+
+fn command(command: &Command) -> Value {
+    json!({
+        "record": "command",
+        "suite": command.suite.name(),
+        "topology": command.topology,
+        "implementation": command.who,
+        "command": command.line,
+    })
+}
+
+fn sample(sample: &Sample) -> Value {
+    let figures: Map<String, Value> = sample
+        .figures
+        .iter()
+        .map(|(metric, value)| (metric.key(), json!(value)))
+        .collect();
+    json!({
+        "record": "sample",
+        "suite": sample.suite.name(),
+        "case": sample.case,
+        "implementation": sample.who,
+        "round": sample.round,
+        "figures": figures,
+    })
+}
+
+fn summary(suite: Suite, case: &str, keys: &[String], row: &Row) -> Value {
+    let figures: Map<String, Value> = keys
+        .iter()
+        .zip(&row.cells)
+        .filter_map(|(key, cell)| {
+            let cell = (*cell)?;
+            let spread = json!({
+                "median": cell.median, "min": cell.min, "max": cell.max, "rounds": cell.rounds,
+            });
+            Some((key.clone(), spread))
+        })
+        .collect();
+    json!({
+        "record": "summary",
+        "suite": suite.name(),
+        "case": case,
+        "implementation": row.who,
+        "figures": figures,
+    })
+}
+
+fn failure(failure: &Failure) -> Value {
+    json!({
+        "record": "failure",
+        "suite": failure.suite.name(),
+        "case": failure.case,
+        "implementation": failure.who,
+        "why": failure.why,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::tests::journal;
+
+    #[test]
+    fn every_line_is_an_object() {
+        let text = lines(&Environment::default(), &journal());
+        let records: Vec<Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let kinds: Vec<&str> = records
+            .iter()
+            .map(|r| r["record"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            kinds,
+            [
+                "run", "sample", "sample", "sample", "sample", "summary", "summary"
+            ]
+        );
+        assert_eq!(records[1]["figures"]["client_cpu_s_per_gib"], 1.0);
+        let summary = &records[6];
+        assert_eq!(summary["implementation"], "other");
+        assert_eq!(summary["figures"]["both_cpu_s_per_gib"]["median"], 6.0);
+        assert_eq!(summary["figures"]["client_syscalls_per_gib"]["rounds"], 1);
+    }
+}

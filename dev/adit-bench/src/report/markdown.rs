@@ -1,0 +1,206 @@
+//! A section of Markdown for a suite: how, the tables, the machine, the commands.
+
+use std::fmt::Write;
+
+use crate::environment::Environment;
+use crate::figure::Better;
+use crate::journal::{Journal, Table};
+use crate::suite::Suite;
+
+/// A section that stands for itself, with the address of its chart.
+pub(crate) fn section(
+    environment: &Environment,
+    journal: &Journal,
+    suite: Suite,
+    chart: Option<&str>,
+) -> String {
+    let mut out = tables(journal, suite, chart);
+    let _ = write!(
+        out,
+        "\n{}\n{}",
+        machine(environment),
+        commands(journal, suite)
+    );
+    out
+}
+
+/// How a suite was measured and what came of it.
+pub(crate) fn tables(journal: &Journal, suite: Suite, chart: Option<&str>) -> String {
+    let mut out = format!("## {}\n\n{}\n", suite.title(), suite.method());
+    if let Some(chart) = chart {
+        let _ = write!(
+            out,
+            "\n![{}: {}]({chart})\n",
+            suite.title(),
+            suite.chart().title
+        );
+    }
+    for table in journal.tables(suite) {
+        let _ = write!(out, "\n**{}**\n\n{}", table.case, rows(&table));
+    }
+    for line in journal.unmeasured(suite) {
+        let _ = write!(out, "\nNot measured: {line}\n");
+    }
+    out
+}
+
+fn rows(table: &Table) -> String {
+    let mut out = String::from("| |");
+    for metric in &table.columns {
+        let arrow = if metric.quantity.better == Better::More {
+            '↑'
+        } else {
+            '↓'
+        };
+        let _ = write!(out, " {metric} {arrow} |");
+    }
+    out.push_str("\n|---|");
+    out.push_str(&"--:|".repeat(table.columns.len()));
+    for row in &table.rows {
+        let _ = write!(out, "\n| {} |", row.who);
+        for cell in &row.cells {
+            let _ = match cell {
+                Some(spread) => write!(out, " {spread} |"),
+                None => write!(out, " – |"),
+            };
+        }
+    }
+    out.push('\n');
+    out
+}
+
+/// Where, when and with what it was measured: one paragraph.
+pub(crate) fn machine(environment: &Environment) -> String {
+    let Environment {
+        date,
+        cpu,
+        kernel,
+        load,
+        command,
+        commit,
+        versions,
+        missing,
+        strace,
+    } = environment;
+    let mut out = format!(
+        "Median of the rounds (least–most); loopback, everybody in turn in the same run. \
+         `{command}` on {date}; {cpu}, Linux {kernel}, load average before {load}."
+    );
+    if !commit.is_empty() {
+        let _ = write!(out, " Commit {commit}.");
+    }
+    let named: Vec<String> = versions
+        .iter()
+        .map(|(name, version)| labelled(name, version))
+        .collect();
+    let _ = write!(out, " Versions: {}.", named.join(", "));
+    if !missing.is_empty() {
+        let _ = write!(out, " Not installed: {}.", missing.join(", "));
+    }
+    match strace.as_str() {
+        "" => out.push_str(" System calls were not counted: there is no strace here."),
+        version => _ = write!(out, " strace {version}."),
+    }
+    out
+}
+
+/// Most programs say their name themselves.
+fn labelled(name: &str, version: &str) -> String {
+    let bare = version.to_lowercase();
+    if bare.contains(name) {
+        version.to_owned()
+    } else {
+        format!("{name} ({version})")
+    }
+}
+
+fn commands(journal: &Journal, suite: Suite) -> String {
+    let mut lines = String::new();
+    let mut before = "";
+    for command in journal
+        .commands
+        .iter()
+        .filter(|command| command.suite == suite)
+    {
+        if command.topology != before {
+            let _ = write!(lines, "\n# {}\n", command.topology);
+            before = &command.topology;
+        }
+        let _ = writeln!(lines, "{}", command.line);
+    }
+    if lines.is_empty() {
+        return lines;
+    }
+    format!(
+        "\n<details><summary>Commands</summary>\n\n```sh\n{}```\n\n</details>\n",
+        lines.trim_start()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::tests::journal;
+    use crate::journal::{Command, Failure};
+
+    fn environment() -> Environment {
+        Environment {
+            date: "2020-01-01 00:00 UTC".to_owned(),
+            cpu: "2 × CPU".to_owned(),
+            kernel: "6.1".to_owned(),
+            load: "0.1 0.2 0.3".to_owned(),
+            command: "cargo xtask bench --suite ss-tcp".to_owned(),
+            versions: vec![
+                ("adit", "adit 0.1.0".to_owned()),
+                ("other", "1.2".to_owned()),
+            ],
+            missing: vec!["third"],
+            ..Environment::default()
+        }
+    }
+
+    #[test]
+    fn the_table_has_a_row_each() {
+        let table = rows(&journal().tables(Suite::SsTcp)[0]);
+        assert_eq!(
+            table,
+            "| | Gbit/s ↑ | CPU s/GiB, client ↓ | CPU s/GiB, server ↓ | CPU s/GiB, both ↓ \
+             | syscalls/GiB, client ↓ |\n\
+             |---|--:|--:|--:|--:|--:|\n\
+             | adit | 8.00 (8.00–8.00) | 1.50 (1.00–2.00) | 1.50 (1.00–2.00) | 3.00 (2.00–4.00) \
+             | 3,000 |\n\
+             | other | 4.00 (4.00–4.00) | 3.00 (2.00–4.00) | 3.00 (2.00–4.00) | 6.00 (4.00–8.00) \
+             | 6,000 |\n"
+        );
+    }
+
+    #[test]
+    fn a_section_says_how_where_and_with_what() {
+        let mut journal = journal();
+        journal.commands.push(Command {
+            suite: Suite::SsTcp,
+            topology: "m".to_owned(),
+            who: "adit".to_owned(),
+            line: "adit run x".to_owned(),
+        });
+        journal.failures.push(Failure {
+            suite: Suite::SsTcp,
+            case: "m".to_owned(),
+            who: "other".to_owned(),
+            why: "broken\nlog".to_owned(),
+        });
+        let text = section(&environment(), &journal, Suite::SsTcp, Some("x.svg"));
+        for part in [
+            "## Shadowsocks over TCP\n",
+            "](x.svg)",
+            "`cargo xtask bench --suite ss-tcp` on 2020-01-01 00:00 UTC; 2 × CPU, Linux 6.1",
+            "Versions: adit 0.1.0, other (1.2).",
+            "Not installed: third.",
+            "there is no strace here",
+            "Not measured: other, m: broken\n",
+            "```sh\n# m\nadit run x\n```",
+        ] {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
+    }
+}

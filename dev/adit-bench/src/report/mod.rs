@@ -1,0 +1,10 @@
+//! What came of a run: for the reader, for machines, and into the documents.
+
+mod docs;
+mod json;
+mod markdown;
+mod svg;
+
+pub(crate) use docs::write_docs;
+pub(crate) use json::lines as json_lines;
+pub(crate) use markdown::{machine, tables};

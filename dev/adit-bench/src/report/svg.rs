@@ -1,0 +1,207 @@
+//! A bar chart as SVG: a group for each case, a bar for each implementation, a whisker from the
+//! least to the most.
+
+use std::fmt::Write;
+
+use crate::figure::{Better, Quantity, Spread, short};
+use crate::journal::{Journal, Table};
+use crate::suite::{NO_RELAY, Suite};
+
+const WIDTH: f64 = 760.0;
+/// Left of the bars: the names.
+const NAMES: f64 = 150.0;
+/// Right of them: the figures.
+const FIGURES: f64 = 140.0;
+const BAR: f64 = 18.0;
+const STEP: f64 = 24.0;
+const HEADING: f64 = 26.0;
+const TOP: f64 = 44.0;
+
+/// The chart of a suite; None if nothing of what it shows was measured.
+pub(crate) fn chart(journal: &Journal, suite: Suite) -> Option<String> {
+    let quantity = suite.chart();
+    let groups: Vec<Group> = journal
+        .tables(suite)
+        .iter()
+        .filter_map(|t| group(t, quantity))
+        .collect();
+    if groups.is_empty() {
+        return None;
+    }
+    Some(draw(suite.title(), quantity, &groups))
+}
+
+struct Group {
+    title: String,
+    bars: Vec<(String, Spread)>,
+}
+
+/// The sum of all processes if there is one, else the process nearest to the user.
+fn group(table: &Table, quantity: Quantity) -> Option<Group> {
+    let column = |part| {
+        table
+            .columns
+            .iter()
+            .position(|m| m.quantity == quantity && m.part == part)
+    };
+    let at = ["", "both", "client"].into_iter().find_map(column)?;
+    let bars = table
+        .rows
+        .iter()
+        .filter_map(|row| Some((row.who.clone(), (*row.cells.get(at)?)?)));
+    // What the load alone can do would make all others look alike.
+    let bars: Vec<_> = bars.filter(|(who, _)| who != NO_RELAY).collect();
+    (!bars.is_empty()).then(|| Group {
+        title: table.case.clone(),
+        bars,
+    })
+}
+
+fn draw(title: &str, quantity: Quantity, groups: &[Group]) -> String {
+    let bars = groups.iter().flat_map(|group| &group.bars);
+    let most = bars
+        .map(|(_, spread)| spread.max)
+        .fold(f64::MIN_POSITIVE, f64::max);
+    let scale = (WIDTH - NAMES - FIGURES) / most;
+    let rows: usize = groups.iter().map(|group| group.bars.len()).sum();
+    let height = TOP + HEADING * groups.len() as f64 + STEP * rows as f64 + 12.0;
+    let wish = if quantity.better == Better::More {
+        "more is better"
+    } else {
+        "less is better"
+    };
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
+         font-family=\"system-ui, sans-serif\" font-size=\"13\" role=\"img\">\n\
+         <title>{title}: {what}, {wish}</title>\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n\
+         <text x=\"12\" y=\"26\" font-size=\"16\" font-weight=\"600\" fill=\"#1f2933\">{title}: \
+         {what} <tspan font-weight=\"400\" font-size=\"13\" fill=\"#616e7c\">({wish})</tspan></text>\n",
+        title = escaped(title),
+        what = escaped(quantity.title),
+    );
+    let mut y = TOP;
+    for group in groups {
+        let _ = writeln!(
+            out,
+            "<text x=\"12\" y=\"{}\" font-weight=\"600\" fill=\"#3e4c59\">{}</text>",
+            y + 14.0,
+            escaped(&group.title)
+        );
+        y += HEADING;
+        for (who, spread) in &group.bars {
+            bar(&mut out, y, who, *spread, scale);
+            y += STEP;
+        }
+    }
+    out.push_str("</svg>\n");
+    out
+}
+
+fn bar(out: &mut String, y: f64, who: &str, spread: Spread, scale: f64) {
+    let x = |value: f64| NAMES + value.max(0.0) * scale;
+    let color = if who == "adit" { "#0b69a3" } else { "#9aa5b1" };
+    let (text, middle) = (y + BAR / 2.0 + 4.5, y + BAR / 2.0);
+    let _ = writeln!(
+        out,
+        "<text x=\"{:.1}\" y=\"{text:.1}\" text-anchor=\"end\" fill=\"#1f2933\">{}</text>\
+         <rect x=\"{NAMES}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{BAR}\" rx=\"2\" fill=\"{color}\"/>",
+        NAMES - 8.0,
+        escaped(who),
+        x(spread.median) - NAMES,
+    );
+    if spread.max > spread.min {
+        let (from, to) = (x(spread.min), x(spread.max));
+        let (top, bottom) = (middle - 4.0, middle + 4.0);
+        let _ = writeln!(
+            out,
+            "<path d=\"M{from:.1} {middle:.1}H{to:.1}M{from:.1} {top:.1}V{bottom:.1}\
+             M{to:.1} {top:.1}V{bottom:.1}\" stroke=\"#1f2933\" fill=\"none\"/>",
+        );
+    }
+    let _ = writeln!(
+        out,
+        "<text x=\"{:.1}\" y=\"{text:.1}\" fill=\"#1f2933\">{}</text>",
+        x(spread.max) + 8.0,
+        short(spread.median)
+    );
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::tests::journal;
+
+    fn numbers_of(svg: &str, attribute: &str) -> Vec<f64> {
+        let before = format!(" {attribute}=\"");
+        let parts = svg.split(&before).skip(1);
+        parts
+            .filter_map(|part| part.split('"').next()?.parse().ok())
+            .collect()
+    }
+
+    #[test]
+    fn bars_are_as_long_as_the_figures() {
+        let svg = chart(&journal(), Suite::SsTcp).unwrap();
+        // Both processes: medians 3 and 6, the most is 8.
+        let room = WIDTH - NAMES - FIGURES;
+        let drawn = numbers_of(&svg, "width");
+        assert_eq!(drawn.len(), 2);
+        for (drawn, value) in drawn.into_iter().zip([3.0, 6.0]) {
+            assert!((drawn - value / 8.0 * room).abs() < 0.1, "{drawn}");
+        }
+        assert!(
+            svg.contains(">3.00</text>") && svg.contains(">6.00</text>"),
+            "{svg}"
+        );
+        assert_eq!(svg.matches("<path").count(), 2);
+    }
+
+    #[test]
+    fn every_element_is_closed_and_inside() {
+        let svg = chart(&journal(), Suite::SsTcp).unwrap();
+        assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
+        let view = svg
+            .split("viewBox=\"")
+            .nth(1)
+            .unwrap()
+            .split('"')
+            .next()
+            .unwrap();
+        let height: f64 = view.split(' ').nth(3).unwrap().parse().unwrap();
+        assert!(
+            numbers_of(&svg, "y").into_iter().all(|y| y < height),
+            "{svg}"
+        );
+        assert!(
+            numbers_of(&svg, "x").into_iter().all(|x| x < WIDTH),
+            "{svg}"
+        );
+    }
+
+    #[test]
+    fn names_cannot_break_out() {
+        let spread = Spread::of([1.0]).unwrap();
+        let group = Group {
+            title: "a<b & c".to_owned(),
+            bars: vec![("\"x\"".to_owned(), spread)],
+        };
+        let svg = draw("T", Suite::SsTcp.chart(), &[group]);
+        assert!(
+            svg.contains("a&lt;b &amp; c") && svg.contains("&quot;x&quot;"),
+            "{svg}"
+        );
+    }
+
+    #[test]
+    fn nothing_measured_is_no_chart() {
+        assert_eq!(chart(&journal(), Suite::Idle), None);
+    }
+}

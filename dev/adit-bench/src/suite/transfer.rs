@@ -1,0 +1,72 @@
+//! Suites `ss-tcp` and `socks`: bytes through a relay, up and down.
+
+use anyhow::{Context, Result};
+
+use super::Suite;
+use super::turn::{Baseline, Bench, Cases, Turn};
+use crate::figure::{CALLS_PER_GIB, CPU_PER_GIB, GBIT, PEAK, apart, as_gib, each, float, one};
+use crate::load::Direction;
+use crate::load::content::Check;
+use crate::load::origin::{Origin, Service};
+use crate::load::tcp::transfer;
+use crate::syscalls::Trace;
+use crate::topology::{Rig, Topology};
+
+/// A tunnel for every method.
+pub(super) fn shadowsocks(bench: &mut Bench) {
+    for method in bench.settings.methods.clone() {
+        run(bench, Suite::SsTcp, method.name, Topology::Tunnel(method));
+    }
+}
+
+/// One process between client and origin.
+pub(super) fn socks(bench: &mut Bench) {
+    run(bench, Suite::Socks, "SOCKS5 CONNECT", Topology::Relay);
+}
+
+fn run(bench: &mut Bench, suite: Suite, what: &str, topology: Topology) {
+    for streams in bench.settings.streams.clone() {
+        let plural = if streams == 1 { "" } else { "s" };
+        let case = format!("{what}, {streams} stream{plural}");
+        bench.alternate(suite, &case, topology, Baseline::With, |turn| {
+            let origin = Origin::start(Service::Streams)?;
+            let rig = turn.start(origin.addr())?;
+            measure(turn, &rig, streams, &case).map_err(|why| rig.blame(&why))
+        });
+    }
+}
+
+fn measure(turn: &Turn<'_>, rig: &Rig, streams: u32, case: &str) -> Result<Cases> {
+    let amounts = turn.settings.amounts;
+    let carry = |direction, bytes, check| transfer(rig.way(), direction, bytes, streams, check);
+    for direction in Direction::BOTH {
+        carry(direction, amounts.warm_up, Check::Whole).context("warm-up")?;
+    }
+    let mut cases = Cases::new();
+    for direction in Direction::BOTH {
+        let before = rig.cpu()?;
+        let moved = carry(direction, amounts.bytes, Check::Sampled)?;
+        let cpu = rig.cpu_since(&before)?;
+        let bits = float(moved.bytes) * 8.0 / 1e9;
+        let mut figures = vec![one(GBIT, bits / moved.elapsed.as_secs_f64())];
+        let cost = cpu.iter().map(|seconds| seconds / as_gib(moved.bytes));
+        figures.extend(each(CPU_PER_GIB, &rig.parts(cost)));
+        let peaks = rig.memory()?;
+        let peaks = peaks.iter().map(|memory| float(memory.peak) / 1024.0);
+        figures.extend(apart(PEAK, &rig.parts(peaks)));
+        cases.push((format!("{case}, {direction}"), figures));
+    }
+    // Last, so that nothing that is timed has been traced before.
+    if turn.counts_calls && !rig.members().is_empty() {
+        for (direction, (_, figures)) in Direction::BOTH.into_iter().zip(&mut cases) {
+            let trace = Trace::attach(rig)?;
+            let moved = carry(direction, amounts.traced, Check::Sampled).context("under strace")?;
+            let counts = trace.finish()?;
+            let counts = counts
+                .iter()
+                .map(|calls| float(*calls) / as_gib(moved.bytes));
+            figures.extend(each(CALLS_PER_GIB, &rig.parts(counts)));
+        }
+    }
+    Ok(cases)
+}

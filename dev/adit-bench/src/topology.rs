@@ -1,0 +1,193 @@
+//! How the processes of one implementation stand between client and origin.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use adit_interop::loopback;
+use adit_interop::shadowsocks::Method;
+use anyhow::{Context, Error, Result};
+
+use crate::account::{self, Memory};
+use crate::load::Way;
+use crate::peers::{Peer, Role, Running};
+
+/// Lines of a log that are shown with a failure.
+const LAST_LINES: usize = 5;
+
+/// What stands there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Topology {
+    /// One process: SOCKS5 in, straight out.
+    Relay,
+    /// Two: an entry that leads through a server to one destination.
+    Tunnel(Method),
+    /// Two: SOCKS5 in, out through a server.
+    Client(Method),
+}
+
+impl Topology {
+    /// Whether the implementation can be all of it.
+    pub(crate) fn suits(self, peer: &Peer) -> bool {
+        let somewhere = loopback(1);
+        match self {
+            Self::Relay => peer.plays(&Role::Relay),
+            Self::Tunnel(method) => {
+                let forwarder = Role::Forwarder {
+                    method,
+                    server: somewhere,
+                    to: somewhere,
+                };
+                peer.plays(&Role::Server(method)) && peer.plays(&forwarder)
+            }
+            Self::Client(method) => {
+                let client = Role::Client {
+                    method,
+                    server: somewhere,
+                };
+                peer.plays(&Role::Server(method)) && peer.plays(&client)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Topology {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Relay => write!(f, "SOCKS5 relay"),
+            Self::Tunnel(method) => write!(f, "forwarder and server, {}", method.name),
+            Self::Client(method) => write!(f, "SOCKS5 client and server, {}", method.name),
+        }
+    }
+}
+
+/// The running processes of one implementation and the way through them.
+#[derive(Debug)]
+pub(crate) struct Rig {
+    members: Vec<Member>,
+    way: Way,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(crate) struct Member {
+    /// `client` or `server`; empty if it is alone.
+    pub(crate) part: &'static str,
+    pub(crate) running: Running,
+}
+
+impl Rig {
+    /// Starts everything that leads to `origin`.
+    pub(crate) fn start(peer: &Peer, topology: Topology, origin: SocketAddr) -> Result<Self> {
+        let member = |part, role: Role| -> Result<Member> {
+            let running = peer
+                .start(&role)
+                .with_context(|| format!("starting {}", peer.name()))?;
+            Ok(Member { part, running })
+        };
+        let socks = |member: &Member| Way::Socks {
+            proxy: member.running.at(),
+            to: origin,
+        };
+        let (members, way) = match topology {
+            Topology::Relay => {
+                let relay = member("", Role::Relay)?;
+                let way = socks(&relay);
+                (vec![relay], way)
+            }
+            Topology::Tunnel(method) => {
+                let server = member("server", Role::Server(method))?;
+                let at = server.running.at();
+                let client = member(
+                    "client",
+                    Role::Forwarder {
+                        method,
+                        server: at,
+                        to: origin,
+                    },
+                )?;
+                let way = Way::Entry(client.running.at());
+                (vec![client, server], way)
+            }
+            Topology::Client(method) => {
+                let server = member("server", Role::Server(method))?;
+                let client = member(
+                    "client",
+                    Role::Client {
+                        method,
+                        server: server.running.at(),
+                    },
+                )?;
+                let way = socks(&client);
+                (vec![client, server], way)
+            }
+        };
+        Ok(Self { members, way })
+    }
+
+    /// Nothing between client and origin.
+    pub(crate) const fn straight(origin: SocketAddr) -> Self {
+        Self {
+            members: Vec::new(),
+            way: Way::Entry(origin),
+        }
+    }
+
+    /// The processes, the nearest to the client first.
+    pub(crate) fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// The way through them to the origin.
+    pub(crate) const fn way(&self) -> Way {
+        self.way
+    }
+
+    /// Processor time of each so far.
+    pub(crate) fn cpu(&self) -> Result<Vec<Duration>> {
+        self.members
+            .iter()
+            .map(|member| account::cpu_time(member.running.pid()))
+            .collect()
+    }
+
+    /// Processor time of each since then, in seconds.
+    pub(crate) fn cpu_since(&self, before: &[Duration]) -> Result<Vec<f64>> {
+        let now = self.cpu()?;
+        Ok(now
+            .iter()
+            .zip(before)
+            .map(|(now, then)| now.saturating_sub(*then).as_secs_f64())
+            .collect())
+    }
+
+    /// A value of each, by its part.
+    pub(crate) fn parts(&self, values: impl IntoIterator<Item = f64>) -> Vec<(&'static str, f64)> {
+        self.members
+            .iter()
+            .map(|member| member.part)
+            .zip(values)
+            .collect()
+    }
+
+    /// Memory of each.
+    pub(crate) fn memory(&self) -> Result<Vec<Memory>> {
+        self.members
+            .iter()
+            .map(|member| account::memory(member.running.pid()))
+            .collect()
+    }
+
+    /// A failure with the last words of the processes.
+    pub(crate) fn blame(&self, why: &Error) -> Error {
+        let mut told = format!("{why:#}");
+        for Member { part, running } in &self.members {
+            let log = running.log();
+            let lines: Vec<&str> = log.lines().collect();
+            for line in lines.iter().skip(lines.len().saturating_sub(LAST_LINES)) {
+                told.push_str(&format!("\n  {part} {line}"));
+            }
+        }
+        Error::msg(told)
+    }
+}

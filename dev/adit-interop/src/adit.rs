@@ -1,0 +1,122 @@
+//! The program under test.
+
+use std::env;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{PATIENCE, Process};
+
+/// A running `adit` that has said where it listens.
+#[derive(Debug)]
+pub struct Adit {
+    process: Process,
+    listening: Vec<SocketAddr>,
+}
+
+impl Adit {
+    /// Starts the binary that `ADIT_BIN` names or that lies in the build folder of the running
+    /// test, and waits until it listens at so many addresses.
+    pub fn start(args: &[&str], listeners: usize) -> Result<Self> {
+        Self::start_with(&find()?, args, listeners)
+    }
+
+    /// Starts this binary.
+    pub fn start_with(bin: &Path, args: &[&str], listeners: usize) -> Result<Self> {
+        let mut command = Command::new(bin);
+        command.args(args);
+        Self::launch(command, listeners)
+    }
+
+    /// Starts a prepared command, for instance with its limits lowered.
+    pub fn launch(command: Command, listeners: usize) -> Result<Self> {
+        let mut process = Process::spawn(command)?;
+        let lines = process.wait_lines("listening on ", listeners, PATIENCE)?;
+        let listening = lines
+            .iter()
+            .map(|line| address(line))
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Self { process, listening })
+    }
+
+    /// Where it listens first.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        self.addrs()[0]
+    }
+
+    /// Where it listens, in the order in which it said so.
+    #[must_use]
+    pub fn addrs(&self) -> &[SocketAddr] {
+        &self.listening
+    }
+
+    /// The running program.
+    pub fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+
+    /// Ends it with SIGTERM; it must end well and must not have panicked on the way (SEC-X8).
+    pub fn stop(mut self) -> Result<()> {
+        let status = self.process.terminate()?;
+        let log = self.process.log();
+        ensure!(status.code() == Some(0), "adit ended with {status}:\n{log}");
+        ensure!(!log.contains("panicked"), "adit panicked:\n{log}");
+        Ok(())
+    }
+}
+
+fn address(line: &str) -> Result<SocketAddr> {
+    let (_, rest) = line.split_once("listening on ").context("no address")?;
+    let word = rest.split_whitespace().next().unwrap_or_default();
+    word.trim_end_matches([',', ';'])
+        .parse()
+        .with_context(|| line.to_owned())
+}
+
+fn find() -> Result<PathBuf> {
+    if let Some(path) = env::var_os("ADIT_BIN") {
+        return Ok(path.into());
+    }
+    let test = env::current_exe()?;
+    let built = test
+        .ancestors()
+        .skip(1)
+        .map(|dir| dir.join("adit"))
+        .find(|path| path.is_file());
+    built.context("no `adit` beside the test: run `cargo build -p adit`, or set ADIT_BIN")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_from_the_log() {
+        for (line, addr) in [
+            ("listening on 127.0.0.1:1080", "127.0.0.1:1080"),
+            ("12:00 INFO listening on [::1]:80 (mixed)", "[::1]:80"),
+        ] {
+            assert_eq!(address(line).unwrap(), addr.parse().unwrap());
+        }
+        assert!(address("listening on somewhere").is_err());
+    }
+
+    #[test]
+    fn a_failing_end_is_an_error() {
+        let script = |end: &str| {
+            let mut command = Command::new("sh");
+            let script = format!(
+                "trap '{end}' TERM; echo listening on [::1]:9 >&2; while :; do sleep 0.05; done"
+            );
+            command.args(["-c", &script]);
+            Adit::launch(command, 1).unwrap()
+        };
+        assert_eq!(script("exit 0").addr(), "[::1]:9".parse().unwrap());
+        script("exit 0").stop().unwrap();
+        assert!(script("exit 1").stop().is_err());
+        assert!(script("echo thread panicked; exit 0").stop().is_err());
+    }
+}

@@ -1,0 +1,163 @@
+//! Clients that misbehave, and a look at how a server takes it.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::traffic::dial;
+
+/// How the bytes of a probe are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// In one write.
+    AtOnce,
+    /// Each byte in a segment of its own.
+    ByteByByte,
+}
+
+/// What the probe does after its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// Waits with the stream open.
+    Hold,
+    /// Ends its direction and waits.
+    HalfClose,
+}
+
+/// What a prober sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reaction {
+    /// Nothing, as long as it waited.
+    Silence,
+    /// An end of stream.
+    End,
+    /// A reset.
+    Reset,
+    /// So many bytes.
+    Answer(usize),
+}
+
+/// Sends `bytes` to `addr` and watches for `patience`.
+pub fn probe(
+    addr: SocketAddr,
+    bytes: &[u8],
+    manner: Manner,
+    ending: Ending,
+    patience: Duration,
+) -> Result<Reaction> {
+    let mut stream = dial(addr)?;
+    let sent = match manner {
+        Manner::AtOnce => stream.write_all(bytes),
+        Manner::ByteByByte => bytes.iter().try_for_each(|byte| {
+            sleep(Duration::from_micros(300));
+            stream.write_all(&[*byte])
+        }),
+    };
+    if sent.is_err() {
+        return Ok(Reaction::Reset);
+    }
+    if ending == Ending::HalfClose && stream.shutdown(Shutdown::Write).is_err() {
+        return Ok(Reaction::Reset);
+    }
+    watch(&mut stream, patience)
+}
+
+/// What comes from the server within `patience`.
+pub fn watch(stream: &mut TcpStream, patience: Duration) -> Result<Reaction> {
+    stream.set_read_timeout(Some(patience))?;
+    let mut buf = [0; 4096];
+    match stream.read(&mut buf) {
+        Ok(0) => Ok(Reaction::End),
+        Ok(n) => Ok(Reaction::Answer(n)),
+        Err(why) if matches!(why.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            Ok(Reaction::Silence)
+        }
+        Err(_) => Ok(Reaction::Reset),
+    }
+}
+
+/// The time from now until the server ends or resets a stream on which nothing is sent; None if it
+/// lives longer than `patience`.
+pub fn time_to_end(stream: &mut TcpStream, patience: Duration) -> Result<Option<Duration>> {
+    let start = Instant::now();
+    loop {
+        let left = patience.saturating_sub(start.elapsed());
+        if left.is_zero() {
+            return Ok(None);
+        }
+        match watch(stream, left)? {
+            Reaction::End | Reaction::Reset => return Ok(Some(start.elapsed())),
+            Reaction::Silence => return Ok(None),
+            Reaction::Answer(_) => {}
+        }
+    }
+}
+
+/// Opens `count` connections and keeps them without a byte. What the server does not take at once
+/// stays in its queue, so that this never waits long.
+#[must_use]
+pub fn idle_crowd(addr: SocketAddr, count: usize) -> Vec<TcpStream> {
+    let limit = Duration::from_secs(1);
+    (0..count)
+        .filter_map(|_| TcpStream::connect_timeout(&addr, limit).ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Pattern;
+    use crate::origin::Origin;
+    use crate::shadowsocks::{AES_128, BLAKE3_AES_128, Peer};
+
+    const SHORT: Duration = Duration::from_millis(400);
+
+    #[test]
+    fn reactions_are_told_apart() {
+        let origin = Origin::start().unwrap();
+        for (line, wanted) in [
+            ("LATE 1 1\n", Reaction::Silence),
+            ("PUT 0\n", Reaction::Answer(17)),
+            ("nothing\n", Reaction::End),
+            ("RESET\n", Reaction::Reset),
+        ] {
+            let bytes = line.as_bytes();
+            let seen = probe(
+                origin.addr(),
+                bytes,
+                Manner::ByteByByte,
+                Ending::Hold,
+                SHORT,
+            )
+            .unwrap();
+            assert_eq!(seen, wanted, "{line}");
+        }
+        let line = b"LATE 0 1\n";
+        let seen = probe(
+            origin.addr(),
+            line,
+            Manner::AtOnce,
+            Ending::HalfClose,
+            SHORT,
+        )
+        .unwrap();
+        assert!(matches!(seen, Reaction::Answer(_)));
+    }
+
+    /// As measured by others: sing-box resets for the 2022 edition, libev keeps silent.
+    #[test]
+    fn known_peers_react_as_known() {
+        let garbage = Pattern::new(5).take(200);
+        for (peer, method, wanted) in [
+            (Peer::SingBox, BLAKE3_AES_128, Reaction::Reset),
+            (Peer::Libev, AES_128, Reaction::Silence),
+        ] {
+            let server = peer.server(method).unwrap();
+            let seen = probe(server.addr(), &garbage, Manner::AtOnce, Ending::Hold, SHORT);
+            assert_eq!(seen.unwrap(), wanted, "{peer:?}");
+        }
+    }
+}

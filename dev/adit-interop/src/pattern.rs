@@ -1,0 +1,67 @@
+//! Bytes that can be made and checked anywhere without keeping them.
+
+/// An endless stream of bytes that look random, the same for the same seed.
+#[derive(Debug, Clone)]
+pub struct Pattern {
+    state: u64,
+}
+
+impl Pattern {
+    /// Starts a stream.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self {
+            state: seed ^ 0x9e37_79b9_7f4a_7c15,
+        }
+    }
+
+    /// The next `len` bytes; a length that is no multiple of eight ends the sameness.
+    #[must_use]
+    pub fn take(&mut self, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        for chunk in bytes.chunks_mut(8) {
+            // xorshift64
+            self.state ^= self.state << 13;
+            self.state ^= self.state >> 7;
+            self.state ^= self.state << 17;
+            let word = self.state.to_le_bytes();
+            chunk.copy_from_slice(&word[..chunk.len()]);
+        }
+        bytes
+    }
+}
+
+/// A checksum that depends on every byte and its place (FNV-1a).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sum(pub u64);
+
+impl Sum {
+    /// Of no bytes.
+    pub const EMPTY: Self = Self(0xcbf2_9ce4_8422_2325);
+
+    /// Of all bytes so far and these.
+    #[must_use]
+    pub fn with(self, bytes: &[u8]) -> Self {
+        let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        Self(bytes.iter().fold(self.0, step))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_is_the_same_however_it_is_taken() {
+        let whole = Pattern::new(7).take(64);
+        let mut parts = Pattern::new(7);
+        assert_eq!([parts.take(40), parts.take(24)].concat(), whole);
+        assert_ne!(Pattern::new(8).take(64), whole);
+    }
+
+    #[test]
+    fn the_sum_sees_order() {
+        assert_eq!(Sum::EMPTY.with(b"ab").with(b"c"), Sum::EMPTY.with(b"abc"));
+        assert_ne!(Sum::EMPTY.with(b"ab"), Sum::EMPTY.with(b"ba"));
+    }
+}

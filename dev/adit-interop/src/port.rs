@@ -1,0 +1,101 @@
+//! Loopback ports: free ones, and those somebody listens on.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+
+/// Below the range from which the kernel takes the ports of outgoing sockets.
+const FIRST: u32 = 10_000;
+const COUNT: u32 = 20_000;
+
+/// A port that is free for TCP and UDP on both loopback addresses, given out once.
+#[must_use]
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = FIRST + process::id().wrapping_mul(97).wrapping_add(number) % COUNT;
+        let port = u16::try_from(port).unwrap_or_default();
+        let free = |ip: IpAddr| {
+            TcpListener::bind((ip, port)).is_ok() && UdpSocket::bind((ip, port)).is_ok()
+        };
+        if free(Ipv4Addr::LOCALHOST.into()) && free(Ipv6Addr::LOCALHOST.into()) {
+            return port;
+        }
+    }
+}
+
+/// This port of 127.0.0.1.
+#[must_use]
+pub fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+/// What a port belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// A listening stream socket.
+    Tcp,
+    /// A bound datagram socket.
+    Udp,
+}
+
+/// Waits until somebody has the port, without touching it.
+pub fn wait_port(transport: Transport, port: u16, patience: Duration) -> Result<()> {
+    let start = Instant::now();
+    while !is_taken(transport, port) {
+        let waited = start.elapsed();
+        ensure!(
+            waited < patience,
+            "nobody has {transport:?} port {port} after {waited:?}"
+        );
+        sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+fn is_taken(transport: Transport, port: u16) -> bool {
+    // The state column: 0A is LISTEN; a bound UDP socket shows 07.
+    let (files, state) = match transport {
+        Transport::Tcp => (["/proc/net/tcp", "/proc/net/tcp6"], "0A"),
+        Transport::Udp => (["/proc/net/udp", "/proc/net/udp6"], "07"),
+    };
+    let wanted = format!(":{port:04X}");
+    files.iter().any(|file| {
+        let table = fs::read_to_string(file).unwrap_or_default();
+        table.lines().skip(1).any(|line| {
+            let mut columns = line.split_whitespace().skip(1);
+            let local = columns.next().unwrap_or_default();
+            local.ends_with(&wanted) && columns.nth(1) == Some(state)
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_given_out_once() {
+        let ports: std::collections::BTreeSet<u16> = (0..50).map(|_| free_port()).collect();
+        assert_eq!(ports.len(), 50);
+    }
+
+    #[test]
+    fn a_taken_port_is_seen() {
+        let port = free_port();
+        let short = Duration::from_millis(50);
+        for transport in [Transport::Tcp, Transport::Udp] {
+            assert!(wait_port(transport, port, short).is_err());
+        }
+        let _tcp = TcpListener::bind(loopback(port)).unwrap();
+        wait_port(Transport::Tcp, port, short).unwrap();
+        let _udp = UdpSocket::bind(loopback(port)).unwrap();
+        wait_port(Transport::Udp, port, short).unwrap();
+    }
+}

@@ -1,0 +1,241 @@
+//! A subprocess with its log, ended by its own id.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::tool;
+
+/// How long a process may take to end when it is asked to.
+const LAST_WORDS: Duration = Duration::from_secs(8);
+
+/// A running program; dropping it ends it.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    child: Child,
+    log: Arc<Log>,
+    readers: Vec<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    lines: Mutex<Vec<String>>,
+    more: Condvar,
+}
+
+impl Log {
+    fn lock(&self) -> MutexGuard<'_, Vec<String>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep(self: &Arc<Self>, stream: impl Read + Send + 'static) -> JoinHandle<()> {
+        let log = Arc::clone(self);
+        thread::spawn(move || {
+            let mut reader = BufReader::new(stream);
+            let mut line = Vec::new();
+            while reader.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
+                let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+                log.lock().push(text);
+                log.more.notify_all();
+                line.clear();
+            }
+        })
+    }
+}
+
+impl Process {
+    /// Starts it without input; both outputs go to the log.
+    pub fn spawn(mut command: Command) -> Result<Self> {
+        let name = command.get_program().to_string_lossy().into_owned();
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().with_context(|| tool::missing(&name))?;
+        let log = Arc::new(Log::default());
+        let mut readers = Vec::new();
+        readers.extend(child.stdout.take().map(|out| log.keep(out)));
+        readers.extend(child.stderr.take().map(|err| log.keep(err)));
+        Ok(Self {
+            name,
+            child,
+            log,
+            readers,
+        })
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// All it has printed so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.log.lock().join("\n")
+    }
+
+    /// Waits for `count` lines with `needle` in them and gives them.
+    pub fn wait_lines(
+        &mut self,
+        needle: &str,
+        count: usize,
+        patience: Duration,
+    ) -> Result<Vec<String>> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let ended = self.child.try_wait()?;
+            if ended.is_some() {
+                self.drained();
+            }
+            let lines = self.log.lock();
+            let found: Vec<String> = lines
+                .iter()
+                .filter(|line| line.contains(needle))
+                .cloned()
+                .collect();
+            if found.len() >= count {
+                return Ok(found);
+            }
+            if ended.is_some() || Instant::now() > deadline {
+                drop(lines);
+                let state =
+                    ended.map_or_else(|| "still runs".to_owned(), |status| status.to_string());
+                bail!(
+                    "{} of {count} lines with `{needle}` from {} ({state}):\n{}",
+                    found.len(),
+                    self.name,
+                    self.log()
+                );
+            }
+            // A short wait, since an end without a line wakes nobody.
+            drop(self.log.more.wait_timeout(lines, Duration::from_millis(50)));
+        }
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        kill_process(pid.context("no process id")?, signal).context("signal")
+    }
+
+    /// Waits for its end.
+    pub fn wait(&mut self, patience: Duration) -> Result<ExitStatus> {
+        let deadline = Instant::now() + patience;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            if Instant::now() > deadline {
+                bail!(
+                    "{} still runs after {patience:?}:\n{}",
+                    self.name,
+                    self.log()
+                );
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Asks it to end with SIGTERM; gives how it ended.
+    pub fn terminate(&mut self) -> Result<ExitStatus> {
+        self.signal(Signal::TERM)?;
+        self.wait(LAST_WORDS)
+    }
+
+    /// Waits a little for what an ended process has printed last. Not for ever: a child of its own
+    /// may still hold the pipes.
+    pub(crate) fn drained(&self) {
+        let deadline = Instant::now() + Duration::from_secs(2);
+        while self.readers.iter().any(|r| !r.is_finished()) && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// The CPU time it has used, in clock ticks of 10 ms.
+    pub fn cpu_ticks(&self) -> Result<u64> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id()))?;
+        let (_, rest) = stat.rsplit_once(')').context("stat")?;
+        // User and system time are the 14th and 15th field; the third follows the bracket.
+        let field = |n: usize| {
+            rest.split_whitespace()
+                .nth(n)
+                .and_then(|f| f.parse::<u64>().ok())
+        };
+        Ok(field(11).context("utime")? + field(12).context("stime")?)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) && self.terminate().is_err() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+        if thread::panicking() {
+            eprintln!("--- log of {}:\n{}\n---", self.name, self.log());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Process {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        Process::spawn(command).unwrap()
+    }
+
+    #[test]
+    fn lines_are_waited_for() {
+        let mut process = shell("echo one; sleep 0.1; echo two one >&2; sleep 60");
+        let lines = process.wait_lines("one", 2, LAST_WORDS).unwrap();
+        assert_eq!(lines, ["one", "two one"]);
+        let why = process
+            .wait_lines("three", 1, Duration::from_millis(200))
+            .unwrap_err();
+        assert!(why.to_string().contains("still runs"), "{why}");
+    }
+
+    #[test]
+    fn an_early_end_is_told_with_the_log() {
+        let why = shell("echo bad luck; exit 3")
+            .wait_lines("x", 1, LAST_WORDS)
+            .unwrap_err();
+        let why = why.to_string();
+        assert!(
+            why.contains("exit status: 3") && why.contains("bad luck"),
+            "{why}"
+        );
+    }
+
+    #[test]
+    fn dropping_ends_even_the_deaf() {
+        let mut process = shell("trap '' TERM; echo up; sleep 1 & wait; sleep 20");
+        process.wait_lines("up", 1, LAST_WORDS).unwrap();
+        let id = process.id();
+        process.child.kill().unwrap();
+        drop(process);
+        assert!(!std::path::Path::new(&format!("/proc/{id}")).exists());
+    }
+
+    #[test]
+    fn a_missing_program_is_named_with_the_way_to_get_it() {
+        let why = Process::spawn(Command::new("no-such-peer"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            why.contains("no-such-peer") && why.contains("cargo xtask install"),
+            "{why}"
+        );
+    }
+}

@@ -1,0 +1,312 @@
+//! A SOCKS5 client of its own, written from RFC 1928 and RFC 1929 for tests.
+//!
+//! It shares nothing with adit, sends each message in one write, and is strict about what comes
+//! back.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::PATIENCE;
+use crate::traffic::{Datagrams, dial};
+
+/// CONNECT, BIND, UDP ASSOCIATE.
+pub const CONNECT: u8 = 1;
+/// The second command.
+pub const BIND: u8 = 2;
+/// The third command.
+pub const ASSOCIATE: u8 = 3;
+
+/// User name and password.
+pub type Login<'a> = Option<(&'a str, &'a str)>;
+
+/// Where to go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Dest {
+    /// By address.
+    Addr(SocketAddr),
+    /// By name; the server resolves it.
+    Name(String, u16),
+}
+
+impl From<SocketAddr> for Dest {
+    fn from(addr: SocketAddr) -> Self {
+        Self::Addr(addr)
+    }
+}
+
+impl Dest {
+    /// A name and a port.
+    #[must_use]
+    pub fn name(name: &str, port: u16) -> Self {
+        Self::Name(name.to_owned(), port)
+    }
+
+    /// ATYP, address and port.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let (mut bytes, port) = match self {
+            Self::Addr(SocketAddr::V4(a)) => ([&[1][..], &a.ip().octets()].concat(), a.port()),
+            Self::Addr(SocketAddr::V6(a)) => ([&[4][..], &a.ip().octets()].concat(), a.port()),
+            Self::Name(name, port) => {
+                let len = u8::try_from(name.len()).unwrap_or(u8::MAX);
+                ([&[3, len][..], name.as_bytes()].concat(), *port)
+            }
+        };
+        bytes.extend_from_slice(&port.to_be_bytes());
+        bytes
+    }
+}
+
+/// The server's answer to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reply {
+    /// REP: 0 is success.
+    pub code: u8,
+    /// BND.ADDR and BND.PORT.
+    pub bound: SocketAddr,
+}
+
+/// A stream through the proxy; a refusal is an error with its code.
+pub fn connect(proxy: SocketAddr, login: Login<'_>, to: &Dest) -> Result<TcpStream> {
+    let (stream, reply) = ask(proxy, login, CONNECT, to)?;
+    ensure!(reply.code == 0, "refused with {:#04x}", reply.code);
+    Ok(stream)
+}
+
+/// Greeting, login and request; gives the first reply and the stream behind it.
+pub fn ask(
+    proxy: SocketAddr,
+    login: Login<'_>,
+    command: u8,
+    to: &Dest,
+) -> Result<(TcpStream, Reply)> {
+    let mut stream = dial(proxy)?;
+    greet(&mut stream, login)?;
+    stream.write_all(&request(command, to))?;
+    let reply = read_reply(&mut stream)?;
+    Ok((stream, reply))
+}
+
+/// VER, CMD, RSV and the address.
+#[must_use]
+pub fn request(command: u8, to: &Dest) -> Vec<u8> {
+    [&[5, command, 0][..], &to.encode()].concat()
+}
+
+/// Offers one method and logs in if there is a login.
+pub fn greet(stream: &mut TcpStream, login: Login<'_>) -> Result<()> {
+    let method = if login.is_some() { 2 } else { 0 };
+    stream.write_all(&[5, 1, method])?;
+    let choice: [u8; 2] = read(stream).context("no answer to the greeting")?;
+    ensure!(
+        choice == [5, method],
+        "answer {choice:02x?} to method {method}"
+    );
+    let Some((user, password)) = login else {
+        return Ok(());
+    };
+    let field = |text: &str| -> Result<Vec<u8>> {
+        Ok([&[u8::try_from(text.len())?][..], text.as_bytes()].concat())
+    };
+    stream.write_all(&[vec![1], field(user)?, field(password)?].concat())?;
+    let verdict: [u8; 2] = read(stream).context("no answer to the login")?;
+    ensure!(verdict == [1, 0], "login refused: {verdict:02x?}");
+    Ok(())
+}
+
+/// One reply, read exactly.
+pub fn read_reply(stream: &mut TcpStream) -> Result<Reply> {
+    let [version, code, reserved, kind] = read(stream).context("no reply to the request")?;
+    ensure!(
+        version == 5 && reserved == 0,
+        "reply begins {version:02x} {code:02x} {reserved:02x}"
+    );
+    let ip: IpAddr = match kind {
+        1 => Ipv4Addr::from(read::<4>(stream)?).into(),
+        4 => Ipv6Addr::from(read::<16>(stream)?).into(),
+        other => bail!("address type {other} in a reply"),
+    };
+    let port = u16::from_be_bytes(read(stream)?);
+    Ok(Reply {
+        code,
+        bound: (ip, port).into(),
+    })
+}
+
+fn read<const N: usize>(stream: &mut TcpStream) -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    stream.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// A UDP association: the control connection and the socket beside it.
+#[derive(Debug)]
+pub struct Association {
+    control: TcpStream,
+    socket: UdpSocket,
+    relay: SocketAddr,
+}
+
+impl Association {
+    /// Asks for one without saying where it will send from.
+    pub fn open(proxy: SocketAddr, login: Login<'_>) -> Result<Self> {
+        let any: IpAddr = if proxy.is_ipv4() {
+            Ipv4Addr::UNSPECIFIED.into()
+        } else {
+            Ipv6Addr::UNSPECIFIED.into()
+        };
+        let hint = Dest::Addr((any, 0).into());
+        let (control, reply) = ask(proxy, login, ASSOCIATE, &hint)?;
+        ensure!(reply.code == 0, "refused with {:#04x}", reply.code);
+        ensure!(
+            !reply.bound.ip().is_unspecified(),
+            "no address to send to: {}",
+            reply.bound
+        );
+        let socket = UdpSocket::bind((proxy.ip(), 0))?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        Ok(Self {
+            control,
+            socket,
+            relay: reply.bound,
+        })
+    }
+
+    /// Where the server wants the datagrams.
+    #[must_use]
+    pub const fn relay(&self) -> SocketAddr {
+        self.relay
+    }
+
+    /// The stream whose end is the association's end.
+    pub const fn control(&mut self) -> &mut TcpStream {
+        &mut self.control
+    }
+
+    /// Sends `data` to `to` through the proxy.
+    pub fn send_to(&self, to: &Dest, data: &[u8]) -> Result<()> {
+        self.send_raw(&datagram(0, to, data))
+    }
+
+    /// Sends these very bytes to the relay.
+    pub fn send_raw(&self, bytes: &[u8]) -> Result<()> {
+        self.socket.send_to(bytes, self.relay)?;
+        Ok(())
+    }
+
+    /// The next datagram and whom it is from, within `patience`.
+    pub fn recv_within(&self, patience: Duration) -> Result<(SocketAddr, Vec<u8>)> {
+        self.socket.set_read_timeout(Some(patience))?;
+        let mut buf = vec![0; 65_536];
+        let (len, from) = self
+            .socket
+            .recv_from(&mut buf)
+            .context("no datagram came")?;
+        ensure!(
+            from == self.relay,
+            "from {from}, not from the relay {}",
+            self.relay
+        );
+        parse_datagram(buf.get(..len).unwrap_or_default())
+    }
+
+    /// The next datagram.
+    pub fn recv(&self) -> Result<(SocketAddr, Vec<u8>)> {
+        self.recv_within(PATIENCE)
+    }
+}
+
+/// RSV, FRAG, the address, the data.
+#[must_use]
+pub fn datagram(fragment: u8, to: &Dest, data: &[u8]) -> Vec<u8> {
+    [&[0, 0, fragment][..], &to.encode(), data].concat()
+}
+
+fn parse_datagram(bytes: &[u8]) -> Result<(SocketAddr, Vec<u8>)> {
+    let (head, rest) = bytes.split_first_chunk::<4>().context("no header")?;
+    ensure!(head[..3] == [0, 0, 0], "header {head:02x?}");
+    let (ip, rest): (IpAddr, _) = match head[3] {
+        1 => {
+            let (ip, rest) = rest.split_first_chunk::<4>().context("no address")?;
+            (Ipv4Addr::from(*ip).into(), rest)
+        }
+        4 => {
+            let (ip, rest) = rest.split_first_chunk::<16>().context("no address")?;
+            (Ipv6Addr::from(*ip).into(), rest)
+        }
+        other => bail!("address type {other} in a datagram"),
+    };
+    let (port, data) = rest.split_first_chunk::<2>().context("no port")?;
+    Ok(((ip, u16::from_be_bytes(*port)).into(), data.to_vec()))
+}
+
+/// An association used for one destination: what comes back must come from there.
+#[derive(Debug)]
+pub struct Flow<'a> {
+    association: &'a Association,
+    to: Dest,
+    answers_from: SocketAddr,
+}
+
+impl<'a> Flow<'a> {
+    /// Sends to `to`; `answers_from` is the address behind it.
+    #[must_use]
+    pub const fn new(association: &'a Association, to: Dest, answers_from: SocketAddr) -> Self {
+        Self {
+            association,
+            to,
+            answers_from,
+        }
+    }
+}
+
+impl Datagrams for Flow<'_> {
+    fn send(&self, data: &[u8]) -> Result<()> {
+        self.association.send_to(&self.to, data)
+    }
+
+    fn recv(&self) -> Result<Vec<u8>> {
+        let (from, data) = self.association.recv()?;
+        ensure!(
+            from == self.answers_from,
+            "marked as from {from}, not {}",
+            self.answers_from
+        );
+        Ok(data)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_are_those_of_the_standard() {
+        let to = Dest::Addr("127.0.0.1:9".parse().unwrap());
+        assert_eq!(request(CONNECT, &to), [5, 1, 0, 1, 127, 0, 0, 1, 0, 9]);
+        let name = Dest::name("example.test", 80).encode();
+        assert_eq!(name, b"\x03\x0cexample.test\x00\x50");
+        let dns = Dest::Addr("8.8.8.8:53".parse().unwrap());
+        let sent = datagram(0, &dns, &[0xaa]);
+        assert_eq!(sent, [0, 0, 0, 1, 8, 8, 8, 8, 0, 53, 0xaa]);
+        assert_eq!(
+            parse_datagram(&sent).unwrap(),
+            ("8.8.8.8:53".parse().unwrap(), vec![0xaa])
+        );
+    }
+
+    #[test]
+    fn a_datagram_with_a_bad_header_is_refused() {
+        for bad in [
+            &[][..],
+            &[0, 0, 0],
+            &[0, 0, 1, 1, 8, 8, 8, 8, 0, 53],
+            &[0, 0, 0, 3, 1, 65, 0, 53],
+        ] {
+            assert!(parse_datagram(bad).is_err(), "{bad:02x?}");
+        }
+    }
+}

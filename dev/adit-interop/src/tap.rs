@@ -1,0 +1,128 @@
+//! A relay in front of a server that keeps what clients send first.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use anyhow::Result;
+
+/// Bytes kept of each connection.
+const KEPT: usize = 64 * 1024;
+
+/// A running relay. It ends with the process.
+#[derive(Debug)]
+pub struct Tap {
+    addr: SocketAddr,
+    seen: Arc<Mutex<Vec<Vec<u8>>>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AtEnd {
+    PassOn,
+    CloseBoth,
+}
+
+impl Tap {
+    /// Relays to `upstream`, ends of streams too.
+    pub fn start(upstream: SocketAddr) -> Result<Self> {
+        Self::with(upstream, AtEnd::PassOn)
+    }
+
+    /// A relay with the fault that half-close tests look for.
+    pub fn closing_at_first_end(upstream: SocketAddr) -> Result<Self> {
+        Self::with(upstream, AtEnd::CloseBoth)
+    }
+
+    fn with(upstream: SocketAddr, at_end: AtEnd) -> Result<Self> {
+        let any = if upstream.is_ipv4() {
+            "127.0.0.1:0"
+        } else {
+            "[::1]:0"
+        };
+        let listener = TcpListener::bind(any)?;
+        let addr = listener.local_addr()?;
+        let seen: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
+        let book = Arc::clone(&seen);
+        thread::spawn(move || {
+            for near in listener.incoming().flatten() {
+                let page = {
+                    let mut book = book.lock().unwrap_or_else(PoisonError::into_inner);
+                    book.push(Vec::new());
+                    book.len() - 1
+                };
+                let book = Arc::clone(&book);
+                thread::spawn(move || relay(near, upstream, at_end, &book, page));
+            }
+        });
+        Ok(Self { addr, seen })
+    }
+
+    /// Where clients connect.
+    #[must_use]
+    pub const fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// The first bytes of every connection so far, in the order they came.
+    #[must_use]
+    pub fn seen(&self) -> Vec<Vec<u8>> {
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+/// An error here is a connection that one side gave up.
+fn relay(
+    near: TcpStream,
+    upstream: SocketAddr,
+    at_end: AtEnd,
+    book: &Mutex<Vec<Vec<u8>>>,
+    page: usize,
+) -> io::Result<()> {
+    let far = TcpStream::connect(upstream)?;
+    near.set_nodelay(true)?;
+    far.set_nodelay(true)?;
+    let (near_back, far_back) = (near.try_clone()?, far.try_clone()?);
+    let down = thread::spawn(move || pump(far_back, near_back, at_end, |_| {}));
+    pump(near, far, at_end, |bytes| {
+        let mut book = book.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = book.get_mut(page) {
+            let room = KEPT.saturating_sub(kept.len()).min(bytes.len());
+            kept.extend_from_slice(&bytes[..room]);
+        }
+    })?;
+    let _ = down.join();
+    Ok(())
+}
+
+fn pump(
+    mut from: TcpStream,
+    mut to: TcpStream,
+    at_end: AtEnd,
+    mut look: impl FnMut(&[u8]),
+) -> io::Result<()> {
+    let mut buf = vec![0; 16 * 1024];
+    loop {
+        let n = match from.read(&mut buf) {
+            Ok(n) => n,
+            Err(_) => {
+                let _ = to.shutdown(Shutdown::Both);
+                return Ok(());
+            }
+        };
+        if n == 0 {
+            return match at_end {
+                AtEnd::PassOn => to.shutdown(Shutdown::Write),
+                AtEnd::CloseBoth => {
+                    to.shutdown(Shutdown::Both)?;
+                    from.shutdown(Shutdown::Both)
+                }
+            };
+        }
+        look(&buf[..n]);
+        to.write_all(&buf[..n])?;
+    }
+}

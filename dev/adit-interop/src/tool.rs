@@ -1,0 +1,109 @@
+//! Programs that run to their end: curl, dig, iperf3, the browser.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+use std::{env, fs};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::Process;
+
+/// How a program ended and what it printed, both outputs together.
+#[derive(Debug, Clone)]
+pub struct Ended {
+    /// The exit code; None after a signal.
+    pub code: Option<i32>,
+    /// What it printed.
+    pub output: String,
+}
+
+impl Ended {
+    /// The output of a program that ended well.
+    pub fn success(self) -> Result<String> {
+        ensure!(
+            self.code == Some(0),
+            "ended with {:?}:\n{}",
+            self.code,
+            self.output
+        );
+        Ok(self.output)
+    }
+}
+
+/// Runs a program to its end, at most for `limit`.
+pub fn run(command: Command, limit: Duration) -> Result<Ended> {
+    let shown = format!("{command:?}");
+    let mut process = Process::spawn(command)?;
+    let status = process.wait(limit).context(shown)?;
+    // The readers of the pipes see the end a moment after the process is gone.
+    process.drained();
+    Ok(Ended {
+        code: status.code(),
+        output: process.log(),
+    })
+}
+
+/// Where a peer that `cargo xtask install` built is; its bare name if only the PATH may have it.
+#[must_use]
+pub fn peer(name: &str) -> PathBuf {
+    let built = env::var_os("ADIT_PEERS").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/peers")),
+        PathBuf::from,
+    );
+    let file = built.join(name);
+    if file.is_file() {
+        file
+    } else {
+        PathBuf::from(name)
+    }
+}
+
+/// Makes a program see another wall clock; its timers run on as they are.
+pub fn shift_clock(command: &mut Command, offset: &str) -> Result<()> {
+    // The `faketime` command forks, so that a signal would not reach the program itself.
+    let places = fs::read_dir("/usr/lib")?.flatten();
+    let library = places
+        .map(|place| place.path().join("faketime/libfaketimeMT.so.1"))
+        .find(|path| path.is_file());
+    command.env("LD_PRELOAD", library.with_context(|| missing("faketime"))?);
+    command
+        .env("FAKETIME", offset)
+        .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    Ok(())
+}
+
+/// What to say when a program cannot be started.
+#[must_use]
+pub fn missing(name: &str) -> String {
+    format!("cannot start `{name}`; hint: `cargo xtask install` brings the peers")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shifted_clock_is_seen() {
+        let year = |offset: Option<&str>| {
+            let mut command = Command::new("date");
+            command.arg("+%Y");
+            if let Some(offset) = offset {
+                shift_clock(&mut command, offset).unwrap();
+            }
+            let told = run(command, Duration::from_secs(5))
+                .unwrap()
+                .success()
+                .unwrap();
+            told.trim().parse::<i32>().unwrap()
+        };
+        assert_eq!(year(Some("-3650d")), year(None) - 10);
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_ended() {
+        let mut command = Command::new("sleep");
+        command.arg("60");
+        assert!(run(command, Duration::from_millis(100)).is_err());
+    }
+}

@@ -1,0 +1,269 @@
+//! What is sent through a tunnel to an [`Origin`](crate::origin::Origin), and checked.
+
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream, UdpSocket};
+use std::thread;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::PATIENCE;
+use crate::pattern::{Pattern, Sum};
+
+/// The long transfers: long enough to fill every buffer on the way many times.
+pub const LONG: usize = 10 * 1024 * 1024;
+
+/// Whether what is on the way ends each direction by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ends {
+    /// As TCP does: the half-close check runs.
+    Each,
+    /// It closes both directions when one ends: a half close cannot pass.
+    Both,
+}
+
+/// Every check of a stream: one byte, 10 MB up and down, both ways at once, half close.
+///
+/// `open` gives a new stream to the origin each time.
+pub fn streams(ends: Ends, open: impl Fn() -> Result<TcpStream>) -> Result<()> {
+    one_byte(open()?).context("one byte")?;
+    up(open()?, LONG).context("10 MB up")?;
+    down(open()?, LONG).context("10 MB down")?;
+    both(open()?, LONG / 4).context("both ways at once")?;
+    match ends {
+        Ends::Each => half_close(open()?, LONG / 10).context("half close"),
+        Ends::Both => Ok(()),
+    }
+}
+
+/// A stream straight to `addr` with deadlines, for the entry of a fixed forwarder.
+pub fn dial(addr: SocketAddr) -> Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&addr, PATIENCE).with_context(|| addr.to_string())?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// One byte goes and comes back, then another: nothing waits for more.
+pub fn one_byte(mut stream: TcpStream) -> Result<()> {
+    stream.write_all(b"ECHO\n")?;
+    for byte in [b"x", b"y"] {
+        stream.write_all(byte)?;
+        let mut back = [0];
+        stream.read_exact(&mut back)?;
+        ensure!(&back == byte, "sent {byte:?}, got {back:?}");
+    }
+    stream.shutdown(Shutdown::Write)?;
+    expect_end(&mut stream)
+}
+
+/// `len` bytes to the origin.
+pub fn up(mut stream: TcpStream, len: usize) -> Result<()> {
+    stream.write_all(format!("PUT {len}\n").as_bytes())?;
+    let sent = send(&mut stream, len, 11)?;
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    let wanted = format!("{:016x}", sent.0);
+    ensure!(
+        line.trim() == wanted,
+        "the origin got other bytes: {line:?}, not {wanted}"
+    );
+    expect_end(reader.get_mut())
+}
+
+/// `len` bytes from the origin, then its end of stream.
+pub fn down(mut stream: TcpStream, len: usize) -> Result<()> {
+    stream.write_all(format!("GET {len} 12\n").as_bytes())?;
+    receive(&mut stream, len, 12)?;
+    expect_end(&mut stream)
+}
+
+/// `len` bytes each way at the same time: neither direction starves the other.
+pub fn both(mut stream: TcpStream, len: usize) -> Result<()> {
+    stream.write_all(b"ECHO\n")?;
+    let mut writer = stream.try_clone()?;
+    let sender = thread::spawn(move || -> Result<()> {
+        send(&mut writer, len, 13)?;
+        Ok(())
+    });
+    receive(&mut stream, len, 13)?;
+    sender
+        .join()
+        .map_err(|_| anyhow::anyhow!("the sender panicked"))??;
+    stream.shutdown(Shutdown::Write)?;
+    expect_end(&mut stream)
+}
+
+/// The origin answers only after our end of stream: a tunnel that closes both ways at the first
+/// end fails here.
+pub fn half_close(mut stream: TcpStream, len: usize) -> Result<()> {
+    stream.write_all(format!("LATE {len} 14\n").as_bytes())?;
+    let sent = send(&mut stream, len, 15)?;
+    stream.shutdown(Shutdown::Write)?;
+    let mut line = Vec::new();
+    while !line.ends_with(b"\n") {
+        let mut byte = [0];
+        stream
+            .read_exact(&mut byte)
+            .context("no answer after the half close")?;
+        line.extend_from_slice(&byte);
+    }
+    let (line, wanted) = (
+        String::from_utf8_lossy(&line),
+        format!("{len} {:016x}", sent.0),
+    );
+    ensure!(
+        line.trim() == wanted,
+        "the origin got {line:?}, not {wanted:?}"
+    );
+    receive(&mut stream, len, 14)?;
+    expect_end(&mut stream)
+}
+
+/// The stream must end now, without a reset.
+pub fn expect_end(stream: &mut TcpStream) -> Result<()> {
+    let mut rest = [0; 64];
+    let n = stream
+        .read(&mut rest)
+        .context("waiting for the end of the stream")?;
+    ensure!(n == 0, "{n} bytes more than there should be");
+    Ok(())
+}
+
+const CHUNK: usize = 32 * 1024;
+
+fn send(to: &mut TcpStream, len: usize, seed: u64) -> Result<Sum> {
+    let (mut pattern, mut sum, mut left) = (Pattern::new(seed), Sum::EMPTY, len);
+    while left > 0 {
+        let bytes = pattern.take(left.min(CHUNK));
+        to.write_all(&bytes)
+            .with_context(|| format!("sending with {left} bytes left"))?;
+        sum = sum.with(&bytes);
+        left -= bytes.len();
+    }
+    Ok(sum)
+}
+
+fn receive(from: &mut TcpStream, len: usize, seed: u64) -> Result<()> {
+    let (mut pattern, mut left) = (Pattern::new(seed), len);
+    let mut buf = vec![0; CHUNK];
+    while left > 0 {
+        let wanted = pattern.take(left.min(CHUNK));
+        let got = &mut buf[..wanted.len()];
+        from.read_exact(got)
+            .with_context(|| format!("receiving with {left} bytes left"))?;
+        ensure!(got == wanted, "wrong bytes with {left} left");
+        left -= wanted.len();
+    }
+    Ok(())
+}
+
+/// Datagrams to one origin and back.
+pub trait Datagrams {
+    /// Sends one.
+    fn send(&self, data: &[u8]) -> Result<()>;
+    /// Receives one from that origin; an error after the socket's time-out or from elsewhere.
+    fn recv(&self) -> Result<Vec<u8>>;
+}
+
+/// A socket that sends to, and receives from, the entry of a fixed forwarder.
+#[derive(Debug)]
+pub struct Entry(UdpSocket);
+
+impl Entry {
+    /// A new socket, so a new session of the tunnel.
+    pub fn open(addr: SocketAddr) -> Result<Self> {
+        let any = if addr.is_ipv4() {
+            "127.0.0.1:0"
+        } else {
+            "[::1]:0"
+        };
+        let socket = UdpSocket::bind(any)?;
+        // A connected socket drops what comes from any other address.
+        socket.connect(addr)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        Ok(Self(socket))
+    }
+}
+
+impl Datagrams for Entry {
+    fn send(&self, data: &[u8]) -> Result<()> {
+        self.0.send(data)?;
+        Ok(())
+    }
+
+    fn recv(&self) -> Result<Vec<u8>> {
+        let mut buf = vec![0; 65_536];
+        let len = self.0.recv(&mut buf).map_err(|why| match why.kind() {
+            ErrorKind::WouldBlock => anyhow::anyhow!("no datagram came back"),
+            _ => why.into(),
+        })?;
+        buf.truncate(len);
+        Ok(buf)
+    }
+}
+
+/// Every check of datagrams: 1, 512 and 1390 bytes, then 100 of them, each back once.
+pub fn datagrams(link: &dyn Datagrams) -> Result<()> {
+    for (seed, len) in [(1, 1), (2, 512), (3, 1390)] {
+        let data = Pattern::new(seed).take(len);
+        link.send(&data)?;
+        let back = link.recv().with_context(|| format!("{len} bytes"))?;
+        ensure!(
+            back == data,
+            "{len} bytes came back as {} others",
+            back.len()
+        );
+    }
+    // In bursts that fit any receive buffer, since loopback drops what does not.
+    for burst in 0..10u64 {
+        let mut open: Vec<Vec<u8>> = (0..10)
+            .map(|n| Pattern::new(100 + burst * 10 + n).take(200))
+            .collect();
+        for data in &open {
+            link.send(data)?;
+        }
+        while !open.is_empty() {
+            let back = link
+                .recv()
+                .with_context(|| format!("burst {burst}: {} missing", open.len()))?;
+            let place = open.iter().position(|data| *data == back);
+            open.swap_remove(place.context("a datagram that was not sent, or came back twice")?);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::origin::Origin;
+
+    #[test]
+    fn the_checks_pass_without_a_tunnel() {
+        for origin in [Origin::start().unwrap(), Origin::start_v6().unwrap()] {
+            streams(Ends::Each, || dial(origin.addr())).unwrap();
+            datagrams(&Entry::open(origin.addr()).unwrap()).unwrap();
+            assert_eq!(origin.connections(), 5);
+        }
+    }
+
+    #[test]
+    fn a_tunnel_that_closes_too_early_fails() {
+        let origin = Origin::start().unwrap();
+        let tap = crate::tap::Tap::closing_at_first_end(origin.addr()).unwrap();
+        assert!(half_close(dial(tap.addr()).unwrap(), 100_000).is_err());
+    }
+
+    #[test]
+    fn lost_datagrams_fail() {
+        let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let entry = Entry::open(silent.local_addr().unwrap()).unwrap();
+        entry
+            .0
+            .set_read_timeout(Some(std::time::Duration::from_millis(50)))
+            .unwrap();
+        assert!(datagrams(&entry).is_err());
+    }
+}

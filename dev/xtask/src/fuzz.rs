@@ -1,0 +1,240 @@
+//! `fuzz`: coverage-guided fuzzing on a stable toolchain, without cargo-fuzz.
+//!
+//! rustc's own coverage pass feeds libFuzzer: the flags below are those that cargo-fuzz gives,
+//! less the address sanitizer, which needs nightly. `--target` keeps them off build scripts.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::graph::host;
+use crate::run::{Run, root, target_dir};
+use crate::steps::Steps;
+
+const RUSTFLAGS: &str = "-Cpasses=sancov-module \
+    -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+    -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares \
+    --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1";
+
+/// Blocks that a run must have reached beyond those that any input reaches: a target that is
+/// built without feedback reports none at all.
+const LEAST_COVERAGE: u64 = 20;
+
+/// What was asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Wish {
+    seconds: u32,
+    target: Option<String>,
+}
+
+impl Wish {
+    /// Every target for so many seconds.
+    pub(crate) fn each(seconds: u32) -> Self {
+        Self {
+            seconds,
+            target: None,
+        }
+    }
+
+    pub(crate) fn from_args(args: &[String]) -> Result<Self> {
+        let mut wish = Self::each(60);
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            if arg == "--seconds" {
+                let value = args.next().context("`--seconds` needs a number")?;
+                wish.seconds = value.parse().context("`--seconds` needs a number")?;
+            } else if arg.starts_with('-') || wish.target.is_some() {
+                bail!("`fuzz` takes `--seconds N` and one target, got `{arg}`");
+            } else {
+                wish.target = Some(arg.clone());
+            }
+        }
+        Ok(wish)
+    }
+}
+
+/// Builds the targets, then runs each as a step of its own.
+pub(crate) fn run(steps: &mut Steps, wish: &Wish) {
+    let mut binaries = PathBuf::new();
+    let built = steps.step("fuzz build", || {
+        binaries = build()?;
+        Ok(String::new())
+    });
+    if !built {
+        return;
+    }
+    match chosen(wish.target.as_deref()) {
+        Ok(targets) => {
+            for target in targets {
+                let name = format!("fuzz {target}");
+                steps.step(&name, || run_one(&binaries, &target, wish.seconds));
+            }
+        }
+        Err(why) => {
+            steps.step("fuzz targets", || Err(why));
+        }
+    }
+}
+
+/// Gives the folder of the built targets.
+fn build() -> Result<PathBuf> {
+    let triple = host()?;
+    let folder = target_dir().join("fuzz");
+    Run::cargo([
+        "build",
+        "--release",
+        "--bins",
+        "--target",
+        &triple,
+        "--manifest-path",
+    ])
+    .args([root().join("fuzz/Cargo.toml")])
+    .env("RUSTFLAGS", RUSTFLAGS)
+    .env("CARGO_TARGET_DIR", &folder)
+    .limit(20)
+    .quiet("fuzz-build")?;
+    Ok(folder.join(triple).join("release"))
+}
+
+/// The one wished for, or all, in the order of their files' names.
+fn chosen(wish: Option<&str>) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(root().join("fuzz/targets"))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|e| e == "rs") {
+            names.extend(
+                path.file_stem()
+                    .map(|stem| stem.to_string_lossy().into_owned()),
+            );
+        }
+    }
+    names.sort();
+    match wish {
+        None => Ok(names),
+        Some(one) if names.iter().any(|name| name == one) => Ok(vec![one.to_owned()]),
+        Some(other) => bail!("no target `{other}`; there are {}", names.join(", ")),
+    }
+}
+
+fn run_one(binaries: &Path, target: &str, seconds: u32) -> Result<String> {
+    let seeds = root().join("fuzz/corpus").join(target);
+    ensure!(seeds.is_dir(), "no seed corpus in {}", seeds.display());
+    // libFuzzer adds what it finds to its first folder: that one is not the committed one.
+    let grown = target_dir().join("fuzz/corpus").join(target);
+    let artifacts = root().join("fuzz/artifacts").join(target);
+    fs::create_dir_all(&grown)?;
+    fs::create_dir_all(&artifacts)?;
+    let told = Run::new(binaries.join(target), Vec::<String>::new())
+        .args([&grown, &seeds])
+        .args([
+            format!("-max_total_time={seconds}"),
+            format!("-artifact_prefix={}/", artifacts.display()),
+        ])
+        .args([
+            "-rss_limit_mb=512",
+            "-timeout=10",
+            "-print_final_stats=1",
+            "-max_len=8192",
+        ])
+        .env("RUST_BACKTRACE", "0")
+        .limit(2 + u64::from(seconds) / 30)
+        .quiet(&format!("fuzz-{target}"))?;
+    let outcome = Outcome::read(&told).context("libFuzzer reported no coverage")?;
+    ensure!(
+        outcome.covered >= LEAST_COVERAGE,
+        "only {} blocks covered: the target was built without coverage feedback",
+        outcome.covered
+    );
+    Ok(outcome.to_string())
+}
+
+/// What libFuzzer reported at the end.
+#[derive(Debug, PartialEq, Eq)]
+struct Outcome {
+    first: u64,
+    covered: u64,
+    runs: u64,
+}
+
+impl Outcome {
+    fn read(output: &str) -> Option<Self> {
+        let after = |line: &str, word: &str| -> Option<u64> {
+            let (_, rest) = line.split_once(word)?;
+            rest.split_whitespace().next()?.parse().ok()
+        };
+        let mut seen = output.lines().filter_map(|line| after(line, " cov: "));
+        let first = seen.next()?;
+        Some(Self {
+            first,
+            covered: seen.next_back().unwrap_or(first),
+            runs: output
+                .lines()
+                .find_map(|line| after(line, "number_of_executed_units:"))?,
+        })
+    }
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} runs, coverage {} to {}",
+            self.runs, self.first, self.covered
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_report_of_libfuzzer_is_read() {
+        let output = "#2\tINITED cov: 31 ft: 33 corp: 1/1b\n#77\tNEW    cov: 58 ft: 70\n\
+            #900\tDONE   cov: 61 ft: 80\nstat::number_of_executed_units: 900\n";
+        let outcome = Outcome {
+            first: 31,
+            covered: 61,
+            runs: 900,
+        };
+        assert_eq!(Outcome::read(output), Some(outcome));
+        assert_eq!(
+            Outcome::read("INFO: no interesting inputs were found"),
+            None
+        );
+    }
+
+    #[test]
+    fn wishes_are_read() {
+        let words = |args: &[&str]| {
+            Wish::from_args(&args.iter().map(|&s| s.to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(words(&[]).unwrap(), Wish::each(60));
+        let wish = Wish {
+            seconds: 5,
+            target: Some("socks_addr".to_owned()),
+        };
+        assert_eq!(words(&["--seconds", "5", "socks_addr"]).unwrap(), wish);
+        assert!(words(&["--seconds"]).is_err() && words(&["a", "b"]).is_err());
+    }
+
+    #[test]
+    fn an_unknown_target_is_told_the_known_ones() {
+        let why = chosen(Some("nothing")).unwrap_err().to_string();
+        assert!(why.contains("socks_addr"), "{why}");
+    }
+
+    #[test]
+    fn every_target_has_a_seed() {
+        for target in chosen(None).unwrap() {
+            let seeds = fs::read_dir(root().join("fuzz/corpus").join(&target));
+            assert!(
+                seeds.is_ok_and(|mut files| files.next().is_some()),
+                "{target}"
+            );
+        }
+    }
+}

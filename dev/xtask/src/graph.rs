@@ -1,0 +1,201 @@
+//! The workspace's packages and arrows, from `cargo metadata`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::run::{Run, root};
+
+/// Why a package is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Normal,
+    Build,
+    Dev,
+}
+
+/// A dependency between two packages, as a manifest declares it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Arrow {
+    pub(crate) from: String,
+    pub(crate) to: String,
+    pub(crate) kind: Kind,
+}
+
+/// A package that stands in the build.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    /// SPDX expression; empty if the manifest has none.
+    pub(crate) license: String,
+}
+
+/// What `cargo metadata` says.
+#[derive(Debug)]
+pub(crate) struct Graph {
+    /// Ring (`proto`, `io`, `app`, `dev`) of each of our crates.
+    pub(crate) rings: BTreeMap<String, String>,
+    /// What our crates' manifests name.
+    pub(crate) arrows: Vec<Arrow>,
+    packages: BTreeMap<String, Package>,
+    edges: BTreeMap<String, Vec<(String, Kind)>>,
+}
+
+impl Graph {
+    /// Asks cargo, for this host.
+    pub(crate) fn load() -> Result<Self> {
+        let triple = host()?;
+        let text = Run::cargo([
+            "metadata",
+            "--format-version=1",
+            "--filter-platform",
+            &triple,
+        ])
+        .env("CARGO_TERM_QUIET", "true")
+        .quiet("metadata")?;
+        // Progress lines of a first download stand before the object.
+        let json = text.lines().find(|line| line.starts_with('{'));
+        Self::parse(json.context("cargo metadata printed no object")?)
+    }
+
+    fn parse(json: &str) -> Result<Self> {
+        let all: Value = serde_json::from_str(json)?;
+        let root = text(&all, "workspace_root");
+        let members: BTreeSet<&str> = list(&all, "workspace_members")
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        let mut graph = Self {
+            rings: BTreeMap::new(),
+            arrows: Vec::new(),
+            packages: BTreeMap::new(),
+            edges: BTreeMap::new(),
+        };
+        for package in list(&all, "packages") {
+            let (id, name) = (text(package, "id"), text(package, "name"));
+            graph.packages.insert(
+                id.to_owned(),
+                Package {
+                    name: name.to_owned(),
+                    version: text(package, "version").to_owned(),
+                    license: text(package, "license").to_owned(),
+                },
+            );
+            if !members.contains(id) {
+                continue;
+            }
+            let manifest = text(package, "manifest_path");
+            let inside = manifest
+                .strip_prefix(root)
+                .unwrap_or(manifest)
+                .trim_start_matches('/');
+            let ring = inside.split('/').next().unwrap_or_default();
+            graph.rings.insert(name.to_owned(), ring.to_owned());
+            for dependency in list(package, "dependencies") {
+                graph.arrows.push(Arrow {
+                    from: name.to_owned(),
+                    to: text(dependency, "name").to_owned(),
+                    kind: kind(dependency),
+                });
+            }
+        }
+        for node in all
+            .get("resolve")
+            .map_or(&[][..], |resolve| list(resolve, "nodes"))
+        {
+            let mut edges = Vec::new();
+            for dep in list(node, "deps") {
+                let to = text(dep, "pkg");
+                edges.extend(
+                    list(dep, "dep_kinds")
+                        .iter()
+                        .map(|k| (to.to_owned(), kind(k))),
+                );
+            }
+            graph.edges.insert(text(node, "id").to_owned(), edges);
+        }
+        Ok(graph)
+    }
+
+    /// All packages that a release build of `name` compiles, itself among them.
+    pub(crate) fn release_of(&self, name: &str) -> Result<BTreeSet<Package>> {
+        let start = self
+            .packages
+            .iter()
+            .find(|(_, package)| package.name == name);
+        let (start, _) = start.with_context(|| format!("no package `{name}`"))?;
+        let mut seen = BTreeSet::from([start.as_str()]);
+        let mut open = vec![start.as_str()];
+        while let Some(id) = open.pop() {
+            for (to, kind) in self.edges.get(id).map_or(&[][..], Vec::as_slice) {
+                if *kind != Kind::Dev && seen.insert(to) {
+                    open.push(to);
+                }
+            }
+        }
+        Ok(seen
+            .into_iter()
+            .filter_map(|id| self.packages.get(id).cloned())
+            .collect())
+    }
+}
+
+/// The triple of this machine.
+pub(crate) fn host() -> Result<String> {
+    let told = Run::new("rustc", ["-vV"]).quiet("rustc-version")?;
+    let line = told.lines().find_map(|line| line.strip_prefix("host: "));
+    line.map(str::to_owned)
+        .with_context(|| format!("no host in the output of rustc -vV in {}", root().display()))
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value
+        .get(key)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+fn kind(value: &Value) -> Kind {
+    match text(value, "kind") {
+        "dev" => Kind::Dev,
+        "build" => Kind::Build,
+        _ => Kind::Normal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLE: &str = r#"{"workspace_root":"/w","workspace_members":["a"],
+      "packages":[
+        {"id":"a","name":"top","version":"1.0.0","license":"MIT","manifest_path":"/w/app/top/Cargo.toml",
+         "dependencies":[{"name":"b","kind":null},{"name":"c","kind":"dev"}]},
+        {"id":"b","name":"b","version":"0.1.0","license":"Zlib","manifest_path":"/r/b/Cargo.toml","dependencies":[]},
+        {"id":"c","name":"c","version":"0.1.0","license":null,"manifest_path":"/r/c/Cargo.toml","dependencies":[]},
+        {"id":"d","name":"d","version":"0.1.0","license":null,"manifest_path":"/r/d/Cargo.toml","dependencies":[]}],
+      "resolve":{"nodes":[
+        {"id":"a","deps":[{"pkg":"b","dep_kinds":[{"kind":null}]},{"pkg":"c","dep_kinds":[{"kind":"dev"}]}]},
+        {"id":"b","deps":[{"pkg":"d","dep_kinds":[{"kind":"build"}]}]}]}}"#;
+
+    #[test]
+    fn reads_rings_and_arrows() {
+        let graph = Graph::parse(SAMPLE).unwrap();
+        assert_eq!(graph.rings.get("top").map(String::as_str), Some("app"));
+        assert_eq!(graph.arrows.len(), 2);
+        assert_eq!(graph.arrows[1].kind, Kind::Dev);
+    }
+
+    #[test]
+    fn a_release_has_build_but_no_dev_dependencies() {
+        let release = Graph::parse(SAMPLE).unwrap().release_of("top").unwrap();
+        let names: Vec<&str> = release.iter().map(|p| p.name.as_str()).collect();
+        assert_eq!(names, ["b", "d", "top"]);
+    }
+}

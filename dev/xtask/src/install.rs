@@ -1,0 +1,250 @@
+//! What the tests need: Debian packages and the Shadowsocks implementations we talk to.
+//!
+//! Nothing is fetched when it is there already, so a second run works offline. A peer that cannot
+//! be had is a failed step, never a silent gap in the tests.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::run::{Run, find_program, root};
+use crate::steps::Steps;
+
+/// How much to install.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// What every run needs.
+    Usual,
+    /// Also the peers that take long to build.
+    All,
+}
+
+/// A command that must be there, the Debian package that brings it.
+const TOOLS: &[(&str, &str)] = &[
+    ("curl", "curl"),
+    ("dig", "dnsutils"),
+    ("iperf3", "iperf3"),
+    ("firefox-esr", "firefox-esr"),
+    ("faketime", "faketime"),
+    ("g++", "g++"),
+    ("ss-server", "shadowsocks-libev"),
+    ("ss-local", "shadowsocks-libev"),
+    ("ss-tunnel", "shadowsocks-libev"),
+    ("go", "golang-go"),
+];
+
+const SING_BOX: &str = "1.14.1";
+const SHADOWSOCKS_RUST: &str = "1.25.0";
+const SHADOWSOCKS_RUST_FEATURES: &str = "logging,hickory-dns,local,server,manager,service,\
+    local-tunnel,local-socks4,local-redir,multi-threaded,stream-cipher,aead-cipher,\
+    aead-cipher-2022,aead-cipher-extra,aead-cipher-2022-extra,security-replay-attack-detect";
+
+/// One step for the Debian packages and one for each peer that is built from source.
+pub(crate) fn run(steps: &mut Steps, scope: Scope) {
+    steps.step("install packages", packages);
+    steps.step("install sing-box", sing_box);
+    if scope == Scope::All {
+        steps.step("install shadowsocks-rust", shadowsocks_rust);
+    }
+}
+
+/// Where the peers that we build ourselves are kept.
+fn peers_dir() -> PathBuf {
+    root().join("target/peers")
+}
+
+fn packages() -> Result<String> {
+    let missing = missing(|tool| find_program(tool).is_some());
+    if missing.is_empty() {
+        return Ok("present".to_owned());
+    }
+    let words = missing.join(" ");
+    let Some(apt) = AptGet::find() else {
+        bail!(
+            "missing packages; as root run:\n  apt-get update && apt-get install -y \
+             --no-install-recommends {words}"
+        );
+    };
+    // A stale index fails the install, not this step: the packages may be in the cache.
+    let _ = apt.run(&["update"]).quiet("apt-update");
+    let mut install = vec!["install", "-y", "--no-install-recommends"];
+    install.extend(&missing);
+    apt.run(&install).limit(15).quiet("apt-install")?;
+    if missing.contains(&"shadowsocks-libev") {
+        apt.stop_service("shadowsocks-libev");
+    }
+    for (tool, package) in TOOLS {
+        ensure!(
+            find_program(tool).is_some(),
+            "`{tool}` is still missing after `{package}`"
+        );
+    }
+    Ok(format!("installed {words}"))
+}
+
+/// The packages of the tools that are not there, each once.
+fn missing(there: impl Fn(&str) -> bool) -> Vec<&'static str> {
+    let mut names: Vec<&str> = TOOLS
+        .iter()
+        .filter(|(tool, _)| !there(tool))
+        .map(|(_, package)| *package)
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// The right to install packages: as root or through a sudo that asks for nothing.
+#[derive(Debug)]
+struct AptGet {
+    sudo: bool,
+}
+
+impl AptGet {
+    fn find() -> Option<Self> {
+        find_program("apt-get")?;
+        let id = Run::new("id", ["-u"]).quiet("id").ok()?;
+        if id.trim() == "0" {
+            return Some(Self { sudo: false });
+        }
+        find_program("sudo")?;
+        Run::new("sudo", ["-n", "true"]).quiet("sudo").ok()?;
+        Some(Self { sudo: true })
+    }
+
+    fn run(&self, args: &[&str]) -> Run {
+        self.privileged("apt-get", args)
+    }
+
+    fn privileged(&self, program: &str, args: &[&str]) -> Run {
+        let mut words = vec!["DEBIAN_FRONTEND=noninteractive", program];
+        words.extend(args);
+        if self.sudo {
+            words.splice(0..0, ["-n", "env"]);
+            Run::new("sudo", words)
+        } else {
+            Run::new("env", words)
+        }
+    }
+
+    /// Debian starts what it installs; a machine without a service manager has nothing to stop.
+    fn stop_service(&self, name: &str) {
+        if Path::new("/run/systemd/system").is_dir() {
+            let _ = self
+                .privileged("systemctl", &["disable", "--now", name])
+                .quiet("systemctl");
+        } else {
+            let _ = self.privileged("service", &[name, "stop"]).quiet("service");
+        }
+    }
+}
+
+fn sing_box() -> Result<String> {
+    let stamp = Stamp::new("sing-box", SING_BOX);
+    if stamp.holds() {
+        return Ok(format!("{SING_BOX} present"));
+    }
+    ensure!(
+        find_program("go").is_some(),
+        "`go` is missing (Debian package golang-go)"
+    );
+    let dir = peers_dir();
+    fs::create_dir_all(&dir)?;
+    // Recent Go refuses the links into its runtime that sing-box uses unless told otherwise.
+    let flags = "-s -w -X internal/godebug.defaultGODEBUG=multipathtcp=0 -checklinkname=0";
+    let module = format!("github.com/sagernet/sing-box/cmd/sing-box@v{SING_BOX}");
+    Run::new(
+        "go",
+        [
+            "install",
+            "-trimpath",
+            "-ldflags",
+            flags,
+            "-tags",
+            "with_utls",
+            &module,
+        ],
+    )
+    .env("GOFLAGS", "")
+    .env("GOBIN", &dir)
+    .env("CGO_ENABLED", "0")
+    .limit(20)
+    .quiet("install-sing-box")?;
+    stamp.set()?;
+    Ok(format!("built {SING_BOX}"))
+}
+
+fn shadowsocks_rust() -> Result<String> {
+    let stamp = Stamp::new("ssservice", SHADOWSOCKS_RUST);
+    if stamp.holds() {
+        return Ok(format!("{SHADOWSOCKS_RUST} present"));
+    }
+    let dir = peers_dir();
+    fs::create_dir_all(&dir)?;
+    Run::cargo([
+        "install",
+        "shadowsocks-rust",
+        "--version",
+        SHADOWSOCKS_RUST,
+        "--locked",
+    ])
+    .args(["--bin", "ssservice", "--no-default-features"])
+    .args(["--features", SHADOWSOCKS_RUST_FEATURES])
+    .args(["--root", &dir.to_string_lossy()])
+    .limit(40)
+    .quiet("install-shadowsocks-rust")?;
+    let built = dir.join("bin/ssservice");
+    // The program looks at the name it was called by.
+    for name in ["ssservice", "ssserver", "sslocal"] {
+        fs::copy(&built, dir.join(name)).with_context(|| format!("copying {name}"))?;
+    }
+    stamp.set()?;
+    Ok(format!("built {SHADOWSOCKS_RUST}"))
+}
+
+/// Marks a finished build of one version.
+#[derive(Debug)]
+struct Stamp {
+    program: PathBuf,
+    mark: PathBuf,
+}
+
+impl Stamp {
+    fn new(program: &str, version: &str) -> Self {
+        let dir = peers_dir();
+        Self {
+            program: dir.join(program),
+            mark: dir.join(format!("{program}-{version}.stamp")),
+        }
+    }
+
+    fn holds(&self) -> bool {
+        self.program.is_file() && self.mark.is_file()
+    }
+
+    fn set(&self) -> Result<()> {
+        ensure!(
+            self.program.is_file(),
+            "no {} after the build",
+            self.program.display()
+        );
+        fs::write(&self.mark, "")?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_missing_is_named_and_once() {
+        assert!(missing(|_| true).is_empty());
+        assert_eq!(
+            missing(|tool| !tool.starts_with("ss-")),
+            ["shadowsocks-libev"]
+        );
+        assert!(missing(|_| false).contains(&"golang-go"));
+    }
+}

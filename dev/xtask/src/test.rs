@@ -1,0 +1,236 @@
+//! `test`: what CI runs, in the order in which a fault shows soonest.
+
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+
+use crate::install::{self, Scope};
+use crate::run::{Run, find_program, log_path, root};
+use crate::steps::Steps;
+use crate::{fuzz, supply, tidy};
+
+/// Lines shown of a test's panic.
+const PANIC_LINES: usize = 6;
+/// Seconds for each fuzz target.
+const FUZZ_SECONDS: u32 = 4;
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wish {
+    scope: Scope,
+    install: bool,
+}
+
+impl Wish {
+    pub(crate) fn from_args(args: &[String]) -> Result<Self> {
+        let mut wish = Self {
+            scope: Scope::Usual,
+            install: true,
+        };
+        for arg in args {
+            match arg.as_str() {
+                "--all" => wish.scope = Scope::All,
+                "--no-install" => wish.install = false,
+                other => bail!("`test` takes `--all` and `--no-install`, got `{other}`"),
+            }
+        }
+        Ok(wish)
+    }
+}
+
+/// All of it; whether everything passed.
+pub(crate) fn run(steps: &mut Steps, wish: Wish) -> bool {
+    if wish.install {
+        install::run(steps, wish.scope);
+    }
+    steps.step("fmt", || {
+        Run::cargo(["fmt", "--all", "--check"]).quiet("fmt")?;
+        fmt_fuzz()
+    });
+    steps.step("clippy", || {
+        let lint = [
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ];
+        Run::cargo(lint).limit(20).quiet("clippy")?;
+        Ok(String::new())
+    });
+    steps.step("tidy", tidy::check);
+    steps.step("licences", supply::check);
+    if wish.scope == Scope::All {
+        steps.step("cargo-deny", deny);
+    }
+    steps.step("tests", || tests(wish.scope));
+    docs(steps);
+    fuzz::run(steps, &fuzz::Wish::each(FUZZ_SECONDS));
+    steps.finish()
+}
+
+/// Unit, property, vector and interop tests.
+fn tests(scope: Scope) -> Result<String> {
+    // Interop tests mostly wait for others.
+    let mut run = Run::cargo(["test", "--workspace", "--no-fail-fast"])
+        .env("RUST_TEST_THREADS", "4")
+        .limit(25);
+    if scope == Scope::All {
+        run = run.env("ADIT_ALL_PEERS", "1");
+    }
+    match run.quiet("tests") {
+        Ok(told) => {
+            let left_out = match scope {
+                Scope::Usual => " (shadowsocks-rust as a peer: with --all)",
+                Scope::All => "",
+            };
+            Ok(format!("{} tests{left_out}", count_tests(&told)))
+        }
+        Err(why) => {
+            let told = fs::read_to_string(log_path("tests")).unwrap_or_default();
+            let failed = failures(&told);
+            // Without a failed test something else is wrong: a build, a crash, the limit.
+            if failed.is_empty() {
+                Err(why)
+            } else {
+                bail!("{failed}\nwhole output in {}", log_path("tests").display())
+            }
+        }
+    }
+}
+
+/// The failed tests of all binaries, and where and why each panicked.
+fn failures(output: &str) -> String {
+    let mut shown: Vec<&str> = Vec::new();
+    let mut more = 0;
+    for line in output.lines() {
+        if line.contains("panicked at ") {
+            more = PANIC_LINES;
+        }
+        if more > 0 && !line.is_empty() || line.starts_with("test ") && line.ends_with(" FAILED") {
+            shown.push(line);
+        }
+        more = more.saturating_sub(1);
+    }
+    if shown.iter().any(|line| line.ends_with(" FAILED")) {
+        shown.join("\n")
+    } else {
+        String::new()
+    }
+}
+
+/// `cargo doc`, warnings are errors.
+pub(crate) fn docs(steps: &mut Steps) {
+    steps.step("docs", || {
+        let doc = ["doc", "--workspace", "--no-deps"];
+        Run::cargo(doc)
+            .env("RUSTDOCFLAGS", "-D warnings")
+            .limit(20)
+            .quiet("docs")?;
+        Ok(String::new())
+    });
+}
+
+/// The fuzz targets are a workspace of their own, which `cargo fmt --all` does not see.
+fn fmt_fuzz() -> Result<String> {
+    let manifest = root().join("fuzz/Cargo.toml");
+    let args = ["fmt", "--check", "--manifest-path"];
+    Run::cargo(args).args([&manifest]).quiet("fmt-fuzz")?;
+    Ok(String::new())
+}
+
+fn deny() -> Result<String> {
+    if find_program("cargo-deny").is_none() {
+        let get = ["install", "--locked", "cargo-deny"];
+        Run::cargo(get)
+            .limit(20)
+            .quiet("install-cargo-deny")
+            .context("cannot install cargo-deny")?;
+    }
+    let check = ["deny", "check", "--allow", "license-not-encountered"];
+    Run::cargo(check)
+        .args(["bans", "licenses", "sources"])
+        .quiet("cargo-deny")?;
+    // The database of advisories is fetched each time; where it cannot be, the line says so.
+    match Run::cargo(check).args(["advisories"]).quiet("advisories") {
+        Ok(_) => Ok(String::new()),
+        Err(why) if format!("{why:#}").contains("failed to fetch advisory database") => {
+            Ok("advisories NOT checked: their database cannot be reached".to_owned())
+        }
+        Err(why) => Err(why),
+    }
+}
+
+/// The sum of the passed tests over all `test result:` lines.
+fn count_tests(output: &str) -> usize {
+    let passed = |line: &str| -> Option<usize> {
+        let (_, rest) = line.split_once("test result: ")?;
+        rest.split_once(". ")?
+            .1
+            .split_once(" passed")?
+            .0
+            .parse()
+            .ok()
+    };
+    output.lines().filter_map(passed).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passed_tests_are_summed() {
+        let output = "running 2 tests\n\
+            test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n\
+            test result: FAILED. 40 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n";
+        assert_eq!(count_tests(output), 42);
+    }
+
+    #[test]
+    fn failed_tests_are_shown_with_their_reason() {
+        let output = "test a ... ok\ntest b ... FAILED\n\n---- b stdout ----\n\n\
+            thread 'b' panicked at x.rs:1:2:\nassertion failed: c\n\nfailures:\n    b\n";
+        let shown = failures(output);
+        assert!(
+            shown.starts_with("test b ... FAILED\nthread 'b' panicked"),
+            "{shown}"
+        );
+        assert!(
+            shown.contains("assertion failed: c") && !shown.contains("test a"),
+            "{shown}"
+        );
+        assert_eq!(failures("error: could not compile `x`\n"), "");
+    }
+
+    #[test]
+    fn wishes_are_read() {
+        let words = |args: &[&str]| Wish::from_args(&args.map_owned());
+        assert_eq!(
+            words(&[]).unwrap(),
+            Wish {
+                scope: Scope::Usual,
+                install: true
+            }
+        );
+        let all = words(&["--all", "--no-install"]).unwrap();
+        assert_eq!(
+            all,
+            Wish {
+                scope: Scope::All,
+                install: false
+            }
+        );
+        assert!(words(&["--al"]).is_err());
+    }
+
+    trait MapOwned {
+        fn map_owned(&self) -> Vec<String>;
+    }
+    impl MapOwned for &[&str] {
+        fn map_owned(&self) -> Vec<String> {
+            self.iter().map(|&s| s.to_owned()).collect()
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Rules over the text of one file.
+
+use super::Source;
+use super::code::{code_of, has_word};
+
+/// What a protocol core must not name: time, chance and the system come in as arguments.
+const IMPURE: &[&str] = &[
+    "std::net",
+    "std::time",
+    "SystemTime",
+    "Instant::now",
+    "tokio",
+    "rand",
+    "std::thread",
+    "std::fs",
+    "std::env",
+];
+
+/// The modules that may hold `unsafe`, each with a safe twin or a test that compares (SEC-X1).
+const UNSAFE_MODULES: &[&str] = &["proto/adit-crypto/src/simd/"];
+
+/// The beginnings of one machine's paths. Written apart so that this file obeys its own rule.
+const MACHINE_PATHS: &[&str] = &[
+    concat!("/", "work/"),
+    concat!("/", "root/"),
+    concat!("/", "tmp/"),
+];
+
+/// What one file does against the rules, with the place.
+pub(super) fn faults(source: &Source) -> Vec<String> {
+    let mut faults = machine_paths(source);
+    if source.path.ends_with(".rs") {
+        faults.extend(module_doc(source));
+        let code = code_of(&source.text);
+        for (number, line) in code.lines().enumerate() {
+            let place = format!("{}:{}", source.path, number + 1);
+            let may = UNSAFE_MODULES
+                .iter()
+                .any(|module| source.path.starts_with(module));
+            if has_word(line, "unsafe") && !may {
+                faults.push(format!(
+                    "{place}: `unsafe` outside the modules that may hold it"
+                ));
+            }
+            if has_word(line, concat!("unbounded", "_channel")) {
+                faults.push(format!("{place}: an unbounded queue (REL-7)"));
+            }
+        }
+        let tests = source.path.contains("/tests/") || source.path.ends_with("/tests.rs");
+        if source.path.starts_with("proto/") && !tests {
+            faults.extend(impurity(&source.path, &code));
+        }
+    }
+    faults
+}
+
+fn module_doc(source: &Source) -> Option<String> {
+    let missing = !source.text.starts_with("//!");
+    missing.then(|| {
+        format!(
+            "{}:1: the file must begin with `//!`: what it is",
+            source.path
+        )
+    })
+}
+
+/// Tests may use what they like: they stand behind the first `#[cfg(test)]`.
+fn impurity(path: &str, code: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (number, line) in code.lines().enumerate() {
+        if line.trim() == "#[cfg(test)]" {
+            break;
+        }
+        for word in IMPURE.iter().filter(|word| has_word(line, word)) {
+            faults.push(format!("{path}:{}: proto names `{word}`", number + 1));
+        }
+    }
+    faults
+}
+
+fn machine_paths(source: &Source) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (number, line) in source.text.lines().enumerate() {
+        for path in MACHINE_PATHS {
+            let inside_longer = |at: usize| {
+                let before = line.get(..at).and_then(|head| head.chars().next_back());
+                before.is_some_and(|c| c.is_alphanumeric() || "._-}".contains(c))
+            };
+            if line.match_indices(path).any(|(at, _)| !inside_longer(at)) {
+                faults.push(format!(
+                    "{}:{}: a machine's path `{path}`",
+                    source.path,
+                    number + 1
+                ));
+            }
+        }
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judge(path: &str, text: &str) -> Vec<String> {
+        faults(&Source {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        })
+    }
+
+    #[test]
+    fn a_file_without_a_doc_is_a_fault() {
+        assert_eq!(
+            judge("app/a/src/x.rs", "//! What it is.\nfn f() {}\n"),
+            [""; 0]
+        );
+        assert_eq!(judge("app/a/src/x.rs", "fn f() {}\n").len(), 1);
+        assert_eq!(judge("docs/x.md", "# Title\n"), [""; 0]);
+    }
+
+    #[test]
+    fn proto_is_pure() {
+        for line in [
+            "use std::net::TcpStream;",
+            "let t = std::time::Duration::ZERO;",
+            "fn f(t: SystemTime) {}",
+            "let n = Instant::now();",
+            "tokio::spawn(async {});",
+            "let r = rand::random();",
+            "std::thread::yield_now();",
+            "std::fs::read(p)",
+            "std::env::var(n)",
+        ] {
+            let text = format!("//! Doc.\n{line}\n");
+            assert_eq!(judge("proto/adit-x/src/y.rs", &text).len(), 1, "{line}");
+            assert_eq!(judge("io/adit-x/src/y.rs", &text), [""; 0], "{line}");
+            assert_eq!(
+                judge("proto/adit-x/tests/it/y.rs", &text),
+                [""; 0],
+                "{line}"
+            );
+            let tested = format!("//! Doc.\n#[cfg(test)]\nmod tests {{ {line} }}\n");
+            assert_eq!(judge("proto/adit-x/src/y.rs", &tested), [""; 0], "{line}");
+        }
+        let words = "//! Doc.\n// no tokio, no std::net\nlet operand = \"std::fs\";\n";
+        assert_eq!(judge("proto/adit-x/src/y.rs", words), [""; 0]);
+    }
+
+    #[test]
+    fn unsafe_stands_only_where_it_may() {
+        let text = "//! Doc.\nlet x = unsafe { y() };\n";
+        assert_eq!(judge("app/adit-x/src/y.rs", text).len(), 1);
+        for module in UNSAFE_MODULES {
+            assert_eq!(judge(&format!("{module}y.rs"), text), [""; 0]);
+        }
+        assert_eq!(
+            judge("app/adit-x/src/y.rs", "//! Doc.\n#![forbid(unsafe_code)]\n"),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn unbounded_queues_are_faults() {
+        let text = format!(
+            "//! Doc.\nlet q = mpsc::{}();\n",
+            concat!("unbounded", "_channel")
+        );
+        assert_eq!(judge("io/adit-x/src/y.rs", &text).len(), 1);
+    }
+
+    #[test]
+    fn machine_paths_are_faults_in_docs_too() {
+        for path in MACHINE_PATHS {
+            assert_eq!(judge("docs/x.md", &format!("see {path}file\n")).len(), 1);
+            assert_eq!(judge("docs/x.md", &format!("see a{path}file\n")), [""; 0]);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Seals whatever it is given, by the formats of SIP004 and SIP022: a peer with the right key and
+//! no manners.
+
+use adit_crypto::{
+    AeadKey, AeadKind, HeaderCipher, KdfContext, NonceCounter, evp_bytes_to_key, hkdf_sha1_subkey,
+};
+use adit_shadowsocks::{Key, Method};
+
+const KEY_2022: &str = "AAECAwQFBgcICQoLDA0ODw==";
+const PASSWORD: &str = "password";
+
+/// The salt of every forged stream and of a client whose chance is zeros.
+pub const SALT: [u8; 16] = [0; 16];
+/// The salt of a forged response.
+pub const OTHER_SALT: [u8; 16] = [9; 16];
+
+/// The edition that is forged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Edition {
+    /// SIP022 with AES-128.
+    Aead2022,
+    /// SIP004 with AES-128.
+    Aead,
+}
+
+impl Edition {
+    /// By the lowest bit.
+    #[must_use]
+    pub const fn of(byte: u8) -> Self {
+        if byte & 1 == 0 {
+            Self::Aead2022
+        } else {
+            Self::Aead
+        }
+    }
+
+    /// The key that the codec under test has.
+    ///
+    /// # Panics
+    /// If the codec refuses a right key.
+    #[must_use]
+    pub fn key(self) -> Key {
+        match self {
+            Self::Aead2022 => Key::parse(Method::Blake3Aes128Gcm, KEY_2022),
+            Self::Aead => Key::parse(Method::Aes128Gcm, PASSWORD),
+        }
+        .expect("a right key")
+    }
+
+    fn master(self) -> [u8; 16] {
+        match self {
+            Self::Aead2022 => core::array::from_fn(|n| n as u8),
+            Self::Aead => {
+                let mut key = [0; 16];
+                evp_bytes_to_key(PASSWORD.as_bytes(), &mut key);
+                key
+            }
+        }
+    }
+
+    fn session(self, salt: &[u8]) -> AeadKey {
+        let mut key = [0; 16];
+        match self {
+            Self::Aead2022 => {
+                let context = KdfContext::new("shadowsocks 2022 session subkey");
+                context.derive(&[&self.master(), salt], &mut key);
+            }
+            Self::Aead => hkdf_sha1_subkey(&self.master(), salt, &mut key).expect("16 bytes"),
+        }
+        AeadKey::new(AeadKind::Aes128Gcm, &key).expect("16 bytes")
+    }
+}
+
+/// A stream of sealed blocks.
+#[derive(Debug)]
+pub struct Stream {
+    key: AeadKey,
+    nonce: NonceCounter,
+    /// What goes over the wire.
+    pub wire: Vec<u8>,
+}
+
+impl Stream {
+    /// Begins with the salt.
+    #[must_use]
+    pub fn new(edition: Edition, salt: &[u8]) -> Self {
+        Self {
+            key: edition.session(salt),
+            nonce: NonceCounter::new(AeadKind::Aes128Gcm),
+            wire: salt.to_vec(),
+        }
+    }
+
+    /// Appends one sealed block and its tag.
+    ///
+    /// # Panics
+    /// If the cipher refuses it.
+    pub fn block(&mut self, plain: &[u8]) {
+        let nonce = self.nonce.advance().expect("few blocks");
+        let mut sealed = plain.to_vec();
+        let tag = self.key.seal_in_place(&nonce, &mut sealed).expect("short");
+        self.wire.extend_from_slice(&sealed);
+        self.wire.extend_from_slice(&tag);
+    }
+
+    /// Appends `plain` as chunks with right lengths, each at most `most` bytes.
+    pub fn chunks(&mut self, plain: &[u8], most: usize) {
+        for chunk in plain.chunks(most.max(1)) {
+            let len = u16::try_from(chunk.len()).unwrap_or(u16::MAX);
+            self.block(&len.to_be_bytes());
+            self.block(chunk);
+        }
+    }
+}
+
+/// A packet with any body. In SIP022 `ids` are session and packet id.
+///
+/// # Panics
+/// If the cipher refuses it.
+#[must_use]
+pub fn packet(edition: Edition, ids: [u8; 16], body: &[u8]) -> Vec<u8> {
+    match edition {
+        Edition::Aead => {
+            let mut stream = Stream::new(edition, &ids);
+            stream.block(body);
+            stream.wire
+        }
+        Edition::Aead2022 => {
+            let (session, _) = ids.split_at(8);
+            let mut sealed = body.to_vec();
+            let tag = edition
+                .session(session)
+                .seal_in_place(&ids[4..], &mut sealed);
+            let mut head = ids;
+            HeaderCipher::new(&edition.master())
+                .expect("16 bytes")
+                .encrypt(&mut head);
+            [&head[..], &sealed, &tag.expect("short")].concat()
+        }
+    }
+}

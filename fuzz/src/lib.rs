@@ -1,0 +1,130 @@
+//! What the targets share.
+//!
+//! An input is a plan for its own splitting, then the bytes: [`Pieces`]. Codecs that demand a key
+//! get their bytes through [`forge`], which seals what the fuzzer wants said inside: otherwise
+//! nothing behind the first tag would ever be reached.
+
+#![forbid(unsafe_code)]
+
+pub mod forge;
+
+use std::fmt::Debug;
+use std::io;
+use std::path::Path;
+
+use adit_config::{FileText, Sources};
+use adit_wire::{Entropy, Unix};
+use zeroize::Zeroizing;
+
+/// The wall clock of all targets.
+pub const NOW: Unix = Unix(1_700_000_000);
+
+/// An input that arrives in pieces.
+#[derive(Debug, Clone)]
+pub struct Pieces<'a> {
+    /// The sizes, repeated for ever.
+    pub sizes: Vec<usize>,
+    /// What arrives.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> Pieces<'a> {
+    /// The first byte tells how many bytes behind it are sizes (at most seven; none means one
+    /// byte at a time); a size of 0 means all at once.
+    #[must_use]
+    pub fn new(input: &'a [u8]) -> Self {
+        let (count, rest) = input.split_first().unwrap_or((&0, &[]));
+        let count = usize::from(count % 8).min(rest.len());
+        let (sizes, bytes) = rest.split_at(count);
+        let size = |&size: &u8| {
+            if size == 0 {
+                usize::MAX
+            } else {
+                usize::from(size)
+            }
+        };
+        let mut sizes: Vec<usize> = sizes.iter().map(size).collect();
+        if sizes.is_empty() {
+            sizes.push(1);
+        }
+        Self { sizes, bytes }
+    }
+
+    /// Runs the body over the bytes in these pieces and all at once: the outcome is the same.
+    pub fn same<T: PartialEq + Debug>(&self, run: impl Fn(&[u8], &[usize]) -> T) -> T {
+        let whole = run(self.bytes, &[usize::MAX]);
+        let split = run(self.bytes, &self.sizes);
+        assert_eq!(split, whole, "split {:?}", self.sizes);
+        whole
+    }
+}
+
+/// One byte that steers the target, and the rest.
+#[must_use]
+pub fn steer(input: &[u8]) -> (u8, &[u8]) {
+    input
+        .split_first()
+        .map_or((0, input), |(first, rest)| (*first, rest))
+}
+
+/// Zeros for chance: every run is the same, and salts are known.
+#[derive(Debug, Clone, Copy)]
+pub struct Zeros;
+
+impl Entropy for Zeros {
+    fn fill(&mut self, out: &mut [u8]) {
+        out.fill(0);
+    }
+}
+
+/// One user with one password, or nobody.
+#[derive(Debug, Clone, Copy)]
+pub struct Door {
+    /// Whether a login is demanded.
+    pub locked: bool,
+}
+
+impl Door {
+    fn opens(user: &[u8], password: &[u8]) -> bool {
+        user == b"user" && password == b"pw"
+    }
+}
+
+impl adit_socks::Credentials for Door {
+    fn required(&self) -> bool {
+        self.locked
+    }
+    fn check(&self, user: &[u8], password: &[u8]) -> bool {
+        Self::opens(user, password)
+    }
+}
+
+impl adit_http::server::BasicAuth for Door {
+    fn required(&self) -> bool {
+        self.locked
+    }
+    fn check(&self, user: &[u8], password: &[u8]) -> bool {
+        Self::opens(user, password)
+    }
+}
+
+/// A machine without files and variables but one each.
+#[derive(Debug, Clone, Copy)]
+pub struct Bare;
+
+impl Sources for Bare {
+    fn file(&self, path: &Path) -> io::Result<FileText> {
+        if path.file_name().is_some_and(|name| name == "f") {
+            let text = Zeroizing::new("user:pw\n".to_owned());
+            return Ok(FileText {
+                text,
+                readable_by_others: false,
+            });
+        }
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn variable(&self, name: &str) -> Option<Zeroizing<String>> {
+        (name == "V").then(|| Zeroizing::new("AAECAwQFBgcICQoLDA0ODw==".to_owned()))
+    }
+}

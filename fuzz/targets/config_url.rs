@@ -1,0 +1,35 @@
+//! URLs: any text is read or refused with a place; what is written is read as the same.
+
+#![no_main]
+
+use adit_config::{Endpoint, Plan, explain, link};
+use adit_fuzz::Bare;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    let Ok(text) = std::str::from_utf8(input) else {
+        return;
+    };
+    // A chain: one URL a line.
+    let words: Vec<String> = text.lines().map(str::to_owned).collect();
+    match Plan::from_words_with(&words, &Bare) {
+        Ok(plan) => drop(explain(&plan)),
+        Err(problems) => {
+            assert!(!problems.is_empty());
+            problems
+                .iter()
+                .for_each(|problem| drop(problem.to_string()));
+        }
+    }
+    let Some(url) = words.first() else { return };
+    if let Ok(endpoint) = Endpoint::parse(url) {
+        let written = endpoint.to_url();
+        let again = Endpoint::parse(&written);
+        let again = again.unwrap_or_else(|flaw| panic!("written {written:?}: {flaw}"));
+        assert_eq!(again.to_url(), written);
+    }
+    match link::canonical(url) {
+        Ok(canonical) => assert_eq!(link::canonical(&canonical), Ok(canonical)),
+        Err(problems) => assert!(!problems.is_empty()),
+    }
+});

@@ -1,0 +1,24 @@
+//! The client of CONNECT over any bytes from a proxy.
+
+#![no_main]
+
+use adit_fuzz::{Pieces, steer};
+use adit_http::MAX_HEAD;
+use adit_http::client::Connect;
+use adit_wire::Step;
+use adit_wire::law::converse;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    let (flags, input) = steer(input);
+    let login = (flags & 1 != 0).then(|| ("user".to_owned(), "pw".to_owned()));
+    let outcome = Pieces::new(input).same(|bytes, pieces| {
+        let mut core = Connect::new("example.test:443".parse().expect("a target"), login.clone());
+        converse(&mut core, bytes, pieces).map_err(|(why, sent)| (why.to_string(), sent))
+    });
+    match outcome {
+        Ok((Step::NeedMore { .. }, _, held)) => assert!(held.len() <= MAX_HEAD),
+        Ok((Step::Done(_), _, rest)) => assert!(rest.len() < input.len()),
+        Err(_) => {}
+    }
+});

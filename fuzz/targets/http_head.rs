@@ -1,0 +1,101 @@
+//! The HTTP server's dialogue over any bytes, and the framed body behind it.
+
+#![no_main]
+
+use adit_fuzz::{Door, Pieces, steer};
+use adit_http::MAX_HEAD;
+use adit_http::body::exchange;
+use adit_http::server::{Head, Request};
+use adit_wire::Step;
+use adit_wire::law::{converse, open_all};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    let (flags, input) = steer(input);
+    let door = Door {
+        locked: flags & 1 != 0,
+    };
+    let pieces = Pieces::new(input);
+    let outcome = pieces.same(|bytes, pieces| {
+        let head = Head::new(&door);
+        let mut head = if flags & 2 == 0 { head } else { head.via() };
+        converse(&mut head, bytes, pieces).map_err(|(why, sent)| (why.to_string(), sent))
+    });
+    match outcome {
+        Err((_, answer)) => {
+            assert!(answer.starts_with(b"HTTP/1.1 4") && answer.ends_with(b"\r\n\r\n"))
+        }
+        Ok((Step::NeedMore { .. }, _, held)) => assert!(held.len() <= MAX_HEAD),
+        Ok((Step::Done(Request::Connect { user, .. }), ..)) => {
+            assert_eq!(user.is_some(), door.locked)
+        }
+        Ok((
+            Step::Done(Request::Forward {
+                user,
+                head,
+                body,
+                upgrade,
+                head_request,
+                ..
+            }),
+            _,
+            rest,
+        )) => {
+            assert_eq!(user.is_some(), door.locked);
+            check_rewritten(&head);
+            let behind = Pieces {
+                sizes: pieces.sizes,
+                bytes: &rest,
+            };
+            let opened = behind.same(|bytes, pieces| {
+                let (mut open, _) = exchange(body, upgrade, head_request);
+                open_all(&mut open, bytes, pieces)
+            });
+            if let Ok((plain, left)) = opened {
+                assert!(plain.len() + left == rest.len() && rest.starts_with(&plain));
+            }
+        }
+    }
+});
+
+/// One head, no more and no less, in which nothing can hide from the origin's parser.
+fn check_rewritten(head: &[u8]) {
+    let end = head.windows(4).position(|four| four == b"\r\n\r\n");
+    assert_eq!(
+        end,
+        head.len().checked_sub(4),
+        "the end is the only empty line"
+    );
+    for (at, byte) in head.iter().enumerate() {
+        match byte {
+            b'\n' => assert_eq!(head.get(at.wrapping_sub(1)), Some(&b'\r'), "bare LF"),
+            b'\r' => assert_eq!(head.get(at + 1), Some(&b'\n'), "bare CR"),
+            0 => panic!("NUL"),
+            _ => {}
+        }
+    }
+    let text = String::from_utf8_lossy(head).to_ascii_lowercase();
+    let mut lines = text.split("\r\n");
+    let start = lines.next().expect("a start line");
+    assert!(
+        start.ends_with(" http/1.1") || start.ends_with(" http/1.0"),
+        "{start}"
+    );
+    let count = |name: &str| {
+        text.split("\r\n")
+            .skip(1)
+            .filter(|line| line.starts_with(name))
+            .count()
+    };
+    assert_eq!(count("host:"), 1, "{text}");
+    for ours in [
+        "proxy-authorization:",
+        "proxy-authenticate:",
+        "proxy-connection:",
+    ] {
+        assert_eq!(count(ours), 0, "{text}");
+    }
+    // More than one Transfer-Encoding is one list; a length beside it is an attack.
+    let (lengths, codings) = (count("content-length:"), count("transfer-encoding:"));
+    assert!(lengths == 0 || (lengths, codings) == (1, 0), "{text}");
+}

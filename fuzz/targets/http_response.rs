@@ -1,0 +1,32 @@
+//! An origin's response on its way to the client: any bytes, any split, the same wire.
+
+#![no_main]
+
+use adit_fuzz::{Pieces, steer};
+use adit_http::Framing;
+use adit_http::body::exchange;
+use adit_wire::law::seal_all;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    let (flags, input) = steer(input);
+    let (upgrade, to_head) = (flags & 1 != 0, flags & 2 != 0);
+    let pieces = Pieces::new(input);
+    let wire = pieces.same(|bytes, sizes| {
+        let (_, mut seal) = exchange(Framing::None, upgrade, to_head);
+        // `seal_all` takes one size; the first of them will do.
+        let wire = seal_all(&mut seal, bytes, sizes[0]);
+        (wire, seal.fault(), seal.at_boundary())
+    });
+    if let (Ok(wire), fault, _) = wire {
+        assert!(
+            fault.is_none() || wire.windows(13).any(|w| w == b"HTTP/1.1 502 "),
+            "a fault without a 502"
+        );
+        assert!(
+            wire.is_empty() || wire.starts_with(b"HTTP/1."),
+            "{}",
+            wire.escape_ascii()
+        );
+    }
+});

@@ -1,0 +1,22 @@
+//! The SOCKS4 server's dialogue over any bytes.
+
+#![no_main]
+
+use adit_fuzz::{Pieces, steer};
+use adit_socks::server::Socks4;
+use adit_wire::Step;
+use adit_wire::law::converse;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    let (flags, input) = steer(input);
+    let allowed = flags & 1 == 0;
+    let outcome = Pieces::new(input).same(|bytes, pieces| {
+        converse(&mut Socks4::new(allowed), bytes, pieces)
+            .map_err(|(why, sent)| (why.to_string(), sent))
+    });
+    if let Ok((Step::Done(request), _, _)) = outcome {
+        assert!(allowed && !request.verified);
+        assert!(request.user.is_none_or(|user| user.len() <= 255));
+    }
+});

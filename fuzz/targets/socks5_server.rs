@@ -1,0 +1,31 @@
+//! The SOCKS5 server's dialogue over any bytes, with and without a password.
+
+#![no_main]
+
+use adit_fuzz::{Door, Pieces, steer};
+use adit_socks::server::Socks5;
+use adit_wire::Step;
+use adit_wire::law::converse;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    let (flags, input) = steer(input);
+    let (door, trusted) = (
+        Door {
+            locked: flags & 1 != 0,
+        },
+        flags & 2 != 0,
+    );
+    let outcome = Pieces::new(input).same(|bytes, pieces| {
+        converse(&mut Socks5::new(&door, trusted), bytes, pieces)
+            .map_err(|(why, sent)| (why.to_string(), sent))
+    });
+    if let Ok((Step::Done(request), sent, rest)) = outcome {
+        assert!(rest.len() < input.len() && sent.len() <= 4);
+        assert!(request.target.port != 0 || request.command != adit_socks::Command::Connect);
+        assert!(
+            !door.locked || trusted || request.verified,
+            "a locked door was passed"
+        );
+    }
+});

@@ -1,0 +1,50 @@
+//! The SOCKS clients over any bytes from a proxy.
+
+#![no_main]
+
+use adit_fuzz::{Pieces, steer};
+use adit_socks::client::{Connect, Connect4a, second_reply};
+use adit_socks::{Command, Version};
+use adit_wire::law::{Dialogue, Failure, converse};
+use adit_wire::{Handshake, Target};
+use libfuzzer_sys::fuzz_target;
+
+fn run<H: Handshake>(
+    mut core: H,
+    bytes: &[u8],
+    pieces: &[usize],
+) -> Result<Dialogue<H::Output>, Failure<String>>
+where
+    H::Error: ToString,
+{
+    converse(&mut core, bytes, pieces).map_err(|(why, sent)| (why.to_string(), sent))
+}
+
+fuzz_target!(|input: &[u8]| {
+    let (flags, input) = steer(input);
+    let target: Target = if flags & 8 == 0 {
+        "example.test:443"
+    } else {
+        "192.0.2.7:80"
+    }
+    .parse()
+    .expect("a target");
+    let login = (flags & 16 != 0).then(|| ("user".to_owned(), "pw".to_owned()));
+    let command = if flags & 32 == 0 {
+        Command::Connect
+    } else {
+        Command::Bind
+    };
+    let connect = || Connect::new(command, target.clone(), login.clone());
+    let outcome = Pieces::new(input).same(|bytes, pieces| match flags % 6 {
+        0 => run(connect(), bytes, pieces),
+        1 => run(connect().auth_optional(), bytes, pieces),
+        2 => run(connect().pipelined(), bytes, pieces),
+        3 => run(Connect4a::new(command, target.clone(), None), bytes, pieces),
+        4 => run(second_reply(Version::V5), bytes, pieces),
+        _ => run(second_reply(Version::V4), bytes, pieces),
+    });
+    if let Ok((_, sent, rest)) = outcome {
+        assert!(rest.len() <= input.len() && sent.len() < 600);
+    }
+});

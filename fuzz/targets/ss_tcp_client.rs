@@ -1,0 +1,61 @@
+//! A Shadowsocks client over a server's stream that is raw or sealed around anything.
+
+#![no_main]
+
+use std::sync::Arc;
+
+use adit_fuzz::forge::{Edition, OTHER_SALT, SALT, Stream};
+use adit_fuzz::{NOW, Pieces, Zeros, steer};
+use adit_shadowsocks::tcp::client;
+use adit_wire::law::{open_all, seal_all};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    let (flags, input) = steer(input);
+    let edition = Edition::of(flags);
+    let Pieces { sizes, bytes } = Pieces::new(input);
+    let split = |wire: &[u8]| {
+        Pieces {
+            sizes: sizes.clone(),
+            bytes: wire,
+        }
+        .same(|wire, pieces| {
+            let target = "example.test:443".parse().expect("a target");
+            let codecs = client(&edition.key(), &target, Arc::new(NOW), &mut Zeros);
+            let (mut seal, mut open) = codecs.expect("a client");
+            seal_all(&mut seal, b"hello", 5).expect("sealed");
+            open_all(&mut open, wire, pieces)
+        })
+    };
+    match (flags >> 1) % 3 {
+        0 => {
+            if let Ok((plain, _)) = split(bytes) {
+                assert!(plain.is_empty(), "bytes without a key were opened");
+            }
+        }
+        1 => {
+            let mut stream = Stream::new(edition, &OTHER_SALT);
+            bytes.chunks(27).for_each(|block| stream.block(block));
+            let _ = split(&stream.wire);
+        }
+        _ => {
+            // A right response around any content and any sizes of chunks.
+            let (most, content) = steer(bytes);
+            let mut stream = Stream::new(edition, &OTHER_SALT);
+            let mut rest = content;
+            if edition == Edition::Aead2022 && !content.is_empty() {
+                let (first, after) = content.split_at(content.len().min(usize::from(most) + 1));
+                let stamp = NOW.0.to_be_bytes();
+                let count = u16::try_from(first.len()).unwrap_or(u16::MAX).to_be_bytes();
+                stream.block(&[&[1][..], &stamp, &SALT, &count].concat());
+                stream.block(first);
+                rest = after;
+            }
+            stream.chunks(rest, usize::from(most));
+            assert_eq!(
+                split(&stream.wire),
+                Ok((content.to_vec(), if content.is_empty() { 16 } else { 0 }))
+            );
+        }
+    }
+});

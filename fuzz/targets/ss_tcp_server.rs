@@ -1,0 +1,117 @@
+//! A Shadowsocks server over streams that are raw, sealed around anything, or genuine but for one
+//! byte.
+
+#![no_main]
+
+use std::sync::Arc;
+
+use adit_fuzz::forge::{Edition, SALT, Stream};
+use adit_fuzz::{NOW, Pieces, Zeros, steer};
+use adit_shadowsocks::tcp::{ServerHandshake, client};
+use adit_shadowsocks::{Restart, SaltPool};
+use adit_wire::law::{converse, open_all, seal_all};
+use adit_wire::{Broken, FixedEntropy, Open, Step, Target};
+use libfuzzer_sys::fuzz_target;
+
+/// The target, all plaintext, whether the stream may end here.
+type Served = Result<Option<(Target, Vec<u8>, bool)>, Broken>;
+
+fn serve(edition: Edition, wire: &[u8], pieces: &[usize]) -> Served {
+    let salts = Arc::new(SaltPool::new([1; 16], NOW, Restart::Lenient));
+    // Not the client's salt: a server refuses its own.
+    let mut chance = FixedEntropy::new([7; 32]);
+    let mut server = ServerHandshake::new(&edition.key(), Arc::new(NOW), salts, &mut chance);
+    let (step, sent, rest) = converse(&mut server, wire, pieces).map_err(|(why, sent)| {
+        assert!(sent.is_empty(), "a refusal is silent");
+        why
+    })?;
+    assert!(sent.is_empty());
+    let Step::Done(mut accepted) = step else {
+        return Ok(None);
+    };
+    let (more, unread) = open_all(&mut accepted.open, &rest, pieces)?;
+    let clean = accepted.open.at_boundary(unread);
+    Ok(Some((
+        accepted.target,
+        [accepted.first, more].concat(),
+        clean,
+    )))
+}
+
+/// A whole stream of our own client.
+fn genuine(edition: Edition, payload: &[u8], piece: usize) -> Vec<u8> {
+    let target: Target = "example.test:443".parse().expect("a target");
+    let codecs = client(&edition.key(), &target, Arc::new(NOW), &mut Zeros);
+    let (mut seal, _) = codecs.expect("a client");
+    seal_all(&mut seal, payload, piece).expect("sealed")
+}
+
+fuzz_target!(|input: &[u8]| {
+    let (flags, input) = steer(input);
+    let edition = Edition::of(flags);
+    let Pieces { sizes, bytes } = Pieces::new(input);
+    let split = |wire: &[u8]| {
+        Pieces {
+            sizes: sizes.clone(),
+            bytes: wire,
+        }
+        .same(|w, p| serve(edition, w, p))
+    };
+    match (flags >> 1) % 4 {
+        0 => {
+            assert!(
+                !matches!(split(bytes), Ok(Some(_))),
+                "bytes without a key were accepted"
+            );
+        }
+        1 => {
+            // Any headers, sealed as they should be.
+            let mut stream = Stream::new(edition, &SALT);
+            match edition {
+                Edition::Aead2022 => {
+                    let (fixed, variable) = bytes.split_at(bytes.len().min(11));
+                    stream.block(fixed);
+                    stream.block(variable);
+                }
+                Edition::Aead => bytes.chunks(9).for_each(|chunk| stream.block(chunk)),
+            }
+            let _ = split(&stream.wire);
+        }
+        2 => {
+            // A right frame around any content.
+            let mut stream = Stream::new(edition, &SALT);
+            let (most, content) = steer(bytes);
+            let mut rest = content;
+            if edition == Edition::Aead2022 {
+                let (len, after) = content.split_at(content.len().min(1));
+                let len = len
+                    .first()
+                    .map_or(0, |len| usize::from(*len))
+                    .min(after.len());
+                let (variable, after) = after.split_at(len);
+                let stamp = NOW.0.to_be_bytes();
+                let count = u16::try_from(variable.len())
+                    .unwrap_or(u16::MAX)
+                    .to_be_bytes();
+                stream.block(&[&[0][..], &stamp, &count].concat());
+                stream.block(variable);
+                rest = after;
+            }
+            stream.chunks(rest, usize::from(most));
+            let _ = split(&stream.wire);
+        }
+        _ => {
+            let (place, payload) = steer(bytes);
+            let (flip, payload) = steer(payload);
+            let mut wire = genuine(edition, payload, usize::from(flip).max(1));
+            let whole = split(&wire).expect("genuine").expect("complete");
+            assert_eq!((whole.1.as_slice(), whole.2), (payload, true));
+            let at = usize::from(place) * wire.len() / 256;
+            wire[at] ^= flip.max(1);
+            // Altered: an error, or a wait with what came before the altered place.
+            if let Ok(Some((_, plain, clean))) = split(&wire) {
+                assert!(payload.starts_with(&plain) && !clean && plain.len() < payload.len());
+            }
+        }
+    }
+});

@@ -1,0 +1,42 @@
+//! A Shadowsocks client over any sequence of packets, raw or sealed around anything.
+
+#![no_main]
+
+use adit_fuzz::forge::{Edition, packet};
+use adit_fuzz::{NOW, Zeros, steer};
+use adit_shadowsocks::udp::ClientSession;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    let (flags, mut rest) = steer(input);
+    let edition = Edition::of(flags);
+    // Chance is zeros, so the client's session id is 0.
+    let mut session = ClientSession::new(&edition.key(), &mut Zeros);
+    while rest.len() > 3 {
+        let (len, after) = steer(rest);
+        let (kind, after) = steer(after);
+        let (number, after) = steer(after);
+        let (bytes, after) = after.split_at(usize::from(len).min(after.len()));
+        rest = after;
+        let mut ids = [0; 16];
+        ids[7] = kind >> 4;
+        ids[15] = number;
+        let head = [&[1][..], &NOW.0.to_be_bytes(), &[0; 8]].concat();
+        let mut wire = match (kind % 3, edition) {
+            (0, _) => bytes.to_vec(),
+            (1, Edition::Aead2022) => packet(edition, ids, &[&head, bytes].concat()),
+            _ => packet(edition, ids, bytes),
+        };
+        let mut replay = wire.clone();
+        if let Ok((_, payload)) = session.open(&mut wire, NOW) {
+            assert_ne!(kind % 3, 0, "a packet without a key was opened");
+            assert!(payload.start <= payload.end && payload.end <= wire.len());
+            if edition == Edition::Aead2022 {
+                assert!(
+                    session.open(&mut replay, NOW).is_err(),
+                    "a replay was opened"
+                );
+            }
+        }
+    }
+});

@@ -1,0 +1,48 @@
+//! A Shadowsocks server over any sequence of packets, raw or sealed around anything.
+
+#![no_main]
+
+use adit_fuzz::forge::{Edition, packet};
+use adit_fuzz::{NOW, steer};
+use adit_shadowsocks::udp::ServerOpener;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    let (flags, mut rest) = steer(input);
+    let edition = Edition::of(flags);
+    let mut opener = ServerOpener::new(&edition.key());
+    let mut opened = 0;
+    while rest.len() > 3 {
+        let (len, after) = steer(rest);
+        let (kind, after) = steer(after);
+        let (number, after) = steer(after);
+        let (bytes, after) = after.split_at(usize::from(len).min(after.len()));
+        rest = after;
+        let mut ids = [0; 16];
+        ids[7] = kind >> 4;
+        ids[15] = number;
+        let stamp = NOW.0.to_be_bytes();
+        let mut wire = match (kind % 3, edition) {
+            (0, _) => bytes.to_vec(),
+            (1, Edition::Aead2022) => packet(edition, ids, &[&[0][..], &stamp, bytes].concat()),
+            _ => packet(edition, ids, bytes),
+        };
+        let mut replay = wire.clone();
+        if let Ok(incoming) = opener.open(&mut wire, NOW) {
+            assert_ne!(kind % 3, 0, "a packet without a key was opened");
+            assert!(
+                incoming.payload.start <= incoming.payload.end
+                    && incoming.payload.end <= wire.len()
+            );
+            assert_eq!(incoming.session.is_some(), edition == Edition::Aead2022);
+            opened += usize::from(incoming.new);
+            if edition == Edition::Aead2022 {
+                assert!(
+                    opener.open(&mut replay, NOW).is_err(),
+                    "a replay was opened"
+                );
+            }
+        }
+        assert_eq!(opener.sessions(), opened, "a refused packet left a session");
+    }
+});
