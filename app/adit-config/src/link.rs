@@ -13,6 +13,7 @@ use crate::base64_text;
 use crate::draft;
 use crate::endpoint::{Endpoint, Pair};
 use crate::escape;
+use crate::param;
 use crate::problem::{Flaw, Origin, Problem};
 use crate::quote::Quote;
 use crate::scheme::Scheme;
@@ -88,11 +89,19 @@ impl Endpoint {
         }
         for (i, pair) in self.params.iter().enumerate() {
             url.push(if i == 0 { '?' } else { '&' });
-            let (key, value) = (
-                escape::value(&pair.key.value),
-                escape::value(&pair.value.value),
+            push(
+                &mut url,
+                format_args!("{}=", escape::value(&pair.key.value)),
             );
-            push(&mut url, format_args!("{key}={value}"));
+            // A raw `@` is read only where it opens the path of a file.
+            let value = match pair.value.value.strip_prefix('@') {
+                Some(path) if param::opens_file(&url) => {
+                    url.push('@');
+                    path
+                }
+                _ => &pair.value.value,
+            };
+            url.push_str(&escape::value(value).replace('@', "%40"));
         }
         push_name(&mut url, self.name.as_ref().map(|name| name.value.as_str()));
         url

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::args::Settings;
 use crate::peers::Peer;
 use crate::places::output_of;
 
@@ -30,7 +31,7 @@ pub(crate) struct Environment {
     pub(crate) load: String,
     /// How the run was started.
     pub(crate) command: String,
-    /// The commit, if the tree has one.
+    /// The commit that adit was built from; empty if it was built elsewhere.
     pub(crate) commit: String,
     /// Implementations and their versions.
     pub(crate) versions: Vec<(&'static str, String)>,
@@ -42,7 +43,12 @@ pub(crate) struct Environment {
 
 impl Environment {
     /// Looks around.
-    pub(crate) fn now(peers: &[Peer], missing: Vec<&'static str>, strace: bool) -> Self {
+    pub(crate) fn now(
+        settings: &Settings,
+        peers: &[Peer],
+        missing: Vec<&'static str>,
+        strace: bool,
+    ) -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         // Its first line reads `strace -- version 6.1`.
         let strace = if strace {
@@ -65,7 +71,11 @@ impl Environment {
                 .collect::<Vec<_>>()
                 .join(" "),
             command: command_line(std::env::args().skip(1)),
-            commit: commit(),
+            commit: if settings.adit.is_none() {
+                commit()
+            } else {
+                String::new()
+            },
             versions: peers
                 .iter()
                 .map(|peer| (peer.name(), peer.version().to_owned()))

@@ -57,7 +57,7 @@ fn run(settings: &Settings) -> Result<()> {
     raise_open_files()?;
     let (peers, missing) = participants(settings)?;
     let strace = syscalls::available();
-    let environment = Environment::now(&peers, missing, strace);
+    let environment = Environment::now(settings, &peers, missing, strace);
     for (name, version) in &environment.versions {
         eprintln!("{name}: {version}");
     }

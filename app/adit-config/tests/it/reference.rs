@@ -10,5 +10,9 @@ fn the_page_in_the_documentation_is_current() {
         std::fs::write(&page, &made).unwrap();
     }
     let kept = std::fs::read_to_string(&page).unwrap_or_default();
-    assert!(kept == made, "{} is not what the tables say: ADIT_BLESS=1 cargo test -p adit-config", page.display());
+    assert!(
+        kept == made,
+        "{} is not what the tables say: ADIT_BLESS=1 cargo test -p adit-config",
+        page.display()
+    );
 }
