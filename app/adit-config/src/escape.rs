@@ -11,14 +11,10 @@ const PART: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~');
 /// Path of an `@file` secret.
 const PATH: &AsciiSet = &PART.remove(b'/');
-/// Values: lists of networks, addresses and `@file` stay readable. `;` and `=` are encoded since
+/// Values: lists of networks and addresses stay readable. `@` is encoded, since behind `?` it could
+/// be the end of a secret; where it opens a file the writer puts it itself. `;` and `=` are encoded since
 /// SIP002 has them so in `plugin`.
-const VALUE: &AsciiSet = &PATH
-    .remove(b':')
-    .remove(b',')
-    .remove(b'@')
-    .remove(b'[')
-    .remove(b']');
+const VALUE: &AsciiSet = &PATH.remove(b':').remove(b',').remove(b'[').remove(b']');
 
 /// A user, secret or name.
 pub(crate) fn part(text: &str) -> String {

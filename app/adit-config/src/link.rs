@@ -101,7 +101,7 @@ impl Endpoint {
                 }
                 _ => &pair.value.value,
             };
-            url.push_str(&escape::value(value).replace('@', "%40"));
+            url.push_str(&escape::value(value));
         }
         push_name(&mut url, self.name.as_ref().map(|name| name.value.as_str()));
         url

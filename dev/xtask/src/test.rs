@@ -66,6 +66,11 @@ pub(crate) fn run(steps: &mut Steps, wish: Wish) -> bool {
     }
     steps.step("tests", || tests(wish.scope));
     docs(steps);
+    steps.step("bench smoke", || {
+        let smoke = ["run", "--quiet", "--package", "adit-bench", "--", "--smoke"];
+        Run::cargo(smoke).limit(10).quiet("bench")?;
+        Ok("every suite ran with tiny amounts; its figures mean nothing".to_owned())
+    });
     fuzz::run(steps, &fuzz::Wish::each(FUZZ_SECONDS));
     steps.finish()
 }

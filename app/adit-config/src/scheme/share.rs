@@ -21,7 +21,7 @@ const FORMS: &str = "write `ss://METHOD:KEY@HOST:PORT`; `adit keygen METHOD` mak
 
 /// True if this is the older form: `base64(method:password@host:port)`.
 pub(crate) fn is_folded(raw: &str) -> bool {
-    !raw.is_empty() && !raw.contains(['@', ':'])
+    !matches!(raw, "" | "/") && !raw.contains(['@', ':'])
 }
 
 /// Reads `method:percent(password)` or `base64(method:password)`.

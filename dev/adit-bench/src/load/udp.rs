@@ -5,16 +5,17 @@
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use adit_interop::loopback;
 use anyhow::{Result, anyhow, bail, ensure};
+use rustix::io::Errno;
 use rustix::net::sockopt;
 
 use super::Direction;
 use super::content::{Check, Content};
+use super::flight::{Flight, Pace};
 
 /// Payload of a datagram in bytes: with the overhead of the 2022 edition it still fits a packet
 /// of 1,500 bytes over IPv6, either way.
@@ -22,21 +23,10 @@ pub(crate) const PAYLOAD: usize = 1382;
 
 /// The number of the datagram that opens the session.
 const HELLO: u64 = u64::MAX;
-/// Those that have not arrived after so long a standstill are given up.
-const LOST_AFTER: Duration = Duration::from_millis(50);
 /// The receiver waits so long for stragglers.
 const STRAGGLERS: Duration = Duration::from_millis(300);
 /// Our own sockets must not be what drops.
 const OWN_BUFFER: usize = 8 << 20;
-
-/// When the next datagram may leave.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pace {
-    /// When fewer than so many are under way: nothing is lost for want of room.
-    Window(u64),
-    /// At once: more than the tunnel can carry.
-    Flood,
-}
 
 /// What became of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,14 +106,14 @@ impl Session {
             Direction::Up => (&self.client, None, &self.origin),
             Direction::Down => (&self.origin, Some(self.back), &self.client),
         };
-        let progress = Progress::default();
+        let flight = Flight::default();
         thread::scope(|scope| {
             let me = thread::current();
-            let progress = &progress;
-            let receiving = scope.spawn(move || receive(receiver, count, pace, progress, &me));
+            let flight = &flight;
+            let receiving = scope.spawn(move || receive(receiver, count, pace, flight, &me));
             let start = Instant::now();
-            let sent = send(sender, to, count, pace, progress);
-            progress.sent_all.store(true, Ordering::Release);
+            let sent = send(sender, to, count, pace, flight);
+            flight.sent_all();
             let received = receiving
                 .join()
                 .map_err(|_| anyhow!("the receiver panicked"))??;
@@ -145,35 +135,16 @@ impl Session {
     }
 }
 
-/// What sender and receiver know of each other.
-#[derive(Debug, Default)]
-struct Progress {
-    sent: AtomicU64,
-    delivered: AtomicU64,
-    /// Taken for lost.
-    given_up: AtomicU64,
-    sent_all: AtomicBool,
-}
-
-impl Progress {
-    fn under_way(&self) -> u64 {
-        let gone = self.delivered.load(Ordering::Acquire) + self.given_up.load(Ordering::Acquire);
-        self.sent.load(Ordering::Acquire).saturating_sub(gone)
-    }
-}
-
 fn send(
     socket: &UdpSocket,
     to: Option<SocketAddr>,
     count: u64,
     pace: Pace,
-    progress: &Progress,
+    flight: &Flight,
 ) -> Result<()> {
     let mut packet = [0; PAYLOAD];
     for number in 0..count {
-        if let Pace::Window(window) = pace {
-            wait_for_room(window, progress);
-        }
+        flight.wait_for_room(pace);
         let (head, body) = packet.split_at_mut(8);
         head.copy_from_slice(&number.to_be_bytes());
         body.copy_from_slice(Content::get().at(number, body.len()));
@@ -186,38 +157,17 @@ fn send(
                 Ok(_) => break,
                 // A full queue of the device: as a blocking sender would, try again.
                 Err(why)
-                    if why.kind() == ErrorKind::WouldBlock || why.raw_os_error() == Some(105) =>
+                    if why.kind() == ErrorKind::WouldBlock
+                        || why.raw_os_error() == Some(Errno::NOBUFS.raw_os_error()) =>
                 {
                     thread::yield_now();
                 }
                 Err(why) => return Err(why.into()),
             }
         }
-        progress.sent.store(number + 1, Ordering::Release);
+        flight.sent(number + 1);
     }
     Ok(())
-}
-
-/// Returns when fewer than `window` are under way. Sleeps until half of them have arrived; after
-/// a standstill those on the way count as lost.
-fn wait_for_room(window: u64, progress: &Progress) {
-    if progress.under_way() < window {
-        return;
-    }
-    let (mut least, mut since) = (window, Instant::now());
-    loop {
-        let under_way = progress.under_way();
-        if under_way <= window / 2 {
-            return;
-        }
-        if under_way < least {
-            (least, since) = (under_way, Instant::now());
-        } else if since.elapsed() >= LOST_AFTER {
-            progress.given_up.fetch_add(under_way, Ordering::AcqRel);
-            return;
-        }
-        thread::park_timeout(LOST_AFTER);
-    }
 }
 
 #[derive(Debug)]
@@ -231,7 +181,7 @@ fn receive(
     socket: &UdpSocket,
     count: u64,
     pace: Pace,
-    progress: &Progress,
+    flight: &Flight,
     sender: &Thread,
 ) -> Result<Received> {
     socket.set_read_timeout(Some(STRAGGLERS))?;
@@ -246,7 +196,7 @@ fn receive(
         let packet = match socket.recv(&mut buf) {
             Ok(len) => buf.get(..len).unwrap_or_default(),
             Err(why) if why.kind() == ErrorKind::WouldBlock => {
-                if progress.sent_all.load(Ordering::Acquire) {
+                if flight.is_sent() {
                     break;
                 }
                 continue;
@@ -271,12 +221,7 @@ fn receive(
             continue;
         }
         received.delivered += 1;
-        progress
-            .delivered
-            .store(received.delivered, Ordering::Release);
-        if matches!(pace, Pace::Window(window) if progress.under_way() <= window / 2) {
-            sender.unpark();
-        }
+        flight.delivered(received.delivered, pace, sender);
         received.last = Instant::now();
     }
     Ok(received)
@@ -285,6 +230,7 @@ fn receive(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::flight::LOST_AFTER;
 
     /// A relay of datagrams that leaves out, doubles or changes some by their number.
     fn relay(to: SocketAddr, fate: impl Fn(u64) -> u32 + Send + 'static, flip: bool) -> SocketAddr {

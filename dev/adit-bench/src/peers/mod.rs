@@ -6,6 +6,7 @@ mod adit;
 mod dante;
 mod libev;
 mod microsocks;
+mod recipe;
 mod singbox;
 mod ssrust;
 
@@ -19,6 +20,7 @@ use adit_interop::{Folder, PATIENCE, Process, Transport, free_port, loopback, wa
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::places;
+use recipe::Recipe;
 
 /// Every implementation that we can start, adit first.
 pub(crate) const KINDS: &[Kind] = &[
@@ -63,48 +65,6 @@ impl Role {
     const fn has_udp(&self) -> bool {
         matches!(self, Self::Server(_) | Self::Forwarder { .. })
     }
-}
-
-/// How to start one role.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Recipe {
-    program: &'static str,
-    args: Vec<String>,
-    /// A configuration file, which becomes the last argument.
-    config: Option<String>,
-}
-
-impl Recipe {
-    fn new<S: Into<String>>(program: &'static str, args: impl IntoIterator<Item = S>) -> Self {
-        Self {
-            program,
-            args: args.into_iter().map(Into::into).collect(),
-            config: None,
-        }
-    }
-
-    fn with_config(mut self, text: String) -> Self {
-        self.config = Some(text);
-        self
-    }
-
-    /// As one would type it, without the folders of this machine.
-    fn shown(&self) -> String {
-        let words = std::iter::once(self.program).chain(self.args.iter().map(String::as_str));
-        let line = words.map(quoted).collect::<Vec<_>>().join(" ");
-        match &self.config {
-            Some(config) => format!("{line} config <<< '{}'", config.trim()),
-            None => line,
-        }
-    }
-}
-
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./:=,@+%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// Where the programs of one implementation are.
@@ -293,9 +253,10 @@ mod tests {
         );
         let line = shown("sing-box", &Role::Relay).unwrap();
         assert!(
-            line.starts_with("sing-box run -c config <<< '{\"inbounds\":["),
+            line.starts_with("cat > config <<'END'\n{\"inbounds\":["),
             "{line}"
         );
+        assert!(line.ends_with("\nEND\nsing-box run -c config"), "{line}");
     }
 
     #[test]
@@ -372,12 +333,5 @@ mod tests {
         let why = format!("{:#}", peer.start(&Role::Relay).unwrap_err());
         assert!(why.contains("exit status: 1"), "{why}");
         assert!(start.elapsed() < PATIENCE / 2);
-    }
-
-    #[test]
-    fn words_are_quoted_for_a_shell() {
-        assert_eq!(quoted("a-b/c:1"), "a-b/c:1");
-        assert_eq!(quoted("it's ?"), r"'it'\''s ?'");
-        assert_eq!(quoted(""), "''");
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::figure::{Better, Quantity, Spread, short};
+use crate::figure::{Better, Metric, Quantity, Spread, short};
 use crate::journal::{Journal, Table};
 use crate::suite::{NO_RELAY, Suite};
 
@@ -38,13 +38,15 @@ struct Group {
 
 /// The sum of all processes if there is one, else the process nearest to the user.
 fn group(table: &Table, quantity: Quantity) -> Option<Group> {
-    let column = |part| {
-        table
-            .columns
-            .iter()
-            .position(|m| m.quantity == quantity && m.part == part)
-    };
-    let at = ["", "both", "client"].into_iter().find_map(column)?;
+    let parts = [
+        ("", ""),
+        ("both", " (client and server)"),
+        ("client", " (client)"),
+    ];
+    let (at, whose) = parts.into_iter().find_map(|(part, whose)| {
+        let fits = |metric: &Metric| metric.quantity == quantity && metric.part == part;
+        Some((table.columns.iter().position(fits)?, whose))
+    })?;
     let bars = table
         .rows
         .iter()
@@ -52,7 +54,7 @@ fn group(table: &Table, quantity: Quantity) -> Option<Group> {
     // What the load alone can do would make all others look alike.
     let bars: Vec<_> = bars.filter(|(who, _)| who != NO_RELAY).collect();
     (!bars.is_empty()).then(|| Group {
-        title: table.case.clone(),
+        title: format!("{}{whose}", table.case),
         bars,
     })
 }
@@ -162,6 +164,10 @@ mod tests {
             "{svg}"
         );
         assert_eq!(svg.matches("<path").count(), 2);
+        assert!(
+            svg.contains(">m, 1 stream, up (client and server)</text>"),
+            "{svg}"
+        );
     }
 
     #[test]

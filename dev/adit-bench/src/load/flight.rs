@@ -1,0 +1,115 @@
+//! How many datagrams are under way, and when the next may leave.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+/// Those that have not arrived after so long a standstill are given up.
+pub(super) const LOST_AFTER: Duration = Duration::from_millis(50);
+
+/// When the next datagram may leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// When fewer than so many are under way: nothing is lost for want of room.
+    Window(u64),
+    /// At once: more than the tunnel can carry.
+    Flood,
+}
+
+/// What sender and receiver know of each other.
+#[derive(Debug, Default)]
+pub(super) struct Flight {
+    sent: AtomicU64,
+    delivered: AtomicU64,
+    /// Taken for lost.
+    given_up: AtomicU64,
+    sent_all: AtomicBool,
+}
+
+impl Flight {
+    /// So many have left.
+    pub(super) fn sent(&self, count: u64) {
+        self.sent.store(count, Ordering::Release);
+    }
+
+    /// No more will leave.
+    pub(super) fn sent_all(&self) {
+        self.sent_all.store(true, Ordering::Release);
+    }
+
+    /// Whether no more will leave.
+    pub(super) fn is_sent(&self) -> bool {
+        self.sent_all.load(Ordering::Acquire)
+    }
+
+    /// So many have arrived; wakes the sender if that makes room enough.
+    pub(super) fn delivered(&self, count: u64, pace: Pace, sender: &Thread) {
+        self.delivered.store(count, Ordering::Release);
+        if matches!(pace, Pace::Window(window) if self.under_way() <= window / 2) {
+            sender.unpark();
+        }
+    }
+
+    /// Returns when the next may leave: with fewer than a window under way at once, else when
+    /// half of it has arrived. After a standstill those on the way count as lost.
+    pub(super) fn wait_for_room(&self, pace: Pace) {
+        let Pace::Window(window) = pace else {
+            return;
+        };
+        if self.under_way() < window {
+            return;
+        }
+        let (mut least, mut since) = (window, Instant::now());
+        loop {
+            let under_way = self.under_way();
+            if under_way <= window / 2 {
+                return;
+            }
+            if under_way < least {
+                (least, since) = (under_way, Instant::now());
+            } else if since.elapsed() >= LOST_AFTER {
+                self.given_up.fetch_add(under_way, Ordering::AcqRel);
+                return;
+            }
+            thread::park_timeout(LOST_AFTER);
+        }
+    }
+
+    fn under_way(&self) -> u64 {
+        let gone = self.delivered.load(Ordering::Acquire) + self.given_up.load(Ordering::Acquire);
+        self.sent.load(Ordering::Acquire).saturating_sub(gone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_window_waits_and_gives_up() {
+        let flight = Flight::default();
+        let start = Instant::now();
+        flight.sent(9);
+        flight.wait_for_room(Pace::Window(10));
+        flight.sent(10);
+        flight.wait_for_room(Pace::Flood);
+        assert!(start.elapsed() < LOST_AFTER);
+        flight.wait_for_room(Pace::Window(10));
+        assert!(start.elapsed() >= LOST_AFTER);
+        assert_eq!(flight.under_way(), 0);
+    }
+
+    #[test]
+    fn an_arrival_makes_room() {
+        let flight = Flight::default();
+        flight.sent(10);
+        thread::scope(|scope| {
+            let sender = thread::current();
+            let flight = &flight;
+            scope.spawn(move || flight.delivered(5, Pace::Window(10), &sender));
+            flight.wait_for_room(Pace::Window(10));
+        });
+        // Nothing was given up.
+        assert_eq!(flight.under_way(), 5);
+    }
+}

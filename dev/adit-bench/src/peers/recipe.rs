@@ -1,0 +1,70 @@
+//! How a program is started: its words and its configuration.
+
+/// How to start one role.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Recipe {
+    pub(super) program: &'static str,
+    pub(super) args: Vec<String>,
+    /// A configuration file, which becomes the last argument.
+    pub(super) config: Option<String>,
+}
+
+impl Recipe {
+    pub(super) fn new<S: Into<String>>(
+        program: &'static str,
+        args: impl IntoIterator<Item = S>,
+    ) -> Self {
+        Self {
+            program,
+            args: args.into_iter().map(Into::into).collect(),
+            config: None,
+        }
+    }
+
+    pub(super) fn with_config(mut self, text: String) -> Self {
+        self.config = Some(text);
+        self
+    }
+
+    /// As one would type it, without the folders of this machine.
+    pub(super) fn shown(&self) -> String {
+        let words = std::iter::once(self.program).chain(self.args.iter().map(String::as_str));
+        let line = words.map(quoted).collect::<Vec<_>>().join(" ");
+        match &self.config {
+            Some(config) => format!(
+                "cat > config <<'END'\n{}\nEND\n{line} config",
+                config.trim()
+            ),
+            None => line,
+        }
+    }
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:=,@+%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_is_shown_before_its_program() {
+        let recipe = Recipe::new("x", ["-c"]).with_config("a: b c\n".to_owned());
+        assert_eq!(
+            recipe.shown(),
+            "cat > config <<'END'\na: b c\nEND\nx -c config"
+        );
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        assert_eq!(quoted("a-b/c:1"), "a-b/c:1");
+        assert_eq!(quoted("it's ?"), r"'it'\''s ?'");
+        assert_eq!(quoted(""), "''");
+    }
+}
