@@ -6,6 +6,7 @@
 mod fuzz;
 mod graph;
 mod install;
+mod release;
 mod run;
 mod steps;
 mod supply;
@@ -23,7 +24,8 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   test [--all] [--no-install]   everything CI checks: peers, fmt, clippy, tidy, licences, tests,
-                                docs, a short run of every fuzz target
+                                the release binary, docs, a tiny benchmark, a short run of
+                                every fuzz target
                                 --all: also shadowsocks-rust as a peer, and cargo-deny
                                 --no-install: the peers are there already
   install [--all]               only install what the tests need

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::install::{self, Scope};
 use crate::run::{Run, find_program, log_path, root};
 use crate::steps::Steps;
-use crate::{fuzz, supply, tidy};
+use crate::{fuzz, release, supply, tidy};
 
 /// Lines shown of a test's panic.
 const PANIC_LINES: usize = 6;
@@ -65,6 +65,7 @@ pub(crate) fn run(steps: &mut Steps, wish: Wish) -> bool {
         steps.step("cargo-deny", deny);
     }
     steps.step("tests", || tests(wish.scope));
+    steps.step("release", release::check);
     docs(steps);
     steps.step("bench smoke", || {
         let smoke = ["run", "--quiet", "--package", "adit-bench", "--", "--smoke"];

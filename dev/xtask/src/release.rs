@@ -1,0 +1,88 @@
+//! What users get: the release binary, its size, its memory at rest, and the README's first command.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::run::{Run, target_dir};
+
+/// The largest binary, stripped, in bytes.
+const MAX_SIZE: u64 = 8 << 20;
+/// The most memory of a client at rest, in KiB.
+const MAX_REST: u64 = 12 << 10;
+const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
+
+/// Builds it and holds it against its limits.
+pub(crate) fn check() -> Result<String> {
+    Run::cargo(["build", "--release", "--package", "adit"])
+        .limit(30)
+        .quiet("release")?;
+    let said = Run::cargo(["run", "--release", "--quiet", "--", "up", "--once"]).quiet("up")?;
+    ensure!(
+        said.contains("every byte right"),
+        "`adit up` carried nothing:\n{said}"
+    );
+    let binary = target_dir().join("release").join("adit");
+    let size = fs::metadata(&binary)?.len();
+    ensure!(
+        size <= MAX_SIZE,
+        "the binary has {size} bytes, {MAX_SIZE} are allowed"
+    );
+    let url = format!("ss://2022-blake3-aes-128-gcm:{KEY}@127.0.0.1:9");
+    let mut client =
+        Client::start(Command::new(&binary).args(["run", "mixed://127.0.0.1:0", &url]))?;
+    let rest = client.resident()?;
+    ensure!(
+        rest <= MAX_REST,
+        "a client at rest has {rest} KiB, {MAX_REST} are allowed"
+    );
+    Ok(format!(
+        "{:.1} MB, client at rest {:.1} MB",
+        size as f64 / 1e6,
+        rest as f64 / 1e3
+    ))
+}
+
+/// A client that is ended with us.
+struct Client(Child);
+
+impl Client {
+    fn start(command: &mut Command) -> Result<Self> {
+        let mut child = command
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("starting the binary")?;
+        let stderr = child.stderr.take().context("no standard error")?;
+        let client = Self(child);
+        let heard = BufReader::new(stderr).lines().map_while(Result::ok);
+        ensure!(
+            heard.into_iter().any(|l| l.starts_with("listening on")),
+            "it does not listen"
+        );
+        // What is allocated at the start has settled then.
+        thread::sleep(Duration::from_millis(500));
+        Ok(client)
+    }
+
+    /// Resident memory in KiB.
+    fn resident(&self) -> Result<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.0.id()))?;
+        let line = status
+            .lines()
+            .find_map(|l| l.strip_prefix("VmRSS:"))
+            .context("no VmRSS")?;
+        Ok(line.trim().trim_end_matches("kB").trim().parse()?)
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // It is ours and holds nothing.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
