@@ -1,14 +1,16 @@
 //! Authenticated encryption, in place with a detached tag, no associated data.
 //!
-//! AES-GCM and ChaCha20-Poly1305 come from AWS-LC, the 8-round variants from RustCrypto, the
-//! 24-byte nonces from our HChaCha. One enum: a predictable branch per record, no virtual call.
+//! AES-GCM comes from AWS-LC, ChaCha-Poly1305 with 8 rounds and the 24-byte nonces are ours, and
+//! with 20 rounds whichever is faster. One enum: a predictable branch per record, no virtual call.
 
 use core::fmt;
 
 use aws_lc_rs::aead as lc;
-use chacha20poly1305::{ChaCha8Poly1305, KeyInit, aead::AeadInOut};
 
-use crate::{CryptoError, Secret, chacha};
+use crate::{
+    CpuLevel, CryptoError, Secret,
+    simd::{ChaChaKey, Path, Rounds},
+};
 
 /// Length of every tag here, in bytes.
 pub const TAG_LEN: usize = 16;
@@ -16,6 +18,20 @@ pub const TAG_LEN: usize = 16;
 /// The most one call seals or opens: 2³⁶ - 32 bytes is GCM's bound, ChaCha's lies above; ours is
 /// far below either.
 const MAX_MESSAGE: usize = 1 << 30;
+
+/// Bytes from which our ChaCha20-Poly1305, or XChaCha20's, is taken on AVX-512 with IFMA: where
+/// it is faster than AWS-LC's by a fifth. Nanoseconds to seal and to open on an Intel Xeon of the
+/// Emerald Rapids generation at 3.3 GHz, ours against AWS-LC's: 154/156 against 163/160 at 32
+/// bytes, 350/362 against 381/370 at 512, 423/433 against 500/524 at 768, 483/486 against 612/587
+/// at 1024, 561/558 against 818/755 at 1400, 4.1 against 7.3 us at 16 KiB. The X variant, AWS-LC's
+/// with the set-up of its key: 540/542 against 636/658 at 768 and 598/592 against 749/723 at 1024.
+/// On AVX2 AWS-LC's is the faster at every length.
+const OWN_FROM_IFMA: usize = 1024;
+
+/// The same on AVX-512 without IFMA, measured on the same CPU with IFMA left alone: 672/673
+/// against 797/757 at 1400 bytes, 1216/1221 against 1499/1462 at 3072, 1539/1547 against 1948/1898
+/// at 4096, 5.4 against 7.2 us at 16 KiB.
+const OWN_FROM_AVX512: usize = 4096;
 
 /// An AEAD algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -76,35 +92,42 @@ pub struct AeadKey {
 }
 
 enum Inner {
+    /// AWS-LC throughout.
     Lc(lc::LessSafeKey),
-    ChaCha8(ChaCha8Poly1305),
-    /// The key itself: each nonce derives another.
-    X(Secret<[u8; 32]>),
+    /// Ours throughout.
+    Own(ChaChaKey),
+    /// Either, by the length of the message.
+    Both(ChaChaKey, lc::LessSafeKey),
+    /// Each nonce derives another key.
+    X(ChaChaKey),
 }
 
 impl AeadKey {
     /// Expands `key`, which has exactly [`AeadKind::key_len`] bytes.
     pub fn new(kind: AeadKind, key: &[u8]) -> Result<Self, CryptoError> {
+        Self::on_path(Path::chosen(), kind, key)
+    }
+
+    pub(crate) fn on_path(path: Path, kind: AeadKind, key: &[u8]) -> Result<Self, CryptoError> {
         let wrong = CryptoError::KeyLength {
             expected: kind.key_len(),
             found: key.len(),
         };
-        let with = |algorithm| {
-            lc::UnboundKey::new(algorithm, key)
-                .map(|k| Inner::Lc(lc::LessSafeKey::new(k)))
-                .map_err(|_| wrong)
+        let lc = |algorithm| lc_key(algorithm, key).map_err(|_| wrong);
+        let own = |rounds| {
+            let secret = Secret::new(key.try_into().map_err(|_| wrong)?);
+            Ok(ChaChaKey::new(secret, rounds, path))
         };
         let inner = match kind {
-            AeadKind::Aes128Gcm => with(&lc::AES_128_GCM)?,
-            AeadKind::Aes192Gcm => with(&lc::AES_192_GCM)?,
-            AeadKind::Aes256Gcm => with(&lc::AES_256_GCM)?,
-            AeadKind::ChaCha20Poly1305 => with(&lc::CHACHA20_POLY1305)?,
-            AeadKind::ChaCha8Poly1305 => {
-                Inner::ChaCha8(ChaCha8Poly1305::new_from_slice(key).map_err(|_| wrong)?)
+            AeadKind::Aes128Gcm => Inner::Lc(lc(&lc::AES_128_GCM)?),
+            AeadKind::Aes192Gcm => Inner::Lc(lc(&lc::AES_192_GCM)?),
+            AeadKind::Aes256Gcm => Inner::Lc(lc(&lc::AES_256_GCM)?),
+            AeadKind::ChaCha20Poly1305 => {
+                Inner::Both(own(Rounds::TWENTY)?, lc(&lc::CHACHA20_POLY1305)?)
             }
-            AeadKind::XChaCha20Poly1305 | AeadKind::XChaCha8Poly1305 => {
-                Inner::X(Secret::new(key.try_into().map_err(|_| wrong)?))
-            }
+            AeadKind::ChaCha8Poly1305 => Inner::Own(own(Rounds::EIGHT)?),
+            AeadKind::XChaCha20Poly1305 => Inner::X(own(Rounds::TWENTY)?),
+            AeadKind::XChaCha8Poly1305 => Inner::X(own(Rounds::EIGHT)?),
         };
         Ok(Self { kind, inner })
     }
@@ -124,23 +147,22 @@ impl AeadKey {
         if buf.len() > MAX_MESSAGE {
             return Err(CryptoError::TooLong);
         }
-        match &self.inner {
-            Inner::Lc(key) => {
-                let nonce = lc::Nonce::assume_unique_for_key(self.nonce(nonce)?);
-                let tag = key
-                    .seal_in_place_separate_tag(nonce, lc::Aad::empty(), buf)
-                    .map_err(|_| CryptoError::TooLong)?;
-                tag.as_ref().try_into().map_err(|_| CryptoError::TooLong)
+        Ok(match &self.inner {
+            Inner::Lc(key) => lc_seal(key, self.nonce(nonce)?, buf)?,
+            Inner::Own(own) => own.seal(&self.nonce(nonce)?, buf),
+            Inner::Both(own, _) if pays(own.path(), buf.len()) => {
+                own.seal(&self.nonce(nonce)?, buf)
             }
-            Inner::ChaCha8(key) => key
-                .encrypt_inout_detached(&self.nonce::<12>(nonce)?.into(), &[], buf.into())
-                .map(Into::into)
-                .map_err(|_| CryptoError::TooLong),
-            Inner::X(key) => {
-                let (inner, short) = self.extend(key, nonce)?;
-                inner.seal_in_place(&short, buf)
+            Inner::Both(_, key) => lc_seal(key, self.nonce(nonce)?, buf)?,
+            Inner::X(own) => {
+                let (own, nonce) = own.extend(&self.nonce(nonce)?);
+                if self.kind == AeadKind::XChaCha8Poly1305 || pays(own.path(), buf.len()) {
+                    own.seal(&nonce, buf)
+                } else {
+                    lc_seal(&derived(&own)?, nonce, buf)?
+                }
             }
-        }
+        })
     }
 
     /// Checks `tag` and decrypts `ct` in place. After an error `ct` holds nothing of use.
@@ -154,21 +176,19 @@ impl AeadKey {
             return Err(CryptoError::TooLong);
         }
         match &self.inner {
-            Inner::Lc(key) => {
-                let nonce = lc::Nonce::assume_unique_for_key(self.nonce(nonce)?);
-                key.open_in_place_separate_tag(nonce, lc::Aad::empty(), tag, ct)
-                    .map(|_| ())
-                    .map_err(|_| CryptoError::Unauthentic)
+            Inner::Lc(key) => lc_open(key, self.nonce(nonce)?, ct, tag),
+            Inner::Own(own) => own_open(own, &self.nonce(nonce)?, ct, tag),
+            Inner::Both(own, _) if pays(own.path(), ct.len()) => {
+                own_open(own, &self.nonce(nonce)?, ct, tag)
             }
-            Inner::ChaCha8(key) => {
-                let nonce = self.nonce::<12>(nonce)?;
-                let tag: [u8; TAG_LEN] = tag.try_into().map_err(|_| CryptoError::Unauthentic)?;
-                key.decrypt_inout_detached(&nonce.into(), &[], ct.into(), &tag.into())
-                    .map_err(|_| CryptoError::Unauthentic)
-            }
-            Inner::X(key) => {
-                let (inner, short) = self.extend(key, nonce)?;
-                inner.open_in_place(&short, ct, tag)
+            Inner::Both(_, key) => lc_open(key, self.nonce(nonce)?, ct, tag),
+            Inner::X(own) => {
+                let (own, nonce) = own.extend(&self.nonce(nonce)?);
+                if self.kind == AeadKind::XChaCha8Poly1305 || pays(own.path(), ct.len()) {
+                    own_open(&own, &nonce, ct, tag)
+                } else {
+                    lc_open(&derived(&own)?, nonce, ct, tag)
+                }
             }
         }
     }
@@ -179,24 +199,65 @@ impl AeadKey {
             found: nonce.len(),
         })
     }
+}
 
-    fn extend(
-        &self,
-        key: &Secret<[u8; 32]>,
-        nonce: &[u8],
-    ) -> Result<(Self, [u8; 12]), CryptoError> {
-        let nonce = self.nonce(nonce)?;
-        let (kind, (key, short)) = match self.kind {
-            AeadKind::XChaCha8Poly1305 => (
-                AeadKind::ChaCha8Poly1305,
-                chacha::extend::<8>(key.expose(), &nonce),
-            ),
-            _ => (
-                AeadKind::ChaCha20Poly1305,
-                chacha::extend::<20>(key.expose(), &nonce),
-            ),
-        };
-        Ok((Self::new(kind, key.expose())?, short))
+/// Whether our ChaCha20-Poly1305 is to be taken, not AWS-LC's.
+const fn pays(path: Path, len: usize) -> bool {
+    match path.level() {
+        CpuLevel::Avx512 if path.has_ifma() => len >= OWN_FROM_IFMA,
+        CpuLevel::Avx512 => len >= OWN_FROM_AVX512,
+        CpuLevel::Avx2 | CpuLevel::Portable => false,
+    }
+}
+
+/// AWS-LC's form of a derived key: on the stack, as all of its ChaCha20 keys.
+fn derived(key: &ChaChaKey) -> Result<lc::LessSafeKey, CryptoError> {
+    lc_key(&lc::CHACHA20_POLY1305, key.expose()).map_err(|_| CryptoError::KeyLength {
+        expected: 32,
+        found: 32,
+    })
+}
+
+fn lc_key(
+    algorithm: &'static lc::Algorithm,
+    key: &[u8],
+) -> Result<lc::LessSafeKey, aws_lc_rs::error::Unspecified> {
+    lc::UnboundKey::new(algorithm, key).map(lc::LessSafeKey::new)
+}
+
+fn lc_seal(
+    key: &lc::LessSafeKey,
+    nonce: [u8; 12],
+    buf: &mut [u8],
+) -> Result<[u8; TAG_LEN], CryptoError> {
+    let nonce = lc::Nonce::assume_unique_for_key(nonce);
+    let tag = key
+        .seal_in_place_separate_tag(nonce, lc::Aad::empty(), buf)
+        .map_err(|_| CryptoError::TooLong)?;
+    tag.as_ref().try_into().map_err(|_| CryptoError::TooLong)
+}
+
+fn lc_open(
+    key: &lc::LessSafeKey,
+    nonce: [u8; 12],
+    ct: &mut [u8],
+    tag: &[u8],
+) -> Result<(), CryptoError> {
+    let nonce = lc::Nonce::assume_unique_for_key(nonce);
+    key.open_in_place_separate_tag(nonce, lc::Aad::empty(), tag, ct)
+        .map(|_| ())
+        .map_err(|_| CryptoError::Unauthentic)
+}
+
+fn own_open(
+    key: &ChaChaKey,
+    nonce: &[u8; 12],
+    ct: &mut [u8],
+    tag: &[u8],
+) -> Result<(), CryptoError> {
+    match tag.try_into() {
+        Ok(tag) if key.open(nonce, ct, tag) => Ok(()),
+        _ => Err(CryptoError::Unauthentic),
     }
 }
 

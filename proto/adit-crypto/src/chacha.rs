@@ -2,12 +2,13 @@
 
 use zeroize::Zeroize;
 
-use crate::Secret;
+use crate::{Secret, simd::Rounds};
 
 const SIGMA: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
 
 /// Splits a 24-byte XChaCha nonce: the derived key, and the 12-byte nonce to use with it.
-pub(crate) fn extend<const ROUNDS: usize>(
+pub(crate) fn extend(
+    rounds: Rounds,
     key: &[u8; 32],
     nonce: &[u8; 24],
 ) -> (Secret<[u8; 32]>, [u8; 12]) {
@@ -16,19 +17,33 @@ pub(crate) fn extend<const ROUNDS: usize>(
     input.copy_from_slice(front);
     let mut inner = [0; 12];
     inner[4..].copy_from_slice(back);
-    (hchacha::<ROUNDS>(key, &input), inner)
+    (hchacha(rounds, key, &input), inner)
+}
+
+/// The state of a message at block 0 (RFC 8439 section 2.3).
+#[inline(always)]
+pub(crate) fn state(key: &[u8; 32], nonce: &[u8; 12]) -> [u32; 16] {
+    let mut state = [0; 16];
+    state[..4].copy_from_slice(&SIGMA);
+    fill(&mut state[4..12], key);
+    fill(&mut state[13..], nonce);
+    state
+}
+
+#[inline(always)]
+fn fill(words: &mut [u32], bytes: &[u8]) {
+    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
+        *word = u32::from_le_bytes(*bytes);
+    }
 }
 
 /// HChaCha with 8, 12 or 20 rounds: no feed-forward, the first and the last row are the key.
-fn hchacha<const ROUNDS: usize>(key: &[u8; 32], input: &[u8; 16]) -> Secret<[u8; 32]> {
-    const { assert!(ROUNDS.is_multiple_of(2)) };
+fn hchacha(rounds: Rounds, key: &[u8; 32], input: &[u8; 16]) -> Secret<[u8; 32]> {
     let mut s = [0u32; 16];
     s[..4].copy_from_slice(&SIGMA);
-    let words = key.as_chunks::<4>().0.iter().chain(input.as_chunks().0);
-    for (slot, word) in s[4..].iter_mut().zip(words) {
-        *slot = u32::from_le_bytes(*word);
-    }
-    for _ in 0..ROUNDS / 2 {
+    fill(&mut s[4..12], key);
+    fill(&mut s[12..], input);
+    for _ in 0..rounds.doubled() {
         quarter(&mut s, 0, 4, 8, 12);
         quarter(&mut s, 1, 5, 9, 13);
         quarter(&mut s, 2, 6, 10, 14);
@@ -74,7 +89,7 @@ mod tests {
             0x7d, 0x73, 0xa0, 0xf9, 0xe4, 0xd5, 0x8a, 0x74, 0xa8, 0x53, 0xc1, 0x2e, 0xc4, 0x13,
             0x26, 0xd3, 0xec, 0xdc,
         ];
-        assert_eq!(hchacha::<20>(&key, &input).expose(), &expected);
+        assert_eq!(hchacha(Rounds::TWENTY, &key, &input).expose(), &expected);
     }
 
     #[test]
@@ -86,11 +101,12 @@ mod tests {
             let bytes = |name: &str| crate::tests::hex(&case[name]);
             let key = bytes("key").try_into().unwrap();
             let input = bytes("nonce16").try_into().unwrap();
-            let out = match case["rounds"].as_u64().unwrap() {
-                8 => hchacha::<8>(&key, &input),
-                12 => hchacha::<12>(&key, &input),
-                _ => hchacha::<20>(&key, &input),
+            let rounds = match case["rounds"].as_u64().unwrap() {
+                8 => Rounds::EIGHT,
+                12 => Rounds::TWELVE,
+                _ => Rounds::TWENTY,
             };
+            let out = hchacha(rounds, &key, &input);
             assert_eq!(out.expose()[..], bytes("out")[..]);
         }
     }

@@ -3,7 +3,7 @@
 use subtle::ConstantTimeEq;
 
 use super::{Kernel, Path, Rounds, Task, wipe};
-use crate::chacha;
+use crate::{Secret, chacha};
 
 /// Keystream made in one go at the start of a short message: block 0 and three of data.
 const SHORT_HEAD: usize = 256;
@@ -12,45 +12,64 @@ const LONG_HEAD: usize = 1024;
 /// Bytes of block 0, which keys the authenticator.
 const BLOCK: usize = 64;
 
-/// Encrypts `buf` in place and gives the tag.
-pub(crate) fn seal(
-    path: Path,
+/// A key of ChaCha-Poly1305, the rounds and the path to run it on; cleared on drop.
+pub(crate) struct ChaChaKey {
+    secret: Secret<[u8; 32]>,
     rounds: Rounds,
-    key: &[u8; 32],
-    nonce: &[u8; 12],
-    buf: &mut [u8],
-) -> [u8; 16] {
-    path.run(Seal(Message {
-        key,
-        nonce,
-        rounds,
-        buf,
-    }))
+    path: Path,
 }
 
-/// Checks `tag`, then decrypts `buf` in place. After `false` the ciphertext stands as it came.
-#[must_use]
-pub(crate) fn open(
-    path: Path,
-    rounds: Rounds,
-    key: &[u8; 32],
-    nonce: &[u8; 12],
-    buf: &mut [u8],
-    tag: &[u8; 16],
-) -> bool {
-    path.run(Open(
-        Message {
-            key,
-            nonce,
+impl ChaChaKey {
+    pub(crate) const fn new(secret: Secret<[u8; 32]>, rounds: Rounds, path: Path) -> Self {
+        Self {
+            secret,
             rounds,
+            path,
+        }
+    }
+
+    /// The path that it runs on.
+    pub(crate) const fn path(&self) -> Path {
+        self.path
+    }
+
+    /// The key itself, for another implementation of the same algorithm.
+    pub(crate) fn expose(&self) -> &[u8; 32] {
+        self.secret.expose()
+    }
+
+    /// The key and the nonce that a 24-byte nonce of XChaCha stands for. Nothing is allocated.
+    #[inline]
+    pub(crate) fn extend(&self, nonce: &[u8; 24]) -> (Self, [u8; 12]) {
+        let (secret, short) = chacha::extend(self.rounds, self.secret.expose(), nonce);
+        (Self::new(secret, self.rounds, self.path), short)
+    }
+
+    /// Encrypts `buf` in place and gives the tag.
+    #[inline]
+    pub(crate) fn seal(&self, nonce: &[u8; 12], buf: &mut [u8]) -> [u8; 16] {
+        self.path.run(Seal(self.message(nonce, buf)))
+    }
+
+    /// Checks `tag`, then decrypts `buf` in place. After `false` the ciphertext stands as it came.
+    #[inline]
+    #[must_use]
+    pub(crate) fn open(&self, nonce: &[u8; 12], buf: &mut [u8], tag: &[u8; 16]) -> bool {
+        self.path.run(Open(self.message(nonce, buf), tag))
+    }
+
+    const fn message<'a>(&'a self, nonce: &'a [u8; 12], buf: &'a mut [u8]) -> Message<'a> {
+        Message {
+            key: &self.secret,
+            nonce,
+            rounds: self.rounds,
             buf,
-        },
-        tag,
-    ))
+        }
+    }
 }
 
 struct Message<'a> {
-    key: &'a [u8; 32],
+    key: &'a Secret<[u8; 32]>,
     nonce: &'a [u8; 12],
     rounds: Rounds,
     buf: &'a mut [u8],
@@ -120,7 +139,7 @@ impl<const HEAD: usize> Start<HEAD> {
     #[inline(always)]
     fn new<K: Kernel>(kernel: K, message: &Message<'_>) -> Self {
         let mut new = Self {
-            state: chacha::state(message.key, message.nonce),
+            state: chacha::state(message.key.expose(), message.nonce),
             keystream: Aligned([0; HEAD]),
         };
         let used = HEAD.min(BLOCK + message.buf.len());

@@ -12,7 +12,7 @@ use super::{
 
 /// Shows that this CPU has AVX2.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Avx2(());
+pub(crate) struct Avx2(());
 
 /// Blocks from which the vectors win over the scalar Poly1305.
 const SHORTEST: usize = 20;

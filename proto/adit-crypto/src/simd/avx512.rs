@@ -11,7 +11,7 @@ use super::{
 
 /// Shows that this CPU has AVX-512 F, BW, DQ and VL.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Avx512(());
+pub(crate) struct Avx512(());
 
 /// Blocks from which the vectors win over the scalar Poly1305.
 const SHORTEST: usize = 20;

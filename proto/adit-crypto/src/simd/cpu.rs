@@ -87,7 +87,7 @@ impl Path {
             Ifma::detect().map(Self::Ifma),
         ];
         #[cfg(not(target_arch = "x86_64"))]
-        let wider = [];
+        let wider: [Option<Self>; 0] = [];
         core::iter::once(Self::Portable).chain(wider.into_iter().flatten())
     }
 
@@ -107,6 +107,14 @@ impl Path {
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(_) | Self::Ifma(_) => CpuLevel::Avx512,
         }
+    }
+
+    /// Whether it is the fastest one, that of AVX-512 with IFMA.
+    pub(crate) const fn has_ifma(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        return matches!(self, Self::Ifma(_));
+        #[cfg(not(target_arch = "x86_64"))]
+        return false;
     }
 
     /// Does `task` on this path.

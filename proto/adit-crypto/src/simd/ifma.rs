@@ -17,7 +17,7 @@ const SHORTEST: usize = 16;
 
 /// Shows that this CPU has AVX-512 F, BW, DQ, VL and IFMA.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ifma(Avx512);
+pub(crate) struct Ifma(Avx512);
 
 impl Ifma {
     /// The proof, if this CPU has it all.
@@ -91,6 +91,15 @@ impl Ifma {
             _mm512_madd52hi_epu64(sum.raw(), a.raw(), b.raw())
         })
     }
+
+    /// The sums of the low and of the high halves of three products.
+    #[inline(always)]
+    fn dot(self, h: [Z; 3], by: [Z; 3]) -> (Z, Z) {
+        let zero = Z::splat64(self.0, 0);
+        let low = self.low(self.low(zero, h[0], by[0]), h[1], by[1]);
+        let high = self.high(self.high(zero, h[0], by[0]), h[1], by[1]);
+        (self.low(low, h[2], by[2]), self.high(high, h[2], by[2]))
+    }
 }
 
 impl Accumulator for Limbs44 {
@@ -126,25 +135,20 @@ impl Accumulator for Limbs44 {
 
     #[inline(always)]
     fn add(self, other: Self) -> Self {
+        let (a, b) = (self.limbs, other.limbs);
         Self {
-            limbs: core::array::from_fn(|i| self.limbs[i].add64(other.limbs[i])),
+            limbs: [a[0].add64(b[0]), a[1].add64(b[1]), a[2].add64(b[2])],
             proof: self.proof,
         }
     }
 
     #[inline(always)]
     fn mul(self, Factor44 { r, s1, s2 }: Factor44) -> Self {
-        let Self {
-            limbs: [h0, h1, h2],
-            proof,
-        } = self;
-        let zero = Z::splat64(proof.0, 0);
+        let Self { limbs: h, proof } = self;
         let (mask44, mask42) = (Z::splat64(proof.0, LOW44), Z::splat64(proof.0, LOW42));
-        let low = |a, b, c| proof.low(proof.low(proof.low(zero, h0, a), h1, b), h2, c);
-        let high = |a, b, c| proof.high(proof.high(proof.high(zero, h0, a), h1, b), h2, c);
-        let (l0, g0) = (low(r[0], s2, s1), high(r[0], s2, s1));
-        let (l1, g1) = (low(r[1], r[0], s2), high(r[1], r[0], s2));
-        let (l2, g2) = (low(r[2], r[1], r[0]), high(r[2], r[1], r[0]));
+        let (l0, g0) = proof.dot(h, [r[0], s2, s1]);
+        let (l1, g1) = proof.dot(h, [r[1], r[0], s2]);
+        let (l2, g2) = proof.dot(h, [r[2], r[1], r[0]]);
         // A high half weighs 2^52: 2^8 of the next limb of 44 bits, and above the last limb
         // 2^(88 + 52) = 2^10 · 2^130 = 2^10 · 5.
         let d1 = l1.add64(g0.shl(8)).add64(l0.shr(44));
@@ -160,6 +164,7 @@ impl Accumulator for Limbs44 {
 
     #[inline(always)]
     fn total(self) -> Limbs {
-        self.limbs.map(Z::sum)
+        let [l0, l1, l2] = self.limbs;
+        [l0.sum(), l1.sum(), l2.sum()]
     }
 }

@@ -3,6 +3,14 @@
 //! *Columns*: sixteen vectors, each with one state word of as many blocks as it has words; no
 //! shuffling while stirring, a transposition at the end. *Rows*: four vectors hold the four rows
 //! of as many blocks as they have 128-bit lanes; for what is left at the end of a message.
+//!
+//! No closures over vectors here or in [`super::lanes`]: those need not be inlined, and outside
+//! the functions compiled for a feature each operation would become a call.
+
+#![allow(
+    clippy::needless_range_loop,
+    reason = "indices that the compiler knows keep the vectors in registers"
+)]
 
 use super::Rounds;
 
@@ -81,49 +89,54 @@ fn columns<W: Words>(
         proof,
         &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
     );
-    let start = |i| {
-        if i == 12 {
-            W::splat(proof, counter).add(count)
-        } else {
-            W::splat(proof, state[i])
-        }
-    };
-    let mut v: [W; 16] = core::array::from_fn(start);
+    let mut v = [count; 16];
+    for i in 0..16 {
+        v[i] = W::splat(proof, state[i]);
+    }
+    v[12] = W::splat(proof, counter).add(count);
     for _ in 0..rounds.doubled() {
-        for [a, b, c, d] in [
-            [0, 4, 8, 12],
-            [1, 5, 9, 13],
-            [2, 6, 10, 14],
-            [3, 7, 11, 15],
-            [0, 5, 10, 15],
-            [1, 6, 11, 12],
-            [2, 7, 8, 13],
-            [3, 4, 9, 14],
-        ] {
-            v[a] = v[a].add(v[b]);
-            v[d] = v[d].xor(v[a]).rotl16();
-            v[c] = v[c].add(v[d]);
-            v[b] = v[b].xor(v[c]).rotl12();
-            v[a] = v[a].add(v[b]);
-            v[d] = v[d].xor(v[a]).rotl8();
-            v[c] = v[c].add(v[d]);
-            v[b] = v[b].xor(v[c]).rotl7();
-        }
+        // Spelled out: a loop over the places leaves `v` in memory.
+        quarter(&mut v, 0, 4, 8, 12);
+        quarter(&mut v, 1, 5, 9, 13);
+        quarter(&mut v, 2, 6, 10, 14);
+        quarter(&mut v, 3, 7, 11, 15);
+        quarter(&mut v, 0, 5, 10, 15);
+        quarter(&mut v, 1, 6, 11, 12);
+        quarter(&mut v, 2, 7, 8, 13);
+        quarter(&mut v, 3, 4, 9, 14);
+    }
+    v[12] = v[12].add(count);
+    for i in 0..16 {
+        let word = if i == 12 { counter } else { state[i] };
+        v[i] = v[i].add(W::splat(proof, word));
     }
     // quads[g][k], lane l: words 4g to 4g + 3 of block 4l + k.
-    let quads: [[W; 4]; 4] = core::array::from_fn(|g| {
-        W::transpose(core::array::from_fn(|i| {
-            v[4 * g + i].add(start(4 * g + i))
-        }))
-    });
+    let quads = [
+        W::transpose([v[0], v[1], v[2], v[3]]),
+        W::transpose([v[4], v[5], v[6], v[7]]),
+        W::transpose([v[8], v[9], v[10], v[11]]),
+        W::transpose([v[12], v[13], v[14], v[15]]),
+    ];
     let per_block = 64 / W::BYTES;
     for k in 0..4 {
         let dealt = W::deal([quads[0][k], quads[1][k], quads[2][k], quads[3][k]]);
-        for (i, vector) in dealt.into_iter().enumerate() {
+        for i in 0..4 {
             let at = (4 * (i / per_block) + k) * 64 + i % per_block * W::BYTES;
-            vector.xor_into(&mut buf[at..at + W::BYTES]);
+            dealt[i].xor_into(&mut buf[at..at + W::BYTES]);
         }
     }
+}
+
+#[inline(always)]
+fn quarter<W: Words>(v: &mut [W; 16], a: usize, b: usize, c: usize, d: usize) {
+    v[a] = v[a].add(v[b]);
+    v[d] = v[d].xor(v[a]).rotl16();
+    v[c] = v[c].add(v[d]);
+    v[b] = v[b].xor(v[c]).rotl12();
+    v[a] = v[a].add(v[b]);
+    v[d] = v[d].xor(v[a]).rotl8();
+    v[c] = v[c].add(v[d]);
+    v[b] = v[b].xor(v[c]).rotl7();
 }
 
 /// At most 4 · `SETS` vectors of keystream.
@@ -135,19 +148,17 @@ fn rows<W: Words, const SETS: usize>(
     rounds: Rounds,
     buf: &mut [u8],
 ) {
-    let row = |i: usize| {
-        W::repeat(
-            proof,
-            &[state[i], state[i + 1], state[i + 2], state[i + 3]],
-        )
-    };
-    let (a, b, c) = (row(0), row(4), row(8));
+    let a = W::repeat(proof, &[state[0], state[1], state[2], state[3]]);
+    let b = W::repeat(proof, &[state[4], state[5], state[6], state[7]]);
+    let c = W::repeat(proof, &[state[8], state[9], state[10], state[11]]);
     let lanes = W::load(proof, &[0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]);
-    let last = |set: usize| {
-        let first = counter.wrapping_add(set as u32 * (W::BYTES / 16) as u32);
-        W::repeat(proof, &[first, state[13], state[14], state[15]]).add(lanes)
-    };
-    let mut sets: [[W; 4]; SETS] = core::array::from_fn(|set| [a, b, c, last(set)]);
+    let d = W::repeat(proof, &[counter, state[13], state[14], state[15]]).add(lanes);
+    let skip = const { W::BYTES as u32 / 16 };
+    let mut sets = [[a, b, c, d]; SETS];
+    for set in 1..SETS {
+        let on = W::repeat(proof, &[set as u32 * skip, 0, 0, 0]);
+        sets[set][3] = d.add(on);
+    }
     for _ in 0..rounds.doubled() {
         half::<W, SETS>(&mut sets);
         for [_, b, c, d] in &mut sets {
@@ -158,20 +169,17 @@ fn rows<W: Words, const SETS: usize>(
             (*b, *c, *d) = (b.turn3(), c.turn2(), d.turn1());
         }
     }
-    for (set, v) in sets.into_iter().enumerate() {
-        let dealt = W::deal([
-            v[0].add(a),
-            v[1].add(b),
-            v[2].add(c),
-            v[3].add(last(set)),
-        ]);
-        for (i, vector) in dealt.into_iter().enumerate() {
+    for set in 0..SETS {
+        let v = sets[set];
+        let on = W::repeat(proof, &[set as u32 * skip, 0, 0, 0]);
+        let dealt = W::deal([v[0].add(a), v[1].add(b), v[2].add(c), v[3].add(d).add(on)]);
+        for i in 0..4 {
             let at = (4 * set + i) * W::BYTES;
             let Some(bytes) = buf.get_mut(at..) else {
                 return;
             };
             let len = bytes.len().min(W::BYTES);
-            vector.xor_into(&mut bytes[..len]);
+            dealt[i].xor_into(&mut bytes[..len]);
         }
     }
 }

@@ -99,7 +99,11 @@ impl Powers {
                 *word = self.0[W::LANES - 1 - block_of_lane(lane, W::LANES)][limb];
             }
         }
-        let vectors = words.each_ref().map(|words| W::load64(proof, words));
+        let vectors = [
+            W::load64(proof, &words[0]),
+            W::load64(proof, &words[1]),
+            W::load64(proof, &words[2]),
+        ];
         wipe(words.as_flattened_mut());
         vectors
     }
@@ -107,7 +111,12 @@ impl Powers {
     /// The power that belongs to a step of all lanes.
     #[inline(always)]
     fn highest<W: Wide>(&self, proof: W::Proof) -> [W; 3] {
-        self.0[W::LANES - 1].map(|limb| W::splat64(proof, limb))
+        let [r0, r1, r2] = self.0[W::LANES - 1];
+        [
+            W::splat64(proof, r0),
+            W::splat64(proof, r1),
+            W::splat64(proof, r2),
+        ]
     }
 }
 

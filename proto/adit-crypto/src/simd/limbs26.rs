@@ -43,10 +43,14 @@ impl<W: Wide> Accumulator for Limbs26<W> {
             high.and(mask),
             high.shr(26),
         ];
-        Factor26 {
-            r,
-            s: r.map(W::times5),
-        }
+        let s = [
+            r[0].times5(),
+            r[1].times5(),
+            r[2].times5(),
+            r[3].times5(),
+            r[4].times5(),
+        ];
+        Factor26 { r, s }
     }
 
     #[inline(always)]
@@ -65,8 +69,16 @@ impl<W: Wide> Accumulator for Limbs26<W> {
 
     #[inline(always)]
     fn add(self, other: Self) -> Self {
+        let (a, b) = (self.limbs, other.limbs);
+        let limbs = [
+            a[0].add64(b[0]),
+            a[1].add64(b[1]),
+            a[2].add64(b[2]),
+            a[3].add64(b[3]),
+            a[4].add64(b[4]),
+        ];
         Self {
-            limbs: core::array::from_fn(|i| self.limbs[i].add64(other.limbs[i])),
+            limbs,
             mask: self.mask,
         }
     }
@@ -75,25 +87,21 @@ impl<W: Wide> Accumulator for Limbs26<W> {
     fn mul(self, Factor26 { r, s }: Factor26<W>) -> Self {
         let h = self.limbs;
         // Limb i · limb j belongs to limb i + j, or five times to i + j - 5.
-        let column = |k: usize| {
-            let part = |i: usize| h[i].mul32(if i <= k { r[k - i] } else { s[5 + k - i] });
-            part(0)
-                .add64(part(1))
-                .add64(part(2))
-                .add64(part(3))
-                .add64(part(4))
-        };
-        let mut d: [W; 5] = core::array::from_fn(column);
+        let mut d = [
+            dot(h, [r[0], s[4], s[3], s[2], s[1]]),
+            dot(h, [r[1], r[0], s[4], s[3], s[2]]),
+            dot(h, [r[2], r[1], r[0], s[4], s[3]]),
+            dot(h, [r[3], r[2], r[1], r[0], s[4]]),
+            dot(h, [r[4], r[3], r[2], r[1], r[0]]),
+        ];
         // Two chains of carries, from limb 0 and from limb 3, that do not wait for each other.
-        for from in [0, 3, 1, 4, 2, 0, 3] {
-            let over = d[from].shr(26);
-            d[from] = d[from].and(self.mask);
-            if from == 4 {
-                d[0] = d[0].add64(over.times5());
-            } else {
-                d[from + 1] = d[from + 1].add64(over);
-            }
-        }
+        self.pass::<0>(&mut d);
+        self.pass::<3>(&mut d);
+        self.pass::<1>(&mut d);
+        self.pass::<4>(&mut d);
+        self.pass::<2>(&mut d);
+        self.pass::<0>(&mut d);
+        self.pass::<3>(&mut d);
         Self {
             limbs: d,
             mask: self.mask,
@@ -102,7 +110,7 @@ impl<W: Wide> Accumulator for Limbs26<W> {
 
     #[inline(always)]
     fn total(self) -> Limbs {
-        let [l0, l1, l2, l3, l4] = self.limbs.map(|limb| u128::from(limb.sum()));
+        let [l0, l1, l2, l3, l4] = self.sums();
         const LOW44: u128 = (1 << 44) - 1;
         let low = l0 + (l1 << 26) + (l2 << 52);
         let high = (low >> 44) + (l3 << 34) + (l4 << 60);
@@ -113,4 +121,34 @@ impl<W: Wide> Accumulator for Limbs26<W> {
             (high >> 44) as u64,
         ]
     }
+}
+
+impl<W: Wide> Limbs26<W> {
+    /// Carries from a limb to the next.
+    #[inline(always)]
+    fn pass<const FROM: usize>(self, d: &mut [W; 5]) {
+        let over = d[FROM].shr(26);
+        d[FROM] = d[FROM].and(self.mask);
+        if FROM == 4 {
+            d[0] = d[0].add64(over.times5());
+        } else {
+            d[FROM + 1] = d[FROM + 1].add64(over);
+        }
+    }
+
+    #[inline(always)]
+    fn sums(self) -> [u128; 5] {
+        let l = self.limbs;
+        let sums = [l[0].sum(), l[1].sum(), l[2].sum(), l[3].sum(), l[4].sum()];
+        sums.map(u128::from)
+    }
+}
+
+#[inline(always)]
+fn dot<W: Wide>(h: [W; 5], by: [W; 5]) -> W {
+    h[0].mul32(by[0])
+        .add64(h[1].mul32(by[1]))
+        .add64(h[2].mul32(by[2]))
+        .add64(h[3].mul32(by[3]))
+        .add64(h[4].mul32(by[4]))
 }

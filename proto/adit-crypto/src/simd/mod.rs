@@ -34,6 +34,7 @@ mod tests;
 
 pub use cpu::{CpuLevel, cpu_level, limit_cpu};
 
+pub(crate) use aead::ChaChaKey;
 pub(crate) use cpu::Path;
 
 /// How often the ChaCha state is stirred.

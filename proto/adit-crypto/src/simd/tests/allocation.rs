@@ -1,0 +1,54 @@
+//! Sealing and opening, the derived keys of the X variants included, allocate nothing.
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+};
+
+use crate::{AeadKey, AeadKind, simd::Path};
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: all of it is the system's allocator; counting touches no memory that it manages.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: the caller's promises are the system allocator's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are the system allocator's.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+#[test]
+fn messages_allocate_nothing() {
+    let before = ALLOCATIONS.get();
+    drop(Box::new([7u8; 99]));
+    assert!(ALLOCATIONS.get() > before, "the count does not count");
+    for path in Path::available() {
+        for kind in AeadKind::ALL {
+            let key = AeadKey::on_path(path, kind, &vec![1; kind.key_len()]).unwrap();
+            let mut buf = vec![0; 65536];
+            // AWS-LC sets itself up at the first call.
+            key.seal_in_place(&[0; 24][..kind.nonce_len()], &mut buf)
+                .unwrap();
+            let before = ALLOCATIONS.get();
+            for len in [0, 32, 1400, 16384, 65536] {
+                let nonce = &[2; 24][..kind.nonce_len()];
+                let tag = key.seal_in_place(nonce, &mut buf[..len]).unwrap();
+                key.open_in_place(nonce, &mut buf[..len], &tag).unwrap();
+            }
+            assert_eq!(ALLOCATIONS.get(), before, "{kind:?} on {path:?}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Every path against the published vectors, other libraries and the portable twin.
+
+mod agreement;
+mod allocation;
+mod vectors;
+
+use super::{ChaChaKey, Kernel, Path, Rounds, Task};
+use crate::Secret;
+
+const ALL_ROUNDS: [Rounds; 3] = [Rounds::EIGHT, Rounds::TWELVE, Rounds::TWENTY];
+
+/// The paths of this CPU but for the portable one.
+fn wider() -> impl Iterator<Item = Path> {
+    Path::available().skip(1)
+}
+
+fn key(path: Path, rounds: Rounds, key: &[u8; 32]) -> ChaChaKey {
+    ChaChaKey::new(Secret::new(*key), rounds, path)
+}
+
+/// The keystream kernel alone.
+struct Xor<'a>(&'a [u32; 16], Rounds, &'a mut [u8]);
+
+impl Task for Xor<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) {
+        kernel.xor(self.0, self.1, self.2);
+    }
+}
+
+/// The authenticator alone.
+struct Mac<'a>(&'a [u8; 32], &'a [u8]);
+
+impl Task for Mac<'_> {
+    type Output = [u8; 16];
+
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) -> [u8; 16] {
+        kernel.tag(self.0, self.1)
+    }
+}
+
+/// A small generator (SplitMix64), so that a failure repeats.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.roll() % bound as u64).unwrap()
+    }
+
+    fn fill(&mut self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            chunk.copy_from_slice(&self.roll().to_le_bytes()[..chunk.len()]);
+        }
+    }
+
+    fn bytes<const N: usize>(&mut self) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.fill(&mut bytes);
+        bytes
+    }
+}
