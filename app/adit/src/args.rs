@@ -22,6 +22,9 @@ On a server:     adit server
 At home:         adit client 'ss://…'
 Anything else:   adit run LISTEN [HOP…]        adit help URLS
 
+Environment: ADIT_CPU=portable|avx2|avx512 keeps newer instructions out of the ciphers,
+ADIT_IO=portable keeps splice and UDP batches out of the engine, NO_COLOR colours out of the log
+
 Exit codes: 0 ok, 1 failure, 2 usage, 3 configuration, 4 network, 5 key, 6 clock")]
 pub(crate) struct Args {
     /// Say more: -v connections, -vv every datagram and retry, -vvv the libraries too

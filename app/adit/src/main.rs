@@ -13,15 +13,35 @@ mod state;
 
 use std::process::ExitCode;
 
+use adit_crypto::CpuLevel;
 use clap::Parser;
 
 use crate::args::Args;
+use crate::report::{Code, Failure};
 
 fn main() -> ExitCode {
     let args = Args::parse();
     logging::start(args.verbose);
-    match command::dispatch(args) {
+    match limit_cpu().and_then(|()| command::dispatch(args)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
+    }
+}
+
+/// `ADIT_CPU=portable|avx2|avx512` keeps newer instructions out, before any key is made.
+fn limit_cpu() -> Result<(), Failure> {
+    let Some(name) = std::env::var_os("ADIT_CPU") else {
+        return Ok(());
+    };
+    match name.to_str().and_then(CpuLevel::from_name) {
+        Some(level) => {
+            adit_crypto::limit_cpu(level);
+            Ok(())
+        }
+        None => {
+            let all: Vec<&str> = CpuLevel::ALL.into_iter().map(CpuLevel::name).collect();
+            let what = format!("ADIT_CPU is `{}`", name.display());
+            Err(Failure::new(Code::Usage, what).hint(format!("it may be {}", all.join(", "))))
+        }
     }
 }

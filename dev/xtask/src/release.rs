@@ -33,8 +33,7 @@ pub(crate) fn check() -> Result<String> {
         "the binary has {size} bytes, {MAX_SIZE} are allowed"
     );
     let url = format!("ss://2022-blake3-aes-128-gcm:{KEY}@127.0.0.1:9");
-    let client =
-        Client::start(Command::new(&binary).args(["run", "mixed://127.0.0.1:0", &url]))?;
+    let client = Client::start(Command::new(&binary).args(["run", "mixed://127.0.0.1:0", &url]))?;
     let rest = client.resident()?;
     ensure!(
         rest <= MAX_REST,

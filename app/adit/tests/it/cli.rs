@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 use std::process::Command;
+use std::time::Duration;
 
 use adit_interop::origin::Origin;
 use adit_interop::shadowsocks::{BLAKE3_AES_128, METHODS, Method};
@@ -378,4 +379,24 @@ fn up_carries_a_request_at_once() {
     let to = Dest::Addr(origin.addr());
     traffic::one_byte(socks::connect(adit.addrs()[1], None, &to).unwrap()).unwrap();
     adit.stop().unwrap();
+}
+
+#[test]
+fn slower_paths_carry_the_same() {
+    for (name, value) in [
+        ("ADIT_CPU", "portable"),
+        ("ADIT_CPU", "avx2"),
+        ("ADIT_IO", "portable"),
+    ] {
+        let mut command = Command::new(bin());
+        command.args(["up", "--once"]).env(name, value);
+        let ended = tool::run(command, Duration::from_secs(20)).unwrap();
+        assert_eq!(ended.code, Some(0), "{name}={value}: {}", ended.output);
+        says(&ended.output, &["every byte right"]);
+    }
+    let mut command = Command::new(bin());
+    command.args(["up", "--once"]).env("ADIT_CPU", "z80");
+    let ended = tool::run(command, Duration::from_secs(20)).unwrap();
+    assert_eq!(ended.code, Some(2), "{}", ended.output);
+    says(&ended.output, &["z80", "portable, avx2, avx512"]);
 }
