@@ -63,7 +63,13 @@ pub async fn run<H: Handshake>(
 }
 
 /// Writes `bytes` and flushes.
-pub async fn send(io: &mut dyn Stream, mut bytes: &[u8]) -> io::Result<()> {
+pub async fn send(io: &mut dyn Stream, bytes: &[u8]) -> io::Result<()> {
+    put(io, bytes).await?;
+    flush(io).await
+}
+
+/// Puts `bytes` into the stream; they leave with the next flush, or when a buffer is full.
+pub async fn put(io: &mut dyn Stream, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         let size = std::future::poll_fn(|cx| io.poll_slot(cx, 1)).await?;
         if size == 0 {
@@ -76,5 +82,5 @@ pub async fn send(io: &mut dyn Stream, mut bytes: &[u8]) -> io::Result<()> {
         io.commit(now.len())?;
         bytes = later;
     }
-    flush(io).await
+    Ok(())
 }

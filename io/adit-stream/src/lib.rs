@@ -20,7 +20,7 @@ mod relay;
 mod stream;
 mod tcp;
 
-pub use handshake::{RunError, run, send};
+pub use handshake::{RunError, put, run, send};
 pub use layered::Layered;
 pub use meter::{Counts, Meter};
 pub use relay::{End, Limits, Outcome, relay};

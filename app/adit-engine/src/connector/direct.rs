@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use adit_net::dial::{self, Family};
 use adit_net::tcp;
-use adit_stream::Tcp;
+use adit_stream::{Tcp, put};
 use adit_wire::{Host, Target};
 use tokio::time::timeout;
 
-use super::{Bound, Connected, Connector, put};
+use super::{Bound, Connected, Connector};
 use crate::access::Access;
 use crate::error::Stage;
 use crate::udp::{BoxDatagrams, DirectUdp, Filter};

@@ -68,20 +68,3 @@ pub struct Bound {
     /// Judges the peer that comes.
     pub access: crate::access::Access,
 }
-
-/// Puts `first` into a stream without sending it yet.
-pub(crate) async fn put(io: &mut dyn adit_stream::Stream, mut first: &[u8]) -> std::io::Result<()> {
-    while !first.is_empty() {
-        let size = std::future::poll_fn(|cx| io.poll_slot(cx, 1)).await?;
-        let (now, later) = first.split_at(first.len().min(size));
-        if now.is_empty() {
-            return Err(std::io::ErrorKind::WriteZero.into());
-        }
-        if let Some(slot) = io.slot().get_mut(..now.len()) {
-            slot.copy_from_slice(now);
-        }
-        io.commit(now.len())?;
-        first = later;
-    }
-    Ok(())
-}

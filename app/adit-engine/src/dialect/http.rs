@@ -3,12 +3,11 @@
 use std::io;
 
 use adit_http::client::{ClientError, Connect};
-use adit_stream::{BoxStream, run};
+use adit_stream::{BoxStream, put, run};
 use adit_wire::Target;
 
 use super::{Dialect, Spoken, dialogue};
 use crate::BoxFuture;
-use crate::connector::put;
 
 /// A client of one HTTP proxy.
 pub struct Http {

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use adit_net::ambient::{Chance, SystemClock};
 use adit_shadowsocks::{Key, tcp};
-use adit_stream::{BoxStream, Layered};
+use adit_stream::{BoxStream, Layered, put};
 use adit_wire::Target;
 
 use super::{Dialect, Spoken};
-use crate::connector::{Connector, Watch, put};
+use crate::connector::{Connector, Watch};
 use crate::udp::{BoxDatagrams, ShadowsocksUdp};
 use crate::{BoxFuture, DialError, Health};
 

@@ -4,11 +4,11 @@ use std::io;
 
 use adit_socks::client::{ClientError, Connect, Connect4a};
 use adit_socks::{Command, Reply};
-use adit_stream::{BoxStream, run};
+use adit_stream::{BoxStream, put, run};
 use adit_wire::{Host, Target};
 
 use super::{Dialect, Spoken, dialogue};
-use crate::connector::{Connector, put};
+use crate::connector::Connector;
 use crate::error::Stage;
 use crate::udp::{BoxDatagrams, SocksUdp};
 use crate::{BoxFuture, DialError};
