@@ -26,7 +26,7 @@ mod simd;
 
 pub use aead::{AeadKey, AeadKind, TAG_LEN};
 pub use credential::{CredentialDigest, CredentialHasher};
-pub use digest::{SipKey, blake3_hash, sha256};
+pub use digest::{SipKey, blake3_hash, hmac_md5, hmac_sha1, hmac_sha256, md5, sha1, sha256};
 pub use error::CryptoError;
 pub use header::HeaderCipher;
 pub use kdf::{KdfContext, evp_bytes_to_key, hkdf_sha1_subkey};
