@@ -1,47 +1,33 @@
-//! A plan made to run.
+//! A plan made to run, and changed while it runs.
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use adit_config::{
-    Chain, Hop as HopPlan, HopKind, Listen, ListenKind, Plan, Prefer, Proxy as ProxyPlan,
-    Restart as RestartPlan, Route, ServerHop, SsServer,
-};
-use adit_net::ambient::{self, SystemChance};
-use adit_net::dial::{self, Family};
-use adit_net::{Udp, accept, limits, tcp};
-use adit_shadowsocks::{Edition, Key, KeyError, Restart, SaltPool};
-use adit_stream::{Counts, Limits, Meter};
-use adit_wire::{Entropy, Host, Target};
+use adit_config::{Listen, Plan, Route};
+use adit_net::limits;
+use adit_shadowsocks::KeyError;
+use adit_stream::{Counts, Meter};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
-use crate::acceptor::{Acceptor, Fixed, Keyed, Proxy, Rejects};
-use crate::access::Access;
-use crate::connector::{Connector, Direct, Group, Hop, Reject};
-use crate::credentials::Credentials;
-use crate::dialect::{Http, Shadowsocks, Socks4a, Socks5};
-use crate::guard::Guard;
-use crate::serve::{Associate, Gate, Worker, accept_loop};
-use crate::udp::{Filter, FixedPackets, KeyedPackets, Listener, PacketCodec, Ttl};
-use crate::{Health, Router};
+use crate::listener;
+use crate::serve::Gate;
 
-/// Tries to find a port that is free for TCP and UDP.
-const PORT_TRIES: usize = 16;
-/// A 2022 session must be remembered at least this long.
-const MIN_SESSION: Duration = Duration::from_secs(60);
-/// Associations that only ask for names.
-const DNS_IDLE: Duration = Duration::from_secs(10);
-
-/// A running plan.
+/// A running plan. Routes can be added and removed; everything else goes on.
 #[derive(Debug)]
 pub struct Engine {
-    listening: Vec<Listening>,
-    tasks: JoinSet<()>,
     gate: Arc<Gate>,
-    meters: Vec<Arc<Meter>>,
+    running: Mutex<Vec<Running>>,
+}
+
+/// A listener and its tasks, which end with it.
+#[derive(Debug)]
+struct Running {
+    listening: Listening,
+    meter: Arc<Meter>,
+    tasks: JoinSet<()>,
 }
 
 /// A listener that accepts.
@@ -75,25 +61,40 @@ impl Engine {
     /// Binds every listener and begins to accept. Nothing is left running on an error.
     pub async fn start(plan: &Plan) -> Result<Self, StartError> {
         let fitting = limits::max_connections(limits::raise_nofile());
-        let gate = Arc::new(Gate::new(fitting, None));
-        let mut engine = Self {
-            listening: Vec::new(),
-            tasks: JoinSet::new(),
-            gate,
-            meters: Vec::new(),
+        let engine = Self {
+            gate: Arc::new(Gate::new(fitting, None)),
+            running: Mutex::default(),
         };
         for route in &plan.routes {
-            for listen in &route.listen {
-                engine.open(route, listen).await?;
-            }
+            engine.add(route).await?;
         }
         Ok(engine)
     }
 
-    /// The listeners, in the order of the plan.
+    /// Begins one more route: all of its listeners, or none.
+    pub async fn add(&self, route: &Route) -> Result<Vec<Listening>, StartError> {
+        let mut begun = Vec::with_capacity(route.listen.len());
+        for listen in &route.listen {
+            begun.push(self.open(route, listen).await?);
+        }
+        let listening = begun.iter().map(|r| r.listening.clone()).collect();
+        self.lock().extend(begun);
+        Ok(listening)
+    }
+
+    /// Ends the listeners of a route; says whether there were any. Open connections go on, the
+    /// sessions of its users and its datagrams do not.
+    pub fn remove(&self, route: &str) -> bool {
+        let mut running = self.lock();
+        let before = running.len();
+        running.retain(|r| r.listening.route != route);
+        running.len() < before
+    }
+
+    /// The listeners, in the order in which they were begun.
     #[must_use]
-    pub fn listening(&self) -> &[Listening] {
-        &self.listening
+    pub fn listening(&self) -> Vec<Listening> {
+        self.lock().iter().map(|r| r.listening.clone()).collect()
     }
 
     /// Connections open now.
@@ -105,9 +106,9 @@ impl Engine {
     /// Payload carried by all listeners so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        self.meters
+        self.lock()
             .iter()
-            .map(|m| m.counts())
+            .map(|r| r.meter.counts())
             .fold(Counts::default(), |a, b| Counts {
                 up: a.up + b.up,
                 down: a.down + b.down,
@@ -117,108 +118,26 @@ impl Engine {
     }
 
     /// Stops accepting, and lets open connections go on for at most `drain`.
-    pub async fn stop(mut self, drain: Duration) {
-        self.tasks.shutdown().await;
+    pub async fn stop(self, drain: Duration) {
+        let running = std::mem::take(&mut *self.lock());
+        for mut listener in running {
+            listener.tasks.shutdown().await;
+        }
         let until = Instant::now() + drain;
         while self.gate.open() > 0 && Instant::now() < until {
             sleep_until((Instant::now() + Duration::from_millis(20)).min(until)).await;
         }
     }
 
-    async fn open(&mut self, route: &Route, listen: &Listen) -> Result<(), StartError> {
-        let router = Arc::new(router(route, listen)?);
-        let meter = Arc::new(Meter::default());
-        self.meters.push(meter.clone());
-        let ttl = Ttl {
-            idle: listen.limits.udp_idle,
-            dns: DNS_IDLE.min(listen.limits.udp_idle),
-        };
-        let guard = (!listen.addr.is_loopback()).then(|| Arc::new(Guard::default()));
-        let max = listen.limits.max_connections.unwrap_or(usize::MAX);
-        let worker = |acceptor: Box<dyn Acceptor>, associate: Associate| Worker {
-            acceptor,
-            router: router.clone(),
-            limits: Limits {
-                idle: listen.limits.idle,
-                half_close_idle: listen.limits.half_close_idle,
-            },
-            meter: meter.clone(),
-            ttl,
-            associate,
-            guard: guard.clone(),
-            first_wait: match &listen.kind {
-                ListenKind::Forward(forward) => Some(forward.first_wait),
-                _ => None,
-            },
-            gate: Arc::new(Gate::new(max, Some(self.gate.clone()))),
-        };
-        let (worker, packets): (Option<Worker>, Option<Packets>) = match &listen.kind {
-            ListenKind::Proxy(proxy) => {
-                let associate = Associate {
-                    advertise: proxy.udp_advertise,
-                    reassemble: proxy.udp_reassembly,
-                };
-                (
-                    Some(worker(Box::new(proxy_acceptor(proxy, listen)), associate)),
-                    None,
-                )
-            }
-            ListenKind::Shadowsocks(server) => {
-                let key = Key::parse(server.method, server.secret.expose())?;
-                let acceptor = keyed_acceptor(server, listen, key.clone());
-                let ttl = match key.method().edition() {
-                    Edition::Aead2022 => Ttl {
-                        idle: ttl.idle.max(MIN_SESSION),
-                        dns: MIN_SESSION,
-                    },
-                    _ => ttl,
-                };
-                (
-                    server
-                        .tcp
-                        .then(|| worker(Box::new(acceptor), Associate::default())),
-                    server.udp.then(|| {
-                        (
-                            Box::new(KeyedPackets::new(&key)) as Box<dyn PacketCodec>,
-                            ttl,
-                        )
-                    }),
-                )
-            }
-            ListenKind::Forward(forward) => {
-                let target = forward.target.clone();
-                (
-                    forward.tcp.then(|| {
-                        worker(
-                            Box::new(Fixed {
-                                target: target.clone(),
-                            }),
-                            Associate::default(),
-                        )
-                    }),
-                    forward.udp.then(|| {
-                        (
-                            Box::new(FixedPackets {
-                                target: target.clone(),
-                            }) as Box<dyn PacketCodec>,
-                            ttl,
-                        )
-                    }),
-                )
-            }
-        };
-        let sockets = bind(
-            &listen.addr.host,
-            listen.addr.port,
-            worker.is_some(),
-            packets.is_some(),
-        )
-        .await
-        .map_err(|source| StartError::Listen {
+    async fn open(&self, route: &Route, listen: &Listen) -> Result<Running, StartError> {
+        let listener = listener::prepare(route, listen, &self.gate)?;
+        let (tcp, udp) = listener.wants();
+        let bound = listener::bind(listen, tcp, udp).await;
+        let sockets = bound.map_err(|source| StartError::Listen {
             addr: listen.addr.to_string(),
             source,
         })?;
-        self.listening.push(Listening {
+        let listening = Listening {
             addr: sockets.addr,
             route: route.name.clone(),
             carries: match (&sockets.tcp, &sockets.udp) {
@@ -226,236 +145,17 @@ impl Engine {
                 (None, _) => "udp",
                 _ => "tcp",
             },
-        });
-        if let (Some(worker), Some(socket)) = (worker, sockets.tcp) {
-            self.tasks
-                .spawn(accept_loop(accept::Acceptor::new(socket), Arc::new(worker)));
-        }
-        if let (Some((codec, ttl)), Some(socket)) = (packets, sockets.udp) {
-            let table = Listener::new(Arc::new(socket), codec, router, meter, ttl);
-            self.tasks.spawn(table.run());
-        }
-        Ok(())
-    }
-}
-
-/// A datagram codec and how long its associations are kept.
-type Packets = (Box<dyn PacketCodec>, Ttl);
-
-struct Sockets {
-    addr: SocketAddr,
-    tcp: Option<tokio::net::TcpListener>,
-    udp: Option<Udp>,
-}
-
-/// Binds one port for TCP, UDP or both.
-async fn bind(host: &Option<Host>, port: u16, tcp: bool, udp: bool) -> io::Result<Sockets> {
-    let candidates: Vec<SocketAddr> = match host {
-        // Both families by one socket; IPv4 alone where there is no IPv6.
-        None => vec![
-            SocketAddr::from(([0u16; 8], port)),
-            SocketAddr::from(([0u8; 4], port)),
-        ],
-        Some(Host::Ip(ip)) => vec![SocketAddr::new(*ip, port)],
-        Some(Host::Name(name)) => dial::resolve(name.as_str(), port, Family::V4First)
-            .await?
-            .into_iter()
-            .take(1)
-            .collect(),
-    };
-    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
-    for addr in candidates {
-        for _ in 0..PORT_TRIES {
-            match bind_once(addr, tcp, udp) {
-                Ok(sockets) => return Ok(sockets),
-                Err(e) => last = e,
-            }
-            // Only an ephemeral port can turn out better the next time.
-            if port != 0 || last.kind() != io::ErrorKind::AddrInUse {
-                break;
-            }
-            sleep(Duration::from_millis(1)).await;
-        }
-        if last.kind() == io::ErrorKind::AddrInUse {
-            break;
-        }
-    }
-    Err(last)
-}
-
-fn bind_once(mut addr: SocketAddr, tcp: bool, udp: bool) -> io::Result<Sockets> {
-    let tcp = if tcp { Some(tcp::listen(addr)?) } else { None };
-    if let Some(socket) = &tcp {
-        addr = socket.local_addr()?;
-    }
-    let udp = if udp { Some(Udp::bind(addr)?) } else { None };
-    if let (None, Some(socket)) = (&tcp, &udp) {
-        addr = SocketAddr::new(addr.ip(), socket.local_addr()?.port());
-    }
-    Ok(Sockets { addr, tcp, udp })
-}
-
-fn proxy_acceptor(proxy: &ProxyPlan, listen: &Listen) -> Proxy {
-    Proxy {
-        languages: crate::acceptor::Languages {
-            socks5: proxy.socks5,
-            socks4: proxy.socks4,
-            http: proxy.http,
-        },
-        credentials: Arc::new(Credentials::new(&proxy.users)),
-        deadline: listen.limits.handshake,
-        udp: proxy.udp,
-        bind: proxy.bind,
-        hide_bind: proxy.hide_bind,
-        verbose_errors: proxy.verbose_errors,
-    }
-}
-
-fn keyed_acceptor(server: &SsServer, listen: &Listen, key: Key) -> Keyed {
-    let mut seed = [0; 16];
-    SystemChance.fill(&mut seed);
-    let restart = match server.restart {
-        RestartPlan::Strict => Restart::Strict,
-        RestartPlan::Lenient => Restart::Lenient,
-    };
-    Keyed {
-        key,
-        salts: Arc::new(SaltPool::new(seed, ambient::unix(), restart)),
-        rejects: Arc::new(Rejects::new(server.reject.clone())),
-        deadline: listen.limits.handshake,
-    }
-}
-
-/// The router of one listener: its targets are judged by its own access rule.
-fn router(route: &Route, listen: &Listen) -> Result<Router, KeyError> {
-    let family = match listen.prefer {
-        Prefer::Auto => Family::Any,
-        Prefer::V4 => Family::V4First,
-        Prefer::V6 => Family::V6First,
-        Prefer::V4Only => Family::V4Only,
-        Prefer::V6Only => Family::V6Only,
-    };
-    let filter = match &listen.kind {
-        ListenKind::Proxy(proxy) if !proxy.full_cone => Filter::Contacted,
-        _ => Filter::Anyone,
-    };
-    let deadline = listen.limits.dial;
-    let public = !listen.addr.is_loopback();
-    let guarded: Arc<dyn Connector> = Arc::new(Direct {
-        access: Access::new(listen.access.private.clone(), public),
-        family,
-        deadline,
-        filter,
-    });
-    let rules = route
-        .rules
-        .iter()
-        .map(|rule| Ok((rule.matches.clone(), chain(&rule.via, &guarded)?)))
-        .collect::<Result<_, KeyError>>()?;
-    Ok(Router::new(rules, chain(&route.via, &guarded)?))
-}
-
-/// The chain is a fold: each hop reaches its server through what stands before it.
-fn chain(plan: &Chain, end: &Arc<dyn Connector>) -> Result<Arc<dyn Connector>, KeyError> {
-    if plan.hops.is_empty() {
-        return Ok(end.clone());
-    }
-    plan.hops.iter().try_fold(free(), |via, stage| {
-        let mut members = stage
-            .hops()
-            .iter()
-            .map(|hop| over(hop, &via, end))
-            .collect::<Result<Vec<_>, _>>()?;
-        Ok(match (members.pop(), members.is_empty()) {
-            (Some(only), true) => only,
-            (last, _) => {
-                members.extend(last);
-                Arc::new(Group::new(members))
-            }
+        };
+        let meter = listener.meter();
+        Ok(Running {
+            listening,
+            meter,
+            tasks: listener.run(sockets),
         })
-    })
-}
-
-/// This machine's sockets without a rule, for servers that the configuration names.
-#[must_use]
-pub(crate) fn free() -> Arc<dyn Connector> {
-    Arc::new(Direct {
-        access: Access::FREE,
-        family: Family::Any,
-        deadline: Duration::from_secs(10),
-        filter: Filter::Anyone,
-    })
-}
-
-fn over(
-    plan: &HopPlan,
-    via: &Arc<dyn Connector>,
-    end: &Arc<dyn Connector>,
-) -> Result<Arc<dyn Connector>, KeyError> {
-    match plan {
-        HopPlan::Direct => Ok(end.clone()),
-        HopPlan::Reject => Ok(Arc::new(Reject)),
-        HopPlan::Server(plan) => server_hop(plan, via),
     }
-}
 
-fn server_hop(plan: &ServerHop, via: &Arc<dyn Connector>) -> Result<Arc<dyn Connector>, KeyError> {
-    let login = |l: &Option<adit_config::Login>| {
-        l.as_ref()
-            .map(|l| (l.user.clone(), l.password.expose().to_owned()))
-    };
-    Ok(match &plan.kind {
-        HopKind::Socks5 { login: l, udp } => hop(
-            "socks5",
-            Socks5 {
-                login: login(l),
-                udp: *udp,
-            },
-            plan,
-            via,
-        ),
-        HopKind::Socks4a { user } => {
-            let user = (!user.is_empty()).then(|| user.clone());
-            hop("socks4a", Socks4a { user }, plan, via)
-        }
-        HopKind::Http { login: l } => hop("http", Http { login: login(l) }, plan, via),
-        HopKind::Shadowsocks {
-            method,
-            secret,
-            udp,
-            first_wait,
-        } => {
-            let key = Key::parse(*method, secret.expose())?;
-            let name = format!("ss://{}", plan.server);
-            let health = Arc::new(Health::new(name, key.id().to_string()));
-            hop(
-                "ss",
-                Shadowsocks {
-                    key,
-                    udp: *udp,
-                    first_wait: *first_wait,
-                    health,
-                },
-                plan,
-                via,
-            )
-        }
-    })
-}
-
-fn hop<D: crate::dialect::Dialect + 'static>(
-    scheme: &str,
-    dialect: D,
-    plan: &ServerHop,
-    via: &Arc<dyn Connector>,
-) -> Arc<dyn Connector> {
-    let server: Target = plan.server.clone();
-    let name = format!("{scheme}://{server}");
-    Arc::new(Hop {
-        dialect,
-        server,
-        name,
-        deadline: plan.dial,
-        via: via.clone(),
-    })
+    /// A panic of another thread leaves the list whole.
+    fn lock(&self) -> MutexGuard<'_, Vec<Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

@@ -21,6 +21,8 @@
 
 pub mod acceptor;
 pub mod access;
+mod account;
+mod chain;
 pub mod connector;
 mod credentials;
 pub mod dialect;
@@ -28,12 +30,15 @@ mod engine;
 mod error;
 mod guard;
 mod health;
+mod listener;
 pub mod probe;
 mod request;
 mod router;
 pub mod serve;
+mod sockets;
 pub mod udp;
 
+pub use account::{Account, Usage};
 pub use engine::{Engine, Listening, StartError};
 pub use error::{AcceptError, DialError, Fault, Stage};
 pub use health::Health;

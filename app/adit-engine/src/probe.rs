@@ -49,7 +49,7 @@ pub enum Finding {
 
 /// Asks `server` directly. Takes one round trip if all is well, else about five seconds.
 pub async fn ask(server: Target, key: Key) -> Finding {
-    let via = crate::engine::free();
+    let via = crate::chain::free();
     let first = question(&via, &server, &key, 0);
     let mut first = std::pin::pin!(first);
     let early = timeout(DOUBT, &mut first).await;

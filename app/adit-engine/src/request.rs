@@ -3,8 +3,11 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use adit_wire::Target;
+
+use crate::account::Account;
 
 /// A boxed future: one is made when a connection is born, none afterwards.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -19,7 +22,7 @@ pub struct Peer {
 }
 
 /// What a client asked for: immutable once it is made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Request {
     /// Where it wants to go.
     pub target: Target,
@@ -27,6 +30,8 @@ pub struct Request {
     pub first: Vec<u8>,
     /// The user, as the client named itself.
     pub user: Option<String>,
+    /// What the user's session is counted on, and what ends it, where users can be removed.
+    pub account: Option<Arc<Account>>,
 }
 
 impl Request {
@@ -37,6 +42,7 @@ impl Request {
             target,
             first: Vec::new(),
             user: None,
+            account: None,
         }
     }
 }

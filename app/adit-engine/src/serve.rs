@@ -7,18 +7,20 @@ use std::time::Duration;
 
 use adit_net::accept::{self, Turn};
 use adit_net::{Udp, tcp};
-use adit_stream::{BoxStream, End, Limits, Meter, Outcome, Stream, Tcp, fill, relay};
-use adit_wire::Host;
+use adit_shadowsocks::uot;
+use adit_stream::{BoxStream, Count, End, Limits, Meter, Outcome, Stream, Tcp, fill, relay};
+use adit_wire::{Host, Target};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, warn};
 
 use crate::Peer;
 use crate::acceptor::{Acceptor, Association, Binding, Inbound, Pending};
+use crate::account::{Account, Both, Open, during};
 use crate::connector::{Bound, Connected, Watch};
 use crate::error::{AcceptError, DialError, Stage};
 use crate::guard::Guard;
 use crate::router::Router;
-use crate::udp::{Listener, SocksPackets, Ttl};
+use crate::udp::{Listener, SocksPackets, Ttl, accept_over_tcp, between};
 
 /// How long BIND waits for its one connection.
 const BIND_WAIT: Duration = Duration::from_secs(120);
@@ -49,6 +51,8 @@ pub struct Worker {
     pub(crate) guard: Option<Arc<Guard>>,
     /// How long a first payload is waited for, instead of what the hop says.
     pub first_wait: Option<Duration>,
+    /// Whether a stream may be asked for that carries datagrams (UDP over TCP).
+    pub over_tcp: bool,
     /// Connections of the listener open now, and how many may be.
     pub gate: Arc<Gate>,
 }
@@ -170,6 +174,12 @@ impl Worker {
     async fn stream(&self, mut pending: Pending, peer: Peer) {
         let target = pending.request.target.clone();
         let user = pending.request.user.clone().unwrap_or_default();
+        let account = pending.request.account.clone();
+        if let Some(version) = uot::version(&target).filter(|_| self.over_tcp) {
+            let carried = self.over_tcp(pending, version, account.as_ref());
+            let end = during(account.as_deref(), carried).await;
+            return debug!(client = %peer.remote, user, "datagrams in a stream end: {end:?}");
+        }
         let connector = self.router.pick(&target);
         let first = std::mem::take(&mut pending.request.first);
         let dialled = tokio::select! {
@@ -190,7 +200,12 @@ impl Worker {
         match pending.proceed(far.bound).await {
             Ok(near) => {
                 debug!(client = %peer.remote, user, %target, "open");
-                let outcome = self.pump(near, far).await;
+                if let Some(account) = &account {
+                    account.begin_tcp();
+                }
+                let Some(outcome) = self.pump(near, far, account.as_ref()).await else {
+                    return debug!(client = %peer.remote, user, %target, "closed: the user was removed");
+                };
                 let (up, down, end) = (outcome.up, outcome.down, &outcome.end);
                 debug!(client = %peer.remote, user, %target, up, down, "closed: {end:?}");
             }
@@ -198,8 +213,13 @@ impl Worker {
         }
     }
 
-    /// The relay, with an eye on a keyed hop.
-    async fn pump(&self, mut near: BoxStream, far: Connected) -> Outcome {
+    /// The relay, with an eye on a keyed hop; nothing if the user was removed meanwhile.
+    async fn pump(
+        &self,
+        mut near: BoxStream,
+        far: Connected,
+        account: Option<&Arc<Account>>,
+    ) -> Option<Outcome> {
         let Connected {
             io: mut far,
             first_wait,
@@ -211,25 +231,73 @@ impl Worker {
             // Whether something came or not, the head leaves now.
             let _ = timeout(first_wait, fill(&mut near, 1)).await;
         }
-        self.meter.open();
-        let mut session = std::pin::pin!(relay(&mut *near, &mut *far, &self.limits, &self.meter));
-        let outcome = match &watch {
-            None => session.await,
-            Some(watch) => tokio::select! {
+        let _open = Open::new(&self.meter);
+        let both = Both {
+            meter: &self.meter,
+            account,
+        };
+        let session = relay(&mut *near, &mut *far, &self.limits, &both);
+        let watched = async {
+            let Some(watch) = &watch else {
+                return session.await;
+            };
+            let mut session = std::pin::pin!(session);
+            tokio::select! {
                 outcome = &mut session => outcome,
                 () = sleep(SILENCE) => {
                     watch.look("is silent since 6 s");
                     session.await
                 }
-            },
+            }
+        };
+        let Some(outcome) = during(account.map(|a| &**a), watched).await else {
+            // A cut transfer must not look complete.
+            near.abort();
+            far.abort();
+            return None;
         };
         if let Some(watch) = &watch
             && (outcome.down > 0 || matches!(outcome.end, End::Finished | End::Far(_)))
         {
             watch.look("has closed the connection without an answer");
         }
-        self.meter.close();
-        outcome
+        Some(outcome)
+    }
+
+    /// Datagrams inside the stream that was asked for.
+    async fn over_tcp(
+        &self,
+        mut pending: Pending,
+        version: uot::Version,
+        account: Option<&Arc<Account>>,
+    ) -> std::io::Result<()> {
+        let first = std::mem::take(&mut pending.request.first);
+        let near = pending.proceed(None).await?;
+        let deadline = self.ttl.idle;
+        let late = |_| std::io::Error::from(std::io::ErrorKind::TimedOut);
+        let (near, target) = timeout(deadline, accept_over_tcp(near, first, version))
+            .await
+            .map_err(late)??;
+        let anywhere = Target::from(SocketAddr::from(([0u8; 4], 0)));
+        let connector = self.router.pick(target.as_ref().unwrap_or(&anywhere));
+        let far = connector.associate().await.map_err(std::io::Error::other)?;
+        let _open = Open::new(&self.meter);
+        if let Some(account) = account {
+            account.begin_udp();
+        }
+        between(&near, &*far, self.ttl, &|n, up| {
+            if up {
+                self.meter.add_up(n);
+            } else {
+                self.meter.add_down(n);
+            }
+            match account {
+                Some(account) if up => account.packet_up(n),
+                Some(account) => account.packet_down(n),
+                None => {}
+            }
+        })
+        .await
     }
 
     async fn bind(&self, mut binding: Binding, peer: Peer) {
@@ -284,7 +352,7 @@ impl Worker {
                 first_wait: Duration::ZERO,
                 watch: None,
             };
-            self.pump(near, far).await;
+            self.pump(near, far, None).await;
         }
     }
 

@@ -22,7 +22,7 @@ mod tcp;
 
 pub use handshake::{RunError, put, run, send};
 pub use layered::Layered;
-pub use meter::{Counts, Meter};
+pub use meter::{Count, Counts, Meter};
 pub use relay::{End, Limits, Outcome, relay};
 pub use stream::{BoxStream, Stream, fill, finish, flush};
 pub use tcp::Tcp;

@@ -22,6 +22,24 @@ struct Shard {
     closed: AtomicU64,
 }
 
+/// Whatever counts the payload of a session.
+pub trait Count: Sync {
+    /// Adds payload bytes from the client.
+    fn add_up(&self, n: usize);
+    /// Adds payload bytes to the client.
+    fn add_down(&self, n: usize);
+}
+
+impl Count for Meter {
+    fn add_up(&self, n: usize) {
+        self.shard().up.fetch_add(n as u64, Ordering::Relaxed);
+    }
+
+    fn add_down(&self, n: usize) {
+        self.shard().down.fetch_add(n as u64, Ordering::Relaxed);
+    }
+}
+
 /// The sums of a [`Meter`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -36,16 +54,6 @@ pub struct Counts {
 }
 
 impl Meter {
-    /// Adds payload bytes from the client.
-    pub fn add_up(&self, n: usize) {
-        self.shard().up.fetch_add(n as u64, Ordering::Relaxed);
-    }
-
-    /// Adds payload bytes to the client.
-    pub fn add_down(&self, n: usize) {
-        self.shard().down.fetch_add(n as u64, Ordering::Relaxed);
-    }
-
     /// Counts a session that begins.
     pub fn open(&self) {
         self.shard().opened.fetch_add(1, Ordering::Relaxed);

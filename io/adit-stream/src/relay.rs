@@ -9,7 +9,7 @@ use std::time::Duration;
 use adit_net::splice::{self, Pipe};
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::{Meter, Stream, Tcp};
+use crate::{Count, Stream, Tcp};
 
 /// Bytes one direction may move before it lets the other one, and other sessions, go on.
 const BUDGET: usize = 1 << 20;
@@ -62,7 +62,7 @@ pub async fn relay(
     near: &mut dyn Stream,
     far: &mut dyn Stream,
     limits: &Limits,
-    meter: &Meter,
+    meter: &dyn Count,
 ) -> Outcome {
     let (mut up, mut down) = (Direction::default(), Direction::default());
     let mut quiet = Quiet::default();

@@ -16,6 +16,7 @@ mod salts;
 mod stamp;
 pub mod tcp;
 pub mod udp;
+pub mod uot;
 mod writer;
 
 #[cfg(test)]

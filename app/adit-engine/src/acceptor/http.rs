@@ -31,6 +31,7 @@ pub(super) async fn read(proxy: &Proxy, mut io: BoxStream) -> Result<Inbound, Ac
                 target,
                 first: Vec::new(),
                 user: shown(user),
+                account: None,
             };
             Pending::new(
                 request,
@@ -53,6 +54,7 @@ pub(super) async fn read(proxy: &Proxy, mut io: BoxStream) -> Result<Inbound, Ac
                 target,
                 first: head,
                 user: shown(user),
+                account: None,
             };
             let kind = Kind::Exchange {
                 body,

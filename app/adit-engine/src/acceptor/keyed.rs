@@ -101,6 +101,7 @@ impl Acceptor for Keyed {
                 target,
                 first,
                 user: None,
+                account: None,
             };
             Ok(Inbound::Stream(Pending::new(request, Silent { io })))
         })

@@ -59,6 +59,7 @@ async fn sort(
                 target: asked.target,
                 first: Vec::new(),
                 user,
+                account: None,
             };
             Ok(Inbound::Stream(Pending::new(request, reply)))
         }

@@ -4,21 +4,29 @@
 //! packet belongs to and where it goes, and hands it to that association's [`Datagrams`] at once.
 //! A task of the association brings the answers back through a [`ReplySeal`].
 
+mod between;
 mod direct;
 mod forward;
+mod over_tcp;
 mod shadowsocks;
 mod socks;
 mod table;
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use adit_net::PacketBuf;
 use adit_wire::{Broken, Target};
 
+use crate::account::Account;
+
+pub(crate) use between::between;
 pub use direct::{DirectUdp, Filter};
 pub use forward::FixedPackets;
+pub use over_tcp::OverTcp;
+pub(crate) use over_tcp::accept as accept_over_tcp;
 pub use shadowsocks::{KeyedPackets, ShadowsocksUdp};
 pub use socks::{SocksPackets, SocksUdp};
 pub use table::{Listener, Ttl};
@@ -61,6 +69,11 @@ pub trait PacketCodec: Send {
 
     /// The other direction, for a new association.
     fn sealer(&mut self, key: Key) -> Option<Box<dyn ReplySeal>>;
+
+    /// Whose association it is, where users can be removed.
+    fn account(&self, _key: Key) -> Option<Arc<Account>> {
+        None
+    }
 
     /// An association is over.
     fn forget(&mut self, _key: Key) {}

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use adit_net::{PacketBuf, Udp};
-use adit_stream::Meter;
+use adit_stream::{Count, Meter};
 use adit_wire::Target;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -20,6 +20,7 @@ use tracing::{debug, trace, warn};
 
 use super::{BoxDatagrams, Key, PacketCodec, ReplySeal};
 use crate::Router;
+use crate::account::{Account, Open, during};
 
 /// Associations of one listener.
 const MAX_ASSOCIATIONS: usize = 16_384;
@@ -55,6 +56,8 @@ pub struct Listener {
 struct Entry {
     way: OnceLock<BoxDatagrams>,
     waiting: Mutex<Vec<(Target, PacketBuf)>>,
+    /// Whose association it is.
+    account: Option<Arc<Account>>,
     /// Where answers go: the address of the last authentic packet.
     back: Mutex<SocketAddr>,
     moved: AtomicU64,
@@ -204,6 +207,9 @@ impl Listener {
                     }
                     if let Some((_, entry)) = &last {
                         self.meter.add_up(packet.payload().len());
+                        if let Some(account) = &entry.account {
+                            account.packet_up(packet.payload().len());
+                        }
                         entry.came(from, &target);
                         entry.send(packet, &target);
                     }
@@ -240,7 +246,12 @@ impl Listener {
         }
         let sealer = self.codec.sealer(key)?;
         debug!("association from {from} begins with {target}");
+        let account = self.codec.account(key);
+        if let Some(account) = &account {
+            account.begin_udp();
+        }
         let entry = Arc::new(Entry {
+            account,
             way: OnceLock::new(),
             waiting: Mutex::default(),
             back: Mutex::new(from),
@@ -257,7 +268,11 @@ impl Listener {
         };
         let (router, ended, target) = (self.router.clone(), ended.clone(), target.clone());
         tasks.spawn(async move {
-            task.run(&router, &target).await;
+            let account = task.entry.account.clone();
+            let over = during(account.as_deref(), task.run(&router, &target)).await;
+            if over.is_none() {
+                debug!("an association ends: the user was removed");
+            }
             // The listener may be gone already.
             let _ = ended.send(key).await;
         });
@@ -281,7 +296,8 @@ thread_local! {
 
 impl Association {
     async fn run(mut self, router: &Router, target: &Target) {
-        self.meter.open();
+        let meter = self.meter.clone();
+        let _open = Open::new(&meter);
         match router.pick(target).associate().await {
             Ok(way) => {
                 self.entry.opened(way);
@@ -289,7 +305,6 @@ impl Association {
             }
             Err(why) => debug!("no way for datagrams to {target}: {why}"),
         }
-        self.meter.close();
     }
 
     async fn pump(&mut self) {
@@ -342,6 +357,9 @@ impl Association {
                 let received = way.poll_recv(cx, packet, &mut |packet, source| {
                     entry.moved.fetch_add(1, Ordering::Relaxed);
                     meter.add_down(packet.payload().len());
+                    if let Some(account) = &entry.account {
+                        account.packet_down(packet.payload().len());
+                    }
                     let sent = match sealer.seal(packet, source) {
                         Ok(()) => socket.queue(packet.payload(), back),
                         Err(why) => Err(std::io::Error::other(why)),

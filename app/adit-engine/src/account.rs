@@ -1,0 +1,207 @@
+//! What is known of one user: counters, open sessions, and the way to end them.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use adit_stream::{Count, Meter};
+use tokio::sync::Notify;
+
+/// A user of a keyed listener. One object for all of his sessions; made when the first begins, so
+/// that a user who never comes costs nothing.
+#[derive(Debug, Default)]
+pub struct Account {
+    up: AtomicU64,
+    down: AtomicU64,
+    packets_up: AtomicU64,
+    packets_down: AtomicU64,
+    tcp: AtomicU64,
+    udp: AtomicU64,
+    gone: AtomicBool,
+    leave: Notify,
+}
+
+/// What a user has used, since the start or since it was last cleared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Payload bytes from the client.
+    pub up: u64,
+    /// Payload bytes to the client.
+    pub down: u64,
+    /// Datagrams from the client.
+    pub packets_up: u64,
+    /// Datagrams to the client.
+    pub packets_down: u64,
+    /// TCP sessions begun.
+    pub tcp_sessions: u64,
+    /// UDP sessions begun.
+    pub udp_sessions: u64,
+}
+
+impl Usage {
+    /// Both added.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            up: self.up.wrapping_add(other.up),
+            down: self.down.wrapping_add(other.down),
+            packets_up: self.packets_up.wrapping_add(other.packets_up),
+            packets_down: self.packets_down.wrapping_add(other.packets_down),
+            tcp_sessions: self.tcp_sessions.wrapping_add(other.tcp_sessions),
+            udp_sessions: self.udp_sessions.wrapping_add(other.udp_sessions),
+        }
+    }
+}
+
+impl Account {
+    /// What was used so far; with `clear` counting begins anew, and nothing is counted twice or
+    /// lost.
+    #[must_use]
+    pub fn usage(&self, clear: bool) -> Usage {
+        let read = |counter: &AtomicU64| {
+            if clear {
+                counter.swap(0, Ordering::Relaxed)
+            } else {
+                counter.load(Ordering::Relaxed)
+            }
+        };
+        Usage {
+            up: read(&self.up),
+            down: read(&self.down),
+            packets_up: read(&self.packets_up),
+            packets_down: read(&self.packets_down),
+            tcp_sessions: read(&self.tcp),
+            udp_sessions: read(&self.udp),
+        }
+    }
+
+    /// Counts a TCP session that begins.
+    pub(crate) fn begin_tcp(&self) {
+        self.tcp.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a UDP session that begins.
+    pub(crate) fn begin_udp(&self) {
+        self.udp.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a datagram from the client.
+    pub(crate) fn packet_up(&self, n: usize) {
+        self.packets_up.fetch_add(1, Ordering::Relaxed);
+        self.up.fetch_add(n as u64, Ordering::Relaxed);
+    }
+
+    /// Counts a datagram to the client.
+    pub(crate) fn packet_down(&self, n: usize) {
+        self.packets_down.fetch_add(1, Ordering::Relaxed);
+        self.down.fetch_add(n as u64, Ordering::Relaxed);
+    }
+
+    /// Ends every session of the user, those that begin from now on too.
+    pub(crate) fn end(&self) {
+        self.gone.store(true, Ordering::Release);
+        self.leave.notify_waiters();
+    }
+
+    /// Does `work` until it is done or the user has been removed; `None` is the latter.
+    pub(crate) async fn during<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let mut leave = std::pin::pin!(self.leave.notified());
+        // First the ear, then the look: a removal between the two is heard.
+        leave.as_mut().enable();
+        if self.gone.load(Ordering::Acquire) {
+            return None;
+        }
+        tokio::select! {
+            biased;
+            () = leave => None,
+            done = work => Some(done),
+        }
+    }
+}
+
+/// Does `work` for a user who may be removed meanwhile, or for nobody in particular.
+pub(crate) async fn during<T>(
+    account: Option<&Account>,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    match account {
+        Some(account) => account.during(work).await,
+        None => Some(work.await),
+    }
+}
+
+/// An open session; counted as closed when dropped, however it ends.
+pub(crate) struct Open<'a>(&'a Meter);
+
+impl<'a> Open<'a> {
+    pub(crate) fn new(meter: &'a Meter) -> Self {
+        meter.open();
+        Self(meter)
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// Counts for a listener and for a user at once.
+pub(crate) struct Both<'a> {
+    pub(crate) meter: &'a Meter,
+    pub(crate) account: Option<&'a Arc<Account>>,
+}
+
+impl Count for Both<'_> {
+    fn add_up(&self, n: usize) {
+        self.meter.add_up(n);
+        if let Some(account) = self.account {
+            account.up.fetch_add(n as u64, Ordering::Relaxed);
+        }
+    }
+
+    fn add_down(&self, n: usize) {
+        self.meter.add_down(n);
+        if let Some(account) = self.account {
+            account.down.fetch_add(n as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::pending;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn an_end_reaches_sessions_before_and_after() {
+        let account = Arc::new(Account::default());
+        let other = account.clone();
+        let session = tokio::spawn(async move { other.during(pending::<()>()).await });
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        assert!(!session.is_finished());
+        account.end();
+        assert_eq!(session.await.unwrap(), None);
+        assert_eq!(account.during(async { 1 }).await, None);
+    }
+
+    #[test]
+    fn clearing_counts_everything_once() {
+        let (meter, account) = (Meter::default(), Arc::new(Account::default()));
+        let both = Both {
+            meter: &meter,
+            account: Some(&account),
+        };
+        both.add_up(5);
+        both.add_down(7);
+        account.packet_up(1);
+        let first = account.usage(true);
+        assert_eq!((first.up, first.down, first.packets_up), (6, 7, 1));
+        both.add_up(2);
+        let rest = account.usage(false);
+        assert_eq!(first.plus(rest).up, 8);
+        assert_eq!(rest.down, 0);
+        assert_eq!(meter.counts().up, 7);
+    }
+}

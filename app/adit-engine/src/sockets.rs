@@ -1,0 +1,71 @@
+//! One port for TCP, UDP or both.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use adit_net::dial::{self, Family};
+use adit_net::{Udp, tcp};
+use adit_wire::Host;
+use tokio::time::sleep;
+
+/// Tries to find a port that is free for TCP and UDP.
+const PORT_TRIES: usize = 16;
+
+pub(crate) struct Sockets {
+    pub(crate) addr: SocketAddr,
+    pub(crate) tcp: Option<tokio::net::TcpListener>,
+    pub(crate) udp: Option<Udp>,
+}
+
+/// Binds one port for TCP, UDP or both.
+pub(crate) async fn bind(
+    host: &Option<Host>,
+    port: u16,
+    tcp: bool,
+    udp: bool,
+) -> io::Result<Sockets> {
+    let candidates: Vec<SocketAddr> = match host {
+        // Both families by one socket; IPv4 alone where there is no IPv6.
+        None => vec![
+            SocketAddr::from(([0u16; 8], port)),
+            SocketAddr::from(([0u8; 4], port)),
+        ],
+        Some(Host::Ip(ip)) => vec![SocketAddr::new(*ip, port)],
+        Some(Host::Name(name)) => dial::resolve(name.as_str(), port, Family::V4First)
+            .await?
+            .into_iter()
+            .take(1)
+            .collect(),
+    };
+    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for addr in candidates {
+        for _ in 0..PORT_TRIES {
+            match bind_once(addr, tcp, udp) {
+                Ok(sockets) => return Ok(sockets),
+                Err(e) => last = e,
+            }
+            // Only an ephemeral port can turn out better the next time.
+            if port != 0 || last.kind() != io::ErrorKind::AddrInUse {
+                break;
+            }
+            sleep(Duration::from_millis(1)).await;
+        }
+        if last.kind() == io::ErrorKind::AddrInUse {
+            break;
+        }
+    }
+    Err(last)
+}
+
+fn bind_once(mut addr: SocketAddr, tcp: bool, udp: bool) -> io::Result<Sockets> {
+    let tcp = if tcp { Some(tcp::listen(addr)?) } else { None };
+    if let Some(socket) = &tcp {
+        addr = socket.local_addr()?;
+    }
+    let udp = if udp { Some(Udp::bind(addr)?) } else { None };
+    if let (None, Some(socket)) = (&tcp, &udp) {
+        addr = SocketAddr::new(addr.ip(), socket.local_addr()?.port());
+    }
+    Ok(Sockets { addr, tcp, udp })
+}

@@ -1,0 +1,93 @@
+//! Datagrams back and forth between two ways, for one association without a socket of its own.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::pin;
+use std::task::{Context, Poll};
+
+use adit_net::PacketBuf;
+use tokio::time::{Instant, sleep};
+
+use super::{Datagrams, Ttl};
+
+/// Idle time is looked at this often within itself.
+const PARTS: u32 = 4;
+/// Batches that are moved in one direction before the other one, and others, get their turn.
+const BATCHES: usize = 16;
+
+/// Counts what passes: payload bytes, and whether they come from the client.
+pub(crate) type Passed<'a> = dyn Fn(usize, bool) + Sync + 'a;
+
+/// Passes datagrams on until nothing has come for `ttl.idle` or one of the ways is broken.
+pub(crate) async fn between(
+    near: &dyn Datagrams,
+    far: &dyn Datagrams,
+    ttl: Ttl,
+    passed: &Passed<'_>,
+) -> io::Result<()> {
+    let mut packet = PacketBuf::default();
+    let (mut moved, mut seen, mut quiet) = (0u64, 0, 0);
+    let part = ttl.idle / PARTS;
+    let mut timer = pin!(sleep(part));
+    poll_fn(|cx| {
+        let up = one_way(cx, near, far, &mut packet, &mut |n| {
+            moved += 1;
+            passed(n, true);
+        });
+        let down = one_way(cx, far, near, &mut packet, &mut |n| {
+            moved += 1;
+            passed(n, false);
+        });
+        for end in [up, down] {
+            if let Poll::Ready(end) = end {
+                return Poll::Ready(end);
+            }
+        }
+        while timer.as_mut().poll(cx).is_ready() {
+            quiet = if moved == seen { quiet + 1 } else { 0 };
+            seen = moved;
+            if quiet >= PARTS {
+                return Poll::Ready(Ok(()));
+            }
+            timer.as_mut().reset(Instant::now() + part);
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// Ready when the way is broken.
+fn one_way(
+    cx: &mut Context<'_>,
+    from: &dyn Datagrams,
+    to: &dyn Datagrams,
+    packet: &mut PacketBuf,
+    passed: &mut dyn FnMut(usize),
+) -> Poll<io::Result<()>> {
+    for _ in 0..BATCHES {
+        let received = from.poll_recv(cx, packet, &mut |packet, peer| {
+            passed(packet.payload().len());
+            if let Err(e) = to.send(packet, peer) {
+                tracing::trace!("datagram for {peer} is lost: {e}");
+            }
+        });
+        match received {
+            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Err(e)) => return Poll::Ready(Err(e)),
+            Poll::Pending => {
+                flush(to);
+                return Poll::Pending;
+            }
+        }
+    }
+    cx.waker().wake_by_ref();
+    flush(to);
+    Poll::Pending
+}
+
+/// A way that is broken for good says so when it is received from.
+fn flush(to: &dyn Datagrams) {
+    if let Err(e) = to.flush() {
+        tracing::trace!("datagrams are lost: {e}");
+    }
+}

@@ -1,0 +1,252 @@
+//! Datagrams as frames in a stream, both ends (UDP over TCP).
+
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use adit_net::PacketBuf;
+use adit_shadowsocks::uot::{self, Frame, Request, Version};
+use adit_stream::{BoxStream, Stream, fill};
+use adit_wire::Target;
+
+use super::Datagrams;
+
+/// A stream that carries datagrams. Sending never waits: what the stream does not take is lost.
+pub struct OverTcp(Mutex<State>);
+
+struct State {
+    io: BoxStream,
+    /// The one party at the other end of a connected stream.
+    connected: Option<Target>,
+    /// A request has to go ahead of the first datagram.
+    owes_request: bool,
+    /// Received bytes that came with the request for the stream.
+    early: Vec<u8>,
+    /// What the stream has not yet taken of the last frame.
+    rest: Vec<u8>,
+    /// Whoever waits for datagrams also drives what could not leave at once.
+    waiting: Option<Waker>,
+}
+
+impl OverTcp {
+    /// The client's end: the first datagram takes the request with it.
+    #[must_use]
+    pub fn client(io: BoxStream) -> Self {
+        Self::new(io, None, true, Vec::new())
+    }
+
+    /// The server's end of a stream whose request was read; `early` are bytes behind it.
+    #[must_use]
+    pub fn server(io: BoxStream, connected: Option<Target>, early: Vec<u8>) -> Self {
+        Self::new(io, connected, false, early)
+    }
+
+    fn new(io: BoxStream, connected: Option<Target>, owes_request: bool, early: Vec<u8>) -> Self {
+        Self(Mutex::new(State {
+            io,
+            connected,
+            owes_request,
+            early,
+            rest: Vec::new(),
+            waiting: None,
+        }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Puts as much of `rest` into the stream as it takes.
+    fn poll_push(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.rest.is_empty() {
+            let size = std::task::ready!(self.io.poll_slot(cx, 1))?;
+            if size == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            let n = self.rest.len().min(size);
+            if let (Some(slot), Some(bytes)) = (self.io.slot().get_mut(..n), self.rest.get(..n)) {
+                slot.copy_from_slice(bytes);
+            }
+            self.io.commit(n)?;
+            self.rest.drain(..n);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Sends on what could not leave before.
+    fn poll_drive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        std::task::ready!(self.poll_push(cx))?;
+        if self.owes_request {
+            // A head that is owed waits for the first datagram.
+            return Poll::Ready(Ok(()));
+        }
+        self.io.poll_flush(cx)
+    }
+
+    /// Does `work` without waiting; if it did not come to its end, whoever waits goes on with it.
+    fn at_once(
+        &mut self,
+        work: impl FnOnce(&mut Self, &mut Context<'_>) -> Poll<io::Result<()>>,
+    ) -> io::Result<()> {
+        match work(self, &mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(done) => done,
+            Poll::Pending => {
+                if let Some(waiting) = self.waiting.take() {
+                    waiting.wake();
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The bytes a frame is read from: those that came early first.
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<(Option<Target>, Where)>> {
+        loop {
+            let early = !self.early.is_empty();
+            let bytes = if early {
+                &mut self.early[..]
+            } else {
+                self.io.filled()
+            };
+            let have = bytes.len();
+            let frame = uot::parse_frame(bytes, self.connected.is_some());
+            match frame.map_err(io::Error::other)? {
+                Frame::Packet { peer, payload } => {
+                    return Poll::Ready(Ok((peer, Where { early, payload })));
+                }
+                Frame::NeedMore { total } if early => {
+                    let more = std::task::ready!(self.io.poll_fill(cx, 1))?;
+                    if more == 0 {
+                        return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+                    }
+                    let n = more.min(total - have);
+                    let filled = self.io.filled();
+                    self.early
+                        .extend_from_slice(filled.get(..n).unwrap_or_default());
+                    self.io.consume(n);
+                }
+                Frame::NeedMore { total } => {
+                    if std::task::ready!(self.io.poll_fill(cx, total))? < total {
+                        return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+                    }
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, at: &Where, packet: &mut PacketBuf) -> bool {
+        let bytes = if at.early {
+            &self.early[..]
+        } else {
+            self.io.filled()
+        };
+        let loaded = packet.load(bytes.get(at.payload.clone()).unwrap_or_default());
+        if at.early {
+            self.early.drain(..at.payload.end);
+        } else {
+            self.io.consume(at.payload.end);
+        }
+        loaded
+    }
+}
+
+/// Where a datagram lies.
+struct Where {
+    early: bool,
+    payload: std::ops::Range<usize>,
+}
+
+impl Datagrams for OverTcp {
+    fn send(&self, packet: &mut PacketBuf, to: &Target) -> io::Result<()> {
+        let mut state = self.lock();
+        if !state.rest.is_empty() {
+            // Half a frame is still here: the stream is full.
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let State {
+            connected,
+            owes_request,
+            rest,
+            ..
+        } = &mut *state;
+        if std::mem::take(owes_request) {
+            let request = Request {
+                connected: false,
+                target: to.clone(),
+            };
+            uot::put_request(&request, rest);
+        }
+        if connected.as_ref().is_some_and(|only| only != to) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let peer = connected.is_none().then_some(to);
+        uot::put_head(peer, packet.payload().len(), rest).map_err(io::Error::other)?;
+        rest.extend_from_slice(packet.payload());
+        state.at_once(State::poll_push)
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.lock().at_once(State::poll_drive)
+    }
+
+    fn poll_recv(
+        &self,
+        cx: &mut Context<'_>,
+        packet: &mut PacketBuf,
+        each: &mut dyn FnMut(&mut PacketBuf, &Target),
+    ) -> Poll<io::Result<()>> {
+        let mut state = self.lock();
+        if let Poll::Ready(Err(e)) = state.poll_drive(cx) {
+            return Poll::Ready(Err(e));
+        }
+        match state.poll_frame(cx) {
+            Poll::Ready(Ok((peer, at))) => {
+                let peer = peer.or_else(|| state.connected.clone());
+                let loaded = state.take(&at, packet);
+                drop(state);
+                if let (true, Some(peer)) = (loaded, peer) {
+                    each(packet, &peer);
+                }
+                Poll::Ready(Ok(()))
+            }
+            Poll::Ready(Err(e)) => Poll::Ready(Err(e)),
+            Poll::Pending => {
+                state.waiting = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+/// Reads what a client of `version` says ahead of its frames; gives the server's end.
+///
+/// `early` came together with the request for the stream.
+pub(crate) async fn accept(
+    mut io: BoxStream,
+    mut early: Vec<u8>,
+    version: Version,
+) -> io::Result<(OverTcp, Option<Target>)> {
+    if version == Version::V1 {
+        return Ok((OverTcp::server(io, None, early), None));
+    }
+    loop {
+        match uot::parse_request(&early).map_err(io::Error::other)? {
+            Ok((request, len)) => {
+                early.drain(..len);
+                let connected = request.connected.then(|| request.target.clone());
+                let end = OverTcp::server(io, connected, early);
+                return Ok((end, Some(request.target)));
+            }
+            Err(total) => {
+                let n = fill(&mut io, 1).await?.min(total - early.len());
+                if n == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                early.extend_from_slice(io.filled().get(..n).unwrap_or_default());
+                io.consume(n);
+            }
+        }
+    }
+}
