@@ -1,14 +1,16 @@
 //! What adit asks of the kernel, in one crate.
 //!
 //! Sockets with the options the project agreed on ([`tcp`], [`udp`]), an accept loop that survives
-//! descriptor exhaustion ([`accept`]), pipes for bytes that stay in the kernel ([`splice`]), names and the race between addresses ([`dial`]), the wall
-//! clock, the monotonic clock and chance ([`ambient`]), the descriptor limit ([`limits`]).
+//! descriptor exhaustion ([`accept`]), pipes for bytes that stay in the kernel ([`splice`]), a mark
+//! that wakes a reader once for much ([`lowat`]), names and the race between addresses ([`dial`]),
+//! the wall clock, the monotonic clock and chance ([`ambient`]), the descriptor limit ([`limits`]).
 //! It knows no protocol.
 
 pub mod accept;
 pub mod ambient;
 pub mod dial;
 pub mod limits;
+pub mod lowat;
 pub mod packet;
 pub mod splice;
 pub mod tcp;

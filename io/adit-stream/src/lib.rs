@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bulk;
 mod handshake;
 mod layered;
 mod meter;

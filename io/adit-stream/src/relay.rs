@@ -9,6 +9,7 @@ use std::time::Duration;
 use adit_net::splice::{self, Pipe};
 use tokio::time::{Instant, Sleep, sleep};
 
+use crate::bulk::Bulk;
 use crate::{Count, Stream, Tcp};
 
 /// Bytes one direction may move before it lets the other one, and other sessions, go on.
@@ -155,6 +156,7 @@ struct Direction {
     phase: Phase,
     moved: u64,
     splice: Splice,
+    bulk: Bulk,
 }
 
 /// Whether bytes may stay in the kernel, and the pipe they are in.
@@ -259,6 +261,9 @@ impl Direction {
             // Readiness first, so that nobody waits with a pipe in hand.
             match from.poll_readable(cx) {
                 Poll::Ready(done) => done.map_err(Fault::From)?,
+                Poll::Pending if self.bulk.poll_pause(cx, from, self.moved) => {
+                    return self.splice_step(cx, from, to);
+                }
                 Poll::Pending => return Ok(Some(Moved::SourceEmpty)),
             }
             match splice::lease() {
@@ -283,6 +288,9 @@ impl Direction {
                 Poll::Ready(Err(e)) => return Err(Fault::From(e)),
                 Poll::Pending => {
                     self.splice = Splice::Idle;
+                    if self.bulk.poll_pause(cx, from, self.moved) {
+                        return self.splice_step(cx, from, to);
+                    }
                     return Ok(Some(Moved::SourceEmpty));
                 }
             }

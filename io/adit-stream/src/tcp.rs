@@ -24,6 +24,8 @@ pub struct Tcp {
     rx: Side,
     tx: Side,
     ended: bool,
+    /// Whether the socket announces only much at once.
+    marked: bool,
 }
 
 /// A buffer with bytes in `start..end`.
@@ -100,6 +102,7 @@ impl Tcp {
             rx: Side::default(),
             tx: Side::default(),
             ended: false,
+            marked: false,
         }
     }
 
@@ -190,18 +193,37 @@ impl Tcp {
         }
         loop {
             ready!(self.socket.poll_read_ready(cx))?;
-            match self
-                .socket
-                .try_io(Interest::READABLE, || pipe.fill(&self.socket))
-            {
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-                Ok(n) => {
+            let mut got = None;
+            let marked = self.marked;
+            let done = self.socket.try_io(Interest::READABLE, || {
+                let n = pipe.fill(&self.socket)?;
+                got = Some(n);
+                // With a mark, what is left over is announced together with what follows.
+                if marked && n > 0 {
+                    Err(io::ErrorKind::WouldBlock.into())
+                } else {
+                    Ok(())
+                }
+            });
+            match (got, done) {
+                (Some(n), _) => {
                     self.ended = n == 0;
                     return Poll::Ready(Ok(n));
                 }
-                Err(e) => return Poll::Ready(Err(e)),
+                (None, Err(e)) if e.kind() != io::ErrorKind::WouldBlock => {
+                    return Poll::Ready(Err(e));
+                }
+                (None, _) => {}
             }
         }
+    }
+
+    /// Has this socket announce bytes only when `mark` of them have come, or at once again with
+    /// 1. Who sets a mark has to look for a flow that stays below it.
+    pub fn set_mark(&mut self, mark: u32) -> io::Result<()> {
+        adit_net::lowat::set_receive_mark(&self.socket, mark)?;
+        self.marked = mark > 1;
+        Ok(())
     }
 
     /// Moves what is in a pipe out. Only while nothing is unsent.

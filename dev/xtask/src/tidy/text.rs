@@ -17,7 +17,7 @@ const IMPURE: &[&str] = &[
 ];
 
 /// The modules that may hold `unsafe`, each with a safe twin or a test that compares (SEC-X1).
-const UNSAFE_MODULES: &[&str] = &["proto/adit-crypto/src/simd/"];
+const UNSAFE_MODULES: &[&str] = &["io/adit-net/src/lowat.rs", "proto/adit-crypto/src/simd/"];
 
 /// The beginnings of one machine's paths. Written apart so that this file obeys its own rule.
 const MACHINE_PATHS: &[&str] = &[

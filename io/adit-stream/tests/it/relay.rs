@@ -239,3 +239,41 @@ async fn a_hundred_bare_sessions_share_the_pipes() {
         }
     }
 }
+
+/// A fast flow is announced in large pieces; what is left over at its end, and what trickles
+/// afterwards, must come all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fast_flow_does_not_hold_back_its_tail() {
+    let (mut near, mut client) = pair().await;
+    let (mut far, mut target) = pair().await;
+    tokio::spawn(async move { relay(&mut near, &mut far, &LIMITS, &Meter::default()).await });
+    let chunk = vec![7; 1 << 20];
+    let mut got = vec![0; 1 << 20];
+    for round in 0..4 {
+        let (sent, received) = tokio::join!(
+            async {
+                for _ in 0..48 {
+                    client.write_all(&chunk).await.unwrap();
+                }
+                // Far below any mark, and then nothing.
+                client.write_all(&[round; 1000]).await
+            },
+            async {
+                for _ in 0..48 {
+                    target.read_exact(&mut got).await.unwrap();
+                }
+                target.read_exact(&mut got[..1000]).await
+            }
+        );
+        sent.unwrap();
+        received.unwrap();
+        assert_eq!(got[..1000], [round; 1000]);
+        for byte in 0..20 {
+            client.write_all(&[byte]).await.unwrap();
+            let came = target.read_exact(&mut got[..1]);
+            let came = tokio::time::timeout(Duration::from_secs(5), came).await;
+            came.expect("a byte below the mark").unwrap();
+            assert_eq!(got[0], byte);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! `SO_RCVLOWAT`: how much must have arrived before a socket counts as readable.
+//!
+//! A bulk transfer wakes its reader for every few segments; with a mark it is woken once for many.
+//! A mark must never outlive the flow that it was set for: what is below it is not announced.
+
+use std::io;
+
+use tokio::net::TcpStream;
+
+/// Sets the mark, in bytes; 1 is the system's default. Raising a receive buffer that is too small
+/// for it is left to the system.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "no safe wrapper has this socket option")]
+pub fn set_receive_mark(socket: &TcpStream, bytes: u32) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+
+    let value = libc::c_int::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let len = libc::socklen_t::try_from(size_of_val(&value)).unwrap_or_default();
+    // SAFETY: the descriptor is open for as long as `socket` is borrowed; the pointer and the
+    // length are those of `value`, which lives beyond the call, and the system only reads it.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVLOWAT,
+            (&raw const value).cast(),
+            len,
+        )
+    };
+    if done == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Other systems have no mark.
+#[cfg(not(target_os = "linux"))]
+pub fn set_receive_mark(_: &TcpStream, _: u32) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+    use tokio::time::timeout;
+
+    #[tokio::test]
+    async fn a_mark_holds_back_and_lets_go() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let (mut near, (far, _)) =
+            tokio::try_join!(TcpStream::connect(at), listener.accept()).unwrap();
+        set_receive_mark(&far, 1000).unwrap();
+        near.write_all(&[7; 999]).await.unwrap();
+        let early = timeout(Duration::from_millis(100), far.readable()).await;
+        assert!(early.is_err(), "999 of 1000 bytes were announced");
+        set_receive_mark(&far, 1).unwrap();
+        timeout(Duration::from_secs(5), far.readable())
+            .await
+            .expect("what is there is announced when the mark falls")
+            .unwrap();
+    }
+}

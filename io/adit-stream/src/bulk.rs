@@ -1,0 +1,102 @@
+//! Finds a flow that is fast enough to be worth waking for less often.
+//!
+//! A socket that is drained as fast as it fills wakes its reader for every few segments. Once a
+//! direction has moved [`WINDOW`] bytes fast enough, its source announces only so much at once as it
+//! brings in [`FILL`]. The tail of such a flow stays below the mark: [`Bulk::poll_pause`] takes the
+//! mark away when nothing has moved for [`TAIL`].
+
+use std::pin::Pin;
+use std::task::Context;
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep, sleep};
+
+use crate::Tcp;
+
+/// How much is looked at together.
+const WINDOW: u64 = 8 << 20;
+/// The longest time for that much: 0.8 Gbit/s. Slower flows are left alone.
+const FAST: Duration = Duration::from_millis(80);
+/// The time a flow has to fill its mark.
+const FILL: Duration = Duration::from_micros(1500);
+/// What is announced at once, at least and at most.
+const MARK: (u64, u64) = (128 << 10, 512 << 10);
+/// The longest time that the tail of a flow waits, to the timer's granularity.
+const TAIL: Duration = Duration::from_millis(2);
+
+/// What is known of one direction.
+#[derive(Default)]
+pub(crate) struct Bulk {
+    /// Where the present window began: bytes and time.
+    since: Option<(u64, Instant)>,
+    /// Set while the source has a mark: when to look for a tail, and what had moved before.
+    marked: Option<(Pin<Box<Sleep>>, u64)>,
+}
+
+impl Bulk {
+    /// The source has nothing to give after `moved` bytes in all; true if it has to be asked
+    /// again.
+    pub(crate) fn poll_pause(
+        &mut self,
+        cx: &mut Context<'_>,
+        source: &mut Tcp,
+        moved: u64,
+    ) -> bool {
+        let Some((timer, before)) = &mut self.marked else {
+            return self.measure(cx, source, moved);
+        };
+        if *before != moved {
+            *before = moved;
+            timer.as_mut().reset(Instant::now() + TAIL);
+        }
+        if timer.as_mut().poll(cx).is_pending() {
+            return false;
+        }
+        self.marked = None;
+        self.since = None;
+        // What waits below the mark is announced by this call itself.
+        source.set_mark(1).is_ok()
+    }
+
+    fn measure(&mut self, cx: &mut Context<'_>, source: &mut Tcp, moved: u64) -> bool {
+        match self.since {
+            Some((start, _)) if moved - start < WINDOW => return false,
+            Some((start, at)) => {
+                let mark = mark_of(moved - start, at.elapsed());
+                if mark.is_some_and(|mark| source.set_mark(mark).is_ok()) {
+                    let mut timer = Box::pin(sleep(TAIL));
+                    // Pending: it has just been made. The poll is what arms it.
+                    let _ = timer.as_mut().poll(cx);
+                    self.marked = Some((timer, moved));
+                }
+            }
+            None => {}
+        }
+        self.since = Some((moved, Instant::now()));
+        false
+    }
+}
+
+/// The mark for a flow of `bytes` in `time`; none for a slow one.
+fn mark_of(bytes: u64, time: Duration) -> Option<u32> {
+    if time > FAST {
+        return None;
+    }
+    let share = u128::from(bytes) * FILL.as_micros() / time.as_micros().max(1);
+    let mark = u64::try_from(share).unwrap_or(u64::MAX);
+    u32::try_from(mark.clamp(MARK.0, MARK.1)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_follow_the_rate() {
+        let ms = Duration::from_millis;
+        assert_eq!(mark_of(WINDOW, ms(81)), None);
+        assert_eq!(mark_of(WINDOW, ms(80)), Some(157_286));
+        assert_eq!(mark_of(WINDOW, ms(10)), Some(512 << 10));
+        assert_eq!(mark_of(WINDOW, Duration::ZERO), Some(512 << 10));
+    }
+}
