@@ -1,12 +1,16 @@
 //! What adit asks of the kernel, in one crate.
 //!
 //! Sockets with the options the project agreed on ([`tcp`], [`udp`]), an accept loop that survives
-//! descriptor exhaustion ([`accept`]), pipes for bytes that stay in the kernel ([`splice`]), names and the race between addresses ([`dial`]), the wall
-//! clock, the monotonic clock and chance ([`ambient`]), the descriptor limit ([`limits`]).
+//! descriptor exhaustion ([`accept`]), pipes for bytes that stay in the kernel ([`splice`]), names
+//! and the race between addresses ([`dial`]), the wall clock, the monotonic clock and chance
+//! ([`ambient`]), the descriptor limit ([`limits`]), child processes that do not outlive us
+//! ([`child`]).
 //! It knows no protocol.
 
 pub mod accept;
 pub mod ambient;
+#[cfg(unix)]
+pub mod child;
 pub mod dial;
 pub mod limits;
 pub mod packet;
