@@ -8,8 +8,8 @@
 //! | `server` | we are on the server's side |
 //! | `obfs=plain` | bytes pass as they are; so they do without this option |
 //!
-//! The [environment](Guest::from_env) becomes a [`Guest`]; [`forward`] takes its connections; the
-//! one between the two plugins is dressed by [`obfs`].
+//! The [environment](Guest::from_env) becomes a [`Guest`]; `forward` takes its connections; the
+//! one between the two plugins is dressed by `obfs`.
 
 mod forward;
 mod obfs;

@@ -9,8 +9,8 @@
 //!  (we)      (loopback)           (public)              (we, on loopback)
 //! ```
 //!
-//! * [`Host`]: we start a plugin and keep it running. One life of it is [`life`]; where its
-//!   program is, [`find`]; what it prints goes through [`log`];
+//! * [`Host`]: we start a plugin and keep it running. One life of it is `life`; where its
+//!   program is, `find`; what it prints goes through `log`;
 //! * [`Guest`]: we are the plugin of another program. Its [`options`] say as what.
 //!
 //! With SIP003u a plugin takes datagrams too, at the same addresses: [`Mode`].
