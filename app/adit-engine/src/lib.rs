@@ -13,7 +13,8 @@
 //! * [`dialect`]: the language spoken with a hop's server;
 //! * [`udp`]: one table of associations for every datagram dialect;
 //! * [`serve`](mod@serve): the heart, and the accept loops around it;
-//! * [`access`]: which destinations a listener may reach.
+//! * [`access`]: which destinations a listener may reach;
+//! * [`plugin`]: SIP003 plugins, as their host and as one of them.
 //!
 //! Start with [`Engine::start`].
 
@@ -31,6 +32,7 @@ mod error;
 mod guard;
 mod health;
 mod listener;
+pub mod plugin;
 pub mod probe;
 mod request;
 mod router;

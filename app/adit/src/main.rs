@@ -1,10 +1,12 @@
 //! The `adit` command: arguments → plan → engine.
 //!
 //! Data passes through like this: [`args`] says what may be typed, one module of [`command`] each
-//! does it, [`report`] says what went wrong and with which exit code.
+//! does it, [`report`] says what went wrong and with which exit code. Started as a SIP003 plugin,
+//! without an argument, it is [`guest`] alone.
 
 mod args;
 mod command;
+mod guest;
 mod logging;
 mod pick;
 mod qr;
@@ -20,6 +22,10 @@ use crate::args::Args;
 use crate::report::{Code, Failure};
 
 fn main() -> ExitCode {
+    if let Some(invited) = guest::invitation() {
+        logging::start(0);
+        return guest::serve(invited).map_or_else(Failure::report, |()| ExitCode::SUCCESS);
+    }
     let args = Args::parse();
     logging::start(args.verbose);
     match limit_cpu().and_then(|()| command::dispatch(args)) {

@@ -12,6 +12,7 @@ mod folder;
 pub mod hostile;
 pub mod origin;
 mod pattern;
+pub mod plugin;
 mod port;
 mod process;
 pub mod shadowsocks;

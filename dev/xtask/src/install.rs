@@ -31,6 +31,9 @@ const TOOLS: &[(&str, &str)] = &[
     ("ss-server", "shadowsocks-libev"),
     ("ss-local", "shadowsocks-libev"),
     ("ss-tunnel", "shadowsocks-libev"),
+    ("obfs-local", "simple-obfs"),
+    ("obfs-server", "simple-obfs"),
+    ("ss-v2ray-plugin", "shadowsocks-v2ray-plugin"),
     ("go", "golang-go"),
 ];
 
@@ -243,7 +246,7 @@ mod tests {
         assert!(missing(|_| true).is_empty());
         assert_eq!(
             missing(|tool| !tool.starts_with("ss-")),
-            ["shadowsocks-libev"]
+            ["shadowsocks-libev", "shadowsocks-v2ray-plugin"]
         );
         assert!(missing(|_| false).contains(&"golang-go"));
     }

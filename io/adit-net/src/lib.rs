@@ -3,11 +3,14 @@
 //! Sockets with the options the project agreed on ([`tcp`], [`udp`]), an accept loop that survives
 //! descriptor exhaustion ([`accept`]), pipes for bytes that stay in the kernel ([`splice`]), a mark
 //! that wakes a reader once for much ([`lowat`]), names and the race between addresses ([`dial`]),
-//! the wall clock, the monotonic clock and chance ([`ambient`]), the descriptor limit ([`limits`]).
+//! the wall clock, the monotonic clock and chance ([`ambient`]), the descriptor limit ([`limits`]),
+//! child processes that do not outlive us ([`child`]).
 //! It knows no protocol.
 
 pub mod accept;
 pub mod ambient;
+#[cfg(unix)]
+pub mod child;
 pub mod dial;
 pub mod limits;
 pub mod lowat;

@@ -11,6 +11,7 @@ mod cli;
 mod curl;
 mod forward;
 mod hostile;
+mod plugin;
 mod probes;
 mod replies;
 mod setup;

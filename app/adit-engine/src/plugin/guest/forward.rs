@@ -1,0 +1,158 @@
+//! From a listening socket to the pump.
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_net::accept::{self, Turn};
+use adit_net::dial::{self, Family};
+use adit_net::{limits, tcp};
+use adit_stream::{BoxStream, End, Limits, Meter, Stream, Tcp, relay};
+use adit_wire::{Host, Target};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
+use tracing::{debug, info, warn};
+
+use super::{Guest, GuestError, Side};
+
+/// Time for looking up and connecting together.
+const DIAL: Duration = Duration::from_secs(10);
+/// Time for putting the disguise on.
+const DRESS: Duration = Duration::from_secs(10);
+/// The host program has its own, stricter idea of silence; this only bounds what it forgets.
+const LIMITS: Limits = Limits {
+    idle: Duration::from_secs(3600),
+    half_close_idle: Duration::from_secs(60),
+};
+/// Complaints about exhaustion are at least this far apart.
+const QUIET: Duration = Duration::from_secs(10);
+
+/// Listens, and forwards for ever.
+pub(super) async fn serve(guest: Guest) -> Result<(), GuestError> {
+    let sockets = bind(&guest.listen).await?;
+    let places = limits::max_connections(limits::raise_nofile());
+    let (places, guest) = (Arc::new(Semaphore::new(places)), Arc::new(guest));
+    let mut listeners = JoinSet::new();
+    for socket in sockets {
+        if let Ok(addr) = socket.local_addr() {
+            info!("plugin: {} on {addr}, to {}", guest.side, guest.connect);
+        }
+        listeners.spawn(accept_loop(socket, guest.clone(), places.clone()));
+    }
+    // They end with this task, and no sooner.
+    while listeners.join_next().await.is_some() {}
+    Ok(())
+}
+
+/// Opens all of them. A v6 wildcard takes IPv4 as well; where there is no IPv6, a v4 one will do.
+async fn bind(wanted: &[Target]) -> Result<Vec<TcpListener>, GuestError> {
+    let v6_any = |target: &&Target| target.host == Host::Ip(Ipv6Addr::UNSPECIFIED.into());
+    let v4_any = |target: &&Target| target.host == Host::Ip(Ipv4Addr::UNSPECIFIED.into());
+    let mut sockets = Vec::new();
+    let mut covered = false;
+    if let Some(target) = wanted.iter().find(v6_any) {
+        match listen(target).await {
+            Ok(socket) => {
+                covered = true;
+                sockets.push(socket);
+            }
+            Err(e)
+                if e.kind() == io::ErrorKind::AddrInUse || !wanted.iter().any(|t| v4_any(&t)) =>
+            {
+                return Err(GuestError::listen(target, e));
+            }
+            Err(e) => debug!("no IPv6: {e}"),
+        }
+    }
+    for target in wanted.iter().filter(|t| !v6_any(t)) {
+        if !(covered && v4_any(&target)) {
+            let socket = listen(target).await;
+            sockets.push(socket.map_err(|e| GuestError::listen(target, e))?);
+        }
+    }
+    Ok(sockets)
+}
+
+async fn listen(target: &Target) -> io::Result<TcpListener> {
+    let found = addresses(target, Family::V4First).await?;
+    let first = found.first().ok_or(io::ErrorKind::AddrNotAvailable)?;
+    tcp::listen(*first)
+}
+
+async fn addresses(target: &Target, family: Family) -> io::Result<Vec<SocketAddr>> {
+    match &target.host {
+        Host::Ip(ip) => Ok(vec![SocketAddr::new(*ip, target.port)]),
+        Host::Name(name) => dial::resolve(name.as_str(), target.port, family).await,
+    }
+}
+
+async fn accept_loop(socket: TcpListener, guest: Arc<Guest>, places: Arc<Semaphore>) {
+    let mut socket = accept::Acceptor::new(socket);
+    let mut complained: Option<Instant> = None;
+    loop {
+        let complaint = match socket.next().await {
+            Turn::Connection(stream, from) => match places.clone().try_acquire_owned() {
+                Ok(place) => {
+                    let guest = guest.clone();
+                    tokio::spawn(async move {
+                        if let Err(e) = guest.forward(Tcp::new(stream)).await {
+                            debug!("connection from {from}: {e}");
+                        }
+                        drop(place);
+                    });
+                    continue;
+                }
+                Err(_) => "too many connections are open: closing new ones".to_owned(),
+            },
+            Turn::Exhausted(e) => format!("accepting connections: {e}"),
+        };
+        if complained.is_none_or(|at| at.elapsed() >= QUIET) {
+            complained = Some(Instant::now());
+            warn!("{complaint} (said once in {} s)", QUIET.as_secs());
+        }
+    }
+}
+
+impl Guest {
+    /// From an accepted connection to its end. A failure is a reset on both sides.
+    async fn forward(&self, near: Tcp) -> io::Result<()> {
+        let (mut near, far) = match self.side {
+            Side::Client => {
+                let far = async { self.dressed(self.dial().await?).await };
+                (Box::new(near) as BoxStream, far.await)
+            }
+            Side::Server => {
+                let near = self.dressed(near).await?;
+                let far = self.dial().await;
+                (near, far.map(|far| Box::new(far) as BoxStream))
+            }
+        };
+        let mut far = match far {
+            Ok(far) => far,
+            Err(e) => {
+                near.abort();
+                return Err(e);
+            }
+        };
+        let outcome = relay(&mut *near, &mut *far, &LIMITS, &Meter::default()).await;
+        debug!("{} bytes from near, {} from far", outcome.up, outcome.down);
+        match outcome.end {
+            End::Finished => Ok(()),
+            End::Idle => Err(io::ErrorKind::TimedOut.into()),
+            End::Near(e) | End::Far(e) => Err(e),
+        }
+    }
+
+    async fn dressed(&self, io: Tcp) -> io::Result<BoxStream> {
+        let dressing = timeout(DRESS, self.obfs.dress(self.side, io)).await;
+        dressing.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    async fn dial(&self) -> io::Result<Tcp> {
+        let found = addresses(&self.connect, Family::Any).await?;
+        Ok(Tcp::new(dial::race(&found, DIAL).await?))
+    }
+}

@@ -1,0 +1,241 @@
+//! One life of a plugin: started, found ready, ended.
+
+use std::env;
+use std::ffi::OsStr;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+use adit_net::child::{self, Leash};
+use adit_net::{Udp, tcp};
+use adit_wire::Host as HostName;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use super::log::{self, Last};
+use super::{Mode, PluginError, Role, Spec, find};
+
+/// How long a plugin may take until it accepts connections.
+const READY: Duration = Duration::from_secs(10);
+/// How long a plugin that carries no streams must live to count as ready.
+const SETTLED: Duration = Duration::from_millis(500);
+/// Between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long its end may take once it was killed.
+const BURIAL: Duration = Duration::from_secs(1);
+/// How long its last words are waited for.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+/// Tries to find a port that is free for streams and datagrams.
+const PORT_TRIES: usize = 16;
+/// The first and the longest pause between two looks at its port.
+const LOOKS: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(100)];
+
+/// What a life begins with; the same for all lives.
+#[derive(Debug)]
+pub(super) struct Birth {
+    spec: Spec,
+    role: Role,
+    program: PathBuf,
+}
+
+/// A plugin that runs. Dropping it kills it at once.
+#[derive(Debug)]
+pub(super) struct Life {
+    leash: Leash,
+    /// Where its loopback side is: the plugin's own on a client, ours on a server.
+    pub(super) local: SocketAddr,
+    log: JoinHandle<()>,
+    last: Last,
+}
+
+impl Birth {
+    /// Checks all that can be checked without starting anything.
+    pub(super) fn new(spec: Spec, role: Role) -> Result<Self, PluginError> {
+        let program = find::program(&spec.program)?;
+        if spec.options.contains('\0') {
+            return Err(PluginError::Options(spec.program));
+        }
+        if matches!(&role, Role::Server { public, .. } if public.port() == 0) {
+            return Err(PluginError::NoPort(spec.program));
+        }
+        Ok(Self {
+            spec,
+            role,
+            program,
+        })
+    }
+
+    /// How it is called in logs.
+    pub(super) fn name(&self) -> &str {
+        &self.spec.program
+    }
+
+    /// Starts it and waits until it is ready.
+    pub(super) async fn life(&self) -> Result<Life, PluginError> {
+        let program = || self.spec.program.clone();
+        let (local, listens) = match &self.role {
+            Role::Client { .. } => {
+                let local = free_port(self.spec.mode).map_err(|source| PluginError::Port {
+                    program: program(),
+                    source,
+                })?;
+                (local, local)
+            }
+            Role::Server { public, local } => {
+                self.vacant(*public)?;
+                (*local, *public)
+            }
+        };
+        let child = child::spawn(self.command(local)).await;
+        let child = child.map_err(|source| PluginError::Start {
+            program: program(),
+            source,
+        })?;
+        let last = Last::default();
+        let log = log::pass_on(program(), child.stdout, child.stderr, last.clone());
+        let mut life = Life {
+            leash: child.leash,
+            local,
+            log: tokio::spawn(log),
+            last,
+        };
+        let ready = ready(listens, self.spec.mode);
+        tokio::select! {
+            biased;
+            status = life.ended() => Err(PluginError::Exited {
+                program: program(),
+                status,
+                last: life.last_line().await,
+            }),
+            done = timeout(READY, ready) => match done {
+                Ok(()) => Ok(life),
+                Err(_) => {
+                    life.stop().await;
+                    Err(PluginError::Silent { program: program(), addr: listens, waited: READY })
+                }
+            },
+        }
+    }
+
+    /// What other programs hold cannot become the plugin's. Whether we could have it says nothing
+    /// else: the plugin may have privileges of its own.
+    fn vacant(&self, public: SocketAddr) -> Result<(), PluginError> {
+        let taken = |result: io::Result<()>| {
+            result.is_err_and(|e: io::Error| e.kind() == io::ErrorKind::AddrInUse)
+        };
+        let mode = self.spec.mode;
+        if mode.tcp() && taken(tcp::listen(public).map(drop))
+            || mode.udp() && taken(Udp::bind(public).map(drop))
+        {
+            return Err(PluginError::InUse {
+                program: self.spec.program.clone(),
+                addr: public,
+            });
+        }
+        Ok(())
+    }
+
+    /// The program without arguments; its environment holds what SIP003 names, the search path
+    /// and the locale, and nothing else (SEC-E6).
+    fn command(&self, local: SocketAddr) -> Command {
+        let (host, port) = match &self.role {
+            Role::Client { remote } => match &remote.host {
+                HostName::Ip(ip) => (ip.to_string(), remote.port),
+                HostName::Name(name) => (name.as_str().to_owned(), remote.port),
+            },
+            Role::Server { public, .. } => (public.ip().to_string(), public.port()),
+        };
+        let mut command = Command::new(&self.program);
+        command
+            .env_clear()
+            .envs(env::vars_os().filter(|(name, _)| is_passed_on(name)))
+            .env("SS_REMOTE_HOST", host)
+            .env("SS_REMOTE_PORT", port.to_string())
+            .env("SS_LOCAL_HOST", local.ip().to_string())
+            .env("SS_LOCAL_PORT", local.port().to_string());
+        if !self.spec.options.is_empty() {
+            command.env("SS_PLUGIN_OPTIONS", &self.spec.options);
+        }
+        command
+    }
+}
+
+fn is_passed_on(name: &OsStr) -> bool {
+    name == "PATH" || name == "LANG" || name.as_encoded_bytes().starts_with(b"LC_")
+}
+
+/// A port of 127.0.0.1 that nobody has at the moment.
+fn free_port(mode: Mode) -> io::Result<SocketAddr> {
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let mut tries = 0;
+    loop {
+        let holder = tcp::listen(any)?;
+        let addr = holder.local_addr()?;
+        if !mode.udp() {
+            return Ok(addr);
+        }
+        match Udp::bind(addr) {
+            Ok(_) => return Ok(addr),
+            Err(e) if e.kind() == io::ErrorKind::AddrInUse && tries < PORT_TRIES => tries += 1,
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// Waits until connections are accepted at `addr`. There is no such sign for datagrams: who
+/// carries nothing else must have lived for a moment.
+async fn ready(addr: SocketAddr, mode: Mode) {
+    if !mode.tcp() {
+        return sleep(SETTLED).await;
+    }
+    let ip = match addr.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    let addr = SocketAddr::new(ip, addr.port());
+    let [mut pause, longest] = LOOKS;
+    loop {
+        // A socket may connect to itself when nobody listens and its own port is the one.
+        if let Ok(Ok(io)) = timeout(longest * 10, tcp::connect(addr)).await
+            && io.local_addr().ok() != Some(addr)
+        {
+            return;
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(longest);
+    }
+}
+
+impl Life {
+    /// Waits until it ends by itself; None if the system does not know how. Cancel-safe; to be
+    /// asked until it answers.
+    pub(super) async fn ended(&mut self) -> Option<ExitStatus> {
+        self.leash.ended().await.ok()
+    }
+
+    /// The last line it printed, once it has ended.
+    pub(super) async fn last_line(&mut self) -> Option<String> {
+        // A process that left the group may hold the pipe open: not for ever.
+        let _ = timeout(LAST_WORDS, &mut self.log).await;
+        self.last.line()
+    }
+
+    /// Ends it: SIGTERM to the group, SIGKILL after 2 s.
+    pub(super) async fn stop(mut self) {
+        self.leash.terminate();
+        if timeout(GRACE, self.leash.ended()).await.is_err() {
+            self.leash.kill();
+            let _ = timeout(BURIAL, self.leash.ended()).await;
+        }
+        let _ = self.last_line().await;
+    }
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.log.abort();
+    }
+}

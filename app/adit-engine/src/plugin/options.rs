@@ -1,0 +1,164 @@
+//! The options of a plugin: `key=value;flag;key=value` (SIP003).
+//!
+//! A backslash takes the next character as it is; the first bare `=` ends a key, a bare `;` an
+//! item. An empty item means nothing.
+
+use std::fmt;
+
+/// Options, in the order in which they were written.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    items: Vec<(String, Option<String>)>,
+}
+
+/// Why options cannot be read. Values are not repeated: they may be secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OptionsError {
+    /// A backslash with nothing behind it.
+    #[error("the options end in the middle of an escape (`\\` needs a character behind it)")]
+    Escape,
+    /// A value without a key.
+    #[error("an option begins with `=`: a key is missing")]
+    Key,
+    /// A key that is there already.
+    #[error("option `{0}` is given twice")]
+    Twice(String),
+}
+
+/// Reads options.
+pub fn parse(text: &str) -> Result<Options, OptionsError> {
+    let mut options = Options::default();
+    let (mut key, mut value) = (String::new(), None::<String>);
+    let mut rest = text.chars();
+    loop {
+        let next = rest.next();
+        match (next, &mut value) {
+            (None | Some(';'), _) => {
+                options.add(std::mem::take(&mut key), value.take())?;
+                if next.is_none() {
+                    return Ok(options);
+                }
+            }
+            (Some('='), None) => value = Some(String::new()),
+            (Some(c), part) => {
+                let c = match c {
+                    '\\' => rest.next().ok_or(OptionsError::Escape)?,
+                    c => c,
+                };
+                part.as_mut().unwrap_or(&mut key).push(c);
+            }
+        }
+    }
+}
+
+impl Options {
+    fn add(&mut self, key: String, value: Option<String>) -> Result<(), OptionsError> {
+        match (key.is_empty(), value.is_some()) {
+            (true, false) => Ok(()),
+            (true, true) => Err(OptionsError::Key),
+            _ if self.items.iter().any(|(k, _)| *k == key) => Err(OptionsError::Twice(key)),
+            _ => {
+                self.items.push((key, value));
+                Ok(())
+            }
+        }
+    }
+
+    /// All of them. A flag has no value.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        self.items
+            .iter()
+            .map(|(key, value)| (key.as_str(), value.as_deref()))
+    }
+}
+
+/// As they are written, with an escape before everything that has a meaning.
+impl fmt::Display for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use fmt::Write;
+        for (n, (key, value)) in self.iter().enumerate() {
+            if n > 0 {
+                f.write_char(';')?;
+            }
+            for (mark, part) in [("", Some(key)), ("=", value)] {
+                let Some(part) = part else { continue };
+                f.write_str(mark)?;
+                for c in part.chars() {
+                    if matches!(c, '\\' | ';' | '=') {
+                        f.write_char('\\')?;
+                    }
+                    f.write_char(c)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Keys only: values may be secret.
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set()
+            .entries(self.items.iter().map(|(key, _)| key))
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_values_flags_and_escapes() {
+        let all = |text: &str| {
+            let options = parse(text).unwrap();
+            options
+                .iter()
+                .map(|(k, v)| v.map_or_else(|| k.to_owned(), |v| format!("{k} is {v}")))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(all(""), [""; 0]);
+        assert_eq!(all("server;path=/a;tls"), ["server", "path is /a", "tls"]);
+        assert_eq!(all("a=;;b=c=d;"), ["a is ", "b is c=d"]);
+        assert_eq!(
+            all(r"k\=e\;y=v\;al\\ue;f\l\ag\:"),
+            [r"k=e;y is v;al\ue", "flag:"]
+        );
+        assert_eq!(all("ключ=значение 💧"), ["ключ is значение 💧"]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_without_values() {
+        assert_eq!(parse(r"a=b\"), Err(OptionsError::Escape));
+        assert_eq!(parse("a;=secret"), Err(OptionsError::Key));
+        assert_eq!(parse("a=1;b;a"), Err(OptionsError::Twice("a".to_owned())));
+        let shown = format!("{:?}", parse("key=secret;flag").unwrap());
+        assert_eq!(shown, r#"{"key", "flag"}"#);
+    }
+
+    /// Every text of up to six of the characters that matter: no panic, and what is read is
+    /// written and read as the same.
+    #[test]
+    fn written_options_are_read_as_they_were() {
+        let letters = ['a', '=', ';', '\\', 'é'];
+        let (mut read, mut refused) = (0, 0);
+        for number in 0..5usize.pow(6) * 6 {
+            let (mut left, len) = (number / 6, number % 6 + 1);
+            let text: String = (0..len)
+                .map(|_| {
+                    let letter = letters[left % 5];
+                    left /= 5;
+                    letter
+                })
+                .collect();
+            match parse(&text) {
+                Ok(options) => {
+                    read += 1;
+                    assert_eq!(parse(&options.to_string()), Ok(options), "{text}");
+                }
+                Err(_) => refused += 1,
+            }
+        }
+        assert!(read > 10_000 && refused > 10_000, "{read} {refused}");
+    }
+}

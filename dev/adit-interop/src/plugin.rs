@@ -1,0 +1,220 @@
+//! SIP003: shadowsocks-libev as the host of a plugin, and plugins that are shell scripts.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+
+use crate::port::{Transport, free_port, loopback, wait_port};
+use crate::shadowsocks::Method;
+use crate::{Folder, PATIENCE, Process, tool};
+
+/// A running shadowsocks-libev with a plugin.
+#[derive(Debug)]
+pub struct Libev {
+    addr: SocketAddr,
+    process: Process,
+}
+
+impl Libev {
+    /// `ss-server`: the plugin has the public port.
+    pub fn server(method: Method, plugin: &Path, options: &str) -> Result<Self> {
+        let addr = loopback(free_port());
+        let (ip, port) = (addr.ip().to_string(), addr.port().to_string());
+        Self::start(
+            "ss-server",
+            &["-s", &ip, "-p", &port],
+            addr,
+            method,
+            plugin,
+            options,
+        )
+    }
+
+    /// `ss-local`: the plugin leads to the server; the SOCKS5 port is its own.
+    pub fn socks(method: Method, server: SocketAddr, plugin: &Path, options: &str) -> Result<Self> {
+        let addr = loopback(free_port());
+        let (ip, port) = (addr.ip().to_string(), addr.port().to_string());
+        let (server_ip, server_port) = (server.ip().to_string(), server.port().to_string());
+        let ends = ["-s", &server_ip, "-p", &server_port, "-b", &ip, "-l", &port];
+        Self::start("ss-local", &ends, addr, method, plugin, options)
+    }
+
+    fn start(
+        program: &str,
+        ends: &[&str],
+        addr: SocketAddr,
+        method: Method,
+        plugin: &Path,
+        options: &str,
+    ) -> Result<Self> {
+        let mut command = Command::new(tool::peer(program));
+        command
+            .args(ends)
+            .args(["-m", method.name, "-k", method.key, "--plugin"])
+            .arg(plugin);
+        if !options.is_empty() {
+            command.args(["--plugin-opts", options]);
+        }
+        let process = Process::spawn(command)?;
+        let there = wait_port(Transport::Tcp, addr.port(), PATIENCE);
+        ensure!(
+            there.is_ok(),
+            "nobody listens at {addr}:\n{}",
+            process.log()
+        );
+        Ok(Self { addr, process })
+    }
+
+    /// The plugin's public port, or the SOCKS5 port.
+    #[must_use]
+    pub const fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// The running program.
+    pub fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+}
+
+/// A plugin that is a shell script, in a folder of its own.
+///
+/// Its text finds the folder as `$HERE`; `note PID` has a process remembered as one of its own.
+#[derive(Debug)]
+pub struct Script {
+    folder: Folder,
+    path: PathBuf,
+}
+
+impl Script {
+    /// Writes it. The name may hold anything that a file name may.
+    pub fn new(name: &str, text: &str) -> Result<Self> {
+        let folder = Folder::new("plugin")?;
+        let here = folder.path().display();
+        let head =
+            format!("#!/bin/sh\nHERE='{here}'\nnote() {{ echo \"$1\" >> \"$HERE/pids\"; }}\n");
+        let draft = folder.write("draft", head + text)?;
+        let path = folder.path().join(name);
+        // Another test may fork at any moment, and a file that any process holds open for writing
+        // cannot be executed. `install` does not fork.
+        let mut install = Command::new("install");
+        install.args(["-m", "755", "--"]).arg(draft).arg(&path);
+        tool::run(install, PATIENCE)?.success()?;
+        Ok(Self { folder, path })
+    }
+
+    /// The program.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What it has written into a file of its folder; empty if nothing yet.
+    #[must_use]
+    pub fn wrote(&self, file: &str) -> String {
+        fs::read_to_string(self.folder.path().join(file)).unwrap_or_default()
+    }
+
+    /// The processes noted so far, at least `count` of them after some patience.
+    pub fn noted(&self, count: usize) -> Result<Vec<u32>> {
+        let start = Instant::now();
+        loop {
+            let text = self.wrote("pids");
+            let pids: Vec<u32> = text.lines().filter_map(|line| line.parse().ok()).collect();
+            if pids.len() >= count {
+                return Ok(pids);
+            }
+            ensure!(start.elapsed() < PATIENCE, "only {pids:?} were noted");
+            sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Waits until no process of those noted, at least `count`, runs any more.
+    pub fn gone(&self, count: usize, patience: Duration) -> Result<()> {
+        let pids = self.noted(count)?;
+        let start = Instant::now();
+        loop {
+            let left: Vec<&u32> = pids.iter().filter(|pid| runs(**pid)).collect();
+            if left.is_empty() {
+                return Ok(());
+            }
+            ensure!(start.elapsed() < patience, "{left:?} still run");
+            sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// Tries until it works: a host may listen before its plugin does.
+pub fn patiently(mut attempt: impl FnMut() -> Result<()>) -> Result<()> {
+    let start = Instant::now();
+    loop {
+        match attempt() {
+            Err(_) if start.elapsed() < PATIENCE => sleep(Duration::from_millis(20)),
+            done => return done,
+        }
+    }
+}
+
+/// Whether a process runs: one that only waits for its parent's attention does not.
+#[must_use]
+pub fn runs(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").map(|(_, rest)| rest.chars().next());
+    matches!(state, Some(Some(state)) if !"ZX".contains(state))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::origin::Origin;
+    use crate::shadowsocks::AES_256;
+    use crate::socks::{self, Dest};
+    use crate::traffic::{self, Ends};
+
+    /// The harness against peers alone: what fails here is not adit's fault.
+    #[test]
+    fn libev_reaches_itself_through_their_plugins() {
+        for [server_plugin, server_options, client_plugin, client_options] in [
+            [
+                "obfs-server",
+                "obfs=tls",
+                "obfs-local",
+                "obfs=tls;obfs-host=a.example",
+            ],
+            ["ss-v2ray-plugin", "server", "ss-v2ray-plugin", ""],
+        ] {
+            let origin = Origin::start().unwrap();
+            let server = Libev::server(AES_256, Path::new(server_plugin), server_options).unwrap();
+            let client = Libev::socks(
+                AES_256,
+                server.addr(),
+                Path::new(client_plugin),
+                client_options,
+            )
+            .unwrap();
+            // Its plugin may take a moment longer than the SOCKS5 port.
+            let to = Dest::Addr(origin.addr());
+            patiently(|| traffic::one_byte(socks::connect(client.addr(), None, &to)?)).unwrap();
+            traffic::streams(Ends::Both, || socks::connect(client.addr(), None, &to)).unwrap();
+        }
+    }
+
+    #[test]
+    fn scripts_run_and_their_processes_are_known() {
+        let script = Script::new("a name", "note $$; sleep 600 & note $!; wait\n").unwrap();
+        let process = Process::spawn(Command::new(script.path())).unwrap();
+        let pids = script.noted(2).unwrap();
+        assert!(pids.iter().all(|pid| runs(*pid)) && pids[0] == process.id());
+        assert!(script.gone(2, Duration::from_millis(50)).is_err());
+        for pid in pids.iter().rev() {
+            let pid = rustix::process::Pid::from_raw(i32::try_from(*pid).unwrap()).unwrap();
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        }
+        script.gone(2, PATIENCE).unwrap();
+    }
+}

@@ -1,0 +1,279 @@
+//! A child process on a leash: it never outlives us, nor does anything it starts in its group.
+//!
+//! Each child has a thread of ours that starts it, waits for it and takes what is left of its
+//! process group with it. The thread is why the parent-death signal can be trusted: Linux sends it
+//! when the *thread* that forked ends, and this one ends after the child, or with the process.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use tokio::net::unix::pipe;
+use tokio::sync::oneshot;
+
+/// The stack of the thread that waits for a child, in bytes.
+const STACK: usize = 128 << 10;
+
+/// A running child and what it prints.
+#[derive(Debug)]
+pub struct Leashed {
+    /// The hold on it.
+    pub leash: Leash,
+    /// Its standard output.
+    pub stdout: pipe::Receiver,
+    /// Its standard error.
+    pub stderr: pipe::Receiver,
+}
+
+/// The hold on a child and its process group. Dropping it kills them all.
+#[derive(Debug)]
+pub struct Leash {
+    group: Arc<Group>,
+    ended: oneshot::Receiver<io::Result<ExitStatus>>,
+}
+
+/// The process group while its leader has not been reaped: so long its number is nobody else's.
+#[derive(Debug)]
+struct Group(Mutex<Option<Pid>>);
+
+impl Group {
+    fn lock(&self) -> MutexGuard<'_, Option<Pid>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = *self.lock() {
+            // The only errors are a group that has just gone and a signal that does not exist.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+/// Starts `command` in a process group of its own, without input, its outputs in our hands.
+///
+/// On Linux the child is killed when this process dies, however it dies. When the child ends, the
+/// rest of its group is killed; a process that has left the group (`setsid`) is beyond reach.
+/// Needs a tokio runtime. Errors are those of `fork` and `exec`.
+pub async fn spawn(mut command: Command) -> io::Result<Leashed> {
+    use std::os::unix::process::CommandExt;
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    die_with_parent(&mut command);
+    let (tell, born) = oneshot::channel();
+    thread::Builder::new()
+        .name("child".to_owned())
+        .stack_size(STACK)
+        .spawn(move || keep(command, tell))?;
+    let (leash, [stdout, stderr]) = born.await.map_err(io::Error::other)??;
+    Ok(Leashed {
+        leash,
+        stdout: pipe::Receiver::from_owned_fd(stdout)?,
+        stderr: pipe::Receiver::from_owned_fd(stderr)?,
+    })
+}
+
+type Born = (Leash, [OwnedFd; 2]);
+
+/// The life of a child, from its first to its last moment.
+fn keep(mut command: Command, born: oneshot::Sender<io::Result<Born>>) {
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(e) => {
+            // Who does not listen any more does not want to know either.
+            let _ = born.send(Err(e));
+            return;
+        }
+    };
+    let pid = Pid::from_child(&child);
+    let group = Arc::new(Group(Mutex::new(Some(pid))));
+    let (tell, ended) = oneshot::channel();
+    let leash = Leash {
+        group: group.clone(),
+        ended,
+    };
+    // A leash that nobody takes is dropped here, which kills the child.
+    drop(born.send(outputs(&mut child).map(|pipes| (leash, pipes))));
+
+    // Not reaped yet: until it is, the number of the group cannot become another one's.
+    while let Err(rustix::io::Errno::INTR) = waitid(
+        WaitId::Pid(pid),
+        WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
+    ) {}
+    let mut alive = group.lock();
+    let _ = kill_process_group(pid, Signal::KILL);
+    *alive = None;
+    let status = child.wait();
+    drop(alive);
+    let _ = tell.send(status);
+}
+
+fn outputs(child: &mut Child) -> io::Result<[OwnedFd; 2]> {
+    match (child.stdout.take(), child.stderr.take()) {
+        (Some(out), Some(err)) => Ok([out.into(), err.into()]),
+        _ => Err(io::ErrorKind::BrokenPipe.into()),
+    }
+}
+
+impl Leash {
+    /// Asks the whole group to end (SIGTERM).
+    pub fn terminate(&self) {
+        self.group.signal(Signal::TERM);
+    }
+
+    /// Ends the whole group (SIGKILL).
+    pub fn kill(&self) {
+        self.group.signal(Signal::KILL);
+    }
+
+    /// Waits for the end of the child; its group is gone then too. Cancel-safe; to be asked once.
+    pub async fn ended(&mut self) -> io::Result<ExitStatus> {
+        (&mut self.ended).await.map_err(io::Error::other)?
+    }
+}
+
+impl Drop for Leash {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Has the kernel kill the child when the thread that starts it ends.
+#[cfg(target_os = "linux")]
+#[allow(
+    unsafe_code,
+    reason = "`pre_exec` is the only way to set the parent-death signal of a child"
+)]
+fn die_with_parent(command: &mut Command) {
+    use std::os::unix::process::CommandExt;
+
+    use rustix::process::{getpid, getppid, set_parent_process_death_signal};
+
+    let parent = getpid();
+    let prepare = move || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // Had the parent died before the call, no signal would ever come.
+        if getppid() == Some(parent) {
+            Ok(())
+        } else {
+            Err(io::Error::from(rustix::io::Errno::SRCH))
+        }
+    };
+    // SAFETY: the closure runs in the forked child of a process with many threads, where only
+    // async-signal-safe functions may be called. It makes two system calls (`prctl`, `getppid`)
+    // that neither allocate nor lock; an error is a number in an `io::Error` and allocates
+    // nothing; what it captures is a number. It touches no memory that another thread might have
+    // held in the middle of a change.
+    unsafe { command.pre_exec(prepare) };
+}
+
+/// Elsewhere a child is ended by [`Leash`] alone.
+#[cfg(not(target_os = "linux"))]
+fn die_with_parent(_command: &mut Command) {}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::io::AsyncReadExt;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(5);
+
+    async fn shell(script: &str) -> Leashed {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        spawn(command).await.unwrap()
+    }
+
+    /// Whether a process runs, or does not run any more but for its parent's attention.
+    fn lives(pid: &str) -> bool {
+        std::fs::read_to_string(format!("/proc/{pid}/stat"))
+            .is_ok_and(|stat| !stat.contains(") Z ") && !stat.contains(") X "))
+    }
+
+    async fn gone(pid: &str) {
+        for _ in 0..500 {
+            if !lives(pid) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("process {pid} is still there");
+    }
+
+    async fn line(from: &mut pipe::Receiver) -> String {
+        let mut text = String::new();
+        while !text.ends_with('\n') {
+            let byte = timeout(SOON, from.read_u8()).await.unwrap().unwrap();
+            text.push(byte.into());
+        }
+        text.trim().to_owned()
+    }
+
+    #[tokio::test]
+    async fn both_outputs_and_the_end_are_told() {
+        let mut child = shell("echo out; echo err >&2; exit 7").await;
+        assert_eq!(line(&mut child.stdout).await, "out");
+        assert_eq!(line(&mut child.stderr).await, "err");
+        let status = timeout(SOON, child.leash.ended()).await.unwrap().unwrap();
+        assert_eq!(status.code(), Some(7));
+        child.leash.kill();
+    }
+
+    #[tokio::test]
+    async fn a_program_that_cannot_run_is_an_error() {
+        let e = spawn(Command::new("/no/such/program")).await.unwrap_err();
+        assert_eq!(e.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[tokio::test]
+    async fn what_the_child_leaves_behind_goes_with_it() {
+        let script =
+            "sh -c 'trap \"\" TERM; echo $$; exec sleep 600' & read x < /dev/null; sleep 1";
+        let mut child = shell(script).await;
+        let left = line(&mut child.stdout).await;
+        assert!(lives(&left));
+        timeout(SOON, child.leash.ended()).await.unwrap().unwrap();
+        gone(&left).await;
+    }
+
+    #[tokio::test]
+    async fn dropping_the_leash_kills_the_group() {
+        let script = "trap '' TERM; echo $$; sleep 600 & echo $!; wait; sleep 600";
+        let mut child = shell(script).await;
+        let all = [line(&mut child.stdout).await, line(&mut child.stdout).await];
+        child.leash.terminate();
+        drop(child);
+        for pid in all {
+            gone(&pid).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_start_that_is_given_up_leaves_nothing() {
+        let folder = std::env::temp_dir().join(format!("adit-leash-{}", std::process::id()));
+        let mut command = Command::new("/bin/sh");
+        let script = format!("echo $$ > '{}'; exec sleep 600", folder.display());
+        command.args(["-c", &script]);
+        // The thread starts it all the same.
+        drop(timeout(Duration::ZERO, spawn(command)).await);
+        for _ in 0..30 {
+            if let Ok(pid) = std::fs::read_to_string(&folder)
+                && !pid.is_empty()
+            {
+                gone(pid.trim()).await;
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let _ = std::fs::remove_file(folder);
+    }
+}
