@@ -12,6 +12,7 @@ use adit_stream::{Counts, Meter};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
+use crate::Roster;
 use crate::listener;
 use crate::serve::Gate;
 
@@ -27,7 +28,25 @@ pub struct Engine {
 struct Running {
     listening: Listening,
     meter: Arc<Meter>,
+    roster: Option<Arc<Roster>>,
     tasks: JoinSet<()>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(roster) = &self.roster {
+            roster.end();
+        }
+    }
+}
+
+/// A keyed listener and whom it serves.
+#[derive(Debug, Clone)]
+pub struct Server {
+    /// The listener.
+    pub listening: Listening,
+    /// Its users.
+    pub roster: Arc<Roster>,
 }
 
 /// A listener that accepts.
@@ -97,6 +116,18 @@ impl Engine {
         self.lock().iter().map(|r| r.listening.clone()).collect()
     }
 
+    /// The keyed listeners, in the order in which they were begun.
+    #[must_use]
+    pub fn servers(&self) -> Vec<Server> {
+        let server = |r: &Running| {
+            Some(Server {
+                listening: r.listening.clone(),
+                roster: r.roster.clone()?,
+            })
+        };
+        self.lock().iter().filter_map(server).collect()
+    }
+
     /// Connections open now.
     #[must_use]
     pub fn open_connections(&self) -> usize {
@@ -119,8 +150,8 @@ impl Engine {
 
     /// Stops accepting, and lets open connections go on for at most `drain`.
     pub async fn stop(self, drain: Duration) {
-        let running = std::mem::take(&mut *self.lock());
-        for mut listener in running {
+        let mut running = std::mem::take(&mut *self.lock());
+        for listener in &mut running {
             listener.tasks.shutdown().await;
         }
         let until = Instant::now() + drain;
@@ -146,10 +177,10 @@ impl Engine {
                 _ => "tcp",
             },
         };
-        let meter = listener.meter();
         Ok(Running {
             listening,
-            meter,
+            meter: listener.meter(),
+            roster: listener.roster(),
             tasks: listener.run(sockets),
         })
     }

@@ -35,14 +35,16 @@ mod listener;
 pub mod plugin;
 pub mod probe;
 mod request;
+mod roster;
 mod router;
 pub mod serve;
 mod sockets;
 pub mod udp;
 
 pub use account::{Account, Usage};
-pub use engine::{Engine, Listening, StartError};
+pub use engine::{Engine, Listening, Server, StartError};
 pub use error::{AcceptError, DialError, Fault, Stage};
 pub use health::Health;
 pub use request::{BoxFuture, Peer, Request};
+pub use roster::{Roster, RosterError};
 pub use router::Router;

@@ -1,30 +1,25 @@
 //! One listener of a plan: what serves its connections, what serves its datagrams, its sockets.
 
+mod keyed;
+
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_config::{
-    Listen, ListenKind, Proxy as ProxyPlan, Restart as RestartPlan, Route, SsServer,
-};
+use adit_config::{Listen, ListenKind, Proxy as ProxyPlan, Route};
 use adit_net::accept;
-use adit_net::ambient::{self, SystemChance};
-use adit_shadowsocks::{Edition, Key, Restart, SaltPool};
 use adit_stream::{Limits, Meter};
-use adit_wire::Entropy;
 use tokio::task::JoinSet;
 
-use crate::acceptor::{Acceptor, Fixed, Keyed, Languages, Proxy, Rejects};
+use crate::acceptor::{Acceptor, Fixed, Languages, Proxy};
 use crate::chain::router;
 use crate::credentials::Credentials;
 use crate::guard::Guard;
 use crate::serve::{Associate, Gate, Worker, accept_loop};
 use crate::sockets::{self, Sockets};
-use crate::udp::{FixedPackets, KeyedPackets, Listener as Packets, PacketCodec, Ttl};
-use crate::{Router, StartError};
+use crate::udp::{FixedPackets, Listener as Table, PacketCodec, Ttl};
+use crate::{Roster, Router, StartError};
 
-/// A 2022 session must be remembered at least this long.
-const MIN_SESSION: Duration = Duration::from_secs(60);
 /// Associations that only ask for names.
 const DNS_IDLE: Duration = Duration::from_secs(10);
 
@@ -33,8 +28,12 @@ pub(crate) struct Prepared {
     router: Arc<Router>,
     meter: Arc<Meter>,
     worker: Option<Worker>,
-    packets: Option<(Box<dyn PacketCodec>, Ttl)>,
+    packets: Option<Packets>,
+    roster: Option<Arc<Roster>>,
 }
+
+/// A datagram codec and how long its associations are kept.
+type Packets = (Box<dyn PacketCodec>, Ttl);
 
 /// Makes everything that can fail without a socket.
 pub(crate) fn prepare(
@@ -43,6 +42,7 @@ pub(crate) fn prepare(
     gate: &Arc<Gate>,
 ) -> Result<Prepared, StartError> {
     let bench = Bench::new(route, listen, gate)?;
+    let mut roster = None;
     let (worker, packets) = match &listen.kind {
         ListenKind::Proxy(proxy) => {
             let mut worker = bench.worker(Box::new(proxy_acceptor(proxy, listen)));
@@ -53,23 +53,9 @@ pub(crate) fn prepare(
             (Some(worker), None)
         }
         ListenKind::Shadowsocks(server) => {
-            let key = Key::parse(server.method, server.secret.expose())?;
-            let acceptor = keyed_acceptor(server, listen, key.clone());
-            let ttl = match key.method().edition() {
-                Edition::Aead2022 => Ttl {
-                    idle: bench.ttl.idle.max(MIN_SESSION),
-                    dns: MIN_SESSION,
-                },
-                _ => bench.ttl,
-            };
-            let codec: Box<dyn PacketCodec> = Box::new(KeyedPackets::new(&key));
-            (
-                server.tcp.then(|| Worker {
-                    over_tcp: server.udp,
-                    ..bench.worker(Box::new(acceptor))
-                }),
-                server.udp.then_some((codec, ttl)),
-            )
+            let served = keyed::prepare(server, &bench)?;
+            roster = served.roster;
+            (served.worker, served.packets)
         }
         ListenKind::Forward(forward) => {
             let target = &forward.target;
@@ -92,6 +78,7 @@ pub(crate) fn prepare(
         meter: bench.meter,
         worker,
         packets,
+        roster,
     })
 }
 
@@ -111,6 +98,11 @@ impl Prepared {
         self.meter.clone()
     }
 
+    /// Whom it serves, if it has keys.
+    pub(crate) fn roster(&self) -> Option<Arc<Roster>> {
+        self.roster.clone()
+    }
+
     /// Begins to accept; the listener ends with its tasks.
     pub(crate) fn run(self, sockets: Sockets) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
@@ -118,7 +110,7 @@ impl Prepared {
             tasks.spawn(accept_loop(accept::Acceptor::new(socket), Arc::new(worker)));
         }
         if let (Some((codec, ttl)), Some(socket)) = (self.packets, sockets.udp) {
-            let table = Packets::new(Arc::new(socket), codec, self.router, self.meter, ttl);
+            let table = Table::new(Arc::new(socket), codec, self.router, self.meter, ttl);
             tasks.spawn(table.run());
         }
         tasks
@@ -126,7 +118,7 @@ impl Prepared {
 }
 
 /// What every kind of listener is made from.
-struct Bench<'a> {
+pub(crate) struct Bench<'a> {
     listen: &'a Listen,
     router: Arc<Router>,
     meter: Arc<Meter>,
@@ -184,20 +176,5 @@ fn proxy_acceptor(proxy: &ProxyPlan, listen: &Listen) -> Proxy {
         bind: proxy.bind,
         hide_bind: proxy.hide_bind,
         verbose_errors: proxy.verbose_errors,
-    }
-}
-
-fn keyed_acceptor(server: &SsServer, listen: &Listen, key: Key) -> Keyed {
-    let mut seed = [0; 16];
-    SystemChance.fill(&mut seed);
-    let restart = match server.restart {
-        RestartPlan::Strict => Restart::Strict,
-        RestartPlan::Lenient => Restart::Lenient,
-    };
-    Keyed {
-        key,
-        salts: Arc::new(SaltPool::new(seed, ambient::unix(), restart)),
-        rejects: Arc::new(Rejects::new(server.reject.clone())),
-        deadline: listen.limits.handshake,
     }
 }

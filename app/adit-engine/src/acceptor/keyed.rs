@@ -6,15 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_net::ambient::{Chance, SystemClock};
+use adit_shadowsocks::SaltPool;
 use adit_shadowsocks::tcp::{Accepted, ServerHandshake};
-use adit_shadowsocks::{Key, SaltPool};
-use adit_stream::{BoxStream, Layered, Stream, fill};
-use adit_wire::{Broken, Handshake, Host, Rx, Step, Target, Tx};
-use tokio::time::timeout;
+use adit_stream::{BoxStream, Layered};
+use adit_wire::{Host, Target};
 
 use super::reject::farewell;
-use super::{Acceptor, Inbound, Pending, Rejection, Rejects, Reply};
-use crate::{AcceptError, BoxFuture, DialError, Peer, Request};
+use super::{Acceptor, Inbound, Pending, Rejects, Reply, header};
+use crate::{AcceptError, BoxFuture, DialError, Peer, Request, Roster};
 
 /// A name that an adit server answers by itself, so that a client can tell whether its key and
 /// its clock are right. It ends in `.invalid`, so that other servers find nothing there.
@@ -22,8 +21,8 @@ pub const CHECK_NAME: &str = "adit-check.invalid";
 
 /// Reads Shadowsocks request headers; everything else is left to [`Rejects`].
 pub struct Keyed {
-    /// The shared key.
-    pub key: Key,
+    /// Whom it serves.
+    pub roster: Arc<Roster>,
     /// The salts seen.
     pub salts: Arc<SaltPool>,
     /// The reaction to whatever is not a request.
@@ -32,62 +31,32 @@ pub struct Keyed {
     pub deadline: Duration,
 }
 
-impl Keyed {
-    /// Reads the header; on a failure `seen` holds the bytes as they came, if they are kept.
-    async fn read(&self, io: &mut BoxStream, seen: &mut Vec<u8>) -> Result<Accepted, AcceptError> {
-        let mut core = ServerHandshake::new(
-            &self.key,
-            Arc::new(SystemClock),
-            self.salts.clone(),
-            &mut Chance,
-        );
-        let (mut want, mut taken) = (1, 0);
-        loop {
-            if fill(io, want).await? < want {
-                return Err(AcceptError::Rejected(Broken::Truncated(
-                    "the request header",
-                )));
-            }
-            let bytes = io.filled();
-            if self.rejects.keeps_bytes() {
-                // As they came: the core opens them in place.
-                seen.extend_from_slice(bytes.get(seen.len() - taken..).unwrap_or_default());
-            }
-            let mut rx = Rx::new(bytes);
-            let step = core
-                .step(&mut rx, &mut Tx::new(&mut Vec::new()))
-                .map_err(AcceptError::Rejected)?;
-            let eaten = rx.eaten();
-            io.consume(eaten);
-            taken += eaten;
-            match step {
-                Step::Done(accepted) => return Ok(accepted),
-                Step::NeedMore { total } => want = total,
-            }
-        }
-    }
-}
-
 impl Acceptor for Keyed {
-    fn accept(&self, mut io: BoxStream, _: Peer) -> BoxFuture<'_, Result<Inbound, AcceptError>> {
+    fn accept(&self, io: BoxStream, peer: Peer) -> BoxFuture<'_, Result<Inbound, AcceptError>> {
         Box::pin(async move {
-            let mut seen = Vec::new();
-            let read = timeout(self.deadline, self.read(&mut io, &mut seen)).await;
-            let accepted = match read.unwrap_or(Err(AcceptError::Deadline)) {
-                Ok(accepted) => accepted,
-                Err(AcceptError::Io(e)) => return Err(e.into()),
-                Err(why) => {
-                    let rejects = self.rejects.clone();
-                    let reaction = Box::pin(async move { rejects.apply(io, &seen).await });
-                    return Ok(Inbound::Rejected(Rejection { why, reaction }));
-                }
+            let users = self.roster.users();
+            let ip = peer.remote.ip();
+            let hint = users.by_trial().then(|| self.roster.hint(ip)).flatten();
+            let salts = self.salts.clone();
+            let core = ServerHandshake::new(&users, Arc::new(SystemClock), salts, &mut Chance);
+            let core = core.hint(hint);
+            let read = header::read(io, core, self.deadline, &self.rejects).await;
+            let (io, accepted) = match read {
+                Ok(read) => read,
+                Err(verdict) => return verdict,
             };
             let Accepted {
+                user,
                 target,
                 first,
                 open,
                 seal,
             } = accepted;
+            if let Some(user) = user.as_ref().filter(|_| users.by_trial())
+                && hint != Some(user.id)
+            {
+                self.roster.seen(ip, user.id);
+            }
             let mut io: BoxStream = Box::new(Layered::new(io, seal, open));
             if is_check(&target) {
                 farewell(
@@ -100,8 +69,8 @@ impl Acceptor for Keyed {
             let request = Request {
                 target,
                 first,
-                user: None,
-                account: None,
+                account: Some(self.roster.account(user.as_ref())),
+                user: user.map(|user| user.name.escape_debug().to_string()),
             };
             Ok(Inbound::Stream(Pending::new(request, Silent { io })))
         })

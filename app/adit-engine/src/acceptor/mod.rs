@@ -4,10 +4,12 @@
 //! The verdict comes back once, through [`Pending`].
 
 mod forward;
+mod header;
 mod http;
 mod keyed;
 mod proxy;
 mod reject;
+mod relay;
 mod socks;
 
 use std::io;
@@ -20,6 +22,7 @@ pub use keyed::{CHECK_NAME, Keyed};
 pub(crate) use proxy::Languages;
 pub use proxy::Proxy;
 pub use reject::Rejects;
+pub use relay::RelayAcceptor;
 pub use socks::{Association, Binding};
 
 use crate::{AcceptError, BoxFuture, DialError, Peer, Request};

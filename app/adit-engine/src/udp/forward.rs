@@ -24,7 +24,7 @@ impl PacketCodec for FixedPackets {
 }
 
 /// No header at all.
-struct Bare;
+pub(super) struct Bare;
 
 impl ReplySeal for Bare {
     fn seal(&mut self, _: &mut PacketBuf, _: &Target) -> Result<(), Broken> {

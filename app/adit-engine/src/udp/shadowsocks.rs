@@ -1,17 +1,20 @@
 //! Shadowsocks datagrams, both ends.
 
+use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use adit_net::PacketBuf;
 use adit_net::ambient::{self, Chance};
-use adit_shadowsocks::Key as SharedKey;
+use adit_shadowsocks::{KeyChain, UserId};
 use adit_shadowsocks::udp::{ClientSession, Incoming, ServerOpener, ServerSealer};
 use adit_wire::{Broken, Target};
 
 use super::{BoxDatagrams, Datagrams, Key, PacketCodec, ReplySeal};
+use crate::Roster;
+use crate::account::Account;
 
 /// A client session with one server, over whatever leads to it.
 pub struct ShadowsocksUdp {
@@ -23,9 +26,9 @@ pub struct ShadowsocksUdp {
 impl ShadowsocksUdp {
     /// A new session.
     #[must_use]
-    pub fn new(key: &SharedKey, server: Target, below: BoxDatagrams) -> Self {
+    pub fn new(keys: &KeyChain, server: Target, below: BoxDatagrams) -> Self {
         Self {
-            session: Mutex::new(ClientSession::new(key, &mut Chance)),
+            session: Mutex::new(ClientSession::new(keys, &mut Chance)),
             server,
             below,
         }
@@ -70,42 +73,76 @@ impl Datagrams for ShadowsocksUdp {
 
 /// The server's end.
 pub struct KeyedPackets {
+    roster: Arc<Roster>,
     opener: ServerOpener,
+    /// The change of the roster that the opener knows.
+    known: u64,
+    /// Whose the last packets were, for associations about to begin and for trials.
+    owners: HashMap<Key, UserId>,
 }
 
 impl KeyedPackets {
-    /// A server with one key.
+    /// A server for the users of `roster`, whoever they are at the time.
     #[must_use]
-    pub fn new(key: &SharedKey) -> Self {
+    pub fn new(roster: Arc<Roster>) -> Self {
         Self {
-            opener: ServerOpener::new(key),
+            known: roster.changes(),
+            opener: ServerOpener::new(&roster.users()),
+            roster,
+            owners: HashMap::new(),
+        }
+    }
+
+    /// Follows the roster: a look at one number unless something has changed.
+    fn follow(&mut self) {
+        let changes = self.roster.changes();
+        if changes != self.known {
+            self.known = changes;
+            self.opener.set_users(self.roster.users());
         }
     }
 }
 
 impl PacketCodec for KeyedPackets {
     fn open(&mut self, packet: &mut PacketBuf, from: SocketAddr) -> Result<(Key, Target), Broken> {
+        self.follow();
+        let hint = self.owners.get(&Key::Source(from)).copied();
         let Incoming {
             session,
+            user,
             target,
             payload,
-            ..
-        } = self.opener.open(packet.payload_mut(), ambient::unix())?;
+            new,
+        } = self
+            .opener
+            .open_hinted(packet.payload_mut(), hint, ambient::unix())?;
         packet.narrow(payload);
-        Ok((session.map_or(Key::Source(from), Key::Session), target))
+        let key = session.map_or(Key::Source(from), Key::Session);
+        if let Some(user) = user
+            && (new || (session.is_none() && hint != Some(user)))
+        {
+            self.owners.insert(key, user);
+        }
+        Ok((key, target))
     }
 
     fn sealer(&mut self, key: Key) -> Option<Box<dyn ReplySeal>> {
-        let session = match key {
-            Key::Session(id) => Some(id),
-            Key::Source(_) => None,
+        let sealer = match (key, self.owners.get(&key)) {
+            (Key::Session(id), _) => self.opener.sealer(Some(id), &mut Chance)?,
+            (Key::Source(_), Some(user)) => self.opener.sealer_for(*user, &mut Chance)?,
+            (Key::Source(_), None) => self.opener.sealer(None, &mut Chance)?,
         };
-        Some(Box::new(Back {
-            sealer: self.opener.sealer(session, &mut Chance)?,
-        }))
+        Some(Box::new(Back { sealer }))
+    }
+
+    fn account(&self, key: Key) -> Option<Arc<Account>> {
+        let user = self.owners.get(&key);
+        let user = user.and_then(|id| self.opener.users().user(*id));
+        Some(self.roster.account(user.as_ref()))
     }
 
     fn forget(&mut self, key: Key) {
+        self.owners.remove(&key);
         if let Key::Session(id) = key {
             self.opener.forget(id);
         }

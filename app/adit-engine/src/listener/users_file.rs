@@ -1,0 +1,78 @@
+//! The file with a listener's users, read again when it changes.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use adit_config::{Disk, Secret};
+use adit_shadowsocks::{Key, Method, Users};
+use tokio::time::sleep;
+use tracing::{info, warn};
+
+use crate::Roster;
+
+/// How often the file is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Where the users of a roster are kept.
+pub(super) struct UsersFile {
+    pub(super) method: Method,
+    pub(super) identity: Option<Secret>,
+    pub(super) path: PathBuf,
+}
+
+/// What tells one version of a file from the next.
+type Stamp = Option<(SystemTime, u64)>;
+
+impl UsersFile {
+    /// Watches for ever. A file that is wrong changes nothing and is complained of once.
+    pub(super) async fn watch(self, roster: Arc<Roster>) {
+        let file = Arc::new(self);
+        let mut seen = file.stamp().await;
+        loop {
+            tokio::select! {
+                () = sleep(LOOK) => {
+                    let now = file.stamp().await;
+                    if now == seen {
+                        continue;
+                    }
+                    seen = now;
+                }
+                () = roster.asked_to_reread() => seen = file.stamp().await,
+            }
+            let reader = file.clone();
+            let read = tokio::task::spawn_blocking(move || reader.read()).await;
+            let path = file.path.display();
+            match read {
+                Ok(Ok(users)) => {
+                    info!("{path}: {} users", users.len());
+                    roster.replace(users);
+                }
+                Ok(Err(why)) => warn!("{path} was not taken over, the users stay as they were: {why}"),
+                Err(_) => {}
+            }
+        }
+    }
+
+    async fn stamp(&self) -> Stamp {
+        let meta = tokio::fs::metadata(&self.path).await.ok()?;
+        Some((meta.modified().ok()?, meta.len()))
+    }
+
+    fn read(&self) -> Result<Arc<Users>, String> {
+        let users = adit_config::read_users(self.method, self.identity.as_ref(), &self.path, &Disk);
+        let users = users.map_err(|problems| {
+            let all = problems.iter().map(ToString::to_string);
+            all.collect::<Vec<_>>().join("; ")
+        })?;
+        let each = users.iter().map(|user| (user.name.as_str(), user.secret.expose()));
+        let made = match &self.identity {
+            Some(identity) => {
+                let key = Key::parse(self.method, identity.expose()).map_err(|e| e.to_string())?;
+                Users::identified(&key, each)
+            }
+            None => Users::trial(self.method, each),
+        };
+        made.map_err(|e| e.to_string())
+    }
+}
