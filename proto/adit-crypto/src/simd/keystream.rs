@@ -13,7 +13,7 @@
     reason = "indices that the compiler knows keep the vectors in registers"
 )]
 
-use super::{Kernel, Rounds, portable::Portable, wipe};
+use super::{Rounds, wipe};
 
 /// A vector of 32-bit words, seen as lanes of four.
 pub(super) trait Words: Copy {
@@ -92,7 +92,8 @@ pub(super) fn salsa<W: Words>(proof: W::Proof, state: &[u32; 16], buf: &mut [u8]
         columns::<W, Salsa>(proof, state, counter, ROUNDS, chunk);
         counter = counter.wrapping_add(const { W::BYTES as u32 / 4 });
     }
-    if rest.len() > 4 * W::BYTES {
+    if !rest.is_empty() {
+        // Less than that is hardly faster made in any other way.
         let mut keystream = [0; 16 * 64];
         let (keystream, _) = keystream.split_at_mut(16 * W::BYTES);
         columns::<W, Salsa>(proof, state, counter, ROUNDS, keystream);
@@ -100,12 +101,6 @@ pub(super) fn salsa<W: Words>(proof: W::Proof, state: &[u32; 16], buf: &mut [u8]
             *byte ^= key;
         }
         wipe(keystream);
-    } else if !rest.is_empty() {
-        // A quarter of the columns or less: narrower ones are faster.
-        let mut state = *state;
-        state[Salsa::COUNTER] = counter;
-        Portable.salsa(&state, rest);
-        wipe(&mut state);
     }
 }
 

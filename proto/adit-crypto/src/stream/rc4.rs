@@ -12,7 +12,8 @@ use crate::CryptoError;
 /// prescribe it.
 #[derive(Clone)]
 pub struct Rc4 {
-    state: [u8; 256],
+    /// Bytes; wider, since a CPU stores and loads half words faster.
+    state: [u16; 256],
     i: u8,
     j: u8,
 }
@@ -26,11 +27,11 @@ impl Rc4 {
                 found: key.len(),
             });
         }
-        let mut state: [u8; 256] = core::array::from_fn(|i| i as u8);
-        let mut j = 0u8;
-        for (i, key) in (0..=255u8).zip(key.iter().cycle()) {
-            j = j.wrapping_add(state[usize::from(i)]).wrapping_add(*key);
-            state.swap(usize::from(i), usize::from(j));
+        let mut state: [u16; 256] = core::array::from_fn(|i| i as u16);
+        let mut j = 0;
+        for (i, key) in (0..256).zip(key.iter().cycle()) {
+            j = (j + usize::from(state[i]) + usize::from(*key)) % 256;
+            state.swap(i, j);
         }
         Ok(Self { state, i: 0, j: 0 })
     }
@@ -39,35 +40,37 @@ impl Rc4 {
     pub fn apply(&mut self, data: &mut [u8]) {
         let (mut i, mut j) = (self.i, self.j);
         let state = &mut self.state;
+        let mut a = state[usize::from(i.wrapping_add(1))];
         let mut step = || {
             i = i.wrapping_add(1);
-            let a = state[usize::from(i)];
-            j = j.wrapping_add(a);
+            j = j.wrapping_add(low(a));
+            // The next entry, before the swap: a load behind stores to unknown places would wait
+            // for them. If the swap changes it, it becomes what stands in `a`.
+            let next = i.wrapping_add(1);
+            let loaded = state[usize::from(next)];
             let b = state[usize::from(j)];
             state[usize::from(i)] = b;
             state[usize::from(j)] = a;
-            state[usize::from(a.wrapping_add(b))]
+            let out = low(state[usize::from(low(a.wrapping_add(b)))]);
+            a = if next == j { a } else { loaded };
+            out
         };
         // Eight steps, one access to the data.
         let (words, rest) = data.as_chunks_mut::<8>();
         for word in words {
-            let key = u64::from_le_bytes([
-                step(),
-                step(),
-                step(),
-                step(),
-                step(),
-                step(),
-                step(),
-                step(),
-            ]);
-            *word = (u64::from_le_bytes(*word) ^ key).to_le_bytes();
+            let key = [(); 8].map(|()| step());
+            *word = (u64::from_le_bytes(*word) ^ u64::from_le_bytes(key)).to_le_bytes();
         }
         for byte in rest {
             *byte ^= step();
         }
         (self.i, self.j) = (i, j);
     }
+}
+
+/// The byte that an entry is, or the sum of two modulo 256.
+const fn low(entry: u16) -> u8 {
+    entry.to_le_bytes()[0]
 }
 
 impl Drop for Rc4 {

@@ -70,7 +70,7 @@ fn long_messages_equal_their_bytes() {
             } else {
                 4000
             };
-            let message: Vec<u8> = (0..len).map(|i: u32| (i * i >> 3) as u8).collect();
+            let message: Vec<u8> = (0..len).map(|i: u32| (i * i / 8) as u8).collect();
             let mut bytes = message.clone();
             let mut stream = start(kind, 0xff, direction);
             bytes.chunks_mut(1).for_each(|byte| stream.apply(byte));
@@ -244,7 +244,7 @@ fn streams_of_one_key_are_apart() {
 #[test]
 fn a_stream_is_small() {
     assert!(
-        size_of::<StreamCipher>() <= 320,
+        size_of::<StreamCipher>() <= 544,
         "{}",
         size_of::<StreamCipher>()
     );
