@@ -4,7 +4,7 @@ use zeroize::Zeroize;
 
 use crate::{Secret, simd::Rounds};
 
-const SIGMA: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
+pub(crate) const SIGMA: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
 
 /// Splits a 24-byte XChaCha nonce: the derived key, and the 12-byte nonce to use with it.
 pub(crate) fn extend(
@@ -31,7 +31,7 @@ pub(crate) fn state(key: &[u8; 32], nonce: &[u8; 12]) -> [u32; 16] {
 }
 
 #[inline(always)]
-fn fill(words: &mut [u32], bytes: &[u8]) {
+pub(crate) fn fill(words: &mut [u32], bytes: &[u8]) {
     for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
         *word = u32::from_le_bytes(*bytes);
     }

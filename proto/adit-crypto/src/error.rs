@@ -28,6 +28,12 @@ pub enum CryptoError {
     /// A message or an output beyond what the primitive allows.
     #[error("the message is longer than the primitive allows")]
     TooLong,
+    /// Data that should have been whole blocks.
+    #[error("the message does not consist of whole blocks")]
+    PartialBlock,
+    /// A name that no cipher has.
+    #[error("no cipher has this name")]
+    UnknownCipher,
     /// Every nonce of a key has been used.
     #[error("every nonce of this key has been used")]
     Exhausted,
@@ -37,7 +43,8 @@ impl From<CryptoError> for Broken {
     fn from(why: CryptoError) -> Self {
         match why {
             CryptoError::Exhausted => Self::Exhausted("the nonce counter"),
-            CryptoError::TooLong => Self::Malformed("message length"),
+            CryptoError::TooLong | CryptoError::PartialBlock => Self::Malformed("message length"),
+            CryptoError::UnknownCipher => Self::Malformed("cipher name"),
             CryptoError::KeyLength { .. } | CryptoError::NonceLength { .. } => {
                 Self::Malformed("key or nonce length")
             }

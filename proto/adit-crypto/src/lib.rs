@@ -4,12 +4,13 @@
 //! change in this crate alone. Nothing here reads a clock or a random generator: nonces, salts and
 //! keys come in as arguments.
 //!
-//! Start with [`AeadKey`] (records and packets) and [`Secret`] (everything that must not be
-//! printed). Keys and digests are cleared on drop and compared in constant time.
+//! Start with [`AeadKey`] (records and packets), [`StreamKey`] (the ciphers of old Shadowsocks) and
+//! [`Secret`] (everything that must not be printed). Keys and digests are cleared on drop and compared in constant time.
 
 #![deny(unsafe_code)]
 
 mod aead;
+mod cbc;
 mod chacha;
 mod credential;
 mod digest;
@@ -17,14 +18,17 @@ mod error;
 mod header;
 mod kdf;
 mod nonce;
+mod salsa;
 mod secret;
 #[allow(
     unsafe_code,
     reason = "vector instructions; what keeps them sound is in the module's text"
 )]
 mod simd;
+mod stream;
 
 pub use aead::{AeadKey, AeadKind, TAG_LEN};
+pub use cbc::{aes128_cbc_decrypt, aes128_cbc_encrypt};
 pub use credential::{CredentialDigest, CredentialHasher};
 pub use digest::{SipKey, blake3_hash, hmac_md5, hmac_sha1, hmac_sha256, md5, sha1, sha256};
 pub use error::CryptoError;
@@ -33,6 +37,7 @@ pub use kdf::{KdfContext, evp_bytes_to_key, hkdf_sha1_subkey};
 pub use nonce::{Nonce, NonceCounter};
 pub use secret::{Secret, ct_eq};
 pub use simd::{CpuLevel, cpu_level, limit_cpu};
+pub use stream::{Direction, Rc4, StreamCipher, StreamKey, StreamKind};
 
 #[cfg(test)]
 mod tests;

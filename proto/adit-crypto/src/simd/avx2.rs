@@ -38,6 +38,12 @@ impl Kernel for Avx2 {
     }
 
     #[inline(always)]
+    fn salsa(self, state: &[u32; 16], buf: &mut [u8]) {
+        // SAFETY: `self` shows that the feature is there.
+        unsafe { salsa(self, state, buf) }
+    }
+
+    #[inline(always)]
     fn tag(self, key: &[u8; 32], data: &[u8]) -> [u8; 16] {
         // SAFETY: `self` shows that the feature is there.
         unsafe { tag(self, key, data) }
@@ -53,6 +59,12 @@ fn enter<T: Task>(proof: Avx2, task: T) -> T::Output {
 #[inline(never)]
 fn xor(proof: Avx2, state: &[u32; 16], rounds: Rounds, buf: &mut [u8]) {
     keystream::xor::<Y>(proof, state, rounds, buf);
+}
+
+#[target_feature(enable = "avx2")]
+#[inline(never)]
+fn salsa(proof: Avx2, state: &[u32; 16], buf: &mut [u8]) {
+    keystream::salsa::<Y>(proof, state, buf);
 }
 
 #[target_feature(enable = "avx2")]
@@ -145,6 +157,9 @@ impl Words for Y {
     rotations! {
         rotl12 = 12, 20;
         rotl7 = 7, 25;
+        rotl9 = 9, 23;
+        rotl13 = 13, 19;
+        rotl18 = 18, 14;
     }
 
     byte_rotations! {

@@ -41,6 +41,12 @@ impl Kernel for Avx512 {
     }
 
     #[inline(always)]
+    fn salsa(self, state: &[u32; 16], buf: &mut [u8]) {
+        // SAFETY: `self` shows that the features are there.
+        unsafe { salsa(self, state, buf) }
+    }
+
+    #[inline(always)]
     fn tag(self, key: &[u8; 32], data: &[u8]) -> [u8; 16] {
         // SAFETY: `self` shows that the features are there.
         unsafe { tag(self, key, data) }
@@ -56,6 +62,12 @@ fn enter<T: Task>(proof: Avx512, task: T) -> T::Output {
 #[inline(never)]
 fn xor(proof: Avx512, state: &[u32; 16], rounds: Rounds, buf: &mut [u8]) {
     keystream::xor::<Z>(proof, state, rounds, buf);
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[inline(never)]
+fn salsa(proof: Avx512, state: &[u32; 16], buf: &mut [u8]) {
+    keystream::salsa::<Z>(proof, state, buf);
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
@@ -122,6 +134,9 @@ impl Words for Z {
         rotl12() = _mm512_rol_epi32::<12>;
         rotl8() = _mm512_rol_epi32::<8>;
         rotl7() = _mm512_rol_epi32::<7>;
+        rotl9() = _mm512_rol_epi32::<9>;
+        rotl13() = _mm512_rol_epi32::<13>;
+        rotl18() = _mm512_rol_epi32::<18>;
         turn1() = _mm512_shuffle_epi32::<0b00_11_10_01>;
         turn2() = _mm512_shuffle_epi32::<0b01_00_11_10>;
         turn3() = _mm512_shuffle_epi32::<0b10_01_00_11>;

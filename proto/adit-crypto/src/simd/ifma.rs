@@ -41,6 +41,11 @@ impl Kernel for Ifma {
     }
 
     #[inline(always)]
+    fn salsa(self, state: &[u32; 16], buf: &mut [u8]) {
+        self.0.salsa(state, buf);
+    }
+
+    #[inline(always)]
     fn tag(self, key: &[u8; 32], data: &[u8]) -> [u8; 16] {
         // SAFETY: `self` shows that the features are there.
         unsafe { tag(self, key, data) }

@@ -1,8 +1,9 @@
-//! ChaCha over vectors of any width: two ways to lay the state out, both safe code.
+//! ChaCha and Salsa20 over vectors of any width: two ways to lay the state out, both safe code.
 //!
 //! *Columns*: sixteen vectors, each with one state word of as many blocks as it has words; no
 //! shuffling while stirring, a transposition at the end. *Rows*: four vectors hold the four rows
-//! of as many blocks as they have 128-bit lanes; for what is left at the end of a message.
+//! of as many blocks as they have 128-bit lanes; for what is left at the end of a message. Salsa20,
+//! whose rows lie askew, has the columns alone.
 //!
 //! No closures over vectors here or in [`super::lanes`]: those need not be inlined, and outside
 //! the functions compiled for a feature each operation would become a call.
@@ -12,7 +13,7 @@
     reason = "indices that the compiler knows keep the vectors in registers"
 )]
 
-use super::Rounds;
+use super::{Rounds, wipe};
 
 /// A vector of 32-bit words, seen as lanes of four.
 pub(super) trait Words: Copy {
@@ -40,6 +41,12 @@ pub(super) trait Words: Copy {
     fn rotl8(self) -> Self;
     /// Each word rotated left by 7 bits.
     fn rotl7(self) -> Self;
+    /// Each word rotated left by 9 bits.
+    fn rotl9(self) -> Self;
+    /// Each word rotated left by 13 bits.
+    fn rotl13(self) -> Self;
+    /// Each word rotated left by 18 bits.
+    fn rotl18(self) -> Self;
 
     /// Word i + 1 of each lane becomes word i.
     fn turn1(self) -> Self;
@@ -63,7 +70,7 @@ pub(super) fn xor<W: Words>(proof: W::Proof, state: &[u32; 16], rounds: Rounds, 
     let mut counter = state[12];
     let (chunks, rest) = buf.split_at_mut(buf.len() - buf.len() % (16 * W::BYTES));
     for chunk in chunks.chunks_exact_mut(16 * W::BYTES) {
-        columns::<W>(proof, state, counter, rounds, chunk);
+        columns::<W, ChaCha>(proof, state, counter, rounds, chunk);
         counter = counter.wrapping_add(const { W::BYTES as u32 / 4 });
     }
     match rest.len().div_ceil(4 * W::BYTES) {
@@ -75,9 +82,39 @@ pub(super) fn xor<W: Words>(proof: W::Proof, state: &[u32; 16], rounds: Rounds, 
     }
 }
 
+/// Adds the keystream of Salsa20 from block `state[8]` on to `buf`.
+#[inline(always)]
+pub(super) fn salsa<W: Words>(proof: W::Proof, state: &[u32; 16], buf: &mut [u8]) {
+    const ROUNDS: Rounds = Rounds::TWENTY;
+    let mut counter = state[Salsa::COUNTER];
+    let (chunks, rest) = buf.split_at_mut(buf.len() - buf.len() % (16 * W::BYTES));
+    for chunk in chunks.chunks_exact_mut(16 * W::BYTES) {
+        columns::<W, Salsa>(proof, state, counter, ROUNDS, chunk);
+        counter = counter.wrapping_add(const { W::BYTES as u32 / 4 });
+    }
+    if !rest.is_empty() {
+        // Less than that is hardly faster made in any other way.
+        let mut keystream = [0; 16 * 64];
+        let (keystream, _) = keystream.split_at_mut(16 * W::BYTES);
+        columns::<W, Salsa>(proof, state, counter, ROUNDS, keystream);
+        for (byte, key) in rest.iter_mut().zip(&*keystream) {
+            *byte ^= key;
+        }
+        wipe(keystream);
+    }
+}
+
+/// What the columns of one cipher go through.
+trait Core {
+    /// The word that counts blocks.
+    const COUNTER: usize;
+    /// Two rounds.
+    fn stir<W: Words>(v: &mut [W; 16]);
+}
+
 /// Exactly 16 vectors of keystream.
 #[inline(always)]
-fn columns<W: Words>(
+fn columns<W: Words, C: Core>(
     proof: W::Proof,
     state: &[u32; 16],
     counter: u32,
@@ -93,21 +130,13 @@ fn columns<W: Words>(
     for i in 0..16 {
         v[i] = W::splat(proof, state[i]);
     }
-    v[12] = W::splat(proof, counter).add(count);
+    v[C::COUNTER] = W::splat(proof, counter).add(count);
     for _ in 0..rounds.doubled() {
-        // Spelled out: a loop over the places leaves `v` in memory.
-        quarter(&mut v, 0, 4, 8, 12);
-        quarter(&mut v, 1, 5, 9, 13);
-        quarter(&mut v, 2, 6, 10, 14);
-        quarter(&mut v, 3, 7, 11, 15);
-        quarter(&mut v, 0, 5, 10, 15);
-        quarter(&mut v, 1, 6, 11, 12);
-        quarter(&mut v, 2, 7, 8, 13);
-        quarter(&mut v, 3, 4, 9, 14);
+        C::stir(&mut v);
     }
-    v[12] = v[12].add(count);
+    v[C::COUNTER] = v[C::COUNTER].add(count);
     for i in 0..16 {
-        let word = if i == 12 { counter } else { state[i] };
+        let word = if i == C::COUNTER { counter } else { state[i] };
         v[i] = v[i].add(W::splat(proof, word));
     }
     // quads[g][k], lane l: words 4g to 4g + 3 of block 4l + k.
@@ -127,16 +156,65 @@ fn columns<W: Words>(
     }
 }
 
-#[inline(always)]
-fn quarter<W: Words>(v: &mut [W; 16], a: usize, b: usize, c: usize, d: usize) {
-    v[a] = v[a].add(v[b]);
-    v[d] = v[d].xor(v[a]).rotl16();
-    v[c] = v[c].add(v[d]);
-    v[b] = v[b].xor(v[c]).rotl12();
-    v[a] = v[a].add(v[b]);
-    v[d] = v[d].xor(v[a]).rotl8();
-    v[c] = v[c].add(v[d]);
-    v[b] = v[b].xor(v[c]).rotl7();
+struct ChaCha;
+
+impl Core for ChaCha {
+    const COUNTER: usize = 12;
+
+    #[inline(always)]
+    fn stir<W: Words>(v: &mut [W; 16]) {
+        // Spelled out: a loop over the places leaves `v` in memory.
+        Self::quarter(v, 0, 4, 8, 12);
+        Self::quarter(v, 1, 5, 9, 13);
+        Self::quarter(v, 2, 6, 10, 14);
+        Self::quarter(v, 3, 7, 11, 15);
+        Self::quarter(v, 0, 5, 10, 15);
+        Self::quarter(v, 1, 6, 11, 12);
+        Self::quarter(v, 2, 7, 8, 13);
+        Self::quarter(v, 3, 4, 9, 14);
+    }
+}
+
+impl ChaCha {
+    #[inline(always)]
+    fn quarter<W: Words>(v: &mut [W; 16], a: usize, b: usize, c: usize, d: usize) {
+        v[a] = v[a].add(v[b]);
+        v[d] = v[d].xor(v[a]).rotl16();
+        v[c] = v[c].add(v[d]);
+        v[b] = v[b].xor(v[c]).rotl12();
+        v[a] = v[a].add(v[b]);
+        v[d] = v[d].xor(v[a]).rotl8();
+        v[c] = v[c].add(v[d]);
+        v[b] = v[b].xor(v[c]).rotl7();
+    }
+}
+
+struct Salsa;
+
+impl Core for Salsa {
+    const COUNTER: usize = 8;
+
+    #[inline(always)]
+    fn stir<W: Words>(v: &mut [W; 16]) {
+        Self::quarter(v, 0, 4, 8, 12);
+        Self::quarter(v, 5, 9, 13, 1);
+        Self::quarter(v, 10, 14, 2, 6);
+        Self::quarter(v, 15, 3, 7, 11);
+        Self::quarter(v, 0, 1, 2, 3);
+        Self::quarter(v, 5, 6, 7, 4);
+        Self::quarter(v, 10, 11, 8, 9);
+        Self::quarter(v, 15, 12, 13, 14);
+    }
+}
+
+impl Salsa {
+    #[inline(always)]
+    fn quarter<W: Words>(v: &mut [W; 16], a: usize, b: usize, c: usize, d: usize) {
+        v[b] = v[b].xor(v[a].add(v[d]).rotl7());
+        v[c] = v[c].xor(v[b].add(v[a]).rotl9());
+        v[d] = v[d].xor(v[c].add(v[b]).rotl13());
+        v[a] = v[a].xor(v[d].add(v[c]).rotl18());
+    }
 }
 
 /// At most 4 · `SETS` vectors of keystream.

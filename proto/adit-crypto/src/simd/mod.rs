@@ -1,7 +1,9 @@
-//! ChaCha-Poly1305 (RFC 8439) with 8, 12 or 20 rounds, in the widest vectors that this CPU has.
+//! ChaCha-Poly1305 (RFC 8439) with 8, 12 or 20 rounds, and the keystreams of ChaCha20 and Salsa20
+//! alone, in the widest vectors that this CPU has.
 //!
-//! Not an API of its own: [`crate::AeadKey`] decides which messages come here. Start with [`Path`],
-//! the choice made once per process, and [`aead`], the construction written once for all paths.
+//! Not an API of its own: [`crate::AeadKey`] decides which messages come here, and
+//! [`crate::stream`] counts the blocks of its streams. Start with [`Path`], the choice made once
+//! per process, and [`aead`], the construction written once for all paths.
 //!
 //! The only module with `unsafe`. It is confined to three places per vector width: entering a
 //! function compiled for a CPU feature, the operations on one register type, and its loads and
@@ -15,6 +17,7 @@ mod aead;
 mod cpu;
 mod poly1305;
 mod portable;
+mod xor;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -36,6 +39,7 @@ pub use cpu::{CpuLevel, cpu_level, limit_cpu};
 
 pub(crate) use aead::ChaChaKey;
 pub(crate) use cpu::Path;
+pub(crate) use xor::{xor_chacha20, xor_salsa20};
 
 /// How often the ChaCha state is stirred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +67,9 @@ trait Kernel: Copy {
 
     /// Adds the keystream from block `state[12]` on to `buf`. The counter wraps at 2³².
     fn xor(self, state: &[u32; 16], rounds: Rounds, buf: &mut [u8]);
+
+    /// Adds the keystream of Salsa20 from block `state[8]` on to `buf`. The counter wraps at 2³².
+    fn salsa(self, state: &[u32; 16], buf: &mut [u8]);
 
     /// Poly1305 over `data`, zeros to a whole block, and the two lengths of RFC 8439.
     fn tag(self, key: &[u8; 32], data: &[u8]) -> [u8; 16];

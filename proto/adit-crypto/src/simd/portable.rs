@@ -1,5 +1,5 @@
-//! The path for every CPU, in safe Rust: four ChaCha blocks side by side, which compilers turn
-//! into 128-bit vectors where the target has them, and the scalar Poly1305.
+//! The path for every CPU, in safe Rust: four blocks of ChaCha or Salsa20 side by side, which
+//! compilers turn into 128-bit vectors where the target has them, and the scalar Poly1305.
 //!
 //! The others are tested against it, and it against the published vectors and other libraries.
 
@@ -26,16 +26,11 @@ impl Kernel for Portable {
     }
 
     fn xor(self, state: &[u32; 16], rounds: Rounds, buf: &mut [u8]) {
-        let mut counter = state[12];
-        let mut keystream = [0; SIDE * BLOCK];
-        for chunk in buf.chunks_mut(SIDE * BLOCK) {
-            blocks(state, counter, rounds, &mut keystream);
-            for (byte, key) in chunk.iter_mut().zip(&keystream) {
-                *byte ^= key;
-            }
-            counter = counter.wrapping_add(const { SIDE as u32 });
-        }
-        wipe(&mut keystream);
+        xor::<12>(state, rounds, chacha, buf);
+    }
+
+    fn salsa(self, state: &[u32; 16], buf: &mut [u8]) {
+        xor::<8>(state, Rounds::TWENTY, salsa, buf);
     }
 
     fn tag(self, key: &[u8; 32], data: &[u8]) -> [u8; 16] {
@@ -47,19 +42,40 @@ impl Kernel for Portable {
     }
 }
 
-fn blocks(state: &[u32; 16], counter: u32, rounds: Rounds, out: &mut [u8; SIDE * BLOCK]) {
+/// Adds the keystream of the cipher whose two rounds are `stir` and whose block counter is the
+/// word `COUNTER`.
+#[inline(always)]
+fn xor<const COUNTER: usize>(
+    state: &[u32; 16],
+    rounds: Rounds,
+    stir: impl Fn(&mut [Column; 16]),
+    buf: &mut [u8],
+) {
+    let mut counter = state[COUNTER];
+    let mut keystream = [0; SIDE * BLOCK];
+    for chunk in buf.chunks_mut(SIDE * BLOCK) {
+        blocks::<COUNTER>(state, counter, rounds, &stir, &mut keystream);
+        for (byte, key) in chunk.iter_mut().zip(&keystream) {
+            *byte ^= key;
+        }
+        counter = counter.wrapping_add(const { SIDE as u32 });
+    }
+    wipe(&mut keystream);
+}
+
+#[inline(always)]
+fn blocks<const COUNTER: usize>(
+    state: &[u32; 16],
+    counter: u32,
+    rounds: Rounds,
+    stir: impl Fn(&mut [Column; 16]),
+    out: &mut [u8; SIDE * BLOCK],
+) {
     let mut start: [Column; 16] = state.map(|word| [word; SIDE]);
-    start[12] = [0, 1, 2, 3].map(|block| counter.wrapping_add(block));
+    start[COUNTER] = [0, 1, 2, 3].map(|block| counter.wrapping_add(block));
     let mut v = start;
     for _ in 0..rounds.doubled() {
-        quarter(&mut v, [0, 4, 8, 12]);
-        quarter(&mut v, [1, 5, 9, 13]);
-        quarter(&mut v, [2, 6, 10, 14]);
-        quarter(&mut v, [3, 7, 11, 15]);
-        quarter(&mut v, [0, 5, 10, 15]);
-        quarter(&mut v, [1, 6, 11, 12]);
-        quarter(&mut v, [2, 7, 8, 13]);
-        quarter(&mut v, [3, 4, 9, 14]);
+        stir(&mut v);
     }
     for (i, (v, start)) in v.iter().zip(&start).enumerate() {
         for (block, word) in add(*v, *start).into_iter().enumerate() {
@@ -72,15 +88,47 @@ fn blocks(state: &[u32; 16], counter: u32, rounds: Rounds, out: &mut [u8; SIDE *
 }
 
 #[inline(always)]
-fn quarter(v: &mut [Column; 16], [a, b, c, d]: [usize; 4]) {
+fn chacha(v: &mut [Column; 16]) {
+    chacha_quarter(v, [0, 4, 8, 12]);
+    chacha_quarter(v, [1, 5, 9, 13]);
+    chacha_quarter(v, [2, 6, 10, 14]);
+    chacha_quarter(v, [3, 7, 11, 15]);
+    chacha_quarter(v, [0, 5, 10, 15]);
+    chacha_quarter(v, [1, 6, 11, 12]);
+    chacha_quarter(v, [2, 7, 8, 13]);
+    chacha_quarter(v, [3, 4, 9, 14]);
+}
+
+#[inline(always)]
+fn chacha_quarter(v: &mut [Column; 16], [a, b, c, d]: [usize; 4]) {
     v[a] = add(v[a], v[b]);
-    v[d] = stir::<16>(v[d], v[a]);
+    v[d] = turn::<16>(xored(v[d], v[a]));
     v[c] = add(v[c], v[d]);
-    v[b] = stir::<12>(v[b], v[c]);
+    v[b] = turn::<12>(xored(v[b], v[c]));
     v[a] = add(v[a], v[b]);
-    v[d] = stir::<8>(v[d], v[a]);
+    v[d] = turn::<8>(xored(v[d], v[a]));
     v[c] = add(v[c], v[d]);
-    v[b] = stir::<7>(v[b], v[c]);
+    v[b] = turn::<7>(xored(v[b], v[c]));
+}
+
+#[inline(always)]
+fn salsa(v: &mut [Column; 16]) {
+    salsa_quarter(v, [0, 4, 8, 12]);
+    salsa_quarter(v, [5, 9, 13, 1]);
+    salsa_quarter(v, [10, 14, 2, 6]);
+    salsa_quarter(v, [15, 3, 7, 11]);
+    salsa_quarter(v, [0, 1, 2, 3]);
+    salsa_quarter(v, [5, 6, 7, 4]);
+    salsa_quarter(v, [10, 11, 8, 9]);
+    salsa_quarter(v, [15, 12, 13, 14]);
+}
+
+#[inline(always)]
+fn salsa_quarter(v: &mut [Column; 16], [a, b, c, d]: [usize; 4]) {
+    v[b] = xored(v[b], turn::<7>(add(v[a], v[d])));
+    v[c] = xored(v[c], turn::<9>(add(v[b], v[a])));
+    v[d] = xored(v[d], turn::<13>(add(v[c], v[b])));
+    v[a] = xored(v[a], turn::<18>(add(v[d], v[c])));
 }
 
 #[inline(always)]
@@ -89,6 +137,11 @@ fn add(a: Column, b: Column) -> Column {
 }
 
 #[inline(always)]
-fn stir<const BITS: u32>(a: Column, b: Column) -> Column {
-    core::array::from_fn(|i| (a[i] ^ b[i]).rotate_left(BITS))
+fn xored(a: Column, b: Column) -> Column {
+    core::array::from_fn(|i| a[i] ^ b[i])
+}
+
+#[inline(always)]
+fn turn<const BITS: u32>(a: Column) -> Column {
+    a.map(|word| word.rotate_left(BITS))
 }

@@ -9,7 +9,7 @@ use chacha20poly1305::{
 };
 use poly1305::{Poly1305, universal_hash::UniversalHash};
 
-use super::{ALL_ROUNDS, Dice, Mac, Xor, key, wider};
+use super::{ALL_ROUNDS, ChaCha, Dice, Mac, key, wider};
 use crate::{
     AeadKey, AeadKind, CryptoError, chacha,
     simd::{Path, Rounds},
@@ -143,7 +143,7 @@ fn counters_up_to_the_end_and_around_it() {
             by_crate(&secret, &nonce, state[12], &mut expected);
             // Behind it comes block 0 of the same nonce again, without a carry into it.
             let mut portable = vec![0; 50 * 64 + 9];
-            Path::Portable.run(Xor(&state, rounds, &mut portable));
+            Path::Portable.run(ChaCha(&state, rounds, &mut portable));
             assert!(
                 portable[..before] == expected,
                 "{back} blocks before the end"
@@ -151,13 +151,13 @@ fn counters_up_to_the_end_and_around_it() {
             if let Some(wrapped) = portable.get(back as usize * 64..) {
                 let mut from_zero = vec![0; wrapped.len()];
                 let start = chacha::state(&secret, &nonce);
-                Path::Portable.run(Xor(&start, rounds, &mut from_zero));
+                Path::Portable.run(ChaCha(&start, rounds, &mut from_zero));
                 assert!(wrapped == from_zero);
             }
             for path in wider() {
                 for len in [portable.len(), 40 * 64, 17 * 64, 700, 300, 100, 1] {
                     let mut buf = vec![0; len];
-                    path.run(Xor(&state, rounds, &mut buf));
+                    path.run(ChaCha(&state, rounds, &mut buf));
                     assert!(
                         buf == portable[..len],
                         "{path:?}: {back} before, {len} bytes"

@@ -1,11 +1,12 @@
-//! Sealing and opening, the derived keys of the X variants included, allocate nothing.
+//! Sealing and opening, the derived keys of the X variants included, allocate nothing; nor do
+//! streams under a key that is there.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     cell::Cell,
 };
 
-use crate::{AeadKey, AeadKind, simd::Path};
+use crate::{AeadKey, AeadKind, Direction, StreamKey, StreamKind, simd::Path};
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
@@ -49,6 +50,21 @@ fn messages_allocate_nothing() {
                 key.open_in_place(nonce, &mut buf[..len], &tag).unwrap();
             }
             assert_eq!(ALLOCATIONS.get(), before, "{kind:?} on {path:?}");
+        }
+    }
+}
+
+#[test]
+fn streams_allocate_nothing() {
+    let mut buf = vec![0; 1400];
+    for kind in StreamKind::ALL {
+        let key = StreamKey::new(kind, &vec![1; kind.key_len()]).unwrap();
+        for direction in [Direction::Encrypt, Direction::Decrypt] {
+            let before = ALLOCATIONS.get();
+            let mut stream = key.start(&[2; 24][..kind.iv_len()], direction).unwrap();
+            buf.chunks_mut(333).for_each(|piece| stream.apply(piece));
+            drop(stream);
+            assert_eq!(ALLOCATIONS.get(), before, "{kind}, {direction:?}");
         }
     }
 }

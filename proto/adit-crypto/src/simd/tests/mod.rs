@@ -2,9 +2,10 @@
 
 mod agreement;
 mod allocation;
+mod salsa;
 mod vectors;
 
-use super::{ChaChaKey, Kernel, Path, Rounds, Task};
+use super::{ChaChaKey, Kernel, Path, Rounds, Task, xor::ChaCha};
 use crate::Secret;
 
 const ALL_ROUNDS: [Rounds; 3] = [Rounds::EIGHT, Rounds::TWELVE, Rounds::TWENTY];
@@ -16,18 +17,6 @@ fn wider() -> impl Iterator<Item = Path> {
 
 fn key(path: Path, rounds: Rounds, key: &[u8; 32]) -> ChaChaKey {
     ChaChaKey::new(Secret::new(*key), rounds, path)
-}
-
-/// The keystream kernel alone.
-struct Xor<'a>(&'a [u32; 16], Rounds, &'a mut [u8]);
-
-impl Task for Xor<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<K: Kernel>(self, kernel: K) {
-        kernel.xor(self.0, self.1, self.2);
-    }
 }
 
 /// The authenticator alone.

@@ -1,6 +1,6 @@
 //! The vectors of RFC 8439 and the golden ones, on every path.
 
-use super::{Path, Rounds, Xor, key};
+use super::{ChaCha, Path, Rounds, key};
 use crate::{
     chacha,
     tests::{hex, vectors},
@@ -31,7 +31,7 @@ fn rfc_8439_block() {
     );
     for path in Path::available() {
         let mut block = [0; 64];
-        path.run(Xor(&state, Rounds::TWENTY, &mut block));
+        path.run(ChaCha(&state, Rounds::TWENTY, &mut block));
         assert_eq!(block[..], expected, "{path:?}");
     }
 }
@@ -51,7 +51,7 @@ fn rfc_8439_encryption() {
     );
     for path in Path::available() {
         let mut buf = SUNSCREEN.to_vec();
-        path.run(Xor(&state, Rounds::TWENTY, &mut buf));
+        path.run(ChaCha(&state, Rounds::TWENTY, &mut buf));
         assert_eq!(buf, expected, "{path:?}");
     }
 }
@@ -77,7 +77,7 @@ fn rfc_8439_aead_without_its_data() {
         key(path, Rounds::TWENTY, &secret).seal(&nonce, &mut buf);
         assert_eq!(buf, expected, "{path:?}");
         let mut block = [0; 32];
-        path.run(Xor(
+        path.run(ChaCha(
             &chacha::state(&secret, &nonce),
             Rounds::TWENTY,
             &mut block,

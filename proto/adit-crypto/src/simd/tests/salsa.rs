@@ -1,0 +1,63 @@
+//! Salsa20 on every path: the crate's bytes, over lengths, places and counters.
+
+use salsa20::{
+    Salsa20,
+    cipher::{KeyIvInit, StreamCipher, StreamCipherSeek},
+};
+
+use super::Dice;
+use crate::{
+    salsa,
+    simd::{Path, xor_salsa20},
+};
+
+fn by_crate(key: &[u8; 32], nonce: &[u8; 8], block: u32, len: usize) -> Vec<u8> {
+    let mut cipher = Salsa20::new(key.into(), nonce.into());
+    cipher.seek(u64::from(block) * 64);
+    let mut keystream = vec![0; len];
+    cipher.apply_keystream(&mut keystream);
+    keystream
+}
+
+#[test]
+fn every_length_equals_the_crate_on_every_path() {
+    let mut dice = Dice(11);
+    let (key, nonce) = (dice.bytes(), dice.bytes());
+    let state = salsa::state(&key, &nonce);
+    let expected = by_crate(&key, &nonce, 0, 2400);
+    for path in Path::available() {
+        let mut memory = vec![0; 2600];
+        for len in 0..2400 {
+            let at = len % 67;
+            memory.fill(0);
+            xor_salsa20(path, &state, &mut memory[at..at + len]);
+            assert!(memory[at..at + len] == expected[..len], "{path:?}, {len}");
+            let outside = memory[..at].iter().chain(&memory[at + len..]);
+            assert!(outside.into_iter().all(|byte| *byte == 0), "{path:?}");
+        }
+    }
+}
+
+#[test]
+fn counters_up_to_the_end_and_around_it() {
+    let mut dice = Dice(12);
+    let (key, nonce) = (dice.bytes(), dice.bytes());
+    for back in [1, 2, 4, 7, 15, 16, 17, 33, 1 << 31] {
+        let mut state = salsa::state(&key, &nonce);
+        state[8] = 0u32.wrapping_sub(back);
+        let mut expected = by_crate(&key, &nonce, state[8], (back as usize).min(40) * 64);
+        // Behind the end comes block 0 again: the upper half is the caller's.
+        expected.extend(by_crate(&key, &nonce, 0, 2700));
+        expected.truncate(2700);
+        for path in Path::available() {
+            for len in [1, 100, 300, 700, 1024, 1400, 2048, 2700] {
+                if back > 40 && len > 40 * 64 {
+                    continue;
+                }
+                let mut buf = vec![0; len];
+                xor_salsa20(path, &state, &mut buf);
+                assert!(buf == expected[..len], "{path:?}: {back} before, {len}");
+            }
+        }
+    }
+}

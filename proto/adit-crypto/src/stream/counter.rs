@@ -1,0 +1,107 @@
+//! Counter mode (NIST SP 800-38A section 6.5) for ciphers with 128-bit blocks; the counter is the
+//! whole block, big-endian.
+
+use std::sync::Arc;
+
+use aes::cipher::{
+    Block, BlockCipherEncBackend, BlockCipherEncClosure, BlockCipherEncrypt, BlockSizeUser,
+    ParBlocks, array::Array, consts::U16, typenum::Unsigned,
+};
+use zeroize::Zeroize;
+
+use super::feedback::xor;
+
+const BLOCK: usize = 16;
+
+/// The state of a stream; both directions are alike.
+pub(super) struct Counter<C> {
+    cipher: Arc<C>,
+    /// The next block to encrypt.
+    next: u128,
+    /// Keystream of the block begun, if `used` is not 0.
+    keystream: [u8; BLOCK],
+    used: usize,
+}
+
+impl<C: BlockCipherEncrypt + BlockSizeUser<BlockSize = U16>> Counter<C> {
+    pub(super) const fn new(cipher: Arc<C>, iv: [u8; BLOCK]) -> Self {
+        Self {
+            cipher,
+            next: u128::from_be_bytes(iv),
+            keystream: [0; BLOCK],
+            used: 0,
+        }
+    }
+
+    pub(super) fn apply(&mut self, data: &mut [u8]) {
+        let open = if self.used == 0 { 0 } else { BLOCK - self.used };
+        let (head, rest) = data.split_at_mut(open.min(data.len()));
+        self.part(head);
+        let (blocks, tail) = Array::slice_as_chunks_mut(rest);
+        if !blocks.is_empty() {
+            self.cipher.encrypt_with_backend(Whole {
+                next: &mut self.next,
+                blocks,
+            });
+        }
+        if !tail.is_empty() {
+            let mut block = step(&mut self.next);
+            self.cipher.encrypt_block(&mut block);
+            self.keystream = block.into();
+            self.part(tail);
+        }
+    }
+
+    /// No further than to the end of the block begun.
+    fn part(&mut self, data: &mut [u8]) {
+        for (byte, key) in data.iter_mut().zip(self.keystream.iter().skip(self.used)) {
+            *byte ^= key;
+        }
+        self.used = (self.used + data.len()) % BLOCK;
+    }
+}
+
+impl<C> Drop for Counter<C> {
+    fn drop(&mut self) {
+        self.keystream.zeroize();
+    }
+}
+
+/// Whole blocks, in code that is compiled for the cipher's CPU features as one loop.
+struct Whole<'a> {
+    next: &'a mut u128,
+    blocks: &'a mut [Array<u8, U16>],
+}
+
+impl BlockSizeUser for Whole<'_> {
+    type BlockSize = U16;
+}
+
+impl BlockCipherEncClosure for Whole<'_> {
+    #[inline(always)]
+    fn call<B: BlockCipherEncBackend<BlockSize = U16>>(self, backend: &B) {
+        let mut next = *self.next;
+        let mut keys = ParBlocks::<B>::default();
+        for set in self.blocks.chunks_mut(B::ParBlocksSize::USIZE) {
+            for key in keys.iter_mut().take(set.len()) {
+                *key = step(&mut next);
+            }
+            if set.len() == B::ParBlocksSize::USIZE {
+                backend.encrypt_par_blocks_inplace(&mut keys);
+            } else if let Some(keys) = keys.get_mut(..set.len()) {
+                backend.encrypt_tail_blocks_inplace(keys);
+            }
+            for (block, key) in set.iter_mut().zip(&keys) {
+                xor(block, key);
+            }
+        }
+        *self.next = next;
+    }
+}
+
+#[inline(always)]
+fn step(next: &mut u128) -> Block<Whole<'static>> {
+    let block = next.to_be_bytes().into();
+    *next = next.wrapping_add(1);
+    block
+}

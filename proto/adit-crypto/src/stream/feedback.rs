@@ -1,0 +1,178 @@
+//! CFB with feedback of whole blocks, and OFB (NIST SP 800-38A sections 6.3 and 6.4), for any
+//! block cipher.
+//!
+//! Both hide the next block of data under an encrypted register. CFB then fills the register with
+//! the ciphertext, OFB leaves it as it is. The register is encrypted as soon as it is full, so it
+//! always begins the next byte's keystream, wherever calls split the data.
+
+use std::sync::Arc;
+
+use aes::cipher::{
+    Block, BlockCipherEncBackend, BlockCipherEncClosure, BlockCipherEncrypt, BlockSizeUser,
+    InOutBuf, ParBlocks, array::Array, array::ArraySize, typenum::Unsigned,
+};
+use zeroize::Zeroize;
+
+/// What goes into the register.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Feed {
+    /// CFB, encrypting: what comes out
+    Output,
+    /// CFB, decrypting: what goes in
+    Input,
+    /// OFB: nothing but itself
+    Itself,
+}
+
+/// One direction's state. The cipher is shared with every other stream of the same key.
+pub(super) struct Feedback<C: BlockCipherEncrypt> {
+    cipher: Arc<C>,
+    feed: Feed,
+    /// Keystream from `used` on; before it, what is fed back.
+    register: Block<C>,
+    used: usize,
+}
+
+impl<C: BlockCipherEncrypt> Feedback<C> {
+    pub(super) fn new(cipher: Arc<C>, mut register: Block<C>, feed: Feed) -> Self {
+        cipher.encrypt_block(&mut register);
+        Self {
+            cipher,
+            feed,
+            register,
+            used: 0,
+        }
+    }
+
+    pub(super) fn apply(&mut self, data: &mut [u8]) {
+        let open = if self.used == 0 {
+            0
+        } else {
+            C::BlockSize::USIZE - self.used
+        };
+        let (head, rest) = data.split_at_mut(open.min(data.len()));
+        self.part(head);
+        let (blocks, tail) = Array::slice_as_chunks_mut(rest);
+        if !blocks.is_empty() {
+            self.cipher.encrypt_with_backend(Whole {
+                feed: self.feed,
+                register: &mut self.register,
+                blocks,
+            });
+        }
+        self.part(tail);
+    }
+
+    /// No further than to the end of the register.
+    fn part(&mut self, data: &mut [u8]) {
+        let register = self.register.iter_mut().skip(self.used);
+        match self.feed {
+            Feed::Output => {
+                for (byte, register) in data.iter_mut().zip(register) {
+                    *register ^= *byte;
+                    *byte = *register;
+                }
+            }
+            Feed::Input => {
+                for (byte, register) in data.iter_mut().zip(register) {
+                    let input = *byte;
+                    *byte ^= *register;
+                    *register = input;
+                }
+            }
+            Feed::Itself => {
+                for (byte, register) in data.iter_mut().zip(register) {
+                    *byte ^= *register;
+                }
+            }
+        }
+        self.used += data.len();
+        if self.used == C::BlockSize::USIZE {
+            self.cipher.encrypt_block(&mut self.register);
+            self.used = 0;
+        }
+    }
+}
+
+impl<C: BlockCipherEncrypt> Drop for Feedback<C> {
+    fn drop(&mut self) {
+        self.register.as_mut_slice().zeroize();
+    }
+}
+
+/// Whole blocks, in code that is compiled for the cipher's CPU features as one loop.
+struct Whole<'a, N: ArraySize> {
+    feed: Feed,
+    register: &'a mut Array<u8, N>,
+    blocks: &'a mut [Array<u8, N>],
+}
+
+impl<N: ArraySize> BlockSizeUser for Whole<'_, N> {
+    type BlockSize = N;
+}
+
+impl<N: ArraySize> BlockCipherEncClosure for Whole<'_, N> {
+    #[inline(always)]
+    fn call<B: BlockCipherEncBackend<BlockSize = N>>(self, backend: &B) {
+        let mut register = self.register.clone();
+        match self.feed {
+            Feed::Output => {
+                for block in self.blocks {
+                    xor(&mut register, block);
+                    block.clone_from(&register);
+                    backend.encrypt_block_inplace(&mut register);
+                }
+            }
+            Feed::Input => decrypt(backend, &mut register, self.blocks),
+            Feed::Itself => {
+                for block in self.blocks {
+                    xor(block, &register);
+                    backend.encrypt_block_inplace(&mut register);
+                }
+            }
+        }
+        *self.register = register;
+    }
+}
+
+/// CFB decrypts as many blocks at once as the cipher encrypts side by side: all that goes into the
+/// registers is there already.
+#[inline(always)]
+fn decrypt<B: BlockCipherEncBackend>(
+    backend: &B,
+    register: &mut Block<B>,
+    blocks: &mut [Block<B>],
+) {
+    let mut keys = ParBlocks::<B>::default();
+    let (sets, rest) = Array::<Block<B>, B::ParBlocksSize>::slice_as_chunks_mut(blocks);
+    for set in sets {
+        backend.encrypt_par_blocks((&*set, &mut keys).into());
+        shift(register, set, &keys);
+    }
+    if let Some(keys) = keys.get_mut(..rest.len())
+        && let Ok(pairs) = InOutBuf::new(rest, keys)
+    {
+        backend.encrypt_tail_blocks(pairs);
+        shift(register, rest, keys);
+    }
+}
+
+/// Puts each block under the register before it, whose successors are `keys`.
+#[inline(always)]
+fn shift<N: ArraySize>(
+    register: &mut Array<u8, N>,
+    blocks: &mut [Array<u8, N>],
+    keys: &[Array<u8, N>],
+) {
+    for (block, key) in blocks.iter_mut().zip(keys) {
+        xor(block, register);
+        register.clone_from(key);
+    }
+}
+
+#[inline(always)]
+pub(super) fn xor<N: ArraySize>(data: &mut Array<u8, N>, key: &Array<u8, N>) {
+    for (byte, key) in data.iter_mut().zip(key) {
+        *byte ^= key;
+    }
+}

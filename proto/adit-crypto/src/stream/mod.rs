@@ -1,0 +1,301 @@
+//! The stream ciphers of Shadowsocks before SIP004, and of ShadowsocksR: one table for both.
+//!
+//! A [`StreamKey`] is expanded once for the life of a password; from it, each connection and
+//! direction, or each packet, starts a [`StreamCipher`] with an IV of its own. `apply` then works in
+//! place and goes on where it stopped, at any byte. Nothing is authenticated here, and `none`,
+//! `table` and `rc4` hide nothing: these are for old peers.
+//!
+//! Block ciphers come from RustCrypto (SEED is ours); their modes are written once for all of them
+//! and run as one loop inside the cipher's code for this CPU. ChaCha20 and Salsa20 take their
+//! keystream from [`crate::simd`].
+
+mod blocks;
+mod counter;
+mod feedback;
+mod kind;
+mod rc4;
+mod seed;
+mod short;
+mod table;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use core::fmt;
+use std::sync::Arc;
+
+use aes::cipher::{BlockCipherEncrypt, KeyInit, array::Array};
+use aes::{Aes128Enc, Aes192Enc, Aes256Enc};
+use blowfish::Blowfish;
+use camellia::{Camellia128, Camellia192, Camellia256};
+use cast5::Cast5;
+use des::Des;
+use idea::Idea;
+use rc2::Rc2;
+
+use self::{blocks::Blocks, feedback::Feedback, seed::Seed, table::Table, words::Words};
+use crate::{CryptoError, Secret};
+
+pub use kind::StreamKind;
+pub use rc4::Rc4;
+
+use kind::{Cipher, Mode};
+
+/// Which way a stream goes. CFB and `table` need to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// Plaintext goes in.
+    Encrypt,
+    /// Ciphertext goes in.
+    Decrypt,
+}
+
+/// A key, expanded once and shared by all streams under it; cleared when the last of them is gone.
+pub struct StreamKey {
+    kind: StreamKind,
+    inner: Expanded,
+}
+
+enum Expanded {
+    None,
+    Table(Arc<Table>),
+    Rc4(Secret<[u8; 16]>),
+    Rc4Md5(Secret<[u8; 16]>),
+    Aes128(Arc<Aes128Enc>, Mode),
+    Aes192(Arc<Aes192Enc>, Mode),
+    Aes256(Arc<Aes256Enc>, Mode),
+    Camellia128(Arc<Camellia128>, Mode),
+    Camellia192(Arc<Camellia192>, Mode),
+    Camellia256(Arc<Camellia256>, Mode),
+    Blowfish(Arc<Blowfish>),
+    Cast5(Arc<Cast5>),
+    Des(Arc<Des>),
+    Idea(Arc<Idea>),
+    Rc2(Arc<Rc2>),
+    Seed(Arc<Seed>),
+    Words(Cipher, Secret<[u8; 32]>),
+}
+
+impl StreamKey {
+    /// Expands a key of [`StreamKind::key_len`] bytes; for `table` the password as it is, and for
+    /// `none` anything ([`StreamKind::key_from_password`] gives what fits).
+    ///
+    /// `table` costs milliseconds, Blowfish some microseconds: keep the result.
+    pub fn new(kind: StreamKind, key: &[u8]) -> Result<Self, CryptoError> {
+        let any = matches!(kind, StreamKind::None | StreamKind::Table);
+        if !any && key.len() != kind.key_len() {
+            return Err(CryptoError::KeyLength {
+                expected: kind.key_len(),
+                found: key.len(),
+            });
+        }
+        let inner = match kind.cipher() {
+            Cipher::None => Expanded::None,
+            Cipher::Table => Expanded::Table(Arc::new(Table::new(key))),
+            Cipher::Rc4 => Expanded::Rc4(copied(key)?),
+            Cipher::Rc4Md5 => Expanded::Rc4Md5(copied(key)?),
+            Cipher::Aes128(mode) => Expanded::Aes128(expanded(key)?, mode),
+            Cipher::Aes192(mode) => Expanded::Aes192(expanded(key)?, mode),
+            Cipher::Aes256(mode) => Expanded::Aes256(expanded(key)?, mode),
+            Cipher::Camellia128(mode) => Expanded::Camellia128(expanded(key)?, mode),
+            Cipher::Camellia192(mode) => Expanded::Camellia192(expanded(key)?, mode),
+            Cipher::Camellia256(mode) => Expanded::Camellia256(expanded(key)?, mode),
+            Cipher::Blowfish => Expanded::Blowfish(expanded(key)?),
+            Cipher::Cast5 => Expanded::Cast5(expanded(key)?),
+            Cipher::Des => Expanded::Des(expanded(key)?),
+            Cipher::Idea => Expanded::Idea(expanded(key)?),
+            Cipher::Rc2 => Expanded::Rc2(expanded(key)?),
+            Cipher::Seed => Expanded::Seed(expanded(key)?),
+            cipher @ (Cipher::Salsa20
+            | Cipher::XSalsa20
+            | Cipher::ChaCha20
+            | Cipher::ChaCha20Ietf
+            | Cipher::XChaCha20) => Expanded::Words(cipher, copied(key)?),
+        };
+        Ok(Self { kind, inner })
+    }
+
+    /// What it is a key of.
+    #[must_use]
+    pub const fn kind(&self) -> StreamKind {
+        self.kind
+    }
+
+    /// Starts a stream with an IV of [`StreamKind::iv_len`] bytes, which must not come twice with
+    /// the same key. Nothing is allocated.
+    pub fn start(&self, iv: &[u8], direction: Direction) -> Result<StreamCipher, CryptoError> {
+        let wrong = CryptoError::NonceLength {
+            expected: self.kind.iv_len(),
+            found: iv.len(),
+        };
+        if iv.len() != self.kind.iv_len() {
+            return Err(wrong);
+        }
+        /// The state of a cipher with 128-bit blocks.
+        macro_rules! blocks {
+            ($variant:ident, $cipher:expr, $mode:expr) => {{
+                let iv = iv.try_into().map_err(|_| wrong)?;
+                Inner::$variant(Blocks::new($cipher, *$mode, iv, direction))
+            }};
+        }
+        /// The state of a cipher that comes with CFB alone.
+        macro_rules! cfb {
+            ($variant:ident, $cipher:expr) => {
+                Inner::$variant(cfb($cipher, iv, direction)?)
+            };
+        }
+        let inner = match &self.inner {
+            Expanded::None => Inner::None,
+            Expanded::Table(table) => Inner::Table(Arc::clone(table), direction),
+            Expanded::Rc4(key) => Inner::Rc4(Rc4::new(key.expose())?),
+            Expanded::Rc4Md5(key) => {
+                let key = Secret::new(crate::md5(&[key.expose(), iv]));
+                Inner::Rc4(Rc4::new(key.expose())?)
+            }
+            Expanded::Aes128(cipher, mode) => blocks!(Aes128, cipher, mode),
+            Expanded::Aes192(cipher, mode) => blocks!(Aes192, cipher, mode),
+            Expanded::Aes256(cipher, mode) => blocks!(Aes256, cipher, mode),
+            Expanded::Camellia128(cipher, mode) => blocks!(Camellia128, cipher, mode),
+            Expanded::Camellia192(cipher, mode) => blocks!(Camellia192, cipher, mode),
+            Expanded::Camellia256(cipher, mode) => blocks!(Camellia256, cipher, mode),
+            Expanded::Blowfish(cipher) => cfb!(Blowfish, cipher),
+            Expanded::Cast5(cipher) => cfb!(Cast5, cipher),
+            Expanded::Des(cipher) => cfb!(Des, cipher),
+            Expanded::Idea(cipher) => cfb!(Idea, cipher),
+            Expanded::Rc2(cipher) => cfb!(Rc2, cipher),
+            Expanded::Seed(cipher) => cfb!(Seed, cipher),
+            Expanded::Words(cipher, key) => {
+                Inner::Words(Words::new(*cipher, key.expose(), iv).ok_or(wrong)?)
+            }
+        };
+        Ok(StreamCipher {
+            kind: self.kind,
+            inner,
+        })
+    }
+}
+
+impl fmt::Debug for StreamKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StreamKey({})", self.kind)
+    }
+}
+
+fn copied<const N: usize>(key: &[u8]) -> Result<Secret<[u8; N]>, CryptoError> {
+    key.try_into()
+        .map(Secret::new)
+        .map_err(|_| CryptoError::KeyLength {
+            expected: N,
+            found: key.len(),
+        })
+}
+
+fn expanded<C: KeyInit>(key: &[u8]) -> Result<Arc<C>, CryptoError> {
+    // RC2 and Blowfish take keys of many lengths: this one is theirs too.
+    let cipher = C::new_from_slice(key).map_err(|_| CryptoError::KeyLength {
+        expected: C::key_size(),
+        found: key.len(),
+    })?;
+    Ok(Arc::new(cipher))
+}
+
+fn cfb<C: BlockCipherEncrypt>(
+    cipher: &Arc<C>,
+    iv: &[u8],
+    direction: Direction,
+) -> Result<Feedback<C>, CryptoError> {
+    let register = Array::try_from(iv).map_err(|_| CryptoError::NonceLength {
+        expected: C::block_size(),
+        found: iv.len(),
+    })?;
+    Ok(Feedback::new(
+        Arc::clone(cipher),
+        register,
+        direction.into(),
+    ))
+}
+
+/// One direction of a connection, or one packet. Cleared on drop.
+pub struct StreamCipher {
+    kind: StreamKind,
+    inner: Inner,
+}
+
+#[allow(
+    clippy::large_enum_variant,
+    reason = "half a KiB of RC4 per connection costs less than an allocation per packet"
+)]
+enum Inner {
+    None,
+    Table(Arc<Table>, Direction),
+    Rc4(Rc4),
+    Aes128(Blocks<Aes128Enc>),
+    Aes192(Blocks<Aes192Enc>),
+    Aes256(Blocks<Aes256Enc>),
+    Camellia128(Blocks<Camellia128>),
+    Camellia192(Blocks<Camellia192>),
+    Camellia256(Blocks<Camellia256>),
+    Blowfish(Feedback<Blowfish>),
+    Cast5(Feedback<Cast5>),
+    Des(Feedback<Des>),
+    Idea(Feedback<Idea>),
+    Rc2(Feedback<Rc2>),
+    Seed(Feedback<Seed>),
+    Words(Words),
+}
+
+impl StreamCipher {
+    /// A key for one stream only: [`StreamKey::new`] and [`StreamKey::start`] at once.
+    pub fn new(
+        kind: StreamKind,
+        key: &[u8],
+        iv: &[u8],
+        direction: Direction,
+    ) -> Result<Self, CryptoError> {
+        StreamKey::new(kind, key)?.start(iv, direction)
+    }
+
+    /// What it is a stream of.
+    #[must_use]
+    pub const fn kind(&self) -> StreamKind {
+        self.kind
+    }
+
+    /// Encrypts or decrypts the next bytes of the stream in place.
+    pub fn apply(&mut self, data: &mut [u8]) {
+        match &mut self.inner {
+            Inner::None => {}
+            Inner::Table(table, Direction::Encrypt) => table.encrypt(data),
+            Inner::Table(table, Direction::Decrypt) => table.decrypt(data),
+            Inner::Rc4(rc4) => rc4.apply(data),
+            Inner::Aes128(blocks) => blocks.apply(data),
+            Inner::Aes192(blocks) => blocks.apply(data),
+            Inner::Aes256(blocks) => blocks.apply(data),
+            Inner::Camellia128(blocks) => blocks.apply(data),
+            Inner::Camellia192(blocks) => blocks.apply(data),
+            Inner::Camellia256(blocks) => blocks.apply(data),
+            Inner::Blowfish(cfb) => cfb.apply(data),
+            Inner::Cast5(cfb) => cfb.apply(data),
+            Inner::Des(cfb) => cfb.apply(data),
+            Inner::Idea(cfb) => cfb.apply(data),
+            Inner::Rc2(cfb) => cfb.apply(data),
+            Inner::Seed(cfb) => cfb.apply(data),
+            Inner::Words(words) => words.apply(data),
+        }
+    }
+
+    /// Goes to another block of a cipher of words.
+    #[cfg(test)]
+    fn seek(&mut self, block: u64) {
+        match &mut self.inner {
+            Inner::Words(words) => words.seek(block),
+            _ => panic!("{} has no blocks", self.kind),
+        }
+    }
+}
+
+impl fmt::Debug for StreamCipher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StreamCipher({})", self.kind)
+    }
+}

@@ -1,0 +1,149 @@
+//! ChaCha20 and Salsa20 as streams: any byte position, keystream from the kernels of
+//! [`crate::simd`].
+
+use zeroize::Zeroize;
+
+use super::Cipher;
+use crate::{
+    chacha, salsa,
+    simd::{Path, Rounds, xor_chacha20, xor_salsa20},
+};
+
+/// Bytes in a block.
+const BLOCK: usize = 64;
+
+/// What mixes a block, and where its counter stands.
+#[derive(Clone, Copy)]
+enum Core {
+    /// RFC 8439: one word, so that block 0 comes again after 256 GiB
+    ChaChaIetf,
+    /// Two words at 12 and 13
+    ChaCha,
+    /// Two words at 8 and 9
+    Salsa,
+}
+
+/// The state of a stream; both directions are alike.
+pub(super) struct Words {
+    core: Core,
+    path: Path,
+    /// At block `counter` after each call.
+    state: [u32; 16],
+    counter: u64,
+    /// Bytes of that block that were used, and its keystream once a second call has needed it: a
+    /// packet's last block is rarely wanted twice.
+    used: usize,
+    keystream: Option<[u8; BLOCK]>,
+}
+
+impl Words {
+    /// None: the cipher is of another family, or its IV of another length.
+    pub(super) fn new(cipher: Cipher, key: &[u8; 32], iv: &[u8]) -> Option<Self> {
+        let (core, state) = match cipher {
+            Cipher::ChaCha20Ietf => (Core::ChaChaIetf, chacha::state(key, iv.try_into().ok()?)),
+            Cipher::ChaCha20 => (Core::ChaCha, chacha::state(key, &long(iv.try_into().ok()?))),
+            Cipher::XChaCha20 => {
+                let (key, nonce) = chacha::extend(Rounds::TWENTY, key, iv.try_into().ok()?);
+                (Core::ChaCha, chacha::state(key.expose(), &nonce))
+            }
+            Cipher::Salsa20 => (Core::Salsa, salsa::state(key, iv.try_into().ok()?)),
+            Cipher::XSalsa20 => {
+                let (key, nonce) = salsa::extend(key, iv.try_into().ok()?);
+                (Core::Salsa, salsa::state(key.expose(), &nonce))
+            }
+            _ => return None,
+        };
+        Some(Self {
+            core,
+            path: Path::chosen(),
+            state,
+            counter: 0,
+            used: 0,
+            keystream: None,
+        })
+    }
+
+    pub(super) fn apply(&mut self, data: &mut [u8]) {
+        let open = if self.used == 0 { 0 } else { BLOCK - self.used };
+        let (head, rest) = data.split_at_mut(open.min(data.len()));
+        if !head.is_empty() {
+            self.part(head);
+        }
+        self.whole(rest);
+    }
+
+    /// No further than to the end of the block begun.
+    fn part(&mut self, data: &mut [u8]) {
+        let (core, path, state) = (self.core, self.path, &self.state);
+        let keystream = self.keystream.get_or_insert_with(|| {
+            let mut block = [0; BLOCK];
+            core.xor(path, state, &mut block);
+            block
+        });
+        for (byte, key) in data.iter_mut().zip(keystream.iter().skip(self.used)) {
+            *byte ^= key;
+        }
+        self.used += data.len();
+        if self.used == BLOCK {
+            self.used = 0;
+            self.keystream.zeroize();
+            self.advance(1);
+        }
+    }
+
+    /// From the start of a block.
+    fn whole(&mut self, mut data: &mut [u8]) {
+        while !data.is_empty() {
+            // The kernels count with 32 bits.
+            let blocks = (1 << 32) - (self.counter & u64::from(u32::MAX));
+            let room = usize::try_from(blocks).map_or(usize::MAX, |n| n.saturating_mul(BLOCK));
+            let (now, later) = data.split_at_mut(room.min(data.len()));
+            self.core.xor(self.path, &self.state, now);
+            self.used = now.len() % BLOCK;
+            self.advance(now.len() / BLOCK);
+            data = later;
+        }
+    }
+
+    fn advance(&mut self, blocks: usize) {
+        self.counter = self.counter.wrapping_add(blocks as u64);
+        let low = (self.counter & u64::from(u32::MAX)) as u32;
+        let high = (self.counter >> 32) as u32;
+        match self.core {
+            Core::ChaChaIetf => self.state[12] = low,
+            Core::ChaCha => (self.state[12], self.state[13]) = (low, high),
+            Core::Salsa => (self.state[8], self.state[9]) = (low, high),
+        }
+    }
+
+    /// Starts at another block, as if all before it had gone by.
+    #[cfg(test)]
+    pub(super) fn seek(&mut self, block: u64) {
+        assert!(self.used == 0 && self.keystream.is_none());
+        self.counter = block;
+        self.advance(0);
+    }
+}
+
+impl Core {
+    fn xor(self, path: Path, state: &[u32; 16], buf: &mut [u8]) {
+        match self {
+            Self::ChaChaIetf | Self::ChaCha => xor_chacha20(path, state, buf),
+            Self::Salsa => xor_salsa20(path, state, buf),
+        }
+    }
+}
+
+impl Drop for Words {
+    fn drop(&mut self) {
+        self.state.zeroize();
+        self.keystream.zeroize();
+    }
+}
+
+/// An 8-byte nonce where the kernels have 12 bytes: behind the upper half of the counter.
+fn long(nonce: &[u8; 8]) -> [u8; 12] {
+    let mut long = [0; 12];
+    long[4..].copy_from_slice(nonce);
+    long
+}
