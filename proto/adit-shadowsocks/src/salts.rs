@@ -196,3 +196,6 @@ impl fmt::Debug for SaltPool {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod store_tests;
