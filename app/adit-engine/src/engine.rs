@@ -12,7 +12,7 @@ use adit_config::{
 use adit_net::ambient::{self, SystemChance};
 use adit_net::dial::{self, Family};
 use adit_net::{Udp, accept, limits, tcp};
-use adit_shadowsocks::{Edition, Key, KeyError, Restart, SaltPool};
+use adit_shadowsocks::{Edition, Key, KeyError, Restart, SaltPool, Users};
 use adit_stream::{Counts, Limits, Meter};
 use adit_wire::{Entropy, Host, Target};
 use tokio::task::JoinSet;
@@ -165,8 +165,9 @@ impl Engine {
             }
             ListenKind::Shadowsocks(server) => {
                 let key = Key::parse(server.method, server.secret.expose())?;
-                let acceptor = keyed_acceptor(server, listen, key.clone());
-                let ttl = match key.method().edition() {
+                let users = Users::single(key);
+                let acceptor = keyed_acceptor(server, listen, users.clone());
+                let ttl = match users.method().edition() {
                     Edition::Aead2022 => Ttl {
                         idle: ttl.idle.max(MIN_SESSION),
                         dns: MIN_SESSION,
@@ -179,7 +180,7 @@ impl Engine {
                         .then(|| worker(Box::new(acceptor), Associate::default())),
                     server.udp.then(|| {
                         (
-                            Box::new(KeyedPackets::new(&key)) as Box<dyn PacketCodec>,
+                            Box::new(KeyedPackets::new(&users)) as Box<dyn PacketCodec>,
                             ttl,
                         )
                     }),
@@ -311,7 +312,7 @@ fn proxy_acceptor(proxy: &ProxyPlan, listen: &Listen) -> Proxy {
     }
 }
 
-fn keyed_acceptor(server: &SsServer, listen: &Listen, key: Key) -> Keyed {
+fn keyed_acceptor(server: &SsServer, listen: &Listen, users: Arc<Users>) -> Keyed {
     let mut seed = [0; 16];
     SystemChance.fill(&mut seed);
     let restart = match server.restart {
@@ -319,7 +320,7 @@ fn keyed_acceptor(server: &SsServer, listen: &Listen, key: Key) -> Keyed {
         RestartPlan::Lenient => Restart::Lenient,
     };
     Keyed {
-        key,
+        users,
         salts: Arc::new(SaltPool::new(seed, ambient::unix(), restart)),
         rejects: Arc::new(Rejects::new(server.reject.clone())),
         deadline: listen.limits.handshake,
@@ -431,7 +432,7 @@ fn server_hop(plan: &ServerHop, via: &Arc<dyn Connector>) -> Result<Arc<dyn Conn
             hop(
                 "ss",
                 Shadowsocks {
-                    key,
+                    keys: key.into(),
                     udp: *udp,
                     first_wait: *first_wait,
                     health,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use adit_net::ambient::{Chance, SystemClock};
 use adit_shadowsocks::tcp::{Accepted, ServerHandshake};
-use adit_shadowsocks::{Key, SaltPool};
+use adit_shadowsocks::{SaltPool, Users};
 use adit_stream::{BoxStream, Layered, Stream, fill};
 use adit_wire::{Broken, Handshake, Host, Rx, Step, Target, Tx};
 use tokio::time::timeout;
@@ -22,8 +22,8 @@ pub const CHECK_NAME: &str = "adit-check.invalid";
 
 /// Reads Shadowsocks request headers; everything else is left to [`Rejects`].
 pub struct Keyed {
-    /// The shared key.
-    pub key: Key,
+    /// Whose requests are read.
+    pub users: Arc<Users>,
     /// The salts seen.
     pub salts: Arc<SaltPool>,
     /// The reaction to whatever is not a request.
@@ -36,7 +36,7 @@ impl Keyed {
     /// Reads the header; on a failure `seen` holds the bytes as they came, if they are kept.
     async fn read(&self, io: &mut BoxStream, seen: &mut Vec<u8>) -> Result<Accepted, AcceptError> {
         let mut core = ServerHandshake::new(
-            &self.key,
+            &self.users,
             Arc::new(SystemClock),
             self.salts.clone(),
             &mut Chance,
@@ -83,6 +83,7 @@ impl Acceptor for Keyed {
                 }
             };
             let Accepted {
+                user,
                 target,
                 first,
                 open,
@@ -100,7 +101,7 @@ impl Acceptor for Keyed {
             let request = Request {
                 target,
                 first,
-                user: None,
+                user: user.map(|user| user.to_string()),
             };
             Ok(Inbound::Stream(Pending::new(request, Silent { io })))
         })

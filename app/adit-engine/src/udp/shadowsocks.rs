@@ -2,13 +2,13 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use adit_net::PacketBuf;
 use adit_net::ambient::{self, Chance};
-use adit_shadowsocks::Key as SharedKey;
 use adit_shadowsocks::udp::{ClientSession, Incoming, ServerOpener, ServerSealer};
+use adit_shadowsocks::{KeyChain, Users};
 use adit_wire::{Broken, Target};
 
 use super::{BoxDatagrams, Datagrams, Key, PacketCodec, ReplySeal};
@@ -23,9 +23,9 @@ pub struct ShadowsocksUdp {
 impl ShadowsocksUdp {
     /// A new session.
     #[must_use]
-    pub fn new(key: &SharedKey, server: Target, below: BoxDatagrams) -> Self {
+    pub fn new(keys: &KeyChain, server: Target, below: BoxDatagrams) -> Self {
         Self {
-            session: Mutex::new(ClientSession::new(key, &mut Chance)),
+            session: Mutex::new(ClientSession::new(keys, &mut Chance)),
             server,
             below,
         }
@@ -74,11 +74,11 @@ pub struct KeyedPackets {
 }
 
 impl KeyedPackets {
-    /// A server with one key.
+    /// A server of these users.
     #[must_use]
-    pub fn new(key: &SharedKey) -> Self {
+    pub fn new(users: &Arc<Users>) -> Self {
         Self {
-            opener: ServerOpener::new(key),
+            opener: ServerOpener::new(users),
         }
     }
 }
