@@ -21,7 +21,7 @@ fuzz_target!(|input: &[u8]| {
         }
         .same(|wire, pieces| {
             let target = "example.test:443".parse().expect("a target");
-            let codecs = client(&edition.key(), &target, Arc::new(NOW), &mut Zeros);
+            let codecs = client(&edition.key().into(), &target, Arc::new(NOW), &mut Zeros);
             let (mut seal, mut open) = codecs.expect("a client");
             seal_all(&mut seal, b"hello", 5).expect("sealed");
             open_all(&mut open, wire, pieces)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use adit_fuzz::forge::{Edition, SALT, Stream};
 use adit_fuzz::{NOW, Pieces, Zeros, steer};
 use adit_shadowsocks::tcp::{ServerHandshake, client};
-use adit_shadowsocks::{Restart, SaltPool};
+use adit_shadowsocks::{Restart, SaltPool, Users};
 use adit_wire::law::{converse, open_all, seal_all};
 use adit_wire::{Broken, FixedEntropy, Open, Step, Target};
 use libfuzzer_sys::fuzz_target;
@@ -20,7 +20,8 @@ fn serve(edition: Edition, wire: &[u8], pieces: &[usize]) -> Served {
     let salts = Arc::new(SaltPool::new([1; 16], NOW, Restart::Lenient));
     // Not the client's salt: a server refuses its own.
     let mut chance = FixedEntropy::new([7; 32]);
-    let mut server = ServerHandshake::new(&edition.key(), Arc::new(NOW), salts, &mut chance);
+    let users = Users::single(edition.key());
+    let mut server = ServerHandshake::new(&users, Arc::new(NOW), salts, &mut chance);
     let (step, sent, rest) = converse(&mut server, wire, pieces).map_err(|(why, sent)| {
         assert!(sent.is_empty(), "a refusal is silent");
         why
@@ -41,7 +42,7 @@ fn serve(edition: Edition, wire: &[u8], pieces: &[usize]) -> Served {
 /// A whole stream of our own client.
 fn genuine(edition: Edition, payload: &[u8], piece: usize) -> Vec<u8> {
     let target: Target = "example.test:443".parse().expect("a target");
-    let codecs = client(&edition.key(), &target, Arc::new(NOW), &mut Zeros);
+    let codecs = client(&edition.key().into(), &target, Arc::new(NOW), &mut Zeros);
     let (mut seal, _) = codecs.expect("a client");
     seal_all(&mut seal, payload, piece).expect("sealed")
 }

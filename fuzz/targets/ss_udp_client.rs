@@ -11,7 +11,7 @@ fuzz_target!(|input: &[u8]| {
     let (flags, mut rest) = steer(input);
     let edition = Edition::of(flags);
     // Chance is zeros, so the client's session id is 0.
-    let mut session = ClientSession::new(&edition.key(), &mut Zeros);
+    let mut session = ClientSession::new(&edition.key().into(), &mut Zeros);
     while rest.len() > 3 {
         let (len, after) = steer(rest);
         let (kind, after) = steer(after);

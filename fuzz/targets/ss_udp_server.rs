@@ -4,13 +4,14 @@
 
 use adit_fuzz::forge::{Edition, packet};
 use adit_fuzz::{NOW, steer};
+use adit_shadowsocks::Users;
 use adit_shadowsocks::udp::ServerOpener;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     let (flags, mut rest) = steer(input);
     let edition = Edition::of(flags);
-    let mut opener = ServerOpener::new(&edition.key());
+    let mut opener = ServerOpener::new(&Users::single(edition.key()));
     let mut opened = 0;
     while rest.len() > 3 {
         let (len, after) = steer(rest);

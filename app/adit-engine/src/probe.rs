@@ -105,8 +105,13 @@ async fn question(
     let below = via.connect(server, &[]).await.map_err(|e| e.source)?;
     let name = Name::new(CHECK_NAME).map_err(io::Error::other)?;
     let target = Target::new(Host::Name(name), 1);
-    let (seal, open) = tcp::client(key, &target, Arc::new(Shifted(shift)), &mut Chance)
-        .map_err(io::Error::other)?;
+    let (seal, open) = tcp::client(
+        &key.clone().into(),
+        &target,
+        Arc::new(Shifted(shift)),
+        &mut Chance,
+    )
+    .map_err(io::Error::other)?;
     let progress = open.progress();
     let mut io: BoxStream = Box::new(Layered::new(below.io, seal, open));
     let talk = async {

@@ -1,9 +1,13 @@
 //! The golden vectors, for the tests beside the code.
 
 use core::net::IpAddr;
+use std::sync::Arc;
 
-use adit_wire::{Host, Target};
+use adit_wire::{FixedEntropy, Host, Target};
 use serde_json::Value;
+
+use crate::relay::RelayTable;
+use crate::{Key, KeyChain, Users};
 
 macro_rules! file {
     ($name:literal) => {
@@ -19,6 +23,7 @@ pub(crate) fn vectors(name: &str) -> Vec<Value> {
         "tcp2022" => file!("tcp2022"),
         "tcp2022_big" => file!("tcp2022_big"),
         "udp2022" => file!("udp2022"),
+        "relay" => file!("relay"),
         "negative2022" => file!("negative2022"),
         "socks_address" => file!("socks_address"),
         other => panic!("no vectors called {other}"),
@@ -61,16 +66,47 @@ pub(crate) fn method(case: &Value) -> crate::Method {
     text(&case["method"]).parse().unwrap()
 }
 
-/// The key of a vector that gives it as raw bytes.
-pub(crate) fn key_of_psk(case: &Value) -> crate::Key {
+/// A key of a vector that gives it as raw bytes, as it is configured.
+pub(crate) fn secret(psk: &Value) -> String {
     use base64::Engine;
-    let psk = base64::engine::general_purpose::STANDARD.encode(hex(&case["psk"]));
-    crate::Key::parse(method(case), &psk).unwrap()
+    base64::engine::general_purpose::STANDARD.encode(hex(psk))
 }
 
-/// The key of a vector that gives it as a password.
-pub(crate) fn key_of_password(case: &Value) -> crate::Key {
-    crate::Key::parse(method(case), text(&case["password"])).unwrap()
+pub(crate) fn key(case: &Value, psk: &Value) -> Key {
+    Key::parse(method(case), &secret(psk)).unwrap()
+}
+
+/// The key of a vector that gives it as raw bytes.
+pub(crate) fn key_of_psk(case: &Value) -> Key {
+    key(case, &case["psk"])
+}
+
+/// The keys of a vector that gives them as a password.
+pub(crate) fn chain(case: &Value) -> KeyChain {
+    KeyChain::parse(method(case), text(&case["password"])).unwrap()
+}
+
+fn ipsks(case: &Value) -> &[Value] {
+    case["ipsks"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The server of a vector: it has one key, or `alice` and `bob`, who is the vector's user.
+pub(crate) fn users(case: &Value) -> Arc<Users> {
+    let Some(identity) = ipsks(case).last() else {
+        return Users::single(chain(case).key().clone());
+    };
+    let decoy = Key::generate(method(case), &mut FixedEntropy::new([1; 32])).1;
+    let list = [("alice", decoy), ("bob", secret(&case["psk"]))];
+    Users::identified(&key(case, identity), list).unwrap()
+}
+
+/// The relays in front of that server, each with its next hop at place 1.
+pub(crate) fn relays(case: &Value) -> Vec<Arc<RelayTable>> {
+    let table = |pair: &[Value]| {
+        let decoy = Key::generate(method(case), &mut FixedEntropy::new([2; 32])).0;
+        RelayTable::new(&key(case, &pair[0]), [decoy, key(case, &pair[1])]).unwrap()
+    };
+    ipsks(case).windows(2).map(table).collect()
 }
 
 #[test]

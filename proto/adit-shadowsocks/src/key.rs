@@ -3,25 +3,12 @@
 use core::fmt;
 use std::sync::{Arc, LazyLock};
 
-use adit_crypto::{
-    AeadKey, AeadKind, HeaderCipher, KdfContext, Secret, evp_bytes_to_key, hkdf_sha1_subkey,
-};
-use adit_wire::{Broken, Entropy};
-use base64::Engine;
-use base64::alphabet::STANDARD;
-use base64::engine::general_purpose::{GeneralPurpose, URL_SAFE_NO_PAD};
-use base64::engine::{DecodePaddingMode, GeneralPurposeConfig};
+use adit_crypto::{AeadKey, AeadKind, HeaderCipher, KdfContext};
+use adit_wire::Entropy;
 
-use crate::{Edition, Method};
+use crate::Method;
+use crate::material::Material;
 
-/// Standard base64; padding is written, and may be missing when read.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &STANDARD,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
-
-static SESSION: LazyLock<KdfContext> =
-    LazyLock::new(|| KdfContext::new("shadowsocks 2022 session subkey"));
 static KEY_ID: LazyLock<KdfContext> = LazyLock::new(|| KdfContext::new("adit key-id"));
 
 /// A method with its key. Cheap to clone; cleared when the last clone is dropped.
@@ -29,17 +16,15 @@ static KEY_ID: LazyLock<KdfContext> = LazyLock::new(|| KdfContext::new("adit key
 pub struct Key(Arc<Inner>);
 
 struct Inner {
-    method: Method,
+    material: Material,
     id: KeyId,
-    /// The first `method.key_len()` bytes count.
-    bytes: Secret<[u8; 32]>,
     packets: PacketCipher,
 }
 
 /// What the UDP packets of the 2022 edition need from the key itself.
 #[allow(clippy::large_enum_variant, reason = "one per key, behind its Arc")]
 pub(crate) enum PacketCipher {
-    /// Hides the separate header; the body has a key per session.
+    /// Hides the separate header and identity headers; the body has a key per session.
     Aes(HeaderCipher),
     /// Seals whole packets.
     ChaCha(AeadKey),
@@ -77,9 +62,18 @@ pub enum KeyError {
         /// The method the key is for.
         method: Method,
     },
-    /// Several keys joined by `:`, as identity headers (SIP023) have them.
+    /// Several keys joined by `:`, as identity headers (SIP023) have them, where one is wanted
+    /// or for a method without such headers.
     #[error("{method} takes one key here, not several joined by `:`")]
     Several {
+        /// The method the keys are for.
+        method: Method,
+    },
+    /// More identity keys in front of the key than [`MAX_IDENTITIES`](crate::MAX_IDENTITIES).
+    #[error("more than {limit} identity keys stand before the key of {method}")]
+    TooMany {
+        /// The most there may be.
+        limit: usize,
         /// The method the keys are for.
         method: Method,
     },
@@ -97,58 +91,20 @@ impl Key {
     /// 2022 methods take standard base64 of exactly [`Method::key_len`] bytes (missing `=` are
     /// accepted), AEAD methods a password, `none` ignores the text.
     pub fn parse(method: Method, secret: &str) -> Result<Self, KeyError> {
-        let mut bytes = Secret::new([0; 32]);
-        let material = bytes.expose_mut().get_mut(..method.key_len());
-        let material = material.unwrap_or_default();
-        match method.edition() {
-            Edition::None => {}
-            Edition::Aead if secret.is_empty() => return Err(KeyError::Empty { method }),
-            Edition::Aead => evp_bytes_to_key(secret.as_bytes(), material),
-            Edition::Aead2022 if secret.contains(':') => return Err(KeyError::Several { method }),
-            Edition::Aead2022 => {
-                let raw = BASE64.decode(secret).map(Secret::new);
-                let raw = raw.map_err(|_| KeyError::NotBase64 { method })?;
-                if raw.expose().len() != material.len() {
-                    return Err(KeyError::Length {
-                        expected: material.len(),
-                        found: raw.expose().len(),
-                        method,
-                    });
-                }
-                material.copy_from_slice(raw.expose());
-            }
-        }
-        Ok(Self::expand(method, bytes))
+        Material::parse(method, secret).map(Self::expand)
     }
 
     /// Makes a key; gives it with its text as it goes in a URL: base64 of the key for 2022
     /// methods, a random password of 32 characters for AEAD methods, nothing for `none`.
     pub fn generate(method: Method, entropy: &mut dyn Entropy) -> (Self, String) {
-        let mut bytes = Secret::new([0; 32]);
-        match method.edition() {
-            Edition::None => (Self::expand(method, bytes), String::new()),
-            Edition::Aead => {
-                let mut raw = Secret::new([0; 24]);
-                entropy.fill(raw.expose_mut());
-                let password = URL_SAFE_NO_PAD.encode(raw.expose());
-                let material = bytes.expose_mut().get_mut(..method.key_len());
-                evp_bytes_to_key(password.as_bytes(), material.unwrap_or_default());
-                (Self::expand(method, bytes), password)
-            }
-            Edition::Aead2022 => {
-                let material = bytes.expose_mut().get_mut(..method.key_len());
-                let material = material.unwrap_or_default();
-                entropy.fill(material);
-                let text = BASE64.encode(material);
-                (Self::expand(method, bytes), text)
-            }
-        }
+        let (material, text) = Material::generate(method, entropy);
+        (Self::expand(material), text)
     }
 
     /// The method.
     #[must_use]
     pub fn method(&self) -> Method {
-        self.0.method
+        self.0.material.method()
     }
 
     /// The key's printable name.
@@ -157,8 +113,9 @@ impl Key {
         self.0.id
     }
 
-    fn expand(method: Method, bytes: Secret<[u8; 32]>) -> Self {
-        let key = bytes.expose().get(..method.key_len()).unwrap_or_default();
+    /// Prepares the ciphers that every session of the key shares.
+    pub(crate) fn expand(material: Material) -> Self {
+        let (method, key) = (material.method(), material.bytes());
         let mut id = [0; 2];
         KEY_ID.derive(&[method.name().as_bytes(), &[0], key], &mut id);
         // The lengths are those of the method, so neither expansion can fail.
@@ -177,47 +134,34 @@ impl Key {
             _ => PacketCipher::Unused,
         };
         Self(Arc::new(Inner {
-            method,
             id: KeyId(u16::from_be_bytes(id)),
-            bytes,
+            material,
             packets,
         }))
     }
 
-    /// The key of one direction of a stream, of one packet (AEAD) or of one UDP session (2022).
-    pub(crate) fn session(&self, salt: &[u8]) -> Result<AeadKey, Broken> {
-        let inner = &*self.0;
-        let len = inner.method.key_len();
-        let key = inner.bytes.expose().get(..len).unwrap_or_default();
-        let mut subkey = Secret::new([0; 32]);
-        let out = subkey.expose_mut().get_mut(..len).unwrap_or_default();
-        let kind = match inner.method {
-            Method::Blake3Aes128Gcm | Method::Aes128Gcm => AeadKind::Aes128Gcm,
-            Method::Aes192Gcm => AeadKind::Aes192Gcm,
-            Method::Blake3Aes256Gcm | Method::Aes256Gcm => AeadKind::Aes256Gcm,
-            Method::Blake3ChaCha20Poly1305 | Method::ChaCha20IetfPoly1305 => {
-                AeadKind::ChaCha20Poly1305
-            }
-            Method::Blake3ChaCha8Poly1305 => AeadKind::ChaCha8Poly1305,
-            Method::XChaCha20IetfPoly1305 => AeadKind::XChaCha20Poly1305,
-            Method::None => return Err(Broken::Malformed("method: it has no keys")),
-        };
-        match inner.method.edition() {
-            Edition::Aead2022 => SESSION.derive(&[key, salt], out),
-            _ => hkdf_sha1_subkey(key, salt, out)?,
-        }
-        Ok(AeadKey::new(kind, out)?)
+    /// The bytes, for what is derived from them.
+    pub(crate) fn material(&self) -> &Material {
+        &self.0.material
     }
 
     /// The ciphers of the 2022 edition's packets.
     pub(crate) fn packets(&self) -> &PacketCipher {
         &self.0.packets
     }
+
+    /// The cipher of headers, in the methods that have identity headers (SIP023).
+    pub(crate) fn headers(&self) -> Option<&HeaderCipher> {
+        match &self.0.packets {
+            PacketCipher::Aes(cipher) => Some(cipher),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Key({}, {})", self.0.method, self.0.id)
+        write!(f, "Key({}, {})", self.method(), self.0.id)
     }
 }
 
@@ -236,6 +180,7 @@ impl fmt::Debug for KeyId {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Edition;
     use adit_wire::FixedEntropy;
 
     const AES: Method = Method::Blake3Aes128Gcm;
@@ -246,7 +191,7 @@ mod tests {
         let key = Key::parse(AES, TEXT).unwrap();
         let bare = Key::parse(AES, TEXT.trim_end_matches('=')).unwrap();
         assert_eq!(
-            key.0.bytes.expose()[..16],
+            key.material().bytes(),
             core::array::from_fn::<u8, 16, _>(|i| i as u8)
         );
         assert_eq!(key.id(), bare.id());
@@ -312,7 +257,7 @@ mod tests {
             let mut entropy = FixedEntropy::new((0..64).collect::<Vec<u8>>());
             let (key, text) = Key::generate(method, &mut entropy);
             let again = Key::parse(method, &text).unwrap();
-            assert_eq!(key.0.bytes.expose(), again.0.bytes.expose(), "{method}");
+            assert_eq!(key.material().bytes(), again.material().bytes(), "{method}");
             assert_eq!(text.is_empty(), method == Method::None);
             if method.edition() == Edition::Aead {
                 assert_eq!(text.len(), 32);
@@ -324,7 +269,10 @@ mod tests {
     fn every_method_expands() {
         for method in Method::ALL {
             let (key, _) = Key::generate(method, &mut FixedEntropy::default());
-            assert_eq!(key.session(&[0; 32]).is_ok(), method != Method::None);
+            assert_eq!(
+                key.material().session(&[0; 32]).is_ok(),
+                method != Method::None
+            );
             let packets = !matches!(key.packets(), PacketCipher::Unused);
             assert_eq!(packets, method.edition() == Edition::Aead2022);
         }
@@ -332,7 +280,7 @@ mod tests {
 
     impl PartialEq for Key {
         fn eq(&self, other: &Self) -> bool {
-            self.0.bytes == other.0.bytes && self.0.method == other.0.method
+            self.material() == other.material()
         }
     }
 }

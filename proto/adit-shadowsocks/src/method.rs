@@ -102,6 +102,12 @@ impl Method {
             _ => 32,
         }
     }
+
+    /// Whether requests may carry identity headers (SIP023): the 2022 methods with AES.
+    #[must_use]
+    pub const fn has_identities(self) -> bool {
+        matches!(self, Self::Blake3Aes128Gcm | Self::Blake3Aes256Gcm)
+    }
 }
 
 impl FromStr for Method {

@@ -1,15 +1,20 @@
 //! Replayed salts are refused (SEC-R1 to SEC-R4).
 //!
 //! The 2022 edition carries a timestamp: salts are kept exactly, for a minute at least. The AEAD
-//! edition carries none: digests of the last million or two are kept for as long as they last.
-//! Not a file and not shared between machines: both are the application's business.
+//! edition carries none: digests of the last million or two are kept for as long as they last, and can be
+//! carried over a restart ([`SaltPool::export`]). The file and what machines share are the
+//! application's business.
+
+mod store;
 
 use core::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use adit_crypto::SipKey;
+use adit_crypto::{Secret, SipKey};
 use adit_wire::{Broken, Unix};
 use hashbrown::HashTable;
+
+pub use store::SaltsError;
 
 /// Salts kept at once; beyond that new sessions are refused (fail closed).
 const CAPACITY: usize = 1_000_000;
@@ -39,6 +44,8 @@ pub enum Restart {
 /// could fill the pool.
 pub struct SaltPool {
     sip: SipKey,
+    /// Of `sip`, for [`SaltPool::export`].
+    seed: Secret<[u8; 16]>,
     started: Unix,
     restart: Restart,
     shards: [Mutex<Shard>; SHARDS],
@@ -79,6 +86,7 @@ impl SaltPool {
     fn with_capacity(seed: [u8; 16], started: Unix, restart: Restart, capacity: usize) -> Self {
         Self {
             sip: SipKey::new(seed),
+            seed: Secret::new(seed),
             started,
             restart,
             shards: core::array::from_fn(|_| Mutex::default()),
@@ -94,9 +102,7 @@ impl SaltPool {
     /// the salt is remembered until a million newer ones have come.
     pub fn insert(&self, salt: &[u8], stamp: Option<Unix>, now: Unix) -> Result<(), Broken> {
         let digest = self.sip.hash(salt);
-        // Slots within a shard are chosen by the low and the top bits, so the shard is not.
-        let index = usize::try_from((digest >> 24) % SHARDS as u64).unwrap_or_default();
-        let shard = self.shards.get(index).ok_or(Broken::Replayed)?;
+        let shard = self.shards.get(shard_of(digest)).ok_or(Broken::Replayed)?;
         let Some(stamp) = stamp else {
             return lock(shard).digests.insert(digest, self.limit);
         };
@@ -115,6 +121,11 @@ impl SaltPool {
         let hash = |salt: &[u8; 32]| self.sip.hash(salt);
         lock(shard).exact.insert(whole, now, self.limit, hash)
     }
+}
+
+/// Slots within a shard are chosen by the low and the top bits of a digest, so the shard is not.
+fn shard_of(digest: u64) -> usize {
+    usize::try_from((digest >> 24) % SHARDS as u64).unwrap_or_default()
 }
 
 /// A panic of another thread leaves the tables whole: every step of an insertion is.
@@ -185,3 +196,6 @@ impl fmt::Debug for SaltPool {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod store_tests;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_net::ambient::{Chance, SystemClock};
-use adit_shadowsocks::{Key, tcp};
+use adit_shadowsocks::{KeyChain, tcp};
 use adit_stream::{BoxStream, Layered, put};
 use adit_wire::Target;
 
@@ -16,8 +16,8 @@ use crate::{BoxFuture, DialError, Health};
 
 /// A client of one Shadowsocks server.
 pub struct Shadowsocks {
-    /// The shared key.
-    pub key: Key,
+    /// The key, behind those of identity headers.
+    pub keys: KeyChain,
     /// Whether datagrams may go this way.
     pub udp: bool,
     /// How long a first payload may take to ride with the request header.
@@ -34,7 +34,7 @@ impl Dialect for Shadowsocks {
         first: &'a [u8],
     ) -> BoxFuture<'a, io::Result<Spoken>> {
         Box::pin(async move {
-            let (seal, open) = tcp::client(&self.key, to, Arc::new(SystemClock), &mut Chance)
+            let (seal, open) = tcp::client(&self.keys, to, Arc::new(SystemClock), &mut Chance)
                 .map_err(io::Error::other)?;
             let watch = Watch {
                 health: self.health.clone(),
@@ -62,7 +62,7 @@ impl Dialect for Shadowsocks {
                 ));
             }
             let below = via.associate().await?;
-            Ok(Box::new(ShadowsocksUdp::new(&self.key, server.clone(), below)) as BoxDatagrams)
+            Ok(Box::new(ShadowsocksUdp::new(&self.keys, server.clone(), below)) as BoxDatagrams)
         })
     }
 }

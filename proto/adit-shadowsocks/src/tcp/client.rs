@@ -13,21 +13,23 @@ use super::chunk::{ChunkOpen, ChunkSeal, LENGTH_LEN, check_room};
 use super::request::{FIXED_SEALED, RequestHead};
 use super::{FIXED_LEN, MAX_2022, MAX_AEAD, MAX_PADDING, MAX_RAW, Progress, RESPONSE, max_chunk};
 use crate::salt::Salt;
-use crate::{Edition, Key, Method, stamp};
+use crate::{Edition, Key, KeyChain, Method, stamp};
 
 static ZEROS: [u8; MAX_PADDING] = [0; MAX_PADDING];
 
 /// The codecs of one connection to `target`.
 ///
 /// The request header goes out with the first payload sealed, or with an empty one:
-/// [`Seal::owes_head`] is true until then. `clock` gives the header its time and judges the
+/// [`Seal::owes_head`] is true until then. An identity header stands in it for each identity key of
+/// the `chain`; the data and the answers have its own key. `clock` gives the header its time and judges the
 /// response's; all randomness is drawn here.
 pub fn client(
-    key: &Key,
+    chain: &KeyChain,
     target: &Target,
     clock: Arc<dyn Clock>,
     entropy: &mut dyn Entropy,
 ) -> Result<(ClientSeal, ClientOpen), Broken> {
+    let key = chain.key();
     let method = key.method();
     let mut address = Vec::with_capacity(target.addr_len());
     put_addr(target, &mut address);
@@ -36,10 +38,11 @@ pub fn client(
     entropy.fill(&mut chance);
     let chunks = match method.edition() {
         Edition::None => None,
-        _ => Some(ChunkSeal::new(key.session(&salt)?)),
+        _ => Some(ChunkSeal::new(key.material().session(&salt)?)),
     };
     let head = Head {
         salt,
+        identities: chain.stream_headers(&salt)?,
         address,
         chance: u64::from_le_bytes(chance),
         clock: clock.clone(),
@@ -72,6 +75,8 @@ pub struct ClientSeal {
 
 struct Head {
     salt: Salt,
+    /// The identity headers, sealed.
+    identities: Vec<u8>,
     address: Vec<u8>,
     /// Decides the length of the padding.
     chance: u64,
@@ -83,7 +88,12 @@ impl Head {
         let address = self.address.len();
         match edition {
             Edition::Aead2022 => Room {
-                head: self.salt.len() + FIXED_SEALED + address + 2 + MAX_PADDING,
+                head: self.salt.len()
+                    + self.identities.len()
+                    + FIXED_SEALED
+                    + address
+                    + 2
+                    + MAX_PADDING,
                 tail: TAG_LEN,
                 max: MAX_2022 - address - 2,
             },
@@ -132,6 +142,7 @@ impl ClientSeal {
         if self.method.edition() == Edition::Aead2022 {
             let head = RequestHead {
                 salt: &head.salt,
+                identities: &head.identities,
                 stamp: head.clock.unix(),
                 address,
                 padding,
@@ -284,7 +295,7 @@ impl Waiting {
         }
         let short = Broken::Truncated("the response header");
         let salt = Salt::read(method, wire).ok_or(short)?;
-        let mut chunks = ChunkOpen::new(self.key.session(&salt)?, max_chunk(method));
+        let mut chunks = ChunkOpen::new(self.key.material().session(&salt)?, max_chunk(method));
         if method.edition() == Edition::Aead {
             chunks.length(wire, salt.len())?;
             // SEC-R6: our own stream sent back to us has our key.

@@ -8,8 +8,11 @@ use adit_wire::{Broken, FixedEntropy, Open, Seal, Step, Target, Unix};
 use serde_json::Value;
 
 use super::{Accepted, ClientSeal, ServerHandshake, client};
-use crate::golden::{hex, key_of_password, key_of_psk, number, pattern, target, text, vectors};
-use crate::{Key, Restart, SaltPool};
+use crate::golden::{
+    chain, hex, key_of_psk, number, pattern, relays, target, text, users, vectors,
+};
+use crate::relay::TcpRelay;
+use crate::{KeyChain, Restart, SaltPool, Users};
 
 const ALL_AT_ONCE: &[usize] = &[usize::MAX];
 
@@ -50,14 +53,14 @@ fn chunks(value: &Value) -> Vec<Vec<u8>> {
 }
 
 fn accept(
-    key: &Key,
+    users: &Arc<Users>,
     now: Unix,
     salts: &Arc<SaltPool>,
     salt: &[u8],
     stream: &[u8],
 ) -> Result<(Step<Accepted>, Vec<u8>), Broken> {
     let mut entropy = FixedEntropy::new(salt);
-    let mut server = ServerHandshake::new(key, Arc::new(now), salts.clone(), &mut entropy);
+    let mut server = ServerHandshake::new(users, Arc::new(now), salts.clone(), &mut entropy);
     match converse(&mut server, stream, ALL_AT_ONCE) {
         Ok((step, sent, rest)) => {
             assert!(
@@ -74,13 +77,13 @@ fn accept(
 }
 
 fn accepted(
-    key: &Key,
+    users: &Arc<Users>,
     now: Unix,
     salt: &[u8],
     stream: &[u8],
     expected: &Target,
 ) -> (Accepted, Vec<u8>) {
-    match accept(key, now, &pool(), salt, stream) {
+    match accept(users, now, &pool(), salt, stream) {
         Ok((Step::Done(mut accepted), rest)) => {
             assert_eq!(&accepted.target, expected);
             let (more, unread) = open_all(&mut accepted.open, &rest, ALL_AT_ONCE).unwrap();
@@ -93,17 +96,19 @@ fn accepted(
     }
 }
 
+/// SIP022, and SIP023 with relays on the way.
 #[test]
 fn sip022_streams() {
+    let mut identified = 0;
     for case in vectors("tcp2022") {
         let name = text(&case["name"]);
         let (request, response) = (&case["request"], &case["response"]);
-        let key = key_of_password(&case);
+        let (keys, users) = (chain(&case), users(&case));
         let to = target(&case["target"]);
         let stamp = Unix(number(&request["timestamp"]));
         let salt = hex(&request["salt"]);
         let mut entropy = FixedEntropy::new(salt.clone());
-        let (mut seal, mut open) = client(&key, &to, Arc::new(stamp), &mut entropy).unwrap();
+        let (mut seal, mut open) = client(&keys, &to, Arc::new(stamp), &mut entropy).unwrap();
         let (padding, first) = (hex(&request["padding"]), hex(&request["initial_payload"]));
         let mut wire = if padding.is_empty() {
             records(&mut seal, std::slice::from_ref(&first))
@@ -118,7 +123,19 @@ fn sip022_streams() {
 
         let answered = Unix(number(&response["timestamp"]));
         let own = hex(&response["salt"]);
-        let (mut accepted, plain) = accepted(&key, answered, &own, &stream, &to);
+        let at_server = relays(&case).iter().fold(stream, |stream, table| {
+            let mut relay = TcpRelay::new(table);
+            match converse(&mut relay, &stream, ALL_AT_ONCE) {
+                Ok((Step::Done(relayed), sent, rest)) => {
+                    assert_eq!((relayed.next, sent.len()), (1, 0), "{name}");
+                    [relayed.head, rest].concat()
+                }
+                other => panic!("{name}: not relayed: {other:?}"),
+            }
+        });
+        let (mut accepted, plain) = accepted(&users, answered, &own, &at_server, &to);
+        let user = accepted.user.as_ref().map(|user| &*user.name);
+        assert_eq!(user, (users.len() == 2).then_some("bob"), "{name}");
         let sent = [first, chunks(&request["chunks"]).concat()].concat();
         assert_eq!(plain, sent, "{name}");
 
@@ -133,22 +150,25 @@ fn sip022_streams() {
         assert_eq!((plain, unread), (answers.concat(), 0), "{name}");
         assert!(open.authenticated() && open.at_boundary(0));
         assert_eq!(open.skew(), Some(answered.skew_from(stamp)));
+        identified += usize::from(accepted.user.is_some());
     }
+    assert_eq!(identified, 12);
 }
 
 #[test]
 fn sip022_longest_chunks() {
     for case in vectors("tcp2022_big") {
         let key = key_of_psk(&case);
+        let (keys, users) = (KeyChain::from(key.clone()), Users::single(key));
         let to = target(&case["target"]);
         let now = Unix(number(&case["now"]));
         let mut entropy = FixedEntropy::new(hex(&case["salt"]));
-        let (mut seal, _) = client(&key, &to, Arc::new(now), &mut entropy).unwrap();
+        let (mut seal, _) = client(&keys, &to, Arc::new(now), &mut entropy).unwrap();
         let first = pattern(65_535 - to.addr_len() - 2, 0);
         let payloads = [first, pattern(65_535, 1), pattern(65_535, 2)];
         let wire = records(&mut seal, &payloads);
         check_digest(&case, &wire);
-        let (_, plain) = accepted(&key, now, &[9; 32], &wire, &to);
+        let (_, plain) = accepted(&users, now, &[9; 32], &wire, &to);
         assert!(plain == payloads.concat());
     }
 }
@@ -162,17 +182,17 @@ fn check_digest(case: &Value, wire: &[u8]) {
 fn sip004_streams() {
     let now = Unix(1_700_000_000);
     for case in vectors("aead") {
-        let key = key_of_password(&case);
+        let (keys, users) = (chain(&case), users(&case));
         let (request, response) = (&case["tcp"]["request"], &case["tcp"]["response"]);
         let to = target(&case["tcp"]["target"]);
         let mut entropy = FixedEntropy::new(hex(&request["salt"]));
-        let (mut seal, mut open) = client(&key, &to, Arc::new(now), &mut entropy).unwrap();
+        let (mut seal, mut open) = client(&keys, &to, Arc::new(now), &mut entropy).unwrap();
         if case["note"].is_string() {
             let first = pattern(16_383 - to.addr_len(), 0);
             let payloads = [first, pattern(16_383, 1), pattern(16_383, 2)];
             let wire = records(&mut seal, &payloads);
             check_digest(request, &wire);
-            let (_, plain) = accepted(&key, now, &[9; 32], &wire, &to);
+            let (_, plain) = accepted(&users, now, &[9; 32], &wire, &to);
             assert!(plain == payloads.concat());
             continue;
         }
@@ -181,7 +201,7 @@ fn sip004_streams() {
         let stream = hex(&request["stream"]);
         assert_eq!(records(&mut seal, &payloads), stream);
         let own = hex(&response["salt"]);
-        let (mut accepted, plain) = accepted(&key, now, &own, &stream, &to);
+        let (mut accepted, plain) = accepted(&users, now, &own, &stream, &to);
         assert_eq!(plain, payloads.concat());
 
         let answers = chunks(&response["chunks"]);
@@ -197,15 +217,15 @@ fn sip004_streams() {
 fn method_none() {
     let now = Unix(0);
     for case in vectors("none") {
-        let key = key_of_password(&case);
+        let (keys, users) = (chain(&case), users(&case));
         let to = target(&case["tcp"]["target"]);
         let (request, response) = (&case["tcp"]["request"], &case["tcp"]["response"]);
         let (mut seal, mut open) =
-            client(&key, &to, Arc::new(now), &mut FixedEntropy::default()).unwrap();
+            client(&keys, &to, Arc::new(now), &mut FixedEntropy::default()).unwrap();
         let payload = hex(&request["payload"]);
         let stream = hex(&request["stream"]);
         assert_eq!(records(&mut seal, std::slice::from_ref(&payload)), stream);
-        let (mut accepted, plain) = accepted(&key, now, &[], &stream, &to);
+        let (mut accepted, plain) = accepted(&users, now, &[], &stream, &to);
         assert_eq!(plain, payload);
         let answer = hex(&response["payload"]);
         let wire = records(&mut accepted.seal, std::slice::from_ref(&answer));
@@ -222,10 +242,11 @@ fn sip022_accepts_and_rejects() {
     for case in vectors("negative2022") {
         let (name, kind) = (text(&case["name"]), text(&case["kind"]));
         let (key, now) = (key_of_psk(&case), Unix(number(&case["now"])));
+        let (keys, users) = (KeyChain::from(key.clone()), Users::single(key));
         let verdict = match kind {
             "tcp_request" => {
                 let stream = hex(&case["stream"]);
-                match accept(&key, now, &salts, &[1; 16], &stream) {
+                match accept(&users, now, &salts, &[1; 16], &stream) {
                     Err(_) => "reject",
                     // Ours waits: the caller refuses in the same way when the stream ends here.
                     Ok((Step::NeedMore { total }, _)) => {
@@ -244,7 +265,7 @@ fn sip022_accepts_and_rejects() {
             "tcp_response" => {
                 let mut entropy = FixedEntropy::new(hex(&case["request_salt"]));
                 let to = "example.com:443".parse().unwrap();
-                let (_, mut open) = client(&key, &to, Arc::new(now), &mut entropy).unwrap();
+                let (_, mut open) = client(&keys, &to, Arc::new(now), &mut entropy).unwrap();
                 match open_all(&mut open, &hex(&case["stream"]), ALL_AT_ONCE) {
                     Ok((plain, 0)) if !plain.is_empty() => "accept",
                     Ok(_) => "wait",

@@ -1,20 +1,19 @@
 //! Shadowsocks over TCP: a client's two codecs and a server's handshake.
 //!
 //! ```text
-//! 2022  request   salt ‖ [type 0, time, n] ‖ [address, padding, first data] ‖ chunk …
+//! 2022  request   salt ‖ identity … ‖ [type 0, time, n] ‖ [address, padding, first data] ‖ chunk …
 //!       response  salt ‖ [type 1, time, request salt, n] ‖ [first data] ‖ chunk …
 //! AEAD  request   salt ‖ chunk …            the plaintext begins with the address
 //!       response  salt ‖ chunk …
 //! none  request   address ‖ data …
 //!       chunk     [length] ‖ [data]         each [ ] is sealed with its own nonce
 //! ```
-//! Each direction has its own salt, key and nonce counter. Identity headers (SIP023) would stand
-//! between salt and fixed header of a request; `request.rs` is where they belong.
+//! Each direction has its own salt, key and nonce counter. A request has one identity header
+//! (SIP023) for each identity key of its client; an answer has none.
 
 mod body;
 mod chunk;
 mod client;
-
 mod progress;
 mod request;
 mod server;
@@ -22,6 +21,8 @@ mod server_seal;
 
 #[cfg(test)]
 mod golden;
+
+pub(crate) use request::FIXED_SEALED;
 
 pub use client::{ClientOpen, ClientSeal, client};
 pub use progress::Progress;

@@ -10,11 +10,13 @@ use super::{FIXED_LEN, REQUEST};
 use crate::writer::Writer;
 
 /// Sealed length of the fixed header.
-pub(super) const FIXED_SEALED: usize = FIXED_LEN + TAG_LEN;
+pub(crate) const FIXED_SEALED: usize = FIXED_LEN + TAG_LEN;
 
 /// What stands in front of the first payload.
 pub(super) struct RequestHead<'a> {
     pub(super) salt: &'a [u8],
+    /// The identity headers, sealed.
+    pub(super) identities: &'a [u8],
     pub(super) stamp: Unix,
     pub(super) address: &'a [u8],
     pub(super) padding: &'a [u8],
@@ -23,7 +25,7 @@ pub(super) struct RequestHead<'a> {
 impl RequestHead<'_> {
     /// Bytes in front of the payload.
     pub(super) const fn len(&self) -> usize {
-        self.salt.len() + FIXED_SEALED + self.variable_len()
+        self.salt.len() + self.identities.len() + FIXED_SEALED + self.variable_len()
     }
 
     const fn variable_len(&self) -> usize {
@@ -39,10 +41,11 @@ impl RequestHead<'_> {
     ) -> Result<Range<usize>, Broken> {
         let no_room = Broken::NoRoom("a request header");
         let start = payload.start.checked_sub(self.len()).ok_or(no_room)?;
-        let fixed = start + self.salt.len();
+        let fixed = start + self.salt.len() + self.identities.len();
         let variable = fixed + FIXED_SEALED;
         let mut w = Writer::new(record, start..variable)?;
         w.put(self.salt)?;
+        w.put(self.identities)?;
         w.put(&[REQUEST])?;
         w.put(&self.stamp.0.to_be_bytes())?;
         w.put_len(self.variable_len() + payload.len())?;

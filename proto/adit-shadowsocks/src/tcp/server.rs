@@ -12,8 +12,9 @@ use super::body::Body;
 use super::chunk::{ChunkOpen, LENGTH_LEN};
 use super::request::{FIXED_SEALED, parse_fixed, parse_variable};
 use super::{FIXED_LEN, ServerSeal, max_chunk};
+use crate::identity::{IDENTITY_LEN, IdentityHash};
 use crate::salt::Salt;
-use crate::{Edition, Key, SaltPool, stamp};
+use crate::{Edition, SaltPool, UserId, UserRef, Users, stamp};
 
 /// Reads a request. Sends nothing, and asks for more until there is enough to judge.
 ///
@@ -21,7 +22,9 @@ use crate::{Edition, Key, SaltPool, stamp};
 /// (SEC-P1), including the end of the stream and a deadline while this still asks for more; then
 /// neither the cause nor the number of bytes waited for can be seen from outside.
 pub struct ServerHandshake {
-    key: Key,
+    users: Arc<Users>,
+    /// Who it probably is, where users are found by trial.
+    hint: Option<UserId>,
     clock: Arc<dyn Clock>,
     salts: Arc<SaltPool>,
     response_salt: Salt,
@@ -29,25 +32,33 @@ pub struct ServerHandshake {
 }
 
 enum State {
-    /// Waiting for the salt and the first sealed block.
+    /// Waiting for the salt, an identity header if there are such, and the first sealed block.
     Head,
     /// 2022: waiting for a variable header of `n` bytes.
     Variable {
-        chunks: ChunkOpen,
-        request_salt: Salt,
+        known: Known,
         n: usize,
     },
     /// AEAD: the address may come in pieces.
     Address {
-        chunks: ChunkOpen,
-        request_salt: Salt,
+        known: Known,
         plain: Vec<u8>,
     },
     Done,
 }
 
+/// What the first sealed block has settled.
+struct Known {
+    chunks: ChunkOpen,
+    request_salt: Salt,
+    /// The user's place.
+    place: usize,
+}
+
 /// An accepted request.
 pub struct Accepted {
+    /// Who it is; `None` where there is but one key.
+    pub user: Option<UserRef>,
     /// Where the client wants to go.
     pub target: Target,
     /// The first payload, which came with the request; may be empty.
@@ -61,6 +72,7 @@ pub struct Accepted {
 impl fmt::Debug for Accepted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Accepted")
+            .field("user", &self.user)
             .field("target", &self.target)
             .field("first", &self.first.len())
             .finish_non_exhaustive()
@@ -68,51 +80,51 @@ impl fmt::Debug for Accepted {
 }
 
 impl ServerHandshake {
-    /// A handshake for one connection; `salts` is shared by all that use the key.
+    /// A handshake for one connection; `salts` is shared by all connections of these users.
     pub fn new(
-        key: &Key,
+        users: &Arc<Users>,
         clock: Arc<dyn Clock>,
         salts: Arc<SaltPool>,
         entropy: &mut dyn Entropy,
     ) -> Self {
         Self {
-            key: key.clone(),
+            users: users.clone(),
+            hint: None,
             clock,
             salts,
-            response_salt: Salt::draw(key.method(), entropy),
+            response_salt: Salt::draw(users.method(), entropy),
             state: State::Head,
         }
+    }
+
+    /// Says who was last seen at the client's address. Where users are found by trial
+    /// ([`Users::trial`]) this one is tried first; elsewhere it changes nothing.
+    #[must_use]
+    pub fn hint(mut self, user: Option<UserId>) -> Self {
+        self.hint = user;
+        self
     }
 
     /// Reads as far as `rx` goes; `None` once the state has moved on.
     fn advance(&mut self, rx: &mut Rx<'_>) -> Result<Option<Step<Accepted>>, Broken> {
         match &mut self.state {
-            State::Head if self.key.method().edition() == Edition::None => self.raw(rx).map(Some),
+            State::Head if self.users.method().edition() == Edition::None => self.raw(rx).map(Some),
             State::Head => self.head(rx),
-            State::Variable {
-                chunks,
-                request_salt,
-                n,
-            } => {
-                let (salt, n) = (*request_salt, *n);
+            State::Variable { known, n } => {
+                let n = *n;
                 let total = n + TAG_LEN;
                 if rx.bytes().len() < total {
                     return Ok(Some(Step::NeedMore { total }));
                 }
-                chunks.block(rx.bytes_mut(), 0..n)?;
+                known.chunks.block(rx.bytes_mut(), 0..n)?;
                 let header = rx.bytes().get(..n).unwrap_or_default();
                 let (target, payload) = parse_variable(header)?;
                 let first = header.get(payload).unwrap_or_default().to_vec();
                 rx.eat(total);
-                self.accept(target, first, salt).map(Some)
+                self.accept(target, first).map(Some)
             }
-            State::Address {
-                chunks,
-                request_salt,
-                plain,
-            } => {
-                let salt = *request_salt;
-                match chunks.open(rx.bytes_mut())? {
+            State::Address { known, plain } => {
+                match known.chunks.open(rx.bytes_mut())? {
                     Opened::NeedMore { total } => return Ok(Some(Step::NeedMore { total })),
                     Opened::Record { consumed, payload } => {
                         plain.extend_from_slice(rx.bytes().get(payload).unwrap_or_default());
@@ -124,7 +136,7 @@ impl ServerHandshake {
                     Ok((target, used)) => {
                         plain.drain(..used);
                         let first = core::mem::take(plain);
-                        self.accept(target, first, salt).map(Some)
+                        self.accept(target, first).map(Some)
                     }
                     // At most 259 bytes and one chunk are ever held.
                     Err(AddrError::Short { .. }) => Ok(None),
@@ -136,41 +148,77 @@ impl ServerHandshake {
     }
 
     /// Authenticates the first block, then its time, then its salt: in this order, so that only
-    /// holders of the key can fill the pool (SEC-R1).
+    /// holders of a key can fill the pool (SEC-R1).
     fn head(&mut self, rx: &mut Rx<'_>) -> Result<Option<Step<Accepted>>, Broken> {
-        let method = self.key.method();
+        let method = self.users.method();
         let is_2022 = method.edition() == Edition::Aead2022;
         let block = if is_2022 { FIXED_SEALED } else { LENGTH_LEN };
-        let total = method.key_len() + block;
+        let identity = self.users.identity().map_or(0, |_| IDENTITY_LEN);
+        let total = method.key_len() + identity + block;
         if rx.bytes().len() < total {
             return Ok(Some(Step::NeedMore { total }));
         }
         let short = Broken::Truncated("the request header");
         let request_salt = Salt::read(method, rx.bytes()).ok_or(short)?;
-        let mut chunks = ChunkOpen::new(self.key.session(&request_salt)?, max_chunk(method));
         rx.eat(request_salt.len());
         let now = self.clock.unix();
         self.state = if is_2022 {
-            chunks.block(rx.bytes_mut(), 0..FIXED_LEN)?;
+            let mut known = self.identify(rx, request_salt)?;
+            known.chunks.block(rx.bytes_mut(), 0..FIXED_LEN)?;
             let (stamp, n) = parse_fixed(rx.bytes().get(..FIXED_LEN).ok_or(short)?)?;
             stamp::check(stamp, now)?;
             self.salts.insert(&request_salt, Some(stamp), now)?;
             rx.eat(FIXED_SEALED);
-            State::Variable {
-                chunks,
-                request_salt,
-                n,
-            }
+            State::Variable { known, n }
         } else {
-            chunks.length(rx.bytes_mut(), 0)?;
+            let length = rx.bytes().first_chunk().ok_or(short)?;
+            let known = self.try_all(length, request_salt)?;
             self.salts.insert(&request_salt, None, now)?;
-            State::Address {
-                chunks,
-                request_salt,
-                plain: Vec::new(),
-            }
+            let plain = Vec::new();
+            State::Address { known, plain }
         };
         Ok(None)
+    }
+
+    /// 2022: the only key, or the one that the identity header names.
+    fn identify(&self, rx: &mut Rx<'_>, request_salt: Salt) -> Result<Known, Broken> {
+        let mut place = 0;
+        if let Some(identity) = self.users.identity() {
+            let header = rx.bytes().first_chunk();
+            let header = header.ok_or(Broken::Truncated("the identity header"))?;
+            let hash = IdentityHash::open_stream(identity, &request_salt, *header)?;
+            // Nobody's: no different from a wrong key.
+            place = self.users.find(hash).ok_or(Broken::Unauthentic)?;
+            rx.eat(IDENTITY_LEN);
+        }
+        self.known(place, request_salt)
+    }
+
+    /// AEAD: whose key opens the first length. Each is tried once, the hinted one first.
+    fn try_all(&self, sealed: &[u8; LENGTH_LEN], request_salt: Salt) -> Result<Known, Broken> {
+        for place in self.users.candidates(self.hint) {
+            let mut known = self.known(place, request_salt)?;
+            // A wrong key destroys what it opens. A right one remembers the length.
+            match known.chunks.length(&mut sealed.clone(), 0) {
+                Ok(()) => return Ok(known),
+                Err(Broken::Unauthentic) => {}
+                Err(why) => return Err(why),
+            }
+        }
+        Err(Broken::Unauthentic)
+    }
+
+    fn known(&self, place: usize, request_salt: Salt) -> Result<Known, Broken> {
+        let material = self.users.material(place)?;
+        let chunks = ChunkOpen::new(
+            material.session(&request_salt)?,
+            max_chunk(material.method()),
+        );
+        Ok(Known {
+            chunks,
+            request_salt,
+            place,
+        })
     }
 
     /// Method `none`: an address, then data that stays in `rx`.
@@ -183,6 +231,7 @@ impl ServerHandshake {
         rx.eat(used);
         self.state = State::Done;
         Ok(Step::Done(Accepted {
+            user: None,
             target,
             first: Vec::new(),
             open: ServerOpen(Body::Raw),
@@ -190,28 +239,29 @@ impl ServerHandshake {
         }))
     }
 
-    fn accept(
-        &mut self,
-        target: Target,
-        first: Vec<u8>,
-        request_salt: Salt,
-    ) -> Result<Step<Accepted>, Broken> {
-        let (State::Variable { chunks, .. } | State::Address { chunks, .. }) =
+    fn accept(&mut self, target: Target, first: Vec<u8>) -> Result<Step<Accepted>, Broken> {
+        let (State::Variable { known, .. } | State::Address { known, .. }) =
             core::mem::replace(&mut self.state, State::Done)
         else {
             return Err(Broken::Malformed("handshake: it is over"));
         };
-        let now = self.clock.unix();
-        if self.key.method().edition() == Edition::Aead {
+        let material = self.users.material(known.place)?;
+        if material.method().edition() == Edition::Aead {
             // SEC-R6: our answer, sent back to us, would open: there is no type byte.
+            let now = self.clock.unix();
             self.salts.insert(&self.response_salt, None, now)?;
         }
-        let clock = self.clock.clone();
         Ok(Step::Done(Accepted {
+            user: self.users.user_at(known.place),
             target,
             first,
-            open: ServerOpen(Body::Chunks(chunks)),
-            seal: ServerSeal::new(&self.key, self.response_salt, request_salt, clock)?,
+            open: ServerOpen(Body::Chunks(known.chunks)),
+            seal: ServerSeal::new(
+                material,
+                self.response_salt,
+                known.request_salt,
+                self.clock.clone(),
+            )?,
         }))
     }
 }

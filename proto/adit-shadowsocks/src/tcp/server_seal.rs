@@ -9,9 +9,10 @@ use adit_wire::{Broken, Clock, Room, Seal};
 use super::chunk::{ChunkSeal, LENGTH_LEN, check_room};
 use super::client::{RAW_ROOM, seal_salted};
 use super::{FIXED_LEN, RESPONSE, max_chunk};
+use crate::material::Material;
 use crate::salt::Salt;
 use crate::writer::Writer;
-use crate::{Edition, Key, Method};
+use crate::{Edition, Method};
 
 /// Seals a server's answers. The response header goes out with the first payload, never alone.
 pub struct ServerSeal {
@@ -66,7 +67,7 @@ impl Head {
 impl ServerSeal {
     /// The sealing side of the connection whose request had `request_salt`.
     pub(super) fn new(
-        key: &Key,
+        key: &Material,
         salt: Salt,
         request_salt: Salt,
         clock: Arc<dyn Clock>,

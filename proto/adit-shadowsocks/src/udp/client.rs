@@ -8,7 +8,7 @@ use adit_wire::{Broken, Entropy, SlidingWindow, Target, Unix};
 use super::packet::{BodyKey, open_body, unveil};
 use super::sender::Sender;
 use super::single;
-use crate::Key;
+use crate::KeyChain;
 
 /// How long a server session stays before a third one is taken for it, in seconds.
 const SERVER_CHANGE: u64 = 60;
@@ -36,10 +36,11 @@ struct Server {
 }
 
 impl ClientSession {
-    /// A new session with a random id.
-    pub fn new(key: &Key, entropy: &mut dyn Entropy) -> Self {
+    /// A new session with a random id. Packets have an identity header for each identity key of the
+    /// `chain`.
+    pub fn new(chain: &KeyChain, entropy: &mut dyn Entropy) -> Self {
         Self {
-            sender: Sender::new(key, None, entropy),
+            sender: Sender::new(chain.clone(), None, entropy),
             servers: Servers::default(),
         }
     }
@@ -62,23 +63,23 @@ impl ClientSession {
         let key = self.sender.key();
         let answers = self.sender.session();
         if answers.is_none() {
-            return single::open(key, packet);
+            return single::open(key.material(), packet);
         }
         let ids = unveil(key, packet)?;
         if let Some(server) = self.servers.known(ids.session) {
             if !server.window.check(ids.packet) {
                 return Err(Broken::Replayed);
             }
-            let body = open_body(key, &server.body_key, packet, answers, now)?;
+            let body = open_body(key, &server.body_key, packet, 0, answers, now)?;
             server.window.mark(ids.packet);
             return Ok((body.target, body.payload));
         }
         let mut server = Server {
             id: ids.session,
-            body_key: BodyKey::derive(key, ids.session),
+            body_key: BodyKey::derive(key.material(), ids.session),
             window: SlidingWindow::default(),
         };
-        let body = open_body(key, &server.body_key, packet, answers, now)?;
+        let body = open_body(key, &server.body_key, packet, 0, answers, now)?;
         server.window.mark(ids.packet);
         self.servers.adopt(server, now)?;
         Ok((body.target, body.payload))

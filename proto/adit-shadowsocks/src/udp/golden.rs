@@ -5,7 +5,9 @@ use serde_json::Value;
 
 use super::sender::Sender;
 use super::{ClientSession, HEAD_ROOM, PADDING_MAX, ServerOpener, TAIL_ROOM};
-use crate::golden::{hex, key_of_password, key_of_psk, number, target, text, vectors};
+use crate::Users;
+use crate::golden::{chain, hex, key_of_psk, number, relays, target, text, users, vectors};
+use crate::relay;
 
 const ROOM: usize = HEAD_ROOM + PADDING_MAX;
 
@@ -30,11 +32,12 @@ fn reproduce(sender: &mut Sender, case: &Value, peer: &Value) {
 #[test]
 fn sip022_packets() {
     for case in vectors("udp2022") {
-        let key = key_of_password(&case);
+        let (keys, users) = (chain(&case), users(&case));
         let now = Unix(number(&case["now"]));
         let ids = |name: &str| FixedEntropy::new(hex(&case[name]));
-        let mut client = ClientSession::new(&key, &mut ids("client_session_id"));
-        let mut server = ServerOpener::new(&key);
+        let mut client = ClientSession::new(&keys, &mut ids("client_session_id"));
+        let mut server = ServerOpener::new(&users);
+        let tables = relays(&case);
         let mut session = None;
         for (i, sent) in case["client_to_server"]
             .as_array()
@@ -44,12 +47,25 @@ fn sip022_packets() {
         {
             reproduce(&mut client.sender, sent, &sent["target"]);
             let mut packet = hex(&sent["packet"]);
+            for table in &tables {
+                let to = relay::packet(table, &mut packet).unwrap();
+                assert_eq!((to.next, to.packet.end), (1, packet.len()));
+                assert_eq!(
+                    to.session.to_be_bytes(),
+                    hex(&case["client_session_id"])[..]
+                );
+                packet = packet[to.packet].to_vec();
+            }
+            let again = packet.clone();
             let incoming = server.open(&mut packet, now).unwrap();
+            let user = incoming.user.and_then(|id| users.user(id));
+            let user = user.as_ref().map(|user| &*user.name);
+            assert_eq!(user, (users.len() == 2).then_some("bob"));
             assert_eq!(incoming.new, i == 0);
             assert_eq!(incoming.target, target(&sent["target"]));
             assert_eq!(packet[incoming.payload], hex(&sent["payload"]));
             session = incoming.session;
-            let again = server.open(&mut hex(&sent["packet"]), now);
+            let again = server.open(&mut again.clone(), now);
             assert_eq!(again, Err(Broken::Replayed));
         }
         assert_eq!(server.sessions(), 1);
@@ -74,13 +90,13 @@ fn packets_without_sessions() {
         if case["udp"].is_null() {
             continue;
         }
-        let key = key_of_password(&case);
+        let (keys, users) = (chain(&case), users(&case));
         let now = Unix(0);
         let (request, response) = (&case["udp"]["request"], &case["udp"]["response"]);
         let salt = |v: &Value| v["salt"].is_string().then(|| hex(&v["salt"]));
         let salt = |v: &Value| FixedEntropy::new(salt(v).unwrap_or_default());
-        let mut client = ClientSession::new(&key, &mut FixedEntropy::default());
-        let mut server = ServerOpener::new(&key);
+        let mut client = ClientSession::new(&keys, &mut FixedEntropy::default());
+        let mut server = ServerOpener::new(&users);
 
         let payload = hex(&request["payload"]);
         let to = target(&request["target"]);
@@ -121,7 +137,7 @@ fn sip022_accepts_and_rejects() {
     let mut seen = 0;
     for case in vectors("negative2022") {
         let now = Unix(number(&case["now"]));
-        let mut server = ServerOpener::new(&key_of_psk(&case));
+        let mut server = ServerOpener::new(&Users::single(key_of_psk(&case)));
         let packets = match text(&case["kind"]) {
             "udp_c2s" => vec![case.clone()],
             "udp_c2s_sequence" => case["packets"].as_array().unwrap().clone(),
@@ -139,8 +155,8 @@ fn sip022_accepts_and_rejects() {
 #[test]
 fn the_packet_counter_ends_instead_of_wrapping() {
     let case = &vectors("udp2022")[0];
-    let key = key_of_password(case);
-    let mut client = ClientSession::new(&key, &mut FixedEntropy::default());
+    let keys = chain(case);
+    let mut client = ClientSession::new(&keys, &mut FixedEntropy::default());
     client.sender.set_next(u64::MAX - 1);
     let mut seal = || {
         let to = "192.0.2.7:80".parse().unwrap();

@@ -5,12 +5,18 @@ use core::ops::Range;
 use adit_crypto::{AeadKey, TAG_LEN};
 use adit_wire::{Broken, Reader, Short, Target, Unix, parse_addr};
 
+use crate::chain::Link;
+use crate::identity::{IDENTITY_LEN, IdentityHash};
 use crate::key::PacketCipher;
+use crate::material::Material;
 use crate::writer::Writer;
-use crate::{Key, stamp};
+use crate::{Key, KeyChain, stamp};
 
 /// session ‖ packet id
-const IDS_LEN: usize = 16;
+pub(crate) const IDS_LEN: usize = 16;
+
+/// The shortest body: type, time, length of the padding, tag.
+pub(crate) const BODY_MIN: usize = 1 + 8 + 2 + TAG_LEN;
 
 /// The nonce in front of a packet of the ChaCha methods.
 pub(super) const NONCE_LEN: usize = 24;
@@ -42,14 +48,13 @@ pub(super) enum BodyKey {
 }
 
 impl BodyKey {
-    pub(super) fn derive(key: &Key, session: u64) -> Self {
-        match key.packets() {
-            // No 2022 method fails here; if one did, its packets would be refused.
-            PacketCipher::Aes(_) => key
-                .session(&session.to_be_bytes())
-                .map_or(Self::Shared, |aead| Self::Session(Box::new(aead))),
-            _ => Self::Shared,
+    pub(super) fn derive(key: &Material, session: u64) -> Self {
+        if !key.method().has_identities() {
+            return Self::Shared;
         }
+        // No method with AES fails here; if one did, its packets would be refused.
+        key.session(&session.to_be_bytes())
+            .map_or(Self::Shared, |aead| Self::Session(Box::new(aead)))
     }
 }
 
@@ -68,25 +73,27 @@ pub(super) struct Outgoing<'a> {
 
 impl Outgoing<'_> {
     /// Bytes in front of the payload.
-    pub(super) fn len(&self, key: &Key) -> usize {
-        let nonce = match key.packets() {
+    pub(super) fn len(&self, chain: &KeyChain) -> usize {
+        let nonce = match chain.key().packets() {
             PacketCipher::ChaCha(_) => NONCE_LEN,
             _ => 0,
         };
+        let identities = chain.links().len() * IDENTITY_LEN;
         let answers = self.answers.map_or(0, |_| 8);
-        nonce + IDS_LEN + 1 + 8 + answers + 2 + self.padding.len() + self.address.len()
+        nonce + IDS_LEN + identities + 1 + 8 + answers + 2 + self.padding.len() + self.address.len()
     }
 
     /// Writes and seals the packet around `packet[payload]`; gives its range.
     pub(super) fn seal(
         &self,
-        key: &Key,
+        chain: &KeyChain,
         body_key: &BodyKey,
         packet: &mut [u8],
         payload: Range<usize>,
     ) -> Result<Range<usize>, Broken> {
+        let (key, links) = (chain.key(), chain.links());
         let no_room = Broken::NoRoom("a packet's header");
-        let start = payload.start.checked_sub(self.len(key)).ok_or(no_room)?;
+        let start = payload.start.checked_sub(self.len(chain)).ok_or(no_room)?;
         let end = payload.end.checked_add(TAG_LEN).ok_or(no_room)?;
         if packet.len() < end || payload.start > payload.end {
             return Err(Broken::NoRoom("a packet's tag"));
@@ -97,6 +104,10 @@ impl Outgoing<'_> {
             w.put(&self.nonce)?;
         }
         w.put(&ids)?;
+        for Link { identity, next } in links {
+            let cipher = identity.headers().ok_or(WRONG_EDITION)?;
+            w.put(&next.seal_packet(cipher, &ids))?;
+        }
         w.put(&[self.answers.map_or(REQUEST, |_| RESPONSE)])?;
         w.put(&self.stamp.0.to_be_bytes())?;
         if let Some(session) = self.answers {
@@ -109,9 +120,11 @@ impl Outgoing<'_> {
         let sealed = packet.get_mut(start..end).ok_or(no_room)?;
         match (key.packets(), body_key) {
             (PacketCipher::Aes(header), BodyKey::Session(body_key)) => {
-                let (ids_field, body) = sealed.split_first_chunk_mut().ok_or(no_room)?;
+                let (ids_field, rest) = sealed.split_first_chunk_mut().ok_or(no_room)?;
+                let body = rest.get_mut(links.len() * IDENTITY_LEN..).ok_or(no_room)?;
                 seal_all_but_tag(body_key, nonce_of(&ids), body)?;
-                header.encrypt(ids_field);
+                let first = links.first().and_then(|link| link.identity.headers());
+                first.unwrap_or(header).encrypt(ids_field);
             }
             (PacketCipher::ChaCha(aead), _) => {
                 let body = sealed.get_mut(NONCE_LEN..).ok_or(no_room)?;
@@ -173,28 +186,40 @@ pub(super) fn unveil(key: &Key, packet: &mut [u8]) -> Result<Ids, Broken> {
     })
 }
 
+/// Reads the identity header of a packet that was [`unveil`]ed with the same key.
+pub(super) fn unveil_identity(identity: &Key, packet: &[u8]) -> Result<IdentityHash, Broken> {
+    let cipher = identity.headers().ok_or(WRONG_EDITION)?;
+    let short = |Short| Broken::Truncated("a packet");
+    let mut r = Reader::new(packet);
+    let ids = r.array().map_err(short)?;
+    let header = r.array().map_err(short)?;
+    Ok(IdentityHash::open_packet(cipher, &ids, header))
+}
+
 /// What a body says, all of it checked.
 pub(super) struct Body {
     pub(super) target: Target,
     pub(super) payload: Range<usize>,
 }
 
-/// Opens the body of a packet that was [`unveil`]ed, and checks all it says: type, time, session
-/// (when it `answers` one), padding and address.
+/// Opens the body of a packet that was [`unveil`]ed with `key`, and checks all it says: type,
+/// time, session (when it `answers` one), padding and address. `identities` bytes of identity
+/// headers stand in front of it.
 pub(super) fn open_body(
     key: &Key,
     body_key: &BodyKey,
     packet: &mut [u8],
+    identities: usize,
     answers: Option<u64>,
     now: Unix,
 ) -> Result<Body, Broken> {
     let start = match (key.packets(), body_key) {
         (PacketCipher::Aes(_), BodyKey::Session(body_key)) => {
-            let (ids, body) = packet
-                .split_first_chunk_mut::<IDS_LEN>()
-                .ok_or(Broken::Truncated("a packet"))?;
+            let short = Broken::Truncated("a packet");
+            let (ids, rest) = packet.split_first_chunk_mut().ok_or(short)?;
+            let body = rest.get_mut(identities..).ok_or(short)?;
             open_all_but_tag(body_key, nonce_of(ids), body)?;
-            IDS_LEN
+            IDS_LEN + identities
         }
         (PacketCipher::ChaCha(_), _) => NONCE_LEN + IDS_LEN,
         _ => return Err(WRONG_EDITION),

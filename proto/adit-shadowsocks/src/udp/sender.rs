@@ -7,11 +7,11 @@ use adit_wire::{Broken, Entropy, Target, Unix, put_addr};
 use super::packet::{BodyKey, Ids, NONCE_LEN, Outgoing};
 use super::{padding, single};
 use crate::key::PacketCipher;
-use crate::{Edition, Key};
+use crate::{Edition, Key, KeyChain};
 
 /// Seals packets with a counter of its own.
 pub(super) struct Sender {
-    key: Key,
+    chain: KeyChain,
     /// `None` in the editions without sessions.
     session: Option<Session>,
     /// The encoded address, kept for its memory.
@@ -28,28 +28,28 @@ struct Session {
 
 impl Sender {
     /// A new session with a random id, which for a server `answers` a client's.
-    pub(super) fn new(key: &Key, answers: Option<u64>, entropy: &mut dyn Entropy) -> Self {
-        let session = (key.method().edition() == Edition::Aead2022).then(|| {
+    pub(super) fn new(chain: KeyChain, answers: Option<u64>, entropy: &mut dyn Entropy) -> Self {
+        let session = (chain.method().edition() == Edition::Aead2022).then(|| {
             let mut id = [0; 8];
             entropy.fill(&mut id);
             // 0 is never chosen: a peer takes it for "none".
             let id = u64::from_be_bytes(id).max(1);
             Session {
                 id,
-                body_key: BodyKey::derive(key, id),
+                body_key: BodyKey::derive(chain.key().material(), id),
                 next: 0,
                 answers,
             }
         });
         Self {
-            key: key.clone(),
+            chain,
             session,
             address: Vec::new(),
         }
     }
 
     pub(super) const fn key(&self) -> &Key {
-        &self.key
+        self.chain.key()
     }
 
     /// The session's id, in the edition that has sessions.
@@ -69,15 +69,16 @@ impl Sender {
         self.address.clear();
         put_addr(peer, &mut self.address);
         let Some(session) = &mut self.session else {
-            return single::seal(&self.key, &self.address, packet, payload, entropy);
+            let key = self.chain.key().material();
+            return single::seal(key, &self.address, packet, payload, entropy);
         };
         let mut out = session.outgoing(&self.address, now)?;
-        if let PacketCipher::ChaCha(_) = self.key.packets() {
+        if let PacketCipher::ChaCha(_) = self.chain.key().packets() {
             entropy.fill(&mut out.nonce);
         }
-        let spare = payload.start.saturating_sub(out.len(&self.key));
+        let spare = payload.start.saturating_sub(out.len(&self.chain));
         out.padding = padding::draw(peer.port, payload.len(), spare, entropy);
-        out.seal(&self.key, &session.body_key, packet, payload)
+        out.seal(&self.chain, &session.body_key, packet, payload)
     }
 }
 
@@ -123,6 +124,6 @@ impl Sender {
         let session = self.session.as_mut().unwrap();
         let mut out = session.outgoing(&self.address, stamp)?;
         (out.padding, out.nonce) = (padding, nonce);
-        out.seal(&self.key, &session.body_key, packet, payload)
+        out.seal(&self.chain, &session.body_key, packet, payload)
     }
 }

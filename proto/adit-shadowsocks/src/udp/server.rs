@@ -3,27 +3,35 @@
 use core::fmt;
 use core::ops::Range;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use adit_wire::{Broken, Entropy, SlidingWindow, Target, Unix};
 
-use super::packet::{BodyKey, open_body, unveil};
+use super::packet::{BodyKey, open_body, unveil, unveil_identity};
 use super::sender::Sender;
 use super::single;
-use crate::{Edition, Key};
+use crate::identity::{IDENTITY_LEN, IdentityHash};
+use crate::{Edition, UserId, Users};
 
 /// Sessions one [`ServerOpener`] keeps; the packets of further ones are refused.
 pub const MAX_SESSIONS: usize = 65_536;
 
-/// Opens the packets of all clients of one key.
+/// Opens the packets of all clients of one server.
 ///
 /// The caller owns the lifetimes: keep a session for 60 s at least after its last packet, since
 /// its replay window goes with it, then [`forget`](Self::forget) it.
 pub struct ServerOpener {
-    key: Key,
+    users: Arc<Users>,
     sessions: BTreeMap<u64, Box<Session>>,
+    /// A packet as it came, while keys are tried on it; kept for its memory.
+    sealed: Vec<u8>,
 }
 
 struct Session {
+    /// Whose session it is. Nobody else's packets reach it.
+    owner: UserId,
+    /// What its packets' identity headers say, where there are such.
+    named: Option<IdentityHash>,
     body_key: BodyKey,
     window: SlidingWindow,
 }
@@ -34,6 +42,8 @@ pub struct Incoming {
     /// The client's session; `None` in the editions without, where the source address takes
     /// its place.
     pub session: Option<u64>,
+    /// Who sent it, with a name in [`Users::user`]; `None` where there is but one key.
+    pub user: Option<UserId>,
     /// Whether this is the first packet of its session; false where there are none.
     pub new: bool,
     /// Where the data is to go.
@@ -45,70 +55,171 @@ pub struct Incoming {
 impl ServerOpener {
     /// No sessions yet.
     #[must_use]
-    pub fn new(key: &Key) -> Self {
+    pub fn new(users: &Arc<Users>) -> Self {
         Self {
-            key: key.clone(),
+            users: users.clone(),
             sessions: BTreeMap::new(),
+            sealed: Vec::new(),
         }
+    }
+
+    /// The users that are served.
+    #[must_use]
+    pub const fn users(&self) -> &Arc<Users> {
+        &self.users
+    }
+
+    /// Serves other users from now on. Drops the sessions of those who are gone or have another
+    /// key, and gives their numbers; their [`ServerSealer`]s are the caller's to drop. The sessions
+    /// of all others go on. Replay windows go with their sessions: do not give a user back the same
+    /// key within a minute.
+    pub fn set_users(&mut self, users: Arc<Users>) -> Vec<u64> {
+        let mut gone = Vec::new();
+        self.sessions.retain(|id, session| {
+            let stays = users.still_has(session.owner);
+            if !stays {
+                gone.push(*id);
+            }
+            stays
+        });
+        self.users = users;
+        gone
     }
 
     /// Opens a packet in place. State changes only after everything in it was found right, so
     /// forged packets cost no memory; set a session's return address only after a success.
     pub fn open(&mut self, packet: &mut [u8], now: Unix) -> Result<Incoming, Broken> {
-        if self.key.method().edition() != Edition::Aead2022 {
-            let (target, payload) = single::open(&self.key, packet)?;
-            return Ok(Incoming {
-                session: None,
-                new: false,
-                target,
-                payload,
-            });
+        self.open_hinted(packet, None, now)
+    }
+
+    /// [`open`](Self::open) with the user last seen at the packet's source. Where users are found
+    /// by trial ([`Users::trial`]) this one is tried first; elsewhere it changes nothing.
+    pub fn open_hinted(
+        &mut self,
+        packet: &mut [u8],
+        hint: Option<UserId>,
+        now: Unix,
+    ) -> Result<Incoming, Broken> {
+        if self.users.method().edition() == Edition::Aead2022 {
+            self.open_session(packet, now)
+        } else {
+            self.try_all(packet, hint)
         }
-        let ids = unveil(&self.key, packet)?;
+    }
+
+    /// 2022: the session's key, or that of the user whom the identity header names.
+    fn open_session(&mut self, packet: &mut [u8], now: Unix) -> Result<Incoming, Broken> {
+        let users = &*self.users;
+        let outer = users.outer().ok_or(Broken::Unauthentic)?;
+        let ids = unveil(outer, packet)?;
+        let (named, skip) = match users.identity() {
+            Some(identity) => (Some(unveil_identity(identity, packet)?), IDENTITY_LEN),
+            None => (None, 0),
+        };
         let known = self.sessions.get_mut(&ids.session);
         let new = known.is_none();
-        let body = if let Some(session) = known {
+        let (body, owner) = if let Some(session) = known {
+            if session.named != named {
+                return Err(Broken::Malformed("packet: its session is another user's"));
+            }
             if !session.window.check(ids.packet) {
                 return Err(Broken::Replayed);
             }
-            let body = open_body(&self.key, &session.body_key, packet, None, now)?;
+            let body = open_body(outer, &session.body_key, packet, skip, None, now)?;
             session.window.mark(ids.packet);
-            body
+            (body, session.owner)
         } else {
-            let body_key = BodyKey::derive(&self.key, ids.session);
-            let body = open_body(&self.key, &body_key, packet, None, now)?;
+            let place = named.map_or(Some(0), |named| users.find(named));
+            // Nobody's: no different from a wrong key.
+            let place = place.ok_or(Broken::Unauthentic)?;
+            let owner = users.id_at(place).ok_or(Broken::Unauthentic)?;
+            let body_key = BodyKey::derive(users.material(place)?, ids.session);
+            let body = open_body(outer, &body_key, packet, skip, None, now)?;
             if self.sessions.len() >= MAX_SESSIONS {
                 return Err(Broken::Exhausted("the table of UDP sessions"));
             }
             let mut window = SlidingWindow::default();
             window.mark(ids.packet);
-            let session = Box::new(Session { body_key, window });
-            self.sessions.insert(ids.session, session);
-            body
+            let session = Session {
+                owner,
+                named,
+                body_key,
+                window,
+            };
+            self.sessions.insert(ids.session, Box::new(session));
+            (body, owner)
         };
         Ok(Incoming {
             session: Some(ids.session),
+            user: named.map(|_| owner),
             new,
             target: body.target,
             payload: body.payload,
         })
     }
 
+    /// AEAD and `none`: whoever's key opens it. Each is tried once, the hinted one first.
+    fn try_all(&mut self, packet: &mut [u8], hint: Option<UserId>) -> Result<Incoming, Broken> {
+        let users = &*self.users;
+        let several = users.len() > 1;
+        if several {
+            self.sealed.clear();
+            self.sealed.extend_from_slice(packet);
+        }
+        let mut tried = false;
+        for place in users.candidates(hint) {
+            if core::mem::replace(&mut tried, true) {
+                // A wrong key has destroyed the packet.
+                packet.copy_from_slice(&self.sealed);
+            }
+            match single::open(users.material(place)?, packet) {
+                Ok((target, payload)) => {
+                    return Ok(Incoming {
+                        session: None,
+                        user: users.id_at(place).filter(|_| users.have_names()),
+                        new: false,
+                        target,
+                        payload,
+                    });
+                }
+                Err(Broken::Unauthentic) => {}
+                Err(why) => return Err(why),
+            }
+        }
+        Err(Broken::Unauthentic)
+    }
+
     /// The sealing side of a session, with a server session id and a counter of its own. Call it
     /// once per session: a client takes a second id for a restarted server, and a third for an
-    /// attack. `None` if the session is unknown, or is given in an edition without sessions.
+    /// attack. `None` if the session is unknown, or is given in an edition without sessions; with
+    /// several users such an edition needs [`sealer_for`](Self::sealer_for).
     #[allow(clippy::needless_pass_by_ref_mut)] // one call per session: not for shared use
     pub fn sealer(
         &mut self,
         session: Option<u64>,
         entropy: &mut dyn Entropy,
     ) -> Option<ServerSealer> {
-        let is_2022 = self.key.method().edition() == Edition::Aead2022;
-        let known = match session {
-            Some(client) => is_2022 && self.sessions.contains_key(&client),
-            None => !is_2022,
+        let is_2022 = self.users.method().edition() == Edition::Aead2022;
+        let key = match session {
+            Some(client) if is_2022 => {
+                let owner = self.sessions.get(&client)?.owner;
+                self.users.key(self.users.place(owner)?)?
+            }
+            None if !is_2022 => self.users.outer()?.clone(),
+            _ => return None,
         };
-        known.then(|| ServerSealer(Sender::new(&self.key, session, entropy)))
+        Some(ServerSealer(Sender::new(key.into(), session, entropy)))
+    }
+
+    /// The sealing side of the answers to `user`, in an edition without sessions. `None` in the
+    /// other, and if there is no such user.
+    #[must_use]
+    pub fn sealer_for(&self, user: UserId, entropy: &mut dyn Entropy) -> Option<ServerSealer> {
+        if self.users.method().edition() == Edition::Aead2022 {
+            return None;
+        }
+        let key = self.users.key(self.users.place(user)?)?;
+        Some(ServerSealer(Sender::new(key.into(), None, entropy)))
     }
 
     /// Drops a session and its replay window. Its [`ServerSealer`] goes on working.
@@ -126,7 +237,7 @@ impl ServerOpener {
 impl fmt::Debug for ServerOpener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerOpener")
-            .field("key", &self.key)
+            .field("users", &self.users)
             .field("sessions", &self.sessions.len())
             .finish()
     }

@@ -5,16 +5,17 @@ use core::ops::Range;
 use adit_crypto::TAG_LEN;
 use adit_wire::{Broken, Entropy, Target, parse_addr};
 
+use crate::Edition;
+use crate::material::Material;
 use crate::salt::Salt;
 use crate::writer::Writer;
-use crate::{Edition, Key};
 
 /// Each packet has its own key, so one nonce serves all.
 const ZERO_NONCE: [u8; 24] = [0; 24];
 
 /// Seals `packet[payload]` with the encoded `address` in front; gives the packet's range.
 pub(super) fn seal(
-    key: &Key,
+    key: &Material,
     address: &[u8],
     packet: &mut [u8],
     payload: Range<usize>,
@@ -45,7 +46,7 @@ pub(super) fn seal(
 }
 
 /// Opens `packet`; gives its address and where the data lies.
-pub(super) fn open(key: &Key, packet: &mut [u8]) -> Result<(Target, Range<usize>), Broken> {
+pub(super) fn open(key: &Material, packet: &mut [u8]) -> Result<(Target, Range<usize>), Broken> {
     let plain = match key.method().edition() {
         Edition::None => 0..packet.len(),
         _ => decrypt(key, packet)?,
@@ -55,7 +56,7 @@ pub(super) fn open(key: &Key, packet: &mut [u8]) -> Result<(Target, Range<usize>
     Ok((target, plain.start + used..plain.end))
 }
 
-fn decrypt(key: &Key, packet: &mut [u8]) -> Result<Range<usize>, Broken> {
+fn decrypt(key: &Material, packet: &mut [u8]) -> Result<Range<usize>, Broken> {
     let short = Broken::Truncated("a packet");
     let salt = Salt::read(key.method(), packet).ok_or(short)?;
     let end = packet.len().checked_sub(TAG_LEN).ok_or(short)?;

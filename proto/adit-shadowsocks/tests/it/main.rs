@@ -8,3 +8,5 @@ mod tcp_laws;
 mod tcp_rules;
 mod udp_laws;
 mod udp_rules;
+mod users_tcp;
+mod users_udp;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use adit_shadowsocks::tcp::{Accepted, ClientOpen, ClientSeal, ServerHandshake, client};
-use adit_shadowsocks::{Edition, Key, Method, Restart, SaltPool};
+use adit_shadowsocks::udp::{ClientSession, ServerOpener};
+use adit_shadowsocks::{Edition, Key, Method, Restart, SaltPool, Users};
 use adit_wire::law::{converse, open_all};
 use adit_wire::{Broken, Entropy, Open, Step, Target, Unix};
 
@@ -42,7 +43,13 @@ pub(crate) fn pool() -> Arc<SaltPool> {
 }
 
 pub(crate) fn new_client(key: &Key, seed: u64) -> (ClientSeal, ClientOpen) {
-    client(key, &target(), Arc::new(NOW), &mut Seeded(seed)).unwrap()
+    client(
+        &key.clone().into(),
+        &target(),
+        Arc::new(NOW),
+        &mut Seeded(seed),
+    )
+    .unwrap()
 }
 
 pub(crate) fn new_server(
@@ -51,7 +58,16 @@ pub(crate) fn new_server(
     now: Unix,
     seed: u64,
 ) -> ServerHandshake {
-    ServerHandshake::new(key, Arc::new(now), salts.clone(), &mut Seeded(seed))
+    let users = Users::single(key.clone());
+    ServerHandshake::new(&users, Arc::new(now), salts.clone(), &mut Seeded(seed))
+}
+
+pub(crate) fn new_session(key: &Key, entropy: &mut dyn Entropy) -> ClientSession {
+    ClientSession::new(&key.clone().into(), entropy)
+}
+
+pub(crate) fn new_opener(key: &Key) -> ServerOpener {
+    ServerOpener::new(&Users::single(key.clone()))
 }
 
 /// What came of a request stream.

@@ -246,7 +246,7 @@ proptest! {
         let mut entropy = FixedEntropy::new(vec![if ones { 0xff } else { 0 }; 24]);
         let clock = std::sync::Arc::new(NOW);
         let (mut seal, _) =
-            adit_shadowsocks::tcp::client(&key, &target(), clock, &mut entropy).unwrap();
+            adit_shadowsocks::tcp::client(&key.into(), &target(), clock, &mut entropy).unwrap();
         let wire = seal_all(&mut seal, b"", 1).unwrap();
         let expected = if ones { 1 + (u64::MAX % 900) as usize } else { 1 };
         prop_assert_eq!(wire.len(), 16 + 27 + target().addr_len() + 2 + expected + 16);
@@ -259,7 +259,7 @@ proptest! {
         let mut entropy = Seeded(seed);
         let clock = std::sync::Arc::new(NOW);
         let (mut seal, _) =
-            adit_shadowsocks::tcp::client(&key, &target(), clock, &mut entropy).unwrap();
+            adit_shadowsocks::tcp::client(&key.into(), &target(), clock, &mut entropy).unwrap();
         let wire = seal_all(&mut seal, &vec![1; payload], usize::MAX).unwrap();
         let bare = 16 + 27 + target().addr_len() + 2 + payload + 16;
         let padding = wire.len() - bare;

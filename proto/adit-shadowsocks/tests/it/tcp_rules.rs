@@ -103,7 +103,8 @@ fn both_sides_judge_the_clock() {
                 (-31, false),
             ] {
                 let clock = Arc::new(base);
-                let (mut seal, mut open) = client(&key, &target(), clock, &mut Seeded(1)).unwrap();
+                let (mut seal, mut open) =
+                    client(&key.clone().into(), &target(), clock, &mut Seeded(1)).unwrap();
                 let up = seal_all(&mut seal, b"x", 9).unwrap();
                 // The request is `skew` ahead of the server's clock.
                 let salts = Arc::new(SaltPool::new([1; 16], Unix(0), Restart::Lenient));
@@ -127,7 +128,13 @@ fn both_sides_judge_the_clock() {
 fn the_skew_is_known_even_when_it_is_too_much() {
     let key = key(Method::Blake3Aes256Gcm);
     let moving = Arc::new(Moving(std::sync::atomic::AtomicU64::new(NOW.0)));
-    let (mut seal, mut open) = client(&key, &target(), moving.clone(), &mut Seeded(1)).unwrap();
+    let (mut seal, mut open) = client(
+        &key.clone().into(),
+        &target(),
+        moving.clone(),
+        &mut Seeded(1),
+    )
+    .unwrap();
     let progress = open.progress();
     let up = seal_all(&mut seal, b"x", 9).unwrap();
     let Outcome::Open { mut accepted, .. } =

@@ -5,7 +5,7 @@ use adit_shadowsocks::{Edition, Method};
 use adit_wire::{Broken, Target};
 use proptest::prelude::*;
 
-use crate::support::{NOW, Seeded, key, keyed, target};
+use crate::support::{NOW, Seeded, key, keyed, new_opener, new_session, target};
 
 /// A payload in a buffer with exactly the room that is asked for.
 fn buffer(payload: &[u8]) -> (Vec<u8>, core::ops::Range<usize>) {
@@ -21,8 +21,8 @@ fn exchange(
 ) -> (Vec<u8>, Vec<u8>, ClientSession, ServerOpener) {
     let key = key(method);
     let mut chance = Seeded(1);
-    let mut client = ClientSession::new(&key, &mut chance);
-    let mut server = ServerOpener::new(&key);
+    let mut client = new_session(&key, &mut chance);
+    let mut server = new_opener(&key);
     let (mut buf, at) = buffer(payload);
     let range = client.seal(&mut buf, at, to, NOW, &mut chance).unwrap();
     let request = buf[range].to_vec();
@@ -47,7 +47,7 @@ fn the_room_is_enough_and_too_little_is_an_error() {
             }
         }
         let key = key(method);
-        let mut client = ClientSession::new(&key, &mut Seeded(1));
+        let mut client = new_session(&key, &mut Seeded(1));
         let mut seal = |buf: &mut [u8], at| client.seal(buf, at, &longest, NOW, &mut Seeded(2));
         assert!(
             seal(&mut [0; 2000], 258..300).is_err(),
@@ -70,7 +70,7 @@ fn the_room_is_enough_and_too_little_is_an_error() {
 fn every_flipped_bit_is_refused_and_changes_nothing() {
     for method in keyed() {
         let (request, answer, mut client, _) = exchange(method, &target(), b"data");
-        let mut server = ServerOpener::new(&key(method));
+        let mut server = new_opener(&key(method));
         for bit in 0..request.len() * 8 {
             let mut bad = request.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
@@ -96,7 +96,7 @@ fn every_flipped_bit_is_refused_and_changes_nothing() {
 fn every_cut_is_refused() {
     for method in Method::ALL {
         let (request, answer, mut client, _) = exchange(method, &target(), b"");
-        let mut server = ServerOpener::new(&key(method));
+        let mut server = new_opener(&key(method));
         for cut in 0..request.len() {
             assert!(
                 server.open(&mut request[..cut].to_vec(), NOW).is_err(),
@@ -115,7 +115,7 @@ fn every_cut_is_refused() {
 #[test]
 fn only_dns_is_padded_and_only_within_the_room() {
     let key = key(Method::Blake3Aes128Gcm);
-    let mut client = ClientSession::new(&key, &mut Seeded(1));
+    let mut client = new_session(&key, &mut Seeded(1));
     let mut len = |port: u16, front: usize| {
         let to = Target::new(target().host, port);
         let mut buf = vec![0; front + 40 + TAIL_ROOM];
@@ -154,8 +154,8 @@ proptest! {
         bytes in proptest::collection::vec(any::<u8>(), 0..200),
     ) {
         let key = key(method);
-        let server = ServerOpener::new(&key).open(&mut bytes.clone(), NOW);
-        let client = ClientSession::new(&key, &mut Seeded(1)).open(&mut bytes.clone(), NOW);
+        let server = new_opener(&key).open(&mut bytes.clone(), NOW);
+        let client = new_session(&key, &mut Seeded(1)).open(&mut bytes.clone(), NOW);
         if method != Method::None {
             prop_assert!(server.is_err() && client.is_err());
             prop_assert!(!matches!(server, Err(Broken::Replayed)));

@@ -6,7 +6,7 @@ use adit_shadowsocks::udp::{
 use adit_shadowsocks::{Edition, Key, Method};
 use adit_wire::{Broken, FixedEntropy, Unix};
 
-use crate::support::{NOW, Seeded, key, target};
+use crate::support::{NOW, Seeded, key, new_opener, new_session, target};
 
 fn methods_2022() -> impl Iterator<Item = Method> {
     Method::ALL
@@ -43,8 +43,8 @@ fn open(server: &mut ServerOpener, packet: &[u8], now: Unix) -> Result<bool, Bro
 fn each_packet_once_in_any_order() {
     for method in methods_2022() {
         let key = key(method);
-        let mut client = ClientSession::new(&key, &mut Seeded(1));
-        let mut server = ServerOpener::new(&key);
+        let mut client = new_session(&key, &mut Seeded(1));
+        let mut server = new_opener(&key);
         let packets: Vec<_> = (0..40).map(|_| request(&mut client, NOW)).collect();
         let late = Unix(NOW.0 + 31);
         assert_eq!(
@@ -84,8 +84,8 @@ fn both_sides_judge_the_clock() {
                 (-31, false),
             ] {
                 let now = Unix(base.0.saturating_add_signed(-ahead));
-                let mut client = ClientSession::new(&key, &mut Seeded(1));
-                let mut server = ServerOpener::new(&key);
+                let mut client = new_session(&key, &mut Seeded(1));
+                let mut server = new_opener(&key);
                 let packet = request(&mut client, base);
                 let opened = open(&mut server, &packet, now);
                 assert_eq!(opened.is_ok(), ok, "{method} {base:?} {ahead}");
@@ -103,7 +103,7 @@ fn both_sides_judge_the_clock() {
 
 /// Opens the client's session on a server that has just started; gives its sealer.
 fn restarted(key: &Key, client: &mut ClientSession, seed: u64, now: Unix) -> ServerSealer {
-    let mut server = ServerOpener::new(key);
+    let mut server = new_opener(key);
     let session = server.open(&mut request(client, now), now).unwrap().session;
     server.sealer(session, &mut Seeded(seed)).unwrap()
 }
@@ -113,7 +113,7 @@ fn restarted(key: &Key, client: &mut ClientSession, seed: u64, now: Unix) -> Ser
 fn a_client_follows_a_restarted_server_once_a_minute() {
     for method in methods_2022() {
         let key = key(method);
-        let mut client = ClientSession::new(&key, &mut Seeded(1));
+        let mut client = new_session(&key, &mut Seeded(1));
         let mut one = restarted(&key, &mut client, 10, NOW);
         let mut two = restarted(&key, &mut client, 20, NOW);
         let mut three = restarted(&key, &mut client, 30, NOW);
@@ -144,8 +144,8 @@ fn a_client_follows_a_restarted_server_once_a_minute() {
 fn answers_to_another_session_are_refused() {
     for method in methods_2022() {
         let key = key(method);
-        let mut me = ClientSession::new(&key, &mut Seeded(1));
-        let mut other = ClientSession::new(&key, &mut Seeded(2));
+        let mut me = new_session(&key, &mut Seeded(1));
+        let mut other = new_session(&key, &mut Seeded(2));
         let mut sealer = restarted(&key, &mut other, 3, NOW);
         let packet = answer(&mut sealer, NOW);
         let refused = me.open(&mut packet.clone(), NOW);
@@ -162,11 +162,11 @@ fn answers_to_another_session_are_refused() {
 fn reflections_are_refused() {
     for method in methods_2022() {
         let key = key(method);
-        let mut client = ClientSession::new(&key, &mut Seeded(1));
+        let mut client = new_session(&key, &mut Seeded(1));
         let packet = request(&mut client, NOW);
         let back = client.open(&mut packet.clone(), NOW);
         assert_eq!(back, Err(Broken::Malformed("packet type")), "{method}");
-        let mut server = ServerOpener::new(&key);
+        let mut server = new_opener(&key);
         let session = server.open(&mut packet.clone(), NOW).unwrap().session;
         let mut sealer = server.sealer(session, &mut Seeded(2)).unwrap();
         let back = server.open(&mut answer(&mut sealer, NOW), NOW);
@@ -180,8 +180,8 @@ fn no_packet_begins_like_another() {
     for method in Method::ALL.into_iter().filter(|m| *m != Method::None) {
         let key = key(method);
         let mut chance = Seeded(1);
-        let mut client = ClientSession::new(&key, &mut chance);
-        let mut server = ServerOpener::new(&key);
+        let mut client = new_session(&key, &mut chance);
+        let mut server = new_opener(&key);
         let session = server
             .open(&mut request(&mut client, NOW), NOW)
             .unwrap()
@@ -210,8 +210,8 @@ fn session_zero_is_never_chosen() {
     for method in methods_2022() {
         let key = key(method);
         let mut zeros = FixedEntropy::default();
-        let mut client = ClientSession::new(&key, &mut zeros);
-        let mut server = ServerOpener::new(&key);
+        let mut client = new_session(&key, &mut zeros);
+        let mut server = new_opener(&key);
         let incoming = server.open(&mut request(&mut client, NOW), NOW).unwrap();
         assert_eq!(incoming.session, Some(1));
     }
@@ -220,8 +220,8 @@ fn session_zero_is_never_chosen() {
 #[test]
 fn sessions_are_known_until_forgotten() {
     let key = key(Method::Blake3Aes128Gcm);
-    let mut client = ClientSession::new(&key, &mut Seeded(1));
-    let mut server = ServerOpener::new(&key);
+    let mut client = new_session(&key, &mut Seeded(1));
+    let mut server = new_opener(&key);
     assert!(server.sealer(Some(1), &mut Seeded(2)).is_none());
     assert!(server.sealer(None, &mut Seeded(2)).is_none());
     let incoming = server.open(&mut request(&mut client, NOW), NOW).unwrap();
@@ -236,11 +236,11 @@ fn sessions_are_known_until_forgotten() {
 #[test]
 fn the_table_of_sessions_is_bounded() {
     let key = key(Method::Blake3ChaCha20Poly1305);
-    let mut server = ServerOpener::new(&key);
+    let mut server = new_opener(&key);
     let mut first = None;
     for seed in 0..=MAX_SESSIONS as u64 {
         let id = FixedEntropy::new((seed + 1).to_be_bytes());
-        let mut client = ClientSession::new(&key, &mut id.clone());
+        let mut client = new_session(&key, &mut id.clone());
         let opened = open(&mut server, &request(&mut client, NOW), NOW);
         if seed < MAX_SESSIONS as u64 {
             assert_eq!(opened, Ok(true));

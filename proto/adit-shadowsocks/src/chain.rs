@@ -1,0 +1,184 @@
+//! What a client is configured with: identity keys for those on the way, then its own key.
+
+use core::fmt;
+use std::sync::Arc;
+
+use adit_wire::Broken;
+
+use crate::identity::{IdentityHash, MAX_IDENTITIES};
+use crate::{Key, KeyError, Method};
+
+/// Zero or more identity keys (SIP023), then the user's key. Cheap to clone.
+///
+/// Each relay and multi-user server on the way holds one of the identity keys and strips one
+/// header; the last key seals the data and opens the answers.
+#[derive(Clone)]
+pub struct KeyChain {
+    key: Key,
+    links: Arc<[Link]>,
+}
+
+/// An identity key with what its header says.
+pub(crate) struct Link {
+    pub(crate) identity: Key,
+    pub(crate) next: IdentityHash,
+}
+
+impl KeyChain {
+    /// Reads `key`, or `identity:…:key` for the methods with identity headers
+    /// ([`Method::has_identities`]); see [`Key::parse`] for the form of each. Passwords of the AEAD
+    /// edition are taken whole, colons and all.
+    pub fn parse(method: Method, secret: &str) -> Result<Self, KeyError> {
+        if !method.has_identities() {
+            return Key::parse(method, secret).map(Self::from);
+        }
+        let (front, last) = secret.rsplit_once(':').unzip();
+        let key = Key::parse(method, last.unwrap_or(secret))?;
+        let identities = front
+            .iter()
+            .flat_map(|front| front.split(':'))
+            // One more than allowed is enough to see that there are too many.
+            .take(MAX_IDENTITIES + 1)
+            .map(|text| Key::parse(method, text))
+            .collect::<Result<Vec<_>, _>>()?;
+        Self::new(identities, key)
+    }
+
+    /// A chain of keys of one method. [`KeyError::Several`] if identity keys are given for a method
+    /// without identity headers or are of another method.
+    pub fn new(identities: Vec<Key>, key: Key) -> Result<Self, KeyError> {
+        let method = key.method();
+        if identities.len() > MAX_IDENTITIES {
+            let limit = MAX_IDENTITIES;
+            return Err(KeyError::TooMany { limit, method });
+        }
+        let fit = |identity: &Key| method.has_identities() && identity.method() == method;
+        if !identities.iter().all(fit) {
+            return Err(KeyError::Several { method });
+        }
+        // Each header names the key after its own.
+        let named = identities.iter().skip(1).chain([&key]);
+        let named: Vec<_> = named.map(|key| key.material().hash()).collect();
+        let links = identities.into_iter().zip(named);
+        let links = links.map(|(identity, next)| Link { identity, next });
+        Ok(Self {
+            links: links.collect(),
+            key,
+        })
+    }
+
+    /// The user's own key, with which data is sealed and answers are opened.
+    #[must_use]
+    pub const fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// The identity keys, in the order in which their holders are passed.
+    pub fn identities(&self) -> impl ExactSizeIterator<Item = &Key> {
+        self.links.iter().map(|link| &link.identity)
+    }
+
+    /// The method.
+    #[must_use]
+    pub fn method(&self) -> Method {
+        self.key.method()
+    }
+
+    pub(crate) fn links(&self) -> &[Link] {
+        &self.links
+    }
+
+    /// The identity headers of a stream that begins with `salt`.
+    pub(crate) fn stream_headers(&self, salt: &[u8]) -> Result<Vec<u8>, Broken> {
+        let mut headers = Vec::new();
+        for link in self.links() {
+            headers.extend_from_slice(&link.next.seal_stream(&link.identity, salt)?);
+        }
+        Ok(headers)
+    }
+}
+
+impl From<Key> for KeyChain {
+    fn from(key: Key) -> Self {
+        let links = Arc::default();
+        Self { key, links }
+    }
+}
+
+impl fmt::Debug for KeyChain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keys = self.identities().chain([&self.key]);
+        f.debug_list().entries(keys).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AES: Method = Method::Blake3Aes128Gcm;
+    const A: &str = "AAECAwQFBgcICQoLDA0ODw==";
+    const B: &str = "EBESExQVFhcYGRobHB0eHw==";
+
+    #[test]
+    fn identities_stand_before_the_key() {
+        let one = KeyChain::parse(AES, A).unwrap();
+        assert_eq!(one.identities().len(), 0);
+        let chain = KeyChain::parse(AES, &format!("{A}:{B}:{A}")).unwrap();
+        let key = |text| Key::parse(AES, text).unwrap().id();
+        let ids: Vec<_> = chain.identities().map(Key::id).collect();
+        assert_eq!(ids, [key(A), key(B)]);
+        assert_eq!(chain.key().id(), key(A));
+        assert_eq!(
+            format!("{chain:?}"),
+            format!(
+                "[{:?}, {:?}, {:?}]",
+                one.key(),
+                Key::parse(AES, B).unwrap(),
+                one.key()
+            )
+        );
+    }
+
+    #[test]
+    fn what_is_no_chain() {
+        let most = [A; MAX_IDENTITIES + 1].join(":");
+        assert!(KeyChain::parse(AES, &most).is_ok());
+        let limit = MAX_IDENTITIES;
+        assert_eq!(
+            KeyChain::parse(AES, &format!("{A}:{most}")).map(|_| ()),
+            Err(KeyError::TooMany { limit, method: AES })
+        );
+        for text in [
+            "",
+            ":",
+            &format!(":{A}"),
+            &format!("{A}:"),
+            &format!("{A}::{A}"),
+        ] {
+            assert!(KeyChain::parse(AES, text).is_err(), "{text}");
+        }
+        let long = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+        let method = Method::Blake3ChaCha20Poly1305;
+        assert_eq!(
+            KeyChain::parse(method, &format!("{long}:{long}")).map(|_| ()),
+            Err(KeyError::Several { method })
+        );
+        let other = Key::parse(Method::Blake3Aes256Gcm, long).unwrap();
+        let key = Key::parse(AES, A).unwrap();
+        assert!(
+            KeyChain::new(vec![other], key).is_err(),
+            "one method for all"
+        );
+    }
+
+    #[test]
+    fn passwords_may_hold_colons() {
+        let chain = KeyChain::parse(Method::Aes128Gcm, "a:b").unwrap();
+        assert_eq!(chain.identities().len(), 0);
+        assert_eq!(
+            chain.key().id(),
+            Key::parse(Method::Aes128Gcm, "a:b").unwrap().id()
+        );
+    }
+}

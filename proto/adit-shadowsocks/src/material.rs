@@ -1,0 +1,150 @@
+//! The bytes of a key, and every key that is derived from them.
+//!
+//! Compact on purpose: a server keeps one [`Material`] for each of its users, and expands ciphers
+//! for the sessions that come.
+
+use std::sync::LazyLock;
+
+use adit_crypto::{
+    AeadKey, AeadKind, HeaderCipher, KdfContext, Secret, blake3_hash, evp_bytes_to_key,
+    hkdf_sha1_subkey,
+};
+use adit_wire::{Broken, Entropy};
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::general_purpose::{GeneralPurpose, URL_SAFE_NO_PAD};
+use base64::engine::{DecodePaddingMode, GeneralPurposeConfig};
+
+use crate::identity::IdentityHash;
+use crate::{Edition, KeyError, Method};
+
+/// Standard base64; padding is written, and may be missing when read.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+static SESSION: LazyLock<KdfContext> =
+    LazyLock::new(|| KdfContext::new("shadowsocks 2022 session subkey"));
+static IDENTITY: LazyLock<KdfContext> =
+    LazyLock::new(|| KdfContext::new("shadowsocks 2022 identity subkey"));
+
+/// A method with the bytes of a key; equal in constant time.
+#[derive(PartialEq)]
+pub(crate) struct Material {
+    /// The first `method.key_len()` bytes count; the others are 0.
+    bytes: Secret<[u8; 32]>,
+    method: Method,
+}
+
+impl Material {
+    /// See [`Key::parse`](crate::Key::parse).
+    pub(crate) fn parse(method: Method, secret: &str) -> Result<Self, KeyError> {
+        match method.edition() {
+            Edition::None => Ok(Self::fill(method, |_| {})),
+            Edition::Aead if secret.is_empty() => Err(KeyError::Empty { method }),
+            Edition::Aead => Ok(Self::fill(method, |out| {
+                evp_bytes_to_key(secret.as_bytes(), out);
+            })),
+            Edition::Aead2022 if secret.contains(':') => Err(KeyError::Several { method }),
+            Edition::Aead2022 => {
+                let raw = BASE64.decode(secret).map(Secret::new);
+                let raw = raw.map_err(|_| KeyError::NotBase64 { method })?;
+                if raw.expose().len() != method.key_len() {
+                    return Err(KeyError::Length {
+                        expected: method.key_len(),
+                        found: raw.expose().len(),
+                        method,
+                    });
+                }
+                Ok(Self::fill(method, |out| out.copy_from_slice(raw.expose())))
+            }
+        }
+    }
+
+    /// See [`Key::generate`](crate::Key::generate).
+    pub(crate) fn generate(method: Method, entropy: &mut dyn Entropy) -> (Self, String) {
+        match method.edition() {
+            Edition::None => (Self::fill(method, |_| {}), String::new()),
+            Edition::Aead => {
+                let mut raw = Secret::new([0; 24]);
+                entropy.fill(raw.expose_mut());
+                let password = URL_SAFE_NO_PAD.encode(raw.expose());
+                let derive = |out: &mut [u8]| evp_bytes_to_key(password.as_bytes(), out);
+                (Self::fill(method, derive), password)
+            }
+            Edition::Aead2022 => {
+                let drawn = Self::fill(method, |out| entropy.fill(out));
+                let text = BASE64.encode(drawn.bytes());
+                (drawn, text)
+            }
+        }
+    }
+
+    fn fill(method: Method, write: impl FnOnce(&mut [u8])) -> Self {
+        let mut bytes = Secret::new([0; 32]);
+        write(
+            bytes
+                .expose_mut()
+                .get_mut(..method.key_len())
+                .unwrap_or_default(),
+        );
+        Self { bytes, method }
+    }
+
+    /// Another copy, for a session's [`Key`](crate::Key).
+    pub(crate) fn duplicate(&self) -> Self {
+        Self {
+            bytes: Secret::new(*self.bytes.expose()),
+            method: self.method,
+        }
+    }
+
+    pub(crate) const fn method(&self) -> Method {
+        self.method
+    }
+
+    /// Exactly `method.key_len()` bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        let all = self.bytes.expose();
+        all.get(..self.method.key_len()).unwrap_or_default()
+    }
+
+    /// The key of one direction of a stream, of one packet (AEAD) or of one UDP session (2022).
+    pub(crate) fn session(&self, salt: &[u8]) -> Result<AeadKey, Broken> {
+        let kind = match self.method {
+            Method::Blake3Aes128Gcm | Method::Aes128Gcm => AeadKind::Aes128Gcm,
+            Method::Aes192Gcm => AeadKind::Aes192Gcm,
+            Method::Blake3Aes256Gcm | Method::Aes256Gcm => AeadKind::Aes256Gcm,
+            Method::Blake3ChaCha20Poly1305 | Method::ChaCha20IetfPoly1305 => {
+                AeadKind::ChaCha20Poly1305
+            }
+            Method::Blake3ChaCha8Poly1305 => AeadKind::ChaCha8Poly1305,
+            Method::XChaCha20IetfPoly1305 => AeadKind::XChaCha20Poly1305,
+            Method::None => return Err(Broken::Malformed("method: it has no keys")),
+        };
+        let mut subkey = Secret::new([0; 32]);
+        let out = subkey.expose_mut().get_mut(..self.method.key_len());
+        let out = out.unwrap_or_default();
+        match self.method.edition() {
+            Edition::Aead2022 => SESSION.derive(&[self.bytes(), salt], out),
+            _ => hkdf_sha1_subkey(self.bytes(), salt, out)?,
+        }
+        Ok(AeadKey::new(kind, out)?)
+    }
+
+    /// The cipher of the identity header that stands behind `salt` in a stream, when this is the
+    /// identity key it is addressed to (SIP023 section "TCP").
+    pub(crate) fn identity(&self, salt: &[u8]) -> Result<HeaderCipher, Broken> {
+        let mut subkey = Secret::new([0; 32]);
+        let out = subkey.expose_mut().get_mut(..self.method.key_len());
+        let out = out.unwrap_or_default();
+        IDENTITY.derive(&[self.bytes(), salt], out);
+        Ok(HeaderCipher::new(out)?)
+    }
+
+    /// What an identity header says to name this key.
+    pub(crate) fn hash(&self) -> IdentityHash {
+        IdentityHash::of(blake3_hash(self.bytes()))
+    }
+}

@@ -1,0 +1,151 @@
+//! A relay (SIP023): reads the identity header that is addressed to it, strips it, and passes the
+//! rest on as it is.
+//!
+//! ```text
+//! stream  salt ‖ identity ‖ rest                       →  salt ‖ rest
+//! packet  AES(own key, ids) ‖ identity ‖ rest          →  AES(next key, ids) ‖ rest
+//! ```
+//! It holds its own identity key and the key of each next hop, which is another identity key or,
+//! before a server with one key, the user's. It sees no plaintext and can prove nothing: bytes
+//! made without its key name a hop that does not exist. Replays are the server's business. Answers
+//! go back byte for byte.
+
+mod tcp;
+mod udp;
+
+#[cfg(test)]
+mod tests;
+
+use core::fmt;
+use std::sync::Arc;
+
+use adit_crypto::HeaderCipher;
+use adit_wire::Broken;
+
+use crate::identity::{Directory, IdentityHash};
+use crate::{Key, Method};
+
+pub use tcp::{Relayed, TcpRelay};
+pub use udp::{Forwarded, packet};
+
+/// A relay's own key, and the hops it passes clients on to. Made once, shared, never changed.
+pub struct RelayTable {
+    identity: Key,
+    next: Box<[Key]>,
+    named: Directory,
+}
+
+/// Why keys make no table of a relay. Hops are counted from 0, as they were given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RelayError {
+    /// A method without identity headers.
+    #[error("{0} has no identity headers, so nothing can be relayed")]
+    Method(Method),
+    /// A next hop with another method than the relay.
+    #[error("next hop {next} has {found}, the relay {expected}")]
+    OtherMethod {
+        /// Which hop.
+        next: usize,
+        /// The relay's method.
+        expected: Method,
+        /// The hop's method.
+        found: Method,
+    },
+    /// Two hops that an identity header cannot tell apart.
+    #[error("next hops {first} and {second} have the same key")]
+    SameKey {
+        /// The one that came first.
+        first: usize,
+        /// The one that came later.
+        second: usize,
+    },
+    /// A hop with the relay's own key: clients would be passed on to themselves.
+    #[error("next hop {0} has the key of the relay itself")]
+    OwnKey(usize),
+    /// More hops than [`MAX_USERS`](crate::MAX_USERS).
+    #[error("more than {} next hops", crate::MAX_USERS)]
+    TooMany,
+}
+
+impl RelayTable {
+    /// A relay with the key `identity` and the keys of its next hops, which are known by their
+    /// places from here on.
+    pub fn new(
+        identity: &Key,
+        next: impl IntoIterator<Item = Key>,
+    ) -> Result<Arc<Self>, RelayError> {
+        let expected = identity.method();
+        if !expected.has_identities() {
+            return Err(RelayError::Method(expected));
+        }
+        let mut keys = Vec::new();
+        let mut named = Directory::default();
+        for (place, key) in next.into_iter().enumerate() {
+            let at = u32::try_from(place).ok();
+            let at = at.filter(|_| place < crate::MAX_USERS);
+            let at = at.ok_or(RelayError::TooMany)?;
+            let found = key.method();
+            if found != expected {
+                return Err(RelayError::OtherMethod {
+                    next: place,
+                    expected,
+                    found,
+                });
+            }
+            if key.material() == identity.material() {
+                return Err(RelayError::OwnKey(place));
+            }
+            named
+                .insert(key.material().hash(), at)
+                .map_err(|first| RelayError::SameKey {
+                    first,
+                    second: place,
+                })?;
+            keys.push(key);
+        }
+        Ok(Arc::new(Self {
+            identity: identity.clone(),
+            next: keys.into_boxed_slice(),
+            named,
+        }))
+    }
+
+    /// The method, the same for all hops.
+    #[must_use]
+    pub fn method(&self) -> Method {
+        self.identity.method()
+    }
+
+    /// Number of next hops.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.next.len()
+    }
+
+    /// Whether there are none, so that everyone is refused.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.next.is_empty()
+    }
+
+    /// The hop that a header names; nobody's is no different from a wrong key.
+    fn find(&self, hash: IdentityHash) -> Result<usize, Broken> {
+        self.named.find(hash).ok_or(Broken::Unauthentic)
+    }
+}
+
+/// The header cipher of a key of this table, all of which have one.
+fn headers(key: &Key) -> Result<&HeaderCipher, Broken> {
+    key.headers()
+        .ok_or(Broken::Malformed("method: it has no identity headers"))
+}
+
+impl fmt::Debug for RelayTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RelayTable")
+            .field("identity", &self.identity)
+            .field("next", &self.next)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,73 @@
+//! A relay's handshake with a client's stream.
+
+use std::sync::Arc;
+
+use adit_wire::{Broken, Handshake, Rx, Step, Tx};
+
+use super::RelayTable;
+use crate::identity::{IDENTITY_LEN, IdentityHash};
+use crate::salt::Salt;
+use crate::tcp::FIXED_SEALED;
+
+/// Reads the salt and the identity header of a stream; the rest stays in `rx`. Sends nothing.
+///
+/// As with a server, every failure is an error of one kind to the caller, who treats them alike.
+pub struct TcpRelay {
+    table: Arc<RelayTable>,
+    done: bool,
+}
+
+/// Where a stream goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Relayed {
+    /// The place of the next hop.
+    pub next: usize,
+    /// The bytes to send there first (the salt); the rest of the stream follows unchanged, best in
+    /// the same write.
+    pub head: Vec<u8>,
+}
+
+impl TcpRelay {
+    /// A handshake for one connection.
+    #[must_use]
+    pub fn new(table: &Arc<RelayTable>) -> Self {
+        Self {
+            table: table.clone(),
+            done: false,
+        }
+    }
+
+    fn read(&self, rx: &mut Rx<'_>) -> Result<Step<Relayed>, Broken> {
+        let method = self.table.method();
+        // The fixed header is not ours to open. It is waited for, since whoever counts the bytes
+        // before the reaction must not find another number here than at a server.
+        let total = method.key_len() + IDENTITY_LEN + FIXED_SEALED;
+        if rx.bytes().len() < total {
+            return Ok(Step::NeedMore { total });
+        }
+        let short = Broken::Truncated("the identity header");
+        let salt = Salt::read(method, rx.bytes()).ok_or(short)?;
+        let header = rx.bytes().get(salt.len()..).and_then(|h| h.first_chunk());
+        let hash = IdentityHash::open_stream(&self.table.identity, &salt, *header.ok_or(short)?)?;
+        let next = self.table.find(hash)?;
+        rx.eat(salt.len() + IDENTITY_LEN);
+        Ok(Step::Done(Relayed {
+            next,
+            head: salt.to_vec(),
+        }))
+    }
+}
+
+impl Handshake for TcpRelay {
+    type Output = Relayed;
+    type Error = Broken;
+
+    fn step(&mut self, rx: &mut Rx<'_>, _tx: &mut Tx<'_>) -> Result<Step<Relayed>, Broken> {
+        if self.done {
+            return Err(Broken::Malformed("handshake: it is over"));
+        }
+        let step = self.read(rx);
+        self.done = !matches!(step, Ok(Step::NeedMore { .. }));
+        step
+    }
+}

@@ -1,0 +1,45 @@
+//! A relay's part in a client's packets.
+
+use core::ops::Range;
+
+use adit_wire::{Broken, Reader, Short};
+
+use super::{RelayTable, headers};
+use crate::identity::{IDENTITY_LEN, IdentityHash};
+use crate::udp::{BODY_MIN, IDS_LEN};
+
+/// Where a packet goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forwarded {
+    /// The client's session, which has one return path; it is not authenticated.
+    pub session: u64,
+    /// The place of the next hop.
+    pub next: usize,
+    /// Where the packet to send there lies.
+    pub packet: Range<usize>,
+}
+
+/// Rewrites a client's packet in place for the hop it is meant for. After an error the packet is
+/// as it was, and is dropped without an answer.
+pub fn packet(table: &RelayTable, packet: &mut [u8]) -> Result<Forwarded, Broken> {
+    let short = |Short| Broken::Truncated("a packet");
+    let mut r = Reader::new(packet);
+    let mut ids: [u8; IDS_LEN] = r.array().map_err(short)?;
+    let header: [u8; IDENTITY_LEN] = r.array().map_err(short)?;
+    if r.rest().len() < BODY_MIN {
+        return Err(Broken::Truncated("a packet"));
+    }
+    let own = headers(&table.identity)?;
+    own.decrypt(&mut ids);
+    let next = table.find(IdentityHash::open_packet(own, &ids, header))?;
+    let session = Reader::new(&ids).u64().map_err(short)?;
+    let key = table.next.get(next).ok_or(Broken::Unauthentic)?;
+    headers(key)?.encrypt(&mut ids);
+    let place = packet.get_mut(IDENTITY_LEN..IDENTITY_LEN + IDS_LEN);
+    place.ok_or(Broken::Unauthentic)?.copy_from_slice(&ids);
+    Ok(Forwarded {
+        session,
+        next,
+        packet: IDENTITY_LEN..packet.len(),
+    })
+}

@@ -1,0 +1,131 @@
+//! A pool's digests as bytes, for the time between two processes (SEC-R4).
+//!
+//! ```text
+//! "adit-slt" ‖ version ‖ seed(16) ‖ count(u32) ‖ digest(u64) … ‖ check(u64)
+//! ```
+//! Big-endian; the digests that are forgotten first stand first. The check is the keyed hash of all
+//! before it: it finds accidents, not an attacker, who must not be able to write or read the file.
+
+use std::sync::{MutexGuard, PoisonError};
+
+use adit_crypto::{Secret, SipKey, ct_eq};
+use adit_wire::{Reader, Short};
+
+use super::{SHARDS, SaltPool, lock, shard_of};
+
+const MAGIC: &[u8; 8] = b"adit-slt";
+const VERSION: u8 = 1;
+const HEAD_LEN: usize = MAGIC.len() + 1 + 16 + 4;
+const DIGEST_LEN: usize = 8;
+const CHECK_LEN: usize = 8;
+
+/// Why bytes are not a pool's digests. The pool is as it was before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SaltsError {
+    /// Something else.
+    #[error("this is no file of salts")]
+    Foreign,
+    /// Written by another version.
+    #[error("salts of version {0} are not known here")]
+    Version(u8),
+    /// Cut short, altered, or more than a pool ever holds.
+    #[error("the salts are damaged")]
+    Damaged,
+    /// The pool has taken salts already; they were hashed with another seed.
+    #[error("the pool is in use: salts are restored into a new one")]
+    InUse,
+}
+
+impl SaltPool {
+    /// The digests of the AEAD edition with the seed they were made with, at most 16 MiB. Keep them
+    /// as a key is kept: with the seed, a peer can make the pool slow. The salts of the 2022 edition
+    /// are not among them; [`Restart::Strict`](super::Restart::Strict) covers those.
+    #[must_use]
+    pub fn export(&self) -> Secret<Vec<u8>> {
+        let (mut older, mut newer) = (Vec::new(), Vec::new());
+        for shard in &self.shards {
+            let shard = lock(shard);
+            older.extend(shard.digests.previous.iter().copied());
+            newer.extend(shard.digests.current.iter().copied());
+        }
+        let count = older.len() + newer.len();
+        // In full size, so that no copy of the seed is left behind.
+        let mut out = Vec::with_capacity(HEAD_LEN + count * DIGEST_LEN + CHECK_LEN);
+        out.extend_from_slice(MAGIC);
+        out.push(VERSION);
+        out.extend_from_slice(self.seed.expose());
+        // A pool holds two million at most.
+        out.extend_from_slice(&u32::try_from(count).unwrap_or(u32::MAX).to_be_bytes());
+        for digest in older.iter().chain(&newer) {
+            out.extend_from_slice(&digest.to_be_bytes());
+        }
+        let check = self.sip.hash(&out);
+        out.extend_from_slice(&check.to_be_bytes());
+        Secret::new(out)
+    }
+
+    /// Takes over what [`export`](Self::export) gave, and its seed; gives the number of digests. For
+    /// a new pool, before it is shared. After an error the pool is as it was.
+    pub fn restore(&mut self, bytes: &[u8]) -> Result<usize, SaltsError> {
+        let stored = Stored::read(bytes)?;
+        // What was exported fills each shard's two generations at most.
+        if stored.digests.len() / DIGEST_LEN > 2 * SHARDS * self.limit {
+            return Err(SaltsError::Damaged);
+        }
+        if self.shards.iter().any(|shard| is_used(&lock(shard))) {
+            return Err(SaltsError::InUse);
+        }
+        self.sip = SipKey::new(*stored.seed.expose());
+        self.seed = stored.seed;
+        let mut taken = 0;
+        for digest in stored.digests.chunks_exact(DIGEST_LEN) {
+            let digest = digest.first_chunk().copied().map(u64::from_be_bytes);
+            let digest = digest.unwrap_or_default();
+            // In their old order, so that the generations come out as they were.
+            if let Some(shard) = self.shards.get_mut(shard_of(digest)) {
+                let shard = shard.get_mut().unwrap_or_else(PoisonError::into_inner);
+                taken += usize::from(shard.digests.insert(digest, self.limit).is_ok());
+            }
+        }
+        Ok(taken)
+    }
+}
+
+fn is_used(shard: &MutexGuard<'_, super::Shard>) -> bool {
+    let exact = [&shard.exact.current, &shard.exact.previous];
+    let digests = [&shard.digests.current, &shard.digests.previous];
+    exact.iter().any(|t| !t.is_empty()) || digests.iter().any(|t| !t.is_empty())
+}
+
+/// An export whose form and check are right.
+struct Stored<'a> {
+    seed: Secret<[u8; 16]>,
+    digests: &'a [u8],
+}
+
+impl<'a> Stored<'a> {
+    fn read(bytes: &'a [u8]) -> Result<Self, SaltsError> {
+        let damaged = |Short| SaltsError::Damaged;
+        let mut r = Reader::new(bytes);
+        if r.array() != Ok(*MAGIC) {
+            return Err(SaltsError::Foreign);
+        }
+        match r.u8().map_err(damaged)? {
+            VERSION => {}
+            other => return Err(SaltsError::Version(other)),
+        }
+        let seed = Secret::new(r.array().map_err(damaged)?);
+        let count = u32::from_be_bytes(r.array().map_err(damaged)?);
+        let len = usize::try_from(count).ok();
+        let len = len.and_then(|count| count.checked_mul(DIGEST_LEN));
+        let digests = r.take(len.ok_or(SaltsError::Damaged)?).map_err(damaged)?;
+        let checked = bytes.get(..r.consumed()).unwrap_or_default();
+        let check: [u8; CHECK_LEN] = r.array().map_err(damaged)?;
+        let expected = SipKey::new(*seed.expose()).hash(checked).to_be_bytes();
+        if !r.rest().is_empty() || !ct_eq(&check, &expected) {
+            return Err(SaltsError::Damaged);
+        }
+        Ok(Self { seed, digests })
+    }
+}

@@ -1,0 +1,108 @@
+//! Exports: whole, altered and foreign.
+
+use super::*;
+
+const NOW: Unix = Unix(1_700_000_000);
+
+fn pool(seed: u8) -> SaltPool {
+    SaltPool::with_capacity([seed; 16], NOW, Restart::Strict, 1800)
+}
+
+fn insert(pool: &SaltPool, n: u32) -> Result<(), Broken> {
+    let mut salt = [0xcc; 32];
+    salt[..4].copy_from_slice(&n.to_le_bytes());
+    pool.insert(&salt, None, NOW)
+}
+
+fn filled(salts: u32) -> SaltPool {
+    let pool = pool(1);
+    (0..salts).for_each(|n| insert(&pool, n).unwrap());
+    pool
+}
+
+#[test]
+fn sec_r4_salts_are_refused_after_a_restart() {
+    // Both generations hold some, then one alone.
+    for salts in [3000, 500, 0] {
+        let export = filled(salts).export();
+        // The seed of the new process is another one.
+        let mut after = pool(2);
+        let taken = after.restore(export.expose()).unwrap();
+        let kept: Vec<_> = (0..salts).filter(|n| insert(&after, *n).is_err()).collect();
+        assert_eq!(kept.len(), taken);
+        assert!(salts > 1800 || taken == usize::try_from(salts).unwrap());
+        // A generation is 100 digests in each shard, so the last salts are all there.
+        assert!((salts.saturating_sub(1000)..salts).all(|n| kept.contains(&n)));
+        assert_eq!(insert(&after, 1_000_000), Ok(()), "new ones are welcome");
+    }
+}
+
+#[test]
+fn generations_come_out_as_they_went_in() {
+    let before = filled(3000);
+    let mut after = pool(2);
+    after.restore(before.export().expose()).unwrap();
+    for (a, b) in before.shards.iter().zip(&after.shards) {
+        let (a, b) = (lock(a), lock(b));
+        for (a, b) in [
+            (&a.digests.current, &b.digests.current),
+            (&a.digests.previous, &b.digests.previous),
+        ] {
+            assert_eq!(a.len(), b.len());
+            assert!(a.iter().all(|d| b.find(*d, |known| known == d).is_some()));
+        }
+    }
+}
+
+#[test]
+fn what_is_damaged_leaves_the_pool_as_it_was() {
+    let export = filled(40).export();
+    let bytes = export.expose();
+    let mut fresh = pool(2);
+    let mut refused = |bytes: &[u8]| fresh.restore(bytes).unwrap_err();
+    for at in 0..bytes.len() {
+        let mut bad = bytes.clone();
+        bad[at] ^= 0x10;
+        let expected = match at {
+            0..8 => SaltsError::Foreign,
+            8 => SaltsError::Version(0x11),
+            _ => SaltsError::Damaged,
+        };
+        assert_eq!(refused(&bad), expected, "{at}");
+        let expected = if at < 8 {
+            SaltsError::Foreign
+        } else {
+            SaltsError::Damaged
+        };
+        assert_eq!(refused(&bytes[..at]), expected, "{at}");
+    }
+    assert_eq!(refused(&[&bytes[..], &[0]].concat()), SaltsError::Damaged);
+    assert_eq!(refused(&[]), SaltsError::Foreign);
+    // As before: empty, and with its own seed.
+    assert_eq!(fresh.export().expose(), pool(2).export().expose());
+    assert_eq!(insert(&fresh, 7), Ok(()));
+    assert_eq!(insert(&fresh, 7), Err(Broken::Replayed));
+}
+
+/// A right check over more digests than a pool has room for.
+#[test]
+fn more_than_a_pool_holds_is_damaged() {
+    let large = SaltPool::new([1; 16], NOW, Restart::Strict);
+    (0..3601).for_each(|n| insert(&large, n).unwrap());
+    let export = large.export();
+    assert_eq!(pool(2).restore(export.expose()), Err(SaltsError::Damaged));
+    let mut roomy = SaltPool::new([2; 16], NOW, Restart::Strict);
+    assert_eq!(roomy.restore(export.expose()), Ok(3601));
+}
+
+#[test]
+fn a_pool_in_use_takes_nothing() {
+    let export = filled(10).export();
+    for stamp in [None, Some(NOW)] {
+        let mut used = pool(2);
+        used.insert(&[9; 16], stamp, NOW).unwrap();
+        assert_eq!(used.restore(export.expose()), Err(SaltsError::InUse));
+        assert_eq!(used.insert(&[9; 16], stamp, NOW), Err(Broken::Replayed));
+    }
+    assert_eq!(format!("{export:?}"), "***");
+}

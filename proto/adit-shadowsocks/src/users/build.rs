@@ -1,0 +1,193 @@
+//! How [`Users`] come into being: names and keys are checked once, here.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, LazyLock};
+
+use adit_crypto::KdfContext;
+use hashbrown::HashTable;
+
+use super::{Entry, Mode, UserId, Users};
+use crate::identity::Directory;
+use crate::material::Material;
+use crate::{Edition, Key, KeyError, Method};
+
+/// The most users behind an identity key.
+pub const MAX_USERS: usize = 1_000_000;
+
+/// The most users that are found by trial. Whoever knows no key costs a server this many key
+/// derivations for each connection and packet.
+pub const MAX_TRIAL_USERS: usize = 1024;
+
+static USER_ID: LazyLock<KdfContext> = LazyLock::new(|| KdfContext::new("adit user-id"));
+
+/// Why a list is no list of users. Names the users, never a key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UsersError {
+    /// The method has no way to tell users apart.
+    #[error(
+        "{0} has one key: several users need `2022-blake3-aes-128-gcm`, \
+         `2022-blake3-aes-256-gcm` or a method of the AEAD edition"
+    )]
+    Method(Method),
+    /// More users than [`MAX_USERS`] or [`MAX_TRIAL_USERS`].
+    #[error("more than {limit} users")]
+    TooMany {
+        /// The most there may be.
+        limit: usize,
+    },
+    /// A user without a name.
+    #[error("user number {place} has no name")]
+    NoName {
+        /// Counted from 1.
+        place: usize,
+    },
+    /// Two users of one name.
+    #[error("there are two users called `{0}`")]
+    SameName(Arc<str>),
+    /// Two users whose keys, or the hashes in their identity headers, are equal.
+    #[error("users `{first}` and `{second}` have the same key")]
+    SameKey {
+        /// The one that came first.
+        first: Arc<str>,
+        /// The one that came later.
+        second: Arc<str>,
+    },
+    /// A user with the identity key, which every user knows.
+    #[error("the key of user `{0}` is the identity key of the server")]
+    IdentityKey(Arc<str>),
+    /// A text that is no key.
+    #[error("user `{name}`: {why}")]
+    Key {
+        /// The user.
+        name: Arc<str>,
+        /// What is wrong with it.
+        #[source]
+        why: KeyError,
+    },
+}
+
+impl Users {
+    /// The one holder of `key`, of any method; it has no name.
+    #[must_use]
+    pub fn single(key: Key) -> Arc<Self> {
+        let mut entries = Entries::new(key.method(), 1);
+        entries.push(Arc::default(), key.material().duplicate());
+        Arc::new(entries.finish(Mode::Single(key)))
+    }
+
+    /// Users behind an identity key (SIP023), given as name and text of the key, for the methods
+    /// with [`Method::has_identities`]. A user is found in constant time, whatever their number.
+    pub fn identified<N: Into<Arc<str>>, S: AsRef<str>>(
+        identity: &Key,
+        users: impl IntoIterator<Item = (N, S)>,
+    ) -> Result<Arc<Self>, UsersError> {
+        let method = identity.method();
+        if !method.has_identities() {
+            return Err(UsersError::Method(method));
+        }
+        let (entries, named) = Entries::read(method, MAX_USERS, Some(identity), users)?;
+        let identity = identity.clone();
+        Ok(Arc::new(
+            entries.finish(Mode::Identified { identity, named }),
+        ))
+    }
+
+    /// Users of a method of the AEAD edition, given as name and password. Nothing on the wire says
+    /// who a client is: keys are tried one after the other, so keep the list short.
+    pub fn trial<N: Into<Arc<str>>, S: AsRef<str>>(
+        method: Method,
+        users: impl IntoIterator<Item = (N, S)>,
+    ) -> Result<Arc<Self>, UsersError> {
+        if method.edition() != Edition::Aead {
+            return Err(UsersError::Method(method));
+        }
+        let (entries, _) = Entries::read(method, MAX_TRIAL_USERS, None, users)?;
+        Ok(Arc::new(entries.finish(Mode::Trial)))
+    }
+}
+
+/// The list while it is made.
+struct Entries {
+    method: Method,
+    list: Vec<Entry>,
+}
+
+impl Entries {
+    fn new(method: Method, expected: usize) -> Self {
+        Self {
+            method,
+            list: Vec::with_capacity(expected),
+        }
+    }
+
+    fn read<N: Into<Arc<str>>, S: AsRef<str>>(
+        method: Method,
+        limit: usize,
+        identity: Option<&Key>,
+        users: impl IntoIterator<Item = (N, S)>,
+    ) -> Result<(Self, Directory), UsersError> {
+        let users = users.into_iter();
+        let expected = users.size_hint().0.min(limit);
+        let mut entries = Self::new(method, expected);
+        let mut named = Directory::with_capacity(expected);
+        let mut names = BTreeSet::new();
+        for (place, (name, secret)) in users.enumerate() {
+            let at = u32::try_from(place).ok().filter(|_| place < limit);
+            let at = at.ok_or(UsersError::TooMany { limit })?;
+            let name: Arc<str> = name.into();
+            if name.is_empty() {
+                return Err(UsersError::NoName { place: place + 1 });
+            }
+            if !names.insert(name.clone()) {
+                return Err(UsersError::SameName(name));
+            }
+            let material = Material::parse(method, secret.as_ref()).map_err(|why| {
+                let name = name.clone();
+                UsersError::Key { name, why }
+            })?;
+            if identity.is_some_and(|identity| *identity.material() == material) {
+                return Err(UsersError::IdentityKey(name));
+            }
+            if let Err(taken) = named.insert(material.hash(), at) {
+                let first = entries.list.get(taken).map(|entry| entry.name.clone());
+                return Err(UsersError::SameKey {
+                    first: first.unwrap_or_default(),
+                    second: name,
+                });
+            }
+            entries.push(name, material);
+        }
+        Ok((entries, named))
+    }
+
+    fn push(&mut self, name: Arc<str>, material: Material) {
+        // The length of a key is the method's, so that nothing is ambiguous.
+        let method = self.method.name().as_bytes();
+        let mut id = [0; 8];
+        USER_ID.derive(&[method, &[0], material.bytes(), name.as_bytes()], &mut id);
+        self.list.push(Entry {
+            material,
+            id: UserId(u64::from_be_bytes(id)),
+            name,
+        });
+    }
+
+    fn finish(self, mode: Mode) -> Users {
+        let ids: Vec<u64> = self.list.iter().map(|entry| entry.id.0).collect();
+        let id = |place: &u32| {
+            let place = usize::try_from(*place).ok();
+            place.and_then(|place| ids.get(place)).copied().unwrap_or(0)
+        };
+        let mut by_id = HashTable::with_capacity(ids.len());
+        for (place, own) in (0u32..).zip(&ids) {
+            by_id.insert_unique(*own, place, id);
+        }
+        Users {
+            method: self.method,
+            mode,
+            entries: self.list.into_boxed_slice(),
+            by_id,
+        }
+    }
+}
