@@ -62,6 +62,11 @@ impl<'a> Quote<'a> {
         flaw.at(place)
     }
 
+    /// The place of a range of the document.
+    pub(crate) fn place_in_document(&self, span: Span) -> Place {
+        place(self.origin, self.document, span)
+    }
+
     /// The place of a range of the URL.
     pub(crate) fn place(&self, span: Span) -> Place {
         let span = match self.at {
@@ -83,7 +88,12 @@ pub(crate) fn place(origin: &Origin, document: &str, span: Span) -> Place {
     let column = before.get(line_start..).unwrap_or_default();
     let end = span.end.saturating_sub(line_start).min(line.len());
     let meant = Span::new((at - line_start).min(line.len()), end);
-    let (quoted, caret) = shorten(mask::masked(line, meant));
+    let heading = document.get(..line_start).unwrap_or_default();
+    let mut headings = heading.lines().rev().map(str::trim_start);
+    let heading = headings
+        .find(|line| line.starts_with('['))
+        .unwrap_or_default();
+    let (quoted, caret) = shorten(mask::masked(line, meant, heading));
     Place {
         origin: origin.clone(),
         line: before.matches('\n').count() + 1,

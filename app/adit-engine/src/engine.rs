@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use adit_config::{
     Chain, Hop as HopPlan, HopKind, Listen, ListenKind, Plan, Prefer, Proxy as ProxyPlan,
-    Restart as RestartPlan, Route, ServerHop, SsServer,
+    Restart as RestartPlan, Route, ServerHop, SsRole, SsServer, UdpWay,
 };
 use adit_net::ambient::{self, SystemChance};
 use adit_net::dial::{self, Family};
@@ -69,6 +69,9 @@ pub enum StartError {
     /// A key does not fit its method.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// The plan asks for what this version cannot run.
+    #[error("{0} cannot be run by this version")]
+    Unsupported(&'static str),
 }
 
 impl Engine {
@@ -164,7 +167,7 @@ impl Engine {
                 )
             }
             ListenKind::Shadowsocks(server) => {
-                let key = Key::parse(server.method, server.secret.expose())?;
+                let key = single_key(server)?;
                 let acceptor = keyed_acceptor(server, listen, key.clone());
                 let ttl = match key.method().edition() {
                     Edition::Aead2022 => Ttl {
@@ -311,6 +314,21 @@ fn proxy_acceptor(proxy: &ProxyPlan, listen: &Listen) -> Proxy {
     }
 }
 
+/// The key of a server that has one for everyone.
+fn single_key(server: &SsServer) -> Result<Key, StartError> {
+    if server.plugin.is_some() {
+        return Err(StartError::Unsupported("a plugin"));
+    }
+    if server.state.is_some() {
+        return Err(StartError::Unsupported("a salt filter that is kept"));
+    }
+    match &server.role {
+        SsRole::Single(secret) => Ok(Key::parse(server.method, secret.expose())?),
+        SsRole::Users { .. } => Err(StartError::Unsupported("a Shadowsocks server with users")),
+        SsRole::Relay { .. } => Err(StartError::Unsupported("a Shadowsocks relay")),
+    }
+}
+
 fn keyed_acceptor(server: &SsServer, listen: &Listen, key: Key) -> Keyed {
     let mut seed = [0; 16];
     SystemChance.fill(&mut seed);
@@ -327,7 +345,7 @@ fn keyed_acceptor(server: &SsServer, listen: &Listen, key: Key) -> Keyed {
 }
 
 /// The router of one listener: its targets are judged by its own access rule.
-fn router(route: &Route, listen: &Listen) -> Result<Router, KeyError> {
+fn router(route: &Route, listen: &Listen) -> Result<Router, StartError> {
     let family = match listen.prefer {
         Prefer::Auto => Family::Any,
         Prefer::V4 => Family::V4First,
@@ -351,12 +369,12 @@ fn router(route: &Route, listen: &Listen) -> Result<Router, KeyError> {
         .rules
         .iter()
         .map(|rule| Ok((rule.matches.clone(), chain(&rule.via, &guarded)?)))
-        .collect::<Result<_, KeyError>>()?;
+        .collect::<Result<_, StartError>>()?;
     Ok(Router::new(rules, chain(&route.via, &guarded)?))
 }
 
 /// The chain is a fold: each hop reaches its server through what stands before it.
-fn chain(plan: &Chain, end: &Arc<dyn Connector>) -> Result<Arc<dyn Connector>, KeyError> {
+fn chain(plan: &Chain, end: &Arc<dyn Connector>) -> Result<Arc<dyn Connector>, StartError> {
     if plan.hops.is_empty() {
         return Ok(end.clone());
     }
@@ -391,7 +409,7 @@ fn over(
     plan: &HopPlan,
     via: &Arc<dyn Connector>,
     end: &Arc<dyn Connector>,
-) -> Result<Arc<dyn Connector>, KeyError> {
+) -> Result<Arc<dyn Connector>, StartError> {
     match plan {
         HopPlan::Direct => Ok(end.clone()),
         HopPlan::Reject => Ok(Arc::new(Reject)),
@@ -399,7 +417,10 @@ fn over(
     }
 }
 
-fn server_hop(plan: &ServerHop, via: &Arc<dyn Connector>) -> Result<Arc<dyn Connector>, KeyError> {
+fn server_hop(
+    plan: &ServerHop,
+    via: &Arc<dyn Connector>,
+) -> Result<Arc<dyn Connector>, StartError> {
     let login = |l: &Option<adit_config::Login>| {
         l.as_ref()
             .map(|l| (l.user.clone(), l.password.expose().to_owned()))
@@ -424,7 +445,14 @@ fn server_hop(plan: &ServerHop, via: &Arc<dyn Connector>) -> Result<Arc<dyn Conn
             secret,
             udp,
             first_wait,
+            plugin,
         } => {
+            if plugin.is_some() {
+                return Err(StartError::Unsupported("a plugin"));
+            }
+            if *udp == UdpWay::OverTcp {
+                return Err(StartError::Unsupported("UDP over TCP"));
+            }
             let key = Key::parse(*method, secret.expose())?;
             let name = format!("ss://{}", plan.server);
             let health = Arc::new(Health::new(name, key.id().to_string()));
@@ -432,7 +460,7 @@ fn server_hop(plan: &ServerHop, via: &Arc<dyn Connector>) -> Result<Arc<dyn Conn
                 "ss",
                 Shadowsocks {
                     key,
-                    udp: *udp,
+                    udp: *udp == UdpWay::Native,
                     first_wait: *first_wait,
                     health,
                 },
