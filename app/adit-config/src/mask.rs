@@ -127,7 +127,8 @@ fn value(line: &str, within: Span, plain: &[&str], inline: bool) -> Option<Span>
         let before = text.get(..*at).unwrap_or_default();
         let behind = text.get(at + 1..).unwrap_or_default();
         let key = before.rsplit([',', '{', '[']).next().unwrap_or_default();
-        let table = inline && !before.contains('=') && behind.trim_start().starts_with('{');
+        let first = within.start == 0 && !before.contains('=');
+        let table = inline && first && behind.trim_start().starts_with('{');
         !table && !plain.contains(&key.trim())
     })?;
     let behind = line.get(within.start + at + 1..).unwrap_or_default();

@@ -23,6 +23,8 @@ enum At {
     Verbatim(usize),
     /// The document spells the URL with escapes: only the whole value can be shown.
     Spelled(Span),
+    /// There is no URL: places count from the start of the document.
+    Nowhere,
 }
 
 impl<'a> Quote<'a> {
@@ -32,6 +34,15 @@ impl<'a> Quote<'a> {
             origin,
             document: text,
             at: At::Verbatim(0),
+        }
+    }
+
+    /// A document, for values that are no URLs.
+    pub(crate) const fn document(origin: &'a Origin, document: &'a str) -> Self {
+        Self {
+            origin,
+            document,
+            at: At::Nowhere,
         }
     }
 
@@ -49,6 +60,11 @@ impl<'a> Quote<'a> {
             document,
             at,
         }
+    }
+
+    /// True if this is a URL, in which characters can be percent-encoded.
+    pub(crate) const fn is_url(&self) -> bool {
+        !matches!(self.at, At::Nowhere)
     }
 
     /// True for a command line argument.
@@ -72,6 +88,7 @@ impl<'a> Quote<'a> {
         let span = match self.at {
             At::Verbatim(start) => span.shifted(start),
             At::Spelled(whole) => whole,
+            At::Nowhere => span,
         };
         place(self.origin, self.document, span)
     }
@@ -138,10 +155,10 @@ mod tests {
     #[test]
     fn finds_line_and_column_in_characters() {
         let origin = Origin::File("a.toml".into());
-        let place = place(&origin, "x = 1\r\nä = 2\r\n", Span::new(10, 11));
-        assert_eq!((place.line, place.column), (2, 3));
-        assert_eq!(place.quoted, "ä = 2");
-        assert_eq!(place.caret, (2, 1));
+        let place = place(&origin, "via = 1\r\n# ä 2\r\n", Span::new(14, 15));
+        assert_eq!((place.line, place.column), (2, 5));
+        assert_eq!(place.quoted, "# ä 2");
+        assert_eq!(place.caret, (4, 1));
     }
 
     #[test]

@@ -118,8 +118,10 @@ pub(crate) fn secret(
             Some(value) => Some(Secret::from(value.as_str())),
             None => {
                 let title = format!("the environment variable `{name}` is not set");
-                let help = "a secret that begins with `$` is written with `%24`";
-                desk.flaw(&quote, Flaw::new(span, title).help(help));
+                desk.flaw(
+                    &quote,
+                    escaped(Flaw::new(span, title), quote, "`$`", "`%24`"),
+                );
                 None
             }
         },
@@ -149,13 +151,21 @@ fn file(
             Some(file)
         }
         Err(why) => {
-            let flaw = Flaw::new(span, format!("cannot read `{path}`"))
-                .label(why.to_string())
-                .help("a secret that begins with `@` is written with `%40`");
-            desk.flaw(&quote, flaw);
+            let flaw = Flaw::new(span, format!("cannot read `{path}`")).label(why.to_string());
+            desk.flaw(&quote, escaped(flaw, quote, "`@`", "`%40`"));
             None
         }
     }
+}
+
+/// Says how a secret begins with a character that names where it is kept.
+fn escaped(flaw: Flaw, quote: Quote<'_>, character: &str, code: &str) -> Flaw {
+    if !quote.is_url() {
+        return flaw;
+    }
+    flaw.help(format!(
+        "a secret that begins with {character} is written with {code}"
+    ))
 }
 
 /// `~/` is the home directory; other relative paths begin at the base.

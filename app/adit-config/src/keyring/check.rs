@@ -38,6 +38,9 @@ pub(crate) fn keygen(method: Method) -> String {
 /// Checks one password or key.
 pub(crate) fn one_key(method: Method, text: &str, span: Span) -> Result<(), Flaw> {
     match method.edition() {
+        Edition::Aead2022 if text.is_empty() => {
+            Err(Flaw::new(span, "the key is missing").help(keygen(method)))
+        }
         Edition::Aead2022 => base64_key(method, text, span).map(drop),
         Edition::Aead if text.is_empty() => {
             Err(Flaw::new(span, "the password is empty").help(keygen(method)))

@@ -4,6 +4,7 @@ mod cabinet;
 mod drawing;
 mod endpoint;
 mod files;
+mod keyrings;
 mod messages;
 mod plans;
 mod reference;

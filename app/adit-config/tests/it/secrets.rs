@@ -1,6 +1,6 @@
 //! Secrets: where they come from, and that no message shows them.
 
-use adit_config::{ListenKind, Plan, WarningKind};
+use adit_config::{ListenKind, Plan, SsRole, WarningKind};
 use proptest::prelude::*;
 
 use crate::cabinet::{Cabinet, shown, words, words_with};
@@ -25,7 +25,7 @@ fn files_and_variables_are_read() {
         let ListenKind::Shadowsocks(server) = &plan.routes[0].listen[0].kind else {
             panic!("{plan:?}");
         };
-        assert_eq!(server.secret.expose(), value);
+        assert_eq!(server.role, SsRole::Single(value.into()));
     }
 }
 

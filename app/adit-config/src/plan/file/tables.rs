@@ -184,7 +184,7 @@ impl Reader<'_> {
             (None, Some(name)) => SecretText::Variable(name.to_owned()),
             (None, None) => SecretText::Literal(Secret::from(text)),
         };
-        let quote = Quote::whole(self.origin, self.text);
+        let quote = Quote::document(self.origin, self.text);
         let span = span_of(value.span());
         fetch::secret(self.desk, self.lookup, quote, &written, span)
     }
