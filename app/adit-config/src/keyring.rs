@@ -1,7 +1,7 @@
 //! Users and next servers of Shadowsocks: names with keys, from a file or a table.
 //!
-//! `text → entries → checked entries`: a document is cut into [`Entry`]s that remember their place
-//! ([`file`]), then all of them are judged together ([`check`]). No message holds a key.
+//! `text → entries → checked entries`: a document is cut into entries that remember their place
+//! (`file`), then all of them are judged together (`check`). No message holds a key.
 
 pub(crate) mod check;
 mod file;
