@@ -1,14 +1,15 @@
 //! An endpoint on its way to a typed value: reads keys and addresses, notes what is wrong.
 
-mod fetch;
+pub(crate) mod fetch;
 
 use adit_wire::Target;
 
 use crate::desk::{Desk, Lookup};
 use crate::endpoint::{Endpoint, Pair};
+use crate::keyring::{Entry, Next};
 use crate::param::{Key, Role};
 use crate::plan::{Limits, ListenAddr};
-use crate::problem::{Flaw, WarningKind};
+use crate::problem::{Flaw, Problem, WarningKind};
 use crate::quote::Quote;
 use crate::scheme::{Scheme, keys};
 use crate::span::Span;
@@ -23,6 +24,21 @@ pub(crate) struct Draft<'d, 'e> {
     quote: Quote<'e>,
     scheme: Scheme,
     role: Role,
+    table: Option<KeyTable>,
+}
+
+/// Keys that a file gives to the Shadowsocks listener of a route; places are those of the file.
+#[derive(Debug)]
+pub(crate) struct KeyTable {
+    pub(crate) holders: TableOf,
+    /// Where its name stands.
+    pub(crate) at: Span,
+}
+
+#[derive(Debug)]
+pub(crate) enum TableOf {
+    Users(Vec<Entry>),
+    Relay(Vec<Next>),
 }
 
 impl<'d, 'e> Draft<'d, 'e> {
@@ -48,6 +64,7 @@ impl<'d, 'e> Draft<'d, 'e> {
             quote,
             scheme,
             role,
+            table: None,
         };
         if scheme.roles().has(role) {
             for pair in &endpoint.params {
@@ -55,6 +72,17 @@ impl<'d, 'e> Draft<'d, 'e> {
             }
         }
         Some(draft)
+    }
+
+    /// Gives the listener keys that stand beside its URL.
+    pub(crate) fn with_table(mut self, table: Option<KeyTable>) -> Self {
+        self.table = table;
+        self
+    }
+
+    /// The keys that stand beside the URL.
+    pub(crate) const fn take_table(&mut self) -> Option<KeyTable> {
+        self.table.take()
     }
 
     pub(crate) const fn scheme(&self) -> Scheme {
@@ -67,6 +95,19 @@ impl<'d, 'e> Draft<'d, 'e> {
 
     pub(crate) fn problem(&mut self, flaw: Flaw) {
         self.desk.flaw(&self.quote, flaw);
+    }
+
+    /// Notes a flaw whose span counts from the start of the whole document.
+    pub(crate) fn problem_in_document(&mut self, flaw: Flaw) {
+        let place = self.quote.place_in_document(flaw.span);
+        self.desk.problem(flaw.at(place));
+    }
+
+    /// Notes problems of another document.
+    pub(crate) fn problems(&mut self, problems: Vec<Problem>) {
+        for problem in problems {
+            self.desk.problem(problem);
+        }
     }
 
     pub(crate) fn warn(&mut self, kind: WarningKind, flaw: Flaw) {

@@ -13,6 +13,12 @@ const MAX_SECRET_FILE: u64 = 1024 * 1024;
 pub trait Sources {
     /// The text of a file.
     fn file(&self, path: &Path) -> io::Result<FileText>;
+    /// As [`Sources::file`], for a file that may be long: at most `limit` bytes.
+    fn long_file(&self, path: &Path, limit: u64) -> io::Result<FileText> {
+        let file = self.file(path)?;
+        fits(&file.text, limit)?;
+        Ok(file)
+    }
     /// The value of an environment variable, if it is set and UTF-8.
     fn variable(&self, name: &str) -> Option<Zeroizing<String>>;
 }
@@ -35,6 +41,10 @@ impl Sources for Machine {
         read(path, MAX_SECRET_FILE)
     }
 
+    fn long_file(&self, path: &Path, limit: u64) -> io::Result<FileText> {
+        read(path, limit)
+    }
+
     fn variable(&self, name: &str) -> Option<Zeroizing<String>> {
         std::env::var(name).ok().map(Zeroizing::new)
     }
@@ -44,18 +54,27 @@ impl Sources for Machine {
 pub(crate) fn read(path: &Path, limit: u64) -> io::Result<FileText> {
     let file = File::open(path)?;
     let readable_by_others = readable_by_others(&file)?;
-    let mut text = Zeroizing::new(String::new());
+    // A text that grows while it is read would leave parts of it behind in memory.
+    let expected = file.metadata()?.len().min(limit).saturating_add(1);
+    let mut text = Zeroizing::new(String::with_capacity(
+        usize::try_from(expected).unwrap_or_default(),
+    ));
     file.take(limit + 1).read_to_string(&mut text)?;
+    fits(&text, limit)?;
+    Ok(FileText {
+        text,
+        readable_by_others,
+    })
+}
+
+fn fits(text: &str, limit: u64) -> io::Result<()> {
     if u64::try_from(text.len()).unwrap_or(u64::MAX) > limit {
         return Err(io::Error::new(
             io::ErrorKind::FileTooLarge,
             format!("longer than {limit} bytes"),
         ));
     }
-    Ok(FileText {
-        text,
-        readable_by_others,
-    })
+    Ok(())
 }
 
 #[cfg(unix)]

@@ -98,7 +98,7 @@ impl Endpoint {
             if folded {
                 let (method, secret) = share::userinfo(userinfo, span)?;
                 self.user = Some(method);
-                self.secret = Some(secret);
+                self.secret = secret;
             } else {
                 self.userinfo(userinfo, span)?;
             }
@@ -181,6 +181,14 @@ pub(crate) fn address(raw: &str, span: Span) -> Result<Address, Flaw> {
             Flaw::new(port_span, "the port is not a number from 0 to 65535")
                 .help("`@`, `?` and `#` in a secret are written `%40`, `%3F` and `%23`"),
         ),
+    }
+}
+
+/// A host that stands alone: IPv6 addresses with or without brackets.
+pub(crate) fn bare_host(raw: &str, span: Span) -> Result<Host, Flaw> {
+    match raw.parse() {
+        Ok(ip) => Ok(Host::Ip(adit_wire::unmap(ip))),
+        Err(_) => read_host(raw, span),
     }
 }
 

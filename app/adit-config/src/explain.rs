@@ -1,5 +1,7 @@
 //! The plan as a drawing: what a byte passes on its way.
 
+mod server;
+
 use core::fmt::Write;
 
 use adit_shadowsocks::{Edition, Method};
@@ -7,10 +9,11 @@ use adit_wire::Room;
 
 use crate::duration::write_duration as time;
 use crate::plan::{
-    Chain, Hop, HopKind, Listen, ListenKind, Plan, Private, Proxy, RejectPolicy, Restart, Route,
-    Stage,
+    Chain, Hop, HopKind, Listen, ListenKind, Plan, Plugin, PluginMode, Private, Proxy, Route,
+    SsRole, Stage, UdpWay,
 };
-use crate::value::{write_net, write_target};
+use crate::problem::printable;
+use crate::value::write_net;
 
 /// Bytes that IPv4 and UDP leave in an Ethernet packet.
 const UDP_ROOM: usize = 1500 - 28;
@@ -71,35 +74,18 @@ fn draw(text: &mut String, route: &Route) {
 }
 
 fn listener(listen: &Listen) -> Vec<String> {
-    let mut lines = vec![match &listen.kind {
-        ListenKind::Proxy(proxy) => languages(proxy),
-        ListenKind::Shadowsocks(server) => {
-            let carried = match (server.tcp, server.udp) {
-                (true, true) => "TCP and UDP",
-                (true, false) => "TCP",
-                _ => "UDP",
-            };
-            let reject = match &server.reject {
-                RejectPolicy::Drain => "silence".to_owned(),
-                RejectPolicy::Reset => "a reset".to_owned(),
-                RejectPolicy::Close => "a close".to_owned(),
-                RejectPolicy::Forward(target) => format!("what {} answers", write_target(target)),
-            };
-            let restart = match server.restart {
-                Restart::Strict => "",
-                Restart::Lenient => "; requests from before a restart are served",
-            };
-            format!(
-                "{}; {carried}; without the key: {reject}{restart}",
-                seal(server.method)
-            )
-        }
-        ListenKind::Forward(forward) => match (forward.tcp, forward.udp) {
-            (true, true) => "TCP and UDP, as they are".to_owned(),
-            (true, false) => "TCP, as it is".to_owned(),
-            _ => "UDP, as it is".to_owned(),
-        },
-    }];
+    let mut lines = match &listen.kind {
+        ListenKind::Proxy(proxy) => vec![languages(proxy)],
+        ListenKind::Shadowsocks(server) => server::lines(server),
+        ListenKind::Forward(forward) => vec![
+            match (forward.tcp, forward.udp) {
+                (true, true) => "TCP and UDP, as they are",
+                (true, false) => "TCP, as it is",
+                _ => "UDP, as it is",
+            }
+            .to_owned(),
+        ],
+    };
     lines.push(limits(listen));
     lines.push(match &listen.access.private {
         Private::All => "access: every destination".to_owned(),
@@ -123,10 +109,16 @@ fn languages(proxy: &Proxy) -> String {
     .collect();
     let users = match proxy.users.len() {
         0 => "without users".to_owned(),
-        1 => "1 user".to_owned(),
-        n => format!("{n} users"),
+        n => counted(n, "user"),
     };
     format!("{}; {users}", spoken.join(", "))
+}
+
+fn counted(number: usize, of: &str) -> String {
+    match number {
+        1 => format!("1 {of}"),
+        n => format!("{n} {of}s"),
+    }
 }
 
 fn limits(listen: &Listen) -> String {
@@ -167,16 +159,26 @@ fn hop_line(hop: &Hop) -> String {
             "bare after the handshake".to_owned()
         }
         HopKind::Shadowsocks {
-            method, first_wait, ..
+            method,
+            secret,
+            first_wait,
+            plugin,
+            ..
         } => {
-            format!(
-                "{}; first bytes waited for {}",
-                seal(*method),
-                time(*first_wait)
-            )
+            let mut what = seal(*method);
+            let headers = identity_headers(*method, secret.expose());
+            if headers > 0 {
+                let _ = write!(what, "; {}", counted(headers, "identity header"));
+            }
+            if let Some(plugin) = plugin {
+                let _ = write!(what, "; {}", through(plugin));
+            }
+            let _ = write!(what, "; first bytes waited for {}", time(*first_wait));
+            what
         }
     };
     let udp = match overhead(hop) {
+        _ if rides_in_a_connection(hop) => "UDP in a connection".to_owned(),
         Some(bytes) => format!("UDP +{bytes} bytes"),
         None => "no UDP".to_owned(),
     };
@@ -226,6 +228,29 @@ const fn record_room(method: Method) -> Option<Room> {
     }
 }
 
+/// Identity headers before a request (SIP023): one for each key but the last.
+fn identity_headers(method: Method, keys: &str) -> usize {
+    match method.edition() {
+        Edition::Aead2022 => keys.matches(':').count(),
+        Edition::Aead | Edition::None => 0,
+    }
+}
+
+/// What goes through a plugin. Its options stay unseen: they can hold secrets.
+fn through(plugin: &Plugin) -> String {
+    let what = match plugin.mode {
+        PluginMode::TcpOnly => "TCP",
+        PluginMode::UdpOnly => "UDP",
+        PluginMode::TcpAndUdp => "TCP and UDP",
+    };
+    format!("{what} through plugin `{}`", printable(&plugin.program))
+}
+
+fn rides_in_a_connection(hop: &Hop) -> bool {
+    let over_tcp = |kind: &HopKind| matches!(kind, HopKind::Shadowsocks { udp, .. } if *udp == UdpWay::OverTcp);
+    matches!(hop, Hop::Server(server) if over_tcp(&server.kind))
+}
+
 /// Bytes that a hop adds to a datagram for an IPv4 target on the way out; `None` if it carries none.
 fn overhead(hop: &Hop) -> Option<usize> {
     /// Type, IPv4 address, port.
@@ -239,9 +264,11 @@ fn overhead(hop: &Hop) -> Option<usize> {
     match &server.kind {
         // RFC 1928, section 7: three bytes before the address.
         HopKind::Socks5 { .. } => Some(3 + ADDRESS),
-        HopKind::Shadowsocks { method, .. } => Some(match method {
-            // SIP022, UDP: session header, type + time + padding length, tag.
-            Method::Blake3Aes128Gcm | Method::Blake3Aes256Gcm => 16 + 11 + ADDRESS + 16,
+        HopKind::Shadowsocks { method, secret, .. } => Some(match method {
+            // SIP022, UDP: session header, type + time + padding length, tag; SIP023 headers.
+            Method::Blake3Aes128Gcm | Method::Blake3Aes256Gcm => {
+                16 + 16 * identity_headers(*method, secret.expose()) + 11 + ADDRESS + 16
+            }
             // Nonce in front, the session header sealed.
             Method::Blake3ChaCha20Poly1305 | Method::Blake3ChaCha8Poly1305 => {
                 24 + 16 + 11 + ADDRESS + 16
@@ -267,16 +294,27 @@ fn udp(route: &Route) -> String {
         return format!("stops at {stage}");
     }
     let worst = |stage: &Stage| stage.hops().iter().filter_map(overhead).max().unwrap_or(0);
-    let bytes: usize = route.via.hops.iter().map(worst).sum();
+    // A connection has no packets to fill: only what comes behind the last one counts.
+    let bytes = route.via.hops.iter().fold(0, |bytes, stage| {
+        let mut carrying = stage.hops().iter().filter(|hop| hop.carries_udp());
+        if carrying.all(rides_in_a_connection) {
+            0
+        } else {
+            bytes + worst(stage)
+        }
+    });
     let room = UDP_ROOM.saturating_sub(bytes);
     format!("passes, {room} bytes of payload in a packet of 1500")
 }
 
 fn splice(route: &Route) -> String {
-    let sealing = route
-        .listen
-        .iter()
-        .find(|listen| matches!(&listen.kind, ListenKind::Shadowsocks(s) if seals(s.method)));
+    let sealing = route.listen.iter().find(|listen| match &listen.kind {
+        // A relay passes sealed bytes on as they are.
+        ListenKind::Shadowsocks(server) => {
+            seals(server.method) && !matches!(server.role, SsRole::Relay { .. })
+        }
+        ListenKind::Proxy(_) | ListenKind::Forward(_) => false,
+    });
     if let Some(listen) = sealing {
         return format!("no: {listen} seals every byte");
     }

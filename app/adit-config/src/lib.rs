@@ -25,10 +25,12 @@ mod edge;
 mod endpoint;
 mod escape;
 mod explain;
+mod keyring;
 pub mod link;
 mod mask;
 mod param;
 mod plan;
+mod plugin_text;
 mod problem;
 mod quote;
 mod reference;
@@ -41,11 +43,12 @@ mod value;
 pub use edge::{FileText, Machine, Sources};
 pub use endpoint::{Endpoint, MAX_URL_LEN, Pair};
 pub use explain::explain;
+pub use keyring::{MAX_USERS, MAX_USERS_FILE, read_users};
 pub use param::{Param, Role, Roles, Setting};
 pub use plan::{
     Access, ArgItem, Chain, Forward, Hop, HopKind, Limits, Listen, ListenAddr, ListenKind, Login,
-    MAX_FILE_LEN, Match, Plan, Prefer, Private, Proxy, RejectPolicy, Restart, Route, Rule,
-    ServerHop, SsServer, Stage,
+    MAX_FILE_LEN, Match, Plan, Plugin, PluginMode, Prefer, Private, Proxy, RejectPolicy, RelayNext,
+    Restart, Route, Rule, ServerHop, SsRole, SsServer, SsUser, Stage, UdpWay,
 };
 pub use problem::{Flaw, Origin, Place, Problem, Warning, WarningKind};
 pub use reference::{help, overview, reference};

@@ -6,7 +6,7 @@
 
 use core::fmt::Write;
 
-use adit_shadowsocks::Method;
+use adit_shadowsocks::{Edition, Method};
 use adit_wire::{Host, Target};
 
 use crate::base64_text;
@@ -47,7 +47,8 @@ pub fn ss_to_sip002(text: &str) -> Result<String, Flaw> {
     Ok(endpoint.to_url())
 }
 
-/// The SIP002 link of a server: what `adit server` prints and a QR code holds.
+/// The SIP002 link of a server: what `adit server` prints and a QR code holds. `secret` can be
+/// several keys joined by `:` (SIP023).
 #[must_use]
 pub fn ss(method: Method, secret: &str, host: &Host, port: u16) -> String {
     let user = folded_user(method.name(), secret);
@@ -148,12 +149,19 @@ fn normalize(endpoint: &mut Endpoint, scheme: Scheme) -> Vec<Flaw> {
     flaws
 }
 
-/// Known methods by the name they have today; others as they are.
+/// Known methods by the name they have today, others as they are; and no empty password.
 fn name_method(endpoint: &mut Endpoint) {
     if let Some(user) = &mut endpoint.user
         && let Ok(method) = user.value.parse::<Method>()
     {
         method.name().clone_into(&mut user.value);
+        // The AEAD edition has no empty passwords: users bring theirs.
+        if method.edition() == Edition::Aead
+            && let Some(secret) = &endpoint.secret
+            && matches!(&secret.value, SecretText::Literal(text) if text.expose().is_empty())
+        {
+            endpoint.secret = None;
+        }
     }
 }
 

@@ -4,19 +4,22 @@
 //! stand and rather hides too much.
 
 use crate::param;
-use crate::scheme::Scheme;
+use crate::scheme::{Scheme, share};
 use crate::span::Span;
 
 const COVER: &str = "***";
-/// Parts of key names whose values are secrets.
-const SECRETIVE: [&str; 5] = ["pass", "secret", "key", "psk", "token"];
+/// Keys of a configuration file whose values hold no secrets but those of URLs.
+const PLAIN: [&str; 4] = ["listen", "via", "rules", "match"];
+/// The same, of a table of next servers.
+const PLAIN_NEXT: [&str; 3] = ["server", "port", "name"];
 
-/// The line with secrets covered, and the range `meant` in characters of the result.
-pub(crate) fn masked(line: &str, meant: Span) -> (String, (usize, usize)) {
+/// The line with secrets covered, and the range `meant` in characters of the result. `heading` is
+/// the line that opens the table it stands in.
+pub(crate) fn masked(line: &str, meant: Span, heading: &str) -> (String, (usize, usize)) {
     let mut shown = String::new();
     let mut copied = 0;
     let (mut start, mut end) = (None, None);
-    for hidden in hidden(line) {
+    for hidden in hidden(line, heading) {
         let part = line.get(copied..hidden.start).unwrap_or_default();
         mark(&mut start, &mut end, meant, copied, part, &shown);
         shown.push_str(part);
@@ -62,13 +65,31 @@ fn mark(
 }
 
 /// The ranges to cover: in order, not touching.
-fn hidden(line: &str) -> Vec<Span> {
+fn hidden(line: &str, heading: &str) -> Vec<Span> {
     let mut found = Vec::new();
+    let whole = Span::new(0, line.len());
+    if !line.trim_start().starts_with(['[', '#'])
+        && let Some(plain) = below_route(heading)
+    {
+        let all = Span::new(0, line.trim_end().len());
+        match value(line, whole, plain, false) {
+            Some(value) => found.push(value),
+            None if line.contains('=') => {}
+            None => found.push(all),
+        }
+        found.retain(|span| span.start < span.end);
+        return found;
+    }
+    let inline = heading.trim_end() == "[route]";
     let mut from = 0;
     while let Some(at) = line.get(from..).and_then(|rest| rest.find("://")) {
         let colon = from + at;
         let head = line.get(..colon).unwrap_or_default();
         let scheme = scheme_before(head);
+        if let Some(value) = value(line, Span::new(from, colon), &PLAIN, inline) {
+            found.push(value);
+            return found;
+        }
         let body = colon + 3;
         let end = url_end(line, head, scheme, body);
         in_url(scheme, line.get(body..end).unwrap_or_default(), |span| {
@@ -76,18 +97,46 @@ fn hidden(line: &str) -> Vec<Span> {
         });
         from = end;
     }
-    if found.is_empty()
-        && from == 0
-        && let Some((key, value)) = line.split_once('=')
-        && SECRETIVE
-            .iter()
-            .any(|word| key.to_ascii_lowercase().contains(word))
-    {
-        let blank = value.len() - value.trim_start().len();
-        found.push(Span::new(key.len() + 1 + blank, line.len()));
-    }
+    found.extend(value(line, Span::new(from, line.len()), &PLAIN, inline));
     found.retain(|span| span.start < span.end);
     found
+}
+
+/// The keys with plain values in a table below that of a route, `[route.NAME.TABLE]`.
+fn below_route(heading: &str) -> Option<&'static [&'static str]> {
+    let mut quoted = false;
+    let dots = heading.chars().filter(|c| {
+        quoted ^= matches!(c, '"' | '\'');
+        *c == '.' && !quoted
+    });
+    if dots.count() < 2 {
+        return None;
+    }
+    Some(if heading.starts_with("[[") {
+        &PLAIN_NEXT
+    } else {
+        &[]
+    })
+}
+
+/// From the value of the first key in `within` that is not plain to the end of the line. With
+/// `inline`, a table in braces is a route, and not itself a value.
+fn value(line: &str, within: Span, plain: &[&str], inline: bool) -> Option<Span> {
+    let text = line.get(within.start..within.end).unwrap_or_default();
+    let at = text.match_indices('=').map(|(at, _)| at).find(|at| {
+        let before = text.get(..*at).unwrap_or_default();
+        let behind = text.get(at + 1..).unwrap_or_default();
+        let key = before.rsplit([',', '{', '[']).next().unwrap_or_default();
+        let first = within.start == 0 && !before.contains('=');
+        let table = inline && first && behind.trim_start().starts_with('{');
+        !table && !plain.contains(&key.trim())
+    })?;
+    let behind = line.get(within.start + at + 1..).unwrap_or_default();
+    let blank = behind.len() - behind.trim_start().len();
+    Some(Span::new(
+        within.start + at + 1 + blank,
+        line.trim_end().len(),
+    ))
 }
 
 fn scheme_before(head: &str) -> &str {
@@ -151,7 +200,7 @@ fn in_url(scheme: &str, body: &str, mut cover: impl FnMut(Span)) {
         let user = body.get(..at).unwrap_or_default();
         match user.find(':') {
             Some(colon) => cover(Span::new(colon + 1, at)),
-            None if folded => cover(Span::new(0, at)),
+            None if folded && !share::is_method(user) => cover(Span::new(0, at)),
             None => {}
         }
         query_from = query_from.max(at);
@@ -199,7 +248,7 @@ mod tests {
     use super::*;
 
     fn show(line: &str) -> String {
-        masked(line, Span::new(0, 0)).0
+        masked(line, Span::new(0, 0), "[route.a]").0
     }
 
     #[test]
@@ -227,8 +276,26 @@ mod tests {
                 r#"via = [["ss://m:k@a:1", 'ss://Zm9v@b:2'], "http://h:1"]"#,
                 r#"via = [["ss://m:***@a:1", 'ss://***@b:2'], "http://h:1"]"#,
             ),
+            (
+                "ss://aes-256-gcm@h:1?users=@u",
+                "ss://aes-256-gcm@h:1?users=@u",
+            ),
+            ("ss://none:x?plugin=p@h:1", "ss://none:***@h:1"),
             (r#"password = "x""#, "password = ***"),
-            (r#"listne = "x""#, r#"listne = "x""#),
+            (r#"listen = "x""#, r#"listen = "x""#),
+            (r#"listne = "x""#, "listne = ***"),
+            (r#"users = { a = "x", b = "y" }"#, "users = ***"),
+            (r#"  a = "x=","#, "  a = ***"),
+            (r#"users.via = "x""#, "users.via = ***"),
+            (
+                r#"{ match = ["a"], via = [] },"#,
+                r#"{ match = ["a"], via = [] },"#,
+            ),
+            (
+                r#"listen = "http://h:1", users = { a = "x" }"#,
+                r#"listen = "http://h:1", users = ***"#,
+            ),
+            (r#"a = { listen = "http://h:1" }"#, "a = ***"),
             ("", ""),
             ("://", "://"),
             ("\u{e4}://x:y@z", "\u{e4}://x:***@z"),
@@ -242,12 +309,47 @@ mod tests {
         let line = "socks5://u:longpassword@h:1x";
         let port = Span::new(26, 28);
         assert_eq!(&line[26..28], "1x");
-        let (shown, (start, len)) = masked(line, port);
+        let (shown, (start, len)) = masked(line, port, "");
         assert_eq!(&shown[start..start + len], "1x");
         // A place inside the cover is the cover.
-        let (shown, (start, len)) = masked(line, Span::new(13, 15));
+        let (shown, (start, len)) = masked(line, Span::new(13, 15), "");
         assert_eq!(&shown[start..start + len], "***");
         // The end of the line.
-        assert_eq!(masked("ab", Span::new(2, 2)).1, (2, 0));
+        assert_eq!(masked("ab", Span::new(2, 2), "").1, (2, 0));
+    }
+
+    #[test]
+    fn below_a_route_all_is_secret_but_what_is_known_not_to_be() {
+        let users = |line| masked(line, Span::new(0, 0), "[route.a.users]").0;
+        for (line, shown) in [
+            (r#"listen = "x""#, "listen = ***"),
+            (r#"a = "ss://m:k@h:1""#, "a = ***"),
+            ("x", "***"),
+            ("[route.a.users]", "[route.a.users]"),
+            ("# x", "# x"),
+            ("", ""),
+        ] {
+            assert_eq!(users(line), shown, "{line}");
+        }
+        // With a slip in it, with the end missing, and with a dot in a name.
+        for heading in [
+            "[route.a.usres]",
+            "[route.a.users",
+            r#"[route."a.b".users]"#,
+        ] {
+            assert_eq!(masked("via = 1", Span::new(0, 0), heading).0, "via = ***");
+        }
+        assert_eq!(
+            masked("via = 1", Span::new(0, 0), r#"[route."a.b"]"#).0,
+            "via = 1"
+        );
+        let inline = r#"a = { listen = "http://h:1", users = { via = "x" } }"#;
+        assert_eq!(
+            masked(inline, Span::new(0, 0), "[route]").0,
+            r#"a = { listen = "http://h:1", users = ***"#
+        );
+        let next = |line| masked(line, Span::new(0, 0), "[[route.a.relay]]").0;
+        assert_eq!(next(r#"server = "x""#), r#"server = "x""#);
+        assert_eq!(next(r#"psk = "x""#), "psk = ***");
     }
 }

@@ -2,9 +2,10 @@
 
 use core::fmt;
 
+use crate::plugin_text::PluginText;
 use crate::scheme::Scheme;
 use crate::suggest::nearest;
-use crate::value::Typed;
+use crate::value::{FilePath, Typed};
 
 /// A key with its type and default, declared once and read by [`Draft::get`].
 ///
@@ -137,18 +138,19 @@ pub(crate) const fn both(setting: &'static dyn Setting) -> Param {
     }
 }
 
+/// Types whose values can hold a secret: one misplaced, or options of a plugin.
+const HIDDEN: [&str; 2] = [FilePath::NAME, PluginText::NAME];
+
 /// True if values of this key may be shown: some table has it, and it is not free text.
 pub(crate) fn is_public(key: &str) -> bool {
     Scheme::ALL
         .iter()
         .flat_map(|scheme| scheme.params())
-        .any(|param| {
-            param.setting.name() == key && !matches!(param.setting.type_name(), "text" | "@file")
-        })
+        .any(|param| param.setting.name() == key && !HIDDEN.contains(&param.setting.type_name()))
 }
 
-/// True if an `@` behind this text begins the path of a file: the text ends with `?users=`, or a
-/// slip of it. Any other `@` in a query could be the end of a secret with a raw `?`, and base64
+/// True if an `@` behind this text begins the path of a file: the text ends with `?users=` or the
+/// like, or a slip of it. Any other `@` in a query could be the end of a secret with a raw `?`, and base64
 /// ends with `=`.
 pub(crate) fn opens_file(before: &str) -> bool {
     let Some(query) = before.strip_suffix('=') else {
@@ -160,7 +162,7 @@ pub(crate) fn opens_file(before: &str) -> bool {
     let files = Scheme::ALL
         .iter()
         .flat_map(|scheme| scheme.params())
-        .filter(|param| param.setting.type_name() == "@file")
+        .filter(|param| param.setting.type_name() == FilePath::NAME)
         .map(|param| param.setting.name());
     nearest(key, files).is_some()
 }

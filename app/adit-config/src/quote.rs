@@ -23,6 +23,8 @@ enum At {
     Verbatim(usize),
     /// The document spells the URL with escapes: only the whole value can be shown.
     Spelled(Span),
+    /// There is no URL: places count from the start of the document.
+    Nowhere,
 }
 
 impl<'a> Quote<'a> {
@@ -32,6 +34,15 @@ impl<'a> Quote<'a> {
             origin,
             document: text,
             at: At::Verbatim(0),
+        }
+    }
+
+    /// A document, for values that are no URLs.
+    pub(crate) const fn document(origin: &'a Origin, document: &'a str) -> Self {
+        Self {
+            origin,
+            document,
+            at: At::Nowhere,
         }
     }
 
@@ -51,6 +62,11 @@ impl<'a> Quote<'a> {
         }
     }
 
+    /// True if this is a URL, in which characters can be percent-encoded.
+    pub(crate) const fn is_url(&self) -> bool {
+        !matches!(self.at, At::Nowhere)
+    }
+
     /// True for a command line argument.
     pub(crate) const fn is_argument(&self) -> bool {
         matches!(self.origin, Origin::Argument(_))
@@ -62,11 +78,17 @@ impl<'a> Quote<'a> {
         flaw.at(place)
     }
 
+    /// The place of a range of the document.
+    pub(crate) fn place_in_document(&self, span: Span) -> Place {
+        place(self.origin, self.document, span)
+    }
+
     /// The place of a range of the URL.
     pub(crate) fn place(&self, span: Span) -> Place {
         let span = match self.at {
             At::Verbatim(start) => span.shifted(start),
             At::Spelled(whole) => whole,
+            At::Nowhere => span,
         };
         place(self.origin, self.document, span)
     }
@@ -83,7 +105,12 @@ pub(crate) fn place(origin: &Origin, document: &str, span: Span) -> Place {
     let column = before.get(line_start..).unwrap_or_default();
     let end = span.end.saturating_sub(line_start).min(line.len());
     let meant = Span::new((at - line_start).min(line.len()), end);
-    let (quoted, caret) = shorten(mask::masked(line, meant));
+    let heading = document.get(..line_start).unwrap_or_default();
+    let mut headings = heading.lines().rev().map(str::trim_start);
+    let heading = headings
+        .find(|line| line.starts_with('['))
+        .unwrap_or_default();
+    let (quoted, caret) = shorten(mask::masked(line, meant, heading));
     Place {
         origin: origin.clone(),
         line: before.matches('\n').count() + 1,
@@ -128,10 +155,10 @@ mod tests {
     #[test]
     fn finds_line_and_column_in_characters() {
         let origin = Origin::File("a.toml".into());
-        let place = place(&origin, "x = 1\r\nä = 2\r\n", Span::new(10, 11));
-        assert_eq!((place.line, place.column), (2, 3));
-        assert_eq!(place.quoted, "ä = 2");
-        assert_eq!(place.caret, (2, 1));
+        let place = place(&origin, "via = 1\r\n# ä 2\r\n", Span::new(14, 15));
+        assert_eq!((place.line, place.column), (2, 5));
+        assert_eq!(place.quoted, "# ä 2");
+        assert_eq!(place.caret, (4, 1));
     }
 
     #[test]

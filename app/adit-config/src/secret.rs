@@ -5,7 +5,8 @@ use core::fmt;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-/// A password or key as text. Wiped on drop; `Debug` shows nothing of it; no `Clone`.
+/// A password or key as text; empty by default. Wiped on drop; `Debug` shows nothing of it; no `Clone`.
+#[derive(Default)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {

@@ -5,7 +5,7 @@ use core::net::IpAddr;
 use adit_wire::{Host, Target};
 use ipnet::IpNet;
 
-use crate::plan::{Prefer, Private, RejectPolicy, Restart};
+use crate::plan::{PluginMode, Prefer, Private, RejectPolicy, Restart, UdpWay};
 
 /// A type that a key can have. `T::read(&v.write()) == Ok(v)` for every value.
 pub(crate) trait Typed: Clone + Sync {
@@ -21,13 +21,9 @@ pub(crate) trait Typed: Clone + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Count(pub(crate) usize);
 
-/// `@path` of a file that is read while the plan is made.
+/// `@path` of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FilePath(pub(crate) String);
-
-/// Text that is kept as it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Verbatim(pub(crate) String);
 
 /// A choice that can be left to adit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +68,15 @@ words!(
 words!(
     Restart, "strict|lenient",
     "strict" => Self::Strict, "lenient" => Self::Lenient,
+);
+words!(
+    UdpWay, "true|false|over-tcp",
+    "true" => Self::Native, "false" => Self::Off, "over-tcp" => Self::OverTcp,
+);
+words!(
+    PluginMode, "tcp_only|udp_only|tcp_and_udp",
+    "tcp_only" => Self::TcpOnly, "udp_only" => Self::UdpOnly,
+    "tcp_and_udp" => Self::TcpAndUdp,
 );
 
 impl<T: Typed> Typed for Option<T> {
@@ -218,18 +223,6 @@ impl Typed for FilePath {
     }
 }
 
-impl Typed for Verbatim {
-    const NAME: &'static str = "text";
-
-    fn read(text: &str) -> Result<Self, String> {
-        Ok(Self(text.to_owned()))
-    }
-
-    fn write(&self) -> String {
-        self.0.clone()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,6 +270,8 @@ mod tests {
     fn words_and_counts() {
         assert_eq!(Tristate::read("true"), Ok(Tristate::On));
         assert_eq!(Tristate::Off.write(), "false");
+        assert_eq!(UdpWay::read("over-tcp"), Ok(UdpWay::OverTcp));
+        assert_eq!(PluginMode::TcpAndUdp.write(), "tcp_and_udp");
         assert!(bool::read("yes").is_err());
         assert_eq!(Count::read("7"), Ok(Count(7)));
         for text in ["0", "+1", "", "-1"] {

@@ -3,19 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_config::{Chain, Hop as HopPlan, HopKind, Listen, ListenKind, Prefer, Route, ServerHop};
+use adit_config::{
+    Chain, Hop as HopPlan, HopKind, Listen, ListenKind, Plugin, PluginMode, Prefer, Route, ServerHop,
+    SsRole,
+};
 use adit_net::dial::Family;
-use adit_shadowsocks::{Key, KeyError};
+use adit_shadowsocks::KeyChain;
 use adit_wire::Target;
 
 use crate::access::Access;
 use crate::connector::{Connector, Direct, Group, Hop, Reject};
 use crate::dialect::{Http, Shadowsocks, Socks4a, Socks5};
 use crate::udp::Filter;
-use crate::{Health, Router};
+use crate::plugin::{Host, Mode, Role, Spec};
+use crate::{Health, Router, StartError};
 
 /// The router of one listener: its targets are judged by its own access rule.
-pub(crate) fn router(route: &Route, listen: &Listen) -> Result<Router, KeyError> {
+pub(crate) async fn router(route: &Route, listen: &Listen) -> Result<Router, StartError> {
     let family = match listen.prefer {
         Prefer::Auto => Family::Any,
         Prefer::V4 => Family::V4First,
@@ -39,12 +43,12 @@ pub(crate) fn router(route: &Route, listen: &Listen) -> Result<Router, KeyError>
         .rules
         .iter()
         .map(|rule| Ok((rule.matches.clone(), chain(&rule.via, &guarded)?)))
-        .collect::<Result<_, KeyError>>()?;
+        .collect::<Result<_, StartError>>()?;
     Ok(Router::new(rules, chain(&route.via, &guarded)?))
 }
 
 /// The chain is a fold: each hop reaches its server through what stands before it.
-fn chain(plan: &Chain, end: &Arc<dyn Connector>) -> Result<Arc<dyn Connector>, KeyError> {
+fn chain(plan: &Chain, end: &Arc<dyn Connector>) -> Result<Arc<dyn Connector>, StartError> {
     if plan.hops.is_empty() {
         return Ok(end.clone());
     }
@@ -79,7 +83,7 @@ fn over(
     plan: &HopPlan,
     via: &Arc<dyn Connector>,
     end: &Arc<dyn Connector>,
-) -> Result<Arc<dyn Connector>, KeyError> {
+) -> Result<Arc<dyn Connector>, StartError> {
     match plan {
         HopPlan::Direct => Ok(end.clone()),
         HopPlan::Reject => Ok(Arc::new(Reject)),
@@ -87,7 +91,7 @@ fn over(
     }
 }
 
-fn server_hop(plan: &ServerHop, via: &Arc<dyn Connector>) -> Result<Arc<dyn Connector>, KeyError> {
+fn server_hop(plan: &ServerHop, via: &Arc<dyn Connector>) -> Result<Arc<dyn Connector>, StartError> {
     let login = |l: &Option<adit_config::Login>| {
         l.as_ref()
             .map(|l| (l.user.clone(), l.password.expose().to_owned()))

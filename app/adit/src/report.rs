@@ -91,7 +91,7 @@ impl From<StartError> for Failure {
                     _ => failure,
                 }
             }
-            StartError::Key(_) => Self::new(Code::Config, what),
+            StartError::Key(_) | StartError::Unsupported(_) => Self::new(Code::Config, what),
         }
     }
 }

@@ -94,31 +94,6 @@ fn read(path: &Path) -> Result<Option<(Method, String)>> {
     Ok(parsed)
 }
 
-/// Writes so that a crash leaves either the old file or the new one, readable by the user alone.
-fn write(dir: &Path, path: &Path, text: &str) -> Result<()> {
-    fs::create_dir_all(dir)?;
-    let fresh = path.with_extension("key.new");
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-        options.mode(0o600);
-        if let Ok(old) = fs::metadata(&fresh) {
-            let mut mode = old.permissions();
-            mode.set_mode(0o600);
-            fs::set_permissions(&fresh, mode)?;
-        }
-    }
-    let mut file = options.open(&fresh)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&fresh, path)?;
-    #[cfg(unix)]
-    File::open(dir)?.sync_all()?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@
 //! descriptor exhaustion ([`accept`]), pipes for bytes that stay in the kernel ([`splice`]), a mark
 //! that wakes a reader once for much ([`lowat`]), names and the race between addresses ([`dial`]),
 //! the wall clock, the monotonic clock and chance ([`ambient`]), the descriptor limit ([`limits`]),
-//! child processes that do not outlive us ([`child`]).
+//! child processes that do not outlive us ([`child`]), files that do ([`keep`]).
 //! It knows no protocol.
 
 pub mod accept;
@@ -12,6 +12,7 @@ pub mod ambient;
 #[cfg(unix)]
 pub mod child;
 pub mod dial;
+pub mod keep;
 pub mod limits;
 pub mod lowat;
 pub mod packet;

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::desk::Lookup;
+use crate::desk::{Desk, Lookup};
 use crate::draft::Draft;
 use crate::edge::FileText;
 use crate::plan::Login;
 use crate::problem::{Flaw, WarningKind};
+use crate::quote::Quote;
 use crate::scheme::keys;
 use crate::secret::{Secret, SecretText};
 use crate::span::Span;
@@ -41,33 +42,7 @@ impl Draft<'_, '_> {
 
     /// A secret, fetched from where it is kept.
     pub(crate) fn secret(&mut self, written: &SecretText, span: Span) -> Option<Secret> {
-        match written {
-            SecretText::Literal(secret) => {
-                self.desk.literal_secret();
-                if self.quote.is_argument() && !secret.expose().is_empty() {
-                    let about = Flaw::new(span, "a secret on the command line")
-                        .label("every user of this machine can read it")
-                        .help(
-                            "write `@FILE` or `$NAME` in its place (quote the `$` for the shell)",
-                        );
-                    self.warn(WarningKind::LiteralSecret, about);
-                }
-                Some(Secret::from(secret.expose()))
-            }
-            SecretText::File(path) => {
-                let file = self.file(path, span)?;
-                Some(Secret::from(file.text.trim_end_matches(['\r', '\n'])))
-            }
-            SecretText::Variable(name) => match self.lookup.sources.variable(name) {
-                Some(value) => Some(Secret::from(value.as_str())),
-                None => {
-                    let title = format!("the environment variable `{name}` is not set");
-                    let help = "a secret that begins with `$` is written with `%24`";
-                    self.problem(Flaw::new(span, title).help(help));
-                    None
-                }
-            },
-        }
+        secret(self.desk, self.lookup, self.quote, written, span)
     }
 
     /// The users of a file: `user:password` lines; empty lines and `#` comments are skipped.
@@ -102,25 +77,95 @@ impl Draft<'_, '_> {
     }
 
     fn file(&mut self, path: &str, span: Span) -> Option<FileText> {
-        let found = resolve(self.lookup, path);
-        match self.lookup.sources.file(&found) {
-            Ok(file) => {
-                if file.readable_by_others {
-                    let title = format!("every user of this machine can read `{path}`");
-                    let about = Flaw::new(span, title).help(format!("chmod 600 {path}"));
-                    self.warn(WarningKind::ReadableSecret, about);
-                }
-                Some(file)
+        file(self.desk, self.lookup, self.quote, path, span, None)
+    }
+
+    /// The text of a file that may be long: at most `limit` bytes.
+    pub(crate) fn long_file(&mut self, path: &str, span: Span, limit: u64) -> Option<FileText> {
+        file(self.desk, self.lookup, self.quote, path, span, Some(limit))
+    }
+
+    /// Where a path of the URL leads.
+    pub(crate) fn resolve(&self, path: &str) -> PathBuf {
+        resolve(self.lookup, path)
+    }
+}
+
+/// A secret, fetched from where it is kept. What is wrong with it is noted at `span` of `quote`.
+pub(crate) fn secret(
+    desk: &mut Desk,
+    lookup: Lookup<'_>,
+    quote: Quote<'_>,
+    written: &SecretText,
+    span: Span,
+) -> Option<Secret> {
+    match written {
+        SecretText::Literal(secret) => {
+            desk.literal_secret();
+            if quote.is_argument() && !secret.expose().is_empty() {
+                let about = Flaw::new(span, "a secret on the command line")
+                    .label("every user of this machine can read it")
+                    .help("write `@FILE` or `$NAME` in its place (quote the `$` for the shell)");
+                desk.warning(WarningKind::LiteralSecret, quote.problem(about));
             }
-            Err(why) => {
-                let flaw = Flaw::new(span, format!("cannot read `{path}`"))
-                    .label(why.to_string())
-                    .help("a secret that begins with `@` is written with `%40`");
-                self.problem(flaw);
+            Some(Secret::from(secret.expose()))
+        }
+        SecretText::File(path) => {
+            let file = file(desk, lookup, quote, path, span, None)?;
+            Some(Secret::from(file.text.trim_end_matches(['\r', '\n'])))
+        }
+        SecretText::Variable(name) => match lookup.sources.variable(name) {
+            Some(value) => Some(Secret::from(value.as_str())),
+            None => {
+                let title = format!("the environment variable `{name}` is not set");
+                desk.flaw(
+                    &quote,
+                    escaped(Flaw::new(span, title), quote, "`$`", "`%24`"),
+                );
                 None
             }
+        },
+    }
+}
+
+fn file(
+    desk: &mut Desk,
+    lookup: Lookup<'_>,
+    quote: Quote<'_>,
+    path: &str,
+    span: Span,
+    limit: Option<u64>,
+) -> Option<FileText> {
+    let found = resolve(lookup, path);
+    let file = match limit {
+        None => lookup.sources.file(&found),
+        Some(limit) => lookup.sources.long_file(&found, limit),
+    };
+    match file {
+        Ok(file) => {
+            if file.readable_by_others {
+                let title = format!("every user of this machine can read `{path}`");
+                let about = Flaw::new(span, title).help(format!("chmod 600 {path}"));
+                desk.warning(WarningKind::ReadableSecret, quote.problem(about));
+            }
+            Some(file)
+        }
+        Err(why) => {
+            let flaw = Flaw::new(span, format!("cannot read `{path}`")).label(why.to_string());
+            desk.flaw(&quote, escaped(flaw, quote, "`@`", "`%40`"));
+            None
         }
     }
+}
+
+/// Says how a secret begins with a character that names where it is kept.
+fn escaped(flaw: Flaw, quote: Quote<'_>, character: &str, code: &str) -> Flaw {
+    if !quote.is_url() {
+        return flaw;
+    }
+    flaw.help(format!(
+        "a secret that begins with {character} is written with {code}"
+    ))
 }
 
 /// `~/` is the home directory; other relative paths begin at the base.

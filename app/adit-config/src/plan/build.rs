@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::desk::{Desk, Lookup};
-use crate::draft::Draft;
+use crate::draft::{Draft, KeyTable};
 use crate::edge::{self, Machine, Sources};
 use crate::endpoint::Endpoint;
 use crate::param::Role;
@@ -150,7 +150,7 @@ fn from_items<'a>(
                     chained = false;
                 }
                 begun = true;
-                let found = listen(&mut desk, lookup, quote, text);
+                let found = listen(&mut desk, lookup, quote, text, None);
                 if let (Some(route), Some((draft, name))) = (routes.last_mut(), found) {
                     if route.listen.is_empty()
                         && let Some(name) = name.filter(|name| is_route_name(name))
@@ -216,15 +216,17 @@ impl RouteDraft {
     }
 }
 
-/// Reads a listener and its `#name`.
+/// Reads a listener and its `#name`. `table` holds keys that stand beside the URL.
 pub(super) fn listen(
     desk: &mut Desk,
     lookup: Lookup<'_>,
     quote: Quote<'_>,
     text: &str,
+    table: Option<KeyTable>,
 ) -> Option<(ListenDraft, Option<String>)> {
     let endpoint = endpoint(desk, quote, text)?;
-    let mut draft = Draft::new(desk, lookup, &endpoint, quote, Role::Listener)?;
+    let draft = Draft::new(desk, lookup, &endpoint, quote, Role::Listener)?;
+    let mut draft = draft.with_table(table);
     let listen = scheme::listen(&mut draft)?;
     let udp_written = endpoint
         .param(keys::UDP.name)

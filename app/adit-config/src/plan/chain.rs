@@ -5,7 +5,7 @@ use core::time::Duration;
 use adit_shadowsocks::Method;
 use adit_wire::Target;
 
-use crate::plan::Login;
+use crate::plan::{Login, Plugin, UdpWay};
 use crate::secret::Secret;
 
 /// Hops in the order they are passed. Empty means: straight to the target.
@@ -71,12 +71,16 @@ pub enum HopKind {
     Shadowsocks {
         /// The method.
         method: Method,
-        /// Password, or base64 key of the right length (2022 edition).
+        /// Password, or base64 key of the right length (2022 edition). With identity headers
+        /// (SIP023) several such keys joined by `:`, in the order they are passed, the user's
+        /// last.
         secret: Secret,
-        /// UDP may be sent.
-        udp: bool,
+        /// The way of datagrams.
+        udp: UdpWay,
         /// Longest wait for first bytes that can travel with the request.
         first_wait: Duration,
+        /// The program before the server.
+        plugin: Option<Plugin>,
     },
 }
 
@@ -112,7 +116,8 @@ impl Hop {
         match self {
             Self::Direct | Self::Reject => true,
             Self::Server(server) => match server.kind {
-                HopKind::Socks5 { udp, .. } | HopKind::Shadowsocks { udp, .. } => udp,
+                HopKind::Socks5 { udp, .. } => udp,
+                HopKind::Shadowsocks { udp, .. } => !matches!(udp, UdpWay::Off),
                 HopKind::Socks4a { .. } | HopKind::Http { .. } => false,
             },
         }

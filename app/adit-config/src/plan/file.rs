@@ -1,10 +1,14 @@
 //! Routes from TOML. The file has names, groups and rules; all else stands in the URLs.
 
+mod tables;
+
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use crate::desk::{Desk, Lookup};
+use crate::draft::KeyTable;
 use crate::plan::build::{self, RouteDraft, RuleDraft, StageDraft};
+use crate::plan::file::tables::is_ss;
 use crate::plan::{Match, Stage};
 use crate::problem::{Flaw, Origin, Problem};
 use crate::quote::{self, Quote};
@@ -15,7 +19,7 @@ use crate::suggest::nearest;
 pub const MAX_FILE_LEN: u64 = 16 * 1024 * 1024;
 
 const TOP: [&str; 1] = ["route"];
-const ROUTE: [&str; 3] = ["listen", "via", "rules"];
+const ROUTE: [&str; 5] = ["listen", "via", "rules", "users", "relay"];
 const RULE: [&str; 2] = ["match", "via"];
 
 type Value<'t> = Spanned<DeValue<'t>>;
@@ -109,15 +113,19 @@ impl Reader<'_> {
         }
         let table = self.table(name, value)?;
         let mut draft = RouteDraft::new(text.clone().into_owned());
+        let entries = self.entries(table, &ROUTE, "a route");
+        let mut keys = self.key_table(&entries);
         let mut listens = false;
-        for (key, value) in self.entries(table, &ROUTE, "a route") {
+        for (key, value) in entries {
             match key.get_ref().as_ref() {
                 "listen" => {
                     listens = !matches!(value.get_ref(), DeValue::Array(list) if list.is_empty());
-                    self.listen(value, &mut draft);
+                    self.listen(value, keys.take(), &mut draft);
                 }
                 "via" => draft.via = self.chain(value),
-                _ => draft.rules = self.rules(value),
+                "rules" => draft.rules = self.rules(value),
+                // Read before the listener that they belong to.
+                _ => {}
             }
         }
         if !listens {
@@ -128,13 +136,14 @@ impl Reader<'_> {
         Some(draft)
     }
 
-    fn listen(&mut self, value: &Value<'_>, draft: &mut RouteDraft) {
+    fn listen(&mut self, value: &Value<'_>, keys: Option<KeyTable>, draft: &mut RouteDraft) {
         let items = self.one_or_many(value, "`listen` is a URL or a list of URLs");
+        let mut keys = self.for_one_listener(keys, &items);
         for (text, span) in items {
             let quote = Quote::value(self.origin, self.text, span, text);
-            if let Some((listen, _)) = build::listen(self.desk, self.lookup, quote, text) {
-                draft.listen.push(listen);
-            }
+            let keys = if is_ss(text) { keys.take() } else { None };
+            let found = build::listen(self.desk, self.lookup, quote, text, keys);
+            draft.listen.extend(found.map(|(listen, _)| listen));
         }
     }
 

@@ -5,12 +5,12 @@ mod chain;
 mod check;
 mod file;
 mod rule;
+mod shadowsocks;
 mod show;
 
 use core::net::IpAddr;
 use core::time::Duration;
 
-use adit_shadowsocks::Method;
 use adit_wire::{Host, Target};
 use ipnet::IpNet;
 
@@ -18,6 +18,7 @@ pub use build::ArgItem;
 pub use chain::{Chain, Hop, HopKind, ServerHop, Stage};
 pub use file::MAX_FILE_LEN;
 pub use rule::Match;
+pub use shadowsocks::{Plugin, PluginMode, RelayNext, SsRole, SsServer, SsUser, UdpWay};
 
 use crate::problem::Warning;
 use crate::secret::Secret;
@@ -122,23 +123,6 @@ pub struct Login {
     pub user: String,
     /// The password; not empty.
     pub password: Secret,
-}
-
-/// A Shadowsocks server.
-#[derive(Debug, PartialEq, Eq)]
-pub struct SsServer {
-    /// The method.
-    pub method: Method,
-    /// Password, or base64 key of the right length (2022 edition).
-    pub secret: Secret,
-    /// TCP is served.
-    pub tcp: bool,
-    /// UDP is served; at least one of the two.
-    pub udp: bool,
-    /// What connections without the key see.
-    pub reject: RejectPolicy,
-    /// What requests from before the start see.
-    pub restart: Restart,
 }
 
 /// A port that leads to one target.

@@ -5,8 +5,9 @@ use core::time::Duration;
 
 use crate::duration::Wait;
 use crate::param::Key;
-use crate::plan::{Prefer, Private, RejectPolicy, Restart};
-use crate::value::{Count, FilePath, Tristate, Verbatim};
+use crate::plan::{PluginMode, Prefer, Private, RejectPolicy, Restart, UdpWay};
+use crate::plugin_text::PluginText;
+use crate::value::{Count, FilePath, Tristate};
 
 const fn key<T>(name: &'static str, default: T, doc: &'static str) -> Key<T> {
     Key {
@@ -144,9 +145,43 @@ pub(crate) static RESTART: Key<Restart> = key(
     Restart::Strict,
     "After a start, refuse requests made before it (they could be replays), or do not.",
 );
-pub(crate) static PLUGIN: Key<Option<Verbatim>> = Key {
+
+// Shadowsocks alone.
+
+pub(crate) static SS_USERS: Key<Option<FilePath>> = Key {
+    name: "users",
+    default: None,
+    otherwise: "none",
+    doc: "File of users: `{\"NAME\": \"KEY\"}`, `[{\"name\": …, \"password\": …}]`, or one \
+          `NAME:KEY` a line. The key of the URL is then the server's identity key (2022 edition, \
+          AES), or left out (AEAD edition).",
+};
+pub(crate) static RELAY: Key<Option<FilePath>> = Key {
+    name: "relay",
+    default: None,
+    otherwise: "none",
+    doc: "File of servers to relay to, by identity header: `[{\"server\": …, \"port\": …, \
+          \"psk\": …}]`; a `name` is for logs. The key of the URL is then the relay's own.",
+};
+pub(crate) static STATE: Key<Option<FilePath>> = Key {
+    name: "state",
+    default: None,
+    otherwise: "none",
+    doc: "File in which the AEAD edition's filter against replays is kept over restarts.",
+};
+pub(crate) static SS_UDP: Key<UdpWay> = key(
+    "udp",
+    UdpWay::Native,
+    "Carry UDP; `over-tcp` puts it into a connection (a hop's choice: UDP-over-TCP, version 2).",
+);
+pub(crate) static PLUGIN: Key<Option<PluginText>> = Key {
     name: "plugin",
     default: None,
     otherwise: "none",
-    doc: "Read from share links and refused: plugins are not supported by this version.",
+    doc: "Program that carries the bytes in a disguise (SIP003); `\\` before a `;` of its name.",
 };
+pub(crate) static PLUGIN_MODE: Key<PluginMode> = key(
+    "plugin_mode",
+    PluginMode::TcpOnly,
+    "What goes through the plugin; the rest goes around it.",
+);

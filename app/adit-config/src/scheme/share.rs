@@ -1,5 +1,6 @@
 //! Share links of Shadowsocks: the user part of SIP002, and the older form in which all is base64.
 
+use adit_shadowsocks::Method;
 use adit_wire::Host;
 use zeroize::Zeroizing;
 
@@ -8,6 +9,7 @@ use crate::endpoint;
 use crate::problem::Flaw;
 use crate::secret::{Secret, SecretText};
 use crate::span::{Span, Spanned};
+use crate::suggest::nearest;
 
 /// What an old link holds; every part has the place of the whole, there is no finer one.
 pub(crate) struct OldForm {
@@ -24,11 +26,11 @@ pub(crate) fn is_folded(raw: &str) -> bool {
     !matches!(raw, "" | "/") && !raw.contains(['@', ':'])
 }
 
-/// Reads `method:percent(password)` or `base64(method:password)`.
-pub(crate) fn userinfo(
-    raw: &str,
-    span: Span,
-) -> Result<(Spanned<String>, Spanned<SecretText>), Flaw> {
+/// A method, and the secret if there is one.
+type User = (Spanned<String>, Option<Spanned<SecretText>>);
+
+/// Reads `method:percent(password)`, `base64(method:password)` or a method alone.
+pub(crate) fn userinfo(raw: &str, span: Span) -> Result<User, Flaw> {
     if let Some((method, secret)) = raw.split_once(':') {
         let method_span = Span::of(span.start, method);
         let secret_span = Span::new(method_span.end + 1, span.end);
@@ -36,18 +38,33 @@ pub(crate) fn userinfo(
         let secret = endpoint::secret_text(secret, secret_span)?;
         return Ok((
             Spanned::new(method, method_span),
-            Spanned::new(secret, secret_span),
+            Some(Spanned::new(secret, secret_span)),
         ));
     }
     // The separator itself can be percent-encoded; base64 has no colon, so this is no guess.
     let plain = Zeroizing::new(endpoint::decode(raw, span)?);
     let text = if plain.contains(':') {
         plain
+    } else if is_method(&plain) {
+        return Ok((Spanned::new(plain.to_string(), span), None));
     } else {
-        base64_text::link(raw)
-            .ok_or_else(|| Flaw::new(span, "neither `METHOD:KEY` nor base64 of it").help(FORMS))?
+        base64_text::link(raw).ok_or_else(|| neither(&plain, span))?
     };
-    method_and_password(&text, span)
+    let (method, secret) = method_and_password(&text, span)?;
+    Ok((method, Some(secret)))
+}
+
+/// True for the name of a method. None of them is base64 of anything with a colon.
+pub(crate) fn is_method(text: &str) -> bool {
+    text.parse::<Method>().is_ok()
+}
+
+fn neither(text: &str, span: Span) -> Flaw {
+    let flaw = Flaw::new(span, "neither `METHOD:KEY` nor base64 of it").help(FORMS);
+    match nearest(text, Method::ALL.into_iter().map(Method::name)) {
+        Some(meant) => flaw.label(format!("did you mean the method `{meant}`?")),
+        None => flaw,
+    }
 }
 
 /// Reads `base64(method:password@host:port)`: the method ends at the first colon, the host begins
@@ -85,11 +102,24 @@ fn method_and_password(
     span: Span,
 ) -> Result<(Spanned<String>, Spanned<SecretText>), Flaw> {
     let Some((method, password)) = text.split_once(':') else {
-        return Err(Flaw::new(span, "neither `METHOD:KEY` nor base64 of it").help(FORMS));
+        return Err(neither("", span));
     };
     let secret = SecretText::Literal(Secret::from(password));
     Ok((
         Spanned::new(method.to_owned(), span),
         Spanned::new(secret, span),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_method_alone_could_be_a_folded_one_with_its_key() {
+        for method in Method::ALL {
+            let folded = base64_text::link(method.name());
+            assert!(!folded.is_some_and(|text| text.contains(':')), "{method}");
+        }
+    }
 }

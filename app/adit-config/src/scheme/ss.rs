@@ -1,27 +1,30 @@
 //! `ss://`: Shadowsocks, as listener a server, as hop a client.
 
+mod keyed;
+
 use adit_shadowsocks::{Edition, Method};
 
-use crate::base64_text;
 use crate::draft::Draft;
 use crate::param::{Param, both, hop as for_hop, listener};
-use crate::plan::{Hop, HopKind, Listen, ListenKind, ServerHop, SsServer};
+use crate::plan::{Hop, HopKind, Listen, ListenKind, Plugin, ServerHop, SsServer, UdpWay};
 use crate::problem::{Flaw, WarningKind};
 use crate::scheme::{forward, keys};
-use crate::secret::Secret;
-use crate::span::Span;
-use crate::suggest::nearest;
 
 pub(crate) const DOC: &str = "Shadowsocks: the 2022 edition (SIP022) with a base64 key, or the AEAD edition (SIP004) with \
      a password. The same URL serves on both ends; share links (SIP002, and the older form) are \
-     read as they are.";
+     read as they are. A server with users takes them from a file: with the AES methods of the \
+     2022 edition its own key stands in its URL, and clients write `KEY:USERKEY` (SIP023; each \
+     relay on the way puts a key before these); with the AEAD edition its URL has no password.";
 
 pub(crate) const PARAMS: &[Param] = &[
+    listener(&keys::SS_USERS),
+    listener(&keys::RELAY),
     listener(&keys::ALLOW_PRIVATE),
     listener(&keys::REJECT),
     listener(&keys::RESTART),
+    listener(&keys::STATE),
     listener(&keys::TCP),
-    both(&keys::UDP),
+    both(&keys::SS_UDP),
     listener(&keys::PREFER),
     for_hop(&keys::FIRST_WAIT),
     listener(&keys::HANDSHAKE),
@@ -31,38 +34,56 @@ pub(crate) const PARAMS: &[Param] = &[
     listener(&keys::UDP_IDLE),
     listener(&keys::MAX_CONNECTIONS),
     both(&keys::PLUGIN),
+    both(&keys::PLUGIN_MODE),
 ];
 
 pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
     draft.no_target();
-    no_plugin(draft);
-    let keyed = method_and_secret(draft);
+    let keyed = keyed::role(draft);
     let addr = draft.listen_addr();
-    let (tcp, udp) = (draft.get(&keys::TCP), draft.get(&keys::UDP));
+    let tcp = draft.get(&keys::TCP);
+    // How a hop sends its datagrams is not the server's choice: it takes both ways.
+    let udp = draft.get(&keys::SS_UDP) != UdpWay::Off;
     if !tcp && !udp {
-        let span = draft.value_span(&keys::UDP);
+        let span = draft.value_span(&keys::SS_UDP);
         draft.problem(Flaw::new(span, "neither TCP nor UDP is left to listen on"));
     }
+    let plugin = plugin(draft, tcp, udp);
     let reject = draft.get(&keys::REJECT);
     let restart = draft.get(&keys::RESTART);
+    let state = draft.get(&keys::STATE);
     let limits = draft.limits();
     let private = draft.get(&keys::ALLOW_PRIVATE);
     let prefer = draft.get(&keys::PREFER);
-    let (method, secret) = keyed?;
+    let (method, role) = keyed?;
     let addr = addr?;
     if !addr.is_loopback() {
         plain_text(draft, method);
     }
+    let state = state.filter(|_| {
+        let kept = method.edition() == Edition::Aead;
+        if !kept {
+            let about = Flaw::new(
+                draft.key_span(&keys::STATE),
+                "`state` is for the AEAD edition",
+            )
+            .label("ignored here");
+            draft.warn(WarningKind::IgnoredKey, about);
+        }
+        kept
+    });
     Some(Listen {
         access: addr.access(private, false),
         addr,
         kind: ListenKind::Shadowsocks(SsServer {
             method,
-            secret,
+            role,
             tcp,
             udp,
             reject,
             restart,
+            plugin,
+            state: state.map(|path| draft.resolve(&path.0)),
         }),
         limits,
         prefer,
@@ -71,10 +92,10 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
 
 pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
     draft.no_target();
-    no_plugin(draft);
-    let keyed = method_and_secret(draft);
+    let keyed = keyed::hop(draft);
     let server = draft.server();
-    let udp = draft.get(&keys::UDP);
+    let udp = draft.get(&keys::SS_UDP);
+    let plugin = plugin(draft, true, udp == UdpWay::Native);
     let first_wait = draft.get(&keys::FIRST_WAIT).0;
     let dial = draft.get(&keys::DIAL);
     if first_wait > dial {
@@ -93,6 +114,7 @@ pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
             secret,
             udp,
             first_wait,
+            plugin,
         },
         dial,
     }))
@@ -107,94 +129,28 @@ fn plain_text(draft: &mut Draft<'_, '_>, method: Method) {
     }
 }
 
-fn no_plugin(draft: &mut Draft<'_, '_>) {
-    if draft.get(&keys::PLUGIN).is_some() {
-        let flaw = Flaw::new(
-            draft.key_span(&keys::PLUGIN),
-            "plugins are not supported by this version",
-        )
-        .help("a server that expects a plugin does not answer without it; ask for a plain link");
-        draft.problem(flaw);
-    }
-}
-
-fn method_and_secret(draft: &mut Draft<'_, '_>) -> Option<(Method, Secret)> {
-    let endpoint = draft.endpoint();
-    let (Some(name), Some(written)) = (&endpoint.user, &endpoint.secret) else {
-        let flaw = Flaw::new(endpoint.address, "method and key are missing")
-            .help("write `ss://METHOD:KEY@HOST:PORT`")
-            .help("`adit keygen METHOD` makes a key");
-        draft.problem(flaw);
+/// The plugin; it has to carry some of what there is to carry.
+fn plugin(draft: &mut Draft<'_, '_>, tcp: bool, udp: bool) -> Option<Plugin> {
+    let mode = draft.get(&keys::PLUGIN_MODE);
+    let Some(written) = draft.get(&keys::PLUGIN) else {
+        let endpoint = draft.endpoint();
+        if let Some(pair) = endpoint.param(keys::PLUGIN_MODE.name)
+            && endpoint.param(keys::PLUGIN.name).is_none()
+        {
+            let about = Flaw::new(pair.key.span, "`plugin_mode` without a plugin").label("ignored");
+            draft.warn(WarningKind::IgnoredKey, about);
+        }
         return None;
     };
-    let (span, written) = (written.span, &written.value);
-    let method = match name.value.parse::<Method>() {
-        Ok(method) => Some(method),
-        Err(_) => {
-            draft.problem(unknown_method(&name.value, name.span));
-            None
-        }
-    };
-    let secret = draft.secret(written, span)?;
-    let method = method?;
-    if let Err(flaw) = check(method, &secret, span) {
+    if !(tcp && mode.tcp() || udp && mode.udp()) {
+        let span = draft.value_span(&keys::PLUGIN_MODE);
+        let flaw = Flaw::new(span, "nothing is left that goes through the plugin")
+            .help("`plugin_mode` says what goes through it, `tcp` and `udp` what there is");
         draft.problem(flaw);
-        return None;
     }
-    Some((method, secret))
-}
-
-fn unknown_method(name: &str, span: Span) -> Flaw {
-    let names = || Method::ALL.into_iter().map(Method::name);
-    let flaw = Flaw::new(span, format!("unknown method `{name}`"));
-    let flaw = match nearest(name, names()) {
-        Some(meant) => flaw.label(format!("did you mean `{meant}`?")),
-        None => flaw,
-    };
-    let all = names().collect::<Vec<_>>().join(", ");
-    flaw.help(format!("methods: {all}"))
-}
-
-/// Checks what can be known about a secret without deriving a key from it. The text of a flaw
-/// says lengths, never content.
-fn check(method: Method, secret: &Secret, span: Span) -> Result<(), Flaw> {
-    let text = secret.expose();
-    match method.edition() {
-        Edition::None => Ok(()),
-        Edition::Aead if text.is_empty() => {
-            Err(Flaw::new(span, "the password is empty").help(keygen(method)))
-        }
-        Edition::Aead => Ok(()),
-        Edition::Aead2022 if text.contains(':') => Err(Flaw::new(
-            span,
-            "identity keys (`SERVER_KEY:USER_KEY`, SIP023) are not supported by this version",
-        )
-        .help("ask the operator of the server for a link with one key")),
-        Edition::Aead2022 => check_2022(method, text, span),
-    }
-}
-
-fn check_2022(method: Method, text: &str, span: Span) -> Result<(), Flaw> {
-    let must = method.key_len();
-    let Some(key) = base64_text::key(text) else {
-        let flaw = Flaw::new(span, "the key is not base64")
-            .label(format!("`{method}` needs {must} bytes in base64"));
-        let flaw = if text.contains(['-', '_']) {
-            flaw.help("this looks like base64url: write `+` for `-` and `/` for `_`")
-        } else {
-            flaw
-        };
-        return Err(flaw.help(keygen(method)));
-    };
-    if key.len() == must {
-        return Ok(());
-    }
-    let has = key.len();
-    Err(Flaw::new(span, "the key has the wrong length")
-        .label(format!("`{method}` needs {must} bytes, this is {has}"))
-        .help(keygen(method)))
-}
-
-fn keygen(method: Method) -> String {
-    format!("`adit keygen {method}` makes one")
+    Some(Plugin {
+        program: written.program,
+        options: written.options,
+        mode,
+    })
 }

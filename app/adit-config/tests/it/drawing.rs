@@ -100,3 +100,90 @@ fn overheads_add_up_and_stops_are_named() {
     );
     assert_eq!(udp(&[ss, "http://b:1"]), "stops at http://b:1");
 }
+
+#[test]
+fn users_relays_and_plugins_are_drawn() {
+    let key = "AAECAwQFBgcICQoLDA0ODw==";
+    let cabinet = Cabinet::default()
+        .variable("K", key)
+        .variable("KK", &format!("{key}:{key}"))
+        .file("/u", "a:EBESExQVFhcYGRobHB0eHw==\n")
+        .file("/p", "a:1\nb:2\n")
+        .file(
+            "/r",
+            r#"[{"server":"a","port":1,"psk":"EBESExQVFhcYGRobHB0eHw=="},
+                {"server":"::1","port":2,"psk":"ICEiIyQlJicoKSorLC0uLw==","name":"b"}]"#,
+        );
+    let drawn = |words: &[&str]| {
+        let drawn = explain(&words_with(words, &cabinet).unwrap());
+        assert!(!drawn.contains("hunter2"));
+        drawn
+    };
+    let near = "mixed://127.0.0.1:0";
+    let server = "ss://2022-blake3-aes-128-gcm:$K@127.0.0.1:1";
+    let plugin = "plugin=p%1b%3Bkey%3Dhunter2&plugin_mode=tcp_and_udp";
+    for (words, lines) in [
+        (
+            vec![format!("{server}?users=@/u&{plugin}")],
+            vec![
+                "  │   1 user, told apart by identity header, from /u",
+                "  │   TCP and UDP through plugin `p\u{fffd}`",
+                "  splice  no: ss://127.0.0.1:1 seals every byte",
+            ],
+        ),
+        (
+            vec!["ss://aes-256-gcm@127.0.0.1:1?users=@/p&state=@/s".to_owned()],
+            vec![
+                "  │   2 users, told apart by trying every password, from /p",
+                "  │   salts are kept in /s",
+            ],
+        ),
+        (
+            vec![format!("{server}?relay=@/r")],
+            vec![
+                "  │   2022-blake3-aes-128-gcm; TCP and UDP; without the key: silence",
+                "  │   relay, by identity header: a:1, b ([::1]:2)",
+                "  splice  yes, where the system can",
+            ],
+        ),
+        (
+            vec![
+                near.to_owned(),
+                format!("{}?{plugin}", server.replace("$K", "$KK")),
+            ],
+            vec![
+                "  ○ hop 1: ss://127.0.0.1:1  (2022-blake3-aes-128-gcm, records of at most 65535 \
+                 bytes + 34; 1 identity header; TCP and UDP through plugin `p\u{fffd}`; first bytes \
+                 waited for 250ms; UDP +66 bytes; dial 10s)",
+                "  UDP     passes, 1406 bytes of payload in a packet of 1500",
+            ],
+        ),
+        (
+            vec![
+                near.to_owned(),
+                format!("{server}?udp=over-tcp"),
+                "socks5://h:1".to_owned(),
+            ],
+            vec![
+                "  ○ hop 1: ss://127.0.0.1:1  (2022-blake3-aes-128-gcm, records of at most 65535 \
+                 bytes + 34; first bytes waited for 250ms; UDP in a connection; dial 10s)",
+                // The packets behind the connection, with the header of SOCKS.
+                "  UDP     passes, 1462 bytes of payload in a packet of 1500",
+            ],
+        ),
+        (
+            vec![
+                near.to_owned(),
+                "socks5://h:1".to_owned(),
+                format!("{server}?udp=over-tcp"),
+            ],
+            vec!["  UDP     passes, 1472 bytes of payload in a packet of 1500"],
+        ),
+    ] {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let drawn = drawn(&words);
+        for line in lines {
+            assert!(drawn.lines().any(|drawn| drawn == line), "{line}\n{drawn}");
+        }
+    }
+}

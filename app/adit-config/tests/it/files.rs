@@ -96,9 +96,9 @@ error: unknown key `rout`
   = help: keys of the file: route
 error: unknown key `listenport`
  --> adit.toml:5:1
-5 | listenport = 8388
+5 | listenport = ***
   | ^^^^^^^^^^ did you mean `listen`?
-  = help: keys of a route: listen, via, rules
+  = help: keys of a route: listen, via, rules, users, relay
 error: unknown key `mod`
  --> adit.toml:3:35
 3 | listen = [\"mixed://127.0.0.1:1080?mod=***\", \"http://127.0.0.1:1081\"]

@@ -128,13 +128,43 @@ error: the key is not base64
   = help: `adit keygen 2022-blake3-aes-128-gcm` makes one",
     );
     says(
-        &[NEAR, "ss://2022-blake3-aes-128-gcm:a:b@h:8388"],
+        &[
+            NEAR,
+            "ss://2022-blake3-aes-128-gcm:AAECAwQFBgcICQoLDA0ODw==:AAEC@h:8388",
+        ],
         "
-error: identity keys (`SERVER_KEY:USER_KEY`, SIP023) are not supported by this version
+error: the key has the wrong length
  --> argument 2, column 30
   | ss://2022-blake3-aes-128-gcm:***@h:8388
-  |                              ^^^
-  = help: ask the operator of the server for a link with one key",
+  |                              ^^^ key 2 of 2: `2022-blake3-aes-128-gcm` needs 16 bytes, this is 3
+  = help: `adit keygen 2022-blake3-aes-128-gcm` makes one",
+    );
+    says(
+        &[NEAR, "ss://2022-blake3-chacha20-poly1305:a:b@h:8388"],
+        "
+error: `2022-blake3-chacha20-poly1305` has no identity headers
+ --> argument 2, column 36
+  | ss://2022-blake3-chacha20-poly1305:***@h:8388
+  |                                    ^^^ it takes one key
+  = help: the AES methods have them (SIP023): `2022-blake3-aes-256-gcm`",
+    );
+    says(
+        &["ss://2022-blake3-aes-128-gcm@:1"],
+        "
+error: the key is missing
+ --> argument 1, column 6
+  | ss://2022-blake3-aes-128-gcm@:1
+  |      ^^^^^^^^^^^^^^^^^^^^^^^
+  = help: `adit keygen 2022-blake3-aes-128-gcm` makes one",
+    );
+    says(
+        &[NEAR, "ss://aes-256-gmc@h:1"],
+        "
+error: neither `METHOD:KEY` nor base64 of it
+ --> argument 2, column 6
+  | ss://***@h:1
+  |      ^^^ did you mean the method `aes-256-gcm`?
+  = help: write `ss://METHOD:KEY@HOST:PORT`; `adit keygen METHOD` makes a key",
     );
     says(
         &[NEAR, "ss://2022-blake3-aes-128gcm:k@h:8388"],
@@ -150,18 +180,28 @@ aes-256-gcm, chacha20-ietf-poly1305, xchacha20-ietf-poly1305, none",
 }
 
 #[test]
-fn plugins_are_refused_and_foreign_keys_are_not() {
+fn plugins_say_what_is_wrong_and_foreign_keys_are_ignored() {
     says(
         &[
             NEAR,
-            "ss://YWVzLTEyOC1nY206dGVzdA@h:8888/?plugin=obfs-local%3Bobfs%3Dhttp#Example",
+            "ss://YWVzLTEyOC1nY206dGVzdA@h:8888/?plugin=%3Bobfs%3Dhttp#Example",
         ],
         "
-error: plugins are not supported by this version
- --> argument 2, column 37
+error: bad value for `plugin`
+ --> argument 2, column 44
   | ss://***@h:8888/?plugin=***#Example
-  |                  ^^^^^^
-  = help: a server that expects a plugin does not answer without it; ask for a plain link",
+  |                         ^^^ expected a program, then `;` and its options",
+    );
+    says(
+        &[
+            NEAR,
+            "ss://YWVzLTEyOC1nY206dGVzdA@h:8888/?plugin=p&plugin_mode=udp",
+        ],
+        "
+error: bad value for `plugin_mode`
+ --> argument 2, column 58
+  | ss://***@h:8888/?plugin=***&plugin_mode=udp
+  |                                         ^^^ expected one of tcp_only|udp_only|tcp_and_udp",
     );
     let plan = words(&[
         NEAR,

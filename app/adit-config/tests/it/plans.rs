@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use adit_config::{
     ArgItem, Hop, HopKind, Limits, Listen, ListenKind, Plan, Prefer, Private, Proxy, RejectPolicy,
-    Restart, ServerHop, SsServer, Stage, WarningKind,
+    Restart, ServerHop, SsRole, SsServer, Stage, UdpWay, WarningKind,
 };
 
 use crate::cabinet::{Cabinet, shown, words};
 
-const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
+pub(crate) const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
 
 fn listen(url: &str) -> Listen {
     let mut plan = words(&[url]).unwrap_or_else(|problems| panic!("{problems:?}"));
@@ -23,14 +23,14 @@ fn proxy(url: &str) -> Proxy {
     }
 }
 
-fn server(url: &str) -> SsServer {
+pub(crate) fn server(url: &str) -> SsServer {
     match listen(url).kind {
         ListenKind::Shadowsocks(server) => server,
         other => panic!("{other:?}"),
     }
 }
 
-fn hop(url: &str) -> ServerHop {
+pub(crate) fn hop(url: &str) -> ServerHop {
     let mut plan = words(&["mixed://127.0.0.1:0", url]).expect("a plan");
     match plan.routes.remove(0).via.hops.remove(0) {
         Stage::One(Hop::Server(hop)) => hop,
@@ -38,7 +38,7 @@ fn hop(url: &str) -> ServerHop {
     }
 }
 
-fn kinds(plan: &Plan) -> Vec<WarningKind> {
+pub(crate) fn kinds(plan: &Plan) -> Vec<WarningKind> {
     plan.warnings.iter().map(|warning| warning.kind).collect()
 }
 
@@ -146,7 +146,8 @@ fn a_shadowsocks_server_is_read() {
     let url = format!("ss://2022-blake3-aes-128-gcm:{KEY}@:8388");
     let plain = server(&url);
     assert_eq!(plain.method.name(), "2022-blake3-aes-128-gcm");
-    assert_eq!(plain.secret.expose(), KEY);
+    assert_eq!(plain.role, SsRole::Single(KEY.into()));
+    assert_eq!((&plain.plugin, &plain.state), (&None, &None));
     assert!(plain.tcp && plain.udp);
     assert_eq!(
         (plain.reject, plain.restart),
@@ -198,8 +199,9 @@ fn hops_are_read() {
         "ss://2022-blake3-aes-128-gcm:{KEY}@h:1?first_wait=0ms"
     ));
     let HopKind::Shadowsocks {
-        udp: true,
+        udp: UdpWay::Native,
         first_wait,
+        plugin: None,
         ..
     } = ss.kind
     else {

@@ -26,18 +26,26 @@ fn escaped() -> impl Strategy<Value = (String, String)> {
     })
 }
 
-fn query() -> impl Strategy<Value = String> {
-    let pairs = prop::sample::subsequence(
-        vec![
-            "udp=true",
-            "dial=120s",
-            "prefer=v6only",
-            "idle=3600000ms",
-            "allow_private=10.1.2.3/8,fd00::1",
-            "handshake=1d",
-        ],
-        0..=6,
-    );
+const COMMON: [&str; 6] = [
+    "udp=true",
+    "dial=120s",
+    "prefer=v6only",
+    "idle=3600000ms",
+    "allow_private=10.1.2.3/8,fd00::1",
+    "handshake=1d",
+];
+/// Keys of `ss` alone that name no file which is read.
+const SS: [&str; 3] = [
+    "state=@s",
+    "plugin=p%5c%3b%20q%3bkey%3dv%5c%3dw",
+    "plugin_mode=tcp_and_udp",
+];
+const SS_FILES: [&str; 2] = ["users=@/etc/a%20b%40c", "relay=@r"];
+
+fn query(keys: &[&[&'static str]]) -> impl Strategy<Value = String> + use<> {
+    let keys = keys.concat();
+    let all = keys.len();
+    let pairs = prop::sample::subsequence(keys, 0..=all);
     pairs.prop_shuffle().prop_map(|pairs| {
         if pairs.is_empty() {
             String::new()
@@ -48,19 +56,23 @@ fn query() -> impl Strategy<Value = String> {
 }
 
 fn url() -> impl Strategy<Value = (String, String, String)> {
-    let scheme = prop::sample::select(vec!["mixed", "socks5", "ss", "SS"]);
+    let keyed = prop::sample::select(vec!["ss", "SS"]);
+    let proxy = prop::sample::select(vec!["mixed", "socks5"]);
     let method = prop::sample::select(vec!["2022-blake3-aes-128-gcm", "aes-256-gcm", "rc4-md5"]);
+    let begin_and_query = prop_oneof![
+        (keyed, query(&[&COMMON, &SS, &SS_FILES])),
+        (proxy, query(&[&COMMON])),
+    ];
     (
-        scheme,
+        begin_and_query,
         method,
         escaped(),
         host(),
         any::<u16>(),
-        query(),
         escaped(),
     )
         .prop_map(
-            |(scheme, method, (secret, raw), host, port, query, (name, raw_name))| {
+            |((scheme, query), method, (secret, raw), host, port, (name, raw_name))| {
                 let text = format!("{scheme}://{method}:{raw}@{host}:{port}{query}#{raw_name}");
                 (text, secret, name)
             },
@@ -113,7 +125,11 @@ proptest! {
     }
 
     #[test]
-    fn canonical_means_the_same_plan((_, secret, _) in url(), host in host(), query in query()) {
+    fn canonical_means_the_same_plan(
+        (_, secret, _) in url(),
+        host in host(),
+        query in query(&[&COMMON, &SS]),
+    ) {
         let plan = |text: &str| {
             let mut plan = Plan::from_words(&[text.to_owned()]).unwrap();
             plan.warnings.clear();
@@ -123,6 +139,16 @@ proptest! {
         let text = format!("ss://aes-256-gcm:{escaped}@{host}:0{query}");
         let canonical = link::canonical(&text).unwrap();
         prop_assert_eq!(plan(&text), plan(&canonical));
+        // As a hop, with keys for the servers on the way.
+        let keys = ["AAECAwQFBgcICQoLDA0ODw%3d%3D"; 3].join(if host.len() % 2 == 0 { ":" } else { "%3a" });
+        let text = format!("ss://2022-blake3-aes-128-gcm:{keys}@{host}:1{query}");
+        let hop = |text: &str| {
+            let words = ["mixed://127.0.0.1:0".to_owned(), text.to_owned()];
+            let mut plan = Plan::from_words(&words).unwrap();
+            plan.warnings.clear();
+            plan
+        };
+        prop_assert_eq!(hop(&text), hop(&link::canonical(&text).unwrap()));
     }
 }
 
@@ -145,6 +171,22 @@ fn canonical_spells_keys_in_one_way() {
         ("socks4a://me%40home@h:1", "socks4a://me%40home@h:1"),
         ("direct://", "direct://"),
         ("http://[::ffff:127.0.0.1]:1", "http://127.0.0.1:1"),
+        (
+            "ss://AES-256-GCM:@:1?users=@u",
+            "ss://aes-256-gcm@:1/?users=@u",
+        ),
+        (
+            "ss://aes-256-gcm@:1/?users=@u",
+            "ss://aes-256-gcm@:1/?users=@u",
+        ),
+        (
+            "ss://2022-BLAKE3-aes-128-gcm:a+=:b/c=@:1?udp=over-tcp&relay=@/r",
+            "ss://2022-blake3-aes-128-gcm:a%2B%3D%3Ab%2Fc%3D@:1/?relay=@/r&udp=over-tcp",
+        ),
+        (
+            "ss://none:@:1?plugin_mode=tcp_only&plugin=%5Ca%5C:b;",
+            "ss://bm9uZTo@:1/?plugin=%5C%5Ca:b&plugin_mode=tcp_only",
+        ),
         (
             "ss://none:@:1?reject=forward:a:80",
             "ss://bm9uZTo@:1/?reject=forward:a:80",

@@ -1,6 +1,6 @@
 //! Secrets: where they come from, and that no message shows them.
 
-use adit_config::{ListenKind, Plan, WarningKind};
+use adit_config::{ListenKind, Plan, SsRole, WarningKind};
 use proptest::prelude::*;
 
 use crate::cabinet::{Cabinet, shown, words, words_with};
@@ -25,7 +25,7 @@ fn files_and_variables_are_read() {
         let ListenKind::Shadowsocks(server) = &plan.routes[0].listen[0].kind else {
             panic!("{plan:?}");
         };
-        assert_eq!(server.secret.expose(), value);
+        assert_eq!(server.role, SsRole::Single(value.into()));
     }
 }
 
@@ -130,7 +130,7 @@ fn a_configuration_others_can_read_is_warned_about() {
 }
 
 /// URLs with a secret in every place, and broken in every way.
-const BROKEN: [&str; 18] = [
+const BROKEN: [&str; 25] = [
     "socks5://u:SECRET@h:1080x",
     "sokcs5://u:SECRET@h:1080",
     "socks5://u:SECRET",
@@ -149,6 +149,13 @@ const BROKEN: [&str; 18] = [
     "http://:8080?users=anna:SECRET",
     "http://:8080?password=SECRET",
     "socks4a://u:SECRET@h:1",
+    "ss://2022-blake3-aes-128-gcm:SECRET:SECRET@h:1",
+    "ss://2022-blake3-aes-128-gcm%3ASECRET%3ASECRET@h:1",
+    "ss://2022-blake3-aes-128-gcm:SECRET@h:1?users=@f&relay=@f",
+    "ss://aes-256-gcm:SECRET@h:1?users=@f&udp=no",
+    "ss://aes-256-gcm@h:1x?users=SECRET&relay=SECRET",
+    "ss://aes-256-gcm:x@h:1x?plugin=p%3Bkey%3DSECRET",
+    "ss://aes-256-gcm:x@h:1?plugin=p%3Bkey%3DSECRET&plugin_mode=udp",
 ];
 
 #[test]

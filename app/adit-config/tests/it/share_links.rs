@@ -227,6 +227,16 @@ fn a_link_is_made_for_a_server() {
         ),
         "ss://2022-blake3-aes-128-gcm:AAECAwQFBgcICQoLDA0ODw%3D%3D@[2001:db8::1]:443"
     );
+    // With a key for the server on the way (SIP023) before the user's.
+    let keys = "AAECAwQFBgcICQoLDA0ODw==:EBESExQVFhcYGRobHB0eHw==";
+    let made = link::ss(Method::Blake3Aes128Gcm, keys, &host, 443);
+    assert_eq!(
+        made,
+        "ss://2022-blake3-aes-128-gcm:AAECAwQFBgcICQoLDA0ODw%3D%3D%3A\
+         EBESExQVFhcYGRobHB0eHw%3D%3D@[2001:db8::1]:443"
+    );
+    assert_eq!(link::canonical(&made).unwrap(), made);
+    assert_eq!(password(&Endpoint::parse(&made).unwrap()), keys);
     let host = Host::parse("a.example").unwrap();
     assert_eq!(
         link::ss(Method::Aes128Gcm, "test", &host, 443),

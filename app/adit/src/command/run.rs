@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use adit_config::{ArgItem, Hop, HopKind, ListenKind, Plan, Stage, Warning, WarningKind};
+use adit_config::{
+    ArgItem, Hop, HopKind, ListenKind, Plan, SsRole, SsServer, Stage, Warning, WarningKind,
+};
 use adit_engine::Engine;
-use adit_shadowsocks::{Key, Method};
+use adit_shadowsocks::{Edition, Key, Method};
 use anyhow::Context;
 
 use super::Done;
@@ -105,8 +107,7 @@ pub(super) fn key_ids(plan: &Plan) -> Vec<String> {
     for route in &plan.routes {
         for listen in &route.listen {
             if let ListenKind::Shadowsocks(server) = &listen.kind {
-                let id = key_id(server.method, server.secret.expose());
-                lines.push(format!("key-id {id}  {} on {}", server.method, listen.addr));
+                lines.push(format!("{} on {}", server_key(server), listen.addr));
             }
         }
         for hop in route.via.hops.iter().flat_map(Stage::hops) {
@@ -121,8 +122,38 @@ pub(super) fn key_ids(plan: &Plan) -> Vec<String> {
     lines
 }
 
+/// The key that a server's clients share, and how many have one of their own.
+fn server_key(server: &SsServer) -> String {
+    let method = server.method;
+    let (shared, others) = match &server.role {
+        SsRole::Single(secret) => (Some(secret), String::new()),
+        SsRole::Users {
+            identity, users, ..
+        } => (identity.as_ref(), format!(", {} users,", users.len())),
+        SsRole::Relay { identity, next } => (
+            Some(identity),
+            format!(", relay to {} servers,", next.len()),
+        ),
+    };
+    match shared {
+        Some(secret) => format!(
+            "key-id {}  {method}{others}",
+            key_id(method, secret.expose())
+        ),
+        None => format!("{method}{others}"),
+    }
+}
+
+/// The name of a key; of several joined by `:` (SIP023) all names, joined the same way.
 pub(super) fn key_id(method: Method, secret: &str) -> String {
-    Key::parse(method, secret).map_or_else(|_| "????".to_owned(), |key| key.id().to_string())
+    let one = |secret: &str| {
+        Key::parse(method, secret).map_or_else(|_| "????".to_owned(), |key| key.id().to_string())
+    };
+    if method.edition() == Edition::Aead2022 {
+        let ids: Vec<String> = secret.split(':').map(one).collect();
+        return ids.join(":");
+    }
+    one(secret)
 }
 
 /// Serves until SIGTERM (open connections get a moment) or SIGINT (now).

@@ -1,0 +1,79 @@
+//! A Shadowsocks server in lines of a drawing.
+
+use std::path::Path;
+
+use super::{counted, seal, through};
+use crate::plan::{RejectPolicy, Restart, SsRole, SsServer};
+use crate::problem::printable;
+use crate::value::write_target;
+
+/// Next servers of a relay that are named.
+const NAMED: usize = 4;
+
+pub(super) fn lines(server: &SsServer) -> Vec<String> {
+    let carried = match (server.tcp, server.udp) {
+        (true, true) => "TCP and UDP",
+        (true, false) => "TCP",
+        _ => "UDP",
+    };
+    let reject = match &server.reject {
+        RejectPolicy::Drain => "silence".to_owned(),
+        RejectPolicy::Reset => "a reset".to_owned(),
+        RejectPolicy::Close => "a close".to_owned(),
+        RejectPolicy::Forward(target) => format!("what {} answers", write_target(target)),
+    };
+    let restart = match server.restart {
+        Restart::Strict => "",
+        Restart::Lenient => "; requests from before a restart are served",
+    };
+    let method = match &server.role {
+        SsRole::Relay { .. } => server.method.to_string(),
+        SsRole::Single(_) | SsRole::Users { .. } => seal(server.method),
+    };
+    let mut lines = vec![format!(
+        "{method}; {carried}; without the key: {reject}{restart}"
+    )];
+    match &server.role {
+        SsRole::Single(_) => {}
+        SsRole::Users {
+            identity,
+            users,
+            file,
+        } => {
+            let told = match identity {
+                Some(_) => "told apart by identity header",
+                None => "told apart by trying every password",
+            };
+            let file = match file {
+                Some(path) => format!(", from {}", shown(path)),
+                None => String::new(),
+            };
+            lines.push(format!("{}, {told}{file}", counted(users.len(), "user")));
+        }
+        SsRole::Relay { next, .. } => {
+            let mut names: Vec<String> = next
+                .iter()
+                .take(NAMED)
+                .map(|next| match &next.name {
+                    Some(name) => format!("{} ({})", printable(name), next.server),
+                    None => next.server.to_string(),
+                })
+                .collect();
+            if next.len() > NAMED {
+                names.push(format!("{} more", next.len() - NAMED));
+            }
+            lines.push(format!("relay, by identity header: {}", names.join(", ")));
+        }
+    }
+    if let Some(plugin) = &server.plugin {
+        lines.push(through(plugin));
+    }
+    if let Some(path) = &server.state {
+        lines.push(format!("salts are kept in {}", shown(path)));
+    }
+    lines
+}
+
+fn shown(path: &Path) -> String {
+    printable(&path.display().to_string())
+}

@@ -1,0 +1,309 @@
+//! What can be known about keys without deriving anything from them: form, length, and who has
+//! the same one. Texts say lengths, never content.
+
+use std::hash::{BuildHasher, RandomState};
+
+use adit_shadowsocks::{Edition, Method};
+use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
+
+use crate::base64_text;
+use crate::keyring::{AtMost, Entry};
+use crate::problem::Flaw;
+use crate::secret::Secret;
+use crate::span::Span;
+
+/// Bytes of a name at most.
+const MAX_NAME: usize = 255;
+
+/// What entries are the keys of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Holders {
+    /// Users of a server.
+    Users,
+    /// Servers behind a relay.
+    Next,
+}
+
+/// True for the methods whose sessions can begin with identity headers (SIP023).
+pub(crate) const fn has_identity_headers(method: Method) -> bool {
+    matches!(method, Method::Blake3Aes128Gcm | Method::Blake3Aes256Gcm)
+}
+
+/// The command that makes a key.
+pub(crate) fn keygen(method: Method) -> String {
+    format!("`adit keygen {method}` makes one")
+}
+
+/// Checks one password or key.
+pub(crate) fn one_key(method: Method, text: &str, span: Span) -> Result<(), Flaw> {
+    match method.edition() {
+        Edition::Aead2022 if text.is_empty() => {
+            Err(Flaw::new(span, "the key is missing").help(keygen(method)))
+        }
+        Edition::Aead2022 => base64_key(method, text, span).map(drop),
+        Edition::Aead if text.is_empty() => {
+            Err(Flaw::new(span, "the password is empty").help(keygen(method)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks the keys of a hop, joined by `:`: those of the servers on the way, then the user's.
+pub(crate) fn joined_keys(method: Method, text: &str, span: Span) -> Result<(), Flaw> {
+    if method.edition() != Edition::Aead2022 || !text.contains(':') {
+        return one_key(method, text, span);
+    }
+    if !has_identity_headers(method) {
+        return Err(no_identity_headers(method, span));
+    }
+    let all = text.split(':').count();
+    for (i, key) in text.split(':').enumerate() {
+        base64_key(method, key, span).map_err(|mut flaw| {
+            let number = i + 1;
+            flaw.label = format!("key {number} of {all}: {}", flaw.label);
+            flaw
+        })?;
+    }
+    Ok(())
+}
+
+/// Several keys, users or a relay, with a method that cannot tell them apart.
+pub(crate) fn no_identity_headers(method: Method, span: Span) -> Flaw {
+    let aes = Method::Blake3Aes256Gcm;
+    Flaw::new(span, format!("`{method}` has no identity headers"))
+        .label("it takes one key")
+        .help(format!("the AES methods have them (SIP023): `{aes}`"))
+}
+
+/// The bytes of a key of the 2022 edition.
+fn base64_key(method: Method, text: &str, span: Span) -> Result<Zeroizing<Vec<u8>>, Flaw> {
+    let must = method.key_len();
+    let Some(key) = base64_text::key(text) else {
+        let flaw = Flaw::new(span, "the key is not base64")
+            .label(format!("`{method}` needs {must} bytes in base64"));
+        let flaw = if text.contains(['-', '_']) {
+            flaw.help("this looks like base64url: write `+` for `-` and `/` for `_`")
+        } else {
+            flaw
+        };
+        return Err(flaw.help(keygen(method)));
+    };
+    if key.len() == must {
+        return Ok(key);
+    }
+    let has = key.len();
+    Err(Flaw::new(span, "the key has the wrong length")
+        .label(format!("`{method}` needs {must} bytes, this is {has}"))
+        .help(keygen(method)))
+}
+
+/// Judges all entries together. The span of a flaw is that of its entry.
+pub(crate) fn all(
+    holders: Holders,
+    method: Method,
+    identity: Option<&Secret>,
+    entries: &[Entry],
+) -> AtMost<Flaw> {
+    let judge = Judge {
+        holders,
+        method,
+        identity: identity.and_then(|secret| bytes_of(method, secret.expose())),
+        entries,
+    };
+    let mut flaws = AtMost::new();
+    // Keys and names by a keyed digest: a map of a million of them would cost more than the file.
+    let digest = RandomState::new();
+    let mut names = Vec::new();
+    let mut keys = Vec::new();
+    for (i, entry) in entries.iter().enumerate() {
+        if let Some(name) = &entry.name {
+            if let Err(flaw) = judge.name(name, entry.at) {
+                flaws.push(flaw);
+            }
+            names.push((digest.hash_one(name), i));
+        }
+        match judge.key(i, entry) {
+            Ok(key) => keys.push((digest.hash_one(key.as_slice()), i)),
+            Err(flaw) => flaws.push(flaw),
+        }
+    }
+    judge.repeated(names, keys, &mut flaws);
+    flaws
+}
+
+/// The key as it counts: two texts of the same bytes are the same key.
+fn bytes_of(method: Method, text: &str) -> Option<Zeroizing<Vec<u8>>> {
+    match method.edition() {
+        Edition::Aead2022 => base64_text::key(text),
+        _ => Some(Zeroizing::new(text.as_bytes().to_vec())),
+    }
+}
+
+fn same(a: &[u8], b: &[u8]) -> bool {
+    a.ct_eq(b).into()
+}
+
+struct Judge<'a> {
+    holders: Holders,
+    method: Method,
+    identity: Option<Zeroizing<Vec<u8>>>,
+    entries: &'a [Entry],
+}
+
+impl Judge<'_> {
+    fn name(&self, name: &str, at: Span) -> Result<(), Flaw> {
+        if name.is_empty() {
+            return Err(Flaw::new(at, "a name is empty"));
+        }
+        if name.len() > MAX_NAME || name.chars().any(char::is_control) {
+            return Err(Flaw::new(at, "not a name")
+                .label(format!("1 to {MAX_NAME} bytes without control characters")));
+        }
+        Ok(())
+    }
+
+    fn key(&self, index: usize, entry: &Entry) -> Result<Zeroizing<Vec<u8>>, Flaw> {
+        let text = entry.secret.expose();
+        let whose = self.whose(index);
+        let named = |mut flaw: Flaw| {
+            flaw.title = format!("{whose}: {}", flaw.title);
+            flaw
+        };
+        let key = if self.method.edition() == Edition::Aead2022 {
+            base64_key(self.method, text, entry.at).map_err(|flaw| {
+                if self.hides(entry) {
+                    // Both cannot be keys, so what stands for the name is the likelier one.
+                    return flaw.help("the name looks like a key: are the two swapped?");
+                }
+                flaw
+            })
+        } else {
+            one_key(self.method, text, entry.at).map(|()| Zeroizing::new(text.as_bytes().to_vec()))
+        };
+        let key = key.map_err(named)?;
+        if self
+            .identity
+            .as_ref()
+            .is_some_and(|identity| same(identity, &key))
+        {
+            let title = format!("{whose} has the identity key of the server itself");
+            let method = self.method;
+            return Err(Flaw::new(entry.at, title)
+                .help(format!("`adit keygen {method}` makes another key")));
+        }
+        Ok(key)
+    }
+
+    fn repeated(
+        &self,
+        names: Vec<(u64, usize)>,
+        keys: Vec<(u64, usize)>,
+        flaws: &mut AtMost<Flaw>,
+    ) {
+        let entry = |i: usize| self.entries.get(i);
+        let name = |i: usize| entry(i).and_then(|entry| entry.name.as_deref());
+        let bytes =
+            |i: usize| entry(i).and_then(|entry| bytes_of(self.method, entry.secret.expose()));
+        let at = |i: usize| entry(i).map_or_else(Span::default, |entry| entry.at);
+        let same_name = |a, b| name(a).is_some() && name(a) == name(b);
+        repeats(names, same_name, |_, again| {
+            let title = format!("{} is there twice", self.whose(again));
+            flaws.push(Flaw::new(at(again), title));
+        });
+        let what = match self.method.edition() {
+            Edition::Aead2022 => "key",
+            _ => "password",
+        };
+        let same_key = |a, b| match (bytes(a), bytes(b)) {
+            (Some(a), Some(b)) => same(&a, &b),
+            _ => false,
+        };
+        repeats(keys, same_key, |first, again| {
+            if !same_name(first, again) {
+                let (first, second) = (self.whose(first), self.whose(again));
+                let title = format!("{first} and {second} have the same {what}");
+                flaws.push(Flaw::new(at(again), title));
+            }
+        });
+    }
+
+    /// "user `alice`", "next server 2".
+    fn whose(&self, index: usize) -> String {
+        let kind = match self.holders {
+            Holders::Users => "user",
+            Holders::Next => "next server",
+        };
+        let number = index + 1;
+        match self.entries.get(index) {
+            Some(entry) if !self.hides(entry) => match entry.name.as_deref() {
+                Some(name) if !name.is_empty() => format!("{kind} `{name}`"),
+                _ => format!("{kind} {number}"),
+            },
+            _ => format!("{kind} {number}"),
+        }
+    }
+
+    fn hides(&self, entry: &Entry) -> bool {
+        entry
+            .name
+            .as_ref()
+            .is_some_and(|name| looks_like_key(self.method, name))
+    }
+}
+
+/// True for a name that could be a key of this method in the wrong place: it is not shown.
+pub(crate) fn looks_like_key(method: Method, name: &str) -> bool {
+    method.edition() == Edition::Aead2022
+        && base64_text::key(name).is_some_and(|key| key.len() == method.key_len())
+}
+
+/// Calls `found` with the first and every later one of those that are the same.
+fn repeats(
+    mut digests: Vec<(u64, usize)>,
+    same: impl Fn(usize, usize) -> bool,
+    mut found: impl FnMut(usize, usize),
+) {
+    digests.sort_unstable();
+    let mut pairs = Vec::new();
+    for run in digests.chunk_by(|a, b| a.0 == b.0) {
+        for (i, (_, again)) in run.iter().enumerate() {
+            let earlier = run.iter().take(i).map(|(_, first)| *first);
+            if let Some(first) = earlier.into_iter().find(|first| same(*first, *again)) {
+                pairs.push((*again, first));
+            }
+        }
+    }
+    // In the order of the document, not of the digests.
+    pairs.sort_unstable();
+    for (again, first) in pairs {
+        found(first, again);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn repeats_are_those_that_a_search_finds(
+            items in prop::collection::vec(0_u8..20, 0..40),
+            // Digests that are good, and some that say nothing.
+            digests in prop::sample::select(vec![1_u64, 7, u64::MAX]),
+        ) {
+            let digest = |item: u8| u64::from(item) % digests;
+            let keyed = items.iter().enumerate().map(|(i, item)| (digest(*item), i)).collect();
+            let mut found = Vec::new();
+            repeats(keyed, |a, b| items[a] == items[b], |first, again| found.push((first, again)));
+            let searched: Vec<_> = (0..items.len())
+                .filter_map(|again| {
+                    let first = (0..again).find(|first| items[*first] == items[again])?;
+                    Some((first, again))
+                })
+                .collect();
+            prop_assert_eq!(found, searched);
+        }
+    }
+}

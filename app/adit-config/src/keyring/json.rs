@@ -1,0 +1,140 @@
+//! JSON whose places are kept: objects as pairs, in their order and with every repetition.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::span::Span;
+
+/// The pairs of an object. Values are not read yet, but lie in the document.
+pub(crate) struct Pairs<'a, const MAX: usize>(pub(crate) Vec<(String, &'a RawValue)>);
+
+/// The items of an array.
+pub(crate) struct Items<'a, const MAX: usize>(pub(crate) Vec<&'a RawValue>);
+
+/// Where `part`, a piece of `document`, stands in it.
+pub(crate) fn place(document: &str, part: &str) -> Span {
+    let start = part
+        .as_ptr()
+        .addr()
+        .saturating_sub(document.as_ptr().addr());
+    Span::of(start.min(document.len()), part)
+}
+
+/// The text of a value, if it is a string.
+pub(crate) fn string(value: &RawValue) -> Option<String> {
+    serde_json::from_str(value.get()).ok()
+}
+
+/// What a parser says of broken JSON, without the place. It speaks of what it expected, and never
+/// of what it found.
+pub(crate) fn complaint(why: &serde_json::Error) -> String {
+    if why.is_data() {
+        return "not what stands here".to_owned();
+    }
+    let text = why.to_string();
+    text.rsplit_once(" at line ")
+        .map_or_else(|| text.clone(), |(text, _)| text.to_owned())
+}
+
+struct Collect<T>(PhantomData<T>);
+
+impl<'de: 'a, 'a, const MAX: usize> Deserialize<'de> for Pairs<'a, MAX> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(Collect::<Self>(PhantomData))
+    }
+}
+
+impl<'de: 'a, 'a, const MAX: usize> Deserialize<'de> for Items<'a, MAX> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_seq(Collect::<Self>(PhantomData))
+    }
+}
+
+impl<'de: 'a, 'a, const MAX: usize> Visitor<'de> for Collect<Pairs<'a, MAX>> {
+    type Value = Pairs<'a, MAX>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    /// One pair above the limit is kept, so that the caller sees that there are too many.
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
+        let mut pairs = Vec::new();
+        while pairs.len() <= MAX {
+            match map.next_entry()? {
+                Some(pair) => pairs.push(pair),
+                None => return Ok(Pairs(pairs)),
+            }
+        }
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Pairs(pairs))
+    }
+}
+
+impl<'de: 'a, 'a, const MAX: usize> Visitor<'de> for Collect<Items<'a, MAX>> {
+    type Value = Items<'a, MAX>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<Self::Value, S::Error> {
+        let mut items = Vec::new();
+        while items.len() <= MAX {
+            match seq.next_element()? {
+                Some(item) => items.push(item),
+                None => return Ok(Items(items)),
+            }
+        }
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Items(items))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repetitions_and_places_are_kept() {
+        let text = "{ \"a\": 1,\n\"a\" : \"x\" }";
+        let Pairs::<9>(pairs) = serde_json::from_str(text).unwrap();
+        let read: Vec<_> = pairs
+            .iter()
+            .map(|(key, value)| (key.as_str(), value.get(), place(text, value.get()).start))
+            .collect();
+        assert_eq!(read, [("a", "1", 7), ("a", "\"x\"", 16)]);
+        assert_eq!(string(pairs[1].1).as_deref(), Some("x"));
+        assert_eq!(string(pairs[0].1), None);
+    }
+
+    #[test]
+    fn no_more_is_kept_than_one_above_the_limit() {
+        let Items::<2>(items) = serde_json::from_str("[1, 2, 3, 4, 5]").unwrap();
+        assert_eq!(items.len(), 3);
+        let Pairs::<1>(pairs) = serde_json::from_str(r#"{"a":1,"b":2,"c":3}"#).unwrap();
+        assert_eq!(pairs.len(), 2);
+        // What is not kept has to be JSON too.
+        assert!(serde_json::from_str::<Items<'_, 1>>("[1, 2, 3, x]").is_err());
+    }
+
+    #[test]
+    fn complaints_hold_nothing_of_the_text() {
+        for text in [
+            "[\"hunter2\" \"hunter2\"]",
+            "{\"hunter2\"}",
+            "[hunter2]",
+            "\"hunter2\"",
+        ] {
+            let why = serde_json::from_str::<Items<'_, 9>>(text).err().unwrap();
+            let shown = complaint(&why);
+            assert!(
+                !shown.contains("hunter2") && !shown.contains(" line "),
+                "{shown}"
+            );
+        }
+    }
+}

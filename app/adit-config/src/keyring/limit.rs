@@ -1,0 +1,56 @@
+//! A list that is cut: a long file can be wrong in a million places.
+
+/// Items that are kept at most.
+const KEPT: usize = 16;
+
+/// The first items, and how many more there were.
+#[derive(Debug)]
+pub(crate) struct AtMost<T> {
+    kept: Vec<T>,
+    more: usize,
+}
+
+impl<T> AtMost<T> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            kept: Vec::new(),
+            more: 0,
+        }
+    }
+
+    pub(crate) fn push(&mut self, item: T) {
+        if self.kept.len() < KEPT {
+            self.kept.push(item);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// The items that were kept, and the number of the others.
+    pub(crate) fn into_parts(self) -> (Vec<T>, usize) {
+        (self.kept, self.more)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_are_kept_and_the_others_counted() {
+        let mut list = AtMost::new();
+        assert!(list.is_empty());
+        for i in 0..KEPT + 3 {
+            list.push(i);
+        }
+        let (kept, more) = list.into_parts();
+        assert_eq!(
+            (kept.len(), kept.last(), more),
+            (KEPT, Some(&(KEPT - 1)), 3)
+        );
+    }
+}

@@ -1,0 +1,201 @@
+//! `[route.NAME.users]` and `[[route.NAME.relay]]`: the keys of a route's one Shadowsocks listener.
+
+use adit_wire::Target;
+use toml::de::DeValue;
+
+use super::{Entry as Pair, Reader, Value, span_of};
+use crate::draft::{KeyTable, TableOf, fetch};
+use crate::endpoint;
+use crate::keyring::{Entry, MAX_USERS, Next};
+use crate::problem::Flaw;
+use crate::quote::Quote;
+use crate::scheme::Scheme;
+use crate::secret::{Secret, SecretText};
+use crate::span::Span;
+
+const NEXT: [&str; 4] = ["server", "port", "psk", "name"];
+
+/// True for the URL of a Shadowsocks listener, as far as its scheme tells.
+pub(super) fn is_ss(text: &str) -> bool {
+    text.split_once("://")
+        .is_some_and(|(scheme, _)| scheme.parse() == Ok(Scheme::Ss))
+}
+
+impl Reader<'_> {
+    /// The table of keys among the entries of a route: users, or next servers.
+    pub(super) fn key_table(&mut self, entries: &[Pair<'_, '_>]) -> Option<KeyTable> {
+        let find = |name| {
+            entries
+                .iter()
+                .find(|(key, _)| key.get_ref().as_ref() == name)
+        };
+        match (find("users"), find("relay")) {
+            (Some(_), Some((key, _))) => {
+                let title = "a listener has users or relays, not both";
+                self.flaw(Flaw::new(span_of(key.span()), title));
+                None
+            }
+            (Some((key, value)), None) => Some(KeyTable {
+                holders: TableOf::Users(self.users(value)?),
+                at: span_of(key.span()),
+            }),
+            (None, Some((key, value))) => Some(KeyTable {
+                holders: TableOf::Relay(self.relay(value)?),
+                at: span_of(key.span()),
+            }),
+            (None, None) => None,
+        }
+    }
+
+    /// The table, if there is exactly one listener that it can belong to.
+    pub(super) fn for_one_listener(
+        &mut self,
+        keys: Option<KeyTable>,
+        listeners: &[(&str, Span)],
+    ) -> Option<KeyTable> {
+        let keys = keys?;
+        let count = listeners.iter().filter(|(text, _)| is_ss(text)).count();
+        if count == 1 {
+            return Some(keys);
+        }
+        let flaw = Flaw::new(
+            keys.at,
+            "these keys belong to the one `ss://` listener of the route",
+        )
+        .label(match count {
+            0 => "it has none".to_owned(),
+            _ => format!("it has {count}"),
+        });
+        self.flaw(match count {
+            0 => flaw,
+            _ => flaw.help("give each a route of its own, or `?users=@FILE` in its URL"),
+        });
+        None
+    }
+
+    fn users(&mut self, value: &Value<'_>) -> Option<Vec<Entry>> {
+        let span = span_of(value.span());
+        let DeValue::Table(table) = value.get_ref() else {
+            self.wrong_type(
+                span,
+                "`users` is a table of `NAME = \"KEY\"`",
+                value.get_ref(),
+            );
+            return None;
+        };
+        if table.is_empty() || table.len() > MAX_USERS {
+            let title = format!("a listener has 1 to {MAX_USERS} users");
+            self.flaw(Flaw::new(span, title).help("write `NAME = \"KEY\"`"));
+            return None;
+        }
+        let mut users = Vec::with_capacity(table.len());
+        for (name, value) in super::in_order(table) {
+            let at = span_of(value.span());
+            let secret = self.key(value, "the key of a user is a string");
+            users.extend(secret.map(|secret| Entry {
+                name: Some(name.get_ref().to_string()),
+                secret,
+                at,
+            }));
+        }
+        (users.len() == table.len()).then_some(users)
+    }
+
+    fn relay(&mut self, value: &Value<'_>) -> Option<Vec<Next>> {
+        let span = span_of(value.span());
+        let DeValue::Array(items) = value.get_ref() else {
+            let is = "`relay` is a list of `{ server, port, psk }`";
+            self.wrong_type(span, is, value.get_ref());
+            return None;
+        };
+        if items.is_empty() {
+            self.flaw(Flaw::new(span, "a relay without servers"));
+            return None;
+        }
+        let next: Vec<Next> = items.iter().filter_map(|item| self.next(item)).collect();
+        (next.len() == items.len()).then_some(next)
+    }
+
+    fn next(&mut self, value: &Value<'_>) -> Option<Next> {
+        let span = span_of(value.span());
+        let DeValue::Table(table) = value.get_ref() else {
+            let is = "a next server is `{ server = \"192.0.2.7\", port = 8388, psk = \"KEY\" }`";
+            self.wrong_type(span, is, value.get_ref());
+            return None;
+        };
+        let all = table.len();
+        let entries = self.entries(table, &NEXT, "a next server");
+        let known = entries.len() == all;
+        let find = |name| {
+            let found = entries
+                .iter()
+                .find(|(key, _)| key.get_ref().as_ref() == name);
+            found.map(|(_, value)| *value)
+        };
+        for missing in ["server", "port", "psk"] {
+            if find(missing).is_none() {
+                let title = format!("a next server without `{missing}`");
+                self.flaw(Flaw::new(span, title));
+            }
+        }
+        let (server, port, psk) = (find("server"), find("port"), find("psk"));
+        let host = server.and_then(|value| {
+            let text = self.text_of(value, "`server` is a string")?;
+            let host = endpoint::bare_host(text, span_of(value.span()));
+            host.map_err(|flaw| self.flaw(flaw)).ok()
+        });
+        let port = port.and_then(|value| self.port(value));
+        let entry = psk.and_then(|value| {
+            Some(Entry {
+                name: None,
+                secret: self.key(value, "`psk` is a string")?,
+                at: span_of(value.span()),
+            })
+        });
+        let name = match find("name") {
+            Some(value) => Some(self.text_of(value, "`name` is a string")?.to_owned()),
+            None => None,
+        };
+        known.then_some(Next {
+            server: Target::new(host?, port?),
+            entry: Entry { name, ..entry? },
+        })
+    }
+
+    fn port(&mut self, value: &Value<'_>) -> Option<u16> {
+        let port = match value.get_ref() {
+            DeValue::Integer(number) => u16::from_str_radix(number.as_str(), number.radix())
+                .ok()
+                .filter(|port| *port != 0),
+            _ => None,
+        };
+        if port.is_none() {
+            let title = "`port` is a number from 1 to 65535";
+            self.flaw(Flaw::new(span_of(value.span()), title));
+        }
+        port
+    }
+
+    /// A key: `@FILE`, `$NAME` or itself.
+    fn key(&mut self, value: &Value<'_>, is: &str) -> Option<Secret> {
+        let text = self.text_of(value, is)?;
+        let written = match (text.strip_prefix('@'), text.strip_prefix('$')) {
+            (Some(path), _) => SecretText::File(path.to_owned()),
+            (None, Some(name)) => SecretText::Variable(name.to_owned()),
+            (None, None) => SecretText::Literal(Secret::from(text)),
+        };
+        let quote = Quote::document(self.origin, self.text);
+        let span = span_of(value.span());
+        fetch::secret(self.desk, self.lookup, quote, &written, span)
+    }
+
+    fn text_of<'v>(&mut self, value: &'v Value<'_>, is: &str) -> Option<&'v str> {
+        match value.get_ref() {
+            DeValue::String(text) => Some(text.as_ref()),
+            other => {
+                self.wrong_type(span_of(value.span()), is, other);
+                None
+            }
+        }
+    }
+}

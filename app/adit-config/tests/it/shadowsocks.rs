@@ -1,0 +1,122 @@
+//! What words mean that only Shadowsocks has: keys on the way, plugins, kept salts.
+
+use adit_config::{Hop, HopKind, ListenKind, Plan, Plugin, PluginMode, UdpWay, WarningKind};
+
+use crate::cabinet::{Cabinet, words};
+use crate::plans::{KEY, hop, kinds, server};
+
+#[test]
+fn a_hop_can_have_keys_for_the_servers_on_the_way() {
+    let next = "EBESExQVFhcYGRobHB0eHw==";
+    let joined = [KEY, KEY.trim_end_matches('='), next].join(":");
+    let encoded = joined.replace(':', "%3A").replace('=', "%3d");
+    for secret in [&joined, &encoded] {
+        let hop = hop(&format!(
+            "ss://2022-blake3-aes-128-gcm:{secret}@127.0.0.1:1"
+        ));
+        let HopKind::Shadowsocks { secret, .. } = hop.kind else {
+            panic!("{hop:?}");
+        };
+        assert_eq!(secret.expose(), joined);
+    }
+    // In a password a colon is a colon.
+    let hop = hop("ss://aes-256-gcm:a:b@h:1");
+    assert!(matches!(&hop.kind, HopKind::Shadowsocks { secret, .. } if secret.expose() == "a:b"));
+}
+
+#[test]
+fn the_way_of_datagrams_is_read() {
+    for (url, way) in [
+        ("ss://aes-256-gcm:p@h:1", UdpWay::Native),
+        ("ss://aes-256-gcm:p@h:1?udp=true", UdpWay::Native),
+        ("ss://aes-256-gcm:p@h:1?udp=false", UdpWay::Off),
+        ("ss://aes-256-gcm:p@h:1?udp=over-tcp", UdpWay::OverTcp),
+    ] {
+        let hop = hop(url);
+        assert!(
+            matches!(&hop.kind, HopKind::Shadowsocks { udp, .. } if *udp == way),
+            "{url}"
+        );
+        assert_eq!(Hop::Server(hop).carries_udp(), way != UdpWay::Off);
+    }
+    // The same link on the server.
+    for (udp, served) in [("true", true), ("over-tcp", true), ("false", false)] {
+        let url = format!("ss://aes-256-gcm:p@127.0.0.1:1?udp={udp}");
+        assert_eq!(server(&url).udp, served, "{udp}");
+    }
+}
+
+#[test]
+fn plugins_are_read() {
+    let plugin = |url: &str| match hop(url).kind {
+        HopKind::Shadowsocks { plugin, .. } => plugin,
+        other => panic!("{other:?}"),
+    };
+    let obfs = |mode| Plugin {
+        program: "obfs-local".to_owned(),
+        options: "obfs=http;obfs-host=a.example".to_owned(),
+        mode,
+    };
+    let link = "ss://YWVzLTEyOC1nY206dGVzdA@h:8888/\
+        ?plugin=obfs-local%3Bobfs%3Dhttp%3Bobfs-host%3Da.example";
+    assert_eq!(plugin(link), Some(obfs(PluginMode::TcpOnly)));
+    for (text, mode) in [
+        ("tcp_only", PluginMode::TcpOnly),
+        ("udp_only", PluginMode::UdpOnly),
+        ("tcp_and_udp", PluginMode::TcpAndUdp),
+    ] {
+        let url = format!("{link}&plugin_mode={text}");
+        assert_eq!(plugin(&url), Some(obfs(mode)));
+        let at_home = url.replace("@h:", "@127.0.0.1:");
+        assert_eq!(server(&at_home).plugin, Some(obfs(mode)));
+    }
+    let escaped = "ss://aes-128-gcm:p@h:1?plugin=/opt/a%5C%3Bb%3Bpath%3D/x%5C%3By";
+    let read = plugin(escaped).unwrap();
+    assert_eq!(
+        (read.program.as_str(), read.options.as_str()),
+        ("/opt/a;b", "path=/x\\;y")
+    );
+    for (rest, title) in [
+        (
+            "udp=false&plugin_mode=udp_only",
+            "nothing is left that goes through the plugin",
+        ),
+        (
+            "udp=over-tcp&plugin_mode=udp_only",
+            "nothing is left that goes through the plugin",
+        ),
+    ] {
+        let url = format!("{link}&{rest}");
+        let problems = words(&["mixed://127.0.0.1:0", &url]).unwrap_err();
+        assert_eq!(problems[0].title, title);
+    }
+    let problems = words(&["ss://aes-128-gcm:p@127.0.0.1:1?tcp=false&plugin=p"]).unwrap_err();
+    assert_eq!(
+        problems[0].title,
+        "nothing is left that goes through the plugin"
+    );
+    let plan = words(&[
+        "mixed://127.0.0.1:0",
+        "ss://aes-128-gcm:p@h:1?plugin_mode=udp_only",
+    ]);
+    assert!(kinds(&plan.unwrap()).contains(&WarningKind::IgnoredKey));
+    // Options can hold a password.
+    assert!(!format!("{:?}", plugin(link)).contains("a.example"));
+}
+
+#[test]
+fn salts_are_kept_for_the_aead_edition_alone() {
+    let kept = |url: &str| server(url).state;
+    let aead = "ss://aes-256-gcm:p@127.0.0.1:1?state=@/var/lib/salts";
+    assert_eq!(kept(aead), Some("/var/lib/salts".into()));
+    let other = format!("ss://2022-blake3-aes-128-gcm:{KEY}@127.0.0.1:1?state=@/x");
+    assert_eq!(kept(&other), None);
+    let warned = kinds(&words(&[&other]).unwrap());
+    assert!(warned.contains(&WarningKind::IgnoredKey), "{warned:?}");
+    let text = "[route.a]\nlisten = 'ss://aes-256-gcm:p@127.0.0.1:1?state=@salts'\n";
+    let mut plan = Plan::from_toml_with(text, "/etc/a/adit.toml", &Cabinet::default()).unwrap();
+    let ListenKind::Shadowsocks(server) = plan.routes.remove(0).listen.remove(0).kind else {
+        panic!("no server");
+    };
+    assert_eq!(server.state, Some("/etc/a/salts".into()));
+}
