@@ -129,10 +129,10 @@ fn server_key(server: &SsServer) -> String {
         SsRole::Single(secret) => (Some(secret), String::new()),
         SsRole::Users {
             identity, users, ..
-        } => (identity.as_ref(), format!(", {} users,", users.len())),
+        } => (identity.as_ref(), format!(", users: {},", users.len())),
         SsRole::Relay { identity, next } => (
             Some(identity),
-            format!(", relay to {} servers,", next.len()),
+            format!(", relay to servers: {},", next.len()),
         ),
     };
     match shared {
