@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::{
-    Chain, Hop as HopPlan, HopKind, Listen, ListenKind, Plugin, PluginMode, Prefer, Route, ServerHop,
-    SsRole,
+    Chain, Hop as HopPlan, HopKind, Listen, ListenKind, Plugin, PluginMode, Prefer, Route,
+    ServerHop, SsRole,
 };
 use adit_net::dial::Family;
 use adit_shadowsocks::KeyChain;
@@ -14,8 +14,8 @@ use adit_wire::Target;
 use crate::access::Access;
 use crate::connector::{Connector, Direct, Group, Hop, Reject};
 use crate::dialect::{Http, Shadowsocks, Socks4a, Socks5};
-use crate::udp::Filter;
 use crate::plugin::{Host, Mode, Role, Spec};
+use crate::udp::Filter;
 use crate::{Health, Router, StartError};
 
 /// The router of one listener: its targets are judged by its own access rule.
@@ -39,33 +39,41 @@ pub(crate) async fn router(route: &Route, listen: &Listen) -> Result<Router, Sta
         deadline,
         filter,
     });
-    let rules = route
-        .rules
-        .iter()
-        .map(|rule| Ok((rule.matches.clone(), chain(&rule.via, &guarded)?)))
-        .collect::<Result<_, StartError>>()?;
-    Ok(Router::new(rules, chain(&route.via, &guarded)?))
+    let relays = matches!(&listen.kind, ListenKind::Shadowsocks(server)
+        if matches!(server.role, SsRole::Relay { .. }));
+    // The servers behind a relay are its operator's, wherever they are.
+    let end = if relays { free() } else { guarded };
+    let mut rules = Vec::with_capacity(route.rules.len());
+    for rule in &route.rules {
+        rules.push((rule.matches.clone(), chain(&rule.via, &end).await?));
+    }
+    Ok(Router::new(rules, chain(&route.via, &end).await?))
 }
 
 /// The chain is a fold: each hop reaches its server through what stands before it.
-fn chain(plan: &Chain, end: &Arc<dyn Connector>) -> Result<Arc<dyn Connector>, StartError> {
+async fn chain(plan: &Chain, end: &Arc<dyn Connector>) -> Result<Arc<dyn Connector>, StartError> {
     if plan.hops.is_empty() {
         return Ok(end.clone());
     }
-    plan.hops.iter().try_fold(free(), |via, stage| {
-        let mut members = stage
-            .hops()
-            .iter()
-            .map(|hop| over(hop, &via, end))
-            .collect::<Result<Vec<_>, _>>()?;
-        Ok(match (members.pop(), members.is_empty()) {
+    let mut via = free();
+    for (place, stage) in plan.hops.iter().enumerate() {
+        let mut members = Vec::new();
+        for hop in stage.hops() {
+            members.push(match hop {
+                HopPlan::Direct => end.clone(),
+                HopPlan::Reject => Arc::new(Reject),
+                HopPlan::Server(plan) => server_hop(plan, &via, place == 0).await?,
+            });
+        }
+        via = match (members.pop(), members.is_empty()) {
             (Some(only), true) => only,
             (last, _) => {
                 members.extend(last);
                 Arc::new(Group::new(members))
             }
-        })
-    })
+        };
+    }
+    Ok(via)
 }
 
 /// This machine's sockets without a rule, for servers that the configuration names.
@@ -79,19 +87,12 @@ pub(crate) fn free() -> Arc<dyn Connector> {
     })
 }
 
-fn over(
-    plan: &HopPlan,
+/// A hop over `via`; `first` if nothing stands before it.
+async fn server_hop(
+    plan: &ServerHop,
     via: &Arc<dyn Connector>,
-    end: &Arc<dyn Connector>,
+    first: bool,
 ) -> Result<Arc<dyn Connector>, StartError> {
-    match plan {
-        HopPlan::Direct => Ok(end.clone()),
-        HopPlan::Reject => Ok(Arc::new(Reject)),
-        HopPlan::Server(plan) => server_hop(plan, via),
-    }
-}
-
-fn server_hop(plan: &ServerHop, via: &Arc<dyn Connector>) -> Result<Arc<dyn Connector>, StartError> {
     let login = |l: &Option<adit_config::Login>| {
         l.as_ref()
             .map(|l| (l.user.clone(), l.password.expose().to_owned()))
@@ -105,34 +106,55 @@ fn server_hop(plan: &ServerHop, via: &Arc<dyn Connector>) -> Result<Arc<dyn Conn
             },
             plan,
             via,
+            None,
         ),
         HopKind::Socks4a { user } => {
             let user = (!user.is_empty()).then(|| user.clone());
-            hop("socks4a", Socks4a { user }, plan, via)
+            hop("socks4a", Socks4a { user }, plan, via, None)
         }
-        HopKind::Http { login: l } => hop("http", Http { login: login(l) }, plan, via),
+        HopKind::Http { login: l } => hop("http", Http { login: login(l) }, plan, via, None),
         HopKind::Shadowsocks {
             method,
             secret,
             udp,
             first_wait,
+            plugin,
         } => {
-            let key = Key::parse(*method, secret.expose())?;
+            let keys = KeyChain::parse(*method, secret.expose())?;
             let name = format!("ss://{}", plan.server);
-            let health = Arc::new(Health::new(name, key.id().to_string()));
-            hop(
-                "ss",
-                Shadowsocks {
-                    key,
-                    udp: *udp,
-                    first_wait: *first_wait,
-                    health,
-                },
-                plan,
-                via,
-            )
+            let health = Arc::new(Health::new(name, keys.key().id().to_string()));
+            let plugin = match plugin {
+                None => None,
+                Some(_) if !first => return Err(StartError::PluginBehind(plan.server.clone())),
+                Some(plugin) => Some(Arc::new(start_plugin(plugin, &plan.server).await?)),
+            };
+            let dialect = Shadowsocks {
+                keys,
+                udp: *udp,
+                first_wait: *first_wait,
+                health,
+            };
+            hop("ss", dialect, plan, via, plugin)
         }
     })
+}
+
+async fn start_plugin(plugin: &Plugin, server: &Target) -> Result<Host, StartError> {
+    let remote = server.clone();
+    Ok(Host::start(spec(plugin), Role::Client { remote }).await?)
+}
+
+/// What a plan says of a plugin, for its host.
+pub(crate) fn spec(plugin: &Plugin) -> Spec {
+    Spec {
+        program: plugin.program.clone(),
+        options: plugin.options.clone(),
+        mode: match plugin.mode {
+            PluginMode::TcpOnly => Mode::Tcp,
+            PluginMode::UdpOnly => Mode::Udp,
+            PluginMode::TcpAndUdp => Mode::TcpAndUdp,
+        },
+    }
 }
 
 fn hop<D: crate::dialect::Dialect + 'static>(
@@ -140,6 +162,7 @@ fn hop<D: crate::dialect::Dialect + 'static>(
     dialect: D,
     plan: &ServerHop,
     via: &Arc<dyn Connector>,
+    plugin: Option<Arc<Host>>,
 ) -> Arc<dyn Connector> {
     let server: Target = plan.server.clone();
     let name = format!("{scheme}://{server}");
@@ -149,5 +172,6 @@ fn hop<D: crate::dialect::Dialect + 'static>(
         name,
         deadline: plan.dial,
         via: via.clone(),
+        plugin,
     })
 }

@@ -7,13 +7,17 @@ use std::time::Duration;
 
 use adit_config::{Listen, Plan, Route};
 use adit_net::limits;
-use adit_shadowsocks::KeyError;
+use adit_shadowsocks::relay::RelayError;
+use adit_shadowsocks::{KeyError, UsersError};
 use adit_stream::{Counts, Meter};
+use adit_wire::Target;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use crate::Roster;
 use crate::listener;
+use crate::listener::Kept;
+use crate::plugin::PluginError;
 use crate::serve::Gate;
 
 /// A running plan. Routes can be added and removed; everything else goes on.
@@ -29,6 +33,7 @@ struct Running {
     listening: Listening,
     meter: Arc<Meter>,
     roster: Option<Arc<Roster>>,
+    kept: Kept,
     tasks: JoinSet<()>,
 }
 
@@ -74,6 +79,18 @@ pub enum StartError {
     /// A key does not fit its method.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// The keys of users do not go together.
+    #[error(transparent)]
+    Users(#[from] UsersError),
+    /// The keys of a relay do not go together.
+    #[error(transparent)]
+    Relay(#[from] RelayError),
+    /// A plugin does not run.
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
+    /// A plugin dials by itself, so that it cannot go through other hops.
+    #[error("the plugin of {0} cannot be reached through the hops before it: put that hop first")]
+    PluginBehind(Target),
 }
 
 impl Engine {
@@ -153,6 +170,7 @@ impl Engine {
         let mut running = std::mem::take(&mut *self.lock());
         for listener in &mut running {
             listener.tasks.shutdown().await;
+            listener.kept.stop().await;
         }
         let until = Instant::now() + drain;
         while self.gate.open() > 0 && Instant::now() < until {
@@ -161,13 +179,8 @@ impl Engine {
     }
 
     async fn open(&self, route: &Route, listen: &Listen) -> Result<Running, StartError> {
-        let listener = listener::prepare(route, listen, &self.gate)?;
-        let (tcp, udp) = listener.wants();
-        let bound = listener::bind(listen, tcp, udp).await;
-        let sockets = bound.map_err(|source| StartError::Listen {
-            addr: listen.addr.to_string(),
-            source,
-        })?;
+        let listener = listener::prepare(route, listen, &self.gate).await?;
+        let (sockets, kept) = listener.bind(listen).await?;
         let listening = Listening {
             addr: sockets.addr,
             route: route.name.clone(),
@@ -181,6 +194,7 @@ impl Engine {
             listening,
             meter: listener.meter(),
             roster: listener.roster(),
+            kept,
             tasks: listener.run(sockets),
         })
     }

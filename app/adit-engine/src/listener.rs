@@ -1,20 +1,25 @@
 //! One listener of a plan: what serves its connections, what serves its datagrams, its sockets.
 
 mod keyed;
+mod salts_file;
+mod users_file;
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_config::{Listen, ListenKind, Proxy as ProxyPlan, Route};
+use adit_config::{Listen, ListenKind, Plugin, Proxy as ProxyPlan, Route};
 use adit_net::accept;
 use adit_stream::{Limits, Meter};
+use adit_wire::Host as WireHost;
 use tokio::task::JoinSet;
 
+use self::salts_file::SaltsFile;
+use self::users_file::UsersFile;
 use crate::acceptor::{Acceptor, Fixed, Languages, Proxy};
-use crate::chain::router;
+use crate::chain::{router, spec};
 use crate::credentials::Credentials;
 use crate::guard::Guard;
+use crate::plugin::{Host, Role};
 use crate::serve::{Associate, Gate, Worker, accept_loop};
 use crate::sockets::{self, Sockets};
 use crate::udp::{FixedPackets, Listener as Table, PacketCodec, Ttl};
@@ -27,36 +32,69 @@ const DNS_IDLE: Duration = Duration::from_secs(10);
 pub(crate) struct Prepared {
     router: Arc<Router>,
     meter: Arc<Meter>,
+    served: Served,
+}
+
+/// What serves the clients of a listener.
+#[derive(Default)]
+struct Served {
     worker: Option<Worker>,
     packets: Option<Packets>,
+    /// Whom it serves, if it has keys.
     roster: Option<Arc<Roster>>,
+    /// Where its users are kept.
+    users: Option<UsersFile>,
+    /// Where its salts are kept.
+    salts: Option<Arc<SaltsFile>>,
 }
 
 /// A datagram codec and how long its associations are kept.
 type Packets = (Box<dyn PacketCodec>, Ttl);
 
-/// Makes everything that can fail without a socket.
-pub(crate) fn prepare(
+/// What a listener has besides its tasks, and what must be ended in order.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    plugin: Option<Host>,
+    salts: Option<Arc<SaltsFile>>,
+}
+
+impl Kept {
+    /// Ends the plugin and writes what a restart needs.
+    pub(crate) async fn stop(&mut self) {
+        if let Some(plugin) = self.plugin.take() {
+            plugin.stop().await;
+        }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Some(salts) = &self.salts {
+            salts.write();
+        }
+    }
+}
+
+/// Makes everything that needs no socket for clients.
+pub(crate) async fn prepare(
     route: &Route,
     listen: &Listen,
     gate: &Arc<Gate>,
 ) -> Result<Prepared, StartError> {
-    let bench = Bench::new(route, listen, gate)?;
-    let mut roster = None;
-    let (worker, packets) = match &listen.kind {
+    let bench = Bench::new(route, listen, gate).await?;
+    let served = match &listen.kind {
         ListenKind::Proxy(proxy) => {
             let mut worker = bench.worker(Box::new(proxy_acceptor(proxy, listen)));
             worker.associate = Associate {
                 advertise: proxy.udp_advertise,
                 reassemble: proxy.udp_reassembly,
             };
-            (Some(worker), None)
+            Served {
+                worker: Some(worker),
+                ..Served::default()
+            }
         }
-        ListenKind::Shadowsocks(server) => {
-            let served = keyed::prepare(server, &bench)?;
-            roster = served.roster;
-            (served.worker, served.packets)
-        }
+        ListenKind::Shadowsocks(server) => keyed::prepare(server, &bench)?,
         ListenKind::Forward(forward) => {
             let target = &forward.target;
             let fixed = Fixed {
@@ -67,30 +105,60 @@ pub(crate) fn prepare(
             let codec: Box<dyn PacketCodec> = Box::new(FixedPackets {
                 target: target.clone(),
             });
-            (
-                forward.tcp.then_some(worker),
-                forward.udp.then_some((codec, bench.ttl)),
-            )
+            Served {
+                worker: forward.tcp.then_some(worker),
+                packets: forward.udp.then_some((codec, bench.ttl)),
+                ..Served::default()
+            }
         }
     };
     Ok(Prepared {
         router: bench.router,
         meter: bench.meter,
-        worker,
-        packets,
-        roster,
+        served,
     })
 }
 
-/// Binds the listener's address.
-pub(crate) async fn bind(listen: &Listen, tcp: bool, udp: bool) -> io::Result<Sockets> {
-    sockets::bind(&listen.addr.host, listen.addr.port, tcp, udp).await
-}
-
 impl Prepared {
-    /// Whether it takes connections, and datagrams.
-    pub(crate) const fn wants(&self) -> (bool, bool) {
-        (self.worker.is_some(), self.packets.is_some())
+    /// Binds the listener's address, behind a plugin if there is one.
+    pub(crate) async fn bind(&self, listen: &Listen) -> Result<(Sockets, Kept), StartError> {
+        let (tcp, udp) = (self.served.worker.is_some(), self.served.packets.is_some());
+        let failed = |source| StartError::Listen {
+            addr: listen.addr.to_string(),
+            source,
+        };
+        let (host, port) = (&listen.addr.host, listen.addr.port);
+        let mut kept = Kept {
+            plugin: None,
+            salts: self.served.salts.clone(),
+        };
+        let Some(plugin) = plugin(listen) else {
+            let sockets = sockets::bind(host, port, tcp, udp).await.map_err(failed)?;
+            return Ok((sockets, kept));
+        };
+        let spec = spec(plugin);
+        let (inner_tcp, inner_udp) = (tcp && spec.mode.tcp(), udp && spec.mode.udp());
+        let (outer_tcp, outer_udp) = (tcp && !inner_tcp, udp && !inner_udp);
+        let here = Some(std::net::Ipv4Addr::LOCALHOST.into());
+        let inner = sockets::bind(&here.map(WireHost::Ip), 0, inner_tcp, inner_udp).await;
+        let inner = inner.map_err(failed)?;
+        let public = sockets::address(host, port).await.map_err(failed)?;
+        let outer = match (outer_tcp, outer_udp) {
+            (false, false) => None,
+            (tcp, udp) => Some(sockets::bind(host, port, tcp, udp).await.map_err(failed)?),
+        };
+        let role = Role::Server {
+            public,
+            local: inner.addr,
+        };
+        kept.plugin = Some(Host::start(spec, role).await?);
+        let (outer_tcp, outer_udp) = outer.map_or((None, None), |outer| (outer.tcp, outer.udp));
+        let sockets = Sockets {
+            addr: public,
+            tcp: inner.tcp.or(outer_tcp),
+            udp: inner.udp.or(outer_udp),
+        };
+        Ok((sockets, kept))
     }
 
     /// The counters.
@@ -100,25 +168,40 @@ impl Prepared {
 
     /// Whom it serves, if it has keys.
     pub(crate) fn roster(&self) -> Option<Arc<Roster>> {
-        self.roster.clone()
+        self.served.roster.clone()
     }
 
     /// Begins to accept; the listener ends with its tasks.
     pub(crate) fn run(self, sockets: Sockets) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
-        if let (Some(worker), Some(socket)) = (self.worker, sockets.tcp) {
+        let served = self.served;
+        if let (Some(worker), Some(socket)) = (served.worker, sockets.tcp) {
             tasks.spawn(accept_loop(accept::Acceptor::new(socket), Arc::new(worker)));
         }
-        if let (Some((codec, ttl)), Some(socket)) = (self.packets, sockets.udp) {
+        if let (Some((codec, ttl)), Some(socket)) = (served.packets, sockets.udp) {
             let table = Table::new(Arc::new(socket), codec, self.router, self.meter, ttl);
             tasks.spawn(table.run());
+        }
+        if let (Some(users), Some(roster)) = (served.users, served.roster) {
+            tasks.spawn(users.watch(roster));
+        }
+        if let Some(salts) = served.salts {
+            tasks.spawn(salts.keep());
         }
         tasks
     }
 }
 
+/// The program that stands before a listener.
+const fn plugin(listen: &Listen) -> Option<&Plugin> {
+    match &listen.kind {
+        ListenKind::Shadowsocks(server) => server.plugin.as_ref(),
+        _ => None,
+    }
+}
+
 /// What every kind of listener is made from.
-pub(crate) struct Bench<'a> {
+struct Bench<'a> {
     listen: &'a Listen,
     router: Arc<Router>,
     meter: Arc<Meter>,
@@ -128,13 +211,14 @@ pub(crate) struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    fn new(route: &Route, listen: &'a Listen, gate: &Arc<Gate>) -> Result<Self, StartError> {
+    async fn new(route: &Route, listen: &'a Listen, gate: &Arc<Gate>) -> Result<Self, StartError> {
         let max = listen.limits.max_connections.unwrap_or(usize::MAX);
         Ok(Self {
             listen,
-            router: Arc::new(router(route, listen)?),
+            router: Arc::new(router(route, listen).await?),
             meter: Arc::default(),
-            guard: (!listen.addr.is_loopback()).then(Arc::default),
+            // Behind a plugin everybody comes from loopback.
+            guard: (!listen.addr.is_loopback() && plugin(listen).is_none()).then(Arc::default),
             gate: Arc::new(Gate::new(max, Some(gate.clone()))),
             ttl: Ttl {
                 idle: listen.limits.udp_idle,

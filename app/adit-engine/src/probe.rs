@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_net::ambient::{self, Chance};
-use adit_shadowsocks::{Edition, Key, tcp};
+use adit_shadowsocks::{Edition, KeyChain, tcp};
 use adit_stream::{BoxStream, Layered, fill, flush};
 use adit_wire::{Host, Name, Target, Unix};
 use tokio::task::JoinSet;
@@ -48,9 +48,9 @@ pub enum Finding {
 }
 
 /// Asks `server` directly. Takes one round trip if all is well, else about five seconds.
-pub async fn ask(server: Target, key: Key) -> Finding {
+pub async fn ask(server: Target, keys: KeyChain) -> Finding {
     let via = crate::chain::free();
-    let first = question(&via, &server, &key, 0);
+    let first = question(&via, &server, &keys, 0);
     let mut first = std::pin::pin!(first);
     let early = timeout(DOUBT, &mut first).await;
     match early {
@@ -58,10 +58,10 @@ pub async fn ask(server: Target, key: Key) -> Finding {
         Ok(Err(e)) => return Finding::Unreachable(e),
         _ => {}
     }
-    let dated = key.method().edition() == Edition::Aead2022;
+    let dated = keys.method().edition() == Edition::Aead2022;
     let others = async {
         if dated {
-            search(&via, &server, &key).await
+            search(&via, &server, &keys).await
         } else {
             None
         }
@@ -99,19 +99,14 @@ impl adit_wire::Clock for Shifted {
 async fn question(
     via: &Arc<dyn Connector>,
     server: &Target,
-    key: &Key,
+    keys: &KeyChain,
     shift: i64,
 ) -> io::Result<Answer> {
     let below = via.connect(server, &[]).await.map_err(|e| e.source)?;
     let name = Name::new(CHECK_NAME).map_err(io::Error::other)?;
     let target = Target::new(Host::Name(name), 1);
-    let (seal, open) = tcp::client(
-        &key.clone().into(),
-        &target,
-        Arc::new(Shifted(shift)),
-        &mut Chance,
-    )
-    .map_err(io::Error::other)?;
+    let (seal, open) = tcp::client(keys, &target, Arc::new(Shifted(shift)), &mut Chance)
+        .map_err(io::Error::other)?;
     let progress = open.progress();
     let mut io: BoxStream = Box::new(Layered::new(below.io, seal, open));
     let talk = async {
@@ -141,12 +136,12 @@ fn offsets() -> impl Iterator<Item = i64> {
 }
 
 /// Finds how far off our clock is; nothing if no offset is accepted.
-async fn search(via: &Arc<dyn Connector>, server: &Target, key: &Key) -> Option<i64> {
+async fn search(via: &Arc<dyn Connector>, server: &Target, keys: &KeyChain) -> Option<i64> {
     let mut running: JoinSet<Option<i64>> = JoinSet::new();
     for shift in offsets() {
-        let (via, server, key) = (via.clone(), server.clone(), key.clone());
+        let (via, server, keys) = (via.clone(), server.clone(), keys.clone());
         running.spawn(async move {
-            match question(&via, &server, &key, shift).await {
+            match question(&via, &server, &keys, shift).await {
                 // The answer's own time stamp says how far off we are to the second.
                 Ok(Answer::Authentic(skew)) => Some(shift + skew.unwrap_or(0)),
                 _ => None,

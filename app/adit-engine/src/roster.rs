@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use adit_shadowsocks::{UserId, UserRef, Users, UsersError};
+use tokio::sync::Notify;
 
 use crate::account::{Account, Usage};
 
@@ -20,14 +21,18 @@ pub struct Roster {
     /// How often `users` was replaced.
     changes: AtomicU64,
     /// Those who have come. A user who never does costs nothing here.
-    accounts: Mutex<HashMap<UserId, (Arc<str>, Arc<Account>)>>,
+    accounts: Mutex<HashMap<UserId, Known>>,
     /// What users used who are gone.
     gone: Mutex<Usage>,
     /// Who is counted where there is but one key.
     anyone: Arc<Account>,
     hints: Mutex<Vec<Option<(IpAddr, UserId)>>>,
     file: Option<PathBuf>,
+    reread: Notify,
 }
+
+/// A user who has come: his name and what he used.
+type Known = (Arc<str>, Arc<Account>);
 
 /// A change that cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -35,12 +40,6 @@ pub enum RosterError {
     /// The listener has but one key.
     #[error("this listener serves one key, not users")]
     NoUsers,
-    /// No user has this name.
-    #[error("there is no user `{0}`")]
-    Unknown(String),
-    /// There is such a user.
-    #[error("there is a user `{0}` already")]
-    Exists(String),
     /// The keys do not go together.
     #[error(transparent)]
     Users(#[from] UsersError),
@@ -58,6 +57,7 @@ impl Roster {
             anyone: Arc::default(),
             hints: Mutex::default(),
             file,
+            reread: Notify::new(),
         }
     }
 
@@ -77,6 +77,15 @@ impl Roster {
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
+    }
+
+    /// Has the file of the users read again, changed or not.
+    pub fn reread(&self) {
+        self.reread.notify_one();
+    }
+
+    pub(crate) async fn asked_to_reread(&self) {
+        self.reread.notified().await;
     }
 
     /// Serves `users` from now on. The sessions of those who are gone, or have another key, end;

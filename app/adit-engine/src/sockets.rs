@@ -18,6 +18,23 @@ pub(crate) struct Sockets {
     pub(crate) udp: Option<Udp>,
 }
 
+/// The address that `host` and `port` stand for, for a program that binds it by itself.
+pub(crate) async fn address(host: &Option<Host>, port: u16) -> io::Result<SocketAddr> {
+    match host {
+        Some(Host::Ip(ip)) => Ok(SocketAddr::new(*ip, port)),
+        Some(Host::Name(name)) => dial::resolve(name.as_str(), port, Family::V4First)
+            .await?
+            .first()
+            .copied()
+            .ok_or_else(|| io::ErrorKind::AddrNotAvailable.into()),
+        // Both families where there are both.
+        None if Udp::bind(SocketAddr::from(([0u16; 8], 0))).is_ok() => {
+            Ok(SocketAddr::from(([0u16; 8], port)))
+        }
+        None => Ok(SocketAddr::from(([0u8; 4], port))),
+    }
+}
+
 /// Binds one port for TCP, UDP or both.
 pub(crate) async fn bind(
     host: &Option<Host>,

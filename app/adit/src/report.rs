@@ -91,7 +91,11 @@ impl From<StartError> for Failure {
                     _ => failure,
                 }
             }
-            StartError::Key(_) | StartError::Unsupported(_) => Self::new(Code::Config, what),
+            StartError::Key(_)
+            | StartError::Users(_)
+            | StartError::Relay(_)
+            | StartError::PluginBehind(_) => Self::new(Code::Config, what),
+            StartError::Plugin(_) => Self::new(Code::Network, what),
         }
     }
 }

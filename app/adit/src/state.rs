@@ -1,9 +1,10 @@
 //! The server's key, kept in the user's state folder.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use adit_net::keep;
 use adit_shadowsocks::{Key, Method};
 use anyhow::{Context, Result, bail};
 
@@ -59,7 +60,7 @@ pub(crate) fn key(
     }
     let method = method.unwrap_or_else(fastest);
     let (_, secret) = Key::generate(method, &mut adit_net::ambient::SystemChance);
-    write(dir, &path, &format!("{method} {secret}\n"))
+    keep::write(&path, format!("{method} {secret}\n").as_bytes())
         .with_context(|| format!("keeping the key in {}", path.display()))?;
     Ok(Kept {
         method,

@@ -38,6 +38,12 @@ pub(crate) struct Material {
 }
 
 impl Material {
+    /// The key as it is written, in the edition that writes keys and not passwords.
+    pub(crate) fn text(&self) -> Option<Secret<String>> {
+        let is_2022 = self.method.edition() == Edition::Aead2022;
+        is_2022.then(|| Secret::new(BASE64.encode(self.bytes())))
+    }
+
     /// See [`Key::parse`](crate::Key::parse).
     pub(crate) fn parse(method: Method, secret: &str) -> Result<Self, KeyError> {
         match method.edition() {

@@ -8,6 +8,7 @@
 mod store;
 
 use core::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use adit_crypto::{Secret, SipKey};
@@ -49,6 +50,8 @@ pub struct SaltPool {
     started: Unix,
     restart: Restart,
     shards: [Mutex<Shard>; SHARDS],
+    /// Salts without a stamp that were taken.
+    taken: AtomicU64,
     /// Salts per shard.
     limit: usize,
 }
@@ -90,8 +93,16 @@ impl SaltPool {
             started,
             restart,
             shards: core::array::from_fn(|_| Mutex::default()),
+            taken: AtomicU64::new(0),
             limit: capacity / SHARDS,
         }
+    }
+
+    /// How many salts of the AEAD edition were taken: what [`export`](Self::export) gives changes
+    /// with it.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
     }
 
     /// Takes a salt that must be new.
@@ -104,7 +115,9 @@ impl SaltPool {
         let digest = self.sip.hash(salt);
         let shard = self.shards.get(shard_of(digest)).ok_or(Broken::Replayed)?;
         let Some(stamp) = stamp else {
-            return lock(shard).digests.insert(digest, self.limit);
+            lock(shard).digests.insert(digest, self.limit)?;
+            self.taken.fetch_add(1, Ordering::Relaxed);
+            return Ok(());
         };
         // Only near the start: a clock that was set far back must not lock everyone out.
         let starting = now.0.abs_diff(self.started.0) <= 30;

@@ -9,6 +9,7 @@ use tokio::time::timeout;
 use super::{Connected, Connector};
 use crate::dialect::{Dialect, Spoken};
 use crate::error::Stage;
+use crate::plugin::Host;
 use crate::udp::BoxDatagrams;
 use crate::{BoxFuture, DialError};
 
@@ -24,9 +25,20 @@ pub struct Hop<D> {
     pub deadline: Duration,
     /// What leads to the server.
     pub via: Arc<dyn Connector>,
+    /// A program between us and the server (SIP003); reached on loopback.
+    pub plugin: Option<Arc<Host>>,
 }
 
 impl<D: Dialect> Hop<D> {
+    /// Where the server is reached: itself, or its plugin if that carries `what`. A plugin that
+    /// was started anew has another address.
+    fn reached_at(&self, what: impl Fn(&Host) -> bool) -> Target {
+        match &self.plugin {
+            Some(host) if what(host) => host.local().into(),
+            _ => self.server.clone(),
+        }
+    }
+
     /// The time-out of the whole opening.
     fn late(&self) -> DialError {
         let why = std::io::Error::new(std::io::ErrorKind::TimedOut, "no answer in time");
@@ -68,7 +80,7 @@ impl<D: Dialect> Connector for Hop<D> {
             let open = async {
                 let below = self
                     .via
-                    .connect(&self.server, &[])
+                    .connect(&self.reached_at(|host| host.mode().tcp()), &[])
                     .await
                     .map_err(|e| self.on_the_way(e))?;
                 let Spoken {
@@ -95,7 +107,8 @@ impl<D: Dialect> Connector for Hop<D> {
 
     fn associate(&self) -> BoxFuture<'_, Result<BoxDatagrams, DialError>> {
         Box::pin(async move {
-            let open = self.dialect.associate(&*self.via, &self.server);
+            let server = self.reached_at(|host| host.mode().udp());
+            let open = self.dialect.associate(&*self.via, &server);
             match timeout(self.deadline, open).await {
                 Ok(opened) => opened.map_err(|e| self.on_the_way(e)),
                 Err(_) => Err(self.late()),

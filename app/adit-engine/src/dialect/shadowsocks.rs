@@ -4,26 +4,50 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use adit_config::UdpWay;
 use adit_net::ambient::{Chance, SystemClock};
-use adit_shadowsocks::{KeyChain, tcp};
+use adit_shadowsocks::{KeyChain, tcp, uot};
 use adit_stream::{BoxStream, Layered, put};
 use adit_wire::Target;
 
 use super::{Dialect, Spoken};
 use crate::connector::{Connector, Watch};
-use crate::udp::{BoxDatagrams, ShadowsocksUdp};
+use crate::error::Stage;
+use crate::udp::{BoxDatagrams, OverTcp, ShadowsocksUdp};
 use crate::{BoxFuture, DialError, Health};
 
 /// A client of one Shadowsocks server.
 pub struct Shadowsocks {
     /// The key, behind those of identity headers.
     pub keys: KeyChain,
-    /// Whether datagrams may go this way.
-    pub udp: bool,
+    /// How datagrams go this way.
+    pub udp: UdpWay,
     /// How long a first payload may take to ride with the request header.
     pub first_wait: Duration,
     /// What is known of the server.
     pub health: Arc<Health>,
+}
+
+impl Shadowsocks {
+    /// Datagrams in a stream of their own.
+    async fn over_tcp(
+        &self,
+        via: &dyn Connector,
+        server: &Target,
+    ) -> Result<BoxDatagrams, DialError> {
+        let in_dialogue = |e| {
+            let hop = format!("ss://{server}");
+            DialError::new(Stage::Dialect { hop }, e)
+        };
+        let below = via.connect(server, &[]).await?;
+        let name = uot::name(uot::Version::V2);
+        let name = name.ok_or_else(|| DialError::unsupported("UDP over TCP"))?;
+        let spoken = self
+            .speak(below.io, &name, &[])
+            .await
+            .map_err(in_dialogue)?;
+        Ok(Box::new(OverTcp::client(spoken.io)))
+    }
 }
 
 impl Dialect for Shadowsocks {
@@ -56,10 +80,14 @@ impl Dialect for Shadowsocks {
         server: &'a Target,
     ) -> BoxFuture<'a, Result<BoxDatagrams, DialError>> {
         Box::pin(async move {
-            if !self.udp {
-                return Err(DialError::unsupported(
-                    "`udp=false` stands in this hop's URL",
-                ));
+            match self.udp {
+                UdpWay::Native => {}
+                UdpWay::OverTcp => return self.over_tcp(via, server).await,
+                UdpWay::Off => {
+                    return Err(DialError::unsupported(
+                        "`udp=false` stands in this hop's URL",
+                    ));
+                }
             }
             let below = via.associate().await?;
             Ok(Box::new(ShadowsocksUdp::new(&self.keys, server.clone(), below)) as BoxDatagrams)

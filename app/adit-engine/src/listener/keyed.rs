@@ -6,25 +6,19 @@ use std::time::Duration;
 use adit_config::{Restart as RestartPlan, SsRole, SsServer};
 use adit_net::ambient::{self, SystemChance};
 use adit_shadowsocks::relay::RelayTable;
-use adit_shadowsocks::{Edition, Key, Restart, SaltPool, Users, UsersError};
+use adit_shadowsocks::{Edition, Key, Restart, SaltPool, Users};
 use adit_wire::{Entropy, Target};
 
-use super::{Bench, Packets};
-use crate::acceptor::{Keyed, RelayAcceptor, Rejects};
+use super::salts_file::SaltsFile;
+use super::users_file::UsersFile;
+use super::{Bench, Served};
+use crate::acceptor::{Keyed, Rejects, RelayAcceptor};
 use crate::serve::Worker;
 use crate::udp::{KeyedPackets, PacketCodec, RelayPackets, Ttl};
 use crate::{Roster, StartError};
 
 /// A 2022 session must be remembered at least this long.
 const MIN_SESSION: Duration = Duration::from_secs(60);
-
-/// What serves the clients of a keyed listener.
-pub(super) struct Served {
-    pub(super) worker: Option<Worker>,
-    pub(super) packets: Option<Packets>,
-    /// None for a relay, which does not know its clients.
-    pub(super) roster: Option<Arc<Roster>>,
-}
 
 pub(super) fn prepare(server: &SsServer, bench: &Bench<'_>) -> Result<Served, StartError> {
     let rejects = Arc::new(Rejects::new(server.reject.clone()));
@@ -46,17 +40,22 @@ pub(super) fn prepare(server: &SsServer, bench: &Bench<'_>) -> Result<Served, St
         return Ok(Served {
             worker: server.tcp.then(|| bench.worker(Box::new(acceptor))),
             packets: server.udp.then_some((codec, ttl)),
-            roster: None,
+            ..Served::default()
         });
     }
-    let file = match &server.role {
-        SsRole::Users { file, .. } => file.clone(),
-        _ => None,
-    };
+    let users_file = UsersFile::of(server);
+    let file = users_file.as_ref().map(|file| file.path.clone());
     let roster = Arc::new(Roster::new(users(server)?, file));
+    let (salts, salts_file) = match &server.state {
+        Some(path) => {
+            let file = Arc::new(SaltsFile::open(path.clone(), salts(server)));
+            (file.salts(), Some(file))
+        }
+        None => (Arc::new(salts(server)), None),
+    };
     let acceptor = Keyed {
         roster: roster.clone(),
-        salts: Arc::new(salts(server)),
+        salts,
         rejects,
         deadline,
     };
@@ -68,24 +67,29 @@ pub(super) fn prepare(server: &SsServer, bench: &Bench<'_>) -> Result<Served, St
         }),
         packets: server.udp.then_some((codec, ttl)),
         roster: Some(roster),
+        users: users_file,
+        salts: salts_file,
     })
 }
 
-fn users(server: &SsServer) -> Result<Arc<Users>, UsersError> {
+fn users(server: &SsServer) -> Result<Arc<Users>, StartError> {
     let method = server.method;
     let key = |secret: &adit_config::Secret| Key::parse(method, secret.expose());
     match &server.role {
-        SsRole::Single(secret) | SsRole::Relay { identity: secret, .. } => {
-            Ok(Users::single(key(secret)?))
-        }
+        SsRole::Single(secret)
+        | SsRole::Relay {
+            identity: secret, ..
+        } => Ok(Users::single(key(secret)?)),
         SsRole::Users {
             identity, users, ..
         } => {
-            let each = users.iter().map(|user| (user.name.as_str(), user.secret.expose()));
-            match identity {
-                Some(identity) => Users::identified(&key(identity)?, each),
-                None => Users::trial(method, each),
-            }
+            let each = users
+                .iter()
+                .map(|user| (user.name.as_str(), user.secret.expose()));
+            Ok(match identity {
+                Some(identity) => Users::identified(&key(identity)?, each)?,
+                None => Users::trial(method, each)?,
+            })
         }
     }
 }

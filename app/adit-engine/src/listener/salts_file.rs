@@ -68,7 +68,10 @@ impl SaltsFile {
     /// Writes the filter.
     pub(crate) fn write(&self) {
         if let Err(e) = keep::write(&self.path, self.salts.export().expose()) {
-            warn!("{}: the salt filter was not written: {e}", self.path.display());
+            warn!(
+                "{}: the salt filter was not written: {e}",
+                self.path.display()
+            );
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use adit_config::{Disk, Secret};
+use adit_config::{Machine, Secret, SsRole, SsServer};
 use adit_shadowsocks::{Key, Method, Users};
 use tokio::time::sleep;
 use tracing::{info, warn};
@@ -25,6 +25,18 @@ pub(super) struct UsersFile {
 type Stamp = Option<(SystemTime, u64)>;
 
 impl UsersFile {
+    /// The file of a server that has one.
+    pub(super) fn of(server: &SsServer) -> Option<Self> {
+        let SsRole::Users { identity, file, .. } = &server.role else {
+            return None;
+        };
+        Some(Self {
+            method: server.method,
+            identity: identity.as_ref().map(|i| Secret::from(i.expose())),
+            path: file.clone()?,
+        })
+    }
+
     /// Watches for ever. A file that is wrong changes nothing and is complained of once.
     pub(super) async fn watch(self, roster: Arc<Roster>) {
         let file = Arc::new(self);
@@ -48,24 +60,31 @@ impl UsersFile {
                     info!("{path}: {} users", users.len());
                     roster.replace(users);
                 }
-                Ok(Err(why)) => warn!("{path} was not taken over, the users stay as they were: {why}"),
+                Ok(Err(why)) => {
+                    warn!("{path} was not taken over, the users stay as they were: {why}");
+                }
                 Err(_) => {}
             }
         }
     }
 
     async fn stamp(&self) -> Stamp {
-        let meta = tokio::fs::metadata(&self.path).await.ok()?;
+        let path = self.path.clone();
+        let meta = tokio::task::spawn_blocking(move || std::fs::metadata(path)).await;
+        let meta = meta.ok()?.ok()?;
         Some((meta.modified().ok()?, meta.len()))
     }
 
     fn read(&self) -> Result<Arc<Users>, String> {
-        let users = adit_config::read_users(self.method, self.identity.as_ref(), &self.path, &Disk);
+        let users =
+            adit_config::read_users(self.method, self.identity.as_ref(), &self.path, &Machine);
         let users = users.map_err(|problems| {
             let all = problems.iter().map(ToString::to_string);
             all.collect::<Vec<_>>().join("; ")
         })?;
-        let each = users.iter().map(|user| (user.name.as_str(), user.secret.expose()));
+        let each = users
+            .iter()
+            .map(|user| (user.name.as_str(), user.secret.expose()));
         let made = match &self.identity {
             Some(identity) => {
                 let key = Key::parse(self.method, identity.expose()).map_err(|e| e.to_string())?;

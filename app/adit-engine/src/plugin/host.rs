@@ -14,7 +14,7 @@ use tracing::{info, warn};
 
 use super::error::ending;
 use super::life::{Birth, Life};
-use super::{PluginError, Role, Spec};
+use super::{Mode, PluginError, Role, Spec};
 
 /// The back-off before the first restart.
 const BACK_OFF_MIN: Duration = Duration::from_secs(1);
@@ -30,6 +30,7 @@ const HEALTHY: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Host {
     local: Local,
+    mode: Mode,
     /// Dropped to stop.
     running: oneshot::Sender<()>,
     task: JoinHandle<()>,
@@ -48,6 +49,7 @@ impl Host {
     /// Its environment is what SIP003 names, `PATH` and the locale. It is no shell command: every
     /// character of program and options is itself. What it prints goes to the log.
     pub async fn start(spec: Spec, role: Role) -> Result<Self, PluginError> {
+        let mode = spec.mode;
         let birth = Birth::new(spec, role)?;
         let life = birth.life().await?;
         let local = Local {
@@ -57,6 +59,7 @@ impl Host {
         let (running, told) = oneshot::channel();
         let task = tokio::spawn(keep_running(birth, life, local.clone(), told));
         Ok(Self {
+            mode,
             local,
             running,
             task,
@@ -68,6 +71,12 @@ impl Host {
     #[must_use]
     pub fn local(&self) -> SocketAddr {
         SocketAddr::new(self.local.ip, self.local.port.load(Ordering::Relaxed))
+    }
+
+    /// What it carries.
+    #[must_use]
+    pub const fn mode(&self) -> Mode {
+        self.mode
     }
 
     /// Ends the plugin and waits until it is gone, about 2 s if it does not want to go.

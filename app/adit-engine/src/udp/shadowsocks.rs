@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 
 use adit_net::PacketBuf;
 use adit_net::ambient::{self, Chance};
-use adit_shadowsocks::{KeyChain, UserId};
 use adit_shadowsocks::udp::{ClientSession, Incoming, ServerOpener, ServerSealer};
+use adit_shadowsocks::{KeyChain, UserId};
 use adit_wire::{Broken, Target};
 
 use super::{BoxDatagrams, Datagrams, Key, PacketCodec, ReplySeal};

@@ -2,7 +2,7 @@
 
 use adit_config::{ArgItem, Hop, HopKind, Plan};
 use adit_engine::probe::{self, Finding};
-use adit_shadowsocks::{Edition, Key};
+use adit_shadowsocks::{Edition, KeyChain};
 use adit_wire::Target;
 
 use super::{Done, run};
@@ -25,7 +25,10 @@ pub(super) fn client(typed: &args::Client) -> Done {
         if typed.check {
             return match server {
                 Some((server, key)) => verdict(&server, &key).await,
-                None => Err(Failure::new(Code::Usage, "--check needs an ss:// URL")),
+                None => Err(Failure::new(
+                    Code::Usage,
+                    "--check needs an ss:// URL without a plugin",
+                )),
             };
         }
         let engine = run::start(&plan).await?;
@@ -40,23 +43,29 @@ pub(super) fn client(typed: &args::Client) -> Done {
 }
 
 /// The server and the key, if the hop is a keyed one.
-fn keyed(plan: &Plan) -> Option<(Target, Key)> {
+fn keyed(plan: &Plan) -> Option<(Target, KeyChain)> {
     let Hop::Server(hop) = plan.routes.first()?.via.hops.first()?.hops().first()? else {
         return None;
     };
     match &hop.kind {
-        HopKind::Shadowsocks { method, secret, .. } => {
-            let key = Key::parse(*method, secret.expose()).ok()?;
-            (method.edition() != Edition::None).then(|| (hop.server.clone(), key))
+        // The way through a plugin is the engine's alone.
+        HopKind::Shadowsocks {
+            method,
+            secret,
+            plugin: None,
+            ..
+        } => {
+            let keys = KeyChain::parse(*method, secret.expose()).ok()?;
+            (method.edition() != Edition::None).then(|| (hop.server.clone(), keys))
         }
         _ => None,
     }
 }
 
 /// Asks the server and says in words what came out.
-async fn verdict(server: &Target, key: &Key) -> Done {
-    let (method, id) = (key.method(), key.id());
-    match probe::ask(server.clone(), key.clone()).await {
+async fn verdict(server: &Target, keys: &KeyChain) -> Done {
+    let (method, id) = (keys.method(), keys.key().id());
+    match probe::ask(server.clone(), keys.clone()).await {
         Finding::Accepted { skew } => {
             let clock = match skew {
                 Some(s) if s.abs() > 15 => {

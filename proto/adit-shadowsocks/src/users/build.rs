@@ -107,6 +107,88 @@ impl Users {
     }
 }
 
+impl Users {
+    /// These users without the names in `remove` and with those in `put`, given as name and text of
+    /// the key: who is there already gets another key. All others stay who they are.
+    pub fn changed(&self, remove: &[&str], put: &[(&str, &str)]) -> Result<Arc<Self>, UsersError> {
+        let (identity, limit) = match &self.mode {
+            Mode::Single(_) => return Err(UsersError::Method(self.method)),
+            Mode::Identified { identity, .. } => (Some(identity), MAX_USERS),
+            Mode::Trial => (None, MAX_TRIAL_USERS),
+        };
+        let mut list = Listing::new(self.method, limit, identity, self.len() + put.len());
+        for entry in &self.entries {
+            let name = &*entry.name;
+            if !remove.contains(&name) && !put.iter().any(|(put, _)| *put == name) {
+                list.add(entry.name.clone(), entry.material.duplicate())?;
+            }
+        }
+        for (name, secret) in put {
+            let name: Arc<str> = (*name).into();
+            let material = Material::parse(self.method, secret);
+            let material = material.map_err(|why| UsersError::Key {
+                name: name.clone(),
+                why,
+            })?;
+            list.add(name, material)?;
+        }
+        let mode = match &self.mode {
+            Mode::Identified { identity, .. } => Mode::Identified {
+                identity: identity.clone(),
+                named: list.named,
+            },
+            _ => Mode::Trial,
+        };
+        Ok(Arc::new(list.entries.finish(mode)))
+    }
+}
+
+/// Users one by one, each checked against those before it.
+struct Listing<'a> {
+    entries: Entries,
+    named: Directory,
+    names: BTreeSet<Arc<str>>,
+    limit: usize,
+    identity: Option<&'a Key>,
+}
+
+impl<'a> Listing<'a> {
+    fn new(method: Method, limit: usize, identity: Option<&'a Key>, expected: usize) -> Self {
+        let expected = expected.min(limit);
+        Self {
+            entries: Entries::new(method, expected),
+            named: Directory::with_capacity(expected),
+            names: BTreeSet::new(),
+            limit,
+            identity,
+        }
+    }
+
+    fn add(&mut self, name: Arc<str>, material: Material) -> Result<(), UsersError> {
+        let place = self.entries.list.len();
+        let at = u32::try_from(place).ok().filter(|_| place < self.limit);
+        let at = at.ok_or(UsersError::TooMany { limit: self.limit })?;
+        if name.is_empty() {
+            return Err(UsersError::NoName { place: place + 1 });
+        }
+        if !self.names.insert(name.clone()) {
+            return Err(UsersError::SameName(name));
+        }
+        if self.identity.is_some_and(|i| *i.material() == material) {
+            return Err(UsersError::IdentityKey(name));
+        }
+        if let Err(taken) = self.named.insert(material.hash(), at) {
+            let first = self.entries.list.get(taken).map(|entry| entry.name.clone());
+            return Err(UsersError::SameKey {
+                first: first.unwrap_or_default(),
+                second: name,
+            });
+        }
+        self.entries.push(name, material);
+        Ok(())
+    }
+}
+
 /// The list while it is made.
 struct Entries {
     method: Method,
@@ -128,37 +210,17 @@ impl Entries {
         users: impl IntoIterator<Item = (N, S)>,
     ) -> Result<(Self, Directory), UsersError> {
         let users = users.into_iter();
-        let expected = users.size_hint().0.min(limit);
-        let mut entries = Self::new(method, expected);
-        let mut named = Directory::with_capacity(expected);
-        let mut names = BTreeSet::new();
-        for (place, (name, secret)) in users.enumerate() {
-            let at = u32::try_from(place).ok().filter(|_| place < limit);
-            let at = at.ok_or(UsersError::TooMany { limit })?;
+        let mut list = Listing::new(method, limit, identity, users.size_hint().0);
+        for (name, secret) in users {
             let name: Arc<str> = name.into();
-            if name.is_empty() {
-                return Err(UsersError::NoName { place: place + 1 });
-            }
-            if !names.insert(name.clone()) {
-                return Err(UsersError::SameName(name));
-            }
-            let material = Material::parse(method, secret.as_ref()).map_err(|why| {
-                let name = name.clone();
-                UsersError::Key { name, why }
+            let material = Material::parse(method, secret.as_ref());
+            let material = material.map_err(|why| UsersError::Key {
+                name: name.clone(),
+                why,
             })?;
-            if identity.is_some_and(|identity| *identity.material() == material) {
-                return Err(UsersError::IdentityKey(name));
-            }
-            if let Err(taken) = named.insert(material.hash(), at) {
-                let first = entries.list.get(taken).map(|entry| entry.name.clone());
-                return Err(UsersError::SameKey {
-                    first: first.unwrap_or_default(),
-                    second: name,
-                });
-            }
-            entries.push(name, material);
+            list.add(name, material)?;
         }
-        Ok((entries, named))
+        Ok((list.entries, list.named))
     }
 
     fn push(&mut self, name: Arc<str>, material: Material) {

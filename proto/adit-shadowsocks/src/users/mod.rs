@@ -12,6 +12,8 @@ use std::sync::Arc;
 use adit_wire::Broken;
 use hashbrown::HashTable;
 
+use adit_crypto::Secret;
+
 use crate::identity::{Directory, IdentityHash};
 use crate::material::Material;
 use crate::{Key, Method};
@@ -139,8 +141,28 @@ impl Users {
         })
     }
 
+    /// The user with this name: a search through all.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<UserRef> {
+        self.iter().find(|user| &*user.name == name)
+    }
+
+    /// The text of a user's key, where it can be told from the key itself: in the 2022 edition.
+    #[must_use]
+    pub fn secret_text(&self, id: UserId) -> Option<Secret<String>> {
+        let entry = self.entries.get(self.place(id)?)?;
+        self.have_names().then(|| entry.material.text()).flatten()
+    }
+
+    /// Whether users are found by trying their keys.
+    #[must_use]
+    pub const fn by_trial(&self) -> bool {
+        matches!(self.mode, Mode::Trial)
+    }
+
     /// Whether users are told apart at all.
-    pub(crate) const fn have_names(&self) -> bool {
+    #[must_use]
+    pub const fn have_names(&self) -> bool {
         !matches!(self.mode, Mode::Single(_))
     }
 
