@@ -178,7 +178,7 @@ impl fmt::Display for Warning {
 
 /// Text for a terminal: what could move the cursor or turn the writing direction is replaced,
 /// one character for one, so that carets stay right (SEC-X7).
-fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '\t' => ' ',
