@@ -84,7 +84,7 @@ pub(super) fn from_file(
     match json::lenient(&text.text, file) {
         Ok(tree) => users_of(url, &tree, &path, kind, clerk),
         Err(problem) => {
-            clerk.problem(problem);
+            clerk.problem(*problem);
             url
         }
     }

@@ -211,6 +211,8 @@ fn role(top: &Fields<'_>, format: Format, servers: &[Server], clerk: &mut Clerk<
 /// The servers of the top level and of `servers`.
 fn servers(top: &mut Fields<'_>, format: Format, clerk: &mut Clerk<'_>) -> Vec<Server> {
     let mut servers = Vec::new();
+    // Each address becomes a URL.
+    let mut addresses = 0;
     if let Some(mut ports) = top.object("port_password", clerk) {
         // One user to a port; the port of the top level is the default that nobody uses.
         top.get("server_port");
@@ -224,18 +226,21 @@ fn servers(top: &mut Fields<'_>, format: Format, clerk: &mut Clerk<'_>) -> Vec<S
                 ));
                 continue;
             };
-            if !server::room(servers.len(), clerk) {
+            if !server::room(addresses, clerk) {
                 return servers;
             }
             let path = ports.path(port);
-            servers.extend(one(top, path, Some((number, password)), clerk));
+            if let Some(server) = one(top, path, Some((number, password)), clerk) {
+                addresses += server.addresses.len();
+                servers.push(server);
+            }
         }
     } else if top.has("server") || top.has("server_port") {
         servers.extend(one(top, "server".to_owned(), None, clerk));
     }
     for list in ["servers", "shadowsocks"] {
         for mut fields in server::objects(top, list, clerk) {
-            if !server::room(servers.len(), clerk) {
+            if !server::room(addresses, clerk) {
                 return servers;
             }
             let path = fields.whole().to_owned();
@@ -246,6 +251,7 @@ fn servers(top: &mut Fields<'_>, format: Format, clerk: &mut Clerk<'_>) -> Vec<S
             let mode = Mode::of(&mut fields, "mode", clerk);
             let timeout = server::seconds(&mut fields, "timeout", clerk);
             if let Some(server) = one(&mut fields, path, None, clerk) {
+                addresses += server.addresses.len();
                 servers.push(Server {
                     mode,
                     timeout,
@@ -290,6 +296,9 @@ fn one(
             clerk.problem(Problem::without_place(title, "add the port of the server"));
             return None;
         };
+        if !server::room(addresses.len(), clerk) {
+            return None;
+        }
         addresses.push((host, port));
     }
     if addresses.is_empty() {
@@ -337,7 +346,11 @@ fn one(
         plugin: Plugin::of(fields, clerk),
         mode: None,
         timeout: None,
-        users: users(fields, clerk),
+        users: match given {
+            // A user to a port: there are no others.
+            Some(_) => Vec::new(),
+            None => users(fields, clerk),
+        },
     })
 }
 

@@ -1,6 +1,7 @@
 //! The fields of an object: read by name, with a path for messages; what nobody asked for is
 //! noted.
 
+use crate::endpoint::MAX_URL_LEN;
 use crate::foreign::Clerk;
 use crate::foreign::json::Json;
 use crate::problem::Problem;
@@ -70,16 +71,21 @@ impl<'j> Fields<'j> {
         let mut found = None;
         for name in names {
             let value = self.get(name);
-            found = found.or(value.map(|value| (*name, value)));
+            found = found.or_else(|| Some((*name, value?)));
         }
         found
     }
 
-    /// A text; empty counts as absent.
+    /// A text that fits into a URL; empty counts as absent.
     pub(super) fn text(&mut self, name: &str, clerk: &mut Clerk<'_>) -> Option<&'j str> {
         let value = self.get(name)?;
         match value.text() {
-            Some(text) => Some(text).filter(|text| !text.is_empty()),
+            Some(text) if text.len() <= MAX_URL_LEN => Some(text).filter(|text| !text.is_empty()),
+            Some(_) => {
+                let title = format!("`{}` has more than {MAX_URL_LEN} bytes", self.path(name));
+                clerk.problem(Problem::without_place(title, "no URL could hold it"));
+                None
+            }
             None => {
                 clerk.wrong_type(&self.path(name), "a text", value);
                 None

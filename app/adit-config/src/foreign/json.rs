@@ -26,17 +26,17 @@ pub(super) enum Json {
     /// Negative, or with a fraction.
     Real(f64),
     Text(Zeroizing<String>),
-    List(Vec<Json>),
-    Object(Vec<(String, Json)>),
+    List(Vec<Self>),
+    Object(Vec<(String, Self)>),
 }
 
 /// Reads JSON5: comments, trailing commas, keys without quotation marks.
-pub(super) fn lenient(text: &str, name: &str) -> Result<Json, Problem> {
+pub(super) fn lenient(text: &str, name: &str) -> Result<Json, Box<Problem>> {
     if too_many_hex_numbers(text) {
-        return Err(Problem::without_place(
+        return Err(Box::new(Problem::without_place(
             format!("`{name}` holds too many hexadecimal numbers"),
             "write them as decimal numbers",
-        ));
+        )));
     }
     json5::from_str::<Document>(text)
         .map(|document| document.0)
@@ -47,12 +47,12 @@ pub(super) fn lenient(text: &str, name: &str) -> Result<Json, Problem> {
                 // Without the position, which the place has.
                 None => strip_position(&error.to_string()).to_owned(),
             };
-            place::problem(text, name, position, &what)
+            Box::new(place::problem(text, name, position, &what))
         })
 }
 
 /// Reads JSON (RFC 8259) and nothing beyond it: what machines exchange.
-pub(super) fn strict(text: &str, name: &str) -> Result<Json, Problem> {
+pub(super) fn strict(text: &str, name: &str) -> Result<Json, Box<Problem>> {
     serde_json::from_str::<Document>(text)
         .map(|document| document.0)
         .map_err(|error| {
@@ -60,7 +60,12 @@ pub(super) fn strict(text: &str, name: &str) -> Result<Json, Problem> {
                 .then(|| (error.line() - 1, error.column().saturating_sub(1)))
                 .filter(|_| !error.is_eof());
             let text_of = error.to_string();
-            place::problem(text, name, position, strip_position(&text_of))
+            Box::new(place::problem(
+                text,
+                name,
+                position,
+                strip_position(&text_of),
+            ))
         })
 }
 

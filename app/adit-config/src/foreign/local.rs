@@ -61,7 +61,7 @@ pub(super) fn read(top: &mut Fields<'_>, defaults: &Defaults, clerk: &mut Clerk<
     let mut urls = Vec::new();
     let names = ["local_port", "local_address", "tunnel_address", "protocol"];
     let at_top = names.iter().any(|name| top.has(name));
-    if at_top && !(top.has("locals") && !top.has("local_port")) {
+    if at_top && (top.has("local_port") || !top.has("locals")) {
         urls.extend(one(top, defaults, clerk));
     }
     for mut fields in server::objects(top, "locals", clerk) {
@@ -90,7 +90,11 @@ fn one(fields: &mut Fields<'_>, defaults: &Defaults, clerk: &mut Clerk<'_>) -> O
     let port = written.or(port).unwrap_or(1080);
     let tunnel = fields.text("tunnel_address", clerk);
     let protocol = fields.text("protocol", clerk);
-    let protocol = protocol.unwrap_or(if tunnel.is_some() { "tunnel" } else { "socks" });
+    let protocol = match protocol {
+        Some(protocol) => protocol,
+        None if tunnel.is_some() => "tunnel",
+        None => "socks",
+    };
     let mode = Mode::of(fields, "mode", clerk).unwrap_or(defaults.mode);
     for (name, same) in [("local_udp_address", false), ("local_udp_port", true)] {
         let other = fields.get(name);

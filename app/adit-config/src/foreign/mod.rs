@@ -113,7 +113,7 @@ pub fn convert(
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut clerk = Clerk::new(wish, sources, name);
     let (format, shape) = if is_json(text, name) {
-        let tree = json::lenient(text, name).map_err(|problem| vec![problem])?;
+        let tree = json::lenient(text, name).map_err(|problem| vec![*problem])?;
         read(&tree, &mut clerk)
     } else {
         links::read(text, &mut clerk)

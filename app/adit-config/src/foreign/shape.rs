@@ -1,7 +1,7 @@
 //! What is written: routes of URLs, and their TOML.
 
 use core::fmt::Write;
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use adit_wire::{Host, Target};
 use zeroize::Zeroizing;
@@ -163,15 +163,11 @@ impl Shape {
         for note in notes {
             line(&mut out, format_args!("# {note}"));
         }
-        let mut names = HashSet::new();
+        let mut names = HashMap::new();
         for route in &self.routes {
             let name = unique(&route.name, &mut names);
-            let key = quoted(&name);
-            let key = if name.contains('.') {
-                &*key
-            } else {
-                name.as_str()
-            };
+            let key = key_of(&name);
+            let key = key.as_str();
             line(&mut out, format_args!("\n[route.{key}]"));
             let listen: Vec<_> = route.listen.iter().map(Url::text).collect();
             out.push_str("listen = ");
@@ -193,7 +189,7 @@ impl Shape {
                     out.push_str("  { match = ");
                     inline(&mut out, rule.matches.iter().map(|text| quoted(text)));
                     out.push_str(", via = ");
-                    let stages = rule.via.iter().map(|stage| stage_text(stage));
+                    let stages = rule.via.iter().map(stage_text);
                     inline(&mut out, stages);
                     out.push_str(" },\n");
                 }
@@ -202,7 +198,7 @@ impl Shape {
             if !route.users.is_empty() {
                 line(&mut out, format_args!("\n[route.{key}.users]"));
                 for (user, secret) in &route.users {
-                    out.push_str(&quoted(user));
+                    out.push_str(&key_of(user));
                     out.push_str(" = ");
                     out.push_str(&match secret {
                         SecretText::Literal(secret) => quoted(secret.expose()),
@@ -217,8 +213,9 @@ impl Shape {
     }
 }
 
-/// A name that a route can have, not yet taken.
-fn unique(wished: &str, taken: &mut HashSet<String>) -> String {
+/// A name that a route can have, not yet taken. `taken` holds the last number that was tried for
+/// each.
+fn unique(wished: &str, taken: &mut HashMap<String, usize>) -> String {
     let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let clean: String = wished
         .chars()
@@ -230,11 +227,12 @@ fn unique(wished: &str, taken: &mut HashSet<String>) -> String {
         clean => clean,
     };
     let mut name = clean.to_owned();
-    let mut number = 1usize;
-    while !taken.insert(name.clone()) {
-        number += 1;
+    while taken.contains_key(&name) {
+        let number = taken.entry(clean.to_owned()).or_insert(1);
+        *number += 1;
         name = format!("{clean}-{number}");
     }
+    taken.insert(name.clone(), 1);
     name
 }
 
@@ -286,6 +284,16 @@ fn inline(out: &mut String, items: impl Iterator<Item = Zeroizing<String>>) {
     out.push(']');
 }
 
+/// A key of TOML: bare where it can be.
+fn key_of(text: &str) -> Zeroizing<String> {
+    let bare = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
+    if !text.is_empty() && text.bytes().all(bare) {
+        Zeroizing::new(text.to_owned())
+    } else {
+        quoted(text)
+    }
+}
+
 /// A basic string of TOML.
 fn quoted(text: &str) -> Zeroizing<String> {
     let mut out = Zeroizing::new(String::with_capacity(text.len() + 2));
@@ -317,7 +325,7 @@ mod tests {
 
     #[test]
     fn names_are_made_valid_and_unique() {
-        let mut taken = HashSet::new();
+        let mut taken = HashMap::new();
         for (wished, name) in [
             ("main", "main"),
             ("main", "main-2"),

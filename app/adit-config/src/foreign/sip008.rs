@@ -67,12 +67,12 @@ pub struct Subscription {
 ///
 /// A server whose plugin is not among `plugins` is refused: starting it would run a program that
 /// someone else chose (SEC-E6).
-pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Subscription, Problem> {
+pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Subscription, Box<Problem>> {
     const NAME: &str = "the subscription";
     if text.len() > MAX_BODY {
         let title = format!("{NAME} has more than {MAX_BODY} bytes");
         let help = "ask its provider for a shorter list";
-        return Err(Problem::without_place(title, help));
+        return Err(Box::new(Problem::without_place(title, help)));
     }
     let tree = json::strict(text.strip_prefix('\u{feff}').unwrap_or(text), NAME)?;
     let wish = Wish::default();
@@ -85,7 +85,7 @@ pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Subscription, Proble
     });
     let Some((items, bytes_used, bytes_remaining)) = items.filter(|_| clerk.problems.is_empty())
     else {
-        return Err(clerk.problems.swap_remove(0));
+        return Err(Box::new(clerk.problems.swap_remove(0)));
     };
     let mut found = Subscription {
         servers: Vec::new(),
@@ -96,7 +96,7 @@ pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Subscription, Proble
     };
     for (i, value) in items.iter().enumerate() {
         if !server::room(i, &mut clerk) {
-            return Err(clerk.problems.swap_remove(0));
+            return Err(Box::new(clerk.problems.swap_remove(0)));
         }
         let path = server::item("servers", i);
         if let Some(server) = one(value, path.clone(), &mut clerk) {

@@ -10,11 +10,20 @@ use crate::foreign::shape::{Route, Shape, Stage, Url};
 use crate::foreign::{Clerk, Role};
 use crate::problem::Problem;
 
+/// Proxies before a server at most: each costs a round trip.
+const MAX_PROXIES: usize = 16;
+
 /// `outbound_proxy`: hops before all others, one to a stage.
 pub(super) fn proxies(top: &mut Fields<'_>, clerk: &mut Clerk<'_>) -> Vec<Stage> {
     let path = top.path("outbound_proxy");
     let mut stages = Vec::new();
-    for text in top.texts("outbound_proxy", clerk) {
+    let texts = top.texts("outbound_proxy", clerk);
+    if texts.len() > MAX_PROXIES {
+        let title = format!("`{path}` has more than {MAX_PROXIES} hops");
+        clerk.problem(Problem::without_place(title, "name fewer"));
+        return stages;
+    }
+    for text in texts {
         // To go without this hop is not what was asked for, so one that cannot be read stays, and
         // the plan is refused.
         let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme);

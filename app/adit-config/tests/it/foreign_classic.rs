@@ -249,7 +249,7 @@ fn users_and_plugins_are_written_in_their_forms() {
 listen = [\"ss://2022-blake3-aes-128-gcm:AAECAwQFBgcICQoLDA0ODw%3D%3D@127.0.0.1:30002\"]
 
 [route.server1.users]
-\"alice\" = \"EBESExQVFhcYGRobHB0eHw==\"
+alice = \"EBESExQVFhcYGRobHB0eHw==\"
 \"b ob\" = \"$BOB\"
 "
     );
@@ -355,7 +355,7 @@ fn wrong_documents_say_what_to_do() {
                     .to_owned()
                     .as_str(),
             ),
-            "a text",
+            "before a closing quotation mark",
         ),
         (
             client(r#""method":"aes-128-gcm","password":"p","mode":"both""#),

@@ -8,7 +8,8 @@ use crate::cabinet::Cabinet;
 const NAME: &str = "etc/c.json";
 
 pub(crate) fn convert(text: &str) -> Converted {
-    convert_as(text, Role::Auto, &Cabinet::default()).unwrap()
+    convert_as(text, Role::Auto, &Cabinet::default())
+        .unwrap_or_else(|problems| panic!("{text}\n{problems:?}"))
 }
 
 pub(crate) fn convert_as(
@@ -30,7 +31,7 @@ pub(crate) fn body(converted: &Converted) -> String {
     assert_eq!(lines.next(), Some(head.as_str()));
     let body = lines.skip_while(|line| line.starts_with("# note: "));
     let body: Vec<&str> = body.collect();
-    assert_eq!(body[0], "", "{:?}", body);
+    assert_eq!(body[0], "", "{body:?}");
     body[1..].join("\n") + "\n"
 }
 

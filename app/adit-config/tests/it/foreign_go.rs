@@ -25,7 +25,7 @@ fn a_server_with_users_reads_its_store() {
 listen = [\"ss://2022-blake3-aes-128-gcm:AAECAwQFBgcICQoLDA0ODw%3D%3D@:20220/?reject=reset&udp_idle=5m\"]
 
 [route.ss-2022.users]
-\"alice\" = \"EBESExQVFhcYGRobHB0eHw==\"
+alice = \"EBESExQVFhcYGRobHB0eHw==\"
 \"a.b\" = \"ICEiIyQlJicoKSorLC0uLw==\"
 "
     );

@@ -233,6 +233,54 @@ fn a_subscription_is_no_server() {
     assert!(said.contains("bytes"), "{said}");
 }
 
+#[test]
+fn the_number_of_servers_is_bounded_in_every_format() {
+    let server = r#"{"server":"a.example","server_port":1,"password":"p","method":"aes-128-gcm"}"#;
+    let list = |n: usize| vec![server; n].join(",");
+    let links = |n: usize| "ss://aes-128-gcm:p@a.example:1\n".repeat(n);
+    let hosts = |n: usize| vec!["\"a.example\""; n].join(",");
+    let texts = |n: usize| {
+        [
+            format!("{{\"local_port\":1,\"servers\":[{}]}}", list(n)),
+            format!("{{\"version\":1,\"servers\":[{}]}}", list(n)),
+            format!(
+                "{{\"local_port\":1,\"server\":[{}],\"server_port\":1,\"password\":\"p\",\"method\":\"aes-128-gcm\"}}",
+                hosts(n)
+            ),
+            links(n),
+        ]
+    };
+    let read = |text: &str| foreign::convert(text, "a", &Wish::default(), &Cabinet::default());
+    for text in texts(MAX_SERVERS) {
+        let converted = read(&text).unwrap();
+        assert_eq!(converted.toml.matches("ss://").count(), MAX_SERVERS);
+    }
+    for text in texts(MAX_SERVERS + 1) {
+        let said = problems(read(&text));
+        assert!(said.contains("more than 10000 servers"), "{said}");
+    }
+}
+
+#[test]
+fn rules_do_not_multiply_without_bounds() {
+    let servers: Vec<String> = (0..5000)
+        .map(|i| {
+            format!(
+                r#"{{"name":"s","protocol":"socks5","listen":"127.0.0.1:{}","enableTCP":true}}"#,
+                i + 1
+            )
+        })
+        .collect();
+    let names = vec!["\"a.example\""; 5000].join(",");
+    let text = format!(
+        r#"{{"servers":[{}],"clients":[{{"name":"d","protocol":"direct","enableTCP":true}}],
+            "router":{{"routes":[{{"name":"r","toDomains":[{names}],"client":"d"}}]}}}}"#,
+        servers.join(",")
+    );
+    let said = problems(convert_as(&text, Role::Auto, &Cabinet::default()));
+    assert!(said.contains("rules and users of all servers"), "{said}");
+}
+
 /// Texts that look like configurations, so that chance gets past the first field.
 fn documents() -> impl Strategy<Value = String> {
     let word = prop::sample::select(vec![

@@ -65,7 +65,7 @@ pub(super) fn read(
         });
         let (_, carried) = found
             .entry(format!("{host:?} {port}"))
-            .or_insert(((host, port), Carried::default()));
+            .or_insert_with(|| ((host, port), Carried::default()));
         if udp {
             carried.udp = true;
         } else {

@@ -15,6 +15,8 @@ use crate::problem::Problem;
 use crate::secret::{Secret, SecretText};
 use router::{Router, Way};
 
+/// Conditions and users of all routes at most.
+const MAX_SIZE: usize = 1_000_000;
 const OURS: &str = "adit sets this itself";
 
 const TOP: Reasons = &[
@@ -82,6 +84,7 @@ pub(super) fn read(tree: &Json, clerk: &mut Clerk<'_>) -> Shape {
     let router = Router::read(&mut top, clerk);
     let mut routes = Vec::new();
     let mut private = false;
+    let mut size = 0;
     for (i, mut fields) in objects(&mut top, "servers", clerk).into_iter().enumerate() {
         if !server::room(i, clerk) {
             break;
@@ -90,6 +93,12 @@ pub(super) fn read(tree: &Json, clerk: &mut Clerk<'_>) -> Shape {
         let way = router.way(name, fields.whole(), clerk);
         let route = one(&mut fields, name, way, clerk);
         private |= route.as_ref().is_some_and(Route::is_server);
+        size += route.as_ref().map_or(0, Route::size);
+        if size > MAX_SIZE {
+            let title = format!("the rules and users of all servers are more than {MAX_SIZE}");
+            clerk.problem(Problem::without_place(title, "leave some of them out"));
+            break;
+        }
         routes.extend(route);
         fields.finish(SERVER, clerk);
     }
@@ -104,6 +113,12 @@ pub(super) fn read(tree: &Json, clerk: &mut Clerk<'_>) -> Shape {
 }
 
 impl Route {
+    /// Conditions and users: every server has the rules of the router again.
+    fn size(&self) -> usize {
+        let rules = self.rules.iter().map(|rule| 1 + rule.matches.len());
+        rules.sum::<usize>() + self.users.len()
+    }
+
     fn is_server(&self) -> bool {
         self.listen.iter().any(|url| url.scheme() == "ss")
     }
@@ -270,7 +285,7 @@ fn users(fields: &mut Fields<'_>, clerk: &mut Clerk<'_>) -> Vec<(String, SecretT
     let tree = match json::lenient(&text.text, file) {
         Ok(tree) => tree,
         Err(problem) => {
-            clerk.problem(problem);
+            clerk.problem(*problem);
             return Vec::new();
         }
     };
