@@ -40,6 +40,7 @@ mod span;
 mod suggest;
 mod value;
 
+pub mod foreign;
 pub use edge::{FileText, Machine, Sources};
 pub use endpoint::{Endpoint, MAX_URL_LEN, Pair};
 pub use explain::explain;

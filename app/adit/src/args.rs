@@ -53,6 +53,12 @@ pub(crate) enum Command {
     Keygen(Keygen),
     /// Check URLs or a file without running them
     Check(Plan),
+    /// Write another program's configuration as adit's own
+    ///
+    /// Reads the JSON of shadowsocks-libev, shadowsocks-rust and shadowsocks-go, SIP008
+    /// documents, and `ss://` links (Outline's too) in plain text or base64. What has no
+    /// equivalent is told on standard error. `adit run -c FILE.json` converts on the way.
+    Convert(Convert),
     /// Draw the plan that URLs or a file mean
     Explain(Plan),
     /// Help on a command, on a scheme (ss, socks5, mixed …) or on URLS
@@ -120,7 +126,7 @@ pub(crate) struct Plan {
     /// A hop of the route before it
     #[arg(short = 'F', long, value_name = "URL")]
     pub(crate) forward: Vec<String>,
-    /// A TOML file with the same URLs
+    /// A TOML file with the same URLs, or another program's JSON (see `adit help convert`)
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["words", "listen", "forward"])]
     pub(crate) config: Option<PathBuf>,
 }
@@ -136,6 +142,31 @@ pub(crate) struct Keygen {
     /// The method the key is for
     #[arg(default_value = "2022-blake3-aes-128-gcm")]
     pub(crate) method: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Convert {
+    /// The file to read; `-` is standard input
+    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// The end that the configuration is for, instead of a guess
+    #[arg(long, value_enum, value_name = "END")]
+    pub(crate) role: Option<End>,
+    /// Write into this new file instead of standard output
+    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+    /// A plugin that a subscription or a link may start; can be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) allow_plugin: Vec<String>,
+}
+
+/// The ends of a tunnel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum End {
+    /// A local proxy that uses servers
+    Client,
+    /// A server
+    Server,
 }
 
 #[derive(Debug, clap::Args)]

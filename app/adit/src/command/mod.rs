@@ -1,6 +1,7 @@
 //! One module for each thing that can be done.
 
 mod client;
+mod convert;
 mod help;
 mod run;
 mod server;
@@ -23,6 +24,7 @@ pub(crate) fn dispatch(args: Args) -> Done {
         Command::Qr(url) => tools::qr(&url),
         Command::Keygen(keygen) => tools::keygen(&keygen),
         Command::Check(plan) => tools::check(&plan),
+        Command::Convert(convert) => convert::convert(&convert),
         Command::Explain(plan) => tools::explain(&plan),
         Command::Help(help) => help::help(&help),
         Command::Completion(completion) => help::completion(&completion),

@@ -1,5 +1,6 @@
 //! `adit run`: any plan.
 
+use std::path::Path;
 use std::time::Duration;
 
 use adit_config::{
@@ -9,7 +10,7 @@ use adit_engine::Engine;
 use adit_shadowsocks::{Edition, Key, Method};
 use anyhow::Context;
 
-use super::Done;
+use super::{Done, convert};
 use crate::args;
 use crate::report::{Code, Failure};
 
@@ -28,7 +29,14 @@ pub(super) fn run(typed: &args::Plan) -> Done {
 /// The plan that was typed, from words, from -L and -F in their order, or from a file.
 pub(super) fn plan(typed: &args::Plan) -> Result<Plan, Failure> {
     if let Some(path) = &typed.config {
-        return Ok(Plan::from_file(path)?);
+        return convert::plan(path);
+    }
+    if let [word] = typed.words.as_slice()
+        && typed.listen.is_empty()
+        && !word.contains("://")
+        && Path::new(word).is_file()
+    {
+        return convert::plan(Path::new(word));
     }
     if typed.listen.is_empty() {
         if !typed.forward.is_empty() {

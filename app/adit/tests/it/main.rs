@@ -8,6 +8,7 @@
 
 mod browser;
 mod cli;
+mod convert;
 mod curl;
 mod forward;
 mod hostile;

@@ -1,0 +1,379 @@
+//! The JSON object of shadowsocks-libev, and what shadowsocks-rust made of it.
+
+use core::net::Ipv4Addr;
+
+use adit_wire::Host;
+
+use crate::foreign::fields::{Fields, Reasons};
+use crate::foreign::json::Json;
+use crate::foreign::local::{self, Defaults};
+use crate::foreign::server::{self, Mode, Plugin, Server};
+use crate::foreign::shape::Shape;
+use crate::foreign::ways;
+use crate::foreign::{Clerk, Format, Role};
+use crate::problem::Problem;
+use crate::secret::SecretText;
+
+/// Fields that shadowsocks-libev does not have.
+const RUST: &[&str] = &[
+    "balancer",
+    "dns",
+    "dns_cache_size",
+    "ipv6_only",
+    "keep_alive",
+    "locals",
+    "online_config",
+    "outbound_bind_addr",
+    "outbound_bind_interface",
+    "outbound_fwmark",
+    "outbound_proxy",
+    "plugin_args",
+    "plugin_mode",
+    "protocol",
+    "security",
+    "servers",
+    "shadowsocks",
+    "udp_max_associations",
+    "udp_timeout",
+    "users",
+];
+
+const OURS: &str = "adit sets this itself";
+const SYSTEM: &str = "belongs to the service manager, such as systemd; left out";
+const NAMES: &str = "names are looked up by the system's resolver; left out";
+const WAY: &str = "the system chooses the way out; left out";
+
+const REASONS: Reasons = &[
+    (
+        &[
+            "dscp",
+            "fast_open",
+            "keep_alive",
+            "mptcp",
+            "mtu",
+            "no_delay",
+            "outbound_udp_allow_fragmentation",
+            "reuse_port",
+            "tcp_incoming_rcvbuf",
+            "tcp_incoming_sndbuf",
+            "tcp_outgoing_rcvbuf",
+            "tcp_outgoing_sndbuf",
+            "udp_mtu",
+        ],
+        OURS,
+    ),
+    (
+        &["nofile", "use_syslog", "user", "workdir", "log", "runtime"],
+        SYSTEM,
+    ),
+    (&["dns", "dns_cache_size", "nameserver"], NAMES),
+    (
+        &[
+            "outbound_bind_addr",
+            "outbound_bind_interface",
+            "outbound_fwmark",
+            "outbound_user_cookie",
+            "local_ipv4_address",
+            "local_ipv6_address",
+        ],
+        WAY,
+    ),
+    (
+        &["acl"],
+        "rules of an ACL are not carried over: everything takes the same way; write them as `rules`",
+    ),
+    (
+        &["balancer", "tcp_weight", "udp_weight"],
+        "a group takes the first server that works, in the order of the list",
+    ),
+    (
+        &["manager_address", "manager_port"],
+        "there is no manager protocol; left out",
+    ),
+    (
+        &["online_config"],
+        "nothing is fetched: fetch the document and convert it",
+    ),
+    (
+        &["auth"],
+        "one-time authentication is dead and insecure; left out",
+    ),
+    (
+        &["prefix"],
+        "bytes before the salt are not written; left out",
+    ),
+    (
+        &[
+            "local_address",
+            "local_port",
+            "protocol",
+            "tunnel_address",
+            "locals",
+        ],
+        "belongs to a client; left out",
+    ),
+    (
+        &["udp_max_associations", "ipv6_only", "tcp_tproxy"],
+        "has no equivalent; left out",
+    ),
+    (
+        &["security"],
+        "replays are always detected and refused; left out",
+    ),
+];
+
+pub(super) fn read(tree: &Json, clerk: &mut Clerk<'_>) -> (Format, Shape) {
+    let Some(mut top) = Fields::of(tree, String::new(), clerk) else {
+        return (Format::Libev, Shape::default());
+    };
+    let format = if RUST.iter().any(|name| top.has(name)) {
+        Format::Rust
+    } else if top.has("prefix") {
+        Format::Outline
+    } else {
+        Format::Libev
+    };
+    top.get("version");
+    top.get("bytes_used");
+    top.get("bytes_remaining");
+    let servers = servers(&mut top, format, clerk);
+    let role = role(&top, format, &servers, clerk);
+    let servers = server::usable(servers, None, clerk);
+    let timeout = server::seconds(&mut top, "timeout", clerk);
+    let connects = format == Format::Rust && role == Role::Client;
+    let defaults = Defaults {
+        mode: Mode::of(&mut top, "mode", clerk).unwrap_or(Mode::TcpOnly),
+        // A client of shadowsocks-rust means the time to connect.
+        idle: timeout.filter(|_| !connects),
+        udp_idle: server::seconds(&mut top, "udp_timeout", clerk),
+        prefer_v6: top.flag("ipv6_first", clerk) == Some(true),
+    };
+    let proxies = ways::proxies(&mut top, clerk);
+    let routes = match role {
+        Role::Server => ways::listeners(&servers, &defaults, &proxies, clerk),
+        Role::Auto | Role::Client => {
+            let mut listen = local::read(&mut top, &defaults, clerk);
+            if listen.is_empty() && !top.has("locals") {
+                let mut url = local::proxy();
+                if !defaults.mode.udp() && top.has("mode") {
+                    url.set("udp", "false");
+                }
+                clerk.note("", "no local port is written: 127.0.0.1:1080 is taken");
+                listen.push(url);
+            }
+            let dial = timeout.filter(|_| connects);
+            let via = ways::way(&servers, dial, proxies, clerk);
+            ways::client(listen, via)
+        }
+    };
+    top.finish(REASONS, clerk);
+    (format, Shape { routes })
+}
+
+/// Which end it is for. `local_port` alone says little: the example of a server that
+/// distributions ship has one.
+fn role(top: &Fields<'_>, format: Format, servers: &[Server], clerk: &mut Clerk<'_>) -> Role {
+    if clerk.wish.role != Role::Auto {
+        return clerk.wish.role;
+    }
+    let any = |test: fn(&Host) -> bool| {
+        let mut hosts = servers.iter().flat_map(|server| &server.addresses);
+        hosts.any(|(host, _)| test(host))
+    };
+    let local = ["locals", "local_port", "local_address", "tunnel_address"];
+    let (role, why) = if any(|host| matches!(host, Host::Ip(ip) if ip.is_unspecified())) {
+        (Role::Server, "its server is on all addresses".to_owned())
+    } else if top.has("port_password") || servers.iter().any(|s| !s.users.is_empty()) {
+        (Role::Server, "it has several users".to_owned())
+    } else if let Some(name) = local.iter().find(|name| top.has(name)) {
+        (Role::Client, format!("it has `{name}`"))
+    } else if format == Format::Outline {
+        (Role::Client, "it is an access key".to_owned())
+    } else if any(|host| matches!(host, Host::Name(_)) && !crate::plan::is_this_machine(host)) {
+        (
+            Role::Client,
+            "its server has a name and it has no local port".to_owned(),
+        )
+    } else {
+        (Role::Server, "it has no local port".to_owned())
+    };
+    let (this, other) = match role {
+        Role::Server => ("server", "client"),
+        Role::Auto | Role::Client => ("client", "server"),
+    };
+    clerk.note(
+        "",
+        format!("read as the configuration of a {this}, since {why}; `--role {other}` reads it as the other"),
+    );
+    role
+}
+
+/// The servers of the top level and of `servers`.
+fn servers(top: &mut Fields<'_>, format: Format, clerk: &mut Clerk<'_>) -> Vec<Server> {
+    let mut servers = Vec::new();
+    // Each address becomes a URL.
+    let mut addresses = 0;
+    if let Some(mut ports) = top.object("port_password", clerk) {
+        // One user to a port; the port of the top level is the default that nobody uses.
+        top.get("server_port");
+        for (port, password) in ports.all() {
+            let number = port.parse::<u16>().ok().filter(|port| *port > 0);
+            let (Some(number), Some(password)) = (number, password.text()) else {
+                let title = format!("`{}` is not a port with its password", ports.path(port));
+                clerk.problem(Problem::without_place(
+                    title,
+                    "write `\"8388\": \"password\"`",
+                ));
+                continue;
+            };
+            if !server::room(addresses, clerk) {
+                return servers;
+            }
+            let path = ports.path(port);
+            if let Some(server) = one(top, path, Some((number, password)), clerk) {
+                addresses += server.addresses.len();
+                servers.push(server);
+            }
+        }
+    } else if top.has("server") || top.has("server_port") {
+        servers.extend(one(top, "server".to_owned(), None, clerk));
+    }
+    for list in ["servers", "shadowsocks"] {
+        for mut fields in server::objects(top, list, clerk) {
+            if !server::room(addresses, clerk) {
+                return servers;
+            }
+            let path = fields.whole().to_owned();
+            if fields.flag("disabled", clerk) == Some(true) {
+                clerk.note(path, "disabled, left out");
+                continue;
+            }
+            let mode = Mode::of(&mut fields, "mode", clerk);
+            let timeout = server::seconds(&mut fields, "timeout", clerk);
+            if let Some(server) = one(&mut fields, path, None, clerk) {
+                addresses += server.addresses.len();
+                servers.push(Server {
+                    mode,
+                    timeout,
+                    ..server
+                });
+            }
+            fields.finish(REASONS, clerk);
+        }
+    }
+    if servers.is_empty() && clerk.problems.is_empty() && !top.has("servers") {
+        clerk.problem(Problem::without_place(
+            format!("no server in this {format} configuration"),
+            "it needs `server`, `server_port`, `method` and `password`",
+        ));
+    }
+    servers
+}
+
+/// One server. `given` are the port and password of `port_password`.
+fn one(
+    fields: &mut Fields<'_>,
+    path: String,
+    given: Option<(u16, &str)>,
+    clerk: &mut Clerk<'_>,
+) -> Option<Server> {
+    let written = match fields.any(&["server_port", "port"]) {
+        Some((name, _)) if given.is_none() => Some(fields.port(name, clerk)?),
+        _ => None,
+    };
+    let name = if fields.has("server") {
+        "server"
+    } else {
+        "address"
+    };
+    let hosts = fields.texts(name, clerk);
+    let mut addresses = Vec::new();
+    for text in hosts {
+        let (host, own) = server::host(text, &fields.path(name), clerk)?;
+        let port = given.map(|(port, _)| port).or(own).or(written);
+        let Some(port) = port else {
+            let title = format!("`{}` is missing", fields.path("server_port"));
+            clerk.problem(Problem::without_place(title, "add the port of the server"));
+            return None;
+        };
+        if !server::room(addresses.len(), clerk) {
+            return None;
+        }
+        addresses.push((host, port));
+    }
+    if addresses.is_empty() {
+        // A server without an address listens on all of IPv4.
+        let port = given.map(|(port, _)| port).or(written);
+        let Some(port) = port.filter(|_| clerk.wish.role != Role::Client) else {
+            let title = format!("`{}` is missing", fields.path("server"));
+            clerk.problem(Problem::without_place(
+                title,
+                "add the address of the server",
+            ));
+            return None;
+        };
+        addresses.push((Host::Ip(Ipv4Addr::UNSPECIFIED.into()), port));
+    }
+    let Some(method) = fields.text("method", clerk) else {
+        let title = format!("`{}` is missing", fields.path("method"));
+        let help = "programs differ in their default: write the method that the server uses";
+        clerk.problem(Problem::without_place(title, help));
+        return None;
+    };
+    let password = fields.text("password", clerk);
+    let raw_key = fields.get("key").is_some_and(|key| !key.is_empty());
+    let password = match given.map(|(_, password)| password).or(password) {
+        None if raw_key => {
+            clerk.problem(Problem::without_place(
+                format!(
+                    "`{}` holds a raw key, which adit does not read",
+                    fields.path("key")
+                ),
+                "set a `password` on both ends instead",
+            ));
+            return None;
+        }
+        password => password.unwrap_or_default(),
+    };
+    let label = fields.any(&["remarks", "name"]);
+    fields.get("id");
+    Some(Server {
+        path,
+        name: label.and_then(|(_, label)| label.text()).map(str::to_owned),
+        addresses,
+        method: method.to_owned(),
+        secret: server::secret(password),
+        plugin: Plugin::of(fields, clerk),
+        mode: None,
+        timeout: None,
+        users: match given {
+            // A user to a port: there are no others.
+            Some(_) => Vec::new(),
+            None => users(fields, clerk),
+        },
+    })
+}
+
+/// `users` of a server, each with a key.
+fn users(fields: &mut Fields<'_>, clerk: &mut Clerk<'_>) -> Vec<(String, SecretText)> {
+    let mut users = Vec::new();
+    for (i, mut user) in server::objects(fields, "users", clerk)
+        .into_iter()
+        .enumerate()
+    {
+        let name = user.text("name", clerk);
+        match user.text("password", clerk) {
+            Some(key) => {
+                let name = name.map_or_else(|| format!("user{}", i + 1), str::to_owned);
+                users.push((name, server::secret(key)));
+            }
+            None => {
+                let title = format!("`{}` has no key", user.path("password"));
+                let help = "`adit keygen METHOD` makes one";
+                clerk.problem(Problem::without_place(title, help));
+            }
+        }
+        user.finish(&[], clerk);
+    }
+    users
+}

@@ -1,0 +1,55 @@
+//! Short ways from a foreign text to what came of it.
+
+use adit_config::foreign::{self, Converted, Role, Wish};
+use adit_config::{Plan, Problem};
+
+use crate::cabinet::Cabinet;
+
+const NAME: &str = "etc/c.json";
+
+pub(crate) fn convert(text: &str) -> Converted {
+    convert_as(text, Role::Auto, &Cabinet::default())
+        .unwrap_or_else(|problems| panic!("{text}\n{problems:?}"))
+}
+
+pub(crate) fn convert_as(
+    text: &str,
+    role: Role,
+    cabinet: &Cabinet,
+) -> Result<Converted, Vec<Problem>> {
+    let wish = Wish {
+        role,
+        ..Wish::default()
+    };
+    foreign::convert(text, NAME, &wish, cabinet)
+}
+
+/// The TOML without its comments.
+pub(crate) fn body(converted: &Converted) -> String {
+    let head = format!("# From `{NAME}` ({}).", converted.format);
+    let mut lines = converted.toml.lines();
+    assert_eq!(lines.next(), Some(head.as_str()));
+    let body = lines.skip_while(|line| line.starts_with("# note: "));
+    let body: Vec<&str> = body.collect();
+    assert_eq!(body[0], "", "{body:?}");
+    body[1..].join("\n") + "\n"
+}
+
+pub(crate) fn notes(converted: &Converted) -> Vec<String> {
+    converted.notes.iter().map(ToString::to_string).collect()
+}
+
+pub(crate) fn plan(converted: &Converted) -> Plan {
+    plan_with(converted, &Cabinet::default())
+}
+
+pub(crate) fn plan_with(converted: &Converted, cabinet: &Cabinet) -> Plan {
+    Plan::from_toml_with(&converted.toml, "c.toml", cabinet)
+        .unwrap_or_else(|problems| panic!("{}\n{problems:?}", &*converted.toml))
+}
+
+pub(crate) fn problems(result: Result<Converted, Vec<Problem>>) -> String {
+    let problems = result.expect_err("it was converted");
+    let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    texts.join("\n")
+}

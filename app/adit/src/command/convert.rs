@@ -1,0 +1,97 @@
+//! `adit convert`: another program's configuration as adit's own.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use adit_config::foreign::{self, AllowedPlugins, Note, Role, Wish};
+use adit_config::{MAX_FILE_LEN, Machine, Plan};
+
+use super::Done;
+use crate::args;
+use crate::report::{Code, Failure};
+
+pub(super) fn convert(typed: &args::Convert) -> Done {
+    let (name, text) = read(&typed.file)?;
+    let wish = Wish {
+        role: match typed.role {
+            None => Role::Auto,
+            Some(args::End::Client) => Role::Client,
+            Some(args::End::Server) => Role::Server,
+        },
+        plugins: AllowedPlugins::only(typed.allow_plugin.clone()),
+    };
+    let converted = foreign::convert(&text, &name, &wish, &Machine)?;
+    // Told before the text, which may scroll them away or go into a pipe that closes.
+    for note in &converted.notes {
+        eprintln!("{note}");
+    }
+    match &typed.output {
+        Some(path) => write(path, &converted.toml),
+        None => {
+            let mut out = io::stdout().lock();
+            let done = out.write_all(converted.toml.as_bytes());
+            done.and_then(|()| out.flush())
+                .map_err(|why| Failure::new(Code::Failure, format!("writing: {why}")))
+        }
+    }
+}
+
+/// The plan of a file: adit's own, or another program's, whose notes are warnings.
+pub(super) fn plan(path: &Path) -> Result<Plan, Failure> {
+    let (plan, notes) = foreign::plan_from_file(path, &Wish::default())?;
+    for Note { path, text, .. } in &notes {
+        if path.is_empty() {
+            eprintln!("warning: {text}");
+        } else {
+            eprintln!("warning: `{path}`: {text}");
+        }
+    }
+    Ok(plan)
+}
+
+/// The text of a file, `-` being what comes in, and its name for messages.
+fn read(path: &Path) -> Result<(String, String), Failure> {
+    let (name, read) = if path == Path::new("-") {
+        ("standard input".to_owned(), limited(io::stdin().lock()))
+    } else {
+        (
+            path.display().to_string(),
+            File::open(path).and_then(limited),
+        )
+    };
+    match read {
+        Ok(text) => Ok((name, text)),
+        Err(why) => Err(Failure::new(
+            Code::Config,
+            format!("cannot read `{name}`: {why}"),
+        )),
+    }
+}
+
+/// One byte more than may be: the converter says what is too long.
+fn limited(from: impl Read) -> io::Result<String> {
+    let mut text = String::new();
+    from.take(MAX_FILE_LEN + 1).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Writes a new file that only its owner can read.
+fn write(path: &Path, text: &str) -> Done {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let shown = path.display();
+    let done = options
+        .open(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()));
+    done.map_err(|why| {
+        let failure = Failure::new(Code::Failure, format!("cannot write `{shown}`: {why}"));
+        if why.kind() == io::ErrorKind::AlreadyExists {
+            failure.hint("nothing is overwritten; name another file, or remove that one")
+        } else {
+            failure
+        }
+    })
+}

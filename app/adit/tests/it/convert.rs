@@ -1,0 +1,160 @@
+//! Other programs' files: converted, checked, and run as they are.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use adit_interop::origin::Origin;
+use adit_interop::shadowsocks::BLAKE3_AES_128;
+use adit_interop::{Adit, Folder, free_port, traffic};
+
+use crate::setup::{bin, ended, server};
+
+/// As `convert` prints it, without what it says beside.
+fn stdout(args: &[&str], input: &str) -> (Option<i32>, String, String) {
+    let mut child = Command::new(bin())
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    (
+        output.status.code(),
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
+}
+
+const CLIENT: &str = r#"{
+  // A comment, as JSON5 allows.
+  "server": "192.0.2.1", "server_port": 8388, "local_port": 1080,
+  "method": "aes-256-gcm", "password": "hunter2", "fast_open": true,
+}"#;
+
+#[test]
+fn the_result_goes_out_and_the_notes_beside() {
+    let (code, toml, notes) = stdout(&["convert", "-"], CLIENT);
+    assert_eq!(code, Some(0), "{notes}");
+    assert!(toml.contains("[route.main]") && toml.contains("ss://aes-256-gcm:hunter2@192.0.2.1"));
+    assert!(
+        notes.contains("note: `fast_open`") && !notes.contains("hunter2"),
+        "{notes}"
+    );
+    let (code, toml, _) = stdout(&["convert", "-", "--role", "server"], CLIENT);
+    assert_eq!(code, Some(0));
+    assert!(toml.contains("[route.server]"), "{toml}");
+    let (code, toml, problems) = stdout(&["convert", "-"], "{\"server\": hunter2}");
+    assert_eq!((code, toml.as_str()), (Some(3), ""), "{problems}");
+    assert!(
+        problems.contains("standard input:1:12") && !problems.contains("hunter2"),
+        "{problems}"
+    );
+}
+
+#[test]
+fn a_file_is_written_once_and_for_its_owner_alone() {
+    let folder = Folder::new("convert").unwrap();
+    let from = folder.write("config.json", CLIENT).unwrap();
+    let to = folder.path().join("adit.toml");
+    let (from, to) = (from.to_str().unwrap(), to.to_str().unwrap());
+    ended(&["convert", from, "-o", to]).success().unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(to).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    ended(&["check", "-c", to]).success().unwrap();
+    ended(&["check", to]).success().unwrap();
+    let text = std::fs::read_to_string(to).unwrap();
+    let again = ended(&["convert", from, "-o", to]);
+    assert_eq!(again.code, Some(1), "{}", again.output);
+    assert!(
+        again.output.contains("nothing is overwritten"),
+        "{}",
+        again.output
+    );
+    assert_eq!(std::fs::read_to_string(to).unwrap(), text);
+    let absent = ended(&["convert", "absent.json"]);
+    assert_eq!(absent.code, Some(3));
+    assert!(
+        absent.output.contains("cannot read `absent.json`"),
+        "{}",
+        absent.output
+    );
+}
+
+#[test]
+fn a_plugin_from_elsewhere_has_to_be_allowed() {
+    let link = "ss://aes-128-gcm:p@192.0.2.1:8388/?plugin=obfs-local%3Bobfs%3Dhttp";
+    let (code, _, problems) = stdout(&["convert", "-"], link);
+    assert_eq!(code, Some(3));
+    assert!(
+        problems.contains("`obfs-local`") && problems.contains("--allow-plugin"),
+        "{problems}"
+    );
+    let (code, toml, _) = stdout(&["convert", "-", "--allow-plugin", "obfs-local"], link);
+    assert_eq!(code, Some(0));
+    assert!(toml.contains("plugin=obfs-local%3Bobfs%3Dhttp"), "{toml}");
+}
+
+#[test]
+fn a_file_of_another_program_runs_as_it_is() {
+    let folder = Folder::new("convert").unwrap();
+    let origin = Origin::start().unwrap();
+    let back = server(BLAKE3_AES_128);
+    let text = format!(
+        r#"{{"servers": [{{"server": "127.0.0.1", "server_port": {}, "method": "{}", "password": "{}",}}],
+            "locals": [{{"protocol": "tunnel", "local_address": "127.0.0.1", "local_port": {},
+                         "forward_address": "127.0.0.1", "forward_port": {}}}], "no_delay": true}}"#,
+        back.addr().port(),
+        BLAKE3_AES_128.name,
+        BLAKE3_AES_128.key,
+        free_port(),
+        origin.addr().port(),
+    );
+    // By its content: the name says nothing.
+    let file = folder.write("config", text).unwrap();
+    let file = file.to_str().unwrap();
+    let checked = ended(&["check", file]);
+    assert_eq!(checked.code, Some(0), "{}", checked.output);
+    assert!(
+        checked.output.contains("ok: 1 route, 1 listener"),
+        "{}",
+        checked.output
+    );
+    assert!(
+        checked.output.contains("warning: `no_delay`"),
+        "{}",
+        checked.output
+    );
+    let front = Adit::start_with(&bin(), &["run", "-c", file], 1).unwrap();
+    traffic::one_byte(traffic::dial(front.addr()).unwrap()).unwrap();
+    front.stop().unwrap();
+    back.stop().unwrap();
+    let broken = folder.write("broken.json", "[").unwrap();
+    let said = ended(&["run", "-c", broken.to_str().unwrap()]);
+    assert_eq!(said.code, Some(3));
+    assert!(said.output.contains("broken.json:1"), "{}", said.output);
+}
+
+#[test]
+fn help_and_completion_know_it() {
+    let help = ended(&["help", "convert"]).success().unwrap();
+    for word in ["--role", "--output", "SIP008", "shadowsocks-rust"] {
+        assert!(help.contains(word), "{word}\n{help}");
+    }
+    let completion = ended(&["completion", "bash"]).success().unwrap();
+    assert!(completion.contains("adit__convert") || completion.contains("convert"));
+    assert!(
+        completion.contains("--allow-plugin"),
+        "the options are missing"
+    );
+}
