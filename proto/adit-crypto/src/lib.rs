@@ -16,6 +16,7 @@ mod digest;
 mod error;
 mod header;
 mod kdf;
+pub mod legacy;
 mod nonce;
 mod secret;
 #[allow(
