@@ -6,8 +6,11 @@ use zeroize::Zeroize;
 
 /// The RC4 key stream, continuous over calls; cleared on drop.
 pub struct Rc4 {
-    table: [u8; 256],
+    /// Values of one byte: wider entries are written and read back faster.
+    table: [u16; 256],
+    /// The place of the next byte's entry, and the entry.
     i: u8,
+    ahead: u16,
     j: u8,
 }
 
@@ -18,42 +21,65 @@ impl Rc4 {
     pub fn new(key: &[u8]) -> Self {
         let mut table = [0; 256];
         for (place, value) in table.iter_mut().zip(0..=u8::MAX) {
-            *place = value;
+            *place = u16::from(value);
         }
         let key = if key.is_empty() { &[0] } else { key };
         let mut j = 0u8;
         for (i, byte) in (0..=u8::MAX).zip(key.iter().cycle()) {
             let mine = table[usize::from(i)];
-            j = j.wrapping_add(mine).wrapping_add(*byte);
+            j = j.wrapping_add(low(mine)).wrapping_add(*byte);
             table[usize::from(i)] = table[usize::from(j)];
             table[usize::from(j)] = mine;
         }
-        Self { table, i: 0, j: 0 }
+        Self {
+            ahead: table[1],
+            table,
+            i: 1,
+            j: 0,
+        }
     }
 
     /// Encrypts or decrypts `data` in place.
     pub fn apply(&mut self, data: &mut [u8]) {
-        let (mut i, mut j) = (self.i, self.j);
-        // Indices of eight bits into 256 entries: no check is left in the loop.
-        let table = &mut self.table;
-        for byte in data {
-            i = i.wrapping_add(1);
-            let a = table[usize::from(i)];
-            j = j.wrapping_add(a);
-            let b = table[usize::from(j)];
-            table[usize::from(i)] = b;
-            table[usize::from(j)] = a;
-            *byte ^= table[usize::from(a.wrapping_add(b))];
+        let (words, rest) = data.as_chunks_mut::<8>();
+        for word in words {
+            let mut key = 0;
+            for at in 0..8 {
+                key |= u64::from(self.next()) << (8 * at);
+            }
+            *word = (u64::from_le_bytes(*word) ^ key).to_le_bytes();
         }
-        (self.i, self.j) = (i, j);
+        for byte in rest {
+            *byte ^= self.next();
+        }
     }
+
+    /// The entry for the next byte is read before this one's are exchanged, which nearly always
+    /// leaves it as it was: that halves the chain of loads and stores.
+    #[inline(always)]
+    fn next(&mut self) -> u8 {
+        let a = self.ahead;
+        let i = self.i;
+        self.j = self.j.wrapping_add(low(a));
+        self.i = i.wrapping_add(1);
+        let b = self.table[usize::from(self.j)];
+        let ahead = self.table[usize::from(self.i)];
+        self.table[usize::from(self.j)] = a;
+        self.table[usize::from(i)] = b;
+        self.ahead = if self.i == self.j { a } else { ahead };
+        low(self.table[usize::from(low(a).wrapping_add(low(b)))])
+    }
+}
+
+/// An entry's value.
+const fn low(entry: u16) -> u8 {
+    entry.to_le_bytes()[0]
 }
 
 impl Drop for Rc4 {
     fn drop(&mut self) {
         self.table.zeroize();
-        self.i.zeroize();
-        self.j.zeroize();
+        self.ahead.zeroize();
     }
 }
 

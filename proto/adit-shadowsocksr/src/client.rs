@@ -7,9 +7,7 @@ use std::sync::Arc;
 
 use adit_wire::{Broken, Entropy, Unix};
 
-use crate::frame::{
-    AdlerKind, Deflater, FrameOpen, FrameSeal, Inflater, OneTimeSeal, Opener, Tagged,
-};
+use crate::frame::{AdlerKind, FrameOpen, FrameSeal, OneTimeSeal, Opener, Tagged};
 use crate::hello::{IdForm, Identity};
 use crate::kind::Family;
 use crate::noise::Noise;
@@ -72,10 +70,7 @@ impl Client {
                 let head = auth.then(|| Head::Simple(hello(IdForm::Four)));
                 (head, FrameSeal::Crc, Opener::Crc)
             }
-            Family::Deflate => {
-                let open = Opener::Deflate(Inflater::new());
-                (None, FrameSeal::Deflate(Deflater::new()), open)
-            }
+            Family::Deflate => (None, FrameSeal::Deflate(None), Opener::Deflate(None)),
             Family::OneTime => {
                 let frames = OneTimeSeal::new(iv, self.port.iv_key(iv));
                 (None, FrameSeal::OneTime(frames), Opener::Raw)

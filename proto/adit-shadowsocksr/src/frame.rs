@@ -21,7 +21,7 @@ mod tagged;
 
 pub(crate) use adler::AdlerKind;
 pub(crate) use chained::Chained;
-pub(crate) use deflate::{Deflater, Inflater};
+use deflate::{Deflater, Inflater};
 pub(crate) use one_time::{
     OneTimeOpen, OneTimeSeal, TAG as ONE_TIME_TAG, open_head as open_one_time,
 };
@@ -52,7 +52,8 @@ const MAX_NOISE: usize = 511;
 pub(crate) enum FrameSeal {
     Raw,
     Crc,
-    Deflate(Box<Deflater>),
+    /// Made with the first frame: it is large.
+    Deflate(Option<Box<Deflater>>),
     OneTime(OneTimeSeal),
     Adler(AdlerKind),
     Tagged(Tagged),
@@ -89,7 +90,10 @@ impl FrameSeal {
                 let pad = small_pad(payload.len(), noise);
                 crc::pack(record, payload, pad, noise)
             }
-            Self::Deflate(frames) => frames.seal(record, payload),
+            Self::Deflate(frames) => {
+                let frames = frames.get_or_insert_with(Deflater::new);
+                frames.seal(record, payload)
+            }
             Self::OneTime(frames) => frames.seal(record, payload),
             Self::Adler(kind) => {
                 let pad = match kind {
@@ -133,7 +137,8 @@ pub struct FrameOpen(pub(crate) Opener);
 pub(crate) enum Opener {
     Raw,
     Crc,
-    Deflate(Box<Inflater>),
+    /// Made with the first frame: it is large.
+    Deflate(Option<Box<Inflater>>),
     OneTime(OneTimeOpen),
     Adler(AdlerKind),
     Tagged(Tagged),
@@ -174,7 +179,8 @@ impl FrameOpen {
                 payload: 0..plain.len(),
             }),
             Opener::Crc => crc::open(plain),
-            Opener::Deflate(frames) => frames.open(plain),
+            Opener::Deflate(_) if plain.is_empty() => Ok(Frame::NeedMore { total: 1 }),
+            Opener::Deflate(frames) => frames.get_or_insert_with(Inflater::new).open(plain),
             Opener::OneTime(frames) => frames.open(plain),
             Opener::Adler(kind) => kind.open(plain),
             Opener::Tagged(frames) => frames.open(plain),
@@ -186,7 +192,7 @@ impl FrameOpen {
     #[must_use]
     pub fn inflated(&self) -> &[u8] {
         match &self.0 {
-            Opener::Deflate(frames) => frames.data(),
+            Opener::Deflate(Some(frames)) => frames.data(),
             _ => &[],
         }
     }

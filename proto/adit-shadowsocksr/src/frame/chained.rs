@@ -89,7 +89,7 @@ impl Chained {
 
     /// Seals `record[payload]` in one frame, or in two where one of its size is not understood by
     /// everyone.
-    pub(super) fn seal(
+    pub(crate) fn seal(
         &mut self,
         record: &mut [u8],
         payload: Range<usize>,

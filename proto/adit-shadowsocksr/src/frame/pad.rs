@@ -102,6 +102,20 @@ impl Pad {
 }
 
 #[cfg(test)]
+impl Pad {
+    /// The block that was received, to be written again, with its random bytes.
+    pub(crate) fn again(block: &[u8], style: Style) -> (Self, adit_wire::FixedEntropy) {
+        let long = style != Style::Byte && block[0] == LONG;
+        let pad = Self {
+            len: block.len(),
+            long,
+        };
+        let head = if long { 3 } else { 1 };
+        (pad, adit_wire::FixedEntropy::new(&block[head..]))
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use adit_wire::FixedEntropy;
@@ -128,19 +142,5 @@ mod tests {
         }
         assert_eq!(Pad::read(&[255, 0, 0], Style::Byte), Ok(255));
         assert_eq!(Pad::read(&[255, 4, 0], Style::Little), Ok(4));
-    }
-}
-
-#[cfg(test)]
-impl Pad {
-    /// The block that was received, to be written again, with its random bytes.
-    pub(crate) fn again(block: &[u8], style: Style) -> (Self, adit_wire::FixedEntropy) {
-        let long = style != Style::Byte && block[0] == LONG;
-        let pad = Self {
-            len: block.len(),
-            long,
-        };
-        let head = if long { 3 } else { 1 };
-        (pad, adit_wire::FixedEntropy::new(&block[head..]))
     }
 }

@@ -76,11 +76,13 @@ impl AesHead<'_> {
         Ok(range)
     }
 
-    /// Reads a message; `find` gives the key of a user id, if it may be used.
+    /// Reads a message; `find` gives the key of a user id, if it may be used, and `timely` says
+    /// whether a time may be right.
     pub(crate) fn read<'u>(
         &self,
         plain: &[u8],
         find: impl Fn(u32) -> Option<&'u UserKey>,
+        timely: impl Fn(u32) -> bool,
     ) -> Result<Step<(Found, u32)>, Broken> {
         let need = |total| Ok(Step::NeedMore { total });
         if plain.len() < CHECK {
@@ -103,12 +105,14 @@ impl AesHead<'_> {
         user.block()?.decrypt(&mut block);
         let total = usize::from(u16::from_le_bytes(get(&block, HELLO)?));
         let start = HEAD + usize::from(u16::from_le_bytes(get(&block, HELLO + 2)?));
-        if total < start + TAG {
-            return Err(Broken::Malformed(
-                "first message: its length is below its fields'",
-            ));
+        // Without the user's key the block decrypts to anything: neither is a lie to be believed,
+        // nor is a message to be waited for that no clock could have written.
+        let hello = Hello::read(&block)?;
+        let whole = plain.len() >= total;
+        if total < start + TAG || (!whole && !timely(hello.time)) {
+            return Err(FORGED);
         }
-        if plain.len() < total {
+        if !whole {
             return need(total);
         }
         let end = total - TAG;
@@ -117,7 +121,7 @@ impl AesHead<'_> {
             return Err(FORGED);
         }
         let found = Found {
-            hello: Hello::read(&block)?,
+            hello,
             consumed: total,
             payload: start..end,
             proof: 0..HEAD,

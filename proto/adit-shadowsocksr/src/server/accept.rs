@@ -6,8 +6,7 @@ use adit_wire::{Broken, Step, Unix};
 use super::{Accepted, ServerHandshake, ServerSeal};
 use crate::field::view;
 use crate::frame::{
-    AdlerKind, Deflater, FrameOpen, FrameSeal, Inflater, ONE_TIME_TAG, OneTimeOpen, Opener, Tagged,
-    open_one_time,
+    AdlerKind, FrameOpen, FrameSeal, ONE_TIME_TAG, OneTimeOpen, Opener, Tagged, open_one_time,
 };
 use crate::head::{Found, aes, chain, sha1, simple};
 use crate::hello::Hello;
@@ -31,10 +30,7 @@ impl ServerHandshake {
         match server.port().kind.family() {
             Family::Origin => self.begin((FrameSeal::Raw, Opener::Raw)),
             Family::Crc { auth: false } => self.begin((FrameSeal::Crc, Opener::Crc)),
-            Family::Deflate => {
-                let open = Opener::Deflate(Inflater::new());
-                self.begin((FrameSeal::Deflate(Deflater::new()), open))
-            }
+            Family::Deflate => self.begin((FrameSeal::Deflate(None), Opener::Deflate(None))),
             Family::OneTime => match open_one_time(plain, iv_key)? {
                 Step::NeedMore { total } => Ok(Step::NeedMore { total }),
                 Step::Done(payload) => {
@@ -73,7 +69,8 @@ impl ServerHandshake {
             }
             Family::Mac(kind) => {
                 let head = aes::AesHead { kind, iv_key };
-                match head.read(plain, |uid| server.find(uid))? {
+                let timely = |time| self.check_time(time, now).is_ok();
+                match head.read(plain, |uid| server.find(uid), timely)? {
                     Step::NeedMore { total } => Ok(Step::NeedMore { total }),
                     Step::Done((found, uid)) => {
                         self.admit(&found, Some(uid), plain, now)?;
@@ -111,6 +108,13 @@ impl ServerHandshake {
         self.server.find(uid).ok_or(Broken::Unauthentic)
     }
 
+    fn check_time(&self, time: u32, now: Unix) -> Result<(), Broken> {
+        match stamp::window(self.server.port().kind.family()) {
+            Some(window) => window.check(time, now, self.server.replays.started()),
+            None => Ok(()),
+        }
+    }
+
     /// Judges time and ids.
     fn admit(
         &self,
@@ -121,9 +125,7 @@ impl ServerHandshake {
     ) -> Result<(), Broken> {
         let server = &self.server;
         let family = server.port().kind.family();
-        if let Some(window) = stamp::window(family) {
-            window.check(found.hello.time, now, server.replays.started())?;
-        }
+        self.check_time(found.hello.time, now)?;
         let arrival = Arrival {
             uid: uid.and_then(|uid| server.known(uid)).unwrap_or(0),
             client: found.hello.client,
