@@ -27,13 +27,23 @@ impl Rc4 {
                 found: key.len(),
             });
         }
+        Ok(Self::start(key))
+    }
+
+    /// Starts the keystream of a key that is a hash.
+    #[must_use]
+    pub fn of_hash(key: &[u8; 16]) -> Self {
+        Self::start(key)
+    }
+
+    fn start(key: &[u8]) -> Self {
         let mut state: [u16; 256] = core::array::from_fn(|i| i as u16);
         let mut j = 0;
         for (i, key) in (0..256).zip(key.iter().cycle()) {
             j = (j + usize::from(state[i]) + usize::from(*key)) % 256;
             state.swap(i, j);
         }
-        Ok(Self { state, i: 0, j: 0 })
+        Self { state, i: 0, j: 0 }
     }
 
     /// Adds the next bytes of the keystream to `data`.

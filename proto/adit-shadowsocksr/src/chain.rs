@@ -1,0 +1,238 @@
+//! How long the paddings of the `auth_chain` protocols are, and where in them the data lies.
+//!
+//! Both sides compute this from the length of the data and the tag of the frame before, so it is
+//! part of the format and not a matter of taste.
+
+mod generator;
+
+pub(crate) use generator::Generator;
+
+/// The protocols of this family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ChainKind {
+    A,
+    B,
+    C,
+    D,
+    E,
+    F,
+}
+
+/// Data longer than this is never padded by [`bands`].
+const PADDED: usize = 1440;
+
+/// The longest padding of any kind: below an entry of a list, or of [`bands`].
+pub(crate) const PAD_MAX: usize = PADDED;
+
+/// A list is lengthened up to this many entries.
+const LIST_MAX: usize = 64;
+
+/// What a frame looks like inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// Bytes of padding, in front of the data and behind it.
+    pub(crate) pad: usize,
+    /// How many of them stand in front.
+    pub(crate) start: usize,
+}
+
+/// The lists of one port, and the rule for using them.
+#[derive(Debug, Clone)]
+pub(crate) struct Sizes {
+    kind: ChainKind,
+    overhead: usize,
+    first: Vec<usize>,
+    second: Vec<usize>,
+}
+
+impl Sizes {
+    /// From the port's key (never a user's). `period` is the time divided by the interval, for
+    /// `auth_chain_f` alone.
+    pub(crate) fn new(kind: ChainKind, key: &[u8], overhead: u16, period: u64) -> Self {
+        let mut seed = crate::mac::first_16(key);
+        if kind == ChainKind::F {
+            for (byte, mask) in seed.iter_mut().zip(period.to_be_bytes()) {
+                *byte ^= mask;
+            }
+        }
+        let mut g = Generator::seed(&seed);
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        match kind {
+            ChainKind::A => {}
+            ChainKind::B => {
+                let len = 4 + g.below(8);
+                first = list(&mut g, len);
+                let len = 8 + g.below(16);
+                second = list(&mut g, len);
+            }
+            _ => {
+                let len = 12 + g.below(24);
+                first = list(&mut g, len);
+            }
+        }
+        if matches!(kind, ChainKind::D | ChainKind::E | ChainKind::F) {
+            // The entry that was appended last decides, not the largest.
+            while first.len() < LIST_MAX && first.last().is_some_and(|last| *last < 1300) {
+                first.push(entry(&mut g));
+            }
+            first.sort_unstable();
+        }
+        Self {
+            kind,
+            overhead: usize::from(overhead),
+            first,
+            second,
+        }
+    }
+
+    /// Whether implementations disagree about frames with 1,440 bytes of data.
+    pub(crate) const fn avoids(&self, len: usize) -> bool {
+        matches!(self.kind, ChainKind::B | ChainKind::C) && len == PADDED
+    }
+
+    /// The layout of a frame with `len` bytes of data behind one whose tag was `hash`.
+    pub(crate) fn layout(&self, hash: &[u8; 16], len: usize) -> Layout {
+        // Where nothing is padded nothing is drawn either.
+        let Some((mut g, pad)) = self.pad(hash, len) else {
+            return Layout { pad: 0, start: 0 };
+        };
+        let start = if pad > 0 && len > 0 { g.start(pad) } else { 0 };
+        Layout { pad, start }
+    }
+
+    fn pad(&self, hash: &[u8; 16], len: usize) -> Option<(Generator, usize)> {
+        let need = len + self.overhead;
+        let last = self.first.last().copied().unwrap_or(0);
+        let seeded = || Generator::seed_len(hash, len);
+        match self.kind {
+            ChainKind::A if len > PADDED => None,
+            ChainKind::A => {
+                let mut g = seeded();
+                let pad = bands(&mut g, len);
+                Some((g, pad))
+            }
+            ChainKind::B if len >= PADDED => None,
+            ChainKind::B => {
+                let mut g = seeded();
+                let pad = self.of_two(&mut g, need, len);
+                Some((g, pad))
+            }
+            ChainKind::C if need >= last => {
+                // Here the implementations differ: some test the length of the data.
+                if need >= PADDED {
+                    return None;
+                }
+                let mut g = seeded();
+                let pad = bands(&mut g, need);
+                Some((g, pad))
+            }
+            ChainKind::D | ChainKind::E | ChainKind::F if need >= last => None,
+            ChainKind::C | ChainKind::D => {
+                let mut g = seeded();
+                let at = lower_bound(&self.first, need);
+                let at = at + g.below(self.first.len() - at);
+                Some((g, beyond(&self.first, at, need)?))
+            }
+            ChainKind::E | ChainKind::F => {
+                let at = lower_bound(&self.first, need);
+                Some((seeded(), beyond(&self.first, at, need)?))
+            }
+        }
+    }
+
+    fn of_two(&self, g: &mut Generator, need: usize, len: usize) -> usize {
+        let at = lower_bound(&self.first, need);
+        let found = at + g.below(self.first.len());
+        if let Some(pad) = beyond(&self.first, found, need) {
+            return pad;
+        }
+        let at = lower_bound(&self.second, need);
+        let found = at + g.below(self.second.len());
+        if let Some(pad) = beyond(&self.second, found, need) {
+            return pad;
+        }
+        if found + 1 < at + self.second.len() {
+            return 0;
+        }
+        bands(g, len)
+    }
+}
+
+fn list(g: &mut Generator, len: usize) -> Vec<usize> {
+    let mut list: Vec<usize> = (0..len).map(|_| entry(g)).collect();
+    list.sort_unstable();
+    list
+}
+
+fn entry(g: &mut Generator) -> usize {
+    g.below(2340) % 2040 % 1440
+}
+
+/// The first entry that is not less than `need`.
+fn lower_bound(list: &[usize], need: usize) -> usize {
+    list.partition_point(|entry| *entry < need)
+}
+
+/// What is missing to the entry at `at`, if there is one.
+fn beyond(list: &[usize], at: usize, need: usize) -> Option<usize> {
+    list.get(at)?.checked_sub(need)
+}
+
+/// A padding by size: the shorter the data, the longer.
+fn bands(g: &mut Generator, len: usize) -> usize {
+    match len {
+        1301.. => g.below(31),
+        901.. => g.below(127),
+        401.. => g.below(521),
+        _ => g.below(1021),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    pub(super) const KINDS: [ChainKind; 6] = [
+        ChainKind::A,
+        ChainKind::B,
+        ChainKind::C,
+        ChainKind::D,
+        ChainKind::E,
+        ChainKind::F,
+    ];
+
+    #[test]
+    fn bulk_is_never_padded() {
+        for kind in KINDS {
+            let sizes = Sizes::new(kind, &[3; 16], 9, 0);
+            for len in PADDED + 1..4096 {
+                assert_eq!(sizes.layout(&[9; 16], len).pad, 0, "{kind:?} {len}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_period_changes_the_list_of_f_alone() {
+        for kind in KINDS {
+            let lists = |period| Sizes::new(kind, &[3; 16], 9, period).first;
+            assert_eq!(lists(1) != lists(2), kind == ChainKind::F);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn layouts_are_bounded(
+            kind in proptest::sample::select(KINDS.to_vec()),
+            key in any::<[u8; 32]>(), hash in any::<[u8; 16]>(),
+            len in 0usize..65_536, overhead in 0u16..20,
+        ) {
+            let sizes = Sizes::new(kind, &key, overhead, 7);
+            prop_assert!(sizes.first.len() <= LIST_MAX && sizes.first.is_sorted());
+            let Layout { pad, start } = sizes.layout(&hash, len);
+            prop_assert!(pad <= PAD_MAX && (start < pad || start == 0));
+            // What a sender relies on when it splits data of 1,440 bytes.
+            prop_assert!(len != PADDED - 1 || pad <= 30);
+        }
+    }
+}

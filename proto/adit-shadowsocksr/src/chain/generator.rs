@@ -1,0 +1,55 @@
+//! xorshift128+, from which both sides draw the same numbers.
+
+#[derive(Debug, Clone)]
+pub(crate) struct Generator {
+    v0: u64,
+    v1: u64,
+}
+
+impl Generator {
+    pub(crate) fn seed(bytes: &[u8; 16]) -> Self {
+        let half = |bytes: Option<&[u8; 8]>| bytes.map_or(0, |b| u64::from_le_bytes(*b));
+        Self {
+            v0: half(bytes.first_chunk()),
+            v1: half(bytes.last_chunk()),
+        }
+    }
+
+    /// Seeded by a hash and a length; the first four numbers are thrown away.
+    pub(crate) fn seed_len(bytes: &[u8; 16], len: usize) -> Self {
+        let [_, _, rest @ ..] = bytes;
+        let mut seed = [0; 16];
+        // A frame's data has fewer than 65,536 bytes.
+        let len = u16::try_from(len).unwrap_or(u16::MAX).to_le_bytes();
+        for (place, byte) in seed.iter_mut().zip(len.iter().chain(rest)) {
+            *place = *byte;
+        }
+        let mut generator = Self::seed(&seed);
+        for _ in 0..4 {
+            generator.next();
+        }
+        generator
+    }
+
+    pub(crate) const fn next(&mut self) -> u64 {
+        let (mut x, y) = (self.v0, self.v1);
+        self.v0 = y;
+        x ^= x << 23;
+        x ^= y ^ (x >> 17) ^ (y >> 26);
+        self.v1 = x;
+        x.wrapping_add(y)
+    }
+
+    /// A number below `limit`; 0 if that is 0.
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        let limit = u64::try_from(limit).unwrap_or(u64::MAX).max(1);
+        usize::try_from(self.next() % limit).unwrap_or(0)
+    }
+
+    /// A place in a padding of `pad` bytes.
+    pub(crate) fn start(&mut self, pad: usize) -> usize {
+        let drawn = self.next() % 8_589_934_609;
+        let pad = u64::try_from(pad).unwrap_or(u64::MAX).max(1);
+        usize::try_from(drawn % pad).unwrap_or(0)
+    }
+}

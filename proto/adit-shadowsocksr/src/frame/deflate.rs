@@ -1,0 +1,208 @@
+//! `verify_deflate`: each frame a zlib stream of its own (RFC 1950), its two header bytes left out.
+
+use core::ops::Range;
+
+use adit_wire::{Broken, Room};
+use miniz_oxide::DataFormat;
+use miniz_oxide::deflate::core::{CompressorOxide, TDEFLFlush, TDEFLStatus, compress};
+use miniz_oxide::inflate::TINFLStatus;
+use miniz_oxide::inflate::core::inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
+use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
+
+use super::Frame;
+use crate::field::{around, frame_len, get, len_16, part, put, view};
+
+const LENGTH: usize = 2;
+const SUM: usize = 4;
+
+/// A stored block's header (RFC 1951 section 3.2.4).
+const STORED: usize = 5;
+
+/// Incompressible data of this length still makes a frame below [`LIMIT`].
+const MAX: usize = 32_000;
+
+const LIMIT: usize = 32_768;
+
+/// The most data a frame may hold: a bound against frames that blow up.
+const INFLATED_MAX: usize = 32_768;
+
+/// Compression of zlib's default level.
+const LEVEL: u8 = 6;
+
+/// The sealing side. Compressed data is built beside the record: it depends on what it replaces.
+pub(crate) struct Deflater {
+    core: CompressorOxide,
+    out: Vec<u8>,
+}
+
+impl Deflater {
+    pub(super) const ROOM: Room = Room {
+        head: LENGTH + STORED,
+        tail: SUM,
+        max: MAX,
+    };
+
+    pub(crate) fn new() -> Box<Self> {
+        let mut core = CompressorOxide::default();
+        core.set_format_and_level(DataFormat::Raw, LEVEL);
+        Box::new(Self {
+            core,
+            out: vec![0; MAX],
+        })
+    }
+
+    pub(super) fn seal(
+        &mut self,
+        record: &mut [u8],
+        payload: Range<usize>,
+    ) -> Result<Range<usize>, Broken> {
+        let data = view(record, payload.clone())?;
+        let sum = simd_adler32::adler32(&data).to_be_bytes();
+        let limit = data.len().min(self.out.len());
+        self.core.reset();
+        let place = part(&mut self.out, 0..limit)?;
+        let (status, _, written) = compress(&mut self.core, data, place, TDEFLFlush::Finish);
+        if status == TDEFLStatus::Done {
+            // No longer than the data was: it fits in its place.
+            let start = payload.start;
+            put(record, start, view(&self.out, 0..written)?)?;
+            return finish(record, start..start + written, sum);
+        }
+        // It does not become shorter: one stored block, which is its last.
+        let len = len_16(payload.len())?;
+        let ([a, b], [c, d]) = (len.to_le_bytes(), (!len).to_le_bytes());
+        let block = around(record, &payload, STORED, 0)?;
+        put(record, block.start, &[1, a, b, c, d])?;
+        finish(record, block, sum)
+    }
+}
+
+/// Puts length and checksum around the compressed data.
+fn finish(record: &mut [u8], z: Range<usize>, sum: [u8; 4]) -> Result<Range<usize>, Broken> {
+    let range = around(record, &z, LENGTH, SUM)?;
+    let len = len_16(range.len())?;
+    put(record, range.start, &len.to_be_bytes())?;
+    put(record, z.end, &sum)?;
+    Ok(range)
+}
+
+/// The opening side.
+pub(crate) struct Inflater {
+    core: DecompressorOxide,
+    out: Vec<u8>,
+    len: usize,
+}
+
+impl Inflater {
+    pub(crate) fn new() -> Box<Self> {
+        Box::new(Self {
+            core: DecompressorOxide::new(),
+            out: vec![0; INFLATED_MAX],
+            len: 0,
+        })
+    }
+
+    pub(super) fn data(&self) -> &[u8] {
+        self.out.get(..self.len).unwrap_or_default()
+    }
+
+    pub(super) fn open(&mut self, plain: &[u8]) -> Result<Frame, Broken> {
+        let Ok(len) = get(plain, 0) else {
+            return Ok(Frame::NeedMore { total: LENGTH });
+        };
+        let total = frame_len(u16::from_be_bytes(len), LENGTH + SUM, LIMIT)?;
+        if plain.len() < total {
+            return Ok(Frame::NeedMore { total });
+        }
+        self.len = 0;
+        let end = total - SUM;
+        let z = view(plain, LENGTH..end)?;
+        self.core.init();
+        let flags = TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
+        let (status, used, written) = decompress(&mut self.core, z, &mut self.out, 0, flags);
+        match status {
+            TINFLStatus::Done if used == z.len() => {}
+            TINFLStatus::HasMoreOutput => {
+                return Err(Broken::TooLong {
+                    what: "a frame's data",
+                    limit: INFLATED_MAX,
+                });
+            }
+            _ => return Err(Broken::Malformed("compressed data")),
+        }
+        let sum = simd_adler32::adler32(&view(&self.out, 0..written)?);
+        if get(plain, end)? != sum.to_be_bytes() {
+            return Err(Broken::Unauthentic);
+        }
+        self.len = written;
+        Ok(Frame::Inflated { consumed: total })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn seal(data: &[u8]) -> Vec<u8> {
+        let Room { head, tail, .. } = Deflater::ROOM;
+        let mut record = vec![0; head];
+        record.extend_from_slice(data);
+        record.resize(head + data.len() + tail, 0);
+        let range = Deflater::new().seal(&mut record, head..head + data.len());
+        record[range.unwrap()].to_vec()
+    }
+
+    #[test]
+    fn incompressible_data_is_stored() {
+        let mut state = 1u64;
+        let mut byte = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            state.to_be_bytes()[0]
+        };
+        let data: Vec<u8> = (0..MAX).map(|_| byte()).collect();
+        let wire = seal(&data);
+        assert!(wire.len() <= data.len() + LENGTH + STORED + SUM && wire.len() < LIMIT);
+        let mut inflater = Inflater::new();
+        let consumed = wire.len();
+        assert_eq!(inflater.open(&wire), Ok(Frame::Inflated { consumed }));
+        assert_eq!(inflater.data(), data);
+    }
+
+    #[test]
+    fn frames_that_blow_up_are_refused() {
+        // One frame of what a peer without our limit could send: 64 KiB of zeros.
+        let mut core = CompressorOxide::default();
+        core.set_format_and_level(DataFormat::Raw, 9);
+        let mut z = vec![0; 1000];
+        let zeros = vec![0; 65_536];
+        let (status, _, n) = compress(&mut core, &zeros, &mut z, TDEFLFlush::Finish);
+        assert_eq!(status, TDEFLStatus::Done);
+        let mut wire = u16::try_from(n + 6).unwrap().to_be_bytes().to_vec();
+        wire.extend_from_slice(&z[..n]);
+        wire.extend_from_slice(&simd_adler32::adler32(&&zeros[..]).to_be_bytes());
+        let limit = INFLATED_MAX;
+        let what = "a frame's data";
+        let mut inflater = Inflater::new();
+        assert_eq!(inflater.open(&wire), Err(Broken::TooLong { what, limit }));
+        assert!(inflater.data().is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn any_data_round_trips(data in proptest::collection::vec(0u8..4, 0..5000)) {
+            let wire = seal(&data);
+            let mut inflater = Inflater::new();
+            prop_assert_eq!(inflater.open(&wire), Ok(Frame::Inflated { consumed: wire.len() }));
+            prop_assert_eq!(inflater.data(), data);
+        }
+
+        #[test]
+        fn any_bytes_are_handled(z in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let len = u16::try_from(z.len() + LENGTH).unwrap().to_be_bytes();
+            let _ = Inflater::new().open(&[&len[..], &z].concat());
+        }
+    }
+}

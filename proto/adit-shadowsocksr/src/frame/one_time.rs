@@ -1,0 +1,190 @@
+//! `verify_sha1`: what a client sends has an HMAC-SHA1 per frame; what it receives has nothing.
+//!
+//! The first message is the target header with a bit set in its first byte and the header's HMAC
+//! behind it.
+
+use core::ops::Range;
+
+use adit_crypto::{Secret, ct_eq, hmac_sha1};
+use adit_wire::{Broken, Room, Step};
+
+use super::{Frame, MAX_DATA};
+use crate::field::{around, get, len_16, part, put, view};
+
+/// Says in the address type that this protocol is spoken.
+const FLAG: u8 = 0x10;
+
+/// An HMAC, cut.
+pub(crate) const TAG: usize = 10;
+
+const HEAD: usize = 2 + TAG;
+
+/// The IV of the request with a frame's number behind it, from 0 on.
+struct Numbered {
+    key: Vec<u8>,
+    number: u32,
+}
+
+impl Numbered {
+    fn new(iv: &[u8]) -> Self {
+        Self {
+            key: [iv, &[0; 4]].concat(),
+            number: 0,
+        }
+    }
+
+    fn tag(&self, data: &[u8]) -> [u8; TAG] {
+        cut(hmac_sha1(&self.key, &[data]))
+    }
+
+    fn advance(&mut self) {
+        self.number = self.number.wrapping_add(1);
+        if let Some(place) = self.key.last_chunk_mut() {
+            *place = self.number.to_be_bytes();
+        }
+    }
+}
+
+/// A client's sealing side.
+pub(crate) struct OneTimeSeal {
+    /// `iv ‖ key`, until the first message is out.
+    head: Option<Secret<Vec<u8>>>,
+    frames: Numbered,
+}
+
+impl OneTimeSeal {
+    pub(crate) fn new(iv: &[u8], iv_key: Secret<Vec<u8>>) -> Self {
+        Self {
+            head: Some(iv_key),
+            frames: Numbered::new(iv),
+        }
+    }
+
+    pub(super) const fn room(&self) -> Room {
+        let head = if self.head.is_some() {
+            TAG + HEAD
+        } else {
+            HEAD
+        };
+        Room {
+            head,
+            tail: 0,
+            max: MAX_DATA,
+        }
+    }
+
+    pub(crate) const fn owes_head(&self) -> bool {
+        self.head.is_some()
+    }
+
+    pub(super) fn seal(
+        &mut self,
+        record: &mut [u8],
+        payload: Range<usize>,
+    ) -> Result<Range<usize>, Broken> {
+        let Some(key) = self.head.take() else {
+            return self.frame(record, payload);
+        };
+        let target = view(record, payload.clone())?;
+        let size = head_size(target).filter(|size| *size <= target.len());
+        let size = size.ok_or(Broken::Malformed("target header"))?;
+        let body = payload.start + size..payload.end;
+        // The header moves to the left: its HMAC and the first frame's fields come in between.
+        let shift = if body.is_empty() { TAG } else { TAG + HEAD };
+        let start = around(record, &payload, shift, 0)?.start;
+        record.copy_within(payload.start..body.start, start);
+        if let Some(first) = record.get_mut(start) {
+            *first |= FLAG;
+        }
+        let header = view(record, start..start + size)?;
+        let tag: [u8; TAG] = cut(hmac_sha1(key.expose(), &[header]));
+        put(record, start + size, &tag)?;
+        if !body.is_empty() {
+            self.frame(record, body)?;
+        }
+        Ok(start..payload.end)
+    }
+
+    fn frame(&mut self, record: &mut [u8], payload: Range<usize>) -> Result<Range<usize>, Broken> {
+        let range = around(record, &payload, HEAD, 0)?;
+        let frame = part(record, range.clone())?;
+        let len = len_16(payload.len())?;
+        let tag = self.frames.tag(view(frame, HEAD..frame.len())?);
+        put(frame, 0, &len.to_be_bytes())?;
+        put(frame, 2, &tag)?;
+        self.frames.advance();
+        Ok(range)
+    }
+}
+
+/// A server's opening side, behind the first message.
+pub(crate) struct OneTimeOpen(Numbered);
+
+impl OneTimeOpen {
+    pub(crate) fn new(iv: &[u8]) -> Self {
+        Self(Numbered::new(iv))
+    }
+
+    pub(super) fn open(&mut self, plain: &[u8]) -> Result<Frame, Broken> {
+        let Ok(len) = get(plain, 0) else {
+            return Ok(Frame::NeedMore { total: HEAD });
+        };
+        let total = HEAD + usize::from(u16::from_be_bytes(len));
+        let Some(data) = plain.get(HEAD..total) else {
+            return Ok(Frame::NeedMore { total });
+        };
+        if !ct_eq(&self.0.tag(data), &get::<TAG>(plain, 2)?) {
+            return Err(Broken::Unauthentic);
+        }
+        self.0.advance();
+        Ok(Frame::Plain {
+            consumed: total,
+            payload: HEAD..total,
+        })
+    }
+}
+
+/// The size of the target header that `bytes` begin with, once enough of it is there; `None` also
+/// if it is none.
+fn head_size(bytes: &[u8]) -> Option<usize> {
+    match bytes {
+        [kind, len, ..] => match kind & 7 {
+            1 => Some(7),
+            3 => Some(4 + usize::from(*len)),
+            4 => Some(19),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Checks the first message of a client; gives where its target header lies, with the bit cleared.
+/// The message ends the tag's bytes behind it.
+pub(crate) fn open_head(plain: &mut [u8], iv_key: &[u8]) -> Result<Step<Range<usize>>, Broken> {
+    let need = |total| Ok(Step::NeedMore { total });
+    let Some(first) = plain.first() else {
+        return need(2);
+    };
+    if first & FLAG == 0 {
+        return Err(Broken::Unauthentic);
+    }
+    if plain.len() < 2 {
+        return need(2);
+    }
+    let size = head_size(plain).ok_or(Broken::Malformed("target header"))?;
+    if plain.len() < size + TAG {
+        return need(size + TAG);
+    }
+    let tag: [u8; TAG] = cut(hmac_sha1(iv_key, &[view(plain, 0..size)?]));
+    if !ct_eq(&tag, &get::<TAG>(plain, size)?) {
+        return Err(Broken::Unauthentic);
+    }
+    if let Some(first) = plain.first_mut() {
+        *first &= !FLAG;
+    }
+    Ok(Step::Done(0..size))
+}
+
+fn cut([a, b, c, d, e, f, g, h, i, j, ..]: [u8; 20]) -> [u8; TAG] {
+    [a, b, c, d, e, f, g, h, i, j]
+}

@@ -1,0 +1,117 @@
+//! The golden vectors, for the tests beside the code.
+
+mod again;
+mod tcp;
+mod udp;
+
+use adit_wire::Unix;
+use serde_json::Value;
+
+use crate::{Client, ClientParam, ProtocolKind, ReplayStore, Server, ServerParam};
+
+macro_rules! file {
+    ($name:literal) => {
+        include_str!(concat!("../../../vectors/shadowsocksr/", $name, ".json"))
+    };
+}
+
+/// One file's entries.
+pub(crate) fn vectors(name: &str) -> Vec<Value> {
+    let text = match name {
+        "fast_mac" => file!("fast_mac"),
+        "plains" => file!("plains"),
+        "tcp_verify" => file!("tcp_verify"),
+        "tcp_sha1" => file!("tcp_sha1"),
+        "tcp_aes128" => file!("tcp_aes128"),
+        "tcp_chain" => file!("tcp_chain"),
+        "udp" => file!("udp"),
+        other => panic!("no vectors called {other}"),
+    };
+    let all: Value = serde_json::from_str(text).unwrap();
+    all.as_array().unwrap().clone()
+}
+
+pub(crate) fn text(value: &Value) -> &str {
+    value.as_str().unwrap()
+}
+
+pub(crate) fn hex(value: &Value) -> Vec<u8> {
+    let digit = |c: u8| u8::try_from((c as char).to_digit(16).unwrap()).unwrap();
+    let pairs = text(value).as_bytes().chunks(2);
+    pairs.map(|p| digit(p[0]) << 4 | digit(p[1])).collect()
+}
+
+/// One exchange over TCP.
+pub(crate) struct Exchange {
+    pub(crate) kind: ProtocolKind,
+    pub(crate) key: Vec<u8>,
+    pub(crate) iv: Vec<u8>,
+    pub(crate) client_param: String,
+    pub(crate) server_param: String,
+    pub(crate) now: Unix,
+    pub(crate) requests: Vec<Write>,
+    pub(crate) answers: Vec<Write>,
+}
+
+/// What one side wrote at once.
+pub(crate) struct Write {
+    pub(crate) plain: Vec<u8>,
+    pub(crate) wire: Vec<u8>,
+}
+
+impl Exchange {
+    pub(crate) fn all() -> Vec<Self> {
+        let plains = vectors("plains");
+        let files = ["tcp_verify", "tcp_sha1", "tcp_aes128", "tcp_chain"];
+        let all: Vec<Self> = files
+            .iter()
+            .flat_map(|file| vectors(file))
+            .map(|case| Self::read(&case, &plains))
+            .collect();
+        assert_eq!(all.len(), 24);
+        all
+    }
+
+    fn read(case: &Value, plains: &[Value]) -> Self {
+        let writes = |dir: &str| {
+            let steps = case["steps"].as_array().unwrap().iter();
+            let steps = steps.filter(|step| step["dir"] == dir);
+            let plain = |step: &Value| usize::try_from(step["plain"].as_u64().unwrap()).unwrap();
+            steps
+                .map(|step| Write {
+                    plain: hex(&plains[plain(step)]),
+                    wire: hex(&step["wire"]),
+                })
+                .collect()
+        };
+        Self {
+            kind: text(&case["name"]).parse().unwrap(),
+            key: hex(&case["key"]),
+            iv: hex(&case["client_iv"]),
+            client_param: text(&case["client_protocol_param"]).to_owned(),
+            server_param: text(&case["server_protocol_param"]).to_owned(),
+            now: Unix(case["time"].as_u64().unwrap()),
+            requests: writes("c2s"),
+            answers: writes("s2c"),
+        }
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        let param = ClientParam::parse(self.kind, &self.client_param).unwrap();
+        Client::new(self.kind, &self.key, param, 0)
+    }
+
+    pub(crate) fn server(&self) -> std::sync::Arc<Server> {
+        let param = ServerParam::parse(self.kind, &self.server_param).unwrap();
+        let replays = std::sync::Arc::new(ReplayStore::new([7; 16], self.now));
+        Server::new(self.kind.into(), &self.key, &param, 0, replays).into()
+    }
+}
+
+pub(crate) fn wires(writes: &[Write]) -> Vec<u8> {
+    writes.iter().flat_map(|w| w.wire.clone()).collect()
+}
+
+pub(crate) fn plains(writes: &[Write]) -> Vec<u8> {
+    writes.iter().flat_map(|w| w.plain.clone()).collect()
+}

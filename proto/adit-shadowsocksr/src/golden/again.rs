@@ -1,0 +1,206 @@
+//! Everything the reference wrote is written again from its parts, byte for byte.
+
+use core::ops::Range;
+
+use adit_wire::{Broken, FixedEntropy, Step};
+
+use super::{Exchange, Write, wires};
+use crate::Frame;
+use crate::chain::Sizes;
+use crate::frame::{AdlerKind, FrameOpen, FrameSeal, Opener, Pad, Style, Tagged, pack_crc};
+use crate::head::{aes::AesHead, chain, sha1::Sha1Head, simple};
+use crate::hello::HELLO;
+use crate::kind::Family;
+
+/// Room around a payload that is enough for everything.
+const ROOM: usize = 4000;
+
+/// Puts `data` into a record, lets `pack` work on it and gives the result.
+fn packed(
+    data: &[u8],
+    pack: impl FnOnce(&mut [u8], Range<usize>) -> Result<Range<usize>, Broken>,
+) -> Vec<u8> {
+    let mut record = vec![0x5a; ROOM];
+    record.extend_from_slice(data);
+    record.resize(record.len() + ROOM, 0xa5);
+    let range = pack(&mut record, ROOM..ROOM + data.len()).unwrap();
+    record[range].to_vec()
+}
+
+impl Exchange {
+    fn sizes(&self) -> std::sync::Arc<Sizes> {
+        match self.kind.family() {
+            Family::Chain(kind) => Sizes::new(kind, &self.key, 4, 0).into(),
+            _ => panic!("not of this family"),
+        }
+    }
+
+    /// Writes the first message again; gives how long it is.
+    fn head(&self) -> usize {
+        let wire = &mut self.requests[0].wire.clone();
+        let user = self.user();
+        let iv_key = [&self.iv[..], &self.key].concat();
+        let whole = "the message is whole";
+        let (again, consumed) = match self.kind.family() {
+            Family::Crc { auth: true } => {
+                let Step::Done(found) = simple::read(wire).unwrap() else {
+                    panic!("{whole}");
+                };
+                let data = [&found.hello.bytes()[..], &wire[found.payload.clone()]].concat();
+                let block = &wire[2..found.payload.start - HELLO];
+                let (pad, mut chance) = Pad::again(block, Style::Byte);
+                let again = packed(&data, |r, p| pack_crc(r, p, pad, &mut chance));
+                (again, found.consumed)
+            }
+            Family::Adler(kind) => {
+                let head = Sha1Head {
+                    kind,
+                    name: self.kind.name(),
+                    key: &self.key,
+                    iv: &self.iv,
+                };
+                let Step::Done(found) = head.read(wire).unwrap() else {
+                    panic!("{whole}");
+                };
+                let block = &wire[6..found.payload.start - HELLO];
+                let (pad, mut chance) = Pad::again(block, kind.style());
+                let data = &wire[found.payload.clone()];
+                let again = packed(data, |r, p| head.pack(&found.hello, r, p, pad, &mut chance));
+                (again, found.consumed)
+            }
+            Family::Mac(kind) => {
+                let iv_key = &iv_key;
+                let head = AesHead { kind, iv_key };
+                let Step::Done((found, _)) = head.read(wire, |_| Some(&user), |_| true).unwrap()
+                else {
+                    panic!("{whole}");
+                };
+                let uid = *wire[7..].first_chunk().unwrap();
+                let n = found.payload.start - 31;
+                let mut chance = FixedEntropy::new([&wire[..1], &wire[31..31 + n]].concat());
+                let data = &wire[found.payload.clone()];
+                let again = packed(data, |r, p| {
+                    head.pack((&user, uid), &found.hello, r, p, n, &mut chance)
+                });
+                (again, found.consumed)
+            }
+            Family::Chain(_) => {
+                let find = |uid: u32| {
+                    assert!(self.client_param.is_empty() || uid == 42);
+                    Some(&user)
+                };
+                let Step::Done((found, uid, _)) = chain::read(&iv_key, wire, find).unwrap() else {
+                    panic!("{whole}");
+                };
+                let mut chance = FixedEntropy::new(&wire[..4]);
+                let uid = uid.to_le_bytes();
+                let again = chain::pack(&iv_key, &user, uid, &found.hello, 4, &mut chance);
+                (again.unwrap().0.to_vec(), found.consumed)
+            }
+            _ => return 0,
+        };
+        assert!(again == wire[..consumed], "{}", self.kind);
+        consumed
+    }
+
+    /// Writes frames again, one by one.
+    fn frames(&self, wire: &[u8], open: Opener, mut seal: FrameSeal) {
+        let (mut open, mut at) = (FrameOpen(open), 0);
+        while at < wire.len() {
+            let mss = open.mss();
+            let mut opened = wire[at..].to_vec();
+            let Ok(Frame::Plain { consumed, payload }) = open.open_frame(&mut opened) else {
+                panic!("{}: a frame at {at}", self.kind);
+            };
+            let (data, frame) = (&opened[payload.clone()], &wire[at..at + consumed]);
+            let block = |head| &frame[head..payload.start];
+            let again = match &mut seal {
+                FrameSeal::Crc => {
+                    let (pad, mut chance) = Pad::again(block(2), Style::Byte);
+                    packed(data, |r, p| pack_crc(r, p, pad, &mut chance))
+                }
+                FrameSeal::Adler(kind) => {
+                    let head = if *kind == AdlerKind::V4 { 4 } else { 2 };
+                    let (pad, mut chance) = Pad::again(block(head), kind.style());
+                    packed(data, |r, p| kind.pack(r, p, pad, &mut chance))
+                }
+                FrameSeal::Tagged(frames) => {
+                    let (pad, mut chance) = Pad::again(block(4), Style::Little);
+                    packed(data, |r, p| frames.pack(r, p, pad, &mut chance))
+                }
+                FrameSeal::Chained(frames) => {
+                    // The segment size in front of the first data is data of the frame.
+                    let start = payload.start - if open.mss() == mss { 0 } else { 2 };
+                    let noise = [&frame[2..start], &frame[payload.end..consumed - 2]].concat();
+                    let mut chance = FixedEntropy::new(noise);
+                    packed(data, |r, p| frames.seal(r, p, &mut chance))
+                }
+                _ => panic!("no frames to be written again"),
+            };
+            assert!(again == frame, "{} at {at}", self.kind);
+            at += consumed;
+        }
+    }
+}
+
+#[test]
+fn first_messages() {
+    let heads = Exchange::all()
+        .iter()
+        .filter(|case| case.head() > 0)
+        .count();
+    assert_eq!(heads, 21);
+}
+
+#[test]
+fn frames() {
+    for case in Exchange::all() {
+        let user = case.user();
+        let (requests, answers) = (wires(&case.requests), wires(&case.answers));
+        // What else is in the first frame of `auth_simple` is written with the head.
+        let requests = &requests[case.head()..];
+        match case.kind.family() {
+            Family::Crc { .. } => {
+                case.frames(requests, Opener::Crc, FrameSeal::Crc);
+                case.frames(&answers, Opener::Crc, FrameSeal::Crc);
+            }
+            Family::Adler(kind) => {
+                case.frames(requests, Opener::Adler(kind), FrameSeal::Adler(kind));
+                case.frames(&answers, Opener::Adler(kind), FrameSeal::Adler(kind));
+            }
+            Family::Mac(kind) => {
+                let frames = || Tagged::new(kind, user.key());
+                for wire in [requests, &answers] {
+                    let seal = FrameSeal::Tagged(frames());
+                    case.frames(wire, Opener::Tagged(frames()), seal);
+                }
+            }
+            Family::Chain(_) => {
+                let start = case.start();
+                let frames = || Box::new(start.requests(case.sizes(), &user));
+                let seal = FrameSeal::Chained(frames());
+                case.frames(requests, Opener::Chained(frames()), seal);
+                let open = start.answers(case.sizes(), &user).told();
+                let seal = start.answers(case.sizes(), &user).telling(1460);
+                let seal = FrameSeal::Chained(Box::new(seal));
+                case.frames(&answers, Opener::Chained(Box::new(open)), seal);
+            }
+            Family::OneTime => one_time(&case),
+            // Compressed bytes depend on who compresses.
+            Family::Deflate | Family::Origin => {}
+        }
+    }
+}
+
+/// `verify_sha1` has nothing random, so whole writes come out the same.
+fn one_time(case: &Exchange) {
+    let (mut seal, _) = case
+        .client()
+        .connect(&case.iv, case.now, &mut FixedEntropy::default())
+        .unwrap();
+    for Write { plain, wire } in &case.requests {
+        // Writes of the reference are cut as ours must be.
+        let again = adit_wire::law::seal_all(&mut seal, plain, usize::MAX).unwrap();
+        assert!(again == *wire, "a write of {}", plain.len());
+    }
+}

@@ -1,0 +1,104 @@
+//! Every exchange of the reference is understood, in one piece and byte by byte.
+
+use adit_wire::{FixedEntropy, Step};
+
+use super::{Exchange, plains, wires};
+use crate::chain::Sizes;
+use crate::frame::{FrameOpen, Opener, Tagged};
+use crate::head;
+use crate::kind::Family;
+use crate::tests::{open_all, serve};
+use crate::user::UserKey;
+
+impl Exchange {
+    /// The key that a request was made with.
+    pub(super) fn user(&self) -> UserKey {
+        match self.client_param.split_once(':') {
+            Some((_, password)) => UserKey::of_password(self.kind, &self.key, password.as_bytes()),
+            None => UserKey::of_port(self.kind, &self.key),
+        }
+    }
+
+    /// What both directions start from, out of the request that was recorded.
+    pub(super) fn start(&self) -> head::chain::Start {
+        let iv_key = [&self.iv[..], &self.key].concat();
+        let user = self.user();
+        let wire = wires(&self.requests);
+        match head::chain::read(&iv_key, &wire, |_| Some(&user)).unwrap() {
+            Step::Done((_, _, start)) => start,
+            Step::NeedMore { .. } => panic!("the head is whole"),
+        }
+    }
+
+    /// The codec of the client that sent the recorded request.
+    fn client_open(&self) -> FrameOpen {
+        let user = self.user();
+        match self.kind.family() {
+            Family::Mac(kind) => FrameOpen(Opener::Tagged(Tagged::new(kind, user.key()))),
+            Family::Chain(kind) => {
+                let sizes = Sizes::new(kind, &self.key, 4, 0);
+                let frames = self.start().answers(sizes.into(), &user).told();
+                FrameOpen(Opener::Chained(Box::new(frames)))
+            }
+            _ => {
+                let chance = &mut FixedEntropy::default();
+                self.client().connect(&self.iv, self.now, chance).unwrap().1
+            }
+        }
+    }
+}
+
+#[test]
+fn requests_are_opened() {
+    for case in Exchange::all() {
+        for piece in [usize::MAX, 1, 7, 1460] {
+            let server = case.server();
+            let mut handshake = server.accept(&case.iv, 1460, &mut FixedEntropy::default());
+            let wire = wires(&case.requests);
+            let (plain, accepted) = serve(&mut handshake, &wire, piece, case.now).unwrap();
+            assert!(plain == plains(&case.requests), "{} {piece}", case.kind);
+            let uid = (!case.client_param.is_empty()).then_some(42);
+            assert_eq!(accepted.uid, uid);
+            assert!(!accepted.fell_back);
+        }
+    }
+}
+
+#[test]
+fn answers_are_opened() {
+    for case in Exchange::all() {
+        for piece in [usize::MAX, 1, 7, 1460] {
+            let mut open = case.client_open();
+            let plain = open_all(&mut open, &wires(&case.answers), piece).unwrap();
+            assert!(plain == plains(&case.answers), "{} {piece}", case.kind);
+            let is_chain = matches!(case.kind.family(), Family::Chain(_));
+            assert_eq!(open.mss(), is_chain.then_some(1460), "{}", case.kind);
+        }
+    }
+}
+
+#[test]
+fn every_flipped_bit_of_a_first_message_is_noticed() {
+    for case in Exchange::all()
+        .iter()
+        .filter(|case| case.kind.authenticates())
+    {
+        let wire = &case.requests[0].wire;
+        let open = |wire: &[u8]| {
+            let mut wire = wire.to_vec();
+            let mut handshake = case
+                .server()
+                .accept(&case.iv, 1460, &mut FixedEntropy::default());
+            match handshake.step(&mut wire, case.now) {
+                Ok(Step::Done(accepted)) => Some(accepted.consumed),
+                _ => None,
+            }
+        };
+        let len = open(wire).unwrap();
+        for bit in (0..len * 8).step_by(3) {
+            let mut wire = wire.clone();
+            wire[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(open(&wire), None, "{} bit {bit}", case.kind);
+        }
+    }
+}

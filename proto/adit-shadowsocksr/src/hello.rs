@@ -1,0 +1,145 @@
+//! Who connects and when: the fields that every first message carries.
+
+use std::sync::{Mutex, PoisonError};
+
+use adit_wire::{Broken, Entropy, Unix};
+
+use crate::field::get;
+
+/// Time, client id and connection id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Hello {
+    /// Seconds since 1970, the lower 32 bits. Not sent by `auth_sha1_v2`.
+    pub(crate) time: u32,
+    /// Four bytes and zeros; eight in `auth_sha1_v2`.
+    pub(crate) client: [u8; 8],
+    pub(crate) connection: u32,
+}
+
+/// Bytes of every form of the fields.
+pub(crate) const HELLO: usize = 12;
+
+impl Hello {
+    /// `LE32 time ‖ client id(4) ‖ LE32 connection id`
+    pub(crate) fn bytes(&self) -> [u8; HELLO] {
+        let [t0, t1, t2, t3] = self.time.to_le_bytes();
+        let [a, b, c, d, ..] = self.client;
+        let [n0, n1, n2, n3] = self.connection.to_le_bytes();
+        [t0, t1, t2, t3, a, b, c, d, n0, n1, n2, n3]
+    }
+
+    /// `client id(8) ‖ LE32 connection id`
+    pub(crate) fn bytes_v2(&self) -> [u8; HELLO] {
+        let [a, b, c, d, e, f, g, h] = self.client;
+        let [n0, n1, n2, n3] = self.connection.to_le_bytes();
+        [a, b, c, d, e, f, g, h, n0, n1, n2, n3]
+    }
+
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, Broken> {
+        let [a, b, c, d] = get(bytes, 4)?;
+        Ok(Self {
+            time: u32::from_le_bytes(get(bytes, 0)?),
+            client: [a, b, c, d, 0, 0, 0, 0],
+            connection: u32::from_le_bytes(get(bytes, 8)?),
+        })
+    }
+
+    pub(crate) fn read_v2(bytes: &[u8]) -> Result<Self, Broken> {
+        Ok(Self {
+            time: 0,
+            client: get(bytes, 0)?,
+            connection: u32::from_le_bytes(get(bytes, 8)?),
+        })
+    }
+}
+
+/// The lower 32 bits of a time: what the field holds.
+pub(crate) fn seconds(now: Unix) -> u32 {
+    u32::try_from(now.0 & 0xffff_ffff).unwrap_or(0)
+}
+
+/// A client's id at one server, and the number of its last connection.
+pub(crate) struct Identity(Mutex<Option<([u8; 8], u32)>>);
+
+/// Beyond this a client takes another id.
+const LAST_CONNECTION: u32 = 0xff00_0000;
+
+/// How an id and a first number are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IdForm {
+    Four,
+    /// `auth_sha1_v2`: the id has eight bytes and gives the first number.
+    Eight,
+}
+
+impl Identity {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    /// The fields of the next connection.
+    pub(crate) fn next(&self, form: IdForm, now: Unix, entropy: &mut dyn Entropy) -> Hello {
+        // A panic of another thread leaves the pair whole.
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (client, last) = match *held {
+            Some((client, last)) if last <= LAST_CONNECTION => (client, last),
+            _ => draw(form, entropy),
+        };
+        let connection = last.wrapping_add(1);
+        *held = Some((client, connection));
+        Hello {
+            time: seconds(now),
+            client,
+            connection,
+        }
+    }
+}
+
+fn draw(form: IdForm, entropy: &mut dyn Entropy) -> ([u8; 8], u32) {
+    let mut client = [0; 8];
+    match form {
+        IdForm::Four => {
+            let mut raw = [0; 8];
+            entropy.fill(&mut raw);
+            let [a, b, c, d, x, y, z, _] = raw;
+            ([a, b, c, d, 0, 0, 0, 0], u32::from_le_bytes([x, y, z, 0]))
+        }
+        IdForm::Eight => {
+            entropy.fill(&mut client);
+            let start = u64::from_le_bytes(client) % 0xff_fffd;
+            (client, u32::try_from(start).unwrap_or(0))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use adit_wire::FixedEntropy;
+
+    const NOW: Unix = Unix(1_700_000_000);
+
+    #[test]
+    fn connections_are_numbered() {
+        let identity = Identity::new();
+        let mut entropy = FixedEntropy::new([1, 2, 3, 4, 5, 0, 0, 9]);
+        let first = identity.next(IdForm::Four, NOW, &mut entropy);
+        let second = identity.next(IdForm::Four, NOW, &mut entropy);
+        assert_eq!((first.connection, second.connection), (6, 7));
+        assert_eq!(first.client, [1, 2, 3, 4, 0, 0, 0, 0]);
+        assert_eq!(Hello::read(&first.bytes()), Ok(first));
+    }
+
+    #[test]
+    fn used_up_numbers_change_the_id() {
+        let identity = Identity(Mutex::new(Some(([9; 8], LAST_CONNECTION + 1))));
+        let mut entropy = FixedEntropy::new([1; 16]);
+        let next = identity.next(IdForm::Eight, NOW, &mut entropy);
+        assert_eq!(next.client, [1; 8]);
+        assert!(next.connection < 0x0100_0000);
+        assert_eq!(
+            Hello::read_v2(&next.bytes_v2()),
+            Ok(Hello { time: 0, ..next })
+        );
+    }
+}

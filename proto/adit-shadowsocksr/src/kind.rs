@@ -1,0 +1,259 @@
+//! The protocols and their names.
+
+use core::fmt;
+use core::str::FromStr;
+
+use crate::chain::ChainKind;
+use crate::frame::AdlerKind;
+use crate::mac::MacKind;
+
+/// A protocol of ShadowsocksR.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ProtocolKind {
+    /// No change to the stream.
+    Origin,
+    /// Frames with random bytes and a CRC-32.
+    VerifySimple,
+    /// Frames of compressed data.
+    VerifyDeflate,
+    /// The old one-time authentication: HMAC-SHA1 from client to server, nothing back.
+    VerifySha1,
+    /// `verify_simple` with a time and ids in the first frame.
+    AuthSimple,
+    /// An authenticated first message, then frames with an Adler-32.
+    AuthSha1,
+    /// The second form of `auth_sha1`, without a time.
+    AuthSha1V2,
+    /// The fourth form of `auth_sha1`.
+    AuthSha1V4,
+    /// Every frame authenticated by HMAC-MD5; users.
+    AuthAes128Md5,
+    /// Every frame authenticated by HMAC-SHA1; users.
+    AuthAes128Sha1,
+    /// Every frame authenticated by SipHash-1-3; users.
+    AuthAes128Fast,
+    /// Frames under RC4 with masked lengths, each bound to the one before; users.
+    AuthChainA,
+    /// `auth_chain_a` with paddings from two lists.
+    AuthChainB,
+    /// `auth_chain_a` with paddings from one list.
+    AuthChainC,
+    /// `auth_chain_c` with a longer list.
+    AuthChainD,
+    /// `auth_chain_d` without a choice in the list.
+    AuthChainE,
+    /// `auth_chain_e` with a list that changes daily. Experimental: never run against a peer.
+    AuthChainF,
+}
+
+/// What a protocol is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Family {
+    Origin,
+    /// `verify_simple`; with ids in the first frame, `auth_simple`.
+    Crc {
+        auth: bool,
+    },
+    Deflate,
+    OneTime,
+    Adler(AdlerKind),
+    Mac(MacKind),
+    Chain(ChainKind),
+}
+
+impl ProtocolKind {
+    /// All of them, from the simplest to the latest.
+    pub const ALL: [Self; 17] = [
+        Self::Origin,
+        Self::VerifySimple,
+        Self::VerifyDeflate,
+        Self::VerifySha1,
+        Self::AuthSimple,
+        Self::AuthSha1,
+        Self::AuthSha1V2,
+        Self::AuthSha1V4,
+        Self::AuthAes128Md5,
+        Self::AuthAes128Sha1,
+        Self::AuthAes128Fast,
+        Self::AuthChainA,
+        Self::AuthChainB,
+        Self::AuthChainC,
+        Self::AuthChainD,
+        Self::AuthChainE,
+        Self::AuthChainF,
+    ];
+
+    /// The name in configurations; also the salt of keys.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Origin => "origin",
+            Self::VerifySimple => "verify_simple",
+            Self::VerifyDeflate => "verify_deflate",
+            Self::VerifySha1 => "verify_sha1",
+            Self::AuthSimple => "auth_simple",
+            Self::AuthSha1 => "auth_sha1",
+            Self::AuthSha1V2 => "auth_sha1_v2",
+            Self::AuthSha1V4 => "auth_sha1_v4",
+            Self::AuthAes128Md5 => "auth_aes128_md5",
+            Self::AuthAes128Sha1 => "auth_aes128_sha1",
+            Self::AuthAes128Fast => "auth_aes128_fast",
+            Self::AuthChainA => "auth_chain_a",
+            Self::AuthChainB => "auth_chain_b",
+            Self::AuthChainC => "auth_chain_c",
+            Self::AuthChainD => "auth_chain_d",
+            Self::AuthChainE => "auth_chain_e",
+            Self::AuthChainF => "auth_chain_f",
+        }
+    }
+
+    /// Whether a server learns from the first message that the client holds the key.
+    #[must_use]
+    pub const fn authenticates(self) -> bool {
+        !matches!(
+            self.family(),
+            Family::Origin | Family::Crc { .. } | Family::Deflate
+        )
+    }
+
+    /// Whether a port can be shared by users with passwords of their own.
+    #[must_use]
+    pub const fn has_users(self) -> bool {
+        matches!(self.family(), Family::Mac(_) | Family::Chain(_))
+    }
+
+    /// Whether a server's name may end in `_compatible`.
+    #[must_use]
+    pub const fn has_compatible(self) -> bool {
+        matches!(self.family(), Family::OneTime | Family::Adler(_))
+    }
+
+    /// Whether opened data lies in the buffer it came in; see [`crate::FrameOpen::open_frame`].
+    #[must_use]
+    pub const fn in_place(self) -> bool {
+        !matches!(self.family(), Family::Deflate)
+    }
+
+    pub(crate) const fn family(self) -> Family {
+        match self {
+            Self::Origin => Family::Origin,
+            Self::VerifySimple => Family::Crc { auth: false },
+            Self::AuthSimple => Family::Crc { auth: true },
+            Self::VerifyDeflate => Family::Deflate,
+            Self::VerifySha1 => Family::OneTime,
+            Self::AuthSha1 => Family::Adler(AdlerKind::V1),
+            Self::AuthSha1V2 => Family::Adler(AdlerKind::V2),
+            Self::AuthSha1V4 => Family::Adler(AdlerKind::V4),
+            Self::AuthAes128Md5 => Family::Mac(MacKind::Md5),
+            Self::AuthAes128Sha1 => Family::Mac(MacKind::Sha1),
+            Self::AuthAes128Fast => Family::Mac(MacKind::Fast),
+            Self::AuthChainA => Family::Chain(ChainKind::A),
+            Self::AuthChainB => Family::Chain(ChainKind::B),
+            Self::AuthChainC => Family::Chain(ChainKind::C),
+            Self::AuthChainD => Family::Chain(ChainKind::D),
+            Self::AuthChainE => Family::Chain(ChainKind::E),
+            Self::AuthChainF => Family::Chain(ChainKind::F),
+        }
+    }
+}
+
+/// A protocol as a configuration names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Protocol {
+    /// The protocol.
+    pub kind: ProtocolKind,
+    /// The suffix `_compatible`: a server takes clients that do not speak the protocol for ones of
+    /// `origin`. It has no meaning for clients.
+    pub compatible: bool,
+}
+
+/// Not the name of a protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownProtocol {
+    /// No protocol has this name.
+    #[error("no such ShadowsocksR protocol")]
+    Name,
+    /// The protocol exists, but not with `_compatible`.
+    #[error("this protocol has no `_compatible` form")]
+    Compatible,
+}
+
+impl FromStr for ProtocolKind {
+    type Err = UnknownProtocol;
+
+    /// The bare name; the empty text is `origin`.
+    fn from_str(text: &str) -> Result<Self, UnknownProtocol> {
+        if text.is_empty() {
+            return Ok(Self::Origin);
+        }
+        let mut all = Self::ALL.into_iter();
+        all.find(|kind| kind.name() == text)
+            .ok_or(UnknownProtocol::Name)
+    }
+}
+
+impl FromStr for Protocol {
+    type Err = UnknownProtocol;
+
+    fn from_str(text: &str) -> Result<Self, UnknownProtocol> {
+        let (name, compatible) = match text.strip_suffix("_compatible") {
+            Some(name) => (name, true),
+            None => (text, false),
+        };
+        let kind: ProtocolKind = name.parse()?;
+        if compatible && !kind.has_compatible() {
+            return Err(UnknownProtocol::Compatible);
+        }
+        Ok(Self { kind, compatible })
+    }
+}
+
+impl From<ProtocolKind> for Protocol {
+    fn from(kind: ProtocolKind) -> Self {
+        Self {
+            kind,
+            compatible: false,
+        }
+    }
+}
+
+impl fmt::Display for ProtocolKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let suffix = if self.compatible { "_compatible" } else { "" };
+        write!(f, "{}{suffix}", self.kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip() {
+        for kind in ProtocolKind::ALL {
+            assert_eq!(kind.name().parse(), Ok(kind));
+            let both = Protocol {
+                kind,
+                compatible: kind.has_compatible(),
+            };
+            assert_eq!(both.to_string().parse(), Ok(both));
+        }
+        assert_eq!("".parse(), Ok(ProtocolKind::Origin));
+    }
+
+    #[test]
+    fn other_names_are_refused() {
+        for name in ["auth_chain_g", "Origin", "auth_sha1_v3", "_compatible_"] {
+            assert_eq!(name.parse::<Protocol>(), Err(UnknownProtocol::Name));
+        }
+        for name in ["auth_aes128_md5_compatible", "auth_chain_a_compatible"] {
+            assert_eq!(name.parse::<Protocol>(), Err(UnknownProtocol::Compatible));
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What a client and its server have in common: protocol, key, and for `auth_chain` the lists.
+
+use std::sync::Arc;
+
+use adit_crypto::Secret;
+use adit_wire::Unix;
+
+use crate::ProtocolKind;
+use crate::chain::{ChainKind, Sizes};
+use crate::kind::Family;
+
+/// What `auth_chain` itself adds to a full frame.
+const CHAIN_OVERHEAD: u16 = 4;
+
+pub(crate) struct Port {
+    pub(crate) kind: ProtocolKind,
+    key: Secret<Vec<u8>>,
+    pub(crate) overhead: u16,
+    interval: u32,
+    /// Made once, except for `auth_chain_f`; none outside `auth_chain`.
+    sizes: Option<Arc<Sizes>>,
+}
+
+impl Port {
+    pub(crate) fn new(kind: ProtocolKind, key: &[u8], obfs_overhead: u16, interval: u32) -> Self {
+        let overhead = obfs_overhead.saturating_add(CHAIN_OVERHEAD);
+        let sizes = match kind.family() {
+            Family::Chain(ChainKind::F) => None,
+            Family::Chain(chain) => Some(Arc::new(Sizes::new(chain, key, overhead, 0))),
+            _ => None,
+        };
+        Self {
+            kind,
+            key: Secret::new(key.to_vec()),
+            overhead,
+            interval,
+            sizes,
+        }
+    }
+
+    pub(crate) fn key(&self) -> &[u8] {
+        self.key.expose()
+    }
+
+    /// The key of the MACs of a first message.
+    pub(crate) fn iv_key(&self, iv: &[u8]) -> Secret<Vec<u8>> {
+        Secret::new([iv, self.key()].concat())
+    }
+
+    /// The lists for a connection whose first message has this time.
+    pub(crate) fn sizes(&self, chain: ChainKind, time: Unix) -> Arc<Sizes> {
+        self.sizes.clone().unwrap_or_else(|| {
+            let period = time.0 / u64::from(self.interval.max(1));
+            Arc::new(Sizes::new(chain, self.key(), self.overhead, period))
+        })
+    }
+}

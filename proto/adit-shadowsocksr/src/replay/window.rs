@@ -1,0 +1,128 @@
+//! The connection ids of one client.
+
+/// Ids behind a client's first that may still come: connections overtake each other.
+const BEHIND: u32 = 64;
+
+/// How far ahead of the oldest open id a client may jump.
+const AHEAD: u32 = 0x4000;
+
+const BITS: u32 = 0x1000;
+const WORDS: usize = (BITS / 64) as usize;
+
+/// Accepts each id once, and none below the front.
+///
+/// Peers begin anew with any id once a client was quiet for some minutes; here that allows a jump
+/// ahead, and never a step back: no client's ids fall.
+pub(super) struct Window {
+    front: u32,
+    /// Ids from `front` on, at their place modulo [`BITS`].
+    used: Box<[u64; WORDS]>,
+}
+
+impl Window {
+    /// The window of a client that was first seen with `id`.
+    pub(super) fn new(id: u32) -> Self {
+        let mut window = Self {
+            front: id.saturating_sub(BEHIND),
+            used: Box::new([0; WORDS]),
+        };
+        window.set(id, true);
+        window
+    }
+
+    /// Takes `id` if it is new. `idle` says that the client was quiet for long.
+    pub(super) fn enter(&mut self, id: u32, idle: bool) -> bool {
+        let Some(ahead) = id.checked_sub(self.front) else {
+            return false;
+        };
+        if (ahead > AHEAD && !idle) || (ahead < BITS && self.get(id)) {
+            return false;
+        }
+        if ahead >= BITS {
+            self.slide(id - BITS + 1);
+        }
+        self.set(id, true);
+        while self.get(self.front) && self.front < u32::MAX {
+            self.set(self.front, false);
+            self.front += 1;
+        }
+        true
+    }
+
+    fn slide(&mut self, front: u32) {
+        if front - self.front >= BITS {
+            self.used.fill(0);
+        } else {
+            for id in self.front..front {
+                self.set(id, false);
+            }
+        }
+        self.front = front;
+    }
+
+    fn get(&self, id: u32) -> bool {
+        let (word, bit) = place(id);
+        self.used.get(word).is_some_and(|w| w & bit != 0)
+    }
+
+    fn set(&mut self, id: u32, used: bool) {
+        let (word, bit) = place(id);
+        if let Some(w) = self.used.get_mut(word) {
+            *w = if used { *w | bit } else { *w & !bit };
+        }
+    }
+}
+
+fn place(id: u32) -> (usize, u64) {
+    let id = id % BITS;
+    (usize::try_from(id / 64).unwrap_or(0), 1 << (id % 64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn ends_of_the_range() {
+        let mut w = Window::new(0);
+        assert!(!w.enter(0, true) && w.enter(1, false));
+        let mut w = Window::new(u32::MAX);
+        assert!(!w.enter(u32::MAX, true) && w.enter(u32::MAX - 1, false));
+        assert!(!w.enter(u32::MAX - 1, false));
+        let mut w = Window::new(0);
+        assert!(!w.enter(u32::MAX, false) && w.enter(u32::MAX, true));
+        assert!(!w.enter(u32::MAX, true) && !w.enter(5, true));
+    }
+
+    #[test]
+    fn steps_back_and_jumps() {
+        let mut w = Window::new(1000);
+        assert!(w.enter(936, false) && !w.enter(935, true));
+        assert!(!w.enter(937 + AHEAD + 1, false) && w.enter(937 + AHEAD, false));
+        assert!(!w.enter(1001, false), "what fell out of the window is gone");
+    }
+
+    proptest! {
+        #[test]
+        fn equals_a_set(start in 0u32..100_000, moves in proptest::collection::vec((-5000i64..9000, any::<bool>()), 1..300)) {
+            let mut w = Window::new(start);
+            let (mut front, mut back) = (start.saturating_sub(64), start + 1);
+            let mut set = BTreeSet::from([start]);
+            for (step, idle) in moves {
+                let id = u32::try_from((i64::from(back) + step).max(0)).unwrap();
+                let fresh = id >= front && (idle || id <= front + AHEAD) && !set.contains(&id);
+                prop_assert_eq!(w.enter(id, idle), fresh);
+                if fresh {
+                    back = back.max(id + 1);
+                    set.insert(id);
+                    while set.contains(&front) || front + 0x1000 < back {
+                        set.remove(&front);
+                        front += 1;
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! A server's side: the first message of each connection, and what connections share.
+
+mod accept;
+
+use core::fmt;
+use core::ops::Range;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use adit_crypto::Secret;
+use adit_wire::{Broken, Entropy, Room, Seal, Step, Unix};
+
+use crate::field::check_room;
+use crate::frame::{FrameOpen, FrameSeal};
+use crate::noise::Noise;
+use crate::port::Port;
+use crate::user::UserKey;
+use crate::{Protocol, ProtocolKind, ReplayStore, ServerParam};
+
+/// One port of a server: its key, its users, and what it has seen.
+pub struct Server {
+    port: Port,
+    compatible: bool,
+    users: BTreeMap<u32, UserKey>,
+    /// Of those who have the port's key alone; nobody's where there are users.
+    nobody: UserKey,
+    max_clients: usize,
+    replays: Arc<ReplayStore>,
+}
+
+impl Server {
+    /// `key` is the cipher's key (16 bytes of the same derivation for ciphers that have none);
+    /// `obfs_overhead` is what the obfs adds to a full frame, 5 bytes for those that look like TLS
+    /// and 0 for the others. A port whose users change gets a new `Server` with the old `replays`.
+    #[must_use]
+    pub fn new(
+        protocol: Protocol,
+        key: &[u8],
+        param: &ServerParam,
+        obfs_overhead: u16,
+        replays: Arc<ReplayStore>,
+    ) -> Self {
+        let Protocol { kind, compatible } = protocol;
+        let users = param.users.iter();
+        let users = users.map(|(uid, password)| {
+            let password = password.expose().as_bytes();
+            (*uid, UserKey::of_password(kind, key, password))
+        });
+        Self {
+            port: Port::new(kind, key, obfs_overhead, param.interval),
+            compatible: compatible && kind.has_compatible(),
+            users: users.collect(),
+            nobody: UserKey::of_port(kind, key),
+            max_clients: param.max_clients,
+            replays,
+        }
+    }
+
+    /// The protocol.
+    #[must_use]
+    pub const fn kind(&self) -> ProtocolKind {
+        self.port.kind
+    }
+
+    /// The handshake of one connection. `iv` is the cipher's IV of the request, empty if it has
+    /// none; `mss` the segment size of the connection in bytes, told to `auth_chain` clients.
+    pub fn accept(
+        self: &Arc<Self>,
+        iv: &[u8],
+        mss: u16,
+        entropy: &mut dyn Entropy,
+    ) -> ServerHandshake {
+        ServerHandshake {
+            iv_key: self.port.iv_key(iv),
+            server: self.clone(),
+            iv: iv.into(),
+            mss: if (501..=1500).contains(&mss) {
+                mss
+            } else {
+                1460
+            },
+            noise: Some(Noise::new(entropy)),
+        }
+    }
+
+    pub(crate) const fn port(&self) -> &Port {
+        &self.port
+    }
+
+    /// The key of a user: a stranger has one only where there are no users.
+    pub(crate) fn find(&self, uid: u32) -> Option<&UserKey> {
+        if self.users.is_empty() {
+            return Some(&self.nobody);
+        }
+        self.users.get(&uid)
+    }
+
+    /// The id to account to.
+    pub(crate) fn known(&self, uid: u32) -> Option<u32> {
+        (!self.users.is_empty()).then_some(uid)
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("kind", &self.port.kind)
+            .field("compatible", &self.compatible)
+            .field("users", &self.users.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reads the first message of a connection.
+///
+/// Every failure is an error before anything is to be sent. The caller treats all of them alike,
+/// including the end of the stream and a deadline while this still asks for more.
+pub struct ServerHandshake {
+    server: Arc<Server>,
+    iv: Box<[u8]>,
+    iv_key: Secret<Vec<u8>>,
+    mss: u16,
+    /// Until the codecs are made.
+    noise: Option<Noise>,
+}
+
+/// An accepted connection.
+#[derive(Debug)]
+pub struct Accepted {
+    /// Bytes the first message took; 0 where the protocol has none.
+    pub consumed: usize,
+    /// Where the message's data lies; may be empty. The target header begins here or, if this ends
+    /// too soon, goes on in the frames behind.
+    pub payload: Range<usize>,
+    /// The user, where the port has users.
+    pub uid: Option<u32>,
+    /// The client does not speak the protocol and was taken for one of `origin` (`_compatible`).
+    pub fell_back: bool,
+    /// Opens what follows.
+    pub open: FrameOpen,
+    /// Seals the answers.
+    pub seal: ServerSeal,
+}
+
+impl ServerHandshake {
+    /// Reads the deciphered bytes from the start of the connection; on [`Step::NeedMore`] the next
+    /// call begins with the same bytes. Nothing is altered in them before [`Step::Done`].
+    pub fn step(&mut self, plain: &mut [u8], now: Unix) -> Result<Step<Accepted>, Broken> {
+        match self.read(plain, now) {
+            Err(_) if self.server.compatible && self.noise.is_some() => self.fall_back(),
+            step => step,
+        }
+    }
+}
+
+impl fmt::Debug for ServerHandshake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerHandshake")
+            .field("server", &self.server)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Seals what a server sends.
+///
+/// Peers wait for a first frame, if need be an empty one: [`Seal::owes_head`] is true until one was
+/// sealed, for the protocols from `auth_sha1_v2` on.
+pub struct ServerSeal {
+    frames: FrameSeal,
+    owes: bool,
+    noise: Noise,
+}
+
+impl Seal for ServerSeal {
+    /// The first record has the larger head.
+    fn steady(&self) -> bool {
+        true
+    }
+
+    fn room(&self) -> Room {
+        self.frames.room()
+    }
+
+    /// An empty payload gives an empty range, except while a head is owed.
+    fn seal(&mut self, record: &mut [u8], payload: Range<usize>) -> Result<Range<usize>, Broken> {
+        check_room(self.room(), record, &payload)?;
+        if payload.is_empty() && !self.owes {
+            return Ok(payload);
+        }
+        self.owes = false;
+        self.frames.seal(record, payload, &mut self.noise)
+    }
+
+    fn owes_head(&self) -> bool {
+        self.owes
+    }
+}
+
+impl fmt::Debug for ServerSeal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerSeal")
+            .field("owes_head", &self.owes)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,139 @@
+//! Both sides against each other, and against those who lie.
+
+mod hostile;
+mod packets;
+mod streams;
+
+use adit_wire::{Broken, Entropy, Seal, Step, Unix};
+
+use crate::{
+    Accepted, Client, ClientParam, Frame, FrameOpen, ProtocolKind, ReplayStore, Server,
+    ServerHandshake, ServerParam,
+};
+
+pub(super) const NOW: Unix = Unix(1_700_000_000);
+
+/// Numbers that differ from run to run of a test only by their seed.
+pub(super) struct Chance(pub(super) u64);
+
+impl Entropy for Chance {
+    fn fill(&mut self, out: &mut [u8]) {
+        for byte in out {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005);
+            self.0 = self.0.wrapping_add(1_442_695_040_888_963_407);
+            *byte = self.0.to_be_bytes()[0];
+        }
+    }
+}
+
+/// A client and a server that know each other.
+pub(super) fn pair(kind: ProtocolKind, user: bool) -> (Client, std::sync::Arc<Server>) {
+    let user = user && kind.has_users();
+    let (client, server) = if user {
+        ("42:userpw", "64#42:userpw,7:other")
+    } else {
+        ("", "")
+    };
+    let client = ClientParam::parse(kind, client).unwrap();
+    let server = ServerParam::parse(kind, server).unwrap();
+    let replays = ReplayStore::new([7; 16], NOW).into();
+    (
+        Client::new(kind, &[3; 32], client, 0),
+        Server::new(kind.into(), &[3; 32], &server, 0, replays).into(),
+    )
+}
+
+/// Opens frames as they would arrive in pieces of this size; all of `wire` must be used.
+pub(super) fn open_all(open: &mut FrameOpen, wire: &[u8], piece: usize) -> Result<Vec<u8>, Broken> {
+    let (plain, left) = open_some(open, Vec::new(), wire, piece)?;
+    assert_eq!(left, 0, "a frame is cut short");
+    Ok(plain)
+}
+
+/// The same behind bytes that are there already; gives the data and how many bytes are left over.
+pub(super) fn open_some(
+    open: &mut FrameOpen,
+    mut held: Vec<u8>,
+    wire: &[u8],
+    piece: usize,
+) -> Result<(Vec<u8>, usize), Broken> {
+    let (mut plain, mut pieces) = (Vec::new(), wire.chunks(piece.min(wire.len()).max(1)));
+    loop {
+        let mut used = 0;
+        loop {
+            let rest = &mut held[used..];
+            match open.open_frame(rest)? {
+                Frame::NeedMore { total } => {
+                    assert!(
+                        total > rest.len(),
+                        "NeedMore must ask for more than there is"
+                    );
+                    break;
+                }
+                Frame::Plain { consumed, payload } => {
+                    assert!(consumed > 0 && payload.end <= consumed && consumed <= rest.len());
+                    plain.extend_from_slice(&rest[payload]);
+                    used += consumed;
+                }
+                Frame::Inflated { consumed } => {
+                    assert!(consumed > 0 && consumed <= rest.len());
+                    plain.extend_from_slice(open.inflated());
+                    used += consumed;
+                }
+            }
+        }
+        held.drain(..used);
+        match pieces.next() {
+            Some(piece) => held.extend_from_slice(piece),
+            None => return Ok((plain, held.len())),
+        }
+    }
+}
+
+/// Runs a server over a request as it would arrive in pieces; gives the data of all of it.
+pub(super) fn serve(
+    handshake: &mut ServerHandshake,
+    wire: &[u8],
+    piece: usize,
+    now: Unix,
+) -> Result<(Vec<u8>, Accepted), Broken> {
+    let (mut held, mut rest) = (Vec::new(), wire);
+    loop {
+        match handshake.step(&mut held, now)? {
+            Step::NeedMore { total } => {
+                assert!(
+                    total > held.len(),
+                    "NeedMore must ask for more than there is"
+                );
+                if rest.is_empty() {
+                    return Err(Broken::Truncated("the first message"));
+                }
+                let (now, later) = rest.split_at(piece.min(rest.len()));
+                held.extend_from_slice(now);
+                rest = later;
+            }
+            Step::Done(mut accepted) => {
+                let mut plain = held[accepted.payload.clone()].to_vec();
+                held.drain(..accepted.consumed);
+                let (more, left) = open_some(&mut accepted.open, held, rest, piece)?;
+                assert_eq!(left, 0, "a frame is cut short");
+                plain.extend(more);
+                return Ok((plain, accepted));
+            }
+        }
+    }
+}
+
+/// Seals writes of the given sizes, of bytes that begin with a target header.
+pub(super) fn write(seal: &mut dyn Seal, sizes: &[usize]) -> (Vec<u8>, Vec<u8>) {
+    let (mut plain, mut wire) = (Vec::new(), Vec::new());
+    for size in sizes {
+        let mut data: Vec<u8> = (0..*size).map(|i| (i * 7 % 251).to_le_bytes()[0]).collect();
+        if plain.is_empty() {
+            data.splice(0..0, [1, 127, 0, 0, 1, 0, 80]);
+        }
+        wire.extend(adit_wire::law::seal_all(seal, &data, usize::MAX).unwrap());
+        plain.extend(data);
+    }
+    (plain, wire)
+}
