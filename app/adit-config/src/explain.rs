@@ -8,7 +8,7 @@ use adit_wire::Room;
 use crate::duration::write_duration as time;
 use crate::plan::{
     Chain, Hop, HopKind, Listen, ListenKind, Plan, Private, Proxy, RejectPolicy, Restart, Route,
-    Stage,
+    Stage, Steering, Transparent,
 };
 use crate::value::{write_net, write_target};
 
@@ -99,6 +99,7 @@ fn listener(listen: &Listen) -> Vec<String> {
             (true, false) => "TCP, as it is".to_owned(),
             _ => "UDP, as it is".to_owned(),
         },
+        ListenKind::Transparent(transparent) => turned(transparent),
     }];
     lines.push(limits(listen));
     lines.push(match &listen.access.private {
@@ -110,6 +111,21 @@ fn listener(listen: &Listen) -> Vec<String> {
         }
     });
     lines
+}
+
+fn turned(transparent: &Transparent) -> String {
+    let answers = if transparent.full_cone {
+        "answers to UDP from everyone"
+    } else {
+        "answers to UDP from whom a client has written to"
+    };
+    match (transparent.steering, transparent.udp) {
+        (Steering::Redirect, _) => "TCP that the firewall turns here by REDIRECT".to_owned(),
+        (Steering::Tproxy, false) => "TCP that the firewall turns here by TPROXY".to_owned(),
+        (Steering::Tproxy, true) => {
+            format!("TCP and UDP that the firewall turns here by TPROXY; {answers}")
+        }
+    }
 }
 
 fn languages(proxy: &Proxy) -> String {
@@ -132,7 +148,8 @@ fn languages(proxy: &Proxy) -> String {
 fn limits(listen: &Listen) -> String {
     let limits = &listen.limits;
     let mut shown = Vec::new();
-    if !matches!(listen.kind, ListenKind::Forward(_)) {
+    let said = |kind| matches!(kind, &ListenKind::Proxy(_) | &ListenKind::Shadowsocks(_));
+    if said(&listen.kind) {
         shown.push(format!("handshake {}", time(limits.handshake)));
     }
     shown.push(format!("dial {}", time(limits.dial)));
@@ -148,6 +165,7 @@ fn limits(listen: &Listen) -> String {
         ListenKind::Proxy(proxy) => proxy.udp,
         ListenKind::Shadowsocks(server) => server.udp,
         ListenKind::Forward(forward) => forward.udp,
+        ListenKind::Transparent(transparent) => transparent.udp,
     };
     if udp {
         shown.push(format!("UDP idle {}", time(limits.udp_idle)));
@@ -259,6 +277,7 @@ fn udp(route: &Route) -> String {
         ListenKind::Proxy(proxy) => proxy.udp,
         ListenKind::Shadowsocks(server) => server.udp,
         ListenKind::Forward(forward) => forward.udp,
+        ListenKind::Transparent(transparent) => transparent.udp,
     });
     if !offered {
         return "not offered".to_owned();

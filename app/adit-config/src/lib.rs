@@ -45,7 +45,7 @@ pub use param::{Param, Role, Roles, Setting};
 pub use plan::{
     Access, ArgItem, Chain, Forward, Hop, HopKind, Limits, Listen, ListenAddr, ListenKind, Login,
     MAX_FILE_LEN, Match, Plan, Prefer, Private, Proxy, RejectPolicy, Restart, Route, Rule,
-    ServerHop, SsServer, Stage,
+    ServerHop, SsServer, Stage, Steering, Transparent,
 };
 pub use problem::{Flaw, Origin, Place, Problem, Warning, WarningKind};
 pub use reference::{help, overview, reference};

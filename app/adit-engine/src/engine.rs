@@ -7,25 +7,25 @@ use std::time::Duration;
 
 use adit_config::{
     Chain, Hop as HopPlan, HopKind, Listen, ListenKind, Plan, Prefer, Proxy as ProxyPlan,
-    Restart as RestartPlan, Route, ServerHop, SsServer,
+    Restart as RestartPlan, Route, ServerHop, SsServer, Steering, Transparent,
 };
 use adit_net::ambient::{self, SystemChance};
 use adit_net::dial::{self, Family};
-use adit_net::{Udp, accept, limits, tcp};
+use adit_net::{Udp, accept, limits, tcp, transparent};
 use adit_shadowsocks::{Edition, Key, KeyError, Restart, SaltPool};
 use adit_stream::{Counts, Limits, Meter};
 use adit_wire::{Entropy, Host, Target};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::acceptor::{Acceptor, Fixed, Keyed, Proxy, Rejects};
+use crate::acceptor::{Acceptor, Fixed, Intercepted, Keyed, Proxy, Rejects};
 use crate::access::Access;
 use crate::connector::{Connector, Direct, Group, Hop, Reject};
 use crate::credentials::Credentials;
 use crate::dialect::{Http, Shadowsocks, Socks4a, Socks5};
 use crate::guard::Guard;
 use crate::serve::{Associate, Gate, Worker, accept_loop};
-use crate::udp::{Filter, FixedPackets, KeyedPackets, Listener, PacketCodec, Ttl};
+use crate::udp::{Filter, FixedPackets, Interception, KeyedPackets, Listener, PacketCodec, Ttl};
 use crate::{Health, Router};
 
 /// Tries to find a port that is free for TCP and UDP.
@@ -185,6 +185,13 @@ impl Engine {
                     }),
                 )
             }
+            ListenKind::Transparent(plan) => {
+                let acceptor = Intercepted {
+                    steering: plan.steering,
+                    port: listen.addr.port,
+                };
+                (Some(worker(Box::new(acceptor), Associate::default())), None)
+            }
             ListenKind::Forward(forward) => {
                 let target = forward.target.clone();
                 (
@@ -207,12 +214,12 @@ impl Engine {
                 )
             }
         };
-        let sockets = bind(
-            &listen.addr.host,
-            listen.addr.port,
-            worker.is_some(),
-            packets.is_some(),
-        )
+        let sockets = bind(&listen.addr.host, listen.addr.port, |addr| {
+            match &listen.kind {
+                ListenKind::Transparent(plan) => bind_transparent(addr, plan),
+                _ => bind_once(addr, worker.is_some(), packets.is_some()),
+            }
+        })
         .await
         .map_err(|source| StartError::Listen {
             addr: listen.addr.to_string(),
@@ -221,9 +228,9 @@ impl Engine {
         self.listening.push(Listening {
             addr: sockets.addr,
             route: route.name.clone(),
-            carries: match (&sockets.tcp, &sockets.udp) {
-                (Some(_), Some(_)) => "tcp+udp",
-                (None, _) => "udp",
+            carries: match (sockets.tcp.is_some(), sockets.carries_udp()) {
+                (true, true) => "tcp+udp",
+                (false, _) => "udp",
                 _ => "tcp",
             },
         });
@@ -233,6 +240,9 @@ impl Engine {
         }
         if let (Some((codec, ttl)), Some(socket)) = (packets, sockets.udp) {
             let table = Listener::new(Arc::new(socket), codec, router, meter, ttl);
+            self.tasks.spawn(table.run());
+        } else if let Some(interception) = sockets.taken {
+            let table = Listener::transparent(interception, router, meter, ttl);
             self.tasks.spawn(table.run());
         }
         Ok(())
@@ -246,10 +256,22 @@ struct Sockets {
     addr: SocketAddr,
     tcp: Option<tokio::net::TcpListener>,
     udp: Option<Udp>,
+    /// UDP that is meant for others.
+    taken: Option<Interception>,
 }
 
-/// Binds one port for TCP, UDP or both.
-async fn bind(host: &Option<Host>, port: u16, tcp: bool, udp: bool) -> io::Result<Sockets> {
+impl Sockets {
+    const fn carries_udp(&self) -> bool {
+        self.udp.is_some() || self.taken.is_some()
+    }
+}
+
+/// Binds one port for what `open` opens.
+async fn bind(
+    host: &Option<Host>,
+    port: u16,
+    open: impl Fn(SocketAddr) -> io::Result<Sockets>,
+) -> io::Result<Sockets> {
     let candidates: Vec<SocketAddr> = match host {
         // Both families by one socket; IPv4 alone where there is no IPv6.
         None => vec![
@@ -266,7 +288,7 @@ async fn bind(host: &Option<Host>, port: u16, tcp: bool, udp: bool) -> io::Resul
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for addr in candidates {
         for _ in 0..PORT_TRIES {
-            match bind_once(addr, tcp, udp) {
+            match open(addr) {
                 Ok(sockets) => return Ok(sockets),
                 Err(e) => last = e,
             }
@@ -292,7 +314,32 @@ fn bind_once(mut addr: SocketAddr, tcp: bool, udp: bool) -> io::Result<Sockets> 
     if let (None, Some(socket)) = (&tcp, &udp) {
         addr = SocketAddr::new(addr.ip(), socket.local_addr()?.port());
     }
-    Ok(Sockets { addr, tcp, udp })
+    let taken = None;
+    Ok(Sockets {
+        addr,
+        tcp,
+        udp,
+        taken,
+    })
+}
+
+fn bind_transparent(addr: SocketAddr, plan: &Transparent) -> io::Result<Sockets> {
+    let tcp = match plan.steering {
+        Steering::Redirect => transparent::listen_redirected(addr)?,
+        Steering::Tproxy => transparent::listen(addr)?,
+    };
+    let taken = if plan.udp {
+        let socket = transparent::Taken::bind(addr)?;
+        Some(Interception::new(socket, addr.port(), plan.full_cone))
+    } else {
+        None
+    };
+    Ok(Sockets {
+        addr,
+        tcp: Some(tcp),
+        udp: None,
+        taken,
+    })
 }
 
 fn proxy_acceptor(proxy: &ProxyPlan, listen: &Listen) -> Proxy {
@@ -337,6 +384,7 @@ fn router(route: &Route, listen: &Listen) -> Result<Router, KeyError> {
     };
     let filter = match &listen.kind {
         ListenKind::Proxy(proxy) if !proxy.full_cone => Filter::Contacted,
+        ListenKind::Transparent(transparent) if !transparent.full_cone => Filter::Contacted,
         _ => Filter::Anyone,
     };
     let deadline = listen.limits.dial;

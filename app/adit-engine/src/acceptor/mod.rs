@@ -9,6 +9,7 @@ mod keyed;
 mod proxy;
 mod reject;
 mod socks;
+mod transparent;
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,6 +22,8 @@ pub(crate) use proxy::Languages;
 pub use proxy::Proxy;
 pub use reject::Rejects;
 pub use socks::{Association, Binding};
+pub use transparent::Intercepted;
+pub(crate) use transparent::leads_back;
 
 use crate::{AcceptError, BoxFuture, DialError, Peer, Request};
 
