@@ -32,6 +32,9 @@ const TOOLS: &[(&str, &str)] = &[
     ("ss-local", "shadowsocks-libev"),
     ("ss-tunnel", "shadowsocks-libev"),
     ("go", "golang-go"),
+    ("ip", "iproute2"),
+    ("iptables", "iptables"),
+    ("nft", "nftables"),
 ];
 
 const SING_BOX: &str = "1.14.1";

@@ -11,8 +11,12 @@ mod cli;
 mod curl;
 mod forward;
 mod hostile;
+#[cfg(target_os = "linux")]
+mod netns;
 mod probes;
 mod replies;
 mod setup;
 mod shadowsocks;
+#[cfg(target_os = "linux")]
+mod transparent;
 mod udp;
