@@ -42,7 +42,11 @@ fn adit(place: &str, args: &[&str], listeners: usize) -> Adit {
 /// A Shadowsocks server beside the origins, and the hop that leads to it.
 fn far_end() -> (Adit, String) {
     let at = addr("9.9.9.10:8388");
-    let url = format!("{}?allow_private=9.9.9.0/24", BLAKE3_AES_128.url(at));
+    // The origins share its machine, and a machine's own addresses count as private.
+    let url = format!(
+        "{}?allow_private=9.9.9.9,2620:fe::9",
+        BLAKE3_AES_128.url(at)
+    );
     (adit(SERVER, &["run", &url], 1), BLAKE3_AES_128.url(at))
 }
 
@@ -290,10 +294,8 @@ fn whoever_comes_straight_to_the_port_is_refused() {
         let mut adit = gateway(&[&format!("{scheme}://:{all}")], &[]);
         for door in ["192.168.77.1:12345", "[fd77::1]:12345"] {
             let door = addr(door);
-            let end = enter(CLIENT, || {
-                let mut stream = traffic::dial(door).unwrap();
-                stream.read(&mut [0; 8])
-            });
+            // The reset may come before or after the first look at the connection.
+            let end = enter(CLIENT, || TcpStream::connect(door)?.read(&mut [0; 8]));
             assert_eq!(
                 end.unwrap_err().kind(),
                 ErrorKind::ConnectionReset,
@@ -323,7 +325,7 @@ fn private_destinations_are_refused_on_loopback_too() {
     }
     follow_guide("Routes");
     // Everything, whatever the guide leaves alone.
-    let turn = "table ip all { chain prerouting { type filter hook prerouting priority mangle; \
+    let turn = "table ip gate { chain prerouting { type filter hook prerouting priority mangle; \
                 iifname lan0 ip daddr 10.66.0.1 tcp dport 7000 meta mark set 1 \
                 tproxy to 127.0.0.1:12345 accept; }; }";
     let ended = tool::run(command(GATEWAY, &["nft", turn]), Duration::from_secs(10));
