@@ -7,11 +7,13 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use adit_net::transparent::{self, Taken};
 use adit_net::{PacketBuf, Udp};
 use adit_wire::{Broken, Host, Target, unmap};
+use tracing::warn;
 
 use super::Key;
 use crate::acceptor::leads_back;
@@ -30,6 +32,7 @@ pub struct Interception {
     port: u16,
     full_cone: bool,
     voices: Mutex<HashMap<SocketAddr, Weak<Udp>>>,
+    complained: AtomicBool,
 }
 
 impl Interception {
@@ -42,6 +45,7 @@ impl Interception {
             port,
             full_cone,
             voices: Mutex::default(),
+            complained: AtomicBool::new(false),
         }
     }
 
@@ -80,9 +84,21 @@ impl Interception {
                 return Err(io::ErrorKind::QuotaExceeded.into());
             }
         }
-        let voice = Arc::new(transparent::voice(source)?);
+        let voice = transparent::voice(source).inspect_err(|why| self.complain(source, why))?;
+        let voice = Arc::new(voice);
         voices.insert(source, Arc::downgrade(&voice));
         Ok(voice)
+    }
+
+    /// Once: what is in the way of one answer is mostly in the way of many.
+    fn complain(&self, source: SocketAddr, why: &io::Error) {
+        if !self.complained.swap(true, Ordering::Relaxed) {
+            let port = source.port();
+            warn!(
+                "cannot answer in the name of {source}: {why}; a program of this machine that \
+                 listens on UDP port {port} of all addresses would be in the way (said once)"
+            );
+        }
     }
 }
 

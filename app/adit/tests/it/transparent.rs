@@ -12,7 +12,7 @@ use adit_interop::traffic::{self, Datagrams, Ends};
 use adit_interop::{Adit, tool};
 use anyhow::Result;
 
-use crate::netns::{CLIENT, GATEWAY, SERVER, command, enter, follow_guide, world};
+use crate::netns::{CLIENT, GATEWAY, GROUP, SERVER, command, enter, follow_guide, world};
 use crate::setup::bin;
 
 const FOUR: &str = "9.9.9.9:7000";
@@ -189,11 +189,65 @@ fn redir_for_both_families_alone_and_through_a_hop() {
 }
 
 #[test]
+fn the_gateway_s_own_traffic_is_turned_and_adit_s_is_not() {
+    // A user namespace knows one user and one group: nothing there tells adit from the others.
+    if !rustix::process::geteuid().is_root()
+        || !world("transparent::the_gateway_s_own_traffic_is_turned_and_adit_s_is_not")
+    {
+        return;
+    }
+    let (bin, four, six) = (bin(), origin(FOUR), origin(SIX));
+    let group = format!("--regid={GROUP}");
+    let start = |scheme: &str| {
+        let urls = ["127.0.0.1", "[::1]"].map(|host| format!("{scheme}://{host}:12345"));
+        let mut words = vec!["setpriv", &group, "--clear-groups"];
+        words.extend([bin.to_str().unwrap(), "run", "-v"]);
+        words.extend(urls.iter().flat_map(|url| ["-L", url]));
+        Adit::launch(command(GATEWAY, &words), 2).unwrap()
+    };
+    let turned = |mut adit: Adit, udp: bool| {
+        for origin in [&four, &six] {
+            let at = origin.addr();
+            enter(GATEWAY, || {
+                traffic::dial(at).and_then(traffic::one_byte).unwrap();
+                if udp {
+                    traffic::datagrams(&Link::to(at)).unwrap();
+                }
+            });
+        }
+        // Once each, so nothing of adit's own came back to it; and not past it either.
+        let patience = Duration::from_secs(10);
+        adit.process().wait_lines("closed", 2, patience).unwrap();
+        let log = adit.process().log();
+        assert_eq!(log.matches("DEBUG open").count(), 2, "{log}");
+        let associations = if udp { 2 } else { 0 };
+        assert_eq!(
+            log.matches("association from").count(),
+            associations,
+            "{log}"
+        );
+        adit.stop().unwrap();
+    };
+    follow_guide("REDIRECT");
+    follow_guide("Output by REDIRECT");
+    turned(start("redir"), false);
+    for tables in ["iptables", "ip6tables"] {
+        let flush = command(GATEWAY, &[tables, "-t", "nat", "-F"]);
+        let ended = tool::run(flush, Duration::from_secs(10)).unwrap();
+        ended.success().unwrap();
+    }
+    follow_guide("Routes");
+    follow_guide("nftables");
+    follow_guide("Output by TPROXY");
+    turned(start("tproxy"), true);
+}
+
+#[test]
 fn each_answer_leaves_from_the_address_it_came_from() {
     if !world("transparent::each_answer_leaves_from_the_address_it_came_from") {
         return;
     }
-    let adit = gateway(&LOOPBACK, &[]);
+    let adit = gateway(&["tproxy://:12345?allow_open_proxy=true"], &[]);
     follow_guide("Routes");
     follow_guide("nftables");
     // More parties than one association keeps sockets for, two addresses, our own port among them.
@@ -229,8 +283,8 @@ fn each_answer_leaves_from_the_address_it_came_from() {
 
 /// Who is heard by a client that has written to 9.9.9.9, when a stranger and somebody with a
 /// private address write back as well.
-fn heard(listen: &str) -> BTreeSet<String> {
-    let adit = gateway(&[listen], &[]);
+fn heard(listen: &str, hops: &[String]) -> BTreeSet<String> {
+    let adit = gateway(&[listen], hops);
     let open = |at: &str| enter(SERVER, || UdpSocket::bind(at).unwrap());
     let (contact, stranger) = (open("9.9.9.9:9"), open("9.9.9.10:9"));
     let private = open("10.66.0.1:9");
@@ -271,11 +325,44 @@ fn strangers_are_heard_only_where_that_is_wanted() {
             .map(ToString::to_string)
             .collect::<BTreeSet<_>>()
     };
-    assert_eq!(heard(LOOPBACK[0]), all(&["contact 9.9.9.9:9"]));
-    assert_eq!(
-        heard(&format!("{}?full_cone=true", LOOPBACK[0])),
-        all(&["contact 9.9.9.9:9", "stranger 9.9.9.10:9"])
-    );
+    // What a server far away brings is judged like what comes here directly.
+    let (far, hop) = far_end();
+    for hops in [&[][..], &[hop]] {
+        assert_eq!(heard(LOOPBACK[0], hops), all(&["contact 9.9.9.9:9"]));
+        assert_eq!(
+            heard(&format!("{}?full_cone=true", LOOPBACK[0]), hops),
+            all(&["contact 9.9.9.9:9", "stranger 9.9.9.10:9"])
+        );
+    }
+    far.stop().unwrap();
+}
+
+#[test]
+fn a_port_that_another_program_holds_is_complained_about() {
+    if !world("transparent::a_port_that_another_program_holds_is_complained_about") {
+        return;
+    }
+    follow_guide("Routes");
+    follow_guide("nftables");
+    let mut adit = gateway(&LOOPBACK, &[]);
+    let (origin, other) = (origin(FOUR), origin("9.9.9.9:7001"));
+    let resolver = enter(GATEWAY, || UdpSocket::bind("0.0.0.0:7000")).unwrap();
+    enter(CLIENT, || {
+        let socket = client_socket(origin.addr());
+        socket.send_to(b"x", origin.addr()).unwrap();
+        socket.send_to(b"y", other.addr()).unwrap();
+        let mut buf = [0; 8];
+        let (_, from) = socket.recv_from(&mut buf).unwrap();
+        assert_eq!(from, other.addr(), "the others are still heard");
+    });
+    let line = adit
+        .process()
+        .wait_lines(" WARN ", 1, Duration::from_secs(10));
+    let line = line.unwrap().remove(0);
+    assert!(line.contains("in the name of 9.9.9.9:7000"), "{line}");
+    drop(resolver);
+    udp_passes(&origin);
+    adit.stop().unwrap();
 }
 
 #[test]
