@@ -10,7 +10,7 @@ use adit_wire::Room;
 use crate::duration::write_duration as time;
 use crate::plan::{
     Chain, Hop, HopKind, Listen, ListenKind, Plan, Plugin, PluginMode, Private, Proxy, Route,
-    SsRole, Stage, UdpWay,
+    SsRole, Stage, Steering, Transparent, UdpWay,
 };
 use crate::problem::printable;
 use crate::value::write_net;
@@ -85,6 +85,7 @@ fn listener(listen: &Listen) -> Vec<String> {
             }
             .to_owned(),
         ],
+        ListenKind::Transparent(transparent) => vec![turned(transparent)],
     };
     lines.push(limits(listen));
     lines.push(match &listen.access.private {
@@ -96,6 +97,21 @@ fn listener(listen: &Listen) -> Vec<String> {
         }
     });
     lines
+}
+
+fn turned(transparent: &Transparent) -> String {
+    let answers = if transparent.full_cone {
+        "answers to UDP from everyone"
+    } else {
+        "answers to UDP from whom a client has written to"
+    };
+    match (transparent.steering, transparent.udp) {
+        (Steering::Redirect, _) => "TCP that the firewall turns here by REDIRECT".to_owned(),
+        (Steering::Tproxy, false) => "TCP that the firewall turns here by TPROXY".to_owned(),
+        (Steering::Tproxy, true) => {
+            format!("TCP and UDP that the firewall turns here by TPROXY; {answers}")
+        }
+    }
 }
 
 fn languages(proxy: &Proxy) -> String {
@@ -124,7 +140,8 @@ fn counted(number: usize, of: &str) -> String {
 fn limits(listen: &Listen) -> String {
     let limits = &listen.limits;
     let mut shown = Vec::new();
-    if !matches!(listen.kind, ListenKind::Forward(_)) {
+    let said = |kind| matches!(kind, &ListenKind::Proxy(_) | &ListenKind::Shadowsocks(_));
+    if said(&listen.kind) {
         shown.push(format!("handshake {}", time(limits.handshake)));
     }
     shown.push(format!("dial {}", time(limits.dial)));
@@ -140,6 +157,7 @@ fn limits(listen: &Listen) -> String {
         ListenKind::Proxy(proxy) => proxy.udp,
         ListenKind::Shadowsocks(server) => server.udp,
         ListenKind::Forward(forward) => forward.udp,
+        ListenKind::Transparent(transparent) => transparent.udp,
     };
     if udp {
         shown.push(format!("UDP idle {}", time(limits.udp_idle)));
@@ -286,6 +304,7 @@ fn udp(route: &Route) -> String {
         ListenKind::Proxy(proxy) => proxy.udp,
         ListenKind::Shadowsocks(server) => server.udp,
         ListenKind::Forward(forward) => forward.udp,
+        ListenKind::Transparent(transparent) => transparent.udp,
     });
     if !offered {
         return "not offered".to_owned();
@@ -313,7 +332,7 @@ fn splice(route: &Route) -> String {
         ListenKind::Shadowsocks(server) => {
             seals(server.method) && !matches!(server.role, SsRole::Relay { .. })
         }
-        ListenKind::Proxy(_) | ListenKind::Forward(_) => false,
+        ListenKind::Proxy(_) | ListenKind::Transparent(_) | ListenKind::Forward(_) => false,
     });
     if let Some(listen) = sealing {
         return format!("no: {listen} seals every byte");

@@ -58,12 +58,16 @@ impl Access {
 ///
 /// Otherwise a server's public address would lead to what it only serves locally.
 fn is_own(ip: IpAddr) -> bool {
-    use std::net::UdpSocket;
     use std::sync::OnceLock;
     /// With `ip_nonlocal_bind` every address can be bound; then nothing can be told this way.
     static TELLS: OnceLock<bool> = OnceLock::new();
-    let tells = || UdpSocket::bind((Ipv4Addr::new(192, 0, 2, 1), 0)).is_err();
-    *TELLS.get_or_init(tells) && UdpSocket::bind((ip, 0)).is_ok()
+    let tells = || !may_be_own(Ipv4Addr::new(192, 0, 2, 1).into());
+    *TELLS.get_or_init(tells) && may_be_own(ip)
+}
+
+/// As [`is_own`], and true where nothing can be told.
+pub(crate) fn may_be_own(ip: IpAddr) -> bool {
+    std::net::UdpSocket::bind((ip, 0)).is_ok()
 }
 
 /// Whether `ip` is not a public unicast address.

@@ -29,6 +29,7 @@ pub(crate) async fn router(route: &Route, listen: &Listen) -> Result<Router, Sta
     };
     let filter = match &listen.kind {
         ListenKind::Proxy(proxy) if !proxy.full_cone => Filter::Contacted,
+        ListenKind::Transparent(transparent) if !transparent.full_cone => Filter::Contacted,
         _ => Filter::Anyone,
     };
     let deadline = listen.limits.dial;

@@ -184,11 +184,7 @@ impl Engine {
         let listening = Listening {
             addr: sockets.addr,
             route: route.name.clone(),
-            carries: match (&sockets.tcp, &sockets.udp) {
-                (Some(_), Some(_)) => "tcp+udp",
-                (None, _) => "udp",
-                _ => "tcp",
-            },
+            carries: sockets.carries(),
         };
         Ok(Running {
             listening,

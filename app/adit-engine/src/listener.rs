@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use self::salts_file::SaltsFile;
 use self::users_file::UsersFile;
-use crate::acceptor::{Acceptor, Fixed, Languages, Proxy};
+use crate::acceptor::{Acceptor, Fixed, Intercepted, Languages, Proxy};
 use crate::chain::{router, spec};
 use crate::credentials::Credentials;
 use crate::guard::Guard;
@@ -32,6 +32,7 @@ const DNS_IDLE: Duration = Duration::from_secs(10);
 pub(crate) struct Prepared {
     router: Arc<Router>,
     meter: Arc<Meter>,
+    ttl: Ttl,
     served: Served,
 }
 
@@ -95,6 +96,16 @@ pub(crate) async fn prepare(
             }
         }
         ListenKind::Shadowsocks(server) => keyed::prepare(server, &bench)?,
+        ListenKind::Transparent(plan) => {
+            let acceptor = Intercepted {
+                steering: plan.steering,
+                port: listen.addr.port,
+            };
+            Served {
+                worker: Some(bench.worker(Box::new(acceptor))),
+                ..Served::default()
+            }
+        }
         ListenKind::Forward(forward) => {
             let target = &forward.target;
             let fixed = Fixed {
@@ -115,6 +126,7 @@ pub(crate) async fn prepare(
     Ok(Prepared {
         router: bench.router,
         meter: bench.meter,
+        ttl: bench.ttl,
         served,
     })
 }
@@ -132,6 +144,10 @@ impl Prepared {
             plugin: None,
             salts: self.served.salts.clone(),
         };
+        if let ListenKind::Transparent(plan) = &listen.kind {
+            let taken = sockets::bind_transparent(host, port, plan).await;
+            return Ok((taken.map_err(failed)?, kept));
+        }
         let Some(plugin) = plugin(listen) else {
             let sockets = sockets::bind(host, port, tcp, udp).await.map_err(failed)?;
             return Ok((sockets, kept));
@@ -157,6 +173,7 @@ impl Prepared {
             addr: public,
             tcp: inner.tcp.or(outer_tcp),
             udp: inner.udp.or(outer_udp),
+            taken: None,
         };
         Ok((sockets, kept))
     }
@@ -180,6 +197,9 @@ impl Prepared {
         }
         if let (Some((codec, ttl)), Some(socket)) = (served.packets, sockets.udp) {
             let table = Table::new(Arc::new(socket), codec, self.router, self.meter, ttl);
+            tasks.spawn(table.run());
+        } else if let Some(interception) = sockets.taken {
+            let table = Table::transparent(interception, self.router, self.meter, self.ttl);
             tasks.spawn(table.run());
         }
         if let (Some(users), Some(roster)) = (served.users, served.roster) {

@@ -4,10 +4,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use adit_config::{Steering, Transparent};
 use adit_net::dial::{self, Family};
-use adit_net::{Udp, tcp};
+use adit_net::{Udp, tcp, transparent};
 use adit_wire::Host;
 use tokio::time::sleep;
+
+use crate::udp::Interception;
 
 /// Tries to find a port that is free for TCP and UDP.
 const PORT_TRIES: usize = 16;
@@ -16,6 +19,22 @@ pub(crate) struct Sockets {
     pub(crate) addr: SocketAddr,
     pub(crate) tcp: Option<tokio::net::TcpListener>,
     pub(crate) udp: Option<Udp>,
+    /// UDP that is meant for others.
+    pub(crate) taken: Option<Interception>,
+}
+
+impl Sockets {
+    /// What the sockets take, in a word.
+    pub(crate) const fn carries(&self) -> &'static str {
+        match (
+            self.tcp.is_some(),
+            self.udp.is_some() || self.taken.is_some(),
+        ) {
+            (true, true) => "tcp+udp",
+            (false, _) => "udp",
+            _ => "tcp",
+        }
+    }
 }
 
 /// The address that `host` and `port` stand for, for a program that binds it by itself.
@@ -42,6 +61,24 @@ pub(crate) async fn bind(
     tcp: bool,
     udp: bool,
 ) -> io::Result<Sockets> {
+    bind_by(host, port, |addr| bind_once(addr, tcp, udp)).await
+}
+
+/// Binds one port for traffic that is meant for others.
+pub(crate) async fn bind_transparent(
+    host: &Option<Host>,
+    port: u16,
+    plan: &Transparent,
+) -> io::Result<Sockets> {
+    bind_by(host, port, |addr| take_once(addr, plan)).await
+}
+
+/// Binds one port for what `open` opens.
+async fn bind_by(
+    host: &Option<Host>,
+    port: u16,
+    open: impl Fn(SocketAddr) -> io::Result<Sockets>,
+) -> io::Result<Sockets> {
     let candidates: Vec<SocketAddr> = match host {
         // Both families by one socket; IPv4 alone where there is no IPv6.
         None => vec![
@@ -58,7 +95,7 @@ pub(crate) async fn bind(
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for addr in candidates {
         for _ in 0..PORT_TRIES {
-            match bind_once(addr, tcp, udp) {
+            match open(addr) {
                 Ok(sockets) => return Ok(sockets),
                 Err(e) => last = e,
             }
@@ -84,5 +121,29 @@ fn bind_once(mut addr: SocketAddr, tcp: bool, udp: bool) -> io::Result<Sockets> 
     if let (None, Some(socket)) = (&tcp, &udp) {
         addr = SocketAddr::new(addr.ip(), socket.local_addr()?.port());
     }
-    Ok(Sockets { addr, tcp, udp })
+    Ok(Sockets {
+        addr,
+        tcp,
+        udp,
+        taken: None,
+    })
+}
+
+fn take_once(addr: SocketAddr, plan: &Transparent) -> io::Result<Sockets> {
+    let tcp = match plan.steering {
+        Steering::Redirect => transparent::listen_redirected(addr)?,
+        Steering::Tproxy => transparent::listen(addr)?,
+    };
+    let taken = if plan.udp {
+        let socket = transparent::Taken::bind(addr)?;
+        Some(Interception::new(socket, addr.port(), plan.full_cone))
+    } else {
+        None
+    };
+    Ok(Sockets {
+        addr,
+        tcp: Some(tcp),
+        udp: None,
+        taken,
+    })
 }

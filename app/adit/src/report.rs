@@ -85,7 +85,8 @@ impl From<StartError> for Failure {
                     std::io::ErrorKind::AddrInUse => {
                         failure.hint("another program listens there; choose another port")
                     }
-                    std::io::ErrorKind::PermissionDenied => {
+                    // An error that is not the system's own says by itself what is missing.
+                    std::io::ErrorKind::PermissionDenied if source.raw_os_error().is_some() => {
                         failure.hint("ports below 1024 need a privilege; choose a port above 1023")
                     }
                     _ => failure,

@@ -35,6 +35,9 @@ const TOOLS: &[(&str, &str)] = &[
     ("obfs-server", "simple-obfs"),
     ("ss-v2ray-plugin", "shadowsocks-v2ray-plugin"),
     ("go", "golang-go"),
+    ("ip", "iproute2"),
+    ("iptables", "iptables"),
+    ("nft", "nftables"),
 ];
 
 const SING_BOX: &str = "1.14.1";

@@ -2,9 +2,10 @@
 //!
 //! Sockets with the options the project agreed on ([`tcp`], [`udp`]), an accept loop that survives
 //! descriptor exhaustion ([`accept`]), pipes for bytes that stay in the kernel ([`splice`]), a mark
-//! that wakes a reader once for much ([`lowat`]), names and the race between addresses ([`dial`]),
-//! the wall clock, the monotonic clock and chance ([`ambient`]), the descriptor limit ([`limits`]),
-//! child processes that do not outlive us ([`child`]), files that do ([`keep`]).
+//! that wakes a reader once for much ([`lowat`]), traffic that was meant for others
+//! ([`transparent`]), names and the race between addresses ([`dial`]), the wall clock, the monotonic
+//! clock and chance ([`ambient`]), the descriptor limit ([`limits`]), child processes that do not
+//! outlive us ([`child`]), files that do ([`keep`]).
 //! It knows no protocol.
 
 pub mod accept;
@@ -18,6 +19,7 @@ pub mod lowat;
 pub mod packet;
 pub mod splice;
 pub mod tcp;
+pub mod transparent;
 pub mod udp;
 
 pub use packet::PacketBuf;

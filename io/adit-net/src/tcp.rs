@@ -12,12 +12,21 @@ const BACKLOG: i32 = 1024;
 
 /// Opens a listening socket. A v6 wildcard also takes IPv4.
 pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
+    listen_with(addr, |_| Ok(()))
+}
+
+/// As [`listen`], with one more option set before the socket is bound.
+pub(crate) fn listen_with(
+    addr: SocketAddr,
+    prepare: impl FnOnce(&Socket) -> io::Result<()>,
+) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
     if addr.is_ipv6() {
         socket.set_only_v6(!addr.ip().is_unspecified())?;
     }
     #[cfg(unix)]
     socket.set_reuse_address(true)?;
+    prepare(&socket)?;
     socket.bind(&addr.into())?;
     socket.listen(BACKLOG)?;
     socket.set_nonblocking(true)?;

@@ -59,14 +59,11 @@ pub fn portable_io() -> bool {
 impl Udp {
     /// Binds. A v6 wildcard also takes IPv4.
     pub fn bind(addr: SocketAddr) -> io::Result<Self> {
-        let socket = Socket::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))?;
-        if addr.is_ipv6() {
-            socket.set_only_v6(!addr.ip().is_unspecified())?;
-        }
-        // The system's maximum may be lower; then it gives that.
-        let _ = socket.set_recv_buffer_size(BUFFER);
-        let _ = socket.set_send_buffer_size(BUFFER);
-        socket.set_nonblocking(true)?;
+        Self::bound(open(addr)?, addr)
+    }
+
+    /// Binds a socket of [`open`].
+    pub(crate) fn bound(socket: Socket, addr: SocketAddr) -> io::Result<Self> {
         socket.bind(&addr.into())?;
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         let socket = UdpSocket::from_std(socket.into())?;
@@ -306,7 +303,20 @@ thread_local! {
     static SPARE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-fn about_an_earlier_datagram(e: &io::Error) -> bool {
+/// A socket for `addr` that is not bound yet. A v6 wildcard will also take IPv4.
+pub(crate) fn open(addr: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))?;
+    if addr.is_ipv6() {
+        socket.set_only_v6(!addr.ip().is_unspecified())?;
+    }
+    // The system's maximum may be lower; then it gives that.
+    let _ = socket.set_recv_buffer_size(BUFFER);
+    let _ = socket.set_send_buffer_size(BUFFER);
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+pub(crate) fn about_an_earlier_datagram(e: &io::Error) -> bool {
     matches!(
         e.kind(),
         io::ErrorKind::ConnectionRefused

@@ -4,7 +4,9 @@ use adit_wire::Host;
 
 use crate::desk::Desk;
 use crate::plan::build::{ListenDraft, RouteDraft, RuleDraft, StageDraft};
-use crate::plan::{Chain, Hop, ListenAddr, ListenKind, Match, Plan, Route, Rule, Stage};
+use crate::plan::{
+    Chain, Hop, ListenAddr, ListenKind, Match, Plan, Route, Rule, SsServer, Stage, Transparent,
+};
 use crate::problem::{Place, Problem, WarningKind};
 
 /// Makes the plan, or says everything that is in its way.
@@ -95,7 +97,8 @@ fn udp_stops(desk: &mut Desk, draft: &ListenDraft, via: &[StageDraft]) {
     };
     match &listen.kind {
         ListenKind::Forward(forward) if forward.udp => desk.problem(about),
-        ListenKind::Shadowsocks(server) if server.udp => {
+        ListenKind::Shadowsocks(SsServer { udp: true, .. })
+        | ListenKind::Transparent(Transparent { udp: true, .. }) => {
             about
                 .help
                 .push("`?udp=false` says that it is not wanted".to_owned());
@@ -158,6 +161,7 @@ const fn transports(kind: &ListenKind) -> (bool, bool) {
         ListenKind::Proxy(_) => (true, false),
         ListenKind::Shadowsocks(server) => (server.tcp, server.udp),
         ListenKind::Forward(forward) => (forward.tcp, forward.udp),
+        ListenKind::Transparent(transparent) => (true, transparent.udp),
     }
 }
 

@@ -87,6 +87,8 @@ pub enum ListenKind {
     Shadowsocks(SsServer),
     /// A fixed target.
     Forward(Forward),
+    /// Whatever the firewall turns this way.
+    Transparent(Transparent),
 }
 
 /// A proxy listener.
@@ -136,6 +138,26 @@ pub struct Forward {
     pub target: Target,
     /// Longest wait for first bytes that can travel with the request (TCP).
     pub first_wait: Duration,
+}
+
+/// A listener that takes what is meant for others (Linux). Its port is not 0.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Transparent {
+    /// How the firewall brings it.
+    pub steering: Steering,
+    /// UDP is taken besides TCP; never with [`Steering::Redirect`].
+    pub udp: bool,
+    /// UDP from everyone reaches the client, not only from whom it has written to (SEC-E3).
+    pub full_cone: bool,
+}
+
+/// How a firewall turns traffic to a transparent listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Steering {
+    /// `REDIRECT`: the destination is rewritten, and the kernel remembers the first one.
+    Redirect,
+    /// `TPROXY`: packets stay as they are.
+    Tproxy,
 }
 
 /// What a connection sees that fails before it is authenticated (SEC-P1): the same for all causes.

@@ -4,7 +4,7 @@ use core::fmt;
 
 use adit_wire::Host;
 
-use crate::plan::{Hop, HopKind, Listen, ListenAddr, ListenKind, Stage};
+use crate::plan::{Hop, HopKind, Listen, ListenAddr, ListenKind, Stage, Steering};
 
 impl fmt::Display for ListenAddr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -29,6 +29,10 @@ impl Listen {
             ListenKind::Forward(forward) if forward.tcp && forward.udp => "tcp+udp",
             ListenKind::Forward(forward) if forward.tcp => "tcp",
             ListenKind::Forward(_) => "udp",
+            ListenKind::Transparent(transparent) => match transparent.steering {
+                Steering::Redirect => "redir",
+                Steering::Tproxy => "tproxy",
+            },
         }
     }
 }
@@ -38,7 +42,9 @@ impl fmt::Display for Listen {
         write!(f, "{}://{}", self.scheme(), self.addr)?;
         match &self.kind {
             ListenKind::Forward(forward) => write!(f, "/{}", forward.target),
-            ListenKind::Proxy(_) | ListenKind::Shadowsocks(_) => Ok(()),
+            ListenKind::Proxy(_) | ListenKind::Shadowsocks(_) | ListenKind::Transparent(_) => {
+                Ok(())
+            }
         }
     }
 }

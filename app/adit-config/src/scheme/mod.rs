@@ -8,13 +8,14 @@ mod mixed;
 pub(crate) mod share;
 mod socks5;
 pub(crate) mod ss;
+mod transparent;
 
 use core::fmt;
 use core::str::FromStr;
 
 use crate::draft::Draft;
 use crate::param::{Param, Role, Roles};
-use crate::plan::{Hop, Listen};
+use crate::plan::{Hop, Listen, Steering};
 use crate::suggest::nearest;
 
 /// What stands before `://`.
@@ -37,6 +38,10 @@ pub enum Scheme {
     Udp,
     /// Both.
     TcpUdp,
+    /// TCP that the firewall redirects.
+    Redir,
+    /// TCP and UDP that the firewall hands over as they are.
+    Tproxy,
     /// The end of a chain: straight to the target.
     Direct,
     /// The end of a chain: nowhere.
@@ -55,7 +60,7 @@ pub struct UnknownScheme {
 
 impl Scheme {
     /// Every scheme, in the order of the reference.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Mixed,
         Self::Socks5,
         Self::Socks4a,
@@ -64,6 +69,8 @@ impl Scheme {
         Self::Tcp,
         Self::Udp,
         Self::TcpUdp,
+        Self::Redir,
+        Self::Tproxy,
         Self::Direct,
         Self::Reject,
     ];
@@ -80,6 +87,8 @@ impl Scheme {
             Self::Tcp => "tcp",
             Self::Udp => "udp",
             Self::TcpUdp => "tcp+udp",
+            Self::Redir => "redir",
+            Self::Tproxy => "tproxy",
             Self::Direct => "direct",
             Self::Reject => "reject",
         }
@@ -90,6 +99,7 @@ impl Scheme {
     pub const fn roles(self) -> Roles {
         match self {
             Self::Mixed | Self::Tcp | Self::Udp | Self::TcpUdp => Roles::Listener,
+            Self::Redir | Self::Tproxy => Roles::Listener,
             Self::Socks4a | Self::Direct | Self::Reject => Roles::Hop,
             Self::Socks5 | Self::Http | Self::Ss => Roles::Both,
         }
@@ -107,6 +117,8 @@ impl Scheme {
             Self::Tcp => forward::PARAMS_TCP,
             Self::Udp => forward::PARAMS_UDP,
             Self::TcpUdp => forward::PARAMS,
+            Self::Redir => transparent::PARAMS_REDIR,
+            Self::Tproxy => transparent::PARAMS_TPROXY,
             Self::Direct | Self::Reject => ends::PARAMS,
         }
     }
@@ -123,6 +135,8 @@ impl Scheme {
             Self::Tcp => "tcp://[HOST]:PORT/TARGET:PORT",
             Self::Udp => "udp://[HOST]:PORT/TARGET:PORT",
             Self::TcpUdp => "tcp+udp://[HOST]:PORT/TARGET:PORT",
+            Self::Redir => "redir://[HOST]:PORT",
+            Self::Tproxy => "tproxy://[HOST]:PORT",
             Self::Direct => "direct://",
             Self::Reject => "reject://",
         }
@@ -140,6 +154,8 @@ impl Scheme {
             Self::Tcp => forward::DOC_TCP,
             Self::Udp => forward::DOC_UDP,
             Self::TcpUdp => forward::DOC,
+            Self::Redir => transparent::DOC_REDIR,
+            Self::Tproxy => transparent::DOC_TPROXY,
             Self::Direct => ends::DOC_DIRECT,
             Self::Reject => ends::DOC_REJECT,
         }
@@ -182,6 +198,8 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
         Scheme::Tcp => forward::listen(draft, true, false),
         Scheme::Udp => forward::listen(draft, false, true),
         Scheme::TcpUdp => forward::listen(draft, true, true),
+        Scheme::Redir => transparent::listen(draft, Steering::Redirect),
+        Scheme::Tproxy => transparent::listen(draft, Steering::Tproxy),
         Scheme::Socks4a | Scheme::Direct | Scheme::Reject => draft.wrong_role(Role::Listener),
     }
 }
@@ -196,6 +214,7 @@ pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
         Scheme::Direct => ends::hop(draft, Hop::Direct),
         Scheme::Reject => ends::hop(draft, Hop::Reject),
         Scheme::Mixed | Scheme::Tcp | Scheme::Udp | Scheme::TcpUdp => draft.wrong_role(Role::Hop),
+        Scheme::Redir | Scheme::Tproxy => draft.wrong_role(Role::Hop),
     }
 }
 

@@ -187,3 +187,40 @@ fn users_relays_and_plugins_are_drawn() {
         }
     }
 }
+
+#[test]
+fn transparent_listeners_are_drawn() {
+    let text = r#"
+[route.gateway]
+listen = ["redir://127.0.0.1:1", "tproxy://127.0.0.1:2", "tproxy://[::1]:3?udp=false", "tproxy://[::1]:4?full_cone=true"]
+via = "socks5://b:1"
+"#;
+    assert_eq!(
+        explain(&toml(text).unwrap()),
+        "\
+route gateway
+  ● redir://127.0.0.1:1
+  │   TCP that the firewall turns here by REDIRECT
+  │   limits: dial 10s, idle 1h, half-closed 2m, connections by the descriptor limit
+  │   access: every destination
+  ● tproxy://127.0.0.1:2
+  │   TCP and UDP that the firewall turns here by TPROXY; answers to UDP from whom a client has written to
+  │   limits: dial 10s, idle 1h, half-closed 2m, connections by the descriptor limit, UDP idle 5m
+  │   access: public destinations
+  ● tproxy://[::1]:3
+  │   TCP that the firewall turns here by TPROXY
+  │   limits: dial 10s, idle 1h, half-closed 2m, connections by the descriptor limit
+  │   access: public destinations
+  ● tproxy://[::1]:4
+  │   TCP and UDP that the firewall turns here by TPROXY; answers to UDP from everyone
+  │   limits: dial 10s, idle 1h, half-closed 2m, connections by the descriptor limit, UDP idle 5m
+  │   access: public destinations
+  ▼
+  ○ hop 1: socks5://b:1  (bare after the handshake; UDP +10 bytes; dial 10s)
+  ▼
+  ◎ target
+  UDP     passes, 1462 bytes of payload in a packet of 1500
+  splice  yes, where the system can
+"
+    );
+}

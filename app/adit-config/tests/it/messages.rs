@@ -41,6 +41,34 @@ error: refusing to be an open proxy: everyone who reaches this address could use
 }
 
 #[test]
+fn a_transparent_listener_for_everyone_is_refused() {
+    says(
+        &["redir://:12345"],
+        "
+error: refusing to serve everyone: a transparent listener asks for no password
+ --> argument 1, column 9
+  | redir://:12345
+  |         ^^^^^^ not a loopback address
+  = help: for this machine's own traffic: `redir://127.0.0.1:12345`
+  = help: for everyone whose traffic the firewall turns here: `?allow_open_proxy=true`",
+    );
+    says(
+        &["tproxy://0.0.0.0:1"],
+        "
+error: refusing to serve everyone: a transparent listener asks for no password
+ --> argument 1, column 10
+  | tproxy://0.0.0.0:1
+  |          ^^^^^^^^^ not a loopback address
+  = help: `tproxy://127.0.0.1:1` serves a gateway too: `TPROXY --on-ip 127.0.0.1`
+  = help: for everyone whose traffic the firewall turns here: `?allow_open_proxy=true`",
+    );
+    for scheme in ["redir", "tproxy"] {
+        let url = format!("{scheme}://[::]:1?allow_open_proxy=true");
+        assert!(words(&[&url]).is_ok(), "{url}");
+    }
+}
+
+#[test]
 fn unknown_keys_have_a_suggestion() {
     says(
         &["mixed://127.0.0.1:1080?upd=true"],
@@ -79,7 +107,7 @@ error: unknown scheme `sock5`
  --> argument 1, column 1
   | sock5://127.0.0.1:1
   | ^^^^^ did you mean `socks5`?
-  = help: schemes: mixed, socks5, socks4a, http, ss, tcp, udp, tcp+udp, direct, reject",
+  = help: schemes: mixed, socks5, socks4a, http, ss, tcp, udp, tcp+udp, redir, tproxy, direct, reject",
     );
     says(
         &[NEAR, "ss+kcp://h:1"],
@@ -271,6 +299,13 @@ fn parts_that_are_missing_or_too_many() {
         ("tcp://:1/a", "not a target"),
         ("tcp://:1/a:0", "a target has no port 0"),
         ("tcp://u@:1/a:1", "`tcp://` has no users"),
+        ("redir://u@127.0.0.1:1", "`redir://` has no users"),
+        ("tproxy://127.0.0.1:1/a:1", "`tproxy://` has no target"),
+        (
+            "tproxy://127.0.0.1:0",
+            "a transparent listener has no port 0",
+        ),
+        ("redir://127.0.0.1:1?udp=true", "unknown key `udp`"),
         ("ss://:1", "method and key are missing"),
         ("ss://aes-128-gcm:@@:1", "cannot read ``"),
         ("ss://aes-128-gcm:@:1", "the password is empty"),
@@ -302,6 +337,10 @@ fn parts_that_are_missing_or_too_many() {
         (
             "mixed://h:1",
             "`mixed://` is a listener, it cannot be a hop",
+        ),
+        (
+            "tproxy://h:1",
+            "`tproxy://` is a listener, it cannot be a hop",
         ),
         (&long, "user `u` is too long for SOCKS5"),
     ] {

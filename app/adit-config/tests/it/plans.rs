@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use adit_config::{
     ArgItem, Hop, HopKind, Limits, Listen, ListenKind, Plan, Prefer, Private, Proxy, RejectPolicy,
-    Restart, ServerHop, SsRole, SsServer, Stage, UdpWay, WarningKind,
+    Restart, ServerHop, SsRole, SsServer, Stage, Steering, Transparent, UdpWay, WarningKind,
 };
 
 use crate::cabinet::{Cabinet, shown, words};
@@ -229,6 +229,49 @@ fn forwarders_are_read() {
 }
 
 #[test]
+fn transparent_listeners_are_read() {
+    for (url, steering, udp, full_cone) in [
+        ("redir://127.0.0.1:1", Steering::Redirect, false, false),
+        ("tproxy://[::1]:1", Steering::Tproxy, true, false),
+        (
+            "tproxy://127.0.0.1:1?udp=false",
+            Steering::Tproxy,
+            false,
+            false,
+        ),
+        (
+            "tproxy://127.0.0.1:1?full_cone=true",
+            Steering::Tproxy,
+            true,
+            true,
+        ),
+    ] {
+        let listen = listen(url);
+        assert!(url.starts_with(&listen.to_string()), "{url}");
+        let expected = Transparent {
+            steering,
+            udp,
+            full_cone,
+        };
+        assert_eq!(listen.kind, ListenKind::Transparent(expected), "{url}");
+    }
+}
+
+#[test]
+fn a_transparent_listener_on_loopback_opens_nothing_to_other_machines() {
+    for (url, private) in [
+        // `REDIRECT` leads to loopback from this machine alone, `TPROXY` from everywhere.
+        ("redir://127.0.0.1:1", Private::All),
+        ("redir://127.0.0.1:1?allow_private=none", Private::Deny),
+        ("redir://:1?allow_open_proxy=true", Private::Deny),
+        ("tproxy://127.0.0.1:1", Private::Deny),
+        ("tproxy://127.0.0.1:1?allow_private=all", Private::All),
+    ] {
+        assert_eq!(listen(url).access.private, private, "{url}");
+    }
+}
+
+#[test]
 fn chains_end_directly_or_nowhere() {
     let hops = |chain: &[&str]| {
         let all: Vec<&str> = [&["mixed://127.0.0.1:0"], chain].concat();
@@ -293,6 +336,10 @@ fn udp_that_cannot_pass_is_said() {
         []
     );
     assert_eq!(kinds(&plan(&["udp://:0/a:1", "socks5://h:1"])), []);
+    let tproxy = "tproxy://127.0.0.1:1";
+    assert_eq!(warned(tproxy, "http://h:1"), [WarningKind::UdpStops]);
+    assert_eq!(warned(&format!("{tproxy}?udp=false"), "http://h:1"), []);
+    assert_eq!(warned("redir://127.0.0.1:1", "http://h:1"), []);
 }
 
 #[test]
@@ -335,6 +382,9 @@ fn ports_clash_only_where_they_overlap() {
         ("tcp://127.0.0.1:53/a:1", "tcp://127.0.0.2:53/a:1", false),
         ("tcp://127.0.0.1:0/a:1", "tcp://127.0.0.1:0/a:1", false),
         ("udp://127.0.0.1:53/a:1", "mixed://127.0.0.1:53", false),
+        ("tproxy://127.0.0.1:9", "udp://127.0.0.1:9/a:1", true),
+        ("redir://127.0.0.1:9", "udp://127.0.0.1:9/a:1", false),
+        ("redir://127.0.0.1:9", "tproxy://127.0.0.1:9", true),
     ] {
         let items = [ArgItem::Listen(a.into()), ArgItem::Listen(b.into())];
         let plan = Plan::from_args_with(&items, &Cabinet::default());

@@ -11,6 +11,7 @@ mod proxy;
 mod reject;
 mod relay;
 mod socks;
+mod transparent;
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,6 +25,8 @@ pub use proxy::Proxy;
 pub use reject::Rejects;
 pub use relay::RelayAcceptor;
 pub use socks::{Association, Binding};
+pub use transparent::Intercepted;
+pub(crate) use transparent::leads_back;
 
 use crate::{AcceptError, BoxFuture, DialError, Peer, Request};
 

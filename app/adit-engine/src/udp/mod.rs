@@ -3,15 +3,19 @@
 //! Inbound, a [`Listener`] receives on one socket, lets a [`PacketCodec`] say which association a
 //! packet belongs to and where it goes, and hands it to that association's [`Datagrams`] at once.
 //! A task of the association brings the answers back through a [`ReplySeal`].
+//! A transparent listener needs no language: what it takes says by its own addresses where it was
+//! going ([`Interception`]).
 
 mod between;
 mod direct;
 mod forward;
+mod near;
 mod over_tcp;
 mod relay;
 mod shadowsocks;
 mod socks;
 mod table;
+mod transparent;
 
 use std::io;
 use std::net::SocketAddr;
@@ -32,6 +36,7 @@ pub use relay::RelayPackets;
 pub use shadowsocks::{KeyedPackets, ShadowsocksUdp};
 pub use socks::{SocksPackets, SocksUdp};
 pub use table::{Listener, Ttl};
+pub use transparent::Interception;
 
 /// A way for datagrams to any target. Sending never waits: a datagram that cannot leave is lost.
 pub trait Datagrams: Send + Sync {

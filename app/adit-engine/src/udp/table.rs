@@ -18,7 +18,9 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use tracing::{debug, trace, warn};
 
-use super::{BoxDatagrams, Key, PacketCodec, ReplySeal};
+use super::near::{Ear, Mouth, Near};
+use super::transparent::{Contacts, Interception};
+use super::{BoxDatagrams, Key, PacketCodec};
 use crate::Router;
 use crate::account::{Account, Open, during};
 
@@ -42,8 +44,7 @@ pub struct Ttl {
 
 /// Receives on one socket for all associations of a listener.
 pub struct Listener {
-    socket: Arc<Udp>,
-    codec: Box<dyn PacketCodec>,
+    near: Near,
     router: Arc<Router>,
     meter: Arc<Meter>,
     ttl: Ttl,
@@ -62,6 +63,8 @@ struct Entry {
     back: Mutex<SocketAddr>,
     moved: AtomicU64,
     dns_only: AtomicBool,
+    /// Whom the client has written to, where that decides who may answer.
+    contacts: Option<Arc<Contacts>>,
 }
 
 impl Entry {
@@ -80,6 +83,9 @@ impl Entry {
         self.moved.fetch_add(1, Ordering::Relaxed);
         if target.port != 53 {
             self.dns_only.store(false, Ordering::Relaxed);
+        }
+        if let Some(contacts) = &self.contacts {
+            contacts.note(target);
         }
     }
 
@@ -132,9 +138,23 @@ impl Listener {
         meter: Arc<Meter>,
         ttl: Ttl,
     ) -> Self {
+        Self::with(Near::Spoken(socket, codec), router, meter, ttl)
+    }
+
+    /// A table for datagrams that are taken on their way.
+    #[must_use]
+    pub fn transparent(
+        interception: Interception,
+        router: Arc<Router>,
+        meter: Arc<Meter>,
+        ttl: Ttl,
+    ) -> Self {
+        Self::with(Near::Taken(Arc::new(interception)), router, meter, ttl)
+    }
+
+    fn with(near: Near, router: Arc<Router>, meter: Arc<Meter>, ttl: Ttl) -> Self {
         Self {
-            socket,
-            codec,
+            near,
             router,
             meter,
             ttl,
@@ -154,21 +174,21 @@ impl Listener {
     pub async fn run(mut self) {
         let (ended_tx, mut ended) = mpsc::channel(256);
         let mut tasks = JoinSet::new();
-        let socket = self.socket.clone();
+        let ear = self.near.ear();
         loop {
             tokio::select! {
                 biased;
                 Some(key) = ended.recv() => {
                     self.table.remove(&key);
-                    self.codec.forget(key);
+                    self.near.forget(key);
                     while tasks.try_join_next().is_some() {}
                     if self.single {
                         return;
                     }
                 }
                 () = sleep(self.ttl.idle), if self.single && self.table.is_empty() => return,
-                ready = socket.readable() => {
-                    let received = ready.and_then(|()| self.batches(&socket, &ended_tx, &mut tasks));
+                ready = ear.readable() => {
+                    let received = ready.and_then(|()| self.batches(&ear, &ended_tx, &mut tasks));
                     if let Err(e) = received {
                         warn!("receiving datagrams: {e}");
                         sleep(Duration::from_millis(50)).await;
@@ -181,7 +201,7 @@ impl Listener {
     /// Receives what there is, but not for ever.
     fn batches(
         &mut self,
-        socket: &Udp,
+        ear: &Ear,
         ended: &mpsc::Sender<Key>,
         tasks: &mut JoinSet<()>,
     ) -> std::io::Result<()> {
@@ -189,11 +209,8 @@ impl Listener {
             for _ in 0..BATCHES {
                 // Packets of one association follow each other; they leave together.
                 let mut last: Option<(Key, Arc<Entry>)> = None;
-                let received = socket.try_recv(&mut |datagram, from| {
-                    if !packet.load(datagram) {
-                        return;
-                    }
-                    let (key, target) = match self.codec.open(packet, from) {
+                let received = ear.try_recv(packet, |packet, from, to| {
+                    let (key, target) = match self.near.open(packet, from, to) {
                         Ok(opened) => opened,
                         Err(why) => return trace!("datagram from {from} dropped: {why}"),
                     };
@@ -240,13 +257,13 @@ impl Listener {
         }
         if self.table.len() >= MAX_ASSOCIATIONS {
             // Never push out a living one: a 2022 session must be remembered for its window.
-            self.codec.forget(key);
+            self.near.forget(key);
             debug!("datagram from {from} dropped: {MAX_ASSOCIATIONS} associations");
             return None;
         }
-        let sealer = self.codec.sealer(key)?;
+        let mouth = self.near.mouth(key)?;
         debug!("association from {from} begins with {target}");
-        let account = self.codec.account(key);
+        let account = self.near.account(key);
         if let Some(account) = &account {
             account.begin_udp();
         }
@@ -257,12 +274,12 @@ impl Listener {
             back: Mutex::new(from),
             moved: AtomicU64::new(0),
             dns_only: AtomicBool::new(true),
+            contacts: mouth.contacts(),
         });
         self.table.insert(key, entry.clone());
         let task = Association {
             entry: entry.clone(),
-            sealer,
-            socket: self.socket.clone(),
+            mouth,
             meter: self.meter.clone(),
             ttl: self.ttl,
         };
@@ -283,8 +300,7 @@ impl Listener {
 /// The way back of one association.
 struct Association {
     entry: Arc<Entry>,
-    sealer: Box<dyn ReplySeal>,
-    socket: Arc<Udp>,
+    mouth: Mouth,
     meter: Arc<Meter>,
     ttl: Ttl,
 }
@@ -343,8 +359,7 @@ impl Association {
     fn bring_back(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Self {
             entry,
-            sealer,
-            socket,
+            mouth,
             meter,
             ..
         } = self;
@@ -360,15 +375,11 @@ impl Association {
                     if let Some(account) = &entry.account {
                         account.packet_down(packet.payload().len());
                     }
-                    let sent = match sealer.seal(packet, source) {
-                        Ok(()) => socket.queue(packet.payload(), back),
-                        Err(why) => Err(std::io::Error::other(why)),
-                    };
-                    if let Err(e) = sent {
+                    if let Err(e) = mouth.queue(packet, source, back) {
                         trace!("datagram to {back} is lost: {e}");
                     }
                 });
-                if let Err(e) = socket.flush() {
+                if let Err(e) = mouth.flush() {
                     trace!("datagrams to {back} are lost: {e}");
                 }
                 match received {

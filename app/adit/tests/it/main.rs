@@ -12,9 +12,13 @@ mod convert;
 mod curl;
 mod forward;
 mod hostile;
+#[cfg(target_os = "linux")]
+mod netns;
 mod plugin;
 mod probes;
 mod replies;
 mod setup;
 mod shadowsocks;
+#[cfg(target_os = "linux")]
+mod transparent;
 mod udp;

@@ -1,0 +1,95 @@
+//! `redir://`, `tproxy://`: what is meant for others and the firewall turns this way (Linux).
+
+use crate::draft::Draft;
+use crate::param::{Key, Param, listener};
+use crate::plan::{Listen, ListenKind, Prefer, Private, Steering, Transparent};
+use crate::problem::Flaw;
+use crate::scheme::keys;
+
+pub(crate) const DOC_REDIR: &str = "TCP that the firewall of this machine turns to the port by `REDIRECT`; it goes where it was \
+     going. Linux alone; UDP needs `tproxy`.";
+pub(crate) const DOC_TPROXY: &str = "TCP and UDP that the firewall of this machine hands to the port by `TPROXY`; they go where \
+     they were going. Linux alone; it needs the capability CAP_NET_ADMIN.";
+
+/// Clients are other machines even where the address is loopback, so nothing is opened by that.
+static ALLOW_PRIVATE: Key<Option<Private>> = Key {
+    name: keys::ALLOW_PRIVATE.name,
+    default: None,
+    otherwise: "none",
+    doc: keys::ALLOW_PRIVATE.doc,
+};
+
+pub(crate) const PARAMS_REDIR: &[Param] = &[
+    listener(&keys::ALLOW_OPEN_PROXY),
+    listener(&keys::ALLOW_PRIVATE),
+    listener(&keys::DIAL),
+    listener(&keys::IDLE),
+    listener(&keys::HALF_CLOSE_IDLE),
+    listener(&keys::MAX_CONNECTIONS),
+];
+
+pub(crate) const PARAMS_TPROXY: &[Param] = &[
+    listener(&keys::ALLOW_OPEN_PROXY),
+    listener(&ALLOW_PRIVATE),
+    listener(&keys::UDP),
+    listener(&keys::DIAL),
+    listener(&keys::IDLE),
+    listener(&keys::HALF_CLOSE_IDLE),
+    listener(&keys::UDP_IDLE),
+    listener(&keys::MAX_CONNECTIONS),
+    listener(&keys::FULL_CONE),
+];
+
+pub(crate) fn listen(draft: &mut Draft<'_, '_>, steering: Steering) -> Option<Listen> {
+    draft.no_user();
+    draft.no_target();
+    let addr = draft.listen_addr();
+    let open = draft.get(&keys::ALLOW_OPEN_PROXY);
+    let tproxy = steering == Steering::Tproxy;
+    let kind = Transparent {
+        steering,
+        udp: tproxy && draft.get(&keys::UDP),
+        full_cone: draft.get(&keys::FULL_CONE),
+    };
+    let private = draft.get(&keys::ALLOW_PRIVATE);
+    let limits = draft.limits();
+    let addr = addr?;
+    if addr.port == 0 {
+        let flaw = Flaw::new(
+            draft.endpoint().address,
+            "a transparent listener has no port 0",
+        )
+        .help("the rule of the firewall names the port");
+        draft.problem(flaw);
+    }
+    if !addr.is_loopback() && !open {
+        draft.problem(open_to_all(draft, steering, addr.port));
+    }
+    Some(Listen {
+        access: addr.access(private, !tproxy),
+        addr,
+        kind: ListenKind::Transparent(kind),
+        limits,
+        // Targets are addresses.
+        prefer: Prefer::Auto,
+    })
+}
+
+/// SEC-E1.
+fn open_to_all(draft: &Draft<'_, '_>, steering: Steering, port: u16) -> Flaw {
+    let scheme = draft.scheme();
+    let flaw = Flaw::new(
+        draft.endpoint().address,
+        "refusing to serve everyone: a transparent listener asks for no password",
+    )
+    .label("not a loopback address")
+    .help(match steering {
+        Steering::Redirect => {
+            format!("for this machine's own traffic: `{scheme}://127.0.0.1:{port}`")
+        }
+        Steering::Tproxy => format!(
+            "`{scheme}://127.0.0.1:{port}` serves a gateway too: `TPROXY --on-ip 127.0.0.1`"
+        ),
+    });
+    flaw.help("for everyone whose traffic the firewall turns here: `?allow_open_proxy=true`")
+}

@@ -1,0 +1,139 @@
+//! The near side of a table: how clients are heard and answered.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use adit_net::transparent::Taken;
+use adit_net::{PacketBuf, Udp};
+use adit_wire::{Broken, Target};
+
+use super::transparent::{Contacts, Interception, Voices};
+use super::{Key, PacketCodec, ReplySeal};
+use crate::account::Account;
+
+/// How a listener hears its clients and answers them.
+pub(super) enum Near {
+    /// Through one socket, in a language.
+    Spoken(Arc<Udp>, Box<dyn PacketCodec>),
+    /// Datagrams taken on their way to others, and answers in the name of these.
+    Taken(Arc<Interception>),
+}
+
+/// Where datagrams come in.
+#[derive(Clone)]
+pub(super) enum Ear {
+    Spoken(Arc<Udp>),
+    Taken(Arc<Taken>),
+}
+
+/// How the answers of one association leave.
+pub(super) enum Mouth {
+    Spoken(Arc<Udp>, Box<dyn ReplySeal>),
+    Taken(Voices),
+}
+
+impl Near {
+    pub(super) fn ear(&self) -> Ear {
+        match self {
+            Self::Spoken(socket, _) => Ear::Spoken(socket.clone()),
+            Self::Taken(interception) => Ear::Taken(interception.socket().clone()),
+        }
+    }
+
+    /// Opens a packet in place. `to` is where it was going, if it was taken on its way.
+    pub(super) fn open(
+        &mut self,
+        packet: &mut PacketBuf,
+        from: SocketAddr,
+        to: Option<SocketAddr>,
+    ) -> Result<(Key, Target), Broken> {
+        match self {
+            Self::Spoken(_, codec) => codec.open(packet, from),
+            Self::Taken(interception) => interception.open(from, to),
+        }
+    }
+
+    /// The other direction, for a new association.
+    pub(super) fn mouth(&mut self, key: Key) -> Option<Mouth> {
+        match self {
+            Self::Spoken(socket, codec) => Some(Mouth::Spoken(socket.clone(), codec.sealer(key)?)),
+            Self::Taken(interception) => Some(Mouth::Taken(Voices::new(interception))),
+        }
+    }
+
+    /// Whose association it is, where users can be removed.
+    pub(super) fn account(&self, key: Key) -> Option<Arc<Account>> {
+        match self {
+            Self::Spoken(_, codec) => codec.account(key),
+            Self::Taken(_) => None,
+        }
+    }
+
+    /// An association is over.
+    pub(super) fn forget(&mut self, key: Key) {
+        if let Self::Spoken(_, codec) = self {
+            codec.forget(key);
+        }
+    }
+}
+
+impl Ear {
+    pub(super) async fn readable(&self) -> io::Result<()> {
+        match self {
+            Self::Spoken(socket) => socket.readable().await,
+            Self::Taken(socket) => socket.readable().await,
+        }
+    }
+
+    /// Receives a batch without waiting; gives each datagram to `each`, with its sender and, if it
+    /// was taken on its way, where it was going.
+    pub(super) fn try_recv(
+        &self,
+        packet: &mut PacketBuf,
+        mut each: impl FnMut(&mut PacketBuf, SocketAddr, Option<SocketAddr>),
+    ) -> io::Result<()> {
+        match self {
+            Self::Spoken(socket) => socket.try_recv(&mut |datagram, from| {
+                if packet.load(datagram) {
+                    each(packet, from, None);
+                }
+            }),
+            Self::Taken(socket) => socket.try_recv(packet, each),
+        }
+    }
+}
+
+impl Mouth {
+    /// Whom the association has written to, where that decides who may answer.
+    pub(super) fn contacts(&self) -> Option<Arc<Contacts>> {
+        match self {
+            Self::Spoken(..) => None,
+            Self::Taken(voices) => Some(voices.contacts().clone()),
+        }
+    }
+
+    /// Takes an answer of `source` for the client at `back`, until [`flush`](Self::flush).
+    pub(super) fn queue(
+        &mut self,
+        packet: &mut PacketBuf,
+        source: &Target,
+        back: SocketAddr,
+    ) -> io::Result<()> {
+        match self {
+            Self::Spoken(socket, sealer) => {
+                sealer.seal(packet, source).map_err(io::Error::other)?;
+                socket.queue(packet.payload(), back)
+            }
+            Self::Taken(voices) => voices.queue(packet, source, back),
+        }
+    }
+
+    /// Sends what was taken.
+    pub(super) fn flush(&self) -> io::Result<()> {
+        match self {
+            Self::Spoken(socket, _) => socket.flush(),
+            Self::Taken(voices) => voices.flush(),
+        }
+    }
+}

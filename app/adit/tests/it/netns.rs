@@ -1,0 +1,140 @@
+//! A client, a gateway and a server, each a network namespace of its own.
+//!
+//! ```text
+//! client 192.168.77.2 ── lan0 [gateway] wan0 9.9.9.1 ── server 9.9.9.9, 9.9.9.10, 10.66.0.1
+//!        fd77::2              no forwarding  2620:fe::1         2620:fe::9, 2620:fe::10
+//! ```
+//!
+//! The namespaces lie in a mount namespace of the test's own process, which runs as root of a
+//! user namespace if it is not root: nothing of them is left when it ends, however it ends.
+
+use std::fs::File;
+use std::process::Command;
+use std::time::Duration;
+use std::{env, fs, thread};
+
+use adit_interop::tool;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// Says that this process is already inside.
+const INSIDE: &str = "ADIT_TEST_NETNS";
+const LIMIT: Duration = Duration::from_secs(100);
+
+pub(crate) const CLIENT: &str = "client";
+pub(crate) const GATEWAY: &str = "gateway";
+pub(crate) const SERVER: &str = "server";
+/// What tells adit's own traffic from that of others on the gateway.
+pub(crate) const GROUP: &str = "4242";
+
+/// Links, addresses and routes; one `ip` command a line. The gateway forwards nothing.
+const WORLD: &str = "
+netns add client
+netns add gateway
+netns add server
+-n client link add eth0 type veth peer name lan0 netns gateway
+-n server link add eth0 type veth peer name wan0 netns gateway
+-n client link set lo up
+-n client link set eth0 up
+-n client addr add 192.168.77.2/24 dev eth0
+-n client addr add fd77::2/64 dev eth0 nodad
+-n gateway link set lo up
+-n gateway link set lan0 up
+-n gateway link set wan0 up
+-n gateway addr add 192.168.77.1/24 dev lan0
+-n gateway addr add fd77::1/64 dev lan0 nodad
+-n gateway addr add 9.9.9.1/24 dev wan0
+-n gateway addr add 2620:fe::1/64 dev wan0 nodad
+-n gateway route add 10.66.0.0/24 dev wan0
+-n server link set lo up
+-n server link set eth0 up
+-n server addr add 9.9.9.9/24 dev eth0
+-n server addr add 9.9.9.10/24 dev eth0
+-n server addr add 10.66.0.1/24 dev eth0
+-n server addr add 2620:fe::9/64 dev eth0 nodad
+-n server addr add 2620:fe::10/64 dev eth0 nodad
+-n client route add default via 192.168.77.1
+-n client -6 route add default via fd77::1
+";
+
+/// Runs the calling test, whose path this is, in a world of its own. False means: that has
+/// happened, in another process.
+#[must_use]
+pub(crate) fn world(test: &str) -> bool {
+    if env::var_os(INSIDE).is_some() {
+        WORLD
+            .lines()
+            .filter(|line| !line.is_empty())
+            .for_each(|line| sh(&format!("ip {line}")));
+        enter(GATEWAY, || {
+            fs::write("/proc/sys/net/ipv4/ip_forward", "0").unwrap();
+            fs::write("/proc/sys/net/ipv6/conf/all/forwarding", "0").unwrap();
+        });
+        return true;
+    }
+    let mut command = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        command.arg("--map-root-user");
+    }
+    let script = "mount -t tmpfs tmpfs /run && mkdir /run/netns && exec \"$0\" \"$@\"";
+    command.args(["--mount", "--net", "--", "sh", "-c", script]);
+    command.arg(env::current_exe().unwrap());
+    command
+        .args(["--exact", test, "--nocapture"])
+        .env(INSIDE, "1");
+    let told = tool::run(command, LIMIT).unwrap().success().unwrap();
+    assert!(told.contains("1 passed"), "the test did not run: {told}");
+    false
+}
+
+/// Does the work in one namespace. Sockets opened there stay there.
+pub(crate) fn enter<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> T {
+    let inside = || {
+        let file = File::open(format!("/run/netns/{name}")).unwrap();
+        move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+        work()
+    };
+    use std::os::fd::AsFd;
+    let done = thread::scope(|scope| scope.spawn(inside).join());
+    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// A command in one namespace.
+pub(crate) fn command(name: &str, words: &[&str]) -> Command {
+    let mut command = Command::new("nsenter");
+    command.arg(format!("--net=/run/netns/{name}")).args(words);
+    command
+}
+
+/// Lets the gateway do what the guide says under this heading.
+pub(crate) fn follow_guide(heading: &str) {
+    let guide = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/guides/transparent.md"
+    );
+    let guide = fs::read_to_string(guide).unwrap();
+    let (_, after) = guide
+        .split_once(&format!("\n### {heading}\n"))
+        .expect(heading);
+    let block = after.split("```").nth(1).expect(heading);
+    // Where the tests run as root there is no such user, but any group will do.
+    let block = block
+        .replace("--uid-owner adit", &format!("--gid-owner {GROUP}"))
+        .replace("skuid \"adit\"", &format!("skgid {GROUP}"));
+    let program = if block.contains("table inet") {
+        "nft -f -"
+    } else {
+        "sh -ex"
+    };
+    sh(&format!(
+        "nsenter --net=/run/netns/{GATEWAY} {program} <<'END'\n{block}END"
+    ));
+}
+
+fn sh(script: &str) {
+    let mut command = Command::new("sh");
+    command.args(["-c", script]);
+    let ended = tool::run(command, Duration::from_secs(20)).unwrap();
+    ended
+        .success()
+        .unwrap_or_else(|why| panic!("{script}\n{why:#}"));
+}
