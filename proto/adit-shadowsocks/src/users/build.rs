@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use adit_crypto::KdfContext;
 use hashbrown::HashTable;
 
-use super::{Entry, Mode, UserId, Users};
+use super::{Entry, Mode, User, UserId, UserRef, Users};
 use crate::identity::Directory;
 use crate::material::Material;
 use crate::{Edition, Key, KeyError, Method};
@@ -44,23 +44,23 @@ pub enum UsersError {
     },
     /// Two users of one name.
     #[error("there are two users called `{0}`")]
-    SameName(Arc<str>),
+    SameName(Box<str>),
     /// Two users whose keys, or the hashes in their identity headers, are equal.
     #[error("users `{first}` and `{second}` have the same key")]
     SameKey {
         /// The one that came first.
-        first: Arc<str>,
+        first: Box<str>,
         /// The one that came later.
-        second: Arc<str>,
+        second: Box<str>,
     },
     /// A user with the identity key, which every user knows.
     #[error("the key of user `{0}` is the identity key of the server")]
-    IdentityKey(Arc<str>),
+    IdentityKey(Box<str>),
     /// A text that is no key.
     #[error("user `{name}`: {why}")]
     Key {
         /// The user.
-        name: Arc<str>,
+        name: Box<str>,
         /// What is wrong with it.
         #[source]
         why: KeyError,
@@ -72,13 +72,13 @@ impl Users {
     #[must_use]
     pub fn single(key: Key) -> Arc<Self> {
         let mut entries = Entries::new(key.method(), 1);
-        entries.push(Arc::default(), key.material().duplicate());
+        entries.push(Box::default(), key.material().duplicate());
         Arc::new(entries.finish(Mode::Single(key)))
     }
 
     /// Users behind an identity key (SIP023), given as name and text of the key, for the methods
     /// with [`Method::has_identities`]. A user is found in constant time, whatever their number.
-    pub fn identified<N: Into<Arc<str>>, S: AsRef<str>>(
+    pub fn identified<N: Into<Box<str>>, S: AsRef<str>>(
         identity: &Key,
         users: impl IntoIterator<Item = (N, S)>,
     ) -> Result<Arc<Self>, UsersError> {
@@ -95,7 +95,7 @@ impl Users {
 
     /// Users of a method of the AEAD edition, given as name and password. Nothing on the wire says
     /// who a client is: keys are tried one after the other, so keep the list short.
-    pub fn trial<N: Into<Arc<str>>, S: AsRef<str>>(
+    pub fn trial<N: Into<Box<str>>, S: AsRef<str>>(
         method: Method,
         users: impl IntoIterator<Item = (N, S)>,
     ) -> Result<Arc<Self>, UsersError> {
@@ -121,7 +121,7 @@ impl Entries {
         }
     }
 
-    fn read<N: Into<Arc<str>>, S: AsRef<str>>(
+    fn read<N: Into<Box<str>>, S: AsRef<str>>(
         method: Method,
         limit: usize,
         identity: Option<&Key>,
@@ -135,7 +135,7 @@ impl Entries {
         for (place, (name, secret)) in users.enumerate() {
             let at = u32::try_from(place).ok().filter(|_| place < limit);
             let at = at.ok_or(UsersError::TooMany { limit })?;
-            let name: Arc<str> = name.into();
+            let name: Box<str> = name.into();
             if name.is_empty() {
                 return Err(UsersError::NoName { place: place + 1 });
             }
@@ -149,39 +149,41 @@ impl Entries {
             if identity.is_some_and(|identity| *identity.material() == material) {
                 return Err(UsersError::IdentityKey(name));
             }
-            if let Err(taken) = named.insert(material.hash(), at) {
-                let first = entries.list.get(taken).map(|entry| entry.name.clone());
+            entries.push(name, material);
+            let hash = |place| entries.get(place).map_or_else(Default::default, |e| e.hash);
+            if let Err(taken) = named.insert(at, hash) {
+                let name = |place| entries.get(place).map(|entry| entry.user.0.name.clone());
                 return Err(UsersError::SameKey {
-                    first: first.unwrap_or_default(),
-                    second: name,
+                    first: name(taken).unwrap_or_default(),
+                    second: name(at).unwrap_or_default(),
                 });
             }
-            entries.push(name, material);
         }
         Ok((entries, named))
     }
 
-    fn push(&mut self, name: Arc<str>, material: Material) {
+    fn get(&self, place: u32) -> Option<&Entry> {
+        self.list.get(usize::try_from(place).ok()?)
+    }
+
+    fn push(&mut self, name: Box<str>, material: Material) {
         // The length of a key is the method's, so that nothing is ambiguous.
         let method = self.method.name().as_bytes();
         let mut id = [0; 8];
         USER_ID.derive(&[method, &[0], material.bytes(), name.as_bytes()], &mut id);
+        let id = UserId(u64::from_be_bytes(id));
         self.list.push(Entry {
+            hash: material.hash(),
             material,
-            id: UserId(u64::from_be_bytes(id)),
-            name,
+            user: UserRef(Arc::new(User { id, name })),
         });
     }
 
     fn finish(self, mode: Mode) -> Users {
-        let ids: Vec<u64> = self.list.iter().map(|entry| entry.id.0).collect();
-        let id = |place: &u32| {
-            let place = usize::try_from(*place).ok();
-            place.and_then(|place| ids.get(place)).copied().unwrap_or(0)
-        };
-        let mut by_id = HashTable::with_capacity(ids.len());
-        for (place, own) in (0u32..).zip(&ids) {
-            by_id.insert_unique(*own, place, id);
+        let id = |place: &u32| self.get(*place).map_or(0, |entry| entry.user.id().0);
+        let mut by_id = HashTable::with_capacity(self.list.len());
+        for (place, entry) in (0u32..).zip(&self.list) {
+            by_id.insert_unique(entry.user.id().0, place, id);
         }
         Users {
             method: self.method,
