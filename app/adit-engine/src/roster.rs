@@ -31,8 +31,8 @@ pub struct Roster {
     reread: Notify,
 }
 
-/// A user who has come: his name and what he used.
-type Known = (Arc<str>, Arc<Account>);
+/// A user who has come, and what he used.
+type Known = (UserRef, Arc<Account>);
 
 /// A change that cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -121,12 +121,12 @@ impl Roster {
         };
         let mut accounts = lock(&self.accounts);
         let (_, account) = accounts
-            .entry(user.id)
-            .or_insert_with(|| (user.name.clone(), Arc::default()));
+            .entry(user.id())
+            .or_insert_with(|| (user.clone(), Arc::default()));
         let account = account.clone();
         drop(accounts);
         // The user may have been removed since the request was read.
-        if !self.users().still_has(user.id) {
+        if !self.users().still_has(user.id()) {
             account.end();
         }
         account
@@ -156,10 +156,10 @@ impl Roster {
     /// What each user used who has come; with `clear` counting begins anew, and the usage of
     /// those who are gone is forgotten.
     #[must_use]
-    pub fn usages(&self, clear: bool) -> Vec<(Arc<str>, Usage)> {
+    pub fn usages(&self, clear: bool) -> Vec<(UserRef, Usage)> {
         let accounts = lock(&self.accounts);
         let each = accounts.values();
-        each.map(|(name, account)| (name.clone(), account.usage(clear)))
+        each.map(|(user, account)| (user.clone(), account.usage(clear)))
             .collect()
     }
 

@@ -20,7 +20,7 @@ pub const MAX_IDENTITIES: usize = 4;
 pub(crate) const IDENTITY_LEN: usize = 16;
 
 /// The first half of a key's BLAKE3 hash.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct IdentityHash([u8; IDENTITY_LEN]);
 
 impl IdentityHash {
@@ -81,28 +81,35 @@ fn xor(a: [u8; IDENTITY_LEN], b: &[u8; IDENTITY_LEN]) -> [u8; IDENTITY_LEN] {
     (u128::from_ne_bytes(a) ^ u128::from_ne_bytes(*b)).to_ne_bytes()
 }
 
-/// Whom an identity header means: places in a list of users or next hops.
+/// Whom an identity header means: places in a list of users or next hops. The list knows the hashes;
+/// here are the places alone, so that a look-up reads little memory.
 #[derive(Default)]
-pub(crate) struct Directory(HashTable<(IdentityHash, u32)>);
+pub(crate) struct Directory(HashTable<u32>);
 
 impl Directory {
     pub(crate) fn with_capacity(len: usize) -> Self {
         Self(HashTable::with_capacity(len))
     }
 
-    /// Enters `hash`; the place that has it already otherwise.
-    pub(crate) fn insert(&mut self, hash: IdentityHash, place: u32) -> Result<(), usize> {
-        if let Some(taken) = self.find(hash) {
+    /// Enters the next place; the place that has its hash already otherwise. `of` gives the hash of
+    /// a place, that of the new one too.
+    pub(crate) fn insert(
+        &mut self,
+        place: u32,
+        of: impl Fn(u32) -> IdentityHash,
+    ) -> Result<(), u32> {
+        let hash = of(place);
+        if let Some(taken) = self.find(hash, |known| of(known) == hash) {
             return Err(taken);
         }
         self.0
-            .insert_unique(hash.slot(), (hash, place), |(hash, _)| hash.slot());
+            .insert_unique(hash.slot(), place, |known| of(*known).slot());
         Ok(())
     }
 
-    pub(crate) fn find(&self, hash: IdentityHash) -> Option<usize> {
-        let (_, place) = self.0.find(hash.slot(), |(known, _)| *known == hash)?;
-        usize::try_from(*place).ok()
+    /// The place of `hash`; `is` tells whether a place has it.
+    pub(crate) fn find(&self, hash: IdentityHash, is: impl Fn(u32) -> bool) -> Option<u32> {
+        self.0.find(hash.slot(), |known| is(*known)).copied()
     }
 
     /// Bytes on the heap.

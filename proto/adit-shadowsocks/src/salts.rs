@@ -112,7 +112,14 @@ impl SaltPool {
     /// before a restart, [`Broken::Exhausted`] if the pool is full. Without one (AEAD edition)
     /// the salt is remembered until a million newer ones have come.
     pub fn insert(&self, salt: &[u8], stamp: Option<Unix>, now: Unix) -> Result<(), Broken> {
-        let digest = self.sip.hash(salt);
+        let mut whole = [0; 32];
+        let place = whole.get_mut(..salt.len()).ok_or(Broken::TooLong {
+            what: "a salt",
+            limit: 32,
+        })?;
+        place.copy_from_slice(salt);
+        let hash = |salt: &[u8; 32]| self.sip.hash(salt);
+        let digest = hash(&whole);
         let shard = self.shards.get(shard_of(digest)).ok_or(Broken::Replayed)?;
         let Some(stamp) = stamp else {
             lock(shard).digests.insert(digest, self.limit)?;
@@ -125,14 +132,8 @@ impl SaltPool {
         {
             return Err(Broken::Replayed);
         }
-        let mut whole = [0; 32];
-        let place = whole.get_mut(..salt.len()).ok_or(Broken::TooLong {
-            what: "a salt",
-            limit: 32,
-        })?;
-        place.copy_from_slice(salt);
-        let hash = |salt: &[u8; 32]| self.sip.hash(salt);
-        lock(shard).exact.insert(whole, now, self.limit, hash)
+        let mut shard = lock(shard);
+        shard.exact.insert(digest, whole, now, self.limit, hash)
     }
 }
 
@@ -149,13 +150,13 @@ fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
 impl Exact {
     fn insert(
         &mut self,
+        at: u64,
         salt: [u8; 32],
         now: Unix,
         limit: usize,
         hash: impl Fn(&[u8; 32]) -> u64,
     ) -> Result<(), Broken> {
         self.turn(now);
-        let at = hash(&salt);
         let seen = |table: &HashTable<_>| table.find(at, |s| *s == salt).is_some();
         if seen(&self.current) || seen(&self.previous) {
             return Err(Broken::Replayed);

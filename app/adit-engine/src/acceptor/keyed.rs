@@ -53,9 +53,9 @@ impl Acceptor for Keyed {
                 seal,
             } = accepted;
             if let Some(user) = user.as_ref().filter(|_| users.by_trial())
-                && hint != Some(user.id)
+                && hint != Some(user.id())
             {
-                self.roster.seen(ip, user.id);
+                self.roster.seen(ip, user.id());
             }
             let mut io: BoxStream = Box::new(Layered::new(io, seal, open));
             if is_check(&target) {
@@ -70,7 +70,7 @@ impl Acceptor for Keyed {
                 target,
                 first,
                 account: Some(self.roster.account(user.as_ref())),
-                user: user.map(|user| user.name.escape_debug().to_string()),
+                user: user.map(|user| user.name().escape_debug().to_string()),
             };
             Ok(Inbound::Stream(Pending::new(request, Silent { io })))
         })

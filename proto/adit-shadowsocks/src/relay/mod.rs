@@ -31,7 +31,7 @@ pub use udp::{Forwarded, packet};
 /// A relay's own key, and the hops it passes clients on to. Made once, shared, never changed.
 pub struct RelayTable {
     identity: Key,
-    next: Box<[Key]>,
+    next: Box<[(IdentityHash, Key)]>,
     named: Directory,
 }
 
@@ -79,7 +79,7 @@ impl RelayTable {
         if !expected.has_identities() {
             return Err(RelayError::Method(expected));
         }
-        let mut keys = Vec::new();
+        let mut hops: Vec<(IdentityHash, Key)> = Vec::new();
         let mut named = Directory::default();
         for (place, key) in next.into_iter().enumerate() {
             let at = u32::try_from(place).ok();
@@ -96,17 +96,17 @@ impl RelayTable {
             if key.material() == identity.material() {
                 return Err(RelayError::OwnKey(place));
             }
+            hops.push((key.material().hash(), key));
             named
-                .insert(key.material().hash(), at)
+                .insert(at, |place| hop(&hops, place).copied().unwrap_or_default())
                 .map_err(|first| RelayError::SameKey {
-                    first,
+                    first: usize::try_from(first).unwrap_or(usize::MAX),
                     second: place,
                 })?;
-            keys.push(key);
         }
         Ok(Arc::new(Self {
             identity: identity.clone(),
-            next: keys.into_boxed_slice(),
+            next: hops.into_boxed_slice(),
             named,
         }))
     }
@@ -131,8 +131,16 @@ impl RelayTable {
 
     /// The hop that a header names; nobody's is no different from a wrong key.
     fn find(&self, hash: IdentityHash) -> Result<usize, Broken> {
-        self.named.find(hash).ok_or(Broken::Unauthentic)
+        let is = |place| hop(&self.next, place) == Some(&hash);
+        let place = self.named.find(hash, is).ok_or(Broken::Unauthentic)?;
+        usize::try_from(place).map_err(|_| Broken::Unauthentic)
     }
+}
+
+/// What names a hop.
+fn hop(hops: &[(IdentityHash, Key)], place: u32) -> Option<&IdentityHash> {
+    let place = usize::try_from(place).ok()?;
+    hops.get(place).map(|(hash, _)| hash)
 }
 
 /// The header cipher of a key of this table, all of which have one.
@@ -145,7 +153,7 @@ impl fmt::Debug for RelayTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RelayTable")
             .field("identity", &self.identity)
-            .field("next", &self.next)
+            .field("next", &self.next.len())
             .finish_non_exhaustive()
     }
 }

@@ -33,7 +33,7 @@ pub fn packet(table: &RelayTable, packet: &mut [u8]) -> Result<Forwarded, Broken
     own.decrypt(&mut ids);
     let next = table.find(IdentityHash::open_packet(own, &ids, header))?;
     let session = Reader::new(&ids).u64().map_err(short)?;
-    let key = table.next.get(next).ok_or(Broken::Unauthentic)?;
+    let (_, key) = table.next.get(next).ok_or(Broken::Unauthentic)?;
     headers(key)?.encrypt(&mut ids);
     let place = packet.get_mut(IDENTITY_LEN..IDENTITY_LEN + IDS_LEN);
     place.ok_or(Broken::Unauthentic)?.copy_from_slice(&ids);

@@ -134,7 +134,7 @@ fn sip022_streams() {
             }
         });
         let (mut accepted, plain) = accepted(&users, answered, &own, &at_server, &to);
-        let user = accepted.user.as_ref().map(|user| &*user.name);
+        let user = accepted.user.as_ref().map(|user| user.name());
         assert_eq!(user, (users.len() == 2).then_some("bob"), "{name}");
         let sent = [first, chunks(&request["chunks"]).concat()].concat();
         assert_eq!(plain, sent, "{name}");

@@ -59,7 +59,7 @@ fn sip022_packets() {
             let again = packet.clone();
             let incoming = server.open(&mut packet, now).unwrap();
             let user = incoming.user.and_then(|id| users.user(id));
-            let user = user.as_ref().map(|user| &*user.name);
+            let user = user.as_ref().map(|user| user.name());
             assert_eq!(user, (users.len() == 2).then_some("bob"));
             assert_eq!(incoming.new, i == 0);
             assert_eq!(incoming.target, target(&sent["target"]));

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use adit_crypto::KdfContext;
 use hashbrown::HashTable;
 
-use super::{Entry, Mode, UserId, Users};
+use super::{Entry, Mode, User, UserId, UserRef, Users};
 use crate::identity::Directory;
 use crate::material::Material;
 use crate::{Edition, Key, KeyError, Method};
@@ -44,23 +44,23 @@ pub enum UsersError {
     },
     /// Two users of one name.
     #[error("there are two users called `{0}`")]
-    SameName(Arc<str>),
+    SameName(Box<str>),
     /// Two users whose keys, or the hashes in their identity headers, are equal.
     #[error("users `{first}` and `{second}` have the same key")]
     SameKey {
         /// The one that came first.
-        first: Arc<str>,
+        first: Box<str>,
         /// The one that came later.
-        second: Arc<str>,
+        second: Box<str>,
     },
     /// A user with the identity key, which every user knows.
     #[error("the key of user `{0}` is the identity key of the server")]
-    IdentityKey(Arc<str>),
+    IdentityKey(Box<str>),
     /// A text that is no key.
     #[error("user `{name}`: {why}")]
     Key {
         /// The user.
-        name: Arc<str>,
+        name: Box<str>,
         /// What is wrong with it.
         #[source]
         why: KeyError,
@@ -72,13 +72,13 @@ impl Users {
     #[must_use]
     pub fn single(key: Key) -> Arc<Self> {
         let mut entries = Entries::new(key.method(), 1);
-        entries.push(Arc::default(), key.material().duplicate());
+        entries.push(Box::default(), key.material().duplicate());
         Arc::new(entries.finish(Mode::Single(key)))
     }
 
     /// Users behind an identity key (SIP023), given as name and text of the key, for the methods
     /// with [`Method::has_identities`]. A user is found in constant time, whatever their number.
-    pub fn identified<N: Into<Arc<str>>, S: AsRef<str>>(
+    pub fn identified<N: Into<Box<str>>, S: AsRef<str>>(
         identity: &Key,
         users: impl IntoIterator<Item = (N, S)>,
     ) -> Result<Arc<Self>, UsersError> {
@@ -95,7 +95,7 @@ impl Users {
 
     /// Users of a method of the AEAD edition, given as name and password. Nothing on the wire says
     /// who a client is: keys are tried one after the other, so keep the list short.
-    pub fn trial<N: Into<Arc<str>>, S: AsRef<str>>(
+    pub fn trial<N: Into<Box<str>>, S: AsRef<str>>(
         method: Method,
         users: impl IntoIterator<Item = (N, S)>,
     ) -> Result<Arc<Self>, UsersError> {
@@ -117,14 +117,14 @@ impl Users {
             Mode::Trial => (None, MAX_TRIAL_USERS),
         };
         let mut list = Listing::new(self.method, limit, identity, self.len() + put.len());
-        for entry in &self.entries {
-            let name = &*entry.name;
+        for entry in self.entries.iter() {
+            let name = entry.user.name();
             if !remove.contains(&name) && !put.iter().any(|(put, _)| *put == name) {
-                list.add(entry.name.clone(), entry.material.duplicate())?;
+                list.add(name.into(), entry.material.duplicate())?;
             }
         }
         for (name, secret) in put {
-            let name: Arc<str> = (*name).into();
+            let name: Box<str> = (*name).into();
             let material = Material::parse(self.method, secret);
             let material = material.map_err(|why| UsersError::Key {
                 name: name.clone(),
@@ -147,7 +147,7 @@ impl Users {
 struct Listing<'a> {
     entries: Entries,
     named: Directory,
-    names: BTreeSet<Arc<str>>,
+    names: BTreeSet<Box<str>>,
     limit: usize,
     identity: Option<&'a Key>,
 }
@@ -164,7 +164,7 @@ impl<'a> Listing<'a> {
         }
     }
 
-    fn add(&mut self, name: Arc<str>, material: Material) -> Result<(), UsersError> {
+    fn add(&mut self, name: Box<str>, material: Material) -> Result<(), UsersError> {
         let place = self.entries.list.len();
         let at = u32::try_from(place).ok().filter(|_| place < self.limit);
         let at = at.ok_or(UsersError::TooMany { limit: self.limit })?;
@@ -177,14 +177,16 @@ impl<'a> Listing<'a> {
         if self.identity.is_some_and(|i| *i.material() == material) {
             return Err(UsersError::IdentityKey(name));
         }
-        if let Err(taken) = self.named.insert(material.hash(), at) {
-            let first = self.entries.list.get(taken).map(|entry| entry.name.clone());
+        let entries = &mut self.entries;
+        entries.push(name, material);
+        let hash = |place| entries.get(place).map_or_else(Default::default, |e| e.hash);
+        if let Err(taken) = self.named.insert(at, hash) {
+            let name = |place| entries.get(place).map(|entry| entry.user.0.name.clone());
             return Err(UsersError::SameKey {
-                first: first.unwrap_or_default(),
-                second: name,
+                first: name(taken).unwrap_or_default(),
+                second: name(at).unwrap_or_default(),
             });
         }
-        self.entries.push(name, material);
         Ok(())
     }
 }
@@ -203,7 +205,7 @@ impl Entries {
         }
     }
 
-    fn read<N: Into<Arc<str>>, S: AsRef<str>>(
+    fn read<N: Into<Box<str>>, S: AsRef<str>>(
         method: Method,
         limit: usize,
         identity: Option<&Key>,
@@ -212,7 +214,7 @@ impl Entries {
         let users = users.into_iter();
         let mut list = Listing::new(method, limit, identity, users.size_hint().0);
         for (name, secret) in users {
-            let name: Arc<str> = name.into();
+            let name: Box<str> = name.into();
             let material = Material::parse(method, secret.as_ref());
             let material = material.map_err(|why| UsersError::Key {
                 name: name.clone(),
@@ -223,27 +225,28 @@ impl Entries {
         Ok((list.entries, list.named))
     }
 
-    fn push(&mut self, name: Arc<str>, material: Material) {
+    fn get(&self, place: u32) -> Option<&Entry> {
+        self.list.get(usize::try_from(place).ok()?)
+    }
+
+    fn push(&mut self, name: Box<str>, material: Material) {
         // The length of a key is the method's, so that nothing is ambiguous.
         let method = self.method.name().as_bytes();
         let mut id = [0; 8];
         USER_ID.derive(&[method, &[0], material.bytes(), name.as_bytes()], &mut id);
+        let id = UserId(u64::from_be_bytes(id));
         self.list.push(Entry {
+            hash: material.hash(),
             material,
-            id: UserId(u64::from_be_bytes(id)),
-            name,
+            user: UserRef(Arc::new(User { id, name })),
         });
     }
 
     fn finish(self, mode: Mode) -> Users {
-        let ids: Vec<u64> = self.list.iter().map(|entry| entry.id.0).collect();
-        let id = |place: &u32| {
-            let place = usize::try_from(*place).ok();
-            place.and_then(|place| ids.get(place)).copied().unwrap_or(0)
-        };
-        let mut by_id = HashTable::with_capacity(ids.len());
-        for (place, own) in (0u32..).zip(&ids) {
-            by_id.insert_unique(*own, place, id);
+        let id = |place: &u32| self.get(*place).map_or(0, |entry| entry.user.id().0);
+        let mut by_id = HashTable::with_capacity(self.list.len());
+        for (place, entry) in (0u32..).zip(&self.list) {
+            by_id.insert_unique(entry.user.id().0, place, id);
         }
         Users {
             method: self.method,

@@ -39,10 +39,13 @@ enum Mode {
     Trial,
 }
 
+/// One line of the CPU's cache: a handshake touches one user of many.
+#[repr(align(64))]
 struct Entry {
     material: Material,
-    id: UserId,
-    name: Arc<str>,
+    /// What an identity header says to name the user.
+    hash: IdentityHash,
+    user: UserRef,
 }
 
 /// A number for a user: the same as long as name, key and method are. Derived from the key, so it
@@ -50,13 +53,28 @@ struct Entry {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UserId(u64);
 
-/// A user of a server. Cheap to clone.
+/// A user of a server. Cheap to clone; outlives the snapshot it came from.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct UserRef {
+pub struct UserRef(Arc<User>);
+
+#[derive(PartialEq, Eq, Hash)]
+struct User {
+    id: UserId,
+    name: Box<str>,
+}
+
+impl UserRef {
     /// The name, for logs, counters and rules.
-    pub name: Arc<str>,
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
     /// The number; see [`Users::still_has`].
-    pub id: UserId,
+    #[must_use]
+    pub fn id(&self) -> UserId {
+        self.0.id
+    }
 }
 
 impl Users {
@@ -115,7 +133,11 @@ impl Users {
     /// The place of the user that an identity header names.
     pub(crate) fn find(&self, hash: IdentityHash) -> Option<usize> {
         match &self.mode {
-            Mode::Identified { named, .. } => named.find(hash),
+            Mode::Identified { named, .. } => {
+                let is = |place| self.entry(place).is_some_and(|entry| entry.hash == hash);
+                let place = named.find(hash, is)?;
+                usize::try_from(place).ok()
+            }
             _ => None,
         }
     }
@@ -128,23 +150,20 @@ impl Users {
     }
 
     pub(crate) fn place(&self, id: UserId) -> Option<usize> {
-        let has = |place: &&u32| self.entry(**place).is_some_and(|entry| entry.id == id);
+        let has = |place: &&u32| self.entry(**place).is_some_and(|e| e.user.id() == id);
         let place = self.by_id.find(id.0, |place| has(&place))?;
         usize::try_from(*place).ok()
     }
 
     pub(crate) fn user_at(&self, place: usize) -> Option<UserRef> {
-        let Entry { id, name, .. } = self.entries.get(place)?;
-        self.have_names().then(|| UserRef {
-            name: name.clone(),
-            id: *id,
-        })
+        let entry = self.entries.get(place)?;
+        self.have_names().then(|| entry.user.clone())
     }
 
     /// The user with this name: a search through all.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<UserRef> {
-        self.iter().find(|user| &*user.name == name)
+        self.iter().find(|user| user.name() == name)
     }
 
     /// The text of a user's key, where it can be told from the key itself: in the 2022 edition.
@@ -167,7 +186,7 @@ impl Users {
     }
 
     pub(crate) fn id_at(&self, place: usize) -> Option<UserId> {
-        self.entries.get(place).map(|entry| entry.id)
+        self.entries.get(place).map(|entry| entry.user.id())
     }
 
     pub(crate) fn material(&self, place: usize) -> Result<&Material, Broken> {
@@ -208,13 +227,13 @@ impl fmt::Debug for UserId {
 
 impl fmt::Debug for UserRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "UserRef({})", self.name)
+        write!(f, "UserRef({})", self.name())
     }
 }
 
 impl fmt::Display for UserRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)
+        f.write_str(self.name())
     }
 }
 

@@ -33,8 +33,11 @@ fn identified(list: &[(&str, u32)]) -> Result<Arc<Users>, UsersError> {
 fn memory(users: &Users) -> usize {
     let block = |len: usize| (len + 8).next_multiple_of(16);
     let names = users.entries.iter();
-    // Two counters stand in front of the text.
-    let names: usize = names.map(|entry| block(16 + entry.name.len())).sum();
+    // Two counters stand in front of a user.
+    let one = block(16 + size_of::<User>());
+    let names: usize = names
+        .map(|entry| one + block(entry.user.name().len()))
+        .sum();
     let named = match &users.mode {
         Mode::Identified { named, .. } => named.heap(),
         _ => 0,
@@ -59,7 +62,7 @@ fn ten_thousand_users_take_two_hundred_bytes_each_at_most() {
     assert!(memory(&trial) / trial.len() <= 200);
     // All are found, each at its own place.
     for (place, user) in aes.iter().enumerate() {
-        assert_eq!(aes.place(user.id), Some(place));
+        assert_eq!(aes.place(user.id()), Some(place));
         assert_eq!(aes.find(aes.material(place).unwrap().hash()), Some(place));
     }
 }
@@ -145,23 +148,23 @@ fn a_user_is_name_and_key() {
     let after = identified(&[("eve", 5), ("caroline", 3), ("bob", 6), ("alice", 1)]).unwrap();
     let kept: Vec<_> = before
         .iter()
-        .filter(|user| after.still_has(user.id))
+        .filter(|user| after.still_has(user.id()))
         .map(|user| user.to_string())
         .collect();
     assert_eq!(kept, ["alice"]);
     let alice = before.iter().next().unwrap();
-    assert_eq!(after.user(alice.id), Some(alice.clone()));
+    assert_eq!(after.user(alice.id()), Some(alice.clone()));
     assert_eq!(
-        format!("{alice:?} {:?}", alice.id),
+        format!("{alice:?} {:?}", alice.id()),
         "UserRef(alice) UserId(***)"
     );
     // Another identity key changes nobody.
     let other = Key::parse(AES, &secret(AES, 99)).unwrap();
     let moved = Users::identified(&other, [("alice", secret(AES, 1))]).unwrap();
-    assert!(moved.still_has(alice.id));
+    assert!(moved.still_has(alice.id()));
     // The only holder of a key is nobody by name.
     let single = Users::single(Key::parse(AES, &secret(AES, 1)).unwrap());
-    assert!(!single.still_has(alice.id));
+    assert!(!single.still_has(alice.id()));
     assert_eq!(single.user(single.id_at(0).unwrap()), None);
     let again = Users::single(Key::parse(AES, &secret(AES, 1)).unwrap());
     assert!(again.still_has(single.id_at(0).unwrap()));

@@ -88,8 +88,8 @@ fn everyone_is_known_and_answered_with_the_own_key() {
             };
             assert_eq!((accepted.target.clone(), &plain[..]), (target(), MESSAGE));
             let user = accepted.user.clone().unwrap();
-            assert_eq!(&*user.name, NAMES[n]);
-            assert!(users.still_has(user.id));
+            assert_eq!(user.name(), NAMES[n]);
+            assert!(users.still_has(user.id()));
             let down = seal_all(&mut accepted.seal, MESSAGE, 15).unwrap();
             assert_eq!(open_all(&mut open, &down, &[7]), Ok((MESSAGE.to_vec(), 0)));
             let (_, mut other) = request(&chains[(n + 1) % 3], n as u64);
@@ -112,8 +112,8 @@ fn every_split_gives_the_same_and_every_cut_waits() {
                     unread: 0,
                     clean: true,
                 } => {
-                    let name = accepted.user.unwrap().name;
-                    assert_eq!((&*name, &plain[..]), ("bob", MESSAGE), "{method}");
+                    let user = accepted.user.unwrap();
+                    assert_eq!((user.name(), &plain[..]), ("bob", MESSAGE), "{method}");
                 }
                 other => panic!("{method} {pieces:?}: {other:?}"),
             }
@@ -208,19 +208,19 @@ fn strangers_are_unauthentic_and_burn_no_salt() {
 #[test]
 fn a_hint_changes_nothing_but_the_order() {
     for (method, users, chains) in many() {
-        let ids: Vec<UserId> = users.iter().map(|user| user.id).collect();
+        let ids: Vec<UserId> = users.iter().map(|user| user.id()).collect();
         let gone = trial(Method::XChaCha20IetfPoly1305)
             .0
             .iter()
             .next()
             .unwrap()
-            .id;
+            .id();
         for hint in ids.into_iter().chain([gone]).map(Some).chain([None]) {
             let (wire, _) = request(&chains[1], 1);
             let core = server(&users, &pool(), 2).hint(hint);
             match serve(core, &wire, ALL_AT_ONCE) {
                 Outcome::Open { accepted, .. } => {
-                    assert_eq!(&*accepted.user.unwrap().name, "bob", "{method}");
+                    assert_eq!(accepted.user.unwrap().name(), "bob", "{method}");
                 }
                 other => panic!("{method}: {other:?}"),
             }

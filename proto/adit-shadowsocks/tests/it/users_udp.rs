@@ -180,11 +180,11 @@ fn a_hint_changes_nothing_but_the_order() {
         let (users, chains) = trial(method);
         let mut server = ServerOpener::new(&users);
         for (chain, expected) in chains.iter().zip(users.iter()) {
-            let hints = users.iter().map(|user| Some(user.id)).chain([None]);
+            let hints = users.iter().map(|user| Some(user.id())).chain([None]);
             for hint in hints {
                 let mut wire = request(&mut session(chain, 1), &target());
                 let incoming = server.open_hinted(&mut wire, hint, NOW).unwrap();
-                assert_eq!(incoming.user, Some(expected.id));
+                assert_eq!(incoming.user, Some(expected.id()));
                 assert_eq!(&wire[incoming.payload], b"data");
             }
         }
