@@ -1,0 +1,85 @@
+//! A client's side: what its connections to one server share, and the handshake of each.
+
+mod state;
+
+use std::sync::Arc;
+
+use adit_wire::{Broken, Handshake, Rx, Step, Tx};
+
+pub use state::{ClientSettings, ClientState};
+
+use crate::quiet::read_answer;
+use crate::tls::{Tagger, read_flight};
+use crate::{Codecs, ObfsOpen, ObfsSeal};
+
+/// The handshake of one connection: sends a hello, if the kind has one, and waits for the answer,
+/// if it must.
+///
+/// What the client sends afterwards in any case (an HTTP head, the end of a TLS handshake) is
+/// left to [`ObfsSeal`], which puts it in front of the first data.
+///
+/// [`Broken::Unauthentic`] and [`Broken::Refused`] mean a wrong key, another kind or a clock that
+/// differs much: such a server shows something else in its place.
+pub struct ClientHandshake {
+    hello: Vec<u8>,
+    wait: Wait,
+}
+
+/// What must come before the handshake is done.
+enum Wait {
+    Nothing(Codecs),
+    /// Any bytes at all.
+    Anything,
+    Flight {
+        tagger: Arc<Tagger>,
+        end: Vec<u8>,
+    },
+    Answer {
+        session: [u8; 32],
+        end: Vec<u8>,
+    },
+    Over,
+}
+
+impl Handshake for ClientHandshake {
+    type Output = Codecs;
+    type Error = Broken;
+
+    fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Codecs>, Broken> {
+        tx.put(&core::mem::take(&mut self.hello));
+        let wait = core::mem::replace(&mut self.wait, Wait::Over);
+        let answered = match &wait {
+            Wait::Nothing(_) => Step::Done(0),
+            Wait::Anything => match rx.bytes().len() {
+                0 => Step::NeedMore { total: 1 },
+                all => Step::Done(all),
+            },
+            Wait::Flight { tagger, .. } => read_flight(rx.bytes(), tagger)?,
+            Wait::Answer { session, .. } => read_answer(rx.bytes(), session)?,
+            Wait::Over => return Err(Broken::Malformed("handshake: it is over")),
+        };
+        match answered {
+            Step::NeedMore { total } => {
+                self.wait = wait;
+                Ok(Step::NeedMore { total })
+            }
+            Step::Done(eaten) => {
+                rx.eat(eaten);
+                Ok(Step::Done(wait.codecs()))
+            }
+        }
+    }
+}
+
+impl Wait {
+    fn codecs(self) -> Codecs {
+        match self {
+            Self::Nothing(codecs) => codecs,
+            Self::Anything | Self::Over => Codecs::raw(),
+            Self::Flight { end, .. } | Self::Answer { end, .. } => Codecs {
+                seal: ObfsSeal::records_after(end),
+                open: ObfsOpen::records(),
+            },
+        }
+    }
+}

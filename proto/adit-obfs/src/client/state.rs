@@ -1,0 +1,278 @@
+//! What the connections of one client to one server share.
+
+use core::fmt;
+use std::sync::Arc;
+
+use adit_crypto::{Secret, hmac_sha256};
+use adit_wire::{Entropy, Target, Unix};
+
+use super::{ClientHandshake, Wait};
+use crate::http::{Requests, Verb};
+use crate::quiet::{self, Browser, Chance, ProofKey, TICKET};
+use crate::random_head::client_head;
+use crate::tls::{ClientEnd, Hello, Tagger, sni, ticket};
+use crate::{Codecs, ObfsKind, ObfsOpen, ObfsParam, ObfsSeal, ParamError};
+
+/// Seconds after which a session ticket of `go_quiet` is replaced.
+const TICKET_LIFE: u64 = 3600;
+
+/// What a client is told.
+#[derive(Clone, Copy)]
+pub struct ClientSettings<'a> {
+    /// The kind.
+    pub kind: ObfsKind,
+    /// Hosts to name, and for HTTP the text of the head.
+    pub param: &'a ObfsParam,
+    /// The server, named where the parameter names no host.
+    pub server: &'a Target,
+    /// TLS kinds: the key of the stream cipher, as `EVP_BytesToKey` makes it of the password (16
+    /// bytes of it where there is no cipher).
+    pub key: &'a [u8],
+    /// `go_quiet`: its key, which is the password as it is written.
+    pub password: &'a [u8],
+    /// `go_quiet`: whose hello is imitated.
+    pub browser: Browser,
+    /// HTTP kinds: how many of the first bytes the URL takes at least, if there are as many.
+    /// ShadowsocksR takes the length of the cipher's IV and 30; 30 to 256 are possible.
+    pub url_bytes: usize,
+}
+
+/// Shared by the connections to one server, for the life of the process; clones are the same
+/// state.
+///
+/// It holds what a browser would keep: its name, its id and its session tickets.
+#[derive(Clone)]
+pub struct ClientState {
+    kind: ObfsKind,
+    inner: Arc<Inner>,
+}
+
+enum Inner {
+    Plain,
+    RandomHead,
+    Http(Requests),
+    Tls {
+        tagger: Arc<Tagger>,
+        /// Server names with their tickets; at least one.
+        hosts: Vec<(Box<str>, Vec<u8>)>,
+    },
+    Quiet {
+        key: Box<ProofKey>,
+        name: Box<str>,
+        browser: Browser,
+        tickets: Tickets,
+    },
+}
+
+impl ClientState {
+    /// Draws what the connections will share. An error is the parameter's.
+    pub fn new(
+        settings: &ClientSettings<'_>,
+        entropy: &mut dyn Entropy,
+    ) -> Result<Self, ParamError> {
+        let ClientSettings { kind, param, .. } = *settings;
+        let requests = |verb, entropy: &mut dyn Entropy| {
+            Requests::new(verb, param, settings.server, settings.url_bytes, entropy)
+        };
+        let inner = match kind {
+            ObfsKind::Plain => Inner::Plain,
+            ObfsKind::RandomHead => Inner::RandomHead,
+            ObfsKind::HttpSimple => Inner::Http(requests(Verb::Get, entropy)),
+            ObfsKind::HttpPost => Inner::Http(requests(Verb::Post, entropy)),
+            ObfsKind::TicketAuth | ObfsKind::TicketFastAuth => tls(settings, entropy),
+            ObfsKind::GoQuiet => quiet(settings, entropy)?,
+        };
+        Ok(Self {
+            kind,
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// The kind.
+    #[must_use]
+    pub const fn kind(&self) -> ObfsKind {
+        self.kind
+    }
+
+    /// The handshake of a connection that begins `now`.
+    pub fn handshake(&self, now: Unix, entropy: &mut dyn Entropy) -> ClientHandshake {
+        let nothing = Wait::Nothing;
+        let (hello, wait) = match &*self.inner {
+            Inner::Plain => (Vec::new(), nothing(Codecs::raw())),
+            Inner::RandomHead => (client_head(entropy), Wait::Anything),
+            Inner::Http(requests) => {
+                let codecs = Codecs {
+                    seal: ObfsSeal::request(requests.request(entropy)),
+                    open: ObfsOpen::response(),
+                };
+                (Vec::new(), nothing(codecs))
+            }
+            Inner::Tls { tagger, hosts } => {
+                let (name, ticket) = pick(hosts, entropy);
+                let (mut hello_salt, mut end_salt) = ([0; 18], [0; 22]);
+                entropy.fill(&mut hello_salt);
+                entropy.fill(&mut end_salt);
+                let hello = Hello {
+                    time: now,
+                    salt: hello_salt,
+                    name,
+                    ticket,
+                };
+                let end = ClientEnd { salt: end_salt }.encode(tagger);
+                let tagger = tagger.clone();
+                let hello = hello.encode(&tagger);
+                if self.kind == ObfsKind::TicketFastAuth {
+                    let codecs = Codecs {
+                        seal: ObfsSeal::records_after(end),
+                        open: ObfsOpen::flight(tagger),
+                    };
+                    (hello, nothing(codecs))
+                } else {
+                    (hello, Wait::Flight { tagger, end })
+                }
+            }
+            Inner::Quiet {
+                key,
+                name,
+                browser,
+                tickets,
+            } => {
+                let (mut iv, mut finished) = ([0; 16], [0; 40]);
+                entropy.fill(&mut iv);
+                let chance = Chance::draw(entropy);
+                entropy.fill(&mut finished);
+                let hello = quiet::Hello {
+                    browser: *browser,
+                    random: key.prove(iv, now),
+                    chance: &chance,
+                    name,
+                    ticket: &tickets.at(now),
+                };
+                let session = chance.session;
+                let end = quiet::end(&finished);
+                (hello.encode(), Wait::Answer { session, end })
+            }
+        };
+        ClientHandshake { hello, wait }
+    }
+}
+
+impl fmt::Debug for ClientState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ClientState({})", self.kind)
+    }
+}
+
+fn tls(settings: &ClientSettings<'_>, entropy: &mut dyn Entropy) -> Inner {
+    let mut id = [0; 32];
+    entropy.fill(&mut id);
+    let server = settings.server.host.to_string();
+    let hosts: Vec<&str> = match settings.param.hosts() {
+        [] => vec![&server],
+        hosts => hosts.iter().map(|host| &**host).collect(),
+    };
+    let hosts = hosts
+        .into_iter()
+        .map(|host| (sni(host).into(), ticket(entropy)));
+    Inner::Tls {
+        hosts: hosts.collect(),
+        tagger: Arc::new(Tagger::new(settings.key, id)),
+    }
+}
+
+fn pick<'a>(hosts: &'a [(Box<str>, Vec<u8>)], entropy: &mut dyn Entropy) -> (&'a str, &'a [u8]) {
+    let at = match u16::try_from(hosts.len().saturating_sub(1)) {
+        Ok(0) | Err(_) => 0,
+        Ok(last) => entropy.between(0, last),
+    };
+    let host = hosts.get(usize::from(at));
+    host.map_or(("", &[]), |(name, ticket)| (name, ticket))
+}
+
+fn quiet(settings: &ClientSettings<'_>, entropy: &mut dyn Entropy) -> Result<Inner, ParamError> {
+    let server = settings.server.host.to_string();
+    let name = match settings.param.hosts() {
+        [] => sni(&server),
+        [name, ..] => name,
+    };
+    let limit = settings.browser.max_name();
+    if name.len() > limit {
+        return Err(ParamError::HostTooLong { limit });
+    }
+    Ok(Inner::Quiet {
+        key: quiet::proof_key(settings.password)?,
+        name: name.into(),
+        browser: settings.browser,
+        tickets: Tickets::draw(entropy),
+    })
+}
+
+/// Session tickets that last for an hour, without a clock or a lock: an hour's ticket follows
+/// from a secret.
+struct Tickets {
+    seed: Secret<[u8; 32]>,
+    /// So that they do not change on the hour.
+    phase: u64,
+}
+
+impl Tickets {
+    fn draw(entropy: &mut dyn Entropy) -> Self {
+        let mut seed = [0; 32];
+        entropy.fill(&mut seed);
+        let phase = u64::from(entropy.between(0, 3599));
+        Self {
+            seed: seed.into(),
+            phase,
+        }
+    }
+
+    fn at(&self, now: Unix) -> [u8; TICKET] {
+        let turn = (now.0.saturating_add(self.phase) / TICKET_LIFE).to_be_bytes();
+        let mut ticket = [0; TICKET];
+        for (i, block) in (0u8..).zip(ticket.chunks_mut(32)) {
+            let drawn = hmac_sha256(self.seed.expose(), &[&turn, &[i]]);
+            block.copy_from_slice(&drawn);
+        }
+        ticket
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use adit_wire::FixedEntropy;
+
+    #[test]
+    fn tickets_last_for_an_hour() {
+        let tickets = Tickets::draw(&mut FixedEntropy::default());
+        let at = |now| tickets.at(Unix(now));
+        assert_eq!(at(7200), at(7200 + 3599));
+        assert_ne!(at(7200), at(7199));
+        assert_ne!(at(7200)[..32], at(7200)[32..64]);
+    }
+
+    #[test]
+    fn names_must_fit_the_hello() {
+        let server = "192.0.2.1:443".parse().unwrap();
+        let state = |name: &str, password, browser| {
+            let param = ObfsParam::parse(name).unwrap();
+            let settings = ClientSettings {
+                kind: ObfsKind::GoQuiet,
+                param: &param,
+                server: &server,
+                key: &[],
+                password,
+                browser,
+                url_bytes: 30,
+            };
+            ClientState::new(&settings, &mut FixedEntropy::default()).map(|state| state.kind())
+        };
+        for (browser, limit) in [(Browser::Chrome, 101), (Browser::Firefox, 112)] {
+            assert!(state(&"a".repeat(limit), b"k", browser).is_ok());
+            let why = Err(ParamError::HostTooLong { limit });
+            assert_eq!(state(&"a".repeat(limit + 1), b"k", browser), why);
+        }
+        assert_eq!(state("", b"", Browser::Chrome), Err(ParamError::NoKey));
+        assert_eq!(state("", b"k", Browser::Chrome), Ok(ObfsKind::GoQuiet));
+    }
+}

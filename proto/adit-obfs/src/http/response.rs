@@ -1,0 +1,116 @@
+//! A server's response head, and a client's way past it.
+
+use adit_wire::{Broken, Opened, Unix};
+
+use super::{MAX_HEAD, head_end};
+
+/// The head in front of a server's first bytes.
+pub(crate) fn response_head(now: Unix) -> Vec<u8> {
+    format!(
+        "HTTP/1.1 200 OK\r\n\
+         Connection: keep-alive\r\n\
+         Content-Encoding: gzip\r\n\
+         Content-Type: text/html\r\n\
+         Date: {}\r\n\
+         Server: nginx\r\n\
+         Vary: Accept-Encoding\r\n\
+         \r\n",
+        date(now)
+    )
+    .into_bytes()
+}
+
+/// `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7).
+fn date(now: Unix) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    let (days, second) = (now.0 / 86_400, now.0 % 86_400);
+    // Years are counted from March of year 0, in eras of 400, so that leap days stand last.
+    let shifted = days + 719_468;
+    let (era, day) = (shifted / 146_097, shifted % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let year = 400 * era + year + u64::from(month >= 10);
+    let name = |names: &[&'static str], at: u64| {
+        let at = usize::try_from(at).unwrap_or_default();
+        names.get(at).copied().unwrap_or_default()
+    };
+    format!(
+        "{}, {day:02} {} {year} {:02}:{:02}:{:02} GMT",
+        name(&DAYS, days % 7),
+        name(&MONTHS, (month + 2) % 12),
+        second / 3600,
+        second / 60 % 60,
+        second % 60
+    )
+}
+
+/// Drops a response head. Nothing of it is kept: it is dropped as it comes.
+#[derive(Debug, Default)]
+pub(crate) struct Skip {
+    dropped: usize,
+}
+
+impl Skip {
+    /// Whether any of it has been seen.
+    pub(crate) const fn begun(&self) -> bool {
+        self.dropped > 0
+    }
+
+    /// Drops what can be dropped of the front of `wire`; true when that was the end of the head.
+    pub(crate) fn open(&mut self, wire: &[u8]) -> Result<(Opened, bool), Broken> {
+        let end = head_end(wire, 0);
+        // The last three bytes may begin the blank line.
+        let consumed = end.unwrap_or_else(|| wire.len().saturating_sub(3));
+        self.dropped += consumed;
+        if self.dropped > MAX_HEAD {
+            let what = "http: the head";
+            let limit = MAX_HEAD;
+            return Err(Broken::TooLong { what, limit });
+        }
+        if consumed == 0 {
+            let total = wire.len() + 1;
+            return Ok((Opened::NeedMore { total }, false));
+        }
+        let payload = consumed..consumed;
+        Ok((Opened::Record { consumed, payload }, end.is_some()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates() {
+        for (now, text) in [
+            (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
+            (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),
+            (951_782_400, "Tue, 29 Feb 2000 00:00:00 GMT"),
+            (1_709_164_800, "Thu, 29 Feb 2024 00:00:00 GMT"),
+            (1_735_689_599, "Tue, 31 Dec 2024 23:59:59 GMT"),
+            (4_107_542_400, "Mon, 01 Mar 2100 00:00:00 GMT"),
+        ] {
+            assert_eq!(date(Unix(now)), text);
+        }
+        assert!(date(Unix(u64::MAX)).ends_with("GMT"));
+    }
+
+    #[test]
+    fn a_head_without_an_end_is_refused() {
+        let mut skip = Skip::default();
+        let mut left = MAX_HEAD;
+        while left > 0 {
+            let n = left.min(1000);
+            assert!(
+                matches!(skip.open(&vec![b'a'; n + 3]), Ok((Opened::Record { consumed, .. }, false)) if consumed == n)
+            );
+            left -= n;
+        }
+        assert!(skip.open(b"aaaa").is_err());
+    }
+}

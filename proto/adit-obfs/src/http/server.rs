@@ -1,0 +1,203 @@
+//! A server's reading of a request head.
+
+use adit_wire::{Broken, Rx, Step};
+
+use super::{MAX_HEAD, head_end};
+
+/// Bytes that must stand in the URL.
+const LEAST_HIDDEN: usize = 4;
+/// Bytes that must have come in all, in the URL and behind the head.
+const LEAST: usize = 13;
+
+/// Reads one request head.
+#[derive(Default)]
+pub(crate) struct RequestReader {
+    /// No blank line ends before this offset.
+    scanned: usize,
+}
+
+impl RequestReader {
+    /// Takes the head away: what is left in `rx` are the bytes of the URL and all that follows.
+    /// Until then, and on an error, `rx` is as it was. Only `hosts` are accepted, if there are any.
+    pub(crate) fn read(&mut self, rx: &mut Rx<'_>, hosts: &[Box<str>]) -> Result<Step<()>, Broken> {
+        let bytes = rx.bytes();
+        if !may_begin(bytes, b"GET ") && !may_begin(bytes, b"POST ") {
+            return Err(Broken::Malformed("http: not GET or POST"));
+        }
+        let end = head_end(bytes, self.scanned);
+        if end.unwrap_or(bytes.len()) > MAX_HEAD {
+            let what = "http: the head";
+            let limit = MAX_HEAD;
+            return Err(Broken::TooLong { what, limit });
+        }
+        let Some(end) = end else {
+            self.scanned = bytes.len().saturating_sub(3);
+            let total = bytes.len() + 1;
+            return Ok(Step::NeedMore { total });
+        };
+        self.scanned = end - 4;
+        let head = bytes.get(..end).unwrap_or_default();
+        let hidden = hidden_bytes(head);
+        if hidden.len() < LEAST_HIDDEN {
+            return Err(Broken::Malformed("http: no data in the URL"));
+        }
+        if !hosts.is_empty() && !host_of(head).is_some_and(|host| is_one_of(host, hosts)) {
+            return Err(Broken::Malformed("http: another host"));
+        }
+        let total = end + LEAST.saturating_sub(hidden.len());
+        if bytes.len() < total {
+            return Ok(Step::NeedMore { total });
+        }
+        // Three digits of the URL held each byte, so there is room in front of the body.
+        let start = end - hidden.len();
+        if let Some(place) = rx.bytes_mut().get_mut(start..end) {
+            place.copy_from_slice(&hidden);
+        }
+        rx.eat(start);
+        Ok(Step::Done(()))
+    }
+}
+
+/// Whether `bytes` is the beginning of something that starts with `word`.
+fn may_begin(bytes: &[u8], word: &[u8]) -> bool {
+    bytes.iter().zip(word).all(|(a, b)| a == b)
+}
+
+fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
+    head.split(|b| *b == b'\n')
+        .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+}
+
+/// The bytes `%hh` of the first line; the version follows the last of them.
+fn hidden_bytes(head: &[u8]) -> Vec<u8> {
+    let line = lines(head).next().unwrap_or_default();
+    let mut hidden = Vec::with_capacity(line.len() / 3);
+    for item in line.split(|b| *b == b'%').skip(1) {
+        let Some((digits, rest)) = item.split_first_chunk::<2>() else {
+            break;
+        };
+        let Some(byte) = byte_of(*digits) else {
+            break;
+        };
+        hidden.push(byte);
+        if !rest.is_empty() {
+            break;
+        }
+    }
+    hidden
+}
+
+fn byte_of([high, low]: [u8; 2]) -> Option<u8> {
+    let digit = |d: u8| {
+        char::from(d)
+            .to_digit(16)
+            .and_then(|d| u8::try_from(d).ok())
+    };
+    Some(digit(high)? << 4 | digit(low)?)
+}
+
+/// The name of the `Host` field, without its port.
+fn host_of(head: &[u8]) -> Option<&[u8]> {
+    let field = lines(head).skip(1).find_map(|line| {
+        let (name, value) = line.split_at_checked(5)?;
+        name.eq_ignore_ascii_case(b"host:").then_some(value)
+    })?;
+    let field = field.trim_ascii();
+    if let Some(v6) = field.strip_prefix(b"[") {
+        return v6.split(|b| *b == b']').next();
+    }
+    field.split(|b| *b == b':').next()
+}
+
+fn is_one_of(host: &[u8], hosts: &[Box<str>]) -> bool {
+    let bare = |h: &str| h.trim_matches(['[', ']']).as_bytes().to_vec();
+    hosts.iter().any(|h| bare(h).eq_ignore_ascii_case(host))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(wire: &[u8], hosts: &[&str]) -> Result<(Step<()>, Vec<u8>), Broken> {
+        let hosts: Vec<Box<str>> = hosts.iter().map(|h| (*h).into()).collect();
+        let mut wire = wire.to_vec();
+        let mut rx = Rx::new(&mut wire);
+        let step = RequestReader::default().read(&mut rx, &hosts);
+        let (left, eaten) = (rx.bytes().to_vec(), rx.eaten());
+        if !matches!(step, Ok(Step::Done(()))) {
+            assert_eq!(eaten, 0);
+        }
+        step.map(|step| (step, left))
+    }
+
+    const WIRE: &[u8] = b"GET /%01%02%03%fF HTTP/1.1\r\nhost: A.com:80\r\n\r\n123456789";
+
+    #[test]
+    fn the_url_comes_before_the_body() {
+        let plain = b"\x01\x02\x03\xff123456789".to_vec();
+        assert_eq!(read(WIRE, &[]), Ok((Step::Done(()), plain.clone())));
+        assert_eq!(read(WIRE, &["b.com", "a.com"]), Ok((Step::Done(()), plain)));
+        let why = Broken::Malformed("http: another host");
+        assert_eq!(read(WIRE, &["com"]), Err(why));
+        let why = Broken::Malformed("http: not GET or POST");
+        assert_eq!(read(b"PUT /%01", &[]), Err(why));
+        assert_eq!(read(b"\x01", &[]), Err(why));
+    }
+
+    #[test]
+    fn waits_for_the_blank_line_and_thirteen_bytes() {
+        for end in 0..WIRE.len() {
+            let step = read(&WIRE[..end], &[]).unwrap().0;
+            assert!(
+                matches!(step, Step::NeedMore { total } if total > end && total <= WIRE.len()),
+                "{end}"
+            );
+        }
+    }
+
+    #[test]
+    fn url_bytes_end_at_the_first_that_is_no_pair() {
+        for (line, hidden) in [
+            ("GET /%41%42%43%44%45 HTTP/1.1", "ABCDE"),
+            ("GET /%41%4", "A"),
+            ("GET /%41x%42", "A"),
+            ("GET /%41%zz%42", "A"),
+            ("GET /%+1%42", ""),
+            ("GET / HTTP/1.1", ""),
+        ] {
+            assert_eq!(hidden_bytes(line.as_bytes()), hidden.as_bytes(), "{line}");
+        }
+        let why = Broken::Malformed("http: no data in the URL");
+        assert_eq!(read(b"GET /%41%42%43 HTTP/1.1\r\n\r\n", &[]), Err(why));
+    }
+
+    #[test]
+    fn hosts_lose_their_ports() {
+        for (field, host) in [
+            ("a.com:80", "a.com"),
+            ("a.com", "a.com"),
+            ("[::1]:80", "::1"),
+        ] {
+            let head = format!("GET / HTTP/1.1\r\nX: y\r\nHost: {field}\r\n\r\n");
+            assert_eq!(host_of(head.as_bytes()), Some(host.as_bytes()));
+            assert!(is_one_of(
+                host.as_bytes(),
+                &[field.trim_end_matches(":80").into()]
+            ));
+        }
+    }
+
+    #[test]
+    fn the_head_is_bounded_whole_and_in_pieces() {
+        let why = Broken::TooLong {
+            what: "http: the head",
+            limit: MAX_HEAD,
+        };
+        let mut wire = b"GET /".to_vec();
+        wire.resize(MAX_HEAD, b'a');
+        assert!(matches!(read(&wire, &[]), Ok((Step::NeedMore { .. }, _))));
+        wire.extend(b"\r\n\r\n");
+        assert_eq!(read(&wire, &[]), Err(why));
+        assert_eq!(read(&wire[..MAX_HEAD + 1], &[]), Err(why));
+    }
+}

@@ -1,0 +1,148 @@
+//! The kinds of obfuscation: names and sizes.
+
+use core::fmt;
+use core::str::FromStr;
+
+/// One way of disguising a connection. Names are those of ShadowsocksR's configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ObfsKind {
+    /// `plain`: no change.
+    Plain,
+    /// `http_simple`: a GET request.
+    HttpSimple,
+    /// `http_post`: a POST request.
+    HttpPost,
+    /// `random_head`: random bytes first.
+    RandomHead,
+    /// `tls1.2_ticket_auth`: a resumed TLS 1.2 session.
+    TicketAuth,
+    /// `tls1.2_ticket_fastauth`: the same without waiting for the server.
+    TicketFastAuth,
+    /// `go_quiet`: a browser's TLS 1.2 session, as GoQuiet makes it.
+    GoQuiet,
+}
+
+/// What a server does with a client that does not speak its obfuscation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Strangers {
+    /// Refuses it; the caller drains it or relays it to a decoy.
+    Refuse,
+    /// Takes it as `plain` (a name that ends in `_compatible`): what was received is handed on
+    /// unchanged.
+    PassOn,
+}
+
+/// A name that is no obfuscation.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown obfs `{0}`")]
+pub struct UnknownObfs(pub String);
+
+const COMPATIBLE: &str = "_compatible";
+
+impl ObfsKind {
+    /// Every kind.
+    pub const ALL: [Self; 7] = [
+        Self::Plain,
+        Self::HttpSimple,
+        Self::HttpPost,
+        Self::RandomHead,
+        Self::TicketAuth,
+        Self::TicketFastAuth,
+        Self::GoQuiet,
+    ];
+
+    /// The name as it is written in links and configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::HttpSimple => "http_simple",
+            Self::HttpPost => "http_post",
+            Self::RandomHead => "random_head",
+            Self::TicketAuth => "tls1.2_ticket_auth",
+            Self::TicketFastAuth => "tls1.2_ticket_fastauth",
+            Self::GoQuiet => "go_quiet",
+        }
+    }
+
+    /// Bytes this layer adds to each record: what the auth_chain protocols count in.
+    #[must_use]
+    pub const fn overhead(self) -> usize {
+        match self {
+            Self::TicketAuth | Self::TicketFastAuth | Self::GoQuiet => 5,
+            _ => 0,
+        }
+    }
+
+    /// Reads a server's name, which may end in `_compatible` where the format knows that.
+    pub fn of_server(name: &str) -> Result<(Self, Strangers), UnknownObfs> {
+        let unknown = || UnknownObfs(name.to_owned());
+        let (bare, strangers) = match name.strip_suffix(COMPATIBLE) {
+            Some(bare) => (bare, Strangers::PassOn),
+            None => (name, Strangers::Refuse),
+        };
+        let kind = Self::ALL.into_iter().find(|kind| kind.name() == bare);
+        match kind.ok_or_else(unknown)? {
+            Self::Plain | Self::GoQuiet if strangers == Strangers::PassOn => Err(unknown()),
+            kind => Ok((kind, strangers)),
+        }
+    }
+}
+
+impl FromStr for ObfsKind {
+    type Err = UnknownObfs;
+
+    /// Reads a client's name: `_compatible` concerns servers and is dropped.
+    fn from_str(name: &str) -> Result<Self, UnknownObfs> {
+        Self::of_server(name).map(|(kind, _)| kind)
+    }
+}
+
+impl fmt::Display for ObfsKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_go_both_ways() {
+        for kind in ObfsKind::ALL {
+            assert_eq!(kind.name().parse(), Ok(kind));
+            assert_eq!(
+                ObfsKind::of_server(kind.name()),
+                Ok((kind, Strangers::Refuse))
+            );
+            assert_eq!(kind.to_string(), kind.name());
+        }
+    }
+
+    #[test]
+    fn the_suffix_is_for_some_servers() {
+        assert_eq!(
+            ObfsKind::of_server("http_simple_compatible"),
+            Ok((ObfsKind::HttpSimple, Strangers::PassOn))
+        );
+        assert_eq!(
+            "tls1.2_ticket_auth_compatible".parse(),
+            Ok(ObfsKind::TicketAuth)
+        );
+        for none in [
+            "",
+            "plain_compatible",
+            "go_quiet_compatible",
+            "tls",
+            "Plain",
+        ] {
+            assert_eq!(
+                ObfsKind::of_server(none),
+                Err(UnknownObfs(none.into())),
+                "{none}"
+            );
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What follows a hello: a server's three records and a client's two.
+
+use adit_wire::{Broken, Entropy, Step};
+
+use crate::tls::{CHANGE_CIPHER_SPEC, RECORD_HEAD, head_of};
+
+/// A Finished of 40 random bytes: its record head.
+const FINISHED: [u8; RECORD_HEAD] = [0x16, 3, 3, 0, 0x28];
+/// The record head and the start of a ServerHello of 81 bytes.
+const HELLO: [u8; 11] = [0x16, 3, 3, 0, 0x51, 2, 0, 0, 0x4d, 3, 3];
+const HELLO_LEN: usize = RECORD_HEAD + 0x51;
+/// Where a ServerHello holds the session id.
+const SESSION: usize = 11 + 32 + 1;
+/// The longest answer a client waits for, in bytes. Servers send 137.
+const MAX_ANSWER: usize = 4096;
+
+fn finished(out: &mut Vec<u8>, random: &[u8; 40]) {
+    out.extend_from_slice(&CHANGE_CIPHER_SPEC);
+    out.extend_from_slice(&FINISHED);
+    out.extend_from_slice(random);
+}
+
+/// What goes out in front of a client's first data.
+pub(crate) fn end(random: &[u8; 40]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(51);
+    finished(&mut out, random);
+    out
+}
+
+/// What a server draws for its answer.
+pub(crate) struct Answer {
+    pub(crate) random: [u8; 32],
+    pub(crate) finished: [u8; 40],
+}
+
+impl Answer {
+    pub(crate) fn draw(entropy: &mut dyn Entropy) -> Self {
+        let (mut random, mut finished) = ([0; 32], [0; 40]);
+        entropy.fill(&mut random);
+        entropy.fill(&mut finished);
+        Self { random, finished }
+    }
+
+    /// The answer to a hello with this session id.
+    pub(crate) fn encode(&self, session: &[u8; 32]) -> Vec<u8> {
+        let mut out = HELLO.to_vec();
+        out.extend_from_slice(&self.random);
+        out.push(0x20);
+        out.extend_from_slice(session);
+        out.extend_from_slice(&[0xc0, 0x30, 0, 0, 5, 0xff, 1, 0, 1, 0]);
+        finished(&mut out, &self.finished);
+        out
+    }
+}
+
+/// Reads the answer at the front of `wire`; gives its length.
+///
+/// The format checks nothing here. We do, since a server that does not know our key shows a real
+/// web server in its place, and its records must not be taken for an answer.
+pub(crate) fn read_answer(wire: &[u8], session: &[u8; 32]) -> Result<Step<usize>, Broken> {
+    let other = Broken::Refused("a web server answered: wrong key or clock");
+    if wire.iter().zip(HELLO).any(|(a, b)| *a != b) {
+        return Err(other);
+    }
+    if wire.len() < HELLO_LEN {
+        return Ok(Step::NeedMore { total: HELLO_LEN });
+    }
+    if wire.get(SESSION..SESSION + 32) != Some(session) {
+        return Err(other);
+    }
+    let mut at = HELLO_LEN;
+    for kind in [[0x14, 3, 3], [0x16, 3, 3]] {
+        let Some((head, len)) = head_of(wire.get(at..).unwrap_or_default()) else {
+            let total = at + RECORD_HEAD;
+            return Ok(Step::NeedMore { total });
+        };
+        let end = at + RECORD_HEAD + len;
+        if head != kind || end > MAX_ANSWER {
+            return Err(other);
+        }
+        if wire.len() < end {
+            return Ok(Step::NeedMore { total: end });
+        }
+        at = end;
+    }
+    Ok(Step::Done(at))
+}

@@ -1,0 +1,104 @@
+//! The proof of the key in a hello's random field, good for one period of twelve hours.
+
+use adit_crypto::{CryptoError, HeaderCipher, Secret, ct_eq, sha256};
+use adit_wire::{Broken, Unix};
+
+/// Seconds of a period.
+const PERIOD: u64 = 12 * 3600;
+/// Near a boundary the neighbouring period is accepted too: clocks differ, and a handshake takes
+/// its time.
+const GRACE: u64 = 5 * 60;
+/// How long a proof can be good, in seconds: so long it is to be remembered.
+pub(crate) const REMEMBERED: u64 = PERIOD + 2 * GRACE;
+
+/// Makes and checks proofs.
+pub(crate) struct ProofKey {
+    text: Secret<Vec<u8>>,
+    cipher: HeaderCipher,
+}
+
+impl ProofKey {
+    /// `text` is the key as the user writes it.
+    pub(crate) fn new(text: &[u8]) -> Result<Self, CryptoError> {
+        let key = Secret::new(sha256(text));
+        Ok(Self {
+            text: text.to_vec().into(),
+            cipher: HeaderCipher::new(key.expose())?,
+        })
+    }
+
+    /// The random field for `now`: `iv ‖ AES-256-CFB(iv, SHA-256(period ‖ key))`, which is one
+    /// block.
+    pub(crate) fn prove(&self, iv: [u8; 16], now: Unix) -> [u8; 32] {
+        self.field(iv, now.0 / PERIOD)
+    }
+
+    fn field(&self, iv: [u8; 16], period: u64) -> [u8; 32] {
+        let period = period.to_string();
+        let goal = Secret::new([period.as_bytes(), self.text.expose()].concat());
+        let goal = sha256(goal.expose());
+        let mut block = iv;
+        self.cipher.encrypt(&mut block);
+        let mut field = [0; 32];
+        let (front, back) = field.split_at_mut(16);
+        front.copy_from_slice(&iv);
+        for ((out, a), b) in back.iter_mut().zip(block).zip(goal) {
+            *out = a ^ b;
+        }
+        field
+    }
+
+    /// Checks the random field of a hello that came at `now`.
+    pub(crate) fn check(&self, random: &[u8; 32], now: Unix) -> Result<(), Broken> {
+        let iv = random.first_chunk().copied().unwrap_or_default();
+        let periods = [
+            now.0,
+            now.0.saturating_sub(GRACE),
+            now.0.saturating_add(GRACE),
+        ];
+        // All are tried, so that the time it takes says nothing.
+        let good = periods.map(|at| ct_eq(&self.field(iv, at / PERIOD), random));
+        if good.contains(&true) {
+            Ok(())
+        } else {
+            Err(Broken::Unauthentic)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn periods_have_some_grace() {
+        let key = ProofKey::new(b"pass").unwrap();
+        let field = key.prove([7; 16], Unix(10 * PERIOD));
+        for (now, good) in [
+            (10 * PERIOD - 301, false),
+            (10 * PERIOD - 300, true),
+            (10 * PERIOD, true),
+            (11 * PERIOD + 299, true),
+            (11 * PERIOD + 300, false),
+        ] {
+            assert_eq!(key.check(&field, Unix(now)).is_ok(), good, "{now}");
+        }
+        let other = ProofKey::new(b"past").unwrap();
+        assert_eq!(
+            other.check(&field, Unix(10 * PERIOD)),
+            Err(Broken::Unauthentic)
+        );
+        assert!(key.check(&[0; 32], Unix(u64::MAX)).is_err());
+    }
+
+    #[test]
+    fn every_bit_counts() {
+        let key = ProofKey::new(b"pass").unwrap();
+        let field = key.prove([7; 16], Unix(1));
+        for bit in 0..256 {
+            let mut bad = field;
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(key.check(&bad, Unix(1)).is_err());
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! `random_head`: each side begins with random bytes.
+//!
+//! The client's head ends in a CRC-32, by which its end can be found. The server's has neither
+//! length nor mark: a client takes what comes first as the whole of it, so a head that arrives in
+//! two pieces breaks the connection. That is the format's weakness and cannot be mended on one
+//! side.
+
+use adit_wire::{Broken, Entropy, Rx, Step};
+use crc32fast::Hasher;
+
+/// Random bytes of a head.
+const MIN: u16 = 4;
+const MAX: u16 = 99;
+/// The checksum over a whole head, checksum included.
+const WHOLE: u32 = 0xffff_ffff;
+
+/// 4 to 99 random bytes: a server's head.
+pub(crate) fn server_head(entropy: &mut dyn Entropy) -> Vec<u8> {
+    let mut head = vec![0; usize::from(entropy.between(MIN, MAX))];
+    entropy.fill(&mut head);
+    head
+}
+
+/// Random bytes with the checksum that makes them a head.
+pub(crate) fn client_head(entropy: &mut dyn Entropy) -> Vec<u8> {
+    let mut head = server_head(entropy);
+    let sum = WHOLE - crc32fast::hash(&head);
+    head.extend_from_slice(&sum.to_le_bytes());
+    head
+}
+
+/// Finds and eats a client's head.
+pub(crate) fn read(rx: &mut Rx<'_>) -> Result<Step<()>, Broken> {
+    let (least, most) = (usize::from(MIN) + 4, usize::from(MAX) + 4);
+    let bytes = rx.bytes();
+    let mut sum = Hasher::new();
+    for (i, byte) in bytes.iter().enumerate().take(most) {
+        sum.update(core::slice::from_ref(byte));
+        if i + 1 >= least && sum.clone().finalize() == WHOLE {
+            rx.eat(i + 1);
+            return Ok(Step::Done(()));
+        }
+    }
+    if bytes.len() >= most {
+        return Err(Broken::Malformed("random_head: no checksum"));
+    }
+    let total = least.max(bytes.len() + 1);
+    Ok(Step::NeedMore { total })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use adit_wire::FixedEntropy;
+
+    #[test]
+    fn every_length_is_found_in_any_split() {
+        for len in MIN..=MAX {
+            let mut chance = u64::from(len - MIN).to_le_bytes().to_vec();
+            chance.extend((0..len).map(|i| u8::try_from(i % 251).unwrap() ^ 0x5a));
+            let head = client_head(&mut FixedEntropy::new(chance));
+            assert_eq!(head.len(), usize::from(len) + 4);
+            for end in 0..head.len() {
+                let mut part = head[..end].to_vec();
+                let step = read(&mut Rx::new(&mut part));
+                assert!(matches!(step, Ok(Step::NeedMore { total }) if total > end));
+            }
+            let mut whole = [&head[..], b"data"].concat();
+            let mut rx = Rx::new(&mut whole);
+            assert_eq!(read(&mut rx), Ok(Step::Done(())));
+            assert_eq!(rx.bytes(), b"data");
+        }
+    }
+
+    #[test]
+    fn other_bytes_are_refused_at_the_longest_head() {
+        let mut bytes = [7; 103];
+        let why = Broken::Malformed("random_head: no checksum");
+        assert_eq!(read(&mut Rx::new(&mut bytes)), Err(why));
+        let step = read(&mut Rx::new(&mut bytes[..102]));
+        assert_eq!(step, Ok(Step::NeedMore { total: 103 }));
+    }
+}

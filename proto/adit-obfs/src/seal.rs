@@ -1,0 +1,163 @@
+//! Seals what a side sends.
+
+use core::fmt;
+use core::ops::Range;
+
+use adit_wire::{Broken, Room, Seal};
+
+use crate::http::Request;
+use crate::tls::{MAX_RECORD, RECORD_HEAD, record_head};
+
+/// The longest piece that passes unchanged, in bytes.
+const MAX_RAW: usize = 1 << 20;
+
+/// The sending codec of a connection.
+///
+/// What must precede the first data is part of the first record: an HTTP head waits for data to
+/// ride with, the end of a TLS handshake is owed ([`Seal::owes_head`]) and goes out alone if need
+/// be.
+pub struct ObfsSeal {
+    first: Option<First>,
+    framing: Framing,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Framing {
+    Raw,
+    Records,
+}
+
+/// What precedes the first data.
+enum First {
+    /// A request head, which takes the first bytes into its URL.
+    Request(Box<Request>),
+    /// A response head.
+    Response(Vec<u8>),
+    /// The end of a TLS handshake.
+    End(Vec<u8>),
+}
+
+impl First {
+    fn room(&self) -> usize {
+        match self {
+            Self::Request(request) => request.room(),
+            Self::Response(bytes) | Self::End(bytes) => bytes.len(),
+        }
+    }
+}
+
+impl ObfsSeal {
+    pub(crate) const fn raw() -> Self {
+        Self {
+            first: None,
+            framing: Framing::Raw,
+        }
+    }
+
+    pub(crate) fn request(request: Request) -> Self {
+        Self {
+            first: Some(First::Request(Box::new(request))),
+            framing: Framing::Raw,
+        }
+    }
+
+    pub(crate) const fn response(head: Vec<u8>) -> Self {
+        Self {
+            first: Some(First::Response(head)),
+            framing: Framing::Raw,
+        }
+    }
+
+    pub(crate) const fn records() -> Self {
+        Self {
+            first: None,
+            framing: Framing::Records,
+        }
+    }
+
+    pub(crate) const fn records_after(end: Vec<u8>) -> Self {
+        Self {
+            first: Some(First::End(end)),
+            framing: Framing::Records,
+        }
+    }
+
+    /// Whether bytes pass unchanged from now on.
+    #[must_use]
+    pub const fn is_raw(&self) -> bool {
+        matches!((&self.first, self.framing), (None, Framing::Raw))
+    }
+}
+
+impl Seal for ObfsSeal {
+    fn room(&self) -> Room {
+        let first = self.first.as_ref().map_or(0, First::room);
+        let (head, max) = match self.framing {
+            Framing::Raw => (0, MAX_RAW),
+            Framing::Records => (RECORD_HEAD, MAX_RECORD),
+        };
+        Room {
+            head: first + head,
+            tail: 0,
+            max,
+        }
+    }
+
+    fn steady(&self) -> bool {
+        self.first.is_none()
+    }
+
+    fn seal(&mut self, record: &mut [u8], payload: Range<usize>) -> Result<Range<usize>, Broken> {
+        check_room(self.room(), record, &payload)?;
+        if payload.is_empty() && !self.owes_head() {
+            return Ok(payload);
+        }
+        let mut wire = payload.clone();
+        if self.framing == Framing::Records && !payload.is_empty() {
+            put_before(record, &mut wire, &record_head(payload.len()))?;
+        }
+        match self.first.take() {
+            None => {}
+            Some(First::Request(request)) => wire = request.seal(record, wire)?,
+            Some(First::Response(head) | First::End(head)) => {
+                put_before(record, &mut wire, &head)?;
+            }
+        }
+        Ok(wire)
+    }
+
+    fn owes_head(&self) -> bool {
+        matches!(self.first, Some(First::End(_)))
+    }
+}
+
+fn check_room(room: Room, record: &[u8], payload: &Range<usize>) -> Result<(), Broken> {
+    if payload.len() > room.max {
+        let what = "a record's payload";
+        let limit = room.max;
+        return Err(Broken::TooLong { what, limit });
+    }
+    let inside = payload.start <= payload.end && payload.end <= record.len();
+    if !inside || payload.start < room.head {
+        return Err(Broken::NoRoom("a record's head"));
+    }
+    Ok(())
+}
+
+fn put_before(record: &mut [u8], wire: &mut Range<usize>, bytes: &[u8]) -> Result<(), Broken> {
+    let no_room = Broken::NoRoom("a record's head");
+    let start = wire.start.checked_sub(bytes.len()).ok_or(no_room)?;
+    let place = record.get_mut(start..wire.start).ok_or(no_room)?;
+    place.copy_from_slice(bytes);
+    wire.start = start;
+    Ok(())
+}
+
+impl fmt::Debug for ObfsSeal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObfsSeal")
+            .field("framing", &self.framing)
+            .field("first", &self.first.is_some())
+            .finish()
+    }
+}

@@ -1,0 +1,101 @@
+//! What was seen before is refused: a bounded memory of hellos.
+
+use std::sync::{Mutex, PoisonError};
+
+use adit_crypto::SipKey;
+use adit_wire::{Broken, Unix};
+use hashbrown::HashTable;
+
+/// Hellos in one of the two generations. Only holders of the key get this far, so the oldest are
+/// forgotten when there are more: to refuse newcomers would cost more than it protects.
+const CAPACITY: usize = 450_000;
+
+/// Remembers keyed 64-bit digests of authenticated hellos for `span` seconds at least, or until
+/// [`CAPACITY`] newer ones have come. Two digests are equal by chance once in 10¹³ hellos.
+pub(crate) struct Seen {
+    sip: SipKey,
+    span: u64,
+    capacity: usize,
+    generations: Mutex<Generations>,
+}
+
+#[derive(Default)]
+struct Generations {
+    since: Unix,
+    current: HashTable<u64>,
+    previous: HashTable<u64>,
+}
+
+impl Seen {
+    /// An empty memory. `seed` is secret: peers choose the hellos, not where their digests fall.
+    pub(crate) fn new(seed: [u8; 16], span: u64) -> Self {
+        Self {
+            sip: SipKey::new(seed),
+            span,
+            capacity: CAPACITY,
+            generations: Mutex::default(),
+        }
+    }
+
+    /// Takes a hello that must be new; test and insertion are one step.
+    pub(crate) fn insert(&self, hello: &[u8], now: Unix) -> Result<(), Broken> {
+        let digest = self.sip.hash(hello);
+        // A panic of another thread leaves the tables whole: every step of an insertion is.
+        let lock = self.generations.lock();
+        let mut seen = lock.unwrap_or_else(PoisonError::into_inner);
+        let age = now.0.checked_sub(seen.since.0);
+        if age.is_none_or(|age| age > self.span) || seen.current.len() >= self.capacity {
+            seen.since = now;
+            // Twice the span without a hello: both generations are old.
+            let stale = age.is_some_and(|age| age > self.span.saturating_mul(2));
+            let current = core::mem::take(&mut seen.current);
+            seen.previous = if stale { HashTable::new() } else { current };
+        }
+        let known = |table: &HashTable<u64>| table.find(digest, |d| *d == digest).is_some();
+        if known(&seen.current) || known(&seen.previous) {
+            return Err(Broken::Replayed);
+        }
+        seen.current.insert_unique(digest, digest, |d| *d);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remembers_for_a_span_at_least() {
+        let seen = Seen::new([1; 16], 300);
+        assert_eq!(seen.insert(b"a", Unix(1000)), Ok(()));
+        for now in [1000, 1001, 1300, 1301, 1600] {
+            assert_eq!(seen.insert(b"a", Unix(now)), Err(Broken::Replayed), "{now}");
+            assert_eq!(seen.insert(&now.to_le_bytes(), Unix(now)), Ok(()));
+        }
+        assert_eq!(seen.insert(b"a", Unix(2300)), Ok(()));
+    }
+
+    #[test]
+    fn a_clock_set_back_forgets_little() {
+        let seen = Seen::new([1; 16], 300);
+        assert_eq!(seen.insert(b"a", Unix(1000)), Ok(()));
+        assert_eq!(seen.insert(b"b", Unix(10)), Ok(()));
+        assert_eq!(seen.insert(b"a", Unix(11)), Err(Broken::Replayed));
+    }
+
+    #[test]
+    fn is_bounded() {
+        let mut seen = Seen::new([1; 16], 300);
+        seen.capacity = 10;
+        for i in 0..100u32 {
+            assert_eq!(seen.insert(&i.to_le_bytes(), Unix(5)), Ok(()));
+        }
+        let held = seen.generations.lock().unwrap();
+        assert!(held.current.len() <= 10 && held.previous.len() == 10);
+        drop(held);
+        assert_eq!(
+            seen.insert(&99u32.to_le_bytes(), Unix(5)),
+            Err(Broken::Replayed)
+        );
+    }
+}

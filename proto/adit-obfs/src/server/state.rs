@@ -1,0 +1,151 @@
+//! What the connections of one listener share.
+
+use core::fmt;
+use core::time::Duration;
+use std::sync::Arc;
+
+use adit_crypto::Secret;
+use adit_wire::{Clock, Entropy, Unix};
+
+use super::{ServerHandshake, State};
+use crate::http::RequestReader;
+use crate::quiet::{self, Answer, ProofKey, REMEMBERED};
+use crate::random_head::server_head;
+use crate::seen::Seen;
+use crate::tls::{Flight, Window};
+use crate::{ObfsKind, ObfsParam, ParamError, Strangers};
+
+/// What a server is told.
+#[derive(Clone)]
+pub struct ServerSettings<'a> {
+    /// The kind.
+    pub kind: ObfsKind,
+    /// What is done with clients that do not speak it.
+    pub strangers: Strangers,
+    /// HTTP kinds: the hosts to accept, all if there are none. TLS kinds: if it is a number, the
+    /// seconds a client's clock may differ (86,400 by default; 0 accepts all).
+    pub param: &'a ObfsParam,
+    /// TLS kinds: the key of the stream cipher, as for [`crate::ClientSettings`].
+    pub key: &'a [u8],
+    /// `go_quiet`: its key, which is the password as it is written.
+    pub password: &'a [u8],
+    /// Judges the times of hellos and dates the answers.
+    pub clock: Arc<dyn Clock>,
+    /// When the process started: what was seen before that cannot be known.
+    pub started: Unix,
+}
+
+/// Shared by the connections of one listener; clones are the same state.
+///
+/// It remembers the hellos it has accepted, since whoever sends one again has recorded it. The
+/// memory is bounded: of more than 450,000 hellos the oldest are forgotten.
+#[derive(Clone)]
+pub struct ServerState(Arc<Inner>);
+
+pub(super) struct Inner {
+    kind: ObfsKind,
+    pub(super) strangers: Strangers,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) judge: Judge,
+}
+
+/// By what a client is recognised.
+pub(super) enum Judge {
+    Nothing,
+    Hosts(Vec<Box<str>>),
+    Tag {
+        key: Secret<Vec<u8>>,
+        window: Window,
+        seen: Seen,
+    },
+    Proof {
+        key: Box<ProofKey>,
+        seen: Seen,
+    },
+}
+
+impl ServerState {
+    /// A listener that has seen nothing yet. An error is the parameter's.
+    pub fn new(
+        settings: &ServerSettings<'_>,
+        entropy: &mut dyn Entropy,
+    ) -> Result<Self, ParamError> {
+        let mut seed = [0; 16];
+        entropy.fill(&mut seed);
+        let kind = settings.kind;
+        let judge = match kind {
+            ObfsKind::Plain | ObfsKind::RandomHead => Judge::Nothing,
+            ObfsKind::HttpSimple | ObfsKind::HttpPost => {
+                Judge::Hosts(settings.param.hosts().to_vec())
+            }
+            ObfsKind::TicketAuth | ObfsKind::TicketFastAuth => {
+                let span = settings.param.window().unwrap_or(Window::DAY);
+                let window = Window {
+                    span,
+                    started: settings.started,
+                };
+                // A hello can be sent again for as long as its time is accepted.
+                let remembered = match u64::from(span) {
+                    0 => u64::MAX,
+                    span => 2 * span,
+                };
+                Judge::Tag {
+                    key: settings.key.to_vec().into(),
+                    window,
+                    seen: Seen::new(seed, remembered),
+                }
+            }
+            ObfsKind::GoQuiet => Judge::Proof {
+                key: quiet::proof_key(settings.password)?,
+                seen: Seen::new(seed, REMEMBERED),
+            },
+        };
+        Ok(Self(Arc::new(Inner {
+            kind,
+            strangers: settings.strangers,
+            clock: settings.clock.clone(),
+            judge,
+        })))
+    }
+
+    /// The kind.
+    #[must_use]
+    pub fn kind(&self) -> ObfsKind {
+        self.0.kind
+    }
+
+    /// How long after the first byte the client may take for its hello, where the format has a
+    /// rule: then [`ServerHandshake::expire`] is to be called.
+    #[must_use]
+    pub fn patience(&self) -> Option<Duration> {
+        match self.0.kind {
+            ObfsKind::RandomHead => Some(Duration::from_secs(1)),
+            ObfsKind::GoQuiet => Some(Duration::from_secs(3)),
+            _ => None,
+        }
+    }
+
+    /// The handshake of one connection.
+    pub fn handshake(&self, entropy: &mut dyn Entropy) -> ServerHandshake {
+        let state = match self.0.kind {
+            ObfsKind::Plain => State::Plain,
+            ObfsKind::HttpSimple | ObfsKind::HttpPost => State::Request(RequestReader::default()),
+            ObfsKind::RandomHead => State::RandomHead(server_head(entropy)),
+            ObfsKind::TicketAuth | ObfsKind::TicketFastAuth => {
+                State::TlsHello(Box::new(Flight::draw(entropy)))
+            }
+            ObfsKind::GoQuiet => State::QuietHello(Box::new(Answer::draw(entropy))),
+        };
+        ServerHandshake {
+            shared: self.0.clone(),
+            state,
+            answered: false,
+        }
+    }
+}
+
+impl fmt::Debug for ServerState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ServerState({})", self.0.kind)
+    }
+}

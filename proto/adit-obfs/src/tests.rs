@@ -1,0 +1,365 @@
+//! Whole connections of both sides, strangers, replays and hostile bytes.
+
+use std::sync::Arc;
+
+use adit_wire::law::{converse, open_all, seal_all};
+use adit_wire::{Broken, Entropy, Handshake, Open, Rx, Seal, Step, Tx, Unix};
+use proptest::prelude::*;
+
+use crate::*;
+
+const NOW: Unix = Unix(1_700_000_000);
+const KEY: &[u8] = b"0123456789abcdef";
+
+/// A generator that is no secret: the same numbers in every run.
+struct Numbers(u64);
+
+impl Entropy for Numbers {
+    fn fill(&mut self, out: &mut [u8]) {
+        for byte in out {
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            *byte = self.0.to_be_bytes()[0];
+        }
+    }
+}
+
+fn client(kind: ObfsKind, param: &str, key: &[u8], seed: u64) -> ClientState {
+    let settings = ClientSettings {
+        kind,
+        param: &ObfsParam::parse(param).unwrap(),
+        server: &"example.com:8388".parse().unwrap(),
+        key,
+        password: key,
+        browser: Browser::Chrome,
+        url_bytes: 46,
+    };
+    ClientState::new(&settings, &mut Numbers(seed)).unwrap()
+}
+
+fn server(kind: ObfsKind, strangers: Strangers, param: &str) -> ServerState {
+    let settings = ServerSettings {
+        kind,
+        strangers,
+        param: &ObfsParam::parse(param).unwrap(),
+        key: KEY,
+        password: KEY,
+        clock: Arc::new(NOW),
+        started: NOW,
+    };
+    ServerState::new(&settings, &mut Numbers(1)).unwrap()
+}
+
+/// Steps a core once more over what it holds and `input`; gives its codecs, if it is done.
+fn step<H: Handshake<Output = Codecs, Error = Broken>>(
+    core: &mut H,
+    held: &mut Vec<u8>,
+    input: &[u8],
+) -> (Option<Codecs>, Vec<u8>) {
+    let mut sent = Vec::new();
+    held.extend_from_slice(input);
+    let mut rx = Rx::new(held);
+    let done = match core.step(&mut rx, &mut Tx::new(&mut sent)).unwrap() {
+        Step::Done(codecs) => Some(codecs),
+        Step::NeedMore { total } => {
+            assert!(total > rx.bytes().len());
+            None
+        }
+    };
+    let eaten = rx.eaten();
+    held.drain(..eaten);
+    (done, sent)
+}
+
+fn pattern(n: usize) -> Vec<u8> {
+    (0..n).map(|i| u8::try_from(i * 7 % 251).unwrap()).collect()
+}
+
+#[test]
+fn every_kind_from_end_to_end() {
+    for kind in ObfsKind::ALL {
+        for seed in 0..20 {
+            for (first, piece) in [(0, 1400), (13, 20_000), (100, 100), (60_000, usize::MAX)] {
+                exchange(kind, seed, first, piece);
+            }
+        }
+    }
+}
+
+fn exchange(kind: ObfsKind, seed: u64, first: usize, piece: usize) {
+    let (mut near, mut far) = (Vec::new(), Vec::new());
+    let mut chance = Numbers(seed);
+    let state = client(kind, "a.com,b.com", KEY, seed);
+    let mut client = state.clone().handshake(NOW, &mut chance);
+    let mut server = server(kind, Strangers::Refuse, "").handshake(&mut chance);
+
+    let (mut ours, hello) = step(&mut client, &mut near, b"");
+    let (mut theirs, mut answer) = (None, Vec::new());
+    if !hello.is_empty() {
+        (theirs, answer) = step(&mut server, &mut far, &hello);
+    }
+    if ours.is_none() {
+        (ours, _) = step(&mut client, &mut near, &std::mem::take(&mut answer));
+    }
+    let mut ours = ours.unwrap();
+
+    let question = pattern(first.max(13));
+    let mut wire = Vec::new();
+    if first == 0 {
+        // What is owed can go out alone.
+        let owed = ours.seal.owes_head();
+        wire = seal_all(&mut ours.seal, b"", piece).unwrap();
+        assert_eq!(owed, !wire.is_empty());
+    }
+    wire.extend(seal_all(&mut ours.seal, &question, piece).unwrap());
+    assert!(ours.seal.steady() && !ours.seal.owes_head());
+    if theirs.is_none() {
+        let late;
+        (theirs, late) = step(&mut server, &mut far, &wire);
+        answer.extend(late);
+        wire.clear();
+    }
+    let mut theirs = theirs.unwrap();
+    far.extend(wire);
+    let (plain, left) = open_all(&mut theirs.open, &far, &[1000, 1, 70_000]).unwrap();
+    assert!(plain == question && left == 0, "{kind} {seed} {first}");
+    assert!(theirs.open.at_boundary(0));
+
+    let reply = pattern(50_000);
+    answer.extend(seal_all(&mut theirs.seal, &reply, piece).unwrap());
+    near.extend(answer);
+    let (plain, left) = open_all(&mut ours.open, &near, &[1, 999, 70_000]).unwrap();
+    assert!(plain == reply && left == 0, "{kind} {seed} {first}");
+    assert!(ours.open.at_boundary(0));
+    let records = kind.overhead() > 0;
+    assert!(ours.open.is_raw() != records && theirs.seal.is_raw() != records);
+}
+
+/// A client's first bytes and all it says until it has sent some data.
+fn first_bytes(kind: ObfsKind, key: &[u8], now: Unix, seed: u64) -> Vec<u8> {
+    let mut chance = Numbers(seed);
+    let mut core = client(kind, "a.com", key, seed).handshake(now, &mut chance);
+    let (codecs, mut sent) = step(&mut core, &mut Vec::new(), b"");
+    if let Some(mut codecs) = codecs {
+        sent.extend(seal_all(&mut codecs.seal, &pattern(100), 4096).unwrap());
+    }
+    sent
+}
+
+const KEYED: [ObfsKind; 3] = [
+    ObfsKind::TicketAuth,
+    ObfsKind::TicketFastAuth,
+    ObfsKind::GoQuiet,
+];
+
+fn refusal(state: &ServerState, wire: &[u8]) -> Option<Broken> {
+    let mut core = state.handshake(&mut Numbers(3));
+    match converse(&mut core, wire, &[usize::MAX]) {
+        Ok(_) => None,
+        Err((why, sent)) => {
+            assert!(sent.is_empty() || core.answered());
+            Some(why)
+        }
+    }
+}
+
+#[test]
+fn wrong_keys_times_and_replays_are_refused() {
+    for kind in KEYED {
+        let state = server(kind, Strangers::Refuse, "");
+        let good = first_bytes(kind, KEY, NOW, 5);
+        assert_eq!(refusal(&state, &good), None);
+        assert_eq!(refusal(&state, &good), Some(Broken::Replayed));
+        let other = first_bytes(kind, b"other", NOW, 6);
+        assert_eq!(refusal(&state, &other), Some(Broken::Unauthentic));
+        let late = first_bytes(kind, KEY, Unix(NOW.0 + 90_000), 7);
+        let why = match kind {
+            ObfsKind::GoQuiet => Broken::Unauthentic,
+            _ => Broken::Clock { skew: 90_000 },
+        };
+        assert_eq!(refusal(&state, &late), Some(why));
+    }
+    let lenient = server(ObfsKind::TicketAuth, Strangers::Refuse, "0");
+    let late = first_bytes(ObfsKind::TicketAuth, KEY, Unix(5), 7);
+    assert_eq!(refusal(&lenient, &late), None);
+    assert_eq!(refusal(&lenient, &late), Some(Broken::Replayed));
+}
+
+#[test]
+fn a_refused_client_leaves_its_bytes_as_they_were() {
+    for kind in ObfsKind::ALL.into_iter().skip(1) {
+        let state = server(kind, Strangers::Refuse, "other.com");
+        for seed in [8, 9] {
+            let mut wire = first_bytes(kind, b"wrong", NOW, seed);
+            if kind == ObfsKind::RandomHead {
+                wire.resize(103, 0);
+                wire[0] ^= 1;
+            }
+            let seen = wire.clone();
+            let mut core = state.handshake(&mut Numbers(3));
+            let (mut rx, mut sent) = (Rx::new(&mut wire), Vec::new());
+            assert!(
+                core.step(&mut rx, &mut Tx::new(&mut sent)).is_err(),
+                "{kind}"
+            );
+            assert!(rx.eaten() == 0 && rx.bytes() == seen && sent.is_empty());
+            assert!(!core.answered());
+            let rules = [Redirect::parse("w.com:443").unwrap()];
+            assert!(Redirect::decoy(&rules, &seen, 443).is_some());
+        }
+    }
+}
+
+#[test]
+fn strangers_are_passed_on_if_so_wished() {
+    for kind in ObfsKind::ALL {
+        let name = format!("{kind}_compatible");
+        let Ok((kind, strangers)) = ObfsKind::of_server(&name) else {
+            continue;
+        };
+        let state = server(kind, strangers, "");
+        for pieces in [&[1][..], &[usize::MAX]] {
+            let input = pattern(200);
+            let mut core = state.handshake(&mut Numbers(3));
+            let (step, sent, held) = converse(&mut core, &input, pieces).unwrap();
+            let Step::Done(mut codecs) = step else {
+                panic!("{kind}");
+            };
+            assert!(sent.is_empty() && codecs.seal.is_raw());
+            assert_eq!(open_all(&mut codecs.open, &held, pieces), Ok((input, 0)));
+        }
+        // Too little to judge: the driver's patience decides.
+        let mut core = state.handshake(&mut Numbers(3));
+        assert!(core.expire().is_ok());
+        let mut core = server(kind, Strangers::Refuse, "").handshake(&mut Numbers(3));
+        assert!(core.expire().is_err());
+    }
+}
+
+/// Every bit of what is authenticated, on each side.
+#[test]
+fn flipped_bits_are_refused() {
+    let kind = ObfsKind::TicketAuth;
+    let (mut near, mut far) = (Vec::new(), Vec::new());
+    let (shared, mut chance) = (client(kind, "a.com", KEY, 2), Numbers(2));
+    let mut ours = shared.handshake(NOW, &mut chance);
+    let (_, hello) = step(&mut ours, &mut near, b"");
+    // Record head to session id; the rest of a hello has no tag.
+    for bit in 0..76 * 8 {
+        let state = server(kind, Strangers::Refuse, "");
+        let mut bad = hello.clone();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        let mut core = state.handshake(&mut Numbers(2));
+        match converse(&mut core, &bad, &[usize::MAX]) {
+            Ok((Step::NeedMore { .. }, sent, _)) => assert!(sent.is_empty(), "{bit}"),
+            Ok((Step::Done(_), ..)) => panic!("{bit}"),
+            Err((_, sent)) => assert!(sent.is_empty()),
+        }
+    }
+    let state = server(kind, Strangers::Refuse, "");
+    let (_, flight) = step(&mut state.handshake(&mut Numbers(2)), &mut far, &hello);
+    let (codecs, _) = step(&mut ours, &mut near, &flight);
+    let end = seal_all(&mut codecs.unwrap().seal, b"", 1).unwrap();
+    for bit in 0..flight.len() * 8 {
+        let mut bad = flight.clone();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        let mut core = shared.handshake(NOW, &mut Numbers(2));
+        let step = converse(&mut core, &bad, &[usize::MAX]);
+        assert!(!matches!(step, Ok((Step::Done(_), ..))), "{bit}");
+    }
+    for bit in 0..end.len() * 8 {
+        let mut bad = [&hello[..], &end].concat();
+        bad[hello.len() + bit / 8] ^= 1 << (bit % 8);
+        let mut core = server(kind, Strangers::Refuse, "").handshake(&mut Numbers(2));
+        let step = converse(&mut core, &bad, &[usize::MAX]);
+        assert!(!matches!(step, Ok((Step::Done(_), ..))), "{bit}");
+        assert!(core.answered());
+    }
+}
+
+#[test]
+fn a_real_web_server_is_no_answer() {
+    for kind in [ObfsKind::TicketAuth, ObfsKind::GoQuiet] {
+        let mut answer = vec![0x16, 3, 3, 0, 0x51, 2, 0, 0, 0x4d, 3, 3];
+        answer.resize(86, 9);
+        for bytes in [
+            &answer[..],
+            b"\x15\x03\x03\x00\x02\x02\x28",
+            b"HTTP/1.1 400 Bad",
+        ] {
+            let mut core = client(kind, "a.com", KEY, 1).handshake(NOW, &mut Numbers(1));
+            let (why, _) = converse(&mut core, bytes, &[usize::MAX]).unwrap_err();
+            let told = matches!(
+                why,
+                Broken::Unauthentic | Broken::Refused(_) | Broken::Malformed(_)
+            );
+            assert!(told, "{kind} {why}");
+        }
+    }
+}
+
+#[test]
+fn seals_say_when_there_is_no_room() {
+    for kind in ObfsKind::ALL {
+        let mut core = client(kind, "a.com", KEY, 1).handshake(NOW, &mut Numbers(1));
+        let (Some(mut codecs), _) = step(&mut core, &mut Vec::new(), b"") else {
+            continue;
+        };
+        let room = codecs.seal.room();
+        let mut record = vec![0; room.head + 100];
+        for bad in [
+            room.head.wrapping_sub(1)..100,
+            room.head..room.head + 101,
+            7..usize::MAX,
+        ] {
+            if bad.start < bad.end && (room.head > 0 || bad.end > 100) {
+                assert!(codecs.seal.seal(&mut record, bad).is_err(), "{kind}");
+            }
+        }
+        assert!(
+            codecs
+                .seal
+                .seal(&mut record, room.head..room.head + 100)
+                .is_ok()
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Anything at all, also behind a good beginning: no panic, no spinning, bounded waits.
+    #[test]
+    fn hostile_bytes(
+        kind in 0..ObfsKind::ALL.len(),
+        cut in 0usize..700,
+        noise in proptest::collection::vec(any::<u8>(), 0..400),
+        piece in 1usize..200,
+    ) {
+        let kind = ObfsKind::ALL[kind];
+        let mut wire = first_bytes(kind, KEY, NOW, 4);
+        wire.truncate(cut);
+        wire.extend_from_slice(&noise);
+        let state = server(kind, Strangers::Refuse, "");
+        let whole = converse(&mut state.handshake(&mut Numbers(1)), &wire, &[usize::MAX]);
+        let state = server(kind, Strangers::Refuse, "");
+        let split = converse(&mut state.handshake(&mut Numbers(1)), &wire, &[piece]);
+        match (whole, split) {
+            (Ok((Step::Done(mut a), sent, held)), Ok((Step::Done(mut b), same, rest))) => {
+                prop_assert_eq!((sent, &held), (same, &rest));
+                let whole = open_all(&mut a.open, &held, &[usize::MAX]).map(|(plain, _)| plain);
+                let split = open_all(&mut b.open, &rest, &[piece]).map(|(plain, _)| plain);
+                prop_assert_eq!(whole, split);
+            }
+            (Ok((Step::NeedMore { .. }, ..)), Ok((Step::NeedMore { .. }, ..))) => {}
+            (Err((a, _)), Err((b, _))) => prop_assert_eq!(a, b),
+            other => prop_assert!(false, "{:?}", other),
+        }
+        let mut core = client(kind, "a.com", KEY, 4).handshake(NOW, &mut Numbers(4));
+        if let Ok((Step::Done(mut codecs), _, held)) = converse(&mut core, &noise, &[piece]) {
+            let _ = open_all(&mut codecs.open, &held, &[piece]);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The server's flight: ServerHello, perhaps a ticket, ChangeCipherSpec, Finished.
+
+use adit_wire::{Broken, Entropy, Step, Unix};
+
+use super::be16;
+use super::hello::stamped;
+use super::record::{CHANGE_CIPHER_SPEC, RECORD_HEAD, head_of};
+use super::tag::{CLIENT_ID, TAG, Tagger};
+
+/// The longest flight a client waits for, in bytes. Servers send less than 600.
+const MAX_FLIGHT: usize = 4096;
+/// Handshake head, version, random field.
+const HELLO_LEAST: usize = 4 + 2 + 32;
+
+/// What a server draws for its answer.
+pub(crate) struct Flight {
+    pub(crate) salt: [u8; 18],
+    pub(crate) ticket: Option<Vec<u8>>,
+    /// Random bytes in front of the tag: 22 or 30.
+    pub(crate) finished: Vec<u8>,
+}
+
+impl Flight {
+    pub(crate) fn draw(entropy: &mut dyn Entropy) -> Self {
+        let mut salt = [0; 18];
+        entropy.fill(&mut salt);
+        let ticket = (entropy.between(0, 8) == 0).then(|| {
+            let mut ticket = vec![0; 64 + 2 * usize::from(entropy.between(0, 163))];
+            entropy.fill(&mut ticket);
+            ticket
+        });
+        let mut finished = vec![0; 22 + 8 * usize::from(entropy.between(0, 1))];
+        entropy.fill(&mut finished);
+        Self {
+            salt,
+            ticket,
+            finished,
+        }
+    }
+
+    /// The whole flight.
+    pub(crate) fn encode(&self, tagger: &Tagger, now: Unix) -> Vec<u8> {
+        let mut out = vec![0x16, 3, 3, 0, 0x51, 2, 0, 0, 0x4d, 3, 3];
+        out.extend_from_slice(&stamped(tagger, now, &self.salt));
+        out.push(0x20);
+        out.extend_from_slice(tagger.id());
+        out.extend_from_slice(&[0xc0, 0x2f, 0, 0, 5, 0xff, 1, 0, 1, 0]);
+        if let Some(ticket) = &self.ticket {
+            out.extend_from_slice(&[0x16, 3, 3]);
+            out.extend_from_slice(&be16(ticket.len() + 4));
+            out.extend_from_slice(&[4, 0]);
+            out.extend_from_slice(&be16(ticket.len()));
+            out.extend_from_slice(ticket);
+        }
+        out.extend_from_slice(&CHANGE_CIPHER_SPEC);
+        out.extend_from_slice(&[0x16, 3, 3]);
+        out.extend_from_slice(&be16(self.finished.len() + TAG));
+        out.extend_from_slice(&self.finished);
+        let tag = tagger.tag(&[&out]);
+        out.extend_from_slice(&tag);
+        out
+    }
+}
+
+/// Reads and checks the flight at the front of `wire`; gives its length.
+pub(crate) fn read_flight(wire: &[u8], tagger: &Tagger) -> Result<Step<usize>, Broken> {
+    let (mut at, mut changed) = (0, false);
+    loop {
+        let rest = wire.get(at..).unwrap_or_default();
+        let Some((head, len)) = head_of(rest) else {
+            let total = at + RECORD_HEAD;
+            return Ok(Step::NeedMore { total });
+        };
+        match head {
+            [0x16, 3, 3] => {}
+            [0x14, 3, 3] if at > 0 => changed = true,
+            [0x15, 3, _] => return Err(Broken::Refused("a TLS alert")),
+            _ => return Err(Broken::Malformed("TLS: not a server's handshake")),
+        }
+        let end = at + RECORD_HEAD + len;
+        if end > MAX_FLIGHT {
+            let what = "the TLS handshake";
+            let limit = MAX_FLIGHT;
+            return Err(Broken::TooLong { what, limit });
+        }
+        if wire.len() < end {
+            return Ok(Step::NeedMore { total: end });
+        }
+        let body = wire.get(at + RECORD_HEAD..end).unwrap_or_default();
+        if at == 0 {
+            check_hello(body, tagger)?;
+        } else if changed && head == [0x16, 3, 3] {
+            if len < TAG {
+                return Err(Broken::Malformed("TLS Finished"));
+            }
+            tagger.check(wire.get(..end).unwrap_or_default())?;
+            return Ok(Step::Done(end));
+        }
+        at = end;
+    }
+}
+
+/// A real server's hello has no tag: then the key is wrong, or nobody of ours listens there.
+fn check_hello(body: &[u8], tagger: &Tagger) -> Result<(), Broken> {
+    let start = [2, 0];
+    let field = body.get(HELLO_LEAST - CLIENT_ID..HELLO_LEAST);
+    match field {
+        Some(field) if body.starts_with(&start) => tagger.check(field),
+        _ => Err(Broken::Malformed("ServerHello")),
+    }
+}

@@ -1,0 +1,238 @@
+//! The client's first message, and a server's judgement of it.
+
+use adit_wire::{Broken, Entropy, Host, Step, Unix};
+
+use super::be16;
+use super::parse::{ClientHello, parse_client_hello};
+use super::tag::{TAG, Tagger};
+use crate::seen::Seen;
+
+/// Time and random bytes: what the tag in a hello's random field covers.
+pub(super) const STAMPED: usize = 22;
+/// How long before its own start a server assumes to have run, in seconds: a client's clock may
+/// be behind.
+const EARLIER: u64 = 30 * 60;
+
+const SUITES: [u8; 32] = [
+    0x00, 0x1c, 0xc0, 0x2b, 0xc0, 0x2f, 0xcc, 0xa9, 0xcc, 0xa8, 0xcc, 0x14, 0xcc, 0x13, 0xc0, 0x0a,
+    0xc0, 0x14, 0xc0, 0x09, 0xc0, 0x13, 0x00, 0x9c, 0x00, 0x35, 0x00, 0x2f, 0x00, 0x0a, 0x01, 0x00,
+];
+/// Signature algorithms, status request, signed certificate timestamp, channel id, point formats
+/// and groups.
+const LAST_EXTENSIONS: [u8; 59] = [
+    0x00, 0x0d, 0x00, 0x16, 0x00, 0x14, 0x06, 0x01, 0x06, 0x03, 0x05, 0x01, 0x05, 0x03, 0x04, 0x01,
+    0x04, 0x03, 0x03, 0x01, 0x03, 0x03, 0x02, 0x01, 0x02, 0x03, //
+    0x00, 0x05, 0x00, 0x05, 0x01, 0x00, 0x00, 0x00, 0x00, //
+    0x00, 0x12, 0x00, 0x00, //
+    0x75, 0x50, 0x00, 0x00, //
+    0x00, 0x0b, 0x00, 0x02, 0x01, 0x00, //
+    0x00, 0x0a, 0x00, 0x06, 0x00, 0x04, 0x00, 0x17, 0x00, 0x18, //
+];
+
+/// The random field of either side's hello: time, random bytes, tag of both.
+pub(super) fn stamped(tagger: &Tagger, time: Unix, salt: &[u8; 18]) -> [u8; 32] {
+    let mut field = [0; 32];
+    let time = u32::try_from(time.0 & 0xffff_ffff).unwrap_or_default();
+    let (text, tag) = field.split_at_mut(STAMPED);
+    let (stamp, rest) = text.split_at_mut(4);
+    stamp.copy_from_slice(&time.to_be_bytes());
+    rest.copy_from_slice(salt);
+    tag.copy_from_slice(&tagger.tag(&[text]));
+    field
+}
+
+/// The server-name extension (RFC 6066, section 3); an empty name is written too.
+pub(crate) fn server_name(name: &str) -> Vec<u8> {
+    let n = name.len();
+    let mut out = vec![0, 0];
+    out.extend_from_slice(&be16(n + 5));
+    out.extend_from_slice(&be16(n + 3));
+    out.push(0);
+    out.extend_from_slice(&be16(n));
+    out.extend_from_slice(name.as_bytes());
+    out
+}
+
+/// A host as a server name: addresses have none.
+pub(crate) fn sni(host: &str) -> &str {
+    let digit = host.ends_with(|c: char| c.is_ascii_digit());
+    match Host::parse(host) {
+        Ok(Host::Name(_)) if !digit => host,
+        _ => "",
+    }
+}
+
+/// A client's first message.
+pub(crate) struct Hello<'a> {
+    pub(crate) time: Unix,
+    pub(crate) salt: [u8; 18],
+    pub(crate) name: &'a str,
+    pub(crate) ticket: &'a [u8],
+}
+
+impl Hello<'_> {
+    /// The record. The name has 255 bytes at most, the ticket 400.
+    pub(crate) fn encode(&self, tagger: &Tagger) -> Vec<u8> {
+        let mut extensions = vec![0xff, 0x01, 0, 1, 0];
+        extensions.extend_from_slice(&server_name(self.name));
+        extensions.extend_from_slice(&[0, 0x17, 0, 0, 0, 0x23]);
+        extensions.extend_from_slice(&be16(self.ticket.len()));
+        extensions.extend_from_slice(self.ticket);
+        extensions.extend_from_slice(&LAST_EXTENSIONS);
+
+        let random = stamped(tagger, self.time, &self.salt);
+        let len = 2 + 32 + 33 + SUITES.len() + 2 + extensions.len();
+        let mut out = vec![0x16, 3, 1];
+        out.extend_from_slice(&be16(len + 4));
+        out.extend_from_slice(&[1, 0]);
+        out.extend_from_slice(&be16(len));
+        out.extend_from_slice(&[3, 3]);
+        out.extend_from_slice(&random);
+        out.push(32);
+        out.extend_from_slice(tagger.id());
+        out.extend_from_slice(&SUITES);
+        out.extend_from_slice(&be16(extensions.len()));
+        out.extend_from_slice(&extensions);
+        out
+    }
+}
+
+/// Which times a server accepts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Window {
+    /// Seconds in either direction; 0 accepts all.
+    pub(crate) span: u32,
+    /// When the server started: what it has seen before that it cannot know.
+    pub(crate) started: Unix,
+}
+
+impl Window {
+    /// A day, if nothing else is asked for.
+    pub(crate) const DAY: u32 = 86_400;
+
+    fn check(self, stamp: u32, now: Unix) -> Result<(), Broken> {
+        let since = |moment: u64| {
+            let moment = u32::try_from(moment & 0xffff_ffff).unwrap_or_default();
+            i64::from(stamp.wrapping_sub(moment).cast_signed())
+        };
+        let (skew, span) = (since(now.0), i64::from(self.span));
+        let early = since(self.started.0.saturating_sub(EARLIER)) < -span / 2;
+        if span > 0 && (skew.abs() > span || early) {
+            return Err(Broken::Clock { skew });
+        }
+        Ok(())
+    }
+}
+
+/// Reads and judges the ClientHello at the front of `wire`: its tag, then its time, then whether
+/// it is new, so that only holders of the key can fill the memory. Gives its length and what
+/// makes the tags of this client.
+pub(crate) fn read_hello(
+    wire: &[u8],
+    key: &[u8],
+    window: Window,
+    seen: &Seen,
+    now: Unix,
+) -> Result<Step<(usize, Tagger)>, Broken> {
+    let hello = match parse_client_hello(wire)? {
+        Step::NeedMore { total } => return Ok(Step::NeedMore { total }),
+        Step::Done(hello) => hello,
+    };
+    let ClientHello {
+        len,
+        random,
+        session,
+    } = hello;
+    let tagger = Tagger::new(key, session);
+    tagger.check(&random)?;
+    let [a, b, c, d, ..] = random;
+    window.check(u32::from_be_bytes([a, b, c, d]), now)?;
+    seen.insert(random.get(..STAMPED).unwrap_or_default(), now)?;
+    Ok(Step::Done((len, tagger)))
+}
+
+/// A session ticket, kept for each host: 128 to 384 random bytes in steps of 16.
+pub(crate) fn ticket(entropy: &mut dyn Entropy) -> Vec<u8> {
+    let mut ticket = vec![0; 16 * usize::from(entropy.between(8, 24))];
+    entropy.fill(&mut ticket);
+    ticket
+}
+
+const _: () = assert!(STAMPED + TAG == 32);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_no_name() {
+        for (host, name) in [
+            ("example.com", "example.com"),
+            ("192.0.2.1", ""),
+            ("2001:db8::a", ""),
+            ("[2001:db8::a]", ""),
+            ("host7", ""),
+            ("", ""),
+        ] {
+            assert_eq!(sni(host), name);
+        }
+    }
+
+    #[test]
+    fn times_are_within_the_window() {
+        let started = Unix(1_700_000_000);
+        let window = Window {
+            span: 86_400,
+            started,
+        };
+        let check = |window: Window, stamp: u64, now: u64| {
+            window.check(u32::try_from(stamp & 0xffff_ffff).unwrap(), Unix(now))
+        };
+        let now = started.0 + 1_000_000;
+        for (stamp, good) in [
+            (now - 86_400, true),
+            (now - 86_401, false),
+            (now + 86_400, true),
+            (now + 86_401, false),
+        ] {
+            assert_eq!(check(window, stamp, now).is_ok(), good, "{stamp}");
+        }
+        assert_eq!(
+            check(window, now - 90_000, now),
+            Err(Broken::Clock { skew: -90_000 })
+        );
+        // Right after the start: half a window and half an hour back.
+        let now = started.0;
+        for (stamp, good) in [
+            (now - 43_200 - 1800, true),
+            (now - 43_200 - 1801, false),
+            (now + 86_400, true),
+        ] {
+            assert_eq!(check(window, stamp, now).is_ok(), good, "{stamp}");
+        }
+        assert!(check(Window { span: 0, started }, 0, now).is_ok());
+        // The clock of 32 bits turns over.
+        assert!(
+            check(
+                Window {
+                    span: 60,
+                    started: Unix(0)
+                },
+                1 << 32,
+                (1 << 32) + 59
+            )
+            .is_ok()
+        );
+        assert!(
+            check(
+                Window {
+                    span: 60,
+                    started: Unix((1 << 32) - 5)
+                },
+                (1 << 32) + 5,
+                (1 << 32) - 1
+            )
+            .is_ok()
+        );
+    }
+}

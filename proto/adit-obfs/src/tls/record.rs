@@ -1,0 +1,117 @@
+//! Records: five bytes in front of up to 65,535 bytes of anything.
+
+use adit_wire::{Broken, Opened};
+
+use super::be16;
+
+/// Type, version, length.
+pub(crate) const RECORD_HEAD: usize = 5;
+/// The whole record, which has only one form.
+pub(crate) const CHANGE_CIPHER_SPEC: [u8; 6] = [0x14, 3, 3, 0, 1, 1];
+/// What the record head of data begins with: application data of TLS 1.2.
+const DATA: [u8; 3] = [0x17, 3, 3];
+
+/// The head of a record of `len` bytes of data.
+pub(crate) fn record_head(len: usize) -> [u8; RECORD_HEAD] {
+    let [kind, major, minor] = DATA;
+    let [high, low] = be16(len);
+    [kind, major, minor, high, low]
+}
+
+/// What stands at the front of `wire`: type and version, and the length of the payload.
+pub(crate) fn head_of(wire: &[u8]) -> Option<([u8; 3], usize)> {
+    let [kind, major, minor, high, low] = *wire.first_chunk::<RECORD_HEAD>()?;
+    let len = usize::from(u16::from_be_bytes([high, low]));
+    Some(([kind, major, minor], len))
+}
+
+/// Opens records of data.
+///
+/// Nothing authenticates a record as a whole, so its bytes are handed on as they come; a long
+/// record need not be held.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    /// What is still to come of the record that was begun.
+    left: usize,
+}
+
+impl Records {
+    pub(crate) fn open(&mut self, wire: &[u8]) -> Result<Opened, Broken> {
+        let mut start = 0;
+        if self.left == 0 {
+            let Some((kind, len)) = head_of(wire) else {
+                let total = RECORD_HEAD;
+                return Ok(Opened::NeedMore { total });
+            };
+            if kind != DATA {
+                return Err(Broken::Malformed("TLS record: it is not application data"));
+            }
+            start = RECORD_HEAD;
+            if len > 0 && wire.len() == start {
+                let total = RECORD_HEAD + 1;
+                return Ok(Opened::NeedMore { total });
+            }
+            self.left = len;
+        } else if wire.is_empty() {
+            return Ok(Opened::NeedMore { total: 1 });
+        }
+        let consumed = wire.len().min(start + self.left);
+        self.left -= consumed - start;
+        let payload = start..consumed;
+        Ok(Opened::Record { consumed, payload })
+    }
+
+    pub(crate) const fn at_boundary(&self) -> bool {
+        self.left == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_handed_on_as_it_comes() {
+        let mut records = Records::default();
+        let wire = [&record_head(4)[..], b"abcd", &record_head(0)].concat();
+        let open = |records: &mut Records, wire: &[u8]| records.open(wire).unwrap();
+        assert_eq!(
+            open(&mut records, &wire[..4]),
+            Opened::NeedMore { total: 5 }
+        );
+        assert_eq!(
+            open(&mut records, &wire[..5]),
+            Opened::NeedMore { total: 6 }
+        );
+        let (consumed, payload) = (7, 5..7);
+        assert_eq!(
+            open(&mut records, &wire[..7]),
+            Opened::Record { consumed, payload }
+        );
+        assert!(!records.at_boundary());
+        assert_eq!(open(&mut records, b""), Opened::NeedMore { total: 1 });
+        let (consumed, payload) = (2, 0..2);
+        assert_eq!(
+            open(&mut records, &wire[7..]),
+            Opened::Record { consumed, payload }
+        );
+        assert!(records.at_boundary());
+        let (consumed, payload) = (5, 5..5);
+        assert_eq!(
+            open(&mut records, &wire[9..]),
+            Opened::Record { consumed, payload }
+        );
+        assert!(records.at_boundary());
+    }
+
+    #[test]
+    fn other_records_are_refused() {
+        for head in [
+            [0x16, 3, 3, 0, 1, 0],
+            [0x17, 3, 1, 0, 1, 0],
+            [0x15, 3, 3, 0, 2, 0],
+        ] {
+            assert!(Records::default().open(&head).is_err());
+        }
+    }
+}

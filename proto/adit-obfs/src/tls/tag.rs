@@ -1,0 +1,55 @@
+//! The tag: ten bytes of an HMAC under the connection's key and the client's id.
+
+use core::fmt;
+
+use adit_crypto::{Secret, ct_eq, hmac_sha1};
+use adit_wire::Broken;
+
+/// Bytes of a tag.
+pub(crate) const TAG: usize = 10;
+/// A client's id, which is the session id of its hellos.
+pub(crate) const CLIENT_ID: usize = 32;
+
+/// Makes and checks tags of one client.
+pub(crate) struct Tagger {
+    key: Secret<Vec<u8>>,
+    id: [u8; CLIENT_ID],
+}
+
+impl Tagger {
+    /// `key` is the key of the stream cipher, or what stands for it where there is none.
+    pub(crate) fn new(key: &[u8], id: [u8; CLIENT_ID]) -> Self {
+        Self {
+            key: [key, &id[..]].concat().into(),
+            id,
+        }
+    }
+
+    pub(crate) const fn id(&self) -> &[u8; CLIENT_ID] {
+        &self.id
+    }
+
+    /// The tag of the concatenated `parts`.
+    pub(crate) fn tag(&self, parts: &[&[u8]]) -> [u8; TAG] {
+        let whole = hmac_sha1(self.key.expose(), parts);
+        whole.first_chunk().copied().unwrap_or_default()
+    }
+
+    /// Checks that `message` ends in the tag of what stands before it.
+    pub(crate) fn check(&self, message: &[u8]) -> Result<(), Broken> {
+        let (text, tag) = message
+            .split_last_chunk::<TAG>()
+            .ok_or(Broken::Truncated("a tagged message"))?;
+        if ct_eq(&self.tag(&[text]), tag) {
+            Ok(())
+        } else {
+            Err(Broken::Unauthentic)
+        }
+    }
+}
+
+impl fmt::Debug for Tagger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tagger(***)")
+    }
+}
