@@ -1,6 +1,7 @@
 //! The heart: from an accepted connection to the pump; and the accept loop around it.
 
 use std::net::SocketAddr;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -16,7 +17,7 @@ use tracing::{debug, warn};
 use crate::Peer;
 use crate::acceptor::{Acceptor, Association, Binding, Inbound, Pending};
 use crate::account::{Account, Both, Open, during};
-use crate::connector::{Bound, Connected, Watch};
+use crate::connector::{Bound, Watch};
 use crate::error::{AcceptError, DialError, Stage};
 use crate::guard::Guard;
 use crate::router::Router;
@@ -146,10 +147,22 @@ pub async fn accept_loop(mut socket: accept::Acceptor, worker: Arc<Worker>) {
 impl Worker {
     /// Serves one connection from its first byte to its last.
     pub async fn serve(&self, io: BoxStream, peer: Peer) {
+        // What opens a session is much larger than what it takes to run one, and most live long.
+        let session = Box::pin(self.meet(io, peer)).await;
+        if let Some(session) = session {
+            self.pump(session, peer).await;
+        }
+    }
+
+    /// Everything up to an open session; other wishes are served here.
+    async fn meet(&self, io: BoxStream, peer: Peer) -> Option<Session> {
         let stranger = match &self.guard {
             None => None,
             Some(guard) => match guard.enter(peer.remote.ip()) {
-                None => return debug!(client = %peer.remote, "turned away: too many handshakes"),
+                None => {
+                    debug!(client = %peer.remote, "turned away: too many handshakes");
+                    return None;
+                }
                 stranger => stranger,
             },
         };
@@ -159,8 +172,8 @@ impl Worker {
         }
         drop(stranger);
         match inbound {
-            Ok(Inbound::Stream(pending)) => self.stream(pending, peer).await,
-            Ok(Inbound::Bind(binding)) => self.bind(binding, peer).await,
+            Ok(Inbound::Stream(pending)) => return self.open(pending, peer).await,
+            Ok(Inbound::Bind(binding)) => return self.bind(binding, peer).await,
             Ok(Inbound::Datagrams(association)) => self.datagrams(association).await,
             Ok(Inbound::Served) => debug!(client = %peer.remote, "served"),
             Ok(Inbound::Rejected(rejection)) => {
@@ -169,23 +182,27 @@ impl Worker {
             }
             Err(why) => debug!(client = %peer.remote, "no request: {why}"),
         }
+        None
     }
 
-    async fn stream(&self, mut pending: Pending, peer: Peer) {
+    /// Opens the way that a client asks for.
+    async fn open(&self, mut pending: Pending, peer: Peer) -> Option<Session> {
         let target = pending.request.target.clone();
         let user = pending.request.user.clone().unwrap_or_default();
         let account = pending.request.account.clone();
         if let Some(version) = uot::version(&target).filter(|_| self.over_tcp) {
-            let carried = self.over_tcp(pending, version, account.as_ref());
+            let carried = Box::pin(self.over_tcp(pending, version, account.as_ref()));
             let end = during(account.as_deref(), carried).await;
-            return debug!(client = %peer.remote, user, "datagrams in a stream end: {end:?}");
+            debug!(client = %peer.remote, user, "datagrams in a stream end: {end:?}");
+            return None;
         }
         let connector = self.router.pick(&target);
         let first = std::mem::take(&mut pending.request.first);
         let dialled = tokio::select! {
             dialled = connector.connect(&target, &first) => dialled,
             () = reset(pending.client()) => {
-                return debug!(client = %peer.remote, %target, "the client left before the dial ended");
+                debug!(client = %peer.remote, %target, "the client left before the dial ended");
+                return None;
             }
         };
         let far = match dialled {
@@ -194,74 +211,67 @@ impl Worker {
                 debug!(client = %peer.remote, user, %target, fault = why.label(), "refused: {why}");
                 // The client may have left already.
                 let _ = pending.refuse(&why).await;
-                return;
+                return None;
             }
         };
-        match pending.proceed(far.bound).await {
-            Ok(near) => {
-                debug!(client = %peer.remote, user, %target, "open");
-                if let Some(account) = &account {
-                    account.begin_tcp();
-                }
-                let Some(outcome) = self.pump(near, far, account.as_ref()).await else {
-                    return debug!(client = %peer.remote, user, %target, "closed: the user was removed");
-                };
-                let (up, down, end) = (outcome.up, outcome.down, &outcome.end);
-                debug!(client = %peer.remote, user, %target, up, down, "closed: {end:?}");
+        let mut near = match pending.proceed(far.bound).await {
+            Ok(near) => near,
+            Err(e) => {
+                debug!(client = %peer.remote, "the client left: {e}");
+                return None;
             }
-            Err(e) => debug!(client = %peer.remote, "the client left: {e}"),
-        }
-    }
-
-    /// The relay, with an eye on a keyed hop; nothing if the user was removed meanwhile.
-    async fn pump(
-        &self,
-        mut near: BoxStream,
-        far: Connected,
-        account: Option<&Arc<Account>>,
-    ) -> Option<Outcome> {
-        let Connected {
-            io: mut far,
-            first_wait,
-            watch,
-            ..
-        } = far;
-        let first_wait = self.first_wait.unwrap_or(first_wait);
-        if !first_wait.is_zero() && far.owes_head() {
+        };
+        debug!(client = %peer.remote, user, %target, "open");
+        let first_wait = self.first_wait.unwrap_or(far.first_wait);
+        if !first_wait.is_zero() && far.io.owes_head() {
             // Whether something came or not, the head leaves now.
             let _ = timeout(first_wait, fill(&mut near, 1)).await;
+        }
+        Some(Session {
+            near,
+            far: far.io,
+            watch: far.watch,
+            account,
+            about: Box::new((target, user)),
+        })
+    }
+
+    /// The relay, with an eye on a keyed hop; ends when the user is removed.
+    async fn pump(&self, session: Session, peer: Peer) {
+        let Session {
+            mut near,
+            mut far,
+            watch,
+            account,
+            about,
+        } = session;
+        let (target, user) = &*about;
+        if let Some(account) = &account {
+            account.begin_tcp();
         }
         let _open = Open::new(&self.meter);
         let both = Both {
             meter: &self.meter,
-            account,
+            account: account.as_ref(),
         };
-        let session = relay(&mut *near, &mut *far, &self.limits, &both);
-        let watched = async {
-            let Some(watch) = &watch else {
-                return session.await;
-            };
-            let mut session = std::pin::pin!(session);
-            tokio::select! {
-                outcome = &mut session => outcome,
-                () = sleep(SILENCE) => {
-                    watch.look("is silent since 6 s");
-                    session.await
-                }
-            }
+        let outcome = {
+            let mut relay = pin!(relay(&mut *near, &mut *far, &self.limits, &both));
+            let watched = pin!(watched(watch.as_ref(), relay.as_mut()));
+            during(account.as_deref(), watched).await
         };
-        let Some(outcome) = during(account.map(|a| &**a), watched).await else {
+        let Some(outcome) = outcome else {
             // A cut transfer must not look complete.
             near.abort();
             far.abort();
-            return None;
+            return debug!(client = %peer.remote, user, %target, "closed: the user was removed");
         };
         if let Some(watch) = &watch
             && (outcome.down > 0 || matches!(outcome.end, End::Finished | End::Far(_)))
         {
             watch.look("has closed the connection without an answer");
         }
-        Some(outcome)
+        let (up, down, end) = (outcome.up, outcome.down, &outcome.end);
+        debug!(client = %peer.remote, user, %target, up, down, "closed: {end:?}");
     }
 
     /// Datagrams inside the stream that was asked for.
@@ -300,19 +310,20 @@ impl Worker {
         .await
     }
 
-    async fn bind(&self, mut binding: Binding, peer: Peer) {
+    /// Waits for the one connection from outside.
+    async fn bind(&self, mut binding: Binding, peer: Peer) -> Option<Session> {
         let connector = self.router.pick(&binding.expected);
         let Bound { socket, access } = match connector.listen(peer.local).await {
             Ok(bound) => bound,
-            Err(why) => return binding.refuse(&why).await,
+            Err(why) => {
+                binding.refuse(&why).await;
+                return None;
+            }
         };
-        let Ok(at) = socket.local_addr() else { return };
-        if binding.listening(at).await.is_err() {
-            return;
-        }
-        let expected = binding.expected.host.clone();
+        binding.listening(socket.local_addr().ok()?).await.ok()?;
+        let expected = binding.expected.clone();
         let wanted = |from: SocketAddr| {
-            let named = match &expected {
+            let named = match &expected.host {
                 Host::Ip(ip) => ip.is_unspecified() || *ip == adit_wire::unmap(from.ip()),
                 Host::Name(_) => true,
             };
@@ -330,7 +341,8 @@ impl Worker {
             come = timeout(BIND_WAIT, accept) => come,
             // Early bytes stay where they are and go to the peer when it comes.
             gone = closed(binding.control()) => {
-                return debug!(client = %peer.remote, "BIND given up by the client: {gone}");
+                debug!(client = %peer.remote, "BIND given up by the client: {gone}");
+                return None;
             }
         };
         let (stream, from) = match come {
@@ -340,20 +352,18 @@ impl Worker {
                     Ok(Err(e)) => e,
                     _ => std::io::ErrorKind::TimedOut.into(),
                 };
-                return binding.refuse(&DialError::new(Stage::Connect, e)).await;
+                binding.refuse(&DialError::new(Stage::Connect, e)).await;
+                return None;
             }
         };
         tcp::tune(&stream);
-        if let Ok(near) = binding.accepted(from).await {
-            let io: BoxStream = Box::new(Tcp::new(stream));
-            let far = Connected {
-                io,
-                bound: None,
-                first_wait: Duration::ZERO,
-                watch: None,
-            };
-            self.pump(near, far, None).await;
-        }
+        Some(Session {
+            near: binding.accepted(from).await.ok()?,
+            far: Box::new(Tcp::new(stream)),
+            watch: None,
+            account: None,
+            about: Box::new((from.into(), String::new())),
+        })
     }
 
     async fn datagrams(&self, association: Association) {
@@ -400,6 +410,30 @@ impl Watch {
             self.health.suspect(complaint);
         }
     }
+}
+
+/// An open session: two streams and what is known of them.
+struct Session {
+    near: BoxStream,
+    far: BoxStream,
+    watch: Option<Watch>,
+    account: Option<Arc<Account>>,
+    /// Target and user, for the log.
+    about: Box<(Target, String)>,
+}
+
+/// The relay; a keyed hop that stays silent is worth a word.
+async fn watched(
+    watch: Option<&Watch>,
+    mut relay: Pin<&mut (impl Future<Output = Outcome> + Send)>,
+) -> Outcome {
+    if let Some(watch) = watch {
+        tokio::select! {
+            outcome = relay.as_mut() => return outcome,
+            () = sleep(SILENCE) => watch.look("is silent since 6 s"),
+        }
+    }
+    relay.await
 }
 
 /// Waits until the client resets; what it says is kept. An end is no reason to give up: a client
