@@ -50,6 +50,9 @@ pub(crate) const SEAL: Quantity = more("seal_gb_per_s", "seal GB/s");
 pub(crate) const OPEN: Quantity = more("open_gb_per_s", "open GB/s");
 pub(crate) const SEAL_NS: Quantity = less("seal_ns", "seal ns");
 pub(crate) const OPEN_NS: Quantity = less("open_ns", "open ns");
+pub(crate) const NS_PER_OP: Quantity = less("ns_per_op", "ns/op");
+pub(crate) const ALLOCATIONS: Quantity = less("allocations_per_op", "allocations/op");
+pub(crate) const OVER_CIPHER: Quantity = less("times_bare_cipher", "× bare cipher");
 
 /// A quantity of one process of a rig, or of all together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,11 +9,16 @@ use std::time::Duration;
 
 use adit_interop::loopback;
 use anyhow::Result;
+use rustix::net::listen;
 
+use super::connections::lane;
 use super::tcp;
 
 /// How long a connection may be silent.
 const SILENCE: Duration = Duration::from_secs(30);
+/// Connections that may wait to be accepted: a thousand clients come at once. The kernel takes no
+/// more than its own bound.
+const BACKLOG: i32 = 4096;
 /// Threads that serve short connections one after the other.
 const ECHO_THREADS: usize = 32;
 
@@ -33,29 +38,48 @@ pub(crate) enum Service {
 pub(crate) struct Origin {
     addr: SocketAddr,
     stop: Arc<AtomicBool>,
-    acceptors: usize,
+    /// Where a thread waits for connections.
+    acceptors: Vec<SocketAddr>,
 }
 
 impl Origin {
     /// Starts it on a port that the kernel chooses.
     pub(crate) fn start(service: Service) -> Result<Self> {
-        let listener = TcpListener::bind(loopback(0))?;
-        let addr = listener.local_addr()?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let acceptors = if service == Service::Echo {
+        Self::start_on(service, 1)
+    }
+
+    /// Starts it on the same port of so many loopback addresses, of which [`Self::addr`] is the
+    /// first.
+    pub(crate) fn start_on(service: Service, lanes: u8) -> Result<Self> {
+        let first = TcpListener::bind(loopback(0))?;
+        let addr = first.local_addr()?;
+        let mut origin = Self {
+            addr,
+            stop: Arc::new(AtomicBool::new(false)),
+            acceptors: Vec::new(),
+        };
+        origin.serve(first, service)?;
+        for number in 1..lanes {
+            let listener = TcpListener::bind((lane(number), addr.port()))?;
+            origin.serve(listener, service)?;
+        }
+        Ok(origin)
+    }
+
+    fn serve(&mut self, listener: TcpListener, service: Service) -> Result<()> {
+        listen(&listener, BACKLOG)?;
+        let at = listener.local_addr()?;
+        let threads = if service == Service::Echo {
             ECHO_THREADS
         } else {
             1
         };
-        for _ in 0..acceptors {
-            let (listener, stop) = (listener.try_clone()?, Arc::clone(&stop));
+        for _ in 0..threads {
+            let (listener, stop) = (listener.try_clone()?, Arc::clone(&self.stop));
             thread::spawn(move || accept(&listener, &stop, service));
+            self.acceptors.push(at);
         }
-        Ok(Self {
-            addr,
-            stop,
-            acceptors,
-        })
+        Ok(())
     }
 
     /// Where it listens.
@@ -68,8 +92,8 @@ impl Drop for Origin {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         // Wakes those who wait for a connection.
-        for _ in 0..self.acceptors {
-            let _ = TcpStream::connect_timeout(&self.addr, Duration::from_secs(1));
+        for at in &self.acceptors {
+            let _ = TcpStream::connect_timeout(at, Duration::from_secs(1));
         }
     }
 }
