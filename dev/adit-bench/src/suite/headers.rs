@@ -69,7 +69,11 @@ pub(super) fn run(bench: &mut Bench) {
 /// What it is called for a key of so many bits, and how it is measured with one of so many bytes.
 type Operation = (fn(usize) -> String, fn(Duration, usize) -> Result<Figures>);
 
-const OPERATIONS: [Operation; 4] = [
+const OPERATIONS: [Operation; 5] = [
+    (
+        |bits| format!("salt of {} B", bits / 8),
+        |least, len| derived(least, len, |_, _| Ok(())),
+    ),
     (
         |bits| format!("salt of {} B, HKDF-SHA1 subkey", bits / 8),
         |least, len| {

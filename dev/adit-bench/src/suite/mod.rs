@@ -138,7 +138,8 @@ impl Suite {
             }
             Self::Headers => {
                 "One thread, in memory, time of the thread's own CPU clock, allocations of Rust's \
-                 allocator. A salt is drawn from the generator that adit draws from. Headers are \
+                 allocator (those of C libraries count in `cargo xtask bench --instructions`). A \
+                 salt is drawn from the generator that adit draws from. Headers are \
                  single blocks, independent of each other. A packet is sealed by a client's \
                  session and opened by a server's table of sessions, in place; the bare cipher \
                  seals as many bytes of payload with a key that is expanded already."
