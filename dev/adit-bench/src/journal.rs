@@ -248,6 +248,16 @@ pub(crate) mod tests {
         let lines: Vec<&str> = journal.commands.iter().map(|c| c.line.as_str()).collect();
         assert_eq!(lines, ["one"]);
         assert_eq!(journal.unmeasured(Suite::Socks), ["adit, up: broken"]);
+        for suite in [Suite::Idle, Suite::SsTable] {
+            journal.absences.push(Absence {
+                suite,
+                case: "many".to_owned(),
+                who: "other".to_owned(),
+                why: "too many".to_owned(),
+            });
+        }
+        assert_eq!(journal.unmeasured(Suite::Idle), ["other, many: too many"]);
+        assert_eq!(journal.unmeasured(Suite::SsTable), [""; 0]);
     }
 
     #[test]

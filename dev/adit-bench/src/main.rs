@@ -125,8 +125,9 @@ fn adit(settings: &Settings) -> Result<PathBuf> {
     }
 }
 
-/// What fifty thousand held connections need, with both of their ends in this process.
-const OPEN_FILES: u64 = 150_000;
+/// What fifty thousand held connections need, with both of their ends in this process, or with
+/// six files each in a relay.
+const OPEN_FILES: u64 = 310_000;
 
 /// Held connections need more than the usual thousand files, here and in every process that is
 /// started. Beyond the hard limit only with privilege; without it, as much as is allowed.

@@ -32,6 +32,7 @@ const TOOLS: &[(&str, &str)] = &[
     ("ss-local", "shadowsocks-libev"),
     ("ss-tunnel", "shadowsocks-libev"),
     ("go", "golang-go"),
+    ("valgrind", "valgrind"),
 ];
 
 const SING_BOX: &str = "1.14.1";

@@ -30,6 +30,9 @@ pub(crate) const fn payload(direction: Direction) -> usize {
 const HELLO: u64 = u64::MAX;
 /// The receiver waits so long for stragglers.
 const STRAGGLERS: Duration = Duration::from_millis(300);
+/// A run that loses most of its datagrams, and waits for each that is lost, ends after so long
+/// with those that it has sent.
+const LONGEST: Duration = Duration::from_secs(20);
 /// Our own sockets must not be what drops.
 const OWN_BUFFER: usize = 8 << 20;
 
@@ -105,7 +108,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Sends `count` datagrams of [`payload`] bytes one way.
+    /// Sends `count` datagrams of [`payload`] bytes one way, or as many as [`LONGEST`] allows.
     pub(crate) fn run(&self, direction: Direction, count: u64, pace: Pace) -> Result<Delivery> {
         let (sender, to, receiver) = match direction {
             Direction::Up => (&self.client, None, &self.origin),
@@ -123,7 +126,7 @@ impl Session {
             let received = receiving
                 .join()
                 .map_err(|_| anyhow!("the receiver panicked"))??;
-            sent?;
+            let sent = sent?;
             ensure!(received.delivered > 0, "none of {count} datagrams arrived");
             let elapsed = received.last.duration_since(start);
             let Received {
@@ -132,7 +135,7 @@ impl Session {
                 ..
             } = received;
             Ok(Delivery {
-                sent: count,
+                sent,
                 delivered,
                 duplicates,
                 elapsed,
@@ -148,7 +151,7 @@ fn send(
     count: u64,
     pace: Pace,
     flight: &Flight,
-) -> Result<()> {
+) -> Result<u64> {
     let mut packet = vec![0; size];
     let start = Instant::now();
     for number in 0..count {
@@ -175,8 +178,11 @@ fn send(
             }
         }
         flight.sent(number + 1);
+        if number % 64 == 63 && start.elapsed() >= LONGEST {
+            return Ok(number + 1);
+        }
     }
-    Ok(())
+    Ok(count)
 }
 
 #[derive(Debug)]

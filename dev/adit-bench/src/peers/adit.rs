@@ -10,6 +10,7 @@ pub(super) const KIND: Kind = Kind {
     version,
     recipe,
     threads: Some("TOKIO_WORKER_THREADS"),
+    relay_files: 2,
     most_held: None,
     source: Source::Installed,
 };

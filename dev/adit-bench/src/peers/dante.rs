@@ -10,6 +10,7 @@ pub(super) const KIND: Kind = Kind {
     version,
     recipe,
     threads: None,
+    relay_files: 2,
     most_held: Some((
         2000,
         "a process for every few connections, 300 KiB for each",

@@ -12,6 +12,7 @@ pub(super) const KIND: Kind = Kind {
     version,
     recipe,
     threads: None,
+    relay_files: 2,
     most_held: None,
     source: Source::Installed,
 };

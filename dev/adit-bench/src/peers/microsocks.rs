@@ -11,6 +11,7 @@ pub(super) const KIND: Kind = Kind {
     version,
     recipe,
     threads: None,
+    relay_files: 2,
     most_held: Some((10_000, "a thread for each connection")),
     source: Source::Installed,
 };

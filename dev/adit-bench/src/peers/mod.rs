@@ -54,6 +54,9 @@ pub(crate) struct Kind {
     recipe: fn(&Role, SocketAddr) -> Option<Recipe>,
     /// The environment variable that says on how many threads it works; None if there is none.
     threads: Option<&'static str>,
+    /// Open files for each connection that it relays as it is: two sockets, and with Go's
+    /// `splice(2)` a pipe for each direction, held while it waits.
+    relay_files: u32,
     /// The most connections it can be asked to hold on an ordinary machine, and why no more.
     most_held: Option<(u32, &'static str)>,
     /// Where it comes from.
@@ -166,6 +169,11 @@ impl Peer {
     pub(crate) fn overfull(&self, connections: u32) -> Option<&'static str> {
         let (most, why) = self.kind.most_held?;
         (connections > most).then_some(why)
+    }
+
+    /// Open files for each connection that it relays as it is.
+    pub(crate) const fn relay_files(&self) -> u32 {
+        self.kind.relay_files
     }
 
     /// Whether the number of its threads can be chosen.

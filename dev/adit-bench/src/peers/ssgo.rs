@@ -13,6 +13,7 @@ pub(super) const KIND: Kind = Kind {
     version,
     recipe,
     threads: Some("GOMAXPROCS"),
+    relay_files: 6,
     most_held: None,
     source: Source::Installed,
 };

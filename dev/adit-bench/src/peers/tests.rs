@@ -1,7 +1,7 @@
 //! Recipes against the manuals, and what is refused.
 
 use super::*;
-use adit_interop::shadowsocks::{AES_192, AES_256, BLAKE3_AES_128};
+use adit_interop::shadowsocks::{AES_192, AES_256, BLAKE3_AES_128, BLAKE3_CHACHA20};
 
 fn kind(name: &str) -> &'static Kind {
     KINDS.iter().find(|kind| kind.name == name).unwrap()
@@ -56,11 +56,22 @@ fn commands_are_as_the_manuals_say() {
 #[test]
 fn nobody_plays_what_it_does_not_know() {
     let server = loopback(2000);
+    let eight_rounds = Method {
+        name: "2022-blake3-chacha8-poly1305",
+        ..BLAKE3_CHACHA20
+    };
     for (name, role) in [
         ("shadowsocks-libev", Role::Server(BLAKE3_AES_128)),
         ("shadowsocks-libev", Role::Relay),
         ("shadowsocks-rust", Role::Server(AES_192)),
         ("shadowsocks-rust", Role::Relay),
+        ("shadowsocks-go", Role::Server(AES_256)),
+        ("shadowsocks-go", Role::Server(BLAKE3_CHACHA20)),
+        ("Xray", Role::Server(AES_192)),
+        ("sing-box", Role::Server(eight_rounds)),
+        ("Xray", Role::Server(eight_rounds)),
+        ("gost", Role::Server(AES_256)),
+        ("hev-socks5-server", Role::Server(AES_256)),
         ("microsocks", Role::Server(AES_256)),
         (
             "dante",
@@ -71,6 +82,40 @@ fn nobody_plays_what_it_does_not_know() {
         ),
     ] {
         assert_eq!(shown(name, &role), None, "{name}");
+    }
+}
+
+#[test]
+fn the_number_of_threads_stands_in_front_of_the_program() {
+    let mut recipe = (kind("sing-box").recipe)(&Role::Relay, loopback(1000)).unwrap();
+    recipe.threads = kind("sing-box").threads.zip(Some(2));
+    let shown = recipe.shown();
+    assert!(
+        shown.ends_with("\nGOMAXPROCS=2 sing-box run -c config"),
+        "{shown}"
+    );
+    assert_eq!(kind("adit").threads, Some("TOKIO_WORKER_THREADS"));
+    assert_eq!(kind("dante").threads, None);
+}
+
+#[test]
+fn json_configurations_name_method_key_and_both_ends() {
+    let forwarder = Role::Forwarder {
+        method: BLAKE3_AES_128,
+        server: loopback(2000),
+        to: loopback(3000),
+    };
+    for name in ["sing-box", "shadowsocks-go", "Xray"] {
+        let line = shown(name, &forwarder).unwrap();
+        for part in [
+            "1000",
+            "2000",
+            "3000",
+            BLAKE3_AES_128.name,
+            BLAKE3_AES_128.key,
+        ] {
+            assert!(line.contains(part), "{name}: no {part} in {line}");
+        }
     }
 }
 

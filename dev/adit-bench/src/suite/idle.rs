@@ -21,6 +21,8 @@ const SETTLE_SMOKE: Duration = Duration::from_millis(100);
 
 /// Files that a process has open beside its connections, generously.
 const OTHER_FILES: u64 = 500;
+/// Two sockets for each connection; and adit keeps a fifth of all files for everything else.
+const FILES_OF_TWO: (u64, u64) = (5, 2);
 
 /// The relay alone, then a client with its server.
 pub(super) fn run(bench: &mut Bench) {
@@ -55,18 +57,37 @@ pub(super) fn run(bench: &mut Bench) {
 fn one_topology(bench: &mut Bench, what: &str, topology: Topology, held: u32) {
     let case = format!("{what}, {held} idle connections");
     for peer in bench.peers.iter().filter(|peer| topology.suits(peer)) {
-        if let Some(why) = peer.overfull(held) {
-            let absence = absence(&case, peer.name(), why.to_owned());
+        if let Some(why) = too_many(peer, topology, held) {
+            eprintln!("idle: {case}: {}: {why}", peer.name());
+            let absence = absence(&case, peer.name(), why);
             bench.journal.absences.push(absence);
         }
     }
-    let among = |peer: &Peer| peer.overfull(held).is_none();
+    let among = |peer: &Peer| too_many(peer, topology, held).is_none();
     let contest = Contest::new(Suite::Idle, &case, topology).among(&among);
     bench.alternate(&contest, |turn| {
         let origin = Origin::start_on(Service::Hold, lanes(held))?;
         let rig = turn.start(origin.addr())?;
         measure(turn, &rig, &case, held).map_err(|why| rig.blame(&why))
     });
+}
+
+/// Why this implementation is not asked to hold so many; None if it is.
+fn too_many(peer: &Peer, topology: Topology, held: u32) -> Option<String> {
+    if let Some(why) = peer.overfull(held) {
+        return Some(why.to_owned());
+    }
+    let each = match topology {
+        Topology::Relay => peer.relay_files(),
+        Topology::Tunnel(_) | Topology::Client(_) => 2,
+    };
+    let (allowed, needed) = (open_files(), u64::from(each) * u64::from(held));
+    (needed + OTHER_FILES > allowed)
+        .then(|| format!("it has {each} open files for each connection, and {allowed} are allowed"))
+}
+
+fn open_files() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
 /// The most connections that this machine lets us hold.
@@ -78,8 +99,9 @@ struct Bound {
 
 fn bound(topology: Topology) -> Bound {
     // A relay has two sockets for each, and we have both ends.
-    let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let connections = allowed.saturating_sub(OTHER_FILES) / 2;
+    let (files, connections) = FILES_OF_TWO;
+    let allowed = open_files();
+    let connections = allowed.saturating_sub(OTHER_FILES) / files * connections;
     let files = Bound {
         connections: u32::try_from(connections).unwrap_or(u32::MAX),
         why: format!("{allowed} open files are allowed, two for each connection"),
@@ -133,7 +155,7 @@ mod tests {
     #[test]
     fn there_are_two_files_for_a_connection_and_one_path_to_a_server() {
         let relay = bound(Topology::Relay);
-        let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let allowed = open_files();
         assert!(u64::from(relay.connections) * 2 <= allowed, "{relay:?}");
         let client = bound(Topology::Client(AES_128));
         assert!(client.connections <= relay.connections.min(PER_ADDRESS));
