@@ -156,7 +156,7 @@ impl Spread {
 impl fmt::Display for Spread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&short(self.median))?;
-        if self.rounds > 1 {
+        if self.min < self.max {
             write!(f, " ({}–{})", short(self.min), short(self.max))?;
         }
         Ok(())
@@ -209,8 +209,9 @@ mod tests {
     }
 
     #[test]
-    fn one_round_has_no_range() {
+    fn equal_rounds_have_no_range() {
         assert_eq!(Spread::of([7.0]).unwrap().to_string(), "7.00");
+        assert_eq!(Spread::of([0.0, 0.0]).unwrap().to_string(), "0");
         assert_eq!(
             Spread::of([1.0, 2.0]).unwrap().to_string(),
             "1.50 (1.00–2.00)"
