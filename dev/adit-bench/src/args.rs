@@ -30,6 +30,18 @@ pub(crate) struct Args {
     /// Shadowsocks methods [default: 2022-blake3-aes-128-gcm,chacha20-ietf-poly1305]
     #[arg(long, value_delimiter = ',', value_name = "METHOD,…", value_parser = parse_method)]
     method: Vec<Method>,
+    /// Numbers of idle connections [default: 1000,50000]
+    #[arg(long, value_delimiter = ',', value_name = "N,…",
+        value_parser = clap::value_parser!(u32).range(1..=50_000))]
+    idle_connections: Vec<u32>,
+    /// Numbers of worker threads, in the suite `workers` [default: 1,2]
+    #[arg(long, value_delimiter = ',', value_name = "N,…",
+        value_parser = clap::value_parser!(u32).range(1..=256))]
+    workers: Vec<u32>,
+    /// Numbers of connections at the same time, in the suite `workers` [default: 1,8,1000]
+    #[arg(long, value_delimiter = ',', value_name = "N,…",
+        value_parser = clap::value_parser!(u32).range(1..=4000))]
+    connections: Vec<u32>,
     /// The adit to measure [default: the release build of this workspace]
     #[arg(long, value_name = "PATH")]
     adit: Option<PathBuf>,
@@ -48,12 +60,55 @@ pub(crate) struct Args {
     /// Install the rivals, then end
     #[arg(long)]
     install_rivals: bool,
+    /// Instead of time, count the instructions of hot loops, and compare them with those committed
+    #[arg(long, conflicts_with_all = ["suite", "write_docs"])]
+    instructions: bool,
+    /// Write the counts down instead of comparing them
+    #[arg(long, requires = "instructions")]
+    bless: bool,
+    /// Run a hot loop so many times, for the counting
+    #[arg(long, value_name = "LOOP", requires = "times", hide = true)]
+    hot: Option<String>,
+    #[arg(long, value_name = "N", requires = "hot", hide = true)]
+    times: Option<u32>,
     /// Write the results of these suites, and a chart for each, into the documents
     #[arg(long)]
     write_docs: bool,
     /// The folder of the documents [default: docs]
     #[arg(long, value_name = "DIR", requires = "write_docs")]
     docs: Option<PathBuf>,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub(crate) enum Wish {
+    /// Bring the rivals.
+    InstallRivals,
+    /// Count instructions; `bless` writes them down.
+    Instructions { bless: bool },
+    /// Run a hot loop.
+    Hot { name: String, times: u32 },
+    /// Run suites.
+    Measure(Box<Settings>),
+}
+
+impl Wish {
+    /// What was typed.
+    pub(crate) fn from_args(args: Args) -> Result<Self> {
+        if args.install_rivals {
+            return Ok(Self::InstallRivals);
+        }
+        if args.instructions {
+            return Ok(Self::Instructions { bless: args.bless });
+        }
+        match (&args.hot, args.times) {
+            (Some(name), Some(times)) => Ok(Self::Hot {
+                name: name.clone(),
+                times,
+            }),
+            _ => Settings::from_args(args).map(|settings| Self::Measure(Box::new(settings))),
+        }
+    }
 }
 
 /// What was meant.
@@ -64,13 +119,18 @@ pub(crate) struct Settings {
     pub(crate) amounts: Amounts,
     pub(crate) streams: Vec<u32>,
     pub(crate) methods: Vec<Method>,
+    /// Connections that are held open.
+    pub(crate) held: Vec<u32>,
+    /// Worker threads of each process.
+    pub(crate) workers: Vec<u32>,
+    /// Connections at the same time, for those.
+    pub(crate) connections: Vec<u32>,
     pub(crate) adit: Option<PathBuf>,
     /// None: the folder of the workspace.
     pub(crate) rivals: Option<PathBuf>,
     pub(crate) only: Vec<&'static str>,
     pub(crate) json: Option<PathBuf>,
     pub(crate) smoke: bool,
-    pub(crate) install_rivals: bool,
     pub(crate) write_docs: bool,
     pub(crate) docs: Option<PathBuf>,
 }
@@ -88,8 +148,6 @@ pub(crate) struct Amounts {
     pub(crate) datagram_bytes: u64,
     /// Connections opened and closed.
     pub(crate) connections: u32,
-    /// Connections held open.
-    pub(crate) held: u32,
     /// Milliseconds that one measurement of a cipher takes at least.
     pub(crate) cipher_millis: u64,
 }
@@ -104,7 +162,6 @@ impl Amounts {
             traced: (bytes / 16).clamp(MIB, 64 * MIB),
             datagram_bytes: (bytes / 4).max(MIB),
             connections: 5000,
-            held: 1000,
             cipher_millis: 100,
         }
     }
@@ -116,15 +173,42 @@ impl Amounts {
             traced: MIB,
             datagram_bytes: 2 * MIB,
             connections: 100,
-            held: 50,
             cipher_millis: 1,
         }
     }
 }
 
+/// What is done if nothing else is typed.
+struct Usual {
+    rounds: u32,
+    streams: &'static [u32],
+    methods: &'static [Method],
+    held: &'static [u32],
+    workers: &'static [u32],
+    connections: &'static [u32],
+}
+
+const USUAL: Usual = Usual {
+    rounds: 5,
+    streams: &[1, 8],
+    methods: &[BLAKE3_AES_128, CHACHA20],
+    held: &[1000, 50_000],
+    workers: &[1, 2],
+    connections: &[1, 8, 1000],
+};
+
+const SMOKE: Usual = Usual {
+    rounds: 1,
+    streams: &[2],
+    methods: &[BLAKE3_AES_128],
+    held: &[50],
+    workers: &[1],
+    connections: &[4],
+};
+
 impl Settings {
     /// Fills in what was not typed.
-    pub(crate) fn from_args(args: Args) -> Result<Self> {
+    fn from_args(args: Args) -> Result<Self> {
         let or = |given: Vec<u32>, default: &[u32]| {
             if given.is_empty() {
                 default.to_vec()
@@ -132,15 +216,11 @@ impl Settings {
                 given
             }
         };
-        let (amounts, streams, methods): (_, &[u32], &[Method]) = if args.smoke {
-            (
-                Amounts::smoke(args.bytes.unwrap_or(8 * MIB)),
-                &[2],
-                &[BLAKE3_AES_128],
-            )
+        let usual = if args.smoke { SMOKE } else { USUAL };
+        let amounts = if args.smoke {
+            Amounts::smoke(args.bytes.unwrap_or(8 * MIB))
         } else {
-            let amounts = Amounts::usual(args.bytes.unwrap_or(1024 * MIB));
-            (amounts, &[1, 8], &[BLAKE3_AES_128, CHACHA20])
+            Amounts::usual(args.bytes.unwrap_or(1024 * MIB))
         };
         ensure!(amounts.bytes >= 64 * 1024, "`--bytes` is at least 64KiB");
         Ok(Self {
@@ -149,20 +229,22 @@ impl Settings {
             } else {
                 args.suite
             },
-            rounds: args.rounds.unwrap_or(if args.smoke { 1 } else { 5 }),
+            rounds: args.rounds.unwrap_or(usual.rounds),
             amounts,
-            streams: or(args.streams, streams),
+            streams: or(args.streams, usual.streams),
             methods: if args.method.is_empty() {
-                methods.to_vec()
+                usual.methods.to_vec()
             } else {
                 args.method
             },
+            held: or(args.idle_connections, usual.held),
+            workers: or(args.workers, usual.workers),
+            connections: or(args.connections, usual.connections),
             adit: args.adit,
             rivals: args.rivals,
             only: args.only,
             json: args.json,
             smoke: args.smoke,
-            install_rivals: args.install_rivals,
             write_docs: args.write_docs,
             docs: args.docs,
         })
@@ -214,70 +296,4 @@ fn parse_name(text: &str) -> Result<&'static str, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn settings(words: &[&str]) -> Result<Settings> {
-        let words = ["bench"].iter().chain(words);
-        Settings::from_args(Args::try_parse_from(words)?)
-    }
-
-    #[test]
-    fn bytes_have_units() {
-        assert_eq!(parse_bytes("100"), Ok(100));
-        assert_eq!(parse_bytes("3MiB"), Ok(3 << 20));
-        assert_eq!(parse_bytes("2GiB"), Ok(2 << 30));
-        for bad in ["", "MiB", "1MB", "-1", "99999999999GiB"] {
-            assert!(parse_bytes(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn lists_are_separated_by_commas() {
-        let settings = settings(&[
-            "--suite",
-            "ss-tcp,idle",
-            "--streams",
-            "1,4",
-            "--method",
-            "aes-256-gcm",
-        ])
-        .unwrap();
-        assert_eq!(settings.suites, [Suite::SsTcp, Suite::Idle]);
-        assert_eq!(settings.streams, [1, 4]);
-        assert_eq!(settings.methods.len(), 1);
-        assert_eq!(settings.rounds, 5);
-    }
-
-    #[test]
-    fn smoke_is_small_and_what_is_typed_wins() {
-        let small = settings(&["--smoke"]).unwrap();
-        assert_eq!((small.rounds, small.amounts.bytes), (1, 8 << 20));
-        assert_eq!(small.suites, Suite::ALL);
-        let typed = settings(&["--smoke", "--rounds", "3", "--bytes", "1MiB"]).unwrap();
-        assert_eq!((typed.rounds, typed.amounts.bytes), (3, 1 << 20));
-    }
-
-    #[test]
-    fn mistakes_are_refused() {
-        for bad in [
-            &["--suite", "ss-tpc"][..],
-            &["--rounds", "0"],
-            &["--streams", "0"],
-            &["--bytes", "1"],
-            &["--method", "rot13"],
-            &["--only", "nobody"],
-            &["--smoke", "--write-docs"],
-        ] {
-            assert!(settings(bad).is_err(), "{bad:?}");
-        }
-    }
-
-    #[test]
-    fn only_narrows() {
-        let all = settings(&[]).unwrap();
-        assert!(all.wants("adit") && all.wants("sing-box"));
-        let one = settings(&["--only", "sing-box"]).unwrap();
-        assert!(!one.wants("adit") && one.wants("sing-box"));
-    }
-}
+mod tests;

@@ -50,6 +50,9 @@ pub(crate) const SEAL: Quantity = more("seal_gb_per_s", "seal GB/s");
 pub(crate) const OPEN: Quantity = more("open_gb_per_s", "open GB/s");
 pub(crate) const SEAL_NS: Quantity = less("seal_ns", "seal ns");
 pub(crate) const OPEN_NS: Quantity = less("open_ns", "open ns");
+pub(crate) const NS_PER_OP: Quantity = less("ns_per_op", "ns/op");
+pub(crate) const ALLOCATIONS: Quantity = less("allocations_per_op", "allocations/op");
+pub(crate) const OVER_CIPHER: Quantity = less("times_bare_cipher", "× bare cipher");
 
 /// A quantity of one process of a rig, or of all together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,7 +156,7 @@ impl Spread {
 impl fmt::Display for Spread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&short(self.median))?;
-        if self.rounds > 1 {
+        if self.min < self.max {
             write!(f, " ({}–{})", short(self.min), short(self.max))?;
         }
         Ok(())
@@ -206,8 +209,9 @@ mod tests {
     }
 
     #[test]
-    fn one_round_has_no_range() {
+    fn equal_rounds_have_no_range() {
         assert_eq!(Spread::of([7.0]).unwrap().to_string(), "7.00");
+        assert_eq!(Spread::of([0.0, 0.0]).unwrap().to_string(), "0");
         assert_eq!(
             Spread::of([1.0, 2.0]).unwrap().to_string(),
             "1.50 (1.00–2.00)"

@@ -9,6 +9,7 @@ use crate::topology::Topology;
 pub(crate) struct Journal {
     pub(crate) samples: Vec<Sample>,
     pub(crate) failures: Vec<Failure>,
+    pub(crate) absences: Vec<Absence>,
     pub(crate) commands: Vec<Command>,
 }
 
@@ -27,6 +28,15 @@ pub(crate) struct Sample {
 /// A measurement that did not come about.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
+    pub(crate) suite: Suite,
+    pub(crate) case: String,
+    pub(crate) who: String,
+    pub(crate) why: String,
+}
+
+/// A measurement that was not tried, and why: nothing has gone wrong.
+#[derive(Debug, Clone)]
+pub(crate) struct Absence {
     pub(crate) suite: Suite,
     pub(crate) case: String,
     pub(crate) who: String,
@@ -79,13 +89,18 @@ impl Journal {
 
     /// What was not measured in a suite, and why, in one line each and once.
     pub(crate) fn unmeasured(&self, suite: Suite) -> Vec<String> {
-        let failures = self
-            .failures
-            .iter()
-            .filter(|failure| failure.suite == suite);
-        distinct(failures.map(|Failure { case, who, why, .. }| {
+        let line = |who: &str, case: &str, why: &str| {
             format!("{who}, {case}: {}", why.lines().next().unwrap_or_default())
-        }))
+        };
+        let failures = self.failures.iter().filter(|one| one.suite == suite);
+        let failures = failures.map(|one| line(&one.who, &one.case, &one.why));
+        // In the table of methods they stand in their cells.
+        let absences = self
+            .absences
+            .iter()
+            .filter(|one| one.suite == suite && suite != Suite::SsTable);
+        let absences = absences.map(|one| line(&one.who, &one.case, &one.why));
+        distinct(failures.chain(absences))
     }
 
     /// The suites that have at least one sample or failure, in the order of the run.
@@ -233,6 +248,16 @@ pub(crate) mod tests {
         let lines: Vec<&str> = journal.commands.iter().map(|c| c.line.as_str()).collect();
         assert_eq!(lines, ["one"]);
         assert_eq!(journal.unmeasured(Suite::Socks), ["adit, up: broken"]);
+        for suite in [Suite::Idle, Suite::SsTable] {
+            journal.absences.push(Absence {
+                suite,
+                case: "many".to_owned(),
+                who: "other".to_owned(),
+                why: "too many".to_owned(),
+            });
+        }
+        assert_eq!(journal.unmeasured(Suite::Idle), ["other, many: too many"]);
+        assert_eq!(journal.unmeasured(Suite::SsTable), [""; 0]);
     }
 
     #[test]

@@ -14,8 +14,10 @@ mod args;
 mod environment;
 mod figure;
 mod install;
+mod instructions;
 mod journal;
 mod load;
+mod packets;
 mod peers;
 mod places;
 mod report;
@@ -29,16 +31,16 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use rustix::process::{Resource, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use args::{Args, Settings};
+use args::{Args, Settings, Wish};
 use environment::Environment;
 use journal::Journal;
-use peers::{KINDS, Peer};
-use suite::{Bench, Suite};
+use peers::{KINDS, Kind, Peer, Source};
+use suite::Bench;
 
 fn main() -> ExitCode {
-    match Settings::from_args(Args::parse()).and_then(|settings| run(&settings)) {
+    match Wish::from_args(Args::parse()).and_then(fulfil) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("error: {why:#}");
@@ -47,22 +49,33 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(settings: &Settings) -> Result<()> {
-    if settings.install_rivals {
-        return install::run();
+fn fulfil(wish: Wish) -> Result<()> {
+    match wish {
+        Wish::InstallRivals => install::run(),
+        Wish::Instructions { bless } => instructions::run(bless),
+        Wish::Hot { name, times } => instructions::hot(&name, times),
+        Wish::Measure(settings) => measure(&settings),
     }
+}
+
+fn measure(settings: &Settings) -> Result<()> {
     if cfg!(debug_assertions) && !settings.smoke {
         eprintln!("warning: the load is built without optimisation; use `cargo xtask bench`");
     }
     raise_open_files()?;
     let (peers, missing) = participants(settings)?;
+    for kind in &missing {
+        let hint = match kind.source {
+            Source::Installed => "`cargo xtask bench --install-rivals`",
+            Source::ByHand => "no package registry has it; put it into target/peers",
+        };
+        eprintln!("{}: not installed; hint: {hint}", kind.name);
+    }
+    let missing = missing.into_iter().map(|kind| kind.name).collect();
     let strace = syscalls::available();
     let environment = Environment::now(settings, &peers, missing, strace);
     for (name, version) in &environment.versions {
         eprintln!("{name}: {version}");
-    }
-    for name in &environment.missing {
-        eprintln!("{name}: not installed; hint: `cargo xtask bench --install-rivals`");
     }
     let mut bench = Bench {
         settings: settings.clone(),
@@ -77,12 +90,9 @@ fn run(settings: &Settings) -> Result<()> {
 }
 
 /// Who is here and wanted, and who is wanted but not here.
-fn participants(settings: &Settings) -> Result<(Vec<Peer>, Vec<&'static str>)> {
-    let rivals = settings
-        .rivals
-        .clone()
-        .unwrap_or_else(|| places::root().join("target/peers"));
-    let needed = settings.suites.iter().any(|suite| *suite != Suite::Crypto);
+fn participants(settings: &Settings) -> Result<(Vec<Peer>, Vec<&'static Kind>)> {
+    let rivals = settings.rivals.clone().unwrap_or_else(places::peers_dir);
+    let needed = settings.suites.iter().any(|suite| suite.has_peers());
     let adit = if needed && settings.wants("adit") {
         Some(adit(settings)?)
     } else {
@@ -99,7 +109,7 @@ fn participants(settings: &Settings) -> Result<(Vec<Peer>, Vec<&'static str>)> {
     {
         match kind.find(find) {
             Some(peer) => peers.push(peer),
-            None => missing.push(kind.name),
+            None => missing.push(kind),
         }
     }
     Ok((peers, missing))
@@ -115,12 +125,26 @@ fn adit(settings: &Settings) -> Result<PathBuf> {
     }
 }
 
-/// A thousand held connections need more than the usual thousand files, here and in every process
-/// that is started.
+/// What fifty thousand held connections need, with both of their ends in this process, or with
+/// six files each in a relay.
+const OPEN_FILES: u64 = 310_000;
+
+/// Held connections need more than the usual thousand files, here and in every process that is
+/// started. Beyond the hard limit only with privilege; without it, as much as is allowed.
 fn raise_open_files() -> Result<()> {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    setrlimit(Resource::Nofile, limit).context("cannot raise the limit of open files")
+    let allowed = getrlimit(Resource::Nofile).maximum;
+    let enough = allowed.is_none_or(|files| files >= OPEN_FILES);
+    let wanted = if enough { allowed } else { Some(OPEN_FILES) };
+    let set = |files| {
+        let limit = Rlimit {
+            current: files,
+            maximum: files,
+        };
+        setrlimit(Resource::Nofile, limit)
+    };
+    set(wanted)
+        .or_else(|_| set(allowed))
+        .context("cannot raise the limit of open files")
 }
 
 fn publish(settings: &Settings, environment: &Environment, journal: &Journal) -> Result<()> {

@@ -20,6 +20,11 @@ pub(crate) fn target_dir() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir))
 }
 
+/// Where the rivals are that we build ourselves.
+pub(crate) fn peers_dir() -> PathBuf {
+    root().join("target/peers")
+}
+
 /// The cargo that runs us.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

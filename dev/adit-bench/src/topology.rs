@@ -77,11 +77,17 @@ pub(crate) struct Member {
 }
 
 impl Rig {
-    /// Starts everything that leads to `origin`.
-    pub(crate) fn start(peer: &Peer, topology: Topology, origin: SocketAddr) -> Result<Self> {
+    /// Starts everything that leads to `origin`, each process on so many threads if a number is
+    /// given.
+    pub(crate) fn start(
+        peer: &Peer,
+        topology: Topology,
+        origin: SocketAddr,
+        threads: Option<u32>,
+    ) -> Result<Self> {
         let member = |part, role: Role| -> Result<Member> {
             let running = peer
-                .start(&role)
+                .start(&role, threads)
                 .with_context(|| format!("starting {}", peer.name()))?;
             Ok(Member { part, running })
         };
@@ -141,6 +147,15 @@ impl Rig {
     /// The way through them to the origin.
     pub(crate) const fn way(&self) -> Way {
         self.way
+    }
+
+    /// The way to another origin, where the client says where to go.
+    pub(crate) const fn way_to(&self, origin: SocketAddr) -> Way {
+        match self.way {
+            Way::Socks { proxy, .. } => Way::Socks { proxy, to: origin },
+            Way::Entry(_) if self.members.is_empty() => Way::Entry(origin),
+            entry @ Way::Entry(_) => entry,
+        }
     }
 
     /// Processor time of each so far.

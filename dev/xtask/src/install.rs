@@ -38,6 +38,7 @@ const TOOLS: &[(&str, &str)] = &[
     ("ip", "iproute2"),
     ("iptables", "iptables"),
     ("nft", "nftables"),
+    ("valgrind", "valgrind"),
 ];
 
 const SING_BOX: &str = "1.14.1";

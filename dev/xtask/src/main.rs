@@ -24,8 +24,8 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   test [--all] [--no-install]   everything CI checks: peers, fmt, clippy, tidy, licences, tests,
-                                the release binary, docs, a tiny benchmark, a short run of
-                                every fuzz target
+                                the release binary, instruction counts of hot loops, docs, a
+                                tiny benchmark, a short run of every fuzz target
                                 --all: also shadowsocks-rust as a peer, and cargo-deny
                                 --no-install: the peers are there already
   install [--all]               only install what the tests need
@@ -33,6 +33,8 @@ cargo xtask COMMAND
                                 docs, purity of proto, unsafe, file sizes, paths
   fuzz [--seconds N] [TARGET]   run fuzz targets (default 60 s each, all of them)
   bench ...                     adit-bench in the release profile, with these arguments
+                                --instructions: count instructions and allocations of hot
+                                loops instead (--bless: and commit to the counts)
   docs                          cargo doc, warnings are errors
   help                          this text
 ";

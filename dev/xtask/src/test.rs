@@ -66,6 +66,7 @@ pub(crate) fn run(steps: &mut Steps, wish: Wish) -> bool {
     }
     steps.step("tests", || tests(wish.scope));
     steps.step("release", release::check);
+    steps.step("instructions", instructions);
     docs(steps);
     steps.step("bench smoke", || {
         let smoke = ["run", "--quiet", "--package", "adit-bench", "--", "--smoke"];
@@ -74,6 +75,16 @@ pub(crate) fn run(steps: &mut Steps, wish: Wish) -> bool {
     });
     fuzz::run(steps, &fuzz::Wish::each(FUZZ_SECONDS));
     steps.finish()
+}
+
+/// What hot loops cost, against what was committed.
+fn instructions() -> Result<String> {
+    let count = ["run", "--quiet", "--release", "--package", "adit-bench"];
+    let told = Run::cargo(count)
+        .args(["--", "--instructions"])
+        .limit(30)
+        .quiet("instructions")?;
+    Ok(told.lines().last().unwrap_or_default().to_owned())
 }
 
 /// Unit, property, vector and interop tests.

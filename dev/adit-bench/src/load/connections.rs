@@ -1,7 +1,7 @@
 //! Many short connections, and many that are only held.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,22 +10,35 @@ use anyhow::{Context, Result, anyhow, ensure};
 
 use super::Way;
 
-/// Clients that open one connection after the other at the same time.
-pub(crate) const WORKERS: usize = 8;
+/// Connections from one address to one port: below the number of ports the kernel has for
+/// outgoing sockets, 28,232 as it comes.
+pub(crate) const PER_ADDRESS: u32 = 20_000;
 
-/// Opens `count` connections, sends one byte through each, waits for it to come back and closes;
-/// gives the time of all.
-pub(crate) fn churn(way: Way, count: u32) -> Result<Duration> {
+/// The addresses 127.0.0.1, 127.0.0.2, … that so many connections need at either end.
+pub(crate) const fn lanes(connections: u32) -> u8 {
+    let lanes = connections.div_ceil(PER_ADDRESS);
+    // 127.0.0.255 is the last.
+    if lanes > 255 { 255 } else { lanes as u8 }
+}
+
+/// The address of a lane, from 0.
+pub(super) const fn lane(number: u8) -> Ipv4Addr {
+    Ipv4Addr::new(127, 0, 0, number.saturating_add(1))
+}
+
+/// Opens `count` connections, so many clients at the same time, sends one byte through each,
+/// waits for it to come back and closes; gives the time of all.
+pub(crate) fn churn(way: Way, count: u32, clients: u32) -> Result<Duration> {
     let next = AtomicU32::new(0);
     let start = Instant::now();
     thread::scope(|scope| {
         let work = || -> Result<()> {
             while next.fetch_add(1, Ordering::Relaxed) < count {
-                echo(way)?;
+                echo(way.dial()?)?;
             }
             Ok(())
         };
-        let workers: Vec<_> = (0..WORKERS).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..clients).map(|_| scope.spawn(work)).collect();
         for worker in workers {
             worker.join().map_err(|_| anyhow!("a client panicked"))??;
         }
@@ -34,13 +47,18 @@ pub(crate) fn churn(way: Way, count: u32) -> Result<Duration> {
 }
 
 /// Opens `count` connections, each used for one byte there and back, and leaves them open.
+///
+/// Past [`PER_ADDRESS`] they leave from the next address and lead to the next one of the origin,
+/// so that neither we nor the relay run out of ports.
 pub(crate) fn hold(way: Way, count: u32) -> Result<Vec<TcpStream>> {
-    let one = |n| echo(way).with_context(|| format!("connection {n} of {count}"));
-    (1..=count).map(one).collect()
+    let one = |n: u32| {
+        let lane = lane(u8::try_from(n / PER_ADDRESS)?);
+        echo(way.dial_from(lane)?).with_context(|| format!("connection {} of {count}", n + 1))
+    };
+    (0..count).map(one).collect()
 }
 
-fn echo(way: Way) -> Result<TcpStream> {
-    let mut stream = way.dial()?;
+fn echo(mut stream: TcpStream) -> Result<TcpStream> {
     stream.write_all(b"x")?;
     let mut back = [0];
     stream.read_exact(&mut back)?;
@@ -56,7 +74,7 @@ mod tests {
     #[test]
     fn every_connection_is_answered() {
         let origin = Origin::start(Service::Echo).unwrap();
-        churn(Way::Entry(origin.addr()), 100).unwrap();
+        churn(Way::Entry(origin.addr()), 100, 8).unwrap();
     }
 
     #[test]
@@ -72,8 +90,27 @@ mod tests {
     }
 
     #[test]
+    fn each_lane_has_addresses_of_its_own() {
+        assert_eq!(
+            [1, PER_ADDRESS, PER_ADDRESS + 1, 50_000].map(lanes),
+            [1, 1, 2, 3]
+        );
+        let origin = Origin::start_on(Service::Hold, 3).unwrap();
+        for number in 0..3 {
+            let here = lane(number);
+            let stream = Way::Entry(origin.addr()).dial_from(here).unwrap();
+            let to = std::net::SocketAddr::from((here, origin.addr().port()));
+            assert_eq!(stream.local_addr().unwrap().ip(), here);
+            // An entry leads where it leads; only SOCKS can name the lane.
+            assert_eq!(stream.peer_addr().unwrap(), origin.addr());
+            assert!(echo(stream).is_ok());
+            assert!(echo(Way::Entry(to).dial().unwrap()).is_ok());
+        }
+    }
+
+    #[test]
     fn nobody_there_is_an_error() {
         let nobody = adit_interop::loopback(adit_interop::free_port());
-        assert!(churn(Way::Entry(nobody), 3).is_err());
+        assert!(churn(Way::Entry(nobody), 3, 2).is_err());
     }
 }

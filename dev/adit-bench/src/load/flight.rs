@@ -12,8 +12,27 @@ pub(super) const LOST_AFTER: Duration = Duration::from_millis(50);
 pub(crate) enum Pace {
     /// When fewer than so many are under way: nothing is lost for want of room.
     Window(u64),
+    /// So many bits of payload a second, evenly.
+    Bits(u64),
     /// At once: more than the tunnel can carry.
     Flood,
+}
+
+impl Pace {
+    /// Waits until payload byte number `sent` may leave, in a run that began at `start`.
+    ///
+    /// It sleeps rather than spins, so as to leave the processors to the relays: a few datagrams
+    /// may leave together when the kernel wakes us late.
+    pub(super) fn wait_for_time(self, start: Instant, sent: u64) {
+        let Self::Bits(rate) = self else {
+            return;
+        };
+        let due = Duration::from_secs_f64(sent as f64 * 8.0 / rate.max(1) as f64);
+        let early = due.saturating_sub(start.elapsed());
+        if !early.is_zero() {
+            thread::sleep(early);
+        }
+    }
 }
 
 /// What sender and receiver know of each other.
@@ -97,6 +116,17 @@ mod tests {
         flight.wait_for_room(Pace::Window(10));
         assert!(start.elapsed() >= LOST_AFTER);
         assert_eq!(flight.under_way(), 0);
+    }
+
+    #[test]
+    fn a_steady_pace_takes_its_time_and_no_other_does() {
+        let start = Instant::now();
+        Pace::Flood.wait_for_time(start, 1 << 40);
+        Pace::Window(1).wait_for_time(start, 1 << 40);
+        Pace::Bits(8_000_000).wait_for_time(start, 0);
+        assert!(start.elapsed() < Duration::from_millis(20));
+        Pace::Bits(8_000_000).wait_for_time(start, 30_000);
+        assert!(start.elapsed() >= Duration::from_millis(30));
     }
 
     #[test]

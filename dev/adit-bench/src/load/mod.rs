@@ -11,11 +11,15 @@ pub(crate) mod tcp;
 pub(crate) mod udp;
 
 use std::fmt;
-use std::net::{SocketAddr, TcpStream};
+use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
 
 use adit_interop::socks::{self, Dest};
-use adit_interop::traffic;
-use anyhow::Result;
+use adit_interop::{PATIENCE, traffic};
+use anyhow::{Context, Result, ensure};
+use rustix::net::sockopt::set_socket_linger;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 
 /// The way to the origin.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +38,37 @@ impl Way {
             Self::Socks { proxy, to } => socks::connect(proxy, None, &Dest::Addr(to)),
         }
     }
+
+    /// A stream that leaves from `lane` and, where the client says where to go, leads to the
+    /// origin's port at that address. It ends with a reset, so that its port is free at once.
+    fn dial_from(self, lane: Ipv4Addr) -> Result<TcpStream> {
+        match self {
+            Self::Entry(addr) => dial_from(lane, addr),
+            Self::Socks { proxy, to } => {
+                let mut stream = dial_from(lane, proxy)?;
+                socks::greet(&mut stream, None)?;
+                let to = Dest::Addr((lane, to.port()).into());
+                stream.write_all(&socks::request(socks::CONNECT, &to))?;
+                let reply = socks::read_reply(&mut stream)?;
+                ensure!(reply.code == 0, "refused with {:#04x}", reply.code);
+                Ok(stream)
+            }
+        }
+    }
+}
+
+fn dial_from(lane: Ipv4Addr, to: SocketAddr) -> Result<TcpStream> {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+    bind(&socket, &SocketAddr::from((lane, 0))).with_context(|| format!("leaving from {lane}"))?;
+    let stream = TcpStream::from(socket);
+    // Also bounds the time of connecting.
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_nodelay(true)?;
+    set_socket_linger(&stream, Some(Duration::ZERO))?;
+    connect(&stream, &to).with_context(|| to.to_string())?;
+    Ok(stream)
 }
 
 /// Which way the payload goes, as the client sees it.

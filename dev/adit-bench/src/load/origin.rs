@@ -1,6 +1,7 @@
 //! The origin: the server that everybody's relay leads to.
 
-use std::io::{self, Read, Write};
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,13 +10,23 @@ use std::time::Duration;
 
 use adit_interop::loopback;
 use anyhow::Result;
+use rustix::net::listen;
 
+use super::connections::lane;
 use super::tcp;
 
 /// How long a connection may be silent.
 const SILENCE: Duration = Duration::from_secs(30);
+/// Connections that may wait to be accepted: a thousand clients come at once. The kernel takes no
+/// more than its own bound.
+const BACKLOG: i32 = 4096;
 /// Threads that serve short connections one after the other.
 const ECHO_THREADS: usize = 32;
+/// How long such a thread waits for the end of a connection; a relay that passes it on later must
+/// not keep the thread from others.
+const PROMPT: Duration = Duration::from_millis(2);
+/// Late connections looked at for each new one: more than can be added meanwhile.
+const SWEPT: usize = 2;
 
 /// What is done with a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,29 +44,48 @@ pub(crate) enum Service {
 pub(crate) struct Origin {
     addr: SocketAddr,
     stop: Arc<AtomicBool>,
-    acceptors: usize,
+    /// Where a thread waits for connections.
+    acceptors: Vec<SocketAddr>,
 }
 
 impl Origin {
     /// Starts it on a port that the kernel chooses.
     pub(crate) fn start(service: Service) -> Result<Self> {
-        let listener = TcpListener::bind(loopback(0))?;
-        let addr = listener.local_addr()?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let acceptors = if service == Service::Echo {
+        Self::start_on(service, 1)
+    }
+
+    /// Starts it on the same port of so many loopback addresses, of which [`Self::addr`] is the
+    /// first.
+    pub(crate) fn start_on(service: Service, lanes: u8) -> Result<Self> {
+        let first = TcpListener::bind(loopback(0))?;
+        let addr = first.local_addr()?;
+        let mut origin = Self {
+            addr,
+            stop: Arc::new(AtomicBool::new(false)),
+            acceptors: Vec::new(),
+        };
+        origin.serve(first, service)?;
+        for number in 1..lanes {
+            let listener = TcpListener::bind((lane(number), addr.port()))?;
+            origin.serve(listener, service)?;
+        }
+        Ok(origin)
+    }
+
+    fn serve(&mut self, listener: TcpListener, service: Service) -> Result<()> {
+        listen(&listener, BACKLOG)?;
+        let at = listener.local_addr()?;
+        let threads = if service == Service::Echo {
             ECHO_THREADS
         } else {
             1
         };
-        for _ in 0..acceptors {
-            let (listener, stop) = (listener.try_clone()?, Arc::clone(&stop));
+        for _ in 0..threads {
+            let (listener, stop) = (listener.try_clone()?, Arc::clone(&self.stop));
             thread::spawn(move || accept(&listener, &stop, service));
+            self.acceptors.push(at);
         }
-        Ok(Self {
-            addr,
-            stop,
-            acceptors,
-        })
+        Ok(())
     }
 
     /// Where it listens.
@@ -68,14 +98,14 @@ impl Drop for Origin {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         // Wakes those who wait for a connection.
-        for _ in 0..self.acceptors {
-            let _ = TcpStream::connect_timeout(&self.addr, Duration::from_secs(1));
+        for at in &self.acceptors {
+            let _ = TcpStream::connect_timeout(at, Duration::from_secs(1));
         }
     }
 }
 
 fn accept(listener: &TcpListener, stop: &AtomicBool, service: Service) {
-    let mut held = Vec::new();
+    let (mut held, mut late) = (Vec::new(), VecDeque::new());
     while let Ok((stream, _)) = listener.accept() {
         if stop.load(Ordering::Relaxed) {
             return;
@@ -86,7 +116,10 @@ fn accept(listener: &TcpListener, stop: &AtomicBool, service: Service) {
                 thread::spawn(move || prepare(&stream).and_then(|()| tcp::serve(stream)));
             }
             Service::Echo => {
-                let _ = echo(&stream).and_then(|()| wait_end(stream));
+                if echo(&stream).is_ok() && !has_ended(&stream, Some(PROMPT)) {
+                    late.push_back(stream);
+                }
+                sweep(&mut late);
             }
             Service::Hold => {
                 let _ = echo(&stream);
@@ -109,7 +142,47 @@ fn echo(mut stream: &TcpStream) -> io::Result<()> {
     stream.write_all(&byte)
 }
 
+/// Looks at some of the late connections, and lets go of those that have ended.
+fn sweep(late: &mut VecDeque<TcpStream>) {
+    for _ in 0..SWEPT.min(late.len()) {
+        if let Some(stream) = late.pop_front().filter(|one| !has_ended(one, None)) {
+            late.push_back(stream);
+        }
+    }
+}
+
+/// Whether the other side has ended within this time, or now.
+fn has_ended(mut stream: &TcpStream, within: Option<Duration>) -> bool {
+    let ready = match within {
+        Some(_) => stream.set_read_timeout(within),
+        None => stream.set_nonblocking(true),
+    };
+    let told = ready.and_then(|()| stream.read(&mut [0]));
+    !told.is_err_and(|why| why.kind() == ErrorKind::WouldBlock)
+}
+
 /// The client ends first, so that the waiting state after the end is on its side.
 pub(super) fn wait_end(mut stream: TcpStream) -> io::Result<()> {
     io::copy(&mut stream, &mut io::sink()).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn late_ends_keep_nobody_waiting() {
+        let origin = Origin::start(Service::Echo).unwrap();
+        let talk = || {
+            let mut stream = TcpStream::connect(origin.addr()).unwrap();
+            stream.set_read_timeout(Some(SILENCE)).unwrap();
+            stream.write_all(b"x").unwrap();
+            stream.read_exact(&mut [0]).unwrap();
+            stream
+        };
+        // More than there are threads, none of them ended.
+        let open: Vec<TcpStream> = (0..2 * ECHO_THREADS).map(|_| talk()).collect();
+        drop(talk());
+        drop(open);
+    }
 }

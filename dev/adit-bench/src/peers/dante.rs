@@ -2,13 +2,20 @@
 
 use std::net::SocketAddr;
 
-use super::{Kind, Programs, Recipe, Role};
+use super::{Kind, Programs, Recipe, Role, Source};
 
 pub(super) const KIND: Kind = Kind {
     name: "dante",
     programs: &["danted"],
     version,
     recipe,
+    threads: None,
+    relay_files: 2,
+    most_held: Some((
+        2000,
+        "a process for every few connections, 300 KiB for each",
+    )),
+    source: Source::Installed,
 };
 
 fn version(programs: &Programs) -> String {

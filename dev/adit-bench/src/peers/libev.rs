@@ -4,13 +4,17 @@ use std::net::SocketAddr;
 
 use adit_interop::shadowsocks::Method;
 
-use super::{Kind, Programs, Recipe, Role};
+use super::{Kind, Programs, Recipe, Role, Source};
 
 pub(super) const KIND: Kind = Kind {
     name: "shadowsocks-libev",
     programs: &["ss-server", "ss-tunnel", "ss-local"],
     version,
     recipe,
+    threads: None,
+    relay_files: 2,
+    most_held: None,
+    source: Source::Installed,
 };
 
 fn version(programs: &Programs) -> String {

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::{Kind, Programs, Recipe, Role};
+use super::{Kind, Programs, Recipe, Role, Source};
 use crate::places;
 
 pub(super) const KIND: Kind = Kind {
@@ -10,6 +10,10 @@ pub(super) const KIND: Kind = Kind {
     programs: &["microsocks"],
     version,
     recipe,
+    threads: None,
+    relay_files: 2,
+    most_held: Some((10_000, "a thread for each connection")),
+    source: Source::Installed,
 };
 
 /// It does not know its version; Debian does.

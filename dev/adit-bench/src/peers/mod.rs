@@ -4,11 +4,17 @@
 
 mod adit;
 mod dante;
+mod gost;
+mod hev;
 mod libev;
 mod microsocks;
 mod recipe;
 mod singbox;
+mod ssgo;
 mod ssrust;
+#[cfg(test)]
+mod tests;
+mod xray;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -25,9 +31,13 @@ use recipe::Recipe;
 /// Every implementation that we can start, adit first.
 pub(crate) const KINDS: &[Kind] = &[
     adit::KIND,
-    singbox::KIND,
     ssrust::KIND,
+    ssgo::KIND,
+    singbox::KIND,
+    xray::KIND,
     libev::KIND,
+    gost::KIND,
+    hev::KIND,
     microsocks::KIND,
     dante::KIND,
 ];
@@ -42,6 +52,24 @@ pub(crate) struct Kind {
     version: fn(&Programs) -> String,
     /// None where it cannot play this role.
     recipe: fn(&Role, SocketAddr) -> Option<Recipe>,
+    /// The environment variable that says on how many threads it works; None if there is none.
+    threads: Option<&'static str>,
+    /// Open files for each connection that it relays as it is: two sockets, and with Go's
+    /// `splice(2)` a pipe for each direction, held while it waits.
+    relay_files: u32,
+    /// The most connections it can be asked to hold on an ordinary machine, and why no more.
+    most_held: Option<(u32, &'static str)>,
+    /// Where it comes from.
+    pub(crate) source: Source,
+}
+
+/// Where an implementation comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// `--install-rivals` brings it.
+    Installed,
+    /// No registry that we can ask has it: it takes part where somebody has put it.
+    ByHand,
 }
 
 /// What a process is to do. Every listener is on loopback.
@@ -64,6 +92,15 @@ pub(crate) enum Role {
 impl Role {
     const fn has_udp(&self) -> bool {
         matches!(self, Self::Server(_) | Self::Forwarder { .. })
+    }
+
+    const fn method(&self) -> Option<Method> {
+        match self {
+            Self::Relay => None,
+            Self::Server(method) | Self::Forwarder { method, .. } | Self::Client { method, .. } => {
+                Some(*method)
+            }
+        }
     }
 }
 
@@ -128,11 +165,29 @@ impl Peer {
         (self.kind.recipe)(role, loopback(1)).is_some()
     }
 
-    /// Starts it on a free port and waits until it listens there.
-    pub(crate) fn start(&self, role: &Role) -> Result<Running> {
+    /// Why it is not asked to hold so many connections; None if it is.
+    pub(crate) fn overfull(&self, connections: u32) -> Option<&'static str> {
+        let (most, why) = self.kind.most_held?;
+        (connections > most).then_some(why)
+    }
+
+    /// Open files for each connection that it relays as it is.
+    pub(crate) const fn relay_files(&self) -> u32 {
+        self.kind.relay_files
+    }
+
+    /// Whether the number of its threads can be chosen.
+    pub(crate) const fn has_threads(&self) -> bool {
+        self.kind.threads.is_some()
+    }
+
+    /// Starts it on a free port, on so many threads if a number is given, and waits until it
+    /// listens there.
+    pub(crate) fn start(&self, role: &Role, threads: Option<u32>) -> Result<Running> {
         let at = loopback(free_port());
-        let recipe = (self.kind.recipe)(role, at)
+        let mut recipe = (self.kind.recipe)(role, at)
             .with_context(|| format!("{} cannot be {role:?}", self.name()))?;
+        recipe.threads = self.kind.threads.zip(threads);
         let program = self
             .programs
             .path(recipe.program)
@@ -140,6 +195,9 @@ impl Peer {
         let folder = Folder::new("bench")?;
         let mut command = Command::new(program);
         command.args(&recipe.args).current_dir(folder.path());
+        if let Some((variable, count)) = recipe.threads {
+            command.env(variable, count.to_string());
+        }
         if let Some(config) = &recipe.config {
             command.arg(folder.write("config", config)?);
         }
@@ -201,137 +259,5 @@ impl Running {
     /// What it has printed so far.
     pub(crate) fn log(&self) -> String {
         self.process.log()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use adit_interop::shadowsocks::{AES_192, AES_256, BLAKE3_AES_128};
-
-    fn kind(name: &str) -> &'static Kind {
-        KINDS.iter().find(|kind| kind.name == name).unwrap()
-    }
-
-    fn shown(name: &str, role: &Role) -> Option<String> {
-        (kind(name).recipe)(role, loopback(1000)).map(|recipe| recipe.shown())
-    }
-
-    #[test]
-    fn commands_are_as_the_manuals_say() {
-        let server = loopback(2000);
-        let forwarder = Role::Forwarder {
-            method: AES_256,
-            server,
-            to: loopback(3000),
-        };
-        assert_eq!(
-            shown("shadowsocks-libev", &forwarder).unwrap(),
-            "ss-tunnel -s 127.0.0.1 -p 2000 -b 127.0.0.1 -l 1000 -m aes-256-gcm -k 'bar foo!@:/%?#' \
-             -u -L 127.0.0.1:3000"
-        );
-        assert_eq!(
-            shown(
-                "adit",
-                &Role::Client {
-                    method: BLAKE3_AES_128,
-                    server
-                }
-            )
-            .unwrap(),
-            format!(
-                "adit run socks5://127.0.0.1:1000 {}",
-                BLAKE3_AES_128.url(server)
-            )
-        );
-        assert_eq!(
-            shown("adit", &Role::Server(BLAKE3_AES_128)).unwrap(),
-            format!(
-                "adit run '{}?allow_private=127.0.0.0/8'",
-                BLAKE3_AES_128.url(loopback(1000))
-            )
-        );
-        let line = shown("sing-box", &Role::Relay).unwrap();
-        assert!(
-            line.starts_with("cat > config <<'END'\n{\"inbounds\":["),
-            "{line}"
-        );
-        assert!(line.ends_with("\nEND\nsing-box run -c config"), "{line}");
-    }
-
-    #[test]
-    fn nobody_plays_what_it_does_not_know() {
-        let server = loopback(2000);
-        for (name, role) in [
-            ("shadowsocks-libev", Role::Server(BLAKE3_AES_128)),
-            ("shadowsocks-libev", Role::Relay),
-            ("shadowsocks-rust", Role::Server(AES_192)),
-            ("shadowsocks-rust", Role::Relay),
-            ("microsocks", Role::Server(AES_256)),
-            (
-                "dante",
-                Role::Client {
-                    method: AES_256,
-                    server,
-                },
-            ),
-        ] {
-            assert_eq!(shown(name, &role), None, "{name}");
-        }
-    }
-
-    #[test]
-    fn a_recipe_uses_only_programs_its_kind_names() {
-        let server = loopback(2000);
-        let roles = [
-            Role::Relay,
-            Role::Server(AES_256),
-            Role::Forwarder {
-                method: AES_256,
-                server,
-                to: server,
-            },
-            Role::Client {
-                method: AES_256,
-                server,
-            },
-        ];
-        for kind in KINDS {
-            let recipes: Vec<Recipe> = roles
-                .iter()
-                .filter_map(|role| (kind.recipe)(role, loopback(1)))
-                .collect();
-            assert!(!recipes.is_empty(), "{} plays nothing", kind.name);
-            for recipe in recipes {
-                assert!(
-                    kind.programs.contains(&recipe.program),
-                    "{}",
-                    recipe.program
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn a_missing_program_is_no_peer() {
-        assert!(kind("dante").find(|_| None).is_none());
-        let here = kind("microsocks")
-            .find(|_| Some(PathBuf::from("true")))
-            .unwrap();
-        assert_eq!(
-            (here.name(), here.plays(&Role::Relay)),
-            ("microsocks", true)
-        );
-    }
-
-    #[test]
-    fn a_process_that_ends_at_once_is_not_waited_for() {
-        let peer = kind("microsocks")
-            .find(|_| Some(PathBuf::from("false")))
-            .unwrap();
-        let start = Instant::now();
-        let why = format!("{:#}", peer.start(&Role::Relay).unwrap_err());
-        assert!(why.contains("exit status: 1"), "{why}");
-        assert!(start.elapsed() < PATIENCE / 2);
     }
 }

@@ -7,6 +7,8 @@ pub(crate) struct Recipe {
     pub(super) args: Vec<String>,
     /// A configuration file, which becomes the last argument.
     pub(super) config: Option<String>,
+    /// An environment variable and the number of threads it asks for.
+    pub(super) threads: Option<(&'static str, u32)>,
 }
 
 impl Recipe {
@@ -18,6 +20,7 @@ impl Recipe {
             program,
             args: args.into_iter().map(Into::into).collect(),
             config: None,
+            threads: None,
         }
     }
 
@@ -30,6 +33,10 @@ impl Recipe {
     pub(super) fn shown(&self) -> String {
         let words = std::iter::once(self.program).chain(self.args.iter().map(String::as_str));
         let line = words.map(quoted).collect::<Vec<_>>().join(" ");
+        let line = match self.threads {
+            Some((variable, count)) => format!("{variable}={count} {line}"),
+            None => line,
+        };
         match &self.config {
             Some(config) => format!(
                 "cat > config <<'END'\n{}\nEND\n{line} config",

@@ -6,7 +6,7 @@ use std::path::Path;
 use adit_interop::shadowsocks::Method;
 use serde_json::{Value, json};
 
-use super::{Kind, Programs, Recipe, Role};
+use super::{Kind, Programs, Recipe, Role, Source};
 use crate::places;
 
 pub(super) const KIND: Kind = Kind {
@@ -14,6 +14,10 @@ pub(super) const KIND: Kind = Kind {
     programs: &["sing-box"],
     version,
     recipe,
+    threads: Some("GOMAXPROCS"),
+    relay_files: 6,
+    most_held: None,
+    source: Source::Installed,
 };
 
 /// A build by `go install` does not know its version; the module's is in the binary.
@@ -40,6 +44,12 @@ fn module_version(path: &Path) -> Option<String> {
 }
 
 fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
+    if role
+        .method()
+        .is_some_and(|method| method.name == "2022-blake3-chacha8-poly1305")
+    {
+        return None;
+    }
     let mut inbound = json!({"listen": at.ip(), "listen_port": at.port()});
     let outbound = match role {
         Role::Relay => {

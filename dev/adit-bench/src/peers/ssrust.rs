@@ -2,13 +2,17 @@
 
 use std::net::SocketAddr;
 
-use super::{Kind, Programs, Recipe, Role};
+use super::{Kind, Programs, Recipe, Role, Source};
 
 pub(super) const KIND: Kind = Kind {
     name: "shadowsocks-rust",
     programs: &["ssservice"],
     version,
     recipe,
+    threads: Some("TOKIO_WORKER_THREADS"),
+    relay_files: 2,
+    most_held: None,
+    source: Source::Installed,
 };
 
 fn version(programs: &Programs) -> String {

@@ -20,6 +20,11 @@ const PREFACE: &str = "\
 Every figure below was measured by `cargo xtask bench … --write-docs` in one run with the rivals
 beside it, on the machine and at the date that stand under it. Measure again before you compare
 with another machine: `cargo xtask bench --install-rivals`, then `cargo xtask bench`.
+
+Rivals that no package registry offers (gost, hev-socks5-server) take part where their programs lie
+in `target/peers` or on the PATH. Time on a busy machine proves little, so what must not become
+dearer is counted instead: `cargo xtask bench --instructions` runs hot loops under valgrind and
+compares instructions and allocations with `dev/adit-bench/instructions.toml`.
 ";
 
 /// Replaces the sections of the suites that were run, and writes a chart for each.

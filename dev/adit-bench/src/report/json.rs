@@ -1,9 +1,10 @@
-//! JSON lines: the run, every sample, the summary, what failed, how everything was started.
+//! JSON lines: the run, every sample, the summary, what failed or was left out, how everything
+//! was started.
 
 use serde_json::{Map, Value, json};
 
 use crate::environment::Environment;
-use crate::journal::{Command, Failure, Journal, Row, Sample};
+use crate::journal::{Absence, Command, Failure, Journal, Row, Sample};
 use crate::suite::Suite;
 
 /// One object a line, told apart by `record`.
@@ -22,6 +23,7 @@ pub(crate) fn lines(environment: &Environment, journal: &Journal) -> String {
         }
     }
     records.extend(journal.failures.iter().map(failure));
+    records.extend(journal.absences.iter().map(absence));
     records.iter().map(|record| format!("{record}\n")).collect()
 }
 
@@ -103,6 +105,16 @@ fn failure(failure: &Failure) -> Value {
         "case": failure.case,
         "implementation": failure.who,
         "why": failure.why,
+    })
+}
+
+fn absence(absence: &Absence) -> Value {
+    json!({
+        "record": "absence",
+        "suite": absence.suite.name(),
+        "case": absence.case,
+        "implementation": absence.who,
+        "why": absence.why,
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::grid::grids;
 use crate::environment::Environment;
 use crate::figure::Better;
 use crate::journal::{Journal, Table};
@@ -27,16 +28,16 @@ pub(crate) fn section(
 /// How a suite was measured and what came of it.
 pub(crate) fn tables(journal: &Journal, suite: Suite, chart: Option<&str>) -> String {
     let mut out = format!("## {}\n\n{}\n", suite.title(), suite.method());
-    if let Some(chart) = chart {
-        let _ = write!(
-            out,
-            "\n![{}: {}]({chart})\n",
-            suite.title(),
-            suite.chart().title
-        );
+    if let (Some(address), Some(quantity)) = (chart, suite.chart()) {
+        let (suite, what) = (suite.title(), quantity.title);
+        let _ = write!(out, "\n![{suite}: {what}]({address})\n");
     }
-    for table in journal.tables(suite) {
-        let _ = write!(out, "\n**{}**\n\n{}", table.case, rows(&table));
+    if suite == Suite::SsTable {
+        out.push_str(&grids(journal));
+    } else {
+        for table in journal.tables(suite) {
+            let _ = write!(out, "\n**{}**\n\n{}", table.case, rows(&table));
+        }
     }
     for line in journal.unmeasured(suite) {
         let _ = write!(out, "\nNot measured: {line}\n");
@@ -167,9 +168,9 @@ mod tests {
             "| | Gbit/s ↑ | CPU s/GiB, client ↓ | CPU s/GiB, server ↓ | CPU s/GiB, both ↓ \
              | syscalls/GiB, client ↓ |\n\
              |---|--:|--:|--:|--:|--:|\n\
-             | adit | 8.00 (8.00–8.00) | 1.50 (1.00–2.00) | 1.50 (1.00–2.00) | 3.00 (2.00–4.00) \
+             | adit | 8.00 | 1.50 (1.00–2.00) | 1.50 (1.00–2.00) | 3.00 (2.00–4.00) \
              | 3,000 |\n\
-             | other | 4.00 (4.00–4.00) | 3.00 (2.00–4.00) | 3.00 (2.00–4.00) | 6.00 (4.00–8.00) \
+             | other | 4.00 | 3.00 (2.00–4.00) | 3.00 (2.00–4.00) | 6.00 (4.00–8.00) \
              | 6,000 |\n"
         );
     }

@@ -1,6 +1,7 @@
 //! What came of a run: for the reader, for machines, and into the documents.
 
 mod docs;
+mod grid;
 mod json;
 mod markdown;
 mod svg;

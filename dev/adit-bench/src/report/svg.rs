@@ -19,7 +19,7 @@ const TOP: f64 = 44.0;
 
 /// The chart of a suite; None if nothing of what it shows was measured.
 pub(crate) fn chart(journal: &Journal, suite: Suite) -> Option<String> {
-    let quantity = suite.chart();
+    let quantity = suite.chart()?;
     let groups: Vec<Group> = journal
         .tables(suite)
         .iter()
@@ -199,7 +199,7 @@ mod tests {
             title: "a<b & c".to_owned(),
             bars: vec![("\"x\"".to_owned(), spread)],
         };
-        let svg = draw("T", Suite::SsTcp.chart(), &[group]);
+        let svg = draw("T", Suite::SsTcp.chart().unwrap(), &[group]);
         assert!(
             svg.contains("a&lt;b &amp; c") && svg.contains("&quot;x&quot;"),
             "{svg}"

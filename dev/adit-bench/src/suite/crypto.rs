@@ -8,8 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::Suite;
 use super::turn::Bench;
-use crate::figure::{Figures, OPEN, OPEN_NS, SEAL, SEAL_NS, float, one, short};
-use crate::journal::{Failure, Sample};
+use crate::figure::{Figures, OPEN, OPEN_NS, SEAL, SEAL_NS, float, one};
 
 /// A datagram, a record of the first edition, the largest record of the 2022 edition.
 const SIZES: [(usize, &str); 3] = [
@@ -29,33 +28,8 @@ pub(super) fn run(bench: &mut Bench) {
         for round in 1..=bench.settings.rounds {
             for kind in kinds {
                 let (case, who) = (format!("messages of {shown}"), name(kind));
-                match measure(kind, size, round, least) {
-                    Ok(figures) => {
-                        let (metric, value) = figures[0];
-                        eprintln!(
-                            "crypto: {case}: round {round}: {who}: {} {metric}",
-                            short(value)
-                        );
-                        let sample = Sample {
-                            suite: Suite::Crypto,
-                            case,
-                            who,
-                            round,
-                            figures,
-                        };
-                        bench.journal.samples.push(sample);
-                    }
-                    Err(why) => {
-                        let why = format!("{why:#}");
-                        eprintln!("crypto: {case}: {who}: FAILED: {why}");
-                        bench.journal.failures.push(Failure {
-                            suite: Suite::Crypto,
-                            case,
-                            who,
-                            why,
-                        });
-                    }
-                }
+                let outcome = measure(kind, size, round, least);
+                bench.keep(Suite::Crypto, &case, &who, round, outcome);
             }
             kinds.rotate_left(1);
         }
@@ -124,7 +98,7 @@ fn measure(kind: AeadKind, size: usize, round: u32, least: Duration) -> Result<F
 }
 
 /// The time that this thread has had on a processor.
-fn cpu_clock() -> Duration {
+pub(super) fn cpu_clock() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 

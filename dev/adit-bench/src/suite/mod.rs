@@ -1,11 +1,14 @@
 //! The suites: what is measured, each in a file of its own.
 
 mod crypto;
+mod headers;
 mod idle;
 mod rate;
+pub(crate) mod table;
 mod transfer;
 mod turn;
 mod udp;
+mod workers;
 
 use std::fmt;
 
@@ -24,24 +27,38 @@ pub(crate) enum Suite {
     Socks,
     /// Shadowsocks over UDP, client and server
     SsUdp,
+    /// Every method, both ways, over TCP and UDP
+    SsTable,
     /// Memory: freshly started, and for every idle connection
     Idle,
     /// Short connections: how many a second, and what each costs
     Rate,
+    /// Connections and transfers on one worker thread and on two
+    Workers,
     /// The ciphers of adit-crypto, in memory
     Crypto,
+    /// Keys, headers and packets of Shadowsocks, in memory: time and allocations
+    Headers,
 }
 
 impl Suite {
     /// Every suite.
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::SsTcp,
         Self::Socks,
         Self::SsUdp,
+        Self::SsTable,
         Self::Idle,
         Self::Rate,
+        Self::Workers,
         Self::Crypto,
+        Self::Headers,
     ];
+
+    /// Whether it measures processes, adit's and its rivals', and not code in this one.
+    pub(crate) const fn has_peers(self) -> bool {
+        !matches!(self, Self::Crypto | Self::Headers)
+    }
 
     /// As it is typed, and in names of files.
     pub(crate) const fn name(self) -> &'static str {
@@ -49,9 +66,12 @@ impl Suite {
             Self::SsTcp => "ss-tcp",
             Self::Socks => "socks",
             Self::SsUdp => "ss-udp",
+            Self::SsTable => "ss-table",
             Self::Idle => "idle",
             Self::Rate => "rate",
+            Self::Workers => "workers",
             Self::Crypto => "crypto",
+            Self::Headers => "headers",
         }
     }
 
@@ -61,9 +81,12 @@ impl Suite {
             Self::SsTcp => "Shadowsocks over TCP",
             Self::Socks => "SOCKS5 relay",
             Self::SsUdp => "Shadowsocks over UDP",
+            Self::SsTable => "Shadowsocks by method",
             Self::Idle => "Memory",
             Self::Rate => "Short connections",
+            Self::Workers => "Workers",
             Self::Crypto => "Ciphers",
+            Self::Headers => "Keys, headers and packets",
         }
     }
 
@@ -82,10 +105,16 @@ impl Suite {
                  their own under `strace`: an order of magnitude, not more."
             }
             Self::SsUdp => {
-                "Client and server of the same implementation; datagrams of 1,382 bytes in one \
-                 flow, sent one by one. With 64 under way the sender waits for arrivals, so hardly \
-                 anything is lost; in a flood it never waits. All per GiB and per second refers to \
-                 what arrived."
+                "Client and server of the same implementation; datagrams of 1,390 bytes up and \
+                 1,382 bytes down in one flow, sent one by one. With 64 under way the sender waits \
+                 for arrivals, so hardly anything is lost; at 200 Mbit/s of payload it waits for \
+                 the clock; in a flood it never waits. All per GiB and per second refers to what \
+                 arrived."
+            }
+            Self::SsTable => {
+                "Client and server of the same implementation, one stream, or a flood of datagrams \
+                 of 1,390 bytes up and 1,382 bytes down in one flow. CPU is that of both processes \
+                 together. What is per second and per GiB refers to what arrived."
             }
             Self::Idle => {
                 "`VmRSS` of each process: freshly started, and how much more it is with the \
@@ -96,21 +125,37 @@ impl Suite {
                 "Eight clients open one connection after the other, send one byte, wait for it to \
                  come back and close."
             }
+            Self::Workers => {
+                "Each process is told how many worker threads to use (`TOKIO_WORKER_THREADS`, or \
+                 `GOMAXPROCS`). As many clients as there are connections open one after the other \
+                 and send one byte there and back; then as many streams carry half of the bytes up \
+                 and half of them down. The load needs the same processors as the processes do."
+            }
             Self::Crypto => {
                 "One thread, in memory, in place, time of the thread's own CPU clock. What is \
                  measured is the cipher as adit calls it, with a key that is expanded already; \
                  XChaCha derives a subkey for every message."
             }
+            Self::Headers => {
+                "One thread, in memory, time of the thread's own CPU clock, allocations of Rust's \
+                 allocator (those of C libraries count in `cargo xtask bench --instructions`). A \
+                 salt is drawn from the generator that adit draws from. Headers are \
+                 single blocks, independent of each other. A packet is sealed by a client's \
+                 session and opened by a server's table of sessions, in place; the bare cipher \
+                 seals as many bytes of payload with a key that is expanded already."
+            }
         }
     }
 
-    /// The quantity of its chart.
-    pub(crate) const fn chart(self) -> Quantity {
+    /// The quantity of its chart; None if it has none.
+    pub(crate) const fn chart(self) -> Option<Quantity> {
         match self {
-            Self::SsTcp | Self::Socks | Self::SsUdp => CPU_PER_GIB,
-            Self::Idle => PER_IDLE,
-            Self::Rate => CONNECTIONS,
-            Self::Crypto => SEAL,
+            Self::SsTcp | Self::Socks | Self::SsUdp => Some(CPU_PER_GIB),
+            Self::Idle => Some(PER_IDLE),
+            Self::Rate | Self::Workers => Some(CONNECTIONS),
+            Self::Crypto => Some(SEAL),
+            // A hundred bars, and bars of five nanoseconds beside others of two thousand.
+            Self::SsTable | Self::Headers => None,
         }
     }
 
@@ -120,9 +165,12 @@ impl Suite {
             Self::SsTcp => transfer::shadowsocks(bench),
             Self::Socks => transfer::socks(bench),
             Self::SsUdp => udp::run(bench),
+            Self::SsTable => table::run(bench),
             Self::Idle => idle::run(bench),
             Self::Rate => rate::run(bench),
+            Self::Workers => workers::run(bench),
             Self::Crypto => crypto::run(bench),
+            Self::Headers => headers::run(bench),
         }
     }
 }

@@ -3,11 +3,15 @@
 use anyhow::{Context, Result};
 
 use super::Suite;
-use super::turn::{Baseline, Bench, Cases, Turn};
-use crate::figure::{CONNECTIONS, CPU_PER_CONNECTION, each, one};
+use super::turn::{Bench, Cases, Contest, Turn};
+use crate::figure::{CONNECTIONS, CPU_PER_CONNECTION, Figures, each, one};
+use crate::load::Way;
 use crate::load::connections::churn;
 use crate::load::origin::{Origin, Service};
 use crate::topology::{Rig, Topology};
+
+/// Clients that open one connection after the other at the same time.
+const CLIENTS: u32 = 8;
 
 /// The relay alone, then a tunnel for every method.
 pub(super) fn run(bench: &mut Bench) {
@@ -19,22 +23,25 @@ pub(super) fn run(bench: &mut Bench) {
 }
 
 fn one_topology(bench: &mut Bench, case: &str, topology: Topology) {
-    bench.alternate(Suite::Rate, case, topology, Baseline::With, |turn| {
+    let contest = Contest::new(Suite::Rate, case, topology).with_baseline();
+    bench.alternate(&contest, |turn| {
         let origin = Origin::start(Service::Echo)?;
         let rig = turn.start(origin.addr())?;
-        measure(turn, &rig, case).map_err(|why| rig.blame(&why))
+        let figures = measure(turn, &rig, rig.way(), CLIENTS).map_err(|why| rig.blame(&why))?;
+        Ok(Cases::from([(case.to_owned(), figures)]))
     });
 }
 
-fn measure(turn: &Turn<'_>, rig: &Rig, case: &str) -> Result<Cases> {
+/// So many clients through `rig` by `way`.
+pub(super) fn measure(turn: &Turn<'_>, rig: &Rig, way: Way, clients: u32) -> Result<Figures> {
     let count = turn.settings.amounts.connections;
-    churn(rig.way(), count / 20 + 1).context("warm-up")?;
+    churn(way, count / 20 + 1, clients).context("warm-up")?;
     let before = rig.cpu()?;
-    let took = churn(rig.way(), count)?;
+    let took = churn(way, count, clients)?;
     let cpu = rig.cpu_since(&before)?;
     let count = f64::from(count);
     let mut figures = vec![one(CONNECTIONS, count / took.as_secs_f64())];
     let cost = cpu.iter().map(|seconds| seconds * 1e6 / count);
     figures.extend(each(CPU_PER_CONNECTION, &rig.parts(cost)));
-    Ok(vec![(case.to_owned(), figures)])
+    Ok(figures)
 }

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 
 use super::Suite;
-use super::turn::{Baseline, Bench, Cases, Turn};
+use super::turn::{Bench, Cases, Contest, Turn};
 use crate::figure::{CALLS_PER_GIB, CPU_PER_GIB, GBIT, PEAK, apart, as_gib, each, float, one};
 use crate::load::Direction;
 use crate::load::content::Check;
@@ -28,12 +28,17 @@ fn run(bench: &mut Bench, suite: Suite, what: &str, topology: Topology) {
     for streams in bench.settings.streams.clone() {
         let plural = if streams == 1 { "" } else { "s" };
         let case = format!("{what}, {streams} stream{plural}");
-        bench.alternate(suite, &case, topology, Baseline::With, |turn| {
-            let origin = Origin::start(Service::Streams)?;
-            let rig = turn.start(origin.addr())?;
-            measure(turn, &rig, streams, &case).map_err(|why| rig.blame(&why))
-        });
+        let contest = Contest::new(suite, &case, topology).with_baseline();
+        bench.alternate(&contest, |turn| turns(turn, streams, &case));
     }
+}
+
+/// Starts the processes and measures both directions; the cases are `case` with the direction
+/// behind it.
+pub(super) fn turns(turn: &Turn<'_>, streams: u32, case: &str) -> Result<Cases> {
+    let origin = Origin::start(Service::Streams)?;
+    let rig = turn.start(origin.addr())?;
+    measure(turn, &rig, streams, case).map_err(|why| rig.blame(&why))
 }
 
 fn measure(turn: &Turn<'_>, rig: &Rig, streams: u32, case: &str) -> Result<Cases> {

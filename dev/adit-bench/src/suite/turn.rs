@@ -25,18 +25,81 @@ pub(crate) struct Bench {
     pub(crate) journal: Journal,
 }
 
-/// Whether the load without a relay is measured beside the others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Baseline {
-    With,
-    Without,
+/// What everybody is measured at, in turn.
+pub(crate) struct Contest<'a> {
+    suite: Suite,
+    case: &'a str,
+    topology: Topology,
+    among: &'a dyn Fn(&Peer) -> bool,
+    /// Whether the load without a relay is measured beside the others.
+    baseline: bool,
+    counts_calls: bool,
+    threads: &'a [Option<u32>],
+}
+
+impl<'a> Contest<'a> {
+    /// All who can stand like this; nothing is measured beside them, system calls are counted.
+    pub(crate) fn new(suite: Suite, case: &'a str, topology: Topology) -> Self {
+        Self {
+            suite,
+            case,
+            topology,
+            among: &|_| true,
+            baseline: false,
+            counts_calls: true,
+            threads: &[None],
+        }
+    }
+
+    /// Only those of them.
+    pub(crate) const fn among(mut self, among: &'a dyn Fn(&Peer) -> bool) -> Self {
+        self.among = among;
+        self
+    }
+
+    /// Beside the load without a relay.
+    pub(crate) const fn with_baseline(mut self) -> Self {
+        self.baseline = true;
+        self
+    }
+
+    /// System calls are not counted.
+    pub(crate) const fn uncounted(mut self) -> Self {
+        self.counts_calls = false;
+        self
+    }
+
+    /// Each with each of these numbers of threads; `None` leaves it to the program.
+    pub(crate) const fn on_threads(mut self, threads: &'a [Option<u32>]) -> Self {
+        self.threads = threads;
+        self
+    }
+}
+
+/// Who is measured.
+#[derive(Debug, Clone, Copy)]
+struct Entrant<'a> {
+    /// None: nothing in between.
+    peer: Option<&'a Peer>,
+    threads: Option<u32>,
+}
+
+impl Entrant<'_> {
+    /// As in tables.
+    fn name(&self) -> String {
+        let name = self.peer.map_or(NO_RELAY, Peer::name);
+        match self.threads {
+            None => name.to_owned(),
+            Some(1) => format!("{name}, 1 worker"),
+            Some(count) => format!("{name}, {count} workers"),
+        }
+    }
 }
 
 /// One measurement of one implementation.
 #[derive(Debug)]
 pub(crate) struct Turn<'a> {
-    /// None: nothing in between.
-    peer: Option<&'a Peer>,
+    entrant: Entrant<'a>,
     topology: Topology,
     pub(crate) settings: &'a Settings,
     /// Whether this is the round in which system calls are counted.
@@ -50,10 +113,10 @@ pub(crate) type Cases = Vec<(String, Figures)>;
 impl Turn<'_> {
     /// Starts the processes that lead to `origin`.
     pub(crate) fn start(&self, origin: SocketAddr) -> Result<Rig> {
-        let Some(peer) = self.peer else {
+        let Some(peer) = self.entrant.peer else {
             return Ok(Rig::straight(origin));
         };
-        let rig = Rig::start(peer, self.topology, origin)?;
+        let rig = Rig::start(peer, self.topology, origin, self.entrant.threads)?;
         let lines = rig
             .members()
             .iter()
@@ -67,10 +130,7 @@ impl Bench {
     /// Takes the turns of all rounds. What goes wrong is noted, and the others go on.
     pub(crate) fn alternate(
         &mut self,
-        suite: Suite,
-        case: &str,
-        topology: Topology,
-        baseline: Baseline,
+        contest: &Contest<'_>,
         measure: impl Fn(&Turn<'_>) -> Result<Cases>,
     ) {
         let Self {
@@ -79,66 +139,110 @@ impl Bench {
             strace,
             journal,
         } = self;
-        let mut everyone: Vec<Option<&Peer>> = peers
+        let Contest {
+            suite,
+            case,
+            topology,
+            ..
+        } = *contest;
+        let fits = |peer: &&Peer| topology.suits(peer) && (contest.among)(peer);
+        let mut everyone: Vec<Entrant<'_>> = peers
             .iter()
-            .filter(|peer| topology.suits(peer))
-            .map(Some)
+            .filter(fits)
+            .flat_map(|peer| {
+                contest.threads.iter().map(|&threads| Entrant {
+                    peer: Some(peer),
+                    threads,
+                })
+            })
             .collect();
         if everyone.is_empty() {
             eprintln!("{suite}: {case}: nobody here can do it");
             return;
         }
-        if baseline == Baseline::With {
-            everyone.push(None);
+        if contest.baseline {
+            everyone.push(Entrant {
+                peer: None,
+                threads: None,
+            });
         }
         for round in 1..=settings.rounds {
-            for &peer in &everyone {
-                let who = peer.map_or(NO_RELAY, Peer::name);
+            for &entrant in &everyone {
+                let who = entrant.name();
                 let turn = Turn {
-                    peer,
+                    entrant,
                     topology,
                     settings,
-                    counts_calls: *strace && round == 1,
+                    counts_calls: *strace && contest.counts_calls && round == 1,
                     commands: RefCell::default(),
                 };
-                let place = format!("{suite}: round {round}/{}: {who}", settings.rounds);
                 match measure(&turn) {
                     Ok(cases) => {
                         for (case, figures) in cases {
-                            eprintln!("{place}: {case}: {}", headline(suite, &figures));
-                            let who = who.to_owned();
-                            journal.samples.push(Sample {
-                                suite,
-                                case,
-                                who,
-                                round,
-                                figures,
-                            });
+                            keep(journal, suite, &case, &who, round, Ok(figures));
                         }
                     }
-                    Err(why) => {
-                        let why = format!("{why:#}");
-                        eprintln!("{place}: {case}: FAILED: {why}");
-                        let (case, who) = (case.to_owned(), who.to_owned());
-                        journal.failures.push(Failure {
-                            suite,
-                            case,
-                            who,
-                            why,
-                        });
-                    }
+                    Err(why) => keep(journal, suite, case, &who, round, Err(why)),
                 }
-                journal.note(suite, topology, who, turn.commands.into_inner());
+                journal.note(suite, topology, &who, turn.commands.into_inner());
             }
             everyone.rotate_left(1);
+        }
+    }
+
+    /// Keeps what one measurement gave.
+    pub(crate) fn keep(
+        &mut self,
+        suite: Suite,
+        case: &str,
+        who: &str,
+        round: u32,
+        outcome: Result<Figures>,
+    ) {
+        keep(&mut self.journal, suite, case, who, round, outcome);
+    }
+}
+
+fn keep(
+    journal: &mut Journal,
+    suite: Suite,
+    case: &str,
+    who: &str,
+    round: u32,
+    outcome: Result<Figures>,
+) {
+    let place = format!("{suite}: round {round}: {who}: {case}");
+    let (case, who) = (case.to_owned(), who.to_owned());
+    match outcome {
+        Ok(figures) => {
+            eprintln!("{place}: {}", headline(suite, &figures));
+            journal.samples.push(Sample {
+                suite,
+                case,
+                who,
+                round,
+                figures,
+            });
+        }
+        Err(why) => {
+            let why = format!("{why:#}");
+            eprintln!("{place}: FAILED: {why}");
+            journal.failures.push(Failure {
+                suite,
+                case,
+                who,
+                why,
+            });
         }
     }
 }
 
 /// The figures that matter most, for the line of progress.
 fn headline(suite: Suite, figures: &Figures) -> String {
-    let matters = |metric: &Metric| metric.quantity == suite.chart() || metric.part.is_empty();
-    let shown = figures.iter().filter(|(metric, _)| matters(metric));
+    let charted = |metric: &Metric| Some(metric.quantity) == suite.chart();
+    let shown = figures
+        .iter()
+        .filter(|(metric, _)| charted(metric) || metric.part.is_empty());
     shown
         .map(|(metric, value)| format!("{} {metric}", short(*value)))
         .collect::<Vec<_>>()

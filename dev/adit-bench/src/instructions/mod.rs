@@ -1,0 +1,152 @@
+//! Instructions instead of time: hot loops under valgrind against committed counts.
+//!
+//! A count hardly varies from run to run, however busy the machine is, so a few per cent show.
+//! Each [`loops`] entry is run twice with different numbers of turns, and the difference counts:
+//! what comes before and after the loop falls out. Valgrind knows no AVX-512, so that the ciphers
+//! are held to AVX2 and the counts are of that path. Its tool `dhat` counts allocations too, also
+//! those of C libraries, which an allocator of Rust does not see.
+
+mod counts;
+mod loops;
+mod memory;
+
+use std::env;
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+use adit_crypto::{CpuLevel, limit_cpu};
+use adit_interop::{Folder, tool};
+use anyhow::{Context, Result, anyhow, ensure};
+use serde_json::Value;
+
+use counts::{Cost, Counts};
+use loops::{LOOPS, Loop};
+
+/// As for adit itself: which instructions our own ciphers may use.
+const CPU: &str = "ADIT_CPU";
+/// The widest that valgrind knows.
+const LEVEL: CpuLevel = CpuLevel::Avx2;
+/// How long one run under valgrind may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Counts every loop; writes the counts down if `bless`, else compares them.
+pub(crate) fn run(bless: bool) -> Result<()> {
+    ensure!(
+        !cfg!(debug_assertions),
+        "counts without optimisation mean nothing; use `cargo xtask bench --instructions`"
+    );
+    let (mut platform, mut measured) = (String::new(), Vec::new());
+    for one in &LOOPS {
+        let (level, cost) = cost(one).with_context(|| one.name.to_owned())?;
+        platform = format!("{}-{level}", env::consts::ARCH);
+        println!("{cost}  {}", one.name);
+        measured.push((one.name, cost));
+    }
+    let mut counts = Counts::load()?;
+    if bless {
+        counts.set(&platform, &measured);
+        counts.save()?;
+        println!("{} counts written for {platform}", measured.len());
+        return Ok(());
+    }
+    println!("{}", counts.compare(&platform, &measured)?);
+    Ok(())
+}
+
+/// Runs one loop, as the process whose instructions are counted; prints the level in effect.
+pub(crate) fn hot(name: &str, times: u32) -> Result<()> {
+    if let Some(level) = env::var(CPU).ok().as_deref().and_then(CpuLevel::from_name) {
+        limit_cpu(level);
+    }
+    println!("level {}", adit_crypto::cpu_level().name());
+    let one = LOOPS.iter().find(|one| one.name == name);
+    (one.with_context(|| format!("no loop `{name}`"))?.work)(times)
+}
+
+/// The level in effect and the cost of one turn.
+fn cost(one: &Loop) -> Result<(String, Cost)> {
+    let (few, many) = one.times;
+    // The two do not disturb each other: instructions are counted, not time.
+    let (few_run, many_run) = std::thread::scope(|scope| {
+        let few_run = scope.spawn(|| total(one.name, few));
+        (few_run.join(), total(one.name, many))
+    });
+    let (level, few_total) = few_run.map_err(|_| anyhow!("a run panicked"))??;
+    let (_, many_total) = many_run?;
+    let per_turn = |many_total: u64, few_total: u64| {
+        let spent = many_total.checked_sub(few_total)?;
+        spent.checked_div(u64::from(many - few))
+    };
+    let cost = per_turn(many_total.instructions, few_total.instructions)
+        .zip(per_turn(many_total.allocations, few_total.allocations));
+    let (instructions, allocations) =
+        cost.with_context(|| format!("{many} turns took less than {few}"))?;
+    let cost = Cost {
+        instructions,
+        allocations,
+    };
+    Ok((level, cost))
+}
+
+/// The level in effect and the cost of a whole process that runs a loop so many times.
+fn total(name: &str, times: u32) -> Result<(String, Cost)> {
+    let folder = Folder::new("dhat")?;
+    let file = folder.path().join("out");
+    let mut command = Command::new("valgrind");
+    command
+        .args(["--tool=dhat", "--num-callers=2"])
+        .arg(format!("--dhat-out-file={}", file.display()))
+        .arg(env::current_exe()?)
+        .args(["--hot", name, "--times", &times.to_string()])
+        .env(CPU, LEVEL.name());
+    let told = tool::run(command, PATIENCE)?.success()?;
+    let level = told.lines().find_map(|line| line.strip_prefix("level "));
+    let level = level.context("no level")?.to_owned();
+    let cost = parse(&fs::read_to_string(&file)?).with_context(|| told.clone())?;
+    Ok((level, cost))
+}
+
+/// `te` is the time of the end, in instructions; each of `pps` is a place that allocates, with as
+/// many blocks as its `tbk`.
+fn parse(profile: &str) -> Result<Cost> {
+    let profile: Value = serde_json::from_str(profile)?;
+    ensure!(profile["tu"] == "instrs", "its time is in other units");
+    let blocks = profile["pps"].as_array().context("no places")?;
+    let blocks = blocks.iter().map(|place| place["tbk"].as_u64());
+    Ok(Cost {
+        instructions: profile["te"].as_u64().context("no end")?,
+        allocations: blocks
+            .sum::<Option<u64>>()
+            .context("a place without blocks")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_has_an_end_and_blocks() {
+        let profile = r#"{"dhatFileVersion":2,"tu":"instrs","te":1234567,"tg":5,
+            "pps":[{"tb":8,"tbk":2,"fs":[1]},{"tb":1,"tbk":40,"fs":[2]}]}"#;
+        let cost = Cost {
+            instructions: 1_234_567,
+            allocations: 42,
+        };
+        assert_eq!(parse(profile).unwrap(), cost);
+        for bad in ["", "{}", &profile.replace("instrs", "ms")] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn every_loop_runs() {
+        for one in &LOOPS {
+            let (few, many) = one.times;
+            assert!(few < many, "{}", one.name);
+            (one.work)(1).unwrap();
+        }
+        assert!(hot("no such loop", 1).is_err());
+    }
+}

@@ -1,0 +1,100 @@
+//! Shadowsocks packets in memory: a client that seals many, a server that opens them.
+
+use std::ops::Range;
+
+use adit_shadowsocks::udp::{ClientSession, HEAD_ROOM, ServerOpener, TAIL_ROOM};
+use adit_shadowsocks::{Key, Method};
+use adit_wire::{Entropy, Target, Unix};
+use anyhow::{Context, Result, ensure};
+
+/// A time for the headers of the 2022 edition; everybody has the same.
+const NOW: Unix = Unix(1_700_000_000);
+
+/// Both ends of a session, and the packets between them.
+#[derive(Debug)]
+pub(crate) struct Packets {
+    client: ClientSession,
+    server: ServerOpener,
+    target: Target,
+    /// One packet after the other, each with its room.
+    arena: Vec<u8>,
+    /// Where the payload lies in a slot.
+    payload: Range<usize>,
+    /// Of each slot, the sealed packet.
+    sealed: Vec<Range<usize>>,
+}
+
+impl Packets {
+    /// `count` packets with `payload` bytes each, none sealed yet.
+    pub(crate) fn new(
+        method: Method,
+        payload: usize,
+        count: usize,
+        entropy: &mut dyn Entropy,
+    ) -> Result<Self> {
+        let (key, _) = Key::generate(method, entropy);
+        let payload = HEAD_ROOM..HEAD_ROOM + payload;
+        let slot = payload.end + TAIL_ROOM;
+        Ok(Self {
+            client: ClientSession::new(&key, entropy),
+            server: ServerOpener::new(&key),
+            target: "192.0.2.1:443".parse().context("a target")?,
+            arena: vec![0; slot * count],
+            payload,
+            sealed: vec![0..0; count],
+        })
+    }
+
+    /// Seals a packet in every slot.
+    pub(crate) fn seal(&mut self, entropy: &mut dyn Entropy) -> Result<()> {
+        let slot = self.payload.end + TAIL_ROOM;
+        for (packet, sealed) in self.arena.chunks_exact_mut(slot).zip(&mut self.sealed) {
+            let payload = self.payload.clone();
+            *sealed = self
+                .client
+                .seal(packet, payload, &self.target, NOW, entropy)?;
+        }
+        Ok(())
+    }
+
+    /// Opens the packet in every slot, in place.
+    pub(crate) fn open(&mut self) -> Result<()> {
+        let slot = self.payload.end + TAIL_ROOM;
+        for (packet, sealed) in self.arena.chunks_exact_mut(slot).zip(&self.sealed) {
+            let packet = packet.get_mut(sealed.clone()).context("a packet")?;
+            let incoming = self.server.open(packet, NOW)?;
+            ensure!(
+                incoming.payload.len() == self.payload.len(),
+                "another payload than was sealed"
+            );
+        }
+        Ok(())
+    }
+
+    /// How many packets there are.
+    pub(crate) const fn count(&self) -> usize {
+        self.sealed.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use adit_net::ambient::Chance;
+
+    #[test]
+    fn every_pass_is_a_new_set_of_packets() {
+        for method in Method::ALL {
+            let mut packets = Packets::new(method, 1000, 10, &mut Chance).unwrap();
+            for _ in 0..3 {
+                packets.seal(&mut Chance).unwrap();
+                packets.open().unwrap();
+            }
+            // What was opened is no packet any more.
+            assert!(
+                method == Method::None || packets.open().is_err(),
+                "{method}"
+            );
+        }
+    }
+}

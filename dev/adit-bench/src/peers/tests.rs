@@ -1,0 +1,175 @@
+//! Recipes against the manuals, and what is refused.
+
+use super::*;
+use adit_interop::shadowsocks::{AES_192, AES_256, BLAKE3_AES_128, BLAKE3_CHACHA20};
+
+fn kind(name: &str) -> &'static Kind {
+    KINDS.iter().find(|kind| kind.name == name).unwrap()
+}
+
+fn shown(name: &str, role: &Role) -> Option<String> {
+    (kind(name).recipe)(role, loopback(1000)).map(|recipe| recipe.shown())
+}
+
+#[test]
+fn commands_are_as_the_manuals_say() {
+    let server = loopback(2000);
+    let forwarder = Role::Forwarder {
+        method: AES_256,
+        server,
+        to: loopback(3000),
+    };
+    assert_eq!(
+        shown("shadowsocks-libev", &forwarder).unwrap(),
+        "ss-tunnel -s 127.0.0.1 -p 2000 -b 127.0.0.1 -l 1000 -m aes-256-gcm -k 'bar foo!@:/%?#' \
+         -u -L 127.0.0.1:3000"
+    );
+    assert_eq!(
+        shown(
+            "adit",
+            &Role::Client {
+                method: BLAKE3_AES_128,
+                server
+            }
+        )
+        .unwrap(),
+        format!(
+            "adit run socks5://127.0.0.1:1000 {}",
+            BLAKE3_AES_128.url(server)
+        )
+    );
+    assert_eq!(
+        shown("adit", &Role::Server(BLAKE3_AES_128)).unwrap(),
+        format!(
+            "adit run '{}?allow_private=127.0.0.0/8'",
+            BLAKE3_AES_128.url(loopback(1000))
+        )
+    );
+    let line = shown("sing-box", &Role::Relay).unwrap();
+    assert!(
+        line.starts_with("cat > config <<'END'\n{\"inbounds\":["),
+        "{line}"
+    );
+    assert!(line.ends_with("\nEND\nsing-box run -c config"), "{line}");
+}
+
+#[test]
+fn nobody_plays_what_it_does_not_know() {
+    let server = loopback(2000);
+    let eight_rounds = Method {
+        name: "2022-blake3-chacha8-poly1305",
+        ..BLAKE3_CHACHA20
+    };
+    for (name, role) in [
+        ("shadowsocks-libev", Role::Server(BLAKE3_AES_128)),
+        ("shadowsocks-libev", Role::Relay),
+        ("shadowsocks-rust", Role::Server(AES_192)),
+        ("shadowsocks-rust", Role::Relay),
+        ("shadowsocks-go", Role::Server(AES_256)),
+        ("shadowsocks-go", Role::Server(BLAKE3_CHACHA20)),
+        ("Xray", Role::Server(AES_192)),
+        ("sing-box", Role::Server(eight_rounds)),
+        ("Xray", Role::Server(eight_rounds)),
+        ("gost", Role::Server(AES_256)),
+        ("hev-socks5-server", Role::Server(AES_256)),
+        ("microsocks", Role::Server(AES_256)),
+        (
+            "dante",
+            Role::Client {
+                method: AES_256,
+                server,
+            },
+        ),
+    ] {
+        assert_eq!(shown(name, &role), None, "{name}");
+    }
+}
+
+#[test]
+fn the_number_of_threads_stands_in_front_of_the_program() {
+    let mut recipe = (kind("sing-box").recipe)(&Role::Relay, loopback(1000)).unwrap();
+    recipe.threads = kind("sing-box").threads.zip(Some(2));
+    let shown = recipe.shown();
+    assert!(
+        shown.ends_with("\nGOMAXPROCS=2 sing-box run -c config"),
+        "{shown}"
+    );
+    assert_eq!(kind("adit").threads, Some("TOKIO_WORKER_THREADS"));
+    assert_eq!(kind("dante").threads, None);
+}
+
+#[test]
+fn json_configurations_name_method_key_and_both_ends() {
+    let forwarder = Role::Forwarder {
+        method: BLAKE3_AES_128,
+        server: loopback(2000),
+        to: loopback(3000),
+    };
+    for name in ["sing-box", "shadowsocks-go", "Xray"] {
+        let line = shown(name, &forwarder).unwrap();
+        for part in [
+            "1000",
+            "2000",
+            "3000",
+            BLAKE3_AES_128.name,
+            BLAKE3_AES_128.key,
+        ] {
+            assert!(line.contains(part), "{name}: no {part} in {line}");
+        }
+    }
+}
+
+#[test]
+fn a_recipe_uses_only_programs_its_kind_names() {
+    let server = loopback(2000);
+    let roles = [
+        Role::Relay,
+        Role::Server(AES_256),
+        Role::Forwarder {
+            method: AES_256,
+            server,
+            to: server,
+        },
+        Role::Client {
+            method: AES_256,
+            server,
+        },
+    ];
+    for kind in KINDS {
+        let recipes: Vec<Recipe> = roles
+            .iter()
+            .filter_map(|role| (kind.recipe)(role, loopback(1)))
+            .collect();
+        assert!(!recipes.is_empty(), "{} plays nothing", kind.name);
+        for recipe in recipes {
+            assert!(
+                kind.programs.contains(&recipe.program),
+                "{}",
+                recipe.program
+            );
+        }
+    }
+}
+
+#[test]
+fn a_missing_program_is_no_peer() {
+    assert!(kind("dante").find(|_| None).is_none());
+    let here = kind("microsocks")
+        .find(|_| Some(PathBuf::from("true")))
+        .unwrap();
+    assert_eq!(
+        (here.name(), here.plays(&Role::Relay)),
+        ("microsocks", true)
+    );
+}
+
+#[test]
+fn a_process_that_ends_at_once_is_not_waited_for() {
+    let peer = kind("microsocks")
+        .find(|_| Some(PathBuf::from("false")))
+        .unwrap();
+    let start = Instant::now();
+    let why = format!("{:#}", peer.start(&Role::Relay, None).unwrap_err());
+    assert!(why.contains("exit status: 1"), "{why}");
+    assert!(start.elapsed() < PATIENCE / 2);
+}

@@ -1,0 +1,140 @@
+//! The suite `ss-table` as grids: a row for each method, a column for each implementation.
+
+use std::fmt::Write;
+
+use crate::figure::{Better, CPU_PER_GIB, GBIT, Quantity, Spread};
+use crate::journal::{Journal, Table};
+use crate::suite::Suite;
+use crate::suite::table::{METHODS, WHO};
+
+/// A grid for each transport, direction and quantity. No cell is empty: where an implementation
+/// does not have a method, or failed, the cell says so.
+pub(super) fn grids(journal: &Journal) -> String {
+    let tables = journal.tables(Suite::SsTable);
+    let of_suite = |suite: Suite| suite == Suite::SsTable;
+    let seen = |who: &str| {
+        tables
+            .iter()
+            .any(|table| table.rows.iter().any(|row| row.who == who))
+            || journal
+                .absences
+                .iter()
+                .any(|one| of_suite(one.suite) && one.who == who)
+            || journal
+                .failures
+                .iter()
+                .any(|one| of_suite(one.suite) && one.who == who)
+    };
+    let columns: Vec<&str> = WHO.into_iter().filter(|who| seen(who)).collect();
+    let mut out = String::new();
+    for (transport, direction) in [
+        ("TCP", "up"),
+        ("TCP", "down"),
+        ("UDP", "up"),
+        ("UDP", "down"),
+    ] {
+        for quantity in [GBIT, CPU_PER_GIB] {
+            let arrow = if quantity.better == Better::More {
+                '↑'
+            } else {
+                '↓'
+            };
+            let title = quantity.title;
+            let _ = write!(
+                out,
+                "\n**{transport}, {direction}: {title} {arrow}**\n\n| |"
+            );
+            for who in &columns {
+                let _ = write!(out, " {who} |");
+            }
+            out.push_str("\n|---|");
+            out.push_str(&"--:|".repeat(columns.len()));
+            for method in METHODS {
+                let case = format!("{}, {transport}, {direction}", method.name);
+                let table = tables.iter().find(|table| table.case == case);
+                let Some(table) = table else {
+                    continue;
+                };
+                let _ = write!(out, "\n| {} |", method.name);
+                for who in &columns {
+                    let cell = figure(table, who, quantity).map_or_else(
+                        || instead(journal, method.name, who),
+                        |spread| spread.to_string(),
+                    );
+                    let _ = write!(out, " {cell} |");
+                }
+            }
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// Of all processes together.
+fn figure(table: &Table, who: &str, quantity: Quantity) -> Option<Spread> {
+    let whole = |part: &str| part.is_empty() || part == "both";
+    let at = table
+        .columns
+        .iter()
+        .position(|metric| metric.quantity == quantity && whole(metric.part))?;
+    let row = table.rows.iter().find(|row| row.who == who)?;
+    *row.cells.get(at)?
+}
+
+/// What stands where nothing was measured.
+fn instead(journal: &Journal, method: &str, who: &str) -> String {
+    let absent = journal
+        .absences
+        .iter()
+        .find(|one| one.suite == Suite::SsTable && one.case == method && one.who == who);
+    absent.map_or_else(|| "failed".to_owned(), |one| one.why.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::{each, one};
+    use crate::journal::{Absence, Sample};
+
+    #[test]
+    fn every_cell_says_something() {
+        let mut journal = Journal::default();
+        let [method, other, ..] = METHODS;
+        for (method, who, speed) in [
+            (method, "adit", 8.0),
+            (method, "sing-box", 4.0),
+            (other, "adit", 2.0),
+        ] {
+            for transport in ["TCP", "UDP"] {
+                for direction in ["up", "down"] {
+                    let mut figures = vec![one(GBIT, speed)];
+                    figures.extend(each(CPU_PER_GIB, &[("client", 0.5), ("server", 0.25)]));
+                    journal.samples.push(Sample {
+                        suite: Suite::SsTable,
+                        case: format!("{}, {transport}, {direction}", method.name),
+                        who: who.to_owned(),
+                        round: 1,
+                        figures,
+                    });
+                }
+            }
+        }
+        journal.absences.push(Absence {
+            suite: Suite::SsTable,
+            case: method.name.to_owned(),
+            who: "shadowsocks-go".to_owned(),
+            why: "not offered".to_owned(),
+        });
+        let text = grids(&journal);
+        assert_eq!(text.matches("\n**").count(), 8, "{text}");
+        let grid = format!(
+            "**UDP, down: CPU s/GiB ↓**\n\n| | adit | shadowsocks-go | sing-box |\n\
+             |---|--:|--:|--:|\n\
+             | {} | 0.750 | not offered | 0.750 |\n\
+             | {} | 0.750 | failed | failed |\n",
+            method.name, other.name
+        );
+        assert!(text.contains(&grid), "{text}");
+        assert!(text.contains("| 8.00 | not offered | 4.00 |"), "{text}");
+    }
+}

@@ -1,0 +1,300 @@
+//! Suite `headers`: the keys, headers and packets of Shadowsocks in memory: time, and what is
+//! allocated.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use adit_crypto::{AeadKey, AeadKind, HeaderCipher, KdfContext, NonceCounter, hkdf_sha1_subkey};
+use adit_net::ambient::Chance;
+use adit_shadowsocks::Method;
+use adit_wire::Entropy;
+use anyhow::Result;
+
+use super::Suite;
+use super::crypto::cpu_clock;
+use super::turn::Bench;
+use crate::figure::{ALLOCATIONS, Figures, NS_PER_OP, OVER_CIPHER, float, one};
+use crate::packets::Packets;
+
+const KEYS: &str = "keys and headers";
+
+/// Operations between two looks at the clock.
+const BATCH: u32 = 1000;
+
+/// Payloads of packets.
+const SIZES: [(usize, &str); 2] = [(1024, "1,024 B"), (1400, "1,400 B")];
+
+/// As many packets as the second cache holds.
+const PACKETS: usize = 256;
+
+/// What is measured of packets, and the cipher without anything around it.
+const METHODS: [(Method, AeadKind); 5] = [
+    (Method::Aes256Gcm, AeadKind::Aes256Gcm),
+    (Method::ChaCha20IetfPoly1305, AeadKind::ChaCha20Poly1305),
+    (Method::Blake3Aes128Gcm, AeadKind::Aes128Gcm),
+    (Method::Blake3Aes256Gcm, AeadKind::Aes256Gcm),
+    (Method::Blake3ChaCha20Poly1305, AeadKind::XChaCha20Poly1305),
+];
+
+const KEY: [u8; 32] = [0x42; 32];
+
+/// Every operation, all of them in every round.
+pub(super) fn run(bench: &mut Bench) {
+    let least = Duration::from_millis(bench.settings.amounts.cipher_millis);
+    for round in 1..=bench.settings.rounds {
+        for bits in [128, 256] {
+            for (what, measure) in OPERATIONS {
+                let outcome = measure(least, bits / 8);
+                bench.keep(Suite::Headers, KEYS, &what(bits), round, outcome);
+            }
+        }
+    }
+    for (size, shown) in SIZES {
+        let case = format!("packets of {shown}");
+        for round in 1..=bench.settings.rounds {
+            for (method, cipher) in METHODS {
+                let (seal, open) = match packets(method, cipher, size, least) {
+                    Ok((seal, open)) => (Ok(seal), Ok(open)),
+                    Err(why) => (Err(anyhow::anyhow!("{why:#}")), Err(why)),
+                };
+                for (step, outcome) in [("seal", seal), ("open", open)] {
+                    let who = format!("{method}, {step}");
+                    bench.keep(Suite::Headers, &case, &who, round, outcome);
+                }
+            }
+        }
+    }
+}
+
+/// What it is called for a key of so many bits, and how it is measured with one of so many bytes.
+type Operation = (fn(usize) -> String, fn(Duration, usize) -> Result<Figures>);
+
+const OPERATIONS: [Operation; 5] = [
+    (
+        |bits| format!("salt of {} B", bits / 8),
+        |least, len| derived(least, len, |_, _| Ok(())),
+    ),
+    (
+        |bits| format!("salt of {} B, HKDF-SHA1 subkey", bits / 8),
+        |least, len| {
+            derived(least, len, |salt, out| {
+                Ok(hkdf_sha1_subkey(
+                    KEY.get(..len).unwrap_or_default(),
+                    salt,
+                    out,
+                )?)
+            })
+        },
+    ),
+    (
+        |bits| format!("salt of {} B, BLAKE3 subkey", bits / 8),
+        |least, len| {
+            let context = KdfContext::new("shadowsocks 2022 session subkey");
+            derived(least, len, |salt, out| {
+                context.derive(&[KEY.get(..len).unwrap_or_default(), salt], out);
+                Ok(())
+            })
+        },
+    ),
+    (
+        |bits| format!("AES-{bits} header, encrypt"),
+        |least, len| block(least, len, HeaderCipher::encrypt),
+    ),
+    (
+        |bits| format!("AES-{bits} header, decrypt"),
+        |least, len| block(least, len, HeaderCipher::decrypt),
+    ),
+];
+
+/// Draws a salt and derives a key from it, both of `len` bytes.
+fn derived(
+    least: Duration,
+    len: usize,
+    derive: impl Fn(&[u8], &mut [u8]) -> Result<()>,
+) -> Result<Figures> {
+    let (mut salt, mut out) = ([0; 32], [0; 32]);
+    timed(least, || {
+        let (salt, _) = salt.split_at_mut(len);
+        let (out, _) = out.split_at_mut(len);
+        Chance.fill(salt);
+        derive(black_box(salt), out)?;
+        black_box(out);
+        Ok(())
+    })
+}
+
+/// The same block each time, so that one operation does not wait for another.
+fn block(
+    least: Duration,
+    len: usize,
+    work: impl Fn(&HeaderCipher, &mut [u8; 16]),
+) -> Result<Figures> {
+    let cipher = HeaderCipher::new(KEY.get(..len).unwrap_or_default())?;
+    let block = [7; 16];
+    timed(least, || {
+        let mut block = *black_box(&block);
+        work(&cipher, &mut block);
+        black_box(block);
+        Ok(())
+    })
+}
+
+/// Time and allocations of one operation, on the thread's own clock.
+fn timed(least: Duration, mut work: impl FnMut() -> Result<()>) -> Result<Figures> {
+    let mut batch = || (0..BATCH).try_for_each(|_| work());
+    batch()?;
+    let allocations = counted(&mut batch)?;
+    let (start, mut batches) = (cpu_clock(), 0);
+    let mut took = Duration::ZERO;
+    while took < least || batches == 0 {
+        batch()?;
+        batches += 1;
+        took = cpu_clock() - start;
+    }
+    let operations = f64::from(BATCH) * f64::from(batches);
+    Ok(vec![
+        one(NS_PER_OP, took.as_secs_f64() * 1e9 / operations),
+        one(ALLOCATIONS, allocations / f64::from(BATCH)),
+    ])
+}
+
+/// What this thread allocates on the way.
+fn counted(work: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
+    let mut outcome = Ok(());
+    let info = allocation_counter::measure(|| outcome = work());
+    outcome.map(|()| float(info.count_total))
+}
+
+/// Whole packets, sealed by a client and opened by a server, against the cipher alone.
+fn packets(
+    method: Method,
+    cipher: AeadKind,
+    size: usize,
+    least: Duration,
+) -> Result<(Figures, Figures)> {
+    let mut packets = Packets::new(method, size, PACKETS, &mut Chance)?;
+    // The first pass makes the session and brings everything into the caches.
+    packets.seal(&mut Chance)?;
+    packets.open()?;
+    let seal_allocations = counted(&mut || packets.seal(&mut Chance))?;
+    let open_allocations = counted(&mut || packets.open())?;
+    let mut bare = Bare::new(cipher, size)?;
+    let (mut seal, mut open, mut passes) = (Duration::ZERO, Duration::ZERO, 0u32);
+    let (mut bare_seal, mut bare_open) = (Duration::ZERO, Duration::ZERO);
+    while seal < least || open < least {
+        let start = cpu_clock();
+        packets.seal(&mut Chance)?;
+        let sealed = cpu_clock();
+        packets.open()?;
+        let opened = cpu_clock();
+        bare.seal()?;
+        let bare_sealed = cpu_clock();
+        bare.open()?;
+        bare_open += cpu_clock() - bare_sealed;
+        bare_seal += bare_sealed - opened;
+        seal += sealed - start;
+        open += opened - sealed;
+        passes += 1;
+    }
+    let count = packets.count() as f64;
+    let figures = |time: Duration, bare: Duration, allocations: f64| {
+        vec![
+            one(
+                NS_PER_OP,
+                time.as_secs_f64() * 1e9 / (count * f64::from(passes)),
+            ),
+            one(ALLOCATIONS, allocations / count),
+            one(OVER_CIPHER, time.as_secs_f64() / bare.as_secs_f64()),
+        ]
+    };
+    Ok((
+        figures(seal, bare_seal, seal_allocations),
+        figures(open, bare_open, open_allocations),
+    ))
+}
+
+/// As many messages, of the payload's size, with nothing but the cipher.
+struct Bare {
+    key: AeadKey,
+    sealing: NonceCounter,
+    opening: NonceCounter,
+    size: usize,
+    arena: Vec<u8>,
+    tags: Vec<[u8; adit_crypto::TAG_LEN]>,
+}
+
+impl Bare {
+    fn new(cipher: AeadKind, size: usize) -> Result<Self> {
+        let mut bare = Self {
+            key: AeadKey::new(cipher, KEY.get(..cipher.key_len()).unwrap_or_default())?,
+            sealing: NonceCounter::new(cipher),
+            opening: NonceCounter::new(cipher),
+            size,
+            arena: vec![0; size * PACKETS],
+            tags: vec![[0; adit_crypto::TAG_LEN]; PACKETS],
+        };
+        bare.seal()?;
+        bare.open()?;
+        Ok(bare)
+    }
+
+    fn seal(&mut self) -> Result<()> {
+        for (body, tag) in self.arena.chunks_exact_mut(self.size).zip(&mut self.tags) {
+            *tag = self.key.seal_in_place(&self.sealing.advance()?, body)?;
+        }
+        Ok(())
+    }
+
+    fn open(&mut self) -> Result<()> {
+        for (body, tag) in self.arena.chunks_exact_mut(self.size).zip(&self.tags) {
+            self.key
+                .open_in_place(&self.opening.advance()?, body, tag)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEAST: Duration = Duration::from_millis(1);
+
+    fn value(figures: &Figures, quantity: crate::figure::Quantity) -> f64 {
+        let found = figures.iter().find(|(m, _)| m.quantity == quantity);
+        found.unwrap().1
+    }
+
+    #[test]
+    fn keys_and_headers_allocate_nothing() {
+        for bits in [128, 256] {
+            for (what, measure) in OPERATIONS {
+                let figures = measure(LEAST, bits / 8).unwrap();
+                assert!(value(&figures, NS_PER_OP) > 0.0, "{}", what(bits));
+                assert_eq!(value(&figures, ALLOCATIONS), 0.0, "{}", what(bits));
+            }
+        }
+    }
+
+    #[test]
+    fn the_counter_counts() {
+        let count = counted(&mut || {
+            black_box(vec![0u8; 10]);
+            Ok(())
+        });
+        assert_eq!(count.unwrap(), 1.0);
+        assert!(counted(&mut || anyhow::bail!("no")).is_err());
+    }
+
+    #[test]
+    fn packets_of_the_2022_edition_are_sealed_without_an_allocation() {
+        for (method, cipher) in METHODS {
+            let (seal, open) = packets(method, cipher, 1024, LEAST).unwrap();
+            for figures in [&seal, &open] {
+                assert!(value(figures, NS_PER_OP) > 0.0 && value(figures, OVER_CIPHER) > 0.0);
+            }
+            assert_eq!(value(&seal, ALLOCATIONS), 0.0, "{method}");
+            assert_eq!(value(&open, ALLOCATIONS), 0.0, "{method}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Suite `ss-table`: every method both ways over both transports, beside those who have a
+//! comparable set of methods.
+
+use adit_interop::shadowsocks::{
+    AES_128, AES_256, BLAKE3_AES_128, BLAKE3_AES_256, BLAKE3_CHACHA20, CHACHA20, Method,
+};
+
+use super::turn::{Bench, Contest};
+use super::{Suite, transfer, udp};
+use crate::journal::Absence;
+use crate::load::flight::Pace;
+use crate::peers::Peer;
+use crate::topology::Topology;
+
+/// The 2022 edition with eight rounds, which few have.
+const BLAKE3_CHACHA8: Method = Method {
+    name: "2022-blake3-chacha8-poly1305",
+    key: BLAKE3_CHACHA20.key,
+};
+
+/// The rows.
+pub(crate) const METHODS: [Method; 7] = [
+    BLAKE3_AES_128,
+    BLAKE3_AES_256,
+    BLAKE3_CHACHA20,
+    BLAKE3_CHACHA8,
+    AES_128,
+    AES_256,
+    CHACHA20,
+];
+
+/// The columns.
+pub(crate) const WHO: [&str; 4] = ["adit", "shadowsocks-rust", "shadowsocks-go", "sing-box"];
+
+/// What stands where an implementation does not have the method.
+const NOT_OFFERED: &str = "not offered";
+
+/// One stream, then a flood of datagrams, for every method.
+pub(super) fn run(bench: &mut Bench) {
+    let among = |peer: &Peer| WHO.contains(&peer.name());
+    let methods = if bench.settings.smoke {
+        &METHODS[..1]
+    } else {
+        &METHODS
+    };
+    for method in methods {
+        let topology = Topology::Tunnel(*method);
+        let lacking = bench
+            .peers
+            .iter()
+            .filter(|peer| among(peer) && !topology.suits(peer));
+        bench.journal.absences.extend(lacking.map(|peer| Absence {
+            suite: Suite::SsTable,
+            case: method.name.to_owned(),
+            who: peer.name().to_owned(),
+            why: NOT_OFFERED.to_owned(),
+        }));
+        let case = format!("{}, TCP", method.name);
+        let contest = Contest::new(Suite::SsTable, &case, topology)
+            .among(&among)
+            .uncounted();
+        bench.alternate(&contest, |turn| transfer::turns(turn, 1, &case));
+        let case = format!("{}, UDP", method.name);
+        let contest = Contest::new(Suite::SsTable, &case, topology)
+            .among(&among)
+            .uncounted();
+        bench.alternate(&contest, |turn| {
+            udp::turns(turn, &case, &[(Pace::Flood, "")])
+        });
+    }
+}
