@@ -93,6 +93,15 @@ impl Gate {
         self.open.load(Ordering::Relaxed)
     }
 
+    /// The lowest bound that holds.
+    fn limit(&self) -> usize {
+        let outer = self
+            .outer
+            .as_ref()
+            .map_or(usize::MAX, |outer| outer.limit());
+        self.max.min(outer)
+    }
+
     fn enter(self: &Arc<Self>) -> Option<Ticket> {
         let outer = match &self.outer {
             Some(outer) => Some(Box::new(outer.enter()?)),
@@ -133,7 +142,10 @@ pub async fn accept_loop(mut socket: accept::Acceptor, worker: Arc<Worker>) {
                     });
                     continue;
                 }
-                None => format!("{} connections are open: closing new ones", worker.gate.max),
+                None => format!(
+                    "{} connections are open: closing new ones",
+                    worker.gate.limit()
+                ),
             },
             Turn::Exhausted(e) => format!("accepting connections: {e}"),
         };

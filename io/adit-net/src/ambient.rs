@@ -41,14 +41,15 @@ pub fn now() -> Time {
 
 /// The calling thread's generator: ChaCha seeded from the system, seeded anew every MiB.
 ///
-/// Cheap to make; holds nothing itself.
+/// Cheap to make; holds nothing itself. Not for a process that forks and goes on in both halves:
+/// they would draw the same. (To ask for the process number at every draw is a system call that
+/// costs more than all the rest.)
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Chance;
 
 struct Seeded {
     rng: StdRng,
     left: usize,
-    pid: u32,
 }
 
 thread_local! {
@@ -57,16 +58,11 @@ thread_local! {
 
 impl Entropy for Chance {
     fn fill(&mut self, out: &mut [u8]) {
-        let pid = std::process::id();
         SEEDED.with_borrow_mut(|slot| {
-            if slot
-                .as_ref()
-                .is_none_or(|s| s.left < out.len() || s.pid != pid)
-            {
+            if slot.as_ref().is_none_or(|s| s.left < out.len()) {
                 *slot = Some(Seeded {
                     rng: seed(),
                     left: RESEED_AFTER.max(out.len()),
-                    pid,
                 });
             }
             if let Some(s) = slot {
