@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use adit_shadowsocks::udp::{ClientSession, HEAD_ROOM, ServerOpener, TAIL_ROOM};
-use adit_shadowsocks::{Key, Method};
+use adit_shadowsocks::{Key, Method, Users};
 use adit_wire::{Entropy, Target, Unix};
 use anyhow::{Context, Result, ensure};
 
@@ -36,8 +36,8 @@ impl Packets {
         let payload = HEAD_ROOM..HEAD_ROOM + payload;
         let slot = payload.end + TAIL_ROOM;
         Ok(Self {
-            client: ClientSession::new(&key, entropy),
-            server: ServerOpener::new(&key),
+            client: ClientSession::new(&key.clone().into(), entropy),
+            server: ServerOpener::new(&Users::single(key)),
             target: "192.0.2.1:443".parse().context("a target")?,
             arena: vec![0; slot * count],
             payload,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use adit_crypto::{HeaderCipher, KdfContext, hkdf_sha1_subkey};
 use adit_shadowsocks::tcp::{ClientOpen, ClientSeal, ServerHandshake, client};
-use adit_shadowsocks::{Key, Method, Restart, SaltPool};
+use adit_shadowsocks::{Key, Method, Restart, SaltPool, Users};
 use adit_stream::{End, Layered, Limits, Meter, relay};
 use adit_wire::{Clock, FixedEntropy, Handshake, Open, Opened, Rx, Seal, Step, Target, Tx, Unix};
 use anyhow::{Context, Result, bail, ensure};
@@ -117,7 +117,7 @@ fn target() -> Result<Target> {
 fn codecs(key: &Key) -> Result<(ClientSeal, ClientOpen)> {
     let clock: Arc<dyn Clock> = Arc::new(NOW);
     Ok(client(
-        key,
+        &key.clone().into(),
         &target()?,
         clock,
         &mut FixedEntropy::default(),
@@ -159,7 +159,12 @@ fn answer(key: &Key) -> Result<Vec<u8>> {
     let salts = SaltPool::new([0; 16], Unix(NOW.0 - 3600), Restart::Lenient);
     let clock: Arc<dyn Clock> = Arc::new(NOW);
     let mut entropy = FixedEntropy::new([9; 32]);
-    let mut handshake = ServerHandshake::new(key, clock, Arc::new(salts), &mut entropy);
+    let mut handshake = ServerHandshake::new(
+        &Users::single(key.clone()),
+        clock,
+        Arc::new(salts),
+        &mut entropy,
+    );
     let mut out = Vec::new();
     let step = handshake.step(&mut Rx::new(&mut request), &mut Tx::new(&mut out))?;
     let Step::Done(mut accepted) = step else {
