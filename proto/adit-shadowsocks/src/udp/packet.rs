@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use adit_crypto::{AeadKey, TAG_LEN};
-use adit_wire::{Broken, Reader, Short, Target, Unix, parse_addr};
+use adit_wire::{Broken, Reader, Short, Target, Unix, parse_addr, put_addr};
 
 use crate::chain::Link;
 use crate::identity::{IDENTITY_LEN, IdentityHash};
@@ -61,28 +61,42 @@ impl BodyKey {
 /// A header to be sent.
 pub(super) struct Outgoing<'a> {
     pub(super) ids: Ids,
-    /// The client's session, in a server's answers.
-    pub(super) answers: Option<u64>,
-    pub(super) stamp: Unix,
-    pub(super) padding: &'a [u8],
-    /// The encoded address.
-    pub(super) address: &'a [u8],
+    /// What stands before the data inside the seal, as [`put_head`] writes it.
+    pub(super) head: &'a [u8],
     /// Random bytes for the ChaCha methods.
     pub(super) nonce: [u8; NONCE_LEN],
 }
 
-impl Outgoing<'_> {
-    /// Bytes in front of the payload.
-    pub(super) fn len(&self, chain: &KeyChain) -> usize {
-        let nonce = match chain.key().packets() {
-            PacketCipher::ChaCha(_) => NONCE_LEN,
-            _ => 0,
-        };
-        let identities = chain.links().len() * IDENTITY_LEN;
-        let answers = self.answers.map_or(0, |_| 8);
-        nonce + IDS_LEN + identities + 1 + 8 + answers + 2 + self.padding.len() + self.address.len()
+/// Appends the head of a body: `answers` is the client's session in a server's answers.
+pub(super) fn put_head(
+    out: &mut Vec<u8>,
+    answers: Option<u64>,
+    stamp: Unix,
+    padding: &[u8],
+    peer: &Target,
+) {
+    out.push(answers.map_or(REQUEST, |_| RESPONSE));
+    out.extend_from_slice(&stamp.0.to_be_bytes());
+    if let Some(session) = answers {
+        out.extend_from_slice(&session.to_be_bytes());
     }
+    // A sender pads by 900 bytes at most.
+    let len = u16::try_from(padding.len()).unwrap_or(0);
+    out.extend_from_slice(&len.to_be_bytes());
+    out.extend_from_slice(padding);
+    put_addr(peer, out);
+}
 
+/// Bytes in front of the head of a body.
+pub(super) fn outside_len(chain: &KeyChain) -> usize {
+    let nonce = match chain.key().packets() {
+        PacketCipher::ChaCha(_) => NONCE_LEN,
+        _ => 0,
+    };
+    nonce + IDS_LEN + chain.links().len() * IDENTITY_LEN
+}
+
+impl Outgoing<'_> {
     /// Writes and seals the packet around `packet[payload]`; gives its range.
     pub(super) fn seal(
         &self,
@@ -93,7 +107,8 @@ impl Outgoing<'_> {
     ) -> Result<Range<usize>, Broken> {
         let (key, links) = (chain.key(), chain.links());
         let no_room = Broken::NoRoom("a packet's header");
-        let start = payload.start.checked_sub(self.len(chain)).ok_or(no_room)?;
+        let len = outside_len(chain) + self.head.len();
+        let start = payload.start.checked_sub(len).ok_or(no_room)?;
         let end = payload.end.checked_add(TAG_LEN).ok_or(no_room)?;
         if packet.len() < end || payload.start > payload.end {
             return Err(Broken::NoRoom("a packet's tag"));
@@ -108,14 +123,7 @@ impl Outgoing<'_> {
             let cipher = identity.headers().ok_or(WRONG_EDITION)?;
             w.put(&next.seal_packet(cipher, &ids))?;
         }
-        w.put(&[self.answers.map_or(REQUEST, |_| RESPONSE)])?;
-        w.put(&self.stamp.0.to_be_bytes())?;
-        if let Some(session) = self.answers {
-            w.put(&session.to_be_bytes())?;
-        }
-        w.put_len(self.padding.len())?;
-        w.put(self.padding)?;
-        w.put(self.address)?;
+        w.put(self.head)?;
 
         let sealed = packet.get_mut(start..end).ok_or(no_room)?;
         match (key.packets(), body_key) {

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use adit_wire::{Broken, Entropy, Target, Unix, put_addr};
 
-use super::packet::{BodyKey, Ids, NONCE_LEN, Outgoing};
+use super::packet::{BodyKey, Ids, NONCE_LEN, Outgoing, outside_len, put_head};
 use super::{padding, single};
 use crate::key::PacketCipher;
 use crate::{Edition, Key, KeyChain};
@@ -14,8 +14,10 @@ pub(super) struct Sender {
     chain: KeyChain,
     /// `None` in the editions without sessions.
     session: Option<Session>,
-    /// The encoded address, kept for its memory.
-    address: Vec<u8>,
+    /// What stands before the data: the head of a body, or an address alone.
+    head: Vec<u8>,
+    /// What `head` says, if it says nothing else: most packets repeat it.
+    says: Option<(Target, Unix)>,
 }
 
 struct Session {
@@ -44,7 +46,8 @@ impl Sender {
         Self {
             chain,
             session,
-            address: Vec::new(),
+            head: Vec::new(),
+            says: None,
         }
     }
 
@@ -66,25 +69,37 @@ impl Sender {
         now: Unix,
         entropy: &mut dyn Entropy,
     ) -> Result<Range<usize>, Broken> {
-        self.address.clear();
-        put_addr(peer, &mut self.address);
         let Some(session) = &mut self.session else {
+            self.head.clear();
+            put_addr(peer, &mut self.head);
             let key = self.chain.key().material();
-            return single::seal(key, &self.address, packet, payload, entropy);
+            return single::seal(key, &self.head, packet, payload, entropy);
         };
-        let mut out = session.outgoing(&self.address, now)?;
+        let repeats = self.says.as_ref();
+        if !repeats.is_some_and(|(said, at)| *at == now && said == peer) {
+            self.head.clear();
+            put_head(&mut self.head, session.answers, now, &[], peer);
+            self.says = Some((peer.clone(), now));
+        }
+        let before = outside_len(&self.chain) + self.head.len();
+        let spare = payload.start.saturating_sub(before);
+        let padding = padding::draw(peer.port, payload.len(), spare, entropy);
+        if !padding.is_empty() {
+            self.head.clear();
+            put_head(&mut self.head, session.answers, now, padding, peer);
+            self.says = None;
+        }
+        let mut out = session.outgoing(&self.head)?;
         if let PacketCipher::ChaCha(_) = self.chain.key().packets() {
             entropy.fill(&mut out.nonce);
         }
-        let spare = payload.start.saturating_sub(out.len(&self.chain));
-        out.padding = padding::draw(peer.port, payload.len(), spare, entropy);
         out.seal(&self.chain, &session.body_key, packet, payload)
     }
 }
 
 impl Session {
     /// The next packet's header. The last id is never used, so that the counter cannot wrap.
-    fn outgoing<'a>(&mut self, address: &'a [u8], stamp: Unix) -> Result<Outgoing<'a>, Broken> {
+    fn outgoing<'a>(&mut self, head: &'a [u8]) -> Result<Outgoing<'a>, Broken> {
         let packet = self.next;
         self.next = packet
             .checked_add(1)
@@ -94,10 +109,7 @@ impl Session {
                 session: self.id,
                 packet,
             },
-            answers: self.answers,
-            stamp,
-            padding: &[],
-            address,
+            head,
             nonce: [0; NONCE_LEN],
         })
     }
@@ -119,11 +131,12 @@ impl Sender {
         stamp: Unix,
         (padding, nonce): (&[u8], [u8; NONCE_LEN]),
     ) -> Result<Range<usize>, Broken> {
-        self.address.clear();
-        put_addr(peer, &mut self.address);
         let session = self.session.as_mut().unwrap();
-        let mut out = session.outgoing(&self.address, stamp)?;
-        (out.padding, out.nonce) = (padding, nonce);
+        self.head.clear();
+        self.says = None;
+        put_head(&mut self.head, session.answers, stamp, padding, peer);
+        let mut out = session.outgoing(&self.head)?;
+        out.nonce = nonce;
         out.seal(&self.chain, &session.body_key, packet, payload)
     }
 }
