@@ -45,7 +45,7 @@ impl Session {
     }
 
     /// How many bytes [`seal_frame`](Self::seal_frame) would take now. If 0,
-    /// [`Event::Writable`] follows.
+    /// [`Event::Writable`](crate::Event::Writable) follows.
     ///
     /// 0 while the stream has something queued or its opening is not sent, and when the peer's
     /// window is used up.
