@@ -33,9 +33,9 @@ const CONTINUOUS: Duration = Duration::from_millis(500);
 ///   fewer shards at hand than the code has data shards, so the fillers must be sent.
 ///
 /// A filler is a data shard, so a receiver passes its content on as a datagram. kcp-go drops
-/// shards of less than 24 bytes before they are counted (12 in newer versions), and reports a
-/// content that is no KCP segment as an error: a KCP sender should give a segment that changes
-/// nothing, such as a window announcement.
+/// shards of less than 12 bytes (32 in its first versions) before they are counted, and reports a
+/// content that is no KCP segment as an error: a KCP sender should give a whole segment that
+/// changes nothing, such as a window announcement of 24 bytes.
 #[derive(Debug)]
 pub struct Encoder {
     code: Code,
