@@ -1,0 +1,186 @@
+//! The erasure code: parity of data shards, and data shards of what is left.
+
+use crate::{
+    Level, Matrix,
+    plans::{MAX_SHARDS, Plans, Set},
+    simd::{Factors, Path},
+};
+
+/// Why a code or a call is not possible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CodeError {
+    /// No data shards, no parity shards, or more than 256 together.
+    #[error("{data} data and {parity} parity shards: at least one of each, 256 together")]
+    Count {
+        /// Data shards asked for.
+        data: usize,
+        /// Parity shards asked for.
+        parity: usize,
+    },
+    /// Not as many shards as the code has.
+    #[error("the number of shards is not the code's")]
+    Shards,
+    /// Shards of different lengths.
+    #[error("the shards differ in length")]
+    Length,
+    /// Fewer shards at hand than there are data shards.
+    #[error("too few shards are left")]
+    TooFew,
+}
+
+/// A systematic Reed–Solomon code over GF(2⁸): any `data` of the `data + parity` shards give the
+/// data shards back.
+///
+/// Shards of one call have one length. A code owns a small store of plans for repairs, at most
+/// 64 KiB, which is made when the first loss is repaired.
+#[derive(Debug, Clone)]
+pub struct Code {
+    matrix: Matrix,
+    data: usize,
+    parity: usize,
+    rows: Vec<u8>,
+    plans: Plans,
+    path: Path,
+}
+
+impl Code {
+    /// A code of the given kind, on the fastest kernel of this CPU that [`crate::limit`] allows.
+    pub fn new(matrix: Matrix, data: usize, parity: usize) -> Result<Self, CodeError> {
+        if data == 0 || parity == 0 || data.saturating_add(parity) > MAX_SHARDS {
+            return Err(CodeError::Count { data, parity });
+        }
+        Ok(Self {
+            matrix,
+            data,
+            parity,
+            rows: matrix.rows(data, parity),
+            plans: Plans::default(),
+            path: Path::chosen(),
+        })
+    }
+
+    /// The code of kcp-go and kcptun.
+    pub fn vandermonde(data: usize, parity: usize) -> Result<Self, CodeError> {
+        Self::new(Matrix::Vandermonde, data, parity)
+    }
+
+    /// The code of ISA-L and of adit's `kcp9` mode.
+    pub fn cauchy(data: usize, parity: usize) -> Result<Self, CodeError> {
+        Self::new(Matrix::Cauchy, data, parity)
+    }
+
+    /// The same code on the fastest kernel that is not above `level`; for tests and measurements.
+    #[must_use]
+    pub fn limited(mut self, level: Level) -> Self {
+        self.path = Path::best(level);
+        self
+    }
+
+    /// The level of the kernel in use.
+    #[must_use]
+    pub const fn level(&self) -> Level {
+        self.path.level()
+    }
+
+    /// The kind of the code.
+    #[must_use]
+    pub const fn matrix(&self) -> Matrix {
+        self.matrix
+    }
+
+    /// Data shards of a group, at least 1.
+    #[must_use]
+    pub const fn data(&self) -> usize {
+        self.data
+    }
+
+    /// Parity shards of a group, at least 1.
+    #[must_use]
+    pub const fn parity(&self) -> usize {
+        self.parity
+    }
+
+    /// All shards of a group, at most 256.
+    #[must_use]
+    pub const fn shards(&self) -> usize {
+        self.data + self.parity
+    }
+
+    /// The factors of parity shard `row`, one for each data shard.
+    #[must_use]
+    pub fn row(&self, row: usize) -> Option<&[u8]> {
+        self.rows.chunks_exact(self.data).nth(row)
+    }
+
+    /// Writes the parity shards of `data`.
+    pub fn encode(&self, data: &[&[u8]], parity: &mut [&mut [u8]]) -> Result<(), CodeError> {
+        if data.len() != self.data || parity.len() != self.parity {
+            return Err(CodeError::Shards);
+        }
+        same_length(data.iter().copied(), parity)?;
+        let factors = Factors::new(&self.rows, self.data);
+        self.path.combine(factors, data, parity);
+        Ok(())
+    }
+
+    /// Writes the data shards that are `None` in `shards` to `lost`, in their order.
+    ///
+    /// `shards` holds all shards of the group, data first; lost parity shards are not restored.
+    /// Whatever stands in shards that are not needed is not read.
+    pub fn reconstruct(
+        &mut self,
+        shards: &[Option<&[u8]>],
+        lost: &mut [&mut [u8]],
+    ) -> Result<(), CodeError> {
+        let Some((data, parity)) = shards.split_at_checked(self.data) else {
+            return Err(CodeError::Shards);
+        };
+        let missing = data.iter().filter(|shard| shard.is_none()).count();
+        if parity.len() != self.parity || lost.len() != missing {
+            return Err(CodeError::Shards);
+        }
+        let mut at_hand = Set::default();
+        let mut inputs = [&[] as &[u8]; MAX_SHARDS];
+        let mut spare = parity
+            .iter()
+            .zip(self.data..)
+            .filter_map(|(s, i)| s.map(|s| (s, i)));
+        for ((place, shard), input) in data.iter().enumerate().zip(&mut inputs) {
+            let (bytes, index) = match shard {
+                Some(bytes) => (*bytes, place),
+                None => spare.next().ok_or(CodeError::TooFew)?,
+            };
+            at_hand.insert(index);
+            *input = bytes;
+        }
+        let inputs = inputs.get(..self.data).unwrap_or_default();
+        same_length(inputs.iter().copied(), lost)?;
+        self.repair(at_hand, inputs, lost)
+    }
+
+    /// Writes the lost data shards. `inputs` are the members of `at_hand`: data shards at their
+    /// places, the parity shards in their order at the places of the lost ones.
+    pub(crate) fn repair(
+        &mut self,
+        at_hand: Set,
+        inputs: &[&[u8]],
+        lost: &mut [&mut [u8]],
+    ) -> Result<(), CodeError> {
+        let plan = self.plans.get(&self.rows, self.data, at_hand);
+        let factors = Factors::new(plan.ok_or(CodeError::TooFew)?, self.data);
+        self.path.combine(factors, inputs, lost);
+        Ok(())
+    }
+}
+
+fn same_length<'a>(
+    mut inputs: impl Iterator<Item = &'a [u8]>,
+    outputs: &[&mut [u8]],
+) -> Result<(), CodeError> {
+    let Some(len) = outputs.first().map(|shard| shard.len()) else {
+        return Ok(());
+    };
+    let same = inputs.all(|shard| shard.len() == len) && outputs.iter().all(|s| s.len() == len);
+    same.then_some(()).ok_or(CodeError::Length)
+}

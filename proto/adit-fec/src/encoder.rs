@@ -1,0 +1,300 @@
+//! The sender of shards: numbers datagrams, keeps copies, and makes parity of each full group.
+
+use core::{ops::Range, time::Duration};
+
+use adit_wire::{Broken, Time};
+
+use crate::{
+    Code, CodeError,
+    packet::{DATA, Numbers, PARITY, SHARD_HEADER, SIZE, put_header},
+    plans::MAX_SHARDS,
+};
+
+/// Parity of a group is worth sending only if its last two datagrams lie no further apart.
+const CONTINUOUS: Duration = Duration::from_millis(500);
+
+/// Protects the datagrams to one peer.
+///
+/// [`seal`](Self::seal) each datagram, send it, then send what [`poll_output`](Self::poll_output)
+/// gives. As in kcp-go, the parity of a group comes with its last datagram, and not at all if that
+/// came 500 ms or more after the one before.
+///
+/// # Sparse traffic
+///
+/// A group that does not fill up protects nobody: the last datagrams of a burst, or all of a game
+/// that sends twenty in a second. With [`set_early`](Self::set_early) a datagram waits a bounded
+/// time for its parity, then [`handle_timeout`](Self::handle_timeout) protects what waits in the
+/// cheapest way that any receiver of this framing understands:
+///
+/// * if the group has room, the waiting datagrams once more, as data shards with numbers of their
+///   own. One datagram costs one packet. A KCP receiver acknowledges the second copy and drops it;
+///   the group stays open, and its parity is left out if all of it was sent twice.
+/// * else fillers for the places that are left, and the parity. No lost shard can be restored with
+///   fewer shards at hand than the code has data shards, so the fillers must be sent.
+///
+/// A filler is a data shard, so a receiver passes its content on as a datagram. kcp-go drops
+/// shards of less than 12 bytes (32 in its first versions) before they are counted, and reports a
+/// content that is no KCP segment as an error: a KCP sender should give a whole segment that
+/// changes nothing, such as a window announcement of 24 bytes.
+#[derive(Debug)]
+pub struct Encoder {
+    code: Code,
+    numbers: Numbers,
+    /// Bytes of the longest payload, and from one payload to the next.
+    longest: usize,
+    data: Vec<u8>,
+    lens: Vec<usize>,
+    parity: Vec<u8>,
+    /// Number of the first shard of the group that is being filled.
+    first: u32,
+    filled: usize,
+    last: Option<Time>,
+    early: Option<Duration>,
+    /// Shards at the front of the group that need no parity, and when the others do.
+    protected: usize,
+    due: Option<Time>,
+    again: Pending,
+    made: Pending,
+    made_len: usize,
+}
+
+/// Shards that are to be sent: the number of the first of the group, and the places.
+#[derive(Debug, Clone)]
+struct Pending {
+    first: u32,
+    places: Range<usize>,
+}
+
+impl Encoder {
+    /// For datagrams of at most `max_datagram` bytes (65,533 at most). Takes memory for all shards
+    /// of a group.
+    pub fn new(code: Code, max_datagram: usize) -> Result<Self, CodeError> {
+        let longest = max_datagram.min(usize::from(u16::MAX) - SIZE) + SIZE;
+        let none = Pending {
+            first: 0,
+            places: 0..0,
+        };
+        Ok(Self {
+            numbers: Numbers::new(code.shards())?,
+            longest,
+            data: vec![0; code.data() * longest],
+            lens: vec![0; code.data()],
+            parity: vec![0; code.parity() * longest],
+            first: 0,
+            filled: 0,
+            last: None,
+            early: None,
+            protected: 0,
+            due: None,
+            again: none.clone(),
+            made: none,
+            made_len: 0,
+            code,
+        })
+    }
+
+    /// Protects datagrams that have waited `after` for their group to fill up; `None` leaves them
+    /// alone. See [above](Self#sparse-traffic).
+    pub fn set_early(&mut self, after: Option<Duration>) {
+        self.early = after;
+        if after.is_none() {
+            self.due = None;
+        }
+    }
+
+    /// The longest packet that [`poll_output`](Self::poll_output) can give, in bytes.
+    #[must_use]
+    pub const fn max_packet(&self) -> usize {
+        SHARD_HEADER + self.longest
+    }
+
+    /// Makes a data shard in place: `packet` is [`HEADER`](crate::HEADER) bytes to be written, and the datagram.
+    pub fn seal(&mut self, now: Time, packet: &mut [u8]) -> Result<(), Broken> {
+        let payload = packet.len().checked_sub(SHARD_HEADER);
+        let payload = payload.filter(|len| (SIZE..=self.longest).contains(len));
+        let size = payload.and_then(|len| u16::try_from(len).ok());
+        let limit = self.max_packet();
+        let what = "a datagram with its FEC header";
+        let size = size.ok_or(Broken::TooLong { what, limit })?;
+        let seqid = Self::seqid(self.first, self.filled);
+        put_header(packet, seqid, DATA, size).ok_or(Broken::NoRoom("the FEC header"))?;
+        let continuous = self.last.is_some_and(|last| now.since(last) < CONTINUOUS);
+        self.last = Some(now);
+        self.push(packet.get(SHARD_HEADER..).unwrap_or_default());
+        if self.filled == self.code.data() {
+            self.close(continuous || self.early.is_some());
+        } else if let (Some(after), None) = (self.early, self.due) {
+            self.due = Some(now + after);
+        }
+        Ok(())
+    }
+
+    /// Writes the next packet that protects others to the front of `out`, and gives its length.
+    ///
+    /// `None` if there is none, or less room than [`max_packet`](Self::max_packet) and the packet
+    /// does not fit. Parity is kept until the next is made, repeats until the next group begins.
+    pub fn poll_output(&mut self, out: &mut [u8]) -> Option<usize> {
+        if let Some(place) = self.again.places.clone().next() {
+            let seqid = Self::seqid(self.again.first, place);
+            let payload = slot(&self.data, self.longest, place)?;
+            let payload = payload.get(..*self.lens.get(place)?)?;
+            let len = put_shard(out, seqid, DATA, payload)?;
+            self.again.places.start += 1;
+            return Some(len);
+        }
+        let place = self.made.places.clone().next()?;
+        let seqid = Self::seqid(self.made.first, self.code.data() + place);
+        let payload = slot(&self.parity, self.longest, place)?.get(..self.made_len)?;
+        let len = put_shard(out, seqid, PARITY, payload)?;
+        self.made.places.start += 1;
+        Some(len)
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is due.
+    #[must_use]
+    pub const fn poll_timeout(&self) -> Option<Time> {
+        self.due
+    }
+
+    /// Protects what has waited long enough. `filler` is a datagram that the receiver may get any
+    /// number of times; a longer one than a datagram may be is cut.
+    pub fn handle_timeout(&mut self, now: Time, filler: &[u8]) {
+        if self.due.is_none_or(|due| now < due) {
+            return;
+        }
+        self.due = None;
+        let waiting = self.protected..self.filled;
+        let end = self.filled + waiting.len();
+        if end <= self.code.data() {
+            self.queue_from_here(end);
+            waiting.for_each(|place| self.repeat(place));
+            self.protected = self.filled;
+        } else {
+            self.queue_from_here(self.code.data());
+            while self.filled < self.code.data() {
+                self.fill(filler);
+            }
+        }
+        if self.filled == self.code.data() {
+            self.close(true);
+        }
+    }
+
+    /// Gives the places up to `end` to the output.
+    const fn queue_from_here(&mut self, end: usize) {
+        // Repeats that were not asked for may stand right before.
+        if self.again.first != self.first || self.again.places.end != self.filled {
+            self.again.places.start = self.filled;
+        }
+        self.again.first = self.first;
+        self.again.places.end = end;
+    }
+
+    fn repeat(&mut self, place: usize) {
+        let from = place * self.longest;
+        let len = self.lens.get(place).copied().unwrap_or(0);
+        self.data
+            .copy_within(from..from + len, self.filled * self.longest);
+        self.count(len);
+    }
+
+    fn fill(&mut self, filler: &[u8]) {
+        let most = self.longest - SIZE;
+        let filler = filler.get(..most).unwrap_or(filler);
+        let size = u16::try_from(SIZE + filler.len()).unwrap_or(0);
+        if let Some(slot) = slot_mut(&mut self.data, self.longest, self.filled) {
+            put(slot, 0, &size.to_le_bytes());
+            put(slot, SIZE, filler);
+        }
+        self.count(SIZE + filler.len());
+    }
+
+    fn push(&mut self, payload: &[u8]) {
+        if self.filled == 0 {
+            self.again.places = 0..0;
+        }
+        if let Some(slot) = slot_mut(&mut self.data, self.longest, self.filled) {
+            put(slot, 0, payload);
+        }
+        self.count(payload.len());
+    }
+
+    fn count(&mut self, len: usize) {
+        if let Some(slot) = self.lens.get_mut(self.filled) {
+            *slot = len;
+        }
+        self.filled += 1;
+    }
+
+    /// Ends the group, with its parity if that is wanted and not all of it was sent twice.
+    fn close(&mut self, wanted: bool) {
+        if wanted && self.protected < self.filled {
+            self.make_parity();
+        }
+        let shards = u32::try_from(self.code.shards()).unwrap_or(0);
+        self.first = self.numbers.after(self.first, shards);
+        (self.filled, self.protected, self.due) = (0, 0, None);
+    }
+
+    fn make_parity(&mut self) {
+        let len = self.lens.iter().copied().max().unwrap_or(0);
+        let mut inputs = [&[] as &[u8]; MAX_SHARDS];
+        let slots = self.data.chunks_exact_mut(self.longest).zip(&self.lens);
+        for (input, (slot, filled)) in inputs.iter_mut().zip(slots) {
+            if let Some(rest) = slot.get_mut(*filled..len) {
+                rest.fill(0);
+            }
+            *input = slot.get(..len).unwrap_or_default();
+        }
+        let mut outputs: [&mut [u8]; MAX_SHARDS] = core::array::from_fn(|_| Default::default());
+        let slots = self.parity.chunks_exact_mut(self.longest);
+        for (output, slot) in outputs.iter_mut().zip(slots) {
+            *output = slot.get_mut(..len).unwrap_or_default();
+        }
+        let inputs = inputs.get(..self.code.data()).unwrap_or_default();
+        let outputs = outputs.get_mut(..self.code.parity()).unwrap_or_default();
+        if self.code.encode(inputs, outputs).is_ok() {
+            self.made_len = len;
+            self.made = Pending {
+                first: self.first,
+                places: 0..self.code.parity(),
+            };
+        }
+    }
+
+    /// The number of a shard; a group does not straddle the end of the numbers.
+    fn seqid(first: u32, place: usize) -> u32 {
+        first.wrapping_add(u32::try_from(place).unwrap_or(0))
+    }
+}
+
+fn slot(slots: &[u8], size: usize, place: usize) -> Option<&[u8]> {
+    slots.chunks_exact(size).nth(place)
+}
+
+fn slot_mut(slots: &mut [u8], size: usize, place: usize) -> Option<&mut [u8]> {
+    slots.chunks_exact_mut(size).nth(place)
+}
+
+fn put(slot: &mut [u8], at: usize, bytes: &[u8]) {
+    if let Some(place) = slot.get_mut(at..at + bytes.len()) {
+        place.copy_from_slice(bytes);
+    }
+}
+
+/// Header and payload of a shard; a data payload begins with its size.
+fn put_shard(out: &mut [u8], seqid: u32, kind: u16, payload: &[u8]) -> Option<usize> {
+    let len = SHARD_HEADER + payload.len();
+    let out = out.get_mut(..len)?;
+    put_header(out, seqid, kind, 0)?;
+    out.get_mut(SHARD_HEADER..)?.copy_from_slice(payload);
+    Some(len)
+}
+
+#[cfg(test)]
+impl Encoder {
+    /// Goes on at the group that `seqid` begins.
+    pub(crate) fn start_at(&mut self, seqid: u32) {
+        self.first = seqid;
+    }
+}

@@ -1,0 +1,191 @@
+//! The shards of one group that have come, and what can be made of them.
+
+use crate::{
+    Code,
+    plans::{MAX_SHARDS, Set},
+    tune::Kind,
+};
+
+/// A payload in a buffer of the pool.
+#[derive(Debug)]
+pub(crate) struct Shard {
+    bytes: Box<[u8]>,
+    len: usize,
+}
+
+impl Shard {
+    pub(crate) fn payload(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+}
+
+/// Buffers of one size, lent and given back. It makes one only when all are out, and no more are
+/// out than groups can hold.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    free: Vec<Box<[u8]>>,
+    size: usize,
+}
+
+impl Pool {
+    pub(crate) const fn new(size: usize) -> Self {
+        Self {
+            free: Vec::new(),
+            size,
+        }
+    }
+
+    /// A buffer whose first `len` bytes, at most all, are to be used. They hold old bytes.
+    fn take(&mut self, len: usize) -> Shard {
+        let bytes = self.free.pop();
+        let bytes = bytes.unwrap_or_else(|| vec![0; self.size].into_boxed_slice());
+        let len = len.min(bytes.len());
+        Shard { bytes, len }
+    }
+
+    /// A buffer that begins with `payload`, as much of it as fits.
+    fn copy(&mut self, payload: &[u8]) -> Shard {
+        let mut shard = self.take(payload.len());
+        if let (Some(to), Some(from)) = (shard.bytes.get_mut(..shard.len), payload.get(..shard.len))
+        {
+            to.copy_from_slice(from);
+        }
+        shard
+    }
+
+    pub(crate) fn give(&mut self, shard: Shard) {
+        self.free.push(shard.bytes);
+    }
+
+    /// Frees what is not lent.
+    pub(crate) fn trim(&mut self) {
+        self.free = Vec::new();
+    }
+}
+
+/// What a shard did to its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Added {
+    /// It waits for others, or is not needed
+    Nothing,
+    /// All data shards have come by themselves
+    Complete,
+    /// Lost data shards were restored
+    Restored,
+    /// The group's shards cannot belong together
+    Inconsistent,
+}
+
+/// One group. Once its data is complete or given up it holds no buffers.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    slots: Vec<Option<Shard>>,
+    done: bool,
+    data: usize,
+    parity: usize,
+    /// Length of the parity shards, as soon as there is one.
+    len: Option<usize>,
+}
+
+impl Group {
+    pub(crate) fn new(shards: usize) -> Self {
+        Self {
+            slots: (0..shards).map(|_| None).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Forgets all shards.
+    pub(crate) fn clear(&mut self, pool: &mut Pool) {
+        self.finish(pool);
+        self.done = false;
+    }
+
+    fn finish(&mut self, pool: &mut Pool) {
+        let held = self.slots.iter_mut().filter_map(Option::take);
+        held.for_each(|shard| pool.give(shard));
+        (self.done, self.data, self.parity, self.len) = (true, 0, 0, None);
+    }
+
+    /// Takes in a shard of at most the pool's size; restored ones go to `ready`.
+    pub(crate) fn add(
+        &mut self,
+        place: usize,
+        kind: Kind,
+        payload: &[u8],
+        code: &mut Code,
+        pool: &mut Pool,
+        ready: &mut Vec<Shard>,
+    ) -> Added {
+        let Some(slot @ None) = self.slots.get_mut(place).filter(|_| !self.done) else {
+            return Added::Nothing;
+        };
+        match kind {
+            Kind::Data => self.data += 1,
+            Kind::Parity if self.len.is_some_and(|len| len != payload.len()) => {
+                return Added::Inconsistent;
+            }
+            Kind::Parity => {
+                self.parity += 1;
+                self.len = Some(payload.len());
+            }
+        }
+        if self.data == code.data() {
+            self.finish(pool);
+            return Added::Complete;
+        }
+        *slot = Some(pool.copy(payload));
+        if self.data + self.parity < code.data() {
+            return Added::Nothing;
+        }
+        let restored = self.restore(code, pool, ready);
+        self.finish(pool);
+        restored.map_or(Added::Inconsistent, |()| Added::Restored)
+    }
+
+    /// With as many shards as the code has data shards, and parity among them.
+    fn restore(&mut self, code: &mut Code, pool: &mut Pool, ready: &mut Vec<Shard>) -> Option<()> {
+        let len = self.len?;
+        let mut at_hand = Set::default();
+        let mut inputs = [&[] as &[u8]; MAX_SHARDS];
+        let (data, parity) = self.slots.split_at_mut_checked(code.data())?;
+        let parity = parity.iter().zip(code.data()..);
+        let mut parity = parity.filter_map(|(shard, place)| Some((shard.as_ref()?, place)));
+        let first = ready.len();
+        for ((place, slot), input) in data.iter_mut().enumerate().zip(&mut inputs) {
+            if let Some(shard) = slot {
+                // Parity is made over the longest payload with zeros behind the others.
+                shard.bytes.get_mut(shard.len..len)?.fill(0);
+                at_hand.insert(place);
+                *input = shard.bytes.get(..len)?;
+            } else {
+                let (shard, place) = parity.next()?;
+                at_hand.insert(place);
+                *input = shard.payload();
+                ready.push(pool.take(len));
+            }
+        }
+        let mut lost: [&mut [u8]; MAX_SHARDS] = core::array::from_fn(|_| Default::default());
+        let mut count = 0;
+        for (output, shard) in lost.iter_mut().zip(ready.iter_mut().skip(first)) {
+            *output = shard.bytes.get_mut(..len)?;
+            count += 1;
+        }
+        let inputs = inputs.get(..code.data())?;
+        code.repair(at_hand, inputs, lost.get_mut(..count)?).ok()
+    }
+}
+
+#[cfg(test)]
+impl Pool {
+    pub(crate) fn stock(&self) -> usize {
+        self.free.len()
+    }
+}
+
+#[cfg(test)]
+impl Group {
+    pub(crate) fn held(&self) -> usize {
+        self.slots.iter().flatten().count()
+    }
+}

@@ -1,0 +1,211 @@
+//! The header of a shard and its kinds. All numbers are little-endian.
+//!
+//! ```text
+//! seqid u32 | type u16 | payload
+//!             0x00f1     data: size u16, datagram (size = 2 + its length)
+//!             0x00f2     parity: of the data payloads of the group, zero-padded to the longest
+//!             0x00f3     out of band: size u16, conv u32, bytes (size = 6 + their number)
+//! ```
+
+use crate::CodeError;
+
+/// Bytes of sequence number and type.
+pub(crate) const SHARD_HEADER: usize = 6;
+/// Bytes of the size that begins a data payload.
+pub(crate) const SIZE: usize = 2;
+/// Bytes in front of a datagram in a data shard.
+pub const HEADER: usize = SHARD_HEADER + SIZE;
+/// Bytes in front of the payload of an out-of-band packet.
+pub const OOB_HEADER: usize = HEADER + 4;
+
+pub(crate) const DATA: u16 = 0x00f1;
+pub(crate) const PARITY: u16 = 0x00f2;
+const OOB: u16 = 0x00f3;
+
+/// A packet with a header of this crate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Packet<'a> {
+    /// One datagram
+    Data {
+        /// Number of the shard.
+        seqid: u32,
+        /// Size and datagram: what parity is made of.
+        payload: &'a [u8],
+        /// The datagram alone; may be empty.
+        datagram: &'a [u8],
+    },
+    /// Redundancy
+    Parity {
+        /// Number of the shard.
+        seqid: u32,
+        /// One byte for each of the longest data payload, at least the two of its size.
+        payload: &'a [u8],
+    },
+    /// Unreliable, unordered, not protected
+    Oob {
+        /// The conversation.
+        conv: u32,
+        /// What was sent.
+        payload: &'a [u8],
+    },
+}
+
+impl<'a> Packet<'a> {
+    /// Reads a packet; `None` if it has no such header (it is a bare KCP datagram then, whose
+    /// command byte cannot be taken for a type), is cut short, or has a size that is not its own.
+    #[must_use]
+    pub fn parse(packet: &'a [u8]) -> Option<Self> {
+        let (seqid, rest) = packet.split_first_chunk()?;
+        let (kind, payload) = rest.split_first_chunk()?;
+        let (size, body) = payload.split_first_chunk()?;
+        let seqid = u32::from_le_bytes(*seqid);
+        let whole = usize::from(u16::from_le_bytes(*size)) == payload.len();
+        match u16::from_le_bytes(*kind) {
+            DATA if whole => Some(Self::Data {
+                seqid,
+                payload,
+                datagram: body,
+            }),
+            PARITY => Some(Self::Parity { seqid, payload }),
+            OOB if whole => {
+                let (conv, payload) = body.split_first_chunk()?;
+                let conv = u32::from_le_bytes(*conv);
+                Some(Self::Oob { conv, payload })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Writes an out-of-band packet to the front of `out` and gives its length; `None` if it does not
+/// fit there or the payload is beyond 65,529 bytes.
+pub fn put_oob(conv: u32, payload: &[u8], out: &mut [u8]) -> Option<usize> {
+    let size = u16::try_from(payload.len().checked_add(OOB_HEADER - SHARD_HEADER)?).ok()?;
+    let (header, rest) = out.split_first_chunk_mut::<OOB_HEADER>()?;
+    let [.., conv0, conv1, conv2, conv3] = header;
+    [*conv0, *conv1, *conv2, *conv3] = conv.to_le_bytes();
+    rest.get_mut(..payload.len())?.copy_from_slice(payload);
+    put_header(header, u32::MAX, OOB, size)?;
+    Some(OOB_HEADER + payload.len())
+}
+
+/// Writes the header of a shard and the size that follows it.
+pub(crate) fn put_header(out: &mut [u8], seqid: u32, kind: u16, size: u16) -> Option<()> {
+    let [s0, s1, s2, s3] = seqid.to_le_bytes();
+    let ([k0, k1], [z0, z1]) = (kind.to_le_bytes(), size.to_le_bytes());
+    *out.first_chunk_mut()? = [s0, s1, s2, s3, k0, k1, z0, z1];
+    Some(())
+}
+
+/// The numbers of shards: all whole groups below 2³².
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Numbers {
+    group: u32,
+    end: u32,
+}
+
+impl Numbers {
+    /// For groups of `shards`, 1 to 256.
+    pub(crate) fn new(shards: usize) -> Result<Self, CodeError> {
+        let group = u32::try_from(shards).unwrap_or(0);
+        let groups = u32::MAX.checked_div(group).ok_or(CodeError::Shards)?;
+        let end = groups * group;
+        Ok(Self { group, end })
+    }
+
+    /// The first number that no shard has.
+    #[cfg(test)]
+    pub(crate) const fn end(self) -> u32 {
+        self.end
+    }
+
+    /// How many groups there are before the numbers begin again.
+    pub(crate) const fn groups(self) -> u32 {
+        self.end / self.group
+    }
+
+    /// The group of a shard and its place there; `None` for a number that no shard has.
+    pub(crate) fn place(self, seqid: u32) -> Option<(u32, usize)> {
+        let place = usize::try_from(seqid % self.group).ok()?;
+        (seqid < self.end).then_some((seqid / self.group, place))
+    }
+
+    /// The number `steps` (at most one group) further.
+    pub(crate) const fn after(self, seqid: u32, steps: u32) -> u32 {
+        let left = self.end - seqid;
+        if steps < left {
+            seqid + steps
+        } else {
+            steps - left
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn sizes_that_lie_are_refused() {
+        let good = [9, 0, 0, 0, 0xf1, 0, 4, 0, 7, 8];
+        assert!(matches!(
+            Packet::parse(&good),
+            Some(Packet::Data {
+                seqid: 9,
+                payload: [4, 0, 7, 8],
+                datagram: [7, 8]
+            })
+        ));
+        for cut in 0..good.len() {
+            assert_eq!(Packet::parse(&good[..cut]), None);
+        }
+        for size in [0, 1, 3, 5, 0xff] {
+            let mut bad = good;
+            bad[6] = size;
+            assert_eq!(Packet::parse(&bad), None);
+        }
+        let empty = [0, 0, 0, 0, 0xf1, 0, 2, 0];
+        assert!(matches!(
+            Packet::parse(&empty),
+            Some(Packet::Data { datagram: [], .. })
+        ));
+    }
+
+    #[test]
+    fn kcp_is_not_taken_for_a_shard() {
+        for command in 81..=84 {
+            let mut segment = [0; 24];
+            segment[4] = command;
+            assert_eq!(Packet::parse(&segment), None);
+        }
+    }
+
+    #[test]
+    fn numbers_wrap_behind_whole_groups() {
+        let numbers = Numbers::new(13).unwrap();
+        assert_eq!(numbers.end() % 13, 0);
+        assert!(numbers.end() > u32::MAX - 13);
+        assert_eq!(numbers.after(numbers.end() - 3, 3), 0);
+        assert_eq!(numbers.after(numbers.end() - 3, 2), numbers.end() - 1);
+        assert_eq!(numbers.place(numbers.end()), None);
+        assert_eq!(
+            numbers.place(numbers.end() - 1),
+            Some((numbers.groups() - 1, 12))
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_handled(bytes in proptest::collection::vec(any::<u8>(), 0..40), kind in 0xf0u8..0xf5) {
+            let mut bytes = bytes;
+            if let Some(byte) = bytes.get_mut(4) { *byte = kind; }
+            if let Some(byte) = bytes.get_mut(5) { *byte = 0; }
+            if let Some(Packet::Oob { conv, payload }) = Packet::parse(&bytes) {
+                let mut again = [0; 64];
+                let len = put_oob(conv, payload, &mut again).unwrap();
+                prop_assert_eq!(&again[4..len], &bytes[4..]);
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! How to bring lost shards back, remembered for the patterns of loss seen last.
+
+use crate::matrix::solve;
+
+/// The most shards of a code, data and parity.
+pub(crate) const MAX_SHARDS: usize = 256;
+
+/// Bytes of plans that are kept, but one plan at least.
+const KEPT_BYTES: usize = 16 * 1024;
+/// Plans that are kept at most: they are searched one by one.
+const KEPT_PLANS: usize = 64;
+
+/// A set of shard numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Set([u64; MAX_SHARDS / 64]);
+
+impl Set {
+    pub(crate) fn insert(&mut self, shard: usize) {
+        if let Some(word) = self.0.get_mut(shard / 64) {
+            *word |= 1 << (shard % 64);
+        }
+    }
+
+    pub(crate) fn contains(&self, shard: usize) -> bool {
+        self.0
+            .get(shard / 64)
+            .is_some_and(|word| word >> (shard % 64) & 1 == 1)
+    }
+}
+
+/// Plans by the set of shards that are at hand, the least used given up first.
+///
+/// The memory is taken with the first plan and never grows.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Plans {
+    index: Vec<Entry>,
+    rows: Vec<u8>,
+    work: Vec<u8>,
+    clock: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    at_hand: Set,
+    used: u64,
+}
+
+impl Plans {
+    /// The factors that make the lost data shards, `data` for each, of the shards at hand: data
+    /// shards at their places, and at the place of the n-th lost one the n-th parity shard.
+    ///
+    /// `at_hand` has exactly `data` members. `None` if no plan exists, which no set of this crate's
+    /// codes can cause.
+    pub(crate) fn get(&mut self, code: &[u8], data: usize, at_hand: Set) -> Option<&[u8]> {
+        let lost = (0..data).filter(|&c| !at_hand.contains(c)).count();
+        let size = data * data.min(code.len() / data);
+        self.clock += 1;
+        let slot = match self.index.iter().position(|e| e.at_hand == at_hand) {
+            Some(slot) => slot,
+            None => self.make(code, data, at_hand, size)?,
+        };
+        self.index.get_mut(slot)?.used = self.clock;
+        self.rows.get(slot * size..)?.get(..lost * data)
+    }
+
+    fn make(&mut self, code: &[u8], data: usize, at_hand: Set, size: usize) -> Option<usize> {
+        let most = (KEPT_BYTES / size).clamp(1, KEPT_PLANS);
+        if self.rows.is_empty() {
+            self.rows = vec![0; most * size];
+            self.index.reserve_exact(most);
+        }
+        let slot = if self.index.len() < most {
+            self.index.len()
+        } else {
+            let oldest = self.index.iter().enumerate().min_by_key(|(_, e)| e.used);
+            oldest.map_or(0, |(slot, _)| slot)
+        };
+        let lost = equations(code, data, at_hand, &mut self.work);
+        if !solve(&mut self.work, lost, data) {
+            return None;
+        }
+        let kept = self.rows.get_mut(slot * size..)?.get_mut(..lost * data)?;
+        for (to, from) in kept
+            .chunks_exact_mut(data)
+            .zip(self.work.chunks_exact(lost + data))
+        {
+            to.copy_from_slice(from.get(lost..)?);
+        }
+        let entry = Entry { at_hand, used: 0 };
+        match self.index.get_mut(slot) {
+            Some(old) => *old = entry,
+            None => self.index.push(entry),
+        }
+        Some(slot)
+    }
+}
+
+/// One equation for each parity shard at hand: the lost shards times their factors on the left,
+/// the shards at hand times theirs on the right. Gives their number.
+fn equations(code: &[u8], data: usize, at_hand: Set, out: &mut Vec<u8>) -> usize {
+    out.clear();
+    let lost = |c: &usize| !at_hand.contains(*c);
+    let rows = code.chunks_exact(data).enumerate();
+    let rows = rows.filter(|(r, _)| at_hand.contains(data + r));
+    for (n, (_, row)) in rows.enumerate() {
+        let factor = |c: usize| row.get(c).copied().unwrap_or(0);
+        out.extend((0..data).filter(lost).map(factor));
+        let mut nth = 0;
+        out.extend((0..data).map(|c| {
+            if at_hand.contains(c) {
+                return factor(c);
+            }
+            nth += 1;
+            u8::from(nth == n + 1)
+        }));
+    }
+    (0..data).filter(lost).count()
+}

@@ -1,0 +1,89 @@
+//! 256-bit vectors: AVX2.
+
+use core::arch::x86_64::*;
+
+use super::{Factors, Vector};
+use crate::field::NIBBLES;
+
+/// Shows that this CPU has AVX2.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Avx2(());
+
+impl Avx2 {
+    /// The proof, if this CPU has it.
+    pub(super) fn detect() -> Option<Self> {
+        is_x86_feature_detected!("avx2").then_some(Self(()))
+    }
+
+    /// All slices have one length, 32 or more.
+    pub(super) fn combine(self, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
+        // SAFETY: `self` shows that the feature is there.
+        unsafe { combine(self, factors, inputs, outputs) }
+    }
+}
+
+#[target_feature(enable = "avx2")]
+fn combine(proof: Avx2, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
+    super::combine::<Y, 32, 2>(proof, factors, inputs, outputs);
+}
+
+/// A register. Making one takes the proof, so that its operations may rely on the CPU.
+#[derive(Clone, Copy)]
+struct Y(__m256i);
+
+/// The low and the high halves of the bytes of a register, and the tables of their products.
+#[derive(Clone, Copy)]
+struct Halves(__m256i, __m256i);
+
+impl Vector<32> for Y {
+    type Proof = Avx2;
+    type Input = Halves;
+    type Factor = Halves;
+    // Two registers for each table that is loaded.
+    const WIDE: usize = 2;
+
+    #[inline(always)]
+    fn zero(_: Avx2) -> Self {
+        // SAFETY: the proof.
+        Self(unsafe { _mm256_setzero_si256() })
+    }
+
+    #[inline(always)]
+    fn load(_: Avx2, bytes: &[u8; 32]) -> Halves {
+        // SAFETY: the proof; 32 bytes are read from a reference to 32, aligned or not.
+        unsafe {
+            let whole = _mm256_loadu_si256(bytes.as_ptr().cast());
+            let mask = _mm256_set1_epi8(15);
+            let high = _mm256_and_si256(_mm256_srli_epi64::<4>(whole), mask);
+            Halves(_mm256_and_si256(whole, mask), high)
+        }
+    }
+
+    #[inline(always)]
+    fn factor(_: Avx2, factor: u8) -> Halves {
+        let (tables, _) = NIBBLES[usize::from(factor)].as_chunks::<16>();
+        // SAFETY: the proof; 16 bytes are read from references to 16, aligned or not.
+        unsafe {
+            Halves(
+                _mm256_broadcastsi128_si256(_mm_loadu_si128(tables[0].as_ptr().cast())),
+                _mm256_broadcastsi128_si256(_mm_loadu_si128(tables[1].as_ptr().cast())),
+            )
+        }
+    }
+
+    #[inline(always)]
+    fn add(self, input: Halves, factor: Halves) -> Self {
+        // SAFETY: a `Y` is made with the proof that the CPU has AVX2.
+        Self(unsafe {
+            let low = _mm256_shuffle_epi8(factor.0, input.0);
+            let high = _mm256_shuffle_epi8(factor.1, input.1);
+            _mm256_xor_si256(self.0, _mm256_xor_si256(low, high))
+        })
+    }
+
+    #[inline(always)]
+    fn store(self, bytes: &mut [u8; 32]) {
+        // SAFETY: a `Y` is made with the proof; 32 bytes are written to a reference to 32.
+        unsafe { _mm256_storeu_si256(bytes.as_mut_ptr().cast(), self.0) }
+    }
+}

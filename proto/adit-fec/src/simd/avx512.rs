@@ -1,0 +1,96 @@
+//! 512-bit vectors: AVX-512 F and BW.
+
+use core::arch::x86_64::*;
+
+use super::{Factors, Vector, avx2::Avx2};
+use crate::field::NIBBLES;
+
+/// Shows that this CPU has AVX-512 F and BW, and AVX2.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Avx512(Avx2);
+
+impl Avx512 {
+    /// The proof, if this CPU has it all.
+    pub(super) fn detect() -> Option<Self> {
+        let has = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
+        Avx2::detect().filter(|_| has).map(Self)
+    }
+
+    /// The kernel for less than a register.
+    pub(super) const fn narrow(self) -> Avx2 {
+        self.0
+    }
+
+    /// All slices have one length, 64 or more.
+    pub(super) fn combine(self, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
+        // SAFETY: `self` shows that the features are there.
+        unsafe { combine(self, factors, inputs, outputs) }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw")]
+fn combine(proof: Avx512, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
+    super::combine::<Z, 64, 2>(proof, factors, inputs, outputs);
+}
+
+/// A register. Making one takes the proof, so that its operations may rely on the CPU.
+#[derive(Clone, Copy)]
+struct Z(__m512i);
+
+/// The low and the high halves of the bytes of a register, and the tables of their products.
+#[derive(Clone, Copy)]
+struct Halves(__m512i, __m512i);
+
+impl Vector<64> for Z {
+    type Proof = Avx512;
+    type Input = Halves;
+    type Factor = Halves;
+    // Two registers for each table that is loaded.
+    const WIDE: usize = 2;
+
+    #[inline(always)]
+    fn zero(_: Avx512) -> Self {
+        // SAFETY: the proof.
+        Self(unsafe { _mm512_setzero_si512() })
+    }
+
+    #[inline(always)]
+    fn load(_: Avx512, bytes: &[u8; 64]) -> Halves {
+        // SAFETY: the proof; 64 bytes are read from a reference to 64, aligned or not.
+        unsafe {
+            let whole = _mm512_loadu_si512(bytes.as_ptr().cast());
+            let mask = _mm512_set1_epi8(15);
+            let high = _mm512_and_si512(_mm512_srli_epi64::<4>(whole), mask);
+            Halves(_mm512_and_si512(whole, mask), high)
+        }
+    }
+
+    #[inline(always)]
+    fn factor(_: Avx512, factor: u8) -> Halves {
+        let (tables, _) = NIBBLES[usize::from(factor)].as_chunks::<16>();
+        // SAFETY: the proof; 16 bytes are read from references to 16, aligned or not.
+        unsafe {
+            Halves(
+                _mm512_broadcast_i32x4(_mm_loadu_si128(tables[0].as_ptr().cast())),
+                _mm512_broadcast_i32x4(_mm_loadu_si128(tables[1].as_ptr().cast())),
+            )
+        }
+    }
+
+    #[inline(always)]
+    fn add(self, input: Halves, factor: Halves) -> Self {
+        // SAFETY: a `Z` is made with the proof that the CPU has AVX-512 F and BW.
+        Self(unsafe {
+            let low = _mm512_shuffle_epi8(factor.0, input.0);
+            let high = _mm512_shuffle_epi8(factor.1, input.1);
+            // 0x96 is the sum of all three.
+            _mm512_ternarylogic_epi64::<0x96>(self.0, low, high)
+        })
+    }
+
+    #[inline(always)]
+    fn store(self, bytes: &mut [u8; 64]) {
+        // SAFETY: a `Z` is made with the proof; 64 bytes are written to a reference to 64.
+        unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), self.0) }
+    }
+}

@@ -1,0 +1,144 @@
+//! Multiplication by a bit matrix: GFNI, on 256-bit and 512-bit vectors.
+//!
+//! `GF2P8MULB` has the polynomial of AES built in and is of no use here; `GF2P8AFFINEQB` multiplies
+//! by any matrix of bits, and so by a constant of any field.
+
+use core::arch::x86_64::*;
+
+use super::{Factors, Vector, avx2::Avx2, avx512::Avx512};
+use crate::field::MATRICES;
+
+/// Shows that this CPU has AVX2 and GFNI.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Gfni256(());
+
+impl Gfni256 {
+    /// The proof, if this CPU has both.
+    pub(super) fn detect() -> Option<Self> {
+        let has = is_x86_feature_detected!("gfni");
+        Avx2::detect().filter(|_| has).map(|_| Self(()))
+    }
+
+    /// All slices have one length, 32 or more.
+    pub(super) fn combine(self, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
+        // SAFETY: `self` shows that the features are there.
+        unsafe { combine256(self, factors, inputs, outputs) }
+    }
+}
+
+/// Shows that this CPU has AVX-512 F and BW, AVX2 and GFNI.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Gfni512(Gfni256);
+
+impl Gfni512 {
+    /// The proof, if this CPU has it all.
+    pub(super) fn detect() -> Option<Self> {
+        let narrow = Gfni256::detect()?;
+        Avx512::detect().map(|_| Self(narrow))
+    }
+
+    /// The kernel for less than a register.
+    pub(super) const fn narrow(self) -> Gfni256 {
+        self.0
+    }
+
+    /// All slices have one length, 64 or more.
+    pub(super) fn combine(self, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
+        // SAFETY: `self` shows that the features are there.
+        unsafe { combine512(self, factors, inputs, outputs) }
+    }
+}
+
+#[target_feature(enable = "avx2,gfni")]
+fn combine256(proof: Gfni256, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
+    super::combine::<Y, 32, 2>(proof, factors, inputs, outputs);
+}
+
+#[target_feature(enable = "avx512f,avx512bw,gfni")]
+fn combine512(proof: Gfni512, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
+    super::combine::<Z, 64, 4>(proof, factors, inputs, outputs);
+}
+
+/// A register. Making one takes the proof, so that its operations may rely on the CPU.
+#[derive(Clone, Copy)]
+struct Y(__m256i);
+
+impl Vector<32> for Y {
+    type Proof = Gfni256;
+    type Input = __m256i;
+    type Factor = __m256i;
+    // Eight sums, two inputs, a matrix and a product of 16 registers.
+    const WIDE: usize = 2;
+
+    #[inline(always)]
+    fn zero(_: Gfni256) -> Self {
+        // SAFETY: the proof.
+        Self(unsafe { _mm256_setzero_si256() })
+    }
+
+    #[inline(always)]
+    fn load(_: Gfni256, bytes: &[u8; 32]) -> __m256i {
+        // SAFETY: the proof; 32 bytes are read from a reference to 32, aligned or not.
+        unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn factor(_: Gfni256, factor: u8) -> __m256i {
+        // SAFETY: the proof.
+        unsafe { _mm256_set1_epi64x(MATRICES[usize::from(factor)].cast_signed()) }
+    }
+
+    #[inline(always)]
+    fn add(self, input: __m256i, factor: __m256i) -> Self {
+        // SAFETY: a `Y` is made with the proof that the CPU has AVX2 and GFNI.
+        Self(unsafe { _mm256_xor_si256(self.0, _mm256_gf2p8affine_epi64_epi8::<0>(input, factor)) })
+    }
+
+    #[inline(always)]
+    fn store(self, bytes: &mut [u8; 32]) {
+        // SAFETY: a `Y` is made with the proof; 32 bytes are written to a reference to 32.
+        unsafe { _mm256_storeu_si256(bytes.as_mut_ptr().cast(), self.0) }
+    }
+}
+
+/// A register. Making one takes the proof, so that its operations may rely on the CPU.
+#[derive(Clone, Copy)]
+struct Z(__m512i);
+
+impl Vector<64> for Z {
+    type Proof = Gfni512;
+    type Input = __m512i;
+    type Factor = __m512i;
+    // Sixteen sums, four inputs, a matrix and a few products of 32 registers.
+    const WIDE: usize = 4;
+
+    #[inline(always)]
+    fn zero(_: Gfni512) -> Self {
+        // SAFETY: the proof.
+        Self(unsafe { _mm512_setzero_si512() })
+    }
+
+    #[inline(always)]
+    fn load(_: Gfni512, bytes: &[u8; 64]) -> __m512i {
+        // SAFETY: the proof; 64 bytes are read from a reference to 64, aligned or not.
+        unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn factor(_: Gfni512, factor: u8) -> __m512i {
+        // SAFETY: the proof.
+        unsafe { _mm512_set1_epi64(MATRICES[usize::from(factor)].cast_signed()) }
+    }
+
+    #[inline(always)]
+    fn add(self, input: __m512i, factor: __m512i) -> Self {
+        // SAFETY: a `Z` is made with the proof that the CPU has AVX-512 F and BW, and GFNI.
+        Self(unsafe { _mm512_xor_si512(self.0, _mm512_gf2p8affine_epi64_epi8::<0>(input, factor)) })
+    }
+
+    #[inline(always)]
+    fn store(self, bytes: &mut [u8; 64]) {
+        // SAFETY: a `Z` is made with the proof; 64 bytes are written to a reference to 64.
+        unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), self.0) }
+    }
+}

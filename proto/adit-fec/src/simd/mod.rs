@@ -1,0 +1,178 @@
+//! Sums of products over GF(2⁸), as wide as the CPU can: the one place of this crate that may hold
+//! `unsafe`.
+//!
+//! One loop serves all kernels ([`rows`]): it walks over the columns of a few rows at a time, with
+//! the sums of all rows in registers, so that each input is loaded once for four outputs and each
+//! output is written once. A kernel says what a register is and how one is multiplied by a factor:
+//! by table look-ups of the two halves of each byte (`PSHUFB`, `TBL`), or by a bit matrix
+//! (`GF2P8AFFINEQB`). Memory is touched through slices alone; `unsafe` says no more than that the
+//! CPU has an instruction, and a value of the kernel's proof type, which only detection makes,
+//! shows that it has.
+
+mod cpu;
+mod portable;
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod gfni;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+#[cfg(target_arch = "x86_64")]
+mod ssse3;
+
+#[cfg(test)]
+mod tests;
+
+pub use cpu::{Level, level, limit};
+
+pub(crate) use cpu::Path;
+
+/// Factors in rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Factors<'a> {
+    rows: &'a [u8],
+    columns: usize,
+}
+
+impl<'a> Factors<'a> {
+    /// Whole rows of `columns` factors, at least one.
+    pub(crate) const fn new(rows: &'a [u8], columns: usize) -> Self {
+        Self { rows, columns }
+    }
+
+    fn row(self, row: usize) -> &'a [u8] {
+        let start = row * self.columns;
+        self.rows
+            .get(start..start + self.columns)
+            .unwrap_or_default()
+    }
+}
+
+/// A register of `N` bytes.
+///
+/// Every method is `#[inline(always)]`: only then is it compiled for the features of its kernel.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+trait Vector<const N: usize>: Copy {
+    /// Shows that the CPU has the instructions.
+    type Proof: Copy;
+    /// A loaded register, made ready to be multiplied.
+    type Input: Copy;
+    /// A factor, made ready to multiply.
+    type Factor: Copy;
+    /// Registers of a row in one round: as many as fit with four rows.
+    const WIDE: usize;
+
+    fn zero(proof: Self::Proof) -> Self;
+    fn load(proof: Self::Proof, bytes: &[u8; N]) -> Self::Input;
+    fn factor(proof: Self::Proof, factor: u8) -> Self::Factor;
+    /// Adds the product.
+    fn add(self, input: Self::Input, factor: Self::Factor) -> Self;
+    fn store(self, bytes: &mut [u8; N]);
+}
+
+/// Outputs up to four at a time. All slices have one length, `N` or more.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[inline(always)]
+fn combine<V: Vector<N>, const N: usize, const WIDE: usize>(
+    proof: V::Proof,
+    factors: Factors<'_>,
+    inputs: &[&[u8]],
+    outputs: &mut [&mut [u8]],
+) {
+    const { assert!(WIDE == V::WIDE) };
+    let mut row = 0;
+    let (fours, rest) = outputs.as_chunks_mut::<4>();
+    for four in fours {
+        rows::<V, N, 4, WIDE>(proof, factors, row, inputs, four);
+        row += 4;
+    }
+    if let Ok(three) = <&mut [_; 3]>::try_from(&mut *rest) {
+        rows::<V, N, 3, WIDE>(proof, factors, row, inputs, three);
+    } else if let Ok(two) = <&mut [_; 2]>::try_from(&mut *rest) {
+        rows::<V, N, 2, WIDE>(proof, factors, row, inputs, two);
+    } else if let Ok(one) = <&mut [_; 1]>::try_from(rest) {
+        rows::<V, N, 1, WIDE>(proof, factors, row, inputs, one);
+    }
+}
+
+/// `R` outputs over their whole length: wide rounds, then single registers, and last one that ends
+/// where the slices end. It may do some bytes again, which gives the same bytes: inputs and
+/// outputs are different memory.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[inline(always)]
+fn rows<V: Vector<N>, const N: usize, const R: usize, const WIDE: usize>(
+    proof: V::Proof,
+    factors: Factors<'_>,
+    first: usize,
+    inputs: &[&[u8]],
+    outputs: &mut [&mut [u8]; R],
+) {
+    let len = outputs.first().map_or(0, |output| output.len());
+    let mut chosen = [&[] as &[u8]; R];
+    for (row, factors_of_row) in chosen.iter_mut().enumerate() {
+        *factors_of_row = factors.row(first + row);
+    }
+    let mut at = 0;
+    while len - at >= WIDE * N {
+        block::<V, N, R, WIDE>(proof, &chosen, inputs, outputs, at);
+        at += WIDE * N;
+    }
+    while len - at >= N {
+        block::<V, N, R, 1>(proof, &chosen, inputs, outputs, at);
+        at += N;
+    }
+    if at < len && len >= N {
+        block::<V, N, R, 1>(proof, &chosen, inputs, outputs, len - N);
+    }
+}
+
+/// `W` registers of `R` outputs at `at`.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[inline(always)]
+fn block<V: Vector<N>, const N: usize, const R: usize, const W: usize>(
+    proof: V::Proof,
+    factors: &[&[u8]; R],
+    inputs: &[&[u8]],
+    outputs: &mut [&mut [u8]; R],
+    at: usize,
+) {
+    let mut sums = [[V::zero(proof); W]; R];
+    for (column, input) in inputs.iter().enumerate() {
+        let Some(bytes) = input.get(at..at + W * N) else {
+            return;
+        };
+        let (chunks, _) = bytes.as_chunks::<N>();
+        let mut loaded = [V::load(proof, &chunks[0]); W];
+        let mut w = 1;
+        while w < W {
+            loaded[w] = V::load(proof, &chunks[w]);
+            w += 1;
+        }
+        let mut r = 0;
+        while r < R {
+            let factor = V::factor(proof, factors[r].get(column).copied().unwrap_or(0));
+            let mut w = 0;
+            while w < W {
+                sums[r][w] = sums[r][w].add(loaded[w], factor);
+                w += 1;
+            }
+            r += 1;
+        }
+    }
+    let mut r = 0;
+    while r < R {
+        let Some(bytes) = outputs[r].get_mut(at..at + W * N) else {
+            return;
+        };
+        let (chunks, _) = bytes.as_chunks_mut::<N>();
+        let mut w = 0;
+        while w < W {
+            sums[r][w].store(&mut chunks[w]);
+            w += 1;
+        }
+        r += 1;
+    }
+}

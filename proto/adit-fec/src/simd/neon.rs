@@ -1,0 +1,82 @@
+//! 128-bit vectors of 64-bit ARM: NEON.
+
+use core::arch::aarch64::*;
+
+use super::{Factors, Vector};
+use crate::field::NIBBLES;
+
+/// Shows that this CPU has NEON.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Neon(());
+
+impl Neon {
+    /// The proof, if this CPU has it.
+    pub(super) fn detect() -> Option<Self> {
+        std::arch::is_aarch64_feature_detected!("neon").then_some(Self(()))
+    }
+
+    /// All slices have one length, 16 or more.
+    pub(super) fn combine(self, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
+        // SAFETY: `self` shows that the feature is there.
+        unsafe { combine(self, factors, inputs, outputs) }
+    }
+}
+
+#[target_feature(enable = "neon")]
+fn combine(proof: Neon, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
+    super::combine::<Q, 16, 4>(proof, factors, inputs, outputs);
+}
+
+/// A register. Making one takes the proof, so that its operations may rely on the CPU.
+#[derive(Clone, Copy)]
+struct Q(uint8x16_t);
+
+/// The low and the high halves of the bytes of a register, and the tables of their products.
+#[derive(Clone, Copy)]
+struct Halves(uint8x16_t, uint8x16_t);
+
+impl Vector<16> for Q {
+    type Proof = Neon;
+    type Input = Halves;
+    type Factor = Halves;
+    // Sixteen sums, eight halves, two tables and a few products of 32 registers.
+    const WIDE: usize = 4;
+
+    #[inline(always)]
+    fn zero(_: Neon) -> Self {
+        // SAFETY: the proof.
+        Self(unsafe { vdupq_n_u8(0) })
+    }
+
+    #[inline(always)]
+    fn load(_: Neon, bytes: &[u8; 16]) -> Halves {
+        // SAFETY: the proof; 16 bytes are read from a reference to 16, aligned or not.
+        unsafe {
+            let whole = vld1q_u8(bytes.as_ptr());
+            Halves(vandq_u8(whole, vdupq_n_u8(15)), vshrq_n_u8::<4>(whole))
+        }
+    }
+
+    #[inline(always)]
+    fn factor(_: Neon, factor: u8) -> Halves {
+        let (tables, _) = NIBBLES[usize::from(factor)].as_chunks::<16>();
+        // SAFETY: the proof; 16 bytes are read from references to 16, aligned or not.
+        unsafe { Halves(vld1q_u8(tables[0].as_ptr()), vld1q_u8(tables[1].as_ptr())) }
+    }
+
+    #[inline(always)]
+    fn add(self, input: Halves, factor: Halves) -> Self {
+        // SAFETY: a `Q` is made with the proof that the CPU has NEON.
+        Self(unsafe {
+            let low = vqtbl1q_u8(factor.0, input.0);
+            let high = vqtbl1q_u8(factor.1, input.1);
+            veorq_u8(self.0, veorq_u8(low, high))
+        })
+    }
+
+    #[inline(always)]
+    fn store(self, bytes: &mut [u8; 16]) {
+        // SAFETY: a `Q` is made with the proof; 16 bytes are written to a reference to 16.
+        unsafe { vst1q_u8(bytes.as_mut_ptr(), self.0) }
+    }
+}

@@ -1,0 +1,68 @@
+//! The path for every CPU, in safe Rust: eight bytes in a word, and more words side by side where
+//! compilers know vectors.
+//!
+//! A product is a sum of doublings, and doubling a sum doubles its parts: so the sum is doubled
+//! once for each bit of the factors, from the highest down, and the inputs whose factors have the
+//! bit are added in between. No input is multiplied by itself.
+//!
+//! The others are tested against it, and it against the definition and the published vectors.
+
+use super::Factors;
+use crate::field::mul;
+
+/// Words of a full round.
+const WORDS: usize = 16;
+const WORD: usize = 8;
+
+pub(super) fn combine(factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
+    for (row, output) in outputs.iter_mut().enumerate() {
+        let factors = factors.row(row);
+        let (mut at, len) = (0, output.len());
+        while len - at >= WORDS * WORD {
+            block::<WORDS>(factors, inputs, output, at);
+            at += WORDS * WORD;
+        }
+        while len - at >= WORD {
+            block::<1>(factors, inputs, output, at);
+            at += WORD;
+        }
+        for (place, sum) in output.iter_mut().enumerate().skip(at) {
+            let bytes = inputs.iter().filter_map(|input| input.get(place));
+            let products = factors.iter().zip(bytes).map(|(f, byte)| mul(*f, *byte));
+            *sum = products.fold(0, |sum, product| sum ^ product);
+        }
+    }
+}
+
+/// `W` words of an output at `at`.
+fn block<const W: usize>(factors: &[u8], inputs: &[&[u8]], output: &mut [u8], at: usize) {
+    let place = at..at + W * WORD;
+    let mut sum = [0; W];
+    for bit in (0..8).rev() {
+        sum.iter_mut().for_each(|word| *word = double(*word));
+        for (factor, input) in factors.iter().zip(inputs) {
+            if factor >> bit & 1 == 0 {
+                continue;
+            }
+            let Some(bytes) = input.get(place.clone()) else {
+                return;
+            };
+            for (word, bytes) in sum.iter_mut().zip(bytes.as_chunks().0) {
+                *word ^= u64::from_ne_bytes(*bytes);
+            }
+        }
+    }
+    if let Some(bytes) = output.get_mut(place) {
+        for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(sum) {
+            *bytes = word.to_ne_bytes();
+        }
+    }
+}
+
+/// 2 · a for each byte.
+const fn double(word: u64) -> u64 {
+    let high = word & 0x8080_8080_8080_8080;
+    // 0x7f in the bytes that run over, which holds all bits of the polynomial.
+    let over = high - (high >> 7);
+    ((word ^ high) << 1) ^ (over & 0x1d1d_1d1d_1d1d_1d1d)
+}

@@ -1,0 +1,89 @@
+//! 128-bit vectors: SSSE3.
+
+use core::arch::x86_64::*;
+
+use super::{Factors, Vector};
+use crate::field::NIBBLES;
+
+/// Shows that this CPU has SSSE3.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ssse3(());
+
+impl Ssse3 {
+    /// The proof, if this CPU has it.
+    pub(super) fn detect() -> Option<Self> {
+        is_x86_feature_detected!("ssse3").then_some(Self(()))
+    }
+
+    /// All slices have one length, 16 or more.
+    pub(super) fn combine(self, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
+        // SAFETY: `self` shows that the feature is there.
+        unsafe { combine(self, factors, inputs, outputs) }
+    }
+}
+
+#[target_feature(enable = "ssse3")]
+fn combine(proof: Ssse3, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
+    super::combine::<X, 16, 1>(proof, factors, inputs, outputs);
+}
+
+/// A register. Making one takes the proof, so that its operations may rely on the CPU.
+#[derive(Clone, Copy)]
+struct X(__m128i);
+
+/// The low and the high halves of the bytes of a register, and the tables of their products.
+#[derive(Clone, Copy)]
+struct Halves(__m128i, __m128i);
+
+impl Vector<16> for X {
+    type Proof = Ssse3;
+    type Input = Halves;
+    type Factor = Halves;
+    // Four sums of one register, the halves and two tables: more would not fit in 16 registers.
+    const WIDE: usize = 1;
+
+    #[inline(always)]
+    fn zero(_: Ssse3) -> Self {
+        // SAFETY: the proof.
+        Self(unsafe { _mm_setzero_si128() })
+    }
+
+    #[inline(always)]
+    fn load(_: Ssse3, bytes: &[u8; 16]) -> Halves {
+        // SAFETY: the proof; 16 bytes are read from a reference to 16, aligned or not.
+        unsafe {
+            let whole = _mm_loadu_si128(bytes.as_ptr().cast());
+            let mask = _mm_set1_epi8(15);
+            let high = _mm_and_si128(_mm_srli_epi64::<4>(whole), mask);
+            Halves(_mm_and_si128(whole, mask), high)
+        }
+    }
+
+    #[inline(always)]
+    fn factor(_: Ssse3, factor: u8) -> Halves {
+        let (tables, _) = NIBBLES[usize::from(factor)].as_chunks::<16>();
+        // SAFETY: the proof; 16 bytes are read from references to 16, aligned or not.
+        unsafe {
+            Halves(
+                _mm_loadu_si128(tables[0].as_ptr().cast()),
+                _mm_loadu_si128(tables[1].as_ptr().cast()),
+            )
+        }
+    }
+
+    #[inline(always)]
+    fn add(self, input: Halves, factor: Halves) -> Self {
+        // SAFETY: an `X` is made with the proof that the CPU has SSSE3.
+        Self(unsafe {
+            let low = _mm_shuffle_epi8(factor.0, input.0);
+            let high = _mm_shuffle_epi8(factor.1, input.1);
+            _mm_xor_si128(self.0, _mm_xor_si128(low, high))
+        })
+    }
+
+    #[inline(always)]
+    fn store(self, bytes: &mut [u8; 16]) {
+        // SAFETY: an `X` is made with the proof; 16 bytes are written to a reference to 16.
+        unsafe { _mm_storeu_si128(bytes.as_mut_ptr().cast(), self.0) }
+    }
+}

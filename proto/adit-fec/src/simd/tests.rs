@@ -1,0 +1,149 @@
+//! Every kernel of this CPU against the portable twin, and that against the definition.
+
+use super::{Factors, Path, portable};
+use crate::field::mul;
+
+/// A small generator (SplitMix64), so that a failure repeats.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.roll() % bound as u64).unwrap()
+    }
+
+    fn bytes(&mut self, len: usize) -> Vec<u8> {
+        let words = (0..len.div_ceil(8)).flat_map(|_| self.roll().to_le_bytes());
+        words.take(len).collect()
+    }
+}
+
+/// One sum of products: `shift` is where in their buffers the shards begin.
+struct Case {
+    factors: Vec<u8>,
+    inputs: Vec<Vec<u8>>,
+    rows: usize,
+    len: usize,
+    shift: usize,
+}
+
+impl Case {
+    fn roll(dice: &mut Dice, columns: usize, rows: usize, len: usize, shift: usize) -> Self {
+        Self {
+            factors: dice.bytes(columns * rows),
+            inputs: (0..columns).map(|_| dice.bytes(shift + len + 3)).collect(),
+            rows,
+            len,
+            shift,
+        }
+    }
+
+    /// The outputs in their buffers, with the bytes around them.
+    fn run(&self, combine: impl Fn(Factors<'_>, &[&[u8]], &mut [&mut [u8]])) -> Vec<Vec<u8>> {
+        let place = self.shift..self.shift + self.len;
+        let inputs: Vec<&[u8]> = self.inputs.iter().map(|i| &i[place.clone()]).collect();
+        let mut buffers = vec![vec![0x5a; self.shift + self.len + 5]; self.rows];
+        let mut outputs: Vec<&mut [u8]> = buffers
+            .iter_mut()
+            .map(|buffer| &mut buffer[place.clone()])
+            .collect();
+        combine(
+            Factors::new(&self.factors, inputs.len()),
+            &inputs,
+            &mut outputs,
+        );
+        buffers
+    }
+
+    fn check(&self) {
+        let expected = self.run(portable::combine);
+        for path in Path::available() {
+            let found = self.run(|f, i, o| path.combine(f, i, o));
+            assert!(
+                found == expected,
+                "{path:?}: {} rows of {} columns, {} bytes at {}",
+                self.rows,
+                self.inputs.len(),
+                self.len,
+                self.shift
+            );
+        }
+    }
+}
+
+#[test]
+fn the_portable_twin_is_the_definition() {
+    let mut dice = Dice(5);
+    for len in 0..300 {
+        let case = Case::roll(&mut dice, 1 + len % 11, 1 + len % 4, len, len % 8);
+        let found = case.run(portable::combine);
+        for (row, found) in found.iter().enumerate() {
+            for at in case.shift..case.shift + len {
+                let inputs = case.inputs.iter().enumerate();
+                let products = inputs.map(|(column, input)| {
+                    mul(case.factors[row * case.inputs.len() + column], input[at])
+                });
+                assert_eq!(found[at], products.fold(0, |sum, product| sum ^ product));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_length() {
+    let mut dice = Dice(1);
+    for len in 0..=2000 {
+        let (columns, rows, shift) = (1 + dice.below(4), 1 + dice.below(5), dice.below(64));
+        Case::roll(&mut dice, columns, rows, len, shift).check();
+    }
+}
+
+#[test]
+fn every_alignment() {
+    let mut dice = Dice(2);
+    for shift in 0..64 {
+        for len in [15, 16, 17, 63, 64, 65, 127, 130, 191, 257, 300] {
+            Case::roll(&mut dice, 3, 3, len, shift).check();
+        }
+    }
+}
+
+#[test]
+fn every_number_of_rows() {
+    let mut dice = Dice(3);
+    for rows in 0..=17 {
+        Case::roll(&mut dice, 7, rows, 333, 1).check();
+    }
+}
+
+#[test]
+fn every_factor_times_every_byte() {
+    for factor in 0..=255u8 {
+        let case = Case {
+            factors: vec![factor],
+            inputs: vec![(0..=255).collect()],
+            rows: 1,
+            len: 256,
+            shift: 0,
+        };
+        case.check();
+        let products: Vec<u8> = (0..=255).map(|byte| mul(factor, byte)).collect();
+        assert_eq!(case.run(portable::combine)[0][..256], products);
+    }
+}
+
+#[test]
+fn random_cases() {
+    let mut dice = Dice(4);
+    for _ in 0..500 {
+        let (columns, rows) = (1 + dice.below(20), 1 + dice.below(8));
+        let (len, shift) = (dice.below(500), dice.below(64));
+        Case::roll(&mut dice, columns, rows, len, shift).check();
+    }
+}

@@ -1,0 +1,151 @@
+//! What a code promises: any shards that are enough give all data back.
+
+use proptest::prelude::*;
+
+use super::Dice;
+use crate::{Code, CodeError, Level, Matrix};
+
+struct Shards {
+    all: Vec<Vec<u8>>,
+    data: usize,
+}
+
+impl Shards {
+    fn roll(code: &Code, dice: &mut Dice, len: usize) -> Self {
+        let data: Vec<Vec<u8>> = (0..code.data()).map(|_| dice.bytes(len)).collect();
+        let mut parity = vec![vec![0; len]; code.parity()];
+        let inputs: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
+        let mut outputs: Vec<&mut [u8]> = parity.iter_mut().map(Vec::as_mut_slice).collect();
+        code.encode(&inputs, &mut outputs).unwrap();
+        Self {
+            data: data.len(),
+            all: data.into_iter().chain(parity).collect(),
+        }
+    }
+
+    /// Loses `lost`, brings them back, and compares.
+    fn lose(&self, code: &mut Code, lost: &[usize]) -> Result<(), CodeError> {
+        let at_hand: Vec<Option<&[u8]>> = self
+            .all
+            .iter()
+            .enumerate()
+            .map(|(i, shard)| (!lost.contains(&i)).then_some(shard.as_slice()))
+            .collect();
+        let gone: Vec<usize> = (0..self.data).filter(|i| lost.contains(i)).collect();
+        let mut found = vec![vec![0x77; self.all[0].len()]; gone.len()];
+        let mut outputs: Vec<&mut [u8]> = found.iter_mut().map(Vec::as_mut_slice).collect();
+        code.reconstruct(&at_hand, &mut outputs)?;
+        for (place, found) in gone.iter().zip(found) {
+            assert_eq!(found, self.all[*place]);
+        }
+        Ok(())
+    }
+}
+
+/// The first `count` of the numbers below `bound`, shuffled.
+fn some(dice: &mut Dice, bound: usize, count: usize) -> Vec<usize> {
+    let mut numbers: Vec<usize> = (0..bound).collect();
+    for i in 0..count {
+        numbers.swap(i, i + dice.below(bound - i));
+    }
+    numbers.truncate(count);
+    numbers
+}
+
+#[test]
+fn every_loss_of_small_codes() {
+    for matrix in [Matrix::Vandermonde, Matrix::Cauchy] {
+        for (data, parity) in [(1, 1), (1, 3), (3, 1), (4, 4), (10, 3)] {
+            let mut code = Code::new(matrix, data, parity).unwrap();
+            let shards = Shards::roll(&code, &mut Dice(1), 20);
+            for pattern in 0u32..1 << (data + parity) {
+                let lost: Vec<usize> = (0..data + parity)
+                    .filter(|i| pattern >> i & 1 == 1)
+                    .collect();
+                let lost_data = lost.iter().any(|i| *i < data);
+                let expected = if lost.len() <= parity || !lost_data {
+                    Ok(())
+                } else {
+                    Err(CodeError::TooFew)
+                };
+                assert_eq!(shards.lose(&mut code, &lost), expected, "{lost:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_largest_codes() {
+    for matrix in [Matrix::Vandermonde, Matrix::Cauchy] {
+        for (data, parity) in [(255, 1), (1, 255), (128, 128), (200, 56)] {
+            let mut code = Code::new(matrix, data, parity).unwrap();
+            let mut dice = Dice(7);
+            let shards = Shards::roll(&code, &mut dice, 33);
+            for _ in 0..3 {
+                let lost = some(&mut dice, data + parity, parity);
+                shards.lose(&mut code, &lost).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn calls_that_make_no_sense_are_refused() {
+    for (data, parity) in [(0, 1), (1, 0), (255, 2), (usize::MAX, 1)] {
+        assert!(matches!(
+            Code::vandermonde(data, parity),
+            Err(CodeError::Count { .. })
+        ));
+    }
+    let mut code = Code::cauchy(2, 1).unwrap();
+    let (a, b) = ([1; 4], [2; 4]);
+    assert_eq!(
+        code.encode(&[&a], &mut [&mut [0; 4]]),
+        Err(CodeError::Shards)
+    );
+    assert_eq!(code.encode(&[&a, &b], &mut []), Err(CodeError::Shards));
+    assert_eq!(
+        code.encode(&[&a, &b], &mut [&mut [0; 3]]),
+        Err(CodeError::Length)
+    );
+    assert_eq!(
+        code.encode(&[&a, &b[1..]], &mut [&mut [0; 4]]),
+        Err(CodeError::Length)
+    );
+    assert_eq!(
+        code.reconstruct(&[None, None, Some(&a)], &mut [&mut [0; 4], &mut [0; 4]]),
+        Err(CodeError::TooFew)
+    );
+    assert_eq!(
+        code.reconstruct(&[None, Some(&b)], &mut [&mut [0; 4]]),
+        Err(CodeError::Shards)
+    );
+    assert_eq!(
+        code.reconstruct(&[None, Some(&b), Some(&a)], &mut []),
+        Err(CodeError::Shards)
+    );
+    assert_eq!(
+        code.reconstruct(&[None, Some(&b), Some(&a[2..])], &mut [&mut [0; 4]]),
+        Err(CodeError::Length)
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+    #[test]
+    fn any_loss_up_to_the_parity(
+        seed in any::<u64>(), data in 1usize..40, parity in 1usize..20,
+        len in 0usize..300, cauchy in any::<bool>(), level in 0usize..7,
+    ) {
+        let mut dice = Dice(seed);
+        let matrix = if cauchy { Matrix::Cauchy } else { Matrix::Vandermonde };
+        let mut code = Code::new(matrix, data, parity).unwrap().limited(Level::ALL[level]);
+        let shards = Shards::roll(&code, &mut dice, len);
+        // More patterns than are remembered, so that plans are given up and made again.
+        for _ in 0..70 {
+            let count = dice.below(parity + 1);
+            let lost = some(&mut dice, data + parity, count);
+            prop_assert_eq!(shards.lose(&mut code, &lost), Ok(()));
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Finding out how many shards the peer's groups have, from the order of their kinds.
+
+/// The shards that are looked at: those of a whole group of any size, and its edges.
+const SAMPLES: usize = 258;
+
+/// What kind of shard had a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Data,
+    Parity,
+}
+
+/// The last shards, by number and kind.
+#[derive(Debug, Clone)]
+pub(crate) struct Tuner {
+    samples: [(u32, Kind); SAMPLES],
+    taken: usize,
+}
+
+impl Tuner {
+    pub(crate) const fn new() -> Self {
+        Self {
+            samples: [(0, Kind::Data); SAMPLES],
+            taken: 0,
+        }
+    }
+
+    /// Remembers a shard in place of the oldest. True if its kind is not that of the one before.
+    pub(crate) fn sample(&mut self, seqid: u32, kind: Kind) -> bool {
+        let before = self.taken.checked_sub(1).map(|last| last % SAMPLES);
+        let turned = before
+            .and_then(|last| self.samples.get(last))
+            .is_some_and(|(_, last)| *last != kind);
+        if let Some(sample) = self.samples.get_mut(self.taken % SAMPLES) {
+            *sample = (seqid, kind);
+        }
+        self.taken += 1;
+        turned
+    }
+
+    /// Data and parity shards of a group: the lengths of the first runs that were seen whole, from
+    /// the last shard of the other kind before them to the first one behind, without a gap.
+    pub(crate) fn groups(&self) -> Option<(usize, usize)> {
+        let mut sorted = self.samples;
+        let sorted = sorted.get_mut(..self.taken.min(SAMPLES))?;
+        sorted.sort_unstable();
+        let data = first_run(sorted, Kind::Data)?;
+        let parity = first_run(sorted, Kind::Parity)?;
+        (data + parity < 256).then_some((data, parity))
+    }
+}
+
+fn first_run(sorted: &[(u32, Kind)], kind: Kind) -> Option<usize> {
+    // Shards since the run's left edge, if that was seen.
+    let mut run = None;
+    for ((seqid, before), (next, now)) in sorted.iter().zip(sorted.iter().skip(1)) {
+        let step = next - seqid;
+        if step == 0 {
+            continue;
+        }
+        run = match (*before == kind, *now == kind) {
+            _ if step > 1 => None,
+            (false, true) => Some(1),
+            (true, true) => run.map(|shards| shards + 1),
+            (true, false) if run.is_some() => return run,
+            _ => None,
+        };
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn feed(tuner: &mut Tuner, data: u32, parity: u32, seqids: impl Iterator<Item = u32>) {
+        for seqid in seqids {
+            let is_data = seqid % (data + parity) < data;
+            tuner.sample(seqid, if is_data { Kind::Data } else { Kind::Parity });
+        }
+    }
+
+    #[test]
+    fn finds_every_size_that_a_window_can_show() {
+        for (data, parity) in [(1, 1), (3, 1), (1, 3), (10, 3), (70, 30), (80, 4)] {
+            let mut tuner = Tuner::new();
+            feed(&mut tuner, data, parity, 1000..1258);
+            let expected = (data as usize, parity as usize);
+            assert_eq!(tuner.groups(), Some(expected), "{data}+{parity}");
+        }
+    }
+
+    #[test]
+    fn order_and_repetition_do_not_matter() {
+        let mut tuner = Tuner::new();
+        feed(&mut tuner, 10, 3, (0..60).rev());
+        feed(&mut tuner, 10, 3, 20..40);
+        assert_eq!(tuner.groups(), Some((10, 3)));
+    }
+
+    #[test]
+    fn a_run_with_a_hole_is_no_measure() {
+        let mut tuner = Tuner::new();
+        feed(&mut tuner, 10, 3, (0..39).filter(|s| s % 13 != 4));
+        assert_eq!(tuner.groups(), None);
+        feed(&mut tuner, 10, 3, 39..66);
+        assert_eq!(tuner.groups(), Some((10, 3)));
+    }
+
+    #[test]
+    fn one_kind_alone_says_nothing() {
+        let mut tuner = Tuner::new();
+        feed(&mut tuner, 300, 1, 0..258);
+        assert_eq!(tuner.groups(), None);
+        assert_eq!(Tuner::new().groups(), None);
+    }
+}

@@ -1,0 +1,51 @@
+//! Frames without effect cost their sender: 100 in a second, 1,000 at once.
+//!
+//! Else a peer could keep this end busy with eight bytes at a time. An honest one sends a sign of
+//! life every few seconds.
+
+use adit_wire::{Broken, Time};
+
+const AT_ONCE: u64 = 1000;
+/// Microseconds for each more.
+const EVERY: u64 = 10_000;
+
+/// How many are left.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Budget {
+    /// When all will be left again.
+    full: Time,
+}
+
+impl Budget {
+    pub(crate) const fn new(now: Time) -> Self {
+        Self { full: now }
+    }
+
+    /// Takes one.
+    pub(crate) fn spend(&mut self, now: Time) -> Result<(), Broken> {
+        let full = Time(self.full.max(now).0.saturating_add(EVERY));
+        if full.0 - now.0 > AT_ONCE * EVERY {
+            return Err(Broken::Exhausted("the budget of frames without effect"));
+        }
+        self.full = full;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thousand_at_once_then_a_hundred_in_a_second() {
+        let mut budget = Budget::new(Time(0));
+        let spend = |budget: &mut Budget, now, count: u32| {
+            (0..count)
+                .filter(|_| budget.spend(Time(now)).is_ok())
+                .count()
+        };
+        assert_eq!(spend(&mut budget, 5, 2000), 1000);
+        assert_eq!(spend(&mut budget, 1_000_005, 2000), 100);
+        assert_eq!(spend(&mut budget, 3_600_000_000, 2000), 1000);
+    }
+}

@@ -1,0 +1,91 @@
+//! The byte queues of streams: on loan while there are bytes in them.
+
+use std::collections::VecDeque;
+
+/// Queues that are kept for the next stream with bytes.
+const KEPT: usize = 8;
+/// The largest that is worth keeping, in bytes.
+const LARGEST: usize = 64 << 10;
+
+/// Empty queues with room in them.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers {
+    spare: Vec<VecDeque<u8>>,
+}
+
+impl Buffers {
+    /// Appends to a queue.
+    pub(crate) fn push(&mut self, queue: &mut VecDeque<u8>, bytes: &[u8]) {
+        if queue.capacity() == 0
+            && let Some(spare) = self.spare.pop()
+        {
+            *queue = spare;
+        }
+        queue.extend(bytes);
+    }
+
+    /// Removes up to `count` bytes from the front, and takes the queue back once it is empty.
+    pub(crate) fn pop(&mut self, queue: &mut VecDeque<u8>, count: usize) {
+        queue.drain(..count.min(queue.len()));
+        if queue.is_empty() {
+            let empty = core::mem::take(queue);
+            if self.spare.len() < KEPT && (1..=LARGEST).contains(&empty.capacity()) {
+                self.spare.push(empty);
+            }
+        }
+    }
+
+    /// Frees what is not on loan.
+    pub(crate) fn trim(&mut self) {
+        self.spare = Vec::new();
+    }
+}
+
+/// Copies the front of `queue` to `out`, as much as there is on both sides.
+pub(crate) fn copy_front(queue: &VecDeque<u8>, out: &mut [u8]) -> usize {
+    let (first, second) = queue.as_slices();
+    let (mut copied, mut rest) = (0, out);
+    for part in [first, second] {
+        let len = part.len().min(rest.len());
+        let (Some((to, left)), Some(from)) = (rest.split_at_mut_checked(len), part.get(..len))
+        else {
+            break;
+        };
+        to.copy_from_slice(from);
+        copied += len;
+        rest = left;
+    }
+    copied
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_queues_own_nothing_and_their_memory_is_used_again() {
+        let mut buffers = Buffers::default();
+        let mut queue = VecDeque::new();
+        buffers.push(&mut queue, &[1; 1000]);
+        let (capacity, mut out) = (queue.capacity(), [0; 600]);
+        assert_eq!(copy_front(&queue, &mut out), 600);
+        buffers.pop(&mut queue, 600);
+        buffers.push(&mut queue, &[2; 500]);
+        assert_eq!(copy_front(&queue, &mut out), 600);
+        assert_eq!((out[399], out[400], out[599]), (1, 2, 2));
+        buffers.pop(&mut queue, 2000);
+        assert_eq!(queue.capacity(), 0);
+        let mut other = VecDeque::new();
+        buffers.push(&mut other, b"x");
+        assert!(other.capacity() >= capacity);
+    }
+
+    #[test]
+    fn large_queues_are_freed() {
+        let mut buffers = Buffers::default();
+        let mut queue = VecDeque::new();
+        buffers.push(&mut queue, &[0; 2 * LARGEST]);
+        buffers.pop(&mut queue, 2 * LARGEST);
+        assert!(buffers.spare.is_empty());
+    }
+}

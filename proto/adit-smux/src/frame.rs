@@ -1,0 +1,130 @@
+//! The header of a frame: version, command, length and stream, little-endian.
+
+use adit_wire::Broken;
+
+use crate::{StreamId, Version};
+
+/// Bytes in front of the data of a frame.
+pub const FRAME_HEADER: usize = 8;
+
+/// Bytes of a window update behind its header: consumed u32, window u32.
+pub(crate) const UPDATE: usize = 8;
+
+/// What a frame is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// SYN: the stream begins
+    Open,
+    /// FIN: no more data from its sender
+    Finish,
+    /// PSH
+    Data,
+    /// NOP: the sender lives
+    Nothing,
+    /// UPD, version 2 only
+    Update,
+}
+
+impl Command {
+    const fn number(self) -> u8 {
+        match self {
+            Self::Open => 0,
+            Self::Finish => 1,
+            Self::Data => 2,
+            Self::Nothing => 3,
+            Self::Update => 4,
+        }
+    }
+}
+
+/// A checked header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) command: Command,
+    /// Bytes that follow: none but with data (any number) and updates (8).
+    pub(crate) len: u16,
+    pub(crate) stream: StreamId,
+}
+
+impl Header {
+    pub(crate) const fn new(command: Command, len: u16, stream: StreamId) -> Self {
+        Self {
+            command,
+            len,
+            stream,
+        }
+    }
+
+    pub(crate) fn parse(bytes: [u8; FRAME_HEADER], version: Version) -> Result<Self, Broken> {
+        let [number, command, l0, l1, s0, s1, s2, s3] = bytes;
+        if number != version.number() {
+            return Err(Broken::Malformed("smux version"));
+        }
+        let command = match (command, version) {
+            (0, _) => Command::Open,
+            (1, _) => Command::Finish,
+            (2, _) => Command::Data,
+            (3, _) => Command::Nothing,
+            (4, Version::V2) => Command::Update,
+            _ => return Err(Broken::Malformed("smux command")),
+        };
+        let len = u16::from_le_bytes([l0, l1]);
+        let fits = match command {
+            Command::Data => true,
+            Command::Update => usize::from(len) == UPDATE,
+            Command::Open | Command::Finish | Command::Nothing => len == 0,
+        };
+        let stream = StreamId(u32::from_le_bytes([s0, s1, s2, s3]));
+        fits.then_some(Self::new(command, len, stream))
+            .ok_or(Broken::Malformed("smux frame length"))
+    }
+
+    pub(crate) fn bytes(self, version: Version) -> [u8; FRAME_HEADER] {
+        let [l0, l1] = self.len.to_le_bytes();
+        let [s0, s1, s2, s3] = self.stream.0.to_le_bytes();
+        let (version, command) = (version.number(), self.command.number());
+        [version, command, l0, l1, s0, s1, s2, s3]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_read_is_written(bytes in any::<[u8; 8]>(), number in 1u8..3, command in 0u8..6, short in any::<bool>()) {
+            let mut bytes = bytes;
+            (bytes[0], bytes[1]) = (number, command);
+            if short { (bytes[2], bytes[3]) = (bytes[2] & 8, 0); }
+            for version in [Version::V1, Version::V2] {
+                match Header::parse(bytes, version) {
+                    Ok(header) => prop_assert_eq!(header.bytes(version), bytes),
+                    Err(why) => prop_assert!(matches!(why, Broken::Malformed(_))),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn refuses_what_no_peer_may_send() {
+        let header = |number, command, len| [number, command, len, 0, 3, 0, 0, 0];
+        let parse = |bytes| Header::parse(bytes, Version::V2);
+        assert!(parse(header(2, 4, 8)).is_ok() && parse(header(2, 2, 0)).is_ok());
+        assert_eq!(
+            parse(header(1, 2, 1)),
+            Err(Broken::Malformed("smux version"))
+        );
+        assert_eq!(
+            parse(header(2, 5, 0)),
+            Err(Broken::Malformed("smux command"))
+        );
+        for (command, len) in [(0, 1), (1, 1), (3, 1), (4, 7), (4, 9), (4, 0)] {
+            let found = parse(header(2, command, len));
+            assert_eq!(found, Err(Broken::Malformed("smux frame length")));
+        }
+        let update = Header::parse(header(1, 4, 8), Version::V1);
+        assert_eq!(update, Err(Broken::Malformed("smux command")));
+    }
+}

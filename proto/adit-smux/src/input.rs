@@ -1,0 +1,206 @@
+//! Taking in what came from the peer.
+
+use adit_wire::{Broken, Time};
+
+use crate::{
+    FRAME_HEADER, Session, StreamId,
+    event::Happening,
+    frame::{Command, Header, UPDATE},
+    stream::Stream,
+};
+
+/// Streams that were refused and whose ends are not sent yet: above it nothing is taken in.
+const MAX_REFUSED: usize = 1024;
+
+/// What the next byte belongs to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Receiving {
+    /// A header, of which `have` bytes are here
+    Header {
+        bytes: [u8; FRAME_HEADER],
+        have: usize,
+    },
+    /// Data of a stream
+    Data { stream: StreamId, left: usize },
+    /// An update, of which `have` bytes are here
+    Update {
+        stream: StreamId,
+        bytes: [u8; UPDATE],
+        have: usize,
+    },
+}
+
+impl Receiving {
+    pub(crate) const START: Self = Self::Header {
+        bytes: [0; FRAME_HEADER],
+        have: 0,
+    };
+}
+
+impl Session {
+    /// Takes in bytes from the peer, and gives how many.
+    ///
+    /// Fewer than there are if the session's buffer is full or streams wait to be accepted: offer
+    /// the rest again once [`wants_input`](Self::wants_input) is true. After an error the session
+    /// and its connection are of no more use.
+    pub fn input(&mut self, now: Time, bytes: &[u8]) -> Result<usize, Broken> {
+        if let Some(why) = self.broken {
+            return Err(why);
+        }
+        if !bytes.is_empty() {
+            self.heard = now;
+        }
+        let mut rest = bytes;
+        while !rest.is_empty() && (self.inside_frame() || self.wants_input()) {
+            let used = self.piece(now, rest);
+            let used = used.inspect_err(|why| self.broken = Some(*why))?;
+            rest = rest.get(used..).unwrap_or_default();
+        }
+        Ok(bytes.len() - rest.len())
+    }
+
+    /// Whether the next frame would be taken in.
+    #[must_use]
+    pub fn wants_input(&self) -> bool {
+        let buffer = usize::try_from(self.config.session_buffer).unwrap_or(usize::MAX);
+        self.held < buffer
+            && self.refused.len() < MAX_REFUSED
+            && (self.config.backlog == 0 || self.waiting.len() < self.config.backlog)
+    }
+
+    const fn inside_frame(&self) -> bool {
+        !matches!(self.receiving, Receiving::Header { have: 0, .. })
+    }
+
+    /// Takes in a header, data of a frame or an update, or as much of it as there is.
+    fn piece(&mut self, now: Time, rest: &[u8]) -> Result<usize, Broken> {
+        match &mut self.receiving {
+            Receiving::Header { bytes, have } => {
+                let used = fill(bytes, have, rest);
+                if *have == FRAME_HEADER {
+                    let header = Header::parse(*bytes, self.config.version)?;
+                    self.receiving = Receiving::START;
+                    self.header(now, header)?;
+                }
+                Ok(used)
+            }
+            Receiving::Update {
+                stream,
+                bytes,
+                have,
+            } => {
+                let used = fill(bytes, have, rest);
+                if *have == UPDATE {
+                    let (stream, [c0, c1, c2, c3, w0, w1, w2, w3]) = (*stream, *bytes);
+                    let consumed = u32::from_le_bytes([c0, c1, c2, c3]);
+                    let window = u32::from_le_bytes([w0, w1, w2, w3]);
+                    self.receiving = Receiving::START;
+                    self.update(now, stream, consumed, window)?;
+                }
+                Ok(used)
+            }
+            Receiving::Data { stream, left } => {
+                let (stream, data) = (*stream, rest.get(..*left).unwrap_or(rest));
+                *left -= data.len();
+                if *left == 0 {
+                    self.receiving = Receiving::START;
+                }
+                self.data(stream, data);
+                Ok(data.len())
+            }
+        }
+    }
+
+    fn header(&mut self, now: Time, header: Header) -> Result<(), Broken> {
+        let stream = header.stream;
+        match header.command {
+            Command::Open => return self.opened(now, stream),
+            Command::Finish => self.finished(stream),
+            Command::Nothing => return self.budget.spend(now),
+            Command::Data if header.len == 0 => return self.budget.spend(now),
+            Command::Data => {
+                let left = usize::from(header.len);
+                self.receiving = Receiving::Data { stream, left };
+            }
+            Command::Update => {
+                self.receiving = Receiving::Update {
+                    stream,
+                    bytes: [0; UPDATE],
+                    have: 0,
+                };
+            }
+        }
+        Ok(())
+    }
+
+    fn opened(&mut self, now: Time, id: StreamId) -> Result<(), Broken> {
+        if self.streams.contains_key(&id) {
+            return self.budget.spend(now);
+        }
+        if self.config.backlog == 0 || self.streams.len() >= self.config.max_streams {
+            self.refused.push_back(id);
+            return Ok(());
+        }
+        self.streams.insert(id, Stream::new());
+        self.waiting.push_back(id);
+        self.tell(id, Happening::Opened);
+        Ok(())
+    }
+
+    fn finished(&mut self, id: StreamId) {
+        if let Some(stream) = self.streams.get_mut(&id)
+            && !stream.finished
+        {
+            stream.finished = true;
+            self.tell(id, Happening::Finished);
+        }
+    }
+
+    fn data(&mut self, id: StreamId, data: &[u8]) {
+        // Of a stream that is gone, or behind its end: dropped.
+        if let Some(stream) = self.streams.get_mut(&id)
+            && !stream.closed
+            && !stream.finished
+        {
+            self.buffers.push(&mut stream.inbox, data);
+            self.held += data.len();
+            if !stream.told {
+                stream.told = true;
+                self.tell(id, Happening::Readable);
+            }
+        }
+    }
+
+    fn update(
+        &mut self,
+        now: Time,
+        id: StreamId,
+        consumed: u32,
+        window: u32,
+    ) -> Result<(), Broken> {
+        let Some(stream) = self.streams.get_mut(&id).filter(|stream| !stream.failed) else {
+            return Ok(());
+        };
+        if !stream.updated(consumed, window) {
+            return self.budget.spend(now);
+        }
+        if stream.failed {
+            let unsent = stream.outbox.len();
+            self.buffers.pop(&mut stream.outbox, unsent);
+            self.tell(id, Happening::Failed);
+        }
+        self.schedule(id);
+        self.grant(id);
+        Ok(())
+    }
+}
+
+/// Copies what is missing in `bytes`, as much as there is in `rest`, and gives how much that was.
+fn fill<const N: usize>(bytes: &mut [u8; N], have: &mut usize, rest: &[u8]) -> usize {
+    let used = rest.len().min(N - *have);
+    if let (Some(to), Some(from)) = (bytes.get_mut(*have..*have + used), rest.get(..used)) {
+        to.copy_from_slice(from);
+    }
+    *have += used;
+    used
+}

@@ -1,0 +1,205 @@
+//! Giving out what is to be sent: control frames first, then data, one frame of each stream in
+//! turn.
+
+use crate::{
+    FRAME_HEADER, Session, StreamError, StreamId,
+    buffers::copy_front,
+    event::Happening,
+    frame::{Command, Header, UPDATE},
+    session::writer,
+    stream::{Sending, Wish},
+};
+
+/// The least room with which [`Session::poll_output`] gets on: a window update.
+pub const MIN_OUTPUT: usize = FRAME_HEADER + UPDATE;
+
+impl Session {
+    /// Writes frames that are to be sent to the front of `out`, and gives their length; 0 if there
+    /// are none, or `out` has less than [`MIN_OUTPUT`] bytes.
+    ///
+    /// Only whole frames are written. A data frame is cut short to fit if it is the first.
+    pub fn poll_output(&mut self, out: &mut [u8]) -> usize {
+        let mut room = Room { out, used: 0 };
+        self.control_frames(&mut room);
+        while self.control.is_empty()
+            && let Some(id) = self.turns.front().copied()
+        {
+            if !self.data_frame(id, &mut room) {
+                break;
+            }
+            self.turns.pop_front();
+            if let Some(stream) = self.streams.get_mut(&id) {
+                stream.in_turn = false;
+            }
+            self.schedule(id);
+            self.grant(id);
+        }
+        room.used
+    }
+
+    /// Whether there is anything to be sent.
+    #[must_use]
+    pub fn wants_output(&self) -> bool {
+        let control = self.alive || !self.refused.is_empty() || !self.control.is_empty();
+        control || !self.turns.is_empty()
+    }
+
+    /// How many bytes [`seal_frame`](Self::seal_frame) would take now. If 0,
+    /// [`Event::Writable`](crate::Event::Writable) follows.
+    ///
+    /// 0 while the stream has something queued or its opening is not sent, and when the peer's
+    /// window is used up.
+    pub fn direct(&mut self, id: StreamId) -> Result<usize, StreamError> {
+        let version = self.config.version;
+        let stream = writer(&mut self.streams, id)?;
+        let free = stream.outbox.is_empty() && !stream.opens;
+        let allowed = if free { stream.allowed(version) } else { 0 };
+        if allowed == 0 {
+            stream.wish = Wish::Direct;
+        }
+        Ok(allowed.min(usize::from(self.config.max_frame)))
+    }
+
+    /// Makes a data frame in place, to be sent behind everything that was given out before:
+    /// `frame` is [`FRAME_HEADER`] bytes to be written, and data of at most
+    /// [`direct`](Self::direct) bytes.
+    pub fn seal_frame(&mut self, id: StreamId, frame: &mut [u8]) -> Result<(), StreamError> {
+        let most = self.direct(id)?;
+        let (header, data) = frame
+            .split_first_chunk_mut::<FRAME_HEADER>()
+            .filter(|(_, data)| (1..=most).contains(&data.len()))
+            .ok_or(StreamError::TooLong)?;
+        let len = u16::try_from(data.len()).map_err(|_| StreamError::TooLong)?;
+        *header = Header::new(Command::Data, len, id).bytes(self.config.version);
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.count_sent(data.len());
+        }
+        Ok(())
+    }
+
+    /// Tells the application that it can go on writing, if it waits for that and can.
+    pub(crate) fn grant(&mut self, id: StreamId) {
+        let version = self.config.version;
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
+        let granted = match stream.wish {
+            Wish::None => false,
+            // Not for each frame: half of the queue is worth a call.
+            Wish::Room => stream.outbox.len() <= self.config.send_buffer / 2,
+            Wish::Direct => {
+                stream.outbox.is_empty() && !stream.opens && stream.allowed(version) > 0
+            }
+        };
+        if granted && stream.sending == Sending::Open && !stream.failed {
+            stream.wish = Wish::None;
+            self.tell(id, Happening::Writable);
+        }
+    }
+
+    fn control_frames(&mut self, room: &mut Room<'_>) {
+        let version = self.config.version;
+        let mut put = |command, id, body: &[u8]| {
+            let len = u16::try_from(body.len()).unwrap_or(0);
+            room.put(&Header::new(command, len, id).bytes(version), body)
+        };
+        if self.alive && put(Command::Nothing, StreamId(0), &[]) {
+            self.alive = false;
+        }
+        while let Some(id) = self.refused.front().copied() {
+            if !put(Command::Finish, id, &[]) {
+                return;
+            }
+            self.refused.pop_front();
+        }
+        while let Some(id) = self.control.front().copied() {
+            if let Some(stream) = self.streams.get_mut(&id) {
+                if stream.opens {
+                    if !put(Command::Open, id, &[]) {
+                        return;
+                    }
+                    stream.opens = false;
+                }
+                if let Some(consumed) = stream.update {
+                    let [c0, c1, c2, c3] = consumed.to_le_bytes();
+                    let [w0, w1, w2, w3] = self.config.stream_buffer.to_le_bytes();
+                    if !put(Command::Update, id, &[c0, c1, c2, c3, w0, w1, w2, w3]) {
+                        return;
+                    }
+                    stream.update = None;
+                }
+                stream.in_control = false;
+            }
+            self.control.pop_front();
+            self.grant(id);
+        }
+    }
+
+    /// Writes a data frame, or the end, of a stream. False if there is no room for it.
+    fn data_frame(&mut self, id: StreamId, room: &mut Room<'_>) -> bool {
+        let version = self.config.version;
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return true;
+        };
+        if !stream.can_send(version) {
+            return true;
+        }
+        if stream.outbox.is_empty() {
+            if !room.put(&Header::new(Command::Finish, 0, id).bytes(version), &[]) {
+                return false;
+            }
+            stream.sending = Sending::Ended;
+            if stream.closed {
+                self.streams.remove(&id);
+            }
+            return true;
+        }
+        let most = stream.allowed(version).min(self.config.max_frame.into());
+        let Some(body) = room.body(stream.outbox.len().min(most)) else {
+            return false;
+        };
+        let copied = copy_front(&stream.outbox, body);
+        let len = u16::try_from(copied).unwrap_or(0);
+        room.commit(&Header::new(Command::Data, len, id).bytes(version), copied);
+        stream.count_sent(copied);
+        self.buffers.pop(&mut stream.outbox, copied);
+        true
+    }
+}
+
+/// What is left of the caller's buffer.
+struct Room<'a> {
+    out: &'a mut [u8],
+    used: usize,
+}
+
+impl Room<'_> {
+    /// Appends a frame; false if it does not fit.
+    fn put(&mut self, header: &[u8; FRAME_HEADER], body: &[u8]) -> bool {
+        let end = self.used + FRAME_HEADER + body.len();
+        let Some(frame) = self.out.get_mut(self.used..end) else {
+            return false;
+        };
+        let (head, data) = frame.split_at_mut(FRAME_HEADER);
+        head.copy_from_slice(header);
+        data.copy_from_slice(body);
+        self.used = end;
+        true
+    }
+
+    /// The place for `wanted` bytes of data, or for fewer if this is the first frame.
+    fn body(&mut self, wanted: usize) -> Option<&mut [u8]> {
+        let first = self.used == 0;
+        let rest = self.out.get_mut(self.used + FRAME_HEADER..)?;
+        let len = rest.len().min(wanted);
+        (len == wanted || (first && len > 0)).then(|| rest.get_mut(..len))?
+    }
+
+    /// Writes the header of a frame whose data stand in their place.
+    fn commit(&mut self, header: &[u8; FRAME_HEADER], len: usize) {
+        if let Some(place) = self.out.get_mut(self.used..self.used + FRAME_HEADER) {
+            place.copy_from_slice(header);
+        }
+        self.used += FRAME_HEADER + len;
+    }
+}

@@ -1,0 +1,196 @@
+//! One stream: its bytes, its windows and its two ends.
+
+use std::collections::VecDeque;
+
+use crate::{Version, event::Happenings};
+
+/// The window that a sender may assume before it was told one.
+const FIRST_WINDOW: u32 = 262_144;
+
+/// The number of a stream. Its opener chose it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub(crate) u32);
+
+impl StreamId {
+    /// The number on the wire.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+/// What can be read of a stream now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Front<'a> {
+    /// The next bytes, at least one; there may be more behind them.
+    Bytes(&'a [u8]),
+    /// None now.
+    Nothing,
+    /// None ever: the peer has ended its side.
+    End,
+}
+
+/// How far the own side has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sending {
+    /// More may be written
+    Open,
+    /// The end is to be sent behind what is queued
+    Ending,
+    /// The end was sent
+    Ended,
+}
+
+/// What the application waits for before it can go on writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wish {
+    None,
+    /// Room in the queue
+    Room,
+    /// An empty queue and an open window
+    Direct,
+}
+
+#[derive(Debug)]
+pub(crate) struct Stream {
+    /// Received, not read.
+    pub(crate) inbox: VecDeque<u8>,
+    /// Written, not sent.
+    pub(crate) outbox: VecDeque<u8>,
+    pub(crate) sending: Sending,
+    /// The peer has ended its side.
+    pub(crate) finished: bool,
+    /// The application has closed the stream: what comes is dropped.
+    pub(crate) closed: bool,
+    /// The peer claimed to have read more than there was.
+    pub(crate) failed: bool,
+    /// The opening frame is to be sent.
+    pub(crate) opens: bool,
+    /// Bytes read, to be told to the peer.
+    pub(crate) update: Option<u32>,
+    /// Waits among the streams with control frames, and among those with data.
+    pub(crate) in_control: bool,
+    pub(crate) in_turn: bool,
+    /// The application knows that there is something to read.
+    pub(crate) told: bool,
+    pub(crate) wish: Wish,
+    /// What the application does not know yet.
+    pub(crate) events: Happenings,
+    /// Bytes sent, modulo 2³².
+    sent: u32,
+    /// Of these, bytes that the peer's application has read.
+    consumed: u32,
+    /// Bytes that may be sent and not read.
+    window: u32,
+    /// Bytes read, modulo 2³², and those since the peer was told.
+    read: u32,
+    unreported: u32,
+}
+
+impl Stream {
+    pub(crate) const fn new() -> Self {
+        Self {
+            inbox: VecDeque::new(),
+            outbox: VecDeque::new(),
+            sending: Sending::Open,
+            finished: false,
+            closed: false,
+            failed: false,
+            opens: false,
+            update: None,
+            in_control: false,
+            in_turn: false,
+            told: false,
+            wish: Wish::None,
+            events: Happenings::NONE,
+            sent: 0,
+            consumed: 0,
+            window: FIRST_WINDOW,
+            read: 0,
+            unreported: 0,
+        }
+    }
+
+    /// Bytes that the peer's window allows now.
+    pub(crate) fn allowed(&self, version: Version) -> usize {
+        match version {
+            Version::V1 => usize::MAX,
+            Version::V2 => {
+                let unread = self.sent.wrapping_sub(self.consumed);
+                usize::try_from(self.window.saturating_sub(unread)).unwrap_or(usize::MAX)
+            }
+        }
+    }
+
+    /// Whether a data frame or the end can be sent now.
+    pub(crate) fn can_send(&self, version: Version) -> bool {
+        if self.outbox.is_empty() {
+            return self.sending == Sending::Ending;
+        }
+        self.allowed(version) > 0
+    }
+
+    /// Counts bytes that are sent.
+    pub(crate) fn count_sent(&mut self, len: usize) {
+        self.sent = self.sent.wrapping_add(low_bits(len));
+    }
+
+    /// Counts bytes that the application has read. True if the peer is to be told: after the first
+    /// bytes, then each time that they make half of `buffer`.
+    pub(crate) fn count_read(&mut self, len: usize, buffer: u32) -> bool {
+        let len = low_bits(len);
+        self.read = self.read.wrapping_add(len);
+        self.unreported = self.unreported.saturating_add(len);
+        let due = self.unreported >= buffer / 2 || self.read == len;
+        if due {
+            self.unreported = 0;
+            self.update = Some(self.read);
+        }
+        due
+    }
+
+    /// Takes in an update. False if it changes nothing.
+    pub(crate) fn updated(&mut self, consumed: u32, window: u32) -> bool {
+        let changed = (self.consumed, self.window) != (consumed, window);
+        (self.consumed, self.window) = (consumed, window);
+        if self.sent.wrapping_sub(consumed).cast_signed() < 0 {
+            self.failed = true;
+        }
+        changed
+    }
+}
+
+/// Counters of bytes run modulo 2³².
+fn low_bits(len: usize) -> u32 {
+    const MASK: usize = 0xffff_ffff;
+    u32::try_from(len & MASK).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn updates_come_after_the_first_bytes_and_each_half_of_the_buffer() {
+        let mut stream = Stream::new();
+        let told: Vec<usize> = (1..=400).filter(|_| stream.count_read(10, 1000)).collect();
+        assert_eq!(told, [1, 51, 101, 151, 201, 251, 301, 351]);
+        assert_eq!(stream.update, Some(3510));
+    }
+
+    #[test]
+    fn the_window_holds_over_the_end_of_the_count() {
+        let mut stream = Stream::new();
+        assert_eq!(stream.allowed(Version::V2), 262_144);
+        assert_eq!(stream.allowed(Version::V1), usize::MAX);
+        stream.sent = u32::MAX - 9;
+        assert!(stream.updated(u32::MAX - 9, 100));
+        stream.count_sent(30);
+        assert_eq!(stream.sent, 20);
+        assert_eq!(stream.allowed(Version::V2), 70);
+        assert!(stream.updated(5, 10) && !stream.failed);
+        assert_eq!(stream.allowed(Version::V2), 0);
+        assert!(!stream.updated(5, 10));
+        assert!(stream.updated(21, 10) && stream.failed);
+    }
+}
