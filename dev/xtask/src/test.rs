@@ -64,7 +64,27 @@ pub(crate) fn run(steps: &mut Steps, wish: Wish) -> bool {
     if wish.scope == Scope::All {
         steps.step("cargo-deny", deny);
     }
-    steps.step("tests", || tests(wish.scope));
+    steps.step("tests", || {
+        // Interop tests mostly wait for others.
+        let all = Run::cargo(["test", "--workspace", "--no-fail-fast"]);
+        tests("tests", wish.scope, all)
+    });
+    steps.step("tests, portable", || {
+        // Everything that has a fast path, and everything above it.
+        let crates = [
+            "adit-crypto",
+            "adit-net",
+            "adit-stream",
+            "adit-engine",
+            "adit",
+        ];
+        let mut twins = Run::cargo(["test", "--no-fail-fast"]);
+        for name in crates {
+            twins = twins.args(["--package", name]);
+        }
+        let twins = twins.env("ADIT_IO", "portable").env("ADIT_CPU", "portable");
+        tests("tests-portable", wish.scope, twins)
+    });
     steps.step("release", release::check);
     steps.step("instructions", instructions);
     docs(steps);
@@ -87,16 +107,13 @@ fn instructions() -> Result<String> {
     Ok(told.lines().last().unwrap_or_default().to_owned())
 }
 
-/// Unit, property, vector and interop tests.
-fn tests(scope: Scope) -> Result<String> {
-    // Interop tests mostly wait for others.
-    let mut run = Run::cargo(["test", "--workspace", "--no-fail-fast"])
-        .env("RUST_TEST_THREADS", "4")
-        .limit(25);
+/// Unit, property, vector and interop tests, as `run` says.
+fn tests(name: &str, scope: Scope, run: Run) -> Result<String> {
+    let mut run = run.env("RUST_TEST_THREADS", "4").limit(25);
     if scope == Scope::All {
         run = run.env("ADIT_ALL_PEERS", "1");
     }
-    match run.quiet("tests") {
+    match run.quiet(name) {
         Ok(told) => {
             let left_out = match scope {
                 Scope::Usual => " (shadowsocks-rust as a peer: with --all)",
@@ -105,13 +122,13 @@ fn tests(scope: Scope) -> Result<String> {
             Ok(format!("{} tests{left_out}", count_tests(&told)))
         }
         Err(why) => {
-            let told = fs::read_to_string(log_path("tests")).unwrap_or_default();
+            let told = fs::read_to_string(log_path(name)).unwrap_or_default();
             let failed = failures(&told);
             // Without a failed test something else is wrong: a build, a crash, the limit.
             if failed.is_empty() {
                 Err(why)
             } else {
-                bail!("{failed}\nwhole output in {}", log_path("tests").display())
+                bail!("{failed}\nwhole output in {}", log_path(name).display())
             }
         }
     }
