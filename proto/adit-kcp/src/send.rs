@@ -1,0 +1,419 @@
+//! The send window: what waits, what is in flight, and which of it goes out next.
+//!
+//! ```text
+//!     una               fresh            numbered             end
+//!      ├── in flight, ────┤── may go, not ──┤──── queued ──────┤
+//!      │   some acked     │   yet sent      │                  │
+//! ```
+//!
+//! One ring of segments holds all of it: a queued segment's number is already known, the window
+//! only decides when it may go.
+
+use crate::bytes::ByteRing;
+use crate::flight::{Flight, Mark};
+use crate::rtt::RTO_MAX;
+use crate::seq::{Sn, SnRing, elapsed, low32};
+use crate::{Compat, Config, SendError};
+
+/// A segment that is queued or in flight.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Seg {
+    pos: usize,
+    /// When it times out, milliseconds.
+    resend_at: u64,
+    /// The clock at its last transmission, as on the wire.
+    ts: u32,
+    rto: u32,
+    pub(crate) len: usize,
+    /// Transmissions so far.
+    xmit: u16,
+    /// Acknowledgements of later segments since its last transmission.
+    overtaken: u16,
+    pub(crate) frg: u8,
+}
+
+/// Why a segment goes out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// For the first time.
+    New,
+    /// Its time-out has passed.
+    Timeout,
+    /// Overtaken as often as is set.
+    Fast,
+    /// Overtaken, and nothing new was to be sent.
+    Early,
+}
+
+/// Transmissions of a segment after which only its time-out sends it again.
+const FAST_LIMIT: u16 = 5;
+
+/// How many segments one datagram's acknowledgements may examine. An honest window's holes are
+/// far fewer; past this, the time-outs mend what is missing.
+pub(crate) const EXAMINED_MAX: u32 = 16_384;
+
+/// The send side of a session.
+#[derive(Debug)]
+pub(crate) struct SendWindow {
+    segs: SnRing<Seg>,
+    flight: Flight,
+    bytes: ByteRing,
+    una: Sn,
+    fresh: Sn,
+    numbered: Sn,
+    end: Sn,
+    /// From where the flush under way looks for due segments.
+    cursor: Sn,
+    /// Whether the flush under way has nothing new.
+    quiet: bool,
+    /// Segments the application may have queued or in flight.
+    window: u32,
+    mss: usize,
+    stream: bool,
+    compat: Compat,
+    nodelay: u8,
+    resend: u16,
+}
+
+impl SendWindow {
+    pub(crate) fn new(first: Sn, config: &Config) -> Self {
+        Self {
+            segs: SnRing::new(),
+            flight: Flight::new(),
+            bytes: ByteRing::new(),
+            una: first,
+            fresh: first,
+            numbered: first,
+            end: first,
+            cursor: first,
+            quiet: false,
+            window: config.send_window,
+            mss: config.mss(),
+            stream: config.stream,
+            compat: config.compat,
+            nodelay: config.nodelay,
+            resend: config.resend,
+        }
+    }
+
+    pub(crate) const fn flight(&self) -> &Flight {
+        &self.flight
+    }
+
+    /// The first number not acknowledged.
+    pub(crate) const fn una(&self) -> Sn {
+        self.una
+    }
+
+    /// Numbers between the oldest not acknowledged and the newest allowed out.
+    pub(crate) const fn span(&self) -> u32 {
+        self.numbered.distance(self.una)
+    }
+
+    /// Segments allowed out and not sent.
+    pub(crate) const fn unsent(&self) -> u32 {
+        self.numbered.distance(self.fresh)
+    }
+
+    /// Segments waiting for the window.
+    pub(crate) const fn queued(&self) -> u32 {
+        self.end.distance(self.numbered)
+    }
+
+    /// Slots of the ring.
+    pub(crate) const fn size(&self) -> usize {
+        self.segs.size()
+    }
+
+    /// Bytes that [`push`](Self::push) would take now.
+    pub(crate) fn room(&self) -> usize {
+        let held = self.end.distance(self.una);
+        let free = self.window.saturating_sub(held) as usize;
+        match (self.stream, free) {
+            (true, _) => free * self.mss + self.last_room(),
+            (false, 0) => 0,
+            (false, _) => self.compat.fragments() * self.mss,
+        }
+    }
+
+    /// Queues a message, or as much of a stream as there is room for.
+    pub(crate) fn push(&mut self, data: &[u8]) -> Result<usize, SendError> {
+        if self.stream {
+            return Ok(self.push_stream(data));
+        }
+        if data.is_empty() && self.compat == Compat::Go {
+            return Err(SendError::Empty);
+        }
+        let limit = self.compat.fragments() * self.mss;
+        if data.len() > limit {
+            return Err(SendError::TooLong { limit });
+        }
+        // As kcp-go does: while the window has room for one, the whole message is taken.
+        if self.room() == 0 {
+            return Err(SendError::Full);
+        }
+        let mut after = data.len().div_ceil(self.mss).max(1);
+        let mut rest = data;
+        while after > 0 {
+            after -= 1;
+            let (piece, tail) = rest.split_at(rest.len().min(self.mss));
+            self.append(piece, u8::try_from(after).unwrap_or(u8::MAX));
+            rest = tail;
+        }
+        Ok(data.len())
+    }
+
+    fn push_stream(&mut self, data: &[u8]) -> usize {
+        let (data, _) = data.split_at(data.len().min(self.room()));
+        let (top_up, mut rest) = data.split_at(data.len().min(self.last_room()));
+        if !top_up.is_empty() {
+            self.bytes.push(top_up);
+            if let Some(last) = self.segs.get_mut(self.end.plus(u32::MAX)) {
+                last.len += top_up.len();
+            }
+        }
+        while !rest.is_empty() {
+            let (piece, tail) = rest.split_at(rest.len().min(self.mss));
+            self.append(piece, 0);
+            rest = tail;
+        }
+        data.len()
+    }
+
+    /// Bytes that the last segment of a stream still takes.
+    fn last_room(&self) -> usize {
+        if self.end == self.numbered {
+            return 0;
+        }
+        let last = self.segs.get(self.end.plus(u32::MAX));
+        last.map_or(0, |last| self.mss.saturating_sub(last.len))
+    }
+
+    fn append(&mut self, piece: &[u8], frg: u8) {
+        let held = self.end.distance(self.una);
+        self.segs.grow((held + 1).max(8) as usize, self.una, held);
+        self.flight.grow(self.segs.size(), self.una, held);
+        let pos = self.bytes.tail();
+        self.bytes.push(piece);
+        if let Some(seg) = self.segs.get_mut(self.end) {
+            *seg = Seg {
+                pos,
+                len: piece.len(),
+                frg,
+                ..Seg::default()
+            };
+        }
+        self.end = self.end.plus(1);
+    }
+
+    /// Whether a window of so many segments from `una` on lets queued ones out.
+    pub(crate) const fn can_number(&self, window: u32) -> bool {
+        self.queued() > 0 && self.span() < window
+    }
+
+    /// Lets at most `most` segments out, up to `window` from `una` on; gives how many.
+    pub(crate) fn number(&mut self, window: u32, most: u32) -> u32 {
+        let room = window.saturating_sub(self.span());
+        let count = room.min(most).min(self.queued());
+        self.numbered = self.numbered.plus(count);
+        count
+    }
+
+    /// The peer has everything before `sn`; the length of each not yet acknowledged
+    /// goes to `gone`.
+    /// False where the peer claims what was never sent.
+    pub(crate) fn acked_before(&mut self, sn: Sn, mut gone: impl FnMut(Sn, usize)) -> bool {
+        if self.fresh.before(sn) {
+            return false;
+        }
+        if !self.una.before(sn) {
+            return true;
+        }
+        while let Some(first) = self.flight.find(Mark::Live, self.una, sn) {
+            self.flight.acked(first);
+            if let Some(seg) = self.segs.get(first) {
+                gone(first, seg.len);
+            }
+            self.una = first.plus(1);
+        }
+        self.una = sn;
+        self.shrink();
+        true
+    }
+
+    /// The peer has `sn`. Gives the length of its data unless it was acknowledged before or never sent.
+    pub(crate) fn acked(&mut self, sn: Sn) -> Option<usize> {
+        if sn.before(self.una) || !sn.before(self.fresh) || !self.flight.acked(sn) {
+            return None;
+        }
+        let len = self.segs.get(sn).map(|seg| seg.len);
+        if sn == self.una {
+            self.shrink();
+        }
+        len
+    }
+
+    /// Moves `una` to the first segment left and lets go of the bytes before it.
+    fn shrink(&mut self) {
+        let left = self.flight.find(Mark::Live, self.una, self.fresh);
+        self.una = left.unwrap_or(self.fresh);
+        if self.una == self.end {
+            self.bytes.clear();
+        } else if let Some(seg) = self.segs.get(self.una) {
+            self.bytes.release_to(seg.pos);
+        }
+    }
+
+    /// Counts one acknowledgement, of `sn` sent at `ts`, against every earlier segment sent no
+    /// later; gives whether one of them is due by that. `budget` bounds how many are examined.
+    pub(crate) fn overtake(&mut self, sn: Sn, ts: u32, budget: &mut u32) -> bool {
+        if self.resend == 0 && self.compat == Compat::C {
+            return false;
+        }
+        let mut due = false;
+        let mut at = self.una;
+        while let Some(hole) = self.flight.find(Mark::Watched, at, sn) {
+            if *budget == 0 {
+                break;
+            }
+            *budget -= 1;
+            at = hole.plus(1);
+            let Some(seg) = self.segs.get_mut(hole) else {
+                break;
+            };
+            if elapsed(ts, seg.ts) < 0 {
+                continue;
+            }
+            seg.overtaken = seg.overtaken.saturating_add(1);
+            let enough = self.resend > 0 && seg.overtaken >= self.resend;
+            let eligible = seg.xmit <= FAST_LIMIT;
+            if enough || self.resend == 0 || !eligible {
+                self.flight.unwatch(hole);
+            }
+            if eligible && enough {
+                self.flight.make_due(hole);
+                due = true;
+            } else if eligible && self.compat == Compat::Go {
+                self.flight.hint(hole);
+            }
+        }
+        due
+    }
+
+    /// Begins a flush: collects what has timed out and, if nothing new was let out, what has been
+    /// overtaken at all.
+    pub(crate) fn collect(&mut self, now: u64, moved: u32) {
+        let segs = &self.segs;
+        self.flight.time_out(now, |slot| {
+            segs.slot(slot)
+                .map_or(crate::flight::NEVER, |seg| seg.resend_at)
+        });
+        self.quiet = moved == 0;
+        if self.quiet && self.compat == Compat::Go {
+            self.flight.hinted_are_due();
+        }
+        self.cursor = self.una;
+    }
+
+    /// What goes out next: due segments in order, then new ones.
+    pub(crate) fn next(&mut self, now: u64) -> Option<(Sn, Why)> {
+        if self.cursor.before(self.una) {
+            self.cursor = self.una;
+        }
+        while self.flight.due() > 0 {
+            let Some(sn) = self.flight.find(Mark::Due, self.cursor, self.fresh) else {
+                if self.cursor == self.una {
+                    break;
+                }
+                // Made due behind the cursor, since the flush began.
+                self.cursor = self.una;
+                continue;
+            };
+            self.cursor = sn;
+            let Some(seg) = self.segs.get(sn) else { break };
+            match self.why(seg, now) {
+                Some(why) => return Some((sn, why)),
+                None => {
+                    let deadline = seg.resend_at;
+                    self.flight.wait(sn, deadline);
+                }
+            }
+        }
+        (self.fresh != self.numbered).then_some((self.fresh, Why::New))
+    }
+
+    fn why(&self, seg: &Seg, now: u64) -> Option<Why> {
+        let timed_out = (now >= seg.resend_at).then_some(Why::Timeout);
+        let overtaken = self.resend > 0 && seg.overtaken >= self.resend;
+        let fast = (overtaken && seg.xmit <= FAST_LIMIT).then_some(Why::Fast);
+        match self.compat {
+            Compat::C => timed_out.or(fast),
+            Compat::Go => {
+                let early = self.quiet && seg.overtaken > 0 && seg.xmit <= FAST_LIMIT;
+                fast.or(early.then_some(Why::Early)).or(timed_out)
+            }
+        }
+    }
+
+    /// A segment and its bytes.
+    pub(crate) fn segment(&self, sn: Sn) -> Option<(&Seg, (&[u8], &[u8]))> {
+        let seg = self.segs.get(sn)?;
+        Some((seg, self.bytes.parts(seg.pos, seg.len)))
+    }
+
+    /// The segment has been written into a datagram; gives its transmissions so far.
+    pub(crate) fn sent(&mut self, sn: Sn, why: Why, now: u64, rto: u32) -> u16 {
+        let (compat, nodelay) = (self.compat, self.nodelay);
+        let Some(seg) = self.segs.get_mut(sn) else {
+            return 0;
+        };
+        let mut slack = 0;
+        match (why, compat) {
+            (Why::New, Compat::C) => {
+                seg.rto = rto;
+                slack = if nodelay == 0 { rto >> 3 } else { 0 };
+            }
+            (Why::New, Compat::Go) => seg.rto = rto,
+            (Why::Timeout, Compat::C) => {
+                seg.rto += match nodelay {
+                    0 => seg.rto.max(rto),
+                    1 => seg.rto / 2,
+                    _ => rto / 2,
+                }
+            }
+            (Why::Timeout, Compat::Go) => seg.rto += if nodelay == 0 { rto } else { rto / 2 },
+            (Why::Fast | Why::Early, Compat::C) => {}
+            (Why::Fast | Why::Early, Compat::Go) => seg.rto = rto,
+        }
+        seg.rto = seg.rto.min(RTO_MAX);
+        seg.resend_at = now + u64::from(seg.rto + slack);
+        seg.ts = low32(now);
+        seg.xmit = seg.xmit.saturating_add(1);
+        // C keeps the count over a time-out; it stands for older transmissions, so it goes.
+        seg.overtaken = 0;
+        let (xmit, deadline) = (seg.xmit, seg.resend_at);
+        self.flight.sent(sn, deadline);
+        if sn == self.fresh {
+            self.fresh = sn.plus(1);
+        }
+        xmit
+    }
+
+    /// Whether nothing is queued or in flight.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.una == self.end
+    }
+
+    pub(crate) const fn heap(&self) -> usize {
+        self.segs.heap() + self.flight.heap() + self.bytes.heap()
+    }
+
+    /// Gives the memory of an empty window back.
+    pub(crate) fn release(&mut self) {
+        if self.is_empty() {
+            self.segs.release();
+            self.flight.release();
+            self.bytes.release();
+        }
+    }
+}
