@@ -45,11 +45,13 @@ mod kcp;
 mod output;
 mod recv;
 mod reno;
+mod resend;
 mod rtt;
 mod segment;
 mod send;
 mod seq;
 mod stats;
+mod timers;
 
 #[cfg(test)]
 mod tests;

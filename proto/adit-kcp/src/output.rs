@@ -7,8 +7,8 @@
 use adit_wire::Time;
 
 use crate::Kcp;
+use crate::resend::Why;
 use crate::segment::{Cmd, HEADER_LEN, Header};
-use crate::send::Why;
 use crate::seq::{Sn, low32};
 
 /// The flush under way.
@@ -38,8 +38,8 @@ impl Datagram<'_> {
     }
 
     /// Appends a segment that fits.
-    fn put(&mut self, header: &Header, parts: (&[u8], &[u8])) {
-        for part in [&header.bytes()[..], parts.0, parts.1] {
+    fn put(&mut self, header: &Header, [first, second]: [&[u8]; 2]) {
+        for part in [&header.bytes()[..], first, second] {
             let end = self.used + part.len();
             if let Some(to) = self.room.get_mut(self.used..end) {
                 to.copy_from_slice(part);
@@ -191,7 +191,7 @@ impl Kcp {
     }
 
     fn put(&mut self, datagram: &mut Datagram<'_>, header: &Header) {
-        datagram.put(header, (&[], &[]));
+        datagram.put(header, [&[], &[]]);
         self.stats.segments_out += 1;
     }
 

@@ -11,42 +11,9 @@
 
 use crate::bytes::ByteRing;
 use crate::flight::{Flight, Mark};
-use crate::rtt::RTO_MAX;
-use crate::seq::{Sn, SnRing, elapsed, low32};
+use crate::resend::{Overtaken, Rules, Seg, Why};
+use crate::seq::{Sn, SnRing};
 use crate::{Compat, Config, SendError};
-
-/// A segment that is queued or in flight.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Seg {
-    pos: usize,
-    /// When it times out, milliseconds.
-    resend_at: u64,
-    /// The clock at its last transmission, as on the wire.
-    ts: u32,
-    rto: u32,
-    pub(crate) len: usize,
-    /// Transmissions so far.
-    xmit: u16,
-    /// Acknowledgements of later segments since its last transmission.
-    overtaken: u16,
-    pub(crate) frg: u8,
-}
-
-/// Why a segment goes out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Why {
-    /// For the first time.
-    New,
-    /// Its time-out has passed.
-    Timeout,
-    /// Overtaken as often as is set.
-    Fast,
-    /// Overtaken, and nothing new was to be sent.
-    Early,
-}
-
-/// Transmissions of a segment after which only its time-out sends it again.
-const FAST_LIMIT: u16 = 5;
 
 /// How many segments one datagram's acknowledgements may examine. An honest window's holes are
 /// far fewer; past this, the time-outs mend what is missing.
@@ -71,8 +38,7 @@ pub(crate) struct SendWindow {
     mss: usize,
     stream: bool,
     compat: Compat,
-    nodelay: u8,
-    resend: u16,
+    rules: Rules,
 }
 
 impl SendWindow {
@@ -91,8 +57,7 @@ impl SendWindow {
             mss: config.mss(),
             stream: config.stream,
             compat: config.compat,
-            nodelay: config.nodelay,
-            resend: config.resend,
+            rules: Rules::new(config),
         }
     }
 
@@ -196,12 +161,7 @@ impl SendWindow {
         let pos = self.bytes.tail();
         self.bytes.push(piece);
         if let Some(seg) = self.segs.get_mut(self.end) {
-            *seg = Seg {
-                pos,
-                len: piece.len(),
-                frg,
-                ..Seg::default()
-            };
+            *seg = Seg::new(pos, piece.len(), frg);
         }
         self.end = self.end.plus(1);
     }
@@ -267,7 +227,7 @@ impl SendWindow {
     /// Counts one acknowledgement, of `sn` sent at `ts`, against every earlier segment sent no
     /// later; gives whether one of them is due by that. `budget` bounds how many are examined.
     pub(crate) fn overtake(&mut self, sn: Sn, ts: u32, budget: &mut u32) -> bool {
-        if self.resend == 0 && self.compat == Compat::C {
+        if !self.rules.count() {
             return false;
         }
         let mut due = false;
@@ -281,20 +241,20 @@ impl SendWindow {
             let Some(seg) = self.segs.get_mut(hole) else {
                 break;
             };
-            if elapsed(ts, seg.ts) < 0 {
-                continue;
-            }
-            seg.overtaken = seg.overtaken.saturating_add(1);
-            let enough = self.resend > 0 && seg.overtaken >= self.resend;
-            let eligible = seg.xmit <= FAST_LIMIT;
-            if enough || self.resend == 0 || !eligible {
-                self.flight.unwatch(hole);
-            }
-            if eligible && enough {
-                self.flight.make_due(hole);
-                due = true;
-            } else if eligible && self.compat == Compat::Go {
-                self.flight.hint(hole);
+            match self.rules.overtake(seg, ts) {
+                Overtaken::No => {}
+                Overtaken::Hint { last } => {
+                    self.flight.hint(hole);
+                    if last {
+                        self.flight.unwatch(hole);
+                    }
+                }
+                Overtaken::Due => {
+                    self.flight.unwatch(hole);
+                    self.flight.make_due(hole);
+                    due = true;
+                }
+                Overtaken::InVain => self.flight.unwatch(hole),
             }
         }
         due
@@ -331,7 +291,7 @@ impl SendWindow {
             };
             self.cursor = sn;
             let Some(seg) = self.segs.get(sn) else { break };
-            match self.why(seg, now) {
+            match self.rules.why(seg, now, self.quiet) {
                 Some(why) => return Some((sn, why)),
                 None => {
                     let deadline = seg.resend_at;
@@ -342,55 +302,19 @@ impl SendWindow {
         (self.fresh != self.numbered).then_some((self.fresh, Why::New))
     }
 
-    fn why(&self, seg: &Seg, now: u64) -> Option<Why> {
-        let timed_out = (now >= seg.resend_at).then_some(Why::Timeout);
-        let overtaken = self.resend > 0 && seg.overtaken >= self.resend;
-        let fast = (overtaken && seg.xmit <= FAST_LIMIT).then_some(Why::Fast);
-        match self.compat {
-            Compat::C => timed_out.or(fast),
-            Compat::Go => {
-                let early = self.quiet && seg.overtaken > 0 && seg.xmit <= FAST_LIMIT;
-                fast.or(early.then_some(Why::Early)).or(timed_out)
-            }
-        }
-    }
-
-    /// A segment and its bytes.
-    pub(crate) fn segment(&self, sn: Sn) -> Option<(&Seg, (&[u8], &[u8]))> {
+    /// A segment and its bytes, in two pieces where they pass the end of their ring.
+    pub(crate) fn segment(&self, sn: Sn) -> Option<(&Seg, [&[u8]; 2])> {
         let seg = self.segs.get(sn)?;
-        Some((seg, self.bytes.parts(seg.pos, seg.len)))
+        let (first, second) = self.bytes.parts(seg.pos, seg.len);
+        Some((seg, [first, second]))
     }
 
     /// The segment has been written into a datagram; gives its transmissions so far.
     pub(crate) fn sent(&mut self, sn: Sn, why: Why, now: u64, rto: u32) -> u16 {
-        let (compat, nodelay) = (self.compat, self.nodelay);
         let Some(seg) = self.segs.get_mut(sn) else {
             return 0;
         };
-        let mut slack = 0;
-        match (why, compat) {
-            (Why::New, Compat::C) => {
-                seg.rto = rto;
-                slack = if nodelay == 0 { rto >> 3 } else { 0 };
-            }
-            (Why::New, Compat::Go) => seg.rto = rto,
-            (Why::Timeout, Compat::C) => {
-                seg.rto += match nodelay {
-                    0 => seg.rto.max(rto),
-                    1 => seg.rto / 2,
-                    _ => rto / 2,
-                }
-            }
-            (Why::Timeout, Compat::Go) => seg.rto += if nodelay == 0 { rto } else { rto / 2 },
-            (Why::Fast | Why::Early, Compat::C) => {}
-            (Why::Fast | Why::Early, Compat::Go) => seg.rto = rto,
-        }
-        seg.rto = seg.rto.min(RTO_MAX);
-        seg.resend_at = now + u64::from(seg.rto + slack);
-        seg.ts = low32(now);
-        seg.xmit = seg.xmit.saturating_add(1);
-        // C keeps the count over a time-out; it stands for older transmissions, so it goes.
-        seg.overtaken = 0;
+        self.rules.sent(seg, why, now, rto);
         let (xmit, deadline) = (seg.xmit, seg.resend_at);
         self.flight.sent(sn, deadline);
         if sn == self.fresh {
