@@ -64,10 +64,11 @@ fn bulk(loss: u64, queue: u64, congestion: Congestion) {
         }
     }
     let stats = world.ends[0].stats();
+    let control = format!("{congestion:?}");
     let again = 100.0 * stats.retransmitted as f64 / stats.segments_out as f64;
     let mbit = received as f64 * 8.0 / 20e6;
     println!(
-        "  {congestion:7?} {loss:3} % {queue:7} B  {mbit:7.1}     {again:5.1} %   {:4} ms",
+        "  {control:7} {loss:3} % {queue:7} B  {mbit:7.1}     {again:5.1} %   {:4} ms",
         stats.rtt_ms
     );
 }

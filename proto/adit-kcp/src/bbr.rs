@@ -4,14 +4,10 @@
 //! ```text
 //!   acknowledgements ──▶ delivery rate, best of 10 rounds ─┐
 //!                    ──▶ shortest round trip of 10 s       ├─▶ pace, limit in flight
-//!   transmissions    ──▶ share sent again, least of 8      ─┘
+//!   transmissions    ──▶ share sent again                  ─┘
 //! ```
-//!
-//! A path that loses a share `p` at every rate delivers `1 - p` of what is sent, so the pace is
-//! the delivery rate divided by `1 - p`. `p` is the *least* share of the last samples: loss from
-//! an overfull queue goes away in the slow part of the cycle and does not count. Loss above that
-//! share together with a grown round trip is congestion, and takes 15 % off the estimate.
 
+use crate::meters::{Loss, Lumps};
 use crate::seq::{Sn, SnRing};
 
 const ROUNDS: usize = 10;
@@ -21,7 +17,7 @@ const RTT_AGE: u64 = 10_000_000;
 const PROBE_RTT: u64 = 200_000;
 /// Credit a late timer may use up at once, and the least time between two wake-ups.
 const QUANTUM: u64 = 1_000;
-/// The peer may hold acknowledgements back for its flush interval.
+/// How long the peer may hold acknowledgements back while nothing is known of that.
 const ACK_DELAY: u64 = 40_000;
 /// Segments in flight before anything is known, and at the least.
 const FIRST_FLIGHT: u32 = 32;
@@ -30,14 +26,6 @@ const LEAST_FLIGHT: u32 = 4;
 const STARTUP: u64 = 289;
 const DRAIN: u64 = 35;
 const CYCLE: [u64; 8] = [125, 75, 100, 100, 100, 100, 100, 100];
-
-/// Shares of loss are in 1024ths.
-const WHOLE: u64 = 1024;
-const LOSS_SAMPLES: usize = 8;
-/// Transmissions that make a sample of loss.
-const SAMPLE: u64 = 64;
-/// The pace is at most four times the delivery rate.
-const LOSS_MAX: u64 = WHOLE * 3 / 4;
 
 /// What was known when a segment was sent.
 #[derive(Debug, Clone, Copy, Default)]
@@ -85,26 +73,12 @@ pub(crate) struct Bbr {
     /// Best rate when it last grew, and rounds without growth since.
     plateau: (u64, u8),
     loss: Loss,
+    lumps: Lumps,
     newest: Option<Sent>,
+    /// Bytes the datagram under way has acknowledged.
+    fresh: u64,
     next_send: u64,
     sent: SnRing<Sent>,
-}
-
-/// Shares of transmissions that were repetitions.
-#[derive(Debug)]
-struct Loss {
-    shares: [u64; LOSS_SAMPLES],
-    at: usize,
-    sent: u64,
-    again: u64,
-    /// Shortest round trip of the sample under way.
-    rtt: u64,
-}
-
-impl Loss {
-    fn base(&self) -> u64 {
-        self.shares.iter().copied().min().unwrap_or(0).min(LOSS_MAX)
-    }
 }
 
 impl Bbr {
@@ -124,14 +98,10 @@ impl Bbr {
             rtt_at: 0,
             probed: u64::MAX,
             plateau: (0, 0),
-            loss: Loss {
-                shares: [0; LOSS_SAMPLES],
-                at: 0,
-                sent: 0,
-                again: 0,
-                rtt: u64::MAX,
-            },
+            loss: Loss::default(),
+            lumps: Lumps::default(),
             newest: None,
+            fresh: 0,
             next_send: 0,
             sent: SnRing::new(),
         }
@@ -158,10 +128,11 @@ impl Bbr {
         if self.path_rate() == 0 {
             return FIRST_FLIGHT;
         }
-        let bytes = self
-            .held(self.rtt.saturating_add(ACK_DELAY))
-            .saturating_mul(gain)
-            / 100;
+        let lumps = match self.phase {
+            Phase::Startup => self.held(ACK_DELAY),
+            _ => self.lumps.most(),
+        };
+        let bytes = self.held(self.rtt).saturating_mul(gain) / 100 + lumps;
         let segments = u32::try_from(bytes.div_ceil(self.mss)).unwrap_or(u32::MAX);
         segments.max(LEAST_FLIGHT)
     }
@@ -177,8 +148,7 @@ impl Bbr {
             self.flight_at = now;
             self.delivered_at = now;
         }
-        self.loss.sent += 1;
-        self.loss.again += u64::from(again);
+        self.loss.sent(again);
         if let Some(slot) = self.sent.get_mut(sn) {
             *slot = Sent {
                 at: now,
@@ -192,7 +162,7 @@ impl Bbr {
         if let Some(time) = (wide(len) * 1_000_000).checked_div(self.pace()) {
             // Whoever was late may catch up by so much.
             let from = self.next_send.max(now.saturating_sub(2 * QUANTUM));
-            self.next_send = from + time;
+            self.next_send = from.saturating_add(time);
         }
     }
 
@@ -207,10 +177,11 @@ impl Bbr {
             return;
         };
         self.delivered += wide(len);
+        self.fresh += wide(len);
         self.delivered_at = now;
         if !sent.again {
             let rtt = now.saturating_sub(sent.at).max(1);
-            self.loss.rtt = self.loss.rtt.min(rtt);
+            self.loss.round_trip(rtt);
             self.probed = self.probed.min(rtt);
             if rtt <= self.rtt {
                 self.rtt = rtt;
@@ -227,6 +198,7 @@ impl Bbr {
         let Some(sent) = self.newest.take() else {
             return;
         };
+        let bytes = core::mem::take(&mut self.fresh);
         // The next flight is measured from the newest segment that this one acknowledged.
         self.flight_at = sent.at;
         let new_round = sent.delivered >= self.round_end;
@@ -239,7 +211,13 @@ impl Bbr {
             self.judge_loss();
             self.look_for_plateau(&sent);
         }
+        self.lumps.take(self.rate(), bytes, now, new_round);
         self.step(now, in_flight);
+    }
+
+    /// Whether so few segments in flight are less than half of what the path holds.
+    pub(crate) fn runs_dry(&self, in_flight: u32) -> bool {
+        self.phase != Phase::Startup && in_flight < self.limit() / 4
     }
 
     /// The application has nothing more to send while `in_flight` segments are out.
@@ -264,7 +242,7 @@ impl Bbr {
     /// What the path carries, the share included that it loses at any rate; never less than the
     /// least flight for each round trip, nor than the first one while the path is being explored.
     fn path_rate(&self) -> u64 {
-        let measured = self.rate().saturating_mul(WHOLE) / (WHOLE - self.loss.base());
+        let measured = self.loss.compensate(self.rate());
         if measured == 0 {
             return 0;
         }
@@ -304,25 +282,13 @@ impl Bbr {
     }
 
     fn judge_loss(&mut self) {
-        if self.loss.sent < SAMPLE {
-            return;
-        }
-        let share = self.loss.again * WHOLE / self.loss.sent;
-        let grown = self.loss.rtt > self.rtt.saturating_add(self.rtt / 4).saturating_add(5_000);
-        let beyond = share > self.loss.base() + WHOLE / 20;
-        if grown && beyond && self.phase != Phase::Startup {
+        if self.loss.is_congestion(self.rtt) && self.phase != Phase::Startup {
             for rate in &mut self.rates {
                 *rate -= *rate * 15 / 100;
             }
             self.phase = Phase::Drain;
         }
-        if let Some(slot) = self.loss.shares.get_mut(self.loss.at) {
-            *slot = share;
-        }
-        self.loss.at = (self.loss.at + 1) % LOSS_SAMPLES;
-        self.loss.sent = 0;
-        self.loss.again = 0;
-        self.loss.rtt = u64::MAX;
+        self.loss.take_sample();
     }
 
     /// Startup ends when three rounds have not brought a quarter more.

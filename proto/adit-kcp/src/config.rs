@@ -51,7 +51,8 @@ pub struct Config {
     pub mtu: usize,
     /// Bytes without boundaries instead of messages. Must be equal at both ends.
     pub stream: bool,
-    /// Transmissions of one segment after which the peer counts as gone; 0 never gives up.
+    /// Transmissions of one segment after which the peer counts as gone, if it has been silent for
+    /// five seconds; 0 never gives up.
     pub dead_link: u16,
     /// Sends acknowledgements as soon as data arrives.
     pub ack_nodelay: bool,

@@ -3,6 +3,7 @@
 use adit_wire::{Broken, Time};
 
 use crate::recv::Pushed;
+use crate::resend::Evidence;
 use crate::segment::{self, Cmd, HEADER_LEN, Header};
 use crate::send::EXAMINED_MAX;
 use crate::seq::{Sn, elapsed, low32};
@@ -16,8 +17,8 @@ struct Gathered {
     now: u32,
     /// The time stamp of the last acknowledgement.
     echoed: Option<u32>,
-    /// C: the highest number acknowledged, with its time stamp.
-    highest: Option<(Sn, u32)>,
+    /// C: the highest number acknowledged, with what follows from it.
+    highest: Option<(Sn, Evidence)>,
     /// Something was overtaken often enough.
     overtaken: bool,
     /// Holes that may still be examined.
@@ -48,6 +49,7 @@ impl Kcp {
             self.stats.errors_in += 1;
         } else {
             self.active = self.clock;
+            self.heard = self.ms();
         }
         self.conclude(una, &mut gathered);
         result
@@ -80,8 +82,9 @@ impl Kcp {
     fn take_una(&mut self, header: &Header, gathered: &Gathered) -> Result<(), Broken> {
         let una = Sn(header.una);
         let old = una.before(self.send.una());
-        let (bbr, now) = (&mut self.bbr, self.clock.0);
-        let sane = self.send.acked_before(una, |sn, len| {
+        let (now, ms) = (self.clock.0, self.ms());
+        let bbr = &mut self.bbr;
+        let sane = self.send.acked_before(una, ms, |sn, len| {
             if let Some(bbr) = bbr {
                 bbr.acked(sn, len, now);
             }
@@ -125,7 +128,7 @@ impl Kcp {
         }
         gathered.echoed = Some(ts);
         // An acknowledgement seen before is no sign that yet another segment has arrived.
-        let Some(len) = self.send.acked(sn) else {
+        let Some((len, evidence)) = self.send.acked(sn, ts, self.ms()) else {
             return;
         };
         if let Some(bbr) = &mut self.bbr {
@@ -133,11 +136,11 @@ impl Kcp {
         }
         match (self.config.compat, gathered.highest) {
             (Compat::Go, _) => {
-                let due = self.send.overtake(sn, ts, &mut gathered.budget);
+                let due = self.send.overtake(sn, &evidence, &mut gathered.budget);
                 gathered.overtaken |= due;
             }
-            (Compat::C, Some((highest, at))) if !highest.before(sn) || elapsed(ts, at) <= 0 => {}
-            (Compat::C, _) => gathered.highest = Some((sn, ts)),
+            (Compat::C, Some((highest, at))) if !highest.before(sn) || elapsed(ts, at.ts) <= 0 => {}
+            (Compat::C, _) => gathered.highest = Some((sn, evidence)),
         }
     }
 
@@ -153,8 +156,8 @@ impl Kcp {
         if let (Compat::Go, Some(ts)) = (self.config.compat, gathered.echoed) {
             self.sample(ts, gathered);
         }
-        if let Some((sn, ts)) = gathered.highest {
-            gathered.overtaken |= self.send.overtake(sn, ts, &mut gathered.budget);
+        if let Some((sn, by)) = gathered.highest {
+            gathered.overtaken |= self.send.overtake(sn, &by, &mut gathered.budget);
         }
         if let Some(bbr) = &mut self.bbr {
             bbr.update(self.clock.0, self.send.flight().live());

@@ -24,6 +24,8 @@ pub struct Kcp {
     pub(crate) clock: Time,
     /// When a datagram last came in or went out.
     pub(crate) active: Time,
+    /// The millisecond in which the peer was last heard.
+    pub(crate) heard: u64,
     pub(crate) send: SendWindow,
     pub(crate) recv: RecvWindow,
     pub(crate) acks: Acks,
@@ -45,8 +47,8 @@ pub struct Kcp {
 pub enum State {
     /// It can.
     Open,
-    /// A segment was sent [`Config::dead_link`] times in vain: the peer is gone. Nothing more goes
-    /// out; what was received can still be read.
+    /// A segment was sent [`Config::dead_link`] times in vain and nothing was heard for five
+    /// seconds: the peer is gone. Nothing more goes out; what was received can still be read.
     Dead,
 }
 
@@ -88,6 +90,7 @@ impl Kcp {
             start: now,
             clock: now,
             active: now,
+            heard: 0,
             send: SendWindow::new(Sn(first), &config),
             recv: RecvWindow::new(Sn(first), config.recv_window, config.stream),
             acks: Acks::new(),

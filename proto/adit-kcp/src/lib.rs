@@ -42,6 +42,7 @@ mod config;
 mod flight;
 mod input;
 mod kcp;
+mod meters;
 mod output;
 mod recv;
 mod reno;

@@ -11,6 +11,9 @@ use crate::resend::Why;
 use crate::segment::{Cmd, HEADER_LEN, Header};
 use crate::seq::{Sn, low32};
 
+/// How long the peer must be silent to be gone, milliseconds.
+const SILENCE: u64 = 5_000;
+
 /// The flush under way.
 #[derive(Debug, Default)]
 pub(crate) struct Flush {
@@ -154,9 +157,11 @@ impl Kcp {
             let in_flight = self.send.flight().live();
             bbr.transmit(sn, len, self.clock.0, in_flight, why != Why::New);
         }
-        let xmit = self.send.sent(sn, why, now, self.rtt.rto());
+        let attempts = self.send.sent(sn, why, now, self.rtt.rto());
         let limit = self.config.dead_link;
-        self.dead = limit > 0 && xmit >= limit;
+        // On a path that drops most of a full window so many attempts say nothing yet.
+        let silent = now.saturating_sub(self.heard) >= SILENCE;
+        self.dead = limit > 0 && attempts >= limit && silent;
         match why {
             Why::New => return,
             Why::Timeout => {
@@ -183,7 +188,11 @@ impl Kcp {
             .flushed(fast, lost, self.send.span(), window, self.config.resend);
         if let Some(bbr) = &mut self.bbr {
             let out = self.send.flight().live();
-            if self.send.queued() == 0 && out < bbr.limit() {
+            // Nothing to send, or a window held up by holes while the path runs dry: what is
+            // delivered then is no measure of the path. A window full of segments is.
+            let starved = self.send.queued() == 0 && self.send.room() > 0 && out < bbr.limit();
+            let held_up = self.send.span() >= window && bbr.runs_dry(out);
+            if starved || held_up {
                 bbr.idle(out);
             }
         }

@@ -10,8 +10,8 @@
 //! only decides when it may go.
 
 use crate::bytes::ByteRing;
-use crate::flight::{Flight, Mark};
-use crate::resend::{Overtaken, Rules, Seg, Why};
+use crate::flight::{Flight, Mark, NEVER};
+use crate::resend::{Evidence, Overtaken, Rules, Seg, Why};
 use crate::seq::{Sn, SnRing};
 use crate::{Compat, Config, SendError};
 
@@ -179,10 +179,14 @@ impl SendWindow {
         count
     }
 
-    /// The peer has everything before `sn`; the length of each not yet acknowledged
-    /// goes to `gone`.
-    /// False where the peer claims what was never sent.
-    pub(crate) fn acked_before(&mut self, sn: Sn, mut gone: impl FnMut(Sn, usize)) -> bool {
+    /// At `now` the peer has everything before `sn`; the length of each not yet acknowledged goes
+    /// to `gone`. False where the peer claims what was never sent.
+    pub(crate) fn acked_before(
+        &mut self,
+        sn: Sn,
+        now: u64,
+        mut gone: impl FnMut(Sn, usize),
+    ) -> bool {
         if self.fresh.before(sn) {
             return false;
         }
@@ -192,6 +196,7 @@ impl SendWindow {
         while let Some(first) = self.flight.find(Mark::Live, self.una, sn) {
             self.flight.acked(first);
             if let Some(seg) = self.segs.get(first) {
+                self.rules.arrived(seg, None, now);
                 gone(first, seg.len);
             }
             self.una = first.plus(1);
@@ -201,16 +206,19 @@ impl SendWindow {
         true
     }
 
-    /// The peer has `sn`. Gives the length of its data unless it was acknowledged before or never sent.
-    pub(crate) fn acked(&mut self, sn: Sn) -> Option<usize> {
+    /// At `now` the peer has `sn`, as sent at `ts`. Gives the length of its data and what follows
+    /// for earlier ones, unless it was acknowledged before or never sent.
+    pub(crate) fn acked(&mut self, sn: Sn, ts: u32, now: u64) -> Option<(usize, Evidence)> {
         if sn.before(self.una) || !sn.before(self.fresh) || !self.flight.acked(sn) {
             return None;
         }
-        let len = self.segs.get(sn).map(|seg| seg.len);
+        let seg = self.segs.get(sn)?;
+        self.rules.arrived(seg, Some(ts), now);
+        let news = (seg.len, Evidence::new(seg, ts));
         if sn == self.una {
             self.shrink();
         }
-        len
+        Some(news)
     }
 
     /// Moves `una` to the first segment left and lets go of the bytes before it.
@@ -224,9 +232,9 @@ impl SendWindow {
         }
     }
 
-    /// Counts one acknowledgement, of `sn` sent at `ts`, against every earlier segment sent no
-    /// later; gives whether one of them is due by that. `budget` bounds how many are examined.
-    pub(crate) fn overtake(&mut self, sn: Sn, ts: u32, budget: &mut u32) -> bool {
+    /// Counts an acknowledgement of `sn` against every earlier segment sent before it; gives
+    /// whether one of them is due by that. `budget` bounds how many are examined.
+    pub(crate) fn overtake(&mut self, sn: Sn, by: &Evidence, budget: &mut u32) -> bool {
         if !self.rules.count() {
             return false;
         }
@@ -241,7 +249,7 @@ impl SendWindow {
             let Some(seg) = self.segs.get_mut(hole) else {
                 break;
             };
-            match self.rules.overtake(seg, ts) {
+            match self.rules.overtake(seg, by) {
                 Overtaken::No => {}
                 Overtaken::Hint { last } => {
                     self.flight.hint(hole);
@@ -263,10 +271,9 @@ impl SendWindow {
     /// Begins a flush: collects what has timed out and, if nothing new was let out, what has been
     /// overtaken at all.
     pub(crate) fn collect(&mut self, now: u64, moved: u32) {
-        let segs = &self.segs;
+        let (segs, rules) = (&self.segs, &self.rules);
         self.flight.time_out(now, |slot| {
-            segs.slot(slot)
-                .map_or(crate::flight::NEVER, |seg| seg.resend_at)
+            segs.slot(slot).map_or(NEVER, |seg| rules.deadline(seg))
         });
         self.quiet = moved == 0;
         if self.quiet && self.compat == Compat::Go {
@@ -294,7 +301,7 @@ impl SendWindow {
             match self.rules.why(seg, now, self.quiet) {
                 Some(why) => return Some((sn, why)),
                 None => {
-                    let deadline = seg.resend_at;
+                    let deadline = self.rules.deadline(seg);
                     self.flight.wait(sn, deadline);
                 }
             }
@@ -314,13 +321,13 @@ impl SendWindow {
         let Some(seg) = self.segs.get_mut(sn) else {
             return 0;
         };
-        self.rules.sent(seg, why, now, rto);
-        let (xmit, deadline) = (seg.xmit, seg.resend_at);
+        let attempts = self.rules.sent(seg, why, now, rto);
+        let deadline = self.rules.deadline(seg);
         self.flight.sent(sn, deadline);
         if sn == self.fresh {
             self.fresh = sn.plus(1);
         }
-        xmit
+        attempts
     }
 
     /// Whether nothing is queued or in flight.

@@ -83,8 +83,12 @@ impl Kcp {
         let again = self.send.flight().due() > 0 || self.send.flight().hinted() > 0;
         // C's window is closed until the first flush has ended.
         let opens = self.reno.cwnd() == 0 && self.send.queued() > 0;
-        if owed || again || opens || self.can_number() {
-            self.flush_by(self.tick(self.clock));
+        if owed {
+            // kcp-go answers half an interval late on the average; twice that, each time, is as
+            // late as a hasty peer waits.
+            self.flush_by(self.tick(self.clock, 2));
+        } else if again || opens || self.can_number() {
+            self.flush_by(self.tick(self.clock, 1));
         }
     }
 
@@ -117,12 +121,14 @@ impl Kcp {
     }
 
     /// The first moment from `at` on at which a flush may start by itself: with C at a multiple of
-    /// the interval, with kcp-go an interval after the last one.
-    fn tick(&self, at: Time) -> Time {
+    /// the interval, with kcp-go an interval, or a fraction of it, after the last one.
+    fn tick(&self, at: Time, fraction: u64) -> Time {
         let interval = u64::from(self.config.interval_ms) * 1000;
         match (self.config.compat, self.flushed) {
             (Compat::Go, None) => at,
-            (Compat::Go, Some(flushed)) => at.max(Time(flushed.0.saturating_add(interval))),
+            (Compat::Go, Some(flushed)) => {
+                at.max(Time(flushed.0.saturating_add(interval / fraction)))
+            }
             (Compat::C, flushed) => {
                 let ticks = at.0.saturating_sub(self.start.0).div_ceil(interval);
                 let tick = Time(self.start.0.saturating_add(ticks.saturating_mul(interval)));
@@ -137,7 +143,7 @@ impl Kcp {
     /// What waits for a time of its own, not for the tick of what there is to flush.
     fn alarm(&self, ms: u64) -> Time {
         match self.config.compat {
-            Compat::C => self.tick(self.moment(ms)),
+            Compat::C => self.tick(self.moment(ms), 1),
             Compat::Go => self.moment(ms),
         }
     }

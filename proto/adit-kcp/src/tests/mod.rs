@@ -1,5 +1,6 @@
 //! Vectors, whole sessions over simulated links, hostile peers.
 
+mod control;
 mod hostile;
 mod link;
 mod sessions;
