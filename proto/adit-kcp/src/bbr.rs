@@ -1,0 +1,347 @@
+//! A pace measured from acknowledgements, after the idea of BBR: send at the rate at which the
+//! bottleneck delivers, and no more in flight than the path holds.
+//!
+//! ```text
+//!   acknowledgements ──▶ delivery rate, best of 10 rounds ─┐
+//!                    ──▶ shortest round trip of 10 s       ├─▶ pace, limit in flight
+//!   transmissions    ──▶ share sent again                  ─┘
+//! ```
+
+use crate::meters::{Loss, Lumps};
+use crate::seq::{Sn, SnRing};
+
+const ROUNDS: usize = 10;
+/// How long a shortest round trip is believed, microseconds.
+const RTT_AGE: u64 = 10_000_000;
+/// How long the path is drained to measure it again, at least.
+const PROBE_RTT: u64 = 200_000;
+/// Credit a late timer may use up at once, and the least time between two wake-ups.
+const QUANTUM: u64 = 1_000;
+/// How long the peer may hold acknowledgements back while nothing is known of that.
+const ACK_DELAY: u64 = 40_000;
+/// Segments in flight before anything is known, and at the least.
+const FIRST_FLIGHT: u32 = 32;
+const LEAST_FLIGHT: u32 = 4;
+/// Gains in hundredths.
+const STARTUP: u64 = 289;
+const DRAIN: u64 = 35;
+const CYCLE: [u64; 8] = [125, 75, 100, 100, 100, 100, 100, 100];
+
+/// What was known when a segment was sent.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sent {
+    at: u64,
+    /// Bytes delivered by then, and since when.
+    delivered: u64,
+    delivered_at: u64,
+    /// When the flight it belongs to began.
+    flight_at: u64,
+    idle: bool,
+    again: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Startup,
+    Drain,
+    Cruise { step: usize, since: u64 },
+    ProbeRtt { until: u64 },
+}
+
+/// The model of the path. All times are microseconds, rates bytes per second.
+#[derive(Debug)]
+pub(crate) struct Bbr {
+    mss: u64,
+    phase: Phase,
+    /// Best delivery rate of each of the last rounds that had one.
+    rates: [u64; ROUNDS],
+    round: usize,
+    /// No rate has been taken since the round began.
+    untaken: bool,
+    /// The round ends when what was sent after this many bytes is delivered.
+    round_end: u64,
+    delivered: u64,
+    delivered_at: u64,
+    flight_at: u64,
+    /// Up to here deliveries say nothing about the path: the application had no more to send.
+    idle_until: Option<u64>,
+    /// Shortest round trip, and when it was seen.
+    rtt: u64,
+    rtt_at: u64,
+    /// Shortest round trip while the path is drained to measure it.
+    probed: u64,
+    /// Best rate when it last grew, and rounds without growth since.
+    plateau: (u64, u8),
+    loss: Loss,
+    lumps: Lumps,
+    newest: Option<Sent>,
+    /// Bytes the datagram under way has acknowledged.
+    fresh: u64,
+    next_send: u64,
+    sent: SnRing<Sent>,
+}
+
+impl Bbr {
+    pub(crate) fn new(mss: usize) -> Self {
+        Self {
+            mss: u64::try_from(mss).unwrap_or(u64::MAX),
+            phase: Phase::Startup,
+            rates: [0; ROUNDS],
+            round: 0,
+            untaken: false,
+            round_end: 0,
+            delivered: 0,
+            delivered_at: 0,
+            flight_at: 0,
+            idle_until: None,
+            rtt: u64::MAX,
+            rtt_at: 0,
+            probed: u64::MAX,
+            plateau: (0, 0),
+            loss: Loss::default(),
+            lumps: Lumps::default(),
+            newest: None,
+            fresh: 0,
+            next_send: 0,
+            sent: SnRing::new(),
+        }
+    }
+
+    /// The pace in bytes per second; 0 while nothing is known.
+    pub(crate) fn pace(&self) -> u64 {
+        let gain = match self.phase {
+            Phase::Startup => STARTUP,
+            Phase::Drain => DRAIN,
+            Phase::Cruise { step, .. } => CYCLE.get(step).copied().unwrap_or(100),
+            Phase::ProbeRtt { .. } => 100,
+        };
+        self.path_rate().saturating_mul(gain) / 100
+    }
+
+    /// Segments in flight at most.
+    pub(crate) fn limit(&self) -> u32 {
+        let gain = match self.phase {
+            Phase::Startup => STARTUP,
+            Phase::ProbeRtt { .. } => 50,
+            _ => 200,
+        };
+        if self.path_rate() == 0 {
+            return FIRST_FLIGHT;
+        }
+        let lumps = match self.phase {
+            Phase::Startup => self.held(ACK_DELAY),
+            _ => self.lumps.most(),
+        };
+        let bytes = self.held(self.rtt).saturating_mul(gain) / 100 + lumps;
+        let segments = u32::try_from(bytes.div_ceil(self.mss)).unwrap_or(u32::MAX);
+        segments.max(LEAST_FLIGHT)
+    }
+
+    /// When the next segment may go, if not now. Waits are no shorter than a quantum.
+    pub(crate) fn blocked(&self, now: u64) -> Option<u64> {
+        (self.next_send > now).then(|| self.next_send + QUANTUM)
+    }
+
+    /// A segment goes out while `in_flight` others are.
+    pub(crate) fn transmit(&mut self, sn: Sn, len: usize, now: u64, in_flight: u32, again: bool) {
+        if in_flight == 0 {
+            self.flight_at = now;
+            self.delivered_at = now;
+        }
+        self.loss.sent(again);
+        if let Some(slot) = self.sent.get_mut(sn) {
+            *slot = Sent {
+                at: now,
+                delivered: self.delivered,
+                delivered_at: self.delivered_at,
+                flight_at: self.flight_at,
+                idle: self.idle_until.is_some_and(|until| until >= self.delivered),
+                again,
+            };
+        }
+        if let Some(time) = (wide(len) * 1_000_000).checked_div(self.pace()) {
+            // Whoever was late may catch up by so much.
+            let from = self.next_send.max(now.saturating_sub(2 * QUANTUM));
+            self.next_send = from.saturating_add(time);
+        }
+    }
+
+    /// Follows the send window's ring; `count` segments from `first` on are kept.
+    pub(crate) fn grow(&mut self, size: usize, first: Sn, count: u32) {
+        self.sent.grow(size, first, count);
+    }
+
+    /// A segment is acknowledged for the first time.
+    pub(crate) fn acked(&mut self, sn: Sn, len: usize, now: u64) {
+        let Some(sent) = self.sent.get(sn).copied() else {
+            return;
+        };
+        self.delivered += wide(len);
+        self.fresh += wide(len);
+        self.delivered_at = now;
+        if !sent.again {
+            let rtt = now.saturating_sub(sent.at).max(1);
+            self.loss.round_trip(rtt);
+            self.probed = self.probed.min(rtt);
+            if rtt <= self.rtt {
+                self.rtt = rtt;
+                self.rtt_at = now;
+            }
+        }
+        if self.newest.is_none_or(|newest| newest.at <= sent.at) {
+            self.newest = Some(sent);
+        }
+    }
+
+    /// The datagram with the acknowledgements is at its end.
+    pub(crate) fn update(&mut self, now: u64, in_flight: u32) {
+        let Some(sent) = self.newest.take() else {
+            return;
+        };
+        let bytes = core::mem::take(&mut self.fresh);
+        // The next flight is measured from the newest segment that this one acknowledged.
+        self.flight_at = sent.at;
+        let new_round = sent.delivered >= self.round_end;
+        if new_round {
+            self.round_end = self.delivered;
+            self.untaken = true;
+        }
+        self.take_rate(now, &sent);
+        if new_round {
+            self.judge_loss();
+            self.look_for_plateau(&sent);
+        }
+        self.lumps.take(self.rate(), bytes, now, new_round);
+        self.step(now, in_flight);
+    }
+
+    /// Whether so few segments in flight are less than half of what the path holds.
+    pub(crate) fn runs_dry(&self, in_flight: u32) -> bool {
+        self.phase != Phase::Startup && in_flight < self.limit() / 4
+    }
+
+    /// The application has nothing more to send while `in_flight` segments are out.
+    pub(crate) fn idle(&mut self, in_flight: u32) {
+        let out = u64::from(in_flight) * self.mss;
+        self.idle_until = Some(self.delivered + out);
+    }
+
+    pub(crate) const fn heap(&self) -> usize {
+        size_of::<Self>() + self.sent.heap()
+    }
+
+    pub(crate) fn release(&mut self) {
+        self.sent.release();
+    }
+
+    /// Best delivery rate of the last rounds.
+    fn rate(&self) -> u64 {
+        self.rates.iter().copied().max().unwrap_or(0)
+    }
+
+    /// What the path carries, the share included that it loses at any rate; never less than the
+    /// least flight for each round trip, nor than the first one while the path is being explored.
+    fn path_rate(&self) -> u64 {
+        let measured = self.loss.compensate(self.rate());
+        if measured == 0 {
+            return 0;
+        }
+        let flight = match self.phase {
+            Phase::Startup => FIRST_FLIGHT,
+            _ => LEAST_FLIGHT,
+        };
+        let floor = u64::from(flight) * self.mss * 1_000_000 / self.rtt.max(QUANTUM);
+        measured.max(floor)
+    }
+
+    /// Bytes the path holds in so many microseconds.
+    fn held(&self, time: u64) -> u64 {
+        let bytes = u128::from(self.path_rate()) * u128::from(time) / 1_000_000;
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    }
+
+    fn take_rate(&mut self, now: u64, sent: &Sent) {
+        let acking = now.saturating_sub(sent.delivered_at);
+        let sending = sent.at.saturating_sub(sent.flight_at);
+        let time = acking.max(sending);
+        // Shorter than a round trip: a repetition credited with what its original brought.
+        if time == 0 || time < self.rtt {
+            return;
+        }
+        let bytes = self.delivered - sent.delivered;
+        let rate = bytes.saturating_mul(1_000_000) / time;
+        if sent.idle && rate < self.rate() {
+            return;
+        }
+        // An old rate is forgotten for a new one, not for silence.
+        let first = core::mem::take(&mut self.untaken);
+        self.round = (self.round + usize::from(first)) % ROUNDS;
+        if let Some(best) = self.rates.get_mut(self.round) {
+            *best = if first { rate } else { rate.max(*best) };
+        }
+    }
+
+    fn judge_loss(&mut self) {
+        if self.loss.is_congestion(self.rtt) && self.phase != Phase::Startup {
+            for rate in &mut self.rates {
+                *rate -= *rate * 15 / 100;
+            }
+            self.phase = Phase::Drain;
+        }
+        self.loss.take_sample();
+    }
+
+    /// Startup ends when three rounds have not brought a quarter more.
+    fn look_for_plateau(&mut self, sent: &Sent) {
+        if self.phase != Phase::Startup || sent.idle {
+            return;
+        }
+        let (best, rounds) = self.plateau;
+        if self.rate() >= best + best / 4 {
+            self.plateau = (self.rate(), 0);
+        } else if rounds >= 2 {
+            self.phase = Phase::Drain;
+        } else {
+            self.plateau = (best, rounds + 1);
+        }
+    }
+
+    fn step(&mut self, now: u64, in_flight: u32) {
+        let cruise = Phase::Cruise {
+            step: 2,
+            since: now,
+        };
+        match self.phase {
+            Phase::Startup => {}
+            Phase::Drain => {
+                let drained = u64::from(in_flight) * self.mss <= self.held(self.rtt);
+                if drained {
+                    self.phase = cruise;
+                }
+            }
+            Phase::Cruise { step, since } if now.saturating_sub(since) > self.rtt => {
+                let step = (step + 1) % CYCLE.len();
+                self.phase = Phase::Cruise { step, since: now };
+            }
+            Phase::ProbeRtt { until } if now >= until => {
+                // What was measured meanwhile replaces it, longer or not.
+                if self.probed != u64::MAX {
+                    self.rtt = self.probed;
+                }
+                self.rtt_at = now;
+                self.phase = cruise;
+            }
+            Phase::Cruise { .. } | Phase::ProbeRtt { .. } => {}
+        }
+        let old = self.rtt != u64::MAX && now.saturating_sub(self.rtt_at) > RTT_AGE;
+        if old && !matches!(self.phase, Phase::ProbeRtt { .. }) {
+            let until = now + PROBE_RTT.max(self.rtt.saturating_mul(2));
+            self.probed = u64::MAX;
+            self.phase = Phase::ProbeRtt { until };
+        }
+    }
+}
+
+fn wide(len: usize) -> u64 {
+    u64::try_from(len).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,147 @@
+//! Payload bytes of a window in one growing ring.
+//!
+//! What is pushed keeps its position until the ring is released past it, however often the ring
+//! grows, so that a window remembers a segment by position and length alone.
+
+/// The ring a first push makes.
+const SMALLEST: usize = 256;
+
+/// A ring of bytes; positions count all bytes ever pushed since the ring was last empty.
+#[derive(Debug)]
+pub(crate) struct ByteRing {
+    /// As long as a power of two, or empty.
+    buf: Box<[u8]>,
+    head: usize,
+    tail: usize,
+}
+
+impl ByteRing {
+    pub(crate) fn new() -> Self {
+        Self {
+            buf: Box::default(),
+            head: 0,
+            tail: 0,
+        }
+    }
+
+    const fn len(&self) -> usize {
+        self.tail.wrapping_sub(self.head)
+    }
+
+    /// Where the next push goes.
+    pub(crate) fn tail(&mut self) -> usize {
+        if self.len() == 0 {
+            // An empty ring starts over: the same lines of cache serve a small flow for ever.
+            self.head = 0;
+            self.tail = 0;
+        }
+        self.tail
+    }
+
+    /// Appends; the caller bounds what lives in the ring.
+    pub(crate) fn push(&mut self, data: &[u8]) {
+        let at = self.tail();
+        let wanted = self.len() + data.len();
+        if wanted > self.buf.len() {
+            self.grow(wanted.next_power_of_two().max(SMALLEST));
+        }
+        self.write(at, data);
+        self.tail = at.wrapping_add(data.len());
+    }
+
+    /// The bytes from `pos` on, in two pieces where they pass the end of the ring.
+    pub(crate) fn parts(&self, pos: usize, len: usize) -> (&[u8], &[u8]) {
+        let start = pos & self.buf.len().wrapping_sub(1);
+        let first = len.min(self.buf.len().saturating_sub(start));
+        let head = self.buf.get(start..start + first).unwrap_or_default();
+        let tail = self.buf.get(..len - first).unwrap_or_default();
+        (head, tail)
+    }
+
+    /// Forgets what lies before `pos`.
+    pub(crate) const fn release_to(&mut self, pos: usize) {
+        self.head = pos;
+    }
+
+    /// Forgets everything.
+    pub(crate) const fn clear(&mut self) {
+        self.head = self.tail;
+    }
+
+    /// Gives the memory of an empty ring back.
+    pub(crate) fn release(&mut self) {
+        *self = Self::new();
+    }
+
+    pub(crate) const fn heap(&self) -> usize {
+        self.buf.len()
+    }
+
+    fn write(&mut self, pos: usize, data: &[u8]) {
+        let start = pos & self.buf.len().wrapping_sub(1);
+        let first = data.len().min(self.buf.len().saturating_sub(start));
+        let (head, tail) = data.split_at(first);
+        if let Some(to) = self.buf.get_mut(start..start + first) {
+            to.copy_from_slice(head);
+        }
+        if let Some(to) = self.buf.get_mut(..tail.len()) {
+            to.copy_from_slice(tail);
+        }
+    }
+
+    fn grow(&mut self, size: usize) {
+        let old = core::mem::replace(self, Self::new());
+        self.buf = vec![0; size].into_boxed_slice();
+        self.head = old.head;
+        self.tail = old.tail;
+        let (first, second) = old.parts(old.head, old.len());
+        self.write(old.head, first);
+        self.write(old.head.wrapping_add(first.len()), second);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn joined(ring: &ByteRing, pos: usize, len: usize) -> Vec<u8> {
+        let (a, b) = ring.parts(pos, len);
+        [a, b].concat()
+    }
+
+    #[test]
+    fn positions_survive_wrapping_and_growing() {
+        let mut ring = ByteRing::new();
+        let mut kept = Vec::new();
+        for n in 0..200_u8 {
+            let data = vec![n; usize::from(n) % 61 + 1];
+            let pos = ring.tail();
+            ring.push(&data);
+            kept.push((pos, data));
+            // One in, one out for a while; then only in, so that the ring grows when it is wrapped.
+            if n < 100 && kept.len() > 5 {
+                kept.remove(0);
+                ring.release_to(kept[0].0);
+            }
+        }
+        assert!(ring.heap() > SMALLEST);
+        for (pos, data) in kept {
+            assert_eq!(joined(&ring, pos, data.len()), data);
+        }
+    }
+
+    #[test]
+    fn a_small_flow_needs_no_more_than_the_smallest_ring() {
+        let mut ring = ByteRing::new();
+        for _ in 0..1000 {
+            let pos = ring.tail();
+            ring.push(&[7; 200]);
+            assert_eq!(joined(&ring, pos, 200), [7; 200]);
+            ring.clear();
+        }
+        assert_eq!(ring.heap(), SMALLEST);
+        ring.release();
+        assert_eq!(ring.heap(), 0);
+        assert_eq!(ring.parts(0, 0), (&[][..], &[][..]));
+    }
+}

@@ -1,0 +1,183 @@
+//! The settings of a session and the four named modes.
+
+use crate::segment::HEADER_LEN;
+
+/// Whose ways the session has where the two families of implementations differ.
+///
+/// A session of one speaks with a peer of the other; what differs is the estimator, the pace of
+/// flushes, the back-off, a few limits, and which acknowledgements are left out as needless.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compat {
+    /// KCP in C: everything goes out at ticks of [`Config::interval_ms`] from the session's start.
+    C,
+    /// kcp-go and kcptun: writes and acknowledged data are answered at once, the interval bounds
+    /// only how late an acknowledgement may be.
+    #[default]
+    Go,
+}
+
+/// What limits the sender besides the two windows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Congestion {
+    /// Nothing, as in every named mode.
+    #[default]
+    Off,
+    /// KCP's window: slow start, one step per round trip, halved by each loss.
+    Reno,
+    /// A pace measured from acknowledgements: the bottleneck's rate and the shortest round trip.
+    /// Loss alone does not slow it down; loss together with a growing delay does.
+    Bbr,
+}
+
+/// The settings of a session. Both ends may differ in all of them except `stream`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Config {
+    /// 0: patient (time-outs of 100 ms and more, doubled); 1: hasty (30 ms, half as much again);
+    /// 2: as 1 with a back-off of a half of the estimate, not of the last time-out.
+    pub nodelay: u8,
+    /// Pace of flushes in milliseconds, held in 10..=5000.
+    pub interval_ms: u32,
+    /// Later segments acknowledged before a missing one is sent again; 0 waits for its time-out.
+    pub resend: u16,
+    /// What limits the sender.
+    pub congestion: Congestion,
+    /// Segments in flight at most, and in stream mode also queued; held in 1..=65535.
+    pub send_window: u32,
+    /// Segments received and not read at most; held in 1..=65535, with [`Compat::C`] in
+    /// 128..=65535 as its fragments need.
+    pub recv_window: u32,
+    /// Bytes of the largest datagram, what FEC, encryption and UDP add left out; held in
+    /// 50..=65507.
+    pub mtu: usize,
+    /// Bytes without boundaries instead of messages. Must be equal at both ends.
+    pub stream: bool,
+    /// Transmissions of one segment after which the peer counts as gone, if it has been silent for
+    /// five seconds; 0 never gives up.
+    pub dead_link: u16,
+    /// Sends acknowledgements as soon as data arrives.
+    pub ack_nodelay: bool,
+    /// With [`Compat::Go`]: lets written data wait for the interval, to fill segments.
+    pub write_delay: bool,
+    /// Whose ways the session has.
+    pub compat: Compat,
+}
+
+impl Config {
+    /// Mode `normal` of kcptun: 40 ms.
+    #[must_use]
+    pub const fn normal() -> Self {
+        Self::mode(0, 40)
+    }
+
+    /// Mode `fast` of kcptun: 30 ms.
+    #[must_use]
+    pub const fn fast() -> Self {
+        Self::mode(0, 30)
+    }
+
+    /// Mode `fast2` of kcptun: 20 ms, hasty time-outs.
+    #[must_use]
+    pub const fn fast2() -> Self {
+        Self::mode(1, 20)
+    }
+
+    /// Mode `fast3` of kcptun: 10 ms, hasty time-outs.
+    #[must_use]
+    pub const fn fast3() -> Self {
+        Self::mode(1, 10)
+    }
+
+    const fn mode(nodelay: u8, interval_ms: u32) -> Self {
+        Self {
+            nodelay,
+            interval_ms,
+            resend: 2,
+            congestion: Congestion::Off,
+            send_window: 128,
+            recv_window: 512,
+            mtu: 1400,
+            stream: true,
+            dead_link: 20,
+            ack_nodelay: false,
+            write_delay: false,
+            compat: Compat::Go,
+        }
+    }
+
+    /// Every value within its bounds.
+    pub(crate) fn bounded(mut self) -> Self {
+        let least = match self.compat {
+            Compat::C => Compat::C.recv_window(),
+            Compat::Go => 1,
+        };
+        self.interval_ms = self.interval_ms.clamp(10, 5000);
+        self.send_window = self.send_window.clamp(1, WINDOW_MAX);
+        self.recv_window = self.recv_window.clamp(least, WINDOW_MAX);
+        self.mtu = self.mtu.clamp(50, 65_507);
+        self
+    }
+
+    pub(crate) const fn mss(&self) -> usize {
+        self.mtu - HEADER_LEN
+    }
+
+    /// The longest data of a segment that is taken. The peer's MTU need not be ours; that of a
+    /// kcp-go peer is 1500 at most, and more than ours is agreed on by whoever sets it.
+    pub(crate) fn data_max(&self) -> usize {
+        self.mtu.max(1500) - HEADER_LEN
+    }
+}
+
+/// The field for the window has 16 bits.
+const WINDOW_MAX: u32 = 65_535;
+
+impl Compat {
+    /// The receive window an end has by default, and takes the peer's to be until it hears of it.
+    pub(crate) const fn recv_window(self) -> u32 {
+        match self {
+            Self::C => 128,
+            Self::Go => 32,
+        }
+    }
+
+    /// Milliseconds a closed window is waited for before the first question.
+    pub(crate) const fn probe_wait(self) -> u64 {
+        match self {
+            Self::C => 5000,
+            Self::Go => 500,
+        }
+    }
+
+    /// Segments of a message at most.
+    pub(crate) const fn fragments(self) -> usize {
+        match self {
+            Self::C => 127,
+            Self::Go => 255,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_held_in_their_bounds() {
+        let wild = Config {
+            interval_ms: 0,
+            send_window: 0,
+            recv_window: 0,
+            mtu: 0,
+            ..Config::fast3()
+        };
+        let held = wild.bounded();
+        assert_eq!((held.interval_ms, held.send_window), (10, 1));
+        assert_eq!((held.recv_window, held.mtu), (1, 50));
+        let c = Config {
+            compat: Compat::C,
+            ..wild
+        };
+        assert_eq!(c.bounded().recv_window, 128);
+        assert_eq!(Config::normal().bounded(), Config::normal());
+    }
+}

@@ -1,0 +1,185 @@
+//! A datagram from the peer.
+
+use adit_wire::{Broken, Time};
+
+use crate::recv::Pushed;
+use crate::resend::Evidence;
+use crate::segment::{self, Cmd, HEADER_LEN, Header};
+use crate::send::EXAMINED_MAX;
+use crate::seq::{Sn, elapsed, low32};
+use crate::{Compat, Congestion, Kcp};
+
+/// What a datagram has brought so far.
+struct Gathered {
+    /// From forward error correction: late by nature, so it says nothing of now.
+    recovered: bool,
+    /// The clock of the wire.
+    now: u32,
+    /// The time stamp of the last acknowledgement.
+    echoed: Option<u32>,
+    /// C: the highest number acknowledged, with what follows from it.
+    highest: Option<(Sn, Evidence)>,
+    /// Something was overtaken often enough.
+    overtaken: bool,
+    /// Holes that may still be examined.
+    budget: u32,
+}
+
+impl Kcp {
+    /// Takes a datagram from the peer. `recovered`: rebuilt by forward error correction, so that
+    /// its window and time stamps are of the past.
+    ///
+    /// # Errors
+    /// The datagram, or its rest from some segment on, was not this conversation's or not KCP;
+    /// what came before stays in effect, and the session goes on.
+    pub fn input(&mut self, now: Time, datagram: &[u8], recovered: bool) -> Result<(), Broken> {
+        self.see(now);
+        self.stats.datagrams_in += 1;
+        let una = self.send.una();
+        let mut gathered = Gathered {
+            recovered,
+            now: low32(self.ms()),
+            echoed: None,
+            highest: None,
+            overtaken: false,
+            budget: EXAMINED_MAX,
+        };
+        let result = self.take_segments(datagram, &mut gathered);
+        if result.is_err() {
+            self.stats.errors_in += 1;
+        } else {
+            self.active = self.clock;
+            self.heard = self.ms();
+        }
+        self.conclude(una, &mut gathered);
+        result
+    }
+
+    fn take_segments(&mut self, mut rest: &[u8], gathered: &mut Gathered) -> Result<(), Broken> {
+        if rest.len() < HEADER_LEN {
+            return Err(Broken::Truncated("a KCP datagram"));
+        }
+        let limit = self.config.data_max();
+        while let Some((header, data)) = segment::next(&mut rest, self.conv)? {
+            if data.len() > limit {
+                return Err(Broken::TooLong {
+                    what: "a KCP segment",
+                    limit,
+                });
+            }
+            self.stats.segments_in += 1;
+            self.take_una(&header, gathered)?;
+            match header.cmd {
+                Cmd::Push => self.take_push(&header, data)?,
+                Cmd::Ack => self.take_ack(&header, gathered),
+                Cmd::Wask => self.probe.tell = true,
+                Cmd::Wins => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn take_una(&mut self, header: &Header, gathered: &Gathered) -> Result<(), Broken> {
+        let una = Sn(header.una);
+        let old = una.before(self.send.una());
+        let (now, ms) = (self.clock.0, self.ms());
+        let bbr = &mut self.bbr;
+        let sane = self.send.acked_before(una, ms, |sn, len| {
+            if let Some(bbr) = bbr {
+                bbr.acked(sn, len, now);
+            }
+        });
+        if !sane {
+            return Err(Broken::Malformed("KCP una"));
+        }
+        // A datagram overtaken on its way tells an old window.
+        if !old && !gathered.recovered {
+            self.peer_window = header.wnd.into();
+        }
+        Ok(())
+    }
+
+    fn take_push(&mut self, header: &Header, data: &[u8]) -> Result<(), Broken> {
+        let window = self.config.recv_window;
+        if !self.config.stream && u32::from(header.frg) >= window {
+            // It could never become whole, and would hold the window for ever.
+            return Err(Broken::TooLong {
+                what: "a KCP message",
+                limit: window as usize * self.config.data_max(),
+            });
+        }
+        let sn = Sn(header.sn);
+        match self.recv.push(sn, header.frg, data) {
+            Pushed::Overrun => {
+                self.stats.overrun += 1;
+                return Ok(());
+            }
+            Pushed::Repeated => self.stats.repeated += 1,
+            Pushed::New => {}
+        }
+        self.acks.push(sn, header.ts);
+        Ok(())
+    }
+
+    fn take_ack(&mut self, header: &Header, gathered: &mut Gathered) {
+        let (sn, ts) = (Sn(header.sn), header.ts);
+        if self.config.compat == Compat::C {
+            self.sample(ts, gathered);
+        }
+        gathered.echoed = Some(ts);
+        // An acknowledgement seen before is no sign that yet another segment has arrived.
+        let Some((len, evidence)) = self.send.acked(sn, ts, self.ms()) else {
+            return;
+        };
+        if let Some(bbr) = &mut self.bbr {
+            bbr.acked(sn, len, self.clock.0);
+        }
+        match (self.config.compat, gathered.highest) {
+            (Compat::Go, _) => {
+                let due = self.send.overtake(sn, &evidence, &mut gathered.budget);
+                gathered.overtaken |= due;
+            }
+            (Compat::C, Some((highest, at))) if !highest.before(sn) || elapsed(ts, at.ts) <= 0 => {}
+            (Compat::C, _) => gathered.highest = Some((sn, evidence)),
+        }
+    }
+
+    fn sample(&mut self, ts: u32, gathered: &Gathered) {
+        let rtt = elapsed(gathered.now, ts);
+        if let (Ok(rtt), false) = (u32::try_from(rtt), gathered.recovered) {
+            self.rtt.sample(rtt);
+        }
+    }
+
+    /// Draws the conclusions of a whole datagram, and decides when to answer.
+    fn conclude(&mut self, una: Sn, gathered: &mut Gathered) {
+        if let (Compat::Go, Some(ts)) = (self.config.compat, gathered.echoed) {
+            self.sample(ts, gathered);
+        }
+        if let Some((sn, by)) = gathered.highest {
+            gathered.overtaken |= self.send.overtake(sn, &by, &mut gathered.budget);
+        }
+        if let Some(bbr) = &mut self.bbr {
+            bbr.update(self.clock.0, self.send.flight().live());
+        }
+        let moved = una.before(self.send.una());
+        let reno = self.config.congestion == Congestion::Reno || self.config.compat == Compat::C;
+        if moved && reno {
+            self.reno.progress(self.peer_window);
+        }
+        if self.dead {
+            return;
+        }
+        let many = self.acks.len() >= self.config.mtu / HEADER_LEN;
+        if self.config.compat == Compat::Go && (moved || gathered.overtaken) {
+            self.flush_by(self.clock);
+        } else if self.acks.len() > 0 && (self.config.ack_nodelay || self.answers_early(many)) {
+            self.flush.acks = true;
+        }
+        self.schedule();
+    }
+
+    fn answers_early(&self, many: bool) -> bool {
+        many && self.config.compat == Compat::Go
+    }
+}

@@ -1,0 +1,197 @@
+//! What the pace takes into account besides the delivery rate: loss, and lumps.
+//!
+//! A path that loses a share at every rate delivers less than is sent, so the pace is above the
+//! delivery rate. Of the share `s` that is sent again about half had arrived, and only their
+//! acknowledgements were lost, which nobody repeats; so the path loses `p = 1 - √(1 - s)` and the pace is the
+//! delivery rate divided by `1 - p`. That root also makes it safe: a sender that is `g` times too
+//! fast sees `s = 1 - 1/g` and comes to `√g`, so it calms down. Loss well above the usual together
+//! with a grown round trip is congestion, and takes 15 % off.
+
+/// Shares of loss are in 1024ths.
+const WHOLE: u64 = 1024;
+/// Transmissions that make a sample of loss, and those that are remembered.
+const SAMPLE: u64 = 64;
+const REMEMBERED: u64 = 1024;
+/// What probing at 125 % may lose by itself: a fifth, in one of eight round trips, and more.
+const PROBING: u64 = WHOLE / 24;
+/// With this share the pace is twice the delivery rate.
+const LOSS_MAX: u64 = WHOLE * 3 / 4;
+
+/// Transmissions, and those of them that were repetitions.
+#[derive(Debug, Default, Clone, Copy)]
+struct Tally {
+    sent: u64,
+    again: u64,
+}
+
+impl Tally {
+    fn share(&self) -> u64 {
+        (self.again * WHOLE).checked_div(self.sent).unwrap_or(0)
+    }
+}
+
+/// How much is lost.
+#[derive(Debug, Default)]
+pub(crate) struct Loss {
+    usual: Tally,
+    sample: Tally,
+    /// Shortest round trip of the sample.
+    rtt: Option<u64>,
+}
+
+impl Loss {
+    /// A segment goes out, perhaps not for the first time.
+    pub(crate) fn sent(&mut self, again: bool) {
+        self.sample.sent += 1;
+        self.sample.again += u64::from(again);
+    }
+
+    /// A round trip was measured.
+    pub(crate) fn round_trip(&mut self, rtt: u64) {
+        self.rtt = Some(self.rtt.map_or(rtt, |least| least.min(rtt)));
+    }
+
+    /// The rate at which to send for so much to be delivered.
+    pub(crate) fn compensate(&self, delivered: u64) -> u64 {
+        let arriving = ((WHOLE - self.usual()) * WHOLE).isqrt().max(1);
+        delivered.saturating_mul(WHOLE) / arriving
+    }
+
+    /// Whether more than usual is lost while the round trip is well above its `least`.
+    pub(crate) fn is_congestion(&self, least: u64) -> bool {
+        let bound = least.saturating_add(least / 4).saturating_add(5_000);
+        let grown = self.rtt.is_some_and(|rtt| rtt > bound);
+        let beyond = self.sample.share() > self.usual() + WHOLE / 20;
+        self.sample.sent >= SAMPLE && grown && beyond
+    }
+
+    /// At the end of a round: what was counted becomes part of the usual, if it is enough.
+    pub(crate) fn take_sample(&mut self) {
+        if self.sample.sent < SAMPLE {
+            return;
+        }
+        self.usual.sent += self.sample.sent;
+        self.usual.again += self.sample.again;
+        while self.usual.sent > REMEMBERED {
+            self.usual.sent /= 2;
+            self.usual.again /= 2;
+        }
+        self.sample = Tally::default();
+        self.rtt = None;
+    }
+
+    /// The share that the path loses at any rate: what looking for more costs is not counted.
+    fn usual(&self) -> u64 {
+        let share = self.usual.share().min(LOSS_MAX);
+        share.saturating_sub(PROBING)
+    }
+}
+
+/// How far acknowledgements run ahead of the rate when they come in lumps: the peer holds them
+/// back, and as much more must be in flight for the path not to fall dry.
+#[derive(Debug, Default)]
+pub(crate) struct Lumps {
+    since: u64,
+    bytes: u64,
+    rounds: u8,
+    /// The most of the rounds under way and of those before.
+    most: [u64; 2],
+}
+
+impl Lumps {
+    /// Bytes by which they ran ahead at the most.
+    pub(crate) fn most(&self) -> u64 {
+        self.most.iter().copied().max().unwrap_or(0)
+    }
+
+    /// So many bytes are acknowledged at `now`, in microseconds.
+    pub(crate) fn take(&mut self, rate: u64, bytes: u64, now: u64, new_round: bool) {
+        if new_round {
+            self.rounds += 1;
+            if self.rounds >= 8 {
+                self.rounds = 0;
+                self.most = [0, self.most[0]];
+            }
+        }
+        let due = u128::from(rate) * u128::from(now.saturating_sub(self.since)) / 1_000_000;
+        let mut due = u64::try_from(due).unwrap_or(u64::MAX);
+        if self.bytes <= due {
+            self.since = now;
+            self.bytes = 0;
+            due = 0;
+        }
+        self.bytes += bytes;
+        let ahead = self.bytes.saturating_sub(due);
+        self.most[0] = self.most[0].max(ahead);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loss(share: u64, rtt: u64) -> Loss {
+        let mut loss = Loss::default();
+        for n in 0..1000 {
+            loss.sent(n % 100 < share);
+        }
+        loss.round_trip(rtt);
+        loss
+    }
+
+    #[test]
+    fn too_fast_a_sender_calms_down() {
+        // A path of 1,000 bytes/s without any loss of its own, overrun at first.
+        let mut pace = 8_000;
+        for _ in 0..12 {
+            let mut loss = loss(100 - 100_000 / pace.max(1_000), 50_000);
+            loss.take_sample();
+            pace = loss.compensate(1_000);
+        }
+        assert!((1_000..1_050).contains(&pace), "{pace}");
+    }
+
+    #[test]
+    fn random_loss_is_made_up_for() {
+        // A fifth lost in each direction: 36 of 100 are sent again.
+        let mut loss = loss(36, 50_000);
+        loss.take_sample();
+        let pace = loss.compensate(800);
+        assert!((950..=1_000).contains(&pace), "{pace}");
+    }
+
+    #[test]
+    fn congestion_needs_both_loss_and_delay() {
+        let least = 50_000;
+        for (share, rtt, wanted) in [(20, 80_000, true), (20, 60_000, false), (5, 80_000, false)] {
+            assert_eq!(loss(share, rtt).is_congestion(least), wanted);
+        }
+        // What is usual is no sign.
+        let mut used = loss(20, 60_000);
+        used.take_sample();
+        for n in 0..1000 {
+            used.sent(n % 5 == 0);
+        }
+        used.round_trip(80_000);
+        assert!(!used.is_congestion(least));
+    }
+
+    #[test]
+    fn lumps_are_as_long_as_they_come() {
+        let mut lumps = Lumps::default();
+        // 40 ms of 1 MB/s at once, every 40 ms.
+        for n in 1..100 {
+            lumps.take(1_000_000, 40_000, n * 40_000, n % 2 == 0);
+        }
+        assert!(
+            (40_000..=80_000).contains(&lumps.most()),
+            "{}",
+            lumps.most()
+        );
+        // Then evenly: the lumps are forgotten.
+        for n in 4_000..8_000 {
+            lumps.take(1_000_000, 1_000, n * 1_000, n % 50 == 0);
+        }
+        assert!(lumps.most() <= 2_000, "{}", lumps.most());
+    }
+}

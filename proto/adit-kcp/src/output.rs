@@ -1,0 +1,219 @@
+//! Datagrams to the peer.
+//!
+//! A flush lets queued segments into the window and collects what is due; the datagrams are then
+//! written one by one, as the driver asks for them: acknowledgements, questions about windows,
+//! data in the order of numbers.
+
+use adit_wire::Time;
+
+use crate::Kcp;
+use crate::resend::Why;
+use crate::segment::{Cmd, HEADER_LEN, Header};
+use crate::seq::{Sn, low32};
+
+/// How long the peer must be silent to be gone, milliseconds.
+const SILENCE: u64 = 5_000;
+
+/// The flush under way.
+#[derive(Debug, Default)]
+pub(crate) struct Flush {
+    /// Acknowledgements are being written.
+    pub(crate) acks: bool,
+    /// Then the rest.
+    pub(crate) data: bool,
+    /// An overtaken segment has been sent again.
+    fast: bool,
+    /// A segment that timed out has been sent again.
+    lost: bool,
+    /// The window it began with.
+    window: u32,
+}
+
+/// The caller's buffer, up to the MTU.
+struct Datagram<'a> {
+    room: &'a mut [u8],
+    used: usize,
+}
+
+impl Datagram<'_> {
+    fn fits(&self, len: usize) -> bool {
+        HEADER_LEN + len <= self.room.len() - self.used
+    }
+
+    /// Appends a segment that fits.
+    fn put(&mut self, header: &Header, [first, second]: [&[u8]; 2]) {
+        for part in [&header.bytes()[..], first, second] {
+            let end = self.used + part.len();
+            if let Some(to) = self.room.get_mut(self.used..end) {
+                to.copy_from_slice(part);
+                self.used = end;
+            }
+        }
+    }
+}
+
+impl Kcp {
+    /// Writes the next datagram to the front of `out` and gives its length; `None` when there is
+    /// nothing to send now. `out` must have room for [`Config::mtu`](crate::Config::mtu) bytes,
+    /// else nothing is sent.
+    pub fn poll_transmit(&mut self, now: Time, out: &mut [u8]) -> Option<usize> {
+        let mut datagram = Datagram {
+            room: out.get_mut(..self.config.mtu)?,
+            used: 0,
+        };
+        self.handle_timeout(now);
+        if self.dead {
+            return None;
+        }
+        self.fill(&mut datagram);
+        if datagram.used == 0 {
+            return None;
+        }
+        self.active = self.clock;
+        self.stats.datagrams_out += 1;
+        Some(datagram.used)
+    }
+
+    pub(crate) fn begin_flush(&mut self) {
+        self.flush_begins();
+        let now = self.ms();
+        self.watch_window(now);
+        let window = self.window();
+        let moved = self.send.number(window, self.most());
+        self.send.collect(now, moved);
+        self.flush.acks = true;
+        self.flush.data = true;
+        self.flush.window = window;
+    }
+
+    fn fill(&mut self, datagram: &mut Datagram<'_>) {
+        if self.flush.acks {
+            while let Some((sn, ts)) = self.acks.next(self.config.compat, self.recv.next()) {
+                if !datagram.fits(0) {
+                    return;
+                }
+                let ack = self.header(Cmd::Ack, ts, sn);
+                self.put(datagram, &ack);
+                self.acks.pop();
+            }
+            self.flush.acks = false;
+        }
+        if !self.flush.data {
+            return;
+        }
+        for cmd in [Cmd::Wask, Cmd::Wins] {
+            let wanted = match cmd {
+                Cmd::Wask => self.probe.ask,
+                _ => self.probe.tell,
+            };
+            if wanted {
+                if !datagram.fits(0) {
+                    return;
+                }
+                let probe = self.header(cmd, 0, Sn(0));
+                self.put(datagram, &probe);
+                match cmd {
+                    Cmd::Wask => self.probe.ask = false,
+                    _ => self.probe.tell = false,
+                }
+            }
+        }
+        if self.fill_data(datagram) {
+            self.end_flush();
+        }
+    }
+
+    /// Whether all the data is out.
+    fn fill_data(&mut self, datagram: &mut Datagram<'_>) -> bool {
+        let now = self.ms();
+        while let Some((sn, why)) = self.send.next(now) {
+            let header = self.header(Cmd::Push, low32(now), sn);
+            if self.paced_until().is_some() {
+                return false;
+            }
+            let Some((seg, parts)) = self.send.segment(sn) else {
+                return true;
+            };
+            let len = seg.len;
+            if !datagram.fits(len) {
+                return false;
+            }
+            let header = Header {
+                frg: seg.frg,
+                len: u32::try_from(len).unwrap_or(u32::MAX),
+                ..header
+            };
+            datagram.put(&header, parts);
+            self.stats.segments_out += 1;
+            self.sent(sn, why, len, now);
+        }
+        true
+    }
+
+    fn sent(&mut self, sn: Sn, why: Why, len: usize, now: u64) {
+        if let Some(bbr) = &mut self.bbr {
+            let held = self.send.span() + self.send.queued();
+            bbr.grow(self.send.size(), self.send.una(), held);
+            let in_flight = self.send.flight().live();
+            bbr.transmit(sn, len, self.clock.0, in_flight, why != Why::New);
+        }
+        let attempts = self.send.sent(sn, why, now, self.rtt.rto());
+        let limit = self.config.dead_link;
+        // On a path that drops most of a full window so many attempts say nothing yet.
+        let silent = now.saturating_sub(self.heard) >= SILENCE;
+        self.dead = limit > 0 && attempts >= limit && silent;
+        match why {
+            Why::New => return,
+            Why::Timeout => {
+                self.stats.lost += 1;
+                self.flush.lost = true;
+            }
+            Why::Fast => {
+                self.stats.fast += 1;
+                self.flush.fast = true;
+            }
+            Why::Early => {
+                self.stats.early += 1;
+                self.flush.fast = true;
+            }
+        }
+        self.stats.retransmitted += 1;
+    }
+
+    fn end_flush(&mut self) {
+        let Flush {
+            fast, lost, window, ..
+        } = core::mem::take(&mut self.flush);
+        self.reno
+            .flushed(fast, lost, self.send.span(), window, self.config.resend);
+        if let Some(bbr) = &mut self.bbr {
+            let out = self.send.flight().live();
+            // Nothing to send, or a window held up by holes while the path runs dry: what is
+            // delivered then is no measure of the path. A window full of segments is.
+            let starved = self.send.queued() == 0 && self.send.room() > 0 && out < bbr.limit();
+            let held_up = self.send.span() >= window && bbr.runs_dry(out);
+            if starved || held_up {
+                bbr.idle(out);
+            }
+        }
+        self.schedule();
+    }
+
+    fn put(&mut self, datagram: &mut Datagram<'_>, header: &Header) {
+        datagram.put(header, [&[], &[]]);
+        self.stats.segments_out += 1;
+    }
+
+    fn header(&self, cmd: Cmd, ts: u32, sn: Sn) -> Header {
+        Header {
+            conv: self.conv,
+            cmd,
+            frg: 0,
+            wnd: self.recv.free(),
+            ts,
+            sn: sn.0,
+            una: self.recv.next().0,
+            len: 0,
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! The receive window: segments in any order in, bytes or messages in order out.
+//!
+//! ```text
+//!            front                next                 next + window
+//!   read ──────┤  ordered, unread   ├──  out of order  ──────┤ dropped
+//! ```
+//!
+//! Payloads lie in one byte ring in the order of their arrival. Reading is in the order of
+//! numbers, so the head of the ring moves up whenever its oldest arrival has been read.
+
+use std::collections::VecDeque;
+
+use crate::bytes::ByteRing;
+use crate::seq::{Sn, SnRing};
+
+/// A received segment; `full` tells a slot in use.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    pos: usize,
+    len: usize,
+    frg: u8,
+    full: bool,
+}
+
+/// What became of a data segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pushed {
+    /// Kept.
+    New,
+    /// Seen before; its acknowledgement may have been lost.
+    Repeated,
+    /// Beyond the window: neither kept nor acknowledged.
+    Overrun,
+}
+
+/// The receive side of a session.
+#[derive(Debug)]
+pub(crate) struct RecvWindow {
+    slots: SnRing<Slot>,
+    bytes: ByteRing,
+    /// Numbers in the order of arrival, the oldest one not read first.
+    arrivals: VecDeque<Sn>,
+    window: u32,
+    stream: bool,
+    /// The first segment not read to its end.
+    front: Sn,
+    /// Everything before it has been received.
+    next: Sn,
+    /// One past the highest number received.
+    end: Sn,
+    /// Bytes of `front` already read.
+    offset: usize,
+    /// Segments left of a message that is being read.
+    message: u32,
+    /// Bytes in order and not read.
+    ready: usize,
+}
+
+impl RecvWindow {
+    pub(crate) fn new(first: Sn, window: u32, stream: bool) -> Self {
+        Self {
+            slots: SnRing::new(),
+            bytes: ByteRing::new(),
+            arrivals: VecDeque::new(),
+            window,
+            stream,
+            front: first,
+            next: first,
+            end: first,
+            offset: 0,
+            message: 0,
+            ready: 0,
+        }
+    }
+
+    /// Everything before this number has been received.
+    pub(crate) const fn next(&self) -> Sn {
+        self.next
+    }
+
+    /// Free segments, as told to the peer: those out of order do not count.
+    pub(crate) fn free(&self) -> u16 {
+        let free = self.window.saturating_sub(self.ordered());
+        u16::try_from(free).unwrap_or(u16::MAX)
+    }
+
+    /// Takes a data segment.
+    pub(crate) fn push(&mut self, sn: Sn, frg: u8, data: &[u8]) -> Pushed {
+        if !sn.before(self.next.plus(self.window)) {
+            return Pushed::Overrun;
+        }
+        if sn.before(self.next) || self.held(sn).is_some() {
+            return Pushed::Repeated;
+        }
+        // At most twice the window: as much may be ordered and unread as out of order.
+        let count = self.end.distance(self.front);
+        let wanted = sn.plus(1).distance(self.front).max(count);
+        self.slots.grow(wanted.max(8) as usize, self.front, count);
+        let pos = self.bytes.tail();
+        if let Some(slot) = self.slots.get_mut(sn) {
+            *slot = Slot {
+                pos,
+                len: data.len(),
+                frg,
+                full: true,
+            };
+        }
+        self.bytes.push(data);
+        self.arrivals.push_back(sn);
+        if self.end.before(sn.plus(1)) {
+            self.end = sn.plus(1);
+        }
+        self.order();
+        Pushed::New
+    }
+
+    /// Bytes that can be read: all in order in stream mode, else the rest of the front message.
+    pub(crate) fn readable(&self) -> usize {
+        if self.stream {
+            return self.ready;
+        }
+        let segments = (0..self.front_message()).filter_map(|n| self.slots.get(self.front.plus(n)));
+        let whole: usize = segments.map(|slot| slot.len).sum();
+        whole - self.offset.min(whole)
+    }
+
+    /// The next bytes as they lie, up to the end of the front segment or of the ring.
+    pub(crate) fn front(&self) -> Option<&[u8]> {
+        if self.front_message() == 0 {
+            return None;
+        }
+        let slot = self.slots.get(self.front)?;
+        let (first, second) = self.rest(slot);
+        Some(if first.is_empty() { second } else { first })
+    }
+
+    /// Passes over `n` bytes, and over the boundary of a message at its end; gives how many there
+    /// were to pass.
+    pub(crate) fn consume(&mut self, n: usize) -> usize {
+        let mut left = n;
+        while self.front_message() > 0 {
+            let here = self.slots.get(self.front).map_or(0, |slot| slot.len) - self.offset;
+            if left < here {
+                self.begin();
+                self.offset += left;
+                self.ready -= left;
+                return n;
+            }
+            left -= here;
+            let ended = self.pass();
+            if left == 0 || (ended && !self.stream) {
+                break;
+            }
+        }
+        n - left
+    }
+
+    /// Copies the next bytes, in message mode of one message at most. `None`: nothing to read yet.
+    pub(crate) fn read(&mut self, out: &mut [u8]) -> Option<usize> {
+        if self.front_message() == 0 {
+            return None;
+        }
+        let mut filled = 0;
+        while self.front_message() > 0 {
+            let Some(slot) = self.slots.get(self.front) else {
+                break;
+            };
+            let (first, second) = self.rest(slot);
+            let had = filled;
+            for part in [first, second] {
+                let room = out.get_mut(filled..).unwrap_or_default();
+                let n = part.len().min(room.len());
+                let (to, _) = room.split_at_mut(n);
+                to.copy_from_slice(part.get(..n).unwrap_or_default());
+                filled += n;
+            }
+            let whole = filled - had == first.len() + second.len();
+            if !whole {
+                self.begin();
+                self.offset += filled - had;
+                self.ready -= filled - had;
+                break;
+            }
+            let ended = self.pass();
+            if (ended && !self.stream) || (self.stream && filled == out.len()) {
+                break;
+            }
+        }
+        Some(filled)
+    }
+
+    /// Whether nothing is held.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.front == self.end
+    }
+
+    pub(crate) fn heap(&self) -> usize {
+        self.slots.heap() + self.bytes.heap() + self.arrivals.capacity() * size_of::<Sn>()
+    }
+
+    /// Gives the memory of an empty window back.
+    pub(crate) fn release(&mut self) {
+        if self.is_empty() {
+            self.slots.release();
+            self.bytes.release();
+            self.arrivals = VecDeque::new();
+        }
+    }
+
+    const fn ordered(&self) -> u32 {
+        self.next.distance(self.front)
+    }
+
+    /// Segments of the front message if it is complete; in stream mode every segment is.
+    fn front_message(&self) -> u32 {
+        let ordered = self.ordered();
+        if ordered == 0 || self.message > 0 {
+            return self.message;
+        }
+        let frg = self.slots.get(self.front).map_or(0, |slot| slot.frg);
+        match (self.stream, u32::from(frg) + 1) {
+            (true, _) => 1,
+            (false, count) if count <= ordered => count,
+            (false, _) => 0,
+        }
+    }
+
+    /// Remembers how far the message goes of which a first part is taken.
+    fn begin(&mut self) {
+        self.message = self.front_message();
+    }
+
+    /// What is left of the front segment.
+    fn rest(&self, slot: &Slot) -> (&[u8], &[u8]) {
+        self.bytes
+            .parts(slot.pos.wrapping_add(self.offset), slot.len - self.offset)
+    }
+
+    /// The segment of that number, if it has come and is not passed.
+    fn held(&self, sn: Sn) -> Option<&Slot> {
+        let slot = self.slots.get(sn).filter(|slot| slot.full)?;
+        sn.before(self.end).then_some(slot)
+    }
+
+    /// Leaves the front segment behind; whether a message ended with it.
+    fn pass(&mut self) -> bool {
+        self.begin();
+        self.message = self.message.saturating_sub(1);
+        self.drop_front();
+        self.order();
+        self.message == 0
+    }
+
+    fn drop_front(&mut self) {
+        if let Some(slot) = self.slots.get_mut(self.front) {
+            self.ready -= slot.len - self.offset;
+            slot.full = false;
+        }
+        self.offset = 0;
+        self.front = self.front.plus(1);
+        while self
+            .arrivals
+            .front()
+            .is_some_and(|sn| sn.before(self.front))
+        {
+            self.arrivals.pop_front();
+        }
+        match self.arrivals.front().and_then(|sn| self.slots.get(*sn)) {
+            Some(oldest) => self.bytes.release_to(oldest.pos),
+            None => self.bytes.clear(),
+        }
+    }
+
+    /// Moves what has come into order, as far as the reader leaves room.
+    fn order(&mut self) {
+        loop {
+            while self.ordered() < self.window {
+                let Some(len) = self.held(self.next).map(|slot| slot.len) else {
+                    break;
+                };
+                self.ready += len;
+                self.next = self.next.plus(1);
+            }
+            // An empty segment is no data to a stream.
+            let empty = self.slots.get(self.front).is_some_and(|slot| slot.len == 0);
+            if !(self.stream && empty && self.ordered() > 0) {
+                return;
+            }
+            self.drop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(window: &mut RecvWindow, room: usize) -> Option<Vec<u8>> {
+        let mut out = vec![0; room];
+        let n = window.read(&mut out)?;
+        out.truncate(n);
+        Some(out)
+    }
+
+    #[test]
+    fn order_is_restored_across_the_wrap() {
+        let first = Sn(u32::MAX - 1);
+        let mut w = RecvWindow::new(first, 8, true);
+        for n in [3, 1, 2] {
+            assert_eq!(w.push(first.plus(n), 0, &[n as u8; 100]), Pushed::New);
+            assert_eq!((w.readable(), w.front()), (0, None));
+        }
+        assert_eq!(w.push(first.plus(2), 0, b"again"), Pushed::Repeated);
+        assert_eq!(w.push(first.plus(8), 0, b"far"), Pushed::Overrun);
+        assert_eq!(w.push(first.plus(u32::MAX), 0, b"old"), Pushed::Repeated);
+        assert_eq!(w.push(first, 0, &[0; 100]), Pushed::New);
+        assert_eq!((w.readable(), w.free(), w.next()), (400, 4, Sn(2)));
+        assert_eq!(read(&mut w, 150).unwrap().len(), 150);
+        assert_eq!(w.front(), Some(&[1; 50][..]));
+        assert_eq!(w.consume(51), 51);
+        assert_eq!(w.front(), Some(&[2; 99][..]));
+        assert_eq!(w.consume(1000), 199);
+        assert!(w.is_empty());
+        w.release();
+        assert_eq!(w.heap(), 0);
+    }
+
+    #[test]
+    fn messages_come_whole_or_not_at_all() {
+        let mut w = RecvWindow::new(Sn(0), 8, false);
+        w.push(Sn(0), 1, b"ab");
+        assert_eq!(read(&mut w, 9), None);
+        w.push(Sn(1), 0, b"cd");
+        w.push(Sn(2), 0, b"");
+        w.push(Sn(3), 0, b"xyz");
+        assert_eq!(w.readable(), 4);
+        assert_eq!(read(&mut w, 3).unwrap(), b"abc");
+        assert_eq!((w.readable(), w.front()), (1, Some(&b"d"[..])));
+        assert_eq!(read(&mut w, 3).unwrap(), b"d");
+        assert_eq!(read(&mut w, 3).unwrap(), b"");
+        assert_eq!(w.consume(9), 3);
+        assert_eq!(read(&mut w, 3), None);
+    }
+
+    #[test]
+    fn a_full_queue_holds_the_rest_back() {
+        let mut w = RecvWindow::new(Sn(0), 2, true);
+        for n in 0..2 {
+            w.push(Sn(n), 0, b"z");
+        }
+        assert_eq!(w.free(), 0);
+        // Still within next + window: kept, but not yet in order.
+        assert_eq!(w.push(Sn(2), 0, b"z"), Pushed::New);
+        assert_eq!((w.next(), w.readable()), (Sn(2), 2));
+        assert_eq!(w.consume(1), 1);
+        assert_eq!((w.next(), w.readable()), (Sn(3), 2));
+    }
+
+    #[test]
+    fn empty_segments_vanish_from_streams() {
+        let mut w = RecvWindow::new(Sn(0), 8, true);
+        w.push(Sn(0), 0, b"");
+        assert_eq!((w.front(), w.is_empty()), (None, true));
+        w.push(Sn(1), 0, b"a");
+        w.push(Sn(2), 0, b"");
+        w.push(Sn(3), 0, b"b");
+        assert_eq!(read(&mut w, 9).unwrap(), b"ab");
+        assert!(w.is_empty());
+    }
+}

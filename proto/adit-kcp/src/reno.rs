@@ -1,0 +1,89 @@
+//! KCP's congestion window: slow start, one step per round trip, halved by loss.
+
+use crate::{Compat, Config};
+
+const SSTHRESH_MIN: u32 = 2;
+
+/// The window in segments and its growth in bytes.
+#[derive(Debug)]
+pub(crate) struct Reno {
+    compat: Compat,
+    mss: u64,
+    cwnd: u32,
+    ssthresh: u32,
+    incr: u64,
+}
+
+impl Reno {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            compat: config.compat,
+            mss: u64::try_from(config.mss()).unwrap_or(u64::MAX),
+            // C opens its window at the end of the first flush.
+            cwnd: u32::from(config.compat == Compat::Go),
+            ssthresh: SSTHRESH_MIN,
+            incr: 0,
+        }
+    }
+
+    pub(crate) const fn cwnd(&self) -> u32 {
+        self.cwnd
+    }
+
+    pub(crate) const fn ssthresh(&self) -> u32 {
+        self.ssthresh
+    }
+
+    /// A datagram acknowledged something in order.
+    pub(crate) fn progress(&mut self, peer_window: u32) {
+        if self.cwnd >= peer_window {
+            return;
+        }
+        if self.cwnd < self.ssthresh {
+            self.cwnd += 1;
+            self.incr += self.mss;
+        } else {
+            self.incr = self.incr.max(self.mss);
+            self.incr += self.mss * self.mss / self.incr + self.mss / 16;
+            if u64::from(self.cwnd + 1) * self.mss <= self.incr {
+                let segments = self.incr.div_ceil(self.mss);
+                self.cwnd = u32::try_from(segments).unwrap_or(u32::MAX);
+            }
+        }
+        if self.cwnd > peer_window {
+            self.set(peer_window);
+        }
+    }
+
+    /// A flush has ended that sent overtaken segments again (`fast`) or such as had timed out
+    /// (`lost`), with `span` numbers in flight, under an `effective` window.
+    pub(crate) fn flushed(
+        &mut self,
+        fast: bool,
+        lost: bool,
+        span: u32,
+        effective: u32,
+        resend: u16,
+    ) {
+        let before = match self.compat {
+            Compat::C => self.cwnd,
+            Compat::Go => effective,
+        };
+        if fast {
+            self.ssthresh = (span / 2).max(SSTHRESH_MIN);
+            self.set(self.ssthresh + u32::from(resend));
+        }
+        if lost {
+            self.ssthresh = (before / 2).max(SSTHRESH_MIN);
+            self.set(1);
+        }
+        if self.cwnd < 1 {
+            self.set(1);
+        }
+    }
+
+    fn set(&mut self, cwnd: u32) {
+        self.cwnd = cwnd;
+        self.incr = u64::from(cwnd) * self.mss;
+    }
+}

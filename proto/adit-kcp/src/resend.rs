@@ -1,0 +1,328 @@
+//! When a segment goes out again, and how long it waits after that.
+
+use crate::rtt::RTO_MAX;
+use crate::seq::{elapsed, low32};
+use crate::{Compat, Config};
+
+/// Transmissions of a segment after which only its time-out sends it again.
+const FAST_LIMIT: u16 = 5;
+
+/// A segment that is queued or in flight.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Seg {
+    /// Where its bytes begin.
+    pub(crate) pos: usize,
+    pub(crate) len: usize,
+    /// When it times out, milliseconds.
+    resend_at: u64,
+    /// The clock at its last transmission, as on the wire.
+    ts: u32,
+    /// Which of all transmissions that was.
+    turn: u32,
+    rto: u32,
+    /// Transmissions so far.
+    xmit: u16,
+    /// Acknowledgements of later segments since its last transmission.
+    overtaken: u16,
+    pub(crate) frg: u8,
+}
+
+impl Seg {
+    /// A segment not sent yet, its bytes at `pos`.
+    pub(crate) fn new(pos: usize, len: usize, frg: u8) -> Self {
+        Self {
+            pos,
+            len,
+            frg,
+            ..Self::default()
+        }
+    }
+}
+
+/// An acknowledgement as evidence against segments that should have arrived before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Evidence {
+    /// When the acknowledged segment was sent, as echoed.
+    pub(crate) ts: u32,
+    /// In which turn, if it is certain which transmission is meant.
+    turn: Option<u32>,
+}
+
+impl Evidence {
+    /// The peer acknowledges `seg` as sent at `ts`.
+    pub(crate) fn new(seg: &Seg, ts: u32) -> Self {
+        let turn = (seg.ts == ts).then_some(seg.turn);
+        Self { ts, turn }
+    }
+
+    /// Whether what was acknowledged was sent after `hole` was. A millisecond is too coarse to
+    /// tell: many segments leave within one, and some of them before a repetition.
+    fn later_than(&self, hole: &Seg) -> bool {
+        match self.turn {
+            Some(turn) => elapsed(turn, hole.turn) > 0,
+            None => elapsed(self.ts, hole.ts) > 0,
+        }
+    }
+}
+
+/// Why a segment goes out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// For the first time.
+    New,
+    /// Its time-out has passed.
+    Timeout,
+    /// Overtaken as often as is set.
+    Fast,
+    /// Overtaken, and nothing new was to be sent.
+    Early,
+}
+
+/// What one more acknowledgement of a later segment means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Overtaken {
+    /// Nothing: this one was sent after it.
+    No,
+    /// To be sent again if there is nothing new; `last`: counting on changes nothing.
+    Hint { last: bool },
+    /// To be sent again.
+    Due,
+    /// It has been sent again too often for that.
+    InVain,
+}
+
+/// The rules of a session.
+///
+/// kcp-go sends an overtaken segment again only once before its time-out. Here it may be each time
+/// that segments sent after it arrive first, as in C, and in both it needs fresh evidence then.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    compat: Compat,
+    nodelay: u8,
+    resend: u16,
+    /// Transmissions so far.
+    turn: u32,
+    /// The latest of them known to have arrived.
+    arrived: u32,
+    /// When something was last acknowledged, milliseconds.
+    progress_at: u64,
+}
+
+impl Rules {
+    pub(crate) const fn new(config: &Config) -> Self {
+        Self {
+            compat: config.compat,
+            nodelay: config.nodelay,
+            resend: config.resend,
+            turn: 0,
+            arrived: 0,
+            progress_at: 0,
+        }
+    }
+
+    /// Whether overtaking means anything.
+    pub(crate) fn count(&self) -> bool {
+        self.resend > 0 || self.compat == Compat::Go
+    }
+
+    /// A segment has been acknowledged at `now`; `ts` is what was echoed, if anything.
+    pub(crate) fn arrived(&mut self, seg: &Seg, ts: Option<u32>, now: u64) {
+        self.progress_at = now;
+        let certain = seg.xmit == 1 || ts == Some(seg.ts);
+        if certain && elapsed(seg.turn, self.arrived) > 0 {
+            self.arrived = seg.turn;
+        }
+    }
+
+    /// When the segment times out, milliseconds.
+    ///
+    /// While older transmissions are still coming in, a younger one is not late but queued: its
+    /// time begins anew with each of them. kcp-go counts from the transmission alone, and floods a
+    /// path whose queue fills faster than its estimator learns.
+    pub(crate) fn deadline(&self, seg: &Seg) -> u64 {
+        let queued = elapsed(seg.turn, self.arrived) > 0;
+        match self.compat {
+            Compat::Go if queued => seg.resend_at.max(self.progress_at + u64::from(seg.rto)),
+            Compat::Go | Compat::C => seg.resend_at,
+        }
+    }
+
+    /// A segment of a higher number has been acknowledged.
+    pub(crate) fn overtake(&self, seg: &mut Seg, by: &Evidence) -> Overtaken {
+        if !by.later_than(seg) {
+            return Overtaken::No;
+        }
+        seg.overtaken = seg.overtaken.saturating_add(1);
+        if seg.xmit > FAST_LIMIT {
+            Overtaken::InVain
+        } else if self.often(seg) {
+            Overtaken::Due
+        } else if self.compat == Compat::Go {
+            Overtaken::Hint {
+                last: self.resend == 0,
+            }
+        } else {
+            Overtaken::No
+        }
+    }
+
+    /// Why the segment is to be sent again, if it is; `quiet`: the flush has nothing new.
+    pub(crate) fn why(&self, seg: &Seg, now: u64, quiet: bool) -> Option<Why> {
+        let timed_out = now >= self.deadline(seg);
+        let may = seg.xmit <= FAST_LIMIT;
+        let fast = may && self.often(seg);
+        let early = may && quiet && seg.overtaken > 0 && self.compat == Compat::Go;
+        match self.compat {
+            Compat::C if timed_out => Some(Why::Timeout),
+            _ if fast => Some(Why::Fast),
+            _ if early => Some(Why::Early),
+            _ => timed_out.then_some(Why::Timeout),
+        }
+    }
+
+    /// The segment goes out at `now`, while the estimate is `rto`; gives its transmissions so far.
+    pub(crate) fn sent(&mut self, seg: &mut Seg, why: Why, now: u64, rto: u32) -> u16 {
+        let patient = self.nodelay == 0;
+        let mut slack = 0;
+        seg.rto = match (why, self.compat) {
+            (Why::New, Compat::C) => {
+                slack = if patient { rto / 8 } else { 0 };
+                rto
+            }
+            (Why::Timeout, Compat::C) => {
+                seg.rto
+                    + match self.nodelay {
+                        0 => seg.rto.max(rto),
+                        1 => seg.rto / 2,
+                        _ => rto / 2,
+                    }
+            }
+            (Why::Fast | Why::Early, Compat::C) => seg.rto,
+            (Why::Timeout, Compat::Go) => seg.rto + if patient { rto } else { rto / 2 },
+            (Why::New | Why::Fast | Why::Early, Compat::Go) => rto,
+        }
+        .min(RTO_MAX);
+        seg.resend_at = now + u64::from(seg.rto + slack);
+        seg.ts = low32(now);
+        self.turn = self.turn.wrapping_add(1);
+        seg.turn = self.turn;
+        seg.xmit = seg.xmit.saturating_add(1);
+        // What was counted stood for older transmissions.
+        seg.overtaken = 0;
+        seg.xmit
+    }
+
+    const fn often(&self, seg: &Seg) -> bool {
+        self.resend > 0 && seg.overtaken >= self.resend
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(compat: Compat, nodelay: u8) -> Rules {
+        Rules {
+            compat,
+            nodelay,
+            resend: 2,
+            turn: u32::MAX - 1,
+            arrived: u32::MAX - 1,
+            progress_at: 0,
+        }
+    }
+
+    /// The waits after six transmissions in vain, the estimate being 100 ms.
+    fn waits(compat: Compat, nodelay: u8) -> [u64; 6] {
+        let mut rules = rules(compat, nodelay);
+        let mut seg = Seg::default();
+        let mut now = 0;
+        [0; 6].map(|_| {
+            let why = match seg.xmit {
+                0 => Some(Why::New),
+                _ => rules.why(&seg, now, true),
+            };
+            rules.sent(&mut seg, why.unwrap(), now, 100);
+            assert_eq!(rules.why(&seg, seg.resend_at - 1, true), None);
+            let wait = seg.resend_at - now;
+            now = seg.resend_at;
+            wait
+        })
+    }
+
+    #[test]
+    fn patience_by_family_and_setting() {
+        assert_eq!(waits(Compat::C, 0), [112, 200, 400, 800, 1600, 3200]);
+        assert_eq!(waits(Compat::C, 1), [100, 150, 225, 337, 505, 757]);
+        assert_eq!(waits(Compat::C, 2), [100, 150, 200, 250, 300, 350]);
+        assert_eq!(waits(Compat::Go, 0), [100, 200, 300, 400, 500, 600]);
+        assert_eq!(waits(Compat::Go, 1), [100, 150, 200, 250, 300, 350]);
+    }
+
+    #[test]
+    fn what_is_queued_is_not_late() {
+        for compat in [Compat::C, Compat::Go] {
+            let mut rules = rules(compat, 1);
+            let [old, lost, young] = [(); 3].map(|()| {
+                let mut seg = Seg::default();
+                rules.sent(&mut seg, Why::New, 0, 100);
+                seg
+            });
+            rules.arrived(&old, None, 90);
+            let (late, queued) = match compat {
+                Compat::C => (100, 100),
+                Compat::Go => (190, 190),
+            };
+            assert_eq!(
+                (rules.deadline(&lost), rules.deadline(&young)),
+                (late, queued)
+            );
+            rules.arrived(&young, None, 95);
+            assert_eq!(rules.deadline(&lost), 100, "younger ones have overtaken it");
+        }
+    }
+
+    #[test]
+    fn overtaking_needs_what_was_sent_later() {
+        for compat in [Compat::C, Compat::Go] {
+            let mut rules = rules(compat, 1);
+            // Three leave in the same millisecond.
+            let [before, mut hole, after] = [(); 3].map(|()| {
+                let mut seg = Seg::default();
+                rules.sent(&mut seg, Why::New, 50, 100);
+                seg
+            });
+            let early = Evidence::new(&before, 50);
+            assert_eq!(rules.overtake(&mut hole, &early), Overtaken::No);
+            let unclear = Evidence::new(&after, 49);
+            assert_eq!(rules.overtake(&mut hole, &unclear), Overtaken::No);
+
+            let late = Evidence::new(&after, 50);
+            let hint = match compat {
+                Compat::C => Overtaken::No,
+                Compat::Go => Overtaken::Hint { last: false },
+            };
+            assert_eq!(rules.overtake(&mut hole, &late), hint);
+            assert_eq!(rules.why(&hole, 60, false), None);
+            let early = (compat == Compat::Go).then_some(Why::Early);
+            assert_eq!(rules.why(&hole, 60, true), early);
+            let later = Evidence::new(&after, 51);
+            assert_eq!(rules.overtake(&mut hole, &later), Overtaken::Due);
+            assert_eq!(rules.why(&hole, 60, false), Some(Why::Fast));
+            let both = match compat {
+                Compat::C => Why::Timeout,
+                Compat::Go => Why::Fast,
+            };
+            assert_eq!(rules.why(&hole, 150, false), Some(both));
+            rules.sent(&mut hole, Why::Fast, 50, 100);
+            assert_eq!(rules.why(&hole, 61, true), None);
+            assert_eq!(
+                rules.overtake(&mut hole, &late),
+                Overtaken::No,
+                "old evidence"
+            );
+            hole.xmit = FAST_LIMIT + 1;
+            assert_eq!(rules.overtake(&mut hole, &later), Overtaken::InVain);
+        }
+    }
+}

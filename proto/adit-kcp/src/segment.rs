@@ -1,0 +1,196 @@
+//! One KCP segment: 24 bytes of header, little-endian, then the data.
+//!
+//! `conv(4) ‖ cmd(1) ‖ frg(1) ‖ wnd(2) ‖ ts(4) ‖ sn(4) ‖ una(4) ‖ len(4) ‖ data`; a datagram is a
+//! run of whole segments of one conversation.
+
+use adit_wire::{Broken, Reader, Short};
+
+/// Bytes of a segment's header.
+pub const HEADER_LEN: usize = 24;
+
+/// What a segment is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Cmd {
+    /// Data.
+    Push = 81,
+    /// One data segment was received.
+    Ack = 82,
+    /// Asks for the peer's window.
+    Wask = 83,
+    /// Tells the window, as every segment does.
+    Wins = 84,
+}
+
+/// The header of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// The conversation, equal at both ends.
+    pub conv: u32,
+    /// What the segment is for.
+    pub cmd: Cmd,
+    /// How many segments of the message follow this one; 0 in stream mode.
+    pub frg: u8,
+    /// The sender's free receive window in segments.
+    pub wnd: u16,
+    /// Of data: the sender's clock in milliseconds; of an acknowledgement: that of the data.
+    pub ts: u32,
+    /// Sequence number of the data, or of the data acknowledged.
+    pub sn: u32,
+    /// Everything before this number has been received.
+    pub una: u32,
+    /// Bytes of data that follow.
+    pub len: u32,
+}
+
+impl Header {
+    /// Reads the first header of a datagram, as a listener does to find the session.
+    ///
+    /// # Errors
+    /// [`Broken::Truncated`] for fewer than 24 bytes, [`Broken::Malformed`] for an unknown command.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Broken> {
+        let fields = Fields::read(&mut Reader::new(bytes))
+            .map_err(|Short| Broken::Truncated("a KCP header"))?;
+        fields.header()
+    }
+
+    /// The header's bytes.
+    #[must_use]
+    pub fn bytes(&self) -> [u8; HEADER_LEN] {
+        let mut bytes = [0; HEADER_LEN];
+        let [cv0, cv1, cv2, cv3] = self.conv.to_le_bytes();
+        let [w0, w1] = self.wnd.to_le_bytes();
+        let words = [self.ts, self.sn, self.una, self.len];
+        let (front, back) = bytes.split_at_mut(8);
+        front.copy_from_slice(&[cv0, cv1, cv2, cv3, self.cmd as u8, self.frg, w0, w1]);
+        for (to, word) in back.chunks_exact_mut(4).zip(words) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+}
+
+/// Takes the next segment off `datagram`; `None` when fewer than 24 bytes are left, which are
+/// padding to every implementation.
+pub(crate) fn next<'a>(
+    datagram: &mut &'a [u8],
+    conv: u32,
+) -> Result<Option<(Header, &'a [u8])>, Broken> {
+    let mut reader = Reader::new(datagram);
+    let Ok(fields) = Fields::read(&mut reader) else {
+        return Ok(None);
+    };
+    if fields.conv != conv {
+        return Err(Broken::Malformed("conversation id"));
+    }
+    let data = usize::try_from(fields.len)
+        .ok()
+        .and_then(|len| reader.take(len).ok())
+        .ok_or(Broken::Truncated("a KCP segment"))?;
+    *datagram = reader.rest();
+    Ok(Some((fields.header()?, data)))
+}
+
+/// The header before its command is known to be one.
+struct Fields {
+    conv: u32,
+    cmd: u8,
+    frg: u8,
+    wnd: u16,
+    ts: u32,
+    sn: u32,
+    una: u32,
+    len: u32,
+}
+
+impl Fields {
+    fn read(r: &mut Reader<'_>) -> Result<Self, Short> {
+        let bytes: [u8; HEADER_LEN] = r.array()?;
+        let mut r = Reader::new(&bytes);
+        Ok(Self {
+            conv: u32::from_le_bytes(r.array()?),
+            cmd: r.u8()?,
+            frg: r.u8()?,
+            wnd: u16::from_le_bytes(r.array()?),
+            ts: u32::from_le_bytes(r.array()?),
+            sn: u32::from_le_bytes(r.array()?),
+            una: u32::from_le_bytes(r.array()?),
+            len: u32::from_le_bytes(r.array()?),
+        })
+    }
+
+    const fn header(&self) -> Result<Header, Broken> {
+        Ok(Header {
+            conv: self.conv,
+            cmd: match self.cmd {
+                81 => Cmd::Push,
+                82 => Cmd::Ack,
+                83 => Cmd::Wask,
+                84 => Cmd::Wins,
+                _ => return Err(Broken::Malformed("KCP command")),
+            },
+            frg: self.frg,
+            wnd: self.wnd,
+            ts: self.ts,
+            sn: self.sn,
+            una: self.una,
+            len: self.len,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{hex, number, vectors};
+
+    #[test]
+    fn golden_segments() {
+        let cases = &vectors()["kcp_segments"];
+        for case in cases.as_array().unwrap() {
+            let bytes = hex(&case["bytes"]);
+            let conv = number(&case["conv"]);
+            let mut rest = &bytes[..];
+            let (header, data) = next(&mut rest, conv).unwrap().unwrap();
+            assert_eq!(
+                [header.cmd as u32, header.frg.into(), header.wnd.into()],
+                ["cmd", "frg", "wnd"].map(|name| number(&case[name]))
+            );
+            assert_eq!(
+                [header.ts, header.sn, header.una],
+                ["ts", "sn", "una"].map(|name| number(&case[name]))
+            );
+            assert_eq!(data, hex(&case["data"]));
+            assert!(rest.is_empty());
+            assert_eq!([&header.bytes()[..], data].concat(), bytes);
+            assert_eq!(Header::parse(&bytes), Ok(header));
+
+            for cut in HEADER_LEN..bytes.len() {
+                assert_eq!(
+                    next(&mut &bytes[..cut], conv),
+                    Err(Broken::Truncated("a KCP segment"))
+                );
+            }
+            assert_eq!(next(&mut &bytes[..HEADER_LEN - 1], conv), Ok(None));
+            assert!(next(&mut &bytes[..], conv ^ 1).is_err());
+        }
+    }
+
+    #[test]
+    fn unknown_commands_and_huge_lengths_are_refused() {
+        let mut bytes = [0; HEADER_LEN];
+        for cmd in (0..81).chain(85..=255) {
+            bytes[4] = cmd;
+            assert_eq!(
+                next(&mut &bytes[..], 0),
+                Err(Broken::Malformed("KCP command"))
+            );
+        }
+        bytes[4] = 81;
+        bytes[20..].fill(0xff);
+        assert_eq!(
+            next(&mut &bytes[..], 0),
+            Err(Broken::Truncated("a KCP segment"))
+        );
+    }
+}

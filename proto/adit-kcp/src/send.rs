@@ -1,0 +1,350 @@
+//! The send window: what waits, what is in flight, and which of it goes out next.
+//!
+//! ```text
+//!     una               fresh            numbered             end
+//!      ├── in flight, ────┤── may go, not ──┤──── queued ──────┤
+//!      │   some acked     │   yet sent      │                  │
+//! ```
+//!
+//! One ring of segments holds all of it: a queued segment's number is already known, the window
+//! only decides when it may go.
+
+use crate::bytes::ByteRing;
+use crate::flight::{Flight, Mark, NEVER};
+use crate::resend::{Evidence, Overtaken, Rules, Seg, Why};
+use crate::seq::{Sn, SnRing};
+use crate::{Compat, Config, SendError};
+
+/// How many segments one datagram's acknowledgements may examine. An honest window's holes are
+/// far fewer; past this, the time-outs mend what is missing.
+pub(crate) const EXAMINED_MAX: u32 = 16_384;
+
+/// The send side of a session.
+#[derive(Debug)]
+pub(crate) struct SendWindow {
+    segs: SnRing<Seg>,
+    flight: Flight,
+    bytes: ByteRing,
+    una: Sn,
+    fresh: Sn,
+    numbered: Sn,
+    end: Sn,
+    /// From where the flush under way looks for due segments.
+    cursor: Sn,
+    /// Whether the flush under way has nothing new.
+    quiet: bool,
+    /// Segments the application may have queued or in flight.
+    window: u32,
+    mss: usize,
+    stream: bool,
+    compat: Compat,
+    rules: Rules,
+}
+
+impl SendWindow {
+    pub(crate) fn new(first: Sn, config: &Config) -> Self {
+        Self {
+            segs: SnRing::new(),
+            flight: Flight::new(),
+            bytes: ByteRing::new(),
+            una: first,
+            fresh: first,
+            numbered: first,
+            end: first,
+            cursor: first,
+            quiet: false,
+            window: config.send_window,
+            mss: config.mss(),
+            stream: config.stream,
+            compat: config.compat,
+            rules: Rules::new(config),
+        }
+    }
+
+    pub(crate) const fn flight(&self) -> &Flight {
+        &self.flight
+    }
+
+    /// The first number not acknowledged.
+    pub(crate) const fn una(&self) -> Sn {
+        self.una
+    }
+
+    /// Numbers between the oldest not acknowledged and the newest allowed out.
+    pub(crate) const fn span(&self) -> u32 {
+        self.numbered.distance(self.una)
+    }
+
+    /// Segments allowed out and not sent.
+    pub(crate) const fn unsent(&self) -> u32 {
+        self.numbered.distance(self.fresh)
+    }
+
+    /// Segments waiting for the window.
+    pub(crate) const fn queued(&self) -> u32 {
+        self.end.distance(self.numbered)
+    }
+
+    /// Slots of the ring.
+    pub(crate) const fn size(&self) -> usize {
+        self.segs.size()
+    }
+
+    /// Bytes that [`push`](Self::push) would take now.
+    pub(crate) fn room(&self) -> usize {
+        let held = self.end.distance(self.una);
+        let free = self.window.saturating_sub(held) as usize;
+        match (self.stream, free) {
+            (true, _) => free * self.mss + self.last_room(),
+            (false, 0) => 0,
+            (false, _) => self.compat.fragments() * self.mss,
+        }
+    }
+
+    /// Queues a message, or as much of a stream as there is room for.
+    pub(crate) fn push(&mut self, data: &[u8]) -> Result<usize, SendError> {
+        if self.stream {
+            return Ok(self.push_stream(data));
+        }
+        if data.is_empty() && self.compat == Compat::Go {
+            return Err(SendError::Empty);
+        }
+        let limit = self.compat.fragments() * self.mss;
+        if data.len() > limit {
+            return Err(SendError::TooLong { limit });
+        }
+        // As kcp-go does: while the window has room for one, the whole message is taken.
+        if self.room() == 0 {
+            return Err(SendError::Full);
+        }
+        let mut after = data.len().div_ceil(self.mss).max(1);
+        let mut rest = data;
+        while after > 0 {
+            after -= 1;
+            let (piece, tail) = rest.split_at(rest.len().min(self.mss));
+            self.append(piece, u8::try_from(after).unwrap_or(u8::MAX));
+            rest = tail;
+        }
+        Ok(data.len())
+    }
+
+    fn push_stream(&mut self, data: &[u8]) -> usize {
+        let (data, _) = data.split_at(data.len().min(self.room()));
+        let (top_up, mut rest) = data.split_at(data.len().min(self.last_room()));
+        if !top_up.is_empty() {
+            self.bytes.push(top_up);
+            if let Some(last) = self.segs.get_mut(self.end.plus(u32::MAX)) {
+                last.len += top_up.len();
+            }
+        }
+        while !rest.is_empty() {
+            let (piece, tail) = rest.split_at(rest.len().min(self.mss));
+            self.append(piece, 0);
+            rest = tail;
+        }
+        data.len()
+    }
+
+    /// Bytes that the last segment of a stream still takes.
+    fn last_room(&self) -> usize {
+        if self.end == self.numbered {
+            return 0;
+        }
+        let last = self.segs.get(self.end.plus(u32::MAX));
+        last.map_or(0, |last| self.mss.saturating_sub(last.len))
+    }
+
+    fn append(&mut self, piece: &[u8], frg: u8) {
+        let held = self.end.distance(self.una);
+        self.segs.grow((held + 1).max(8) as usize, self.una, held);
+        self.flight.grow(self.segs.size(), self.una, held);
+        let pos = self.bytes.tail();
+        self.bytes.push(piece);
+        if let Some(seg) = self.segs.get_mut(self.end) {
+            *seg = Seg::new(pos, piece.len(), frg);
+        }
+        self.end = self.end.plus(1);
+    }
+
+    /// Whether a window of so many segments from `una` on lets queued ones out.
+    pub(crate) const fn can_number(&self, window: u32) -> bool {
+        self.queued() > 0 && self.span() < window
+    }
+
+    /// Lets at most `most` segments out, up to `window` from `una` on; gives how many.
+    pub(crate) fn number(&mut self, window: u32, most: u32) -> u32 {
+        let room = window.saturating_sub(self.span());
+        let count = room.min(most).min(self.queued());
+        self.numbered = self.numbered.plus(count);
+        count
+    }
+
+    /// At `now` the peer has everything before `sn`; the length of each not yet acknowledged goes
+    /// to `gone`. False where the peer claims what was never sent.
+    pub(crate) fn acked_before(
+        &mut self,
+        sn: Sn,
+        now: u64,
+        mut gone: impl FnMut(Sn, usize),
+    ) -> bool {
+        if self.fresh.before(sn) {
+            return false;
+        }
+        if !self.una.before(sn) {
+            return true;
+        }
+        while let Some(first) = self.flight.find(Mark::Live, self.una, sn) {
+            self.flight.acked(first);
+            if let Some(seg) = self.segs.get(first) {
+                self.rules.arrived(seg, None, now);
+                gone(first, seg.len);
+            }
+            self.una = first.plus(1);
+        }
+        self.una = sn;
+        self.shrink();
+        true
+    }
+
+    /// At `now` the peer has `sn`, as sent at `ts`. Gives the length of its data and what follows
+    /// for earlier ones, unless it was acknowledged before or never sent.
+    pub(crate) fn acked(&mut self, sn: Sn, ts: u32, now: u64) -> Option<(usize, Evidence)> {
+        if sn.before(self.una) || !sn.before(self.fresh) || !self.flight.acked(sn) {
+            return None;
+        }
+        let seg = self.segs.get(sn)?;
+        self.rules.arrived(seg, Some(ts), now);
+        let news = (seg.len, Evidence::new(seg, ts));
+        if sn == self.una {
+            self.shrink();
+        }
+        Some(news)
+    }
+
+    /// Moves `una` to the first segment left and lets go of the bytes before it.
+    fn shrink(&mut self) {
+        let left = self.flight.find(Mark::Live, self.una, self.fresh);
+        self.una = left.unwrap_or(self.fresh);
+        if self.una == self.end {
+            self.bytes.clear();
+        } else if let Some(seg) = self.segs.get(self.una) {
+            self.bytes.release_to(seg.pos);
+        }
+    }
+
+    /// Counts an acknowledgement of `sn` against every earlier segment sent before it; gives
+    /// whether one of them is due by that. `budget` bounds how many are examined.
+    pub(crate) fn overtake(&mut self, sn: Sn, by: &Evidence, budget: &mut u32) -> bool {
+        if !self.rules.count() {
+            return false;
+        }
+        let mut due = false;
+        let mut at = self.una;
+        while let Some(hole) = self.flight.find(Mark::Watched, at, sn) {
+            if *budget == 0 {
+                break;
+            }
+            *budget -= 1;
+            at = hole.plus(1);
+            let Some(seg) = self.segs.get_mut(hole) else {
+                break;
+            };
+            match self.rules.overtake(seg, by) {
+                Overtaken::No => {}
+                Overtaken::Hint { last } => {
+                    self.flight.hint(hole);
+                    if last {
+                        self.flight.unwatch(hole);
+                    }
+                }
+                Overtaken::Due => {
+                    self.flight.unwatch(hole);
+                    self.flight.make_due(hole);
+                    due = true;
+                }
+                Overtaken::InVain => self.flight.unwatch(hole),
+            }
+        }
+        due
+    }
+
+    /// Begins a flush: collects what has timed out and, if nothing new was let out, what has been
+    /// overtaken at all.
+    pub(crate) fn collect(&mut self, now: u64, moved: u32) {
+        let (segs, rules) = (&self.segs, &self.rules);
+        self.flight.time_out(now, |slot| {
+            segs.slot(slot).map_or(NEVER, |seg| rules.deadline(seg))
+        });
+        self.quiet = moved == 0;
+        if self.quiet && self.compat == Compat::Go {
+            self.flight.hinted_are_due();
+        }
+        self.cursor = self.una;
+    }
+
+    /// What goes out next: due segments in order, then new ones.
+    pub(crate) fn next(&mut self, now: u64) -> Option<(Sn, Why)> {
+        if self.cursor.before(self.una) {
+            self.cursor = self.una;
+        }
+        while self.flight.due() > 0 {
+            let Some(sn) = self.flight.find(Mark::Due, self.cursor, self.fresh) else {
+                if self.cursor == self.una {
+                    break;
+                }
+                // Made due behind the cursor, since the flush began.
+                self.cursor = self.una;
+                continue;
+            };
+            self.cursor = sn;
+            let Some(seg) = self.segs.get(sn) else { break };
+            match self.rules.why(seg, now, self.quiet) {
+                Some(why) => return Some((sn, why)),
+                None => {
+                    let deadline = self.rules.deadline(seg);
+                    self.flight.wait(sn, deadline);
+                }
+            }
+        }
+        (self.fresh != self.numbered).then_some((self.fresh, Why::New))
+    }
+
+    /// A segment and its bytes, in two pieces where they pass the end of their ring.
+    pub(crate) fn segment(&self, sn: Sn) -> Option<(&Seg, [&[u8]; 2])> {
+        let seg = self.segs.get(sn)?;
+        let (first, second) = self.bytes.parts(seg.pos, seg.len);
+        Some((seg, [first, second]))
+    }
+
+    /// The segment has been written into a datagram; gives its transmissions so far.
+    pub(crate) fn sent(&mut self, sn: Sn, why: Why, now: u64, rto: u32) -> u16 {
+        let Some(seg) = self.segs.get_mut(sn) else {
+            return 0;
+        };
+        let attempts = self.rules.sent(seg, why, now, rto);
+        let deadline = self.rules.deadline(seg);
+        self.flight.sent(sn, deadline);
+        if sn == self.fresh {
+            self.fresh = sn.plus(1);
+        }
+        attempts
+    }
+
+    /// Whether nothing is queued or in flight.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.una == self.end
+    }
+
+    pub(crate) const fn heap(&self) -> usize {
+        self.segs.heap() + self.flight.heap() + self.bytes.heap()
+    }
+
+    /// Gives the memory of an empty window back.
+    pub(crate) fn release(&mut self) {
+        if self.is_empty() {
+            self.segs.release();
+            self.flight.release();
+            self.bytes.release();
+        }
+    }
+}

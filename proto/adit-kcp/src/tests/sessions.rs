@@ -1,0 +1,308 @@
+//! Two ends over a bad link: exactly what was sent arrives in order, or the end is reported.
+
+use proptest::prelude::*;
+
+use super::link::{Dice, Path, World};
+use super::*;
+
+const HOUR: u64 = 3_600_000_000;
+/// Small windows, doubled time-outs and much loss take their time.
+const AGES: u64 = 1000 * HOUR;
+
+fn path(loss: u64) -> Path {
+    Path {
+        delay: 20_000,
+        jitter: 0,
+        loss,
+        doubled: 0,
+        rate: 0,
+        queue: 0,
+    }
+}
+
+fn pair(config: Config, now: Time, first: u32) -> [Kcp; 2] {
+    [(); 2].map(|()| Kcp::starting_at(0x1122_3344, config, now, first))
+}
+
+fn noise(len: usize, seed: u64) -> Vec<u8> {
+    let mut dice = Dice(seed);
+    (0..len).map(|_| dice.roll() as u8).collect()
+}
+
+fn any_config() -> impl Strategy<Value = Config> {
+    let congestion = prop_oneof![
+        Just(Congestion::Off),
+        Just(Congestion::Reno),
+        Just(Congestion::Bbr)
+    ];
+    let compat = prop_oneof![Just(Compat::C), Just(Compat::Go)];
+    let windows = (1u32..200, 1u32..200);
+    (
+        0u8..3,
+        0u16..4,
+        congestion,
+        compat,
+        windows,
+        50usize..300,
+        any::<[bool; 3]>(),
+    )
+        .prop_map(
+            |(nodelay, resend, congestion, compat, (send_window, recv_window), mtu, flags)| {
+                Config {
+                    nodelay,
+                    resend,
+                    congestion,
+                    compat,
+                    send_window,
+                    recv_window,
+                    mtu,
+                    stream: flags[0],
+                    ack_nodelay: flags[1],
+                    write_delay: flags[2],
+                    dead_link: 0,
+                    ..Config::fast3()
+                }
+            },
+        )
+}
+
+fn any_path() -> impl Strategy<Value = Path> {
+    let rate = prop_oneof![Just(0u64), 50_000u64..1_000_000];
+    (0u64..100_000, 0u64..60_000, 0u64..61, 0u64..30, rate).prop_map(
+        |(delay, jitter, loss, doubled, rate)| Path {
+            delay,
+            jitter,
+            loss,
+            doubled,
+            rate,
+            queue: 20_000,
+        },
+    )
+}
+
+/// Sends `data` both ways as streams, in pieces, with a reader that sometimes dawdles.
+fn exchange(world: &mut World, data: &[Vec<u8>; 2], seed: u64) -> [Vec<u8>; 2] {
+    let mut dice = Dice(seed);
+    let mut sent = [0; 2];
+    let mut got = [Vec::new(), Vec::new()];
+    let limit = Time(world.now.0 + AGES);
+    for _ in 0..2_000_000 {
+        for end in 0..2 {
+            let kcp = &mut world.ends[end];
+            let want = (sent[end] + 1 + dice.roll() as usize % 700).min(data[end].len());
+            sent[end] += kcp.send(&data[end][sent[end]..want]).unwrap();
+            let reads = if dice.chance(60) { 8 } else { 0 };
+            for _ in 0..reads {
+                match dice.roll() % 2 {
+                    0 => {
+                        let Some(front) = kcp.front() else { break };
+                        let n = front.len().min(1 + dice.roll() as usize % 90);
+                        got[1 - end].extend_from_slice(&front[..n]);
+                        assert_eq!(kcp.consume(n), n);
+                    }
+                    _ => {
+                        let mut out = vec![0; 1 + dice.roll() as usize % 900];
+                        let Some(n) = kcp.recv(&mut out) else { break };
+                        got[1 - end].extend_from_slice(&out[..n]);
+                    }
+                }
+            }
+        }
+        let done = (0..2).all(|end| got[end].len() >= data[end].len());
+        let rest = world.ends.iter().all(Kcp::is_drained);
+        if done && rest {
+            break;
+        }
+        let unread = world.ends.iter().any(|end| end.front().is_some());
+        if !world.step(limit) && !unread {
+            break;
+        }
+    }
+    got
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn streams_arrive_as_sent(
+        config in any_config(), path in any_path(), seed in any::<u64>(),
+        lens in [0usize..12_000, 0usize..12_000], before_wrap in 0u32..80, at in any::<u32>(),
+    ) {
+        let config = Config { stream: true, ..config };
+        // Both clocks and all numbers wrap on the way.
+        let now = Time(u64::from(at));
+        let ends = pair(config, now, 0u32.wrapping_sub(before_wrap));
+        let data = [noise(lens[0], seed), noise(lens[1], !seed)];
+        let mut world = World::new(ends, path, now, seed);
+        let got = exchange(&mut world, &data, seed ^ 5);
+        prop_assert_eq!(got[0].len(), data[0].len());
+        prop_assert!(got[0] == data[0] && got[1] == data[1]);
+        prop_assert!(world.ends.iter().all(|end| end.state() == State::Open));
+        // And then there is peace: the last timer gives the memory back.
+        let limit = Time(world.now.0 + AGES);
+        while world.step(limit) {}
+        for end in &world.ends {
+            prop_assert_eq!(end.poll_timeout(), None);
+            prop_assert!(end.memory() <= 2048 + end.bbr.as_ref().map_or(0, |bbr| bbr.heap()));
+        }
+    }
+
+    #[test]
+    fn messages_arrive_whole(
+        config in any_config(), path in any_path(), seed in any::<u64>(),
+        lens in proptest::collection::vec(1usize..2_000, 1..20), before_wrap in 0u32..80,
+    ) {
+        // A message must fit the receiver's window, whatever its fragments.
+        let config = Config { stream: false, recv_window: config.recv_window + 100, ..config };
+        let ends = pair(config, Time(7), 0u32.wrapping_sub(before_wrap));
+        let mut world = World::new(ends, path, Time(7), seed);
+        let messages: Vec<_> = lens.iter().map(|len| noise(*len, *len as u64)).collect();
+        let mut got = Vec::new();
+        let mut sent = 0;
+        let mut steps = 0;
+        while got.len() < messages.len() {
+            if let Some(message) = messages.get(sent) {
+                match world.ends[0].send(message) {
+                    Ok(n) => { prop_assert_eq!(n, message.len()); sent += 1; }
+                    Err(why) => prop_assert_eq!(why, crate::SendError::Full),
+                }
+            }
+            let mut out = vec![0; 2_000];
+            while let Some(n) = world.ends[1].recv(&mut out) {
+                got.push(out[..n].to_vec());
+            }
+            steps += 1;
+            prop_assert!(steps < 1_000_000);
+            prop_assert!(world.step(Time(AGES)) || got.len() == messages.len());
+        }
+        prop_assert!(got == messages);
+    }
+}
+
+#[test]
+fn a_peer_that_is_gone_is_reported() {
+    for compat in [Compat::C, Compat::Go] {
+        for congestion in [Congestion::Off, Congestion::Reno, Congestion::Bbr] {
+            let config = Config {
+                compat,
+                congestion,
+                ..Config::fast3()
+            };
+            let mut world = World::new(pair(config, Time(0), 0), path(100), Time(0), 1);
+            world.ends[0].send(b"anyone?").unwrap();
+            while world.step(Time(10 * HOUR)) {}
+            assert_eq!(world.ends[0].state(), State::Dead);
+            assert_eq!(world.ends[0].poll_timeout(), None);
+            assert_eq!(world.ends[0].send(b"x"), Err(crate::SendError::Dead));
+            assert_eq!(world.ends[0].stats().lost, 19);
+            assert_eq!(world.ends[1].state(), State::Open);
+        }
+    }
+}
+
+#[test]
+fn a_closed_window_is_asked_for_and_told() {
+    for compat in [Compat::C, Compat::Go] {
+        let config = Config {
+            recv_window: 40,
+            send_window: 2000,
+            mtu: 100,
+            compat,
+            ..Config::fast3()
+        };
+        let mut world = World::new(pair(config, Time(0), 0), path(0), Time(0), 1);
+        let data = noise(100_000, 3);
+        let taken = world.ends[0].send(&data).unwrap();
+        assert_eq!(taken, data.len());
+        let minute = 60_000_000;
+        while world.step(Time(minute)) {}
+        // Nobody reads: the sender asks now and then, ever more rarely.
+        assert_eq!(world.ends[0].stats().peer_window, 0);
+        assert!(world.ends[0].stats().queued > 0);
+        assert!(world.ends[0].poll_timeout().unwrap() > Time(minute));
+        assert!(world.ends[0].stats().datagrams_out < 200);
+        let mut got = Vec::new();
+        let mut out = [0; 3000];
+        for _ in 0..100_000 {
+            while let Some(n) = world.ends[1].recv(&mut out) {
+                got.extend_from_slice(&out[..n]);
+            }
+            if got.len() == data.len() {
+                break;
+            }
+            world.step(Time(HOUR));
+        }
+        assert!(got == data);
+        // Reading reopened it at once: no question was waited for.
+        assert!(
+            world.now.0 < minute + 60_000_000,
+            "{compat:?} {:?}",
+            world.now
+        );
+    }
+}
+
+#[test]
+fn a_session_at_rest_has_no_timer_and_little_memory() {
+    let mut world = World::new(pair(Config::fast3(), Time(0), 0), path(0), Time(0), 1);
+    assert_eq!(world.ends[0].poll_timeout(), None);
+    assert!(world.ends[0].memory() < 1500);
+    // Small talk needs nothing given back.
+    world.ends[0].send(b"ping").unwrap();
+    while world.ends[1].front().is_none() {
+        assert!(world.step(Time(HOUR)));
+    }
+    assert_eq!(world.ends[1].consume(4), 4);
+    while world.step(Time(HOUR)) {}
+    assert!(world.now < Time(1_000_000), "{:?}", world.now);
+
+    world.ends[0].send(&noise(150_000, 1)).unwrap();
+    while world.step(Time(HOUR)) {
+        while let Some(n) = world.ends[1].front().map(<[u8]>::len) {
+            world.ends[1].consume(n);
+        }
+    }
+    for end in &world.ends {
+        assert_eq!(end.poll_timeout(), None);
+        assert!(end.memory() < 1500, "{}", end.memory());
+    }
+}
+
+#[test]
+fn recovered_datagrams_move_neither_window_nor_clock() {
+    let [mut here, mut there] = pair(Config::fast3(), Time(0), 0);
+    here.send(b"x").unwrap();
+    let mut out = [0; 1400];
+    let len = here.poll_transmit(Time(0), &mut out).unwrap();
+    there.input(Time(0), &out[..len], true).unwrap();
+    assert_eq!(there.stats().peer_window, 32);
+    assert_eq!(there.front(), Some(&b"x"[..]));
+    let len = there.poll_transmit(Time(0), &mut out).unwrap();
+    here.input(Time(9_000_000), &out[..len], true).unwrap();
+    assert!(here.is_drained(), "what it acknowledges counts");
+    assert_eq!((here.stats().rtt_ms, here.stats().peer_window), (0, 32));
+}
+
+#[test]
+fn a_hole_is_sent_again_as_soon_as_it_is_overtaken() {
+    let [mut here, mut there] = pair(Config::fast3(), Time(0), 0);
+    let mut out = [0; 1400];
+    for n in 0..4 {
+        here.send(&[n; 1376]).unwrap();
+        let len = here.poll_transmit(Time(0), &mut out).unwrap();
+        if n != 1 {
+            there.input(Time(0), &out[..len], false).unwrap();
+        }
+    }
+    let now = Time(30_000);
+    while let Some(len) = there.poll_transmit(now, &mut out) {
+        here.input(now, &out[..len], false).unwrap();
+    }
+    // The answers say so at once, long before the time-out of 200 ms.
+    let len = here.poll_transmit(now, &mut out).unwrap();
+    there.input(now, &out[..len], false).unwrap();
+    assert_eq!(there.readable(), 4 * 1376);
+    let stats = here.stats();
+    assert_eq!((stats.fast, stats.retransmitted), (1, 1));
+}

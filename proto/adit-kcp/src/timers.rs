@@ -1,0 +1,168 @@
+//! When something is due: flushes, time-outs, questions about a closed window, and giving memory
+//! back. Nothing ticks while nothing is due.
+
+use core::time::Duration;
+
+use adit_wire::Time;
+
+use crate::flight::NEVER;
+use crate::{Compat, Kcp};
+
+/// Memory an idle session may keep, in bytes.
+const KEEP: usize = 1024;
+/// How long a session is idle before it gives more than that back.
+const IDLE: Duration = Duration::from_secs(2);
+/// Longest wait between two questions for a closed window, milliseconds.
+const PROBE_WAIT_MAX: u64 = 120_000;
+
+/// Questions about a closed window, in both directions.
+#[derive(Debug, Default)]
+pub(crate) struct Probe {
+    /// Milliseconds between questions; 0 while the peer's window is open.
+    wait: u64,
+    at: u64,
+    /// A question is to be sent.
+    pub(crate) ask: bool,
+    /// An answer is to be sent.
+    pub(crate) tell: bool,
+}
+
+impl Kcp {
+    /// When [`handle_timeout`](Self::handle_timeout) is to be called, or
+    /// [`poll_transmit`](Self::poll_transmit), if no other call comes before. In the past: at once.
+    /// `None` while nothing is due: an idle session has no timer, but for one that gives its
+    /// memory back two seconds after it came to rest.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Time> {
+        if self.dead {
+            return None;
+        }
+        if self.flush.acks || (self.flush.data && self.paced_until().is_none()) {
+            return Some(self.clock);
+        }
+        let pace = self.paced_until().filter(|_| self.flush.data);
+        let times = [self.flush_at, self.resend_at(), self.probe_at(), pace];
+        let due = times.into_iter().flatten().min();
+        due.or_else(|| self.give_back_at())
+    }
+
+    /// Does what is due by `now`; then there may be datagrams to transmit.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.see(now);
+        if self.dead {
+            return;
+        }
+        let timers = [self.flush_at, self.resend_at(), self.probe_at()];
+        if timers.into_iter().flatten().any(|at| at <= self.clock) {
+            self.begin_flush();
+        } else if self.give_back_at().is_some_and(|at| at <= self.clock) {
+            self.send.release();
+            self.recv.release();
+            self.acks.release();
+            if let Some(bbr) = &mut self.bbr {
+                bbr.release();
+            }
+        }
+    }
+
+    /// A flush starts: forget that one was wanted.
+    pub(crate) const fn flush_begins(&mut self) {
+        self.flush_at = None;
+        self.flushed = Some(self.clock);
+    }
+
+    /// A flush is wanted at `at` or earlier.
+    pub(crate) fn flush_by(&mut self, at: Time) {
+        self.flush_at = Some(self.flush_at.map_or(at, |earlier| earlier.min(at)));
+    }
+
+    /// If there is anything to flush, wants it at the next tick.
+    pub(crate) fn schedule(&mut self) {
+        self.watch_window(self.ms());
+        let owed = self.acks.len() > 0 || self.probe.ask || self.probe.tell;
+        let again = self.send.flight().due() > 0 || self.send.flight().hinted() > 0;
+        // C's window is closed until the first flush has ended.
+        let opens = self.reno.cwnd() == 0 && self.send.queued() > 0;
+        if owed {
+            // kcp-go answers half an interval late on the average; twice that, each time, is as
+            // late as a hasty peer waits.
+            self.flush_by(self.tick(self.clock, 2));
+        } else if again || opens || self.can_number() {
+            self.flush_by(self.tick(self.clock, 1));
+        }
+    }
+
+    /// Keeps asking for a closed window while something waits for it.
+    pub(crate) fn watch_window(&mut self, now: u64) {
+        if self.peer_window > 0 || self.send.queued() == 0 {
+            self.probe.wait = 0;
+        } else if self.probe.wait == 0 {
+            self.probe.wait = self.config.compat.probe_wait();
+            self.probe.at = now + self.probe.wait;
+        } else if now >= self.probe.at {
+            let longer = self.probe.wait + self.probe.wait / 2;
+            self.probe.wait = longer.min(PROBE_WAIT_MAX);
+            self.probe.at = now + self.probe.wait;
+            self.probe.ask = true;
+        }
+    }
+
+    pub(crate) fn see(&mut self, now: Time) {
+        self.clock = self.clock.max(now);
+    }
+
+    /// This end's clock in milliseconds.
+    pub(crate) const fn ms(&self) -> u64 {
+        self.clock.0.saturating_sub(self.start.0) / 1000
+    }
+
+    fn moment(&self, ms: u64) -> Time {
+        self.start + Duration::from_millis(ms)
+    }
+
+    /// The first moment from `at` on at which a flush may start by itself: with C at a multiple of
+    /// the interval, with kcp-go an interval, or a fraction of it, after the last one.
+    fn tick(&self, at: Time, fraction: u64) -> Time {
+        let interval = u64::from(self.config.interval_ms) * 1000;
+        match (self.config.compat, self.flushed) {
+            (Compat::Go, None) => at,
+            (Compat::Go, Some(flushed)) => {
+                at.max(Time(flushed.0.saturating_add(interval / fraction)))
+            }
+            (Compat::C, flushed) => {
+                let ticks = at.0.saturating_sub(self.start.0).div_ceil(interval);
+                let tick = Time(self.start.0.saturating_add(ticks.saturating_mul(interval)));
+                match flushed {
+                    Some(flushed) if tick <= flushed => Time(tick.0.saturating_add(interval)),
+                    _ => tick,
+                }
+            }
+        }
+    }
+
+    /// What waits for a time of its own, not for the tick of what there is to flush.
+    fn alarm(&self, ms: u64) -> Time {
+        match self.config.compat {
+            Compat::C => self.tick(self.moment(ms), 1),
+            Compat::Go => self.moment(ms),
+        }
+    }
+
+    fn resend_at(&self) -> Option<Time> {
+        let earliest = self.send.flight().earliest();
+        (earliest != NEVER).then(|| self.alarm(earliest))
+    }
+
+    fn probe_at(&self) -> Option<Time> {
+        (self.probe.wait > 0).then(|| self.alarm(self.probe.at))
+    }
+
+    pub(crate) fn paced_until(&self) -> Option<Time> {
+        self.bbr.as_ref()?.blocked(self.clock.0).map(Time)
+    }
+
+    fn give_back_at(&self) -> Option<Time> {
+        let idle = self.send.is_empty() && self.recv.is_empty() && self.acks.len() == 0;
+        (idle && self.heap() > KEEP).then(|| self.active + IDLE)
+    }
+}
