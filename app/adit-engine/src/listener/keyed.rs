@@ -11,7 +11,7 @@ use adit_wire::{Entropy, Target};
 
 use super::salts_file::SaltsFile;
 use super::users_file::UsersFile;
-use super::{Bench, Served};
+use super::{Bench, Served, for_each_core};
 use crate::acceptor::{Keyed, Rejects, RelayAcceptor};
 use crate::serve::Worker;
 use crate::udp::{KeyedPackets, PacketCodec, RelayPackets, Ttl};
@@ -36,10 +36,15 @@ pub(super) fn prepare(server: &SsServer, bench: &Bench<'_>) -> Result<Served, St
             rejects,
             deadline,
         };
-        let codec: Box<dyn PacketCodec> = Box::new(RelayPackets { table, next });
+        let codec = || -> Box<dyn PacketCodec> {
+            Box::new(RelayPackets {
+                table: table.clone(),
+                next: next.clone(),
+            })
+        };
         return Ok(Served {
             worker: server.tcp.then(|| bench.worker(Box::new(acceptor))),
-            packets: server.udp.then_some((codec, ttl)),
+            packets: server.udp.then(|| (for_each_core(codec), ttl)),
             ..Served::default()
         });
     }
@@ -59,13 +64,18 @@ pub(super) fn prepare(server: &SsServer, bench: &Bench<'_>) -> Result<Served, St
         rejects,
         deadline,
     };
-    let codec: Box<dyn PacketCodec> = Box::new(KeyedPackets::new(roster.clone()));
+    let codec = || -> Box<dyn PacketCodec> { Box::new(KeyedPackets::new(roster.clone())) };
+    let codecs = || match server.method.edition() {
+        // One replay window for each session, wherever its packets come from.
+        Edition::Aead2022 => vec![codec()],
+        _ => for_each_core(codec),
+    };
     Ok(Served {
         worker: server.tcp.then(|| Worker {
             over_tcp: server.udp,
             ..bench.worker(Box::new(acceptor))
         }),
-        packets: server.udp.then_some((codec, ttl)),
+        packets: server.udp.then(|| (codecs(), ttl)),
         roster: Some(roster),
         users: users_file,
         salts: salts_file,
