@@ -20,6 +20,7 @@ const IMPURE: &[&str] = &[
 /// (SEC-X1), what a child does between `fork` and `exec`, a socket option without a safe wrapper.
 const UNSAFE_MODULES: &[&str] = &[
     "proto/adit-crypto/src/simd/",
+    "proto/adit-umac/src/simd/",
     "io/adit-net/src/child.rs",
     "io/adit-net/src/lowat.rs",
 ];
