@@ -12,8 +12,8 @@ pub enum Level {
     Neon,
     /// 256-bit vectors of x86-64
     Avx2,
-    /// 512-bit vectors of x86-64 for UMAC-96 and UMAC-128; the shorter ones use 256-bit vectors,
-    /// which they fill without a rest
+    /// 512-bit vectors of x86-64 for full blocks of UMAC-96 and UMAC-128; for the rest, 256-bit
+    /// vectors are faster
     Avx512,
 }
 

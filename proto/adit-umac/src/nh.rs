@@ -44,12 +44,11 @@ impl NhKey {
         Self(words)
     }
 
-    /// `WORDS` words of the key from those of piece `piece` on.
+    /// The key from piece `piece` on, `WORDS` words at a time: 4 make a piece, 8 what two streams
+    /// need for one half of a group, or one stream for both.
     #[inline(always)]
-    pub(crate) fn piece_on<const WORDS: usize>(&self, piece: usize) -> &[u32; WORDS] {
-        let words = self.0.get(4 * piece..).and_then(|w| w.first_chunk());
-        // The bounds of `Run` keep every kernel inside; the compiler sees it and drops the check.
-        words.unwrap_or_else(|| unreachable!("no piece {piece} in the key of NH"))
+    pub(crate) fn at<const WORDS: usize>(&self, piece: usize) -> &[[u32; WORDS]] {
+        self.0.get(4 * piece..).unwrap_or_default().as_chunks().0
     }
 }
 
@@ -59,37 +58,51 @@ impl Zeroize for NhKey {
     }
 }
 
-/// Groups that follow each other in one block.
+/// Groups that follow each other in one block, and what is left behind them.
 #[derive(Clone, Copy)]
 pub(crate) struct Run<'a> {
     first: usize,
-    whole: &'a [Group],
-    last: Option<&'a Group>,
+    groups: &'a [Group],
+    tail: Option<&'a [u8]>,
 }
 
 impl<'a> Run<'a> {
-    /// `whole` and then `last`, of which `first` groups of the block came before.
+    /// `groups`, of which `first` came before in the block, and a `tail` that is less than a group;
+    /// zeros make it one.
     ///
     /// # Panics
     ///
     /// If a block has not so many groups; the callers cut the message so that it has.
     #[inline(always)]
-    pub(crate) fn new(first: usize, whole: &'a [Group], last: Option<&'a Group>) -> Self {
-        let groups = whole.len() + usize::from(last.is_some());
-        assert!(first <= GROUPS && groups <= GROUPS - first);
-        Self { first, whole, last }
+    pub(crate) fn new(first: usize, groups: &'a [Group], tail: Option<&'a [u8]>) -> Self {
+        assert!(tail.is_none_or(|tail| tail.len() < GROUP));
+        let count = groups.len() + usize::from(tail.is_some());
+        assert!(first <= GROUPS && count <= GROUPS - first);
+        Self {
+            first,
+            groups,
+            tail,
+        }
     }
 
-    /// Calls `each` for all groups, with the first piece of the key that belongs to each.
+    /// The whole groups, and the piece of the key that the first of them begins at for the first
+    /// stream.
     #[inline(always)]
-    pub(crate) fn each(self, mut each: impl FnMut(usize, &Group)) {
-        let first = self.first.min(GROUPS);
-        for (n, group) in (first..GROUPS).zip(self.whole) {
-            each(2 * n, group);
-        }
-        if let Some(group) = self.last {
-            each(2 * (first + self.whole.len()).min(GROUPS - 1), group);
-        }
+    pub(crate) const fn groups(&self) -> (usize, &'a [Group]) {
+        (2 * self.first, self.groups)
+    }
+
+    /// The tail, if there is one, in the same way.
+    #[inline(always)]
+    pub(crate) const fn tail(&self) -> (usize, Option<&'a [u8]>) {
+        (2 * (self.first + self.groups.len()), self.tail)
+    }
+
+    /// The groups of a full block.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(crate) fn block(&self) -> Option<&'a [Group; GROUPS]> {
+        self.groups.as_array()
     }
 }
 
@@ -104,30 +117,47 @@ pub(crate) fn halves(group: &Group) -> (&[u8; 16], &[u8; 16]) {
 
 /// What `run` adds to the NH of its block, without its length in bits, for each stream of a tag
 /// of `TAG` octets.
-#[inline(never)]
 pub(crate) fn portable<const TAG: usize>(key: &NhKey, run: Run<'_>) -> Sums {
-    let mut sums = [0u64; STREAMS];
-    run.each(|piece, group| {
-        let (low, high) = halves(group);
-        let (low, high) = (words(low), words(high));
-        for (stream, sum) in sums.iter_mut().take(TAG / 4).enumerate() {
-            let (a, b): (&[_; 4], &[_; 4]) = (
-                key.piece_on(piece + stream),
-                key.piece_on(piece + stream + 1),
-            );
-            for ((m, k), (n, l)) in low.iter().zip(a).zip(high.iter().zip(b)) {
-                let product = u64::from(m.wrapping_add(*k)) * u64::from(n.wrapping_add(*l));
-                *sum = sum.wrapping_add(product);
-            }
-        }
-    });
+    let mut sums = [0; STREAMS];
+    let (piece, groups) = run.groups();
+    let (tail_piece, tail) = run.tail();
+    let tail = tail.map(padded);
+    // A stream at a time: so the compiler finds vectors by itself.
+    for (stream, sum) in sums.iter_mut().take(TAG / 4).enumerate() {
+        *sum = stream_sum(0, key.at(piece + stream), groups);
+        *sum = stream_sum(*sum, key.at(tail_piece + stream), tail.as_slice());
+    }
     sums
 }
 
+/// `tail` with zeros behind.
+#[inline]
+pub(crate) fn padded(tail: &[u8]) -> Group {
+    let mut group = [0; GROUP];
+    if let Some(place) = group.get_mut(..tail.len()) {
+        place.copy_from_slice(tail);
+    }
+    group
+}
+
+fn stream_sum(mut sum: u64, keys: &[[u32; 8]], groups: &[Group]) -> u64 {
+    for (group, key) in groups.iter().zip(keys) {
+        let [a, b, c, d, e, f, g, h] = words(group);
+        let [k, l, m, n, o, p, q, r] = *key;
+        for (low, key_low, high, key_high) in
+            [(a, k, e, o), (b, l, f, p), (c, m, g, q), (d, n, h, r)]
+        {
+            let (low, high) = (low.wrapping_add(key_low), high.wrapping_add(key_high));
+            sum = sum.wrapping_add(u64::from(low) * u64::from(high));
+        }
+    }
+    sum
+}
+
 #[inline(always)]
-fn words(half: &[u8; 16]) -> [u32; 4] {
-    let mut words = [0; 4];
-    for (word, octets) in words.iter_mut().zip(half.as_chunks().0) {
+fn words(group: &Group) -> [u32; 8] {
+    let mut words = [0; 8];
+    for (word, octets) in words.iter_mut().zip(group.as_chunks().0) {
         *word = u32::from_le_bytes(*octets);
     }
     words

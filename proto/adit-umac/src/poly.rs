@@ -135,15 +135,6 @@ impl Poly {
     }
 }
 
-impl Zeroize for Poly {
-    fn zeroize(&mut self) {
-        self.count.zeroize();
-        self.short.zeroize();
-        self.long.zeroize();
-        self.half.zeroize();
-    }
-}
-
 #[inline(always)]
 fn step64(y: u64, key: u64, word: u64) -> u64 {
     if word >= LIMIT64 {

@@ -1,5 +1,7 @@
 //! UHASH (RFC 4418 section 5.1): the three layers, over messages that come whole or in pieces.
 
+use core::slice;
+
 use zeroize::Zeroize;
 
 use crate::kdf::{HashKeys, STREAMS};
@@ -11,14 +13,10 @@ use crate::simd::Kernel;
 #[inline(always)]
 pub(crate) fn uhash<const TAG: usize>(keys: &HashKeys, kernel: Kernel, message: &[u8]) -> u128 {
     if message.len() <= BLOCK {
-        let (whole, rest) = message.as_chunks();
-        let mut padded = [0; GROUP];
+        let (groups, rest) = message.as_chunks();
         // The empty message is one group of zeros.
-        let last = (!rest.is_empty() || message.is_empty()).then(|| {
-            copy_short(&mut padded, rest);
-            &padded
-        });
-        let sums = kernel.nh::<TAG>(&keys.nh, Run::new(0, whole, last));
+        let tail = (!rest.is_empty() || message.is_empty()).then_some(rest);
+        let sums = kernel.nh::<TAG>(&keys.nh, Run::new(0, groups, tail));
         return short::<TAG>(keys, with_length(sums, message.len()));
     }
     long::<TAG>(keys, kernel, message)
@@ -98,15 +96,10 @@ impl<const TAG: usize> State<TAG> {
         }
         self.filled += taken;
         if at + taken == GROUP {
-            self.take_open_group(keys, kernel, self.filled / GROUP - 1);
+            let run = Run::new(self.filled / GROUP - 1, slice::from_ref(&self.group), None);
+            self.add(kernel.nh::<TAG>(&keys.nh, run));
         }
         taken
-    }
-
-    fn take_open_group(&mut self, keys: &HashKeys, kernel: Kernel, place: usize) {
-        let run = Run::new(place, &[], Some(&self.group));
-        let sums = kernel.nh::<TAG>(&keys.nh, run);
-        self.add(sums);
     }
 
     fn add(&mut self, sums: Sums) {
@@ -119,10 +112,9 @@ impl<const TAG: usize> State<TAG> {
     pub(crate) fn finish(&mut self, keys: &HashKeys, kernel: Kernel) -> u128 {
         let open = self.filled % GROUP;
         if open != 0 || self.filled == 0 {
-            for octet in self.group.iter_mut().skip(open) {
-                *octet = 0;
-            }
-            self.take_open_group(keys, kernel, self.filled / GROUP);
+            let tail = self.group.get(..open);
+            let run = Run::new(self.filled / GROUP, &[], tail);
+            self.add(kernel.nh::<TAG>(&keys.nh, run));
         }
         let sums = with_length(self.sums, self.filled);
         if self.poly.is_empty() {
@@ -141,9 +133,11 @@ impl<const TAG: usize> State<TAG> {
 
 impl<const TAG: usize> Drop for State<TAG> {
     fn drop(&mut self) {
-        self.sums.zeroize();
-        self.group.zeroize();
-        self.poly.zeroize();
+        // A vector at a time where volatile writes would go word by word.
+        self.sums = [0; STREAMS];
+        self.group = [0; GROUP];
+        self.poly = Poly::new();
+        zeroize::optimization_barrier(self);
     }
 }
 
@@ -171,13 +165,4 @@ fn join<T>(streams: impl Iterator<Item = T>, word: impl Fn(T) -> u32) -> u128 {
         hash |= u128::from(word(stream)) << shift;
     }
     hash
-}
-
-/// Puts `from` at the beginning of `to`, in pieces of fixed lengths: a call of `memcpy` costs more
-/// than the rest of a short message.
-#[inline(always)]
-fn copy_short(to: &mut Group, from: &[u8]) {
-    for (to, from) in to.iter_mut().zip(from) {
-        *to = *from;
-    }
 }

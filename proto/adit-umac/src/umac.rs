@@ -13,7 +13,7 @@ use crate::uhash::{State, uhash};
 
 /// A key of UMAC with tags of `TAG` octets: 4, 8, 12 or 16.
 ///
-/// It is expanded once (a microsecond, 2.5 KiB) and cleared on drop. One key belongs to one
+/// It is expanded once (some two microseconds, 2.5 KiB) and cleared on drop. One key belongs to one
 /// direction of one connection and to one tag length.
 pub struct Umac<const TAG: usize> {
     hash: HashKeys,
@@ -40,7 +40,7 @@ impl<const TAG: usize> Umac<TAG> {
             assert!(
                 matches!(TAG, 4 | 8 | 12 | 16),
                 "tags have 4, 8, 12 or 16 octets"
-            )
+            );
         };
         let (hash, pad) = kdf::expand(key);
         Self { hash, pad, kernel }

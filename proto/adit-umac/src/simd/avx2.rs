@@ -33,24 +33,25 @@ impl Avx2 {
 /// UMAC-32: a register holds the same half of two groups.
 #[target_feature(enable = "avx2")]
 fn one(key: &NhKey, run: Run<'_>) -> Sums {
-    let zero = _mm256_setzero_si256();
-    let (mut sum, mut odd) = (Pair::zero(), None);
-    run.each(|piece, group| {
-        let this = _mm256_add_epi32(load(group), load_key(key.piece_on(piece)));
-        match odd.take() {
-            None => odd = Some(this),
-            Some(before) => sum.multiply(
-                _mm256_permute2x128_si256::<0x20>(before, this),
-                _mm256_permute2x128_si256::<0x31>(before, this),
-            ),
-        }
-    });
-    if let Some(before) = odd {
-        // Zeros instead of the second group add nothing.
-        sum.multiply(
-            _mm256_permute2x128_si256::<0x20>(before, zero),
-            _mm256_permute2x128_si256::<0x31>(before, zero),
+    let mut sum = Pair::zero();
+    let (piece, groups) = run.groups();
+    let (twos, odd) = groups.as_chunks::<2>();
+    let keys = key.at::<8>(piece);
+    for ([a, b], [k, l]) in twos.iter().zip(keys.as_chunks::<2>().0) {
+        sum.add_groups(
+            _mm256_add_epi32(load(a), load_key(k)),
+            _mm256_add_epi32(load(b), load_key(l)),
         );
+    }
+    // Zeros instead of a second group add nothing.
+    if let ([group], Some(k)) = (odd, keys.get(2 * twos.len())) {
+        let keyed = _mm256_add_epi32(load(group), load_key(k));
+        sum.add_groups(keyed, _mm256_setzero_si256());
+    }
+    let (piece, tail) = run.tail();
+    if let Some((tail, k)) = tail.zip(key.at(piece).first()) {
+        let keyed = _mm256_add_epi32(load_tail(tail), load_key(k));
+        sum.add_groups(keyed, _mm256_setzero_si256());
     }
     let [a, b, c, d] = sum.quarters();
     [a.wrapping_add(b).wrapping_add(c).wrapping_add(d), 0, 0, 0]
@@ -59,11 +60,18 @@ fn one(key: &NhKey, run: Run<'_>) -> Sums {
 /// UMAC-64.
 #[target_feature(enable = "avx2")]
 fn two(key: &NhKey, run: Run<'_>) -> Sums {
+    let keys = |piece| key.at(piece).iter().zip(key.at(piece + 1));
     let mut sum = Pair::zero();
-    run.each(|piece, group| {
+    let (piece, groups) = run.groups();
+    for (group, (k, l)) in groups.iter().zip(keys(piece)) {
         let (low, high) = halves(group);
-        sum.add(both(low), both(high), key, piece);
-    });
+        sum.add(both(low), both(high), k, l);
+    }
+    let (piece, tail) = run.tail();
+    if let Some((tail, (k, l))) = tail.zip(keys(piece).next()) {
+        let (low, high) = both_of_tail(tail);
+        sum.add(low, high, k, l);
+    }
     let [a, b, c, d] = sum.quarters();
     [a.wrapping_add(b), c.wrapping_add(d), 0, 0]
 }
@@ -71,13 +79,22 @@ fn two(key: &NhKey, run: Run<'_>) -> Sums {
 /// UMAC-96 and UMAC-128: two passes over each group.
 #[target_feature(enable = "avx2")]
 fn four(key: &NhKey, run: Run<'_>) -> Sums {
+    let pairs = |piece| key.at(piece).iter().zip(key.at(piece + 1));
+    let keys = |piece| pairs(piece).zip(pairs(piece + 2));
     let (mut first, mut second) = (Pair::zero(), Pair::zero());
-    run.each(|piece, group| {
+    let (piece, groups) = run.groups();
+    for (group, ((k, l), (m, n))) in groups.iter().zip(keys(piece)) {
         let (low, high) = halves(group);
         let (low, high) = (both(low), both(high));
-        first.add(low, high, key, piece);
-        second.add(low, high, key, piece + 2);
-    });
+        first.add(low, high, k, l);
+        second.add(low, high, m, n);
+    }
+    let (piece, tail) = run.tail();
+    if let Some((tail, ((k, l), (m, n)))) = tail.zip(keys(piece).next()) {
+        let (low, high) = both_of_tail(tail);
+        first.add(low, high, k, l);
+        second.add(low, high, m, n);
+    }
     let ([a, b, c, d], [e, f, g, h]) = (first.quarters(), second.quarters());
     [
         a.wrapping_add(b),
@@ -103,13 +120,23 @@ impl Pair {
         }
     }
 
-    /// Adds a group to the streams whose keys begin at `piece` and the one behind it.
+    /// Adds a group to two streams; their keys are `k` for the first half and `l` for the second.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn add(&mut self, low: __m256i, high: __m256i, key: &NhKey, piece: usize) {
+    fn add(&mut self, low: __m256i, high: __m256i, k: &[u32; 8], l: &[u32; 8]) {
         self.multiply(
-            _mm256_add_epi32(low, load_key(key.piece_on(piece))),
-            _mm256_add_epi32(high, load_key(key.piece_on(piece + 1))),
+            _mm256_add_epi32(low, load_key(k)),
+            _mm256_add_epi32(high, load_key(l)),
+        );
+    }
+
+    /// Adds two groups, already with their keys, to one stream.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn add_groups(&mut self, a: __m256i, b: __m256i) {
+        self.multiply(
+            _mm256_permute2x128_si256::<0x20>(a, b),
+            _mm256_permute2x128_si256::<0x31>(a, b),
         );
     }
 
@@ -144,6 +171,35 @@ fn both(half: &[u8; 16]) -> __m256i {
     // SAFETY: reads the 16 octets of `half`; the address needs no alignment.
     let half = unsafe { _mm_loadu_si128(half.as_ptr().cast()) };
     _mm256_broadcastsi128_si256(half)
+}
+
+/// The halves of what a tail and zeros make, each in both halves of a register.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn both_of_tail(tail: &[u8]) -> (__m256i, __m256i) {
+    let group = load_tail(tail);
+    (
+        _mm256_permute2x128_si256::<0x00>(group, group),
+        _mm256_permute2x128_si256::<0x11>(group, group),
+    )
+}
+
+/// A tail and zeros, without a copy in memory: a load that finds several short stores in its way
+/// takes longer than all the rest.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load_tail(tail: &[u8]) -> __m256i {
+    let (words, rest) = tail.as_chunks::<4>();
+    // A tail is shorter than a group, so that there are seven words at most.
+    let count = _mm256_set1_epi32(words.len().try_into().unwrap_or(0));
+    let place = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    let mask = _mm256_cmpgt_epi32(count, place);
+    // SAFETY: reads the words whose number is below `count`, and those are in `words`.
+    let words = unsafe { _mm256_maskload_epi32(words.as_ptr().cast(), mask) };
+    let octet = |n: usize| rest.get(n).copied().unwrap_or(0);
+    let last = i32::from_le_bytes([octet(0), octet(1), octet(2), 0]);
+    let last = _mm256_and_si256(_mm256_set1_epi32(last), _mm256_cmpeq_epi32(count, place));
+    _mm256_or_si256(words, last)
 }
 
 #[inline]

@@ -1,9 +1,9 @@
 //! NH in vectors, and the choice between them and the plain code.
 //!
 //! The only module with `unsafe`, in two places per vector width: entering a function that is
-//! compiled for a CPU feature, for which a proof is needed that only detection hands out
-//! ([`avx2::Avx2`], [`avx512::Avx512`], [`neon::Neon`]); and the loads and stores, each from or to an
-//! array reference of exactly their size, which may lie anywhere.
+//! compiled for a CPU feature, for which a proof is needed that only detection hands out (`Avx2`,
+//! `Avx512`, `Neon`); and the loads and stores, each from or to an array reference of exactly their
+//! size, which may lie anywhere, or under a mask that the length of a slice makes.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -34,7 +34,7 @@ pub(crate) enum Kernel {
     /// 256-bit vectors
     #[cfg(target_arch = "x86_64")]
     Avx2(avx2::Avx2),
-    /// 512-bit vectors where two streams do not fill them, else 256-bit
+    /// 512-bit vectors where they are the faster ones, else 256-bit
     #[cfg(target_arch = "x86_64")]
     Avx512(avx512::Avx512, avx2::Avx2),
 }
@@ -94,9 +94,12 @@ impl Kernel {
             ))]
             Self::Neon(kernel) => kernel.nh::<TAG>(key, run),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512(kernel, _) if TAG > 8 => kernel.nh(key, run),
+            Self::Avx2(kernel) => kernel.nh::<TAG>(key, run),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2(kernel) | Self::Avx512(_, kernel) => kernel.nh::<TAG>(key, run),
+            Self::Avx512(wide, narrow) => match run.block() {
+                Some(block) if TAG > 8 => wide.nh(key, block),
+                _ => narrow.nh::<TAG>(key, run),
+            },
         }
     }
 }

@@ -3,7 +3,7 @@
 use core::arch::aarch64::*;
 
 use crate::kdf::STREAMS;
-use crate::nh::{NhKey, Run, Sums, halves};
+use crate::nh::{NhKey, Run, Sums, halves, padded};
 
 /// Shows that this CPU has NEON: the module is compiled only for targets that presuppose it.
 #[derive(Clone, Copy)]
@@ -25,16 +25,22 @@ impl Neon {
 #[target_feature(enable = "neon")]
 fn nh<const TAG: usize>(key: &NhKey, run: Run<'_>) -> Sums {
     let mut sums = [(vdupq_n_u64(0), vdupq_n_u64(0)); STREAMS];
-    run.each(|piece, group| {
+    let tail = run.tail().1.map(padded);
+    let (piece, groups) = run.groups();
+    let keys = key.at::<4>(piece).array_windows::<{ STREAMS + 1 }>();
+    let groups = groups.iter().chain(&tail);
+    for (group, keys) in groups.zip(keys.step_by(2)) {
         let (low, high) = halves(group);
         let (low, high) = (load(low), load(high));
-        for (stream, (even, odd)) in sums.iter_mut().take(TAG / 4).enumerate() {
-            let a = vaddq_u32(low, load_key(key.piece_on(piece + stream)));
-            let b = vaddq_u32(high, load_key(key.piece_on(piece + stream + 1)));
+        let keys = keys
+            .array_windows()
+            .map(|[k, l]| (load_key(k), load_key(l)));
+        for ((even, odd), (k, l)) in sums.iter_mut().take(TAG / 4).zip(keys) {
+            let (a, b) = (vaddq_u32(low, k), vaddq_u32(high, l));
             *even = vmlal_u32(*even, vget_low_u32(a), vget_low_u32(b));
             *odd = vmlal_high_u32(*odd, a, b);
         }
-    });
+    }
     sums.map(|(even, odd)| vaddvq_u64(vaddq_u64(even, odd)))
 }
 
