@@ -69,8 +69,7 @@ impl Sender {
         self.address.clear();
         put_addr(peer, &mut self.address);
         let Some(session) = &mut self.session else {
-            let key = self.chain.key().material();
-            return single::seal(key, &self.address, packet, payload, entropy);
+            return single::seal(self.key(), &self.address, packet, payload, entropy);
         };
         let mut out = session.outgoing(&self.address, now)?;
         if let PacketCipher::ChaCha(_) = self.chain.key().packets() {
