@@ -223,6 +223,10 @@ fn seal(method: Method) -> String {
             room.max,
             room.head + room.tail
         ),
+        None if method.is_legacy() => format!(
+            "{method}, broken and for old peers alone; no records, + {} bytes",
+            method.salt_len()
+        ),
         None => format!("{method}, not encrypted"),
     }
 }
@@ -242,7 +246,7 @@ const fn record_room(method: Method) -> Option<Room> {
             tail: 16,
             max: 0x3FFF,
         }),
-        Edition::None => None,
+        Edition::Stream | Edition::None => None,
     }
 }
 
@@ -250,7 +254,7 @@ const fn record_room(method: Method) -> Option<Room> {
 fn identity_headers(method: Method, keys: &str) -> usize {
     match method.edition() {
         Edition::Aead2022 => keys.matches(':').count(),
-        Edition::Aead | Edition::None => 0,
+        Edition::Aead | Edition::Stream | Edition::None => 0,
     }
 }
 
@@ -291,9 +295,9 @@ fn overhead(hop: &Hop) -> Option<usize> {
             Method::Blake3ChaCha20Poly1305 | Method::Blake3ChaCha8Poly1305 => {
                 24 + 16 + 11 + ADDRESS + 16
             }
-            Method::None => ADDRESS,
+            Method::None | Method::Stream(_) => method.salt_len() + ADDRESS,
             // SIP004: salt and tag.
-            other => other.key_len() + ADDRESS + 16,
+            other => other.salt_len() + ADDRESS + 16,
         }),
         HopKind::Socks4a { .. } | HopKind::Http { .. } => None,
     }
@@ -351,7 +355,7 @@ fn splice(route: &Route) -> String {
 }
 
 fn seals(method: Method) -> bool {
-    record_room(method).is_some()
+    method.edition() != Edition::None
 }
 
 fn line(text: &mut String, content: &str) {

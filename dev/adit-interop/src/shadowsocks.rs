@@ -47,7 +47,7 @@ pub const CHACHA20: Method = method("chacha20-ietf-poly1305", PASSWORD);
 /// SIP004 as some peers extend it.
 pub const XCHACHA20: Method = method("xchacha20-ietf-poly1305", PASSWORD);
 
-/// All of them.
+/// All of them but the legacy ones: these are [`Peer::legacy`].
 pub const METHODS: [Method; 8] = [
     BLAKE3_AES_128,
     BLAKE3_AES_256,
@@ -59,7 +59,54 @@ pub const METHODS: [Method; 8] = [
     XCHACHA20,
 ];
 
+/// The stream ciphers of shadowsocks-libev.
+const LIBEV_LEGACY: [Method; 14] = [
+    Method::legacy("rc4-md5"),
+    Method::legacy("aes-128-cfb"),
+    Method::legacy("aes-192-cfb"),
+    Method::legacy("aes-256-cfb"),
+    Method::legacy("aes-128-ctr"),
+    Method::legacy("aes-192-ctr"),
+    Method::legacy("aes-256-ctr"),
+    Method::legacy("bf-cfb"),
+    Method::legacy("camellia-128-cfb"),
+    Method::legacy("camellia-192-cfb"),
+    Method::legacy("camellia-256-cfb"),
+    Method::legacy("salsa20"),
+    Method::legacy("chacha20"),
+    Method::legacy("chacha20-ietf"),
+];
+
+/// Stream ciphers of shadowsocks-rust.
+const RUST_LEGACY: [Method; 19] = [
+    Method::legacy("table"),
+    Method::legacy("rc4"),
+    Method::legacy("rc4-md5"),
+    Method::legacy("aes-128-ctr"),
+    Method::legacy("aes-192-ctr"),
+    Method::legacy("aes-256-ctr"),
+    Method::legacy("aes-128-cfb"),
+    Method::legacy("aes-192-cfb"),
+    Method::legacy("aes-256-cfb"),
+    Method::legacy("aes-128-cfb8"),
+    Method::legacy("aes-192-cfb8"),
+    Method::legacy("aes-256-cfb8"),
+    Method::legacy("aes-128-ofb"),
+    Method::legacy("aes-192-ofb"),
+    Method::legacy("aes-256-ofb"),
+    Method::legacy("camellia-128-cfb"),
+    Method::legacy("camellia-192-cfb"),
+    Method::legacy("camellia-256-cfb"),
+    Method::legacy("chacha20-ietf"),
+];
+
 impl Method {
+    /// A method with a password.
+    #[must_use]
+    pub const fn legacy(name: &'static str) -> Self {
+        method(name, PASSWORD)
+    }
+
     /// The URL of a server with this method and key, everything special percent-encoded.
     #[must_use]
     pub fn url(&self, server: SocketAddr) -> String {
@@ -86,9 +133,9 @@ pub fn encode(text: &str) -> String {
 pub enum Peer {
     /// sing-box, all methods.
     SingBox,
-    /// shadowsocks-libev, SIP004 only.
+    /// shadowsocks-libev, SIP004 and stream ciphers.
     Libev,
-    /// shadowsocks-rust, all methods but aes-192-gcm.
+    /// shadowsocks-rust, all methods but aes-192-gcm, and stream ciphers.
     Rust,
 }
 
@@ -109,13 +156,23 @@ impl Running {
 }
 
 impl Peer {
-    /// Whether the peer has this method.
+    /// Whether the peer has this one of [`METHODS`].
     #[must_use]
     pub fn speaks(self, method: Method) -> bool {
         match self {
             Self::SingBox => true,
             Self::Libev => !method.name.starts_with("2022-"),
             Self::Rust => method != AES_192,
+        }
+    }
+
+    /// The stream ciphers it has.
+    #[must_use]
+    pub const fn legacy(self) -> &'static [Method] {
+        match self {
+            Self::SingBox => &[],
+            Self::Libev => &LIBEV_LEGACY,
+            Self::Rust => &RUST_LEGACY,
         }
     }
 

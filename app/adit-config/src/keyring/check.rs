@@ -42,7 +42,7 @@ pub(crate) fn one_key(method: Method, text: &str, span: Span) -> Result<(), Flaw
             Err(Flaw::new(span, "the key is missing").help(keygen(method)))
         }
         Edition::Aead2022 => base64_key(method, text, span).map(drop),
-        Edition::Aead if text.is_empty() => {
+        Edition::Aead | Edition::Stream if text.is_empty() => {
             Err(Flaw::new(span, "the password is empty").help(keygen(method)))
         }
         _ => Ok(()),

@@ -142,6 +142,20 @@ impl Scheme {
         }
     }
 
+    /// Lists behind [`Self::doc`], each with its name.
+    pub(crate) fn lists(self) -> Vec<(&'static str, String)> {
+        match self {
+            Self::Ss => {
+                let (methods, legacy) = ss::method_names();
+                vec![
+                    ("Methods", methods),
+                    ("Legacy methods, broken and for old peers alone", legacy),
+                ]
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// What it is, in a sentence or two.
     #[must_use]
     pub const fn doc(self) -> &'static str {

@@ -16,7 +16,7 @@ use adit_interop::{Adit, tool};
 use crate::setup::{ALLOW, bin, server, start};
 
 /// Our client, their server.
-fn to_their_server(peer: Peer, method: Method) {
+pub(crate) fn to_their_server(peer: Peer, method: Method) {
     let origin = Origin::start().unwrap();
     let theirs = peer.server(method).unwrap();
     let target = format!("tcp+udp://127.0.0.1:0/{}", origin.addr());
@@ -27,7 +27,7 @@ fn to_their_server(peer: Peer, method: Method) {
 }
 
 /// Their client, our server.
-fn from_their_client(peer: Peer, method: Method) {
+pub(crate) fn from_their_client(peer: Peer, method: Method) {
     let origin = Origin::start().unwrap();
     let ours = server(method);
     let theirs = peer.forwarder(method, ours.addr(), origin.addr()).unwrap();
