@@ -45,6 +45,12 @@ pub(crate) enum Command {
     Client(Client),
     /// Run any listeners and chains, from URLs or from a file
     Run(Plan),
+    /// Serve many ports, which a program adds and removes by datagrams (ss-manager)
+    ///
+    /// Speaks the protocol of ss-manager (add, remove, list, ping), in one process for all ports.
+    /// Whoever reaches the manager's address may begin servers and read their passwords: a path
+    /// makes a Unix socket for you alone.
+    Manager(Manager),
     /// Read a link in any form and write it canonically
     Url(Url),
     /// Show a link as a QR code
@@ -129,6 +135,54 @@ pub(crate) struct Plan {
     /// A TOML file with the same URLs, or another program's JSON (see `adit help convert`)
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["words", "listen", "forward"])]
     pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Manager {
+    /// Where commands come in: a UDP port of this machine, or the path of a Unix socket
+    #[arg(long, value_name = "HOST:PORT|PATH")]
+    pub(crate) manager_address: String,
+    /// Take commands from an address that other machines reach
+    #[arg(long)]
+    pub(crate) manager_insecure: bool,
+    /// Address that the servers listen on, instead of all; can be repeated
+    #[arg(short = 's', long, value_name = "HOST")]
+    pub(crate) host: Vec<String>,
+    /// Method of servers that name none
+    #[arg(
+        short,
+        long,
+        default_value = "chacha20-ietf-poly1305",
+        value_name = "METHOD"
+    )]
+    pub(crate) method: String,
+    /// What servers carry that do not say so
+    #[arg(long, value_enum, default_value = "tcp_only", value_name = "MODE")]
+    pub(crate) mode: Carried,
+    /// Plugin of servers that name none
+    #[arg(long, value_name = "NAME")]
+    pub(crate) plugin: Option<String>,
+    /// Options of that plugin
+    #[arg(long, value_name = "OPTIONS", requires = "plugin")]
+    pub(crate) plugin_opts: Option<String>,
+    /// A plugin that a server may name besides; can be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) allow_plugin: Vec<String>,
+    /// Private destinations that clients may reach: CIDRs or `all`
+    #[arg(long, value_name = "CIDR,…|all")]
+    pub(crate) allow_private: Option<String>,
+}
+
+/// What a server carries, by the names that ss-manager has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum Carried {
+    /// Connections
+    TcpOnly,
+    /// Datagrams
+    UdpOnly,
+    /// Both
+    TcpAndUdp,
 }
 
 #[derive(Debug, clap::Args)]

@@ -3,6 +3,7 @@
 mod client;
 mod convert;
 mod help;
+mod manager;
 mod run;
 mod server;
 mod tools;
@@ -20,6 +21,7 @@ pub(crate) fn dispatch(args: Args) -> Done {
         Command::Server(server) => server::server(&server),
         Command::Client(client) => client::client(&client),
         Command::Run(plan) => run::run(&plan),
+        Command::Manager(manager) => manager::manager(&manager),
         Command::Url(url) => tools::url(&url),
         Command::Qr(url) => tools::qr(&url),
         Command::Keygen(keygen) => tools::keygen(&keygen),

@@ -1,5 +1,6 @@
 //! `adit run`: any plan.
 
+use std::borrow::Borrow;
 use std::path::Path;
 use std::time::Duration;
 
@@ -165,9 +166,9 @@ pub(super) fn key_id(method: Method, secret: &str) -> String {
 }
 
 /// Serves until SIGTERM (open connections get a moment) or SIGINT (now).
-pub(super) async fn until_told(engine: Engine, mut signals: Signals) -> Done {
+pub(super) async fn until_told(engine: impl Borrow<Engine>, mut signals: Signals) -> Done {
     let patience = signals.next().await;
-    engine.stop(patience).await;
+    engine.borrow().stop(patience).await;
     Ok(())
 }
 

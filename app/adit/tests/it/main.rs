@@ -12,6 +12,8 @@ mod convert;
 mod curl;
 mod forward;
 mod hostile;
+#[cfg(unix)]
+mod manager;
 #[cfg(target_os = "linux")]
 mod netns;
 mod plugin;
