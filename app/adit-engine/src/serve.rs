@@ -186,7 +186,7 @@ impl Worker {
             dialled = connector.connect(&target, &first) => dialled.inspect(|_| {
                 // They went ahead of the relay, which counts the others.
                 let both = Both { meter: &self.meter, account: account.as_ref() };
-                adit_stream::Count::add_up(&both, first.len());
+                both.add_up(first.len());
             }),
             () = reset(pending.client()) => {
                 return debug!(client = %peer.remote, %target, "the client left before the dial ended");

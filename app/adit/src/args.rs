@@ -1,6 +1,7 @@
 //! What may be typed.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{ArgAction, Parser, Subcommand};
 
@@ -41,10 +42,10 @@ pub(crate) enum Command {
     Up(Up),
     /// Serve: make and keep a key, pick the fastest safe cipher, print URL and QR code
     Server(Server),
-    /// Use a server: a SOCKS5 and HTTP proxy on this machine
+    /// Use a server, or a subscription: a SOCKS5 and HTTP proxy on this machine
     Client(Client),
     /// Run any listeners and chains, from URLs or from a file
-    Run(Plan),
+    Run(Run),
     /// Serve many ports, which a program adds and removes by datagrams (ss-manager)
     ///
     /// Speaks the protocol of ss-manager (add, remove, list, ping), in one process for all ports.
@@ -107,7 +108,20 @@ pub(crate) struct Server {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Client {
     /// The server's URL, as `adit server` printed it
-    pub(crate) url: String,
+    #[arg(required_unless_present = "subscribe", conflicts_with = "subscribe")]
+    pub(crate) url: Option<String>,
+    /// Use the servers of a document instead: SIP008, an `ssconf` key, or links (https)
+    #[arg(long, value_name = "URL")]
+    pub(crate) subscribe: Option<String>,
+    /// How often the document is fetched again
+    #[arg(long, default_value = "1h", value_name = "TIME", value_parser = time)]
+    pub(crate) refresh: Duration,
+    /// A plugin that its servers may need; can be repeated
+    #[arg(long, value_name = "NAME", requires = "subscribe")]
+    pub(crate) allow_plugin: Vec<String>,
+    /// Folder in which the last document is kept, instead of the user's state folder
+    #[arg(long, value_name = "DIR", requires = "subscribe")]
+    pub(crate) state: Option<PathBuf>,
     /// Where to listen
     #[arg(
         long,
@@ -135,6 +149,21 @@ pub(crate) struct Plan {
     /// A TOML file with the same URLs, or another program's JSON (see `adit help convert`)
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["words", "listen", "forward"])]
     pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) plan: Plan,
+    /// Serve the management API and /metrics: the path of a Unix socket, or a port of this machine
+    #[arg(long, value_name = "PATH|HOST:PORT")]
+    pub(crate) admin: Option<String>,
+    /// A file with the token that requests to the API must show; a port needs one
+    #[arg(long, value_name = "@FILE", requires = "admin")]
+    pub(crate) admin_token: Option<String>,
+    /// Host name or address of the servers in the subscriptions of their users
+    #[arg(long, value_name = "HOST", requires = "admin")]
+    pub(crate) public_host: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -240,4 +269,11 @@ pub(crate) struct Man {
     /// Write a page for every command into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+}
+
+/// A time of at least a second.
+fn time(text: &str) -> Result<Duration, String> {
+    adit_config::read_duration(text)
+        .filter(|time| *time >= Duration::from_secs(1))
+        .ok_or_else(|| "expected a time like `90s`, `30m` or `1h`".to_owned())
 }

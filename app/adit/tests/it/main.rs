@@ -6,6 +6,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
+#[cfg(unix)]
+mod admin;
 mod browser;
 mod cli;
 mod convert;
@@ -16,6 +18,8 @@ mod hostile;
 mod manager;
 #[cfg(target_os = "linux")]
 mod netns;
+#[cfg(unix)]
+mod online;
 mod plugin;
 mod probes;
 mod replies;

@@ -1,0 +1,3 @@
+//! The doors of `adit-admin` against others than themselves.
+
+mod https;
