@@ -129,3 +129,87 @@ fn shown(note: &Note) -> String {
         format!("`{}`: {}", note.path, note.text)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn document(count: usize, more: &str) -> String {
+        let one = |i: usize| {
+            format!(
+                r#"{{"id":"{i}","remarks":"n{i}","server":"192.0.2.1","server_port":{},"password":"p","method":"aes-256-gcm"{more}}}"#,
+                i + 1
+            )
+        };
+        let list: Vec<String> = (0..count).map(one).collect();
+        format!(
+            r#"{{"version":1,"servers":[{}],"bytes_used":5}}"#,
+            list.join(",")
+        )
+    }
+
+    #[test]
+    fn no_more_servers_and_plugins_than_can_be_used() {
+        let none = AllowedPlugins::none();
+        let many = read(&document(MAX_SERVERS + 44, ""), &none).unwrap();
+        assert_eq!(many.servers(), MAX_SERVERS);
+        assert!(
+            many.notes
+                .iter()
+                .any(|note| note.starts_with("44 left out"))
+        );
+        assert_eq!(
+            many.quota,
+            Some(Quota {
+                used: 5,
+                remaining: None
+            })
+        );
+        let plugins = document(MAX_PLUGINS + 4, r#","plugin":"obfs-local""#);
+        let allowed = AllowedPlugins::only(vec!["obfs-local".to_owned()]);
+        assert_eq!(read(&plugins, &allowed).unwrap().servers(), MAX_PLUGINS);
+        assert!(read(&plugins, &none).is_err());
+    }
+
+    #[test]
+    fn only_servers_are_taken_over() {
+        let none = AllowedPlugins::none();
+        // Another program's whole configuration: its listeners and its way to servers stay out.
+        let text = r#"{"local_address":"0.0.0.0","local_port":1080,"mode":"tcp_and_udp",
+            "outbound_proxy":"socks5://192.0.2.9:1080",
+            "server":"192.0.2.1","server_port":8388,"password":"p","method":"aes-256-gcm"}"#;
+        let found = read(text, &none).unwrap();
+        assert_eq!(found.servers(), 1);
+        assert_eq!(found.chain.hops.len(), 1);
+        for text in [
+            "",
+            "{}",
+            "[]",
+            "null",
+            "socks5://192.0.2.1:1080",
+            "<html></html>",
+        ] {
+            assert!(read(text, &none).is_err(), "{text}");
+        }
+        let shown = format!("{:?}", read(&document(1, ""), &none).unwrap());
+        assert!(!shown.contains("\"p\""), "{shown}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "\\PC{0,80}") {
+            let _ = read(&text, &AllowedPlugins::none());
+        }
+
+        #[test]
+        fn no_broken_document_panics(at in 0usize..400, byte in any::<char>()) {
+            let mut text: Vec<char> = document(2, r#","plugin":"x;y=z""#).chars().collect();
+            if let Some(place) = text.get_mut(at) {
+                *place = byte;
+            }
+            let text: String = text.into_iter().collect();
+            let _ = read(&text, &AllowedPlugins::none());
+        }
+    }
+}
