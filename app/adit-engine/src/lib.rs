@@ -41,6 +41,8 @@ pub mod serve;
 mod sockets;
 pub mod udp;
 
+pub use adit_stream::Counts;
+
 pub use account::{Account, Usage};
 pub use engine::{Engine, Listening, Server, StartError};
 pub use error::{AcceptError, DialError, Fault, Stage};

@@ -186,6 +186,11 @@ impl Prepared {
         Ok((sockets, kept))
     }
 
+    /// The ways of its requests.
+    pub(crate) fn router(&self) -> Arc<Router> {
+        self.router.clone()
+    }
+
     /// The counters.
     pub(crate) fn meter(&self) -> Arc<Meter> {
         self.meter.clone()

@@ -6,6 +6,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
+#[cfg(unix)]
+mod admin;
 mod browser;
 mod cli;
 mod convert;
@@ -13,8 +15,12 @@ mod curl;
 mod forward;
 mod hostile;
 mod legacy;
+#[cfg(unix)]
+mod manager;
 #[cfg(target_os = "linux")]
 mod netns;
+#[cfg(unix)]
+mod online;
 mod plugin;
 mod probes;
 mod replies;
