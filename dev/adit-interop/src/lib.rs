@@ -14,6 +14,7 @@ pub mod origin;
 mod pattern;
 pub mod plugin;
 mod port;
+pub mod probe;
 mod process;
 pub mod shadowsocks;
 pub mod socks;

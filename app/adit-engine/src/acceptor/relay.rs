@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use adit_net::ambient;
+use adit_shadowsocks::SaltPool;
 use adit_shadowsocks::relay::{RelayTable, Relayed, TcpRelay};
 use adit_stream::{BoxStream, Stream};
-use adit_wire::Target;
+use adit_wire::{Broken, Handshake, Rx, Step, Target, Tx};
 
 use super::forward::Plain;
 use super::header;
@@ -18,6 +20,9 @@ pub struct RelayAcceptor {
     pub table: Arc<RelayTable>,
     /// The servers, in the order of the table.
     pub next: Arc<[Target]>,
+    /// The salts that were passed on. The servers know them too, but a replay that went as far as
+    /// there would come back later than what is refused here.
+    pub salts: SaltPool,
     /// The reaction to whatever has no identity header for us.
     pub rejects: Arc<Rejects>,
     /// Time for a complete header.
@@ -27,14 +32,17 @@ pub struct RelayAcceptor {
 impl Acceptor for RelayAcceptor {
     fn accept(&self, io: BoxStream, _: Peer) -> BoxFuture<'_, Result<Inbound, AcceptError>> {
         Box::pin(async move {
-            let core = TcpRelay::new(&self.table);
+            let core = Once {
+                core: TcpRelay::new(&self.table),
+                salts: &self.salts,
+            };
             let read = header::read(io, core, self.deadline, &self.rejects).await;
             let (mut io, Relayed { next, head }) = match read {
                 Ok(read) => read,
                 Err(verdict) => return verdict,
             };
             let Some(target) = self.next.get(next).cloned() else {
-                return Err(AcceptError::Rejected(adit_wire::Broken::Unauthentic));
+                return Err(AcceptError::Rejected(Broken::Unauthentic));
             };
             // Salt and header in one segment: there are servers that read only once.
             let mut first = head;
@@ -47,5 +55,27 @@ impl Acceptor for RelayAcceptor {
             };
             Ok(Inbound::Stream(Pending::new(request, Plain { io })))
         })
+    }
+}
+
+/// A relay's handshake that takes a salt only once.
+///
+/// The identity header is bound to the salt, so only who holds the relay's key can bring new ones.
+/// The time stamp is not ours to open: the salts are kept by their number, not for a time.
+struct Once<'a> {
+    core: TcpRelay,
+    salts: &'a SaltPool,
+}
+
+impl Handshake for Once<'_> {
+    type Output = Relayed;
+    type Error = Broken;
+
+    fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Relayed>, Broken> {
+        let step = self.core.step(rx, tx)?;
+        if let Step::Done(relayed) = &step {
+            self.salts.insert(&relayed.head, None, ambient::unix())?;
+        }
+        Ok(step)
     }
 }

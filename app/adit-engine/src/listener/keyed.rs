@@ -33,6 +33,7 @@ pub(super) fn prepare(server: &SsServer, bench: &Bench<'_>) -> Result<Served, St
         let acceptor = RelayAcceptor {
             table: table.clone(),
             next: next.clone(),
+            salts: salts(server),
             rejects,
             deadline,
         };
