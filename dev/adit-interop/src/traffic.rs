@@ -19,19 +19,42 @@ pub enum Ends {
     Each,
     /// It closes both directions when one ends: a half close cannot pass.
     Both,
+    /// It closes both when the client ends; the end of the server's side does not pass.
+    Up,
+    /// It closes both when the server's side ends; the end of the client does not pass.
+    Down,
+}
+
+impl Ends {
+    /// Ends our direction; the other end must follow if ours passes.
+    fn ours(self, stream: &mut TcpStream) -> Result<()> {
+        stream.shutdown(Shutdown::Write)?;
+        match self {
+            Self::Each | Self::Both | Self::Up => expect_end(stream),
+            Self::Down => Ok(()),
+        }
+    }
+
+    /// The origin has ended its direction; ours must end if that passes.
+    fn theirs(self, stream: &mut TcpStream) -> Result<()> {
+        match self {
+            Self::Each | Self::Both | Self::Down => expect_end(stream),
+            Self::Up => Ok(()),
+        }
+    }
 }
 
 /// Every check of a stream: one byte, 10 MB up and down, both ways at once, half close.
 ///
 /// `open` gives a new stream to the origin each time.
 pub fn streams(ends: Ends, open: impl Fn() -> Result<TcpStream>) -> Result<()> {
-    one_byte(open()?).context("one byte")?;
-    up(open()?, LONG).context("10 MB up")?;
-    down(open()?, LONG).context("10 MB down")?;
-    both(open()?, LONG / 4).context("both ways at once")?;
+    bytes(open()?, ends).context("one byte")?;
+    up(open()?, LONG, ends).context("10 MB up")?;
+    down(open()?, LONG, ends).context("10 MB down")?;
+    both(open()?, LONG / 4, ends).context("both ways at once")?;
     match ends {
         Ends::Each => half_close(open()?, LONG / 10).context("half close"),
-        Ends::Both => Ok(()),
+        Ends::Both | Ends::Up | Ends::Down => Ok(()),
     }
 }
 
@@ -45,7 +68,11 @@ pub fn dial(addr: SocketAddr) -> Result<TcpStream> {
 }
 
 /// One byte goes and comes back, then another: nothing waits for more.
-pub fn one_byte(mut stream: TcpStream) -> Result<()> {
+pub fn one_byte(stream: TcpStream) -> Result<()> {
+    bytes(stream, Ends::Each)
+}
+
+fn bytes(mut stream: TcpStream, ends: Ends) -> Result<()> {
     stream.write_all(b"ECHO\n")?;
     for byte in [b"x", b"y"] {
         stream.write_all(byte)?;
@@ -53,12 +80,11 @@ pub fn one_byte(mut stream: TcpStream) -> Result<()> {
         stream.read_exact(&mut back)?;
         ensure!(&back == byte, "sent {byte:?}, got {back:?}");
     }
-    stream.shutdown(Shutdown::Write)?;
-    expect_end(&mut stream)
+    ends.ours(&mut stream)
 }
 
 /// `len` bytes to the origin.
-pub fn up(mut stream: TcpStream, len: usize) -> Result<()> {
+fn up(mut stream: TcpStream, len: usize, ends: Ends) -> Result<()> {
     stream.write_all(format!("PUT {len}\n").as_bytes())?;
     let sent = send(&mut stream, len, 11)?;
     let mut reader = BufReader::new(stream);
@@ -69,18 +95,18 @@ pub fn up(mut stream: TcpStream, len: usize) -> Result<()> {
         line.trim() == wanted,
         "the origin got other bytes: {line:?}, not {wanted}"
     );
-    expect_end(reader.get_mut())
+    ends.theirs(reader.get_mut())
 }
 
 /// `len` bytes from the origin, then its end of stream.
-pub fn down(mut stream: TcpStream, len: usize) -> Result<()> {
+fn down(mut stream: TcpStream, len: usize, ends: Ends) -> Result<()> {
     stream.write_all(format!("GET {len} 12\n").as_bytes())?;
     receive(&mut stream, len, 12)?;
-    expect_end(&mut stream)
+    ends.theirs(&mut stream)
 }
 
 /// `len` bytes each way at the same time: neither direction starves the other.
-pub fn both(mut stream: TcpStream, len: usize) -> Result<()> {
+fn both(mut stream: TcpStream, len: usize, ends: Ends) -> Result<()> {
     stream.write_all(b"ECHO\n")?;
     let mut writer = stream.try_clone()?;
     let sender = thread::spawn(move || -> Result<()> {
@@ -91,8 +117,7 @@ pub fn both(mut stream: TcpStream, len: usize) -> Result<()> {
     sender
         .join()
         .map_err(|_| anyhow::anyhow!("the sender panicked"))??;
-    stream.shutdown(Shutdown::Write)?;
-    expect_end(&mut stream)
+    ends.ours(&mut stream)
 }
 
 /// The origin answers only after our end of stream: a tunnel that closes both ways at the first
