@@ -325,12 +325,9 @@ mod tests {
         let entry = client
             .forwarder(method, server.addr(), origin.addr())
             .unwrap();
-        let ends = match (client.client_ends(method), server_peer.server_ends(method)) {
-            (one, other) if one == other => one,
-            (Ends::Down, _) | (_, Ends::Down) => Ends::Down,
-            (Ends::Up, _) | (_, Ends::Up) => Ends::Up,
-            _ => Ends::Both,
-        };
+        let ends = client
+            .client_ends(method)
+            .and(server_peer.server_ends(method));
         traffic::streams(ends, || traffic::dial(entry.addr())).unwrap();
         traffic::datagrams(&traffic::Entry::open(entry.addr()).unwrap()).unwrap();
     }
@@ -369,20 +366,20 @@ mod tests {
         let [ring, _] = KEYRINGS;
         let (_, bob) = ring.users[1];
         let own = ring.method.key;
-        for (client, relay, server) in [
+        for (client, relay_peer, server_peer) in [
             (Peer::SingBox, Peer::Xray, Peer::Go),
             (Peer::Go, Peer::SingBox, Peer::Xray),
             (Peer::Xray, Peer::SingBox, Peer::SingBox),
         ] {
             let origin = Origin::start().unwrap();
-            let server = server
+            let server = server_peer
                 .serve(ring.method, Serves::Users(&ring.users))
                 .unwrap();
             let front = Method {
                 key: ring.relays[0],
                 ..ring.method
             };
-            let relay = relay
+            let relay = relay_peer
                 .serve(front, Serves::Relay(&[(server.addr(), own)]))
                 .unwrap();
             let keys = [front.key, own, bob];

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream, UdpSocket};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
@@ -26,6 +27,16 @@ pub enum Ends {
 }
 
 impl Ends {
+    /// What remains of both, one behind the other. [`Up`](Self::Up) and [`Down`](Self::Down) would
+    /// leave nothing: no way is made of these two.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        [Self::Up, Self::Down, Self::Both]
+            .into_iter()
+            .find(|ends| [self, other].contains(ends))
+            .unwrap_or(Self::Each)
+    }
+
     /// Ends our direction; the other end must follow if ours passes.
     fn ours(self, stream: &mut TcpStream) -> Result<()> {
         stream.shutdown(Shutdown::Write)?;
@@ -210,6 +221,14 @@ impl Entry {
         socket.set_read_timeout(Some(PATIENCE))?;
         Ok(Self(socket))
     }
+
+    /// The next datagram, if it comes within `patience`.
+    pub fn recv_within(&self, patience: Duration) -> Result<Vec<u8>> {
+        self.0.set_read_timeout(Some(patience))?;
+        let back = self.recv();
+        self.0.set_read_timeout(Some(PATIENCE))?;
+        back
+    }
 }
 
 impl Datagrams for Entry {
@@ -287,7 +306,7 @@ mod tests {
         let entry = Entry::open(silent.local_addr().unwrap()).unwrap();
         entry
             .0
-            .set_read_timeout(Some(std::time::Duration::from_millis(50)))
+            .set_read_timeout(Some(Duration::from_millis(50)))
             .unwrap();
         assert!(datagrams(&entry).is_err());
     }

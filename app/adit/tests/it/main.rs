@@ -14,11 +14,15 @@ mod forward;
 mod hostile;
 #[cfg(target_os = "linux")]
 mod netns;
+mod over_tcp;
 mod plugin;
 mod probes;
+mod relay;
+mod replay;
 mod replies;
 mod setup;
 mod shadowsocks;
 #[cfg(target_os = "linux")]
 mod transparent;
 mod udp;
+mod users;
