@@ -28,6 +28,11 @@ pub trait Dialect: Send + Sync {
         first: &'a [u8],
     ) -> BoxFuture<'a, io::Result<Spoken>>;
 
+    /// What to ask the server for if datagrams go in a stream instead (UDP over TCP, version 2).
+    fn stream_of_datagrams(&self) -> Option<Target> {
+        None
+    }
+
     /// Opens a way for datagrams through `server`, which is reached through `via`.
     fn associate<'a>(
         &'a self,

@@ -21,11 +21,15 @@ mod manager;
 mod netns;
 #[cfg(unix)]
 mod online;
+mod over_tcp;
 mod plugin;
 mod probes;
+mod relay;
+mod replay;
 mod replies;
 mod setup;
 mod shadowsocks;
 #[cfg(target_os = "linux")]
 mod transparent;
 mod udp;
+mod users;
