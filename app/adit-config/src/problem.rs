@@ -77,6 +77,8 @@ pub enum WarningKind {
     ReadableSecret,
     /// Method `none` on an address that is not this machine.
     NoEncryption,
+    /// A protocol of old programs, which protects less than it seems (SEC-C1).
+    Legacy,
     /// Passwords cross the network in clear text.
     ClearPassword,
     /// A listener offers UDP, and its chain cannot carry it.

@@ -53,6 +53,11 @@ impl<S: Stream, Se: Seal, Op: Open> Layered<S, Se, Op> {
         }
     }
 
+    /// Takes the codecs off again. What was opened and not consumed is lost.
+    pub fn into_below(self) -> S {
+        self.below
+    }
+
     /// Opens every complete record there is; gives how many bytes the next one wants.
     fn open_all(&mut self) -> io::Result<usize> {
         loop {

@@ -11,6 +11,7 @@ mod proxy;
 mod reject;
 mod relay;
 mod socks;
+mod ssr;
 mod transparent;
 
 use std::io;
@@ -25,6 +26,7 @@ pub use proxy::Proxy;
 pub use reject::Rejects;
 pub use relay::RelayAcceptor;
 pub use socks::{Association, Binding};
+pub use ssr::{Accounts, ShadowsocksR};
 pub use transparent::Intercepted;
 pub(crate) use transparent::leads_back;
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use adit_config::RejectPolicy;
 use adit_net::ambient::Chance;
 use adit_net::dial::{self, Family};
+use adit_obfs::Redirect;
 use adit_stream::{BoxStream, Limits, Meter, Stream, Tcp, fill, finish, relay, send};
 use adit_wire::{Entropy, Host, Target};
 use tokio::sync::Notify;
@@ -26,6 +27,8 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// What a prober sees is a function of the policy alone, never of the cause.
 pub struct Rejects {
     policy: RejectPolicy,
+    /// Decoys that come before the policy.
+    redirect: Vec<Redirect>,
     /// Drawn once per start, so that the same server always waits about as long.
     hold: Duration,
     held: Mutex<VecDeque<(u64, Arc<Notify>)>>,
@@ -39,25 +42,39 @@ impl Rejects {
         let hold = Duration::from_secs(u64::from(Chance.between(60, 120)));
         Self {
             policy,
+            redirect: Vec::new(),
             hold,
             held: Mutex::default(),
             next: AtomicU64::new(0),
         }
     }
 
+    /// The same with decoys that are tried first.
+    #[must_use]
+    pub fn redirecting(self, redirect: Vec<Redirect>) -> Self {
+        Self { redirect, ..self }
+    }
+
     /// Whether the bytes of the peer are needed as they came.
     pub(crate) const fn keeps_bytes(&self) -> bool {
-        matches!(self.policy, RejectPolicy::Forward(_))
+        matches!(self.policy, RejectPolicy::Forward(_)) || !self.redirect.is_empty()
     }
 
     /// When the handshake must be over: for the policies that close at once also the moment when
     /// a short first message is given up.
-    pub(crate) async fn apply(&self, mut io: BoxStream, seen: &[u8]) {
-        match &self.policy {
-            RejectPolicy::Drain => self.drain(&mut io).await,
-            RejectPolicy::Reset => io.abort(),
-            RejectPolicy::Close => farewell(&mut io, &[]).await,
-            RejectPolicy::Forward(decoy) => self.forward(io, seen, decoy).await,
+    ///
+    /// `seen` are the peer's bytes; `None` if it was answered already, so that no decoy can take
+    /// over. It came to `port`.
+    pub(crate) async fn apply(&self, mut io: BoxStream, seen: Option<&[u8]>, port: u16) {
+        let decoy = seen.and_then(|seen| Redirect::decoy(&self.redirect, seen, port));
+        if let (Some(decoy), Some(seen)) = (decoy, seen) {
+            return self.forward(io, seen, decoy).await;
+        }
+        match (&self.policy, seen) {
+            (RejectPolicy::Forward(decoy), Some(seen)) => self.forward(io, seen, decoy).await,
+            (RejectPolicy::Drain | RejectPolicy::Forward(_), _) => self.drain(&mut io).await,
+            (RejectPolicy::Reset, _) => io.abort(),
+            (RejectPolicy::Close, _) => farewell(&mut io, &[]).await,
         }
     }
 
