@@ -11,10 +11,10 @@ use super::{Inbound, Rejection, Rejects};
 use crate::AcceptError;
 
 /// What becomes of a connection without a request.
-pub(super) type Verdict = Result<Inbound, AcceptError>;
+pub(crate) type Verdict = Result<Inbound, AcceptError>;
 
 /// What a connection has said and heard so far.
-pub(super) struct Seen {
+pub(crate) struct Seen {
     /// The bytes as they came, if they are kept for a decoy.
     bytes: Vec<u8>,
     taken: usize,
@@ -24,7 +24,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    pub(super) const fn new(rejects: &Rejects) -> Self {
+    pub(crate) const fn new(rejects: &Rejects) -> Self {
         Self {
             bytes: Vec::new(),
             taken: 0,
@@ -34,7 +34,7 @@ impl Seen {
     }
 
     /// Leaves the connection to `rejects`, which gets it at `port`.
-    pub(super) fn reject(
+    pub(crate) fn reject(
         self,
         io: BoxStream,
         why: AcceptError,

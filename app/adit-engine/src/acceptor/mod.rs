@@ -5,6 +5,7 @@
 
 mod forward;
 mod header;
+mod hello;
 mod http;
 mod keyed;
 mod proxy;
@@ -20,6 +21,8 @@ use std::net::SocketAddr;
 use adit_stream::BoxStream;
 
 pub use forward::Fixed;
+pub(crate) use header::Seen;
+pub(crate) use hello::undress;
 pub use keyed::{CHECK_NAME, Keyed};
 pub(crate) use proxy::Languages;
 pub use proxy::Proxy;

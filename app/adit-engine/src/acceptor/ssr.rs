@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use adit_net::ambient::{Chance, SystemClock};
 use adit_net::tcp;
-use adit_obfs::{Codecs, ServerHandshake, ServerState};
+use adit_obfs::ServerState;
 use adit_shadowsocksr::{ServerStack, StackAccepted};
-use adit_stream::{BoxStream, Layered, Stream, fill, flush};
+use adit_stream::{BoxStream, Layered, Stream, flush};
 use adit_wire::Broken;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::header::{Seen, step_through};
+use super::hello::undress;
 use super::keyed::{CHECK_ANSWER, Silent, is_check};
 use super::reject::farewell;
 use super::{Acceptor, Inbound, Pending, Rejects};
@@ -70,7 +71,7 @@ impl Acceptor for ShadowsocksR {
             let until = Instant::now() + self.deadline;
             let mss = io.bare().and_then(|tcp| tcp::max_segment(tcp.socket()));
             let mut seen = Seen::new(&self.rejects);
-            let undressed = timeout_at(until, self.undress(&mut io, &mut seen)).await;
+            let undressed = timeout_at(until, undress(&self.obfs, &mut io, &mut seen)).await;
             let codecs = match undressed.unwrap_or(Err(AcceptError::Deadline)) {
                 Ok(codecs) => codecs,
                 Err(why) => return seen.reject(io, why, &self.rejects, port),
@@ -123,17 +124,6 @@ fn is_broken(e: &std::io::Error) -> bool {
 }
 
 impl ShadowsocksR {
-    /// Takes the obfs off.
-    async fn undress(&self, io: &mut BoxStream, seen: &mut Seen) -> Result<Codecs, AcceptError> {
-        let mut core = self.obfs.handshake(&mut Chance);
-        let Some(patience) = self.obfs.patience() else {
-            return settle(step_through(io, &mut core, seen).await, &mut core);
-        };
-        fill(io, 1).await?;
-        let step = timeout(patience, step_through(io, &mut core, seen)).await;
-        settle(step.unwrap_or(Err(AcceptError::Deadline)), &mut core)
-    }
-
     async fn inbound(
         &self,
         io: BoxStream,
@@ -166,18 +156,5 @@ impl ShadowsocksR {
             user: uid.map(|uid| uid.to_string()),
         };
         Ok(Inbound::Stream(Pending::new(request, Silent { io })))
-    }
-}
-
-/// Whoever ends, or is late, in the middle of a hello may be a client without obfs.
-fn settle(
-    step: Result<Codecs, AcceptError>,
-    core: &mut ServerHandshake,
-) -> Result<Codecs, AcceptError> {
-    match step {
-        Err(AcceptError::Deadline | AcceptError::Rejected(Broken::Truncated(_))) => {
-            core.expire().map_err(AcceptError::Rejected)
-        }
-        step => step,
     }
 }

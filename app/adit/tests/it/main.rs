@@ -19,6 +19,9 @@ mod probes;
 mod replies;
 mod setup;
 mod shadowsocks;
+mod ssr;
+mod ssr_guest;
+mod ssr_peers;
 #[cfg(target_os = "linux")]
 mod transparent;
 mod udp;
