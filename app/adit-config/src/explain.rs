@@ -1,6 +1,7 @@
 //! The plan as a drawing: what a byte passes on its way.
 
 mod server;
+mod ssr;
 
 use core::fmt::Write;
 
@@ -77,6 +78,7 @@ fn listener(listen: &Listen) -> Vec<String> {
     let mut lines = match &listen.kind {
         ListenKind::Proxy(proxy) => vec![languages(proxy)],
         ListenKind::Shadowsocks(server) => server::lines(server),
+        ListenKind::ShadowsocksR(server) => ssr::lines(server),
         ListenKind::Forward(forward) => vec![
             match (forward.tcp, forward.udp) {
                 (true, true) => "TCP and UDP, as they are",
@@ -140,8 +142,11 @@ fn counted(number: usize, of: &str) -> String {
 fn limits(listen: &Listen) -> String {
     let limits = &listen.limits;
     let mut shown = Vec::new();
-    let said = |kind| matches!(kind, &ListenKind::Proxy(_) | &ListenKind::Shadowsocks(_));
-    if said(&listen.kind) {
+    let fixed = matches!(
+        &listen.kind,
+        ListenKind::Forward(_) | ListenKind::Transparent(_)
+    );
+    if !fixed {
         shown.push(format!("handshake {}", time(limits.handshake)));
     }
     shown.push(format!("dial {}", time(limits.dial)));
@@ -156,6 +161,7 @@ fn limits(listen: &Listen) -> String {
     let udp = match &listen.kind {
         ListenKind::Proxy(proxy) => proxy.udp,
         ListenKind::Shadowsocks(server) => server.udp,
+        ListenKind::ShadowsocksR(server) => server.udp,
         ListenKind::Forward(forward) => forward.udp,
         ListenKind::Transparent(transparent) => transparent.udp,
     };
@@ -194,6 +200,7 @@ fn hop_line(hop: &Hop) -> String {
             let _ = write!(what, "; first bytes waited for {}", time(*first_wait));
             what
         }
+        HopKind::ShadowsocksR(hop) => ssr::hop(hop),
     };
     let udp = match overhead(hop) {
         _ if rides_in_a_connection(hop) => "UDP in a connection".to_owned(),
@@ -299,6 +306,7 @@ fn overhead(hop: &Hop) -> Option<usize> {
             // SIP004: salt and tag.
             other => other.salt_len() + ADDRESS + 16,
         }),
+        HopKind::ShadowsocksR(hop) => Some(ssr::packet_overhead(hop) + ADDRESS),
         HopKind::Socks4a { .. } | HopKind::Http { .. } => None,
     }
 }
@@ -307,6 +315,7 @@ fn udp(route: &Route) -> String {
     let offered = route.listen.iter().any(|listen| match &listen.kind {
         ListenKind::Proxy(proxy) => proxy.udp,
         ListenKind::Shadowsocks(server) => server.udp,
+        ListenKind::ShadowsocksR(server) => server.udp,
         ListenKind::Forward(forward) => forward.udp,
         ListenKind::Transparent(transparent) => transparent.udp,
     });
@@ -336,15 +345,18 @@ fn splice(route: &Route) -> String {
         ListenKind::Shadowsocks(server) => {
             seals(server.method) && !matches!(server.role, SsRole::Relay { .. })
         }
+        ListenKind::ShadowsocksR(_) => true,
         ListenKind::Proxy(_) | ListenKind::Transparent(_) | ListenKind::Forward(_) => false,
     });
     if let Some(listen) = sealing {
         return format!("no: {listen} seals every byte");
     }
     let sealed = |hop: &&Hop| match hop {
-        Hop::Server(server) => {
-            matches!(&server.kind, HopKind::Shadowsocks { method, .. } if seals(*method))
-        }
+        Hop::Server(server) => match &server.kind {
+            HopKind::Shadowsocks { method, .. } => seals(*method),
+            HopKind::ShadowsocksR(_) => true,
+            _ => false,
+        },
         Hop::Direct | Hop::Reject => false,
     };
     let mut hops = route.via.hops.iter().flat_map(Stage::hops);

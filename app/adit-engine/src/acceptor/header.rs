@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_stream::{BoxStream, Stream, fill};
+use adit_stream::{BoxStream, Stream, fill, send};
 use adit_wire::{Broken, Handshake, Rx, Step, Tx};
 use tokio::time::{Instant, timeout_at};
 
@@ -11,10 +11,10 @@ use super::{Inbound, Rejection, Rejects};
 use crate::AcceptError;
 
 /// What becomes of a connection without a request.
-pub(super) type Verdict = Result<Inbound, AcceptError>;
+pub(crate) type Verdict = Result<Inbound, AcceptError>;
 
 /// What a connection has shown so far.
-pub(super) struct Seen {
+pub(crate) struct Seen {
     /// When it came.
     pub(super) began: Instant,
     /// By when it has to be a request.
@@ -29,10 +29,13 @@ pub(super) struct Seen {
     /// All bytes as they came, if they are kept.
     pub(super) bytes: Vec<u8>,
     keep: bool,
+    /// Something was said: no decoy can take over any more.
+    pub(super) answered: bool,
 }
 
 impl Seen {
-    fn new(patience: Duration, rejects: &Rejects) -> Self {
+    /// A connection that has just come, and has `patience` to become a request.
+    pub(crate) fn new(patience: Duration, rejects: &Rejects) -> Self {
         let began = Instant::now();
         Self {
             began,
@@ -42,7 +45,13 @@ impl Seen {
             taken: 0,
             bytes: Vec::new(),
             keep: rejects.keeps_bytes(),
+            answered: false,
         }
+    }
+
+    /// By when it has to be a request.
+    pub(crate) const fn deadline(&self) -> Instant {
+        self.deadline
     }
 
     /// Takes note of new bytes. The core opens them in place, so this is the time to keep them.
@@ -52,35 +61,49 @@ impl Seen {
             self.bytes.extend_from_slice(new);
         }
     }
+
+    /// Leaves the connection, which came to `port`, to `rejects`.
+    pub(crate) fn reject(
+        self,
+        io: BoxStream,
+        why: AcceptError,
+        rejects: &Arc<Rejects>,
+        port: u16,
+    ) -> Verdict {
+        if let AcceptError::Io(e) = why {
+            return Err(e.into());
+        }
+        let rejects = rejects.clone();
+        let reaction = Box::pin(async move { rejects.apply(io, self, port).await });
+        Ok(Inbound::Rejected(Rejection { why, reaction }))
+    }
 }
 
 /// Runs `core`, which sends nothing, until it is done. Whatever goes wrong, a deadline that passes
 /// too, is left to `rejects`, and so is the connection.
 pub(super) async fn read<H: Handshake<Error = Broken>>(
     mut io: BoxStream,
-    core: H,
+    mut core: H,
     patience: Duration,
     rejects: &Arc<Rejects>,
 ) -> Result<(BoxStream, H::Output), Verdict> {
     let mut seen = Seen::new(patience, rejects);
-    let run = timeout_at(seen.deadline, step_through(&mut io, core, &mut seen)).await;
+    let run = timeout_at(seen.deadline, step_through(&mut io, &mut core, &mut seen)).await;
     match run.unwrap_or(Err(AcceptError::Deadline)) {
         Ok(output) => Ok((io, output)),
-        Err(AcceptError::Io(e)) => Err(Err(e.into())),
-        Err(why) => {
-            let rejects = rejects.clone();
-            let reaction = Box::pin(async move { rejects.apply(io, seen).await });
-            Err(Ok(Inbound::Rejected(Rejection { why, reaction })))
-        }
+        // Only a redirect of ShadowsocksR asks for the port.
+        Err(why) => Err(seen.reject(io, why, rejects, 0)),
     }
 }
 
-async fn step_through<H: Handshake<Error = Broken>>(
-    io: &mut BoxStream,
-    mut core: H,
+/// Steps through `core`; its answers are sent before the next step. It can be given up at any
+/// point at which it waits.
+pub(super) async fn step_through<H: Handshake<Error = Broken>>(
+    io: &mut dyn Stream,
+    core: &mut H,
     seen: &mut Seen,
 ) -> Result<H::Output, AcceptError> {
-    let mut want = 1;
+    let (mut want, mut answer) = (1, Vec::new());
     loop {
         // Read by read, so that what is too short is known as well.
         let mut have = io.filled().len();
@@ -94,7 +117,7 @@ async fn step_through<H: Handshake<Error = Broken>>(
             have = now;
         }
         let mut rx = Rx::new(io.filled());
-        let step = core.step(&mut rx, &mut Tx::new(&mut Vec::new()));
+        let step = core.step(&mut rx, &mut Tx::new(&mut answer));
         let step = step.map_err(|why| {
             seen.whole = true;
             AcceptError::Rejected(why)
@@ -102,6 +125,11 @@ async fn step_through<H: Handshake<Error = Broken>>(
         let eaten = rx.eaten();
         io.consume(eaten);
         seen.taken += eaten;
+        if !answer.is_empty() {
+            seen.answered = true;
+            send(io, &answer).await?;
+            answer.clear();
+        }
         match step {
             Step::Done(output) => return Ok(output),
             Step::NeedMore { total } => want = total,

@@ -9,6 +9,7 @@ use std::time::Duration;
 use adit_config::RejectPolicy;
 use adit_net::ambient::Chance;
 use adit_net::dial::{self, Family};
+use adit_obfs::Redirect;
 use adit_stream::{BoxStream, Limits, Meter, Stream, Tcp, fill, finish, relay, send};
 use adit_wire::{Entropy, Host, Target};
 use tokio::sync::Notify;
@@ -33,6 +34,8 @@ const SETTLE: Duration = Duration::from_millis(10);
 /// What a prober sees is a function of the policy alone, never of the cause.
 pub struct Rejects {
     policy: RejectPolicy,
+    /// Decoys that come before the policy.
+    redirect: Vec<Redirect>,
     /// Drawn once per start, so that the same server always waits about as long.
     hold: Duration,
     held: Mutex<VecDeque<(u64, Arc<Notify>)>>,
@@ -46,25 +49,46 @@ impl Rejects {
         let hold = Duration::from_secs(u64::from(Chance.between(60, 120)));
         Self {
             policy,
+            redirect: Vec::new(),
             hold,
             held: Mutex::default(),
             next: AtomicU64::new(0),
         }
     }
 
-    /// Whether the bytes of the peer are needed as they came.
-    pub(crate) const fn keeps_bytes(&self) -> bool {
-        matches!(self.policy, RejectPolicy::Forward(_))
+    /// The same with decoys that are tried first.
+    #[must_use]
+    pub fn redirecting(self, redirect: Vec<Redirect>) -> Self {
+        Self { redirect, ..self }
     }
 
-    /// Does to the connection what the policy says.
+    /// Whether the bytes of the peer are needed as they came.
+    pub(crate) const fn keeps_bytes(&self) -> bool {
+        matches!(self.policy, RejectPolicy::Forward(_)) || !self.redirect.is_empty()
+    }
+
+    /// Does to the connection, which came to `port`, what the policy says.
     ///
     /// Reset and close come at one of two moments, whatever the cause (SEC-P3): right after the
     /// bytes that were enough to judge, or at the deadline of the handshake if there were never
-    /// enough, and an early end of the stream is no reason to come sooner.
-    pub(super) async fn apply(&self, mut io: BoxStream, seen: Seen) {
+    /// enough, and an early end of the stream is no reason to come sooner. A decoy takes over only
+    /// from a connection that was not answered.
+    pub(super) async fn apply(&self, mut io: BoxStream, seen: Seen, port: u16) {
+        let decoy = match &self.policy {
+            _ if seen.answered => None,
+            RejectPolicy::Forward(decoy) => Some(decoy),
+            _ => None,
+        };
+        let asked = (!seen.answered).then_some(&seen.bytes[..]);
+        let redirected = asked.and_then(|bytes| Redirect::decoy(&self.redirect, bytes, port));
+        if let Some(decoy) = redirected.or(decoy) {
+            if seen.whole {
+                sleep_until(seen.last + SETTLE).await;
+            }
+            return self.forward(io, &seen, decoy).await;
+        }
         match &self.policy {
-            RejectPolicy::Drain => self.drain(&mut io, &seen).await,
+            RejectPolicy::Drain | RejectPolicy::Forward(_) => self.drain(&mut io, &seen).await,
             RejectPolicy::Reset => {
                 self.moment(&seen).await;
                 io.abort();
@@ -73,12 +97,6 @@ impl Rejects {
                 self.moment(&seen).await;
                 let budget = LAST_BYTES.saturating_sub(seen.taken);
                 goodbye(&mut io, &[], budget).await;
-            }
-            RejectPolicy::Forward(decoy) => {
-                if seen.whole {
-                    sleep_until(seen.last + SETTLE).await;
-                }
-                self.forward(io, &seen, decoy).await;
             }
         }
     }

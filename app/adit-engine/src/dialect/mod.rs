@@ -3,6 +3,7 @@
 mod http;
 mod shadowsocks;
 mod socks;
+mod ssr;
 
 use std::io;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use adit_wire::{Broken, Target};
 pub use http::Http;
 pub use shadowsocks::Shadowsocks;
 pub use socks::{Socks4a, Socks5};
+pub use ssr::ShadowsocksR;
 
 use crate::connector::{Connector, Watch};
 use crate::udp::BoxDatagrams;

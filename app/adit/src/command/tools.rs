@@ -36,14 +36,14 @@ pub(super) fn method(name: &str) -> Result<Method, Failure> {
 }
 
 pub(super) fn url(typed: &args::Url) -> Done {
-    println!("{}", link::canonical(&typed.url)?);
+    println!("{}", link::turned(&typed.url)?);
     Ok(())
 }
 
 pub(super) fn qr(typed: &args::Url) -> Done {
-    let canonical = link::canonical(&typed.url)?;
-    println!("{}", qr::draw(&canonical)?);
-    println!("{canonical}");
+    let shared = link::share(&typed.url)?;
+    println!("{}", qr::draw(&shared)?);
+    println!("{shared}");
     Ok(())
 }
 

@@ -29,6 +29,9 @@ mod replay;
 mod replies;
 mod setup;
 mod shadowsocks;
+mod ssr;
+mod ssr_guest;
+mod ssr_peers;
 #[cfg(target_os = "linux")]
 mod transparent;
 mod udp;
