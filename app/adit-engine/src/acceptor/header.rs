@@ -13,19 +13,20 @@ use crate::AcceptError;
 /// What becomes of a connection without a request.
 pub(super) type Verdict = Result<Inbound, AcceptError>;
 
-/// Runs `core`, which sends nothing, until it is done. Whatever goes wrong, a deadline that passes
-/// too, is left to `rejects`, and so is the connection.
+/// Runs `core`, which sends nothing, until it is done; gives the bytes as they came too, if `rejects`
+/// would want them. Whatever goes wrong, a deadline that passes too, is left to `rejects`, and so is
+/// the connection.
 pub(super) async fn read<H: Handshake<Error = Broken>>(
     mut io: BoxStream,
     core: H,
     deadline: Duration,
     rejects: &Arc<Rejects>,
-) -> Result<(BoxStream, H::Output), Verdict> {
+) -> Result<(BoxStream, H::Output, Vec<u8>), Verdict> {
     let mut seen = Vec::new();
     let run = step_through(&mut io, core, rejects.keeps_bytes(), &mut seen);
     let run = timeout(deadline, run).await;
     match run.unwrap_or(Err(AcceptError::Deadline)) {
-        Ok(output) => Ok((io, output)),
+        Ok(output) => Ok((io, output, seen)),
         Err(AcceptError::Io(e)) => Err(Err(e.into())),
         Err(why) => {
             let rejects = rejects.clone();
@@ -35,7 +36,7 @@ pub(super) async fn read<H: Handshake<Error = Broken>>(
     }
 }
 
-/// On a failure `seen` holds the bytes as they came, if they are kept.
+/// `seen` then holds the bytes as they came, if they are kept.
 async fn step_through<H: Handshake<Error = Broken>>(
     io: &mut BoxStream,
     mut core: H,
