@@ -62,7 +62,7 @@ pub fn streams(ends: Ends, open: impl Fn() -> Result<TcpStream>) -> Result<()> {
     bytes(open()?, ends).context("one byte")?;
     upward(open()?, LONG, ends).context("10 MB up")?;
     downward(open()?, LONG, ends).context("10 MB down")?;
-    both(open()?, LONG / 4, ends).context("both ways at once")?;
+    both_ways(open()?, LONG / 4, ends).context("both ways at once")?;
     match ends {
         Ends::Each => half_close(open()?, LONG / 10).context("half close"),
         Ends::Both | Ends::Up | Ends::Down => Ok(()),
@@ -125,7 +125,11 @@ fn downward(mut stream: TcpStream, len: usize, ends: Ends) -> Result<()> {
 }
 
 /// `len` bytes each way at the same time: neither direction starves the other.
-fn both(mut stream: TcpStream, len: usize, ends: Ends) -> Result<()> {
+pub fn both(stream: TcpStream, len: usize) -> Result<()> {
+    both_ways(stream, len, Ends::Each)
+}
+
+fn both_ways(mut stream: TcpStream, len: usize, ends: Ends) -> Result<()> {
     stream.write_all(b"ECHO\n")?;
     let mut writer = stream.try_clone()?;
     let sender = thread::spawn(move || -> Result<()> {

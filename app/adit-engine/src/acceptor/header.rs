@@ -79,13 +79,15 @@ impl Seen {
     }
 }
 
-/// Runs `core`, which sends nothing, until it is done. Whatever goes wrong, a deadline that passes
-/// too, is left to `rejects`, and so is the connection.
+/// Runs `core`, which sends nothing, until it is done; gives the bytes as they came too, if `rejects`
+/// would want them. Whatever goes wrong, a deadline that passes too, is left to `rejects`, and so is
+/// the connection.
 pub(super) async fn read<H: Handshake<Error = Broken>>(
     mut io: BoxStream,
     mut core: H,
     patience: Duration,
     rejects: &Arc<Rejects>,
+<<<<<<< HEAD
 ) -> Result<(BoxStream, H::Output), Verdict> {
     let mut seen = Seen::new(patience, rejects);
     let run = timeout_at(seen.deadline, step_through(&mut io, &mut core, &mut seen)).await;
@@ -102,6 +104,29 @@ pub(super) async fn step_through<H: Handshake<Error = Broken>>(
     io: &mut dyn Stream,
     core: &mut H,
     seen: &mut Seen,
+=======
+) -> Result<(BoxStream, H::Output, Vec<u8>), Verdict> {
+    let mut seen = Vec::new();
+    let run = step_through(&mut io, core, rejects.keeps_bytes(), &mut seen);
+    let run = timeout(deadline, run).await;
+    match run.unwrap_or(Err(AcceptError::Deadline)) {
+        Ok(output) => Ok((io, output, seen)),
+        Err(AcceptError::Io(e)) => Err(Err(e.into())),
+        Err(why) => {
+            let rejects = rejects.clone();
+            let reaction = Box::pin(async move { rejects.apply(io, &seen).await });
+            Err(Ok(Inbound::Rejected(Rejection { why, reaction })))
+        }
+    }
+}
+
+/// `seen` then holds the bytes as they came, if they are kept.
+async fn step_through<H: Handshake<Error = Broken>>(
+    io: &mut BoxStream,
+    mut core: H,
+    keep: bool,
+    seen: &mut Vec<u8>,
+>>>>>>> sstests
 ) -> Result<H::Output, AcceptError> {
     let (mut want, mut answer) = (1, Vec::new());
     loop {

@@ -44,7 +44,7 @@ impl Acceptor for Keyed {
             let core = ServerHandshake::new(&users, Arc::new(SystemClock), salts, &mut Chance);
             let core = core.hint(hint);
             let read = header::read(io, core, self.deadline, &self.rejects).await;
-            let (io, accepted) = match read {
+            let (io, accepted, _) = match read {
                 Ok(read) => read,
                 Err(verdict) => return verdict,
             };

@@ -1,5 +1,7 @@
 //! Shadowsocks clients that are passed on to other servers (SIP023): their streams are not opened.
 
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,10 +11,9 @@ use adit_shadowsocks::relay::{RelayTable, Relayed, TcpRelay};
 use adit_stream::{BoxStream, Stream};
 use adit_wire::{Broken, Handshake, Rx, Step, Target, Tx};
 
-use super::forward::Plain;
 use super::header;
-use super::{Acceptor, Inbound, Pending, Rejects};
-use crate::{AcceptError, BoxFuture, Peer, Request};
+use super::{Acceptor, Inbound, Pending, Rejects, Reply};
+use crate::{AcceptError, BoxFuture, DialError, Peer, Request};
 
 /// Reads identity headers; what follows goes on as it came.
 pub struct RelayAcceptor {
@@ -37,7 +38,7 @@ impl Acceptor for RelayAcceptor {
                 salts: &self.salts,
             };
             let read = header::read(io, core, self.deadline, &self.rejects).await;
-            let (mut io, Relayed { next, head }) = match read {
+            let (mut io, Relayed { next, head }, seen) = match read {
                 Ok(read) => read,
                 Err(verdict) => return verdict,
             };
@@ -53,7 +54,42 @@ impl Acceptor for RelayAcceptor {
                 first,
                 ..Request::to(target)
             };
-            Ok(Inbound::Stream(Pending::new(request, Plain { io })))
+            let rejects = self.rejects.clone();
+            let reply = Unproved { io, rejects, seen };
+            Ok(Inbound::Stream(Pending::new(request, reply)))
+        })
+    }
+}
+
+/// A client who has shown a header that names a server, which everybody can record and show again:
+/// if there is no way to the server, he sees what a stranger sees.
+struct Unproved {
+    io: BoxStream,
+    rejects: Arc<Rejects>,
+    /// What came, if the policy wants it.
+    seen: Vec<u8>,
+}
+
+impl Reply for Unproved {
+    fn client(&mut self) -> &mut BoxStream {
+        &mut self.io
+    }
+
+    fn proceed(
+        self: Box<Self>,
+        _: Option<SocketAddr>,
+    ) -> BoxFuture<'static, io::Result<BoxStream>> {
+        Box::pin(async { Ok(self.io) })
+    }
+
+    fn refuse<'a>(mut self: Box<Self>, _: &'a DialError) -> BoxFuture<'a, io::Result<()>> {
+        Box::pin(async move {
+            if self.rejects.keeps_bytes() {
+                // What came during the dial.
+                self.seen.extend_from_slice(self.io.filled());
+            }
+            self.rejects.apply(self.io, &self.seen).await;
+            Ok(())
         })
     }
 }

@@ -1,6 +1,7 @@
 //! What a prober without the key sees of a Shadowsocks port: nothing, whatever it tries.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::time::Duration;
 use std::{mem, thread};
 
@@ -11,7 +12,7 @@ use adit_interop::shadowsocks::{
 };
 use adit_interop::tap::Tap;
 use adit_interop::traffic::{self, Datagrams, Entry};
-use adit_interop::{Adit, PATIENCE, Pattern};
+use adit_interop::{Adit, Folder, PATIENCE, Pattern, free_port};
 
 use crate::setup::{UsersFile, relay, server, start};
 
@@ -156,14 +157,18 @@ fn record(port: &Port, theirs: Option<Peer>) -> Vec<u8> {
     genuine
 }
 
-/// SEC-P1 to SEC-P3: zero bytes, and one reaction for every cause, the same at every port.
-fn nothing_to_be_seen(port: Port, theirs: Option<Peer>) {
-    let genuine = record(&port, theirs);
+fn all_see_nothing(port: &Port, genuine: &[u8]) {
     for (ending, wanted) in NOTHING {
-        for (what, seen) in send_all(port.front.addr(), probes(&genuine), ending) {
+        for (what, seen) in send_all(port.front.addr(), probes(genuine), ending) {
             assert_eq!(seen, wanted, "{ending:?}: {what}");
         }
     }
+}
+
+/// SEC-P1 to SEC-P3: zero bytes, and one reaction for every cause, the same at every port.
+fn nothing_to_be_seen(port: Port, theirs: Option<Peer>) {
+    let genuine = record(&port, theirs);
+    all_see_nothing(&port, &genuine);
     // And a good client is still served.
     let origin = Origin::start().unwrap();
     let peer = theirs.unwrap_or(Peer::SingBox);
@@ -191,6 +196,75 @@ nothing_to_be_seen! {
     users_by_trial: Port::with_users(AES_128, &KEYRINGS[0]), Some(Peer::Libev);
     a_relay_aes_128: Port::relayed(&KEYRINGS[0]), Some(Peer::SingBox);
     a_relay_aes_256: Port::relayed(&KEYRINGS[1]), None;
+}
+
+/// Whether the server behind a relay can be reached is nobody's business: the header that names it
+/// may have been recorded.
+#[test]
+fn a_relay_whose_server_is_gone() {
+    let mut port = Port::relayed(&KEYRINGS[0]);
+    let genuine = record(&port, None);
+    for behind in port.behind.drain(..) {
+        behind.stop().unwrap();
+    }
+    all_see_nothing(&port, &genuine);
+    port.stop();
+}
+
+/// With `reject=forward`, strangers talk to another server, which gets what they said as they said
+/// it.
+#[test]
+fn strangers_meet_the_decoy() {
+    let [ring, _] = &KEYRINGS;
+    let [key, _] = ring.relays;
+    let decoy = TcpListener::bind("127.0.0.1:0").unwrap();
+    let reject = format!("reject=forward:{}", decoy.local_addr().unwrap());
+    let nowhere: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let (users, folder) = (UsersFile::new(&ring.users), Folder::new("relay").unwrap());
+    let next = format!(
+        r#"[{{"server":"127.0.0.1","port":{},"psk":"{}"}}]"#,
+        free_port(),
+        ring.method.key
+    );
+    let next = folder.write("relay.json", next).unwrap();
+    let relay = Method { key, ..ring.method }.url(nowhere);
+    // A request that our relay has to refuse, since nobody listens at the server's address.
+    let dumb = TcpListener::bind("127.0.0.1:0").unwrap();
+    let keys = [key, ring.method.key];
+    let hop = Client::new(ring.method, &keys, dumb.local_addr().unwrap()).url();
+    let client = start(&["run", "tcp://127.0.0.1:0/127.0.0.1:9", &hop]);
+    let mut dialled = traffic::dial(client.addr()).unwrap();
+    dialled.write_all(b"genuine").unwrap();
+    let mut genuine = [0; 4096];
+    let len = dumb.accept().unwrap().0.read(&mut genuine).unwrap();
+    let garbage = Pattern::new(77).take(300);
+    for (url, bytes) in [
+        (format!("{}?{reject}", ring.method.url(nowhere)), &*garbage),
+        (format!("{}&{reject}", users.url(ring.method)), &garbage),
+        (
+            format!("{relay}?relay=@{}&{reject}", next.display()),
+            &garbage,
+        ),
+        (
+            format!("{relay}?relay=@{}&{reject}", next.display()),
+            &genuine[..len],
+        ),
+    ] {
+        let front = start(&["run", &url]);
+        let mut stranger = traffic::dial(front.addr()).unwrap();
+        stranger.write_all(bytes).unwrap();
+        let (mut met, _) = decoy.accept().unwrap();
+        let mut said = vec![0; bytes.len()];
+        met.set_read_timeout(Some(PATIENCE)).unwrap();
+        met.read_exact(&mut said).unwrap();
+        assert_eq!(said, bytes, "{url}");
+        met.write_all(b"welcome").unwrap();
+        let mut heard = [0; 7];
+        stranger.read_exact(&mut heard).unwrap();
+        assert_eq!(&heard, b"welcome");
+        front.stop().unwrap();
+    }
+    client.stop().unwrap();
 }
 
 /// One of each kind.

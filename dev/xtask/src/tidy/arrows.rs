@@ -38,6 +38,7 @@ const CRYPTO: &[&str] = &[
     "digest",
     "ed25519-dalek",
     "ghash",
+    "highway",
     "hkdf",
     "hmac",
     "idea",

@@ -2,13 +2,15 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use adit_interop::hostile::Reaction;
 use adit_interop::origin::Origin;
-use adit_interop::shadowsocks::{AES_256, Client, KEYRINGS, Method};
+use adit_interop::plugin::Script;
+use adit_interop::shadowsocks::{AES_256, Client, KEYRINGS, Method, encode};
 use adit_interop::socks::{self, Association, Dest};
-use adit_interop::{Adit, PATIENCE, Transport, traffic, wait_port};
+use adit_interop::{Adit, PATIENCE, Transport, free_port, traffic, wait_port};
 
 use super::reaction;
 use crate::setup::{UsersFile, ended, start};
@@ -95,7 +97,7 @@ impl<'a> Guest<'a> {
         assert_eq!(why, Err(ErrorKind::ConnectionReset));
         while wait_port(Transport::Udp, self.outside.port(), Duration::ZERO).is_ok() {
             assert!(start.elapsed() < AT_LAST, "the UDP session goes on");
-            std::thread::sleep(Duration::from_millis(2));
+            thread::sleep(Duration::from_millis(2));
         }
         let took = start.elapsed();
         let there = Dest::Addr(self.far.socket.local_addr().unwrap());
@@ -290,7 +292,7 @@ fn a_broken_file_changes_nothing() {
     process
         .wait_lines(refused, broken.len() + 1, PATIENCE)
         .unwrap();
-    std::thread::sleep(Duration::from_millis(2500));
+    thread::sleep(Duration::from_millis(2500));
     assert_eq!(process.log().matches(refused).count(), broken.len() + 1);
     a.works();
     server.serve(&[alice, carol]);
@@ -304,4 +306,29 @@ fn a_broken_file_changes_nothing() {
         guest.front.stop().unwrap();
     }
     server.adit.stop().unwrap();
+}
+
+/// The file is watched from the moment it was read.
+#[test]
+fn a_change_while_the_server_starts_is_seen() {
+    let [ring, _] = KEYRINGS;
+    let [alice, bob, _] = ring.users;
+    let slow = Script::new("slow", "note $$; sleep 1.5; exec obfs-server\n").unwrap();
+    let file = UsersFile::new(&[alice]);
+    let plugin = encode(&format!("{};obfs=http", slow.path().display()));
+    let url = file
+        .url(ring.method)
+        .replace(":0?", &format!(":{}?", free_port()));
+    let mut back = thread::scope(|scope| {
+        scope.spawn(|| {
+            slow.noted(1).unwrap();
+            file.hold(&[alice, bob]);
+        });
+        start(&["run", &format!("{url}&plugin={plugin}")])
+    });
+    let process = back.process();
+    process
+        .wait_lines("users.json: 2 users", 1, PATIENCE)
+        .unwrap();
+    back.stop().unwrap();
 }

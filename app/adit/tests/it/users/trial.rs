@@ -78,7 +78,7 @@ fn from_their_clients() {
 }
 
 /// Connections in each of the two ways that are compared.
-const CONNECTIONS: usize = 100;
+const CONNECTIONS: usize = 200;
 
 /// The user who was last seen at an address is tried first there: it costs what it costs with one
 /// key, where the others cost a thousand trials.
