@@ -55,7 +55,7 @@ impl Seen {
     }
 
     /// Takes note of new bytes. The core opens them in place, so this is the time to keep them.
-    fn note(&mut self, new: &[u8]) {
+    pub(super) fn note(&mut self, new: &[u8]) {
         self.last = Instant::now();
         if self.keep {
             self.bytes.extend_from_slice(new);
@@ -79,20 +79,18 @@ impl Seen {
     }
 }
 
-/// Runs `core`, which sends nothing, until it is done; gives the bytes as they came too, if `rejects`
-/// would want them. Whatever goes wrong, a deadline that passes too, is left to `rejects`, and so is
-/// the connection.
+/// Runs `core`, which sends nothing, until it is done; gives what the connection has shown too.
+/// Whatever goes wrong, a deadline that passes too, is left to `rejects`, and so is the connection.
 pub(super) async fn read<H: Handshake<Error = Broken>>(
     mut io: BoxStream,
     mut core: H,
     patience: Duration,
     rejects: &Arc<Rejects>,
-<<<<<<< HEAD
-) -> Result<(BoxStream, H::Output), Verdict> {
+) -> Result<(BoxStream, H::Output, Seen), Verdict> {
     let mut seen = Seen::new(patience, rejects);
     let run = timeout_at(seen.deadline, step_through(&mut io, &mut core, &mut seen)).await;
     match run.unwrap_or(Err(AcceptError::Deadline)) {
-        Ok(output) => Ok((io, output)),
+        Ok(output) => Ok((io, output, seen)),
         // Only a redirect of ShadowsocksR asks for the port.
         Err(why) => Err(seen.reject(io, why, rejects, 0)),
     }
@@ -104,29 +102,6 @@ pub(super) async fn step_through<H: Handshake<Error = Broken>>(
     io: &mut dyn Stream,
     core: &mut H,
     seen: &mut Seen,
-=======
-) -> Result<(BoxStream, H::Output, Vec<u8>), Verdict> {
-    let mut seen = Vec::new();
-    let run = step_through(&mut io, core, rejects.keeps_bytes(), &mut seen);
-    let run = timeout(deadline, run).await;
-    match run.unwrap_or(Err(AcceptError::Deadline)) {
-        Ok(output) => Ok((io, output, seen)),
-        Err(AcceptError::Io(e)) => Err(Err(e.into())),
-        Err(why) => {
-            let rejects = rejects.clone();
-            let reaction = Box::pin(async move { rejects.apply(io, &seen).await });
-            Err(Ok(Inbound::Rejected(Rejection { why, reaction })))
-        }
-    }
-}
-
-/// `seen` then holds the bytes as they came, if they are kept.
-async fn step_through<H: Handshake<Error = Broken>>(
-    io: &mut BoxStream,
-    mut core: H,
-    keep: bool,
-    seen: &mut Vec<u8>,
->>>>>>> sstests
 ) -> Result<H::Output, AcceptError> {
     let (mut want, mut answer) = (1, Vec::new());
     loop {

@@ -11,7 +11,7 @@ use adit_shadowsocks::relay::{RelayTable, Relayed, TcpRelay};
 use adit_stream::{BoxStream, Stream};
 use adit_wire::{Broken, Handshake, Rx, Step, Target, Tx};
 
-use super::header;
+use super::header::{self, Seen};
 use super::{Acceptor, Inbound, Pending, Rejects, Reply};
 use crate::{AcceptError, BoxFuture, DialError, Peer, Request};
 
@@ -66,8 +66,7 @@ impl Acceptor for RelayAcceptor {
 struct Unproved {
     io: BoxStream,
     rejects: Arc<Rejects>,
-    /// What came, if the policy wants it.
-    seen: Vec<u8>,
+    seen: Seen,
 }
 
 impl Reply for Unproved {
@@ -82,13 +81,17 @@ impl Reply for Unproved {
         Box::pin(async { Ok(self.io) })
     }
 
-    fn refuse<'a>(mut self: Box<Self>, _: &'a DialError) -> BoxFuture<'a, io::Result<()>> {
+    fn refuse<'a>(self: Box<Self>, _: &'a DialError) -> BoxFuture<'a, io::Result<()>> {
         Box::pin(async move {
-            if self.rejects.keeps_bytes() {
-                // What came during the dial.
-                self.seen.extend_from_slice(self.io.filled());
-            }
-            self.rejects.apply(self.io, &self.seen).await;
+            // What came during the dial.
+            let Self {
+                mut io,
+                rejects,
+                mut seen,
+            } = *self;
+            seen.note(io.filled());
+            seen.whole = true;
+            rejects.apply(io, seen, 0).await;
             Ok(())
         })
     }
