@@ -100,7 +100,7 @@ impl PacketKind {
         let (head, tail) = match self {
             Self::Null => (0, 0),
             Self::Aes128Gcm => (GCM_NONCE, TAG_LEN),
-            _ => (NONCE + check.len(), 0),
+            _ => (NONCE + check.size(), 0),
         };
         let max = match self {
             Self::Xor => super::cipher::PAD - head,
@@ -150,7 +150,7 @@ pub enum Check {
 impl Check {
     /// Its length in bytes.
     #[must_use]
-    pub const fn len(self) -> usize {
+    pub const fn size(self) -> usize {
         match self {
             Self::Crc32 => 4,
             Self::HighwayHash => 8,
