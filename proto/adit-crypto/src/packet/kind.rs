@@ -142,7 +142,8 @@ pub enum Check {
     /// CRC-32 (IEEE) of what follows it, as in kcp-go: finds wrong keys and damage, no forgery.
     #[default]
     Crc32,
-    /// HighwayHash-64 under a key of its own, over nonce and payload: the mode kcp9, for two adits.
+    /// HighwayHash-64 over nonce and payload: the mode kcp9, for two adits. Its key is the SHA-256 of
+    /// `kcp9 highwayhash key v1` and the 32 bytes of the packet's key, as four little-endian words.
     /// Tamper-evident; not authenticated encryption, and silent about replays.
     HighwayHash,
 }
