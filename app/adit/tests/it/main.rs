@@ -16,6 +16,7 @@ mod hostile;
 mod netns;
 mod plugin;
 mod probes;
+mod probes_apart;
 mod replies;
 mod setup;
 mod shadowsocks;
