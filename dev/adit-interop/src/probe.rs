@@ -64,7 +64,12 @@ pub fn volley(
     while !(waiting.is_empty() && flying.is_empty()) {
         for _ in 0..BURST.min(crowd.saturating_sub(flying.len())) {
             let Some(place) = waiting.pop() else { break };
-            flying.push(Flight::start(addr, place, &shots[place])?);
+            let mut flight = Flight::start(addr, place, &shots[place])?;
+            if flight.is_over() {
+                done[place] = Some(flight.outcome(Reaction::Silence));
+            } else {
+                flying.push(flight);
+            }
         }
         let busy = !waiting.is_empty() && flying.len() < crowd;
         let slow = flying.iter().any(|flight| !flight.left.is_empty());
@@ -131,6 +136,8 @@ struct Flight<'a> {
     ending: Ending,
     /// Its own direction has come to its end, if it has one.
     ended: bool,
+    /// A write was refused. That takes the system's word for it away from the next read.
+    reset: bool,
     said: Vec<u8>,
     heard: usize,
     began: Instant,
@@ -149,6 +156,7 @@ impl<'a> Flight<'a> {
             manner: shot.manner,
             ending: shot.ending,
             ended: false,
+            reset: false,
             said: Vec::new(),
             heard: 0,
             began,
@@ -158,7 +166,7 @@ impl<'a> Flight<'a> {
         Ok(flight)
     }
 
-    /// Says what it can now, and ends when all is said. What fails here is seen by the next read.
+    /// Says what it can now, and ends when all is said.
     fn say(&mut self, now: Instant) {
         while !self.left.is_empty() && now >= self.next {
             let part = match self.manner {
@@ -168,7 +176,10 @@ impl<'a> Flight<'a> {
             match self.stream.write(part) {
                 Ok(n) => self.left = &self.left[n..],
                 Err(why) if why.kind() == ErrorKind::WouldBlock => return,
-                Err(_) => self.left = &[],
+                Err(_) => {
+                    self.reset = true;
+                    return;
+                }
             }
             if self.manner == Manner::ByteByByte {
                 self.next = now + PAUSE;
@@ -182,12 +193,14 @@ impl<'a> Flight<'a> {
         }
     }
 
+    /// It has said all and does not stay to see what comes of it.
+    fn is_over(&self) -> bool {
+        self.ended && self.ending == Ending::Close
+    }
+
     /// What came of it, once something has.
     fn go_on(&mut self, now: Instant, ready: bool, patience: Duration) -> Option<Outcome> {
-        self.say(now);
-        if self.ended && self.ending == Ending::Close {
-            return Some(self.outcome(Reaction::Silence));
-        }
+        // First what has come: what is said after an end may be answered by a reset.
         if ready {
             let mut buf = [0; 4096];
             match self.stream.read(&mut buf) {
@@ -198,8 +211,17 @@ impl<'a> Flight<'a> {
                     self.heard += n;
                 }
                 Err(why) if why.kind() == ErrorKind::WouldBlock => {}
-                Err(_) => return Some(self.outcome(Reaction::Reset)),
+                Err(_) => self.reset = true,
             }
+        }
+        if !self.reset {
+            self.say(now);
+        }
+        if self.reset {
+            return Some(self.outcome(Reaction::Reset));
+        }
+        if self.is_over() {
+            return Some(self.outcome(Reaction::Silence));
         }
         (now.duration_since(self.began) >= patience).then(|| self.outcome(Reaction::Silence))
     }
@@ -207,6 +229,8 @@ impl<'a> Flight<'a> {
     fn outcome(&mut self, end: Reaction) -> Outcome {
         Outcome {
             reaction: match self.heard {
+                // Who has closed would not have seen it.
+                0 if self.ending == Ending::Close => Reaction::Silence,
                 0 => end,
                 n => Reaction::Answer(n),
             },

@@ -26,6 +26,7 @@ mod plugin;
 mod probes;
 mod relay;
 mod replay;
+mod probes_apart;
 mod replies;
 mod setup;
 mod shadowsocks;
