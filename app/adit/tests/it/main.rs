@@ -32,6 +32,7 @@ mod setup;
 mod shadowsocks;
 mod ssr;
 mod ssr_guest;
+mod ssr_hostile;
 mod ssr_peers;
 #[cfg(target_os = "linux")]
 mod transparent;

@@ -85,10 +85,14 @@ impl Port {
 }
 
 /// One probe and what came of it.
-type Seen = (String, Reaction);
+pub(crate) type Seen = (String, Reaction);
 
 /// Sends all probes at once, since each takes its time; gives what each saw.
-fn send_all(addr: SocketAddr, probes: Vec<(String, Vec<u8>)>, ending: Ending) -> Vec<Seen> {
+pub(crate) fn send_all(
+    addr: SocketAddr,
+    probes: Vec<(String, Vec<u8>)>,
+    ending: Ending,
+) -> Vec<Seen> {
     let patience = Duration::from_secs(3);
     let send = |(what, bytes): (String, Vec<u8>)| {
         thread::spawn(move || {
@@ -108,7 +112,7 @@ fn send_all(addr: SocketAddr, probes: Vec<(String, Vec<u8>)>, ending: Ending) ->
 }
 
 /// Garbage of every length, and a genuine first flight replayed, altered and cut.
-fn probes(genuine: &[u8]) -> Vec<(String, Vec<u8>)> {
+pub(crate) fn probes(genuine: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
     for len in LENGTHS {
         let garbage = Pattern::new(len as u64 + 1).take(len);

@@ -1,10 +1,13 @@
 //! ShadowsocksR against other implementations, each in both roles.
 
+use std::net::TcpStream;
+use std::time::Duration;
+
 use adit_interop::origin::Origin;
 use adit_interop::plugin::patiently;
 use adit_interop::socks::{self, Association, Dest, Flow};
 use adit_interop::ssr::{self, Setup};
-use adit_interop::traffic::{self, Ends, Entry};
+use adit_interop::traffic::{self, Entry};
 
 use crate::ssr::{forwarder, server};
 
@@ -24,14 +27,15 @@ const PAIRS: [(&str, &str, &str); 12] = [
     ("aes-192-ofb", "auth_chain_e", "tls1.2_ticket_auth"),
 ];
 
-/// It is slow: less than the usual ten megabytes.
+/// They are slow, pproxy above all: less than the usual ten megabytes.
 const LONG: usize = 1 << 20;
+const LONG_FOR_PPROXY: usize = 200_000;
 
-/// Its relays close both ways when one ends.
-fn streams(open: impl Fn() -> anyhow::Result<std::net::TcpStream>) -> anyhow::Result<()> {
+/// Their relays close both ways when one ends.
+fn streams(len: usize, open: impl Fn() -> anyhow::Result<TcpStream>) -> anyhow::Result<()> {
     traffic::one_byte(open()?)?;
-    traffic::up(open()?, LONG)?;
-    traffic::down(open()?, LONG)
+    traffic::up(open()?, len)?;
+    traffic::down(open()?, len)
 }
 
 #[test]
@@ -41,7 +45,7 @@ fn to_their_server() {
         let setup = Setup::new(method, protocol, obfs);
         let theirs = ssr::server(&setup, "").unwrap();
         let ours = forwarder(&setup.url(theirs.addr()), origin.addr());
-        let tried = streams(|| traffic::dial(ours.addr()));
+        let tried = streams(LONG, || traffic::dial(ours.addr()));
         tried.unwrap_or_else(|why| panic!("{setup:?}: {why:?}"));
         let tried = traffic::datagrams(&Entry::open(ours.addr()).unwrap());
         tried.unwrap_or_else(|why| panic!("{setup:?}: {why:?}"));
@@ -57,7 +61,7 @@ fn from_their_client() {
         let setup = Setup::new(method, protocol, obfs);
         let ours = server(&setup, "");
         let theirs = ssr::client(&setup, ours.addr(), "").unwrap();
-        let tried = streams(|| socks::connect(theirs.addr(), None, &to));
+        let tried = streams(LONG, || socks::connect(theirs.addr(), None, &to));
         tried.unwrap_or_else(|why| panic!("{setup:?}: {why:?}"));
         let association = Association::open(theirs.addr(), None).unwrap();
         let flow = Flow::new(&association, to.clone(), origin.addr());
@@ -84,7 +88,7 @@ fn users() {
             let ours = forwarder(&url, origin.addr());
             let stream = traffic::dial(ours.addr()).unwrap();
             stream
-                .set_read_timeout(Some(std::time::Duration::from_secs(3)))
+                .set_read_timeout(Some(Duration::from_secs(3)))
                 .unwrap();
             assert_eq!(traffic::one_byte(stream).is_ok(), fine, "{protocol} {user}");
             if fine {
@@ -97,7 +101,7 @@ fn users() {
             let theirs = ssr::client(&setup, ours.addr(), user).unwrap();
             let stream = socks::connect(theirs.addr(), None, &to).unwrap();
             stream
-                .set_read_timeout(Some(std::time::Duration::from_secs(3)))
+                .set_read_timeout(Some(Duration::from_secs(3)))
                 .unwrap();
             assert_eq!(traffic::one_byte(stream).is_ok(), fine, "{protocol} {user}");
         }
@@ -123,7 +127,7 @@ fn pproxy_in_both_roles() {
     ] {
         let theirs = ssr::pproxy_server(&setup).unwrap();
         let ours = forwarder(&setup.url(theirs.addr()), origin.addr());
-        let tried = streams(|| traffic::dial(ours.addr()));
+        let tried = streams(LONG_FOR_PPROXY, || traffic::dial(ours.addr()));
         tried.unwrap_or_else(|why| panic!("{setup:?}: {why:?}"));
         ours.stop().unwrap();
         if setup.obfs == "http_simple" {
@@ -132,7 +136,7 @@ fn pproxy_in_both_roles() {
         let ours = server(&setup, "");
         let theirs = ssr::pproxy_client(&setup, ours.addr()).unwrap();
         patiently(|| traffic::one_byte(socks::connect(theirs.addr(), None, &to)?)).unwrap();
-        let tried = traffic::streams(Ends::Both, || socks::connect(theirs.addr(), None, &to));
+        let tried = streams(LONG_FOR_PPROXY, || socks::connect(theirs.addr(), None, &to));
         tried.unwrap_or_else(|why| panic!("{setup:?}: {why:?}"));
         ours.stop().unwrap();
     }
