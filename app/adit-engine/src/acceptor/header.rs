@@ -26,6 +26,8 @@ pub(crate) struct Seen {
     pub(super) whole: bool,
     /// Bytes that were used up.
     pub(super) taken: usize,
+    /// Bytes that are known, used up or not.
+    noted: usize,
     /// All bytes as they came, if they are kept.
     pub(super) bytes: Vec<u8>,
     keep: bool,
@@ -43,6 +45,7 @@ impl Seen {
             last: began,
             whole: false,
             taken: 0,
+            noted: 0,
             bytes: Vec::new(),
             keep: rejects.keeps_bytes(),
             answered: false,
@@ -57,8 +60,17 @@ impl Seen {
     /// Takes note of new bytes. The core opens them in place, so this is the time to keep them.
     pub(super) fn note(&mut self, new: &[u8]) {
         self.last = Instant::now();
+        self.noted += new.len();
         if self.keep {
             self.bytes.extend_from_slice(new);
+        }
+    }
+
+    /// Takes note of what stands in `filled` behind what is known already.
+    fn catch_up(&mut self, filled: &[u8]) {
+        let known = self.noted.saturating_sub(self.taken);
+        if let Some(new) = filled.get(known..).filter(|new| !new.is_empty()) {
+            self.note(new);
         }
     }
 
@@ -106,6 +118,7 @@ pub(super) async fn step_through<H: Handshake<Error = Broken>>(
     let (mut want, mut answer) = (1, Vec::new());
     loop {
         // Read by read, so that what is too short is known as well.
+        seen.catch_up(io.filled());
         let mut have = io.filled().len();
         while have < want {
             let now = fill(io, have + 1).await?;
@@ -113,7 +126,7 @@ pub(super) async fn step_through<H: Handshake<Error = Broken>>(
                 let short = Broken::Truncated("the request header");
                 return Err(AcceptError::Rejected(short));
             }
-            seen.note(io.filled().get(have..).unwrap_or_default());
+            seen.catch_up(io.filled());
             have = now;
         }
         let mut rx = Rx::new(io.filled());

@@ -83,8 +83,11 @@ impl UsersFile {
         let users =
             adit_config::read_users(self.method, self.identity.as_ref(), &self.path, &Machine);
         let users = users.map_err(|problems| {
+            // One line in the log for each reading, whatever is wrong.
             let all = problems.iter().map(ToString::to_string);
-            all.collect::<Vec<_>>().join("; ")
+            let all = all.collect::<Vec<_>>().join("\n");
+            let lines = all.lines().map(str::trim).filter(|line| !line.is_empty());
+            lines.collect::<Vec<_>>().join(" ")
         })?;
         let each = users
             .iter()
