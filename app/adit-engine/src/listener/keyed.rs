@@ -65,18 +65,14 @@ pub(super) fn prepare(server: &SsServer, bench: &Bench<'_>) -> Result<Served, St
         rejects,
         deadline,
     };
-    let codec = || -> Box<dyn PacketCodec> { Box::new(KeyedPackets::new(roster.clone())) };
-    let codecs = || match server.method.edition() {
-        // One replay window for each session, wherever its packets come from.
-        Edition::Aead2022 => vec![codec()],
-        _ => for_each_core(codec),
-    };
+    // One socket: what was seen once must be known wherever it comes from again.
+    let codec: Box<dyn PacketCodec> = Box::new(KeyedPackets::new(roster.clone()));
     Ok(Served {
         worker: server.tcp.then(|| Worker {
             over_tcp: server.udp,
             ..bench.worker(Box::new(acceptor))
         }),
-        packets: server.udp.then(|| (codecs(), ttl)),
+        packets: server.udp.then(|| (vec![codec], ttl)),
         roster: Some(roster),
         users: users_file,
         salts: salts_file,
