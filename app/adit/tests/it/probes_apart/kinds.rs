@@ -190,6 +190,8 @@ impl Port {
             at: Instant::now(),
         };
         assert!(recording.request.len() > FIRST && recording.answer.len() > FIRST);
+        // The client would wait a little for an open session to end.
+        drop(stream);
         client.stop().unwrap();
         recording
     }
