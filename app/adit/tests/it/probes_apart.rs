@@ -168,6 +168,10 @@ impl Case {
                 probes.extend(set);
             }
             let outcomes = send(port.addr(), &probes, crowd, LATE);
+            for (probe, outcome) in probes.iter().zip(&outcomes) {
+                let (cause, wanted) = (&probe.cause, self.policy.reaction(probe.ending));
+                assert_eq!(outcome.reaction, wanted, "{}: {cause}", self.name(what));
+            }
             let sample = |cause: usize| Sample {
                 cause: format!("{}, {:?}", probes[cause].cause, probes[cause].ending),
                 times: (outcomes.iter().skip(cause).step_by(count))

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use adit_interop::hostile::{Ending, Manner, Reaction};
 use adit_interop::{PATIENCE, Sum};
+use rustix::net::listen;
 
 use super::causes;
 use super::kinds::Kind;
@@ -16,9 +17,14 @@ use super::{CROWD, DEADLINE, LATE, full, send};
 /// The decoy says how much it got once nothing more comes for so long.
 const QUIET: Duration = Duration::from_millis(500);
 
+/// Connections that may wait for the decoy.
+const BACKLOG: i32 = 2048;
+
 /// A server that says what it got.
 fn start() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    // The system may reset those that find no place in its queue, and by itself keeps few.
+    listen(&listener, BACKLOG).unwrap();
     let addr = listener.local_addr().unwrap();
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {

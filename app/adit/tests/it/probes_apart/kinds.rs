@@ -3,12 +3,13 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::LazyLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use adit_interop::origin::Origin;
 use adit_interop::tap::Tap;
-use adit_interop::{Adit, Folder, PATIENCE, Pattern, free_port, loopback, traffic};
+use adit_interop::{Adit, Folder, PATIENCE, Pattern, traffic};
 
 use crate::setup::{ALLOW, start};
 
@@ -105,6 +106,9 @@ pub(crate) const KINDS: [Kind; 5] = [
     },
 ];
 
+/// Where all clients want to go.
+static ORIGIN: LazyLock<Origin> = LazyLock::new(|| Origin::start().unwrap());
+
 /// What a client and its server have said to each other first.
 #[derive(Debug, Clone)]
 pub(crate) struct Recording {
@@ -120,9 +124,7 @@ pub(crate) struct Port {
     folder: Folder,
     query: String,
     front: Option<Adit>,
-    addr: SocketAddr,
     back: Option<Adit>,
-    origin: Origin,
 }
 
 impl Kind {
@@ -144,38 +146,35 @@ impl Kind {
             let relay = format!(r#"[{{"server": "127.0.0.1", "port": {port}, "psk": "{OWN}"}}]"#);
             folder.write("relay", relay).unwrap();
         }
-        let addr = loopback(free_port());
         let mut port = Port {
             kind: self,
             folder,
             query,
             front: None,
-            addr,
             back,
-            origin: Origin::start().unwrap(),
         };
-        port.front = Some(port.run(addr));
+        port.front = Some(port.run());
         port
     }
 }
 
 impl Port {
-    fn run(&self, addr: SocketAddr) -> Adit {
+    fn run(&self) -> Adit {
         let (listen, query) = (self.kind.listen, &self.query);
         let folder = self.folder.path().display().to_string();
         let files = self.kind.files.replace("{}", &folder);
-        start(&["run", &format!("ss://{listen}@{addr}?{query}{files}")])
+        start(&["run", &format!("ss://{listen}@127.0.0.1:0?{query}{files}")])
     }
 
     pub(crate) fn addr(&self) -> SocketAddr {
-        self.addr
+        self.front.as_ref().unwrap().addr()
     }
 
     /// What a client says that is let in, and what it hears. That it hears it shows that the
     /// listener still serves.
     pub(crate) fn record(&self) -> Recording {
-        let tap = Tap::start(self.addr).unwrap();
-        let entry = format!("tcp://127.0.0.1:0/{}", self.origin.addr());
+        let tap = Tap::start(self.addr()).unwrap();
+        let entry = format!("tcp://127.0.0.1:0/{}", ORIGIN.addr());
         let client = start(&["run", &entry, &self.hop(tap.addr())]);
         let mut stream = traffic::dial(client.addr()).unwrap();
         let said = Pattern::new(77).take(FIRST);
@@ -190,6 +189,8 @@ impl Port {
             at: Instant::now(),
         };
         assert!(recording.request.len() > FIRST && recording.answer.len() > FIRST);
+        // The client would wait a little for an open session to end.
+        drop(stream);
         client.stop().unwrap();
         recording
     }
@@ -203,14 +204,14 @@ impl Port {
             socket
         };
         let (tap, user, far) = (socket(), socket(), socket());
-        let entry = format!("udp://127.0.0.1:0/{}", self.origin.addr());
+        let entry = format!("udp://127.0.0.1:0/{}", ORIGIN.addr());
         let client = start(&["run", &entry, &self.hop(tap.local_addr().unwrap())]);
         let said = Pattern::new(5).take(100);
         user.send_to(&said, client.addr()).unwrap();
         let mut buf = [0; 2048];
         let len = tap.recv(&mut buf).unwrap();
         let request = buf[..len].to_vec();
-        far.send_to(&request, self.addr).unwrap();
+        far.send_to(&request, self.addr()).unwrap();
         let len = far.recv(&mut buf).unwrap();
         client.stop().unwrap();
         (request, buf[..len].to_vec())
@@ -220,18 +221,19 @@ impl Port {
         format!("ss://{}@{server}", self.kind.client)
     }
 
-    /// Ends it and starts it anew, long enough after `seen` that a stamp tells which was first.
+    /// Ends it and starts it anew, long enough after `seen` that a stamp tells which was first, and
+    /// at another address.
     pub(crate) fn restart(&mut self, seen: &Recording) {
         self.front.take().unwrap().stop().unwrap();
         wait_until(seen.at + BEHIND);
-        self.front = Some(self.run(self.addr));
+        self.front = Some(self.run());
     }
 
     /// Another one with the same keys, started after `seen`; it shares nothing but the servers
     /// behind it.
     pub(crate) fn another(&self, seen: &Recording) -> Adit {
         wait_until(seen.at + BEHIND);
-        self.run(loopback(free_port()))
+        self.run()
     }
 
     /// All must end well.
