@@ -9,6 +9,7 @@ use crate::endpoint;
 use crate::foreign::fields::Fields;
 use crate::foreign::json::Json;
 use crate::foreign::shape::Url;
+use crate::foreign::ssr::Ssr;
 use crate::foreign::{AllowedPlugins, Clerk, MAX_SERVERS};
 use crate::problem::Problem;
 use crate::secret::{Secret, SecretText};
@@ -28,6 +29,8 @@ pub(super) struct Server {
     pub(super) method: String,
     pub(super) secret: SecretText,
     pub(super) plugin: Option<Plugin>,
+    /// What only a ShadowsocksR server has.
+    pub(super) ssr: Option<Ssr>,
     /// What is carried, if that is written.
     pub(super) mode: Option<Mode>,
     /// `timeout`, in seconds; not 0.
@@ -132,6 +135,7 @@ impl Server {
             method,
             secret: SecretText::Literal(Secret::from(secret)),
             plugin,
+            ssr: None,
             mode: None,
             timeout: None,
             users: Vec::new(),
@@ -141,9 +145,13 @@ impl Server {
     /// One URL for each address: a hop, or a listener without the keys that only listeners have.
     pub(super) fn urls(&self) -> impl Iterator<Item = Url> {
         self.addresses.iter().map(|(host, port)| {
-            let mut url = Url::new("ss", Some(host.clone()), *port)
+            let scheme = if self.ssr.is_some() { "ssr" } else { "ss" };
+            let mut url = Url::new(scheme, Some(host.clone()), *port)
                 .user(&self.method.to_ascii_lowercase(), copy(&self.secret))
                 .name(self.name.as_deref());
+            if let Some(ssr) = &self.ssr {
+                ssr.set(&mut url);
+            }
             if let Some(plugin) = &self.plugin {
                 plugin.set(&mut url);
             }
@@ -153,6 +161,9 @@ impl Server {
 
     /// Why adit cannot use it, if so. No secret is in the text.
     pub(super) fn fault(&self, plugins: Option<&AllowedPlugins>) -> Option<String> {
+        if let Some(ssr) = &self.ssr {
+            return ssr.fault(&self.method);
+        }
         let Ok(method) = self.method.parse::<Method>() else {
             return Some(format!(
                 "method `{}` is not known to this version",
@@ -208,7 +219,10 @@ pub(super) fn usable(
             let help = if server.plugin.is_some() && why.contains("was not allowed") {
                 "`--allow-plugin NAME` allows it, if you trust where the document comes from"
             } else {
-                "`adit help ss` lists the methods, `adit keygen METHOD` makes a key"
+                match server.ssr {
+                    Some(_) => "`adit help ssr` lists methods, protocols and obfs",
+                    None => "`adit help ss` lists the methods, `adit keygen METHOD` makes a key",
+                }
             };
             let title = format!("`{path}`: {why}");
             clerk.problem(Problem::without_place(title, help));

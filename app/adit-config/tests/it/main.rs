@@ -8,6 +8,7 @@ mod foreign_classic;
 mod foreign_desk;
 mod foreign_go;
 mod foreign_lists;
+mod foreign_ssr;
 mod keyring_problems;
 mod keyrings;
 mod messages;
