@@ -16,7 +16,9 @@ fn shown(problems: &[Problem], text: &str) {
         let shown = problem.to_string();
         assert!(!shown.is_empty());
         if let Some(place) = &problem.place {
-            assert!(place.line <= text.lines().count().max(1) + 1, "{shown}");
+            // JSON5 has more line ends than others.
+            let ends = text.matches(['\n', '\r', '\u{2028}', '\u{2029}']);
+            assert!(place.line <= ends.count() + 1, "{shown}");
         }
     }
 }
@@ -27,19 +29,12 @@ fn converted(converted: &Converted) {
         let shown = note.to_string();
         assert!(!shown.contains(char::is_control), "{shown:?}");
     }
-    // What was written can be read, but for what only the whole of it shows.
+    // It may be refused for what it says, not for how it is written.
+    let read = toml::de::DeTable::parse(&converted.toml);
+    assert!(read.is_ok(), "{}", &*converted.toml);
     match Plan::from_toml_with(&converted.toml, "converted.toml", &Bare) {
         Ok(plan) => drop(explain(&plan)),
-        Err(problems) => {
-            shown(&problems, &converted.toml);
-            for problem in problems {
-                assert!(
-                    !problem.title.contains("TOML"),
-                    "{problem}\n{}",
-                    &*converted.toml
-                );
-            }
-        }
+        Err(problems) => shown(&problems, &converted.toml),
     }
 }
 
@@ -63,6 +58,9 @@ fuzz_target!(|input: &[u8]| {
             assert!(again.toml == found.toml && again.notes == found.notes);
         }
         Err(problems) => shown(&problems, text),
+    }
+    if text.contains(PLANTED) {
+        return;
     }
     // A password of JSON whose form is right shows up nowhere but in the file.
     let text =

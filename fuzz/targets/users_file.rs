@@ -30,6 +30,18 @@ impl Sources for OneFile<'_> {
     }
 }
 
+/// Whether nothing is glued to the key, or could be: else it is none, and may be a name.
+fn stands_alone(text: &str) -> bool {
+    let glue = |c: char| c.is_ascii_alphanumeric() || "+/=".contains(c);
+    let alone = |(at, _): (usize, &str)| {
+        let (before, key) = text.split_at(at);
+        let behind = &key[PLANTED.len()..];
+        let behind = behind.strip_prefix("==").unwrap_or(behind);
+        !before.ends_with(glue) && !behind.starts_with(glue)
+    };
+    !text.contains('\\') && text.match_indices(PLANTED).all(alone)
+}
+
 fuzz_target!(|input: &[u8]| {
     let mut script = Script::new(input);
     let methods = [
@@ -64,9 +76,11 @@ fuzz_target!(|input: &[u8]| {
         }
         Err(problems) => {
             assert!(!problems.is_empty() && problems.len() < 1000);
+            let is_key = method == Method::Blake3Aes128Gcm && stands_alone(text);
             for problem in problems {
                 let shown = problem.to_string();
-                assert!(!shown.is_empty() && !shown.contains(PLANTED), "{shown}");
+                assert!(!shown.is_empty());
+                assert!(!is_key || !shown.contains(PLANTED), "{shown}");
                 let lines = text.lines().count().max(1);
                 assert!(problem.place.is_none_or(|place| place.line <= lines + 1));
             }

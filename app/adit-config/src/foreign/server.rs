@@ -11,9 +11,11 @@ use crate::foreign::json::Json;
 use crate::foreign::shape::Url;
 use crate::foreign::ssr::Ssr;
 use crate::foreign::{AllowedPlugins, Clerk, MAX_SERVERS};
+use crate::plugin_text::PluginText;
 use crate::problem::Problem;
 use crate::secret::{Secret, SecretText};
 use crate::span::Span;
+use crate::value::Typed;
 
 /// No time of adit is longer than a year.
 const LONGEST: u64 = 365 * 86_400;
@@ -107,11 +109,11 @@ impl Plugin {
     }
 
     fn set(&self, url: &mut Url) {
-        let value = match self.options.as_str() {
-            "" => self.name.clone(),
-            options => format!("{};{options}", self.name),
+        let text = PluginText {
+            program: self.name.clone(),
+            options: self.options.clone(),
         };
-        url.set("plugin", value);
+        url.set("plugin", text.write());
         if self.mode != Mode::TcpOnly {
             url.set("plugin_mode", self.mode.name());
         }
@@ -177,6 +179,9 @@ impl Server {
             }
         }
         let plugin = self.plugin.as_ref()?;
+        if plugin.name.contains('\0') || plugin.options.contains('\0') {
+            return Some("its plugin has a zero byte, which no program can be given".to_owned());
+        }
         if plugins.is_some_and(|plugins| !plugins.allows(&plugin.name)) {
             return Some(format!(
                 "it starts the program `{}` on this machine, which was not allowed",
@@ -339,6 +344,26 @@ mod tests {
         for text in ["$SS", "${}", "${a b}", "${a", "@file"] {
             assert_eq!(secret(text), SecretText::Literal(Secret::from(text)));
         }
+    }
+
+    #[test]
+    fn plugins_are_written_as_they_are_read() {
+        let server = |name: &str, options: &str| {
+            let host = Host::parse("a.example").unwrap();
+            let plugin = Plugin {
+                name: name.to_owned(),
+                options: options.to_owned(),
+                mode: Mode::TcpOnly,
+            };
+            let method = "aes-128-gcm".to_owned();
+            Server::from_elsewhere(String::new(), None, (host, 1), method, "pw", Some(plugin))
+        };
+        let url = |name, options| server(name, options).urls().next().unwrap().text();
+        assert!(url("/opt/a;b", "tls").contains("plugin=/opt/a%5C%3Bb%3Btls"));
+        assert!(url("p", "").ends_with("plugin=p"));
+        let fault = |name, options| server(name, options).fault(None);
+        assert!(fault("p", "a\0").is_some() && fault("p\0", "").is_some());
+        assert_eq!(fault("p", "a"), None);
     }
 
     #[test]

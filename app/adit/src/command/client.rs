@@ -1,4 +1,4 @@
-//! `adit client URL`: one command at home. With `--subscribe` it is [`online`](super::online).
+//! `adit client URL`: one command at home. What `--subscribe` does is in `online`.
 
 use adit_config::{ArgItem, Hop, HopKind, Plan};
 use adit_engine::probe::{self, Finding};
