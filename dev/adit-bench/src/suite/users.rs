@@ -1,0 +1,241 @@
+//! Suite `users`: what many users cost a server, in memory: whole handshakes, and the salts that
+//! are kept against replays.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_net::ambient::Chance;
+use adit_shadowsocks::tcp::{ServerHandshake, client};
+use adit_shadowsocks::{Key, KeyChain, Method, Restart, SaltPool, UserId, Users};
+use adit_wire::law::seal_all;
+use adit_wire::{Entropy, Handshake, Rx, Seal, Step, Tx, Unix};
+use anyhow::{Context, Result, bail, ensure};
+
+use super::Suite;
+use super::crypto::cpu_clock;
+use super::turn::Bench;
+use crate::figure::{Figures, NS_PER_OP, float, one};
+
+/// Everybody's clock.
+const NOW: Unix = Unix(1_700_000_000);
+
+/// Handshakes that are timed together: few, so that what else the machine does falls on few.
+const FEW: usize = 8;
+
+/// Requests of one pass.
+const REQUESTS: usize = 2048;
+
+/// Of a full pool, a little less than all: one shard is full before the others.
+const SALTS: u64 = 990_000;
+
+/// Who is served, and what the server knows beforehand.
+#[derive(Debug, Clone, Copy)]
+struct Crowd {
+    case: &'static str,
+    who: &'static str,
+    method: Method,
+    users: usize,
+    /// Whether the client's address tells who it was before.
+    known: bool,
+}
+
+const IDENTIFIED: &str = "a handshake with identity headers";
+const BY_TRIAL: &str = "a handshake in the AEAD edition, users found by trial";
+
+const CROWDS: [Crowd; 5] = [
+    Crowd {
+        case: IDENTIFIED,
+        who: "1 user",
+        method: Method::Blake3Aes128Gcm,
+        users: 1,
+        known: false,
+    },
+    Crowd {
+        case: IDENTIFIED,
+        who: "10,000 users",
+        method: Method::Blake3Aes128Gcm,
+        users: 10_000,
+        known: false,
+    },
+    Crowd {
+        case: BY_TRIAL,
+        who: "1 user",
+        method: Method::Aes128Gcm,
+        users: 1,
+        known: false,
+    },
+    Crowd {
+        case: BY_TRIAL,
+        who: "100 users, the address seen before",
+        method: Method::Aes128Gcm,
+        users: 100,
+        known: true,
+    },
+    Crowd {
+        case: BY_TRIAL,
+        who: "100 users, a new address",
+        method: Method::Aes128Gcm,
+        users: 100,
+        known: false,
+    },
+];
+
+/// Every crowd in every round, then the salts.
+pub(super) fn run(bench: &mut Bench) {
+    let least = Duration::from_millis(bench.settings.amounts.cipher_millis);
+    for case in [IDENTIFIED, BY_TRIAL] {
+        let mut setups: Vec<_> = CROWDS
+            .iter()
+            .filter(|crowd| crowd.case == case)
+            .map(|crowd| (crowd, Setup::new(*crowd, &mut Chance)))
+            .collect();
+        for round in 1..=bench.settings.rounds {
+            for (crowd, setup) in &mut setups {
+                let outcome = match setup {
+                    Ok(setup) => setup.measure(least),
+                    Err(why) => Err(anyhow::anyhow!("{why:#}")),
+                };
+                bench.keep(Suite::Users, case, crowd.who, round, outcome);
+            }
+        }
+    }
+    // A smoke run looks at fewer.
+    let count = if least < Duration::from_millis(10) {
+        SALTS / 100
+    } else {
+        SALTS
+    };
+    for round in 1..=bench.settings.rounds {
+        for (who, stamp) in [("2022 edition", Some(NOW)), ("AEAD edition", None)] {
+            let outcome = salts(count, stamp);
+            let case = "a salt looked up and kept, up to 990,000 of them";
+            bench.keep(Suite::Users, case, who, round, outcome);
+        }
+    }
+}
+
+/// A server's users, and requests of theirs in no order, so that what is known of one of many is
+/// in no near cache.
+struct Setup {
+    users: Arc<Users>,
+    requests: Vec<(Vec<u8>, Option<UserId>)>,
+}
+
+impl Setup {
+    fn new(crowd: Crowd, chance: &mut dyn Entropy) -> Result<Self> {
+        let method = crowd.method;
+        let (identity, _) = Key::generate(method, chance);
+        let secrets: Vec<_> = (0..crowd.users)
+            .map(|_| Key::generate(method, chance).1)
+            .collect();
+        let named = secrets.iter().enumerate();
+        let named = named.map(|(n, secret)| (format!("user-{n:05}"), secret));
+        let headers = method == Method::Blake3Aes128Gcm;
+        let users = if headers {
+            Users::identified(&identity, named)?
+        } else {
+            Users::trial(method, named)?
+        };
+        let target = "example.com:443".parse().context("a target")?;
+        let mut requests = Vec::with_capacity(REQUESTS);
+        for _ in 0..REQUESTS {
+            let mut random = [0; 8];
+            chance.fill(&mut random);
+            let who = usize::try_from(u64::from_le_bytes(random) >> 1)? % crowd.users;
+            let own = Key::parse(method, secrets.get(who).context("a user")?)?;
+            let before = if headers {
+                vec![identity.clone()]
+            } else {
+                vec![]
+            };
+            let chain = KeyChain::new(before, own)?;
+            let (mut seal, _) = client(&chain, &target, Arc::new(NOW), chance)?;
+            let request = seal_all(&mut seal, &[7; 300], usize::MAX)?;
+            let name = format!("user-{who:05}");
+            let known = users.named(&name).filter(|_| crowd.known);
+            requests.push((request, known.map(|user| user.id())));
+        }
+        Ok(Self { users, requests })
+    }
+
+    /// Time of a handshake, from the request to the head of the answer: the fastest tenth, since
+    /// everything else is what the machine did besides.
+    fn measure(&self, least: Duration) -> Result<Figures> {
+        let start = cpu_clock();
+        let mut times = Vec::new();
+        while times.is_empty() || cpu_clock() - start < least {
+            let salts = Arc::new(SaltPool::new([1; 16], NOW, Restart::Lenient));
+            let mut requests = self.requests.clone();
+            for few in requests.chunks_exact_mut(FEW) {
+                let start = cpu_clock();
+                for (wire, known) in few {
+                    self.accept(wire, *known, &salts)?;
+                }
+                times.push((cpu_clock() - start).as_secs_f64() * 1e9 / FEW as f64);
+            }
+        }
+        times.sort_by(f64::total_cmp);
+        let fast = times.get(times.len() / 10).context("a time")?;
+        Ok(vec![one(NS_PER_OP, *fast)])
+    }
+
+    fn accept(
+        &self,
+        wire: &mut Vec<u8>,
+        known: Option<UserId>,
+        salts: &Arc<SaltPool>,
+    ) -> Result<()> {
+        let handshake =
+            ServerHandshake::new(&self.users, Arc::new(NOW), salts.clone(), &mut Chance);
+        let step = handshake
+            .hint(known)
+            .step(&mut Rx::new(wire), &mut Tx::new(&mut Vec::new()))?;
+        let Step::Done(mut accepted) = step else {
+            bail!("a whole request was not enough");
+        };
+        ensure!(accepted.user.is_some(), "nobody was found");
+        let room = accepted.seal.room();
+        let mut answer = [0; 128];
+        accepted.seal.seal(&mut answer, room.head..room.head + 1)?;
+        Ok(())
+    }
+}
+
+/// Time of one salt, from an empty pool to `count`.
+fn salts(count: u64, stamp: Option<Unix>) -> Result<Figures> {
+    let pool = SaltPool::new([1; 16], NOW, Restart::Lenient);
+    let mut salts = vec![[0; 32]; usize::try_from(count)?];
+    for salt in &mut salts {
+        Chance.fill(salt);
+    }
+    let start = cpu_clock();
+    for salt in &salts {
+        pool.insert(salt, stamp, NOW)?;
+    }
+    let took = (cpu_clock() - start).as_secs_f64() * 1e9;
+    Ok(vec![one(NS_PER_OP, took / float(count))])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_crowd_is_served() {
+        for mut crowd in CROWDS {
+            crowd.users = crowd.users.min(50);
+            let setup = Setup::new(crowd, &mut Chance).unwrap();
+            assert_eq!(setup.requests.len(), REQUESTS);
+            let known = setup.requests.iter().filter(|(_, id)| id.is_some()).count();
+            assert_eq!(known, if crowd.known { REQUESTS } else { 0 });
+            assert_eq!(setup.measure(Duration::ZERO).unwrap().len(), 1);
+        }
+    }
+
+    #[test]
+    fn salts_are_timed_once_each() {
+        for stamp in [Some(NOW), None] {
+            assert_eq!(salts(1000, stamp).unwrap().len(), 1);
+        }
+    }
+}
