@@ -179,12 +179,7 @@ impl Setup {
         Ok(vec![one(NS_PER_OP, *fast)])
     }
 
-    fn accept(
-        &self,
-        wire: &mut Vec<u8>,
-        known: Option<UserId>,
-        salts: &Arc<SaltPool>,
-    ) -> Result<()> {
+    fn accept(&self, wire: &mut [u8], known: Option<UserId>, salts: &Arc<SaltPool>) -> Result<()> {
         let handshake =
             ServerHandshake::new(&self.users, Arc::new(NOW), salts.clone(), &mut Chance);
         let step = handshake
