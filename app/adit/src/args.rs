@@ -68,6 +68,8 @@ pub(crate) enum Command {
     Convert(Convert),
     /// Draw the plan that URLs or a file mean
     Explain(Plan),
+    /// Measure what this machine can do
+    Bench(Bench),
     /// Help on a command, on a scheme (ss, socks5, mixed …) or on URLS
     Help(Help),
     /// Print shell completions
@@ -81,6 +83,32 @@ pub(crate) struct Up {
     /// Stop after the request was carried, instead of leaving the proxy running
     #[arg(long)]
     pub(crate) once: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Bench {
+    #[command(subcommand)]
+    pub(crate) what: BenchWhat,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum BenchWhat {
+    /// Message authentication codes, in memory: UMAC beside HMAC
+    Mac(BenchMac),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct BenchMac {
+    /// One JSON object a line: name, bytes, ns_per_op
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Lengths of messages
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "32,1024",
+          value_parser = clap::value_parser!(u32).range(..=1 << 24))]
+    pub(crate) bytes: Vec<u32>,
+    /// Milliseconds for each row
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    pub(crate) millis: u32,
 }
 
 #[derive(Debug, clap::Args)]

@@ -1,6 +1,7 @@
 //! One module for each thing that can be done.
 
 mod admin;
+mod bench;
 mod client;
 mod convert;
 mod help;
@@ -30,6 +31,7 @@ pub(crate) fn dispatch(args: Args) -> Done {
         Command::Check(plan) => tools::check(&plan),
         Command::Convert(convert) => convert::convert(&convert),
         Command::Explain(plan) => tools::explain(&plan),
+        Command::Bench(typed) => bench::bench(&typed),
         Command::Help(help) => help::help(&help),
         Command::Completion(completion) => help::completion(&completion),
         Command::Man(man) => help::man(&man),

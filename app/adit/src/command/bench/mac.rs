@@ -1,0 +1,76 @@
+//! `adit bench mac`: the message authentication codes of SSH, and HMAC-MD5 as the old measure.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use adit_crypto::{hmac_md5, hmac_sha256};
+use adit_umac::{Nonce, Session};
+
+use super::nanoseconds;
+use crate::args;
+use crate::command::Done;
+
+const KEY: [u8; 32] = [0x42; 32];
+
+pub(super) fn mac(typed: &args::BenchMac) -> Done {
+    let spend = Duration::from_millis(typed.millis.into());
+    if !typed.json {
+        println!("{:<14} {:>7} {:>10} {:>8}", "MAC", "bytes", "ns", "GB/s");
+    }
+    for (name, measure) in MACS {
+        for &length in &typed.bytes {
+            let message = vec![7; usize::try_from(length).unwrap_or(usize::MAX)];
+            let ns = measure(&message, spend);
+            if typed.json {
+                println!(r#"{{"name":"{name}","bytes":{length},"ns_per_op":{ns:.2}}}"#);
+            } else {
+                let speed = f64::from(length) / ns;
+                println!("{name:<14} {length:>7} {ns:>10.1} {speed:>8.2}");
+            }
+        }
+    }
+    Ok(())
+}
+
+type Measure = fn(&[u8], Duration) -> f64;
+
+/// Every one with its name.
+const MACS: [(&str, Measure); 4] = [
+    ("umac-64", umac::<8>),
+    ("umac-128", umac::<16>),
+    ("hmac-sha2-256", |message, spend| {
+        nanoseconds(spend, || {
+            black_box(hmac_sha256(&KEY, &[black_box(message)]));
+        })
+    }),
+    ("hmac-md5", |message, spend| {
+        nanoseconds(spend, || {
+            black_box(hmac_md5(&KEY, &[black_box(message)]));
+        })
+    }),
+];
+
+/// Packet after packet of one connection: the nonces follow each other.
+fn umac<const TAG: usize>(message: &[u8], spend: Duration) -> f64 {
+    let (key, _) = KEY.split_first_chunk().unwrap_or((&[0; 16], &[]));
+    let mut session = Session::<TAG>::new(key);
+    let mut number = 0u64;
+    nanoseconds(spend, || {
+        black_box(session.tag(Nonce::from(number), black_box(message)));
+        number += 1;
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn longer_messages_take_longer() {
+        for (name, measure) in MACS {
+            let [short, long] =
+                [32, 16 * 1024].map(|len| measure(&vec![1; len], Duration::from_millis(15)));
+            assert!(short > 0.0 && long > 2.0 * short, "{name}: {short} {long}");
+        }
+    }
+}
