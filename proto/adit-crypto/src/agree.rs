@@ -95,7 +95,7 @@ impl EcdhKey {
             return Err(CryptoError::InvalidKey);
         }
         let peer = UnparsedPublicKey::new(self.curve.algorithm(), peer);
-        let secret = agreement::agree(&self.private, &peer, CryptoError::InvalidKey, |secret| {
+        let secret = agreement::agree(&self.private, peer, CryptoError::InvalidKey, |secret| {
             Ok(Secret::new(secret.to_vec()))
         })?;
         // The provider refuses it too; nothing of ours rests on that.

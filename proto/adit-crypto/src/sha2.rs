@@ -20,7 +20,7 @@ pub enum Sha2 {
 impl Sha2 {
     /// Octets of the hash.
     #[must_use]
-    pub const fn len(self) -> usize {
+    pub const fn output_len(self) -> usize {
         match self {
             Self::Sha256 => 32,
             Self::Sha384 => 48,
@@ -87,7 +87,7 @@ mod tests {
             let hash = kind.hash(&[b"a", b"", b"bc"]);
             assert_eq!(
                 (hash.expose().len(), &hash.expose()[..4]),
-                (kind.len(), &head[..])
+                (kind.output_len(), &head[..])
             );
         }
     }

@@ -203,12 +203,14 @@ fn bit_len(trimmed: &[u8]) -> usize {
 fn inside(value: &[u8], prime: &[u8]) -> bool {
     let above_one = value.len() > 1 || value.first().is_some_and(|b| *b > 1);
     // The prime is odd: it and its predecessor differ in the last bit alone.
-    let below = value.len() < prime.len()
-        || (value.len() == prime.len()
-            && value < prime
-            && !(value.split_last().map(|(last, head)| (last | 1, head))
-                == prime.split_last().map(|(last, head)| (*last, head))));
-    above_one && below
+    let before = match (value.split_last(), prime.split_last()) {
+        (Some((last, head)), Some((prime_last, prime_head))) => {
+            head == prime_head && last | 1 == *prime_last
+        }
+        _ => false,
+    };
+    let below = value.len() < prime.len() || (value.len() == prime.len() && value < prime);
+    above_one && below && !before
 }
 
 #[cfg(test)]

@@ -46,13 +46,13 @@ pub(super) fn encode_rounded(a: &[i32; P]) -> Vec<u8> {
     // A third, by multiplication.
     let digits = a.map(|x| (((x + (Q - 1) / 2) * 10_923) >> 15).cast_unsigned());
     let mut out = Vec::with_capacity(ROUNDED_LEN);
-    encode(&digits, &[(Q.cast_unsigned() + 2) / 3; P], &mut out);
+    encode(&digits, &[Q.cast_unsigned().div_ceil(3); P], &mut out);
     out
 }
 
 /// See [`encode_rounded`].
 pub(super) fn decode_rounded(octets: &[u8; ROUNDED_LEN]) -> Poly {
-    centred(octets, (Q.cast_unsigned() + 2) / 3, 3)
+    centred(octets, Q.cast_unsigned().div_ceil(3), 3)
 }
 
 fn centred(octets: &[u8], modulus: u32, step: i32) -> Poly {

@@ -94,7 +94,7 @@ impl SntrupKey {
         for (m, d) in taken.iter_mut().zip(self.decoy.iter()) {
             *m ^= wrong & (*m ^ d);
         }
-        Ok(session(1 & !wrong, &*taken, whole))
+        Ok(session(1 & !wrong, &taken, whole))
     }
 
     fn decrypt(&self, c: &[i32; P]) -> Poly {
@@ -133,7 +133,7 @@ pub fn sntrup_encapsulate(
     let r = random_short(entropy);
     let message = encode_small(&r);
     let ciphertext = hide(&r, &message, &h, public);
-    let secret = session(1, &*message, &ciphertext);
+    let secret = session(1, &message, &ciphertext);
     Ok((ciphertext, secret))
 }
 
