@@ -16,6 +16,7 @@ mod credential;
 mod digest;
 mod error;
 mod header;
+mod hmac;
 mod kdf;
 mod nonce;
 pub mod packet;
@@ -26,6 +27,7 @@ mod secret;
     reason = "vector instructions; what keeps them sound is in the module's text"
 )]
 mod simd;
+mod ssh_packet;
 mod stream;
 
 pub use aead::{AeadKey, AeadKind, TAG_LEN};
@@ -34,10 +36,12 @@ pub use credential::{CredentialDigest, CredentialHasher};
 pub use digest::{SipKey, blake3_hash, hmac_md5, hmac_sha1, hmac_sha256, md5, sha1, sha256};
 pub use error::CryptoError;
 pub use header::HeaderCipher;
+pub use hmac::{HmacKey, HmacKind, HmacTag};
 pub use kdf::{KdfContext, evp_bytes_to_key, hkdf_sha1_subkey, pbkdf2_hmac_sha1};
 pub use nonce::{Nonce, NonceCounter};
 pub use secret::{Secret, ct_eq};
 pub use simd::{CpuLevel, cpu_level, limit_cpu};
+pub use ssh_packet::{SshChaCha, SshGcm};
 pub use stream::{Direction, Rc4, StreamCipher, StreamKey, StreamKind};
 
 #[cfg(test)]
