@@ -17,6 +17,7 @@ mod credential;
 mod digest;
 mod error;
 mod header;
+mod hmac;
 mod kdf;
 mod modp;
 mod nonce;
@@ -30,6 +31,7 @@ mod sha2;
 )]
 mod simd;
 mod sntrup;
+mod ssh_packet;
 mod stream;
 
 pub use aead::{AeadKey, AeadKind, TAG_LEN};
@@ -41,6 +43,7 @@ pub use credential::{CredentialDigest, CredentialHasher};
 pub use digest::{SipKey, blake3_hash, hmac_md5, hmac_sha1, hmac_sha256, md5, sha1, sha256};
 pub use error::CryptoError;
 pub use header::HeaderCipher;
+pub use hmac::{HmacKey, HmacKind, HmacTag};
 pub use kdf::{KdfContext, evp_bytes_to_key, hkdf_sha1_subkey, pbkdf2_hmac_sha1};
 pub use modp::{DhGroup, DhKey, Modp};
 pub use nonce::{Nonce, NonceCounter};
@@ -48,6 +51,7 @@ pub use secret::{Secret, ct_eq};
 pub use sha2::{Sha2, Sha2Hasher};
 pub use simd::{CpuLevel, cpu_level, limit_cpu};
 pub use sntrup::{SNTRUP_CIPHERTEXT_LEN, SNTRUP_PUBLIC_LEN, SntrupKey, sntrup_encapsulate};
+pub use ssh_packet::{SshChaCha, SshGcm};
 pub use stream::{Direction, Rc4, StreamCipher, StreamKey, StreamKind};
 
 #[cfg(test)]

@@ -17,6 +17,9 @@
 pub mod algorithm;
 mod error;
 pub mod msg;
+pub mod kex;
+pub mod packet;
+pub mod version;
 pub mod wire;
 
 pub use error::{Disconnect, SshError};
