@@ -16,8 +16,8 @@
 
 pub mod algorithm;
 mod error;
-pub mod msg;
 pub mod kex;
+pub mod msg;
 pub mod packet;
 pub mod version;
 pub mod wire;

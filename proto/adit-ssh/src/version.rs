@@ -44,7 +44,13 @@ impl Version {
 /// For logs: what is not printable ASCII becomes `?`.
 impl core::fmt::Display for Version {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let shown = |b: &u8| if *b == b' ' || b.is_ascii_graphic() { char::from(*b) } else { '?' };
+        let shown = |b: &u8| {
+            if *b == b' ' || b.is_ascii_graphic() {
+                char::from(*b)
+            } else {
+                '?'
+            }
+        };
         f.pad(&self.0.iter().map(shown).collect::<String>())
     }
 }
@@ -90,7 +96,11 @@ impl VersionReader {
     /// For the lines of `from`.
     #[must_use]
     pub const fn new(from: From) -> Self {
-        Self { from, lines: 0, seen: 0 }
+        Self {
+            from,
+            lines: 0,
+            seen: 0,
+        }
     }
 
     /// Looks at what has come and was not consumed.
@@ -128,7 +138,9 @@ impl VersionReader {
         }
         if ours {
             let version = Version(line.to_vec());
-            return self.judge(line).map(|()| VersionStep::Done { consumed, version });
+            return self
+                .judge(line)
+                .map(|()| VersionStep::Done { consumed, version });
         }
         if self.from == From::Client {
             return Err(SshError::Malformed("identification"));
@@ -201,7 +213,10 @@ mod tests {
         let wire = b"hello\r\n\nSSHnot\nSSH-1.99-Old x y\nrest";
         for chunk in 1..wire.len() {
             let (end, version) = read(From::Server, wire, chunk).unwrap().unwrap();
-            assert_eq!((&wire[end..], &*version), (&b"rest"[..], "SSH-1.99-Old x y"));
+            assert_eq!(
+                (&wire[end..], &*version),
+                (&b"rest"[..], "SSH-1.99-Old x y")
+            );
         }
         assert!(read(From::Client, b"hello\r\n", 3).is_err());
         assert!(read(From::Client, b"SSH-1.99-x\r\n", 3).is_err());
@@ -217,7 +232,11 @@ mod tests {
         assert!(read(From::Client, &[b'x'; 255], 7).is_err());
         assert!(read(From::Server, &[b'x'; 8191], 100).unwrap().is_none());
         assert!(read(From::Server, &[b'x'; 8192], 100).is_err());
-        assert!(read(From::Server, &b"\n".repeat(1024), 100).unwrap().is_none());
+        assert!(
+            read(From::Server, &b"\n".repeat(1024), 100)
+                .unwrap()
+                .is_none()
+        );
         assert!(read(From::Server, &b"\n".repeat(1025), 100).is_err());
     }
 

@@ -61,7 +61,10 @@ impl ClientKex {
             Kex::Group14 => State::Group(dh_key(group(Modp::Bits2048)?, entropy)?),
             Kex::Group16 => State::Group(dh_key(group(Modp::Bits4096)?, entropy)?),
             Kex::Group18 => State::Group(dh_key(group(Modp::Bits8192)?, entropy)?),
-            Kex::Curve25519 | Kex::Curve25519LibSsh | Kex::EcdhP256 | Kex::EcdhP384
+            Kex::Curve25519
+            | Kex::Curve25519LibSsh
+            | Kex::EcdhP256
+            | Kex::EcdhP384
             | Kex::EcdhP521 => {
                 let curve = curve_of(kex).unwrap_or(Curve::X25519);
                 State::Curve(EcdhKey::generate(curve).map_err(fault)?)

@@ -66,7 +66,13 @@ impl<'a> KexInit<'a> {
     /// The first method that is one, not a marker.
     pub(super) fn first_kex(&self) -> Option<&'a str> {
         let marker = |name: &&str| {
-            [EXT_INFO_CLIENT, EXT_INFO_SERVER, STRICT_CLIENT, STRICT_SERVER].contains(name)
+            [
+                EXT_INFO_CLIENT,
+                EXT_INFO_SERVER,
+                STRICT_CLIENT,
+                STRICT_SERVER,
+            ]
+            .contains(name)
         };
         self.kex.iter().find(|name| !marker(name))
     }
@@ -74,7 +80,12 @@ impl<'a> KexInit<'a> {
 
 /// Appends a KEXINIT that offers `preferred`, the same in both directions, and `markers` at the end
 /// of the methods. It never announces a guess.
-pub fn write_kexinit(preferred: &Preferred, markers: &[&str], cookie: [u8; 16], out: &mut Vec<u8>) {
+pub fn write_kexinit(
+    preferred: &Preferred,
+    markers: &[&'static str],
+    cookie: [u8; 16],
+    out: &mut Vec<u8>,
+) {
     out.put_u8(msg::KEXINIT);
     out.put_raw(&cookie);
     let kex = preferred.kex.iter().copied().map(Kex::name);

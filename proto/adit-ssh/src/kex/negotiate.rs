@@ -42,7 +42,11 @@ pub struct DirectionAlgorithms {
 impl fmt::Display for Negotiated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (up, down) = (self.client_to_server, self.server_to_client);
-        write!(f, "{}, {}; client to server {up}; server to client {down}", self.kex, self.host_key)
+        write!(
+            f,
+            "{}, {}; client to server {up}; server to client {down}",
+            self.kex, self.host_key
+        )
     }
 }
 
@@ -71,8 +75,11 @@ pub fn negotiate(
         } else {
             Some(both.choose(mac, |k| pick(&k.mac, n), Mac::by_name)?)
         };
-        let compression =
-            both.choose(compression, |k| pick(&k.compression, n), Compression::by_name)?;
+        let compression = both.choose(
+            compression,
+            |k| pick(&k.compression, n),
+            Compression::by_name,
+        )?;
         Ok(DirectionAlgorithms {
             cipher,
             mac,
@@ -84,11 +91,19 @@ pub fn negotiate(
         host_key: both.choose("host key algorithm", |k| k.host_key, KeyAlgorithm::by_name)?,
         client_to_server: direction(
             0,
-            ["cipher (client to server)", "MAC (client to server)", "compression (client to server)"],
+            [
+                "cipher (client to server)",
+                "MAC (client to server)",
+                "compression (client to server)",
+            ],
         )?,
         server_to_client: direction(
             1,
-            ["cipher (server to client)", "MAC (server to client)", "compression (server to client)"],
+            [
+                "cipher (server to client)",
+                "MAC (server to client)",
+                "compression (server to client)",
+            ],
         )?,
     })
 }
@@ -97,7 +112,12 @@ pub fn negotiate(
 /// host key that was not chosen, and so is to be dropped.
 #[must_use]
 pub fn guess_is_wrong(ours: &KexInit<'_>, theirs: &KexInit<'_>) -> bool {
-    let first = |k: &KexInit<'_>| (k.first_kex().map(str::to_owned), k.host_key.iter().next().map(str::to_owned));
+    let first = |k: &KexInit<'_>| {
+        (
+            k.first_kex().map(str::to_owned),
+            k.host_key.iter().next().map(str::to_owned),
+        )
+    };
     theirs.first_kex_packet_follows && first(ours) != first(theirs)
 }
 
@@ -125,7 +145,10 @@ impl<'a> Both<'a> {
             Role::Server => (theirs, ours),
         };
         // One of the two lists is ours and short: no quadratic work for a long one of the peer's.
-        let chosen = client.iter().filter(|name| server.has(name)).find_map(by_name);
+        let chosen = client
+            .iter()
+            .filter(|name| server.has(name))
+            .find_map(by_name);
         chosen.ok_or_else(|| SshError::NoCommon {
             what,
             ours: ours.as_str().to_owned(),

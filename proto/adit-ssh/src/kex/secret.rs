@@ -33,7 +33,11 @@ pub(super) fn number(raw: &Secret<Vec<u8>>) -> Secret<Vec<u8>> {
 }
 
 /// The secret of a hybrid method: a `string` of the hash over both.
-pub(super) fn hybrid(hash: Sha2, post_quantum: &[u8], classical: &Secret<Vec<u8>>) -> Secret<Vec<u8>> {
+pub(super) fn hybrid(
+    hash: Sha2,
+    post_quantum: &[u8],
+    classical: &Secret<Vec<u8>>,
+) -> Secret<Vec<u8>> {
     let digest = hash.hash(&[post_quantum, classical.expose()]);
     let mut out = Secret::new(Vec::with_capacity(digest.expose().len() + 4));
     out.expose_mut().put_string(digest.expose());

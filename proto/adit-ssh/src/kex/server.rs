@@ -22,7 +22,10 @@ pub struct ServerKex(State);
 enum State {
     Await(Kex),
     /// The group was sent.
-    Exchange { sizes: [u32; 3], key: DhKey },
+    Exchange {
+        sizes: [u32; 3],
+        key: DhKey,
+    },
     Done,
 }
 
@@ -125,7 +128,11 @@ fn answer(kex: Kex, mut r: Reader<'_>, entropy: &mut dyn Entropy) -> Result<Answ
         (key.public().to_vec(), secret)
     } else {
         let sntrup = kex != Kex::MlKem768X25519;
-        let len = if sntrup { SNTRUP_PUBLIC_LEN } else { ML_KEM_PUBLIC_LEN };
+        let len = if sntrup {
+            SNTRUP_PUBLIC_LEN
+        } else {
+            ML_KEM_PUBLIC_LEN
+        };
         let (lattice, point) = halves(theirs, len)?;
         let key = EcdhKey::generate(Curve::X25519).map_err(fault)?;
         let classical = key.agree(point).map_err(fault)?;
@@ -200,7 +207,13 @@ mod tests {
         ] {
             assert_eq!(choose(sizes), Ok(group), "{sizes:?}");
         }
-        for bad in [[1024, 1024, 2047], [8193, 9000, 9000], [0; 3], [3000, 2048, 8192], [2048, 9000, 8192]] {
+        for bad in [
+            [1024, 1024, 2047],
+            [8193, 9000, 9000],
+            [0; 3],
+            [3000, 2048, 8192],
+            [2048, 9000, 8192],
+        ] {
             assert!(choose(bad).is_err(), "{bad:?}");
         }
     }
