@@ -19,6 +19,7 @@ mod error;
 pub mod kex;
 pub mod msg;
 pub mod packet;
+pub mod transport;
 pub mod version;
 pub mod wire;
 

@@ -1,6 +1,7 @@
 //! The lines before everything (RFC 4253 section 4.2): who we are, who the peer is.
 
 use crate::error::SshError;
+use crate::wire::printable;
 
 /// The longest identification line, in octets with CR and LF.
 const MAX_LINE: usize = 255;
@@ -44,14 +45,7 @@ impl Version {
 /// For logs: what is not printable ASCII becomes `?`.
 impl core::fmt::Display for Version {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let shown = |b: &u8| {
-            if *b == b' ' || b.is_ascii_graphic() {
-                char::from(*b)
-            } else {
-                '?'
-            }
-        };
-        f.pad(&self.0.iter().map(shown).collect::<String>())
+        f.pad(&printable(&self.0, MAX_LINE))
     }
 }
 

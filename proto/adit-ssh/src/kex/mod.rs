@@ -19,7 +19,7 @@ pub use init::{
 };
 pub use negotiate::{DirectionAlgorithms, Negotiated, guess_is_wrong, negotiate};
 pub use secret::Agreed;
-pub use server::{Answer, ServerKex};
+pub use server::{Answer, AnswerValue, ServerKex};
 
 /// Which side of the connection this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -29,19 +29,25 @@ enum State {
     Done,
 }
 
-/// What the server answers: `number`, the host key's blob, `value`, the signature.
+/// What the server ends in.
 #[derive(Debug)]
 pub struct Answer {
-    /// The message number.
-    pub number: u8,
-    /// Our public value in its encoding, `string` or `mpint`.
-    pub value: Vec<u8>,
+    /// The message to be sent.
+    pub reply: AnswerValue,
     /// The secret and what is hashed.
     pub agreed: Agreed,
 }
 
-impl Answer {
-    /// Appends the message's payload.
+/// A last message without the host key and its signature, which need the exchange hash first.
+#[derive(Debug)]
+pub struct AnswerValue {
+    number: u8,
+    /// Our public value in its encoding, `string` or `mpint`.
+    value: Vec<u8>,
+}
+
+impl AnswerValue {
+    /// Appends the payload.
     pub fn write(&self, host_key: &[u8], signature: &[u8], out: &mut Vec<u8>) {
         out.put_u8(self.number);
         out.put_string(host_key);
@@ -149,8 +155,10 @@ fn answer(kex: Kex, mut r: Reader<'_>, entropy: &mut dyn Entropy) -> Result<Answ
     let mut value = Vec::with_capacity(ours.len() + 4);
     value.put_string(&ours);
     Ok(Answer {
-        number: msg::KEX_REPLY,
-        value,
+        reply: AnswerValue {
+            number: msg::KEX_REPLY,
+            value,
+        },
         agreed: Agreed::of_strings(theirs, &ours, secret),
     })
 }
@@ -167,8 +175,10 @@ fn dh_answer(
     let mut value = Vec::new();
     value.put_mpint(key.public());
     Ok(Answer {
-        number: number_of_message,
-        value,
+        reply: AnswerValue {
+            number: number_of_message,
+            value,
+        },
         agreed: Agreed { transcript, secret },
     })
 }
