@@ -20,8 +20,11 @@
 //! ```
 
 mod cover;
+mod deflate;
 mod keys;
+mod mac;
 mod open;
+mod padding;
 mod seal;
 
 pub use keys::DirectionKeys;
