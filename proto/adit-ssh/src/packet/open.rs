@@ -3,9 +3,10 @@
 use core::fmt;
 use core::ops::Range;
 
+use super::count::Count;
 use super::cover::{AES_BLOCK, Cover};
 use super::deflate::{Inflater, Switch};
-use super::{DirectionKeys, HEAD_LEN, LENGTH_LEN, MAX_PACKET_LENGTH, MIN_PADDING, MOST_PACKETS};
+use super::{DirectionKeys, HEAD_LEN, LENGTH_LEN, MAX_PACKET_LENGTH, MIN_PADDING};
 use crate::SshError;
 
 /// What [`Opener::open`] found at the front of the bytes.
@@ -48,9 +49,7 @@ pub struct Opener {
     switch: Switch,
     inflater: Option<Inflater>,
     pending: Pending,
-    sequence: u32,
-    packets: u64,
-    bytes: u64,
+    pub(super) count: Count,
     failed: Option<SshError>,
 }
 
@@ -79,9 +78,7 @@ impl Opener {
             switch: Switch::off(),
             inflater: None,
             pending: Pending::Nothing,
-            sequence: 0,
-            packets: 0,
-            bytes: 0,
+            count: Count::new(),
             failed: None,
         }
     }
@@ -97,10 +94,7 @@ impl Opener {
         self.pending = Pending::Nothing;
         let inflate = self.switch.negotiated(keys.compression);
         self.inflater = inflate.then(Inflater::new);
-        if reset_sequence {
-            self.sequence = 0;
-        }
-        (self.packets, self.bytes) = (0, 0);
+        self.count.new_keys(reset_sequence);
         Ok(())
     }
 
@@ -130,9 +124,7 @@ impl Opener {
 
     fn unwrap(&mut self, wire: &mut [u8]) -> Result<Opened, SshError> {
         if let Pending::Nothing = self.pending {
-            if self.packets >= MOST_PACKETS {
-                return Err(SshError::Crypto("keys are used up"));
-            }
+            self.count.has_next()?;
             match self.look(wire)? {
                 Some(pending) => self.pending = pending,
                 None => {
@@ -155,7 +147,7 @@ impl Opener {
         if let (Some(plain), Some(place)) = (first, packet.first_chunk_mut()) {
             *place = plain;
         }
-        match self.cover.open(self.sequence, packet, tag) {
+        match self.cover.open(self.count.sequence, packet, tag) {
             Ok(()) => self.pending = Pending::Nothing,
             Err(_) if first.is_some() => {
                 self.pending = Pending::Bad { checked: total };
@@ -164,9 +156,7 @@ impl Opener {
             Err(why) => return Err(why),
         }
         let payload = payload(packet)?;
-        self.sequence = self.sequence.wrapping_add(1);
-        self.packets += 1;
-        self.bytes += total as u64;
+        self.count.packet(total);
         let payload = match &mut self.inflater {
             None => Payload::Wire(payload),
             Some(inflater) => {
@@ -187,7 +177,7 @@ impl Opener {
         };
         let length = match &mut self.cover {
             Cover::Clear | Cover::Gcm(_) | Cover::Etm(_) => length,
-            Cover::ChaCha(chacha) => chacha.length(self.sequence, length),
+            Cover::ChaCha(chacha) => chacha.length(self.count.sequence, length),
             Cover::Plain(counter) => {
                 let Some(&first) = wire.first_chunk() else {
                     return Ok(None);
@@ -231,7 +221,7 @@ impl Opener {
         };
         if let (Pending::Bad { checked }, Cover::Plain(counter)) = (self.pending, &mut self.cover) {
             let rest = all.get(checked..).unwrap_or_default();
-            let _ = counter.mac.fits(self.sequence, rest, &[]);
+            let _ = counter.mac.fits(self.count.sequence, rest, &[]);
         }
         Err(SshError::BadTag)
     }
@@ -252,19 +242,19 @@ impl Opener {
     /// The number of the next packet.
     #[must_use]
     pub const fn sequence(&self) -> u32 {
-        self.sequence
+        self.count.sequence
     }
 
     /// Packets since the last [`Opener::set_keys`].
     #[must_use]
     pub const fn packets(&self) -> u64 {
-        self.packets
+        self.count.packets
     }
 
     /// Octets on the wire since the last [`Opener::set_keys`].
     #[must_use]
     pub const fn bytes(&self) -> u64 {
-        self.bytes
+        self.count.bytes
     }
 }
 
@@ -284,7 +274,7 @@ impl fmt::Debug for Opener {
             f,
             "Opener({} at packet {})",
             self.cover.name(),
-            self.sequence
+            self.count.sequence
         )
     }
 }

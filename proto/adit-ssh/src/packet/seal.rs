@@ -2,10 +2,11 @@
 
 use core::fmt;
 
+use super::count::Count;
 use super::cover::Cover;
 use super::deflate::{Deflater, Switch};
 use super::padding::Padding;
-use super::{DirectionKeys, HEAD_LEN, LENGTH_LEN, MAX_PAYLOAD, MIN_PADDING, MOST_PACKETS};
+use super::{DirectionKeys, HEAD_LEN, LENGTH_LEN, MAX_PAYLOAD, MIN_PADDING};
 use crate::SshError;
 
 /// Writes the packets of one direction.
@@ -17,9 +18,7 @@ pub struct Sealer {
     padding: Padding,
     switch: Switch,
     deflater: Option<Deflater>,
-    sequence: u32,
-    packets: u64,
-    bytes: u64,
+    pub(super) count: Count,
 }
 
 impl Sealer {
@@ -31,9 +30,7 @@ impl Sealer {
             padding: Padding::zeros(),
             switch: Switch::off(),
             deflater: None,
-            sequence: 0,
-            packets: 0,
-            bytes: 0,
+            count: Count::new(),
         }
     }
 
@@ -49,10 +46,7 @@ impl Sealer {
         (self.cover, self.padding) = (cover, padding);
         let compress = self.switch.negotiated(keys.compression);
         self.deflater = compress.then(Deflater::new);
-        if reset_sequence {
-            self.sequence = 0;
-        }
-        (self.packets, self.bytes) = (0, 0);
+        self.count.new_keys(reset_sequence);
         Ok(())
     }
 
@@ -100,9 +94,7 @@ impl Sealer {
     }
 
     fn wrap(&mut self, start: usize, out: &mut Vec<u8>) -> Result<(), SshError> {
-        if self.packets >= MOST_PACKETS {
-            return Err(SshError::Crypto("keys are used up"));
-        }
+        self.count.has_next()?;
         let mut payload = payload_len(start, out)?;
         if let Some(deflater) = &mut self.deflater {
             deflater.replace(out, start + HEAD_LEN)?;
@@ -127,29 +119,27 @@ impl Sealer {
         let (packet, tag) = packet
             .split_at_mut_checked(LENGTH_LEN + length)
             .unwrap_or_default();
-        self.cover.seal(self.sequence, packet, tag)?;
-        self.sequence = self.sequence.wrapping_add(1);
-        self.packets += 1;
-        self.bytes += packet.len() as u64 + tag.len() as u64;
+        self.cover.seal(self.count.sequence, packet, tag)?;
+        self.count.packet(packet.len() + tag.len());
         Ok(())
     }
 
     /// The number of the next packet.
     #[must_use]
     pub const fn sequence(&self) -> u32 {
-        self.sequence
+        self.count.sequence
     }
 
     /// Packets since the last [`Sealer::set_keys`].
     #[must_use]
     pub const fn packets(&self) -> u64 {
-        self.packets
+        self.count.packets
     }
 
     /// Octets on the wire since the last [`Sealer::set_keys`].
     #[must_use]
     pub const fn bytes(&self) -> u64 {
-        self.bytes
+        self.count.bytes
     }
 }
 
@@ -174,7 +164,7 @@ impl fmt::Debug for Sealer {
             f,
             "Sealer({} at packet {})",
             self.cover.name(),
-            self.sequence
+            self.count.sequence
         )
     }
 }
