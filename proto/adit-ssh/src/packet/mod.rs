@@ -19,9 +19,13 @@
 //! assert_eq!((consumed, opener.payload(&wire, &payload)), (wire.len(), &b"\x02payload"[..]));
 //! ```
 
+mod count;
 mod cover;
+mod deflate;
 mod keys;
+mod mac;
 mod open;
+mod padding;
 mod seal;
 
 pub use keys::DirectionKeys;
@@ -45,5 +49,5 @@ const LENGTH_LEN: usize = 4;
 /// The least padding, in octets.
 const MIN_PADDING: usize = 4;
 
-/// Packets under one set of keys: with one more a sequence number would come twice.
-const MOST_PACKETS: u64 = 1 << 32;
+#[cfg(test)]
+mod tests;

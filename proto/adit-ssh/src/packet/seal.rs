@@ -1,8 +1,12 @@
 //! The sending side: payloads become packets.
 
-use super::{
-    DirectionKeys, HEAD_LEN, LENGTH_LEN, MAX_PAYLOAD, MIN_PADDING, MOST_PACKETS, cover::Cover,
-};
+use core::fmt;
+
+use super::count::Count;
+use super::cover::Cover;
+use super::deflate::{Deflater, Switch};
+use super::padding::Padding;
+use super::{DirectionKeys, HEAD_LEN, LENGTH_LEN, MAX_PAYLOAD, MIN_PADDING};
 use crate::SshError;
 
 /// Writes the packets of one direction.
@@ -11,9 +15,10 @@ use crate::SshError;
 /// it straight into the packet.
 pub struct Sealer {
     cover: Cover,
-    sequence: u32,
-    packets: u64,
-    bytes: u64,
+    padding: Padding,
+    switch: Switch,
+    deflater: Option<Deflater>,
+    pub(super) count: Count,
 }
 
 impl Sealer {
@@ -22,9 +27,10 @@ impl Sealer {
     pub const fn new() -> Self {
         Self {
             cover: Cover::Clear,
-            sequence: 0,
-            packets: 0,
-            bytes: 0,
+            padding: Padding::zeros(),
+            switch: Switch::off(),
+            deflater: None,
+            count: Count::new(),
         }
     }
 
@@ -36,17 +42,21 @@ impl Sealer {
     /// [`SshError::Crypto`] for keys of the wrong length, or no MAC where one is needed. The old
     /// keys stay then.
     pub fn set_keys(&mut self, keys: DirectionKeys, reset_sequence: bool) -> Result<(), SshError> {
-        self.cover = Cover::new(&keys)?;
-        if reset_sequence {
-            self.sequence = 0;
-        }
-        (self.packets, self.bytes) = (0, 0);
+        let (cover, padding) = (Cover::new(&keys)?, Padding::new(&keys)?);
+        (self.cover, self.padding) = (cover, padding);
+        let compress = self.switch.negotiated(keys.compression);
+        self.deflater = compress.then(Deflater::new);
+        self.count.new_keys(reset_sequence);
         Ok(())
     }
 
     /// The user is in: `zlib@openssh.com`, if negotiated, begins with the next packet. It stays
     /// so at every later [`Sealer::set_keys`].
-    pub fn start_compression(&mut self) {}
+    pub fn start_compression(&mut self) {
+        if self.switch.authenticated() {
+            self.deflater = Some(Deflater::new());
+        }
+    }
 
     /// Appends the packet of `payload` to `out`.
     ///
@@ -59,9 +69,10 @@ impl Sealer {
     }
 
     /// Begins a packet at the end of `out`. The payload is to be appended, then comes
-    /// [`Sealer::finish`] with the place that is returned. There may be several begun and not
-    /// finished; they count when they are finished.
+    /// [`Sealer::finish`] with the place that is returned. Nothing is counted before that: a
+    /// packet that is not wanted after all may be cut off again.
     #[must_use]
+    #[inline]
     pub fn begin(&self, out: &mut Vec<u8>) -> usize {
         let start = out.len();
         out.extend_from_slice(&[0; HEAD_LEN]);
@@ -83,18 +94,11 @@ impl Sealer {
     }
 
     fn wrap(&mut self, start: usize, out: &mut Vec<u8>) -> Result<(), SshError> {
-        let payload = out.len().saturating_sub(start).saturating_sub(HEAD_LEN);
-        if payload == 0 {
-            return Err(SshError::Malformed("empty payload"));
-        }
-        if payload > MAX_PAYLOAD {
-            return Err(SshError::TooMuch {
-                what: "payload to send",
-                limit: MAX_PAYLOAD,
-            });
-        }
-        if self.packets >= MOST_PACKETS {
-            return Err(SshError::Crypto("keys are used up"));
+        self.count.has_next()?;
+        let mut payload = payload_len(start, out)?;
+        if let Some(deflater) = &mut self.deflater {
+            deflater.replace(out, start + HEAD_LEN)?;
+            payload = payload_len(start, out)?;
         }
         let block = self.cover.block();
         let mut padding = block - (HEAD_LEN + payload - self.cover.apart()) % block;
@@ -102,7 +106,9 @@ impl Sealer {
             padding += block;
         }
         let length = HEAD_LEN - LENGTH_LEN + payload + padding;
-        out.resize(out.len() + padding + self.cover.tag_len(), 0);
+        out.reserve(padding + self.cover.tag_len());
+        self.padding.append(padding, out);
+        out.resize(out.len() + self.cover.tag_len(), 0);
         let packet = out.get_mut(start..).unwrap_or_default();
         if let ([a, b, c, d, e, ..], Ok(length), Ok(padding)) =
             (&mut *packet, u32::try_from(length), u8::try_from(padding))
@@ -113,29 +119,53 @@ impl Sealer {
         let (packet, tag) = packet
             .split_at_mut_checked(LENGTH_LEN + length)
             .unwrap_or_default();
-        self.cover.seal(self.sequence, packet, tag)?;
-        self.sequence = self.sequence.wrapping_add(1);
-        self.packets += 1;
-        self.bytes += packet.len() as u64 + tag.len() as u64;
+        self.cover.seal(self.count.sequence, packet, tag)?;
+        self.count.packet(packet.len() + tag.len());
         Ok(())
     }
 
     /// The number of the next packet.
     #[must_use]
     pub const fn sequence(&self) -> u32 {
-        self.sequence
+        self.count.sequence
     }
 
     /// Packets since the last [`Sealer::set_keys`].
     #[must_use]
     pub const fn packets(&self) -> u64 {
-        self.packets
+        self.count.packets
     }
 
     /// Octets on the wire since the last [`Sealer::set_keys`].
     #[must_use]
     pub const fn bytes(&self) -> u64 {
-        self.bytes
+        self.count.bytes
+    }
+}
+
+/// Octets of the payload of the packet that begins at `start`.
+fn payload_len(start: usize, out: &[u8]) -> Result<usize, SshError> {
+    let len = out.len().saturating_sub(start).saturating_sub(HEAD_LEN);
+    if len == 0 {
+        return Err(SshError::Malformed("empty payload"));
+    }
+    if len > MAX_PAYLOAD {
+        return Err(SshError::TooMuch {
+            what: "payload to send",
+            limit: MAX_PAYLOAD,
+        });
+    }
+    Ok(len)
+}
+
+impl fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Sealer({} at packet {})",
+            self.cover.name(),
+            self.count.sequence
+        )
     }
 }
 
