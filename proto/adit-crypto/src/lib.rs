@@ -10,6 +10,7 @@
 #![deny(unsafe_code)]
 
 mod aead;
+mod bcrypt;
 mod cbc;
 mod chacha;
 mod credential;
@@ -21,6 +22,7 @@ mod nonce;
 pub mod packet;
 mod salsa;
 mod secret;
+mod sign;
 #[allow(
     unsafe_code,
     reason = "vector instructions; what keeps them sound is in the module's text"
@@ -29,7 +31,8 @@ mod simd;
 mod stream;
 
 pub use aead::{AeadKey, AeadKind, TAG_LEN};
-pub use cbc::{aes128_cbc_decrypt, aes128_cbc_encrypt};
+pub use bcrypt::bcrypt_pbkdf;
+pub use cbc::{aes128_cbc_decrypt, aes128_cbc_encrypt, aes256_cbc_decrypt};
 pub use credential::{CredentialDigest, CredentialHasher};
 pub use digest::{SipKey, blake3_hash, hmac_md5, hmac_sha1, hmac_sha256, md5, sha1, sha256};
 pub use error::CryptoError;
@@ -37,6 +40,10 @@ pub use header::HeaderCipher;
 pub use kdf::{KdfContext, evp_bytes_to_key, hkdf_sha1_subkey, pbkdf2_hmac_sha1};
 pub use nonce::{Nonce, NonceCounter};
 pub use secret::{Secret, ct_eq};
+pub use sign::{
+    EcCurve, EcdsaKey, Ed25519Key, RsaHash, RsaKey, RsaParts, RsaPublic, ecdsa_verify,
+    ed25519_verify, rsa_generate,
+};
 pub use simd::{CpuLevel, cpu_level, limit_cpu};
 pub use stream::{Direction, Rc4, StreamCipher, StreamKey, StreamKind};
 
