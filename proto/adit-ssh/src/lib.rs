@@ -16,6 +16,7 @@
 
 pub mod algorithm;
 mod error;
+pub mod key;
 pub mod msg;
 pub mod wire;
 
