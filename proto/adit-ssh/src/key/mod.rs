@@ -38,3 +38,6 @@ pub use private::{KeyKind, PrivateKey};
 pub use public::{PublicKey, certificate_type};
 pub use signer::{CertifiedKey, KeySet, Signer};
 pub use verify::{Presence, RSA_MIN_BITS};
+
+#[cfg(test)]
+mod tests;
