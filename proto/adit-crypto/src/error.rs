@@ -46,6 +46,12 @@ pub enum CryptoError {
     /// Every nonce of a key has been used.
     #[error("every nonce of this key has been used")]
     Exhausted,
+    /// Numbers that are no key of the algorithm, or of a size that is not taken.
+    #[error("not a valid key")]
+    InvalidKey,
+    /// The provider of an algorithm failed, as without memory or randomness.
+    #[error("the provider of the algorithm failed")]
+    Provider,
 }
 
 impl From<CryptoError> for Broken {
@@ -60,6 +66,8 @@ impl From<CryptoError> for Broken {
             CryptoError::InvalidKey => Self::Malformed("public value"),
             CryptoError::Provider => Self::Exhausted("the provider of cryptography"),
             CryptoError::NoRoom => Self::NoRoom("a packet's nonce and tag"),
+            CryptoError::InvalidKey => Self::Malformed("key"),
+            CryptoError::Provider => Self::Exhausted("the provider of an algorithm"),
             CryptoError::Unauthentic => Self::Unauthentic,
         }
     }

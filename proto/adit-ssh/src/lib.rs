@@ -17,6 +17,7 @@
 pub mod algorithm;
 mod error;
 pub mod kex;
+pub mod key;
 pub mod msg;
 pub mod packet;
 pub mod transport;
