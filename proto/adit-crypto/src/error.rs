@@ -37,16 +37,11 @@ pub enum CryptoError {
     /// A name that no cipher has.
     #[error("no cipher has this name")]
     UnknownCipher,
-    /// A peer's public value, a group or a ciphertext that is not valid.
-    #[error("a public value that is not valid")]
-    InvalidKey,
-    /// The provider of cryptography or of randomness failed.
-    #[error("the provider of cryptography failed")]
-    Provider,
     /// Every nonce of a key has been used.
     #[error("every nonce of this key has been used")]
     Exhausted,
-    /// Numbers that are no key of the algorithm, or of a size that is not taken.
+    /// Numbers that are no key of the algorithm, or of a size that is not taken; a peer's public
+    /// value or ciphertext that cannot be one.
     #[error("not a valid key")]
     InvalidKey,
     /// The provider of an algorithm failed, as without memory or randomness.
@@ -63,8 +58,6 @@ impl From<CryptoError> for Broken {
             CryptoError::KeyLength { .. } | CryptoError::NonceLength { .. } => {
                 Self::Malformed("key or nonce length")
             }
-            CryptoError::InvalidKey => Self::Malformed("public value"),
-            CryptoError::Provider => Self::Exhausted("the provider of cryptography"),
             CryptoError::NoRoom => Self::NoRoom("a packet's nonce and tag"),
             CryptoError::InvalidKey => Self::Malformed("key"),
             CryptoError::Provider => Self::Exhausted("the provider of an algorithm"),

@@ -67,7 +67,7 @@ pub fn negotiate(
     theirs: &KexInit<'_>,
 ) -> Result<Negotiated, SshError> {
     let both = Both { role, ours, theirs };
-    let direction = |n: usize, names: [&'static str; 3]| {
+    let direction = |n: usize, names: [&'static str; 3]| -> Result<DirectionAlgorithms, SshError> {
         let [cipher, mac, compression] = names;
         let cipher = both.choose(cipher, |k| pick(&k.cipher, n), Cipher::by_name)?;
         let mac = if cipher.is_aead() {

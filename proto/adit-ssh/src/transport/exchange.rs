@@ -2,7 +2,6 @@
 
 use adit_wire::Time;
 
-use super::host::{Host, check_rsa};
 use super::{Event, Session, StrictKex, Transport, ext};
 use crate::algorithm::Cipher;
 use crate::error::{Disconnect, SshError};
@@ -10,6 +9,7 @@ use crate::kex::{
     Agreed, ClientKex, EXT_INFO_CLIENT, EXT_INFO_SERVER, HashInput, KexInit, KeySource, Negotiated,
     Reply, Role, STRICT_CLIENT, STRICT_SERVER, ServerKex, guess_is_wrong, negotiate, write_kexinit,
 };
+use crate::key::AnyKey;
 use crate::msg;
 use crate::packet::DirectionKeys;
 
@@ -280,16 +280,12 @@ impl Transport {
     }
 
     fn verify(&self, negotiated: Negotiated, reply: Reply) -> Result<Finish, SshError> {
-        check_rsa(&reply.host_key, self.config.min_rsa_bits)?;
         let hash = self.hash(&negotiated, &reply.host_key, &reply.agreed);
-        if let Host::Verifier(verifier) = &self.host {
-            verifier.verify(
-                negotiated.host_key,
-                &reply.host_key,
-                &hash,
-                &reply.signature,
-            )?;
-        }
+        let algorithm = negotiated.host_key;
+        // What a token says of its user is nothing to a host key.
+        AnyKey::parse_for(algorithm, &reply.host_key)?
+            .key()
+            .verify_with(self.config.min_rsa_bits, algorithm, &hash, &reply.signature)?;
         Ok(Finish {
             negotiated,
             agreed: reply.agreed,
@@ -299,9 +295,8 @@ impl Transport {
     }
 
     fn sign(&self, negotiated: Negotiated, agreed: Agreed) -> Result<(Finish, Vec<u8>), SshError> {
-        let Host::Signer(signer) = &self.host else {
-            return Err(SshError::Crypto("no host key to sign with"));
-        };
+        let signer = self.signer.as_ref();
+        let signer = signer.ok_or(SshError::Crypto("no host key to sign with"))?;
         let host_key = signer.blob(negotiated.host_key);
         let hash = self.hash(&negotiated, &host_key, &agreed);
         let signature = signer.sign(negotiated.host_key, &hash)?;

@@ -20,7 +20,6 @@
 mod config;
 mod exchange;
 mod ext;
-mod host;
 mod incoming;
 mod outgoing;
 mod timers;
@@ -32,19 +31,18 @@ use adit_wire::{Entropy, Time};
 
 pub use config::{Config, StrictKex};
 pub use ext::Extensions;
-pub use host::{HostKeySigner, HostKeyVerifier};
 pub use incoming::Step;
 pub use outgoing::PayloadWriter;
 
 use crate::algorithm::{Cipher, KeyAlgorithm, Preferred};
 use crate::error::{Disconnect, SshError};
 use crate::kex::{Negotiated, Role};
+use crate::key::Signer;
 use crate::msg;
 use crate::packet::{Opener, Payload, Sealer};
 use crate::version::{From, Version, VersionReader};
 use crate::wire::Put;
 use exchange::{Exchange, Stage};
-use host::{Chance, Host};
 
 /// How many events may wait; beyond it those that only inform are dropped.
 const MAX_EVENTS: usize = 64;
@@ -86,8 +84,9 @@ struct Session {
 pub struct Transport {
     role: Role,
     config: Arc<Config>,
-    host: Host,
-    entropy: Chance,
+    /// A server's host keys.
+    signer: Option<Arc<dyn Signer>>,
+    entropy: Box<dyn Entropy + Send>,
     ours: Version,
     theirs: Option<Version>,
     lines: VersionReader,
@@ -124,19 +123,9 @@ impl Transport {
     ///
     /// # Errors
     /// [`SshError::Malformed`] for a software name that cannot stand in an identification.
-    pub fn client(
-        config: Arc<Config>,
-        verifier: Arc<dyn HostKeyVerifier>,
-        entropy: Box<dyn Entropy + Send>,
-    ) -> Result<Self, SshError> {
+    pub fn client(config: Arc<Config>, entropy: Box<dyn Entropy + Send>) -> Result<Self, SshError> {
         let offered = config.preferred.clone();
-        let mut new = Self::new(
-            Role::Client,
-            config,
-            offered,
-            Host::Verifier(verifier),
-            entropy,
-        )?;
+        let mut new = Self::new(Role::Client, config, offered, None, entropy)?;
         new.start_exchange()?;
         Ok(new)
     }
@@ -148,7 +137,7 @@ impl Transport {
     /// As [`Transport::client`].
     pub fn server(
         config: Arc<Config>,
-        signer: Arc<dyn HostKeySigner>,
+        signer: Arc<dyn Signer>,
         entropy: Box<dyn Entropy + Send>,
     ) -> Result<Self, SshError> {
         let mut offered = config.preferred.clone();
@@ -158,7 +147,7 @@ impl Transport {
             .retain(|algorithm| able.contains(algorithm));
         let exposed = config.strict == StrictKex::WhenExposed
             && offered.cipher.contains(&Cipher::ChaCha20Poly1305);
-        let mut new = Self::new(Role::Server, config, offered, Host::Signer(signer), entropy)?;
+        let mut new = Self::new(Role::Server, config, offered, Some(signer), entropy)?;
         if exposed {
             new.exchange = Some(Exchange::held());
         } else {
@@ -171,15 +160,15 @@ impl Transport {
         role: Role,
         config: Arc<Config>,
         offered: Preferred,
-        host: Host,
-        entropy: Chance,
+        signer: Option<Arc<dyn Signer>>,
+        entropy: Box<dyn Entropy + Send>,
     ) -> Result<Self, SshError> {
         let ours = Version::ours(&config.software)?;
         let mut out = Vec::new();
         ours.write(&mut out);
         Ok(Self {
             role,
-            host,
+            signer,
             entropy,
             theirs: None,
             lines: VersionReader::new(match role {
