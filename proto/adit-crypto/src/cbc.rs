@@ -1,10 +1,10 @@
-//! AES-128-CBC without padding (NIST SP 800-38A section 6.2), for the few blocks at the start of a
-//! connection that some protocols hide this way.
+//! AES-CBC without padding (NIST SP 800-38A section 6.2), for the few blocks at the start of a
+//! connection that some protocols hide this way, and for key files of old.
 //!
 //! One block under a zero IV is the same as [`crate::HeaderCipher`], which keeps its expanded key.
 
-use aes::Aes128;
-use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
+use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit, consts::U16};
+use aes::{Aes128, Aes256};
 
 use crate::CryptoError;
 
@@ -34,7 +34,23 @@ pub fn aes128_cbc_decrypt(
     iv: &[u8; 16],
     data: &mut [u8],
 ) -> Result<(), CryptoError> {
-    let cipher = Aes128::new(key.into());
+    decrypt(&Aes128::new(key.into()), iv, data)
+}
+
+/// The same with AES-256.
+pub fn aes256_cbc_decrypt(
+    key: &[u8; 32],
+    iv: &[u8; 16],
+    data: &mut [u8],
+) -> Result<(), CryptoError> {
+    decrypt(&Aes256::new(key.into()), iv, data)
+}
+
+fn decrypt(
+    cipher: &impl BlockCipherDecrypt<BlockSize = U16>,
+    iv: &[u8; BLOCK],
+    data: &mut [u8],
+) -> Result<(), CryptoError> {
     let mut last = *iv;
     for block in whole(data)? {
         let input = *block;
@@ -72,6 +88,18 @@ mod tests {
         aes128_cbc_encrypt(&key, &iv, &mut data).unwrap();
         assert_eq!(data, sealed);
         aes128_cbc_decrypt(&key, &iv, &mut data).unwrap();
+        assert_eq!(data, plain);
+    }
+
+    /// NIST SP 800-38A section F.2.6.
+    #[test]
+    fn sp_800_38a_256() {
+        let hex = |text: &str| crate::tests::hex(&text.into());
+        let key = hex("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4");
+        let mut data = hex("f58c4c04d6e5f1ba779eabfb5f7bfbd69cfc4e967edb808d679f777bc6702c7d");
+        let iv = core::array::from_fn(|i| i as u8);
+        aes256_cbc_decrypt(&key.try_into().unwrap(), &iv, &mut data).unwrap();
+        let plain = hex("6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e51");
         assert_eq!(data, plain);
     }
 

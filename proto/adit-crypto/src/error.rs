@@ -40,6 +40,13 @@ pub enum CryptoError {
     /// Every nonce of a key has been used.
     #[error("every nonce of this key has been used")]
     Exhausted,
+    /// Numbers that are no key of the algorithm, or of a size that is not taken; a peer's public
+    /// value or ciphertext that cannot be one.
+    #[error("not a valid key")]
+    InvalidKey,
+    /// The provider of an algorithm failed, as without memory or randomness.
+    #[error("the provider of the algorithm failed")]
+    Provider,
 }
 
 impl From<CryptoError> for Broken {
@@ -52,6 +59,8 @@ impl From<CryptoError> for Broken {
                 Self::Malformed("key or nonce length")
             }
             CryptoError::NoRoom => Self::NoRoom("a packet's nonce and tag"),
+            CryptoError::InvalidKey => Self::Malformed("key"),
+            CryptoError::Provider => Self::Exhausted("the provider of an algorithm"),
             CryptoError::Unauthentic => Self::Unauthentic,
         }
     }

@@ -10,34 +10,55 @@
 #![deny(unsafe_code)]
 
 mod aead;
+mod agree;
+mod bcrypt;
 mod cbc;
 mod chacha;
 mod credential;
 mod digest;
 mod error;
 mod header;
+mod hmac;
 mod kdf;
+mod modp;
 mod nonce;
 pub mod packet;
 mod salsa;
 mod secret;
+mod sha2;
+mod sign;
 #[allow(
     unsafe_code,
     reason = "vector instructions; what keeps them sound is in the module's text"
 )]
 mod simd;
+mod sntrup;
+mod ssh_packet;
 mod stream;
 
 pub use aead::{AeadKey, AeadKind, TAG_LEN};
-pub use cbc::{aes128_cbc_decrypt, aes128_cbc_encrypt};
+pub use agree::{
+    Curve, EcdhKey, ML_KEM_CIPHERTEXT_LEN, ML_KEM_PUBLIC_LEN, MlKemKey, ml_kem_encapsulate,
+};
+pub use bcrypt::bcrypt_pbkdf;
+pub use cbc::{aes128_cbc_decrypt, aes128_cbc_encrypt, aes256_cbc_decrypt};
 pub use credential::{CredentialDigest, CredentialHasher};
 pub use digest::{SipKey, blake3_hash, hmac_md5, hmac_sha1, hmac_sha256, md5, sha1, sha256};
 pub use error::CryptoError;
 pub use header::HeaderCipher;
+pub use hmac::{HmacKey, HmacKind, HmacTag};
 pub use kdf::{KdfContext, evp_bytes_to_key, hkdf_sha1_subkey, pbkdf2_hmac_sha1};
+pub use modp::{DhGroup, DhKey, Modp};
 pub use nonce::{Nonce, NonceCounter};
 pub use secret::{Secret, ct_eq};
+pub use sha2::{Sha2, Sha2Hasher};
+pub use sign::{
+    EcCurve, EcdsaKey, Ed25519Key, RsaHash, RsaKey, RsaParts, RsaPublic, ecdsa_verify,
+    ed25519_verify, rsa_generate,
+};
 pub use simd::{CpuLevel, cpu_level, limit_cpu};
+pub use sntrup::{SNTRUP_CIPHERTEXT_LEN, SNTRUP_PUBLIC_LEN, SntrupKey, sntrup_encapsulate};
+pub use ssh_packet::{SshChaCha, SshGcm};
 pub use stream::{Direction, Rc4, StreamCipher, StreamKey, StreamKind};
 
 #[cfg(test)]

@@ -16,7 +16,12 @@
 
 pub mod algorithm;
 mod error;
+pub mod kex;
+pub mod key;
 pub mod msg;
+pub mod packet;
+pub mod transport;
+pub mod version;
 pub mod wire;
 
 pub use error::{Disconnect, SshError};

@@ -194,6 +194,17 @@ pub trait Put {
         Self: Sized;
 }
 
+/// Words of a peer for a log: at most `limit` octets of them, and what is not printable ASCII or a
+/// space becomes `?`.
+#[must_use]
+pub fn printable(bytes: &[u8], limit: usize) -> String {
+    let shown = |b: &u8| match b {
+        b' '..=b'~' => char::from(*b),
+        _ => '?',
+    };
+    bytes.iter().take(limit).map(shown).collect()
+}
+
 fn len_u32(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }

@@ -2,15 +2,15 @@
 
 use subtle::ConstantTimeEq;
 
-use super::{Kernel, Path, Rounds, Task, wipe};
+use super::{Form, Kernel, Path, Rounds, Task, wipe};
 use crate::{Secret, chacha};
 
 /// Keystream made in one go at the start of a short message: block 0 and three of data.
-const SHORT_HEAD: usize = 256;
+pub(super) const SHORT_HEAD: usize = 256;
 /// The same for longer ones: one step of the widest kernel.
-const LONG_HEAD: usize = 1024;
+pub(super) const LONG_HEAD: usize = 1024;
 /// Bytes of block 0, which keys the authenticator.
-const BLOCK: usize = 64;
+pub(super) const BLOCK: usize = 64;
 
 /// A key of ChaCha-Poly1305, the rounds and the path to run it on; cleared on drop.
 pub(crate) struct ChaChaKey {
@@ -108,15 +108,17 @@ impl Task for Open<'_> {
 impl Message<'_> {
     #[inline(always)]
     fn seal<K: Kernel, const HEAD: usize>(self, kernel: K) -> [u8; 16] {
-        let mut start = Start::<HEAD>::new(kernel, &self);
+        let len = self.buf.len();
+        let mut start = Start::<HEAD>::new(kernel, self.rounds, self.key.expose(), self.nonce, len);
         start.decrypt(kernel, self.rounds, self.buf);
-        kernel.tag(start.mac_key(), self.buf)
+        kernel.tag(start.mac_key(), self.buf, Form::Aead)
     }
 
     #[inline(always)]
     fn open<K: Kernel, const HEAD: usize>(self, kernel: K, tag: &[u8; 16]) -> bool {
-        let mut start = Start::<HEAD>::new(kernel, &self);
-        let found = kernel.tag(start.mac_key(), self.buf);
+        let len = self.buf.len();
+        let mut start = Start::<HEAD>::new(kernel, self.rounds, self.key.expose(), self.nonce, len);
+        let found = kernel.tag(start.mac_key(), self.buf, Form::Aead);
         let authentic = bool::from(found.ct_eq(tag));
         if authentic {
             start.decrypt(kernel, self.rounds, self.buf);
@@ -125,8 +127,8 @@ impl Message<'_> {
     }
 }
 
-/// The state of one message, and its first `HEAD` bytes of keystream.
-struct Start<const HEAD: usize> {
+/// The state of one message of `len` bytes, and its first `HEAD` bytes of keystream.
+pub(super) struct Start<const HEAD: usize> {
     state: [u32; 16],
     keystream: Aligned<HEAD>,
 }
@@ -137,19 +139,25 @@ struct Aligned<const N: usize>([u8; N]);
 
 impl<const HEAD: usize> Start<HEAD> {
     #[inline(always)]
-    fn new<K: Kernel>(kernel: K, message: &Message<'_>) -> Self {
+    pub(super) fn new<K: Kernel>(
+        kernel: K,
+        rounds: Rounds,
+        key: &[u8; 32],
+        nonce: &[u8; 12],
+        len: usize,
+    ) -> Self {
         let mut new = Self {
-            state: chacha::state(message.key.expose(), message.nonce),
+            state: chacha::state(key, nonce),
             keystream: Aligned([0; HEAD]),
         };
-        let used = HEAD.min(BLOCK + message.buf.len());
-        kernel.xor(&new.state, message.rounds, &mut new.keystream.0[..used]);
+        let used = HEAD.min(BLOCK + len);
+        kernel.xor(&new.state, rounds, &mut new.keystream.0[..used]);
         new
     }
 
     /// Block 0 begins with the one-time key of Poly1305.
     #[inline(always)]
-    fn mac_key(&self) -> &[u8; 32] {
+    pub(super) fn mac_key(&self) -> &[u8; 32] {
         const { assert!(HEAD > BLOCK && HEAD.is_multiple_of(BLOCK)) };
         self.keystream
             .0
@@ -159,7 +167,7 @@ impl<const HEAD: usize> Start<HEAD> {
 
     /// Adds the keystream from block 1 on.
     #[inline(always)]
-    fn decrypt<K: Kernel>(&mut self, kernel: K, rounds: Rounds, buf: &mut [u8]) {
+    pub(super) fn decrypt<K: Kernel>(&mut self, kernel: K, rounds: Rounds, buf: &mut [u8]) {
         let (front, rest) = buf.split_at_mut(buf.len().min(HEAD - BLOCK));
         for (byte, key) in front.iter_mut().zip(&self.keystream.0[BLOCK..]) {
             *byte ^= key;

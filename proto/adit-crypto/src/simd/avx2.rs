@@ -7,6 +7,7 @@ use super::{
     keystream::{self, Words},
     lanes::{self, Wide},
     limbs26::Limbs26,
+    poly1305::Form,
     wipe,
 };
 
@@ -44,9 +45,9 @@ impl Kernel for Avx2 {
     }
 
     #[inline(always)]
-    fn tag(self, key: &[u8; 32], data: &[u8]) -> [u8; 16] {
+    fn tag(self, key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16] {
         // SAFETY: `self` shows that the feature is there.
-        unsafe { tag(self, key, data) }
+        unsafe { tag(self, key, data, form) }
     }
 }
 
@@ -69,8 +70,8 @@ fn salsa(proof: Avx2, state: &[u32; 16], buf: &mut [u8]) {
 
 #[target_feature(enable = "avx2")]
 #[inline(never)]
-fn tag(proof: Avx2, key: &[u8; 32], data: &[u8]) -> [u8; 16] {
-    lanes::tag::<Limbs26<Y>>(proof, SHORTEST, key, data)
+fn tag(proof: Avx2, key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16] {
+    lanes::tag::<Limbs26<Y>>(proof, SHORTEST, key, data, form)
 }
 
 /// A register. Making one takes the proof, so that its operations may rely on the CPU.

@@ -7,6 +7,7 @@ use super::{
     keystream::{self, Words},
     lanes::{self, Wide},
     limbs26::Limbs26,
+    poly1305::Form,
 };
 
 /// Shows that this CPU has AVX-512 F, BW, DQ and VL.
@@ -47,9 +48,9 @@ impl Kernel for Avx512 {
     }
 
     #[inline(always)]
-    fn tag(self, key: &[u8; 32], data: &[u8]) -> [u8; 16] {
+    fn tag(self, key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16] {
         // SAFETY: `self` shows that the features are there.
-        unsafe { tag(self, key, data) }
+        unsafe { tag(self, key, data, form) }
     }
 }
 
@@ -72,8 +73,8 @@ fn salsa(proof: Avx512, state: &[u32; 16], buf: &mut [u8]) {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 #[inline(never)]
-fn tag(proof: Avx512, key: &[u8; 32], data: &[u8]) -> [u8; 16] {
-    lanes::tag::<Limbs26<Z>>(proof, SHORTEST, key, data)
+fn tag(proof: Avx512, key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16] {
+    lanes::tag::<Limbs26<Z>>(proof, SHORTEST, key, data, form)
 }
 
 /// A register. Making one takes the proof, so that its operations may rely on the CPU.

@@ -6,7 +6,7 @@ use super::{
     Kernel, Rounds, Task,
     avx512::{Avx512, Z},
     lanes::{self, Accumulator, Wide},
-    poly1305::Limbs,
+    poly1305::{Form, Limbs},
 };
 
 const LOW44: u64 = (1 << 44) - 1;
@@ -46,9 +46,9 @@ impl Kernel for Ifma {
     }
 
     #[inline(always)]
-    fn tag(self, key: &[u8; 32], data: &[u8]) -> [u8; 16] {
+    fn tag(self, key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16] {
         // SAFETY: `self` shows that the features are there.
-        unsafe { tag(self, key, data) }
+        unsafe { tag(self, key, data, form) }
     }
 }
 
@@ -59,8 +59,8 @@ fn enter<T: Task>(proof: Ifma, task: T) -> T::Output {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma")]
 #[inline(never)]
-fn tag(proof: Ifma, key: &[u8; 32], data: &[u8]) -> [u8; 16] {
-    lanes::tag::<Limbs44>(proof, SHORTEST, key, data)
+fn tag(proof: Ifma, key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16] {
+    lanes::tag::<Limbs44>(proof, SHORTEST, key, data, form)
 }
 
 /// A number in each lane, with limbs of 44, 44 and 42 bits and a few more.

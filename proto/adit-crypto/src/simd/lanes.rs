@@ -5,7 +5,7 @@
 //! zeros, before the first one, where they change nothing: so there is no scalar rest.
 
 use super::{
-    poly1305::{Ending, Limbs, Poly1305, mul},
+    poly1305::{Ending, Form, Limbs, Poly1305, mul},
     wipe,
 };
 
@@ -134,14 +134,18 @@ pub(super) fn tag<A: Accumulator>(
     shortest: usize,
     key: &[u8; 32],
     data: &[u8],
+    form: Form,
 ) -> [u8; 16] {
     let lanes = A::Vector::LANES;
-    let (whole, ending) = Ending::split(data);
-    let ending = ending.as_bytes();
+    let (whole, last) = Ending::split(data, form);
+    let ending = last.as_bytes();
     let mut poly = Poly1305::new(key);
     if data.len() < shortest.max(2 * lanes) * 16 {
         poly.absorb(whole);
         poly.absorb(ending);
+        if let Some(block) = last.broken() {
+            poly.absorb_broken(block);
+        }
         return poly.finish();
     }
     let vector = A::vector(proof);
@@ -173,14 +177,19 @@ pub(super) fn tag<A: Accumulator>(
     }
 
     // What is left and the ending make one group: `first` saw to that.
-    let left = groups.remainder();
-    padded[..left.len()].copy_from_slice(left);
-    padded[left.len()..lanes * 16].copy_from_slice(ending);
-    h = h
-        .mul(step)
-        .add(A::message(proof, &padded[..lanes * 16], present));
+    if !ending.is_empty() {
+        let left = groups.remainder();
+        padded[..left.len()].copy_from_slice(left);
+        padded[left.len()..lanes * 16].copy_from_slice(ending);
+        h = h
+            .mul(step)
+            .add(A::message(proof, &padded[..lanes * 16], present));
+    }
 
     h = h.mul(A::factor(proof, powers.descending(vector)));
     poly.set(h.total());
+    if let Some(block) = last.broken() {
+        poly.absorb_broken(block);
+    }
     poly.finish()
 }

@@ -17,6 +17,7 @@ mod aead;
 mod cpu;
 mod poly1305;
 mod portable;
+mod ssh;
 mod wide;
 mod xor;
 
@@ -40,8 +41,11 @@ pub use cpu::{CpuLevel, cpu_level, limit_cpu};
 
 pub(crate) use aead::ChaChaKey;
 pub(crate) use cpu::Path;
+pub(crate) use ssh::SshKeys;
 pub(crate) use wide::{Loop, widest};
 pub(crate) use xor::{xor_chacha20, xor_salsa20};
+
+use poly1305::Form;
 
 /// How often the ChaCha state is stirred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,8 +77,8 @@ trait Kernel: Copy {
     /// Adds the keystream of Salsa20 from block `state[8]` on to `buf`. The counter wraps at 2³².
     fn salsa(self, state: &[u32; 16], buf: &mut [u8]);
 
-    /// Poly1305 over `data`, zeros to a whole block, and the two lengths of RFC 8439.
-    fn tag(self, key: &[u8; 32], data: &[u8]) -> [u8; 16];
+    /// Poly1305 over `data` in this form.
+    fn tag(self, key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16];
 }
 
 /// Something to do on whichever path was chosen. Implementations are `#[inline(always)]`: only

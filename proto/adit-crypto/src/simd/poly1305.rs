@@ -1,7 +1,7 @@
 //! Poly1305 (RFC 8439 section 2.5) a block at a time, with limbs of 44, 44 and 42 bits.
 //!
-//! Takes whole blocks only: the AEAD pads its data and appends the lengths, see [`Ending`]. Also
-//! prepares and finishes the work of the vector versions.
+//! Takes whole blocks, and what [`Ending`] makes of the rest. Also prepares and finishes the work of
+//! the vector versions.
 
 use super::wipe;
 
@@ -50,6 +50,19 @@ impl Poly1305 {
             h = mul(h, self.r);
         }
         self.h = h;
+    }
+
+    /// Takes in the block of [`Ending::broken`], which brings its own one behind the data.
+    #[inline(always)]
+    pub(super) fn absorb_broken(&mut self, block: &[u8; 16]) {
+        let [lo, hi] = words(block);
+        let h = carry(self.h);
+        let h = [
+            h[0] + (lo & LOW44),
+            h[1] + ((lo >> 44 | hi << 20) & LOW44),
+            h[2] + (hi >> 24),
+        ];
+        self.h = mul(h, self.r);
     }
 
     /// Puts the result of another implementation in place of what was absorbed so far.
@@ -135,26 +148,56 @@ fn words<const BYTES: usize, const WORDS: usize>(bytes: &[u8; BYTES]) -> [u64; W
     out
 }
 
-/// The last blocks of a message: its broken block with zeros behind it, and the two lengths.
+/// What a tag is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// The data, zeros to a whole block, and the two lengths (RFC 8439 section 2.8)
+    Aead,
+    /// The data alone (RFC 8439 section 2.5)
+    Bare,
+}
+
+/// What comes behind the whole blocks of a message.
 pub(super) struct Ending {
     blocks: [u8; 32],
     from: usize,
+    broken: bool,
 }
 
 impl Ending {
     /// The whole blocks of `data`, and what must come after them.
     #[inline(always)]
-    pub(super) fn split(data: &[u8]) -> (&[u8], Self) {
+    pub(super) fn split(data: &[u8], form: Form) -> (&[u8], Self) {
         let (whole, broken) = data.split_at(data.len() & !15);
         let mut blocks = [0; 32];
         blocks[..broken.len()].copy_from_slice(broken);
-        // Bytes 16..24 say that there is no associated data.
-        blocks[24..].copy_from_slice(&(data.len() as u64).to_le_bytes());
-        let from = if broken.is_empty() { 16 } else { 0 };
-        (whole, Self { blocks, from })
+        let from = match form {
+            Form::Aead => {
+                // Bytes 16..24 say that there is no associated data.
+                blocks[24..].copy_from_slice(&(data.len() as u64).to_le_bytes());
+                if broken.is_empty() { 16 } else { 0 }
+            }
+            Form::Bare => {
+                blocks[broken.len()] = 1;
+                32
+            }
+        };
+        let broken = form == Form::Bare && !broken.is_empty();
+        let ending = Self {
+            blocks,
+            from,
+            broken,
+        };
+        (whole, ending)
     }
 
-    /// One or two blocks.
+    /// A block that is not whole, a one and zeros behind it; of [`Form::Bare`] alone.
+    #[inline(always)]
+    pub(super) fn broken(&self) -> Option<&[u8; 16]> {
+        self.blocks.first_chunk().filter(|_| self.broken)
+    }
+
+    /// Whole blocks: one or two of [`Form::Aead`], none of [`Form::Bare`].
     #[inline(always)]
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.blocks[self.from..]

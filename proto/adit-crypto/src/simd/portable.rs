@@ -5,7 +5,7 @@
 
 use super::{
     Kernel, Rounds, Task,
-    poly1305::{Ending, Poly1305},
+    poly1305::{Ending, Form, Poly1305},
     wipe,
 };
 
@@ -33,11 +33,14 @@ impl Kernel for Portable {
         xor::<8>(state, Rounds::TWENTY, salsa, buf);
     }
 
-    fn tag(self, key: &[u8; 32], data: &[u8]) -> [u8; 16] {
-        let (whole, ending) = Ending::split(data);
+    fn tag(self, key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16] {
+        let (whole, ending) = Ending::split(data, form);
         let mut poly = Poly1305::new(key);
         poly.absorb(whole);
         poly.absorb(ending.as_bytes());
+        if let Some(block) = ending.broken() {
+            poly.absorb_broken(block);
+        }
         poly.finish()
     }
 }

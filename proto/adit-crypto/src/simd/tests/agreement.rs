@@ -9,7 +9,7 @@ use chacha20poly1305::{
 };
 use poly1305::{Poly1305, universal_hash::UniversalHash};
 
-use super::{ALL_ROUNDS, ChaCha, Dice, Mac, key, wider};
+use super::{ALL_ROUNDS, ChaCha, Dice, Form, Mac, key, wider};
 use crate::{
     AeadKey, AeadKind, CryptoError, chacha,
     simd::{Path, Rounds},
@@ -169,8 +169,11 @@ fn counters_up_to_the_end_and_around_it() {
 }
 
 /// The tag by the crate.
-fn tag_by_crate(key: &[u8; 32], data: &[u8]) -> [u8; 16] {
+fn tag_by_crate(key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16] {
     let mut reference = Poly1305::new(key.into());
+    if form == Form::Bare {
+        return reference.compute_unpadded(data).into();
+    }
     reference.update_padded(data);
     let mut lengths = [0; 16];
     lengths[8..].copy_from_slice(&(data.len() as u64).to_le_bytes());
@@ -198,12 +201,15 @@ fn the_authenticator_at_its_edges() {
     }
     for secret in &keys {
         for fill in &fills {
-            for len in (0..600).step_by(8).chain([1023, 1024, 1025, 4096]) {
+            for len in (0..600).step_by(4).chain([1023, 1024, 1025, 4096]) {
                 let data: Vec<u8> = fill.iter().copied().cycle().take(len).collect();
-                let expected = tag_by_crate(secret, &data);
-                for path in Path::available() {
-                    let found = path.run(Mac(secret, &data));
-                    assert_eq!(found, expected, "{path:?}, {len} bytes of {fill:x?}");
+                for form in [Form::Aead, Form::Bare] {
+                    let expected = tag_by_crate(secret, &data, form);
+                    for path in Path::available() {
+                        let found = path.run(Mac(secret, &data, form));
+                        let context = || format!("{path:?}, {form:?}, {len} bytes of {fill:x?}");
+                        assert_eq!(found, expected, "{}", context());
+                    }
                 }
             }
         }
@@ -227,9 +233,9 @@ fn sums_around_the_modulus() {
             let at = data.len() - 16;
             data[at..].copy_from_slice(&0u128.wrapping_sub(rest).to_le_bytes());
             for secret in &pads {
-                let expected = tag_by_crate(secret, &data);
+                let expected = tag_by_crate(secret, &data, Form::Aead);
                 for path in Path::available() {
-                    let found = path.run(Mac(secret, &data));
+                    let found = path.run(Mac(secret, &data, Form::Aead));
                     assert_eq!(found, expected, "{path:?}, {q}, {short} below 2^130");
                 }
             }

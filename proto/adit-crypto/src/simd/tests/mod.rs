@@ -5,7 +5,7 @@ mod allocation;
 mod salsa;
 mod vectors;
 
-use super::{ChaChaKey, Kernel, Path, Rounds, Task, xor::ChaCha};
+use super::{ChaChaKey, Form, Kernel, Path, Rounds, Task, xor::ChaCha};
 use crate::Secret;
 
 const ALL_ROUNDS: [Rounds; 3] = [Rounds::EIGHT, Rounds::TWELVE, Rounds::TWENTY];
@@ -20,14 +20,14 @@ fn key(path: Path, rounds: Rounds, key: &[u8; 32]) -> ChaChaKey {
 }
 
 /// The authenticator alone.
-struct Mac<'a>(&'a [u8; 32], &'a [u8]);
+struct Mac<'a>(&'a [u8; 32], &'a [u8], Form);
 
 impl Task for Mac<'_> {
     type Output = [u8; 16];
 
     #[inline(always)]
     fn run<K: Kernel>(self, kernel: K) -> [u8; 16] {
-        kernel.tag(self.0, self.1)
+        kernel.tag(self.0, self.1, self.2)
     }
 }
 

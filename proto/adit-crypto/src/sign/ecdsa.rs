@@ -1,0 +1,224 @@
+//! ECDSA (FIPS 186-5) on P-256, P-384 and P-521, each with the hash of its size (RFC 5656).
+
+use core::fmt;
+
+use adit_wire::Entropy;
+use aws_lc_rs::agreement;
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature as lc;
+
+use crate::{CryptoError, Secret};
+
+/// A curve, which stands for its hash too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EcCurve {
+    /// P-256 with SHA-256.
+    P256,
+    /// P-384 with SHA-384.
+    P384,
+    /// P-521 with SHA-512.
+    P521,
+}
+
+impl EcCurve {
+    /// Octets of a coordinate, of a private key, and of each half of a signature.
+    #[must_use]
+    pub const fn field_len(self) -> usize {
+        match self {
+            Self::P256 => 32,
+            Self::P384 => 48,
+            Self::P521 => 66,
+        }
+    }
+
+    /// Octets of an uncompressed point: `04`, x, y.
+    #[must_use]
+    pub const fn point_len(self) -> usize {
+        1 + 2 * self.field_len()
+    }
+
+    fn signing(self) -> &'static lc::EcdsaSigningAlgorithm {
+        match self {
+            Self::P256 => &lc::ECDSA_P256_SHA256_FIXED_SIGNING,
+            Self::P384 => &lc::ECDSA_P384_SHA384_FIXED_SIGNING,
+            Self::P521 => &lc::ECDSA_P521_SHA512_FIXED_SIGNING,
+        }
+    }
+
+    fn verifying(self) -> &'static lc::EcdsaVerificationAlgorithm {
+        match self {
+            Self::P256 => &lc::ECDSA_P256_SHA256_FIXED,
+            Self::P384 => &lc::ECDSA_P384_SHA384_FIXED,
+            Self::P521 => &lc::ECDSA_P521_SHA512_FIXED,
+        }
+    }
+
+    fn agreeing(self) -> &'static agreement::Algorithm {
+        match self {
+            Self::P256 => &agreement::ECDH_P256,
+            Self::P384 => &agreement::ECDH_P384,
+            Self::P521 => &agreement::ECDH_P521,
+        }
+    }
+}
+
+/// A private key of ECDSA.
+pub struct EcdsaKey {
+    curve: EcCurve,
+    pair: lc::EcdsaKeyPair,
+    scalar: Secret<Vec<u8>>,
+    point: Vec<u8>,
+}
+
+impl EcdsaKey {
+    /// The key of a private number: big-endian, with or without zeros in front.
+    ///
+    /// # Errors
+    /// [`CryptoError::InvalidKey`] if it is zero, or not below the order of the curve.
+    pub fn from_scalar(curve: EcCurve, number: &[u8]) -> Result<Self, CryptoError> {
+        let invalid = CryptoError::InvalidKey;
+        let zeros = number.iter().take_while(|b| **b == 0).count();
+        let digits = number.get(zeros..).unwrap_or_default();
+        let pad = curve.field_len().checked_sub(digits.len()).ok_or(invalid)?;
+        let mut scalar = Secret::new(vec![0; curve.field_len()]);
+        if let Some(place) = scalar.expose_mut().get_mut(pad..) {
+            place.copy_from_slice(digits);
+        }
+        let point = agreement::PrivateKey::from_private_key(curve.agreeing(), scalar.expose())
+            .map_err(|_| invalid)?
+            .compute_public_key()
+            .map_err(|_| invalid)?;
+        let pair = lc::EcdsaKeyPair::from_private_key_and_public_key(
+            curve.signing(),
+            scalar.expose(),
+            point.as_ref(),
+        )
+        .map_err(|_| invalid)?;
+        Ok(Self {
+            curve,
+            pair,
+            scalar,
+            point: point.as_ref().to_vec(),
+        })
+    }
+
+    /// A new key: the first number of `chance` that the curve takes (FIPS 186-5 appendix A.2.2).
+    ///
+    /// # Errors
+    /// [`CryptoError::InvalidKey`] if `chance` gives no valid number in 64 tries, which chance
+    /// does not do.
+    pub fn generate(curve: EcCurve, chance: &mut dyn Entropy) -> Result<Self, CryptoError> {
+        let mut number = Secret::new(vec![0; curve.field_len()]);
+        for _ in 0..64 {
+            chance.fill(number.expose_mut());
+            // The order of P-521 has 521 bits of 528.
+            if let (EcCurve::P521, Some(first)) = (curve, number.expose_mut().first_mut()) {
+                *first &= 1;
+            }
+            if let Ok(key) = Self::from_scalar(curve, number.expose()) {
+                return Ok(key);
+            }
+        }
+        Err(CryptoError::InvalidKey)
+    }
+
+    /// The curve.
+    #[must_use]
+    pub const fn curve(&self) -> EcCurve {
+        self.curve
+    }
+
+    /// The public key as an uncompressed point.
+    #[must_use]
+    pub fn point(&self) -> &[u8] {
+        &self.point
+    }
+
+    /// The private number, [`EcCurve::field_len`] octets, for writing it to a file.
+    #[must_use]
+    pub const fn scalar(&self) -> &Secret<Vec<u8>> {
+        &self.scalar
+    }
+
+    /// A signature of `message`: r and s, [`EcCurve::field_len`] octets each.
+    ///
+    /// # Errors
+    /// [`CryptoError::Provider`] if the provider's generator fails.
+    pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, CryptoError> {
+        let signature = self
+            .pair
+            .sign(&SystemRandom::new(), message)
+            .map_err(|_| CryptoError::Provider)?;
+        Ok(signature.as_ref().to_vec())
+    }
+}
+
+impl fmt::Debug for EcdsaKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EcdsaKey")
+            .field("curve", &self.curve)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Checks a signature (r and s, [`EcCurve::field_len`] octets each) under an uncompressed point.
+///
+/// # Errors
+/// [`CryptoError::InvalidKey`] for a point of another form; [`CryptoError::Unauthentic`] if the
+/// point is not on the curve or the signature not its signature of `message`.
+pub fn ecdsa_verify(
+    curve: EcCurve,
+    point: &[u8],
+    message: &[u8],
+    signature: &[u8],
+) -> Result<(), CryptoError> {
+    if point.len() != curve.point_len() || point.first() != Some(&4) {
+        return Err(CryptoError::InvalidKey);
+    }
+    lc::UnparsedPublicKey::new(curve.verifying(), point)
+        .verify(message, signature)
+        .map_err(|_| CryptoError::Unauthentic)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use adit_wire::FixedEntropy;
+
+    #[test]
+    fn what_is_signed_is_verified() {
+        for curve in [EcCurve::P256, EcCurve::P384, EcCurve::P521] {
+            let mut chance = FixedEntropy::new([0x5a; 400]);
+            let key = EcdsaKey::generate(curve, &mut chance).unwrap();
+            let signature = key.sign(b"message").unwrap();
+            assert_eq!(signature.len(), 2 * curve.field_len());
+            ecdsa_verify(curve, key.point(), b"message", &signature).unwrap();
+            assert!(ecdsa_verify(curve, key.point(), b"massage", &signature).is_err());
+            for (at, _) in signature.iter().enumerate().step_by(7) {
+                let mut forged = signature.clone();
+                forged[at] ^= 1;
+                assert!(ecdsa_verify(curve, key.point(), b"message", &forged).is_err());
+            }
+            let mut off = key.point().to_vec();
+            off[3] ^= 1;
+            assert!(ecdsa_verify(curve, &off, b"message", &signature).is_err());
+            let short = &key.point()[..curve.field_len() + 1];
+            let compressed = ecdsa_verify(curve, short, b"message", &signature);
+            assert_eq!(compressed, Err(CryptoError::InvalidKey));
+            let again = EcdsaKey::from_scalar(curve, key.scalar().expose()).unwrap();
+            assert_eq!(again.point(), key.point());
+        }
+    }
+
+    #[test]
+    fn numbers_outside_the_order_are_no_keys() {
+        for curve in [EcCurve::P256, EcCurve::P384, EcCurve::P521] {
+            let all = vec![0xff; curve.field_len()];
+            assert!(EcdsaKey::from_scalar(curve, &all).is_err());
+            assert!(EcdsaKey::from_scalar(curve, &[0; 32]).is_err());
+            assert!(EcdsaKey::from_scalar(curve, &[1; 67]).is_err());
+            assert!(EcdsaKey::from_scalar(curve, &[0, 0, 0, 9]).is_ok());
+            assert!(EcdsaKey::generate(curve, &mut FixedEntropy::default()).is_err());
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! ChaCha20 and Poly1305 as OpenSSH puts them together for its packets: two keys, and a tag over
+//! the encrypted length and the encrypted rest, with nothing added.
+
+use subtle::ConstantTimeEq;
+
+use super::{
+    Form, Kernel, Path, Rounds, Task,
+    aead::{BLOCK, LONG_HEAD, SHORT_HEAD, Start},
+    xor_chacha20,
+};
+use crate::{Secret, chacha};
+
+/// Bytes of the length in front of a packet.
+const LENGTH: usize = 4;
+
+/// The two keys of one direction, and the path to run on; cleared on drop.
+pub(crate) struct SshKeys {
+    main: Secret<[u8; 32]>,
+    length: Secret<[u8; 32]>,
+    path: Path,
+}
+
+impl SshKeys {
+    pub(crate) const fn new(main: Secret<[u8; 32]>, length: Secret<[u8; 32]>, path: Path) -> Self {
+        Self { main, length, path }
+    }
+
+    /// The path that it runs on.
+    pub(crate) const fn path(&self) -> Path {
+        self.path
+    }
+
+    /// Encrypts or decrypts the length of a packet.
+    pub(crate) fn length(&self, nonce: &[u8; 12], length: &mut [u8; LENGTH]) {
+        let state = chacha::state(self.length.expose(), nonce);
+        xor_chacha20(self.path, &state, length);
+    }
+
+    /// Encrypts a packet in place, its length in front of it, and gives the tag.
+    pub(crate) fn seal(&self, nonce: &[u8; 12], packet: &mut [u8]) -> [u8; 16] {
+        if let Some(length) = packet.first_chunk_mut() {
+            self.length(nonce, length);
+        }
+        self.path.run(Seal(self.packet(nonce, packet)))
+    }
+
+    /// Checks `tag`, then decrypts what is behind the length. After `false` the packet stands as
+    /// it came.
+    #[must_use]
+    pub(crate) fn open(&self, nonce: &[u8; 12], packet: &mut [u8], tag: &[u8; 16]) -> bool {
+        self.path.run(Open(self.packet(nonce, packet), tag))
+    }
+
+    const fn packet<'a>(&'a self, nonce: &'a [u8; 12], bytes: &'a mut [u8]) -> Packet<'a> {
+        Packet {
+            key: &self.main,
+            nonce,
+            bytes,
+        }
+    }
+}
+
+struct Packet<'a> {
+    key: &'a Secret<[u8; 32]>,
+    nonce: &'a [u8; 12],
+    bytes: &'a mut [u8],
+}
+
+impl Packet<'_> {
+    #[inline(always)]
+    fn is_short(&self) -> bool {
+        self.bytes.len() <= SHORT_HEAD - BLOCK
+    }
+
+    #[inline(always)]
+    fn start<K: Kernel, const HEAD: usize>(&self, kernel: K) -> Start<HEAD> {
+        let len = self.bytes.len();
+        Start::new(kernel, Rounds::TWENTY, self.key.expose(), self.nonce, len)
+    }
+
+    #[inline(always)]
+    fn seal<K: Kernel, const HEAD: usize>(self, kernel: K) -> [u8; 16] {
+        let mut start = self.start::<K, HEAD>(kernel);
+        if let Some((_, body)) = self.bytes.split_at_mut_checked(LENGTH) {
+            start.decrypt(kernel, Rounds::TWENTY, body);
+        }
+        kernel.tag(start.mac_key(), self.bytes, Form::Bare)
+    }
+
+    #[inline(always)]
+    fn open<K: Kernel, const HEAD: usize>(self, kernel: K, tag: &[u8; 16]) -> bool {
+        let mut start = self.start::<K, HEAD>(kernel);
+        let found = kernel.tag(start.mac_key(), self.bytes, Form::Bare);
+        let authentic = bool::from(found.ct_eq(tag));
+        if authentic && let Some((_, body)) = self.bytes.split_at_mut_checked(LENGTH) {
+            start.decrypt(kernel, Rounds::TWENTY, body);
+        }
+        authentic
+    }
+}
+
+struct Seal<'a>(Packet<'a>);
+
+impl Task for Seal<'_> {
+    type Output = [u8; 16];
+
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) -> [u8; 16] {
+        if self.0.is_short() {
+            self.0.seal::<K, SHORT_HEAD>(kernel)
+        } else {
+            self.0.seal::<K, LONG_HEAD>(kernel)
+        }
+    }
+}
+
+struct Open<'a>(Packet<'a>, &'a [u8; 16]);
+
+impl Task for Open<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) -> bool {
+        if self.0.is_short() {
+            self.0.open::<K, SHORT_HEAD>(kernel, self.1)
+        } else {
+            self.0.open::<K, LONG_HEAD>(kernel, self.1)
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The client's side of each method.
+
+use adit_crypto::{
+    Curve, DhGroup, DhKey, EcdhKey, ML_KEM_CIPHERTEXT_LEN, MlKemKey, Modp, SNTRUP_CIPHERTEXT_LEN,
+    Sha2, SntrupKey,
+};
+use adit_wire::Entropy;
+
+use super::Agreed;
+use super::secret::{curve_of, fault, hybrid, number};
+use crate::algorithm::Kex;
+use crate::error::SshError;
+use crate::msg;
+use crate::wire::{Put, Reader};
+
+/// Sizes that are asked for in a group exchange, in bits: least, wanted, most.
+const SIZES: [u32; 3] = [2048, 3072, 8192];
+
+/// A method under way.
+#[derive(Debug)]
+pub struct ClientKex(State);
+
+#[derive(Debug)]
+enum State {
+    Curve(EcdhKey),
+    MlKem(MlKemKey, EcdhKey),
+    Sntrup(Box<SntrupKey>, EcdhKey),
+    Group(DhKey),
+    /// Sizes were sent.
+    AwaitGroup,
+    Exchange(DhKey),
+    Done,
+}
+
+/// The server's last message.
+#[derive(Debug)]
+pub struct Reply {
+    /// The blob of its host key.
+    pub host_key: Vec<u8>,
+    /// Its signature over the exchange hash, to be verified.
+    pub signature: Vec<u8>,
+    /// The secret and what is hashed.
+    pub agreed: Agreed,
+}
+
+impl ClientKex {
+    /// Begins `kex` and appends the first message's payload.
+    ///
+    /// # Errors
+    /// [`SshError::Crypto`] if there is no randomness.
+    pub fn start(kex: Kex, entropy: &mut dyn Entropy, out: &mut Vec<u8>) -> Result<Self, SshError> {
+        let x25519 = || EcdhKey::generate(Curve::X25519).map_err(fault);
+        let group = |which| DhGroup::rfc3526(which).map_err(fault);
+        let state = match kex {
+            Kex::MlKem768X25519 => State::MlKem(MlKemKey::generate().map_err(fault)?, x25519()?),
+            Kex::Sntrup761X25519 | Kex::Sntrup761X25519OpenSsh => {
+                let key = SntrupKey::generate(entropy).map_err(fault)?;
+                State::Sntrup(Box::new(key), x25519()?)
+            }
+            Kex::GroupExchange => State::AwaitGroup,
+            Kex::Group14 => State::Group(dh_key(group(Modp::Bits2048)?, entropy)?),
+            Kex::Group16 => State::Group(dh_key(group(Modp::Bits4096)?, entropy)?),
+            Kex::Group18 => State::Group(dh_key(group(Modp::Bits8192)?, entropy)?),
+            Kex::Curve25519
+            | Kex::Curve25519LibSsh
+            | Kex::EcdhP256
+            | Kex::EcdhP384
+            | Kex::EcdhP521 => {
+                let curve = curve_of(kex).unwrap_or(Curve::X25519);
+                State::Curve(EcdhKey::generate(curve).map_err(fault)?)
+            }
+        };
+        out.put_u8(match state {
+            State::AwaitGroup => msg::KEX_GEX_REQUEST,
+            _ => msg::KEX_INIT,
+        });
+        match &state {
+            State::Group(key) => out.put_mpint(key.public()),
+            State::AwaitGroup => SIZES.iter().for_each(|size| out.put_u32(*size)),
+            other => out.put_string(&other.public()),
+        }
+        Ok(Self(state))
+    }
+
+    /// Takes the server's next message. `None`: another one is to come, and a payload may have
+    /// been appended to `out`.
+    ///
+    /// # Errors
+    /// [`SshError::Unexpected`] for another message than the method's next;
+    /// [`SshError::Malformed`], and [`SshError::Kex`] for values that are not valid.
+    pub fn handle(
+        &mut self,
+        payload: &[u8],
+        entropy: &mut dyn Entropy,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Reply>, SshError> {
+        let state = core::mem::replace(&mut self.0, State::Done);
+        let mut r = Reader::new(payload, "key exchange reply");
+        let expected = match state {
+            State::Exchange(_) => Some(msg::KEX_GEX_REPLY),
+            State::Done => None,
+            _ => Some(msg::KEX_REPLY),
+        };
+        let number = r.u8()?;
+        if Some(number) != expected {
+            return Err(SshError::Unexpected(number));
+        }
+        if let State::AwaitGroup = state {
+            let key = group(r, entropy)?;
+            out.put_u8(msg::KEX_GEX_INIT);
+            out.put_mpint(key.public());
+            self.0 = State::Exchange(key);
+            return Ok(None);
+        }
+        let host_key = r.string()?.to_vec();
+        let agreed = state.agree(&mut r)?;
+        let signature = r.string()?.to_vec();
+        r.end()?;
+        Ok(Some(Reply {
+            host_key,
+            signature,
+            agreed,
+        }))
+    }
+}
+
+impl State {
+    /// The public value of the methods where it is a string.
+    fn public(&self) -> Vec<u8> {
+        match self {
+            Self::Curve(key) => key.public().to_vec(),
+            Self::MlKem(key, x25519) => [key.public(), x25519.public()].concat(),
+            Self::Sntrup(key, x25519) => [key.public(), x25519.public()].concat(),
+            Self::Group(_) | Self::AwaitGroup | Self::Exchange(_) | Self::Done => Vec::new(),
+        }
+    }
+
+    /// Reads the server's public value and agrees.
+    fn agree(&self, r: &mut Reader<'_>) -> Result<Agreed, SshError> {
+        let ours = self.public();
+        match self {
+            Self::Curve(key) => {
+                let theirs = r.string()?;
+                let secret = key.agree(theirs).map_err(fault)?;
+                Ok(Agreed::of_strings(&ours, theirs, number(&secret)))
+            }
+            Self::MlKem(key, x25519) => {
+                let theirs = r.string()?;
+                let (ciphertext, point) = halves(theirs, ML_KEM_CIPHERTEXT_LEN)?;
+                let classical = x25519.agree(point).map_err(fault)?;
+                let inner = key.decapsulate(ciphertext).map_err(fault)?;
+                let secret = hybrid(Sha2::Sha256, inner.expose(), &classical);
+                Ok(Agreed::of_strings(&ours, theirs, secret))
+            }
+            Self::Sntrup(key, x25519) => {
+                let theirs = r.string()?;
+                let (ciphertext, point) = halves(theirs, SNTRUP_CIPHERTEXT_LEN)?;
+                let classical = x25519.agree(point).map_err(fault)?;
+                let inner = key.decapsulate(ciphertext).map_err(fault)?;
+                let secret = hybrid(Sha2::Sha512, inner.expose(), &classical);
+                Ok(Agreed::of_strings(&ours, theirs, secret))
+            }
+            Self::Group(key) => dh_agreed(key, Vec::new(), r.mpint()?),
+            Self::Exchange(key) => {
+                let mut transcript = Vec::new();
+                SIZES.iter().for_each(|size| transcript.put_u32(*size));
+                transcript.put_mpint(key.group().prime());
+                transcript.put_mpint(&key.group().generator());
+                dh_agreed(key, transcript, r.mpint()?)
+            }
+            Self::AwaitGroup | Self::Done => Err(r.malformed()),
+        }
+    }
+}
+
+fn dh_key(group: DhGroup, entropy: &mut dyn Entropy) -> Result<DhKey, SshError> {
+    DhKey::generate(group, entropy).map_err(fault)
+}
+
+/// The group that the server chose, and our key in it.
+fn group(mut r: Reader<'_>, entropy: &mut dyn Entropy) -> Result<DhKey, SshError> {
+    let (prime, generator) = (r.mpint()?, r.mpint()?);
+    r.end()?;
+    let group = DhGroup::new(prime, generator)
+        .map_err(|_| SshError::Kex("the server's group is not of 2048 to 8192 bits"))?;
+    dh_key(group, entropy)
+}
+
+fn dh_agreed(key: &DhKey, mut transcript: Vec<u8>, theirs: &[u8]) -> Result<Agreed, SshError> {
+    let secret = number(&key.agree(theirs).map_err(fault)?);
+    transcript.put_mpint(key.public());
+    transcript.put_mpint(theirs);
+    Ok(Agreed { transcript, secret })
+}
+
+/// A hybrid's value: `first` octets of the lattice, then a point of X25519.
+pub(super) fn halves(value: &[u8], first: usize) -> Result<(&[u8], &[u8]), SshError> {
+    let wrong = SshError::Kex("the peer's public value has the wrong length");
+    match value.split_at_checked(first) {
+        Some((lattice, point)) if point.len() == Curve::X25519.public_len() => Ok((lattice, point)),
+        _ => Err(wrong),
+    }
+}

@@ -1,0 +1,128 @@
+//! The exchange hash, and the keys that follow from it (RFC 4253 sections 7.2 and 8).
+
+use adit_crypto::{Secret, Sha2};
+
+use super::{Agreed, DirectionAlgorithms};
+use crate::algorithm::{Kex, Mac};
+use crate::packet::DirectionKeys;
+use crate::wire::Put;
+
+/// What was said before the method's own messages, by both sides.
+#[derive(Debug, Clone, Copy)]
+pub struct HashInput<'a> {
+    /// The client's identification, without CR and LF.
+    pub client_version: &'a [u8],
+    /// The server's.
+    pub server_version: &'a [u8],
+    /// The client's KEXINIT, the message number in front.
+    pub client_kexinit: &'a [u8],
+    /// The server's.
+    pub server_kexinit: &'a [u8],
+    /// The host key's blob.
+    pub host_key: &'a [u8],
+}
+
+impl HashInput<'_> {
+    /// The exchange hash H: what the host key signs, and from the first exchange on the
+    /// identifier of the session.
+    #[must_use]
+    pub fn hash(&self, kex: Kex, agreed: &Agreed) -> Vec<u8> {
+        let mut said = Vec::with_capacity(4096);
+        said.put_string(self.client_version);
+        said.put_string(self.server_version);
+        said.put_string(self.client_kexinit);
+        said.put_string(self.server_kexinit);
+        said.put_string(self.host_key);
+        said.put_raw(&agreed.transcript);
+        let mut hasher = hash_of(kex).start();
+        hasher.update(&said);
+        hasher.update(agreed.secret.expose());
+        // Not a secret: it is signed, and the session identifier is told to agents.
+        hasher.finish().expose().clone()
+    }
+}
+
+/// The hash of a method.
+const fn hash_of(kex: Kex) -> Sha2 {
+    match kex {
+        Kex::MlKem768X25519
+        | Kex::Curve25519
+        | Kex::Curve25519LibSsh
+        | Kex::EcdhP256
+        | Kex::GroupExchange
+        | Kex::Group14 => Sha2::Sha256,
+        Kex::EcdhP384 => Sha2::Sha384,
+        Kex::Sntrup761X25519
+        | Kex::Sntrup761X25519OpenSsh
+        | Kex::EcdhP521
+        | Kex::Group16
+        | Kex::Group18 => Sha2::Sha512,
+    }
+}
+
+/// Where keys come from.
+#[derive(Debug)]
+pub struct KeySource<'a> {
+    /// The method, for its hash.
+    pub kex: Kex,
+    /// The shared secret.
+    pub agreed: &'a Agreed,
+    /// H of this exchange.
+    pub exchange_hash: &'a [u8],
+    /// H of the first one.
+    pub session_id: &'a [u8],
+}
+
+impl KeySource<'_> {
+    /// The keys of one direction; `letters` name IV, cipher key and MAC key.
+    fn direction(&self, with: DirectionAlgorithms, letters: [u8; 3]) -> DirectionKeys {
+        let [iv, key, mac_key] = letters;
+        let (key_len, iv_len) = with.cipher.key_iv_len();
+        let mac_len = with.mac.map_or(0, |mac: Mac| mac.key_tag_len().0);
+        DirectionKeys {
+            cipher: with.cipher,
+            mac: with.mac,
+            compression: with.compression,
+            key: self.derive(key, key_len),
+            iv: self.derive(iv, iv_len),
+            mac_key: self.derive(mac_key, mac_len),
+        }
+    }
+
+    /// From the client to the server.
+    #[must_use]
+    pub fn client_to_server(&self, with: DirectionAlgorithms) -> DirectionKeys {
+        self.direction(with, *b"ACE")
+    }
+
+    /// From the server to the client.
+    #[must_use]
+    pub fn server_to_client(&self, with: DirectionAlgorithms) -> DirectionKeys {
+        self.direction(with, *b"BDF")
+    }
+
+    /// `len` octets: HASH(K, H, letter, session), and behind it, as often as is needed, the hash
+    /// of K, H and all so far.
+    fn derive(&self, letter: u8, len: usize) -> Secret<Vec<u8>> {
+        let hash = hash_of(self.kex);
+        let mut start = hash.start();
+        start.update(self.agreed.secret.expose());
+        start.update(self.exchange_hash);
+        let mut first = start.clone();
+        first.update(&[letter]);
+        first.update(self.session_id);
+        // Of full size from the beginning, so that no copy is left behind by growing.
+        let mut out = Secret::new(Vec::with_capacity(len.next_multiple_of(hash.output_len())));
+        if len > 0 {
+            out.expose_mut().extend_from_slice(first.finish().expose());
+        }
+        while out.expose().len() < len {
+            let mut more = start.clone();
+            more.update(out.expose());
+            out.expose_mut().extend_from_slice(more.finish().expose());
+        }
+        // What is cut off stays in the vector's memory, which is cleared on drop as a whole.
+        out.expose_mut().truncate(len);
+        out
+    }
+}

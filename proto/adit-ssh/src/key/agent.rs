@@ -1,0 +1,243 @@
+//! The protocol of agents, the side that asks (draft-ietf-sshm-ssh-agent, OpenSSH's
+//! `PROTOCOL.agent`).
+//!
+//! Requests are appended as whole frames; [`frame`] cuts answers out of what was read, [`Answer`]
+//! reads them. A forwarded agent is a pipe to the local one: no message of it is looked at.
+
+use super::any::AnyKey;
+use crate::algorithm::KeyAlgorithm;
+use crate::error::SshError;
+use crate::wire::{Put, Reader};
+
+/// The longest frame without its length, octets.
+pub const MAX_FRAME: usize = 262_144;
+/// The most identities that are taken of an agent; the rest is left out.
+pub const MAX_IDENTITIES: usize = 1024;
+
+const FAILURE: u8 = 5;
+const SUCCESS: u8 = 6;
+const REQUEST_IDENTITIES: u8 = 11;
+const IDENTITIES_ANSWER: u8 = 12;
+const SIGN_REQUEST: u8 = 13;
+const SIGN_RESPONSE: u8 = 14;
+const EXTENSION: u8 = 27;
+const EXTENSION_FAILURE: u8 = 28;
+
+const RSA_SHA2_256: u32 = 2;
+const RSA_SHA2_512: u32 = 4;
+
+/// Asks for the identities.
+pub fn put_request_identities(out: &mut Vec<u8>) {
+    out.put_nested(|out| out.put_u8(REQUEST_IDENTITIES));
+}
+
+/// Asks for a signature of `data` by the key of `blob`.
+pub fn put_sign_request(out: &mut Vec<u8>, blob: &[u8], algorithm: KeyAlgorithm, data: &[u8]) {
+    let flags = match algorithm.plain() {
+        KeyAlgorithm::RsaSha256 => RSA_SHA2_256,
+        KeyAlgorithm::RsaSha512 => RSA_SHA2_512,
+        _ => 0,
+    };
+    out.put_nested(|out| {
+        out.put_u8(SIGN_REQUEST);
+        out.put_string(blob);
+        out.put_string(data);
+        out.put_u32(flags);
+    });
+}
+
+/// Tells the agent which connection it is used for, `session-bind@openssh.com`: the host's key, the
+/// session's id and the host's signature of it, and whether the agent is forwarded over it.
+pub fn put_session_bind(
+    out: &mut Vec<u8>,
+    host_key: &[u8],
+    session_id: &[u8],
+    signature: &[u8],
+    forwarding: bool,
+) {
+    out.put_nested(|out| {
+        out.put_u8(EXTENSION);
+        out.put_string(b"session-bind@openssh.com");
+        out.put_string(host_key);
+        out.put_string(session_id);
+        out.put_string(signature);
+        out.put_bool(forwarding);
+    });
+}
+
+/// The first frame of `bytes` without its length, and the octets it takes with it; `None` while
+/// it is not whole.
+///
+/// # Errors
+/// [`SshError::TooMuch`] for a frame above [`MAX_FRAME`].
+pub fn frame(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, SshError> {
+    let Some((len, rest)) = bytes.split_first_chunk() else {
+        return Ok(None);
+    };
+    let len = usize::try_from(u32::from_be_bytes(*len)).unwrap_or(usize::MAX);
+    if len > MAX_FRAME {
+        return Err(SshError::TooMuch {
+            what: "an agent's frame",
+            limit: MAX_FRAME,
+        });
+    }
+    Ok(rest.get(..len).map(|body| (body, len + 4)))
+}
+
+/// A key that the agent has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentIdentity {
+    /// The key, or the certificate.
+    pub key: AnyKey,
+    /// Its comment, any characters.
+    pub comment: String,
+}
+
+/// What an agent answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Answer {
+    /// It does not want to, or cannot; also of a [`put_session_bind`] it does not know.
+    Failure,
+    /// Done.
+    Success,
+    /// Its keys; those of unknown types are left out.
+    Identities(Vec<AgentIdentity>),
+    /// The signature with its name, which is to be compared with the algorithm.
+    Signature(Vec<u8>),
+}
+
+impl Answer {
+    /// Reads a frame without its length.
+    ///
+    /// # Errors
+    /// [`SshError::Malformed`]; [`SshError::Unexpected`] for other messages.
+    pub fn parse(body: &[u8]) -> Result<Self, SshError> {
+        let mut r = Reader::new(body, "agent's answer");
+        match r.u8()? {
+            FAILURE | EXTENSION_FAILURE => Ok(Self::Failure),
+            SUCCESS => Ok(Self::Success),
+            IDENTITIES_ANSWER => {
+                let mut identities = Vec::new();
+                for _ in 0..r.u32()? {
+                    let (blob, comment) = (r.string()?, r.string()?);
+                    if identities.len() >= MAX_IDENTITIES {
+                        return Ok(Self::Identities(identities));
+                    }
+                    if let Ok(key) = AnyKey::parse(blob) {
+                        let comment = String::from_utf8_lossy(comment).into_owned();
+                        identities.push(AgentIdentity { key, comment });
+                    }
+                }
+                r.end()?;
+                Ok(Self::Identities(identities))
+            }
+            SIGN_RESPONSE => {
+                let signature = r.string()?.to_vec();
+                r.end()?;
+                Ok(Self::Signature(signature))
+            }
+            other => Err(SshError::Unexpected(other)),
+        }
+    }
+}
+
+/// Whether an agent's `signature` is what was asked for. An agent that does not know SHA-2 signs
+/// with SHA-1 in its place, and a broken one something else: both are seen before the server does.
+#[must_use]
+pub fn is_signature_of(
+    key: &AnyKey,
+    algorithm: KeyAlgorithm,
+    data: &[u8],
+    signature: &[u8],
+) -> bool {
+    key.key()
+        .verify_with(1024, algorithm, data, signature)
+        .is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::{KeyKind, PrivateKey, PublicKey};
+    use adit_wire::FixedEntropy;
+
+    fn key() -> PrivateKey {
+        PrivateKey::generate(KeyKind::Ed25519, &mut FixedEntropy::new([1; 32])).unwrap()
+    }
+
+    #[test]
+    fn requests_are_frames() {
+        let mut out = Vec::new();
+        put_request_identities(&mut out);
+        assert_eq!(out, [0, 0, 0, 1, 11]);
+        put_sign_request(&mut out, b"blob", KeyAlgorithm::RsaSha512Cert, b"data");
+        put_session_bind(&mut out, b"host", b"id", b"sig", true);
+        let (first, used) = frame(&out).unwrap().unwrap();
+        assert_eq!((first, used), (&[11][..], 5));
+        let (second, more) = frame(&out[used..]).unwrap().unwrap();
+        assert_eq!(second, b"\x0d\0\0\0\x04blob\0\0\0\x04data\0\0\0\x04");
+        let (third, last) = frame(&out[used + more..]).unwrap().unwrap();
+        let name = b"\x1b\0\0\0\x18session-bind@openssh.com";
+        assert!(third.starts_with(name) && third.ends_with(b"\0\0\0\x03sig\x01"));
+        assert_eq!(used + more + last, out.len());
+        for cut in 0..5 {
+            assert_eq!(frame(&out[..cut]), Ok(None));
+        }
+    }
+
+    #[test]
+    fn hostile_frames() {
+        assert!(frame(&[0, 4, 0, 1]).is_err());
+        assert_eq!(frame(&[0, 4, 0, 0]), Ok(None));
+        // A count without entries costs nothing.
+        assert!(Answer::parse(&[12, 0xff, 0xff, 0xff, 0xff]).is_err());
+        for body in [&[][..], &[99], &[14, 0, 0, 0, 9], &[14, 0, 0, 0, 0, 1]] {
+            assert!(Answer::parse(body).is_err(), "{body:?}");
+        }
+    }
+
+    #[test]
+    fn identities() {
+        let key = key();
+        let mut body = vec![12];
+        body.put_u32(2);
+        body.put_string(b"\0\0\0\x07ssh-dss");
+        body.put_string(b"of old");
+        body.put_string(&key.public().to_blob());
+        body.put_string(b"mine");
+        let Answer::Identities(list) = Answer::parse(&body).unwrap() else {
+            panic!("identities");
+        };
+        assert_eq!(list.len(), 1, "the unknown type is left out");
+        assert_eq!(
+            (list[0].key.key(), &*list[0].comment),
+            (key.public(), "mine")
+        );
+        let mut flood = vec![12];
+        flood.put_u32(100_000);
+        for _ in 0..=MAX_IDENTITIES {
+            flood.put_string(&key.public().to_blob());
+            flood.put_string(b"");
+        }
+        let Answer::Identities(list) = Answer::parse(&flood).unwrap() else {
+            panic!("identities");
+        };
+        assert_eq!(list.len(), MAX_IDENTITIES);
+    }
+
+    #[test]
+    fn signatures_are_looked_at() {
+        let key = key();
+        let any = AnyKey::Plain(PublicKey::parse(&key.public().to_blob()).unwrap());
+        let signature = key.sign(KeyAlgorithm::Ed25519, b"data").unwrap();
+        let mut body = vec![14];
+        body.put_string(&signature);
+        assert_eq!(
+            Answer::parse(&body),
+            Ok(Answer::Signature(signature.clone()))
+        );
+        let of = |data: &[u8], s: &[u8]| is_signature_of(&any, KeyAlgorithm::Ed25519, data, s);
+        assert!(of(b"data", &signature) && !of(b"date", &signature) && !of(b"data", b""));
+    }
+}

@@ -1,0 +1,120 @@
+//! The DER of private keys: PKCS#1 (RFC 8017 appendix A.1.2), SEC 1 (RFC 5915), PKCS#8 (RFC 5958).
+
+use adit_crypto::{EcCurve, EcdsaKey, Ed25519Key, RsaKey, RsaParts, Secret};
+
+use super::error::KeyError;
+use super::private::Inner;
+
+const INTEGER: u8 = 0x02;
+const OCTETS: u8 = 0x04;
+const OID: u8 = 0x06;
+const SEQUENCE: u8 = 0x30;
+/// `[0]`, constructed.
+const CONTEXT_0: u8 = 0xa0;
+
+const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 13, 1, 1, 1];
+const EC: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1];
+const ED25519: &[u8] = &[0x2b, 0x65, 0x70];
+const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7];
+const P384: &[u8] = &[0x2b, 0x81, 4, 0, 34];
+const P521: &[u8] = &[0x2b, 0x81, 4, 0, 35];
+
+const MALFORMED: KeyError = KeyError::Malformed("DER of a private key");
+
+/// `RSAPrivateKey`.
+pub(super) fn pkcs1(document: &[u8]) -> Result<Inner, KeyError> {
+    let mut whole = Der(document);
+    let mut s = Der(whole.value(SEQUENCE)?);
+    if s.value(INTEGER)? != [0] {
+        return Err(KeyError::Unsupported("an RSA key of more than two primes"));
+    }
+    let (n, e, d) = (s.value(INTEGER)?, s.value(INTEGER)?, s.value(INTEGER)?);
+    let (p, q) = (s.value(INTEGER)?, s.value(INTEGER)?);
+    // d modulo p − 1 and q − 1 are computed again.
+    s.value(INTEGER)?;
+    s.value(INTEGER)?;
+    let q_inverse = s.value(INTEGER)?;
+    let parts = RsaParts {
+        n,
+        e,
+        d,
+        p,
+        q,
+        q_inverse,
+    };
+    Ok(Inner::Rsa(Box::new(RsaKey::from_parts(&parts)?)))
+}
+
+/// `ECPrivateKey`; `curve` is what stands around it, which may be all that names the curve.
+pub(super) fn sec1(document: &[u8], curve: Option<EcCurve>) -> Result<Inner, KeyError> {
+    let mut whole = Der(document);
+    let mut s = Der(whole.value(SEQUENCE)?);
+    if s.value(INTEGER)? != [1] {
+        return Err(MALFORMED);
+    }
+    let scalar = s.value(OCTETS)?;
+    let inside = match s.value(CONTEXT_0) {
+        Ok(parameters) => Some(curve_of(Der(parameters).value(OID)?)?),
+        Err(_) => None,
+    };
+    let curve = match (curve, inside) {
+        (Some(a), Some(b)) if a != b => return Err(MALFORMED),
+        (a, b) => a.or(b).ok_or(MALFORMED)?,
+    };
+    Ok(Inner::Ecdsa(EcdsaKey::from_scalar(curve, scalar)?))
+}
+
+/// `PrivateKeyInfo`, not encrypted.
+pub(super) fn pkcs8(document: &[u8]) -> Result<Inner, KeyError> {
+    let mut whole = Der(document);
+    let mut s = Der(whole.value(SEQUENCE)?);
+    if !matches!(s.value(INTEGER)?, [0 | 1]) {
+        return Err(MALFORMED);
+    }
+    let mut algorithm = Der(s.value(SEQUENCE)?);
+    let key = s.value(OCTETS)?;
+    match algorithm.value(OID)? {
+        RSA => pkcs1(key),
+        EC => sec1(key, Some(curve_of(algorithm.value(OID)?)?)),
+        ED25519 => {
+            let seed = Der(key).value(OCTETS)?.try_into().map_err(|_| MALFORMED)?;
+            Ok(Inner::Ed25519(Ed25519Key::from_seed(Secret::new(seed))?))
+        }
+        _ => Err(KeyError::Unsupported("this algorithm in PKCS#8")),
+    }
+}
+
+fn curve_of(oid: &[u8]) -> Result<EcCurve, KeyError> {
+    match oid {
+        P256 => Ok(EcCurve::P256),
+        P384 => Ok(EcCurve::P384),
+        P521 => Ok(EcCurve::P521),
+        _ => Err(KeyError::Unsupported("this curve")),
+    }
+}
+
+/// Takes values off the front.
+struct Der<'a>(&'a [u8]);
+
+impl<'a> Der<'a> {
+    /// The content of the next value, which has this tag; nothing is taken if it has not.
+    fn value(&mut self, tag: u8) -> Result<&'a [u8], KeyError> {
+        let (head, rest) = self.0.split_at_checked(2).ok_or(MALFORMED)?;
+        let (len, rest) = match head {
+            [found, _] if *found != tag => return Err(MALFORMED),
+            [_, len @ 0..=0x7f] => (usize::from(*len), rest),
+            [_, 0x81] => {
+                let ([a], rest) = rest.split_first_chunk().ok_or(MALFORMED)?;
+                (usize::from(*a), rest)
+            }
+            [_, 0x82] => {
+                let (len, rest) = rest.split_first_chunk().ok_or(MALFORMED)?;
+                (usize::from(u16::from_be_bytes(*len)), rest)
+            }
+            _ => return Err(MALFORMED),
+        };
+        let (content, rest) = rest.split_at_checked(len).ok_or(MALFORMED)?;
+        self.0 = rest;
+        Ok(content)
+    }
+}

@@ -1,0 +1,206 @@
+//! What a user who is let in may do.
+
+use super::pattern::glob;
+use super::verify::Presence;
+
+/// What an accepted key allows, from its line in `authorized_keys`, its certificate, or both.
+///
+/// The permissions of a session are those of the key that signed last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Grant {
+    /// A terminal.
+    pub pty: bool,
+    /// Forwarding of ports, of Unix sockets too.
+    pub port_forwarding: bool,
+    /// Forwarding of the agent.
+    pub agent_forwarding: bool,
+    /// Forwarding of X11.
+    pub x11_forwarding: bool,
+    /// `~/.ssh/rc` is run.
+    pub user_rc: bool,
+    /// The command that is run instead of any other.
+    pub command: Option<String>,
+    /// Names and values for the environment.
+    pub environment: Vec<(String, String)>,
+    /// Where connections may be opened to, if not anywhere.
+    pub permit_open: Option<Vec<Forward>>,
+    /// Where may be listened, if not anywhere.
+    pub permit_listen: Option<Vec<Forward>>,
+    /// A token must have been touched.
+    pub touch_required: bool,
+    /// A token must have checked its user.
+    pub verify_required: bool,
+}
+
+impl Grant {
+    /// Everything, as a key without options has it.
+    #[must_use]
+    pub const fn all() -> Self {
+        Self::with_flags(true)
+    }
+
+    /// Nothing, as after `restrict`.
+    #[must_use]
+    pub const fn nothing() -> Self {
+        Self::with_flags(false)
+    }
+
+    const fn with_flags(flag: bool) -> Self {
+        Self {
+            pty: flag,
+            port_forwarding: flag,
+            agent_forwarding: flag,
+            x11_forwarding: flag,
+            user_rc: flag,
+            command: None,
+            environment: Vec::new(),
+            permit_open: None,
+            permit_listen: None,
+            touch_required: true,
+            verify_required: false,
+        }
+    }
+
+    /// Whether a key in a token said enough of its user; a key outside of tokens does always.
+    #[must_use]
+    pub fn accepts(&self, presence: Option<Presence>) -> bool {
+        presence.is_none_or(|p| {
+            (p.touched || !self.touch_required) && (p.verified || !self.verify_required)
+        })
+    }
+
+    /// Whether a connection to `host` and `port` may be opened.
+    #[must_use]
+    pub fn may_open(&self, host: &str, port: u16) -> bool {
+        self.port_forwarding && allowed(self.permit_open.as_deref(), host, port)
+    }
+
+    /// Whether may be listened on `host` and `port`.
+    #[must_use]
+    pub fn may_listen(&self, host: &str, port: u16) -> bool {
+        self.port_forwarding && allowed(self.permit_listen.as_deref(), host, port)
+    }
+
+    /// What both allow; `None` if they force different commands.
+    #[must_use]
+    pub fn both(self, other: Self) -> Option<Self> {
+        let command = match (self.command, other.command) {
+            (Some(a), Some(b)) if a != b => return None,
+            (a, b) => a.or(b),
+        };
+        let mut environment = self.environment;
+        environment.extend(other.environment);
+        // Lists come from a line alone: a certificate has none.
+        Some(Self {
+            pty: self.pty && other.pty,
+            port_forwarding: self.port_forwarding && other.port_forwarding,
+            agent_forwarding: self.agent_forwarding && other.agent_forwarding,
+            x11_forwarding: self.x11_forwarding && other.x11_forwarding,
+            user_rc: self.user_rc && other.user_rc,
+            command,
+            environment,
+            permit_open: self.permit_open.or(other.permit_open),
+            permit_listen: self.permit_listen.or(other.permit_listen),
+            touch_required: self.touch_required || other.touch_required,
+            verify_required: self.verify_required || other.verify_required,
+        })
+    }
+}
+
+fn allowed(list: Option<&[Forward]>, host: &str, port: u16) -> bool {
+    list.is_none_or(|list| list.iter().any(|forward| forward.allows(host, port)))
+}
+
+/// A host with a port, either of which may be any.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forward {
+    /// A name or an address, with `*` and `?`.
+    pub host: String,
+    /// The port, if it is one.
+    pub port: Option<u16>,
+}
+
+impl Forward {
+    /// Reads `host:port`, `[address]:port`, with `*` for any port.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (host, port) = text.rsplit_once(':')?;
+        let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
+        let host = match bare {
+            Some(inside) => inside,
+            None if host.contains([':', '[', ']']) => return None,
+            None => host,
+        };
+        let port = match port {
+            "*" => None,
+            digits => Some(digits.parse().ok().filter(|port| *port != 0)?),
+        };
+        (!host.is_empty()).then(|| Self {
+            host: host.to_owned(),
+            port,
+        })
+    }
+
+    /// Whether this host and port are meant.
+    #[must_use]
+    pub fn allows(&self, host: &str, port: u16) -> bool {
+        self.port.is_none_or(|p| p == port) && glob(&self.host, host)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forwards() {
+        for (text, host, port, fine) in [
+            ("localhost:80", "LOCALHOST", 80, true),
+            ("localhost:80", "localhost", 81, false),
+            ("localhost:*", "localhost", 81, true),
+            ("*:80", "::1", 80, true),
+            ("[::1]:80", "::1", 80, true),
+            ("[::1]:80", "::2", 80, false),
+        ] {
+            let forward = Forward::parse(text).unwrap();
+            assert_eq!(forward.allows(host, port), fine, "{text}");
+        }
+        for bad in [
+            "", "80", "a:", ":80", "::1:80", "a:0", "a:65536", "a:+1x", "[a:1",
+        ] {
+            assert_eq!(Forward::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn both_is_no_more_than_either() {
+        let mut a = Grant::all();
+        a.command = Some("ls".into());
+        let mut b = Grant::all();
+        b.pty = false;
+        b.touch_required = false;
+        let both = a.clone().both(b.clone()).unwrap();
+        assert!(!both.pty && both.touch_required && both.x11_forwarding);
+        assert_eq!(both.command.as_deref(), Some("ls"));
+        b.command = Some("rm".into());
+        assert_eq!(a.both(b), None);
+    }
+
+    #[test]
+    fn tokens_have_to_be_touched() {
+        let said = |touched, verified| {
+            Some(Presence {
+                touched,
+                verified,
+                counter: 0,
+            })
+        };
+        let mut grant = Grant::all();
+        assert!(grant.accepts(None) && grant.accepts(said(true, false)));
+        assert!(!grant.accepts(said(false, true)));
+        grant.touch_required = false;
+        grant.verify_required = true;
+        assert!(grant.accepts(said(false, true)) && !grant.accepts(said(true, false)));
+    }
+}

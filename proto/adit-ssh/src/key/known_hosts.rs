@@ -1,0 +1,278 @@
+//! `known_hosts`: which host has which key (OpenSSH's `sshd(8)`, SSH_KNOWN_HOSTS FILE FORMAT).
+
+use std::sync::Arc;
+
+use adit_crypto::{ct_eq, hmac_sha1};
+use adit_wire::Unix;
+
+use super::any::AnyKey;
+use super::base64;
+use super::certificate::{CertCheck, CertError};
+use super::error::{KeyError, Place, Problem};
+use super::pattern::PatternList;
+use super::public::PublicKey;
+use crate::algorithm::KeyAlgorithm;
+
+/// The longest file, octets.
+const MAX_FILE: usize = 16 << 20;
+/// The longest line, octets; longer ones are left out.
+const MAX_LINE: usize = 65_536;
+/// The port whose hosts stand without it.
+const SSH_PORT: u16 = 22;
+
+/// A host as files know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostName {
+    name: String,
+    /// `name`, or `[name]:port`.
+    entry: String,
+}
+
+impl HostName {
+    /// A name or an address as the user wrote it, and the port. `None` if it has characters that
+    /// no host has, and that mean something in the file.
+    #[must_use]
+    pub fn new(name: &str, port: u16) -> Option<Self> {
+        let fine = |b: u8| b.is_ascii_graphic() && !b"*?!,|#@[]\"'\\".contains(&b);
+        if name.is_empty() || name.len() > 255 || !name.bytes().all(fine) {
+            return None;
+        }
+        let name = name.to_ascii_lowercase();
+        let entry = match port {
+            SSH_PORT => name.clone(),
+            _ => format!("[{name}]:{port}"),
+        };
+        Some(Self { name, entry })
+    }
+
+    /// The line that makes `key` known for this host, without its end. With a salt (20 octets of
+    /// chance) the host is hashed, so that the file does not tell who is visited.
+    #[must_use]
+    pub fn line(&self, key: &PublicKey, salt: Option<[u8; 20]>) -> String {
+        let host = match salt {
+            None => self.entry.clone(),
+            Some(salt) => {
+                let hash = hmac_sha1(&salt, &[self.entry.as_bytes()]);
+                format!("|1|{}|{}", base64::encode(&salt), base64::encode(&hash))
+            }
+        };
+        format!("{host} {}", key.to_line(""))
+    }
+}
+
+impl core::fmt::Display for HostName {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(&self.entry)
+    }
+}
+
+/// What the files say of a host's key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is the host's, by this line: a key, or an authority.
+    Known(Place),
+    /// The host is not known. If it is known with keys of other types only, one such line: then
+    /// the key should not be taken without asking.
+    Unknown {
+        /// A line with a key of another type.
+        other_type: Option<Place>,
+    },
+    /// The host has another key of this type: an attack, or a new key.
+    Changed(Place),
+    /// The key, or its authority, is revoked.
+    Revoked(Place),
+    /// The authority of this line vouches, but the certificate is not in order.
+    BadCertificate(Place, CertError),
+}
+
+/// The lines of all files.
+#[derive(Debug, Clone, Default)]
+pub struct KnownHosts {
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    marker: Marker,
+    hosts: Hosts,
+    key: PublicKey,
+    place: Place,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Marker {
+    Key,
+    Authority,
+    Revoked,
+}
+
+#[derive(Debug, Clone)]
+enum Hosts {
+    Patterns(PatternList),
+    Hashed { salt: Vec<u8>, hash: Vec<u8> },
+}
+
+impl KnownHosts {
+    /// Reads the text of a file, which `file` names in verdicts, behind what was read before.
+    /// Lines that cannot be read are left out and told.
+    ///
+    /// # Errors
+    /// [`KeyError::TooMuch`] for a text above 16 MiB, of which nothing is read.
+    pub fn read(&mut self, file: &str, text: &[u8]) -> Result<Vec<Problem>, KeyError> {
+        if text.len() > MAX_FILE {
+            return Err(KeyError::TooMuch {
+                what: "a file of known hosts",
+                limit: MAX_FILE,
+            });
+        }
+        let file: Arc<str> = file.into();
+        let mut problems = Vec::new();
+        for (at, line) in text.split(|b| *b == b'\n').enumerate() {
+            let place = Place {
+                file: Arc::clone(&file),
+                line: at + 1,
+            };
+            let text = String::from_utf8_lossy(line);
+            let text = text.trim();
+            if text.is_empty() || text.starts_with('#') {
+                continue;
+            }
+            match parse(text) {
+                Ok((marker, hosts, key)) => self.entries.push(Entry {
+                    marker,
+                    hosts,
+                    key,
+                    place,
+                }),
+                Err(why) => problems.push(Problem { place, why }),
+            }
+        }
+        Ok(problems)
+    }
+
+    /// What the files say of `key` at `host`. A certificate counts if an authority of the host
+    /// vouches for it; else its key is looked up as any other.
+    #[must_use]
+    pub fn check(&self, host: &HostName, key: &AnyKey, now: Unix) -> Verdict {
+        let entries: Vec<_> = self.of(host).collect();
+        let authority = key.certificate().map(|c| c.authority());
+        let revoked = |e: &&&Entry| {
+            e.marker == Marker::Revoked && (e.key == *key.key() || Some(&e.key) == authority)
+        };
+        if let Some(entry) = entries.iter().find(revoked) {
+            return Verdict::Revoked(entry.place.clone());
+        }
+        if let Some(certificate) = key.certificate() {
+            let vouches =
+                |e: &&&Entry| e.marker == Marker::Authority && e.key == *certificate.authority();
+            if let Some(entry) = entries.iter().find(vouches) {
+                let names = [host.name.as_str()];
+                let check = CertCheck::host(&names, now);
+                let place = entry.place.clone();
+                // Trusted: it is this entry's.
+                return match certificate.check(&check, |_| true) {
+                    Ok(_) => Verdict::Known(place),
+                    Err(why) => Verdict::BadCertificate(place, why),
+                };
+            }
+        }
+        let keys = || entries.iter().filter(|e| e.marker == Marker::Key);
+        if let Some(entry) = keys().find(|e| e.key == *key.key()) {
+            return Verdict::Known(entry.place.clone());
+        }
+        let kind = key.key().type_name();
+        if let Some(entry) = keys().find(|e| e.key.type_name() == kind) {
+            return Verdict::Changed(entry.place.clone());
+        }
+        Verdict::Unknown {
+            other_type: keys().next().map(|e| e.place.clone()),
+        }
+    }
+
+    /// The same for a host's name together with its address, which may not contradict: a key that
+    /// is known for the name and another for the address is changed.
+    #[must_use]
+    pub fn check_both(
+        &self,
+        host: &HostName,
+        address: &HostName,
+        key: &AnyKey,
+        now: Unix,
+    ) -> Verdict {
+        match (self.check(host, key, now), self.check(address, key, now)) {
+            (_, found @ Verdict::Revoked(_)) => found,
+            (Verdict::Known(_), found @ Verdict::Changed(_)) => found,
+            (found, _) => found,
+        }
+    }
+
+    /// `offered` with those first that the host is known with, so that it shows a key that can be
+    /// compared; else in their order.
+    #[must_use]
+    pub fn prefer(&self, host: &HostName, offered: &[KeyAlgorithm]) -> Vec<KeyAlgorithm> {
+        let entries: Vec<_> = self.of(host).collect();
+        let known = |algorithm: &KeyAlgorithm| {
+            entries.iter().any(|entry| match entry.marker {
+                Marker::Key => entry.key.algorithms().contains(algorithm),
+                Marker::Authority => algorithm.is_certificate(),
+                Marker::Revoked => false,
+            })
+        };
+        let (mut first, last): (Vec<_>, Vec<_>) = offered.iter().partition(|a| known(a));
+        first.extend(last);
+        first
+    }
+
+    /// Lines that were read.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn of(&self, host: &HostName) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|entry| match &entry.hosts {
+            Hosts::Patterns(list) => list.includes(&host.entry),
+            Hosts::Hashed { salt, hash } => ct_eq(&hmac_sha1(salt, &[host.entry.as_bytes()]), hash),
+        })
+    }
+}
+
+fn parse(line: &str) -> Result<(Marker, Hosts, PublicKey), &'static str> {
+    if line.len() > MAX_LINE {
+        return Err("a line that is too long");
+    }
+    let split = |text: &str| match text.split_once([' ', '\t']) {
+        Some((word, rest)) => (word.to_owned(), rest.trim_start().to_owned()),
+        None => (text.to_owned(), String::new()),
+    };
+    let (word, rest) = split(line);
+    let (marker, (hosts, key)) = match word.as_str() {
+        "@cert-authority" => (Marker::Authority, split(&rest)),
+        "@revoked" => (Marker::Revoked, split(&rest)),
+        _ if word.starts_with('@') => return Err("an unknown marker"),
+        _ => (Marker::Key, (word, rest)),
+    };
+    let hosts = match hosts.strip_prefix("|1|") {
+        Some(hashed) => {
+            let (salt, hash) = hashed.split_once('|').ok_or("a malformed hash")?;
+            let decoded = |text| base64::decode(text).filter(|bytes| bytes.len() == 20);
+            Hosts::Hashed {
+                salt: decoded(salt).ok_or("a malformed hash")?,
+                hash: decoded(hash).ok_or("a malformed hash")?,
+            }
+        }
+        None if hosts.starts_with('|') => return Err("an unknown kind of hash"),
+        None => Hosts::Patterns(PatternList::parse(&hosts).ok_or("malformed hosts")?),
+    };
+    match PublicKey::from_line(&key) {
+        Ok((key, _)) => Ok((marker, hosts, key)),
+        Err(KeyError::Unsupported(_)) => Err("a key of an unsupported type"),
+        Err(_) => Err("a malformed key"),
+    }
+}

@@ -1,0 +1,241 @@
+//! Public keys: the blob of the wire, the line of a file, the fingerprint for people.
+
+use adit_crypto::{EcCurve, RsaPublic, sha256};
+
+use super::{base64, error::KeyError};
+use crate::algorithm::KeyAlgorithm;
+use crate::wire::{Put, Reader};
+
+/// The longest application of a key in a token, octets.
+const MAX_APPLICATION: usize = 1024;
+
+/// A public key (RFC 8709, RFC 5656, RFC 4253 section 6.6, OpenSSH's `PROTOCOL.u2f`).
+///
+/// Its form is right; whether a point is on its curve is seen when a signature is verified.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PublicKey {
+    /// Ed25519.
+    Ed25519([u8; 32]),
+    /// ECDSA.
+    Ecdsa {
+        /// The curve.
+        curve: EcCurve,
+        /// The uncompressed point.
+        point: Vec<u8>,
+    },
+    /// RSA, 1024 to 16384 bits; see [`super::RSA_MIN_BITS`].
+    Rsa(RsaPublic),
+    /// Ed25519 in a token.
+    SkEd25519 {
+        /// The key.
+        key: [u8; 32],
+        /// What the token was told, such as `ssh:`.
+        application: String,
+    },
+    /// ECDSA on P-256 in a token.
+    SkEcdsaP256 {
+        /// The uncompressed point.
+        point: Vec<u8>,
+        /// What the token was told.
+        application: String,
+    },
+}
+
+impl PublicKey {
+    /// Reads a blob, which ends where the key does. Only the one right encoding of a key is taken,
+    /// so that equal keys have equal blobs and fingerprints.
+    ///
+    /// # Errors
+    /// [`KeyError::Malformed`]; [`KeyError::Unsupported`] for other types, certificates among them.
+    pub fn parse(blob: &[u8]) -> Result<Self, KeyError> {
+        let mut r = Reader::new(blob, "public key");
+        let name = r.text()?;
+        let key = Self::read_fields(name, &mut r)?;
+        r.end()?;
+        if key.to_blob() == blob {
+            Ok(key)
+        } else {
+            Err(KeyError::Malformed("public key"))
+        }
+    }
+
+    /// Reads what stands behind the type in a blob, and behind the nonce in a certificate.
+    pub(super) fn read_fields(name: &str, r: &mut Reader<'_>) -> Result<Self, KeyError> {
+        let key = match name {
+            "ssh-ed25519" => Self::Ed25519(ed25519(r)?),
+            "ssh-rsa" => {
+                let (e, n) = (r.mpint()?, r.mpint()?);
+                Self::Rsa(RsaPublic::new(n, e)?)
+            }
+            "sk-ssh-ed25519@openssh.com" => Self::SkEd25519 {
+                key: ed25519(r)?,
+                application: application(r)?,
+            },
+            "sk-ecdsa-sha2-nistp256@openssh.com" => Self::SkEcdsaP256 {
+                point: point(EcCurve::P256, r)?,
+                application: application(r)?,
+            },
+            _ => {
+                let curve = curve_of(name).ok_or(KeyError::Unsupported("this type of key"))?;
+                let point = point(curve, r)?;
+                Self::Ecdsa { curve, point }
+            }
+        };
+        Ok(key)
+    }
+
+    /// Appends what stands behind the type.
+    pub(super) fn put_fields(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Ed25519(key) => out.put_string(key),
+            Self::Ecdsa { curve, point } => {
+                out.put_string(curve_name(*curve).as_bytes());
+                out.put_string(point);
+            }
+            Self::Rsa(key) => {
+                out.put_mpint(&key.exponent().to_be_bytes());
+                out.put_mpint(key.modulus());
+            }
+            Self::SkEd25519 { key, application } => {
+                out.put_string(key);
+                out.put_string(application.as_bytes());
+            }
+            Self::SkEcdsaP256 { point, application } => {
+                out.put_string(curve_name(EcCurve::P256).as_bytes());
+                out.put_string(point);
+                out.put_string(application.as_bytes());
+            }
+        }
+    }
+
+    /// The blob.
+    #[must_use]
+    pub fn to_blob(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.put_string(self.type_name().as_bytes());
+        self.put_fields(&mut out);
+        out
+    }
+
+    /// The name of the type in the blob and in files. For RSA it is not the name of an algorithm.
+    #[must_use]
+    pub const fn type_name(&self) -> &'static str {
+        match self {
+            Self::Ed25519(_) => "ssh-ed25519",
+            Self::Ecdsa { curve, .. } => match curve {
+                EcCurve::P256 => "ecdsa-sha2-nistp256",
+                EcCurve::P384 => "ecdsa-sha2-nistp384",
+                EcCurve::P521 => "ecdsa-sha2-nistp521",
+            },
+            Self::Rsa(_) => "ssh-rsa",
+            Self::SkEd25519 { .. } => "sk-ssh-ed25519@openssh.com",
+            Self::SkEcdsaP256 { .. } => "sk-ecdsa-sha2-nistp256@openssh.com",
+        }
+    }
+
+    /// The algorithms it signs with, the best first.
+    #[must_use]
+    pub const fn algorithms(&self) -> &'static [KeyAlgorithm] {
+        match self {
+            Self::Ed25519(_) => &[KeyAlgorithm::Ed25519],
+            Self::Ecdsa { curve, .. } => match curve {
+                EcCurve::P256 => &[KeyAlgorithm::EcdsaP256],
+                EcCurve::P384 => &[KeyAlgorithm::EcdsaP384],
+                EcCurve::P521 => &[KeyAlgorithm::EcdsaP521],
+            },
+            Self::Rsa(_) => &[KeyAlgorithm::RsaSha512, KeyAlgorithm::RsaSha256],
+            Self::SkEd25519 { .. } => &[KeyAlgorithm::SkEd25519],
+            Self::SkEcdsaP256 { .. } => &[KeyAlgorithm::SkEcdsaP256],
+        }
+    }
+
+    /// `SHA256:` and 43 characters, as `ssh-keygen -l` prints it.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        let text = base64::encode(&sha256(&self.to_blob()));
+        format!("SHA256:{}", text.trim_end_matches('='))
+    }
+
+    /// The line of a `.pub` file, without its end: type, base64, comment if there is one.
+    #[must_use]
+    pub fn to_line(&self, comment: &str) -> String {
+        let text = base64::encode(&self.to_blob());
+        let line = format!("{} {text} {comment}", self.type_name());
+        line.trim_end().to_owned()
+    }
+
+    /// Reads a line of a `.pub` file: the key and its comment.
+    ///
+    /// # Errors
+    /// See [`PublicKey::parse`]; [`KeyError::Malformed`] also if the type in the line is another
+    /// than the blob's.
+    pub fn from_line(line: &str) -> Result<(Self, &str), KeyError> {
+        let (name, blob, comment) = split_line(line)?;
+        let key = Self::parse(&blob)?;
+        if key.type_name() != name {
+            return Err(KeyError::Malformed("public key"));
+        }
+        Ok((key, comment))
+    }
+}
+
+/// The type of a certificate's blob for a plain key's type, such as `ssh-rsa-cert-v01@openssh.com`.
+#[must_use]
+pub fn certificate_type(plain: &str) -> String {
+    let stem = plain.strip_suffix("@openssh.com").unwrap_or(plain);
+    format!("{stem}-cert-v01@openssh.com")
+}
+
+/// The type, blob and comment of a line of text.
+pub(super) fn split_line(line: &str) -> Result<(&str, Vec<u8>, &str), KeyError> {
+    let malformed = KeyError::Malformed("public key");
+    let (name, rest) = line.trim().split_once([' ', '\t']).ok_or(malformed)?;
+    let rest = rest.trim_start();
+    let (text, comment) = rest.split_once([' ', '\t']).unwrap_or((rest, ""));
+    let blob = base64::decode(text).ok_or(malformed)?;
+    Ok((name, blob, comment.trim_start()))
+}
+
+pub(super) fn curve_of(name: &str) -> Option<EcCurve> {
+    match name {
+        "ecdsa-sha2-nistp256" => Some(EcCurve::P256),
+        "ecdsa-sha2-nistp384" => Some(EcCurve::P384),
+        "ecdsa-sha2-nistp521" => Some(EcCurve::P521),
+        _ => None,
+    }
+}
+
+/// The curve's own name (RFC 5656 section 10.1).
+const fn curve_name(curve: EcCurve) -> &'static str {
+    match curve {
+        EcCurve::P256 => "nistp256",
+        EcCurve::P384 => "nistp384",
+        EcCurve::P521 => "nistp521",
+    }
+}
+
+fn ed25519(r: &mut Reader<'_>) -> Result<[u8; 32], KeyError> {
+    let wrong = |_| KeyError::Malformed("Ed25519 key");
+    r.string()?.try_into().map_err(wrong)
+}
+
+fn point(curve: EcCurve, r: &mut Reader<'_>) -> Result<Vec<u8>, KeyError> {
+    let (name, point) = (r.string()?, r.string()?);
+    let uncompressed = point.first() == Some(&4) && point.len() == curve.point_len();
+    if name != curve_name(curve).as_bytes() || !uncompressed {
+        return Err(KeyError::Malformed("ECDSA key"));
+    }
+    Ok(point.to_vec())
+}
+
+fn application(r: &mut Reader<'_>) -> Result<String, KeyError> {
+    let text = r.text()?;
+    if text.len() > MAX_APPLICATION {
+        return Err(KeyError::TooMuch {
+            what: "the application of a key",
+            limit: MAX_APPLICATION,
+        });
+    }
+    Ok(text.to_owned())
+}

@@ -1,0 +1,192 @@
+//! Verifying the signatures of the wire (RFC 8709, RFC 5656 section 3.1.2, RFC 8332, OpenSSH's
+//! `PROTOCOL.u2f`).
+
+use adit_crypto::{EcCurve, RsaHash, ecdsa_verify, ed25519_verify, sha256};
+
+use super::{error::KeyError, public::PublicKey};
+use crate::algorithm::KeyAlgorithm;
+use crate::wire::{Put, Reader};
+
+/// Bits of the shortest RSA modulus that is taken unless told otherwise by name.
+pub const RSA_MIN_BITS: usize = 2048;
+
+/// What a token says of its user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Presence {
+    /// The user touched it.
+    pub touched: bool,
+    /// The user proved to be its owner, by PIN or finger.
+    pub verified: bool,
+    /// Its count of signatures; one that falls is a hint at a copy.
+    pub counter: u32,
+}
+
+impl PublicKey {
+    /// Checks that `signature` (the blob with its name) is this key's signature of `data` with
+    /// `algorithm`, whose form with a certificate means the same. From a token it tells what the
+    /// token says of its user, which the caller has to judge.
+    ///
+    /// # Errors
+    /// [`KeyError::WrongAlgorithm`] if the key or the signature has another,
+    /// [`KeyError::ShortRsa`] below [`RSA_MIN_BITS`], [`KeyError::Malformed`],
+    /// [`KeyError::BadSignature`].
+    pub fn verify(
+        &self,
+        algorithm: KeyAlgorithm,
+        data: &[u8],
+        signature: &[u8],
+    ) -> Result<Option<Presence>, KeyError> {
+        self.verify_with(RSA_MIN_BITS, algorithm, data, signature)
+    }
+
+    /// The same with another bound for RSA, for old gear; the floor of 1024 bits stays.
+    ///
+    /// # Errors
+    /// See [`PublicKey::verify`].
+    pub fn verify_with(
+        &self,
+        rsa_min_bits: usize,
+        algorithm: KeyAlgorithm,
+        data: &[u8],
+        signature: &[u8],
+    ) -> Result<Option<Presence>, KeyError> {
+        let algorithm = algorithm.plain();
+        let mut r = Reader::new(signature, "signature");
+        if !self.algorithms().contains(&algorithm) || r.string()? != algorithm.name().as_bytes() {
+            return Err(KeyError::WrongAlgorithm);
+        }
+        let body = r.string()?;
+        let presence = match self {
+            Self::SkEd25519 { .. } | Self::SkEcdsaP256 { .. } => Some((r.u8()?, r.u32()?)),
+            _ => None,
+        };
+        r.end()?;
+        match self {
+            Self::Ed25519(key) => ed25519_verify(key, data, body)?,
+            Self::Ecdsa { curve, point } => {
+                ecdsa_verify(*curve, point, data, &fixed(*curve, body)?)?;
+            }
+            Self::Rsa(key) => {
+                let (bits, least) = (key.bits(), rsa_min_bits);
+                if bits < least {
+                    return Err(KeyError::ShortRsa { bits, least });
+                }
+                let hash = rsa_hash(algorithm).ok_or(KeyError::WrongAlgorithm)?;
+                key.verify(hash, data, body)?;
+            }
+            Self::SkEd25519 { key, application } => {
+                ed25519_verify(key, &of_token(application, presence, data), body)?;
+            }
+            Self::SkEcdsaP256 { point, application } => {
+                let data = of_token(application, presence, data);
+                let body = fixed(EcCurve::P256, body)?;
+                ecdsa_verify(EcCurve::P256, point, &data, &body)?;
+            }
+        }
+        Ok(presence.map(|(flags, counter)| Presence {
+            touched: flags & 1 != 0,
+            verified: flags & 4 != 0,
+            counter,
+        }))
+    }
+}
+
+/// The hash of an RSA algorithm.
+pub(super) const fn rsa_hash(algorithm: KeyAlgorithm) -> Option<RsaHash> {
+    match algorithm {
+        KeyAlgorithm::RsaSha256 => Some(RsaHash::Sha256),
+        KeyAlgorithm::RsaSha512 => Some(RsaHash::Sha512),
+        _ => None,
+    }
+}
+
+/// r and s as mpints to r and s of fixed length.
+fn fixed(curve: EcCurve, body: &[u8]) -> Result<Vec<u8>, KeyError> {
+    let mut r = Reader::new(body, "ECDSA signature");
+    let halves = [r.mpint()?, r.mpint()?];
+    r.end()?;
+    let mut out = Vec::with_capacity(2 * curve.field_len());
+    for half in halves {
+        let pad = curve.field_len().checked_sub(half.len());
+        let pad = pad.ok_or(KeyError::Malformed("ECDSA signature"))?;
+        out.resize(out.len() + pad, 0);
+        out.extend_from_slice(half);
+    }
+    Ok(out)
+}
+
+/// What a token signs.
+fn of_token(application: &str, presence: Option<(u8, u32)>, data: &[u8]) -> Vec<u8> {
+    let (flags, counter) = presence.unwrap_or_default();
+    let mut out = Vec::with_capacity(69);
+    out.put_raw(&sha256(application.as_bytes()));
+    out.put_u8(flags);
+    out.put_u32(counter);
+    out.put_raw(&sha256(data));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use adit_crypto::{EcdsaKey, Ed25519Key, Secret};
+    use adit_wire::FixedEntropy;
+
+    fn token_signature(name: &str, body: &[u8], flags: u8, counter: u32) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.put_string(name.as_bytes());
+        out.put_string(body);
+        out.put_u8(flags);
+        out.put_u32(counter);
+        out
+    }
+
+    #[test]
+    fn tokens_of_both_kinds() {
+        let soft = Ed25519Key::from_seed(Secret::new([7; 32])).unwrap();
+        let key = PublicKey::SkEd25519 {
+            key: soft.public(),
+            application: "ssh:".into(),
+        };
+        let algorithm = KeyAlgorithm::SkEd25519;
+        let body = soft.sign(&of_token("ssh:", Some((5, 9)), b"data"));
+        let signature = token_signature(algorithm.name(), &body, 5, 9);
+        let presence = key.verify(algorithm, b"data", &signature).unwrap();
+        let said = |touched, verified, counter| Presence {
+            touched,
+            verified,
+            counter,
+        };
+        assert_eq!(presence, Some(said(true, true, 9)));
+        // Neither the flags nor the counter nor the application can be changed afterwards.
+        let flags = token_signature(algorithm.name(), &body, 1, 9);
+        let counter = token_signature(algorithm.name(), &body, 5, 10);
+        for forged in [flags, counter] {
+            let got = key.verify(algorithm, b"data", &forged);
+            assert_eq!(got, Err(KeyError::BadSignature));
+        }
+        let other = PublicKey::SkEd25519 {
+            key: soft.public(),
+            application: "ssh:x".into(),
+        };
+        assert!(other.verify(algorithm, b"data", &signature).is_err());
+
+        let soft = EcdsaKey::generate(EcCurve::P256, &mut FixedEntropy::new([3; 64])).unwrap();
+        let key = PublicKey::SkEcdsaP256 {
+            point: soft.point().to_vec(),
+            application: "ssh:".into(),
+        };
+        let halves = soft.sign(&of_token("ssh:", Some((0, 1)), b"data")).unwrap();
+        let mut body = Vec::new();
+        body.put_mpint(&halves[..32]);
+        body.put_mpint(&halves[32..]);
+        let algorithm = KeyAlgorithm::SkEcdsaP256;
+        let signature = token_signature(algorithm.name(), &body, 0, 1);
+        let presence = key.verify(algorithm, b"data", &signature).unwrap();
+        assert_eq!(presence, Some(said(false, false, 1)));
+        // The blobs of both lead back.
+        for key in [key, other] {
+            assert_eq!(PublicKey::parse(&key.to_blob()), Ok(key));
+        }
+    }
+}

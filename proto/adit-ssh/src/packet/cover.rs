@@ -1,0 +1,183 @@
+//! What stands over the packets of one direction: a cipher and its authentication.
+//!
+//! | cover | length on the wire | tag over |
+//! |---|---|---|
+//! | clear | readable | (none) |
+//! | GCM | readable | length, ciphertext |
+//! | ChaCha20-Poly1305 | under a key of its own | encrypted length, ciphertext |
+//! | CTR, encrypt then MAC | readable | length, ciphertext |
+//! | CTR and MAC (RFC 4253) | in the first block of ciphertext | length, plaintext |
+
+use adit_crypto::{Direction, SshChaCha, SshGcm, StreamCipher, StreamKind};
+
+use super::{DirectionKeys, LENGTH_LEN, mac::MacKey};
+use crate::SshError;
+use crate::algorithm::Cipher;
+
+/// Octets of a block of AES.
+pub(super) const AES_BLOCK: usize = 16;
+
+/// The state of one direction.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one per direction, and a pointer less on the way of each packet"
+)]
+pub(super) enum Cover {
+    /// Before the first NEWKEYS.
+    Clear,
+    /// AES-GCM.
+    Gcm(SshGcm),
+    /// ChaCha20 and Poly1305.
+    ChaCha(SshChaCha),
+    /// AES-CTR under a MAC.
+    Etm(Counter),
+    /// AES-CTR beside a MAC.
+    Plain(Counter),
+}
+
+/// AES-CTR and a MAC.
+pub(super) struct Counter {
+    /// Runs on from packet to packet.
+    pub(super) cipher: StreamCipher,
+    pub(super) mac: MacKey,
+    tag_len: usize,
+}
+
+impl Cover {
+    pub(super) fn new(keys: &DirectionKeys) -> Result<Self, SshError> {
+        const WRONG: SshError = SshError::Crypto("length of a cipher's key or IV");
+        let (key, iv) = (keys.key.expose().as_slice(), keys.iv.expose().as_slice());
+        if (key.len(), iv.len()) != keys.cipher.key_iv_len() {
+            return Err(WRONG);
+        }
+        let kind = match keys.cipher {
+            Cipher::Aes128Gcm | Cipher::Aes256Gcm => {
+                let iv = iv.try_into().map_err(|_| WRONG)?;
+                return SshGcm::new(key, iv).map(Self::Gcm).map_err(|_| WRONG);
+            }
+            Cipher::ChaCha20Poly1305 => {
+                let key = key.try_into().map_err(|_| WRONG)?;
+                return Ok(Self::ChaCha(SshChaCha::new(key)));
+            }
+            Cipher::Aes128Ctr => StreamKind::Aes128Ctr,
+            Cipher::Aes192Ctr => StreamKind::Aes192Ctr,
+            Cipher::Aes256Ctr => StreamKind::Aes256Ctr,
+        };
+        let mac = keys.mac.ok_or(SshError::Crypto("a cipher without a MAC"))?;
+        let counter = Counter {
+            // Both directions are alike in counter mode.
+            cipher: StreamCipher::new(kind, key, iv, Direction::Encrypt).map_err(|_| WRONG)?,
+            mac: MacKey::new(mac, keys.mac_key.expose())?,
+            tag_len: mac.key_tag_len().1,
+        };
+        Ok(if mac.is_etm() {
+            Self::Etm(counter)
+        } else {
+            Self::Plain(counter)
+        })
+    }
+
+    /// For logs.
+    pub(super) const fn name(&self) -> &'static str {
+        match self {
+            Self::Clear => "clear",
+            Self::Gcm(_) => "gcm",
+            Self::ChaCha(_) => "chacha20-poly1305",
+            Self::Etm(_) => "ctr, encrypt then mac",
+            Self::Plain(_) => "ctr and mac",
+        }
+    }
+
+    /// What a packet is padded to a multiple of, octets.
+    #[inline]
+    pub(super) const fn block(&self) -> usize {
+        match self {
+            Self::Clear | Self::ChaCha(_) => 8,
+            _ => AES_BLOCK,
+        }
+    }
+
+    /// Octets in front from which the length can be read.
+    pub(super) const fn first_len(&self) -> usize {
+        match self {
+            Self::Plain(_) => AES_BLOCK,
+            _ => LENGTH_LEN,
+        }
+    }
+
+    /// Octets in front that do not count for the padding: the length, where it stands apart.
+    #[inline]
+    pub(super) const fn apart(&self) -> usize {
+        match self {
+            Self::Clear | Self::Plain(_) => 0,
+            _ => LENGTH_LEN,
+        }
+    }
+
+    /// Octets behind the padding.
+    #[inline]
+    pub(super) const fn tag_len(&self) -> usize {
+        match self {
+            Self::Clear => 0,
+            Self::Gcm(_) | Self::ChaCha(_) => adit_crypto::TAG_LEN,
+            Self::Etm(counter) | Self::Plain(counter) => counter.tag_len,
+        }
+    }
+
+    /// Seals a packet in place: `packet` is everything but the tag.
+    pub(super) fn seal(
+        &mut self,
+        sequence: u32,
+        packet: &mut [u8],
+        tag: &mut [u8],
+    ) -> Result<(), SshError> {
+        let made = match self {
+            Self::Clear => return Ok(()),
+            Self::Gcm(gcm) => gcm.seal(packet),
+            Self::ChaCha(chacha) => chacha.seal(sequence, packet),
+            Self::Etm(Counter { cipher, mac, .. }) => {
+                if let Some((_, body)) = packet.split_at_mut_checked(LENGTH_LEN) {
+                    cipher.apply(body);
+                }
+                return mac.write(sequence, packet, tag);
+            }
+            Self::Plain(Counter { cipher, mac, .. }) => {
+                mac.write(sequence, packet, tag)?;
+                cipher.apply(packet);
+                return Ok(());
+            }
+        };
+        let made = made.map_err(|_| SshError::Crypto("sealing a packet"))?;
+        tag.copy_from_slice(made.get(..tag.len()).unwrap_or_default());
+        Ok(())
+    }
+
+    /// Checks a packet and decrypts it in place, all but the length, which the caller has read
+    /// before. Of [`Cover::Plain`] the first block is plaintext already.
+    pub(super) fn open(
+        &mut self,
+        sequence: u32,
+        packet: &mut [u8],
+        tag: &[u8],
+    ) -> Result<(), SshError> {
+        let opened = match self {
+            Self::Clear => true,
+            Self::Gcm(gcm) => gcm.open(packet, tag).is_ok(),
+            Self::ChaCha(chacha) => chacha.open(sequence, packet, tag).is_ok(),
+            Self::Etm(Counter { cipher, mac, .. }) => {
+                let fits = mac.fits(sequence, packet, tag);
+                if fits && let Some((_, body)) = packet.split_at_mut_checked(LENGTH_LEN) {
+                    cipher.apply(body);
+                }
+                fits
+            }
+            Self::Plain(Counter { cipher, mac, .. }) => {
+                if let Some((_, body)) = packet.split_at_mut_checked(AES_BLOCK) {
+                    cipher.apply(body);
+                }
+                mac.fits(sequence, packet, tag)
+            }
+        };
+        opened.then_some(()).ok_or(SshError::BadTag)
+    }
+}

@@ -1,0 +1,116 @@
+//! Random padding without a call of a random generator for each packet.
+
+use adit_crypto::{Direction, StreamCipher, StreamKind, hmac_sha256};
+
+use super::DirectionKeys;
+use crate::SshError;
+
+/// Octets made at once.
+const STOCK: usize = 1024;
+
+/// What a packet is padded with: ChaCha20 under a key that only the two ends know. In the clear,
+/// where it would hide nothing, it is zeros.
+pub(super) struct Padding {
+    source: Option<StreamCipher>,
+    stock: [u8; STOCK],
+    used: usize,
+}
+
+impl Padding {
+    /// Zeros.
+    pub(super) const fn zeros() -> Self {
+        Self {
+            source: None,
+            stock: [0; STOCK],
+            used: 0,
+        }
+    }
+
+    /// Padding for the packets under `keys`, which it is derived from: unpredictable without them,
+    /// and nothing about them is to be learned from it.
+    pub(super) fn new(keys: &DirectionKeys) -> Result<Self, SshError> {
+        let [key, iv, mac] = [&keys.key, &keys.iv, &keys.mac_key].map(|part| part.expose());
+        let seed = adit_crypto::Secret::new(hmac_sha256(key, &[b"padding of packets", iv, mac]));
+        let kind = StreamKind::ChaCha20Ietf;
+        let source = StreamCipher::new(kind, seed.expose(), &[0; 12], Direction::Encrypt)
+            .map_err(|_| SshError::Crypto("the source of padding"))?;
+        Ok(Self {
+            source: Some(source),
+            stock: [0; STOCK],
+            used: STOCK,
+        })
+    }
+
+    /// Appends `n` octets, below 256.
+    #[inline]
+    pub(super) fn append(&mut self, n: usize, out: &mut Vec<u8>) {
+        if self.used + n > STOCK {
+            self.refill();
+        }
+        if let Some(padding) = self.stock.get(self.used..self.used + n) {
+            out.extend_from_slice(padding);
+        }
+        self.used += n;
+    }
+
+    #[cold]
+    fn refill(&mut self) {
+        if let Some(source) = &mut self.source {
+            self.stock.fill(0);
+            source.apply(&mut self.stock);
+        }
+        self.used = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use adit_crypto::Secret;
+
+    use super::*;
+    use crate::algorithm::{Cipher, Compression};
+
+    fn keys(first: u8) -> DirectionKeys {
+        DirectionKeys {
+            cipher: Cipher::Aes128Gcm,
+            mac: None,
+            compression: Compression::None,
+            key: Secret::new(vec![first; 16]),
+            iv: Secret::new(vec![2; 12]),
+            mac_key: Secret::new(Vec::new()),
+        }
+    }
+
+    /// No octets of the stock come twice, whatever the lengths asked for.
+    #[test]
+    fn padding_is_fresh() {
+        let (mut one, mut two) = (
+            Padding::new(&keys(1)).unwrap(),
+            Padding::new(&keys(2)).unwrap(),
+        );
+        let mut seen = std::collections::HashSet::new();
+        let (mut out, mut other) = (Vec::new(), Vec::new());
+        for i in 0..4000 {
+            let n = 8 + i % 248;
+            out.clear();
+            other.clear();
+            one.append(n, &mut out);
+            two.append(n, &mut other);
+            assert_eq!(out.len(), n);
+            assert_ne!(out, other, "another key");
+            for octets in [&out, &other] {
+                assert!(seen.insert(octets[..8].to_vec()), "octets came twice");
+            }
+        }
+        let mut again = Vec::new();
+        Padding::new(&keys(1)).unwrap().append(8, &mut again);
+        assert!(!seen.insert(again), "the source is the keys alone");
+    }
+
+    #[test]
+    fn zeros_go_on() {
+        let (mut padding, mut out) = (Padding::zeros(), Vec::new());
+        (0..1000).for_each(|_| padding.append(19, &mut out));
+        assert_eq!(out, vec![0; 19_000]);
+    }
+}

@@ -1,0 +1,176 @@
+//! The sending side: payloads become packets.
+
+use core::fmt;
+
+use super::count::Count;
+use super::cover::Cover;
+use super::deflate::{Deflater, Switch};
+use super::padding::Padding;
+use super::{DirectionKeys, HEAD_LEN, LENGTH_LEN, MAX_PAYLOAD, MIN_PADDING};
+use crate::SshError;
+
+/// Writes the packets of one direction.
+///
+/// [`Sealer::seal`] copies a payload; [`Sealer::begin`] and [`Sealer::finish`] let the caller write
+/// it straight into the packet.
+pub struct Sealer {
+    cover: Cover,
+    padding: Padding,
+    switch: Switch,
+    deflater: Option<Deflater>,
+    pub(super) count: Count,
+}
+
+impl Sealer {
+    /// In the clear, with sequence number 0.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            cover: Cover::Clear,
+            padding: Padding::zeros(),
+            switch: Switch::off(),
+            deflater: None,
+            count: Count::new(),
+        }
+    }
+
+    /// The next packet is sealed with `keys`: to be called behind NEWKEYS. `reset_sequence` is
+    /// strict kex. Compression begins anew, [`Compression::Zlib`](crate::algorithm::Compression)
+    /// at once.
+    ///
+    /// # Errors
+    /// [`SshError::Crypto`] for keys of the wrong length, or no MAC where one is needed. The old
+    /// keys stay then.
+    pub fn set_keys(&mut self, keys: DirectionKeys, reset_sequence: bool) -> Result<(), SshError> {
+        let (cover, padding) = (Cover::new(&keys)?, Padding::new(&keys)?);
+        (self.cover, self.padding) = (cover, padding);
+        let compress = self.switch.negotiated(keys.compression);
+        self.deflater = compress.then(Deflater::new);
+        self.count.new_keys(reset_sequence);
+        Ok(())
+    }
+
+    /// The user is in: `zlib@openssh.com`, if negotiated, begins with the next packet. It stays
+    /// so at every later [`Sealer::set_keys`].
+    pub fn start_compression(&mut self) {
+        if self.switch.authenticated() {
+            self.deflater = Some(Deflater::new());
+        }
+    }
+
+    /// Appends the packet of `payload` to `out`.
+    ///
+    /// # Errors
+    /// As [`Sealer::finish`].
+    pub fn seal(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), SshError> {
+        let start = self.begin(out);
+        out.extend_from_slice(payload);
+        self.finish(start, out)
+    }
+
+    /// Begins a packet at the end of `out`. The payload is to be appended, then comes
+    /// [`Sealer::finish`] with the place that is returned. Nothing is counted before that: a
+    /// packet that is not wanted after all may be cut off again.
+    #[must_use]
+    #[inline]
+    pub fn begin(&self, out: &mut Vec<u8>) -> usize {
+        let start = out.len();
+        out.extend_from_slice(&[0; HEAD_LEN]);
+        start
+    }
+
+    /// Seals the packet that began at `start` and goes to the end of `out`.
+    ///
+    /// # Errors
+    /// [`SshError::TooMuch`] for a payload above [`MAX_PAYLOAD`]; [`SshError::Malformed`] for an
+    /// empty one; [`SshError::Crypto`] when the keys are used up (2³² packets). The packet is
+    /// removed from `out` then.
+    pub fn finish(&mut self, start: usize, out: &mut Vec<u8>) -> Result<(), SshError> {
+        let done = self.wrap(start, out);
+        if done.is_err() {
+            out.truncate(start);
+        }
+        done
+    }
+
+    fn wrap(&mut self, start: usize, out: &mut Vec<u8>) -> Result<(), SshError> {
+        self.count.has_next()?;
+        let mut payload = payload_len(start, out)?;
+        if let Some(deflater) = &mut self.deflater {
+            deflater.replace(out, start + HEAD_LEN)?;
+            payload = payload_len(start, out)?;
+        }
+        let block = self.cover.block();
+        let mut padding = block - (HEAD_LEN + payload - self.cover.apart()) % block;
+        if padding < MIN_PADDING {
+            padding += block;
+        }
+        let length = HEAD_LEN - LENGTH_LEN + payload + padding;
+        out.reserve(padding + self.cover.tag_len());
+        self.padding.append(padding, out);
+        out.resize(out.len() + self.cover.tag_len(), 0);
+        let packet = out.get_mut(start..).unwrap_or_default();
+        if let ([a, b, c, d, e, ..], Ok(length), Ok(padding)) =
+            (&mut *packet, u32::try_from(length), u8::try_from(padding))
+        {
+            [*a, *b, *c, *d] = length.to_be_bytes();
+            *e = padding;
+        }
+        let (packet, tag) = packet
+            .split_at_mut_checked(LENGTH_LEN + length)
+            .unwrap_or_default();
+        self.cover.seal(self.count.sequence, packet, tag)?;
+        self.count.packet(packet.len() + tag.len());
+        Ok(())
+    }
+
+    /// The number of the next packet.
+    #[must_use]
+    pub const fn sequence(&self) -> u32 {
+        self.count.sequence
+    }
+
+    /// Packets since the last [`Sealer::set_keys`].
+    #[must_use]
+    pub const fn packets(&self) -> u64 {
+        self.count.packets
+    }
+
+    /// Octets on the wire since the last [`Sealer::set_keys`].
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.count.bytes
+    }
+}
+
+/// Octets of the payload of the packet that begins at `start`.
+fn payload_len(start: usize, out: &[u8]) -> Result<usize, SshError> {
+    let len = out.len().saturating_sub(start).saturating_sub(HEAD_LEN);
+    if len == 0 {
+        return Err(SshError::Malformed("empty payload"));
+    }
+    if len > MAX_PAYLOAD {
+        return Err(SshError::TooMuch {
+            what: "payload to send",
+            limit: MAX_PAYLOAD,
+        });
+    }
+    Ok(len)
+}
+
+impl fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Sealer({} at packet {})",
+            self.cover.name(),
+            self.count.sequence
+        )
+    }
+}
+
+impl Default for Sealer {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,164 @@
+//! Compression both ways: when it begins, packets of all sizes, other people's streams, bombs.
+
+use super::*;
+use crate::packet::MAX_PAYLOAD;
+
+const SUITE: Suite = (Cipher::Aes128Gcm, None);
+
+/// Bytes that no compression makes shorter.
+fn noise(len: usize) -> Vec<u8> {
+    let mut state = 88_172_645_463_325_252u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()[3]
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+fn there_and_back(sealer: &mut Sealer, opener: &mut Opener, payload: &[u8]) -> usize {
+    let mut wire = sealed(sealer, payload);
+    let (found, consumed) = open_one(opener, &mut wire).unwrap();
+    assert!(found == payload, "{} octets", payload.len());
+    consumed
+}
+
+#[test]
+fn packets_of_all_sizes() {
+    for suite in [SUITE, (Cipher::Aes128Ctr, Some(Mac::HmacSha256))] {
+        let (mut sealer, mut opener) = pair(suite, Compression::Zlib);
+        for len in (1..400).chain([4095, 32_768, 40_960, 40_961, 65_536, 200_000]) {
+            there_and_back(&mut sealer, &mut opener, &bytes(len));
+            there_and_back(&mut sealer, &mut opener, &noise(len));
+            there_and_back(&mut sealer, &mut opener, &vec![b'a'; len]);
+        }
+        // The same again costs next to nothing: it is one stream.
+        let text = noise(5000);
+        there_and_back(&mut sealer, &mut opener, &text);
+        let again = there_and_back(&mut sealer, &mut opener, &text);
+        assert!(again < 200, "{again} octets");
+        there_and_back(&mut sealer, &mut opener, &vec![0; MAX_PAYLOAD]);
+    }
+}
+
+#[test]
+fn long_streams_go_on() {
+    let (mut sealer, mut opener) = pair(SUITE, Compression::Zlib);
+    let noise = noise(150_000);
+    for turn in 0..60 {
+        let at = turn * 1777 % 100_000;
+        there_and_back(&mut sealer, &mut opener, &noise[at..at + 20_000 + turn]);
+    }
+}
+
+/// `zlib@openssh.com` waits for the end of authentication, at both ends; `zlib` doesn't.
+#[test]
+fn delayed_compression_begins_when_told() {
+    let plain = vec![b'a'; 1000];
+    let (mut sealer, mut opener) = pair(SUITE, Compression::ZlibDelayed);
+    assert!(there_and_back(&mut sealer, &mut opener, &plain) > 1000);
+    sealer.start_compression();
+    opener.start_compression();
+    assert!(there_and_back(&mut sealer, &mut opener, &plain) < 100);
+    let first = there_and_back(&mut sealer, &mut opener, &noise(500));
+    // Telling it twice changes nothing: it is one stream still.
+    sealer.start_compression();
+    opener.start_compression();
+    assert!(there_and_back(&mut sealer, &mut opener, &noise(500)) < first / 2);
+    // New keys begin new streams, at once now.
+    for kind in [Compression::ZlibDelayed, Compression::Zlib] {
+        sealer.set_keys(keys(SUITE, 5, kind), true).unwrap();
+        opener.set_keys(keys(SUITE, 5, kind), true).unwrap();
+        assert_eq!(there_and_back(&mut sealer, &mut opener, &noise(500)), first);
+        assert!(there_and_back(&mut sealer, &mut opener, &noise(500)) < first / 2);
+    }
+    // And may end it.
+    sealer
+        .set_keys(keys(SUITE, 6, Compression::None), true)
+        .unwrap();
+    opener
+        .set_keys(keys(SUITE, 6, Compression::None), true)
+        .unwrap();
+    assert!(there_and_back(&mut sealer, &mut opener, &plain) > 1000);
+    assert!(there_and_back(&mut Sealer::new(), &mut Opener::new(), &plain) > 1000);
+}
+
+/// An opener with compression that is given `deflated` in an authentic packet.
+fn given(opener: &mut Opener, sealer: &mut Sealer, deflated: &[u8]) -> Result<Vec<u8>, SshError> {
+    open_one(opener, &mut sealed(sealer, deflated)).map(|(payload, _)| payload)
+}
+
+/// A sealer that does not compress, and an opener that inflates.
+fn forger() -> (Sealer, Opener) {
+    (
+        pair(SUITE, Compression::None).0,
+        pair(SUITE, Compression::Zlib).1,
+    )
+}
+
+/// 200 KB of zeros deflate to a few hundred octets; four of them in one packet are above the bound.
+#[test]
+fn bombs_are_refused() {
+    let mut stream = crate::packet::deflate::Deflater::new();
+    let mut bomb = Vec::new();
+    for _ in 0..40 {
+        let start = bomb.len();
+        bomb.resize(start + 200_000, 0);
+        stream.replace(&mut bomb, start).unwrap();
+    }
+    assert!(bomb.len() < 40_000, "{}", bomb.len());
+    let (mut sealer, mut opener) = forger();
+    let too_much = SshError::TooMuch {
+        what: "payload with compression",
+        limit: MAX_PAYLOAD,
+    };
+    assert_eq!(
+        given(&mut opener, &mut sealer, &bomb),
+        Err(too_much.clone())
+    );
+    // One octet above the bound is too much, the bound is not.
+    for (len, fits) in [(MAX_PAYLOAD, true), (MAX_PAYLOAD + 1, false)] {
+        let (mut sealer, mut opener) = forger();
+        let mut deflated = vec![0; len];
+        crate::packet::deflate::Deflater::new()
+            .replace(&mut deflated, 0)
+            .unwrap();
+        let found = given(&mut opener, &mut sealer, &deflated);
+        assert_eq!(found.is_ok(), fits);
+        if !fits {
+            assert_eq!(found, Err(too_much.clone()));
+        }
+    }
+}
+
+#[test]
+fn what_is_no_stream_is_refused() {
+    let malformed = Err(SshError::Malformed("compressed payload"));
+    for bad in [
+        &b"not zlib"[..],
+        &[0x78, 0x9c, 0x07],
+        // A whole stream: those of SSH do not end.
+        &[0x78, 0x9c, 0x03, 0x00, 0x00, 0x00, 0x00, 0x01],
+    ] {
+        let (mut sealer, mut opener) = forger();
+        assert_eq!(given(&mut opener, &mut sealer, bad), malformed);
+    }
+    // The header alone, or an empty block: authentic, and empty.
+    for empty in [&[0x78, 0x9c][..], &[0x78, 0x9c, 0, 0, 0, 0xff, 0xff]] {
+        let (mut sealer, mut opener) = forger();
+        let found = given(&mut opener, &mut sealer, empty);
+        assert_eq!(found, Err(SshError::Malformed("empty payload")));
+    }
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_stream_panics(rest: Vec<u8>, header: bool) {
+        let (mut sealer, mut opener) = forger();
+        let head: &[u8] = if header { &[0x78, 0x9c] } else { &[7] };
+        let _ = given(&mut opener, &mut sealer, &[head, &rest].concat());
+    }
+}

@@ -1,0 +1,437 @@
+//! A key exchange from the first KEXINIT to the last NEWKEYS, whoever begins it.
+
+use adit_wire::Time;
+
+use super::{Event, Session, StrictKex, Transport, ext};
+use crate::algorithm::Cipher;
+use crate::error::{Disconnect, SshError};
+use crate::kex::{
+    Agreed, ClientKex, EXT_INFO_CLIENT, EXT_INFO_SERVER, HashInput, KexInit, KeySource, Negotiated,
+    Reply, Role, STRICT_CLIENT, STRICT_SERVER, ServerKex, guess_is_wrong, negotiate, write_kexinit,
+};
+use crate::key::AnyKey;
+use crate::msg;
+use crate::packet::DirectionKeys;
+
+/// An exchange under way.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    pub(super) stage: Stage,
+    /// Our KEXINIT, empty while it is held back.
+    ours: Vec<u8>,
+    /// The peer's, empty until it comes.
+    pub(super) theirs: Vec<u8>,
+    /// The next message of the method is a wrong guess.
+    drop_guess: bool,
+    /// When it began; set by the first question for a timeout.
+    pub(super) since: Option<Time>,
+}
+
+/// How far an exchange has come.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// A server waits for the client's lists before it sends its own.
+    Held,
+    /// Our lists are sent.
+    Sent,
+    Client(Negotiated, ClientKex),
+    Server(Negotiated, ServerKex),
+    /// The application looks at the host key.
+    Judging(Box<Finish>),
+    /// Our NEWKEYS is sent; these are for the peer's.
+    Switching {
+        incoming: DirectionKeys,
+        negotiated: Negotiated,
+    },
+}
+
+/// What an exchange ends in, before it takes effect.
+#[derive(Debug)]
+pub(super) struct Finish {
+    negotiated: Negotiated,
+    agreed: Agreed,
+    hash: Vec<u8>,
+    host_key: Vec<u8>,
+}
+
+impl Exchange {
+    pub(super) const fn held() -> Self {
+        Self {
+            stage: Stage::Held,
+            ours: Vec::new(),
+            theirs: Vec::new(),
+            drop_guess: false,
+            since: None,
+        }
+    }
+}
+
+impl Transport {
+    /// Makes new keys now; nothing if an exchange is under way.
+    ///
+    /// # Errors
+    /// [`SshError::Crypto`] if a packet cannot be sealed.
+    pub fn rekey(&mut self) -> Result<(), SshError> {
+        self.check_open()?;
+        if self.exchange.is_none() && self.session.is_some() {
+            self.start_exchange()?;
+        }
+        Ok(())
+    }
+
+    /// The answer to [`Event::HostKey`]: it is the right one.
+    ///
+    /// # Errors
+    /// [`SshError::Crypto`] if the new keys cannot be used; nothing if none was asked about.
+    pub fn accept_host_key(&mut self) -> Result<(), SshError> {
+        self.check_open()?;
+        let Some(exchange) = &mut self.exchange else {
+            return Ok(());
+        };
+        match core::mem::replace(&mut exchange.stage, Stage::Sent) {
+            Stage::Judging(finish) => self.finish(*finish).map_err(|why| self.fail(why)),
+            other => {
+                exchange.stage = other;
+                Ok(())
+            }
+        }
+    }
+
+    /// The answer to [`Event::HostKey`]: it is not; the connection ends.
+    pub fn reject_host_key(&mut self) {
+        if self.is_judging() {
+            self.disconnect(Disconnect::HostKeyNotVerifiable, "host key not accepted");
+        }
+    }
+
+    pub(super) fn is_judging(&self) -> bool {
+        let stage = self.exchange.as_ref().map(|exchange| &exchange.stage);
+        matches!(stage, Some(Stage::Judging(_)))
+    }
+
+    /// Whether the first keys are not yet in use in both directions.
+    pub(super) const fn in_first_exchange(&self) -> bool {
+        !self.ready
+    }
+
+    /// A new measure for what the exchange takes.
+    pub(super) const fn restart_clock(&mut self) {
+        if let Some(exchange) = &mut self.exchange {
+            exchange.since = None;
+        }
+    }
+
+    /// Starts an exchange when enough was sent or received under the present keys.
+    pub(super) fn rekey_if_due(&mut self) -> Result<(), SshError> {
+        let (sent, received) = self.due;
+        let packets = self.config.rekey_packets;
+        let due = self.sealer.bytes() >= sent
+            || self.opener.bytes() >= received
+            || self.sealer.packets() >= packets
+            || self.opener.packets() >= packets;
+        if due && self.exchange.is_none() {
+            self.start_exchange()?;
+        }
+        Ok(())
+    }
+
+    /// Sends our KEXINIT.
+    pub(super) fn start_exchange(&mut self) -> Result<(), SshError> {
+        let strict = self.config.strict != StrictKex::Never;
+        let markers: &[&str] = match (self.session.is_some(), self.role, strict) {
+            (true, ..) => &[],
+            (false, Role::Client, true) => &[EXT_INFO_CLIENT, STRICT_CLIENT],
+            (false, Role::Client, false) => &[EXT_INFO_CLIENT],
+            (false, Role::Server, true) => &[EXT_INFO_SERVER, STRICT_SERVER],
+            (false, Role::Server, false) => &[EXT_INFO_SERVER],
+        };
+        let mut cookie = [0; 16];
+        self.entropy.fill(&mut cookie);
+        let mut ours = Vec::with_capacity(2048);
+        write_kexinit(&self.offered, markers, cookie, &mut ours);
+        self.sealer.seal(&ours, &mut self.out)?;
+        self.exchange = Some(Exchange {
+            stage: Stage::Sent,
+            ours,
+            ..Exchange::held()
+        });
+        Ok(())
+    }
+
+    pub(super) fn on_kexinit(&mut self, message: &[u8]) -> Result<(), SshError> {
+        let theirs = KexInit::parse(message)?;
+        if self.exchange.as_ref().is_some_and(|x| !x.theirs.is_empty()) {
+            return Err(SshError::Unexpected(msg::KEXINIT));
+        }
+        if self.session.is_none() {
+            self.settle_strict(&theirs)?;
+        }
+        let begin = match &self.exchange {
+            None => true,
+            Some(exchange) => matches!(exchange.stage, Stage::Held),
+        };
+        if begin {
+            self.start_exchange()?;
+        }
+        let Some(exchange) = &mut self.exchange else {
+            return Err(SshError::Unexpected(msg::KEXINIT));
+        };
+        exchange.theirs = message.to_vec();
+        let ours = KexInit::parse(&exchange.ours)?;
+        let negotiated = negotiate(self.role, &ours, &theirs)?;
+        exchange.drop_guess = guess_is_wrong(&ours, &theirs);
+        let exposed = [negotiated.client_to_server, negotiated.server_to_client]
+            .iter()
+            .any(|direction| direction.cipher == Cipher::ChaCha20Poly1305);
+        if exposed && !self.strict && self.config.strict == StrictKex::WhenExposed {
+            return Err(SshError::Policy(
+                "chacha20-poly1305@openssh.com with a peer that cannot do strict key exchange (CVE-2023-48795)",
+            ));
+        }
+        let mut payload = Vec::new();
+        exchange.stage = match self.role {
+            Role::Client => {
+                let method = ClientKex::start(negotiated.kex, &mut *self.entropy, &mut payload)?;
+                Stage::Client(negotiated, method)
+            }
+            Role::Server => Stage::Server(negotiated, ServerKex::new(negotiated.kex)),
+        };
+        self.seal_method(&payload)
+    }
+
+    /// Strict key exchange is settled by the first KEXINITs; the peer's must have been its very
+    /// first packet then.
+    fn settle_strict(&mut self, theirs: &KexInit<'_>) -> Result<(), SshError> {
+        let marker = match self.role {
+            Role::Client => STRICT_SERVER,
+            Role::Server => STRICT_CLIENT,
+        };
+        let able = theirs.kex.has(marker);
+        self.wants_extensions = theirs.kex.has(match self.role {
+            Role::Client => EXT_INFO_SERVER,
+            Role::Server => EXT_INFO_CLIENT,
+        });
+        self.strict = able && self.config.strict != StrictKex::Never;
+        if self.strict && self.opener.packets() != 1 {
+            return Err(SshError::Kex(
+                "packets before the first KEXINIT of a strict key exchange",
+            ));
+        }
+        if !able && self.config.strict == StrictKex::Always {
+            return Err(SshError::Policy("the peer cannot do strict key exchange"));
+        }
+        // Lists that are not sent yet leave out what is exposed, so that another cipher is chosen.
+        if !able && self.config.strict == StrictKex::WhenExposed {
+            self.offered
+                .cipher
+                .retain(|c| *c != Cipher::ChaCha20Poly1305);
+        }
+        Ok(())
+    }
+
+    /// A message of the method, 30 to 49.
+    pub(super) fn on_method(&mut self, message: &[u8]) -> Result<(), SshError> {
+        let unexpected = SshError::Unexpected(message.first().copied().unwrap_or_default());
+        let Some(exchange) = &mut self.exchange else {
+            return Err(unexpected);
+        };
+        let running = matches!(exchange.stage, Stage::Client(..) | Stage::Server(..));
+        if running && core::mem::take(&mut exchange.drop_guess) {
+            return Ok(());
+        }
+        let mut payload = Vec::new();
+        let finish = match &mut exchange.stage {
+            Stage::Client(negotiated, method) => {
+                let reply = method.handle(message, &mut *self.entropy, &mut payload)?;
+                let negotiated = *negotiated;
+                reply
+                    .map(|reply| self.verify(negotiated, reply))
+                    .transpose()?
+            }
+            Stage::Server(negotiated, method) => {
+                let answer = method.handle(message, &mut *self.entropy, &mut payload)?;
+                let negotiated = *negotiated;
+                match answer {
+                    None => None,
+                    Some(answer) => {
+                        let (finish, signature) = self.sign(negotiated, answer.agreed)?;
+                        answer
+                            .reply
+                            .write(&finish.host_key, &signature, &mut payload);
+                        Some(finish)
+                    }
+                }
+            }
+            _ => return Err(unexpected),
+        };
+        self.seal_method(&payload)?;
+        match finish {
+            None => Ok(()),
+            Some(finish) => self.judge(finish),
+        }
+    }
+
+    /// Seals a message of the method, if there is one.
+    fn seal_method(&mut self, payload: &[u8]) -> Result<(), SshError> {
+        if payload.is_empty() {
+            return Ok(());
+        }
+        self.sealer.seal(payload, &mut self.out)
+    }
+
+    fn verify(&self, negotiated: Negotiated, reply: Reply) -> Result<Finish, SshError> {
+        let hash = self.hash(&negotiated, &reply.host_key, &reply.agreed);
+        let algorithm = negotiated.host_key;
+        // What a token says of its user is nothing to a host key.
+        AnyKey::parse_for(algorithm, &reply.host_key)?
+            .key()
+            .verify_with(self.config.min_rsa_bits, algorithm, &hash, &reply.signature)?;
+        Ok(Finish {
+            negotiated,
+            agreed: reply.agreed,
+            hash,
+            host_key: reply.host_key,
+        })
+    }
+
+    fn sign(&self, negotiated: Negotiated, agreed: Agreed) -> Result<(Finish, Vec<u8>), SshError> {
+        let signer = self.signer.as_ref();
+        let signer = signer.ok_or(SshError::Crypto("no host key to sign with"))?;
+        let host_key = signer.blob(negotiated.host_key);
+        let hash = self.hash(&negotiated, &host_key, &agreed);
+        let signature = signer.sign(negotiated.host_key, &hash)?;
+        let finish = Finish {
+            negotiated,
+            agreed,
+            hash,
+            host_key,
+        };
+        Ok((finish, signature))
+    }
+
+    fn hash(&self, negotiated: &Negotiated, host_key: &[u8], agreed: &Agreed) -> Vec<u8> {
+        let theirs = self
+            .theirs
+            .as_ref()
+            .map_or(&[][..], |version| version.as_bytes());
+        let inits = self
+            .exchange
+            .as_ref()
+            .map_or((&[][..], &[][..]), |x| (&*x.ours, &*x.theirs));
+        let ours = (self.ours.as_bytes(), inits.0);
+        let theirs = (theirs, inits.1);
+        let (client, server) = match self.role {
+            Role::Client => (ours, theirs),
+            Role::Server => (theirs, ours),
+        };
+        HashInput {
+            client_version: client.0,
+            server_version: server.0,
+            client_kexinit: client.1,
+            server_kexinit: server.1,
+            host_key,
+        }
+        .hash(negotiated.kex, agreed)
+    }
+
+    /// A client's host key is asked about once, and never changes afterwards.
+    fn judge(&mut self, finish: Finish) -> Result<(), SshError> {
+        if self.role == Role::Server {
+            return self.finish(finish);
+        }
+        if let Some(session) = &self.session {
+            if session.host_key != finish.host_key {
+                return Err(SshError::Kex("the host key changed while connected"));
+            }
+            return self.finish(finish);
+        }
+        self.events.push_back(Event::HostKey {
+            algorithm: finish.negotiated.host_key,
+            blob: finish.host_key.clone(),
+        });
+        if let Some(exchange) = &mut self.exchange {
+            exchange.stage = Stage::Judging(Box::new(finish));
+        }
+        Ok(())
+    }
+
+    /// Sends NEWKEYS and everything that has waited for it.
+    fn finish(&mut self, finish: Finish) -> Result<(), SshError> {
+        let Finish {
+            negotiated,
+            agreed,
+            hash,
+            host_key,
+        } = finish;
+        let first = self.session.is_none();
+        let session = match self.session.take() {
+            Some(session) => Session {
+                negotiated,
+                ..session
+            },
+            None => Session {
+                id: hash.clone(),
+                host_key,
+                negotiated,
+            },
+        };
+        let source = KeySource {
+            kex: negotiated.kex,
+            agreed: &agreed,
+            exchange_hash: &hash,
+            session_id: &session.id,
+        };
+        let up = source.client_to_server(negotiated.client_to_server);
+        let down = source.server_to_client(negotiated.server_to_client);
+        let (outgoing, incoming) = match self.role {
+            Role::Client => (up, down),
+            Role::Server => (down, up),
+        };
+        self.session = Some(session);
+        self.due = (
+            self.config.bytes_with(outgoing.cipher),
+            self.config.bytes_with(incoming.cipher),
+        );
+        self.sealer.seal(&[msg::NEWKEYS], &mut self.out)?;
+        self.sealer.set_keys(outgoing, self.strict)?;
+        if let Some(exchange) = &mut self.exchange {
+            exchange.stage = Stage::Switching {
+                incoming,
+                negotiated,
+            };
+        }
+        if first && self.wants_extensions {
+            let mut payload = Vec::new();
+            match self.role {
+                Role::Client => ext::write_client(&mut payload),
+                Role::Server => ext::write_server(&self.config.user_algorithms, &mut payload),
+            }
+            self.seal(&payload)?;
+        }
+        self.flush_queue()
+    }
+
+    pub(super) fn on_newkeys(&mut self, message: &[u8]) -> Result<(), SshError> {
+        if message != [msg::NEWKEYS] {
+            return Err(SshError::Malformed("NEWKEYS"));
+        }
+        match self.exchange.take().map(|exchange| exchange.stage) {
+            Some(Stage::Switching {
+                incoming,
+                negotiated,
+            }) => {
+                self.opener.set_keys(incoming, self.strict)?;
+                self.keys_since = None;
+                let first = !core::mem::replace(&mut self.ready, true);
+                if first {
+                    self.events.push_back(Event::Ready(negotiated));
+                } else {
+                    self.inform(Event::Rekeyed(negotiated));
+                }
+                self.rekey_if_due()?;
+                self.flush_queue()
+            }
+            _ => Err(SshError::Unexpected(msg::NEWKEYS)),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! EXT_INFO: what the peer can do beyond the protocol's first version (RFC 8308).
+
+use crate::algorithm::KeyAlgorithm;
+use crate::error::SshError;
+use crate::msg;
+use crate::wire::{NameList, Put, Reader};
+
+/// How many extensions one message may have.
+const MOST: u32 = 64;
+
+/// What the peer said.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Extensions {
+    /// `server-sig-algs`: what the server accepts from users, of what we know.
+    pub user_algorithms: Option<Vec<KeyAlgorithm>>,
+    /// `publickey-hostbound@openssh.com`: user signatures may cover the host key.
+    pub hostbound: bool,
+    /// `ping@openssh.com`: PING is answered.
+    pub ping: bool,
+    /// `ext-info-in-auth@openssh.com`: the client takes a second EXT_INFO before it is in.
+    pub ext_info_in_auth: bool,
+}
+
+impl Extensions {
+    /// Adds what an EXT_INFO says; the later word counts.
+    pub(super) fn read(&mut self, payload: &[u8]) -> Result<(), SshError> {
+        let mut r = Reader::new(payload, "EXT_INFO");
+        r.u8()?;
+        let count = r.u32()?;
+        if count > MOST {
+            return Err(r.malformed());
+        }
+        for _ in 0..count {
+            let (name, value) = (r.string()?, r.string()?);
+            match name {
+                b"server-sig-algs" => self.user_algorithms = Some(known(value)?),
+                b"publickey-hostbound@openssh.com" => self.hostbound = value == b"0",
+                b"ping@openssh.com" => self.ping = value == b"0",
+                b"ext-info-in-auth@openssh.com" => self.ext_info_in_auth = value == b"0",
+                _ => {}
+            }
+        }
+        r.end()
+    }
+}
+
+/// The value is a name-list without a length of its own.
+fn known(value: &[u8]) -> Result<Vec<KeyAlgorithm>, SshError> {
+    let mut whole = Vec::with_capacity(value.len() + 4);
+    whole.put_string(value);
+    let list: NameList<'_> = Reader::new(&whole, "server-sig-algs").name_list()?;
+    Ok(list.iter().filter_map(KeyAlgorithm::by_name).collect())
+}
+
+/// A server's payload.
+pub(super) fn write_server(user_algorithms: &[KeyAlgorithm], out: &mut Vec<u8>) {
+    let names: Vec<&str> = user_algorithms
+        .iter()
+        .copied()
+        .map(KeyAlgorithm::name)
+        .collect();
+    let algorithms = names.join(",");
+    write(
+        &[
+            ("server-sig-algs", &algorithms),
+            ("publickey-hostbound@openssh.com", "0"),
+            ("ping@openssh.com", "0"),
+        ],
+        out,
+    );
+}
+
+/// A client's payload.
+pub(super) fn write_client(out: &mut Vec<u8>) {
+    write(&[("ext-info-in-auth@openssh.com", "0")], out);
+}
+
+fn write(extensions: &[(&str, &str)], out: &mut Vec<u8>) {
+    out.put_u8(msg::EXT_INFO);
+    out.put_u32(u32::try_from(extensions.len()).unwrap_or_default());
+    for (name, value) in extensions {
+        out.put_string(name.as_bytes());
+        out.put_string(value.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut out = Vec::new();
+        write_server(&[KeyAlgorithm::Ed25519, KeyAlgorithm::RsaSha512], &mut out);
+        let mut read = Extensions::default();
+        read.read(&out).unwrap();
+        let algorithms = Some(vec![KeyAlgorithm::Ed25519, KeyAlgorithm::RsaSha512]);
+        assert_eq!(
+            (&read.user_algorithms, read.hostbound, read.ping),
+            (&algorithms, true, true)
+        );
+        let mut out = Vec::new();
+        write_client(&mut out);
+        read.read(&out).unwrap();
+        assert!(read.ext_info_in_auth && read.ping && read.user_algorithms == algorithms);
+    }
+
+    #[test]
+    fn unknown_ones_are_passed_over_and_many_are_refused() {
+        let mut out = Vec::new();
+        write(
+            &[
+                ("x@y", "\u{0}\u{1}"),
+                ("server-sig-algs", "ssh-rsa,ssh-ed25519"),
+            ],
+            &mut out,
+        );
+        let mut read = Extensions::default();
+        read.read(&out).unwrap();
+        assert_eq!(read.user_algorithms, Some(vec![KeyAlgorithm::Ed25519]));
+        assert!(read.read(&[7, 0xff, 0xff, 0xff, 0xff]).is_err());
+        assert!(read.read(&[7, 0, 0, 0, 1]).is_err());
+        out.push(0);
+        assert!(read.read(&out).is_err());
+    }
+}

@@ -1,0 +1,204 @@
+//! Packets on their way in: payloads are handed on, the transport's own messages handled.
+
+use super::{Event, MAX_EVENTS, Transport};
+use crate::error::SshError;
+use crate::kex::Role;
+use crate::msg;
+use crate::packet::{Opened, Payload};
+use crate::version::VersionStep;
+use crate::wire::{Put, Reader, printable};
+
+/// How many packets a peer may send before the first keys: far below a wrap of the counter.
+const MAX_FIRST_PACKETS: u64 = 256;
+/// How many PINGs and EXT_INFOs a peer may send before its user is in.
+const MAX_EARLY: u32 = 32;
+/// How much of the peer's words is kept, in octets.
+const MAX_TEXT: usize = 1024;
+
+/// How far [`Transport::open_next`] has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Call again with the same bytes and more behind them, `total` in all or more.
+    NeedMore {
+        /// Octets that are needed.
+        total: usize,
+    },
+    /// The first octets are done with.
+    Consumed {
+        /// How many.
+        consumed: usize,
+    },
+    /// A message of a service, of authentication or of the connection.
+    Payload {
+        /// Octets of its packet, to be dropped when the payload was read.
+        consumed: usize,
+        /// Where it is; see [`Transport::payload`].
+        payload: Payload,
+    },
+    /// Nothing is read until the host key is accepted.
+    Blocked,
+}
+
+impl Transport {
+    /// Opens the packet (at first: the line) at the front of `wire`, in place.
+    ///
+    /// # Errors
+    /// What ended the connection; [`SshError::Disconnected`] if it was the peer.
+    pub fn open_next(&mut self, wire: &mut [u8]) -> Result<Step, SshError> {
+        self.check_open()?;
+        self.step(wire).map_err(|why| self.fail(why))
+    }
+
+    fn step(&mut self, wire: &mut [u8]) -> Result<Step, SshError> {
+        if self.is_judging() {
+            return Ok(Step::Blocked);
+        }
+        if self.theirs.is_none() {
+            return self.read_version(wire);
+        }
+        let (consumed, payload) = match self.opener.open(wire)? {
+            Opened::NeedMore { total } => return Ok(Step::NeedMore { total }),
+            Opened::Packet { consumed, payload } => (consumed, payload),
+        };
+        let message = self.opener.payload(wire, &payload);
+        let number = message.first().copied().unwrap_or_default();
+        if matches!(
+            number,
+            msg::SERVICE_REQUEST | msg::SERVICE_ACCEPT | 50..=127
+        ) {
+            self.check_may_send(number)?;
+            if number == msg::USERAUTH_SUCCESS && self.role == Role::Client {
+                self.user_is_in();
+            }
+            self.rekey_if_due()?;
+            return Ok(Step::Payload { consumed, payload });
+        }
+        let message = message.to_vec();
+        self.handle(number, &message)?;
+        Ok(Step::Consumed { consumed })
+    }
+
+    fn read_version(&mut self, wire: &[u8]) -> Result<Step, SshError> {
+        match self.lines.step(wire)? {
+            VersionStep::NeedMore => Ok(Step::NeedMore {
+                total: wire.len().saturating_add(1),
+            }),
+            VersionStep::Skipped { consumed } => Ok(Step::Consumed { consumed }),
+            VersionStep::Done { consumed, version } => {
+                self.theirs = Some(version);
+                self.restart_clock();
+                Ok(Step::Consumed { consumed })
+            }
+        }
+    }
+
+    /// The transport's own messages.
+    fn handle(&mut self, number: u8, message: &[u8]) -> Result<(), SshError> {
+        if self.session.is_none() && self.opener.packets() > MAX_FIRST_PACKETS {
+            return Err(SshError::TooMuch {
+                what: "packets before the first keys",
+                limit: 256,
+            });
+        }
+        match number {
+            msg::DISCONNECT => Err(disconnected(message)),
+            msg::IGNORE | msg::DEBUG | msg::UNIMPLEMENTED => {
+                // Strict key exchange: in the first exchange only what the method needs.
+                if self.strict && self.in_first_exchange() {
+                    return Err(SshError::Unexpected(number));
+                }
+                if number == msg::DEBUG {
+                    self.debug(message)?;
+                }
+                Ok(())
+            }
+            msg::KEXINIT => self.on_kexinit(message),
+            msg::NEWKEYS => self.on_newkeys(message),
+            30..=49 => self.on_method(message),
+            msg::EXT_INFO => {
+                self.check_may_send(number)?;
+                self.count_early()?;
+                self.extensions.read(message)?;
+                self.inform(Event::ExtInfo(self.extensions.clone()));
+                Ok(())
+            }
+            msg::PING => {
+                self.check_may_send(number)?;
+                self.count_early()?;
+                self.pong(message)
+            }
+            msg::PONG => {
+                self.check_may_send(number)?;
+                let mut r = Reader::new(message, "PONG");
+                r.u8()?;
+                let data = r.string()?.iter().copied().take(MAX_TEXT).collect();
+                self.inform(Event::Pong(data));
+                Ok(())
+            }
+            _ if self.in_first_exchange() => Err(SshError::Unexpected(number)),
+            _ => self.unimplemented(),
+        }
+    }
+
+    /// The same data comes back, in order with all else that is sent.
+    fn pong(&mut self, message: &[u8]) -> Result<(), SshError> {
+        self.check_unsent()?;
+        let mut r = Reader::new(message, "PING");
+        r.u8()?;
+        let data = r.string()?;
+        r.end()?;
+        let mut answer = Vec::with_capacity(message.len());
+        answer.put_u8(msg::PONG);
+        answer.put_string(data);
+        self.send(&answer)
+    }
+
+    fn debug(&mut self, message: &[u8]) -> Result<(), SshError> {
+        let mut r = Reader::new(message, "DEBUG");
+        r.u8()?;
+        r.boolean()?;
+        if self.events.len() < MAX_EVENTS {
+            let text = printable(r.string()?, MAX_TEXT);
+            self.inform(Event::Debug(text));
+        }
+        Ok(())
+    }
+
+    fn count_early(&mut self) -> Result<(), SshError> {
+        if self.authenticated {
+            return Ok(());
+        }
+        self.early += 1;
+        if self.early > MAX_EARLY {
+            return Err(SshError::TooMuch {
+                what: "messages beside authentication",
+                limit: 32,
+            });
+        }
+        Ok(())
+    }
+
+    /// After its own KEXINIT and before its NEWKEYS, and before the first exchange, the peer may
+    /// send nothing but key exchange and the transport's first messages (RFC 4253 section 7.1).
+    fn check_may_send(&self, number: u8) -> Result<(), SshError> {
+        let exchanging = self.exchange.as_ref().is_some_and(|x| !x.theirs.is_empty());
+        if exchanging || self.session.is_none() {
+            return Err(SshError::Unexpected(number));
+        }
+        Ok(())
+    }
+}
+
+fn disconnected(message: &[u8]) -> SshError {
+    let mut r = Reader::new(message, "DISCONNECT");
+    let read = (|| {
+        r.u8()?;
+        Ok::<_, SshError>((r.u32()?, r.string()?))
+    })();
+    // Even an unreadable one ends the connection at the peer's wish.
+    let (reason, text) = read.unwrap_or_default();
+    SshError::Disconnected {
+        reason,
+        text: printable(text, MAX_TEXT),
+    }
+}
