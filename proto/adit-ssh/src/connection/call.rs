@@ -19,7 +19,7 @@ pub enum CallError {
     /// The output is full: [`poll_output`](super::Connection::poll_output) first.
     #[error("the output is full")]
     Full,
-    /// More data than there is room for.
-    #[error("more data than there is room for")]
+    /// More data than there is room for, or none at all.
+    #[error("no data, or more than there is room for")]
     NoRoom,
 }

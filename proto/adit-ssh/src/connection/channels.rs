@@ -62,12 +62,7 @@ impl Connection {
     ///
     /// # Errors
     /// It is gone or was answered before.
-    pub fn refuse(
-        &mut self,
-        id: ChannelId,
-        why: OpenFailure,
-        text: &str,
-    ) -> Result<(), CallError> {
+    pub fn refuse(&mut self, id: ChannelId, why: OpenFailure, text: &str) -> Result<(), CallError> {
         let channel = self.slots.get(id).ok_or(CallError::Gone)?;
         if channel.stage != Stage::Asked {
             return Err(CallError::NotNow);

@@ -30,7 +30,7 @@ impl Connection {
     /// caller appends them and sends the payload.
     ///
     /// # Errors
-    /// The channel is gone, not open or at its end, or there is no [`room`](Self::room).
+    /// The channel is gone, not open or at its end; `len` is 0 or above its [`room`](Self::room).
     pub fn data_header(
         &mut self,
         id: ChannelId,
@@ -41,7 +41,7 @@ impl Connection {
         let room = self.room(id);
         let channel = self.writer(id)?;
         let len = u32::try_from(len).map_err(|_| CallError::NoRoom)?;
-        let fits = usize::try_from(len).is_ok_and(|len| len <= room);
+        let fits = len > 0 && usize::try_from(len).is_ok_and(|len| len <= room);
         let left = channel.window.checked_sub(len).filter(|_| fits);
         channel.window = left.ok_or(CallError::NoRoom)?;
         match kind {
@@ -101,12 +101,17 @@ impl Connection {
         let Some(channel) = self.slots.get_mut(id) else {
             return;
         };
-        channel.intake.consume(u32::try_from(len).unwrap_or(u32::MAX));
+        channel
+            .intake
+            .consume(u32::try_from(len).unwrap_or(u32::MAX));
         if !channel.still_receives() {
             self.settle(id);
             return;
         }
-        if self.rtt.is_some_and(|rtt| channel.intake.is_tight(now, rtt)) {
+        if self
+            .rtt
+            .is_some_and(|rtt| channel.intake.is_tight(now, rtt))
+        {
             let target = channel.intake.target();
             let by = self.budget.grow(target, self.limits.max_window);
             channel.intake.grow(by);

@@ -87,11 +87,13 @@ impl Connection {
             GlobalRequest::NoMoreSessions => {
                 self.no_more_sessions = true;
                 let reply = None;
-                self.events.push_back(Event::GlobalRequest { request, reply });
+                self.events
+                    .push_back(Event::GlobalRequest { request, reply });
                 granted()
             }
             _ => {
-                self.events.push_back(Event::GlobalRequest { request, reply });
+                self.events
+                    .push_back(Event::GlobalRequest { request, reply });
                 return Ok(());
             }
         };

@@ -44,7 +44,9 @@ impl Connection {
     }
 
     fn message(&mut self, now: Time, payload: &[u8]) -> Result<Handled, SshError> {
-        let (number, body) = payload.split_first().ok_or(SshError::Malformed("payload"))?;
+        let (number, body) = payload
+            .split_first()
+            .ok_or(SshError::Malformed("payload"))?;
         match *number {
             msg::CHANNEL_DATA => return self.data(now, payload, body),
             msg::CHANNEL_EXTENDED_DATA => return self.extended_data(now, payload, body),
@@ -152,7 +154,7 @@ impl Connection {
         let more = r.u32()?;
         r.end()?;
         let before = channel.window;
-        channel.window = before.checked_add(more).ok_or(SshError::TooMuch {
+        channel.window = before.checked_add(more).ok_or_else(|| SshError::TooMuch {
             what: "a channel's window",
             limit: usize::try_from(u32::MAX).unwrap_or(usize::MAX),
         })?;

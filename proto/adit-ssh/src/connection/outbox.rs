@@ -69,7 +69,10 @@ mod tests {
                     read += 1;
                 }
             }
-            assert_eq!(outbox.octets(), 8 * usize::try_from(written - read).unwrap());
+            assert_eq!(
+                outbox.octets(),
+                8 * usize::try_from(written - read).unwrap()
+            );
             assert!(outbox.bytes.len() <= 2 * outbox.octets() + KEPT + 8);
         }
         while outbox.pop(&mut Vec::new()) {

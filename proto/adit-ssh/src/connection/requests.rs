@@ -106,7 +106,8 @@ impl Connection {
             channel.granted(expected);
         }
         if !channel.sent_close {
-            self.events.push_back(Event::RequestDone { channel: id, ok });
+            self.events
+                .push_back(Event::RequestDone { channel: id, ok });
         }
         Ok(())
     }
