@@ -1,0 +1,335 @@
+//! One end of an SSH connection against a peer that sends any messages, while its application does
+//! anything: bounded, and never a word that does not fit what was said before.
+
+#![no_main]
+
+use std::collections::BTreeSet;
+
+use adit_fuzz::Script;
+use adit_ssh::connection::{
+    ChannelId, ChannelKind, Connection, Event, GlobalAnswer, GlobalReplyTo, GlobalRequest, Handled,
+    Kind, Limits, OpenFailure, Originator, ReplyTo, Request, Role, WantReply,
+};
+use adit_ssh::wire::Put;
+use adit_wire::Time;
+use core::time::Duration;
+use libfuzzer_sys::fuzz_target;
+
+const CHANNELS: usize = 4;
+const QUEUE: usize = 2000;
+
+const KINDS: [&[u8]; 9] = [
+    b"session",
+    b"direct-tcpip",
+    b"forwarded-tcpip",
+    b"direct-streamlocal@openssh.com",
+    b"forwarded-streamlocal@openssh.com",
+    b"x11",
+    b"auth-agent@openssh.com",
+    b"tun@openssh.com",
+    b"?",
+];
+
+const REQUESTS: [&[u8]; 15] = [
+    b"pty-req",
+    b"env",
+    b"shell",
+    b"exec",
+    b"subsystem",
+    b"window-change",
+    b"signal",
+    b"exit-status",
+    b"exit-signal",
+    b"eow@openssh.com",
+    b"break",
+    b"x11-req",
+    b"auth-agent-req@openssh.com",
+    b"xon-xoff",
+    b"?",
+];
+
+const GLOBALS: [&[u8]; 9] = [
+    b"tcpip-forward",
+    b"cancel-tcpip-forward",
+    b"streamlocal-forward@openssh.com",
+    b"cancel-streamlocal-forward@openssh.com",
+    b"keepalive@openssh.com",
+    b"hostkeys-00@openssh.com",
+    b"hostkeys-prove-00@openssh.com",
+    b"no-more-sessions@openssh.com",
+    b"?",
+];
+
+/// A message that is right but for its fields, or not.
+fn message(script: &mut Script<'_>) -> Vec<u8> {
+    let number = 80 + script.byte() % 24;
+    let mut out = vec![number];
+    let small = |script: &mut Script<'_>| u32::from(script.byte() % 8);
+    match number {
+        80 => {
+            out.put_string(script.pick(&GLOBALS));
+            out.put_bool(script.flag());
+            out.put_raw(script.bytes());
+        }
+        90 => {
+            out.put_string(script.pick(&KINDS));
+            out.put_u32(small(script));
+            out.put_u32(u32::from(script.short()));
+            out.put_u32(u32::from(script.byte()));
+            out.put_raw(script.bytes());
+        }
+        91 => (0..4).for_each(|_| out.put_u32(small(script))),
+        92 => {
+            (0..2).for_each(|_| out.put_u32(small(script)));
+            out.put_string(script.bytes());
+        }
+        93 => {
+            out.put_u32(small(script));
+            out.put_u32(script.word());
+        }
+        94 | 95 => {
+            out.put_u32(small(script));
+            if number == 95 {
+                out.put_u32(small(script));
+            }
+            out.put_string(script.bytes());
+        }
+        96 | 97 | 99 | 100 => out.put_u32(small(script)),
+        98 => {
+            out.put_u32(small(script));
+            out.put_string(script.pick(&REQUESTS));
+            out.put_bool(script.flag());
+            out.put_raw(script.bytes());
+        }
+        _ => out.put_raw(script.bytes()),
+    }
+    out
+}
+
+/// One end, and what its application has in hand.
+struct End {
+    machine: Connection,
+    known: Vec<ChannelId>,
+    duties: Vec<ReplyTo>,
+    global_duties: Vec<GlobalReplyTo>,
+    /// The peer's numbers of channels that we have closed: nothing may follow.
+    shut: BTreeSet<u32>,
+    now: u64,
+}
+
+impl End {
+    fn new(flags: u8) -> Self {
+        let role = if flags & 1 == 0 {
+            Role::Client
+        } else {
+            Role::Server
+        };
+        let limits = Limits {
+            channels: CHANNELS,
+            pending_opens: 2,
+            requests: 3,
+            queue: QUEUE,
+            buffer: 4000,
+            window: 300,
+            max_window: 2000,
+            max_packet: 200,
+            max_send: 100,
+        };
+        let mut machine = Connection::new(role, limits);
+        if flags & 2 == 0 {
+            machine.set_rtt(Duration::from_micros(500));
+        }
+        Self {
+            machine,
+            known: Vec::new(),
+            duties: Vec::new(),
+            global_duties: Vec::new(),
+            shut: BTreeSet::new(),
+            now: 0,
+        }
+    }
+
+    /// False once the connection is broken.
+    fn hear(&mut self, payload: &[u8]) -> bool {
+        if let [91, _, _, _, _, a, b, c, d, ..] = *payload {
+            // A number of the peer's that may have had another channel, whose CLOSE goes first.
+            self.speak();
+            self.shut.remove(&u32::from_be_bytes([a, b, c, d]));
+        }
+        match self.machine.handle(Time(self.now), payload) {
+            Ok(Handled::Data { channel, range, .. }) => {
+                assert!(payload.get(range).is_some_and(|data| !data.is_empty()));
+                assert!(self.known.contains(&channel), "data of nothing");
+            }
+            Ok(Handled::Done | Handled::Unknown) => {}
+            Err(why) => {
+                let again = self.machine.handle(Time(self.now), &[97, 0, 0, 0, 0]);
+                assert_eq!(again, Err(why), "a break heals");
+                return false;
+            }
+        }
+        assert!(self.machine.channels() <= CHANNELS);
+        true
+    }
+
+    fn poll(&mut self) {
+        while let Some(event) = self.machine.poll_event() {
+            match event {
+                Event::Open { channel, .. } => self.known.push(channel),
+                Event::Request { reply, .. } => self.duties.extend(reply),
+                Event::GlobalRequest { reply, .. } => self.global_duties.extend(reply),
+                Event::OpenFailed { channel, .. } => {
+                    let before = self.known.len();
+                    self.known.retain(|known| *known != channel);
+                    assert!(self.known.len() < before, "what failed was not wanted");
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Sends everything; what is sent must come in its order.
+    fn speak(&mut self) {
+        let mut payload = Vec::new();
+        for _ in 0..QUEUE {
+            payload.clear();
+            if !self.machine.poll_output(&mut payload) {
+                return;
+            }
+            self.check(&payload);
+        }
+        panic!("it never ends");
+    }
+
+    fn check(&mut self, payload: &[u8]) {
+        let number = payload.first().copied().expect("a number");
+        let to = payload.get(1..5).and_then(|b| <[u8; 4]>::try_from(b).ok());
+        let to = to.map(u32::from_be_bytes);
+        match (number, to) {
+            (91, Some(to)) => drop(self.shut.remove(&to)),
+            (97, Some(to)) => assert!(self.shut.insert(to), "closed twice"),
+            (93..=100, Some(to)) => assert!(!self.shut.contains(&to), "behind the CLOSE"),
+            (80..=82 | 90 | 92, _) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn act(&mut self, script: &mut Script<'_>) {
+        let act = script.byte();
+        let place = usize::from(act >> 5) % self.known.len().max(1);
+        let id = self.known.get(place).copied();
+        match (act % 16, id) {
+            (0, _) => {
+                let kind = match act >> 6 {
+                    0 => ChannelKind::Session,
+                    1 => ChannelKind::Agent,
+                    _ => ChannelKind::DirectTcpip {
+                        host: "h".into(),
+                        port: 1,
+                        originator: Originator::default(),
+                    },
+                };
+                self.known.extend(self.machine.open(&kind).ok());
+            }
+            (1, _) => {
+                let address = String::new();
+                let request = match act >> 6 {
+                    0 => GlobalRequest::KeepAlive,
+                    1 => GlobalRequest::TcpipForward { address, port: 0 },
+                    2 => GlobalRequest::TcpipForward { address, port: 1 },
+                    _ => GlobalRequest::CancelTcpipForward { address, port: 1 },
+                };
+                let _ = self.machine.global_request(&request);
+            }
+            (2, _) if !self.duties.is_empty() => {
+                let duty = self.duties.swap_remove(0);
+                self.machine.answer(duty, act & 128 == 0);
+            }
+            (3, _) if !self.global_duties.is_empty() => {
+                let duty = self.global_duties.swap_remove(0);
+                self.machine
+                    .answer_global(duty, GlobalAnswer::Bound { port: 9 });
+            }
+            (4, _) => self.now += u64::from(script.short()),
+            (5, _) => self.poll(),
+            (6, _) => self.speak(),
+            (7 | 8, Some(id)) => drop(self.machine.confirm(id)),
+            (9, Some(id)) => {
+                let refused = self.machine.refuse(id, OpenFailure::Prohibited, "no");
+                if refused.is_ok() {
+                    self.known.retain(|known| *known != id);
+                }
+            }
+            (10, Some(id)) => {
+                let len = script.byte().into();
+                self.machine.consumed(id, len, Time(self.now));
+            }
+            (11, Some(id)) => drop(self.machine.eof(id)),
+            (12, Some(id)) => self.machine.close(id),
+            (13, Some(id)) => {
+                let request = match act >> 6 {
+                    0 => Request::Agent,
+                    1 => Request::ExitStatus(1),
+                    _ => Request::Shell,
+                };
+                let _ = self.machine.request(id, &request, WantReply::Yes);
+            }
+            (14, Some(id)) => self.write(id, script.byte().into()),
+            (15, _) => {
+                for id in &self.known {
+                    self.machine.want_write(*id);
+                }
+                if let Some(id) = self.machine.next_writer() {
+                    assert!(self.machine.room(id) > 0, "a turn without room");
+                    self.write(id, 1);
+                }
+            }
+            _ => {}
+        }
+        assert!(self.machine.channels() <= CHANNELS);
+    }
+
+    fn write(&mut self, id: ChannelId, len: usize) {
+        let room = self.machine.room(id);
+        assert!(room <= 100);
+        let mut payload = Vec::new();
+        let done = self
+            .machine
+            .data_header(id, Kind::Stdout, len, &mut payload);
+        assert_eq!(done.is_ok(), (1..=room).contains(&len));
+        if done.is_ok() {
+            assert_eq!(payload.len(), 9);
+            self.check(&payload);
+        }
+    }
+}
+
+fuzz_target!(|input: &[u8]| {
+    let mut script = Script::new(input);
+    let flags = script.byte();
+    let mut end = End::new(flags);
+    while !script.is_over() {
+        let alive = match script.byte() % 4 {
+            0 => {
+                let raw = script.bytes().to_vec();
+                end.hear(&raw)
+            }
+            1 | 2 => {
+                let payload = message(&mut script);
+                end.hear(&payload)
+            }
+            _ => {
+                end.act(&mut script);
+                true
+            }
+        };
+        if flags & 4 == 0 {
+            end.poll();
+        }
+        if !alive {
+            break;
+        }
+    }
+    end.poll();
+    end.speak();
+});

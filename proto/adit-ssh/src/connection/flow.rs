@@ -1,0 +1,145 @@
+//! Data: how much may be sent, whose turn it is, and what is granted to the peer.
+
+use adit_wire::Time;
+
+use super::channel::Turn;
+use super::{CallError, ChannelId, Connection, Kind};
+use crate::msg;
+use crate::wire::Put;
+
+/// The one type of extended data there is (RFC 4254 section 5.2).
+pub(super) const STDERR: u32 = 1;
+
+impl Connection {
+    /// Octets of data that may stand in the next message of a channel.
+    ///
+    /// 0 while the peer's window is used up ([`Event::Writable`](super::Event::Writable) tells its
+    /// end), behind the end of the own side, and while control messages wait: these go first.
+    #[must_use]
+    pub fn room(&self, id: ChannelId) -> usize {
+        let channel = self.slots.get(id).filter(|c| c.can_write());
+        let room = channel.map_or(0, |c| c.window.min(c.max_send));
+        if self.outbox.is_empty() {
+            usize::try_from(room).unwrap_or(usize::MAX)
+        } else {
+            0
+        }
+    }
+
+    /// Appends what stands in front of `len` octets of data to `out`, and counts them as sent: the
+    /// caller appends them and sends the payload.
+    ///
+    /// # Errors
+    /// The channel is gone, not open or at its end; `len` is 0 or above its [`room`](Self::room).
+    pub fn data_header(
+        &mut self,
+        id: ChannelId,
+        kind: Kind,
+        len: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), CallError> {
+        let room = self.room(id);
+        let channel = self.writer(id)?;
+        let len = u32::try_from(len).map_err(|_| CallError::NoRoom)?;
+        let fits = len > 0 && usize::try_from(len).is_ok_and(|len| len <= room);
+        let left = channel.window.checked_sub(len).filter(|_| fits);
+        channel.window = left.ok_or(CallError::NoRoom)?;
+        match kind {
+            Kind::Stdout => {
+                out.put_u8(msg::CHANNEL_DATA);
+                out.put_u32(channel.remote);
+            }
+            Kind::Stderr => {
+                out.put_u8(msg::CHANNEL_EXTENDED_DATA);
+                out.put_u32(channel.remote);
+                out.put_u32(STDERR);
+            }
+        }
+        out.put_u32(len);
+        Ok(())
+    }
+
+    /// Puts a channel among those that want to write, if it is not there.
+    pub fn want_write(&mut self, id: ChannelId) {
+        if let Some(channel) = self.slots.get_mut(id)
+            && channel.turn == Turn::Idle
+            && channel.can_write()
+        {
+            channel.turn = Turn::Queued;
+            self.turns.push_back(id);
+        }
+    }
+
+    /// The next channel whose turn it is and that has [`room`](Self::room). It writes one message
+    /// and stands behind all others, if it [wants to](Self::want_write) write more. Those without
+    /// a window come back by themselves.
+    pub fn next_writer(&mut self) -> Option<ChannelId> {
+        if !self.outbox.is_empty() {
+            return None;
+        }
+        while let Some(id) = self.turns.pop_front() {
+            let Some(channel) = self.slots.get_mut(id) else {
+                continue;
+            };
+            if !channel.can_write() {
+                channel.turn = Turn::Idle;
+            } else if channel.window == 0 {
+                channel.turn = Turn::Parked;
+            } else {
+                channel.turn = Turn::Idle;
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// `len` octets of a channel have gone on to their reader: the peer may send as many again.
+    ///
+    /// May be called behind [`Event::Closed`](super::Event::Closed) too; the channel counts until
+    /// everything is consumed, or it is [closed](Self::close) here.
+    pub fn consumed(&mut self, id: ChannelId, len: usize, now: Time) {
+        let Some(channel) = self.slots.get_mut(id) else {
+            return;
+        };
+        channel
+            .intake
+            .consume(u32::try_from(len).unwrap_or(u32::MAX));
+        if !channel.still_receives() {
+            self.settle(id);
+            return;
+        }
+        if self
+            .rtt
+            .is_some_and(|rtt| channel.intake.is_tight(now, rtt))
+        {
+            let target = channel.intake.target();
+            let by = self.budget.grow(target, self.limits.max_window);
+            channel.intake.grow(by);
+        }
+        if !channel.in_adjusts && channel.intake.is_due() {
+            channel.in_adjusts = true;
+            self.adjusts.push_back(id);
+        }
+    }
+
+    /// Appends the next control payload to `out`; false if there is none. They come in order.
+    pub fn poll_output(&mut self, out: &mut Vec<u8>) -> bool {
+        if self.outbox.pop(out) {
+            return true;
+        }
+        while let Some(id) = self.adjusts.pop_front() {
+            let Some(channel) = self.slots.get_mut(id) else {
+                continue;
+            };
+            channel.in_adjusts = false;
+            if !channel.still_receives() {
+                continue;
+            }
+            out.put_u8(msg::CHANNEL_WINDOW_ADJUST);
+            out.put_u32(channel.remote);
+            out.put_u32(channel.intake.grant());
+            return true;
+        }
+        false
+    }
+}

@@ -1,0 +1,154 @@
+//! What the server listens on for us: nothing else may come in.
+
+use core::net::IpAddr;
+
+use super::{GlobalAnswer, GlobalRequest};
+use crate::error::SshError;
+use crate::wire::Reader;
+
+/// Addresses and sockets the server has agreed to listen on.
+#[derive(Debug, Default)]
+pub(super) struct Forwards {
+    addresses: Vec<(String, u16)>,
+    paths: Vec<Vec<u8>>,
+}
+
+/// What changes here once the server has granted a request.
+#[derive(Debug)]
+pub(super) enum Change {
+    /// Nothing.
+    Nothing,
+    /// It listens there.
+    Listen { address: String, port: u16 },
+    /// It does no more.
+    Leave { address: String, port: u16 },
+    /// It listens on a socket of its file system.
+    ListenPath(Vec<u8>),
+    /// It does no more.
+    LeavePath(Vec<u8>),
+}
+
+impl Change {
+    pub(super) fn of(request: &GlobalRequest) -> Self {
+        match request {
+            GlobalRequest::TcpipForward { address, port } => Self::Listen {
+                address: address.clone(),
+                port: *port,
+            },
+            GlobalRequest::CancelTcpipForward { address, port } => Self::Leave {
+                address: address.clone(),
+                port: *port,
+            },
+            GlobalRequest::StreamlocalForward { path } => Self::ListenPath(path.clone()),
+            GlobalRequest::CancelStreamlocalForward { path } => Self::LeavePath(path.clone()),
+            _ => Self::Nothing,
+        }
+    }
+}
+
+impl Forwards {
+    /// The server has granted a request; `data` came with it.
+    pub(super) fn granted(
+        &mut self,
+        change: Change,
+        data: &[u8],
+    ) -> Result<GlobalAnswer, SshError> {
+        match change {
+            Change::Nothing => return Ok(GlobalAnswer::Granted { data: data.into() }),
+            Change::Listen { address, port: 0 } => {
+                let mut r = Reader::new(data, "port of a forward");
+                let port = u16::try_from(r.u32()?).map_err(|_| r.malformed())?;
+                r.end()?;
+                self.addresses.push((address, port));
+                return Ok(GlobalAnswer::Bound { port });
+            }
+            Change::Listen { address, port } => self.addresses.push((address, port)),
+            Change::Leave { address, port } => {
+                take_one(&mut self.addresses, |(a, p)| (a, *p) == (&address, port));
+            }
+            Change::ListenPath(path) => self.paths.push(path),
+            Change::LeavePath(path) => take_one(&mut self.paths, |p| *p == path),
+        }
+        Ok(GlobalAnswer::Granted { data: data.into() })
+    }
+
+    /// Whether a connection to this address may come.
+    pub(super) fn has(&self, address: &str, port: u16) -> bool {
+        let mut forwards = self.addresses.iter();
+        forwards.any(|(asked, p)| *p == port && covers(asked, address))
+    }
+
+    /// Whether a connection to this socket may come.
+    pub(super) fn has_path(&self, path: &[u8]) -> bool {
+        self.paths.iter().any(|p| p == path)
+    }
+}
+
+fn take_one<T>(all: &mut Vec<T>, is_it: impl FnMut(&T) -> bool) {
+    if let Some(place) = all.iter().position(is_it) {
+        all.swap_remove(place);
+    }
+}
+
+/// Whether `connected` is among the addresses meant by `asked` (RFC 4254 section 7.1): servers
+/// tell the address that was asked for, or the one that a client has connected to.
+fn covers(asked: &str, connected: &str) -> bool {
+    if asked.eq_ignore_ascii_case(connected) {
+        return true;
+    }
+    let ip = connected.parse::<IpAddr>().map(|ip| ip.to_canonical());
+    if asked.eq_ignore_ascii_case("localhost") {
+        return ip.is_ok_and(|ip| ip.is_loopback());
+    }
+    match asked.parse::<IpAddr>() {
+        Ok(any) if any.is_unspecified() => true,
+        Ok(one) => ip == Ok(one.to_canonical()),
+        Err(_) => asked.is_empty() || asked == "*",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_covers_what_the_rfc_says() {
+        for (asked, connected, yes) in [
+            ("", "192.0.2.1", true),
+            ("0.0.0.0", "", true),
+            ("::", "2001:db8::1", true),
+            ("localhost", "127.0.0.1", true),
+            ("localhost", "::1", true),
+            ("LOCALHOST", "localhost", true),
+            ("localhost", "192.0.2.1", false),
+            ("127.0.0.1", "::ffff:127.0.0.1", true),
+            ("127.0.0.1", "localhost", false),
+            ("192.0.2.1", "192.0.2.2", false),
+            ("a.example", "A.example", true),
+            ("a.example", "192.0.2.1", false),
+        ] {
+            assert_eq!(covers(asked, connected), yes, "{asked} {connected}");
+        }
+    }
+
+    #[test]
+    fn a_forward_lasts_from_the_grant_to_the_cancel() {
+        let mut forwards = Forwards::default();
+        let address = || "localhost".to_owned();
+        let listen = |port| Change::Listen {
+            address: address(),
+            port,
+        };
+        let bound = forwards.granted(listen(0), &[0, 0, 0x12, 0x34]).unwrap();
+        assert_eq!(bound, GlobalAnswer::Bound { port: 0x1234 });
+        assert!(forwards.has("localhost", 0x1234) && !forwards.has("localhost", 0x1235));
+        assert!(forwards.granted(listen(0), &[0, 1, 0, 0]).is_err());
+        assert!(forwards.granted(listen(0), &[]).is_err());
+        let leave = Change::Leave {
+            address: address(),
+            port: 0x1234,
+        };
+        forwards.granted(leave, &[]).unwrap();
+        assert!(!forwards.has("localhost", 0x1234));
+    }
+}

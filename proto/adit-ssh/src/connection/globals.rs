@@ -1,0 +1,127 @@
+//! Requests outside of channels, and their answers, both ways.
+
+use super::forwards::Change;
+use super::{
+    CallError, Connection, Event, GlobalAnswer, GlobalId, GlobalReplyTo, GlobalRequest, Role,
+    WantReply,
+};
+use crate::error::SshError;
+use crate::msg;
+use crate::wire::{Put, Reader};
+
+impl Connection {
+    /// Asks for something outside of channels, or tells it. If an answer is due,
+    /// [`Event::GlobalReply`] follows with the id that is given here.
+    ///
+    /// # Errors
+    /// Too many requests without an answer, or the output is full.
+    pub fn global_request(
+        &mut self,
+        request: &GlobalRequest,
+    ) -> Result<Option<GlobalId>, CallError> {
+        self.has_output_room()?;
+        let want = request.want_reply() == WantReply::Yes;
+        if want && self.expected.len() >= self.limits.requests {
+            return Err(CallError::TooMany);
+        }
+        self.outbox.push(|out| {
+            out.put_u8(msg::GLOBAL_REQUEST);
+            out.put_string(request.name());
+            out.put_bool(want);
+            request.put(out);
+        });
+        if !want {
+            return Ok(None);
+        }
+        let id = GlobalId(self.next_global);
+        self.next_global += 1;
+        self.expected.push_back((id, Change::of(request)));
+        Ok(Some(id))
+    }
+
+    /// Answers a request of the peer. The port of [`GlobalAnswer::Bound`] is sent if the peer left
+    /// the choice to us.
+    pub fn answer_global(&mut self, to: GlobalReplyTo, answer: GlobalAnswer) {
+        let answer = match answer {
+            GlobalAnswer::Bound { .. } if !to.chooses_port => {
+                GlobalAnswer::Granted { data: Vec::new() }
+            }
+            other => other,
+        };
+        self.owed.answer(to.sequence, answer);
+        while let Some(answer) = self.owed.pop() {
+            self.outbox.push(|out| match answer {
+                GlobalAnswer::Refused => out.put_u8(msg::REQUEST_FAILURE),
+                GlobalAnswer::Granted { data } => {
+                    out.put_u8(msg::REQUEST_SUCCESS);
+                    out.put_raw(&data);
+                }
+                GlobalAnswer::Bound { port } => {
+                    out.put_u8(msg::REQUEST_SUCCESS);
+                    out.put_u32(u32::from(port));
+                }
+            });
+        }
+    }
+
+    pub(super) fn asked(&mut self, body: &[u8]) -> Result<(), SshError> {
+        let mut r = Reader::new(body, "GLOBAL_REQUEST");
+        let (name, want) = (r.string()?, r.boolean()?);
+        let request = GlobalRequest::parse(name, &mut r)?;
+        let limit = self.limits.requests;
+        if want && self.owed.len() >= limit {
+            return Err(SshError::TooMuch {
+                what: "requests without an answer",
+                limit,
+            });
+        }
+        let chooses_port = matches!(request, GlobalRequest::TcpipForward { port: 0, .. });
+        let reply = want.then(|| GlobalReplyTo {
+            sequence: self.owed.owe(),
+            chooses_port,
+        });
+        let granted = || GlobalAnswer::Granted { data: Vec::new() };
+        let verdict = match request {
+            GlobalRequest::KeepAlive => granted(),
+            _ if !request.is_for(self.role) => GlobalAnswer::Refused,
+            GlobalRequest::NoMoreSessions => {
+                self.no_more_sessions = true;
+                let reply = None;
+                self.events
+                    .push_back(Event::GlobalRequest { request, reply });
+                granted()
+            }
+            _ => {
+                self.events
+                    .push_back(Event::GlobalRequest { request, reply });
+                return Ok(());
+            }
+        };
+        if let Some(reply) = reply {
+            self.answer_global(reply, verdict);
+        }
+        Ok(())
+    }
+
+    pub(super) fn granted(&mut self, data: &[u8]) -> Result<(), SshError> {
+        let expected = self.expected.pop_front();
+        let (id, change) = expected.ok_or(SshError::Unexpected(msg::REQUEST_SUCCESS))?;
+        let change = match self.role {
+            Role::Client => change,
+            // A client listens on nothing for us.
+            Role::Server => Change::Nothing,
+        };
+        let answer = self.forwards.granted(change, data)?;
+        self.events.push_back(Event::GlobalReply { id, answer });
+        Ok(())
+    }
+
+    pub(super) fn denied(&mut self, body: &[u8]) -> Result<(), SshError> {
+        Reader::new(body, "REQUEST_FAILURE").end()?;
+        let expected = self.expected.pop_front();
+        let (id, _) = expected.ok_or(SshError::Unexpected(msg::REQUEST_FAILURE))?;
+        let answer = GlobalAnswer::Refused;
+        self.events.push_back(Event::GlobalReply { id, answer });
+        Ok(())
+    }
+}

@@ -1,0 +1,228 @@
+//! The receive window of a channel, which tunes itself, and the budget of all of them.
+//!
+//! A window is worth what the peer can send in a round trip: if all of it was consumed within two
+//! of them, the link may hold more, and it doubles. A reader that lags keeps what it has.
+
+use core::time::Duration;
+
+use adit_wire::Time;
+
+/// Below this an adjust waits, if the window is large enough to go on meanwhile, octets.
+const BATCH: u32 = 256 << 10;
+
+/// What one channel of ours may receive. `window + unread` is never above `target`.
+#[derive(Debug)]
+pub(super) struct Intake {
+    /// What the peer may still send, octets.
+    window: u32,
+    /// What came and was not consumed, octets.
+    unread: u32,
+    /// What the two may come to.
+    target: u32,
+    /// Since when `taken` octets were consumed.
+    since: Time,
+    taken: u32,
+}
+
+impl Intake {
+    pub(super) const fn new(target: u32) -> Self {
+        Self {
+            window: target,
+            unread: 0,
+            target,
+            since: Time(0),
+            taken: 0,
+        }
+    }
+
+    /// The size of the window when nothing is on its way.
+    pub(super) const fn target(&self) -> u32 {
+        self.target
+    }
+
+    /// What came and was not consumed.
+    pub(super) const fn unread(&self) -> u32 {
+        self.unread
+    }
+
+    /// Data came; false if the peer was not allowed to send so much.
+    pub(super) fn receive(&mut self, now: Time, len: u32) -> bool {
+        let Some(window) = self.window.checked_sub(len) else {
+            return false;
+        };
+        if self.taken == 0 && self.unread == 0 {
+            // The pause before was not the window's fault.
+            self.since = now;
+        }
+        self.window = window;
+        self.unread += len;
+        true
+    }
+
+    /// Data went on; more than there is counts as all.
+    pub(super) fn consume(&mut self, len: u32) {
+        let len = len.min(self.unread);
+        self.unread -= len;
+        self.taken = self.taken.saturating_add(len);
+    }
+
+    /// Whether the window holds the sender back. Asked after each [`Intake::consume`].
+    pub(super) fn is_tight(&mut self, now: Time, rtt: Duration) -> bool {
+        let quick = now.since(self.since) <= rtt.saturating_mul(2);
+        if quick && self.taken < self.target {
+            return false;
+        }
+        (self.since, self.taken) = (now, 0);
+        quick && self.unread <= self.target / 2
+    }
+
+    /// Widens it.
+    pub(super) fn grow(&mut self, by: u32) {
+        self.target = self.target.saturating_add(by);
+    }
+
+    /// Whether an adjust is worth a message. It always is before the sender has to stop: with
+    /// everything consumed, either half of the window is left or half of it can be granted.
+    pub(super) fn is_due(&self) -> bool {
+        let worth = (self.target / 4).max(BATCH).min(self.target / 2).max(1);
+        self.grantable() >= worth
+    }
+
+    /// Grants all that can be granted; gives how much that is.
+    pub(super) fn grant(&mut self) -> u32 {
+        let more = self.grantable();
+        self.window += more;
+        more
+    }
+
+    const fn grantable(&self) -> u32 {
+        self.target - self.window - self.unread
+    }
+}
+
+/// How much is given away over all channels, octets.
+#[derive(Debug)]
+pub(super) struct Budget {
+    limit: u64,
+    given: u64,
+}
+
+impl Budget {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit: u64::try_from(limit).unwrap_or(u64::MAX),
+            given: 0,
+        }
+    }
+
+    /// The window of a new channel: `wanted`, or a quarter of what is left, but not below `floor`.
+    pub(super) fn open(&mut self, wanted: u32, floor: u32) -> u32 {
+        let left = self.limit.saturating_sub(self.given) / 4;
+        let window = saturate(left).clamp(floor, wanted.max(floor));
+        self.given += u64::from(window);
+        window
+    }
+
+    /// By how much a window may grow: twofold at most, and not by steps that bring little.
+    pub(super) fn grow(&mut self, target: u32, max: u32) -> u32 {
+        let left = (self.limit - self.limit / 8).saturating_sub(self.given);
+        let by = target.min(max.saturating_sub(target)).min(saturate(left));
+        if by < target / 8 {
+            return 0;
+        }
+        self.given += u64::from(by);
+        by
+    }
+
+    /// A channel is gone.
+    pub(super) fn close(&mut self, target: u32) {
+        self.given = self.given.saturating_sub(u64::from(target));
+    }
+
+    #[cfg(test)]
+    pub(super) const fn given(&self) -> u64 {
+        self.given
+    }
+}
+
+fn saturate(octets: u64) -> u32 {
+    u32::try_from(octets).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_window_grows_for_a_reader_that_keeps_up_and_for_no_other() {
+        let rtt = Duration::from_micros(100);
+        let mut intake = Intake::new(1000);
+        let fill = |intake: &mut Intake, at: u64, used: u32| {
+            assert!(intake.receive(Time(at), 1000));
+            intake.consume(used);
+            let tight = intake.is_tight(Time(at + 150), rtt);
+            intake.grant();
+            tight
+        };
+        assert!(!fill(&mut intake, 0, 999), "not all was consumed");
+        intake.consume(1);
+        assert!(intake.is_tight(Time(160), rtt));
+        intake.grow(1000);
+        assert_eq!(intake.grant(), 1001);
+        // Twice as much within the same time, but after a pause, which does not count.
+        assert!(intake.receive(Time(9000), 2000));
+        intake.consume(2000);
+        assert!(intake.is_tight(Time(9200), rtt));
+        // Too slow.
+        intake.grant();
+        assert!(intake.receive(Time(20_000), 2000));
+        intake.consume(1000);
+        assert!(!intake.is_tight(Time(20_100), rtt));
+        intake.consume(1000);
+        assert!(!intake.is_tight(Time(20_201), rtt));
+    }
+
+    #[test]
+    fn the_budget_leaves_something_for_channels_to_come() {
+        let mut budget = Budget::new(64 << 20);
+        let mut big = budget.open(2 << 20, 32 << 10);
+        assert_eq!(big, 2 << 20);
+        loop {
+            match budget.grow(big, 64 << 20) {
+                0 => break,
+                by => big += by,
+            }
+        }
+        assert_eq!(big, 56 << 20);
+        let rest: Vec<u32> = (0..1023).map(|_| budget.open(2 << 20, 32 << 10)).collect();
+        assert_eq!(rest[0], 2 << 20);
+        assert!(rest.iter().all(|window| *window >= 32 << 10));
+        assert!(budget.given() <= (64 << 20) + (32 << 20));
+        budget.close(big);
+        assert_eq!(budget.open(2 << 20, 32 << 10), 2 << 20);
+    }
+
+    proptest! {
+        /// Whatever comes and goes, the sender is never left without a window for ever.
+        #[test]
+        fn no_window_is_too_small(target in 1u32..3_000_000, steps in proptest::collection::vec(any::<u32>(), 1..60)) {
+            let mut intake = Intake::new(target);
+            for step in steps {
+                let before = (intake.window, intake.unread);
+                prop_assert_eq!(intake.receive(Time(0), step), step <= before.0);
+                if step > before.0 {
+                    intake.receive(Time(0), before.0);
+                }
+                intake.consume(step.rotate_left(7));
+                prop_assert!(intake.window + intake.unread <= target);
+                if intake.is_due() {
+                    intake.grant();
+                }
+                if intake.unread == 0 {
+                    prop_assert!(intake.window > 0);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Terminals: their size and their modes (RFC 4254 sections 6.2, 6.7 and 8).
+
+use crate::error::SshError;
+use crate::wire::{Put, Reader};
+
+/// A terminal that is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pty {
+    /// Its type, as in the variable TERM.
+    pub term: String,
+    /// Its size.
+    pub size: Size,
+    /// Its modes.
+    pub modes: Modes,
+}
+
+/// The size of a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Size {
+    /// Characters in a row.
+    pub columns: u32,
+    /// Rows.
+    pub rows: u32,
+    /// Width in pixels; 0 if it is not known.
+    pub width: u32,
+    /// Height in pixels; 0 if it is not known.
+    pub height: u32,
+}
+
+/// Modes of a terminal: number and value, each number 1 to 159 once.
+///
+/// 128 and 129 are the speeds; the others are in RFC 4254 section 8 and RFC 8160.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Modes(Vec<(u8, u32)>);
+
+/// From this number on the arguments' form is not defined: reading stops (section 8).
+const FIRST_UNDEFINED: u8 = 160;
+
+impl Modes {
+    /// None.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Sets a mode; one that is not 1 to 159 has no form on the wire and is left out.
+    pub fn set(&mut self, mode: u8, value: u32) {
+        if mode == 0 || mode >= FIRST_UNDEFINED {
+            return;
+        }
+        match self.0.iter_mut().find(|(other, _)| *other == mode) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((mode, value)),
+        }
+    }
+
+    /// The value of a mode.
+    #[must_use]
+    pub fn get(&self, mode: u8) -> Option<u32> {
+        let found = self.0.iter().find(|(other, _)| *other == mode);
+        found.map(|(_, value)| *value)
+    }
+
+    /// All, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = (u8, u32)> {
+        self.0.iter().copied()
+    }
+
+    /// Reads encoded modes. There cannot be more than there are numbers, whatever comes.
+    fn parse(bytes: &[u8]) -> Result<Self, SshError> {
+        let mut r = Reader::new(bytes, "terminal modes");
+        let mut modes = Self::new();
+        // Some clients leave out the 0 at the end.
+        while !r.rest().is_empty() {
+            match r.u8()? {
+                0 | FIRST_UNDEFINED.. => break,
+                mode => modes.set(mode, r.u32()?),
+            }
+        }
+        Ok(modes)
+    }
+
+    fn put(&self, out: &mut Vec<u8>) {
+        for (mode, value) in self.iter() {
+            out.put_u8(mode);
+            out.put_u32(value);
+        }
+        out.put_u8(0);
+    }
+}
+
+impl Size {
+    pub(super) fn parse(r: &mut Reader<'_>) -> Result<Self, SshError> {
+        Ok(Self {
+            columns: r.u32()?,
+            rows: r.u32()?,
+            width: r.u32()?,
+            height: r.u32()?,
+        })
+    }
+
+    pub(super) fn put(self, out: &mut Vec<u8>) {
+        for number in [self.columns, self.rows, self.width, self.height] {
+            out.put_u32(number);
+        }
+    }
+}
+
+impl Pty {
+    pub(super) fn parse(r: &mut Reader<'_>) -> Result<Self, SshError> {
+        Ok(Self {
+            term: r.text()?.to_owned(),
+            size: Size::parse(r)?,
+            modes: Modes::parse(r.string()?)?,
+        })
+    }
+
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        out.put_string(self.term.as_bytes());
+        self.size.put(out);
+        out.put_nested(|out| self.modes.put(out));
+    }
+}

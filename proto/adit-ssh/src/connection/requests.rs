@@ -1,0 +1,139 @@
+//! Requests inside channels, and their answers, both ways.
+
+use super::channel::{Channel, Expected};
+use super::{CallError, ChannelId, Connection, Event, ReplyTo, Request, WantReply};
+use crate::error::SshError;
+use crate::msg;
+use crate::wire::{Put, Reader};
+
+impl Connection {
+    /// Asks for something in a channel, or tells it. If an answer is wanted (of what is no
+    /// [statement](Request::is_statement)), [`Event::RequestDone`] follows, in order.
+    ///
+    /// # Errors
+    /// The channel is gone, not open or closed; too many requests without an answer; the output is
+    /// full.
+    pub fn request(
+        &mut self,
+        id: ChannelId,
+        request: &Request,
+        want: WantReply,
+    ) -> Result<(), CallError> {
+        self.has_output_room()?;
+        let channel = self.slots.get_mut(id).ok_or(CallError::Gone)?;
+        if !channel.can_talk() {
+            return Err(if channel.sent_close {
+                CallError::Ended
+            } else {
+                CallError::NotNow
+            });
+        }
+        let expected = match request {
+            Request::X11 { .. } => Expected::X11,
+            Request::Agent => Expected::Agent,
+            _ => Expected::Plain,
+        };
+        let want = want == WantReply::Yes && !request.is_statement();
+        if !want {
+            channel.granted(expected);
+        } else if channel.expected.len() < self.limits.requests {
+            channel.expected.push_back(expected);
+        } else {
+            return Err(CallError::TooMany);
+        }
+        let remote = channel.remote;
+        self.outbox.push(|out| {
+            out.put_u8(msg::CHANNEL_REQUEST);
+            out.put_u32(remote);
+            out.put_string(request.name().as_bytes());
+            out.put_bool(want);
+            request.put(out);
+        });
+        Ok(())
+    }
+
+    /// Answers a request of the peer. If its channel has closed meanwhile, nothing is sent.
+    pub fn answer(&mut self, to: ReplyTo, ok: bool) {
+        let ReplyTo { channel, sequence } = to;
+        if let Some(channel) = self.slots.get_mut(channel) {
+            channel.owed.answer(sequence, ok);
+            if channel.can_talk() {
+                put_answers(&mut self.outbox, channel);
+            }
+        }
+    }
+
+    pub(super) fn asked_in_channel(&mut self, body: &[u8]) -> Result<(), SshError> {
+        let mut r = Reader::new(body, "CHANNEL_REQUEST");
+        let limit = self.limits.requests;
+        let (id, channel) = self.recipient(msg::CHANNEL_REQUEST, &mut r)?;
+        let (name, want) = (r.string()?, r.boolean()?);
+        let request = Request::parse(name, &mut r)?;
+        if channel.sent_close {
+            return Ok(());
+        }
+        if want && channel.owed.len() >= limit {
+            return Err(SshError::TooMuch {
+                what: "requests of a channel without an answer",
+                limit,
+            });
+        }
+        let reply = want.then(|| ReplyTo {
+            channel: id,
+            sequence: channel.owed.owe(),
+        });
+        match (request, reply) {
+            (Some(request), reply) => self.events.push_back(Event::Request {
+                channel: id,
+                request,
+                reply,
+            }),
+            (None, Some(reply)) => self.answer(reply, false),
+            (None, None) => {}
+        }
+        Ok(())
+    }
+
+    /// The peer has answered a request of ours in a channel.
+    pub(super) fn answered(&mut self, message: u8, body: &[u8]) -> Result<(), SshError> {
+        let mut r = Reader::new(body, "answer to a channel request");
+        let (id, channel) = self.recipient(message, &mut r)?;
+        r.end()?;
+        let expected = channel.expected.pop_front();
+        let expected = expected.ok_or(SshError::Unexpected(message))?;
+        let ok = message == msg::CHANNEL_SUCCESS;
+        if ok {
+            channel.granted(expected);
+        }
+        if !channel.sent_close {
+            self.events
+                .push_back(Event::RequestDone { channel: id, ok });
+        }
+        Ok(())
+    }
+}
+
+impl Channel {
+    /// The peer may open channels of this type from now on.
+    const fn granted(&mut self, expected: Expected) {
+        match expected {
+            Expected::X11 => self.x11 = true,
+            Expected::Agent => self.agent = true,
+            Expected::Plain => {}
+        }
+    }
+}
+
+/// Sends the answers that are known, up to the first that is not.
+fn put_answers(outbox: &mut super::outbox::Outbox, channel: &mut Channel) {
+    while let Some(ok) = channel.owed.pop() {
+        outbox.push(|out| {
+            out.put_u8(if ok {
+                msg::CHANNEL_SUCCESS
+            } else {
+                msg::CHANNEL_FAILURE
+            });
+            out.put_u32(channel.remote);
+        });
+    }
+}

@@ -1,0 +1,126 @@
+//! A peer that keeps to the protocol and sends more of everything than it should.
+
+use super::*;
+
+#[test]
+fn reject_100k_channels() {
+    let mut server = server();
+    let _ = server.handle(
+        NOW,
+        &global_request("no-more-sessions@openssh.com", false, &[]),
+    );
+    while server.poll_event().is_some() {}
+    let mut out = Vec::new();
+    for n in 0..100_000u32 {
+        let open = open_session(n, 1, 1);
+        assert_eq!(server.handle(NOW, &open), Ok(Handled::Done));
+        out.clear();
+        assert!(server.poll_output(&mut out) && !server.poll_output(&mut out));
+        assert_eq!(out.first(), Some(&msg::CHANNEL_OPEN_FAILURE));
+    }
+    assert_eq!((server.channels(), server.budget.given()), (0, 0));
+    assert!(server.wants_input() && server.events.is_empty());
+    // A driver that does not send the refusals is told to stop reading, and then stopped.
+    let mut stopped = None;
+    for n in 0..1_000_000u32 {
+        if stopped.is_none() && !server.wants_input() {
+            stopped = Some(n);
+        }
+        if server.handle(NOW, &open_session(n, 1, 1)).is_err() {
+            assert!(stopped.is_some_and(|at| at < n));
+            assert!(server.outbox.octets() <= (4 << 20) + 100);
+            return;
+        }
+    }
+    panic!("the refusals grow without end");
+}
+
+/// More channels wanted than may wait for an answer: the rest are refused, and events are bounded.
+#[test]
+fn openings_that_nobody_answers() {
+    let mut server = server();
+    for n in 0..1000 {
+        let _ = server.handle(NOW, &open_session(n, 1, 1)).unwrap();
+    }
+    assert_eq!((server.channels(), events(&mut server).len()), (128, 128));
+    let refusals = output(&mut server);
+    assert_eq!(refusals.len(), 1000 - 128);
+    let shortage = &[0, 0, 0, 4][..];
+    assert!(refusals.iter().all(|r| r.get(5..9) == Some(shortage)));
+}
+
+#[test]
+fn requests_that_nobody_answers() {
+    for global in [false, true] {
+        let (mut server, _) = server_with_session(1, 10);
+        let request = match global {
+            false => channel_request(0, "shell", true, &[]),
+            true => global_request("x@example", true, &[]),
+        };
+        for _ in 0..128 {
+            assert_eq!(server.handle(NOW, &request), Ok(Handled::Done));
+            assert!(server.poll_event().is_some());
+        }
+        let why = fails(&mut server, &request);
+        assert!(matches!(why, SshError::TooMuch { limit: 128, .. }));
+    }
+    // Ours are bounded too.
+    let (mut server, id) = server_with_session(1, 10);
+    let ask = |server: &mut Connection| server.request(id, &Request::Shell, WantReply::Yes);
+    assert!((0..128).all(|_| ask(&mut server).is_ok()));
+    assert_eq!(ask(&mut server), Err(CallError::TooMany));
+    let ask = |server: &mut Connection| server.global_request(&GlobalRequest::KeepAlive);
+    assert!((0..128).all(|_| ask(&mut server).is_ok()));
+    assert_eq!(ask(&mut server), Err(CallError::TooMany));
+}
+
+/// Events that nobody polls: the driver is told, then stopped.
+#[test]
+fn events_that_nobody_polls() {
+    let (mut server, _) = server_with_session(1, 10);
+    let value = vec![0; 30_000];
+    let request = channel_request(0, "env", false, &{
+        let mut fields = Vec::new();
+        fields.put_string(b"A");
+        fields.put_string(&value);
+        fields
+    });
+    let taken = (0..1000).take_while(|_| server.handle(NOW, &request).is_ok());
+    let taken = taken.count();
+    assert!((100..200).contains(&taken) && !server.wants_input());
+    while server.poll_event().is_some() {}
+    assert!(server.wants_input());
+}
+
+/// Channels that come and go leave no bytes behind that nobody counts.
+#[test]
+fn closed_channels_count_until_their_bytes_are_consumed() {
+    let limits = Limits {
+        channels: 4,
+        ..Limits::default()
+    };
+    let mut server = Connection::new(Role::Server, limits);
+    let mut held = Vec::new();
+    for n in 0..20 {
+        let _ = server.handle(NOW, &open_session(n, 1, 1)).unwrap();
+        let Some(Event::Open { channel, .. }) = server.poll_event() else {
+            break;
+        };
+        server.confirm(channel).unwrap();
+        let bytes = data(channel.number, &[0; 1000]);
+        assert!(matches!(
+            server.handle(NOW, &bytes),
+            Ok(Handled::Data { .. })
+        ));
+        let close = numbers(msg::CHANNEL_CLOSE, &[channel.number]);
+        let _ = server.handle(NOW, &close).unwrap();
+        while server.poll_event().is_some() {}
+        held.push(channel);
+    }
+    assert_eq!((held.len(), server.channels()), (4, 4));
+    server.consumed(held[0], 999, NOW);
+    assert_eq!(server.channels(), 4);
+    server.consumed(held[0], 1, NOW);
+    server.close(held[1]);
+    assert_eq!(server.channels(), 2);
+}

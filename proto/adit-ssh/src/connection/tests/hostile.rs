@@ -1,0 +1,230 @@
+//! A peer that breaks the protocol. What failed in other implementations has a test here.
+
+use super::*;
+
+#[test]
+fn window_overflow() {
+    let (mut server, id) = server_with_session(1, 0xffff_fff0);
+    let adjust = |more| numbers(msg::CHANNEL_WINDOW_ADJUST, &[0, more]);
+    assert_eq!(server.handle(NOW, &adjust(15)), Ok(Handled::Done));
+    assert_eq!(server.room(id), 32768);
+    assert!(matches!(
+        fails(&mut server, &adjust(1)),
+        SshError::TooMuch { .. }
+    ));
+}
+
+#[test]
+fn window_and_packet_are_kept() {
+    let limits = Limits {
+        window: 100,
+        max_packet: 60,
+        ..Limits::default()
+    };
+    for (sizes, fine) in [(&[61][..], 0), (&[60, 41], 1), (&[60, 40, 1], 2)] {
+        let mut server = Connection::new(Role::Server, limits.clone());
+        let _ = server.handle(NOW, &open_session(1, 9, 9)).unwrap();
+        let Some(Event::Open { channel, .. }) = server.poll_event() else {
+            panic!("nothing was opened");
+        };
+        server.confirm(channel).unwrap();
+        for size in &sizes[..fine] {
+            assert!(server.handle(NOW, &data(0, &vec![0; *size])).is_ok());
+        }
+        let why = fails(&mut server, &data(0, &vec![0; sizes[fine]]));
+        assert!(matches!(why, SshError::TooMuch { .. }));
+    }
+}
+
+/// A write that is larger than every window ends, with what fits.
+#[test]
+fn window_zero_and_huge_write() {
+    let (mut server, id) = server_with_session(1, 100_000);
+    let huge = vec![0; 1 << 20];
+    let mut sent = 0;
+    while let Some(payload) = send(&mut server, id, Kind::Stdout, &huge) {
+        sent += payload.len() - 9;
+        assert!(payload.len() <= 9 + 32768);
+    }
+    assert_eq!((sent, server.room(id)), (100_000, 0));
+    let mut out = Vec::new();
+    for len in [0, 1, usize::MAX] {
+        let why = server.data_header(id, Kind::Stdout, len, &mut out);
+        assert_eq!((why, out.len()), (Err(CallError::NoRoom), 0));
+    }
+    // A packet size of nothing would keep us waiting for ever.
+    let bad = open_session(2, 1, 0);
+    assert!(matches!(fails(&mut server, &bad), SshError::Malformed(_)));
+}
+
+#[test]
+fn reply_unsolicited() {
+    for number in [msg::REQUEST_SUCCESS, msg::REQUEST_FAILURE] {
+        let why = fails(&mut server(), &[number]);
+        assert_eq!(why, SshError::Unexpected(number));
+    }
+    for number in [
+        msg::CHANNEL_SUCCESS,
+        msg::CHANNEL_FAILURE,
+        msg::CHANNEL_OPEN_CONFIRMATION,
+        msg::CHANNEL_OPEN_FAILURE,
+    ] {
+        let (mut server, _) = server_with_session(1, 10);
+        let why = fails(&mut server, &numbers(number, &[0, 1, 1, 1]));
+        assert!(matches!(
+            why,
+            SshError::Unexpected(_) | SshError::Malformed(_)
+        ));
+        let (mut server, _) = server_with_session(1, 10);
+        let why = fails(&mut server, &numbers(number, &[0]));
+        assert!(matches!(
+            why,
+            SshError::Unexpected(_) | SshError::Malformed(_)
+        ));
+    }
+    // One answer more than there are requests.
+    let (mut server, id) = server_with_session(1, 10);
+    server
+        .request(id, &Request::Break(1), WantReply::Yes)
+        .unwrap();
+    let answer = numbers(msg::CHANNEL_FAILURE, &[0]);
+    assert_eq!(server.handle(NOW, &answer), Ok(Handled::Done));
+    let why = fails(&mut server, &answer);
+    assert_eq!(why, SshError::Unexpected(msg::CHANNEL_FAILURE));
+}
+
+/// A channel that is only wanted cannot do anything.
+#[test]
+fn nothing_comes_before_the_confirmation() {
+    for number in [
+        msg::CHANNEL_DATA,
+        msg::CHANNEL_EXTENDED_DATA,
+        msg::CHANNEL_WINDOW_ADJUST,
+        msg::CHANNEL_EOF,
+        msg::CHANNEL_CLOSE,
+        msg::CHANNEL_REQUEST,
+        msg::CHANNEL_SUCCESS,
+    ] {
+        let mut client = client();
+        client.open(&ChannelKind::Session).unwrap();
+        let payload = numbers(number, &[0]);
+        assert_eq!(fails(&mut client, &payload), SshError::Unexpected(number));
+        let mut server = server();
+        let _ = server.handle(NOW, &open_session(4, 1, 1)).unwrap();
+        assert_eq!(fails(&mut server, &payload), SshError::Unexpected(number));
+    }
+}
+
+#[test]
+fn pty_modes() {
+    let pty = |modes: &[u8]| {
+        let mut fields = Vec::new();
+        fields.put_string(b"xterm");
+        Size::default().put(&mut fields);
+        fields.put_string(modes);
+        channel_request(0, "pty-req", false, &fields)
+    };
+    let modes = |end: &mut Connection| match events(end).pop() {
+        Some(Event::Request {
+            request: Request::Pty(pty),
+            ..
+        }) => pty.modes,
+        other => panic!("{other:?}"),
+    };
+    // Every number many times, and no end.
+    let many: Vec<u8> = (0..10_000u32)
+        .flat_map(|n| {
+            let [.., mode] = (1 + n % 159).to_be_bytes();
+            let mut entry = vec![mode];
+            entry.put_u32(n);
+            entry
+        })
+        .collect();
+    let (mut server, _) = server_with_session(1, 10);
+    let _ = server.handle(NOW, &pty(&many)).unwrap();
+    let found = modes(&mut server);
+    assert_eq!(found.iter().count(), 159);
+    assert_eq!((found.get(142), found.get(160)), (Some(9999), None));
+    // What is not defined ends the reading; what is cut off is an error.
+    let _ = server.handle(NOW, &pty(&[1, 0, 0, 0, 3, 160, 1])).unwrap();
+    assert_eq!(modes(&mut server).iter().collect::<Vec<_>>(), [(1, 3)]);
+    let why = fails(&mut server, &pty(&[1, 0, 0, 0]));
+    assert_eq!(why, SshError::Malformed("terminal modes"));
+}
+
+#[test]
+fn nothing_comes_behind_the_end() {
+    for (end, then, fine) in [
+        (msg::CHANNEL_EOF, data(0, b"x"), false),
+        (msg::CHANNEL_EOF, numbers(msg::CHANNEL_EOF, &[0]), true),
+        (
+            msg::CHANNEL_EOF,
+            channel_request(0, "exit-status", false, &[0; 4]),
+            true,
+        ),
+        (msg::CHANNEL_CLOSE, data(0, b"x"), false),
+        (msg::CHANNEL_CLOSE, numbers(msg::CHANNEL_CLOSE, &[0]), false),
+        (
+            msg::CHANNEL_CLOSE,
+            numbers(msg::CHANNEL_WINDOW_ADJUST, &[0, 1]),
+            false,
+        ),
+    ] {
+        // Once with data that was not consumed, so that the channel is still there.
+        for held in [false, true] {
+            let (mut server, _) = server_with_session(1, 10);
+            if held {
+                assert!(server.handle(NOW, &data(0, b"x")).is_ok());
+            }
+            let end = numbers(end, &[0]);
+            assert_eq!(server.handle(NOW, &end), Ok(Handled::Done));
+            assert_eq!(server.handle(NOW, &then).is_ok(), fine);
+        }
+    }
+}
+
+/// What is on its way when we close is dropped, without an event or an answer.
+#[test]
+fn what_comes_behind_our_close_is_dropped() {
+    let (mut server, id) = server_with_session(1, 10);
+    server.close(id);
+    output(&mut server);
+    for payload in [
+        data(0, &[0; 30_000]),
+        channel_request(0, "shell", true, &[]),
+        numbers(msg::CHANNEL_WINDOW_ADJUST, &[0, 5]),
+        numbers(msg::CHANNEL_EOF, &[0]),
+    ] {
+        assert_eq!(server.handle(NOW, &payload), Ok(Handled::Done));
+    }
+    assert!(events(&mut server).is_empty() && output(&mut server).is_empty());
+    let close = numbers(msg::CHANNEL_CLOSE, &[0]);
+    assert_eq!(server.handle(NOW, &close), Ok(Handled::Done));
+    assert_eq!(events(&mut server), [Event::Closed(id)]);
+    assert!(output(&mut server).is_empty(), "one CLOSE is enough");
+    assert_eq!(server.channels(), 0);
+}
+
+#[test]
+fn the_peers_numbers_are_its_own_and_single() {
+    let (mut server, id) = server_with_session(7, 10);
+    let again = open_session(7, 1, 1);
+    server.close(id);
+    let close = numbers(msg::CHANNEL_CLOSE, &[0]);
+    let _ = server.handle(NOW, &close).unwrap();
+    assert_eq!(server.handle(NOW, &again), Ok(Handled::Done));
+    assert!(matches!(fails(&mut server, &again), SshError::Malformed(_)));
+    // Numbers that we have not given.
+    let (mut server, _) = server_with_session(7, 10);
+    let why = fails(&mut server, &data(7, b"x"));
+    assert_eq!(why, SshError::Malformed("channel number"));
+}
+
+#[test]
+fn other_numbers_are_not_of_this_protocol() {
+    let mut server = server();
+    for number in (0..80).chain([83, 89, 101, 127, 192, 255]) {
+        assert_eq!(server.handle(NOW, &[number]), Ok(Handled::Unknown));
+    }
+    assert!(server.handle(NOW, &[]).is_err());
+}
