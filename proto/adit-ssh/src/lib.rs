@@ -17,6 +17,7 @@
 pub mod algorithm;
 mod error;
 pub mod msg;
+pub mod sftp;
 pub mod wire;
 
 pub use error::{Disconnect, SshError};

@@ -1,0 +1,4 @@
+//! Client and server against each other, and both against what the other never sends.
+
+mod machines;
+mod messages;
