@@ -21,6 +21,7 @@ pub mod kex;
 pub mod key;
 pub mod msg;
 pub mod packet;
+pub mod sftp;
 pub mod transport;
 pub mod version;
 pub mod wire;

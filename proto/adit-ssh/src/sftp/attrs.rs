@@ -1,0 +1,159 @@
+//! Attributes of files (draft section 5).
+
+use crate::error::SshError;
+use crate::wire::{Put, Reader};
+
+const SIZE: u32 = 0x1;
+const OWNER: u32 = 0x2;
+const PERMISSIONS: u32 = 0x4;
+const TIMES: u32 = 0x8;
+const EXTENDED: u32 = 0x8000_0000;
+
+/// The type bits of a file's mode.
+const KIND: u32 = 0o170_000;
+
+/// What is known of a file, or what is to be changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Attrs {
+    /// Length in octets.
+    pub size: Option<u64>,
+    /// Numbers of the user and the group.
+    pub owner: Option<(u32, u32)>,
+    /// The mode of POSIX, with the type of the file in replies.
+    pub permissions: Option<u32>,
+    /// When it was read and when it was changed last, in seconds since 1970.
+    pub times: Option<(u32, u32)>,
+}
+
+/// What a file is, by its mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FileKind {
+    /// A file with content.
+    Regular,
+    /// A folder.
+    Folder,
+    /// A symbolic link.
+    Symlink,
+    /// A device, a pipe or a socket.
+    Special,
+}
+
+impl Attrs {
+    /// What the file is, if the mode is known and has a type.
+    #[must_use]
+    pub const fn kind(&self) -> Option<FileKind> {
+        match self.permissions {
+            Some(mode) => match mode & KIND {
+                0 => None,
+                0o100_000 => Some(FileKind::Regular),
+                0o040_000 => Some(FileKind::Folder),
+                0o120_000 => Some(FileKind::Symlink),
+                _ => Some(FileKind::Special),
+            },
+            None => None,
+        }
+    }
+
+    /// Reads them. Pairs of extensions are skipped: none has a meaning here.
+    ///
+    /// # Errors
+    /// [`SshError::Malformed`] if the message ends in between.
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self, SshError> {
+        let flags = reader.u32()?;
+        let mut attrs = Self::default();
+        if flags & SIZE != 0 {
+            attrs.size = Some(reader.u64()?);
+        }
+        if flags & OWNER != 0 {
+            attrs.owner = Some((reader.u32()?, reader.u32()?));
+        }
+        if flags & PERMISSIONS != 0 {
+            attrs.permissions = Some(reader.u32()?);
+        }
+        if flags & TIMES != 0 {
+            attrs.times = Some((reader.u32()?, reader.u32()?));
+        }
+        if flags & EXTENDED != 0 {
+            // A count that lies ends at the end of the message: each pair has eight octets.
+            for _ in 0..reader.u32()? {
+                reader.string()?;
+                reader.string()?;
+            }
+        }
+        Ok(attrs)
+    }
+
+    /// Appends them.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        let flag = |present: bool, flag: u32| if present { flag } else { 0 };
+        out.put_u32(
+            flag(self.size.is_some(), SIZE)
+                | flag(self.owner.is_some(), OWNER)
+                | flag(self.permissions.is_some(), PERMISSIONS)
+                | flag(self.times.is_some(), TIMES),
+        );
+        if let Some(size) = self.size {
+            out.put_u64(size);
+        }
+        if let Some((user, group)) = self.owner {
+            out.put_u32(user);
+            out.put_u32(group);
+        }
+        if let Some(mode) = self.permissions {
+            out.put_u32(mode);
+        }
+        if let Some((read, changed)) = self.times {
+            out.put_u32(read);
+            out.put_u32(changed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn any_attrs() -> impl Strategy<Value = Attrs> {
+        any::<(
+            Option<u64>,
+            Option<(u32, u32)>,
+            Option<u32>,
+            Option<(u32, u32)>,
+        )>()
+        .prop_map(|(size, owner, permissions, times)| Attrs {
+            size,
+            owner,
+            permissions,
+            times,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_put_is_read(attrs in any_attrs()) {
+            let mut out = Vec::new();
+            attrs.put(&mut out);
+            let mut reader = Reader::new(&out, "x");
+            prop_assert_eq!(Attrs::read(&mut reader), Ok(attrs));
+            prop_assert!(reader.end().is_ok());
+        }
+    }
+
+    #[test]
+    fn extensions_are_skipped_and_their_count_is_not_believed() {
+        let mut out = Vec::new();
+        out.put_u32(EXTENDED | PERMISSIONS);
+        out.put_u32(0o100_644);
+        out.put_u32(1);
+        out.put_string(b"acl@example.com");
+        out.put_string(b"u::rw");
+        let attrs = Attrs::read(&mut Reader::new(&out, "x")).unwrap();
+        assert_eq!(attrs.kind(), Some(FileKind::Regular));
+        if let Some(count) = out.get_mut(8..12) {
+            count.fill(0xff);
+        }
+        assert!(Attrs::read(&mut Reader::new(&out, "x")).is_err());
+    }
+}

@@ -1,0 +1,199 @@
+//! A file from the server: many READs in flight, replies in any order, short ones completed.
+
+use std::collections::VecDeque;
+
+use adit_wire::Time;
+
+use super::client::{Client, RequestId};
+use super::reply::Reply;
+use super::request::Request;
+use super::status::{Refused, Status, TransferError};
+use super::window::Window;
+use crate::error::SshError;
+
+/// Reads one open file from an offset to its end.
+///
+/// [`Download::request`] sends as much as is good, [`Download::reply`] takes the replies and lends
+/// their data, which is to be written at the offset that comes with it. When
+/// [`Download::is_done`], the file has [`Download::end`] octets: a copy that is longer, because
+/// the file became shorter meanwhile, is to be cut there.
+#[derive(Debug)]
+pub struct Download {
+    handle: Vec<u8>,
+    chunk: u32,
+    /// The file's length as it was told, behind which nothing is expected but its end.
+    size: Option<u64>,
+    next: u64,
+    end: Option<u64>,
+    flight: VecDeque<Chunk>,
+    /// Parts that a short reply left out.
+    again: Vec<(u64, u32)>,
+    window: Window,
+    failed: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Chunk {
+    id: RequestId,
+    offset: u64,
+    len: u32,
+}
+
+/// What a reply brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// Octets of the file, to be written at their offset.
+    Data {
+        /// Where they belong.
+        offset: u64,
+        /// They.
+        data: &'a [u8],
+    },
+    /// Nothing to be written.
+    Nothing,
+}
+
+impl Download {
+    /// Reads the file of `handle` from `offset` on, in pieces of `chunk` octets (see
+    /// [`Limits::read_chunk`](super::Limits::read_chunk)). `size` is its length, if it is known.
+    #[must_use]
+    pub fn new(handle: &[u8], offset: u64, size: Option<u64>, chunk: u32) -> Self {
+        let chunk = chunk.clamp(1, super::MAX_DATA);
+        Self {
+            handle: handle.to_vec(),
+            chunk,
+            size,
+            next: offset,
+            end: None,
+            flight: VecDeque::new(),
+            again: Vec::new(),
+            window: Window::new(chunk),
+            failed: false,
+        }
+    }
+
+    /// Appends as many requests as should be in flight now. Their replies come with `tag`.
+    ///
+    /// # Errors
+    /// Those of [`Client::request`].
+    pub fn request<T: Clone>(
+        &mut self,
+        now: Time,
+        client: &mut Client<T>,
+        tag: &T,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SshError> {
+        while self.flight.len() < self.window.size()
+            && client.can_request()
+            && let Some((offset, len)) = self.wanted()
+        {
+            let request = Request::Read {
+                handle: self.handle.as_slice(),
+                offset,
+                len,
+            };
+            let id = client.request(&request, tag.clone(), out)?;
+            self.window.sent(now);
+            self.flight.push_back(Chunk { id, offset, len });
+        }
+        Ok(())
+    }
+
+    /// The part to be asked for next.
+    fn wanted(&mut self) -> Option<(u64, u32)> {
+        if self.failed {
+            return None;
+        }
+        while let Some((offset, len)) = self.again.pop() {
+            if self.end.is_none_or(|end| offset < end) {
+                return Some((offset, len));
+            }
+        }
+        // Behind the length that was told there is most likely only the end, to be asked for once.
+        let past = self.size.is_some_and(|size| self.next >= size);
+        if self.end.is_some() || (past && !self.flight.is_empty()) {
+            return None;
+        }
+        let offset = self.next;
+        self.next = offset.checked_add(u64::from(self.chunk))?;
+        Some((offset, self.chunk))
+    }
+
+    /// Takes the reply to one of its requests.
+    ///
+    /// # Errors
+    /// [`TransferError::Refused`] if the file cannot be read on; replies that are still on their
+    /// way are to be given here as before, and bring nothing. [`TransferError::Protocol`] if the
+    /// server gave more than was asked for, or nothing at all.
+    pub fn reply<'a>(
+        &mut self,
+        now: Time,
+        id: RequestId,
+        reply: &Reply<'a>,
+    ) -> Result<Piece<'a>, TransferError> {
+        let place = self.flight.iter().position(|chunk| chunk.id == id);
+        let Some(Chunk { offset, len, .. }) =
+            place.and_then(|place| self.flight.swap_remove_front(place))
+        else {
+            return Err(SshError::Malformed("SFTP reply to another transfer").into());
+        };
+        let malformed = SshError::Malformed("SFTP DATA");
+        match reply {
+            _ if self.failed => Ok(Piece::Nothing),
+            Reply::Data(data) => {
+                let got = u32::try_from(data.len())
+                    .ok()
+                    .filter(|got| (1..=len).contains(got))
+                    .ok_or(malformed)?;
+                self.window.answered(now, got);
+                if got < len {
+                    self.again.push((offset + u64::from(got), len - got));
+                }
+                let within = self.end.map_or(u64::MAX, |end| end.saturating_sub(offset));
+                let within = usize::try_from(within).unwrap_or(usize::MAX);
+                let data = data.get(..within).unwrap_or(data);
+                Ok(match data {
+                    [] => Piece::Nothing,
+                    _ => Piece::Data { offset, data },
+                })
+            }
+            Reply::Status(reply) if reply.status == Status::Eof => {
+                self.window.answered(now, 0);
+                self.end = Some(self.end.map_or(offset, |end| end.min(offset)));
+                Ok(Piece::Nothing)
+            }
+            Reply::Status(reply) => {
+                self.failed = true;
+                Err(Refused::from(*reply).into())
+            }
+            _ => Err(malformed.into()),
+        }
+    }
+
+    /// Requests in flight.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.flight.len()
+    }
+
+    /// Whether the whole file is here.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.end.is_some_and(|end| self.received_to() >= end)
+    }
+
+    /// The file's length, when its end was seen.
+    #[must_use]
+    pub const fn end(&self) -> Option<u64> {
+        self.end
+    }
+
+    /// Everything before this offset is here: where a transfer that was cut goes on.
+    #[must_use]
+    pub fn received_to(&self) -> u64 {
+        let flight = self.flight.iter().map(|chunk| chunk.offset);
+        let again = self.again.iter().map(|(offset, _)| *offset);
+        let missing = flight.chain(again).min().unwrap_or(u64::MAX);
+        missing.min(self.next).min(self.end.unwrap_or(u64::MAX))
+    }
+}

@@ -1,0 +1,188 @@
+//! The bodies of EXTENDED requests (OpenSSH's `PROTOCOL` section 4).
+
+use super::attrs::Attrs;
+use super::extension::Extension;
+use super::names::Ids;
+use crate::error::SshError;
+use crate::wire::{Put, Reader};
+
+/// An operation beyond version 3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields are those of the document")]
+pub enum Extended<'a, H = &'a [u8]> {
+    /// Renames; what has the new name is replaced.
+    PosixRename { from: &'a [u8], to: &'a [u8] },
+    /// The file system of a path.
+    StatVfs { path: &'a [u8] },
+    /// The file system of a handle.
+    FStatVfs { handle: H },
+    /// Gives a file a second name.
+    HardLink { from: &'a [u8], to: &'a [u8] },
+    /// What was written goes to the disk.
+    FSync { handle: H },
+    /// Changes attributes, not following a symbolic link.
+    LSetStat { path: &'a [u8], attrs: Attrs },
+    /// What the server takes at most.
+    Limits,
+    /// A path with `~` in front to one without.
+    ExpandPath { path: &'a [u8] },
+    /// Copies between two handles; a `len` of 0 means to the end.
+    CopyData {
+        from: H,
+        from_offset: u64,
+        len: u64,
+        to: H,
+        to_offset: u64,
+    },
+    /// The home of a user.
+    HomeDirectory { user: &'a [u8] },
+    /// Names of users and groups.
+    UsersGroupsById { users: Ids<'a>, groups: Ids<'a> },
+    /// A name that is not known.
+    Unknown { name: &'a [u8] },
+}
+
+impl<'a> Extended<'a> {
+    /// Reads the name and what follows.
+    pub(super) fn read(r: &mut Reader<'a>) -> Result<Self, SshError> {
+        let name = r.string()?;
+        let Some(extension) = Extension::by_name(name) else {
+            return Ok(Self::Unknown { name });
+        };
+        Ok(match extension {
+            Extension::PosixRename => Self::PosixRename {
+                from: r.string()?,
+                to: r.string()?,
+            },
+            Extension::StatVfs => Self::StatVfs { path: r.string()? },
+            Extension::FStatVfs => Self::FStatVfs {
+                handle: r.string()?,
+            },
+            Extension::HardLink => Self::HardLink {
+                from: r.string()?,
+                to: r.string()?,
+            },
+            Extension::FSync => Self::FSync {
+                handle: r.string()?,
+            },
+            Extension::LSetStat => Self::LSetStat {
+                path: r.string()?,
+                attrs: Attrs::read(r)?,
+            },
+            Extension::Limits => Self::Limits,
+            Extension::ExpandPath => Self::ExpandPath { path: r.string()? },
+            Extension::CopyData => Self::CopyData {
+                from: r.string()?,
+                from_offset: r.u64()?,
+                len: r.u64()?,
+                to: r.string()?,
+                to_offset: r.u64()?,
+            },
+            Extension::HomeDirectory => Self::HomeDirectory { user: r.string()? },
+            Extension::UsersGroupsById => Self::UsersGroupsById {
+                users: Ids::read(r)?,
+                groups: Ids::read(r)?,
+            },
+        })
+    }
+
+    /// Appends the name and what follows.
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Unknown { name } => out.put_string(name),
+            _ => out.put_string(self.extension().map_or("", Extension::name).as_bytes()),
+        }
+        match self {
+            Self::PosixRename { from, to } | Self::HardLink { from, to } => {
+                out.put_string(from);
+                out.put_string(to);
+            }
+            Self::StatVfs { path: of }
+            | Self::FStatVfs { handle: of }
+            | Self::FSync { handle: of }
+            | Self::ExpandPath { path: of }
+            | Self::HomeDirectory { user: of } => out.put_string(of),
+            Self::LSetStat { path, attrs } => {
+                out.put_string(path);
+                attrs.put(out);
+            }
+            Self::CopyData {
+                from,
+                from_offset,
+                len,
+                to,
+                to_offset,
+            } => {
+                out.put_string(from);
+                out.put_u64(*from_offset);
+                out.put_u64(*len);
+                out.put_string(to);
+                out.put_u64(*to_offset);
+            }
+            Self::UsersGroupsById { users, groups } => {
+                out.put_string(users.as_bytes());
+                out.put_string(groups.as_bytes());
+            }
+            Self::Limits | Self::Unknown { .. } => {}
+        }
+    }
+
+    /// The same with what `find` makes of its handles; `None` where it finds nothing.
+    pub(super) fn with_handles<H>(
+        self,
+        find: impl Fn(&[u8]) -> Option<H>,
+    ) -> Option<Extended<'a, H>> {
+        Some(match self {
+            Self::FStatVfs { handle } => Extended::FStatVfs {
+                handle: find(handle)?,
+            },
+            Self::FSync { handle } => Extended::FSync {
+                handle: find(handle)?,
+            },
+            Self::CopyData {
+                from,
+                from_offset,
+                len,
+                to,
+                to_offset,
+            } => Extended::CopyData {
+                from: find(from)?,
+                from_offset,
+                len,
+                to: find(to)?,
+                to_offset,
+            },
+            Self::PosixRename { from, to } => Extended::PosixRename { from, to },
+            Self::StatVfs { path } => Extended::StatVfs { path },
+            Self::HardLink { from, to } => Extended::HardLink { from, to },
+            Self::LSetStat { path, attrs } => Extended::LSetStat { path, attrs },
+            Self::Limits => Extended::Limits,
+            Self::ExpandPath { path } => Extended::ExpandPath { path },
+            Self::HomeDirectory { user } => Extended::HomeDirectory { user },
+            Self::UsersGroupsById { users, groups } => Extended::UsersGroupsById { users, groups },
+            Self::Unknown { name } => Extended::Unknown { name },
+        })
+    }
+}
+
+impl<H> Extended<'_, H> {
+    /// Which it is; `None` for a name that is not known.
+    #[must_use]
+    pub const fn extension(&self) -> Option<Extension> {
+        Some(match self {
+            Self::PosixRename { .. } => Extension::PosixRename,
+            Self::StatVfs { .. } => Extension::StatVfs,
+            Self::FStatVfs { .. } => Extension::FStatVfs,
+            Self::HardLink { .. } => Extension::HardLink,
+            Self::FSync { .. } => Extension::FSync,
+            Self::LSetStat { .. } => Extension::LSetStat,
+            Self::Limits => Extension::Limits,
+            Self::ExpandPath { .. } => Extension::ExpandPath,
+            Self::CopyData { .. } => Extension::CopyData,
+            Self::HomeDirectory { .. } => Extension::HomeDirectory,
+            Self::UsersGroupsById { .. } => Extension::UsersGroupsById,
+            Self::Unknown { .. } => return None,
+        })
+    }
+}

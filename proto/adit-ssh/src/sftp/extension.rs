@@ -1,0 +1,189 @@
+//! The extensions of OpenSSH (its `PROTOCOL`, section 4), and how a server tells which it has.
+
+use super::number;
+use crate::error::SshError;
+use crate::wire::{Put, Reader};
+
+macro_rules! extensions {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal, $version:literal;)*) => {
+        /// An operation beyond version 3.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(u8)]
+        #[non_exhaustive]
+        pub enum Extension {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Extension {
+            /// All of them, in the order in which a server tells them.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The name on the wire.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+
+            /// The version on the wire that is meant here.
+            #[must_use]
+            pub const fn version(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $version,)*
+                }
+            }
+        }
+    };
+}
+
+extensions! {
+    /// Rename that replaces what is there.
+    PosixRename = "posix-rename@openssh.com", "1";
+    /// Room on the file system of a path.
+    StatVfs = "statvfs@openssh.com", "2";
+    /// Room on the file system of a handle.
+    FStatVfs = "fstatvfs@openssh.com", "2";
+    /// A second name for a file.
+    HardLink = "hardlink@openssh.com", "1";
+    /// What was written goes to the disk.
+    FSync = "fsync@openssh.com", "1";
+    /// SETSTAT that does not follow a symbolic link.
+    LSetStat = "lsetstat@openssh.com", "1";
+    /// What the server takes at most.
+    Limits = "limits@openssh.com", "1";
+    /// A path with `~` in front to one without.
+    ExpandPath = "expand-path@openssh.com", "1";
+    /// A copy inside the server.
+    CopyData = "copy-data", "1";
+    /// The home of a user.
+    HomeDirectory = "home-directory", "1";
+    /// Names of users and groups by their numbers.
+    UsersGroupsById = "users-groups-by-id@openssh.com", "1";
+}
+
+impl Extension {
+    /// The extension of this name.
+    #[must_use]
+    pub fn by_name(name: &[u8]) -> Option<Self> {
+        let mut all = Self::ALL.iter().copied();
+        all.find(|one| one.name().as_bytes() == name)
+    }
+
+    const fn bit(self) -> u16 {
+        1 << (self as u8)
+    }
+}
+
+/// What a server told that it has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Extensions(u16);
+
+impl Extensions {
+    /// All that are known here.
+    pub const ALL: Self = Self((1 << Extension::ALL.len()) - 1);
+
+    /// Whether `one` is among them.
+    #[must_use]
+    pub const fn has(self, one: Extension) -> bool {
+        self.0 & one.bit() != 0
+    }
+
+    /// These and `one`.
+    #[must_use]
+    pub const fn with(self, one: Extension) -> Self {
+        Self(self.0 | one.bit())
+    }
+
+    /// These without `one`.
+    #[must_use]
+    pub const fn without(self, one: Extension) -> Self {
+        Self(self.0 & !one.bit())
+    }
+}
+
+/// Appends INIT, a client's first message.
+pub(super) fn put_init(out: &mut Vec<u8>) {
+    out.put_nested(|out| {
+        out.put_u8(number::INIT);
+        out.put_u32(super::VERSION);
+    });
+}
+
+/// Reads INIT: the client's version. Its extensions have no meaning.
+pub(super) fn parse_init(frame: &[u8]) -> Result<u32, SshError> {
+    let mut reader = Reader::new(frame, "SFTP INIT");
+    match reader.u8()? {
+        number::INIT => reader.u32(),
+        other => Err(SshError::Unexpected(other)),
+    }
+}
+
+/// Appends VERSION, a server's first message.
+pub(super) fn put_version(extensions: Extensions, out: &mut Vec<u8>) {
+    out.put_nested(|out| {
+        out.put_u8(number::VERSION);
+        out.put_u32(super::VERSION);
+        for one in Extension::ALL {
+            if extensions.has(*one) {
+                out.put_string(one.name().as_bytes());
+                out.put_string(one.version().as_bytes());
+            }
+        }
+    });
+}
+
+/// Reads VERSION: the server's version and those of its extensions that are known here.
+pub(super) fn parse_version(frame: &[u8]) -> Result<(u32, Extensions), SshError> {
+    let mut reader = Reader::new(frame, "SFTP VERSION");
+    match reader.u8()? {
+        number::VERSION => {}
+        other => return Err(SshError::Unexpected(other)),
+    }
+    let version = reader.u32()?;
+    let mut extensions = Extensions::default();
+    while !reader.rest().is_empty() {
+        let (name, data) = (reader.string()?, reader.string()?);
+        if let Some(one) = Extension::by_name(name)
+            && one.version().as_bytes() == data
+        {
+            extensions = extensions.with(one);
+        }
+    }
+    Ok((version, extensions))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_tells_is_read() {
+        for wish in [
+            Extensions::default(),
+            Extensions::ALL,
+            Extensions::ALL.without(Extension::CopyData),
+        ] {
+            let mut out = Vec::new();
+            put_version(wish, &mut out);
+            assert_eq!(parse_version(&out[4..]), Ok((3, wish)));
+        }
+        for one in Extension::ALL {
+            assert!(Extensions::ALL.has(*one));
+            assert_eq!(Extension::by_name(one.name().as_bytes()), Some(*one));
+        }
+    }
+
+    #[test]
+    fn other_versions_of_an_extension_are_others() {
+        let mut frame = vec![number::VERSION];
+        frame.put_u32(3);
+        frame.put_string(b"statvfs@openssh.com");
+        frame.put_string(b"1");
+        frame.put_string(b"newline@vandyke.com");
+        frame.put_string(b"\n");
+        assert_eq!(parse_version(&frame), Ok((3, Extensions::default())));
+        frame.push(0);
+        assert!(parse_version(&frame).is_err());
+    }
+}

@@ -1,0 +1,198 @@
+//! Replies of extensions with numbers in them: limits and file systems.
+
+use super::{MAX_DATA, MAX_HANDLES, MAX_MESSAGE, USUAL_DATA};
+use crate::error::SshError;
+use crate::wire::{Put, Reader};
+
+/// What a server takes at most (`limits@openssh.com`). 0 means that it does not say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Octets of a message, with its length.
+    pub message: u64,
+    /// Octets of a READ.
+    pub read: u64,
+    /// Octets of a WRITE.
+    pub write: u64,
+    /// Handles open at once.
+    pub handles: u64,
+}
+
+impl Limits {
+    /// What a server of ours takes.
+    pub const OURS: Self = Self {
+        message: MAX_MESSAGE as u64,
+        read: MAX_DATA as u64,
+        write: MAX_DATA as u64,
+        handles: MAX_HANDLES as u64,
+    };
+
+    /// Reads the reply.
+    ///
+    /// # Errors
+    /// [`SshError::Malformed`] if it is not whole.
+    pub fn parse(data: &[u8]) -> Result<Self, SshError> {
+        let mut reader = Reader::new(data, "SFTP limits");
+        let [message, read, write, handles] =
+            [reader.u64()?, reader.u64()?, reader.u64()?, reader.u64()?];
+        Ok(Self {
+            message,
+            read,
+            write,
+            handles,
+        })
+    }
+
+    /// Appends the reply.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        for value in [self.message, self.read, self.write, self.handles] {
+            out.put_u64(value);
+        }
+    }
+
+    /// Octets of the READs to be sent: from 1 to [`MAX_DATA`].
+    #[must_use]
+    pub fn read_chunk(&self) -> u32 {
+        self.chunk(self.read)
+    }
+
+    /// Octets of the WRITEs to be sent: from 1 to [`MAX_DATA`].
+    #[must_use]
+    pub fn write_chunk(&self) -> u32 {
+        self.chunk(self.write)
+    }
+
+    fn chunk(&self, most: u64) -> u32 {
+        let most = match (most, self.message) {
+            (0, _) => u64::from(USUAL_DATA),
+            (most, 0) => most,
+            // The head of a message, with the longest handle there may be.
+            (most, message) => most.min(message.saturating_sub(1024)),
+        };
+        u32::try_from(most).unwrap_or(u32::MAX).clamp(1, MAX_DATA)
+    }
+}
+
+/// A file system (`statvfs@openssh.com`), as in `statvfs(3)`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StatVfs {
+    /// Octets of a block.
+    pub block: u64,
+    /// Octets of the blocks that are counted.
+    pub fragment: u64,
+    /// Blocks.
+    pub blocks: u64,
+    /// Free blocks.
+    pub free: u64,
+    /// Free blocks for others than root.
+    pub available: u64,
+    /// Inodes.
+    pub files: u64,
+    /// Free inodes.
+    pub files_free: u64,
+    /// Free inodes for others than root.
+    pub files_available: u64,
+    /// Its number.
+    pub id: u64,
+    /// It cannot be written to.
+    pub read_only: bool,
+    /// Set-user-ID bits have no effect.
+    pub no_setuid: bool,
+    /// Octets of a name at most.
+    pub name_max: u64,
+}
+
+impl StatVfs {
+    /// Reads the reply.
+    ///
+    /// # Errors
+    /// [`SshError::Malformed`] if it is not whole.
+    pub fn parse(data: &[u8]) -> Result<Self, SshError> {
+        let mut reader = Reader::new(data, "SFTP statvfs");
+        let mut stat = Self::default();
+        for field in [
+            &mut stat.block,
+            &mut stat.fragment,
+            &mut stat.blocks,
+            &mut stat.free,
+            &mut stat.available,
+            &mut stat.files,
+            &mut stat.files_free,
+            &mut stat.files_available,
+            &mut stat.id,
+        ] {
+            *field = reader.u64()?;
+        }
+        let flags = reader.u64()?;
+        stat.read_only = flags & 1 != 0;
+        stat.no_setuid = flags & 2 != 0;
+        stat.name_max = reader.u64()?;
+        Ok(stat)
+    }
+
+    /// Appends the reply.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        for value in [
+            self.block,
+            self.fragment,
+            self.blocks,
+            self.free,
+            self.available,
+            self.files,
+            self.files_free,
+            self.files_available,
+            self.id,
+            u64::from(self.read_only) | u64::from(self.no_setuid) << 1,
+            self.name_max,
+        ] {
+            out.put_u64(value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_put_is_read(values: [u64; 10], read_only: bool, no_setuid: bool) {
+            let [block, fragment, blocks, free, available, files, files_free, files_available, id, name_max] = values;
+            let stat = StatVfs {
+                block, fragment, blocks, free, available, files, files_free, files_available, id,
+                read_only, no_setuid, name_max,
+            };
+            let mut out = Vec::new();
+            stat.put(&mut out);
+            prop_assert_eq!(StatVfs::parse(&out), Ok(stat));
+            prop_assert!(StatVfs::parse(&out[1..]).is_err());
+
+            let limits = Limits { message: block, read: fragment, write: blocks, handles: free };
+            let mut out = Vec::new();
+            limits.put(&mut out);
+            prop_assert_eq!(Limits::parse(&out), Ok(limits));
+            prop_assert!((1..=MAX_DATA).contains(&limits.read_chunk()));
+        }
+    }
+
+    #[test]
+    fn chunks_are_what_the_server_takes_and_no_more() {
+        assert_eq!(Limits::default().read_chunk(), 32_768);
+        assert_eq!(Limits::OURS.write_chunk(), 261_120);
+        let small = Limits {
+            message: 34_000,
+            read: 1 << 40,
+            ..Limits::default()
+        };
+        assert_eq!(small.read_chunk(), 34_000 - 1024);
+        assert_eq!(
+            Limits {
+                message: 5,
+                read: 9,
+                ..small
+            }
+            .read_chunk(),
+            1
+        );
+    }
+}

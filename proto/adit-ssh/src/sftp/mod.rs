@@ -1,0 +1,62 @@
+//! SFTP version 3 (draft-ietf-secsh-filexfer-02) with the extensions of OpenSSH, sans-IO.
+//!
+//! Data of the channel goes through [`Frames`], which lends one message at a time. A client gives
+//! each to [`Client::handle`], which matches replies with requests; [`Download`] and [`Upload`]
+//! keep many requests of one file in flight. A server gives each to [`Server::handle`], executes
+//! the [`Request`] that comes out and answers its [`Ticket`]. All of them append whole frames to a
+//! vector of the caller's, which is the data to be sent.
+//!
+//! Names of files are octets: version 3 says nothing of their encoding.
+
+mod answer;
+mod attrs;
+mod client;
+mod data;
+mod download;
+mod extended;
+mod extension;
+mod frames;
+mod limits;
+mod names;
+mod number;
+mod reply;
+mod request;
+mod server;
+mod status;
+#[cfg(test)]
+mod tests;
+mod upload;
+mod window;
+
+pub use answer::{NamesAnswer, Ticket};
+pub use attrs::{Attrs, FileKind};
+pub use client::{Client, Event, RequestId};
+pub use download::{Download, Piece};
+pub use extended::Extended;
+pub use extension::{Extension, Extensions};
+pub use frames::Frames;
+pub use limits::{Limits, StatVfs};
+pub use names::{Ids, Name, Names, Texts};
+pub use reply::{Reply, StatusReply};
+pub use request::{OpenFlags, Request};
+pub use server::{HandleId, Server, Step};
+pub use status::{Refused, Status, TransferError};
+pub use upload::Upload;
+
+/// The version that is spoken.
+pub const VERSION: u32 = 3;
+
+/// The longest message, in octets behind its length field (as in OpenSSH).
+pub const MAX_MESSAGE: usize = 256 * 1024;
+
+/// The most octets of one READ or WRITE: what a message holds beside 1 KiB for its head.
+pub const MAX_DATA: u32 = 255 * 1024;
+
+/// Octets of one READ or WRITE that every server takes.
+pub const USUAL_DATA: u32 = 32 * 1024;
+
+/// Files and folders that one client may have open.
+pub const MAX_HANDLES: usize = 256;
+
+/// Octets of a handle at most (draft section 3).
+pub const MAX_HANDLE_LEN: usize = 256;

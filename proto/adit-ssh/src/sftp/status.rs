@@ -1,0 +1,157 @@
+//! How a request ended, when the answer is no data (draft section 7).
+
+use super::reply::StatusReply;
+use crate::error::SshError;
+
+/// A status code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Status {
+    /// Done.
+    Ok,
+    /// Nothing is left, of a file or of a folder.
+    Eof,
+    /// There is no such file.
+    NoSuchFile,
+    /// It is not allowed.
+    PermissionDenied,
+    /// Any other failure.
+    Failure,
+    /// The request was not understood.
+    BadMessage,
+    /// There is no connection (never sent).
+    NoConnection,
+    /// The connection was lost (never sent).
+    ConnectionLost,
+    /// The server has no such operation.
+    Unsupported,
+    /// A code of a later version.
+    Other(u32),
+}
+
+impl Status {
+    /// The status of this code.
+    #[must_use]
+    pub const fn from_code(code: u32) -> Self {
+        match code {
+            0 => Self::Ok,
+            1 => Self::Eof,
+            2 => Self::NoSuchFile,
+            3 => Self::PermissionDenied,
+            4 => Self::Failure,
+            5 => Self::BadMessage,
+            6 => Self::NoConnection,
+            7 => Self::ConnectionLost,
+            8 => Self::Unsupported,
+            other => Self::Other(other),
+        }
+    }
+
+    /// The code on the wire.
+    #[must_use]
+    pub const fn code(self) -> u32 {
+        match self {
+            Self::Ok => 0,
+            Self::Eof => 1,
+            Self::NoSuchFile => 2,
+            Self::PermissionDenied => 3,
+            Self::Failure => 4,
+            Self::BadMessage => 5,
+            Self::NoConnection => 6,
+            Self::ConnectionLost => 7,
+            Self::Unsupported => 8,
+            Self::Other(code) => code,
+        }
+    }
+
+    /// The words that go with it where there are no better ones.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Ok => "Success",
+            Self::Eof => "End of file",
+            Self::NoSuchFile => "No such file",
+            Self::PermissionDenied => "Permission denied",
+            Self::Failure => "Failure",
+            Self::BadMessage => "Bad message",
+            Self::NoConnection => "No connection",
+            Self::ConnectionLost => "Connection lost",
+            Self::Unsupported => "Operation unsupported",
+            Self::Other(_) => "Unknown status",
+        }
+    }
+}
+
+impl core::fmt::Display for Status {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.pad(self.text())
+    }
+}
+
+/// The server did not do what was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{status}{}{text}", if text.is_empty() { "" } else { ": " })]
+pub struct Refused {
+    /// Why.
+    pub status: Status,
+    /// The server's words, printable characters only, at most 256 octets of what it sent; empty
+    /// if they say what the status says.
+    pub text: String,
+}
+
+impl From<StatusReply<'_>> for Refused {
+    fn from(reply: StatusReply<'_>) -> Self {
+        let words = reply.message.get(..256).unwrap_or(reply.message);
+        let text: String = String::from_utf8_lossy(words)
+            .chars()
+            .filter(|c| c.is_ascii_graphic() || *c == ' ' || c.is_alphanumeric())
+            .collect();
+        Self {
+            status: reply.status,
+            text: if text.eq_ignore_ascii_case(reply.status.text()) {
+                String::new()
+            } else {
+                text
+            },
+        }
+    }
+}
+
+/// Why a file could not be carried to its end.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TransferError {
+    /// The server says no; the channel lives on.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The server broke the protocol.
+    #[error(transparent)]
+    Protocol(#[from] SshError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_lead_back() {
+        for code in [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 31, u32::MAX] {
+            assert_eq!(Status::from_code(code).code(), code);
+        }
+    }
+
+    #[test]
+    fn hostile_words_are_made_harmless() {
+        let refused = |message| {
+            Refused::from(StatusReply {
+                status: Status::Failure,
+                message,
+            })
+        };
+        assert_eq!(
+            refused(b"a\x1b[2Jb\xff\n c").to_string(),
+            "Failure: a[2Jb c"
+        );
+        assert_eq!(refused(b"failure").to_string(), "Failure");
+        assert_eq!(refused(&[b'x'; 4000]).text.len(), 256);
+    }
+}

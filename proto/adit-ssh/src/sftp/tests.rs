@@ -1,0 +1,5 @@
+//! Client and server against each other, and both against what the other never sends.
+
+mod golden;
+mod machines;
+mod messages;

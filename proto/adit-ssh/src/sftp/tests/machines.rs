@@ -1,0 +1,377 @@
+//! A client that carries files to and from a server which answers in any order, and hostile ends.
+
+use std::collections::VecDeque;
+
+use adit_wire::Time;
+use proptest::prelude::*;
+
+use crate::error::SshError;
+use crate::sftp::*;
+
+/// A client that is ready, of a server that has these extensions.
+fn ready<T: PartialEq>(extensions: Extensions, server: &mut Server<Vec<u8>>) -> Client<T> {
+    let (mut there, mut here) = (Vec::new(), Vec::new());
+    *server = Server::new(extensions);
+    let mut client = Client::new(&mut there);
+    for _ in 0..3 {
+        for frame in split(&std::mem::take(&mut there)) {
+            assert_eq!(server.handle(&frame, &mut here), Ok(Step::Answered));
+        }
+        for frame in split(&std::mem::take(&mut here)) {
+            if client.handle(&frame, &mut there) == Ok(Event::Ready) {
+                return client;
+            }
+        }
+    }
+    panic!("never ready");
+}
+
+fn split(mut data: &[u8]) -> Vec<Vec<u8>> {
+    let (mut frames, mut all) = (Frames::new(), Vec::new());
+    while let Some(frame) = frames.next(&mut data).unwrap() {
+        all.push(frame.to_vec());
+    }
+    all
+}
+
+/// Files in memory: one open handle each.
+fn serve(server: &mut Server<Vec<u8>>, frame: &[u8], short: u32, out: &mut Vec<u8>) {
+    let Step::Execute(ticket, request) = server.handle(frame, out).unwrap() else {
+        return;
+    };
+    match request {
+        Request::Open { path, .. } => server.opened(ticket, path.to_vec(), out),
+        Request::Read {
+            handle,
+            offset,
+            len,
+        } => {
+            let file = server.get(handle).unwrap();
+            let start = usize::try_from(offset).unwrap().min(file.len());
+            let rest = &file[start..];
+            let fill = |room: &mut [u8]| {
+                let n = rest.len().min(room.len());
+                room[..n].copy_from_slice(&rest[..n]);
+                Ok::<_, ()>(n)
+            };
+            ticket.data(len.min(short), out, fill).unwrap();
+        }
+        Request::Write {
+            handle,
+            offset,
+            data,
+        } => {
+            let file = server.get_mut(handle).unwrap();
+            let start = usize::try_from(offset).unwrap();
+            file.resize(file.len().max(start + data.len()), 0);
+            file[start..start + data.len()].copy_from_slice(data);
+            ticket.status(Status::Ok, out);
+        }
+        Request::Close { handle } => {
+            server.close(handle).unwrap();
+            ticket.status(Status::Ok, out);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Opens a file whose content is `path` and gives its handle.
+fn open(client: &mut Client<()>, server: &mut Server<Vec<u8>>, path: &[u8]) -> Vec<u8> {
+    let (mut there, mut here) = (Vec::new(), Vec::new());
+    let request = Request::Open {
+        path,
+        flags: OpenFlags::READ,
+        attrs: Attrs::default(),
+    };
+    client.request(&request, (), &mut there).unwrap();
+    serve(server, &there[4..], u32::MAX, &mut here);
+    match client.handle(&here[4..], &mut there) {
+        Ok(Event::Reply {
+            reply: Reply::Handle(handle),
+            ..
+        }) => handle.to_vec(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Takes the frame that `pick` chooses, so that the order is any.
+fn take(queue: &mut VecDeque<Vec<u8>>, pick: usize) -> Option<Vec<u8>> {
+    let place = pick.checked_rem(queue.len())?;
+    queue.remove(place)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn files_arrive_whole_in_any_order(
+        content in proptest::collection::vec(any::<u8>(), 0..5000),
+        chunk in 1u32..200,
+        short in 1u32..250,
+        start in 0usize..300,
+        picks in proptest::collection::vec(any::<usize>(), 1..50),
+        size_is_known: bool,
+    ) {
+        let mut server = Server::new(Extensions::ALL);
+        let mut client = ready::<()>(Extensions::ALL, &mut server);
+        let handle = open(&mut client, &mut server, &content);
+        let start = start.min(content.len());
+        let size = size_is_known.then_some(content.len() as u64);
+        let mut copy = content[..start].to_vec();
+        let mut download = Download::new(&handle, start as u64, size, chunk);
+        let (mut queue, mut out) = (VecDeque::new(), Vec::new());
+        let mut picks = picks.iter().cycle();
+        for step in 0..200_000u64 {
+            let now = Time(step * 1000);
+            download.request(now, &mut client, &(), &mut out).unwrap();
+            prop_assert!(download.in_flight() <= 1024);
+            queue.extend(split(&std::mem::take(&mut out)));
+            if download.is_done() {
+                break;
+            }
+            let frame = take(&mut queue, *picks.next().unwrap()).unwrap();
+            let mut answer = Vec::new();
+            serve(&mut server, &frame, short, &mut answer);
+            let Event::Reply { id, reply, .. } = client.handle(&answer[4..], &mut out).unwrap() else {
+                panic!("no reply");
+            };
+            let before = download.received_to();
+            if let Piece::Data { offset, data } = download.reply(now, id, &reply).unwrap() {
+                let at = usize::try_from(offset).unwrap();
+                copy.resize(copy.len().max(at + data.len()), 0);
+                copy[at..at + data.len()].copy_from_slice(data);
+            }
+            prop_assert!(download.received_to() >= before);
+            prop_assert_eq!(&copy[..usize::try_from(download.received_to()).unwrap().min(copy.len())],
+                &content[..usize::try_from(download.received_to()).unwrap().min(copy.len())]);
+        }
+        prop_assert!(download.is_done());
+        prop_assert_eq!(download.end(), Some(content.len() as u64));
+        prop_assert_eq!(copy, content);
+    }
+
+    #[test]
+    fn files_are_written_whole_in_any_order(
+        content in proptest::collection::vec(any::<u8>(), 0..5000),
+        chunk in 1u32..200,
+        start in 0usize..300,
+        picks in proptest::collection::vec(any::<usize>(), 1..50),
+    ) {
+        let mut server = Server::new(Extensions::default());
+        let mut client = ready::<()>(Extensions::default(), &mut server);
+        let start = start.min(content.len());
+        let handle = open(&mut client, &mut server, &content[..start]);
+        let mut upload = Upload::new(&handle, start as u64, chunk);
+        let (mut queue, mut out) = (VecDeque::new(), Vec::new());
+        let mut picks = picks.iter().cycle();
+        for step in 0..200_000u64 {
+            let now = Time(step * 1000);
+            while upload.wants_data() {
+                upload.write::<_, SshError>(now, &mut client, (), &mut out, |offset, room| {
+                    let rest = &content[usize::try_from(offset).unwrap()..];
+                    let n = rest.len().min(room.len());
+                    room[..n].copy_from_slice(&rest[..n]);
+                    Ok(n)
+                }).unwrap();
+            }
+            queue.extend(split(&std::mem::take(&mut out)));
+            if upload.is_done() {
+                break;
+            }
+            let frame = take(&mut queue, *picks.next().unwrap()).unwrap();
+            let mut answer = Vec::new();
+            serve(&mut server, &frame, u32::MAX, &mut answer);
+            let Event::Reply { id, reply, .. } = client.handle(&answer[4..], &mut out).unwrap() else {
+                panic!("no reply");
+            };
+            upload.reply(now, id, &reply).unwrap();
+        }
+        prop_assert!(upload.is_done());
+        prop_assert_eq!(upload.written_to(), content.len() as u64);
+        let mut out = Vec::new();
+        client.request(&Request::Close { handle: &handle[..] }, (), &mut out).unwrap();
+        let Step::Execute(ticket, Request::Close { handle }) = server.handle(&out[4..], &mut Vec::new()).unwrap() else {
+            panic!("no close");
+        };
+        ticket.status(Status::Ok, &mut Vec::new());
+        prop_assert_eq!(server.close(handle).unwrap(), content);
+        prop_assert_eq!(server.open_handles(), 0);
+    }
+}
+
+#[test]
+fn the_limits_are_asked_before_anything_else() {
+    let mut server = Server::new(Extensions::ALL);
+    let client = ready::<()>(Extensions::ALL, &mut server);
+    assert_eq!(client.limits().read_chunk(), MAX_DATA);
+    let client = ready::<()>(Extensions::default(), &mut server);
+    assert_eq!(client.limits().read_chunk(), USUAL_DATA);
+    let mut early = Client::<()>::new(&mut Vec::new());
+    let request = Request::Stat { path: b"x" };
+    assert!(early.request(&request, (), &mut Vec::new()).is_err());
+}
+
+#[test]
+fn a_reply_that_nobody_asked_for_breaks_the_channel() {
+    let mut server = Server::new(Extensions::ALL);
+    let mut client = ready::<u8>(Extensions::ALL, &mut server);
+    let reply = |id: RequestId, reply: Reply<'_>| {
+        let mut out = Vec::new();
+        // The number is what Debug shows; it is not public.
+        let id: String = format!("{id:?}")
+            .chars()
+            .filter(char::is_ascii_digit)
+            .collect();
+        reply.put(id.parse().unwrap(), &mut out);
+        out.split_off(4)
+    };
+    let request = Request::Stat { path: b"x" };
+    let ok = Reply::Status(StatusReply {
+        status: Status::Ok,
+        message: b"",
+    });
+    let id = client.request(&request, 5, &mut Vec::new()).unwrap();
+    let attrs = reply(id, Reply::Attrs(Attrs::default()));
+    assert!(matches!(
+        client.handle(&attrs, &mut Vec::new()),
+        Ok(Event::Reply { tag: 5, .. })
+    ));
+    assert!(client.handle(&attrs, &mut Vec::new()).is_err(), "twice");
+    let next = client.request(&request, 6, &mut Vec::new()).unwrap();
+    assert_ne!(next, id);
+    assert!(
+        client.handle(&attrs, &mut Vec::new()).is_err(),
+        "the old one"
+    );
+    assert!(
+        client.handle(&reply(next, ok), &mut Vec::new()).is_err(),
+        "done, but nothing given"
+    );
+    for _ in 0..4096 {
+        client.request(&request, 7, &mut Vec::new()).unwrap();
+    }
+    assert!(!client.can_request());
+    assert!(client.request(&request, 7, &mut Vec::new()).is_err());
+}
+
+#[test]
+fn handles_are_counted_and_never_taken_for_others() {
+    let mut server = Server::new(Extensions::ALL);
+    let mut client = ready::<()>(Extensions::ALL, &mut server);
+    let handles: Vec<_> = (0..MAX_HANDLES)
+        .map(|_| open(&mut client, &mut server, b"x"))
+        .collect();
+    let (mut there, mut here) = (Vec::new(), Vec::new());
+    let request = Request::Opendir { path: b"x" };
+    client.request(&request, (), &mut there).unwrap();
+    assert_eq!(server.handle(&there[4..], &mut here), Ok(Step::Answered));
+    assert!(String::from_utf8_lossy(&here).contains("Too many open files"));
+    let close = Request::Close {
+        handle: &handles[9][..],
+    };
+    for expected in [Status::Ok, Status::Failure] {
+        (there, here) = (Vec::new(), Vec::new());
+        client.request(&close, (), &mut there).unwrap();
+        serve(&mut server, &there[4..], 0, &mut here);
+        let (_, Reply::Status(reply)) = Reply::parse(&here[4..]).unwrap() else {
+            panic!("no status");
+        };
+        assert_eq!(reply.status, expected);
+    }
+    let again = open(&mut client, &mut server, b"y");
+    assert!(
+        !handles.contains(&again),
+        "its place is the same, it is not"
+    );
+}
+
+#[test]
+fn what_is_not_known_is_refused_and_the_channel_lives() {
+    let mut server = Server::<()>::new(Extensions::ALL.without(Extension::CopyData));
+    let mut out = Vec::new();
+    assert!(
+        server.handle(&[3, 0, 0, 0, 1], &mut out).is_err(),
+        "no INIT"
+    );
+    assert!(
+        server.handle(&[1, 0, 0, 0, 2], &mut out).is_err(),
+        "too old"
+    );
+    assert!(server.handle(&[1, 0, 0, 0, 6], &mut out).is_ok());
+    let mut vendor = Vec::new();
+    let name = b"no@such";
+    Request::Extended(Extended::Unknown { name }).put(9, &mut vendor);
+    for frame in [&[77, 0, 0, 0, 9][..], &vendor[4..]] {
+        out.clear();
+        assert_eq!(server.handle(frame, &mut out), Ok(Step::Answered));
+        let (id, Reply::Status(reply)) = Reply::parse(&out[4..]).unwrap() else {
+            panic!("no status");
+        };
+        assert_eq!((id, reply.status), (9, Status::Unsupported));
+    }
+    let read = Request::Read {
+        handle: &b"12345678"[..],
+        offset: 0,
+        len: u32::MAX,
+    };
+    let mut frame = Vec::new();
+    read.put(1, &mut frame);
+    out.clear();
+    assert_eq!(server.handle(&frame[4..], &mut out), Ok(Step::Answered));
+    assert!(String::from_utf8_lossy(&out).contains("No such handle"));
+}
+
+#[test]
+fn a_transfer_that_fails_says_where_it_can_go_on() {
+    let mut server = Server::new(Extensions::ALL);
+    let mut client = ready::<()>(Extensions::ALL, &mut server);
+    let (now, mut out) = (Time(0), Vec::new());
+    let mut upload = Upload::new(b"h", 100, 10);
+    for _ in 0..3 {
+        upload
+            .write::<_, SshError>(now, &mut client, (), &mut out, |_, room| Ok(room.len()))
+            .unwrap();
+    }
+    let frames = split(&out);
+    let status = |frame: &[u8], status| {
+        let (id, _) = Request::parse(frame).unwrap();
+        let mut out = Vec::new();
+        Ticket(id).told(status, "disk full", &mut out);
+        out.split_off(4)
+    };
+    for (n, code, written) in [
+        (2, Status::Ok, 100),
+        (0, Status::Ok, 110),
+        (1, Status::Failure, 110),
+    ] {
+        let frame = status(&frames[n], code);
+        let Ok(Event::Reply { id, reply, .. }) = client.handle(&frame, &mut out) else {
+            panic!("no reply");
+        };
+        let taken = upload.reply(now, id, &reply);
+        assert_eq!(taken.is_ok(), code == Status::Ok);
+        if let Err(why) = taken {
+            assert_eq!(why.to_string(), "Failure: disk full");
+        }
+        assert_eq!(upload.written_to(), written);
+    }
+    assert!(!upload.wants_data() && !upload.is_done());
+}
+
+#[test]
+fn a_server_that_gives_more_than_was_asked_for_is_found_out() {
+    let mut server = Server::new(Extensions::ALL);
+    let mut client = ready::<()>(Extensions::ALL, &mut server);
+    for data in [&b"12345"[..], b""] {
+        let (now, mut out) = (Time(0), Vec::new());
+        let mut download = Download::new(b"h", 0, Some(4), 4);
+        download.request(now, &mut client, &(), &mut out).unwrap();
+        assert_eq!(download.in_flight(), 1, "the end is asked for later");
+        let (id, _) = Request::parse(&out[4..]).unwrap();
+        let mut frame = Vec::new();
+        Reply::Data(data).put(id, &mut frame);
+        let Ok(Event::Reply { id, reply, .. }) = client.handle(&frame[4..], &mut out) else {
+            panic!("no reply");
+        };
+        assert!(download.reply(now, id, &reply).is_err());
+    }
+}

@@ -1,0 +1,120 @@
+//! How many requests of a transfer are in flight.
+//!
+//! Too few leave the line idle for a part of each round trip, too many only cost memory. As long
+//! as more of them make the transfer faster, their number is doubled.
+
+use adit_wire::Time;
+
+/// Requests in flight at the beginning, which is what 2 MiB of READs of the usual size are.
+const FIRST: usize = 64;
+/// Requests in flight at most.
+const MOST: usize = 1024;
+/// Octets in flight at most.
+const MOST_OCTETS: usize = 64 * 1024 * 1024;
+
+#[derive(Debug)]
+pub(super) struct Window {
+    size: usize,
+    most: usize,
+    /// Requests sent and answered so far.
+    sent: u64,
+    answered: u64,
+    /// A round ends with the answer to the first request sent in it, so that it lasts for a round
+    /// trip at least, however the answers are bunched.
+    round_end: u64,
+    round_start: Time,
+    round_octets: u64,
+    /// Octets per second of the fastest round.
+    best: u64,
+}
+
+impl Window {
+    /// For requests of `chunk` octets.
+    pub(super) fn new(chunk: u32) -> Self {
+        let chunk = usize::try_from(chunk.max(1)).unwrap_or(MOST_OCTETS);
+        Self {
+            size: FIRST,
+            most: (MOST_OCTETS / chunk).clamp(FIRST, MOST),
+            sent: 0,
+            answered: 0,
+            round_end: 0,
+            round_start: Time(0),
+            round_octets: 0,
+            best: 0,
+        }
+    }
+
+    /// How many may be in flight.
+    pub(super) const fn size(&self) -> usize {
+        self.size
+    }
+
+    /// A request is sent.
+    pub(super) const fn sent(&mut self, now: Time) {
+        if self.sent == self.answered {
+            // Nothing was in flight, and the time until now tells nothing.
+            self.round_start = now;
+            self.round_octets = 0;
+            self.round_end = self.sent + 1;
+        }
+        self.sent += 1;
+    }
+
+    /// A request was answered with so many octets.
+    pub(super) fn answered(&mut self, now: Time, octets: u32) {
+        self.answered += 1;
+        self.round_octets += u64::from(octets);
+        if self.answered < self.round_end {
+            return;
+        }
+        let span = u64::try_from(now.since(self.round_start).as_micros())
+            .unwrap_or(u64::MAX)
+            .max(1);
+        let rate = self.round_octets.saturating_mul(1_000_000) / span;
+        if rate > self.best + self.best / 4 {
+            // The first round is one request alone, and only sets the mark for the second.
+            if self.best > 0 {
+                self.size = (self.size * 2).min(self.most);
+            }
+            self.best = rate;
+        }
+        self.round_start = now;
+        self.round_octets = 0;
+        self.round_end = self.sent + 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::time::Duration;
+    use std::collections::VecDeque;
+
+    /// The size after `rounds` requests over a line with this much in flight at most.
+    fn grown(rtt_ms: u64, octets_per_ms: u64, requests: usize) -> usize {
+        let mut window = Window::new(32_768);
+        let (mut now, mut line_free) = (Time(0), Time(0));
+        let mut flight = VecDeque::new();
+        for _ in 0..requests {
+            while flight.len() < window.size() {
+                window.sent(now);
+                let start = line_free.max(now);
+                line_free = start + Duration::from_micros(32_768 * 1000 / octets_per_ms);
+                flight.push_back(line_free + Duration::from_millis(rtt_ms));
+            }
+            now = flight.pop_front().unwrap();
+            window.answered(now, 32_768);
+        }
+        window.size()
+    }
+
+    #[test]
+    fn it_grows_until_the_line_is_full() {
+        // 100 MB/s over 100 ms hold 10 MB, which is 305 requests.
+        let size = grown(100, 100_000, 8000);
+        assert!((305..=1024).contains(&size), "{size}");
+        assert!(grown(1, 10_000, 4000) <= 2 * FIRST, "10 kB would be enough");
+        assert_eq!(grown(1000, 1_000_000, 60_000), MOST, "bounded");
+        assert_eq!(Window::new(261_120).most, 257);
+    }
+}
