@@ -28,6 +28,9 @@ pub enum CryptoError {
     /// A message or an output beyond what the primitive allows.
     #[error("the message is longer than the primitive allows")]
     TooLong,
+    /// A packet without the room that its sealing needs.
+    #[error("no room around the packet")]
+    NoRoom,
     /// Data that should have been whole blocks.
     #[error("the message does not consist of whole blocks")]
     PartialBlock,
@@ -48,6 +51,7 @@ impl From<CryptoError> for Broken {
             CryptoError::KeyLength { .. } | CryptoError::NonceLength { .. } => {
                 Self::Malformed("key or nonce length")
             }
+            CryptoError::NoRoom => Self::NoRoom("a packet's nonce and tag"),
             CryptoError::Unauthentic => Self::Unauthentic,
         }
     }

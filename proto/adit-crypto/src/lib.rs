@@ -4,8 +4,8 @@
 //! change in this crate alone. Nothing here reads a clock or a random generator: nonces, salts and
 //! keys come in as arguments.
 //!
-//! Start with [`AeadKey`] (records and packets), [`StreamKey`] (the ciphers of old Shadowsocks) and
-//! [`Secret`] (everything that must not be printed). Keys and digests are cleared on drop and compared in constant time.
+//! Start with [`AeadKey`] (records and packets), [`StreamKey`] (the ciphers of old Shadowsocks),
+//! [`packet`] (KCP's datagrams) and [`Secret`] (everything that must not be printed). Keys and digests are cleared on drop and compared in constant time.
 
 #![deny(unsafe_code)]
 
@@ -18,6 +18,7 @@ mod error;
 mod header;
 mod kdf;
 mod nonce;
+pub mod packet;
 mod salsa;
 mod secret;
 #[allow(
@@ -33,7 +34,7 @@ pub use credential::{CredentialDigest, CredentialHasher};
 pub use digest::{SipKey, blake3_hash, hmac_md5, hmac_sha1, hmac_sha256, md5, sha1, sha256};
 pub use error::CryptoError;
 pub use header::HeaderCipher;
-pub use kdf::{KdfContext, evp_bytes_to_key, hkdf_sha1_subkey};
+pub use kdf::{KdfContext, evp_bytes_to_key, hkdf_sha1_subkey, pbkdf2_hmac_sha1};
 pub use nonce::{Nonce, NonceCounter};
 pub use secret::{Secret, ct_eq};
 pub use simd::{CpuLevel, cpu_level, limit_cpu};

@@ -79,7 +79,7 @@ impl Path {
     }
 
     /// The paths that this CPU has, the slowest first.
-    pub(super) fn available() -> impl Iterator<Item = Self> {
+    pub(crate) fn available() -> impl Iterator<Item = Self> {
         #[cfg(target_arch = "x86_64")]
         let wider = [
             Avx2::detect().map(Self::Avx2),

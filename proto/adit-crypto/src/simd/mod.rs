@@ -1,8 +1,8 @@
 //! ChaCha-Poly1305 (RFC 8439) with 8, 12 or 20 rounds, and the keystreams of ChaCha20 and Salsa20
-//! alone, in the widest vectors that this CPU has.
+//! alone, in the widest vectors that this CPU has; plain loops of others, compiled for the same.
 //!
-//! Not an API of its own: [`crate::AeadKey`] decides which messages come here, and
-//! [`crate::stream`] counts the blocks of its streams. Start with [`Path`], the choice made once
+//! Not an API of its own: [`crate::AeadKey`] decides which messages come here, [`crate::stream`]
+//! counts the blocks of its streams, and [`crate::packet`] brings its loops. Start with [`Path`], the choice made once
 //! per process, and [`aead`], the construction written once for all paths.
 //!
 //! The only module with `unsafe`. It is confined to three places per vector width: entering a
@@ -17,6 +17,7 @@ mod aead;
 mod cpu;
 mod poly1305;
 mod portable;
+mod wide;
 mod xor;
 
 #[cfg(target_arch = "x86_64")]
@@ -39,6 +40,7 @@ pub use cpu::{CpuLevel, cpu_level, limit_cpu};
 
 pub(crate) use aead::ChaChaKey;
 pub(crate) use cpu::Path;
+pub(crate) use wide::{Loop, widest};
 pub(crate) use xor::{xor_chacha20, xor_salsa20};
 
 /// How often the ChaCha state is stirred.

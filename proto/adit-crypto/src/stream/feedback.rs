@@ -15,7 +15,7 @@ use zeroize::Zeroize;
 
 /// What goes into the register.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Feed {
+pub(crate) enum Feed {
     /// CFB, encrypting: what comes out
     Output,
     /// CFB, decrypting: what goes in
@@ -54,11 +54,7 @@ impl<C: BlockCipherEncrypt> Feedback<C> {
         self.part(head);
         let (blocks, tail) = Array::slice_as_chunks_mut(rest);
         if !blocks.is_empty() {
-            self.cipher.encrypt_with_backend(Whole {
-                feed: self.feed,
-                register: &mut self.register,
-                blocks,
-            });
+            feed(&*self.cipher, self.feed, &mut self.register, blocks);
         }
         self.part(tail);
     }
@@ -98,6 +94,22 @@ impl<C: BlockCipherEncrypt> Drop for Feedback<C> {
     fn drop(&mut self) {
         self.register.as_mut_slice().zeroize();
     }
+}
+
+/// Encrypts or decrypts whole blocks. `register` is the keystream of the first of them, and then of
+/// what comes behind the last.
+#[inline]
+pub(crate) fn feed<C: BlockCipherEncrypt>(
+    cipher: &C,
+    feed: Feed,
+    register: &mut Block<C>,
+    blocks: &mut [Block<C>],
+) {
+    cipher.encrypt_with_backend(Whole {
+        feed,
+        register,
+        blocks,
+    });
 }
 
 /// Whole blocks, in code that is compiled for the cipher's CPU features as one loop.
@@ -171,7 +183,7 @@ fn shift<N: ArraySize>(
 }
 
 #[inline(always)]
-pub(super) fn xor<N: ArraySize>(data: &mut Array<u8, N>, key: &Array<u8, N>) {
+pub(crate) fn xor<N: ArraySize>(data: &mut Array<u8, N>, key: &Array<u8, N>) {
     for (byte, key) in data.iter_mut().zip(key) {
         *byte ^= key;
     }

@@ -11,7 +11,7 @@
 
 mod blocks;
 mod counter;
-mod feedback;
+pub(crate) mod feedback;
 mod kind;
 mod rc4;
 mod seed;

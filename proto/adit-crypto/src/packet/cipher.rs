@@ -1,0 +1,140 @@
+//! What is under a packet that has no tag: a block cipher in CFB, Salsa20, or a pad.
+
+use core::num::NonZeroU32;
+
+use aes::{Aes128Enc, Aes192Enc, Aes256Enc, cipher::KeyInit};
+use blowfish::Blowfish;
+use cast5::Cast5;
+use sm4::Sm4;
+
+use super::{
+    PacketKind,
+    cfb::Cfb,
+    tea::{Pairs, Tea, Xtea},
+    triple_des::TripleDes,
+    twofish::Twofish,
+};
+use crate::{
+    CryptoError, Direction, Secret, pbkdf2_hmac_sha1, salsa,
+    simd::{Loop, Path, widest, xor_salsa20},
+};
+
+/// Length of the pad of [`PacketKind::Xor`], and so of its longest packet: kcp-go's longest too.
+pub(super) const PAD: usize = 1500;
+const PAD_SALT: &[u8] = b"sH3CIVoF#rWLtJo6";
+const PAD_ITERATIONS: NonZeroU32 = NonZeroU32::new(32).unwrap();
+
+/// A cipher with its key expanded. Block ciphers are boxed: some are tables of 4 KiB.
+pub(super) enum Cipher {
+    Clear,
+    Pad(Path, Box<Secret<[u8; PAD]>>),
+    Salsa20(Path, Secret<[u8; 32]>),
+    Aes128(Box<Cfb<Aes128Enc>>),
+    Aes192(Box<Cfb<Aes192Enc>>),
+    Aes256(Box<Cfb<Aes256Enc>>),
+    Blowfish(Box<Cfb<Blowfish>>),
+    Twofish(Box<Cfb<Twofish>>),
+    Cast5(Box<Cfb<Cast5>>),
+    TripleDes(Box<Cfb<TripleDes>>),
+    Tea(Box<Cfb<Pairs<Tea>>>),
+    Xtea(Box<Cfb<Pairs<Xtea>>>),
+    Sm4(Box<Cfb<Sm4>>),
+}
+
+/// The call on whichever CFB it is, or one of the other arms.
+macro_rules! by_cfb {
+    ($cipher:expr, $cfb:ident => $call:expr, $($other:tt)*) => {
+        match $cipher {
+            Cipher::Aes128($cfb) => $call,
+            Cipher::Aes192($cfb) => $call,
+            Cipher::Aes256($cfb) => $call,
+            Cipher::Blowfish($cfb) => $call,
+            Cipher::Twofish($cfb) => $call,
+            Cipher::Cast5($cfb) => $call,
+            Cipher::TripleDes($cfb) => $call,
+            Cipher::Tea($cfb) => $call,
+            Cipher::Xtea($cfb) => $call,
+            Cipher::Sm4($cfb) => $call,
+            $($other)*
+        }
+    };
+}
+
+impl Cipher {
+    /// `kind`'s; the AEAD has none. Ciphers take a prefix of the key.
+    pub(super) fn new(path: Path, kind: PacketKind, key: &[u8; 32]) -> Result<Self, CryptoError> {
+        let (short, middle) = (prefix::<16>(key), prefix::<24>(key));
+        Ok(match kind {
+            PacketKind::None | PacketKind::Null | PacketKind::Aes128Gcm => Self::Clear,
+            PacketKind::Xor => {
+                let mut pad = Box::new(Secret::new([0; PAD]));
+                pbkdf2_hmac_sha1(key, PAD_SALT, PAD_ITERATIONS, pad.expose_mut());
+                Self::Pad(path, pad)
+            }
+            PacketKind::Salsa20 => Self::Salsa20(path, Secret::new(*key)),
+            PacketKind::Aes128 => Self::Aes128(cfb(Aes128Enc::new(short.into()))),
+            PacketKind::Aes192 => Self::Aes192(cfb(Aes192Enc::new(middle.into()))),
+            PacketKind::Aes => Self::Aes256(cfb(Aes256Enc::new(key.into()))),
+            PacketKind::Blowfish => {
+                let wrong = |_| CryptoError::KeyLength {
+                    expected: 32,
+                    found: 32,
+                };
+                Self::Blowfish(cfb(Blowfish::new_from_slice(key).map_err(wrong)?))
+            }
+            PacketKind::Twofish => Self::Twofish(cfb(Twofish::new(key))),
+            PacketKind::Cast5 => Self::Cast5(cfb(Cast5::new(short.into()))),
+            PacketKind::TripleDes => Self::TripleDes(cfb(TripleDes::new(middle))),
+            PacketKind::Tea => Self::Tea(cfb(Pairs::new(path, Tea::new(short)))),
+            PacketKind::Xtea => Self::Xtea(cfb(Pairs::new(path, Xtea::new(short)))),
+            PacketKind::Sm4 => Self::Sm4(cfb(Sm4::new(short.into()))),
+        })
+    }
+
+    pub(super) fn apply(&self, direction: Direction, packet: &mut [u8]) {
+        by_cfb!(self, cfb => match direction {
+                Direction::Encrypt => cfb.encrypt(packet),
+                Direction::Decrypt => cfb.decrypt(packet),
+            },
+            Self::Clear => {}
+            Self::Pad(path, pad) => widest(*path, Cover { packet, pad: pad.expose() }),
+            Self::Salsa20(path, key) => {
+                // The front of kcp's nonce is Salsa20's, and goes in the clear.
+                if let Some((nonce, rest)) = packet.split_first_chunk_mut() {
+                    xor_salsa20(*path, &salsa::state(key.expose(), nonce), rest);
+                }
+            }
+        );
+    }
+
+    /// Encrypts each packet as [`Self::apply`] would.
+    pub(super) fn encrypt_all<'p>(&self, packets: impl Iterator<Item = &'p mut [u8]>) {
+        by_cfb!(self, cfb => cfb.encrypt_all(packets),
+            _ => packets.for_each(|packet| self.apply(Direction::Encrypt, packet))
+        );
+    }
+}
+
+fn cfb<C: aes::cipher::BlockCipherEncrypt>(cipher: C) -> Box<Cfb<C>> {
+    Box::new(Cfb::new(cipher))
+}
+
+fn prefix<const N: usize>(key: &[u8; 32]) -> &[u8; N] {
+    const { assert!(N <= 32) };
+    key.first_chunk().unwrap_or(&[0; N])
+}
+
+/// A pad over a packet, which is no longer.
+struct Cover<'a> {
+    packet: &'a mut [u8],
+    pad: &'a [u8; PAD],
+}
+
+impl Loop for Cover<'_> {
+    #[inline(always)]
+    fn run(self) {
+        for (byte, pad) in self.packet.iter_mut().zip(self.pad) {
+            *byte ^= pad;
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Packet encryption of KCP: whole datagrams, sealed in place.
+//!
+//! # As kcp-go and kcptun do it
+//!
+//! ```text
+//! nonce 16 | crc32 u32 | payload                 every cipher without a tag, encrypted from byte 0 on
+//! nonce 16 | highwayhash u64 | payload           the same in mode kcp9
+//! nonce 12 | AES-128-GCM(payload) | tag 16       aes-128-gcm, whichever check
+//! payload                                        null
+//! ```
+//!
+//! A [`PacketKey`] is made once from a password and shared by all tasks; sealing takes the nonce
+//! from the caller's chance. Block ciphers run in CFB under an IV that is the same for every packet
+//! and everyone: it is the random nonce, encrypted first, that tells packets apart. CRC-32 is over
+//! the payload, in the byte order of all of KCP: little-endian.
+//!
+//! There is one key for both directions and for ever. Packets can be replayed and reflected, and
+//! under every kind but [`PacketKind::Aes128Gcm`] also changed by someone who knows what they say;
+//! [`PacketKind`] says which kinds do not run in constant time. Two adits should use sessions.
+//!
+//! # Between two adits
+//!
+//! [`session`]: keys for each session and direction, counted nonces, a replay window.
+
+mod cfb;
+mod check;
+mod cipher;
+mod kind;
+pub mod session;
+mod tea;
+mod triple_des;
+mod twofish;
+
+#[cfg(test)]
+mod tests;
+
+use core::fmt;
+use core::num::NonZeroU32;
+use core::ops::Range;
+
+use adit_wire::{Entropy, Room};
+
+use self::{
+    check::Checker,
+    cipher::Cipher,
+    kind::{GCM_NONCE, NONCE},
+};
+use crate::{
+    AeadKey, AeadKind, CryptoError, Direction, Secret, TAG_LEN, pbkdf2_hmac_sha1, simd::Path,
+};
+
+pub use kind::{Check, PacketKind};
+
+const SALT: &[u8] = b"kcp-go";
+const ITERATIONS: NonZeroU32 = NonZeroU32::new(4096).unwrap();
+
+/// The key that kcptun makes of a password: PBKDF2-HMAC-SHA1 with the salt `kcp-go`, 4,096
+/// iterations. That is little: passwords should be long and random. Takes milliseconds.
+#[must_use]
+pub fn key_from_password(password: &[u8]) -> Secret<[u8; 32]> {
+    let mut key = Secret::new([0; 32]);
+    pbkdf2_hmac_sha1(password, SALT, ITERATIONS, key.expose_mut());
+    key
+}
+
+/// A cipher and a check with their keys, for both directions of every session; cleared on drop.
+pub struct PacketKey {
+    kind: PacketKind,
+    room: Room,
+    inner: Inner,
+}
+
+enum Inner {
+    Null,
+    Aead(AeadKey),
+    Checked(Cipher, Checker),
+}
+
+impl PacketKey {
+    /// From a password, by [`key_from_password`].
+    pub fn new(kind: PacketKind, check: Check, password: &[u8]) -> Result<Self, CryptoError> {
+        Self::from_key(kind, check, key_from_password(password).expose())
+    }
+
+    /// From a key, of which ciphers with shorter ones take the front.
+    pub fn from_key(kind: PacketKind, check: Check, key: &[u8; 32]) -> Result<Self, CryptoError> {
+        Self::on_path(Path::chosen(), kind, check, key)
+    }
+
+    fn on_path(
+        path: Path,
+        kind: PacketKind,
+        check: Check,
+        key: &[u8; 32],
+    ) -> Result<Self, CryptoError> {
+        let inner = match kind {
+            PacketKind::Null => Inner::Null,
+            PacketKind::Aes128Gcm => {
+                let (key, _) = key.split_at(AeadKind::Aes128Gcm.key_len());
+                Inner::Aead(AeadKey::new(AeadKind::Aes128Gcm, key)?)
+            }
+            _ => Inner::Checked(Cipher::new(path, kind, key)?, Checker::new(check, key)),
+        };
+        Ok(Self {
+            kind,
+            room: kind.room(check),
+            inner,
+        })
+    }
+
+    /// What it is a key of.
+    #[must_use]
+    pub const fn kind(&self) -> PacketKind {
+        self.kind
+    }
+
+    /// The room that sealing needs in front of a payload and behind it.
+    #[must_use]
+    pub const fn room(&self) -> Room {
+        self.room
+    }
+
+    /// Bytes that sealing adds: 20 with CRC-32, 24 with HighwayHash, 28 for `aes-128-gcm`, 0 for
+    /// `null`.
+    #[must_use]
+    pub const fn overhead(&self) -> usize {
+        self.room.head + self.room.tail
+    }
+
+    /// Seals `packet` in place: all of it is the datagram then. The payload stands between
+    /// [`Room::head`] and [`Room::tail`] bytes that are written over; the nonce is taken from
+    /// `chance`.
+    ///
+    /// [`CryptoError::NoRoom`] and [`CryptoError::TooLong`] leave the packet as it was.
+    pub fn seal(&self, packet: &mut [u8], chance: &mut dyn Entropy) -> Result<(), CryptoError> {
+        self.fits(packet.len())?;
+        match &self.inner {
+            Inner::Null => Ok(()),
+            Inner::Aead(key) => seal_aead(key, packet, chance),
+            Inner::Checked(cipher, checker) => {
+                head(checker, packet, chance);
+                cipher.apply(Direction::Encrypt, packet);
+                Ok(())
+            }
+        }
+    }
+
+    /// Opens a datagram in place and says where its payload lies.
+    ///
+    /// [`CryptoError::Unauthentic`]: too short, damaged, or under another key; `packet` holds
+    /// nothing of use then.
+    pub fn open(&self, packet: &mut [u8]) -> Result<Range<usize>, CryptoError> {
+        let unauthentic = CryptoError::Unauthentic;
+        self.fits(packet.len()).map_err(|_| unauthentic)?;
+        let payload = self.room.head..packet.len() - self.room.tail;
+        match &self.inner {
+            Inner::Null => {}
+            Inner::Aead(key) => {
+                let (nonce, rest) = packet.split_at_mut_checked(GCM_NONCE).ok_or(unauthentic)?;
+                let (ciphertext, tag) =
+                    rest.split_last_chunk_mut::<TAG_LEN>().ok_or(unauthentic)?;
+                key.open_in_place(nonce, ciphertext, tag)?;
+            }
+            Inner::Checked(cipher, checker) => {
+                cipher.apply(Direction::Decrypt, packet);
+                let (nonce, rest) = packet.split_at_checked(NONCE).ok_or(unauthentic)?;
+                let (found, payload) = rest
+                    .split_at_checked(checker.check().len())
+                    .ok_or(unauthentic)?;
+                if !checker.verify(nonce, payload, found) {
+                    return Err(unauthentic);
+                }
+            }
+        }
+        Ok(payload)
+    }
+
+    /// Seals each of the packets as [`Self::seal`] does, the CFB chains of several side by side:
+    /// several times as fast where the CPU has AES instructions, and for 3DES, TEA and XTEA.
+    ///
+    /// If one of them has no room, none is sealed.
+    pub fn seal_batch<P: AsMut<[u8]>>(
+        &self,
+        packets: &mut [P],
+        chance: &mut dyn Entropy,
+    ) -> Result<(), CryptoError> {
+        for packet in &mut *packets {
+            self.fits(packet.as_mut().len())?;
+        }
+        let mut packets = packets.iter_mut().map(AsMut::as_mut);
+        match &self.inner {
+            Inner::Null => Ok(()),
+            Inner::Aead(key) => packets.try_for_each(|packet| seal_aead(key, packet, chance)),
+            Inner::Checked(cipher, checker) => {
+                cipher.encrypt_all(packets.map(|packet| {
+                    head(checker, packet, chance);
+                    packet
+                }));
+                Ok(())
+            }
+        }
+    }
+
+    /// Opens each of the datagrams as [`Self::open`] does and hands what came out, with its place
+    /// in `packets`, to `each`. Decryption works on many blocks of one packet already: this is a
+    /// loop.
+    pub fn open_batch<P: AsMut<[u8]>>(
+        &self,
+        packets: &mut [P],
+        mut each: impl FnMut(usize, Result<&mut [u8], CryptoError>),
+    ) {
+        for (place, packet) in packets.iter_mut().enumerate() {
+            let packet = packet.as_mut();
+            let opened = self.open(packet);
+            each(
+                place,
+                opened.and_then(|range| packet.get_mut(range).ok_or(CryptoError::NoRoom)),
+            );
+        }
+    }
+
+    /// The cipher alone over a whole packet, without nonce and check, for comparing speeds: what
+    /// kcp-go calls a `BlockCrypt`. `null` and `aes-128-gcm` have none, and `none`'s does nothing.
+    #[doc(hidden)]
+    pub fn apply_cipher(&self, direction: Direction, packet: &mut [u8]) {
+        if let Inner::Checked(cipher, _) = &self.inner {
+            cipher.apply(direction, packet);
+        }
+    }
+
+    const fn fits(&self, len: usize) -> Result<(), CryptoError> {
+        if len < self.overhead() {
+            return Err(CryptoError::NoRoom);
+        }
+        if len - self.overhead() > self.room.max {
+            return Err(CryptoError::TooLong);
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for PacketKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PacketKey({})", self.kind)
+    }
+}
+
+/// Writes nonce and check in front of the payload.
+fn head(checker: &Checker, packet: &mut [u8], chance: &mut dyn Entropy) {
+    let (nonce, rest) = packet.split_at_mut(NONCE);
+    let (check, payload) = rest.split_at_mut(checker.check().len());
+    chance.fill(nonce);
+    checker.write(nonce, payload, check);
+}
+
+fn seal_aead(
+    key: &AeadKey,
+    packet: &mut [u8],
+    chance: &mut dyn Entropy,
+) -> Result<(), CryptoError> {
+    let (nonce, rest) = packet.split_at_mut(GCM_NONCE);
+    let (payload, tag) = rest.split_at_mut(rest.len() - TAG_LEN);
+    chance.fill(nonce);
+    tag.copy_from_slice(&key.seal_in_place(nonce, payload)?);
+    Ok(())
+}

@@ -1,0 +1,193 @@
+//! What holds for every kind: lengths, batches, paths, damage.
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn every_length_comes_back() {
+    for (kind, check) in all() {
+        let key = PacketKey::from_key(kind, check, &KEY).unwrap();
+        assert_eq!(key.overhead(), kind.overhead(check));
+        let mut chance = Counting(1);
+        let longest = (1500 - key.overhead()).min(key.room().max);
+        let text = payload(longest);
+        let mut memory = vec![0; 1500 + 2];
+        for len in 0..=longest {
+            let at = 1 + key.room().head;
+            memory.fill(0x5a);
+            memory[at..at + len].copy_from_slice(&text[..len]);
+            let end = 1 + len + key.overhead();
+            let packet = &mut memory[1..end];
+            key.seal(packet, &mut chance).unwrap();
+            let long = kind != PacketKind::Null && kind != PacketKind::None && len >= 16;
+            assert!(
+                !long || packet[at - 1..at - 1 + len] != text[..len],
+                "{kind}, {len}"
+            );
+            let range = key.open(packet).unwrap();
+            assert!(packet[range] == text[..len], "{kind}, {check:?}, {len}");
+            // In place, and nowhere else.
+            assert!(memory[0] == 0x5a && memory[end..].iter().all(|byte| *byte == 0x5a));
+        }
+    }
+}
+
+#[test]
+fn paths_agree() {
+    let text = payload(1470);
+    for kind in [
+        PacketKind::Salsa20,
+        PacketKind::Tea,
+        PacketKind::Xtea,
+        PacketKind::Xor,
+    ] {
+        let on = |path| PacketKey::on_path(path, kind, Check::Crc32, &KEY).unwrap();
+        let paths: Vec<PacketKey> = Path::available().map(on).collect();
+        for len in (0..200).chain([511, 1024, 1470]) {
+            let [expected, others @ ..] = &paths[..] else {
+                panic!("no path")
+            };
+            let packet = sealed(expected, &text[..len], &KEY[..16]);
+            for other in others {
+                assert!(
+                    sealed(other, &text[..len], &KEY[..16]) == packet,
+                    "{kind}, {len}"
+                );
+                assert_eq!(opened(other, &packet).unwrap(), text[..len], "{kind}");
+            }
+        }
+    }
+}
+
+#[test]
+fn damage_and_wrong_keys_are_found() {
+    let other = PacketKey::from_key;
+    for (kind, check) in all() {
+        let key = other(kind, check, &KEY).unwrap();
+        let packet = sealed(&key, &payload(60), &KEY[..16]);
+        if kind == PacketKind::Null {
+            assert_eq!(opened(&key, &packet), Ok(packet));
+            continue;
+        }
+        // Neither the cipher nor the CRC looks at all of the nonce.
+        let covered = match (kind, check) {
+            (PacketKind::Aes128Gcm, _) | (_, Check::HighwayHash) => 0..packet.len(),
+            (_, Check::Crc32) => 16..packet.len(),
+        };
+        for bit in covered.start * 8..covered.end * 8 {
+            let mut bad = packet.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(
+                opened(&key, &bad),
+                Err(CryptoError::Unauthentic),
+                "{kind}, {bit}"
+            );
+        }
+        for len in 0..packet.len() {
+            assert_eq!(
+                opened(&key, &packet[..len]),
+                Err(CryptoError::Unauthentic),
+                "{kind}, {len}"
+            );
+        }
+        let wrong = other(kind, check, &[7; 32]).unwrap();
+        if kind != PacketKind::None || check == Check::HighwayHash {
+            assert_eq!(
+                opened(&wrong, &packet),
+                Err(CryptoError::Unauthentic),
+                "{kind}"
+            );
+        }
+    }
+}
+
+#[test]
+fn packets_without_room_stay_as_they_are() {
+    for (kind, check) in all() {
+        let key = PacketKey::from_key(kind, check, &KEY).unwrap();
+        let mut chance = Counting(3);
+        for len in 0..key.overhead() {
+            let mut packet = vec![9; len];
+            assert_eq!(key.seal(&mut packet, &mut chance), Err(CryptoError::NoRoom));
+            assert_eq!(packet, vec![9; len]);
+            let mut batch = [vec![9; 100], packet];
+            assert_eq!(
+                key.seal_batch(&mut batch, &mut chance),
+                Err(CryptoError::NoRoom)
+            );
+            assert_eq!(batch[0], [9; 100]);
+        }
+    }
+    let key = PacketKey::from_key(PacketKind::Xor, Check::Crc32, &KEY).unwrap();
+    assert!(key.seal(&mut [1; 1500], &mut Counting(3)).is_ok());
+    assert_eq!(
+        key.seal(&mut [1; 1501], &mut Counting(3)),
+        Err(CryptoError::TooLong)
+    );
+    assert_eq!(key.open(&mut [1; 1501]), Err(CryptoError::Unauthentic));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn a_batch_equals_its_packets(
+        kind in prop::sample::select(&PacketKind::ALL[..]), highway in any::<bool>(),
+        lengths in proptest::collection::vec(0..700usize, 0..30), seed in any::<u8>(),
+    ) {
+        let check = if highway { Check::HighwayHash } else { Check::Crc32 };
+        let key = PacketKey::from_key(kind, check, &[seed; 32]).unwrap();
+        let texts: Vec<Vec<u8>> = lengths.into_iter().map(payload).collect();
+        let mut chance = Counting(seed);
+        let alone: Vec<Vec<u8>> = texts.iter().map(|text| {
+            let mut packet = roomy(&key, text);
+            key.seal(&mut packet, &mut chance).unwrap();
+            packet
+        }).collect();
+        let mut together: Vec<Vec<u8>> = texts.iter().map(|text| roomy(&key, text)).collect();
+        key.seal_batch(&mut together, &mut Counting(seed)).unwrap();
+        prop_assert_eq!(&together, &alone);
+
+        // One of them is damaged; the others come out.
+        let bad = together.len() / 2;
+        let damaged = kind != PacketKind::Null && !together.is_empty();
+        if damaged {
+            let last = together[bad].len() - 1;
+            together[bad][last] ^= 1;
+        }
+        let mut seen = 0;
+        key.open_batch(&mut together, |place, opened| {
+            if damaged && place == bad {
+                assert_eq!(opened, Err(CryptoError::Unauthentic));
+            } else {
+                assert_eq!(opened.unwrap(), &texts[place][..]);
+            }
+            seen += 1;
+        });
+        prop_assert_eq!(seen, texts.len());
+    }
+
+    #[test]
+    fn noise_is_refused(
+        kind in prop::sample::select(&PacketKind::ALL[..]), highway in any::<bool>(),
+        mut noise in proptest::collection::vec(any::<u8>(), 0..200),
+    ) {
+        let check = if highway { Check::HighwayHash } else { Check::Crc32 };
+        let key = PacketKey::from_key(kind, check, &KEY).unwrap();
+        let len = noise.len();
+        let opened = key.open(&mut noise);
+        if kind == PacketKind::Null {
+            prop_assert_eq!(opened, Ok(0..len));
+        } else {
+            prop_assert_eq!(opened, Err(CryptoError::Unauthentic));
+        }
+    }
+}
+
+#[test]
+fn debug_prints_the_kind_alone() {
+    let key = PacketKey::from_key(PacketKind::TripleDes, Check::Crc32, &KEY).unwrap();
+    assert_eq!(format!("{key:?}"), "PacketKey(3des)");
+    assert_eq!(key.kind(), PacketKind::TripleDes);
+}
