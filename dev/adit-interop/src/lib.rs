@@ -10,6 +10,8 @@ mod adit;
 pub mod dns;
 mod folder;
 pub mod hostile;
+pub mod kcptun;
+pub mod lossy;
 pub mod origin;
 mod pattern;
 pub mod plugin;

@@ -247,6 +247,11 @@ impl Session {
     pub(super) fn memory(&self) -> usize {
         self.lock().kcp.memory()
     }
+
+    #[cfg(test)]
+    pub(super) fn has_no_alarm(&self) -> bool {
+        self.lock().alarm.is_none()
+    }
 }
 
 impl State {

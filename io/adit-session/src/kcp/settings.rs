@@ -142,13 +142,6 @@ pub(super) struct Layout {
     pub(super) kcp_mtu: usize,
 }
 
-impl Layout {
-    /// Where the KCP datagram begins.
-    pub(super) const fn front(&self) -> usize {
-        self.head + self.fec
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use adit_crypto::packet::Check;

@@ -185,17 +185,17 @@ impl Table {
         let (Route::Bare(_, opening) | Route::Data(_, Some(opening))) = route else {
             return None;
         };
-        let settings = &self.socket.settings;
-        if !opening.begins(settings.kcp.recv_window) || self.is_ended(from, opening, now) {
+        let window = self.socket.settings.kcp.recv_window;
+        if !opening.begins(window) || self.is_ended(from, opening, now) {
             return None;
         }
         let here = self.peers.get(&from).map_or(0, Vec::len);
         let sessions = self.slots.len() - self.free.len();
-        if here >= PER_PEER || sessions >= settings.sessions {
+        if here >= PER_PEER || sessions >= self.socket.settings.sessions {
             return None;
         }
         let permit = self.accept.clone()?.try_reserve_owned().ok()?;
-        if !settings.authenticates() && !self.may_be_born(now) {
+        if !self.socket.settings.authenticates() && !self.may_be_born(now) {
             return None;
         }
         let stream = self.insert(from, opening.conv, true);

@@ -124,9 +124,8 @@ impl<R: Raw> Stream for Buffered<R> {
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let (held, much) = (self.tx.len(), usize::MAX);
-        if held > 0 {
-            self.tx.learn(held, much);
+        if !self.tx.is_empty() {
+            self.tx.learn(self.tx.len(), usize::MAX);
         }
         ready!(self.poll_send(cx))?;
         self.tx.rest();
