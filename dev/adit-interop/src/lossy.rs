@@ -173,9 +173,8 @@ impl Fate {
         mut send: impl FnMut(&[u8]) -> io::Result<usize>,
     ) {
         let word = self.dice.take(8);
-        let roll = |at: usize, share: u16| {
-            u16::from_le_bytes([word[at], word[at + 1]]) % 1000 < share
-        };
+        let roll =
+            |at: usize, share: u16| u16::from_le_bytes([word[at], word[at + 1]]) % 1000 < share;
         if roll(0, self.faults.lost) || shared.cut.load(Ordering::Relaxed) {
             shared.lost.fetch_add(1, Ordering::Relaxed);
             return;

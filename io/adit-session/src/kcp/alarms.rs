@@ -92,6 +92,9 @@ mod tests {
         alarms.sleep(waker);
         alarms.pop(Time(10));
         alarms.sleep(waker);
-        assert!(alarms.set(4, None, Time(1 << 60)).is_some(), "no alarm at all");
+        assert!(
+            alarms.set(4, None, Time(1 << 60)).is_some(),
+            "no alarm at all"
+        );
     }
 }

@@ -89,7 +89,10 @@ impl Table {
         add(&counters.in_csum_errors, tally.refused);
         add(&counters.kcp_in_errors, tally.malformed);
         add(&counters.oob_packets, tally.oob);
-        add(&counters.in_errs, matches!(done, Poll::Ready(Err(_))).into());
+        add(
+            &counters.in_errs,
+            matches!(done, Poll::Ready(Err(_))).into(),
+        );
         done
     }
 

@@ -143,7 +143,10 @@ async fn bulk_comes_through_a_bad_path() {
         let probe = far.probe();
         echo(near, far, 2_000_000, seed).await;
         let counts = counters.counts();
-        assert!(counts.retrans_segs > 0 && counts.repeat_segs > 0, "{counts:?}");
+        assert!(
+            counts.retrans_segs > 0 && counts.repeat_segs > 0,
+            "{counts:?}"
+        );
         assert_eq!(counts.fec_recovered > 0, fec.is_some(), "{counts:?}");
         assert_eq!(probe.peer_shards(), fec.map(|fec| (fec.data, fec.parity)));
         let (_, lost) = relay.counts();
