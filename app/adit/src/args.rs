@@ -1,5 +1,7 @@
 //! What may be typed.
 
+pub(crate) mod kcp;
+
 use std::path::PathBuf;
 
 use clap::{ArgAction, Parser, Subcommand};
@@ -61,6 +63,12 @@ pub(crate) enum Command {
     Convert(Convert),
     /// Draw the plan that URLs or a file mean
     Explain(Plan),
+    /// The two ends of a kcptun tunnel, with kcptun's options and files
+    ///
+    /// TCP connections to the client travel over KCP, which repairs losses faster than TCP, and are
+    /// made again by the server to one fixed target.
+    #[command(subcommand)]
+    Kcp(kcp::Kcp),
     /// Help on a command, on a scheme (ss, socks5, mixed …) or on URLS
     Help(Help),
     /// Print shell completions

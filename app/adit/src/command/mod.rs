@@ -3,6 +3,7 @@
 mod client;
 mod convert;
 mod help;
+mod kcp;
 mod run;
 mod server;
 mod tools;
@@ -26,6 +27,7 @@ pub(crate) fn dispatch(args: Args) -> Done {
         Command::Check(plan) => tools::check(&plan),
         Command::Convert(convert) => convert::convert(&convert),
         Command::Explain(plan) => tools::explain(&plan),
+        Command::Kcp(kcp) => kcp::kcp(kcp),
         Command::Help(help) => help::help(&help),
         Command::Completion(completion) => help::completion(&completion),
         Command::Man(man) => help::man(&man),

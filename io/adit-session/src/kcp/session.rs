@@ -173,11 +173,7 @@ impl Session {
     }
 
     /// Reads; an error once the peer is gone and everything was read.
-    pub(super) fn poll_read(
-        &self,
-        cx: &mut Context<'_>,
-        out: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
+    pub(super) fn poll_read(&self, cx: &Context<'_>, out: &mut [u8]) -> Poll<io::Result<usize>> {
         let mut state = self.lock();
         loop {
             match state.kcp.recv(out) {
@@ -197,7 +193,7 @@ impl Session {
     }
 
     /// Queues as much as there is room for, or a whole message, and sends what may go.
-    pub(super) fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    pub(super) fn poll_write(&self, cx: &Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let mut state = self.lock();
         match state.kcp.send(bytes) {
             Ok(0) | Err(SendError::Full) => {

@@ -79,6 +79,14 @@ impl Settings {
         }
     }
 
+    /// Whether they make a session.
+    ///
+    /// # Errors
+    /// See [`SettingsError`].
+    pub fn check(&self) -> Result<(), SettingsError> {
+        self.layout().map(drop)
+    }
+
     /// Whether a stranger cannot make packets that pass the check. CRC-32 under a cipher is no
     /// authentication.
     pub(super) fn authenticates(&self) -> bool {

@@ -32,6 +32,6 @@ mod stream;
 mod tests;
 
 pub use end::End;
-pub use mux::{Mux, Settings};
+pub use mux::{Mux, Settings, Watch};
 pub use snappy::SnappyError;
 pub use stream::{Link, SmuxStream};

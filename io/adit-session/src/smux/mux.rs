@@ -114,11 +114,28 @@ impl Mux {
 
     /// Waits for the session's end.
     pub async fn ended(&self) -> End {
+        self.watch().ended().await
+    }
+
+    /// A way to hear of the session's end without holding it.
+    #[must_use]
+    pub fn watch(&self) -> Watch {
+        Watch(Arc::clone(&self.shared))
+    }
+}
+
+/// Hears of a session's end. Does not keep it alive.
+#[derive(Debug, Clone)]
+pub struct Watch(Arc<Shared>);
+
+impl Watch {
+    /// Waits for the session's end.
+    pub async fn ended(&self) -> End {
         loop {
             // Made before the look, so that no end is missed between the two.
-            let over = self.shared.over.notified();
-            if let Some(end) = self.end() {
-                return end;
+            let over = self.0.over.notified();
+            if let Some(end) = &self.0.lock().end {
+                return end.clone();
             }
             over.await;
         }
