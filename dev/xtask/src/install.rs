@@ -34,6 +34,8 @@ const TOOLS: &[(&str, &str)] = &[
     ("obfs-local", "simple-obfs"),
     ("obfs-server", "simple-obfs"),
     ("ss-v2ray-plugin", "shadowsocks-v2ray-plugin"),
+    ("kcptun-client", "kcptun"),
+    ("kcptun-server", "kcptun"),
     ("go", "golang-go"),
     ("ip", "iproute2"),
     ("iptables", "iptables"),

@@ -12,6 +12,7 @@ mod convert;
 mod curl;
 mod forward;
 mod hostile;
+mod kcp;
 #[cfg(target_os = "linux")]
 mod netns;
 mod plugin;

@@ -14,8 +14,8 @@ use super::table::Table;
 
 /// Accepts sessions on one UDP socket.
 ///
-/// A session begins with the first data of a conversation that passes the check, at an address that
-/// has fewer than four. It never resets another: a conversation that is new to an address stands
+/// A session begins with the first data of a conversation, if they pass the check and come from an
+/// address that has fewer than four sessions. It never resets another: a conversation that is new to an address stands
 /// beside those that are there. Where packets cannot be authenticated, births are limited to 256 a
 /// second.
 ///

@@ -51,10 +51,10 @@ impl Opening {
         })
     }
 
-    /// Whether it may begin a session: data of the first window. An acknowledgement, or data from
-    /// the middle of something, belongs to a session that is no more.
-    pub(super) fn begins(&self, window: u32) -> bool {
-        self.data.is_some_and(|sn| sn < window)
+    /// Whether it may begin a session: it is the first data. Anything else belongs to a session
+    /// that is no more, whose peer is to notice that; or the first data were lost, and come again.
+    pub(super) fn begins(&self) -> bool {
+        self.data == Some(0)
     }
 }
 
@@ -77,13 +77,13 @@ mod tests {
     }
 
     #[test]
-    fn only_data_of_the_first_window_begins() {
+    fn only_the_first_data_begin() {
         let begins = |cmd, sn| match Route::of(&segment(cmd, sn)) {
-            Route::Bare(_, opening) => opening.conv == 7 && opening.begins(32),
+            Route::Bare(_, opening) => opening.conv == 7 && opening.begins(),
             _ => false,
         };
-        assert!(begins(Cmd::Push, 0) && begins(Cmd::Push, 31));
-        assert!(!begins(Cmd::Push, 32) && !begins(Cmd::Ack, 0) && !begins(Cmd::Wask, 0));
+        assert!(begins(Cmd::Push, 0));
+        assert!(!begins(Cmd::Push, 1) && !begins(Cmd::Ack, 0) && !begins(Cmd::Wask, 0));
     }
 
     #[test]

@@ -43,6 +43,8 @@ struct State {
     alarm: Option<Time>,
     /// Something came since the driver last settled it.
     touched: bool,
+    /// Since when something waits for an acknowledgement and nothing has come.
+    unanswered: Option<Time>,
     /// The stream is gone: until when the session may linger.
     leaving: Option<Time>,
     /// The driver has forgotten it.
@@ -77,6 +79,7 @@ impl Session {
                 writer: None,
                 alarm: None,
                 touched: false,
+                unanswered: None,
                 leaving: None,
                 gone: false,
                 told: Stats::default(),
@@ -97,6 +100,7 @@ impl Session {
         let mut state = self.lock();
         let State { wire, kcp, .. } = &mut *state;
         wire.input(&self.socket, kcp, route, packet, now);
+        state.unanswered = None;
         !std::mem::replace(&mut state.touched, true)
     }
 
@@ -146,6 +150,9 @@ impl Session {
     /// Sends what is due, and sets the alarm for what will be.
     fn advance(&self, state: &mut State, now: Time) {
         let State { wire, kcp, .. } = state;
+        if !kcp.is_drained() {
+            state.unanswered.get_or_insert(now);
+        }
         if kcp.poll_timeout().is_some_and(|at| at <= now) {
             wire.transmit(&self.socket, self.peer, kcp, now);
         }
@@ -229,6 +236,12 @@ impl Session {
     /// Whether an authentic datagram came.
     pub(super) fn heard(&self) -> bool {
         self.lock().kcp.stats().datagrams_in > 0
+    }
+
+    /// How long something has waited for an acknowledgement while nothing came.
+    pub(super) fn unanswered(&self) -> Option<Duration> {
+        let since = self.lock().unanswered?;
+        Some(ambient::now().since(since))
     }
 
     pub(super) fn stats(&self) -> Stats {

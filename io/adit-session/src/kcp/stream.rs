@@ -5,6 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use adit_kcp::Stats;
 use adit_net::ambient::Chance;
@@ -144,6 +145,13 @@ impl Probe {
             (false, 0) => Contact::Silent,
             (false, refused) => Contact::Foreign(refused),
         }
+    }
+
+    /// How long something has waited for an acknowledgement while nothing at all came; none if
+    /// nothing waits. The protocol has no other sign of a peer that is gone.
+    #[must_use]
+    pub fn unanswered(&self) -> Option<Duration> {
+        self.0.unanswered()
     }
 
     /// Data and parity shards of the peer's correction, once parity has come.

@@ -188,8 +188,7 @@ impl Table {
         let (Route::Bare(_, opening) | Route::Data(_, Some(opening))) = route else {
             return None;
         };
-        let window = self.socket.settings.kcp.recv_window;
-        if !opening.begins(window) || self.is_ended(from, opening, now) {
+        if !opening.begins() || self.is_ended(from, opening, now) {
             return None;
         }
         let here = self.peers.get(&from).map_or(0, Vec::len);

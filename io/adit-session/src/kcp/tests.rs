@@ -232,8 +232,8 @@ async fn a_foreign_conversation_never_ends_a_live_one() {
     let send = |bytes: &[u8]| assert_eq!(client.send_to(bytes, addr).unwrap(), bytes.len());
     send(&push(7, 0, Cmd::Push));
     let (mut first, _) = listener.accept().await.unwrap();
-    // Not data of a first window, or no conversation at all: nothing begins.
-    send(&push(8, 600, Cmd::Push));
+    // Not the first data, or no conversation at all: nothing begins.
+    send(&push(8, 1, Cmd::Push));
     send(&push(8, 0, Cmd::Ack));
     send(&[9; 100]);
     // A new one at the same address stands beside the old one; a fifth does not.
@@ -371,8 +371,14 @@ async fn a_peer_that_is_gone_ends_reads_and_writes() {
     let mut listener = KcpListener::bind(any(), plain()).unwrap();
     let relay = Lossy::start(listener.local_addr().unwrap(), Faults::default(), 1).unwrap();
     let (mut near, _far) = through(&mut listener, relay.addr(), hasty).await;
+    let probe = near.probe();
+    sleep(Duration::from_millis(100)).await;
+    assert_eq!(probe.unanswered(), None);
     relay.cut();
     near.write_all(b"lost").await.unwrap();
+    sleep(Duration::from_millis(100)).await;
+    let waited = probe.unanswered().expect("nothing has come since");
+    assert!(waited >= Duration::from_millis(100), "{waited:?}");
     let mut buf = [0; 8];
     let read = timeout(Duration::from_secs(60), near.read(&mut buf)).await;
     let why = read.expect("the end is found").unwrap_err();

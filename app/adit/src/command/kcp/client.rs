@@ -78,10 +78,19 @@ struct Dialler {
     scavenged: Duration,
 }
 
-/// A session, and since when.
+/// A session, what is known of it, and since when there is one.
 struct Line {
     mux: Mux,
+    probe: Probe,
     born: Instant,
+}
+
+impl Line {
+    /// Whether nothing answers any more: the server has begun anew, or the way to it.
+    fn is_lost(&self) -> bool {
+        let waited = self.probe.unanswered();
+        waited.is_some_and(|waited| waited >= ANSWER)
+    }
 }
 
 async fn accept(mut acceptor: Acceptor, dialler: Arc<Dialler>, sessions: usize) {
@@ -121,6 +130,10 @@ impl Dialler {
             let mux = std::mem::replace(line, self.line().await).mux;
             tokio::spawn(scavenge(mux, self.scavenged));
         }
+        if line.is_lost() && line.born.elapsed() >= ANSWER {
+            debug!("nothing answers: a new session is tried beside the old one");
+            *line = self.line().await;
+        }
         loop {
             match line.mux.open() {
                 Ok(stream) => return stream,
@@ -155,9 +168,10 @@ impl Dialler {
         let session = KcpStream::connect(addr, self.plan.kcp.clone())?;
         let probe = session.probe();
         let mux = Mux::new(Box::new(session), self.plan.smux.clone())?;
-        tokio::spawn(watch(server, probe, mux.watch()));
+        tokio::spawn(watch(server, probe.clone(), mux.watch()));
         Ok(Line {
             mux,
+            probe,
             born: Instant::now(),
         })
     }
