@@ -1,6 +1,8 @@
 //! Seals whatever it is given, by the formats of SIP004 and SIP022: a peer with the right key and
 //! no manners.
 
+use std::sync::LazyLock;
+
 use adit_crypto::{
     AeadKey, AeadKind, HeaderCipher, KdfContext, NonceCounter, evp_bytes_to_key, hkdf_sha1_subkey,
 };
@@ -8,6 +10,23 @@ use adit_shadowsocks::{Key, Method};
 
 const KEY_2022: &str = "AAECAwQFBgcICQoLDA0ODw==";
 const PASSWORD: &str = "password";
+
+/// One legacy method for each way of its cipher, with an IV and without.
+const LEGACY: [&str; 4] = ["rc4", "bf-cfb", "aes-128-cfb1", "chacha20-ietf"];
+
+static LEGACY_KEYS: LazyLock<[Key; 4]> = LazyLock::new(|| {
+    LEGACY.map(|name| {
+        let method = name.parse().expect("a method");
+        Key::parse(method, PASSWORD).expect("a password")
+    })
+});
+
+/// The key of a legacy method, if the byte asks for one by its highest bit.
+#[must_use]
+pub fn legacy(byte: u8) -> Option<&'static Key> {
+    let asked = byte & 0x80 != 0;
+    LEGACY_KEYS.get(usize::from(byte & 3)).filter(|_| asked)
+}
 
 /// The salt of every forged stream and of a client whose chance is zeros.
 pub const SALT: [u8; 16] = [0; 16];

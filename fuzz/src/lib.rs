@@ -6,7 +6,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod disguise;
 pub mod forge;
+mod script;
+pub mod ssr;
+pub mod users;
 
 use std::fmt::Debug;
 use std::io;
@@ -15,6 +19,8 @@ use std::path::Path;
 use adit_config::{FileText, Sources};
 use adit_wire::{Entropy, Unix};
 use zeroize::Zeroizing;
+
+pub use script::Script;
 
 /// The wall clock of all targets.
 pub const NOW: Unix = Unix(1_700_000_000);
@@ -75,6 +81,28 @@ impl Entropy for Zeros {
     fn fill(&mut self, out: &mut [u8]) {
         out.fill(0);
     }
+}
+
+/// Numbers without a pattern, the same for the same seed (SplitMix64).
+#[derive(Debug, Clone)]
+pub struct Chance(pub u64);
+
+impl Entropy for Chance {
+    fn fill(&mut self, out: &mut [u8]) {
+        for piece in out.chunks_mut(8) {
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            piece.copy_from_slice(&(z ^ (z >> 31)).to_le_bytes()[..piece.len()]);
+        }
+    }
+}
+
+/// Changes one byte of `wire`, which is not empty: `place` of 65,536 parts of the way. Gives which.
+pub fn alter(wire: &mut [u8], place: u16, flip: u8) -> usize {
+    let at = usize::from(place) * wire.len() / 65_536;
+    wire[at] ^= flip.max(1);
+    at
 }
 
 /// One user with one password, or nobody.

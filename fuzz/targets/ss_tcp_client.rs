@@ -1,10 +1,11 @@
-//! A Shadowsocks client over a server's stream that is raw or sealed around anything.
+//! A Shadowsocks client over a server's stream that is raw or sealed around anything; and of legacy
+//! methods, where raw is as good as sealed.
 
 #![no_main]
 
 use std::sync::Arc;
 
-use adit_fuzz::forge::{Edition, OTHER_SALT, SALT, Stream};
+use adit_fuzz::forge::{Edition, OTHER_SALT, SALT, Stream, legacy};
 use adit_fuzz::{NOW, Pieces, Zeros, steer};
 use adit_shadowsocks::tcp::client;
 use adit_wire::law::{open_all, seal_all};
@@ -13,6 +14,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|input: &[u8]| {
     let (flags, input) = steer(input);
     let edition = Edition::of(flags);
+    let key = legacy(flags).cloned().unwrap_or_else(|| edition.key());
     let Pieces { sizes, bytes } = Pieces::new(input);
     let split = |wire: &[u8]| {
         Pieces {
@@ -21,12 +23,21 @@ fuzz_target!(|input: &[u8]| {
         }
         .same(|wire, pieces| {
             let target = "example.test:443".parse().expect("a target");
-            let codecs = client(&edition.key().into(), &target, Arc::new(NOW), &mut Zeros);
+            let codecs = client(&key.clone().into(), &target, Arc::new(NOW), &mut Zeros);
             let (mut seal, mut open) = codecs.expect("a client");
             seal_all(&mut seal, b"hello", 5).expect("sealed");
             open_all(&mut open, wire, pieces)
         })
     };
+    if let Some(key) = legacy(flags) {
+        let iv = key.method().salt_len();
+        if let Ok((plain, unread)) = split(bytes) {
+            let opened = bytes.len().checked_sub(iv);
+            assert_eq!(plain.len(), opened.unwrap_or(0));
+            assert_eq!(unread, opened.map_or(bytes.len(), |_| 0));
+        }
+        return;
+    }
     match (flags >> 1) % 3 {
         0 => {
             if let Ok((plain, _)) = split(bytes) {

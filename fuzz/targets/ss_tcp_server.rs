@@ -1,14 +1,14 @@
 //! A Shadowsocks server over streams that are raw, sealed around anything, or genuine but for one
-//! byte.
+//! byte; and of legacy methods, where raw is as good as sealed.
 
 #![no_main]
 
 use std::sync::Arc;
 
-use adit_fuzz::forge::{Edition, SALT, Stream};
+use adit_fuzz::forge::{Edition, SALT, Stream, legacy};
 use adit_fuzz::{NOW, Pieces, Zeros, steer};
 use adit_shadowsocks::tcp::{ServerHandshake, client};
-use adit_shadowsocks::{Restart, SaltPool, Users};
+use adit_shadowsocks::{Key, Restart, SaltPool, Users};
 use adit_wire::law::{converse, open_all, seal_all};
 use adit_wire::{Broken, FixedEntropy, Open, Step, Target};
 use libfuzzer_sys::fuzz_target;
@@ -16,11 +16,11 @@ use libfuzzer_sys::fuzz_target;
 /// The target, all plaintext, whether the stream may end here.
 type Served = Result<Option<(Target, Vec<u8>, bool)>, Broken>;
 
-fn serve(edition: Edition, wire: &[u8], pieces: &[usize]) -> Served {
+fn serve(key: &Key, wire: &[u8], pieces: &[usize]) -> Served {
     let salts = Arc::new(SaltPool::new([1; 16], NOW, Restart::Lenient));
     // Not the client's salt: a server refuses its own.
     let mut chance = FixedEntropy::new([7; 32]);
-    let users = Users::single(edition.key());
+    let users = Users::single(key.clone());
     let mut server = ServerHandshake::new(&users, Arc::new(NOW), salts, &mut chance);
     let (step, sent, rest) = converse(&mut server, wire, pieces).map_err(|(why, sent)| {
         assert!(sent.is_empty(), "a refusal is silent");
@@ -40,9 +40,9 @@ fn serve(edition: Edition, wire: &[u8], pieces: &[usize]) -> Served {
 }
 
 /// A whole stream of our own client.
-fn genuine(edition: Edition, payload: &[u8], piece: usize) -> Vec<u8> {
+fn genuine(key: &Key, payload: &[u8], piece: usize) -> Vec<u8> {
     let target: Target = "example.test:443".parse().expect("a target");
-    let codecs = client(&edition.key().into(), &target, Arc::new(NOW), &mut Zeros);
+    let codecs = client(&key.clone().into(), &target, Arc::new(NOW), &mut Zeros);
     let (mut seal, _) = codecs.expect("a client");
     seal_all(&mut seal, payload, piece).expect("sealed")
 }
@@ -50,14 +50,22 @@ fn genuine(edition: Edition, payload: &[u8], piece: usize) -> Vec<u8> {
 fuzz_target!(|input: &[u8]| {
     let (flags, input) = steer(input);
     let edition = Edition::of(flags);
+    let key = legacy(flags).cloned().unwrap_or_else(|| edition.key());
     let Pieces { sizes, bytes } = Pieces::new(input);
     let split = |wire: &[u8]| {
         Pieces {
             sizes: sizes.clone(),
             bytes: wire,
         }
-        .same(|w, p| serve(edition, w, p))
+        .same(|w, p| serve(&key, w, p))
     };
+    if legacy(flags).is_some() {
+        let _ = split(bytes);
+        let wire = genuine(&key, bytes, usize::from(flags).max(1));
+        let whole = split(&wire).expect("genuine").expect("complete");
+        assert_eq!((whole.1.as_slice(), whole.2), (bytes, true));
+        return;
+    }
     match (flags >> 1) % 4 {
         0 => {
             assert!(
@@ -104,7 +112,7 @@ fuzz_target!(|input: &[u8]| {
         _ => {
             let (place, payload) = steer(bytes);
             let (flip, payload) = steer(payload);
-            let mut wire = genuine(edition, payload, usize::from(flip).max(1));
+            let mut wire = genuine(&key, payload, usize::from(flip).max(1));
             let whole = split(&wire).expect("genuine").expect("complete");
             assert_eq!((whole.1.as_slice(), whole.2), (payload, true));
             let at = usize::from(place) * wire.len() / 256;

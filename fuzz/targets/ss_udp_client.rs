@@ -1,14 +1,23 @@
-//! A Shadowsocks client over any sequence of packets, raw or sealed around anything.
+//! A Shadowsocks client over any sequence of packets, raw or sealed around anything; and over one
+//! of a legacy method.
 
 #![no_main]
 
-use adit_fuzz::forge::{Edition, packet};
+use adit_fuzz::forge::{Edition, legacy, packet};
 use adit_fuzz::{NOW, Zeros, steer};
 use adit_shadowsocks::udp::ClientSession;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     let (flags, mut rest) = steer(input);
+    if let Some(key) = legacy(flags) {
+        let mut session = ClientSession::new(&key.clone().into(), &mut Zeros);
+        let mut wire = rest.to_vec();
+        if let Ok((_, payload)) = session.open(&mut wire, NOW) {
+            assert!(wire.get(payload).is_some());
+        }
+        return;
+    }
     let edition = Edition::of(flags);
     // Chance is zeros, so the client's session id is 0.
     let mut session = ClientSession::new(&edition.key().into(), &mut Zeros);

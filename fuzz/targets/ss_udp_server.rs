@@ -1,8 +1,9 @@
-//! A Shadowsocks server over any sequence of packets, raw or sealed around anything.
+//! A Shadowsocks server over any sequence of packets, raw or sealed around anything; and over one
+//! of a legacy method.
 
 #![no_main]
 
-use adit_fuzz::forge::{Edition, packet};
+use adit_fuzz::forge::{Edition, legacy, packet};
 use adit_fuzz::{NOW, steer};
 use adit_shadowsocks::Users;
 use adit_shadowsocks::udp::ServerOpener;
@@ -10,6 +11,14 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     let (flags, mut rest) = steer(input);
+    if let Some(key) = legacy(flags) {
+        let mut opener = ServerOpener::new(&Users::single(key.clone()));
+        let mut wire = rest.to_vec();
+        if let Ok(incoming) = opener.open(&mut wire, NOW) {
+            assert!(wire.get(incoming.payload).is_some());
+        }
+        return;
+    }
     let edition = Edition::of(flags);
     let mut opener = ServerOpener::new(&Users::single(edition.key()));
     let mut opened = 0;

@@ -165,7 +165,7 @@ impl<'d, 'e> Draft<'d, 'e> {
                 self.endpoint.scheme.span,
                 format!("`{scheme}://` is a listener, it cannot be a hop"),
             )
-            .help("hops are `socks5`, `socks4a`, `http`, `ss`, `direct` and `reject`"),
+            .help("hops are `socks5`, `socks4a`, `http`, `ss`, `ssr`, `direct` and `reject`"),
         };
         self.problem(flaw);
         None
@@ -258,7 +258,7 @@ impl<'d, 'e> Draft<'d, 'e> {
             Some(param) if param.roles.has(self.role) => {}
             Some(param) => {
                 let title = format!("`{key}` is a key of the {} role", param.roles);
-                if scheme == Scheme::Ss {
+                if scheme.is_shared() {
                     // The same URL serves on both ends.
                     let about = Flaw::new(pair.key.span, title).label("ignored here");
                     self.warn(WarningKind::IgnoredKey, about);
@@ -296,12 +296,12 @@ pub(crate) fn scheme(endpoint: &Endpoint) -> Result<Scheme, Flaw> {
 }
 
 /// A key that no row has: `Ok` if it is wrong, `Err` if it can be ignored. Foreign links carry
-/// keys of their own, so with `ss` only a slip of the finger is wrong.
+/// keys of their own, so with `ss` and `ssr` only a slip of the finger is wrong.
 pub(crate) fn unknown_key(scheme: Scheme, pair: &Pair) -> Result<Flaw, Flaw> {
     let key = pair.key.value.as_str();
     let names = || scheme.params().iter().map(|param| param.setting.name());
     let flaw = Flaw::new(pair.key.span, format!("unknown key `{key}`"));
-    if scheme == Scheme::Ss && one_slip(key, names()).is_none() {
+    if scheme.is_shared() && one_slip(key, names()).is_none() {
         return Err(flaw.label("ignored"));
     }
     let flaw = match nearest(key, names()) {

@@ -31,7 +31,9 @@ pub(crate) fn write_duration(duration: Duration) -> String {
         )
 }
 
-fn read_duration(text: &str) -> Option<Duration> {
+/// Reads `10s`, `500ms`, `2m`, `1h` or `1d`, at most a year.
+#[must_use]
+pub fn read_duration(text: &str) -> Option<Duration> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at_checked(digits)?;
     let (_, millis) = UNITS.into_iter().find(|(name, _)| *name == unit)?;

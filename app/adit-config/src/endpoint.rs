@@ -5,7 +5,7 @@ use adit_wire::Host;
 use crate::escape;
 use crate::param;
 use crate::problem::Flaw;
-use crate::scheme::{Scheme, share};
+use crate::scheme::{Scheme, share, ssr};
 use crate::secret::{Secret, SecretText};
 use crate::span::{Span, Spanned};
 
@@ -83,6 +83,9 @@ impl Endpoint {
     fn authority(&mut self, text: &str, rest: Span) -> Result<(), Flaw> {
         let folded = self.scheme.value == Scheme::Ss.name();
         let raw = slice(text, rest);
+        if self.scheme.value == Scheme::Ssr.name() && ssr::link::is_folded(raw) {
+            return self.unfold_ssr(raw, rest);
+        }
         if folded && share::is_folded(raw) {
             let unfolded = share::old_form(raw, rest)?;
             self.user = Some(unfolded.method);
@@ -109,6 +112,22 @@ impl Endpoint {
         if let Some(span) = target.filter(|span| span.start < span.end) {
             self.target = Some(Spanned::new(decode(slice(text, span), span)?, span));
         }
+        Ok(())
+    }
+
+    /// A share link of ShadowsocksR. What stands behind it in the text goes before what is in it.
+    fn unfold_ssr(&mut self, raw: &str, span: Span) -> Result<(), Flaw> {
+        let unfolded = ssr::link::unfold(raw, span)?;
+        self.user = Some(unfolded.method);
+        self.secret = Some(unfolded.secret);
+        self.host = Some(unfolded.host);
+        self.port = Some(unfolded.port);
+        for pair in unfolded.params {
+            if self.param(&pair.key.value).is_none() {
+                self.params.push(pair);
+            }
+        }
+        self.name = self.name.take().or(unfolded.name);
         Ok(())
     }
 
@@ -244,7 +263,9 @@ fn no_blanks(text: &str, span: Span) -> Result<(), Flaw> {
 /// the traffic would go to a wrong server, and the rest of the secret into a message.
 fn no_split_secret(text: &str, scheme: &str, authority: Span) -> Result<(), Flaw> {
     let raw = slice(text, authority);
-    if raw.contains('@') || (scheme == Scheme::Ss.name() && share::is_folded(raw)) {
+    let folded = (scheme == Scheme::Ss.name() && share::is_folded(raw))
+        || (scheme == Scheme::Ssr.name() && ssr::link::is_folded(raw));
+    if raw.contains('@') || folded {
         return Ok(());
     }
     let behind = slice(text, Span::new(authority.end, text.len()));

@@ -1,6 +1,7 @@
 //! The plan as a drawing: what a byte passes on its way.
 
 mod server;
+mod ssr;
 
 use core::fmt::Write;
 
@@ -77,6 +78,7 @@ fn listener(listen: &Listen) -> Vec<String> {
     let mut lines = match &listen.kind {
         ListenKind::Proxy(proxy) => vec![languages(proxy)],
         ListenKind::Shadowsocks(server) => server::lines(server),
+        ListenKind::ShadowsocksR(server) => ssr::lines(server),
         ListenKind::Forward(forward) => vec![
             match (forward.tcp, forward.udp) {
                 (true, true) => "TCP and UDP, as they are",
@@ -140,8 +142,11 @@ fn counted(number: usize, of: &str) -> String {
 fn limits(listen: &Listen) -> String {
     let limits = &listen.limits;
     let mut shown = Vec::new();
-    let said = |kind| matches!(kind, &ListenKind::Proxy(_) | &ListenKind::Shadowsocks(_));
-    if said(&listen.kind) {
+    let fixed = matches!(
+        &listen.kind,
+        ListenKind::Forward(_) | ListenKind::Transparent(_)
+    );
+    if !fixed {
         shown.push(format!("handshake {}", time(limits.handshake)));
     }
     shown.push(format!("dial {}", time(limits.dial)));
@@ -156,6 +161,7 @@ fn limits(listen: &Listen) -> String {
     let udp = match &listen.kind {
         ListenKind::Proxy(proxy) => proxy.udp,
         ListenKind::Shadowsocks(server) => server.udp,
+        ListenKind::ShadowsocksR(server) => server.udp,
         ListenKind::Forward(forward) => forward.udp,
         ListenKind::Transparent(transparent) => transparent.udp,
     };
@@ -194,6 +200,7 @@ fn hop_line(hop: &Hop) -> String {
             let _ = write!(what, "; first bytes waited for {}", time(*first_wait));
             what
         }
+        HopKind::ShadowsocksR(hop) => ssr::hop(hop),
     };
     let udp = match overhead(hop) {
         _ if rides_in_a_connection(hop) => "UDP in a connection".to_owned(),
@@ -223,6 +230,10 @@ fn seal(method: Method) -> String {
             room.max,
             room.head + room.tail
         ),
+        None if method.is_legacy() => format!(
+            "{method}, broken and for old peers alone; no records, + {} bytes",
+            method.salt_len()
+        ),
         None => format!("{method}, not encrypted"),
     }
 }
@@ -242,7 +253,7 @@ const fn record_room(method: Method) -> Option<Room> {
             tail: 16,
             max: 0x3FFF,
         }),
-        Edition::None => None,
+        Edition::Stream | Edition::None => None,
     }
 }
 
@@ -250,7 +261,7 @@ const fn record_room(method: Method) -> Option<Room> {
 fn identity_headers(method: Method, keys: &str) -> usize {
     match method.edition() {
         Edition::Aead2022 => keys.matches(':').count(),
-        Edition::Aead | Edition::None => 0,
+        Edition::Aead | Edition::Stream | Edition::None => 0,
     }
 }
 
@@ -291,10 +302,11 @@ fn overhead(hop: &Hop) -> Option<usize> {
             Method::Blake3ChaCha20Poly1305 | Method::Blake3ChaCha8Poly1305 => {
                 24 + 16 + 11 + ADDRESS + 16
             }
-            Method::None => ADDRESS,
+            Method::None | Method::Stream(_) => method.salt_len() + ADDRESS,
             // SIP004: salt and tag.
-            other => other.key_len() + ADDRESS + 16,
+            other => other.salt_len() + ADDRESS + 16,
         }),
+        HopKind::ShadowsocksR(hop) => Some(ssr::packet_overhead(hop) + ADDRESS),
         HopKind::Socks4a { .. } | HopKind::Http { .. } => None,
     }
 }
@@ -303,6 +315,7 @@ fn udp(route: &Route) -> String {
     let offered = route.listen.iter().any(|listen| match &listen.kind {
         ListenKind::Proxy(proxy) => proxy.udp,
         ListenKind::Shadowsocks(server) => server.udp,
+        ListenKind::ShadowsocksR(server) => server.udp,
         ListenKind::Forward(forward) => forward.udp,
         ListenKind::Transparent(transparent) => transparent.udp,
     });
@@ -332,15 +345,18 @@ fn splice(route: &Route) -> String {
         ListenKind::Shadowsocks(server) => {
             seals(server.method) && !matches!(server.role, SsRole::Relay { .. })
         }
+        ListenKind::ShadowsocksR(_) => true,
         ListenKind::Proxy(_) | ListenKind::Transparent(_) | ListenKind::Forward(_) => false,
     });
     if let Some(listen) = sealing {
         return format!("no: {listen} seals every byte");
     }
     let sealed = |hop: &&Hop| match hop {
-        Hop::Server(server) => {
-            matches!(&server.kind, HopKind::Shadowsocks { method, .. } if seals(*method))
-        }
+        Hop::Server(server) => match &server.kind {
+            HopKind::Shadowsocks { method, .. } => seals(*method),
+            HopKind::ShadowsocksR(_) => true,
+            _ => false,
+        },
         Hop::Direct | Hop::Reject => false,
     };
     let mut hops = route.via.hops.iter().flat_map(Stage::hops);
@@ -351,7 +367,7 @@ fn splice(route: &Route) -> String {
 }
 
 fn seals(method: Method) -> bool {
-    record_room(method).is_some()
+    method.edition() != Edition::None
 }
 
 fn line(text: &mut String, content: &str) {

@@ -41,6 +41,7 @@ mod suggest;
 mod value;
 
 pub mod foreign;
+pub use duration::read_duration;
 pub use edge::{FileText, Machine, Sources};
 pub use endpoint::{Endpoint, MAX_URL_LEN, Pair};
 pub use explain::explain;
@@ -49,8 +50,8 @@ pub use param::{Param, Role, Roles, Setting};
 pub use plan::{
     Access, ArgItem, Chain, Forward, Hop, HopKind, Limits, Listen, ListenAddr, ListenKind, Login,
     MAX_FILE_LEN, Match, Plan, Plugin, PluginMode, Prefer, Private, Proxy, RejectPolicy, RelayNext,
-    Restart, Route, Rule, ServerHop, SsRole, SsServer, SsUser, Stage, Steering, Transparent,
-    UdpWay,
+    Restart, Route, Rule, ServerHop, SsRole, SsServer, SsUser, SsrHop, SsrServer, Stage, Steering,
+    Transparent, UdpWay,
 };
 pub use problem::{Flaw, Origin, Place, Problem, Warning, WarningKind};
 pub use reference::{help, overview, reference};

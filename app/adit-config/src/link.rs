@@ -16,7 +16,7 @@ use crate::escape;
 use crate::param;
 use crate::problem::{Flaw, Origin, Problem};
 use crate::quote::Quote;
-use crate::scheme::Scheme;
+use crate::scheme::{Scheme, ssr};
 use crate::secret::SecretText;
 use crate::value::write_target;
 
@@ -34,6 +34,32 @@ pub fn canonical(text: &str) -> Result<String, Vec<Problem>> {
     } else {
         Err(flaws.into_iter().map(|flaw| quote.problem(flaw)).collect())
     }
+}
+
+/// The link to pass on to other programs: the canonical form, for `ssr` the base64 form.
+pub fn share(text: &str) -> Result<String, Vec<Problem>> {
+    let canonical = canonical(text)?;
+    if !is_ssr(&canonical) {
+        return Ok(canonical);
+    }
+    let folded = Endpoint::parse(&canonical).and_then(|endpoint| ssr::link::fold(&endpoint));
+    let quote = Quote::whole(&Origin::Text, &canonical);
+    folded.map_err(|flaw| vec![quote.problem(flaw)])
+}
+
+/// The canonical form; of an `ssr` URL the other of its two forms.
+pub fn turned(text: &str) -> Result<String, Vec<Problem>> {
+    let behind = text.split_once("://").map_or("", |(_, behind)| behind);
+    let raw = behind.split(['?', '#']).next().unwrap_or_default();
+    if is_ssr(text) && !ssr::link::is_folded(raw) {
+        return share(text);
+    }
+    canonical(text)
+}
+
+fn is_ssr(text: &str) -> bool {
+    let scheme = text.split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(Scheme::Ssr.name()))
 }
 
 /// A Shadowsocks link in any of its forms as SIP002, whatever its method.
@@ -114,6 +140,12 @@ fn normalize(endpoint: &mut Endpoint, scheme: Scheme) -> Vec<Flaw> {
     let mut flaws = Vec::new();
     if scheme == Scheme::Ss {
         name_method(endpoint);
+    }
+    if scheme == Scheme::Ssr
+        && let Some(user) = &mut endpoint.user
+        && ssr::is_method(&user.value)
+    {
+        user.value.make_ascii_lowercase();
     }
     if let Some(host) = &mut endpoint.host
         && let Host::Name(name) = &host.value

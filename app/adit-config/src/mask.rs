@@ -4,7 +4,7 @@
 //! stand and rather hides too much.
 
 use crate::param;
-use crate::scheme::{Scheme, share};
+use crate::scheme::{Scheme, share, ssr};
 use crate::span::Span;
 
 const COVER: &str = "***";
@@ -185,7 +185,11 @@ fn value_ends(rest: &str) -> bool {
 fn in_url(scheme: &str, body: &str, mut cover: impl FnMut(Span)) {
     let scheme = scheme.parse::<Scheme>().ok();
     // Schemes whose user part, or whole authority, can be base64 of a secret.
-    let folded = matches!(scheme, None | Some(Scheme::Ss));
+    let folded = matches!(scheme, None | Some(Scheme::Ss | Scheme::Ssr));
+    let is_method = match scheme {
+        Some(Scheme::Ssr) => ssr::is_method,
+        _ => share::is_method,
+    };
     let cut = body.find(['?', '#']).unwrap_or(body.len());
     let authority = body.get(..cut).unwrap_or_default();
     // A secret with a raw `?` or `#` puts the separator behind the cut.
@@ -200,7 +204,7 @@ fn in_url(scheme: &str, body: &str, mut cover: impl FnMut(Span)) {
         let user = body.get(..at).unwrap_or_default();
         match user.find(':') {
             Some(colon) => cover(Span::new(colon + 1, at)),
-            None if folded && !share::is_method(user) => cover(Span::new(0, at)),
+            None if folded && !is_method(user) => cover(Span::new(0, at)),
             None => {}
         }
         query_from = query_from.max(at);
@@ -219,6 +223,19 @@ fn in_url(scheme: &str, body: &str, mut cover: impl FnMut(Span)) {
     } else if folded {
         cover(Span::new(0, cut));
     }
+    // A raw `#` in a value: what stands behind it can be a user with a password.
+    if scheme == Some(Scheme::Ssr)
+        && let Some((query, name)) = body.split_once('#')
+        && name.contains(':')
+    {
+        cover_query(query, query_from, &mut cover);
+        return cover(Span::of(query.len() + 1, name));
+    }
+    cover_query(body, query_from, &mut cover);
+}
+
+/// Covers of the query of `body`, which is looked for from `query_from` on.
+fn cover_query(body: &str, query_from: usize, mut cover: impl FnMut(Span)) {
     let rest = body.get(query_from..).unwrap_or_default();
     if let Some(mark) = rest.find('?') {
         in_query(rest.get(mark + 1..).unwrap_or_default(), |span| {
@@ -264,6 +281,14 @@ mod tests {
             ("ss://m:AAEC", "ss://m:***"),
             ("ss://h:8388/?plugin=a%3Bkey%3Db", "ss://h:8388/?plugin=***"),
             ("ssr://YWJj", "ssr://***"),
+            (
+                "ssr://m:p@h:1?protocol_param=1:x&obfs=a",
+                "ssr://m:***@h:1?protocol_param=***&obfs=a",
+            ),
+            (
+                "ssr://none@h:1?protocol_param=64#1:x",
+                "ssr://none@h:1?protocol_param=***#***",
+            ),
             ("socks5://u:p?w@h:1", "socks5://u:***@h:1"),
             ("socks5://u:p#w@h:1", "socks5://u:***@h:1"),
             ("mixed://:1080?users=@f", "mixed://:1080?users=@f"),

@@ -4,6 +4,7 @@ use core::fmt;
 
 use crate::plugin_text::PluginText;
 use crate::scheme::Scheme;
+use crate::scheme::ssr::text::UserText;
 use crate::suggest::nearest;
 use crate::value::{FilePath, Typed};
 
@@ -139,7 +140,7 @@ pub(crate) const fn both(setting: &'static dyn Setting) -> Param {
 }
 
 /// Types whose values can hold a secret: one misplaced, or options of a plugin.
-const HIDDEN: [&str; 2] = [FilePath::NAME, PluginText::NAME];
+const HIDDEN: [&str; 3] = [FilePath::NAME, PluginText::NAME, UserText::NAME];
 
 /// True if values of this key may be shown: some table has it, and it is not free text.
 pub(crate) fn is_public(key: &str) -> bool {

@@ -77,6 +77,8 @@ pub enum WarningKind {
     ReadableSecret,
     /// Method `none` on an address that is not this machine.
     NoEncryption,
+    /// A method that is there for old peers alone: its cipher is broken.
+    LegacyCipher,
     /// Passwords cross the network in clear text.
     ClearPassword,
     /// A listener offers UDP, and its chain cannot carry it.

@@ -34,6 +34,9 @@ pub fn overview() -> String {
 
 fn help_on(scheme: Scheme) -> String {
     let mut text = format!("{}\n\n  {}\n", scheme.form(), wrap(scheme.doc(), "  "));
+    for (name, list) in scheme.lists() {
+        let _ = write!(text, "\n  {}\n", wrap(&format!("{name}: {list}."), "  "));
+    }
     let _ = write!(text, "\n  used as: {}\n", scheme.roles());
     if !scheme.params().is_empty() {
         text.push_str("\nKeys, written as ?key=value&key=value:\n");
@@ -68,12 +71,15 @@ pub fn reference() -> String {
     for scheme in Scheme::ALL {
         let _ = write!(
             page,
-            "\n## `{}`\n\n`{}`\n\n{}\n\nUsed as: {}.\n",
+            "\n## `{}`\n\n`{}`\n\n{}\n",
             scheme.name(),
             scheme.form(),
             scheme.doc(),
-            scheme.roles(),
         );
+        for (name, list) in scheme.lists() {
+            let _ = write!(page, "\n{name}: `{}`.\n", list.replace(", ", "`, `"));
+        }
+        let _ = write!(page, "\nUsed as: {}.\n", scheme.roles());
         if scheme.params().is_empty() {
             continue;
         }

@@ -13,7 +13,7 @@ use adit_wire::Target;
 
 use crate::access::Access;
 use crate::connector::{Connector, Direct, Group, Hop, Reject};
-use crate::dialect::{Http, Shadowsocks, Socks4a, Socks5};
+use crate::dialect::{Http, Shadowsocks, ShadowsocksR, Socks4a, Socks5};
 use crate::plugin::{Host, Mode, Role, Spec};
 use crate::udp::Filter;
 use crate::{Health, Router, StartError};
@@ -136,6 +136,10 @@ async fn server_hop(
                 health,
             };
             hop("ss", dialect, plan, via, plugin)
+        }
+        HopKind::ShadowsocksR(ssr) => {
+            let dialect = ShadowsocksR::new(ssr, &plan.server)?;
+            hop("ssr", dialect, plan, via, None)
         }
     })
 }

@@ -1,5 +1,6 @@
 //! A plan made to run, and changed while it runs.
 
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,23 +15,23 @@ use adit_wire::Target;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use crate::Roster;
+use crate::chain;
 use crate::listener;
 use crate::listener::Kept;
 use crate::plugin::PluginError;
 use crate::serve::Gate;
+use crate::{Roster, Router};
 
 /// A running plan. Routes can be added and removed; everything else goes on.
-#[derive(Debug)]
 pub struct Engine {
     gate: Arc<Gate>,
     running: Mutex<Vec<Running>>,
 }
 
 /// A listener and its tasks, which end with it.
-#[derive(Debug)]
 struct Running {
     listening: Listening,
+    router: Arc<Router>,
     meter: Arc<Meter>,
     roster: Option<Arc<Roster>>,
     kept: Kept,
@@ -42,6 +43,22 @@ impl Drop for Running {
         if let Some(roster) = &self.roster {
             roster.end();
         }
+    }
+}
+
+impl Running {
+    /// Ends the listener; once this is done its port is free.
+    async fn stop(&mut self) {
+        self.tasks.shutdown().await;
+        self.kept.stop().await;
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("listening", &self.listening())
+            .finish_non_exhaustive()
     }
 }
 
@@ -85,6 +102,15 @@ pub enum StartError {
     /// The keys of a relay do not go together.
     #[error(transparent)]
     Relay(#[from] RelayError),
+    /// A ShadowsocksR parameter does not fit its protocol.
+    #[error(transparent)]
+    Ssr(#[from] adit_shadowsocksr::ParamError),
+    /// A parameter does not fit its obfs.
+    #[error(transparent)]
+    Obfs(#[from] adit_obfs::ParamError),
+    /// A key does not fit its cipher.
+    #[error(transparent)]
+    Cipher(#[from] adit_crypto::CryptoError),
     /// A plugin does not run.
     #[error(transparent)]
     Plugin(#[from] PluginError),
@@ -127,6 +153,43 @@ impl Engine {
         running.len() < before
     }
 
+    /// As [`remove`](Self::remove), and waits until the ports are free and plugins have ended.
+    pub async fn end(&self, route: &str) -> bool {
+        let ended: Vec<Running> = {
+            let mut running = self.lock();
+            running
+                .extract_if(.., |r| r.listening.route == route)
+                .collect()
+        };
+        let any = !ended.is_empty();
+        for mut listener in ended {
+            listener.stop().await;
+        }
+        any
+    }
+
+    /// Sends the requests of a route that runs by the rules and the chain of `route` from now on;
+    /// says whether there is one of this name and as many listeners. Open connections stay on
+    /// their way.
+    pub async fn reroute(&self, route: &Route) -> Result<bool, StartError> {
+        let routers: Vec<Arc<Router>> = {
+            let running = self.lock();
+            let same = running.iter().filter(|r| r.listening.route == route.name);
+            same.map(|r| r.router.clone()).collect()
+        };
+        if routers.is_empty() || routers.len() != route.listen.len() {
+            return Ok(false);
+        }
+        let mut fresh = Vec::with_capacity(routers.len());
+        for listen in &route.listen {
+            fresh.push(chain::router(route, listen).await?);
+        }
+        for (router, fresh) in routers.iter().zip(fresh) {
+            router.replace(fresh);
+        }
+        Ok(true)
+    }
+
     /// The listeners, in the order in which they were begun.
     #[must_use]
     pub fn listening(&self) -> Vec<Listening> {
@@ -151,6 +214,15 @@ impl Engine {
         self.gate.open()
     }
 
+    /// Payload and sessions of each listener so far, in the order in which they were begun.
+    #[must_use]
+    pub fn traffic(&self) -> Vec<(Listening, Counts)> {
+        let running = self.lock();
+        let each = running.iter();
+        each.map(|r| (r.listening.clone(), r.meter.counts()))
+            .collect()
+    }
+
     /// Payload carried by all listeners so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
@@ -166,11 +238,10 @@ impl Engine {
     }
 
     /// Stops accepting, and lets open connections go on for at most `drain`.
-    pub async fn stop(self, drain: Duration) {
+    pub async fn stop(&self, drain: Duration) {
         let mut running = std::mem::take(&mut *self.lock());
         for listener in &mut running {
-            listener.tasks.shutdown().await;
-            listener.kept.stop().await;
+            listener.stop().await;
         }
         let until = Instant::now() + drain;
         while self.gate.open() > 0 && Instant::now() < until {
@@ -188,6 +259,7 @@ impl Engine {
         };
         Ok(Running {
             listening,
+            router: listener.router(),
             meter: listener.meter(),
             roster: listener.roster(),
             kept,

@@ -1,5 +1,6 @@
 //! What is known of a keyed hop's server.
 
+use std::fmt;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +20,10 @@ const SKEW_WARN: i64 = 15;
 #[derive(Debug)]
 pub struct Health {
     name: String,
-    key_id: String,
+    /// What it proves that the server answers.
+    proof: String,
+    /// What is likely when it does not.
+    doubt: String,
     proved: AtomicBool,
     warned: Mutex<Option<Instant>>,
 }
@@ -27,10 +31,23 @@ pub struct Health {
 impl Health {
     /// Nothing is known yet of the server called `name`.
     #[must_use]
-    pub fn new(name: impl Into<String>, key_id: impl Into<String>) -> Self {
+    pub fn new(name: impl Into<String>, key_id: impl fmt::Display) -> Self {
+        let proof = format!("the key {key_id} is right");
+        let doubt = format!(
+            "a wrong key or method (ours has key-id {key_id}; compare it with what the server \
+             prints), or a clock that is off by more than 30 s. Try: adit client with the \
+             server's URL, it tells which"
+        );
+        Self::told(name, proof, doubt)
+    }
+
+    /// Nothing is known yet; `proof` and `doubt` say what an answer and its absence mean.
+    #[must_use]
+    pub fn told(name: impl Into<String>, proof: String, doubt: String) -> Self {
         Self {
             name: name.into(),
-            key_id: key_id.into(),
+            proof,
+            doubt,
             proved: AtomicBool::new(false),
             warned: Mutex::new(None),
         }
@@ -45,7 +62,7 @@ impl Health {
     /// The server has sent something authentic; `skew` is its clock minus ours, in seconds.
     pub fn proof(&self, skew: Option<i64>) {
         if !self.proved.swap(true, Ordering::Relaxed) {
-            info!("{} answers, the key {} is right", self.name, self.key_id);
+            info!("{} answers, {}", self.name, self.proof);
         }
         if let Some(skew) = skew
             && skew.abs() > SKEW_WARN
@@ -62,12 +79,7 @@ impl Health {
     /// A connection has ended, or is silent for long, without one authentic byte.
     pub fn suspect(&self, what: &str) {
         if !self.proved() && self.may_warn() {
-            warn!(
-                "{} {what}. Likely: a wrong key or method (ours has key-id {}; compare it with \
-                 what the server prints), or a clock that is off by more than 30 s. \
-                 Try: adit client with the server's URL, it tells which",
-                self.name, self.key_id
-            );
+            warn!("{} {what}. Likely: {}", self.name, self.doubt);
         }
     }
 

@@ -31,6 +31,7 @@ mod engine;
 mod error;
 mod guard;
 mod health;
+mod inflate;
 mod listener;
 pub mod plugin;
 pub mod probe;
@@ -40,6 +41,8 @@ mod router;
 pub mod serve;
 mod sockets;
 pub mod udp;
+
+pub use adit_stream::Counts;
 
 pub use account::{Account, Usage};
 pub use engine::{Engine, Listening, Server, StartError};

@@ -2,13 +2,14 @@
 
 mod keyed;
 mod salts_file;
+mod ssr;
 mod users_file;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::{Listen, ListenKind, Plugin, Proxy as ProxyPlan, Route};
-use adit_net::accept;
+use adit_net::{accept, limits};
 use adit_stream::{Limits, Meter};
 use adit_wire::Host as WireHost;
 use tokio::task::JoinSet;
@@ -49,8 +50,9 @@ struct Served {
     salts: Option<Arc<SaltsFile>>,
 }
 
-/// A datagram codec and how long its associations are kept.
-type Packets = (Box<dyn PacketCodec>, Ttl);
+/// The datagram codecs of a listener, one for each of its sockets, and how long associations are
+/// kept.
+type Packets = (Vec<Box<dyn PacketCodec>>, Ttl);
 
 /// What a listener has besides its tasks, and what must be ended in order.
 #[derive(Debug, Default)]
@@ -96,6 +98,7 @@ pub(crate) async fn prepare(
             }
         }
         ListenKind::Shadowsocks(server) => keyed::prepare(server, &bench)?,
+        ListenKind::ShadowsocksR(server) => ssr::prepare(server, &bench)?,
         ListenKind::Transparent(plan) => {
             let acceptor = Intercepted {
                 steering: plan.steering,
@@ -113,12 +116,14 @@ pub(crate) async fn prepare(
             };
             let mut worker = bench.worker(Box::new(fixed));
             worker.first_wait = Some(forward.first_wait);
-            let codec: Box<dyn PacketCodec> = Box::new(FixedPackets {
-                target: target.clone(),
-            });
+            let codec = || -> Box<dyn PacketCodec> {
+                Box::new(FixedPackets {
+                    target: target.clone(),
+                })
+            };
             Served {
                 worker: forward.tcp.then_some(worker),
-                packets: forward.udp.then_some((codec, bench.ttl)),
+                packets: forward.udp.then(|| (for_each_core(codec), bench.ttl)),
                 ..Served::default()
             }
         }
@@ -134,7 +139,9 @@ pub(crate) async fn prepare(
 impl Prepared {
     /// Binds the listener's address, behind a plugin if there is one.
     pub(crate) async fn bind(&self, listen: &Listen) -> Result<(Sockets, Kept), StartError> {
-        let (tcp, udp) = (self.served.worker.is_some(), self.served.packets.is_some());
+        let tcp = self.served.worker.is_some();
+        let codecs = self.served.packets.as_ref();
+        let udp = codecs.map_or(0, |(codecs, _)| codecs.len());
         let failed = |source| StartError::Listen {
             addr: listen.addr.to_string(),
             source,
@@ -153,14 +160,17 @@ impl Prepared {
             return Ok((sockets, kept));
         };
         let spec = spec(plugin);
-        let (inner_tcp, inner_udp) = (tcp && spec.mode.tcp(), udp && spec.mode.udp());
-        let (outer_tcp, outer_udp) = (tcp && !inner_tcp, udp && !inner_udp);
+        let (inner_tcp, inner_udp) = (
+            tcp && spec.mode.tcp(),
+            if spec.mode.udp() { udp } else { 0 },
+        );
+        let (outer_tcp, outer_udp) = (tcp && !inner_tcp, udp - inner_udp);
         let here = Some(std::net::Ipv4Addr::LOCALHOST.into());
         let inner = sockets::bind(&here.map(WireHost::Ip), 0, inner_tcp, inner_udp).await;
         let inner = inner.map_err(failed)?;
         let public = sockets::address(host, port).await.map_err(failed)?;
         let outer = match (outer_tcp, outer_udp) {
-            (false, false) => None,
+            (false, 0) => None,
             (tcp, udp) => Some(sockets::bind(host, port, tcp, udp).await.map_err(failed)?),
         };
         let role = Role::Server {
@@ -168,14 +178,19 @@ impl Prepared {
             local: inner.addr,
         };
         kept.plugin = Some(Host::start(spec, role).await?);
-        let (outer_tcp, outer_udp) = outer.map_or((None, None), |outer| (outer.tcp, outer.udp));
+        let (outer_tcp, outer_udp) = outer.map_or_else(Default::default, |o| (o.tcp, o.udp));
         let sockets = Sockets {
             addr: public,
             tcp: inner.tcp.or(outer_tcp),
-            udp: inner.udp.or(outer_udp),
+            udp: inner.udp.into_iter().chain(outer_udp).collect(),
             taken: None,
         };
         Ok((sockets, kept))
+    }
+
+    /// The ways of its requests.
+    pub(crate) fn router(&self) -> Arc<Router> {
+        self.router.clone()
     }
 
     /// The counters.
@@ -195,9 +210,13 @@ impl Prepared {
         if let (Some(worker), Some(socket)) = (served.worker, sockets.tcp) {
             tasks.spawn(accept_loop(accept::Acceptor::new(socket), Arc::new(worker)));
         }
-        if let (Some((codec, ttl)), Some(socket)) = (served.packets, sockets.udp) {
-            let table = Table::new(Arc::new(socket), codec, self.router, self.meter, ttl);
-            tasks.spawn(table.run());
+        if let Some((codecs, ttl)) = served.packets {
+            // Fewer sockets than were asked for take fewer codecs.
+            for (codec, socket) in codecs.into_iter().zip(sockets.udp) {
+                let (router, meter) = (self.router.clone(), self.meter.clone());
+                let table = Table::new(Arc::new(socket), codec, router, meter, ttl);
+                tasks.spawn(table.run());
+            }
         } else if let Some(interception) = sockets.taken {
             let table = Table::transparent(interception, self.router, self.meter, self.ttl);
             tasks.spawn(table.run());
@@ -210,6 +229,11 @@ impl Prepared {
         }
         tasks
     }
+}
+
+/// A codec for each socket, where what one knows is of no use to the others.
+fn for_each_core(codec: impl Fn() -> Box<dyn PacketCodec>) -> Vec<Box<dyn PacketCodec>> {
+    (0..limits::udp_sockets()).map(|_| codec()).collect()
 }
 
 /// The program that stands before a listener.

@@ -143,14 +143,7 @@ impl Roster {
     /// What everybody used together; with `clear` counting begins anew.
     #[must_use]
     pub fn usage(&self, clear: bool) -> Usage {
-        let mut gone = lock(&self.gone);
-        let sum = gone.plus(self.anyone.usage(clear));
-        if clear {
-            *gone = Usage::default();
-        }
-        lock(&self.accounts)
-            .values()
-            .fold(sum, |sum, (_, account)| sum.plus(account.usage(clear)))
+        self.statistics(clear).0
     }
 
     /// What each user used who has come; with `clear` counting begins anew, and the usage of
@@ -161,6 +154,23 @@ impl Roster {
         let each = accounts.values();
         each.map(|(user, account)| (user.clone(), account.usage(clear)))
             .collect()
+    }
+
+    /// What everybody used together, and each user who has come; with `clear` counting begins
+    /// anew. Nothing is counted twice or lost, and those who are gone are in the sum.
+    #[must_use]
+    pub fn statistics(&self, clear: bool) -> (Usage, Vec<(UserRef, Usage)>) {
+        let mut gone = lock(&self.gone);
+        let others = gone.plus(self.anyone.usage(clear));
+        if clear {
+            *gone = Usage::default();
+        }
+        let each: Vec<_> = lock(&self.accounts)
+            .values()
+            .map(|(user, account)| (user.clone(), account.usage(clear)))
+            .collect();
+        let sum = each.iter().fold(others, |sum, (_, usage)| sum.plus(*usage));
+        (sum, each)
     }
 
     /// What one user used.

@@ -1,14 +1,23 @@
 //! Which connector a request goes to.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use adit_config::Match;
 use adit_wire::Target;
 
 use crate::connector::Connector;
 
-/// The rules of a route, first match wins, and the chain for everything else.
-pub struct Router {
+/// The rules of a route, first match wins, and the chain for everything else. They can be replaced
+/// while connections are open.
+pub struct Router(RwLock<Signs>);
+
+struct Signs {
+    now: Ways,
+    /// The ways before the last change: plugins that open connections go through live on in them.
+    before: Option<Ways>,
+}
+
+struct Ways {
     rules: Vec<(Vec<Match>, Arc<dyn Connector>)>,
     otherwise: Arc<dyn Connector>,
 }
@@ -20,15 +29,30 @@ impl Router {
         rules: Vec<(Vec<Match>, Arc<dyn Connector>)>,
         otherwise: Arc<dyn Connector>,
     ) -> Self {
-        Self { rules, otherwise }
+        let now = Ways { rules, otherwise };
+        Self(RwLock::new(Signs { now, before: None }))
     }
 
     /// The connector for `target`.
     #[must_use]
-    pub fn pick(&self, target: &Target) -> &Arc<dyn Connector> {
-        self.rules
+    pub fn pick(&self, target: &Target) -> Arc<dyn Connector> {
+        let signs = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let ways = &signs.now;
+        ways.rules
             .iter()
             .find(|(matches, _)| matches.iter().any(|m| m.matches(target)))
-            .map_or(&self.otherwise, |(_, connector)| connector)
+            .map_or(&ways.otherwise, |(_, connector)| connector)
+            .clone()
+    }
+
+    /// Requests go where `other` would send them from now on.
+    pub(crate) fn replace(&self, other: Self) {
+        let other = other.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut signs = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut signs.now, other.now);
+        let oldest = signs.before.replace(before);
+        // Ending plugins needs no lock.
+        drop(signs);
+        drop(oldest);
     }
 }

@@ -211,7 +211,11 @@ impl Worker {
         let connector = self.router.pick(&target);
         let first = std::mem::take(&mut pending.request.first);
         let dialled = tokio::select! {
-            dialled = connector.connect(&target, &first) => dialled,
+            dialled = connector.connect(&target, &first) => dialled.inspect(|_| {
+                // They went ahead of the relay, which counts the others.
+                let both = Both { meter: &self.meter, account: account.as_ref() };
+                both.add_up(first.len());
+            }),
             () = reset(pending.client()) => {
                 debug!(client = %peer.remote, %target, "the client left before the dial ended");
                 return None;

@@ -18,17 +18,18 @@ const PORT_TRIES: usize = 16;
 pub(crate) struct Sockets {
     pub(crate) addr: SocketAddr,
     pub(crate) tcp: Option<tokio::net::TcpListener>,
-    pub(crate) udp: Option<Udp>,
+    /// One for each core, where the listener's associations do not know each other.
+    pub(crate) udp: Vec<Udp>,
     /// UDP that is meant for others.
     pub(crate) taken: Option<Interception>,
 }
 
 impl Sockets {
     /// What the sockets take, in a word.
-    pub(crate) const fn carries(&self) -> &'static str {
+    pub(crate) fn carries(&self) -> &'static str {
         match (
             self.tcp.is_some(),
-            self.udp.is_some() || self.taken.is_some(),
+            !self.udp.is_empty() || self.taken.is_some(),
         ) {
             (true, true) => "tcp+udp",
             (false, _) => "udp",
@@ -54,12 +55,12 @@ pub(crate) async fn address(host: &Option<Host>, port: u16) -> io::Result<Socket
     }
 }
 
-/// Binds one port for TCP, UDP or both.
+/// Binds one port for TCP, for UDP by so many sockets, or for both.
 pub(crate) async fn bind(
     host: &Option<Host>,
     port: u16,
     tcp: bool,
-    udp: bool,
+    udp: usize,
 ) -> io::Result<Sockets> {
     bind_by(host, port, |addr| bind_once(addr, tcp, udp)).await
 }
@@ -112,13 +113,16 @@ async fn bind_by(
     Err(last)
 }
 
-fn bind_once(mut addr: SocketAddr, tcp: bool, udp: bool) -> io::Result<Sockets> {
+fn bind_once(mut addr: SocketAddr, tcp: bool, udp: usize) -> io::Result<Sockets> {
     let tcp = if tcp { Some(tcp::listen(addr)?) } else { None };
     if let Some(socket) = &tcp {
         addr = socket.local_addr()?;
     }
-    let udp = if udp { Some(Udp::bind(addr)?) } else { None };
-    if let (None, Some(socket)) = (&tcp, &udp) {
+    let udp = match udp {
+        0 => Vec::new(),
+        count => Udp::bind_shared(addr, count)?,
+    };
+    if let (None, Some(socket)) = (&tcp, udp.first()) {
         addr = SocketAddr::new(addr.ip(), socket.local_addr()?.port());
     }
     Ok(Sockets {
@@ -143,7 +147,7 @@ fn take_once(addr: SocketAddr, plan: &Transparent) -> io::Result<Sockets> {
     Ok(Sockets {
         addr,
         tcp: Some(tcp),
-        udp: None,
+        udp: Vec::new(),
         taken,
     })
 }

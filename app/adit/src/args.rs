@@ -3,6 +3,7 @@
 pub(crate) mod kcp;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{ArgAction, Parser, Subcommand};
 
@@ -43,10 +44,16 @@ pub(crate) enum Command {
     Up(Up),
     /// Serve: make and keep a key, pick the fastest safe cipher, print URL and QR code
     Server(Server),
-    /// Use a server: a SOCKS5 and HTTP proxy on this machine
+    /// Use a server, or a subscription: a SOCKS5 and HTTP proxy on this machine
     Client(Client),
     /// Run any listeners and chains, from URLs or from a file
-    Run(Plan),
+    Run(Run),
+    /// Serve many ports, which a program adds and removes by datagrams (ss-manager)
+    ///
+    /// Speaks the protocol of ss-manager (add, remove, list, ping), in one process for all ports.
+    /// Whoever reaches the manager's address may begin servers and read their passwords: a path
+    /// makes a Unix socket for you alone.
+    Manager(Manager),
     /// Read a link in any form and write it canonically
     Url(Url),
     /// Show a link as a QR code
@@ -109,7 +116,20 @@ pub(crate) struct Server {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Client {
     /// The server's URL, as `adit server` printed it
-    pub(crate) url: String,
+    #[arg(required_unless_present = "subscribe", conflicts_with = "subscribe")]
+    pub(crate) url: Option<String>,
+    /// Use the servers of a document instead: SIP008, an `ssconf` key, or links (https)
+    #[arg(long, value_name = "URL")]
+    pub(crate) subscribe: Option<String>,
+    /// How often the document is fetched again
+    #[arg(long, default_value = "1h", value_name = "TIME", value_parser = time)]
+    pub(crate) refresh: Duration,
+    /// A plugin that its servers may need; can be repeated
+    #[arg(long, value_name = "NAME", requires = "subscribe")]
+    pub(crate) allow_plugin: Vec<String>,
+    /// Folder in which the last document is kept, instead of the user's state folder
+    #[arg(long, value_name = "DIR", requires = "subscribe")]
+    pub(crate) state: Option<PathBuf>,
     /// Where to listen
     #[arg(
         long,
@@ -137,6 +157,69 @@ pub(crate) struct Plan {
     /// A TOML file with the same URLs, or another program's JSON (see `adit help convert`)
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["words", "listen", "forward"])]
     pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) plan: Plan,
+    /// Serve the management API and /metrics: the path of a Unix socket, or a port of this machine
+    #[arg(long, value_name = "PATH|HOST:PORT")]
+    pub(crate) admin: Option<String>,
+    /// A file with the token that requests to the API must show; a port needs one
+    #[arg(long, value_name = "@FILE", requires = "admin")]
+    pub(crate) admin_token: Option<String>,
+    /// Host name or address of the servers in the subscriptions of their users
+    #[arg(long, value_name = "HOST", requires = "admin")]
+    pub(crate) public_host: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Manager {
+    /// Where commands come in: a UDP port of this machine, or the path of a Unix socket
+    #[arg(long, value_name = "HOST:PORT|PATH")]
+    pub(crate) manager_address: String,
+    /// Take commands from an address that other machines reach
+    #[arg(long)]
+    pub(crate) manager_insecure: bool,
+    /// Address that the servers listen on, instead of all; can be repeated
+    #[arg(short = 's', long, value_name = "HOST")]
+    pub(crate) host: Vec<String>,
+    /// Method of servers that name none
+    #[arg(
+        short,
+        long,
+        default_value = "chacha20-ietf-poly1305",
+        value_name = "METHOD"
+    )]
+    pub(crate) method: String,
+    /// What servers carry that do not say so
+    #[arg(long, value_enum, default_value = "tcp_only", value_name = "MODE")]
+    pub(crate) mode: Carried,
+    /// Plugin of servers that name none
+    #[arg(long, value_name = "NAME")]
+    pub(crate) plugin: Option<String>,
+    /// Options of that plugin
+    #[arg(long, value_name = "OPTIONS", requires = "plugin")]
+    pub(crate) plugin_opts: Option<String>,
+    /// A plugin that a server may name besides; can be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) allow_plugin: Vec<String>,
+    /// Private destinations that clients may reach: CIDRs or `all`
+    #[arg(long, value_name = "CIDR,…|all")]
+    pub(crate) allow_private: Option<String>,
+}
+
+/// What a server carries, by the names that ss-manager has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum Carried {
+    /// Connections
+    TcpOnly,
+    /// Datagrams
+    UdpOnly,
+    /// Both
+    TcpAndUdp,
 }
 
 #[derive(Debug, clap::Args)]
@@ -194,4 +277,11 @@ pub(crate) struct Man {
     /// Write a page for every command into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+}
+
+/// A time of at least a second.
+fn time(text: &str) -> Result<Duration, String> {
+    adit_config::read_duration(text)
+        .filter(|time| *time >= Duration::from_secs(1))
+        .ok_or_else(|| "expected a time like `90s`, `30m` or `1h`".to_owned())
 }

@@ -95,6 +95,9 @@ impl From<StartError> for Failure {
             StartError::Key(_)
             | StartError::Users(_)
             | StartError::Relay(_)
+            | StartError::Ssr(_)
+            | StartError::Obfs(_)
+            | StartError::Cipher(_)
             | StartError::PluginBehind(_) => Self::new(Code::Config, what),
             StartError::Plugin(_) => Self::new(Code::Network, what),
         }

@@ -25,6 +25,8 @@ pub enum Ending {
     Hold,
     /// Ends its direction and waits.
     HalfClose,
+    /// Closes, and sees nothing more.
+    Close,
 }
 
 /// What a prober sees.
@@ -61,6 +63,9 @@ pub fn probe(
     }
     if ending == Ending::HalfClose && stream.shutdown(Shutdown::Write).is_err() {
         return Ok(Reaction::Reset);
+    }
+    if ending == Ending::Close {
+        return Ok(Reaction::Silence);
     }
     watch(&mut stream, patience)
 }

@@ -4,7 +4,7 @@
 //! [`Process`] ends it. Nothing here shares code with the protocols under test: the SOCKS client,
 //! the HTTP and the DNS server are second opinions, written from the standards.
 //!
-//! Start with [`Adit`]; the peers are in [`shadowsocks`], the traffic to send in [`traffic`].
+//! Start with [`Adit`]; the peers are in [`shadowsocks`] and [`ssr`], the traffic to send in [`traffic`].
 
 mod adit;
 pub mod dns;
@@ -16,9 +16,11 @@ pub mod origin;
 mod pattern;
 pub mod plugin;
 mod port;
+pub mod probe;
 mod process;
 pub mod shadowsocks;
 pub mod socks;
+pub mod ssr;
 pub mod tap;
 pub mod tool;
 pub mod traffic;

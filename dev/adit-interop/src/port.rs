@@ -1,7 +1,7 @@
 //! Loopback ports: free ones, and those somebody listens on.
 
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
@@ -13,7 +13,7 @@ use anyhow::{Result, ensure};
 const FIRST: u32 = 10_000;
 const COUNT: u32 = 20_000;
 
-/// A port that is free for TCP and UDP on both loopback addresses, given out once.
+/// A port that is free for TCP and UDP on all addresses, given out once.
 #[must_use]
 pub fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -21,10 +21,10 @@ pub fn free_port() -> u16 {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let port = FIRST + process::id().wrapping_mul(97).wrapping_add(number) % COUNT;
         let port = u16::try_from(port).unwrap_or_default();
-        let free = |ip: IpAddr| {
-            TcpListener::bind((ip, port)).is_ok() && UdpSocket::bind((ip, port)).is_ok()
-        };
-        if free(Ipv4Addr::LOCALHOST.into()) && free(Ipv6Addr::LOCALHOST.into()) {
+        // A trial socket would be in the way for a moment after it is closed, if another thread
+        // forks meanwhile: the child has it too until it becomes another program.
+        let mut tables = TCP.into_iter().chain(UDP);
+        if !tables.any(|table| states(table, port).next().is_some()) {
             return port;
         }
     }
@@ -60,25 +60,35 @@ pub fn wait_port(transport: Transport, port: u16, patience: Duration) -> Result<
 }
 
 fn is_taken(transport: Transport, port: u16) -> bool {
-    // The state column: 0A is LISTEN; a bound UDP socket shows 07.
-    let (files, state) = match transport {
-        Transport::Tcp => (["/proc/net/tcp", "/proc/net/tcp6"], "0A"),
-        Transport::Udp => (["/proc/net/udp", "/proc/net/udp6"], "07"),
+    // 0A is LISTEN; a bound UDP socket shows 07.
+    let (tables, state) = match transport {
+        Transport::Tcp => (TCP, "0A"),
+        Transport::Udp => (UDP, "07"),
     };
+    let mut tables = tables.into_iter();
+    tables.any(|table| states(table, port).any(|one| one == state))
+}
+
+const TCP: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
+const UDP: [&str; 2] = ["/proc/net/udp", "/proc/net/udp6"];
+
+/// The states of the sockets with this local port.
+fn states(table: &str, port: u16) -> impl Iterator<Item = String> {
     let wanted = format!(":{port:04X}");
-    files.iter().any(|file| {
-        let table = fs::read_to_string(file).unwrap_or_default();
-        table.lines().skip(1).any(|line| {
-            let mut columns = line.split_whitespace().skip(1);
-            let local = columns.next().unwrap_or_default();
-            local.ends_with(&wanted) && columns.nth(1) == Some(state)
-        })
-    })
+    let text = fs::read_to_string(table).unwrap_or_default();
+    let state = |line: &str| {
+        let mut columns = line.split_whitespace().skip(1);
+        let local = columns.next()?.ends_with(&wanted);
+        columns.nth(1).filter(|_| local).map(str::to_owned)
+    };
+    let states: Vec<String> = text.lines().skip(1).filter_map(state).collect();
+    states.into_iter()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::{TcpListener, UdpSocket};
 
     #[test]
     fn ports_are_given_out_once() {

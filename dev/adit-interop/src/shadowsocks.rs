@@ -3,14 +3,23 @@
 //! A server listens on 127.0.0.1 for TCP and UDP. A forwarder has an entry there, TCP and UDP,
 //! that leads through the given server to a fixed target: no SOCKS is involved.
 
+mod go;
+mod keyring;
+mod libev;
+mod rust;
+mod sing_box;
+mod xray;
+
 use std::net::SocketAddr;
 use std::process::Command;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 
 use crate::port::{Transport, free_port, loopback, wait_port};
 use crate::traffic::Ends;
 use crate::{Folder, PATIENCE, Process, tool};
+
+pub use keyring::{KEYRINGS, Keyring};
 
 /// A method and a key for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +56,7 @@ pub const CHACHA20: Method = method("chacha20-ietf-poly1305", PASSWORD);
 /// SIP004 as some peers extend it.
 pub const XCHACHA20: Method = method("xchacha20-ietf-poly1305", PASSWORD);
 
-/// All of them.
+/// All of them but the legacy ones: these are [`Peer::legacy`].
 pub const METHODS: [Method; 8] = [
     BLAKE3_AES_128,
     BLAKE3_AES_256,
@@ -59,7 +68,54 @@ pub const METHODS: [Method; 8] = [
     XCHACHA20,
 ];
 
+/// The stream ciphers of shadowsocks-libev.
+const LIBEV_LEGACY: [Method; 14] = [
+    Method::legacy("rc4-md5"),
+    Method::legacy("aes-128-cfb"),
+    Method::legacy("aes-192-cfb"),
+    Method::legacy("aes-256-cfb"),
+    Method::legacy("aes-128-ctr"),
+    Method::legacy("aes-192-ctr"),
+    Method::legacy("aes-256-ctr"),
+    Method::legacy("bf-cfb"),
+    Method::legacy("camellia-128-cfb"),
+    Method::legacy("camellia-192-cfb"),
+    Method::legacy("camellia-256-cfb"),
+    Method::legacy("salsa20"),
+    Method::legacy("chacha20"),
+    Method::legacy("chacha20-ietf"),
+];
+
+/// Stream ciphers of shadowsocks-rust.
+const RUST_LEGACY: [Method; 19] = [
+    Method::legacy("table"),
+    Method::legacy("rc4"),
+    Method::legacy("rc4-md5"),
+    Method::legacy("aes-128-ctr"),
+    Method::legacy("aes-192-ctr"),
+    Method::legacy("aes-256-ctr"),
+    Method::legacy("aes-128-cfb"),
+    Method::legacy("aes-192-cfb"),
+    Method::legacy("aes-256-cfb"),
+    Method::legacy("aes-128-cfb8"),
+    Method::legacy("aes-192-cfb8"),
+    Method::legacy("aes-256-cfb8"),
+    Method::legacy("aes-128-ofb"),
+    Method::legacy("aes-192-ofb"),
+    Method::legacy("aes-256-ofb"),
+    Method::legacy("camellia-128-cfb"),
+    Method::legacy("camellia-192-cfb"),
+    Method::legacy("camellia-256-cfb"),
+    Method::legacy("chacha20-ietf"),
+];
+
 impl Method {
+    /// A method with a password.
+    #[must_use]
+    pub const fn legacy(name: &'static str) -> Self {
+        method(name, PASSWORD)
+    }
+
     /// The URL of a server with this method and key, everything special percent-encoded.
     #[must_use]
     pub fn url(&self, server: SocketAddr) -> String {
@@ -86,10 +142,75 @@ pub fn encode(text: &str) -> String {
 pub enum Peer {
     /// sing-box, all methods.
     SingBox,
-    /// shadowsocks-libev, SIP004 only.
+    /// shadowsocks-libev, SIP004 and stream ciphers.
     Libev,
-    /// shadowsocks-rust, all methods but aes-192-gcm.
+    /// shadowsocks-rust, all methods but aes-192-gcm, and stream ciphers.
     Rust,
+    /// shadowsocks-go, the AES methods of SIP022.
+    Go,
+    /// Xray-core, all methods but aes-192-gcm.
+    Xray,
+}
+
+/// Whom a server serves.
+#[derive(Debug, Clone, Copy)]
+pub enum Serves<'a> {
+    /// Whoever has the key of the method.
+    OneKey,
+    /// Users with their names and keys; the key of the method is the server's own (SIP023).
+    Users(&'a [(&'a str, &'a str)]),
+    /// Nobody: it passes on to the servers with these keys; the key of the method is the relay's
+    /// own (SIP023).
+    Relay(&'a [(SocketAddr, &'a str)]),
+}
+
+/// A client of one server.
+#[derive(Debug, Clone, Copy)]
+pub struct Client<'a> {
+    /// The method; its key is not used.
+    pub method: Method,
+    /// The client's own key, behind those of relays and servers that take identity headers off.
+    pub keys: &'a [&'a str],
+    /// Where it connects to.
+    pub server: SocketAddr,
+    /// The version of UDP over TCP that it speaks instead of sending datagrams.
+    pub over_tcp: Option<u8>,
+    /// Name and options of a plugin (SIP003).
+    pub plugin: Option<(&'a str, &'a str)>,
+}
+
+impl<'a> Client<'a> {
+    /// A client that sends datagrams and has no plugin.
+    #[must_use]
+    pub const fn new(method: Method, keys: &'a [&'a str], server: SocketAddr) -> Self {
+        Self {
+            method,
+            keys,
+            server,
+            over_tcp: None,
+            plugin: None,
+        }
+    }
+
+    /// All keys as most configurations have them.
+    fn password(&self) -> String {
+        self.keys.join(":")
+    }
+
+    /// The URL by which adit is the same client.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let keys: Vec<String> = self.keys.iter().map(|key| encode(key)).collect();
+        let mut query = Vec::new();
+        query.extend(self.over_tcp.map(|_| "udp=over-tcp".to_owned()));
+        query.extend(self.plugin.map(|(name, options)| {
+            let blank = if options.is_empty() { "" } else { ";" };
+            format!("plugin={}", encode(&format!("{name}{blank}{options}")))
+        }));
+        let mark = if query.is_empty() { "" } else { "?" };
+        let (name, keys, query) = (self.method.name, keys.join(":"), query.join("&"));
+        format!("ss://{name}:{keys}@{}{mark}{query}", self.server)
+    }
 }
 
 /// A running server or forwarder.
@@ -109,134 +230,111 @@ impl Running {
 }
 
 impl Peer {
-    /// Whether the peer has this method.
+    /// Whether the peer has this one of [`METHODS`].
     #[must_use]
     pub fn speaks(self, method: Method) -> bool {
         match self {
             Self::SingBox => true,
             Self::Libev => !method.name.starts_with("2022-"),
-            Self::Rust => method != AES_192,
+            Self::Rust | Self::Xray => method != AES_192,
+            Self::Go => [BLAKE3_AES_128, BLAKE3_AES_256].contains(&method),
         }
     }
 
-    /// What it does when one direction of a stream ends (found by trying).
+    /// The stream ciphers it has.
     #[must_use]
-    pub fn ends(self) -> Ends {
+    pub const fn legacy(self) -> &'static [Method] {
         match self {
-            Self::SingBox | Self::Libev => Ends::Both,
-            Self::Rust => Ends::Each,
+            Self::SingBox | Self::Go | Self::Xray => &[],
+            Self::Libev => &LIBEV_LEGACY,
+            Self::Rust => &RUST_LEGACY,
+        }
+    }
+
+    /// What its client does when one direction of a stream ends (found by trying).
+    #[must_use]
+    pub fn client_ends(self, method: Method) -> Ends {
+        match self {
+            Self::Xray if method.name.starts_with("2022-") => Ends::Up,
+            Self::SingBox | Self::Libev | Self::Xray => Ends::Both,
+            Self::Rust | Self::Go => Ends::Each,
+        }
+    }
+
+    /// What its server or relay does then.
+    #[must_use]
+    pub fn server_ends(self, method: Method) -> Ends {
+        match self {
+            // What its client does not bring down, its server does not take up.
+            Self::Xray if method.name.starts_with("2022-") => Ends::Down,
+            _ => self.client_ends(method),
         }
     }
 
     /// A server that lets its clients reach any address.
     pub fn server(self, method: Method) -> Result<Running> {
+        self.serve(method, Serves::OneKey)
+    }
+
+    /// A server that lets those whom it serves reach any address.
+    pub fn serve(self, method: Method, serves: Serves<'_>) -> Result<Running> {
         let addr = loopback(free_port());
-        let (ip, port) = (addr.ip().to_string(), addr.port().to_string());
-        let Method { name, key } = method;
         match self {
-            Self::SingBox => {
-                let inbound = format!(
-                    r#"{{"type":"shadowsocks","listen":"{ip}","listen_port":{port},"method":"{name}","password":"{key}"}}"#
-                );
-                sing_box(addr, &inbound, r#"{"type":"direct"}"#)
-            }
-            Self::Libev => start(
-                "ss-server",
-                &["-s", &ip, "-p", &port, "-k", key, "-m", name, "-u"],
-                addr,
-            ),
-            Self::Rust => start(
-                "ssserver",
-                &["-s", &addr.to_string(), "-m", name, "-k", key, "-U"],
-                addr,
-            ),
+            Self::SingBox => sing_box::server(method, serves, addr),
+            Self::Libev => libev::server(method, serves, addr),
+            Self::Rust => rust::server(method, serves, addr),
+            Self::Go => go::server(method, serves, addr),
+            Self::Xray => xray::server(method, serves, addr),
         }
     }
 
     /// A client with an entry that leads to `to` through `server`.
     pub fn forwarder(self, method: Method, server: SocketAddr, to: SocketAddr) -> Result<Running> {
-        let addr = loopback(free_port());
-        let (ip, port) = (addr.ip().to_string(), addr.port().to_string());
-        let (server_ip, server_port) = (server.ip().to_string(), server.port().to_string());
-        let Method { name, key } = method;
+        self.forward(&Client::new(method, &[method.key], server), to)
+    }
+
+    /// A client with an entry that leads to `to`.
+    pub fn forward(self, client: &Client<'_>, to: SocketAddr) -> Result<Running> {
+        let entry = loopback(free_port());
         match self {
-            Self::SingBox => {
-                let inbound = format!(
-                    r#"{{"type":"direct","listen":"{ip}","listen_port":{port},"override_address":"{}","override_port":{}}}"#,
-                    to.ip(),
-                    to.port()
-                );
-                let outbound = format!(
-                    r#"{{"type":"shadowsocks","server":"{server_ip}","server_port":{server_port},"method":"{name}","password":"{key}"}}"#
-                );
-                sing_box(addr, &inbound, &outbound)
-            }
-            Self::Libev => {
-                let to = to.to_string();
-                let ends = ["-s", &server_ip, "-p", &server_port, "-b", &ip, "-l", &port];
-                let rest = ["-L", &to, "-k", key, "-m", name, "-u"];
-                start("ss-tunnel", &[&ends[..], &rest].concat(), addr)
-            }
-            Self::Rust => {
-                let (entry, server, to) = (addr.to_string(), server.to_string(), to.to_string());
-                let ends = [
-                    "--protocol",
-                    "tunnel",
-                    "-f",
-                    &to,
-                    "-b",
-                    &entry,
-                    "-s",
-                    &server,
-                ];
-                start(
-                    "sslocal",
-                    &[&ends[..], &["-m", name, "-k", key, "-U"]].concat(),
-                    addr,
-                )
-            }
+            Self::SingBox => sing_box::forwarder(client, entry, to),
+            Self::Libev => libev::forwarder(client, entry, to),
+            Self::Rust => rust::forwarder(client, entry, to),
+            Self::Go => go::forwarder(client, entry, to),
+            Self::Xray => xray::forwarder(client, entry, to),
         }
     }
 
     /// A client with a SOCKS5 port, which sends names as names.
     pub fn socks(self, method: Method, server: SocketAddr) -> Result<Running> {
-        let addr = loopback(free_port());
-        let (ip, port) = (addr.ip().to_string(), addr.port().to_string());
-        let (server_ip, server_port) = (server.ip().to_string(), server.port().to_string());
-        let Method { name, key } = method;
-        match self {
-            Self::Libev => {
-                let ends = ["-s", &server_ip, "-p", &server_port, "-b", &ip, "-l", &port];
-                start(
-                    "ss-local",
-                    &[&ends[..], &["-k", key, "-m", name, "-u"]].concat(),
-                    addr,
-                )
-            }
-            Self::SingBox | Self::Rust => bail!("only shadowsocks-libev is started this way"),
-        }
+        ensure!(
+            self == Self::Libev,
+            "only shadowsocks-libev is started this way"
+        );
+        libev::socks(method, server, loopback(free_port()))
     }
 }
 
-fn sing_box(addr: SocketAddr, inbound: &str, outbound: &str) -> Result<Running> {
-    let folder = Folder::new("sing-box")?;
-    let text =
-        format!(r#"{{"log":{{"level":"warn"}},"inbounds":[{inbound}],"outbounds":[{outbound}]}}"#);
-    let file = folder.write("config.json", text)?;
-    let mut command = Command::new(tool::peer("sing-box"));
-    command
-        .args(["run", "-c"])
-        .arg(file)
-        .current_dir(folder.path());
-    let process = Process::spawn(command)?;
-    ready(addr, process, Some(folder))
-}
-
+/// Starts a program with these arguments, which listens at `addr`.
 fn start(program: &str, args: &[&str], addr: SocketAddr) -> Result<Running> {
     let mut command = Command::new(tool::peer(program));
     command.args(args);
+    ready(addr, Process::spawn(command)?, None)
+}
+
+/// Starts a program with these arguments and then the path of a configuration file.
+fn start_with_file(
+    program: &str,
+    args: &[&str],
+    folder: Folder,
+    config: &str,
+    addr: SocketAddr,
+) -> Result<Running> {
+    let file = folder.write("config.json", config)?;
+    let mut command = Command::new(tool::peer(program));
+    command.args(args).arg(file).current_dir(folder.path());
     let process = Process::spawn(command)?;
-    ready(addr, process, None)
+    ready(addr, process, Some(folder))
 }
 
 fn ready(addr: SocketAddr, process: Process, folder: Option<Folder>) -> Result<Running> {
@@ -253,6 +351,12 @@ fn ready(addr: SocketAddr, process: Process, folder: Option<Folder>) -> Result<R
         _process: process,
         _folder: folder,
     })
+}
+
+/// One JSON object for each item, separated by commas.
+fn list<T>(items: &[T], object: impl Fn(&T) -> String) -> String {
+    let objects: Vec<String> = items.iter().map(object).collect();
+    objects.join(",")
 }
 
 #[cfg(test)]
@@ -278,11 +382,9 @@ mod tests {
         let entry = client
             .forwarder(method, server.addr(), origin.addr())
             .unwrap();
-        let ends = if client.ends() == server_peer.ends() {
-            client.ends()
-        } else {
-            Ends::Both
-        };
+        let ends = client
+            .client_ends(method)
+            .and(server_peer.server_ends(method));
         traffic::streams(ends, || traffic::dial(entry.addr())).unwrap();
         traffic::datagrams(&traffic::Entry::open(entry.addr()).unwrap()).unwrap();
     }
@@ -305,5 +407,64 @@ mod tests {
     #[test]
     fn libev_reaches_sing_box() {
         pair(Peer::Libev, Peer::SingBox, AES_192);
+    }
+
+    #[test]
+    fn go_and_xray_reach_themselves_and_each_other() {
+        pair(Peer::Go, Peer::Go, BLAKE3_AES_256);
+        pair(Peer::Xray, Peer::Xray, AES_256);
+        pair(Peer::Go, Peer::Xray, BLAKE3_AES_128);
+        pair(Peer::Xray, Peer::Go, BLAKE3_AES_128);
+    }
+
+    /// Their client as a user of their server, behind their relay.
+    #[test]
+    fn identity_headers_among_peers() {
+        let [ring, _] = KEYRINGS;
+        let (_, bob) = ring.users[1];
+        let own = ring.method.key;
+        for (client, relay_peer, server_peer) in [
+            (Peer::SingBox, Peer::Xray, Peer::Go),
+            (Peer::Go, Peer::SingBox, Peer::Xray),
+            (Peer::Xray, Peer::SingBox, Peer::SingBox),
+        ] {
+            let origin = Origin::start().unwrap();
+            let server = server_peer
+                .serve(ring.method, Serves::Users(&ring.users))
+                .unwrap();
+            let front = Method {
+                key: ring.relays[0],
+                ..ring.method
+            };
+            let relay = relay_peer
+                .serve(front, Serves::Relay(&[(server.addr(), own)]))
+                .unwrap();
+            let keys = [front.key, own, bob];
+            let entry = client
+                .forward(
+                    &Client::new(ring.method, &keys, relay.addr()),
+                    origin.addr(),
+                )
+                .unwrap();
+            traffic::one_byte(traffic::dial(entry.addr()).unwrap()).unwrap();
+            traffic::datagrams(&traffic::Entry::open(entry.addr()).unwrap()).unwrap();
+        }
+    }
+
+    #[test]
+    fn ends_of_streams_are_as_they_were_found() {
+        for peer in [Peer::SingBox, Peer::Go] {
+            let origin = Origin::start().unwrap();
+            let server = peer.server(BLAKE3_AES_128).unwrap();
+            let entry = peer
+                .forwarder(BLAKE3_AES_128, server.addr(), origin.addr())
+                .unwrap();
+            let passes = traffic::half_close(traffic::dial(entry.addr()).unwrap(), 100_000).is_ok();
+            assert_eq!(
+                passes,
+                peer.client_ends(BLAKE3_AES_128) == Ends::Each,
+                "{peer:?}"
+            );
+        }
     }
 }

@@ -1,20 +1,27 @@
-//! A relay in front of a server that keeps what clients send first.
+//! A relay in front of a server that keeps what is sent first, both ways.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use anyhow::Result;
 
-/// Bytes kept of each connection.
+/// Bytes kept of each connection and direction.
 const KEPT: usize = 64 * 1024;
 
 /// A running relay. It ends with the process.
 #[derive(Debug)]
 pub struct Tap {
     addr: SocketAddr,
-    seen: Arc<Mutex<Vec<Vec<u8>>>>,
+    seen: Arc<Mutex<Book>>,
+}
+
+/// The first bytes of every connection, in the order they came.
+#[derive(Debug, Default)]
+struct Book {
+    requests: Vec<Vec<u8>>,
+    answers: Vec<Vec<u8>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,14 +49,15 @@ impl Tap {
         };
         let listener = TcpListener::bind(any)?;
         let addr = listener.local_addr()?;
-        let seen: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
+        let seen: Arc<Mutex<Book>> = Arc::default();
         let book = Arc::clone(&seen);
         thread::spawn(move || {
             for near in listener.incoming().flatten() {
                 let page = {
                     let mut book = book.lock().unwrap_or_else(PoisonError::into_inner);
-                    book.push(Vec::new());
-                    book.len() - 1
+                    book.requests.push(Vec::new());
+                    book.answers.push(Vec::new());
+                    book.requests.len() - 1
                 };
                 let book = Arc::clone(&book);
                 thread::spawn(move || relay(near, upstream, at_end, &book, page));
@@ -67,10 +75,25 @@ impl Tap {
     /// The first bytes of every connection so far, in the order they came.
     #[must_use]
     pub fn seen(&self) -> Vec<Vec<u8>> {
-        self.seen
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.book().requests.clone()
+    }
+
+    /// The first bytes of what the server answered to each.
+    #[must_use]
+    pub fn answers(&self) -> Vec<Vec<u8>> {
+        self.book().answers.clone()
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Keeps what still has room.
+fn keep(page: Option<&mut Vec<u8>>, bytes: &[u8]) {
+    if let Some(kept) = page {
+        let room = KEPT.saturating_sub(kept.len()).min(bytes.len());
+        kept.extend_from_slice(&bytes[..room]);
     }
 }
 
@@ -79,20 +102,23 @@ fn relay(
     near: TcpStream,
     upstream: SocketAddr,
     at_end: AtEnd,
-    book: &Mutex<Vec<Vec<u8>>>,
+    book: &Arc<Mutex<Book>>,
     page: usize,
 ) -> io::Result<()> {
     let far = TcpStream::connect(upstream)?;
     near.set_nodelay(true)?;
     far.set_nodelay(true)?;
     let (near_back, far_back) = (near.try_clone()?, far.try_clone()?);
-    let down = thread::spawn(move || pump(far_back, near_back, at_end, |_| {}));
+    let answers = Arc::clone(book);
+    let down = thread::spawn(move || {
+        pump(far_back, near_back, at_end, |bytes| {
+            let mut book = answers.lock().unwrap_or_else(PoisonError::into_inner);
+            keep(book.answers.get_mut(page), bytes);
+        })
+    });
     pump(near, far, at_end, |bytes| {
         let mut book = book.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = book.get_mut(page) {
-            let room = KEPT.saturating_sub(kept.len()).min(bytes.len());
-            kept.extend_from_slice(&bytes[..room]);
-        }
+        keep(book.requests.get_mut(page), bytes);
     })?;
     let _ = down.join();
     Ok(())

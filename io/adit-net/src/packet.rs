@@ -4,8 +4,8 @@ use std::ops::Range;
 
 /// Room in front of a received datagram: any address and every header of every dialect, twice.
 pub const HEAD: usize = 2048;
-/// Room behind a received datagram: a tag for each layer.
-pub const TAIL: usize = 256;
+/// Room behind a received datagram: tags and padding for each of several layers.
+pub const TAIL: usize = 512;
 /// The longest UDP payload.
 pub const MAX_PAYLOAD: usize = 65_507;
 

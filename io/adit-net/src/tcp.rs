@@ -76,6 +76,21 @@ pub fn read_vectored(stream: &TcpStream, out: &mut [IoSliceMut<'_>]) -> io::Resu
     }
 }
 
+/// The largest segment that the connection sends, in bytes.
+#[cfg(unix)]
+#[must_use]
+pub fn max_segment(stream: &TcpStream) -> Option<u16> {
+    let mss = SockRef::from(stream).tcp_mss().ok()?;
+    u16::try_from(mss).ok()
+}
+
+/// Not known here.
+#[cfg(not(unix))]
+#[must_use]
+pub fn max_segment(_: &TcpStream) -> Option<u16> {
+    None
+}
+
 /// Makes the close of `stream` a reset, so that a broken transfer never looks complete.
 pub fn reset_on_close(stream: &TcpStream) {
     let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));

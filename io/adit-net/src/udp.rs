@@ -62,6 +62,26 @@ impl Udp {
         Self::bound(open(addr)?, addr)
     }
 
+    /// Binds one port by `count` sockets, among which the system spreads the peers: each peer
+    /// always comes to the same one. Where it cannot, one socket is all there is.
+    pub fn bind_shared(addr: SocketAddr, count: usize) -> io::Result<Vec<Self>> {
+        let alone = Self::bind(addr)?;
+        if count <= 1 || portable_io() || !cfg!(target_os = "linux") {
+            return Ok(vec![alone]);
+        }
+        // Sharing is not asked for at once: a port that another program has must not be shared
+        // with it by mistake.
+        let addr = SocketAddr::new(addr.ip(), alone.socket.local_addr()?.port());
+        drop(alone);
+        let sharing = || {
+            let socket = open(addr)?;
+            #[cfg(target_os = "linux")]
+            socket.set_reuse_port(true)?;
+            Self::bound(socket, addr)
+        };
+        (0..count).map(|_| sharing()).collect()
+    }
+
     /// Binds a socket of [`open`].
     pub(crate) fn bound(socket: Socket, addr: SocketAddr) -> io::Result<Self> {
         socket.bind(&addr.into())?;
@@ -328,6 +348,18 @@ pub(crate) fn about_an_earlier_datagram(e: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_shared_port_is_ours_alone() {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let ours = Udp::bind_shared(any, 3).unwrap();
+        let at = ours[0].local_addr().unwrap();
+        assert!(ours.iter().all(|socket| socket.local_addr().unwrap() == at));
+        let taken = Udp::bind_shared(at, 3).unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+    }
+
     use std::future::poll_fn;
 
     async fn recv(socket: &Udp, want: usize) -> Vec<(Vec<u8>, SocketAddr)> {

@@ -53,6 +53,11 @@ impl<S: Stream, Se: Seal, Op: Open> Layered<S, Se, Op> {
         }
     }
 
+    /// Takes the codecs off again. What was opened and not consumed is lost.
+    pub fn into_below(self) -> S {
+        self.below
+    }
+
     /// Opens every complete record there is; gives how many bytes the next one wants.
     fn open_all(&mut self) -> io::Result<usize> {
         loop {
@@ -208,12 +213,18 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
         }
         let room = self.seal.room();
         let below_min = room.head + room.tail + min.min(room.max);
-        let size = room.payload_in(ready!(self.below.poll_slot(cx, below_min))?);
-        if size < min.min(room.max) {
-            return Poll::Ready(Err(broken(Broken::NoRoom("a record in the layer below"))));
+        loop {
+            let size = room.payload_in(ready!(self.below.poll_slot(cx, below_min))?);
+            if size >= min.min(room.max) {
+                self.reserved = Some((room, size));
+                return Poll::Ready(Ok(size));
+            }
+            if !self.below.owes_head() {
+                return Poll::Ready(Err(broken(Broken::NoRoom("a record in the layer below"))));
+            }
+            // A first record may be small: the head goes alone, and the next has room.
+            ready!(self.below.poll_flush(cx))?;
         }
-        self.reserved = Some((room, size));
-        Poll::Ready(Ok(size))
     }
 
     fn slot(&mut self) -> &mut [u8] {

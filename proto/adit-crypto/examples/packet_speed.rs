@@ -109,7 +109,11 @@ fn session(cipher: SessionCipher) -> Result<(), CryptoError> {
         let opened = head.map(|head| server.open(head, &mut packet));
         assert!(sealed.is_ok() && matches!(opened, Some(Ok(_))));
     });
-    println!("{:<32} {:>9.0}", format!("session, {cipher:?}"), rate(1, ns));
+    println!(
+        "{:<32} {:>9.0}",
+        format!("session, {cipher:?}"),
+        rate(1, ns)
+    );
     Ok(())
 }
 

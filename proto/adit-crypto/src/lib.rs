@@ -1,7 +1,7 @@
 //! The cryptography of adit behind our own names.
 //!
-//! No other crate names a cryptography library, so that a faster kernel or another provider is a
-//! change in this crate alone. Nothing here reads a clock or a random generator: nonces, salts and
+//! No other crate names a cryptography library (but `adit-umac`, which is used alone too, and names
+//! `aes`), so that a faster kernel or another provider is a change in this crate alone. Nothing here reads a clock or a random generator: nonces, salts and
 //! keys come in as arguments.
 //!
 //! Start with [`AeadKey`] (records and packets), [`StreamKey`] (the ciphers of old Shadowsocks),

@@ -38,7 +38,7 @@ pub(crate) enum Pushed {
 pub(crate) struct RecvWindow {
     slots: SnRing<Slot>,
     bytes: ByteRing,
-    /// Numbers in the order of arrival, the oldest one not read first.
+    /// Numbers with data in the order of arrival, the oldest one not read first.
     arrivals: VecDeque<Sn>,
     window: u32,
     stream: bool,
@@ -105,8 +105,11 @@ impl RecvWindow {
                 full: true,
             };
         }
-        self.bytes.push(data);
-        self.arrivals.push_back(sn);
+        // No data has no place: the ring starts over when it is empty, and forgets positions.
+        if !data.is_empty() {
+            self.bytes.push(data);
+            self.arrivals.push_back(sn);
+        }
         if self.end.before(sn.plus(1)) {
             self.end = sn.plus(1);
         }
@@ -354,6 +357,26 @@ mod tests {
         assert_eq!((w.next(), w.readable()), (Sn(2), 2));
         assert_eq!(w.consume(1), 1);
         assert_eq!((w.next(), w.readable()), (Sn(3), 2));
+    }
+
+    /// An empty segment remembers a place of bytes that are gone when its turn comes.
+    #[test]
+    fn empty_segments_hold_no_place_in_the_ring() {
+        for stream in [true, false] {
+            let mut w = RecvWindow::new(Sn(0), 8, stream);
+            w.push(Sn(0), 0, b"abc");
+            w.push(Sn(2), 0, b"");
+            assert_eq!(read(&mut w, 9).unwrap(), b"abc");
+            // The ring is empty here and starts over.
+            w.push(Sn(1), 0, b"x");
+            assert_eq!(read(&mut w, 9).unwrap(), b"x");
+            w.push(Sn(3), 0, b"yz");
+            if !stream {
+                assert_eq!(read(&mut w, 9).unwrap(), b"");
+            }
+            assert_eq!(read(&mut w, 9).unwrap(), b"yz");
+            assert!(w.is_empty());
+        }
     }
 
     #[test]

@@ -26,8 +26,8 @@ pub(crate) struct Link {
 
 impl KeyChain {
     /// Reads `key`, or `identity:…:key` for the methods with identity headers
-    /// ([`Method::has_identities`]); see [`Key::parse`] for the form of each. Passwords of the AEAD
-    /// edition are taken whole, colons and all.
+    /// ([`Method::has_identities`]); see [`Key::parse`] for the form of each. Passwords are
+    /// taken whole, colons and all.
     pub fn parse(method: Method, secret: &str) -> Result<Self, KeyError> {
         if !method.has_identities() {
             return Key::parse(method, secret).map(Self::from);
@@ -174,11 +174,11 @@ mod tests {
 
     #[test]
     fn passwords_may_hold_colons() {
-        let chain = KeyChain::parse(Method::Aes128Gcm, "a:b").unwrap();
-        assert_eq!(chain.identities().len(), 0);
-        assert_eq!(
-            chain.key().id(),
-            Key::parse(Method::Aes128Gcm, "a:b").unwrap().id()
-        );
+        for method in [Method::Aes128Gcm, "aes-128-ctr".parse().unwrap()] {
+            let chain = KeyChain::parse(method, "a:b").unwrap();
+            assert_eq!(chain.identities().len(), 0);
+            let key = Key::parse(method, "a:b").unwrap();
+            assert_eq!(chain.key().id(), key.id());
+        }
     }
 }

@@ -20,6 +20,7 @@ pub(crate) fn vectors(name: &str) -> Vec<Value> {
     let text = match name {
         "aead" => file!("aead"),
         "none" => file!("none"),
+        "stream" => file!("stream"),
         "tcp2022" => file!("tcp2022"),
         "tcp2022_big" => file!("tcp2022_big"),
         "udp2022" => file!("udp2022"),

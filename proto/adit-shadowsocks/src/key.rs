@@ -3,8 +3,10 @@
 use core::fmt;
 use std::sync::{Arc, LazyLock};
 
-use adit_crypto::{AeadKey, AeadKind, HeaderCipher, KdfContext};
-use adit_wire::Entropy;
+use adit_crypto::{
+    AeadKey, AeadKind, Direction, HeaderCipher, KdfContext, StreamCipher, StreamKey,
+};
+use adit_wire::{Broken, Entropy};
 
 use crate::Method;
 use crate::material::Material;
@@ -19,6 +21,8 @@ struct Inner {
     material: Material,
     id: KeyId,
     packets: PacketCipher,
+    /// Expanded, in the stream edition.
+    stream: Option<StreamKey>,
 }
 
 /// What the UDP packets of the 2022 edition need from the key itself.
@@ -89,16 +93,17 @@ impl Key {
     /// Reads a key as it is written in a URL or configuration.
     ///
     /// 2022 methods take standard base64 of exactly [`Method::key_len`] bytes (missing `=` are
-    /// accepted), AEAD methods a password, `none` ignores the text.
+    /// accepted), AEAD and legacy methods a password, `none` ignores the text.
     pub fn parse(method: Method, secret: &str) -> Result<Self, KeyError> {
-        Material::parse(method, secret).map(Self::expand)
+        let material = Material::parse(method, secret)?;
+        Ok(Self::with(material, stream_key(method, secret)))
     }
 
     /// Makes a key; gives it with its text as it goes in a URL: base64 of the key for 2022
-    /// methods, a random password of 32 characters for AEAD methods, nothing for `none`.
+    /// methods, a random password of 32 characters for AEAD and legacy methods, nothing for `none`.
     pub fn generate(method: Method, entropy: &mut dyn Entropy) -> (Self, String) {
         let (material, text) = Material::generate(method, entropy);
-        (Self::expand(material), text)
+        (Self::with(material, stream_key(method, &text)), text)
     }
 
     /// The method.
@@ -113,8 +118,12 @@ impl Key {
         self.0.id
     }
 
-    /// Prepares the ciphers that every session of the key shares.
+    /// Prepares the ciphers that every session of the key shares, in the editions that have users.
     pub(crate) fn expand(material: Material) -> Self {
+        Self::with(material, None)
+    }
+
+    fn with(material: Material, stream: Option<StreamKey>) -> Self {
         let (method, key) = (material.method(), material.bytes());
         let mut id = [0; 2];
         KEY_ID.derive(&[method.name().as_bytes(), &[0], key], &mut id);
@@ -137,6 +146,7 @@ impl Key {
             id: KeyId(u16::from_be_bytes(id)),
             material,
             packets,
+            stream,
         }))
     }
 
@@ -150,6 +160,13 @@ impl Key {
         &self.0.packets
     }
 
+    /// Starts one direction of a stream, or one packet, of the stream edition; `iv` is
+    /// [`Method::salt_len`] bytes.
+    pub(crate) fn start(&self, iv: &[u8], direction: Direction) -> Result<StreamCipher, Broken> {
+        let key = self.0.stream.as_ref().ok_or(NO_STREAM)?;
+        Ok(key.start(iv, direction)?)
+    }
+
     /// The cipher of headers, in the methods that have identity headers (SIP023).
     pub(crate) fn headers(&self) -> Option<&HeaderCipher> {
         match &self.0.packets {
@@ -157,6 +174,18 @@ impl Key {
             _ => None,
         }
     }
+}
+
+const NO_STREAM: Broken = Broken::Malformed("method: it is no stream cipher");
+
+/// The key of a legacy method. From the text itself: the oldest cipher is seeded by more of it than
+/// what all methods derive.
+fn stream_key(method: Method, secret: &str) -> Option<StreamKey> {
+    let Method::Stream(kind) = method else {
+        return None;
+    };
+    // It has the kind's own length, so this cannot fail.
+    StreamKey::new(kind, kind.key_from_password(secret.as_bytes()).expose()).ok()
 }
 
 impl fmt::Debug for Key {
@@ -232,6 +261,8 @@ mod tests {
             })
         ));
         assert!(Key::parse(Method::None, "").is_ok());
+        let old = "rc4-md5".parse().unwrap();
+        assert_eq!(Key::parse(old, ""), Err(KeyError::Empty { method: old }));
     }
 
     #[test]
@@ -259,7 +290,7 @@ mod tests {
             let again = Key::parse(method, &text).unwrap();
             assert_eq!(key.material().bytes(), again.material().bytes(), "{method}");
             assert_eq!(text.is_empty(), method == Method::None);
-            if method.edition() == Edition::Aead {
+            if matches!(method.edition(), Edition::Aead | Edition::Stream) {
                 assert_eq!(text.len(), 32);
             }
         }
@@ -269,10 +300,11 @@ mod tests {
     fn every_method_expands() {
         for method in Method::ALL {
             let (key, _) = Key::generate(method, &mut FixedEntropy::default());
-            assert_eq!(
-                key.material().session(&[0; 32]).is_ok(),
-                method != Method::None
-            );
+            let aead = matches!(method.edition(), Edition::Aead | Edition::Aead2022);
+            assert_eq!(key.material().session(&[0; 32]).is_ok(), aead);
+            let iv = [0; 32];
+            let stream = key.start(&iv[..method.salt_len()], Direction::Encrypt);
+            assert_eq!(stream.is_ok(), method.is_legacy(), "{method}");
             let packets = !matches!(key.packets(), PacketCipher::Unused);
             assert_eq!(packets, method.edition() == Edition::Aead2022);
         }

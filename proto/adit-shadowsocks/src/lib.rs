@@ -1,5 +1,5 @@
 //! Shadowsocks, sans-IO: the AEAD edition (SIP004, SIP007) and the 2022 edition (SIP022) with
-//! identity headers (SIP023).
+//! identity headers (SIP023); for old peers, the stream ciphers that came before them.
 //!
 //! Start with [`KeyChain`] for a client and [`Users`] for a server. [`tcp::client`] gives the two
 //! codecs of a client's connection, [`tcp::ServerHandshake`] those of a server's; [`udp`] seals and

@@ -48,8 +48,8 @@ impl Material {
     pub(crate) fn parse(method: Method, secret: &str) -> Result<Self, KeyError> {
         match method.edition() {
             Edition::None => Ok(Self::fill(method, |_| {})),
-            Edition::Aead if secret.is_empty() => Err(KeyError::Empty { method }),
-            Edition::Aead => Ok(Self::fill(method, |out| {
+            Edition::Aead | Edition::Stream if secret.is_empty() => Err(KeyError::Empty { method }),
+            Edition::Aead | Edition::Stream => Ok(Self::fill(method, |out| {
                 evp_bytes_to_key(secret.as_bytes(), out);
             })),
             Edition::Aead2022 if secret.contains(':') => Err(KeyError::Several { method }),
@@ -72,7 +72,7 @@ impl Material {
     pub(crate) fn generate(method: Method, entropy: &mut dyn Entropy) -> (Self, String) {
         match method.edition() {
             Edition::None => (Self::fill(method, |_| {}), String::new()),
-            Edition::Aead => {
+            Edition::Aead | Edition::Stream => {
                 let mut raw = Secret::new([0; 24]);
                 entropy.fill(raw.expose_mut());
                 let password = URL_SAFE_NO_PAD.encode(raw.expose());
@@ -127,7 +127,9 @@ impl Material {
             }
             Method::Blake3ChaCha8Poly1305 => AeadKind::ChaCha8Poly1305,
             Method::XChaCha20IetfPoly1305 => AeadKind::XChaCha20Poly1305,
-            Method::None => return Err(Broken::Malformed("method: it has no keys")),
+            Method::None | Method::Stream(_) => {
+                return Err(Broken::Malformed("method: it has no session keys"));
+            }
         };
         let mut subkey = Secret::new([0; 32]);
         let out = subkey.expose_mut().get_mut(..self.method.key_len());

@@ -3,10 +3,12 @@
 use core::fmt;
 use core::str::FromStr;
 
+use adit_crypto::StreamKind;
+
 /// An encryption method of Shadowsocks.
 ///
 /// Names are matched without regard to case; the aliases of older clients are read, never written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Method {
     /// `2022-blake3-aes-128-gcm`
@@ -29,6 +31,8 @@ pub enum Method {
     XChaCha20IetfPoly1305,
     /// `none`: no encryption at all
     None,
+    /// A stream cipher from before SIP004, for old peers alone: [`Edition::Stream`]
+    Stream(StreamKind),
 }
 
 /// The edition a method belongs to; it decides the wire format.
@@ -40,6 +44,35 @@ pub enum Edition {
     Aead,
     /// Address, then raw data.
     None,
+    /// Legacy: a stream cipher over address and data, under a key that comes from a password.
+    /// Nothing is authenticated: who can change the ciphertext changes the plaintext, and anything
+    /// decrypts to something.
+    Stream,
+}
+
+/// What is not legacy, the recommended methods first.
+const CURRENT: [Method; 10] = [
+    Method::Blake3Aes128Gcm,
+    Method::Blake3Aes256Gcm,
+    Method::Blake3ChaCha20Poly1305,
+    Method::Blake3ChaCha8Poly1305,
+    Method::Aes128Gcm,
+    Method::Aes192Gcm,
+    Method::Aes256Gcm,
+    Method::ChaCha20IetfPoly1305,
+    Method::XChaCha20IetfPoly1305,
+    Method::None,
+];
+
+/// How many stream ciphers have a name here.
+const LEGACY: usize = 44;
+
+/// Whether configurations of Shadowsocks name the cipher: the others are ShadowsocksR's.
+const fn has_name(kind: StreamKind) -> bool {
+    !matches!(
+        kind,
+        StreamKind::None | StreamKind::TableMd5 | StreamKind::XSalsa20
+    )
 }
 
 /// A name that is no method.
@@ -48,19 +81,24 @@ pub enum Edition {
 pub struct UnknownMethod(pub String);
 
 impl Method {
-    /// Every method, the recommended ones first.
-    pub const ALL: [Self; 10] = [
-        Self::Blake3Aes128Gcm,
-        Self::Blake3Aes256Gcm,
-        Self::Blake3ChaCha20Poly1305,
-        Self::Blake3ChaCha8Poly1305,
-        Self::Aes128Gcm,
-        Self::Aes192Gcm,
-        Self::Aes256Gcm,
-        Self::ChaCha20IetfPoly1305,
-        Self::XChaCha20IetfPoly1305,
-        Self::None,
-    ];
+    /// Every method: the recommended ones first, the legacy ones last.
+    pub const ALL: [Self; CURRENT.len() + LEGACY] = {
+        let mut all = [Self::None; CURRENT.len() + LEGACY];
+        let mut i = 0;
+        while i < CURRENT.len() {
+            all[i] = CURRENT[i];
+            i += 1;
+        }
+        let mut kind = 0;
+        while kind < StreamKind::ALL.len() {
+            if has_name(StreamKind::ALL[kind]) {
+                all[i] = Self::Stream(StreamKind::ALL[kind]);
+                i += 1;
+            }
+            kind += 1;
+        }
+        all
+    };
 
     /// The name as it is written in links and configuration.
     #[must_use]
@@ -76,6 +114,7 @@ impl Method {
             Self::ChaCha20IetfPoly1305 => "chacha20-ietf-poly1305",
             Self::XChaCha20IetfPoly1305 => "xchacha20-ietf-poly1305",
             Self::None => "none",
+            Self::Stream(kind) => kind.name(),
         }
     }
 
@@ -88,19 +127,37 @@ impl Method {
             | Self::Blake3ChaCha20Poly1305
             | Self::Blake3ChaCha8Poly1305 => Edition::Aead2022,
             Self::None => Edition::None,
+            Self::Stream(_) => Edition::Stream,
             _ => Edition::Aead,
         }
     }
 
-    /// Length of the key, and of the salt, in bytes.
+    /// Length of the key in bytes.
     #[must_use]
     pub const fn key_len(self) -> usize {
         match self {
             Self::Blake3Aes128Gcm | Self::Aes128Gcm => 16,
             Self::Aes192Gcm => 24,
             Self::None => 0,
+            Self::Stream(kind) => kind.key_len(),
             _ => 32,
         }
+    }
+
+    /// Length in bytes of the salt that a stream or packet begins with: the key's, or that of the
+    /// cipher's IV in the legacy methods; some of these have none.
+    #[must_use]
+    pub const fn salt_len(self) -> usize {
+        match self {
+            Self::Stream(kind) => kind.iv_len(),
+            _ => self.key_len(),
+        }
+    }
+
+    /// Whether it is there for old peers alone, and its cipher is broken.
+    #[must_use]
+    pub const fn is_legacy(self) -> bool {
+        matches!(self, Self::Stream(_))
     }
 
     /// Whether requests may carry identity headers (SIP023): the 2022 methods with AES.
@@ -132,5 +189,31 @@ impl FromStr for Method {
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_in_any_case_and_belong_to_one_method() {
+        let mut names = std::collections::BTreeSet::new();
+        for method in Method::ALL {
+            assert_eq!(method.name().parse(), Ok(method));
+            assert_eq!(method.name().to_uppercase().parse(), Ok(method));
+            assert!(names.insert(method.name()), "{method} twice");
+        }
+        for unknown in ["", "table-md5", "xsalsa20", "aes-256-cbc"] {
+            assert!(unknown.parse::<Method>().is_err(), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn the_legacy_ones_come_last() {
+        let place = Method::ALL.iter().position(|m| m.is_legacy()).unwrap();
+        assert_eq!(Method::ALL[place - 1], Method::None);
+        assert!(Method::ALL[place..].iter().all(|m| m.is_legacy()));
+        assert!(Method::ALL.iter().all(|m| m.salt_len() <= 32));
     }
 }

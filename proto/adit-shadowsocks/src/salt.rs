@@ -6,7 +6,8 @@ use adit_wire::Entropy;
 
 use crate::Method;
 
-/// 16, 24 or 32 bytes, as long as the key of the method. Public on the wire.
+/// [`Method::salt_len`] bytes: as long as the key of the method, or an IV in the stream edition; 32
+/// at most. Public on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Salt {
     bytes: [u8; 32],
@@ -18,7 +19,7 @@ impl Salt {
     pub(crate) fn draw(method: Method, entropy: &mut dyn Entropy) -> Self {
         let mut salt = Self {
             bytes: [0; 32],
-            len: method.key_len(),
+            len: method.salt_len(),
         };
         if let Some(bytes) = salt.bytes.get_mut(..salt.len) {
             entropy.fill(bytes);
@@ -30,7 +31,7 @@ impl Salt {
     pub(crate) fn read(method: Method, wire: &[u8]) -> Option<Self> {
         let mut salt = Self {
             bytes: [0; 32],
-            len: method.key_len(),
+            len: method.salt_len(),
         };
         let front = wire.get(..salt.len)?;
         salt.bytes.get_mut(..salt.len)?.copy_from_slice(front);

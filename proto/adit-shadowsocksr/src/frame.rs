@@ -197,6 +197,11 @@ impl FrameOpen {
         }
     }
 
+    /// Whether bytes pass as they are.
+    pub(crate) const fn is_raw(&self) -> bool {
+        matches!(self.0, Opener::Raw)
+    }
+
     /// The segment size that an `auth_chain` server has told, in bytes.
     #[must_use]
     pub fn mss(&self) -> Option<u16> {

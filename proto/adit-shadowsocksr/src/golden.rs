@@ -25,6 +25,7 @@ pub(crate) fn vectors(name: &str) -> Vec<Value> {
         "tcp_aes128" => file!("tcp_aes128"),
         "tcp_chain" => file!("tcp_chain"),
         "udp" => file!("udp"),
+        "full_stack" => file!("full_stack"),
         other => panic!("no vectors called {other}"),
     };
     let all: Value = serde_json::from_str(text).unwrap();

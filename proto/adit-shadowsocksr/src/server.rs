@@ -70,6 +70,15 @@ impl Server {
         mss: u16,
         entropy: &mut dyn Entropy,
     ) -> ServerHandshake {
+        self.accept_with(iv, mss, Noise::new(entropy))
+    }
+
+    pub(crate) fn accept_with(
+        self: &Arc<Self>,
+        iv: &[u8],
+        mss: u16,
+        noise: Noise,
+    ) -> ServerHandshake {
         ServerHandshake {
             iv_key: self.port.iv_key(iv),
             server: self.clone(),
@@ -79,7 +88,7 @@ impl Server {
             } else {
                 1460
             },
-            noise: Some(Noise::new(entropy)),
+            noise: Some(noise),
         }
     }
 

@@ -11,17 +11,8 @@ use crate::value::write_target;
 const NAMED: usize = 4;
 
 pub(super) fn lines(server: &SsServer) -> Vec<String> {
-    let carried = match (server.tcp, server.udp) {
-        (true, true) => "TCP and UDP",
-        (true, false) => "TCP",
-        _ => "UDP",
-    };
-    let reject = match &server.reject {
-        RejectPolicy::Drain => "silence".to_owned(),
-        RejectPolicy::Reset => "a reset".to_owned(),
-        RejectPolicy::Close => "a close".to_owned(),
-        RejectPolicy::Forward(target) => format!("what {} answers", write_target(target)),
-    };
+    let carried = carried(server.tcp, server.udp);
+    let reject = reaction(&server.reject);
     let restart = match server.restart {
         Restart::Strict => "",
         Restart::Lenient => "; requests from before a restart are served",
@@ -72,6 +63,24 @@ pub(super) fn lines(server: &SsServer) -> Vec<String> {
         lines.push(format!("salts are kept in {}", shown(path)));
     }
     lines
+}
+
+pub(super) const fn carried(tcp: bool, udp: bool) -> &'static str {
+    match (tcp, udp) {
+        (true, true) => "TCP and UDP",
+        (true, false) => "TCP",
+        _ => "UDP",
+    }
+}
+
+/// What a connection sees that is not accepted.
+pub(super) fn reaction(reject: &RejectPolicy) -> String {
+    match reject {
+        RejectPolicy::Drain => "silence".to_owned(),
+        RejectPolicy::Reset => "a reset".to_owned(),
+        RejectPolicy::Close => "a close".to_owned(),
+        RejectPolicy::Forward(target) => format!("what {} answers", write_target(target)),
+    }
 }
 
 fn shown(path: &Path) -> String {

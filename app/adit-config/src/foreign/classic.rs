@@ -1,14 +1,16 @@
-//! The JSON object of shadowsocks-libev, and what shadowsocks-rust made of it.
+//! The JSON object of shadowsocks-libev, and what shadowsocks-rust and ShadowsocksR made of it.
 
 use core::net::Ipv4Addr;
 
 use adit_wire::Host;
 
-use crate::foreign::fields::{Fields, Reasons};
+use crate::foreign::fields::Fields;
 use crate::foreign::json::Json;
+use crate::foreign::left_out::REASONS;
 use crate::foreign::local::{self, Defaults};
 use crate::foreign::server::{self, Mode, Plugin, Server};
 use crate::foreign::shape::Shape;
+use crate::foreign::ssr::{self, Ssr};
 use crate::foreign::ways;
 use crate::foreign::{Clerk, Format, Role};
 use crate::problem::Problem;
@@ -38,95 +40,13 @@ const RUST: &[&str] = &[
     "users",
 ];
 
-const OURS: &str = "adit sets this itself";
-const SYSTEM: &str = "belongs to the service manager, such as systemd; left out";
-const NAMES: &str = "names are looked up by the system's resolver; left out";
-const WAY: &str = "the system chooses the way out; left out";
-
-const REASONS: Reasons = &[
-    (
-        &[
-            "dscp",
-            "fast_open",
-            "keep_alive",
-            "mptcp",
-            "mtu",
-            "no_delay",
-            "outbound_udp_allow_fragmentation",
-            "reuse_port",
-            "tcp_incoming_rcvbuf",
-            "tcp_incoming_sndbuf",
-            "tcp_outgoing_rcvbuf",
-            "tcp_outgoing_sndbuf",
-            "udp_mtu",
-        ],
-        OURS,
-    ),
-    (
-        &["nofile", "use_syslog", "user", "workdir", "log", "runtime"],
-        SYSTEM,
-    ),
-    (&["dns", "dns_cache_size", "nameserver"], NAMES),
-    (
-        &[
-            "outbound_bind_addr",
-            "outbound_bind_interface",
-            "outbound_fwmark",
-            "outbound_user_cookie",
-            "local_ipv4_address",
-            "local_ipv6_address",
-        ],
-        WAY,
-    ),
-    (
-        &["acl"],
-        "rules of an ACL are not carried over: everything takes the same way; write them as `rules`",
-    ),
-    (
-        &["balancer", "tcp_weight", "udp_weight"],
-        "a group takes the first server that works, in the order of the list",
-    ),
-    (
-        &["manager_address", "manager_port"],
-        "there is no manager protocol; left out",
-    ),
-    (
-        &["online_config"],
-        "nothing is fetched: fetch the document and convert it",
-    ),
-    (
-        &["auth"],
-        "one-time authentication is dead and insecure; left out",
-    ),
-    (
-        &["prefix"],
-        "bytes before the salt are not written; left out",
-    ),
-    (
-        &[
-            "local_address",
-            "local_port",
-            "protocol",
-            "tunnel_address",
-            "locals",
-        ],
-        "belongs to a client; left out",
-    ),
-    (
-        &["udp_max_associations", "ipv6_only", "tcp_tproxy"],
-        "has no equivalent; left out",
-    ),
-    (
-        &["security"],
-        "replays are always detected and refused; left out",
-    ),
-];
-
 pub(super) fn read(tree: &Json, clerk: &mut Clerk<'_>) -> (Format, Shape) {
     let Some(mut top) = Fields::of(tree, String::new(), clerk) else {
         return (Format::Libev, Shape::default());
     };
-    let format = if RUST.iter().any(|name| top.has(name)) {
+    let format = if matches!(tree, Json::Object(entries) if ssr::is_it(entries)) {
+        Format::Ssr
+    } else if RUST.iter().any(|name| top.has(name)) {
         Format::Rust
     } else if top.has("prefix") {
         Format::Outline
@@ -142,23 +62,35 @@ pub(super) fn read(tree: &Json, clerk: &mut Clerk<'_>) -> (Format, Shape) {
     let timeout = server::seconds(&mut top, "timeout", clerk);
     let connects = format == Format::Rust && role == Role::Client;
     let defaults = Defaults {
-        mode: Mode::of(&mut top, "mode", clerk).unwrap_or(Mode::TcpOnly),
+        mode: Mode::of(&mut top, "mode", clerk).unwrap_or(match format {
+            // It has no modes: UDP is always served.
+            Format::Ssr => Mode::TcpAndUdp,
+            _ => Mode::TcpOnly,
+        }),
         // A client of shadowsocks-rust means the time to connect.
         idle: timeout.filter(|_| !connects),
         udp_idle: server::seconds(&mut top, "udp_timeout", clerk),
         prefer_v6: top.flag("ipv6_first", clerk) == Some(true),
+        ssr: format == Format::Ssr,
     };
     let proxies = ways::proxies(&mut top, clerk);
     let routes = match role {
         Role::Server => ways::listeners(&servers, &defaults, &proxies, clerk),
         Role::Auto | Role::Client => {
             let mut listen = local::read(&mut top, &defaults, clerk);
+            if top.has("shareOverLan") && top.flag("shareOverLan", clerk) == Some(true) {
+                clerk.note("shareOverLan", "the local port is this machine's alone; write the address of `listen` to share it");
+            }
             if listen.is_empty() && !top.has("locals") {
                 let mut url = local::proxy();
                 if !defaults.mode.udp() && top.has("mode") {
                     url.set("udp", "false");
                 }
-                clerk.note("", "no local port is written: 127.0.0.1:1080 is taken");
+                match top.port("localPort", clerk) {
+                    // The window program's own name for it.
+                    Some(port) => url.port = port,
+                    None => clerk.note("", "no local port is written: 127.0.0.1:1080 is taken"),
+                }
                 listen.push(url);
             }
             let dial = timeout.filter(|_| connects);
@@ -218,7 +150,12 @@ fn servers(top: &mut Fields<'_>, format: Format, clerk: &mut Clerk<'_>) -> Vec<S
         top.get("server_port");
         for (port, password) in ports.all() {
             let number = port.parse::<u16>().ok().filter(|port| *port > 0);
-            let (Some(number), Some(password)) = (number, password.text()) else {
+            let own = (format == Format::Ssr).then(|| ssr::of_port(password));
+            let own = own.flatten();
+            let password = own
+                .as_ref()
+                .map_or_else(|| password.text(), |own| own.password);
+            let (Some(number), Some(password)) = (number, password) else {
                 let title = format!("`{}` is not a port with its password", ports.path(port));
                 clerk.problem(Problem::without_place(
                     title,
@@ -230,27 +167,31 @@ fn servers(top: &mut Fields<'_>, format: Format, clerk: &mut Clerk<'_>) -> Vec<S
                 return servers;
             }
             let path = ports.path(port);
-            if let Some(server) = one(top, path, Some((number, password)), clerk) {
+            if let Some(mut server) = one(top, path, Some((number, password)), format, clerk) {
+                if let Some(own) = &own {
+                    own.change(&mut server.method, server.ssr.as_mut());
+                }
                 addresses += server.addresses.len();
                 servers.push(server);
             }
         }
     } else if top.has("server") || top.has("server_port") {
-        servers.extend(one(top, "server".to_owned(), None, clerk));
+        servers.extend(one(top, "server".to_owned(), None, format, clerk));
     }
-    for list in ["servers", "shadowsocks"] {
+    for list in ["servers", "shadowsocks", "configs"] {
         for mut fields in server::objects(top, list, clerk) {
             if !server::room(addresses, clerk) {
                 return servers;
             }
             let path = fields.whole().to_owned();
-            if fields.flag("disabled", clerk) == Some(true) {
+            let off = fields.flag("enable", clerk) == Some(false);
+            if fields.flag("disabled", clerk) == Some(true) || off {
                 clerk.note(path, "disabled, left out");
                 continue;
             }
             let mode = Mode::of(&mut fields, "mode", clerk);
             let timeout = server::seconds(&mut fields, "timeout", clerk);
-            if let Some(server) = one(&mut fields, path, None, clerk) {
+            if let Some(server) = one(&mut fields, path, None, format, clerk) {
                 addresses += server.addresses.len();
                 servers.push(Server {
                     mode,
@@ -275,6 +216,7 @@ fn one(
     fields: &mut Fields<'_>,
     path: String,
     given: Option<(u16, &str)>,
+    format: Format,
     clerk: &mut Clerk<'_>,
 ) -> Option<Server> {
     let written = match fields.any(&["server_port", "port"]) {
@@ -286,7 +228,11 @@ fn one(
     } else {
         "address"
     };
-    let hosts = fields.texts(name, clerk);
+    let mut hosts = fields.texts(name, clerk);
+    let v6 = fields.get("server_ipv6").and_then(Json::text);
+    // The other family of a server; clients have the field too, from the same example.
+    let serves = hosts.is_empty() || hosts.contains(&"0.0.0.0") || clerk.wish.role == Role::Server;
+    hosts.extend(v6.filter(|v6| serves && !v6.is_empty()));
     let mut addresses = Vec::new();
     for text in hosts {
         let (host, own) = server::host(text, &fields.path(name), clerk)?;
@@ -344,6 +290,7 @@ fn one(
         method: method.to_owned(),
         secret: server::secret(password),
         plugin: Plugin::of(fields, clerk),
+        ssr: (format == Format::Ssr).then(|| Ssr::of(fields, clerk)),
         mode: None,
         timeout: None,
         users: match given {

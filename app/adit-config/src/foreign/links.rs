@@ -1,11 +1,12 @@
-//! `ss://` links: one, or a list, in plain text or folded into base64 as subscriptions are.
+//! `ss://` and `ssr://` links: one, or a list, in plain text or folded into base64 as subscriptions are.
 
 use crate::base64_text;
 use crate::endpoint::Endpoint;
 use crate::foreign::json::Json;
 use crate::foreign::server::{self, Mode, Plugin, Server, item};
 use crate::foreign::shape::Shape;
-use crate::foreign::{Clerk, Format, ways};
+use crate::foreign::ssr::Ssr;
+use crate::foreign::{Clerk, Format, READS, ways};
 use crate::problem::Problem;
 use crate::secret::SecretText;
 
@@ -20,7 +21,7 @@ pub(super) fn read(text: &str, clerk: &mut Clerk<'_>) -> (Format, Shape) {
         _ => {
             clerk.problem(Problem::without_place(
                 "neither JSON nor `ss://` links",
-                "adit reads the JSON of shadowsocks-libev, -rust and -go, SIP008, and `ss://` links",
+                READS,
             ));
             (Format::Links, Shape::default())
         }
@@ -68,7 +69,11 @@ fn links<'t>(
             clerk.problem(online(&path, link));
             continue;
         }
-        if scheme != "ss" {
+        if link.starts_with("MAX=") {
+            clerk.note(path, "a random choice is not made: all servers are a group");
+            continue;
+        }
+        if scheme != "ss" && scheme != "ssr" {
             faults.push((path, "not an `ss://` link".to_owned()));
             continue;
         }
@@ -126,6 +131,27 @@ fn one(
         // Someone else's link must not name files of this machine.
         return Err("a link from elsewhere cannot name a file or a variable".to_owned());
     };
+    if endpoint.scheme.value == "ssr" {
+        let own = ["protocol", "protocol_param", "obfs", "obfs_param"];
+        for pair in &endpoint.params {
+            let key = pair.key.value.as_str();
+            if !own.contains(&key) {
+                clerk.note(path, format!("key `{key}` is left out"));
+            }
+        }
+        let server = Server::from_elsewhere(
+            path.to_owned(),
+            endpoint.name.as_ref().map(|name| name.value.clone()),
+            (host.value.clone(), port.value),
+            method.value.clone(),
+            secret.expose(),
+            None,
+        );
+        return Ok(Server {
+            ssr: Some(Ssr::of_link(&endpoint)),
+            ..server
+        });
+    }
     let mut plugin = None;
     let mut mode = Mode::TcpOnly;
     for pair in &endpoint.params {

@@ -14,6 +14,8 @@ pub(super) struct Defaults {
     pub(super) idle: Option<u64>,
     pub(super) udp_idle: Option<u64>,
     pub(super) prefer_v6: bool,
+    /// `protocol` is a word of the server's.
+    pub(super) ssr: bool,
 }
 
 const REASONS: Reasons = &[
@@ -89,7 +91,10 @@ fn one(fields: &mut Fields<'_>, defaults: &Defaults, clerk: &mut Clerk<'_>) -> O
     let written = fields.port("local_port", clerk);
     let port = written.or(port).unwrap_or(1080);
     let tunnel = fields.text("tunnel_address", clerk);
-    let protocol = fields.text("protocol", clerk);
+    let protocol = match defaults.ssr {
+        true => None,
+        false => fields.text("protocol", clerk),
+    };
     let protocol = match protocol {
         Some(protocol) => protocol,
         None if tunnel.is_some() => "tunnel",

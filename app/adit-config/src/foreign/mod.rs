@@ -15,6 +15,7 @@ mod classic;
 mod fields;
 mod go;
 mod json;
+mod left_out;
 mod links;
 mod local;
 mod note;
@@ -22,6 +23,7 @@ mod place;
 mod server;
 mod shape;
 pub mod sip008;
+mod ssr;
 mod ways;
 
 use core::fmt;
@@ -80,7 +82,9 @@ pub enum Format {
     Sip008,
     /// An access key of Outline: a link, or what stands behind an `ssconf` address.
     Outline,
-    /// `ss://` links, in plain text or base64.
+    /// JSON of ShadowsocksR: one server, or the `configs` of its window program.
+    Ssr,
+    /// `ss://` and `ssr://` links, in plain text or base64.
     Links,
 }
 
@@ -153,7 +157,8 @@ pub fn is_json(text: &str, name: &str) -> bool {
     };
     let inside = inside.trim_start();
     let quoted = inside.trim_start_matches(['"', '\'']);
-    inside.starts_with(['{', '/']) || quoted.starts_with("ss://") || quoted.starts_with("ssconf://")
+    let link = |scheme: &&str| quoted.starts_with(*scheme);
+    inside.starts_with(['{', '/']) || ["ss://", "ssr://", "ssconf://"].iter().any(link)
 }
 
 /// The plan of a file: of adit's own TOML, or of another program's JSON, converted on the way.
@@ -206,7 +211,7 @@ fn read(tree: &Json, clerk: &mut Clerk<'_>) -> (Format, Shape) {
         other => {
             clerk.problem(Problem::without_place(
                 format!("the text is {}, not a configuration", other.kind()),
-                "adit reads the JSON of shadowsocks-libev, -rust and -go, SIP008, and `ss://` links",
+                READS,
             ));
             (Format::Libev, Shape::default())
         }
@@ -221,6 +226,10 @@ struct Clerk<'a> {
     notes: Vec<Note>,
     problems: Vec<Problem>,
 }
+
+/// What can be read, for those who have something else.
+const READS: &str = "adit reads the JSON of shadowsocks-libev, -rust and -go, of ShadowsocksR, \
+                     SIP008, and `ss://` and `ssr://` links";
 
 /// Notes, and problems, that are kept at most: nobody reads more.
 const MAX_FINDINGS: usize = 200;
@@ -301,6 +310,7 @@ impl Format {
             Self::Go => "shadowsocks-go",
             Self::Sip008 => "SIP008",
             Self::Outline => "Outline",
+            Self::Ssr => "ShadowsocksR",
             Self::Links => "links",
         }
     }

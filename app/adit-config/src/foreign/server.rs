@@ -9,10 +9,13 @@ use crate::endpoint;
 use crate::foreign::fields::Fields;
 use crate::foreign::json::Json;
 use crate::foreign::shape::Url;
+use crate::foreign::ssr::Ssr;
 use crate::foreign::{AllowedPlugins, Clerk, MAX_SERVERS};
+use crate::plugin_text::PluginText;
 use crate::problem::Problem;
 use crate::secret::{Secret, SecretText};
 use crate::span::Span;
+use crate::value::Typed;
 
 /// No time of adit is longer than a year.
 const LONGEST: u64 = 365 * 86_400;
@@ -28,6 +31,8 @@ pub(super) struct Server {
     pub(super) method: String,
     pub(super) secret: SecretText,
     pub(super) plugin: Option<Plugin>,
+    /// What only a ShadowsocksR server has.
+    pub(super) ssr: Option<Ssr>,
     /// What is carried, if that is written.
     pub(super) mode: Option<Mode>,
     /// `timeout`, in seconds; not 0.
@@ -104,11 +109,11 @@ impl Plugin {
     }
 
     fn set(&self, url: &mut Url) {
-        let value = match self.options.as_str() {
-            "" => self.name.clone(),
-            options => format!("{};{options}", self.name),
+        let text = PluginText {
+            program: self.name.clone(),
+            options: self.options.clone(),
         };
-        url.set("plugin", value);
+        url.set("plugin", text.write());
         if self.mode != Mode::TcpOnly {
             url.set("plugin_mode", self.mode.name());
         }
@@ -132,6 +137,7 @@ impl Server {
             method,
             secret: SecretText::Literal(Secret::from(secret)),
             plugin,
+            ssr: None,
             mode: None,
             timeout: None,
             users: Vec::new(),
@@ -141,9 +147,13 @@ impl Server {
     /// One URL for each address: a hop, or a listener without the keys that only listeners have.
     pub(super) fn urls(&self) -> impl Iterator<Item = Url> {
         self.addresses.iter().map(|(host, port)| {
-            let mut url = Url::new("ss", Some(host.clone()), *port)
+            let scheme = if self.ssr.is_some() { "ssr" } else { "ss" };
+            let mut url = Url::new(scheme, Some(host.clone()), *port)
                 .user(&self.method.to_ascii_lowercase(), copy(&self.secret))
                 .name(self.name.as_deref());
+            if let Some(ssr) = &self.ssr {
+                ssr.set(&mut url);
+            }
             if let Some(plugin) = &self.plugin {
                 plugin.set(&mut url);
             }
@@ -153,6 +163,9 @@ impl Server {
 
     /// Why adit cannot use it, if so. No secret is in the text.
     pub(super) fn fault(&self, plugins: Option<&AllowedPlugins>) -> Option<String> {
+        if let Some(ssr) = &self.ssr {
+            return ssr.fault(&self.method);
+        }
         let Ok(method) = self.method.parse::<Method>() else {
             return Some(format!(
                 "method `{}` is not known to this version",
@@ -166,6 +179,9 @@ impl Server {
             }
         }
         let plugin = self.plugin.as_ref()?;
+        if plugin.name.contains('\0') || plugin.options.contains('\0') {
+            return Some("its plugin has a zero byte, which no program can be given".to_owned());
+        }
         if plugins.is_some_and(|plugins| !plugins.allows(&plugin.name)) {
             return Some(format!(
                 "it starts the program `{}` on this machine, which was not allowed",
@@ -208,7 +224,10 @@ pub(super) fn usable(
             let help = if server.plugin.is_some() && why.contains("was not allowed") {
                 "`--allow-plugin NAME` allows it, if you trust where the document comes from"
             } else {
-                "`adit help ss` lists the methods, `adit keygen METHOD` makes a key"
+                match server.ssr {
+                    Some(_) => "`adit help ssr` lists methods, protocols and obfs",
+                    None => "`adit help ss` lists the methods, `adit keygen METHOD` makes a key",
+                }
             };
             let title = format!("`{path}`: {why}");
             clerk.problem(Problem::without_place(title, help));
@@ -325,6 +344,26 @@ mod tests {
         for text in ["$SS", "${}", "${a b}", "${a", "@file"] {
             assert_eq!(secret(text), SecretText::Literal(Secret::from(text)));
         }
+    }
+
+    #[test]
+    fn plugins_are_written_as_they_are_read() {
+        let server = |name: &str, options: &str| {
+            let host = Host::parse("a.example").unwrap();
+            let plugin = Plugin {
+                name: name.to_owned(),
+                options: options.to_owned(),
+                mode: Mode::TcpOnly,
+            };
+            let method = "aes-128-gcm".to_owned();
+            Server::from_elsewhere(String::new(), None, (host, 1), method, "pw", Some(plugin))
+        };
+        let url = |name, options| server(name, options).urls().next().unwrap().text();
+        assert!(url("/opt/a;b", "tls").contains("plugin=/opt/a%5C%3Bb%3Btls"));
+        assert!(url("p", "").ends_with("plugin=p"));
+        let fault = |name, options| server(name, options).fault(None);
+        assert!(fault("p", "a\0").is_some() && fault("p\0", "").is_some());
+        assert_eq!(fault("p", "a"), None);
     }
 
     #[test]

@@ -122,6 +122,9 @@ pub(super) fn listeners(
                 url.set("idle", duration(idle));
             }
             defaults.set(&mut url, mode.tcp(), mode.udp());
+            if let Some(ssr) = server.ssr.as_ref().filter(|ssr| !ssr.redirect.is_empty()) {
+                url.set("redirect", ssr.redirect.join(","));
+            }
             url
         });
         if server.users.is_empty() {

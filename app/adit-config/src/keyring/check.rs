@@ -42,7 +42,7 @@ pub(crate) fn one_key(method: Method, text: &str, span: Span) -> Result<(), Flaw
             Err(Flaw::new(span, "the key is missing").help(keygen(method)))
         }
         Edition::Aead2022 => base64_key(method, text, span).map(drop),
-        Edition::Aead if text.is_empty() => {
+        Edition::Aead | Edition::Stream if text.is_empty() => {
             Err(Flaw::new(span, "the password is empty").help(keygen(method)))
         }
         _ => Ok(()),
@@ -252,10 +252,12 @@ impl Judge<'_> {
     }
 }
 
-/// True for a name that could be a key of this method in the wrong place: it is not shown.
+/// True for a name that could be a key of this method in the wrong place, or hold one, in quotes
+/// or behind a colon: it is not shown.
 pub(crate) fn looks_like_key(method: Method, name: &str) -> bool {
-    method.edition() == Edition::Aead2022
-        && base64_text::key(name).is_some_and(|key| key.len() == method.key_len())
+    let is_key = |part| base64_text::key(part).is_some_and(|key| key.len() == method.key_len());
+    let ends = |c: char| !c.is_ascii_alphanumeric() && !matches!(c, '+' | '/' | '=');
+    method.edition() == Edition::Aead2022 && name.split(ends).any(is_key)
 }
 
 /// Calls `found` with the first and every later one of those that are the same.
@@ -285,6 +287,26 @@ fn repeats(
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_key_in_a_name_is_known_in_quotes_and_behind_a_colon() {
+        let key = "AAECAwQFBgcICQoLDA0ODw==";
+        let hidden = |name: &str| looks_like_key(Method::Blake3Aes128Gcm, name);
+        for name in [
+            key,
+            &key[..22],
+            &format!("\"{key}\""),
+            &format!(" {key}, alice:"),
+        ] {
+            assert!(hidden(name), "{name}");
+        }
+        assert!(hidden(&format!("alice:{key}")));
+        assert!(!hidden("alice@example.org") && !hidden(&key[..20]));
+        assert!(
+            !looks_like_key(Method::Aes128Gcm, key),
+            "passwords have no form"
+        );
+    }
 
     proptest! {
         #[test]

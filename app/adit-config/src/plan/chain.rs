@@ -5,7 +5,7 @@ use core::time::Duration;
 use adit_shadowsocks::Method;
 use adit_wire::Target;
 
-use crate::plan::{Login, Plugin, UdpWay};
+use crate::plan::{Login, Plugin, SsrHop, UdpWay};
 use crate::secret::Secret;
 
 /// Hops in the order they are passed. Empty means: straight to the target.
@@ -82,6 +82,8 @@ pub enum HopKind {
         /// The program before the server.
         plugin: Option<Plugin>,
     },
+    /// ShadowsocksR.
+    ShadowsocksR(Box<SsrHop>),
 }
 
 impl Chain {
@@ -112,11 +114,12 @@ impl Stage {
 impl Hop {
     /// True if UDP can pass. A hop that rejects stops nothing but what it is asked for.
     #[must_use]
-    pub const fn carries_udp(&self) -> bool {
+    pub fn carries_udp(&self) -> bool {
         match self {
             Self::Direct | Self::Reject => true,
-            Self::Server(server) => match server.kind {
-                HopKind::Socks5 { udp, .. } => udp,
+            Self::Server(server) => match &server.kind {
+                HopKind::Socks5 { udp, .. } => *udp,
+                HopKind::ShadowsocksR(hop) => hop.udp,
                 HopKind::Shadowsocks { udp, .. } => !matches!(udp, UdpWay::Off),
                 HopKind::Socks4a { .. } | HopKind::Http { .. } => false,
             },

@@ -5,7 +5,8 @@ use adit_wire::Host;
 use crate::desk::Desk;
 use crate::plan::build::{ListenDraft, RouteDraft, RuleDraft, StageDraft};
 use crate::plan::{
-    Chain, Hop, ListenAddr, ListenKind, Match, Plan, Route, Rule, SsServer, Stage, Transparent,
+    Chain, Hop, ListenAddr, ListenKind, Match, Plan, Route, Rule, SsServer, SsrServer, Stage,
+    Transparent,
 };
 use crate::problem::{Place, Problem, WarningKind};
 
@@ -98,6 +99,7 @@ fn udp_stops(desk: &mut Desk, draft: &ListenDraft, via: &[StageDraft]) {
     match &listen.kind {
         ListenKind::Forward(forward) if forward.udp => desk.problem(about),
         ListenKind::Shadowsocks(SsServer { udp: true, .. })
+        | ListenKind::ShadowsocksR(SsrServer { udp: true, .. })
         | ListenKind::Transparent(Transparent { udp: true, .. }) => {
             about
                 .help
@@ -160,6 +162,7 @@ const fn transports(kind: &ListenKind) -> (bool, bool) {
     match kind {
         ListenKind::Proxy(_) => (true, false),
         ListenKind::Shadowsocks(server) => (server.tcp, server.udp),
+        ListenKind::ShadowsocksR(server) => (server.tcp, server.udp),
         ListenKind::Forward(forward) => (forward.tcp, forward.udp),
         ListenKind::Transparent(transparent) => (true, transparent.udp),
     }

@@ -7,6 +7,7 @@ mod file;
 mod rule;
 mod shadowsocks;
 mod show;
+mod ssr;
 
 use core::net::IpAddr;
 use core::time::Duration;
@@ -19,6 +20,7 @@ pub use chain::{Chain, Hop, HopKind, ServerHop, Stage};
 pub use file::MAX_FILE_LEN;
 pub use rule::Match;
 pub use shadowsocks::{Plugin, PluginMode, RelayNext, SsRole, SsServer, SsUser, UdpWay};
+pub use ssr::{SsrHop, SsrServer};
 
 use crate::problem::Warning;
 use crate::secret::Secret;
@@ -85,6 +87,8 @@ pub enum ListenKind {
     Proxy(Proxy),
     /// A Shadowsocks server.
     Shadowsocks(SsServer),
+    /// A ShadowsocksR server.
+    ShadowsocksR(SsrServer),
     /// A fixed target.
     Forward(Forward),
     /// Whatever the firewall turns this way.

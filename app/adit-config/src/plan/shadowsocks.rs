@@ -26,8 +26,8 @@ pub struct SsServer {
     pub restart: Restart,
     /// The program between the network and this server; what it carries is served.
     pub plugin: Option<Plugin>,
-    /// Where the salt filter of the AEAD edition is kept over restarts (SEC-R4). `None` with the
-    /// other editions.
+    /// Where the salt filter of the AEAD edition, or of the IVs of a legacy method, is kept over
+    /// restarts (SEC-R4). `None` with the other editions.
     pub state: Option<PathBuf>,
 }
 

@@ -26,6 +26,7 @@ impl Listen {
             ListenKind::Proxy(proxy) if proxy.http => "http",
             ListenKind::Proxy(_) => "socks5",
             ListenKind::Shadowsocks(_) => "ss",
+            ListenKind::ShadowsocksR(_) => "ssr",
             ListenKind::Forward(forward) if forward.tcp && forward.udp => "tcp+udp",
             ListenKind::Forward(forward) if forward.tcp => "tcp",
             ListenKind::Forward(_) => "udp",
@@ -42,9 +43,10 @@ impl fmt::Display for Listen {
         write!(f, "{}://{}", self.scheme(), self.addr)?;
         match &self.kind {
             ListenKind::Forward(forward) => write!(f, "/{}", forward.target),
-            ListenKind::Proxy(_) | ListenKind::Shadowsocks(_) | ListenKind::Transparent(_) => {
-                Ok(())
-            }
+            ListenKind::Proxy(_)
+            | ListenKind::Shadowsocks(_)
+            | ListenKind::ShadowsocksR(_)
+            | ListenKind::Transparent(_) => Ok(()),
         }
     }
 }
@@ -60,6 +62,7 @@ impl fmt::Display for Hop {
                     HopKind::Socks4a { .. } => "socks4a",
                     HopKind::Http { .. } => "http",
                     HopKind::Shadowsocks { .. } => "ss",
+                    HopKind::ShadowsocksR(_) => "ssr",
                 };
                 write!(f, "{scheme}://{}", hop.server)
             }

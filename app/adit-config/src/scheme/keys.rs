@@ -167,7 +167,7 @@ pub(crate) static STATE: Key<Option<FilePath>> = Key {
     name: "state",
     default: None,
     otherwise: "none",
-    doc: "File in which the AEAD edition's filter against replays is kept over restarts.",
+    doc: "File in which the filter against replays of the AEAD edition, or of a legacy method, is kept over restarts.",
 };
 pub(crate) static SS_UDP: Key<UdpWay> = key(
     "udp",

@@ -8,6 +8,7 @@ mod mixed;
 pub(crate) mod share;
 mod socks5;
 pub(crate) mod ss;
+pub(crate) mod ssr;
 mod transparent;
 
 use core::fmt;
@@ -32,6 +33,8 @@ pub enum Scheme {
     Http,
     /// Shadowsocks.
     Ss,
+    /// ShadowsocksR.
+    Ssr,
     /// A TCP port that leads to one target.
     Tcp,
     /// A UDP port that leads to one target.
@@ -60,12 +63,13 @@ pub struct UnknownScheme {
 
 impl Scheme {
     /// Every scheme, in the order of the reference.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Mixed,
         Self::Socks5,
         Self::Socks4a,
         Self::Http,
         Self::Ss,
+        Self::Ssr,
         Self::Tcp,
         Self::Udp,
         Self::TcpUdp,
@@ -84,6 +88,7 @@ impl Scheme {
             Self::Socks4a => "socks4a",
             Self::Http => "http",
             Self::Ss => "ss",
+            Self::Ssr => "ssr",
             Self::Tcp => "tcp",
             Self::Udp => "udp",
             Self::TcpUdp => "tcp+udp",
@@ -94,6 +99,12 @@ impl Scheme {
         }
     }
 
+    /// True if foreign links are written with it, and the same URL on both ends.
+    #[must_use]
+    pub(crate) const fn is_shared(self) -> bool {
+        matches!(self, Self::Ss | Self::Ssr)
+    }
+
     /// What it can be used as.
     #[must_use]
     pub const fn roles(self) -> Roles {
@@ -101,7 +112,7 @@ impl Scheme {
             Self::Mixed | Self::Tcp | Self::Udp | Self::TcpUdp => Roles::Listener,
             Self::Redir | Self::Tproxy => Roles::Listener,
             Self::Socks4a | Self::Direct | Self::Reject => Roles::Hop,
-            Self::Socks5 | Self::Http | Self::Ss => Roles::Both,
+            Self::Socks5 | Self::Http | Self::Ss | Self::Ssr => Roles::Both,
         }
     }
 
@@ -114,6 +125,7 @@ impl Scheme {
             Self::Socks4a => socks5::PARAMS_4A,
             Self::Http => http::PARAMS,
             Self::Ss => ss::PARAMS,
+            Self::Ssr => ssr::PARAMS,
             Self::Tcp => forward::PARAMS_TCP,
             Self::Udp => forward::PARAMS_UDP,
             Self::TcpUdp => forward::PARAMS,
@@ -132,6 +144,7 @@ impl Scheme {
             Self::Socks4a => "socks4a://[USER@]HOST:PORT",
             Self::Http => "http://[USER:PASSWORD@][HOST]:PORT",
             Self::Ss => "ss://METHOD:KEY@[HOST]:PORT",
+            Self::Ssr => "ssr://METHOD:PASSWORD@[HOST]:PORT",
             Self::Tcp => "tcp://[HOST]:PORT/TARGET:PORT",
             Self::Udp => "udp://[HOST]:PORT/TARGET:PORT",
             Self::TcpUdp => "tcp+udp://[HOST]:PORT/TARGET:PORT",
@@ -139,6 +152,20 @@ impl Scheme {
             Self::Tproxy => "tproxy://[HOST]:PORT",
             Self::Direct => "direct://",
             Self::Reject => "reject://",
+        }
+    }
+
+    /// Lists behind [`Self::doc`], each with its name.
+    pub(crate) fn lists(self) -> Vec<(&'static str, String)> {
+        match self {
+            Self::Ss => {
+                let (methods, legacy) = ss::method_names();
+                vec![
+                    ("Methods", methods),
+                    ("Legacy methods, broken and for old peers alone", legacy),
+                ]
+            }
+            _ => Vec::new(),
         }
     }
 
@@ -151,6 +178,7 @@ impl Scheme {
             Self::Socks4a => socks5::DOC_4A,
             Self::Http => http::DOC,
             Self::Ss => ss::DOC,
+            Self::Ssr => ssr::DOC,
             Self::Tcp => forward::DOC_TCP,
             Self::Udp => forward::DOC_UDP,
             Self::TcpUdp => forward::DOC,
@@ -195,6 +223,7 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
         Scheme::Socks5 => socks5::listen(draft),
         Scheme::Http => http::listen(draft),
         Scheme::Ss => ss::listen(draft),
+        Scheme::Ssr => ssr::listen(draft),
         Scheme::Tcp => forward::listen(draft, true, false),
         Scheme::Udp => forward::listen(draft, false, true),
         Scheme::TcpUdp => forward::listen(draft, true, true),
@@ -211,6 +240,7 @@ pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
         Scheme::Socks4a => socks5::hop_4a(draft),
         Scheme::Http => http::hop(draft),
         Scheme::Ss => ss::hop(draft),
+        Scheme::Ssr => ssr::hop(draft),
         Scheme::Direct => ends::hop(draft, Hop::Direct),
         Scheme::Reject => ends::hop(draft, Hop::Reject),
         Scheme::Mixed | Scheme::Tcp | Scheme::Udp | Scheme::TcpUdp => draft.wrong_role(Role::Hop),

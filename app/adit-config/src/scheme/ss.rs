@@ -11,7 +11,7 @@ use crate::problem::{Flaw, WarningKind};
 use crate::scheme::{forward, keys};
 
 pub(crate) const DOC: &str = "Shadowsocks: the 2022 edition (SIP022) with a base64 key, or the AEAD edition (SIP004) with \
-     a password. The same URL serves on both ends; share links (SIP002, and the older form) are \
+     a password; with old peers, a stream cipher and a password. The same URL serves on both ends; share links (SIP002, and the older form) are \
      read as they are. A server with users takes them from a file: with the AES methods of the \
      2022 edition its own key stands in its URL, and clients write `KEY:USERKEY` (SIP023; each \
      relay on the way puts a key before these); with the AEAD edition its URL has no password.";
@@ -60,12 +60,18 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
     if !addr.is_loopback() {
         plain_text(draft, method);
     }
+    legacy(draft, method);
     let state = state.filter(|_| {
-        let kept = method.edition() == Edition::Aead;
+        // The 2022 edition carries time stamps, and some ciphers nothing to remember.
+        let kept = match method.edition() {
+            Edition::Aead => true,
+            Edition::Stream => method.salt_len() > 0,
+            Edition::Aead2022 | Edition::None => false,
+        };
         if !kept {
             let about = Flaw::new(
                 draft.key_span(&keys::STATE),
-                "`state` is for the AEAD edition",
+                "`state` is for the AEAD edition and for legacy methods with an IV",
             )
             .label("ignored here");
             draft.warn(WarningKind::IgnoredKey, about);
@@ -107,6 +113,7 @@ pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
     if !crate::plan::is_this_machine(&server.host) {
         plain_text(draft, method);
     }
+    legacy(draft, method);
     Some(Hop::Server(ServerHop {
         server,
         kind: HopKind::Shadowsocks {
@@ -127,6 +134,35 @@ fn plain_text(draft: &mut Draft<'_, '_>, method: Method) {
             .help("`adit keygen 2022-blake3-aes-128-gcm` makes a key for a method that does");
         draft.warn(WarningKind::NoEncryption, about);
     }
+}
+
+/// The name in the URL is the consent: this is the only word about it.
+fn legacy(draft: &mut Draft<'_, '_>, method: Method) {
+    if method.is_legacy() {
+        let about = Flaw::new(
+            draft.user_span(),
+            format!("the cipher `{method}` is broken"),
+        )
+        .label("everyone on the way can read and change the traffic")
+        .help(
+            "nothing is authenticated: who sends recorded traffic to the server again, under \
+                 an address of his own, gets it decrypted (redirect attack)",
+        )
+        .help(
+            "for peers that know no better; with others, \
+                 `adit keygen 2022-blake3-aes-128-gcm` makes a key for a method that holds",
+        );
+        draft.warn(WarningKind::LegacyCipher, about);
+    }
+}
+
+/// The names of methods in two lists: what is meant to be used, and what is there for old peers.
+pub(crate) fn method_names() -> (String, String) {
+    let names = |legacy| {
+        let some = Method::ALL.into_iter().filter(|m| m.is_legacy() == legacy);
+        some.map(Method::name).collect::<Vec<_>>().join(", ")
+    };
+    (names(false), names(true))
 }
 
 /// The plugin; it has to carry some of what there is to carry.

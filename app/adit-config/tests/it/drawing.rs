@@ -28,6 +28,25 @@ route home
 }
 
 #[test]
+fn a_legacy_method_has_no_records() {
+    let plan = words_with(
+        &["ss://aes-256-cfb:p@127.0.0.1:1", "ss://bf-cfb:p@h:1"],
+        &Cabinet::default(),
+    );
+    let drawn = explain(&plan.unwrap());
+    for line in [
+        "  │   aes-256-cfb, broken and for old peers alone; no records, + 16 bytes; TCP and UDP; \
+         without the key: silence",
+        "  ○ hop 1: ss://h:1  (bf-cfb, broken and for old peers alone; no records, + 8 bytes; \
+         first bytes waited for 250ms; UDP +15 bytes; dial 10s)",
+        "  UDP     passes, 1457 bytes of payload in a packet of 1500",
+        "  splice  no: ss://127.0.0.1:1 seals every byte",
+    ] {
+        assert!(drawn.lines().any(|drawn| drawn == line), "{line}\n{drawn}");
+    }
+}
+
+#[test]
 fn rules_groups_and_ends_are_drawn() {
     let text = r#"
 [route.a]

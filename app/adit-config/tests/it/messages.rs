@@ -107,7 +107,7 @@ error: unknown scheme `sock5`
  --> argument 1, column 1
   | sock5://127.0.0.1:1
   | ^^^^^ did you mean `socks5`?
-  = help: schemes: mixed, socks5, socks4a, http, ss, tcp, udp, tcp+udp, redir, tproxy, direct, reject",
+  = help: schemes: mixed, socks5, socks4a, http, ss, ssr, tcp, udp, tcp+udp, redir, tproxy, direct, reject",
     );
     says(
         &[NEAR, "ss+kcp://h:1"],
@@ -203,7 +203,14 @@ error: unknown method `2022-blake3-aes-128gcm`
   |      ^^^^^^^^^^^^^^^^^^^^^^ did you mean `2022-blake3-aes-128-gcm`?
   = help: methods: 2022-blake3-aes-128-gcm, 2022-blake3-aes-256-gcm, \
 2022-blake3-chacha20-poly1305, 2022-blake3-chacha8-poly1305, aes-128-gcm, aes-192-gcm, \
-aes-256-gcm, chacha20-ietf-poly1305, xchacha20-ietf-poly1305, none",
+aes-256-gcm, chacha20-ietf-poly1305, xchacha20-ietf-poly1305, none
+  = help: legacy: table, rc4, rc4-md5, rc4-md5-6, aes-128-cfb, aes-128-cfb8, aes-128-cfb1, \
+aes-128-ctr, aes-128-ofb, aes-192-cfb, aes-192-cfb8, aes-192-cfb1, aes-192-ctr, aes-192-ofb, \
+aes-256-cfb, aes-256-cfb8, aes-256-cfb1, aes-256-ctr, aes-256-ofb, camellia-128-cfb, \
+camellia-128-cfb8, camellia-128-cfb1, camellia-128-ctr, camellia-128-ofb, camellia-192-cfb, \
+camellia-192-cfb8, camellia-192-cfb1, camellia-192-ctr, camellia-192-ofb, camellia-256-cfb, \
+camellia-256-cfb8, camellia-256-cfb1, camellia-256-ctr, camellia-256-ofb, bf-cfb, cast5-cfb, \
+des-cfb, idea-cfb, rc2-cfb, seed-cfb, salsa20, chacha20, chacha20-ietf, xchacha20",
     );
 }
 
@@ -309,8 +316,13 @@ fn parts_that_are_missing_or_too_many() {
         ("ss://:1", "method and key are missing"),
         ("ss://aes-128-gcm:@@:1", "cannot read ``"),
         ("ss://aes-128-gcm:@:1", "the password is empty"),
+        ("ss://rc4-md5:@:1", "the password is empty"),
         ("socks4a://h:1", "`socks4a://` cannot listen"),
         ("direct://", "`direct://` cannot listen"),
+        (
+            "ss://rc4-md5:p@:1?users=@users",
+            "`rc4-md5` cannot tell users apart",
+        ),
         (
             "ss://none:@:1?tcp=false&udp=false",
             "neither TCP nor UDP is left to listen on",

@@ -356,8 +356,32 @@ fn what_is_in_clear_is_said() {
         [WarningKind::NoEncryption]
     );
     assert_eq!(none(&["mixed://127.0.0.1:0", "ss://none:@localhost:1"]), []);
+    // A legacy method: once for each endpoint, wherever it is.
+    assert_eq!(none(&["ss://rc4-md5:p@:1"]), [WarningKind::LegacyCipher]);
+    assert_eq!(
+        none(&["ss://AES-256-CFB:p@127.0.0.1:0", "ss://table:p@h:1"]),
+        [WarningKind::LegacyCipher; 2]
+    );
     assert_eq!(none(&["http://u:p@:1"]), [WarningKind::ClearPassword]);
     assert_eq!(none(&["http://u:p@127.0.0.1:1"]), []);
+}
+
+#[test]
+fn a_legacy_cipher_is_said_to_be_broken() {
+    let plan = words(&["ss://aes-256-cfb:p@127.0.0.1:1"]).unwrap();
+    let legacy = |w: &&adit_config::Warning| w.kind == WarningKind::LegacyCipher;
+    assert_eq!(
+        plan.warnings.iter().find(legacy).unwrap().to_string(),
+        "\
+warning: the cipher `aes-256-cfb` is broken
+ --> argument 1, column 6
+  | ss://aes-256-cfb:***@127.0.0.1:1
+  |      ^^^^^^^^^^^ everyone on the way can read and change the traffic
+  = help: nothing is authenticated: who sends recorded traffic to the server again, under an \
+address of his own, gets it decrypted (redirect attack)
+  = help: for peers that know no better; with others, `adit keygen 2022-blake3-aes-128-gcm` \
+makes a key for a method that holds"
+    );
 }
 
 #[test]

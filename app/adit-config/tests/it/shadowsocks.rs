@@ -20,8 +20,12 @@ fn a_hop_can_have_keys_for_the_servers_on_the_way() {
         assert_eq!(secret.expose(), joined);
     }
     // In a password a colon is a colon.
-    let hop = hop("ss://aes-256-gcm:a:b@h:1");
-    assert!(matches!(&hop.kind, HopKind::Shadowsocks { secret, .. } if secret.expose() == "a:b"));
+    for method in ["aes-256-gcm", "rc4-md5"] {
+        let hop = hop(&format!("ss://{method}:a:b@h:1"));
+        assert!(
+            matches!(&hop.kind, HopKind::Shadowsocks { secret, .. } if secret.expose() == "a:b")
+        );
+    }
 }
 
 #[test]
@@ -105,10 +109,13 @@ fn plugins_are_read() {
 }
 
 #[test]
-fn salts_are_kept_for_the_aead_edition_alone() {
+fn salts_are_kept_where_nothing_else_helps() {
     let kept = |url: &str| server(url).state;
     let aead = "ss://aes-256-gcm:p@127.0.0.1:1?state=@/var/lib/salts";
     assert_eq!(kept(aead), Some("/var/lib/salts".into()));
+    let legacy = |method| kept(&format!("ss://{method}:p@127.0.0.1:1?state=@/x"));
+    assert_eq!(legacy("aes-256-cfb"), Some("/x".into()));
+    assert_eq!(legacy("rc4"), None, "it has no IV");
     let other = format!("ss://2022-blake3-aes-128-gcm:{KEY}@127.0.0.1:1?state=@/x");
     assert_eq!(kept(&other), None);
     let warned = kinds(&words(&[&other]).unwrap());

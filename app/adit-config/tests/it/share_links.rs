@@ -239,6 +239,10 @@ fn a_link_is_made_for_a_server() {
     assert_eq!(password(&Endpoint::parse(&made).unwrap()), keys);
     let host = Host::parse("a.example").unwrap();
     assert_eq!(
+        link::ss("bf-cfb".parse().unwrap(), "test", &host, 443),
+        "ss://YmYtY2ZiOnRlc3Q@a.example:443"
+    );
+    assert_eq!(
         link::ss(Method::Aes128Gcm, "test", &host, 443),
         "ss://YWVzLTEyOC1nY206dGVzdA@a.example:443"
     );

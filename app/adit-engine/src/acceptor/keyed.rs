@@ -19,6 +19,9 @@ use crate::{AcceptError, BoxFuture, DialError, Peer, Request, Roster};
 /// its clock are right. It ends in `.invalid`, so that other servers find nothing there.
 pub const CHECK_NAME: &str = "adit-check.invalid";
 
+/// What it is answered with.
+pub(super) const CHECK_ANSWER: &[u8] = concat!("adit ", env!("CARGO_PKG_VERSION"), "\n").as_bytes();
+
 /// Reads Shadowsocks request headers; everything else is left to [`Rejects`].
 pub struct Keyed {
     /// Whom it serves.
@@ -41,7 +44,7 @@ impl Acceptor for Keyed {
             let core = ServerHandshake::new(&users, Arc::new(SystemClock), salts, &mut Chance);
             let core = core.hint(hint);
             let read = header::read(io, core, self.deadline, &self.rejects).await;
-            let (io, accepted) = match read {
+            let (io, accepted, _) = match read {
                 Ok(read) => read,
                 Err(verdict) => return verdict,
             };
@@ -59,11 +62,7 @@ impl Acceptor for Keyed {
             }
             let mut io: BoxStream = Box::new(Layered::new(io, seal, open));
             if is_check(&target) {
-                farewell(
-                    &mut io,
-                    concat!("adit ", env!("CARGO_PKG_VERSION"), "\n").as_bytes(),
-                )
-                .await;
+                farewell(&mut io, CHECK_ANSWER).await;
                 return Ok(Inbound::Served);
             }
             let request = Request {
@@ -77,13 +76,14 @@ impl Acceptor for Keyed {
     }
 }
 
-fn is_check(target: &Target) -> bool {
+/// Whether a client asks us, not for a way.
+pub(super) fn is_check(target: &Target) -> bool {
     matches!(&target.host, Host::Name(name) if name.as_str() == CHECK_NAME)
 }
 
 /// The protocol has no words for yes and no: a refused client, which holds the key, is closed.
-struct Silent {
-    io: BoxStream,
+pub(super) struct Silent {
+    pub(super) io: BoxStream,
 }
 
 impl Reply for Silent {

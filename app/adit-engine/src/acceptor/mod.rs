@@ -5,12 +5,14 @@
 
 mod forward;
 mod header;
+mod hello;
 mod http;
 mod keyed;
 mod proxy;
 mod reject;
 mod relay;
 mod socks;
+mod ssr;
 mod transparent;
 
 use std::io;
@@ -19,12 +21,15 @@ use std::net::SocketAddr;
 use adit_stream::BoxStream;
 
 pub use forward::Fixed;
+pub(crate) use header::Seen;
+pub(crate) use hello::undress;
 pub use keyed::{CHECK_NAME, Keyed};
 pub(crate) use proxy::Languages;
 pub use proxy::Proxy;
 pub use reject::Rejects;
 pub use relay::RelayAcceptor;
 pub use socks::{Association, Binding};
+pub use ssr::{Accounts, ShadowsocksR};
 pub use transparent::Intercepted;
 pub(crate) use transparent::leads_back;
 

@@ -9,10 +9,13 @@ use std::time::Duration;
 use adit_config::RejectPolicy;
 use adit_net::ambient::Chance;
 use adit_net::dial::{self, Family};
+use adit_obfs::Redirect;
 use adit_stream::{BoxStream, Limits, Meter, Stream, Tcp, fill, finish, relay, send};
 use adit_wire::{Entropy, Host, Target};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
+
+use super::header::Seen;
 
 /// Bytes that are read and thrown away before reading stops.
 const BUDGET: usize = 1 << 20;
@@ -20,12 +23,19 @@ const BUDGET: usize = 1 << 20;
 const HELD: usize = 4096;
 /// Time for a goodbye to a peer that is told something.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// What such a peer may still say.
+const LAST_BYTES: usize = 64 << 10;
+/// From the bytes that decide to what can be seen of the decision. A judgement takes less, with
+/// a thousand keys to be tried too, so that its length cannot be seen.
+const SETTLE: Duration = Duration::from_millis(10);
 
 /// The one reaction of a keyed listener to everything it does not accept.
 ///
 /// What a prober sees is a function of the policy alone, never of the cause.
 pub struct Rejects {
     policy: RejectPolicy,
+    /// Decoys that come before the policy.
+    redirect: Vec<Redirect>,
     /// Drawn once per start, so that the same server always waits about as long.
     hold: Duration,
     held: Mutex<VecDeque<(u64, Arc<Notify>)>>,
@@ -39,53 +49,104 @@ impl Rejects {
         let hold = Duration::from_secs(u64::from(Chance.between(60, 120)));
         Self {
             policy,
+            redirect: Vec::new(),
             hold,
             held: Mutex::default(),
             next: AtomicU64::new(0),
         }
     }
 
-    /// Whether the bytes of the peer are needed as they came.
-    pub(crate) const fn keeps_bytes(&self) -> bool {
-        matches!(self.policy, RejectPolicy::Forward(_))
+    /// The same with decoys that are tried first.
+    #[must_use]
+    pub fn redirecting(self, redirect: Vec<Redirect>) -> Self {
+        Self { redirect, ..self }
     }
 
-    /// When the handshake must be over: for the policies that close at once also the moment when
-    /// a short first message is given up.
-    pub(crate) async fn apply(&self, mut io: BoxStream, seen: &[u8]) {
+    /// Whether the bytes of the peer are needed as they came.
+    pub(crate) const fn keeps_bytes(&self) -> bool {
+        matches!(self.policy, RejectPolicy::Forward(_)) || !self.redirect.is_empty()
+    }
+
+    /// Does to the connection, which came to `port`, what the policy says.
+    ///
+    /// Reset and close come at one of two moments, whatever the cause (SEC-P3): right after the
+    /// bytes that were enough to judge, or at the deadline of the handshake if there were never
+    /// enough, and an early end of the stream is no reason to come sooner. A decoy takes over only
+    /// from a connection that was not answered.
+    pub(super) async fn apply(&self, mut io: BoxStream, seen: Seen, port: u16) {
+        let decoy = match &self.policy {
+            _ if seen.answered => None,
+            RejectPolicy::Forward(decoy) => Some(decoy),
+            _ => None,
+        };
+        let asked = (!seen.answered).then_some(&seen.bytes[..]);
+        let redirected = asked.and_then(|bytes| Redirect::decoy(&self.redirect, bytes, port));
+        if let Some(decoy) = redirected.or(decoy) {
+            if seen.whole {
+                sleep_until(seen.last + SETTLE).await;
+            }
+            return self.forward(io, &seen, decoy).await;
+        }
         match &self.policy {
-            RejectPolicy::Drain => self.drain(&mut io).await,
-            RejectPolicy::Reset => io.abort(),
-            RejectPolicy::Close => farewell(&mut io, &[]).await,
-            RejectPolicy::Forward(decoy) => self.forward(io, seen, decoy).await,
+            RejectPolicy::Drain | RejectPolicy::Forward(_) => self.drain(&mut io, &seen).await,
+            RejectPolicy::Reset => {
+                self.moment(&seen).await;
+                io.abort();
+            }
+            RejectPolicy::Close => {
+                self.moment(&seen).await;
+                let budget = LAST_BYTES.saturating_sub(seen.taken);
+                goodbye(&mut io, &[], budget).await;
+            }
         }
     }
 
+    /// Waits for the moment at which the connection is closed.
+    async fn moment(&self, seen: &Seen) {
+        let until = if seen.whole {
+            seen.last + SETTLE
+        } else {
+            seen.deadline
+        };
+        self.hold(until, pending()).await;
+    }
+
     /// Reads and throws away until the peer leaves or the time is over; never writes.
-    async fn drain(&self, io: &mut BoxStream) {
-        let jitter = u64::from(Chance.between(0, 1000));
-        let until =
-            Instant::now() + self.hold + self.hold / 10 * u32::try_from(jitter).unwrap_or(0) / 1000;
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let leave = self.enter(number);
+    ///
+    /// The time counts from the connection's first moment: from that of the judgement it would
+    /// tell how many bytes a judgement takes.
+    async fn drain(&self, io: &mut BoxStream, seen: &Seen) {
+        // A handshake that may last longer must not be the longer one for those who say little.
+        let hold = self.hold.max(seen.deadline - seen.began);
+        let jitter = hold / 10 * u32::from(Chance.between(0, 1000)) / 1000;
+        let mut last = seen.last;
         let swallow = async {
-            let mut budget = BUDGET;
-            loop {
+            let known = io.filled().len();
+            io.consume(known);
+            let mut budget = BUDGET.saturating_sub(seen.taken + known);
+            while budget > 0 {
                 match fill(io, 1).await {
-                    Ok(0) | Err(_) => return,
+                    Err(_) => return,
+                    Ok(0) => return sleep_until(settled(last)).await,
                     Ok(n) => {
+                        last = Instant::now();
                         io.consume(n);
                         budget = budget.saturating_sub(n);
                     }
                 }
-                if budget == 0 {
-                    // The window closes and the peer waits, as with any slow server.
-                    return pending().await;
-                }
             }
+            // The window closes and the peer waits, as with any slow server.
+            pending::<()>().await;
         };
+        self.hold(seen.began + hold + jitter, swallow).await;
+    }
+
+    /// Waits for `end`, for the time to be over, or until others need the place.
+    async fn hold(&self, until: Instant, end: impl Future<Output = ()>) {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let leave = self.enter(number);
         tokio::select! {
-            () = swallow => {}
+            () = end => {}
             () = sleep_until(until) => {}
             () = leave.notified() => {}
         }
@@ -109,15 +170,15 @@ impl Rejects {
     }
 
     /// Lets the peer talk to a real server instead.
-    async fn forward(&self, mut io: BoxStream, seen: &[u8], decoy: &Target) {
+    async fn forward(&self, mut io: BoxStream, seen: &Seen, decoy: &Target) {
         let Some(socket) = open(decoy).await else {
-            return self.drain(&mut io).await;
+            return self.drain(&mut io, seen).await;
         };
         let mut far = Tcp::new(socket);
-        // `seen` is what came so far, before our codec touched it.
+        // They are in `seen`, and there as they were before our codec touched them.
         let already = io.filled().len();
         io.consume(already);
-        if send(&mut far, seen).await.is_err() {
+        if send(&mut far, &seen.bytes).await.is_err() {
             return;
         }
         let limits = Limits {
@@ -138,13 +199,25 @@ async fn open(decoy: &Target) -> Option<tokio::net::TcpStream> {
     dial::race(&candidates, Duration::from_secs(5)).await.ok()
 }
 
+/// When the answer to an end of stream that has just been found is due: later than the last bytes
+/// before it by [`SETTLE`], if the end may have come right behind them, or that much from now.
+fn settled(last: Instant) -> Instant {
+    let now = Instant::now();
+    let due = last + SETTLE;
+    if now < due { due } else { now + SETTLE }
+}
+
 /// Says `last` and closes so that the peer gets it: a close with unread bytes would be a reset,
 /// which may overtake what was said.
 pub(crate) async fn farewell(io: &mut BoxStream, last: &[u8]) {
+    goodbye(io, last, LAST_BYTES).await;
+}
+
+/// The same; reads `budget` bytes at most.
+async fn goodbye(io: &mut BoxStream, last: &[u8], mut budget: usize) {
     let goodbye = async {
         send(io, last).await?;
         finish(io).await?;
-        let mut budget = 64 << 10;
         while budget > 0 {
             let n = fill(io, 1).await?;
             if n == 0 {

@@ -1,16 +1,19 @@
 //! Shadowsocks clients that are passed on to other servers (SIP023): their streams are not opened.
 
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use adit_net::ambient;
+use adit_shadowsocks::SaltPool;
 use adit_shadowsocks::relay::{RelayTable, Relayed, TcpRelay};
 use adit_stream::{BoxStream, Stream};
-use adit_wire::Target;
+use adit_wire::{Broken, Handshake, Rx, Step, Target, Tx};
 
-use super::forward::Plain;
-use super::header;
-use super::{Acceptor, Inbound, Pending, Rejects};
-use crate::{AcceptError, BoxFuture, Peer, Request};
+use super::header::{self, Seen};
+use super::{Acceptor, Inbound, Pending, Rejects, Reply};
+use crate::{AcceptError, BoxFuture, DialError, Peer, Request};
 
 /// Reads identity headers; what follows goes on as it came.
 pub struct RelayAcceptor {
@@ -18,6 +21,9 @@ pub struct RelayAcceptor {
     pub table: Arc<RelayTable>,
     /// The servers, in the order of the table.
     pub next: Arc<[Target]>,
+    /// The salts that were passed on. The servers know them too, but a replay that went as far as
+    /// there would come back later than what is refused here.
+    pub salts: SaltPool,
     /// The reaction to whatever has no identity header for us.
     pub rejects: Arc<Rejects>,
     /// Time for a complete header.
@@ -27,14 +33,17 @@ pub struct RelayAcceptor {
 impl Acceptor for RelayAcceptor {
     fn accept(&self, io: BoxStream, _: Peer) -> BoxFuture<'_, Result<Inbound, AcceptError>> {
         Box::pin(async move {
-            let core = TcpRelay::new(&self.table);
+            let core = Once {
+                core: TcpRelay::new(&self.table),
+                salts: &self.salts,
+            };
             let read = header::read(io, core, self.deadline, &self.rejects).await;
-            let (mut io, Relayed { next, head }) = match read {
+            let (mut io, Relayed { next, head }, seen) = match read {
                 Ok(read) => read,
                 Err(verdict) => return verdict,
             };
             let Some(target) = self.next.get(next).cloned() else {
-                return Err(AcceptError::Rejected(adit_wire::Broken::Unauthentic));
+                return Err(AcceptError::Rejected(Broken::Unauthentic));
             };
             // Salt and header in one segment: there are servers that read only once.
             let mut first = head;
@@ -45,7 +54,67 @@ impl Acceptor for RelayAcceptor {
                 first,
                 ..Request::to(target)
             };
-            Ok(Inbound::Stream(Pending::new(request, Plain { io })))
+            let rejects = self.rejects.clone();
+            let reply = Unproved { io, rejects, seen };
+            Ok(Inbound::Stream(Pending::new(request, reply)))
         })
+    }
+}
+
+/// A client who has shown a header that names a server, which everybody can record and show again:
+/// if there is no way to the server, he sees what a stranger sees.
+struct Unproved {
+    io: BoxStream,
+    rejects: Arc<Rejects>,
+    seen: Seen,
+}
+
+impl Reply for Unproved {
+    fn client(&mut self) -> &mut BoxStream {
+        &mut self.io
+    }
+
+    fn proceed(
+        self: Box<Self>,
+        _: Option<SocketAddr>,
+    ) -> BoxFuture<'static, io::Result<BoxStream>> {
+        Box::pin(async { Ok(self.io) })
+    }
+
+    fn refuse<'a>(self: Box<Self>, _: &'a DialError) -> BoxFuture<'a, io::Result<()>> {
+        Box::pin(async move {
+            // What came during the dial.
+            let Self {
+                mut io,
+                rejects,
+                mut seen,
+            } = *self;
+            seen.note(io.filled());
+            seen.whole = true;
+            rejects.apply(io, seen, 0).await;
+            Ok(())
+        })
+    }
+}
+
+/// A relay's handshake that takes a salt only once.
+///
+/// The identity header is bound to the salt, so only who holds the relay's key can bring new ones.
+/// The time stamp is not ours to open: the salts are kept by their number, not for a time.
+struct Once<'a> {
+    core: TcpRelay,
+    salts: &'a SaltPool,
+}
+
+impl Handshake for Once<'_> {
+    type Output = Relayed;
+    type Error = Broken;
+
+    fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Relayed>, Broken> {
+        let step = self.core.step(rx, tx)?;
+        if let Step::Done(relayed) = &step {
+            self.salts.insert(&relayed.head, None, ambient::unix())?;
+        }
+        Ok(step)
     }
 }

@@ -10,7 +10,7 @@ use super::{Connected, Connector};
 use crate::dialect::{Dialect, Spoken};
 use crate::error::Stage;
 use crate::plugin::Host;
-use crate::udp::BoxDatagrams;
+use crate::udp::{BoxDatagrams, OverTcp};
 use crate::{BoxFuture, DialError};
 
 /// Reaches targets through a server, and the server through `via`.
@@ -107,6 +107,11 @@ impl<D: Dialect> Connector for Hop<D> {
 
     fn associate(&self) -> BoxFuture<'_, Result<BoxDatagrams, DialError>> {
         Box::pin(async move {
+            if let Some(stream) = self.dialect.stream_of_datagrams() {
+                // A stream like any other: through the plugin, if that carries streams.
+                let opened = self.connect(&stream, &[]).await?;
+                return Ok(Box::new(OverTcp::client(opened.io)) as BoxDatagrams);
+            }
             let server = self.reached_at(|host| host.mode().udp());
             let open = self.dialect.associate(&*self.via, &server);
             match timeout(self.deadline, open).await {

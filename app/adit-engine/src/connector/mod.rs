@@ -58,7 +58,34 @@ pub struct Watch {
     /// What is known of the hop's server over all connections.
     pub health: Arc<Health>,
     /// What is known of this connection.
-    pub progress: Arc<adit_shadowsocks::tcp::Progress>,
+    pub progress: Arc<dyn Proof>,
+}
+
+/// What a connection has shown of its server.
+pub trait Proof: Send + Sync {
+    /// Whether the server has shown that it holds the key.
+    fn authenticated(&self) -> bool;
+
+    /// Its clock minus ours in seconds, where the protocol carries it.
+    fn skew(&self) -> Option<i64> {
+        None
+    }
+}
+
+impl Proof for adit_shadowsocks::tcp::Progress {
+    fn authenticated(&self) -> bool {
+        self.authenticated()
+    }
+
+    fn skew(&self) -> Option<i64> {
+        self.skew()
+    }
+}
+
+impl Proof for adit_shadowsocksr::Progress {
+    fn authenticated(&self) -> bool {
+        self.answered()
+    }
 }
 
 /// A socket that waits for one connection from outside.

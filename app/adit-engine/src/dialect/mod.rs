@@ -3,6 +3,7 @@
 mod http;
 mod shadowsocks;
 mod socks;
+mod ssr;
 
 use std::io;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use adit_wire::{Broken, Target};
 pub use http::Http;
 pub use shadowsocks::Shadowsocks;
 pub use socks::{Socks4a, Socks5};
+pub use ssr::ShadowsocksR;
 
 use crate::connector::{Connector, Watch};
 use crate::udp::BoxDatagrams;
@@ -27,6 +29,11 @@ pub trait Dialect: Send + Sync {
         to: &'a Target,
         first: &'a [u8],
     ) -> BoxFuture<'a, io::Result<Spoken>>;
+
+    /// What to ask the server for if datagrams go in a stream instead (UDP over TCP, version 2).
+    fn stream_of_datagrams(&self) -> Option<Target> {
+        None
+    }
 
     /// Opens a way for datagrams through `server`, which is reached through `via`.
     fn associate<'a>(

@@ -12,8 +12,7 @@ use adit_wire::Target;
 
 use super::{Dialect, Spoken};
 use crate::connector::{Connector, Watch};
-use crate::error::Stage;
-use crate::udp::{BoxDatagrams, OverTcp, ShadowsocksUdp};
+use crate::udp::{BoxDatagrams, ShadowsocksUdp};
 use crate::{BoxFuture, DialError, Health};
 
 /// A client of one Shadowsocks server.
@@ -26,28 +25,6 @@ pub struct Shadowsocks {
     pub first_wait: Duration,
     /// What is known of the server.
     pub health: Arc<Health>,
-}
-
-impl Shadowsocks {
-    /// Datagrams in a stream of their own.
-    async fn over_tcp(
-        &self,
-        via: &dyn Connector,
-        server: &Target,
-    ) -> Result<BoxDatagrams, DialError> {
-        let in_dialogue = |e| {
-            let hop = format!("ss://{server}");
-            DialError::new(Stage::Dialect { hop }, e)
-        };
-        let below = via.connect(server, &[]).await?;
-        let name = uot::name(uot::Version::V2);
-        let name = name.ok_or_else(|| DialError::unsupported("UDP over TCP"))?;
-        let spoken = self
-            .speak(below.io, &name, &[])
-            .await
-            .map_err(in_dialogue)?;
-        Ok(Box::new(OverTcp::client(spoken.io)))
-    }
 }
 
 impl Dialect for Shadowsocks {
@@ -74,20 +51,23 @@ impl Dialect for Shadowsocks {
         })
     }
 
+    fn stream_of_datagrams(&self) -> Option<Target> {
+        match self.udp {
+            UdpWay::OverTcp => uot::name(uot::Version::V2),
+            UdpWay::Native | UdpWay::Off => None,
+        }
+    }
+
     fn associate<'a>(
         &'a self,
         via: &'a dyn Connector,
         server: &'a Target,
     ) -> BoxFuture<'a, Result<BoxDatagrams, DialError>> {
         Box::pin(async move {
-            match self.udp {
-                UdpWay::Native => {}
-                UdpWay::OverTcp => return self.over_tcp(via, server).await,
-                UdpWay::Off => {
-                    return Err(DialError::unsupported(
-                        "`udp=false` stands in this hop's URL",
-                    ));
-                }
+            if self.udp != UdpWay::Native {
+                return Err(DialError::unsupported(
+                    "`udp=false` stands in this hop's URL",
+                ));
             }
             let below = via.associate().await?;
             Ok(Box::new(ShadowsocksUdp::new(&self.keys, server.clone(), below)) as BoxDatagrams)

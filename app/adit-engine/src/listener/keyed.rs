@@ -11,7 +11,7 @@ use adit_wire::{Entropy, Target};
 
 use super::salts_file::SaltsFile;
 use super::users_file::UsersFile;
-use super::{Bench, Served};
+use super::{Bench, Served, for_each_core};
 use crate::acceptor::{Keyed, Rejects, RelayAcceptor};
 use crate::serve::Worker;
 use crate::udp::{KeyedPackets, PacketCodec, RelayPackets, Ttl};
@@ -33,13 +33,19 @@ pub(super) fn prepare(server: &SsServer, bench: &Bench<'_>) -> Result<Served, St
         let acceptor = RelayAcceptor {
             table: table.clone(),
             next: next.clone(),
+            salts: salts(server),
             rejects,
             deadline,
         };
-        let codec: Box<dyn PacketCodec> = Box::new(RelayPackets { table, next });
+        let codec = || -> Box<dyn PacketCodec> {
+            Box::new(RelayPackets {
+                table: table.clone(),
+                next: next.clone(),
+            })
+        };
         return Ok(Served {
             worker: server.tcp.then(|| bench.worker(Box::new(acceptor))),
-            packets: server.udp.then_some((codec, ttl)),
+            packets: server.udp.then(|| (for_each_core(codec), ttl)),
             ..Served::default()
         });
     }
@@ -59,13 +65,14 @@ pub(super) fn prepare(server: &SsServer, bench: &Bench<'_>) -> Result<Served, St
         rejects,
         deadline,
     };
+    // One socket: what was seen once must be known wherever it comes from again.
     let codec: Box<dyn PacketCodec> = Box::new(KeyedPackets::new(roster.clone()));
     Ok(Served {
         worker: server.tcp.then(|| Worker {
             over_tcp: server.udp,
             ..bench.worker(Box::new(acceptor))
         }),
-        packets: server.udp.then_some((codec, ttl)),
+        packets: server.udp.then(|| (vec![codec], ttl)),
         roster: Some(roster),
         users: users_file,
         salts: salts_file,

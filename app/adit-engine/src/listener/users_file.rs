@@ -1,6 +1,6 @@
 //! The file with a listener's users, read again when it changes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -19,6 +19,8 @@ pub(super) struct UsersFile {
     pub(super) method: Method,
     pub(super) identity: Option<Secret>,
     pub(super) path: PathBuf,
+    /// The version that was read last.
+    seen: Stamp,
 }
 
 /// What tells one version of a file from the next.
@@ -30,17 +32,20 @@ impl UsersFile {
         let SsRole::Users { identity, file, .. } = &server.role else {
             return None;
         };
+        let path = file.clone()?;
         Some(Self {
             method: server.method,
             identity: identity.as_ref().map(|i| Secret::from(i.expose())),
-            path: file.clone()?,
+            // Now, not when the watch begins: a plugin may take its time until then.
+            seen: stamp(&path),
+            path,
         })
     }
 
     /// Watches for ever. A file that is wrong changes nothing and is complained of once.
     pub(super) async fn watch(self, roster: Arc<Roster>) {
         let file = Arc::new(self);
-        let mut seen = file.stamp().await;
+        let mut seen = file.seen;
         loop {
             tokio::select! {
                 () = sleep(LOOK) => {
@@ -70,17 +75,19 @@ impl UsersFile {
 
     async fn stamp(&self) -> Stamp {
         let path = self.path.clone();
-        let meta = tokio::task::spawn_blocking(move || std::fs::metadata(path)).await;
-        let meta = meta.ok()?.ok()?;
-        Some((meta.modified().ok()?, meta.len()))
+        let look = tokio::task::spawn_blocking(move || stamp(&path));
+        look.await.ok()?
     }
 
     fn read(&self) -> Result<Arc<Users>, String> {
         let users =
             adit_config::read_users(self.method, self.identity.as_ref(), &self.path, &Machine);
         let users = users.map_err(|problems| {
+            // One line in the log for each reading, whatever is wrong.
             let all = problems.iter().map(ToString::to_string);
-            all.collect::<Vec<_>>().join("; ")
+            let all = all.collect::<Vec<_>>().join("\n");
+            let lines = all.lines().map(str::trim).filter(|line| !line.is_empty());
+            lines.collect::<Vec<_>>().join(" ")
         })?;
         let each = users
             .iter()
@@ -94,4 +101,10 @@ impl UsersFile {
         };
         made.map_err(|e| e.to_string())
     }
+}
+
+/// The version of a file; none if it is not there.
+fn stamp(path: &Path) -> Stamp {
+    let meta = std::fs::metadata(path).ok()?;
+    Some((meta.modified().ok()?, meta.len()))
 }

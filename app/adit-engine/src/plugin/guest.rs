@@ -1,25 +1,37 @@
 //! We are the plugin of another program (SIP003).
 //!
-//! On a client we listen at `SS_LOCAL` and connect to `SS_REMOTE`; on a server, which the option
-//! `server` says since no variable does, we listen at `SS_REMOTE` and connect to `SS_LOCAL`:
+//! On a client we listen at `SS_LOCAL` and connect to `SS_REMOTE`; on a server we listen at
+//! `SS_REMOTE` and connect to `SS_LOCAL`. Which of the two we are is found out by `side`, so that
+//! the same options serve on both ends:
 //!
 //! | option | means |
 //! |---|---|
-//! | `server` | we are on the server's side |
-//! | `obfs=plain` | bytes pass as they are; so they do without this option |
+//! | `obfs=NAME` | the disguise, as ShadowsocksR and GoQuiet have it; without it bytes pass as they are |
+//! | `param=TEXT` | hosts to name (client) or to accept (server) |
+//! | `key=TEXT` | the key of `tls1.2_*` and `go_quiet` |
+//! | `browser=chrome` | whose hello `go_quiet` imitates: `chrome` or `firefox` |
+//! | `redirect=RULES` | a server's decoys, such as `www.example.com:443` |
+//! | `reject=POLICY` | what a server's strangers see otherwise: silence, `reset` or `close` |
+//! | `server`, `client` | the side we are on, where it is not found out |
+//!
+//! The options of GoQuiet's own plugins (`ServerName`, `Key`, `Browser`, `WebServerAddr`) are
+//! understood too.
 //!
 //! The [environment](Guest::from_env) becomes a [`Guest`]; `forward` takes its connections; the
 //! one between the two plugins is dressed by `obfs`.
 
+mod chosen;
 mod forward;
 mod obfs;
+mod side;
 
 use std::fmt;
 use std::io;
 
+use adit_obfs::{ClientState, ParamError};
 use adit_wire::{Host, Target};
 
-use self::obfs::Obfs;
+use self::obfs::{Disguised, Obfs};
 use super::options::{self, OptionsError};
 
 /// The variables that make us a plugin.
@@ -47,12 +59,15 @@ impl fmt::Display for Side {
 }
 
 /// A plugin that has been told what to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Guest {
-    side: Side,
+    /// As far as it is known already.
+    side: Option<Side>,
     obfs: Obfs,
-    listen: Vec<Target>,
-    connect: Target,
+    /// `SS_REMOTE`; at least one.
+    remotes: Vec<Target>,
+    /// `SS_LOCAL`.
+    local: Target,
 }
 
 /// Why we cannot be that plugin.
@@ -73,7 +88,7 @@ pub enum GuestError {
     #[error("SS_PLUGIN_OPTIONS: {0}")]
     Options(#[from] OptionsError),
     /// An option that we do not have.
-    #[error("SS_PLUGIN_OPTIONS: there is no option `{0}`, only `server` and `obfs=NAME`")]
+    #[error("SS_PLUGIN_OPTIONS: there is no option `{0}`; there are {list}", list = chosen::OPTIONS.join(", "))]
     Unknown(String),
     /// A flag with a value or a key without one.
     #[error("SS_PLUGIN_OPTIONS: option `{name}` {why}")]
@@ -81,7 +96,7 @@ pub enum GuestError {
         /// The option.
         name: String,
         /// What is wrong with it.
-        why: &'static str,
+        why: String,
     },
     /// A disguise that we do not have.
     #[error("SS_PLUGIN_OPTIONS: there is no obfs `{name}`, only {known}")]
@@ -91,6 +106,9 @@ pub enum GuestError {
         /// Those that we have.
         known: String,
     },
+    /// A disguise that cannot be worn like that.
+    #[error("SS_PLUGIN_OPTIONS: {0}")]
+    Param(#[from] ParamError),
     /// An address that cannot be bound.
     #[error("cannot listen on {addr}: {source}")]
     Listen {
@@ -120,7 +138,7 @@ impl Guest {
     }
 
     fn new(addresses: &[String; 4], options: &str) -> Result<Self, GuestError> {
-        let (side, obfs) = chosen(options)?;
+        let (told, obfs) = chosen::read(options)?;
         let [remote_host, remote_port, local_host, local_port] = addresses;
         let [remote_host_is, remote_port_is, local_host_is, local_port_is] = VARIABLES;
         let local = Target::new(
@@ -129,63 +147,78 @@ impl Guest {
         );
         let remote_port = port(remote_port_is, remote_port)?;
         // shadowsocks-libev joins the addresses that its server was told to listen on.
-        let mut remotes = remote_host
+        let remotes = remote_host
             .split('|')
             .map(|one| Ok(Target::new(host(remote_host_is, one)?, remote_port)))
             .collect::<Result<Vec<_>, GuestError>>()?;
-        let is_any = |host: &Host| matches!(host, Host::Ip(ip) if ip.is_unspecified());
-        let (listen, connect) = match (side, remotes.pop()) {
-            (Side::Server, Some(last)) => {
-                remotes.push(last);
-                (remotes, local)
-            }
-            (Side::Client, Some(only)) if remotes.is_empty() && !is_any(&only.host) => {
-                (vec![local], only)
-            }
-            _ => {
-                return Err(GuestError::Variable {
-                    name: remote_host_is,
-                    value: remote_host.clone(),
-                    why: "a place to listen on, so this is a server: it needs the option `server`",
-                });
-            }
-        };
+        let formed = side::by_form(&remotes);
+        if told == Some(Side::Client) && formed == Some(Side::Server) {
+            return Err(GuestError::Variable {
+                name: remote_host_is,
+                value: remote_host.clone(),
+                why: "a place to listen on, so this is a server: leave the option `client` away",
+            });
+        }
         Ok(Self {
-            side,
+            side: told.or(formed),
             obfs,
-            listen,
-            connect,
+            remotes,
+            local,
         })
     }
 
     /// Listens, and forwards for ever. Ends with an error if it cannot listen.
     pub async fn serve(self) -> Result<(), GuestError> {
-        forward::serve(self).await
+        let Self {
+            side,
+            obfs,
+            mut remotes,
+            local,
+        } = self;
+        let side = match (side, remotes.as_slice()) {
+            (Some(side), _) => side,
+            (None, [only]) => side::by_looking(only, &local).await,
+            (None, _) => Side::Server,
+        };
+        let ways = match (side, remotes.pop()) {
+            (Side::Client, Some(remote)) => Ways {
+                listen: vec![local],
+                dresser: Dresser::Client(obfs.client(&remote)?),
+                connect: remote,
+            },
+            (_, last) => {
+                remotes.extend(last);
+                Ways {
+                    listen: remotes,
+                    connect: local,
+                    dresser: Dresser::Server(obfs.server()?),
+                }
+            }
+        };
+        forward::serve(ways).await
     }
 }
 
-/// What the options say.
-fn chosen(text: &str) -> Result<(Side, Obfs), GuestError> {
-    let (mut side, mut obfs) = (Side::Client, Obfs::default());
-    for (name, value) in options::parse(text)?.iter() {
-        let wrong = |why| GuestError::Value {
-            name: name.to_owned(),
-            why,
-        };
-        match (name, value) {
-            ("server", None) => side = Side::Server,
-            ("server", Some(_)) => return Err(wrong("is a flag and takes no value")),
-            ("obfs", Some(name)) => {
-                obfs = Obfs::from_name(name).ok_or_else(|| GuestError::Obfs {
-                    name: name.to_owned(),
-                    known: Obfs::names(),
-                })?;
-            }
-            ("obfs", None) => return Err(wrong("needs a value")),
-            _ => return Err(GuestError::Unknown(name.to_owned())),
+/// From where to where, and in what.
+struct Ways {
+    listen: Vec<Target>,
+    connect: Target,
+    dresser: Dresser,
+}
+
+/// The disguise of the remote side.
+enum Dresser {
+    Client(ClientState),
+    Server(Disguised),
+}
+
+impl Dresser {
+    const fn side(&self) -> Side {
+        match self {
+            Self::Client(_) => Side::Client,
+            Self::Server(_) => Side::Server,
         }
     }
-    Ok((side, obfs))
 }
 
 fn host(name: &'static str, text: &str) -> Result<Host, GuestError> {
@@ -221,23 +254,48 @@ mod tests {
 
     fn shown(addresses: [&str; 4], options: &str) -> String {
         let guest = guest(addresses, options).unwrap();
-        let listen: Vec<String> = guest.listen.iter().map(ToString::to_string).collect();
-        format!("{}: {} to {}", guest.side, listen.join(" "), guest.connect)
+        let remotes: Vec<String> = guest.remotes.iter().map(ToString::to_string).collect();
+        let side = guest
+            .side
+            .map_or_else(|| "?".to_owned(), |side| side.to_string());
+        let obfs = guest.obfs.kind;
+        format!(
+            "{side}: {} and {} in {obfs}",
+            guest.local,
+            remotes.join(" ")
+        )
     }
 
     #[test]
     fn both_sides_are_understood() {
         assert_eq!(
             shown(["a.example", "443", "127.0.0.1", "99"], ""),
-            "client: 127.0.0.1:99 to a.example:443"
+            "?: 127.0.0.1:99 and a.example:443 in plain"
         );
         assert_eq!(
-            shown(["2001:db8::1", "443", "::1", "99"], "obfs=plain"),
-            "client: [::1]:99 to [2001:db8::1]:443"
+            shown(
+                ["2001:db8::1", "443", "::1", "99"],
+                "obfs=tls1.2_ticket_auth;key=a;client"
+            ),
+            "client: [::1]:99 and [2001:db8::1]:443 in tls1.2_ticket_auth"
         );
         assert_eq!(
-            shown(["::0|0.0.0.0", "443", "127.0.0.1", "99"], "server"),
-            "server: [::]:443 0.0.0.0:443 to 127.0.0.1:99"
+            shown(["::0|0.0.0.0", "443", "127.0.0.1", "99"], ""),
+            "server: 127.0.0.1:99 and [::]:443 0.0.0.0:443 in plain"
+        );
+        assert_eq!(
+            shown(
+                ["127.0.0.1", "443", "127.0.0.1", "99"],
+                "server;obfs=go_quiet;param=bing.com;key=k"
+            ),
+            "server: 127.0.0.1:99 and 127.0.0.1:443 in go_quiet"
+        );
+        assert_eq!(
+            shown(
+                ["0.0.0.0", "443", "127.0.0.1", "99"],
+                "WebServerAddr=a.example:443;Key=k;fast-open"
+            ),
+            "server: 127.0.0.1:99 and 0.0.0.0:443 in go_quiet"
         );
     }
 
@@ -253,10 +311,16 @@ mod tests {
     fn what_is_wrong_is_named() {
         let good = ["a.example", "443", "127.0.0.1", "99"];
         for (options, told) in [
-            ("fast", "no option `fast`, only `server` and `obfs=NAME`"),
+            ("fast", "no option `fast`; there are `obfs=NAME`, "),
             ("server=1", "option `server` is a flag"),
             ("obfs", "option `obfs` needs a value"),
-            ("obfs=none", "no obfs `none`, only `plain`"),
+            ("obfs=none", "no obfs `none`, only `plain`, `http_simple`"),
+            ("obfs=go_quiet_compatible", "no obfs `go_quiet_compatible`"),
+            ("key", "option `key` needs a value"),
+            ("param=a b", "blank or control character"),
+            ("browser=lynx", "is `chrome` or `firefox`"),
+            ("redirect=a*#b", "must be a plain text"),
+            ("reject=forward:a:1", "is `drain`, `reset` or `close`"),
             ("server;server", "`server` is given twice"),
             ("server\\", "in the middle of an escape"),
         ] {
@@ -268,16 +332,28 @@ mod tests {
         }
         for (at, value, told) in [
             (0, "a b", "SS_REMOTE_HOST is `a b`: neither"),
-            (0, "0.0.0.0", "it needs the option `server`"),
-            (0, "1.2.3.4|5.6.7.8", "it needs the option `server`"),
+            (0, "0.0.0.0", "leave the option `client` away"),
+            (0, "1.2.3.4|5.6.7.8", "leave the option `client` away"),
             (1, "0", "SS_REMOTE_PORT is `0`: not a port"),
             (2, "", "SS_LOCAL_HOST is ``"),
             (3, "65536", "SS_LOCAL_PORT is `65536`: not a port"),
         ] {
             let mut addresses = good;
             addresses[at] = value;
-            let why = guest(addresses, "").unwrap_err().to_string();
+            let why = guest(addresses, "client").unwrap_err().to_string();
             assert!(why.contains(told), "{why}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_disguise_needs_its_key() {
+        for obfs in ["go_quiet", "tls1.2_ticket_auth", "tls1.2_ticket_fastauth"] {
+            for side in ["client", "server"] {
+                let options = format!("obfs={obfs};{side}");
+                let guest = guest(["192.0.2.1", "443", "127.0.0.1", "99"], &options).unwrap();
+                let why = guest.serve().await.unwrap_err().to_string();
+                assert!(why.contains("needs a key"), "{why}");
+            }
         }
     }
 }

@@ -14,6 +14,7 @@ mod over_tcp;
 mod relay;
 mod shadowsocks;
 mod socks;
+mod ssr;
 mod table;
 mod transparent;
 
@@ -35,6 +36,7 @@ pub(crate) use over_tcp::accept as accept_over_tcp;
 pub use relay::RelayPackets;
 pub use shadowsocks::{KeyedPackets, ShadowsocksUdp};
 pub use socks::{SocksPackets, SocksUdp};
+pub use ssr::{SsrPackets, SsrUdp};
 pub use table::{Listener, Ttl};
 pub use transparent::Interception;
 

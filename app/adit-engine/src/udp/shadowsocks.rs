@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use adit_net::PacketBuf;
-use adit_net::ambient::{self, Chance};
+use adit_net::ambient::{self, Chance, SystemChance};
 use adit_shadowsocks::udp::{ClientSession, Incoming, ServerOpener, ServerSealer};
-use adit_shadowsocks::{KeyChain, UserId};
-use adit_wire::{Broken, Target};
+use adit_shadowsocks::{Edition, KeyChain, Method, Restart, SaltPool, UserId};
+use adit_wire::{Broken, Entropy, Target, Unix};
 
 use super::{BoxDatagrams, Datagrams, Key, PacketCodec, ReplySeal};
 use crate::Roster;
@@ -79,17 +79,20 @@ pub struct KeyedPackets {
     known: u64,
     /// Whose the last packets were, for associations about to begin and for trials.
     owners: HashMap<Key, UserId>,
+    salts: PacketSalts,
 }
 
 impl KeyedPackets {
     /// A server for the users of `roster`, whoever they are at the time.
     #[must_use]
     pub fn new(roster: Arc<Roster>) -> Self {
+        let users = roster.users();
         Self {
             known: roster.changes(),
-            opener: ServerOpener::new(&roster.users()),
+            opener: ServerOpener::new(&users),
             roster,
             owners: HashMap::new(),
+            salts: PacketSalts::new(users.method()),
         }
     }
 
@@ -116,6 +119,7 @@ impl PacketCodec for KeyedPackets {
         } = self
             .opener
             .open_hinted(packet.payload_mut(), hint, ambient::unix())?;
+        self.salts.take(packet.payload_mut())?;
         packet.narrow(payload);
         let key = session.map_or(Key::Source(from), Key::Session);
         if let Some(user) = user
@@ -132,7 +136,8 @@ impl PacketCodec for KeyedPackets {
             (Key::Source(_), Some(user)) => self.opener.sealer_for(*user, &mut Chance)?,
             (Key::Source(_), None) => self.opener.sealer(None, &mut Chance)?,
         };
-        Some(Box::new(Back { sealer }))
+        let salts = self.salts.clone();
+        Some(Box::new(Back { sealer, salts }))
     }
 
     fn account(&self, key: Key) -> Option<Arc<Account>> {
@@ -149,8 +154,43 @@ impl PacketCodec for KeyedPackets {
     }
 }
 
+/// The salts of packets in the AEAD edition, where nothing else tells a replay: those that came,
+/// and those of our answers, which would open if they were sent back to us (SEC-R6).
+///
+/// They are kept by their number, and apart from those of connections: a flood of packets must not
+/// push these out.
+#[derive(Clone)]
+struct PacketSalts {
+    pool: Option<Arc<SaltPool>>,
+    len: usize,
+}
+
+impl PacketSalts {
+    fn new(method: Method) -> Self {
+        let pool = (method.edition() == Edition::Aead).then(|| {
+            let mut seed = [0; 16];
+            SystemChance.fill(&mut seed);
+            Arc::new(SaltPool::new(seed, ambient::unix(), Restart::Lenient))
+        });
+        let len = method.key_len();
+        Self { pool, len }
+    }
+
+    /// Takes the salt of a packet that has opened, or is about to leave; it must be new.
+    fn take(&self, packet: &[u8]) -> Result<(), Broken> {
+        let Some(pool) = &self.pool else {
+            return Ok(());
+        };
+        let salt = packet.get(..self.len);
+        let salt = salt.ok_or(Broken::Truncated("a packet"))?;
+        // Without a stamp the time is not looked at.
+        pool.insert(salt, None, Unix::default())
+    }
+}
+
 struct Back {
     sealer: ServerSealer,
+    salts: PacketSalts,
 }
 
 impl ReplySeal for Back {
@@ -160,6 +200,6 @@ impl ReplySeal for Back {
             .sealer
             .seal(bytes, payload, source, ambient::unix(), &mut Chance)?;
         packet.set_payload(sealed);
-        Ok(())
+        self.salts.take(packet.payload_mut())
     }
 }

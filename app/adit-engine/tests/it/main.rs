@@ -4,5 +4,6 @@
 
 mod datagrams;
 mod keyed;
+mod probes;
 mod routes;
 mod world;

@@ -180,3 +180,55 @@ async fn a_target_that_closes_without_a_word_ends_cleanly() {
     assert!(rest.is_empty());
     assert_eq!(swallowed.await.unwrap(), 100_000);
 }
+
+#[tokio::test]
+async fn the_first_bytes_count_as_well() {
+    let target = echo().await;
+    let (server, at) = server("").await;
+    let (client, proxy) = start(&["socks5://127.0.0.1:0", &url(at)]).await;
+    let mut socket = socks(proxy, target).await.unwrap();
+    // It travels with the request, so no relay of the server sees it.
+    assert_eq!(talk(&mut socket, &[7; 1000]).await.unwrap(), [7; 1000]);
+    drop(socket);
+    for _ in 0..100 {
+        if server.counts().up >= 1000 && client.counts().up >= 1000 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!((server.counts().up, client.counts().up), (1000, 1000));
+    assert_eq!(server.servers()[0].roster.usage(false).up, 1000);
+}
+
+#[tokio::test]
+async fn a_route_gets_another_chain_while_connections_are_open() {
+    let target = echo().await;
+    let (_one, first) = server("").await;
+    let (two, second) = server("").await;
+    let plan = |hop: String| {
+        let words = ["socks5://127.0.0.1:0".to_owned(), hop];
+        Plan::from_words(&words).unwrap()
+    };
+    let engine = Engine::start(&plan(url(first))).await.unwrap();
+    let proxy = engine.listening()[0].addr;
+    let mut old = socks(proxy, target).await.unwrap();
+    talk(&mut old, b"one").await.unwrap();
+    assert!(engine.reroute(&plan(url(second)).routes[0]).await.unwrap());
+    let mut new = socks(proxy, target).await.unwrap();
+    talk(&mut new, b"two").await.unwrap();
+    talk(&mut old, b"still here").await.unwrap();
+    assert_eq!(two.counts().opened, 1);
+    let mut other = plan(url(second));
+    other.routes[0].name = "other".to_owned();
+    assert!(!engine.reroute(&other.routes[0]).await.unwrap());
+}
+
+#[tokio::test]
+async fn an_ended_route_leaves_its_port_at_once() {
+    let (engine, at) = server("").await;
+    let route = engine.listening()[0].route.clone();
+    assert!(engine.end(&route).await);
+    TcpListener::bind(at).await.unwrap();
+    assert!(!engine.end(&route).await);
+    assert!(engine.servers().is_empty());
+}

@@ -1,35 +1,25 @@
-//! `adit client URL`: one command at home.
+//! `adit client URL`: one command at home. What `--subscribe` does is in `online`.
 
 use adit_config::{ArgItem, Hop, HopKind, Plan};
 use adit_engine::probe::{self, Finding};
 use adit_shadowsocks::{Edition, KeyChain};
 use adit_wire::Target;
 
-use super::{Done, run};
+use super::{Done, online, run};
 use crate::args;
 use crate::report::{Code, Failure};
 
 pub(super) fn client(typed: &args::Client) -> Done {
-    // Each listener is a route of its own to the same server.
-    let words: Vec<ArgItem> = typed
-        .listen
-        .iter()
-        .cloned()
-        .map(ArgItem::Listen)
-        .chain([ArgItem::Forward(typed.url.clone())])
-        .collect();
-    let plan = Plan::from_args(&words)?;
+    if let Some(address) = &typed.subscribe {
+        return online::client(typed, address);
+    }
+    // One of the two is there, or the arguments were refused.
+    let plan = plan(typed, typed.url.as_deref().unwrap_or_default())?;
     run::warn(&plan);
     let server = keyed(&plan);
     run::block_on(|signals| async {
         if typed.check {
-            return match server {
-                Some((server, key)) => verdict(&server, &key).await,
-                None => Err(Failure::new(
-                    Code::Usage,
-                    "--check needs an ss:// URL without a plugin",
-                )),
-            };
+            return check(server).await;
         }
         let engine = run::start(&plan).await?;
         if let Some((server, key)) = server {
@@ -42,8 +32,15 @@ pub(super) fn client(typed: &args::Client) -> Done {
     })
 }
 
+/// The listeners that were asked for, one route, and where it leads.
+pub(super) fn plan(typed: &args::Client, hop: &str) -> Result<Plan, Failure> {
+    let listen = typed.listen.iter().cloned().map(ArgItem::Listen);
+    let words: Vec<ArgItem> = listen.chain([ArgItem::Forward(hop.to_owned())]).collect();
+    Ok(Plan::from_args(&words)?)
+}
+
 /// The server and the key, if the hop is a keyed one.
-fn keyed(plan: &Plan) -> Option<(Target, KeyChain)> {
+pub(super) fn keyed(plan: &Plan) -> Option<(Target, KeyChain)> {
     let Hop::Server(hop) = plan.routes.first()?.via.hops.first()?.hops().first()? else {
         return None;
     };
@@ -59,6 +56,17 @@ fn keyed(plan: &Plan) -> Option<(Target, KeyChain)> {
             (method.edition() != Edition::None).then(|| (hop.server.clone(), keys))
         }
         _ => None,
+    }
+}
+
+/// Only finds out.
+pub(super) async fn check(server: Option<(Target, KeyChain)>) -> Done {
+    match server {
+        Some((server, key)) => verdict(&server, &key).await,
+        None => Err(Failure::new(
+            Code::Usage,
+            "--check needs an ss:// URL without a plugin",
+        )),
     }
 }
 

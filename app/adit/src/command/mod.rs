@@ -1,9 +1,12 @@
 //! One module for each thing that can be done.
 
+mod admin;
 mod client;
 mod convert;
 mod help;
 mod kcp;
+mod manager;
+mod online;
 mod run;
 mod server;
 mod tools;
@@ -20,7 +23,8 @@ pub(crate) fn dispatch(args: Args) -> Done {
         Command::Up(up) => up::up(&up),
         Command::Server(server) => server::server(&server),
         Command::Client(client) => client::client(&client),
-        Command::Run(plan) => run::run(&plan),
+        Command::Run(run) => run::run(&run),
+        Command::Manager(manager) => manager::manager(&manager),
         Command::Url(url) => tools::url(&url),
         Command::Qr(url) => tools::qr(&url),
         Command::Keygen(keygen) => tools::keygen(&keygen),

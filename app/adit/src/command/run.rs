@@ -1,6 +1,8 @@
 //! `adit run`: any plan.
 
+use std::borrow::Borrow;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::{
@@ -10,19 +12,26 @@ use adit_engine::Engine;
 use adit_shadowsocks::{Edition, Key, Method};
 use anyhow::Context;
 
-use super::{Done, convert};
+use super::{Done, admin, convert};
 use crate::args;
 use crate::report::{Code, Failure};
 
 /// How long open connections may go on after SIGTERM.
 const DRAIN: Duration = Duration::from_secs(3);
 
-pub(super) fn run(typed: &args::Plan) -> Done {
-    let plan = plan(typed)?;
+pub(super) fn run(typed: &args::Run) -> Done {
+    let plan = plan(&typed.plan)?;
     warn(&plan);
     block_on(|signals| async {
-        let engine = start(&plan).await?;
-        until_told(engine, signals).await
+        let admin = admin::Admin::open(typed).await?;
+        let engine = Arc::new(start(&plan).await?);
+        let Some(admin) = admin else {
+            return until_told(engine, signals).await;
+        };
+        tokio::select! {
+            () = admin.serve(engine.clone(), &plan) => Ok(()),
+            done = until_told(engine, signals) => done,
+        }
     })
 }
 
@@ -165,9 +174,9 @@ pub(super) fn key_id(method: Method, secret: &str) -> String {
 }
 
 /// Serves until SIGTERM (open connections get a moment) or SIGINT (now).
-pub(super) async fn until_told(engine: Engine, mut signals: Signals) -> Done {
+pub(super) async fn until_told(engine: impl Borrow<Engine>, mut signals: Signals) -> Done {
     let patience = signals.next().await;
-    engine.stop(patience).await;
+    engine.borrow().stop(patience).await;
     Ok(())
 }
 

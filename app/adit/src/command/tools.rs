@@ -21,24 +21,29 @@ pub(super) fn keygen(typed: &args::Keygen) -> Done {
 /// A method by its name, or the names there are.
 pub(super) fn method(name: &str) -> Result<Method, Failure> {
     name.parse().map_err(|_| {
-        let names: Vec<&str> = Method::ALL.into_iter().map(Method::name).collect();
         let failure = Failure::new(Code::Config, format!("unknown method `{name}`"));
-        match nearest(name, names.iter().copied()) {
+        match nearest(name, Method::ALL.into_iter().map(Method::name)) {
             Some(near) => failure.hint(format!("did you mean `{near}`?")),
-            None => failure.hint(format!("the methods are {}", names.join(", "))),
+            None => {
+                let current = Method::ALL.into_iter().filter(|m| !m.is_legacy());
+                let names = current.map(Method::name).collect::<Vec<_>>().join(", ");
+                failure.hint(format!(
+                    "the methods are {names}; `adit help ss` lists the legacy ones"
+                ))
+            }
         }
     })
 }
 
 pub(super) fn url(typed: &args::Url) -> Done {
-    println!("{}", link::canonical(&typed.url)?);
+    println!("{}", link::turned(&typed.url)?);
     Ok(())
 }
 
 pub(super) fn qr(typed: &args::Url) -> Done {
-    let canonical = link::canonical(&typed.url)?;
-    println!("{}", qr::draw(&canonical)?);
-    println!("{canonical}");
+    let shared = link::share(&typed.url)?;
+    println!("{}", qr::draw(&shared)?);
+    println!("{shared}");
     Ok(())
 }
 

@@ -4,8 +4,10 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use adit_interop::origin::Origin;
-use adit_interop::shadowsocks::BLAKE3_AES_128;
-use adit_interop::{Adit, Folder, free_port, traffic};
+use adit_interop::shadowsocks::{AES_256, BLAKE3_AES_128, Method, Peer};
+use adit_interop::socks::{Association, Flow};
+use adit_interop::web::Web;
+use adit_interop::{Adit, Folder, PATIENCE, free_port, tool, traffic};
 
 use crate::setup::{bin, ended, server};
 
@@ -143,6 +145,51 @@ fn a_file_of_another_program_runs_as_it_is() {
     let said = ended(&["run", "-c", broken.to_str().unwrap()]);
     assert_eq!(said.code, Some(3));
     assert!(said.output.contains("broken.json:1"), "{}", said.output);
+}
+
+/// shadowsocks-libev's own file, its SOCKS port in the hands of curl; their server and ours.
+#[test]
+fn curl_by_the_file_of_shadowsocks_libev() {
+    let web = Web::start(&[("/page", "text/plain", b"hello by libev.json")]).unwrap();
+    let theirs = Peer::Libev.server(AES_256).unwrap();
+    let ours = server(AES_256);
+    for at in [theirs.addr(), ours.addr()] {
+        let folder = Folder::new("convert").unwrap();
+        let Method { name, key } = AES_256;
+        let text = format!(
+            r#"{{
+    "server": ["127.0.0.1"], "server_port": {}, "mode": "tcp_and_udp",
+    "local_address": "127.0.0.1", "local_port": {},
+    "password": "{key}", "method": "{name}", "timeout": 60, "fast_open": false
+}}"#,
+            at.port(),
+            free_port(),
+        );
+        let file = folder.write("libev.json", text).unwrap();
+        let front = Adit::start_with(&bin(), &["run", "-c", file.to_str().unwrap()], 1).unwrap();
+        let proxy = format!("socks5h://{}", front.addr());
+        let page = format!("http://localhost:{}/page", web.port());
+        let mut curl = Command::new("curl");
+        curl.args([
+            "-q",
+            "-sS",
+            "--max-time",
+            "30",
+            "--noproxy",
+            "",
+            "-x",
+            &proxy,
+            &page,
+        ]);
+        let told = tool::run(curl, PATIENCE).unwrap().success().unwrap();
+        assert_eq!(told, "hello by libev.json");
+        let origin = Origin::start().unwrap();
+        let association = Association::open(front.addr(), None).unwrap();
+        let flow = Flow::new(&association, origin.addr().into(), origin.addr());
+        traffic::datagrams(&flow).unwrap();
+        front.stop().unwrap();
+    }
+    ours.stop().unwrap();
 }
 
 #[test]

@@ -6,6 +6,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
+#[cfg(unix)]
+mod admin;
 mod browser;
 mod cli;
 mod convert;
@@ -13,13 +15,27 @@ mod curl;
 mod forward;
 mod hostile;
 mod kcp;
+mod legacy;
+#[cfg(unix)]
+mod manager;
 #[cfg(target_os = "linux")]
 mod netns;
+#[cfg(unix)]
+mod online;
+mod over_tcp;
 mod plugin;
 mod probes;
+mod probes_apart;
+mod relay;
+mod replay;
 mod replies;
 mod setup;
 mod shadowsocks;
+mod ssr;
+mod ssr_guest;
+mod ssr_hostile;
+mod ssr_peers;
 #[cfg(target_os = "linux")]
 mod transparent;
 mod udp;
+mod users;

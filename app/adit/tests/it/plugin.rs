@@ -2,6 +2,7 @@
 
 mod guest;
 mod hostile;
+mod url;
 
 use std::env;
 use std::fmt::Display;

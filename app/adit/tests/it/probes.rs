@@ -1,28 +1,98 @@
 //! What a prober without the key sees of a Shadowsocks port: nothing, whatever it tries.
 
-use std::net::{SocketAddr, UdpSocket};
-use std::thread;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::time::Duration;
+use std::{mem, thread};
 
 use adit_interop::hostile::{Ending, Manner, Reaction, probe};
 use adit_interop::origin::Origin;
-use adit_interop::shadowsocks::{AES_128, BLAKE3_AES_128, Method, Peer};
+use adit_interop::shadowsocks::{
+    AES_128, BLAKE3_AES_128, BLAKE3_AES_256, Client, KEYRINGS, Keyring, Method, Peer,
+};
 use adit_interop::tap::Tap;
-use adit_interop::{Pattern, traffic};
+use adit_interop::traffic::{self, Datagrams, Entry};
+use adit_interop::{Adit, Folder, PATIENCE, Pattern, free_port};
 
-use crate::setup::{server, start};
+use crate::setup::{UsersFile, relay, server, start};
 
-/// Around the ends of salt, sealed length and sealed header of both editions, and a 221 that real
-/// probers send.
-const LENGTHS: [usize; 17] = [
-    0, 1, 10, 16, 33, 42, 43, 44, 50, 51, 59, 60, 75, 76, 200, 221, 3000,
+/// Around the ends of salt, identity header, sealed length and sealed header of both editions, and
+/// a 221 that real probers send.
+const LENGTHS: [usize; 26] = [
+    0, 1, 10, 15, 16, 17, 31, 32, 33, 42, 43, 44, 47, 48, 49, 50, 51, 58, 59, 60, 74, 75, 76, 200,
+    221, 3000,
 ];
 
+/// What a prober sees, who holds the connection or ends his side of it.
+const NOTHING: [(Ending, Reaction); 2] = [
+    (Ending::Hold, Reaction::Silence),
+    (Ending::HalfClose, Reaction::End),
+];
+
+/// A port of ours, and who may pass.
+struct Port {
+    front: Adit,
+    /// Servers behind it.
+    behind: Vec<Adit>,
+    method: Method,
+    keys: Vec<&'static str>,
+}
+
+impl Port {
+    /// A server with one key.
+    fn alone(method: Method) -> Self {
+        Self {
+            front: server(method),
+            behind: Vec::new(),
+            method,
+            keys: vec![method.key],
+        }
+    }
+
+    /// A server with users, who are told by identity headers or by trial.
+    fn with_users(method: Method, ring: &Keyring) -> Self {
+        let (_, key) = ring.users[1];
+        let own = method.name.starts_with("2022-").then_some(method.key);
+        Self {
+            front: UsersFile::new(&ring.users).serve(method),
+            behind: Vec::new(),
+            method,
+            keys: own.into_iter().chain([key]).collect(),
+        }
+    }
+
+    /// A relay before a server with users.
+    fn relayed(ring: &Keyring) -> Self {
+        let mut behind = Self::with_users(ring.method, ring);
+        let [key, _] = ring.relays;
+        let method = Method { key, ..ring.method };
+        let front = relay(method, &[(behind.front.addr(), ring.method.key)]);
+        behind.behind.push(mem::replace(&mut behind.front, front));
+        behind.keys.insert(0, key);
+        behind
+    }
+
+    /// A client that may pass, at this address instead of the port itself.
+    fn client(&self, at: SocketAddr) -> Client<'_> {
+        Client::new(self.method, &self.keys, at)
+    }
+
+    fn stop(self) {
+        for adit in self.behind.into_iter().chain([self.front]) {
+            adit.stop().unwrap();
+        }
+    }
+}
+
 /// One probe and what came of it.
-type Seen = (String, Reaction);
+pub(crate) type Seen = (String, Reaction);
 
 /// Sends all probes at once, since each takes its time; gives what each saw.
-fn send_all(addr: SocketAddr, probes: Vec<(String, Vec<u8>)>, ending: Ending) -> Vec<Seen> {
+pub(crate) fn send_all(
+    addr: SocketAddr,
+    probes: Vec<(String, Vec<u8>)>,
+    ending: Ending,
+) -> Vec<Seen> {
     let patience = Duration::from_secs(3);
     let send = |(what, bytes): (String, Vec<u8>)| {
         thread::spawn(move || {
@@ -42,7 +112,7 @@ fn send_all(addr: SocketAddr, probes: Vec<(String, Vec<u8>)>, ending: Ending) ->
 }
 
 /// Garbage of every length, and a genuine first flight replayed, altered and cut.
-fn probes(genuine: &[u8]) -> Vec<(String, Vec<u8>)> {
+pub(crate) fn probes(genuine: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
     for len in LENGTHS {
         let garbage = Pattern::new(len as u64 + 1).take(len);
@@ -54,98 +124,222 @@ fn probes(genuine: &[u8]) -> Vec<(String, Vec<u8>)> {
     all.push(("an exact replay".to_owned(), genuine.to_vec()));
     all.push(("a slow replay, slowly".to_owned(), genuine.to_vec()));
     all.push(("a doubled replay".to_owned(), genuine.repeat(2)));
-    for place in [0, 7, 15, 16, 20, 32, 40, 50, 62] {
+    for place in [0, 7, 15, 16, 20, 31, 32, 40, 47, 48, 50, 58, 62, 63, 74, 90] {
         let mut altered = genuine.to_vec();
-        altered[place] ^= 1;
-        all.push((format!("a replay with byte {place} changed"), altered));
+        if let Some(byte) = altered.get_mut(place) {
+            *byte ^= 1;
+            all.push((format!("a replay with byte {place} changed"), altered));
+        }
     }
-    for len in [20, 43, 50, 60] {
-        all.push((format!("a replay cut at {len}"), genuine[..len].to_vec()));
+    for len in [20, 31, 32, 33, 43, 48, 50, 59, 60, 75] {
+        if let Some(cut) = genuine.get(..len) {
+            all.push((format!("a replay cut at {len}"), cut.to_vec()));
+        }
     }
     all
 }
 
-/// A genuine first flight to our server: from their client or ours, through a tap.
-fn record(method: Method, theirs: Option<Peer>) -> (adit_interop::Adit, Vec<u8>) {
+/// A genuine first flight: from their client or ours, through a tap.
+fn record(port: &Port, theirs: Option<Peer>) -> Vec<u8> {
     let origin = Origin::start().unwrap();
-    let ours = server(method);
-    let tap = Tap::start(ours.addr()).unwrap();
+    let tap = Tap::start(port.front.addr()).unwrap();
+    let client = port.client(tap.addr());
     match theirs {
         Some(peer) => {
-            let client = peer.forwarder(method, tap.addr(), origin.addr()).unwrap();
+            let client = peer.forward(&client, origin.addr()).unwrap();
             traffic::one_byte(traffic::dial(client.addr()).unwrap()).unwrap();
         }
         None => {
             let target = format!("tcp://127.0.0.1:0/{}", origin.addr());
-            let client = start(&["run", &target, &method.url(tap.addr())]);
+            let client = start(&["run", &target, &client.url()]);
             traffic::one_byte(traffic::dial(client.addr()).unwrap()).unwrap();
             client.stop().unwrap();
         }
     }
     let genuine = tap.seen().into_iter().next().unwrap();
     assert!(genuine.len() > 63, "a recording of {} bytes", genuine.len());
-    (ours, genuine)
+    genuine
 }
 
-/// SEC-P1 to SEC-P3: zero bytes, and one reaction for every cause.
-fn one_reaction_for_all(method: Method, theirs: Option<Peer>) {
-    let (ours, genuine) = record(method, theirs);
-    let origin = Origin::start().unwrap();
-    for ending in [Ending::Hold, Ending::HalfClose] {
-        let seen = send_all(ours.addr(), probes(&genuine), ending);
-        let wanted = seen[1].1;
-        assert!(
-            !matches!(wanted, Reaction::Answer(_)),
-            "{ending:?}: {:?}",
-            seen[1]
-        );
-        for (what, reaction) in &seen {
-            assert_eq!(*reaction, wanted, "{ending:?}: {what}, others {wanted:?}");
+fn all_see_nothing(port: &Port, genuine: &[u8]) {
+    for (ending, wanted) in NOTHING {
+        for (what, seen) in send_all(port.front.addr(), probes(genuine), ending) {
+            assert_eq!(seen, wanted, "{ending:?}: {what}");
         }
     }
+}
+
+/// SEC-P1 to SEC-P3: zero bytes, and one reaction for every cause, the same at every port.
+fn nothing_to_be_seen(port: Port, theirs: Option<Peer>) {
+    let genuine = record(&port, theirs);
+    all_see_nothing(&port, &genuine);
     // And a good client is still served.
+    let origin = Origin::start().unwrap();
     let peer = theirs.unwrap_or(Peer::SingBox);
-    let client = peer.forwarder(method, ours.addr(), origin.addr()).unwrap();
+    let client = port.client(port.front.addr());
+    let client = peer.forward(&client, origin.addr()).unwrap();
     traffic::one_byte(traffic::dial(client.addr()).unwrap()).unwrap();
-    ours.stop().unwrap();
+    port.stop();
 }
 
-#[test]
-fn one_reaction_for_all_probes_of_the_2022_edition() {
-    one_reaction_for_all(BLAKE3_AES_128, Some(Peer::SingBox));
+macro_rules! nothing_to_be_seen {
+    ($($name:ident: $port:expr, $client:expr;)+) => {
+        $(#[test]
+        fn $name() {
+            nothing_to_be_seen($port, $client);
+        })+
+    };
 }
 
-#[test]
-fn one_reaction_for_all_probes_of_the_2022_edition_after_our_client() {
-    one_reaction_for_all(BLAKE3_AES_128, None);
+nothing_to_be_seen! {
+    the_2022_edition: Port::alone(BLAKE3_AES_128), Some(Peer::SingBox);
+    the_2022_edition_after_our_client: Port::alone(BLAKE3_AES_128), None;
+    sip004: Port::alone(AES_128), Some(Peer::Libev);
+    identity_headers_aes_128: Port::with_users(BLAKE3_AES_128, &KEYRINGS[0]), Some(Peer::SingBox);
+    identity_headers_aes_256: Port::with_users(BLAKE3_AES_256, &KEYRINGS[1]), None;
+    users_by_trial: Port::with_users(AES_128, &KEYRINGS[0]), Some(Peer::Libev);
+    a_relay_aes_128: Port::relayed(&KEYRINGS[0]), Some(Peer::SingBox);
+    a_relay_aes_256: Port::relayed(&KEYRINGS[1]), None;
 }
 
+/// Whether the server behind a relay can be reached is nobody's business: the header that names it
+/// may have been recorded.
 #[test]
-fn one_reaction_for_all_probes_of_sip004() {
-    one_reaction_for_all(AES_128, Some(Peer::Libev));
+fn a_relay_whose_server_is_gone() {
+    let mut port = Port::relayed(&KEYRINGS[0]);
+    let genuine = record(&port, None);
+    for behind in port.behind.drain(..) {
+        behind.stop().unwrap();
+    }
+    all_see_nothing(&port, &genuine);
+    port.stop();
+}
+
+/// With `reject=forward`, strangers talk to another server, which gets what they said as they said
+/// it.
+#[test]
+fn strangers_meet_the_decoy() {
+    let [ring, _] = &KEYRINGS;
+    let [key, _] = ring.relays;
+    let decoy = TcpListener::bind("127.0.0.1:0").unwrap();
+    let reject = format!("reject=forward:{}", decoy.local_addr().unwrap());
+    let nowhere: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let (users, folder) = (UsersFile::new(&ring.users), Folder::new("relay").unwrap());
+    let next = format!(
+        r#"[{{"server":"127.0.0.1","port":{},"psk":"{}"}}]"#,
+        free_port(),
+        ring.method.key
+    );
+    let next = folder.write("relay.json", next).unwrap();
+    let relay = Method { key, ..ring.method }.url(nowhere);
+    // A request that our relay has to refuse, since nobody listens at the server's address.
+    let dumb = TcpListener::bind("127.0.0.1:0").unwrap();
+    let keys = [key, ring.method.key];
+    let hop = Client::new(ring.method, &keys, dumb.local_addr().unwrap()).url();
+    let client = start(&["run", "tcp://127.0.0.1:0/127.0.0.1:9", &hop]);
+    let mut dialled = traffic::dial(client.addr()).unwrap();
+    dialled.write_all(b"genuine").unwrap();
+    let mut genuine = [0; 4096];
+    let len = dumb.accept().unwrap().0.read(&mut genuine).unwrap();
+    let garbage = Pattern::new(77).take(300);
+    for (url, bytes) in [
+        (format!("{}?{reject}", ring.method.url(nowhere)), &*garbage),
+        (format!("{}&{reject}", users.url(ring.method)), &garbage),
+        (
+            format!("{relay}?relay=@{}&{reject}", next.display()),
+            &garbage,
+        ),
+        (
+            format!("{relay}?relay=@{}&{reject}", next.display()),
+            &genuine[..len],
+        ),
+    ] {
+        let front = start(&["run", &url]);
+        let mut stranger = traffic::dial(front.addr()).unwrap();
+        stranger.write_all(bytes).unwrap();
+        let (mut met, _) = decoy.accept().unwrap();
+        let mut said = vec![0; bytes.len()];
+        met.set_read_timeout(Some(PATIENCE)).unwrap();
+        met.read_exact(&mut said).unwrap();
+        assert_eq!(said, bytes, "{url}");
+        met.write_all(b"welcome").unwrap();
+        let mut heard = [0; 7];
+        stranger.read_exact(&mut heard).unwrap();
+        assert_eq!(&heard, b"welcome");
+        front.stop().unwrap();
+    }
+    client.stop().unwrap();
+}
+
+/// One of each kind.
+fn ports() -> Vec<Port> {
+    let [ring, _] = &KEYRINGS;
+    vec![
+        Port::alone(BLAKE3_AES_128),
+        Port::with_users(BLAKE3_AES_128, ring),
+        Port::relayed(ring),
+        Port::alone(AES_128),
+        Port::with_users(AES_128, ring),
+    ]
+}
+
+fn prober(server: SocketAddr) -> UdpSocket {
+    let prober = UdpSocket::bind("127.0.0.1:0").unwrap();
+    prober.connect(server).unwrap();
+    let soon = Some(Duration::from_secs(1));
+    prober.set_read_timeout(soon).unwrap();
+    prober
 }
 
 /// What the server itself has sent must not open it either (SEC-R6).
 #[test]
 fn datagrams_of_a_prober_are_never_answered() {
-    for method in [BLAKE3_AES_128, AES_128] {
+    for port in ports() {
         let origin = Origin::start().unwrap();
-        let ours = server(method);
-        let prober = UdpSocket::bind("127.0.0.1:0").unwrap();
-        prober.connect(ours.addr()).unwrap();
-        for len in [0, 1, 2, 15, 16, 17, 32, 43, 48, 60, 512, 1390, 60_000] {
+        let prober = prober(port.front.addr());
+        for len in [
+            0, 1, 2, 15, 16, 17, 31, 32, 33, 43, 47, 48, 49, 60, 64, 512, 1390, 60_000,
+        ] {
             prober
                 .send(&Pattern::new(len as u64 + 9).take(len))
                 .unwrap();
         }
-        prober
-            .set_read_timeout(Some(Duration::from_secs(1)))
-            .unwrap();
-        assert!(prober.recv(&mut [0; 64]).is_err(), "{}", method.name);
-        let client = Peer::SingBox
-            .forwarder(method, ours.addr(), origin.addr())
-            .unwrap();
-        traffic::datagrams(&traffic::Entry::open(client.addr()).unwrap()).unwrap();
-        ours.stop().unwrap();
+        assert!(prober.recv(&mut [0; 64]).is_err(), "{}", port.method.name);
+        let client = port.client(port.front.addr());
+        let client = Peer::SingBox.forward(&client, origin.addr()).unwrap();
+        traffic::datagrams(&Entry::open(client.addr()).unwrap()).unwrap();
+        port.stop();
+    }
+}
+
+/// A datagram that was recorded on its way opens a listener once, and never changed.
+#[test]
+fn a_recorded_datagram_is_good_for_once() {
+    for port in ports() {
+        let origin = Origin::start().unwrap();
+        // It takes what a client sends, and says nothing.
+        let dumb = UdpSocket::bind("127.0.0.1:0").unwrap();
+        dumb.set_read_timeout(Some(PATIENCE)).unwrap();
+        let client = port.client(dumb.local_addr().unwrap());
+        let client = Peer::SingBox.forward(&client, origin.addr()).unwrap();
+        let entry = Entry::open(client.addr()).unwrap();
+        entry.send(b"genuine").unwrap();
+        let mut genuine = [0; 2048];
+        let (len, _) = dumb.recv_from(&mut genuine).unwrap();
+        let genuine = &genuine[..len];
+        let prober = prober(port.front.addr());
+        for place in 0..len {
+            let mut altered = genuine.to_vec();
+            altered[place] ^= 1;
+            prober.send(&altered).unwrap();
+            prober.send(&genuine[..place]).unwrap();
+        }
+        assert!(prober.recv(&mut [0; 2048]).is_err(), "{}", port.method.name);
+        prober.send(genuine).unwrap();
+        prober.recv(&mut [0; 2048]).unwrap();
+        prober.send(genuine).unwrap();
+        let again = prober.recv(&mut [0; 2048]);
+        assert!(again.is_err(), "{}", port.method.name);
+        port.stop();
     }
 }

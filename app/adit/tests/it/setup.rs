@@ -1,14 +1,14 @@
 //! Starting the binary in the shapes that most tests use.
 
-use std::env;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+use std::{env, fs};
 
-use adit_interop::shadowsocks::{BLAKE3_AES_128, Method};
+use adit_interop::shadowsocks::{BLAKE3_AES_128, Method, encode};
 use adit_interop::tool::{self, Ended};
-use adit_interop::{Adit, free_port, loopback};
+use adit_interop::{Adit, Folder, free_port, loopback};
 
 /// What a listener without a hop needs to reach the servers of these tests.
 pub(crate) const ALLOW: &str = "allow_private=127.0.0.0/8,::1/128";
@@ -35,6 +35,84 @@ pub(crate) fn ended(args: &[&str]) -> Ended {
 pub(crate) fn server(method: Method) -> Adit {
     let url = format!("{}?{ALLOW}", method.url(loopback(free_port())));
     start(&["run", &url])
+}
+
+/// A server of ours that identity headers are addressed to, or whose users have passwords alone;
+/// who they are stands in a file.
+#[derive(Debug)]
+pub(crate) struct UsersFile {
+    folder: Folder,
+}
+
+impl UsersFile {
+    /// A file with these users.
+    pub(crate) fn new(users: &[(&str, &str)]) -> Self {
+        let file = Self {
+            folder: Folder::new("users").unwrap(),
+        };
+        file.hold(users);
+        file
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.path().join("users.json")
+    }
+
+    /// Holds these users from now on.
+    pub(crate) fn hold(&self, users: &[(&str, &str)]) {
+        let pairs: Vec<String> = users
+            .iter()
+            .map(|(name, key)| format!("  \"{name}\": \"{key}\""))
+            .collect();
+        self.say(&format!("{{\n{}\n}}\n", pairs.join(",\n")));
+    }
+
+    /// Holds this text from now on: whoever reads finds the old one or the new one.
+    pub(crate) fn say(&self, text: &str) {
+        let draft = self.folder.write("draft", text).unwrap();
+        fs::rename(draft, self.path()).unwrap();
+    }
+
+    /// The URL of a server for these users that reaches loopback.
+    pub(crate) fn url(&self, method: Method) -> String {
+        let key = if method.name.starts_with("2022-") {
+            format!(":{}", encode(method.key))
+        } else {
+            String::new()
+        };
+        let path = self.path();
+        let users = path.display();
+        format!(
+            "ss://{}{key}@127.0.0.1:0?users=@{users}&{ALLOW}",
+            method.name
+        )
+    }
+
+    /// That server.
+    pub(crate) fn serve(&self, method: Method) -> Adit {
+        start(&["run", &self.url(method)])
+    }
+}
+
+/// A relay of ours to servers, each with the key that leads there.
+pub(crate) fn relay(method: Method, next: &[(SocketAddr, &str)]) -> Adit {
+    let folder = Folder::new("relay").unwrap();
+    let one = |(to, key): &(SocketAddr, &str)| {
+        let (ip, port) = (to.ip(), to.port());
+        format!("{{\"server\": \"{ip}\", \"port\": {port}, \"psk\": \"{key}\"}}")
+    };
+    let next: Vec<String> = next.iter().map(one).collect();
+    let file = folder
+        .write("relay.json", format!("[{}]", next.join(",")))
+        .unwrap();
+    // It is read once, at the start.
+    start(&["run", &relay_url(method, &file)])
+}
+
+fn relay_url(method: Method, file: &Path) -> String {
+    let (name, key) = (method.name, encode(method.key));
+    format!("ss://{name}:{key}@127.0.0.1:0?relay=@{}", file.display())
 }
 
 /// How requests reach the target.

@@ -16,22 +16,22 @@ use adit_interop::{Adit, tool};
 use crate::setup::{ALLOW, bin, server, start};
 
 /// Our client, their server.
-fn to_their_server(peer: Peer, method: Method) {
+pub(crate) fn to_their_server(peer: Peer, method: Method) {
     let origin = Origin::start().unwrap();
     let theirs = peer.server(method).unwrap();
     let target = format!("tcp+udp://127.0.0.1:0/{}", origin.addr());
     let ours = start(&["run", &target, &method.url(theirs.addr())]);
-    traffic::streams(peer.ends(), || traffic::dial(ours.addr())).unwrap();
+    traffic::streams(peer.server_ends(method), || traffic::dial(ours.addr())).unwrap();
     traffic::datagrams(&Entry::open(ours.addr()).unwrap()).unwrap();
     ours.stop().unwrap();
 }
 
 /// Their client, our server.
-fn from_their_client(peer: Peer, method: Method) {
+pub(crate) fn from_their_client(peer: Peer, method: Method) {
     let origin = Origin::start().unwrap();
     let ours = server(method);
     let theirs = peer.forwarder(method, ours.addr(), origin.addr()).unwrap();
-    traffic::streams(peer.ends(), || traffic::dial(theirs.addr())).unwrap();
+    traffic::streams(peer.client_ends(method), || traffic::dial(theirs.addr())).unwrap();
     traffic::datagrams(&Entry::open(theirs.addr()).unwrap()).unwrap();
     ours.stop().unwrap();
 }
@@ -56,7 +56,7 @@ macro_rules! matrix {
         #[test]
         fn the_matrix_is_complete() {
             let tried = [$((Peer::$peer, $method)),+];
-            for peer in [Peer::SingBox, Peer::Libev] {
+            for peer in [Peer::SingBox, Peer::Libev, Peer::Go, Peer::Xray] {
                 for method in METHODS {
                     assert_eq!(tried.contains(&(peer, method)), peer.speaks(method), "{peer:?} {method:?}");
                 }
@@ -79,6 +79,15 @@ matrix! {
     libev_aes_256: Libev, AES_256;
     libev_chacha20: Libev, CHACHA20;
     libev_xchacha20: Libev, XCHACHA20;
+    go_2022_aes_128: Go, BLAKE3_AES_128;
+    go_2022_aes_256: Go, BLAKE3_AES_256;
+    xray_2022_aes_128: Xray, BLAKE3_AES_128;
+    xray_2022_aes_256: Xray, BLAKE3_AES_256;
+    xray_2022_chacha20: Xray, BLAKE3_CHACHA20;
+    xray_aes_128: Xray, AES_128;
+    xray_aes_256: Xray, AES_256;
+    xray_chacha20: Xray, CHACHA20;
+    xray_xchacha20: Xray, XCHACHA20;
 }
 
 /// shadowsocks-rust takes long to build: `cargo xtask test --all` brings it and asks for it.

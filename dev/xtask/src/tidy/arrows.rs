@@ -10,6 +10,10 @@ const PROTO_PAIRS: &[(&str, &str)] = &[("adit-kcp", "adit-fec"), ("adit-ssh", "a
 /// The crates that every protocol may use.
 const WORDS: &[&str] = &["adit-wire", "adit-crypto"];
 
+/// Arrows to cryptography of others beside those of adit-crypto. adit-umac is for anyone, without
+/// `std` and without the rest of us, and UMAC is built on one call of AES.
+const CRYPTO_PAIRS: &[(&str, &str)] = &[("adit-umac", "aes")];
+
 /// Cryptography of others, to be had through adit-crypto alone. `zeroize` and `subtle` are none:
 /// they clear and compare memory.
 const CRYPTO: &[&str] = &[
@@ -34,6 +38,7 @@ const CRYPTO: &[&str] = &[
     "digest",
     "ed25519-dalek",
     "ghash",
+    "highway",
     "hkdf",
     "hmac",
     "idea",
@@ -69,7 +74,9 @@ fn fault(rings: &BTreeMap<String, String>, arrow: &Arrow) -> Option<String> {
         return None;
     }
     if to_ring.is_empty() {
-        let foreign = CRYPTO.contains(&to.as_str()) && from != "adit-crypto";
+        let foreign = CRYPTO.contains(&to.as_str())
+            && from != "adit-crypto"
+            && !CRYPTO_PAIRS.contains(&(from.as_str(), to.as_str()));
         return foreign.then(|| format!("{from}: `{to}` is to be had through adit-crypto alone"));
     }
     let allowed = match (from_ring, to_ring) {
@@ -152,6 +159,8 @@ mod tests {
         assert!(judge("adit-socks", "aes", Kind::Normal).is_some());
         assert!(judge("adit-engine", "ring", Kind::Normal).is_some());
         assert_eq!(judge("adit-crypto", "aes", Kind::Normal), None);
+        assert_eq!(judge("adit-umac", "aes", Kind::Normal), None);
+        assert!(judge("adit-umac", "sha2", Kind::Normal).is_some());
         assert_eq!(judge("adit-interop", "blake3", Kind::Normal), None);
     }
 }

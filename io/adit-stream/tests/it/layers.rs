@@ -1,6 +1,7 @@
 //! Nested record layers carry any amount in any split.
 
 use adit_stream::{Layered, Stream, fill, finish, flush, send};
+use adit_wire::{Broken, Room, Seal};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::toy::{ToyOpen, ToySeal, pair, pattern};
@@ -165,4 +166,45 @@ async fn one_read_fills_many_records_and_the_first_may_be_larger() {
     raw.read_to_end(&mut wire).await.unwrap();
     let opened = adit_wire::law::open_all(&mut ToyOpen { head: true }, &wire, &[7]).unwrap();
     assert!(opened == (sent, 0));
+}
+
+/// A codec whose first record holds next to nothing.
+struct SmallFirst(ToySeal);
+
+impl Seal for SmallFirst {
+    fn room(&self) -> Room {
+        let room = self.0.room();
+        let max = if self.0.head { 1 } else { room.max };
+        Room { max, ..room }
+    }
+    fn seal(
+        &mut self,
+        record: &mut [u8],
+        p: std::ops::Range<usize>,
+    ) -> Result<std::ops::Range<usize>, Broken> {
+        self.0.seal(record, p)
+    }
+    fn owes_head(&self) -> bool {
+        self.0.owes_head()
+    }
+}
+
+/// A record that does not fit into the first one of the layer below waits for the second.
+#[tokio::test]
+async fn a_small_first_record_goes_ahead_without_payload() {
+    let (a, mut raw) = pair().await;
+    let small = SmallFirst(ToySeal {
+        max: 100,
+        head: true,
+    });
+    let below = Layered::new(a, small, ToyOpen::default());
+    let above = ToySeal {
+        max: 10,
+        head: false,
+    };
+    let mut above = Layered::new(below, above, ToyOpen::default());
+    send(&mut above, b"x").await.unwrap();
+    let mut wire = [0; 4 + 3 + 4];
+    raw.read_exact(&mut wire).await.unwrap();
+    assert_eq!(wire[..6], [b'H', 0, 0, 0x5a, 0, 4]);
 }

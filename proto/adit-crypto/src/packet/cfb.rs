@@ -113,19 +113,17 @@ impl<'p, N: ArraySize, I: Iterator<Item = &'p mut [u8]>> BlockCipherEncClosure
                 lanes[busy] = Lane::new(packet);
                 busy += 1;
             }
-            let (registers_now, _) = registers.split_at_mut(busy);
-            let (lanes_now, _) = lanes.split_at_mut(busy);
-            let Some(steps) = lanes_now.iter().map(|lane| lane.blocks.len()).min() else {
+            let (now, _) = lanes.split_at(busy);
+            let Some(steps) = now.iter().map(|lane| lane.blocks.len()).min() else {
                 break;
             };
-            for _ in 0..steps {
-                for (register, lane) in registers_now.iter_mut().zip(&mut *lanes_now) {
-                    if let Some(block) = lane.blocks.next() {
-                        xor(register, block);
-                        block.clone_from(register);
-                    }
-                }
-                encrypt(backend, registers_now);
+            if busy == LANES {
+                // Of a length that the compiler knows.
+                advance(backend, steps, &mut registers, &mut lanes);
+            } else {
+                let ((registers, _), (lanes, _)) =
+                    (registers.split_at_mut(busy), lanes.split_at_mut(busy));
+                advance(backend, steps, registers, lanes);
             }
             let mut lane = 0;
             while lane < busy {
@@ -142,6 +140,28 @@ impl<'p, N: ArraySize, I: Iterator<Item = &'p mut [u8]>> BlockCipherEncClosure
         registers
             .iter_mut()
             .for_each(|register| register.as_mut_slice().zeroize());
+    }
+}
+
+/// Encrypts the next `steps` blocks of each lane.
+#[inline(always)]
+fn advance<B: BlockCipherEncBackend>(
+    backend: &B,
+    steps: usize,
+    registers: &mut [Block<B>],
+    lanes: &mut [Lane<'_, B::BlockSize>],
+) {
+    for _ in 0..steps {
+        for (register, lane) in registers.iter_mut().zip(&mut *lanes) {
+            if let Some(block) = lane.blocks.next() {
+                // A copy of its own: the compiler takes it for one vector.
+                let mut mixed = block.clone();
+                xor(&mut mixed, register);
+                block.clone_from(&mixed);
+                register.clone_from(&mixed);
+            }
+        }
+        encrypt(backend, registers);
     }
 }
 

@@ -36,7 +36,7 @@ impl Checker {
         }
     }
 
-    /// Writes the check of `nonce` and `payload` to `out`, which has [`Check::len`] bytes.
+    /// Writes the check of `nonce` and `payload` to `out`, which has [`Check::size`] bytes.
     pub(super) fn write(&self, nonce: &[u8], payload: &[u8], out: &mut [u8]) {
         match self {
             Self::Crc32 => out.copy_from_slice(&crc32fast::hash(payload).to_le_bytes()),

@@ -5,11 +5,11 @@ use core::num::NonZeroU32;
 use aes::{Aes128Enc, Aes192Enc, Aes256Enc, cipher::KeyInit};
 use blowfish::Blowfish;
 use cast5::Cast5;
-use sm4::Sm4;
 
 use super::{
     PacketKind,
     cfb::Cfb,
+    sm4::Sm4,
     tea::{Pairs, Tea, Xtea},
     triple_des::TripleDes,
     twofish::Twofish,
@@ -87,7 +87,7 @@ impl Cipher {
             PacketKind::TripleDes => Self::TripleDes(cfb(TripleDes::new(middle))),
             PacketKind::Tea => Self::Tea(cfb(Pairs::new(path, Tea::new(short)))),
             PacketKind::Xtea => Self::Xtea(cfb(Pairs::new(path, Xtea::new(short)))),
-            PacketKind::Sm4 => Self::Sm4(cfb(Sm4::new(short.into()))),
+            PacketKind::Sm4 => Self::Sm4(cfb(Sm4::new(short))),
         })
     }
 

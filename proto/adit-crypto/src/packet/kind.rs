@@ -100,7 +100,7 @@ impl PacketKind {
         let (head, tail) = match self {
             Self::Null => (0, 0),
             Self::Aes128Gcm => (GCM_NONCE, TAG_LEN),
-            _ => (NONCE + check.len(), 0),
+            _ => (NONCE + check.size(), 0),
         };
         let max = match self {
             Self::Xor => super::cipher::PAD - head,
@@ -142,7 +142,8 @@ pub enum Check {
     /// CRC-32 (IEEE) of what follows it, as in kcp-go: finds wrong keys and damage, no forgery.
     #[default]
     Crc32,
-    /// HighwayHash-64 under a key of its own, over nonce and payload: the mode kcp9, for two adits.
+    /// HighwayHash-64 over nonce and payload: the mode kcp9, for two adits. Its key is the SHA-256 of
+    /// `kcp9 highwayhash key v1` and the 32 bytes of the packet's key, as four little-endian words.
     /// Tamper-evident; not authenticated encryption, and silent about replays.
     HighwayHash,
 }
@@ -150,7 +151,7 @@ pub enum Check {
 impl Check {
     /// Its length in bytes.
     #[must_use]
-    pub const fn len(self) -> usize {
+    pub const fn size(self) -> usize {
         match self {
             Self::Crc32 => 4,
             Self::HighwayHash => 8,

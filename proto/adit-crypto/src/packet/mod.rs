@@ -27,6 +27,8 @@ mod check;
 mod cipher;
 mod kind;
 pub mod session;
+mod side;
+mod sm4;
 mod tea;
 mod triple_des;
 mod twofish;
@@ -138,8 +140,7 @@ impl PacketKey {
             Inner::Null => Ok(()),
             Inner::Aead(key) => seal_aead(key, packet, chance),
             Inner::Checked(cipher, checker) => {
-                head(checker, packet, chance);
-                cipher.apply(Direction::Encrypt, packet);
+                cipher.apply(Direction::Encrypt, headed(checker, packet, chance));
                 Ok(())
             }
         }
@@ -165,7 +166,7 @@ impl PacketKey {
                 cipher.apply(Direction::Decrypt, packet);
                 let (nonce, rest) = packet.split_at_checked(NONCE).ok_or(unauthentic)?;
                 let (found, payload) = rest
-                    .split_at_checked(checker.check().len())
+                    .split_at_checked(checker.check().size())
                     .ok_or(unauthentic)?;
                 if !checker.verify(nonce, payload, found) {
                     return Err(unauthentic);
@@ -175,8 +176,8 @@ impl PacketKey {
         Ok(payload)
     }
 
-    /// Seals each of the packets as [`Self::seal`] does, the CFB chains of several side by side:
-    /// several times as fast where the CPU has AES instructions, and for 3DES, TEA and XTEA.
+    /// Seals each of the packets as [`Self::seal`] does, the CFB chains of eight side by side: three
+    /// to five times as fast with AES, SM4, TEA and XTEA, about twice with the other block ciphers.
     ///
     /// If one of them has no room, none is sealed.
     pub fn seal_batch<P: AsMut<[u8]>>(
@@ -192,10 +193,7 @@ impl PacketKey {
             Inner::Null => Ok(()),
             Inner::Aead(key) => packets.try_for_each(|packet| seal_aead(key, packet, chance)),
             Inner::Checked(cipher, checker) => {
-                cipher.encrypt_all(packets.map(|packet| {
-                    head(checker, packet, chance);
-                    packet
-                }));
+                cipher.encrypt_all(packets.map(|packet| headed(checker, packet, chance)));
                 Ok(())
             }
         }
@@ -245,12 +243,13 @@ impl fmt::Debug for PacketKey {
     }
 }
 
-/// Writes nonce and check in front of the payload.
-fn head(checker: &Checker, packet: &mut [u8], chance: &mut dyn Entropy) {
+/// The packet with nonce and check in front of its payload.
+fn headed<'p>(checker: &Checker, packet: &'p mut [u8], chance: &mut dyn Entropy) -> &'p mut [u8] {
     let (nonce, rest) = packet.split_at_mut(NONCE);
-    let (check, payload) = rest.split_at_mut(checker.check().len());
+    let (check, payload) = rest.split_at_mut(checker.check().size());
     chance.fill(nonce);
     checker.write(nonce, payload, check);
+    packet
 }
 
 fn seal_aead(

@@ -6,14 +6,13 @@
 //! side by side where the mode has them. Not in constant time: the look-ups depend on secrets.
 
 use aes::cipher::{
-    Block, BlockCipherEncBackend, BlockCipherEncClosure, BlockCipherEncrypt, BlockSizeUser, InOut,
-    InOutBuf, ParBlocks, ParBlocksSizeUser,
+    Block, InOut, InOutBuf,
     consts::{U4, U8},
 };
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// Blocks side by side.
-const SIDE: usize = 4;
+use super::side::side_by_side;
+
 /// Rounds of the three stages.
 const ROUNDS: usize = 3 * 16;
 
@@ -143,34 +142,7 @@ fn f(half: u32, key: &[u32; 2]) -> u32 {
         ^ (at(1, even, 24) ^ at(3, even, 16) ^ at(5, even, 8) ^ at(7, even, 0))
 }
 
-impl BlockSizeUser for TripleDes {
-    type BlockSize = U8;
-}
-
-impl ParBlocksSizeUser for TripleDes {
-    type ParBlocksSize = U4;
-}
-
-impl BlockCipherEncBackend for TripleDes {
-    #[inline(always)]
-    fn encrypt_block(&self, mut block: InOut<'_, '_, Block<Self>>) {
-        let mut one = [block.clone_in()];
-        self.blocks::<1>(one[..].as_mut().into());
-        [*block.get_out()] = one;
-    }
-
-    #[inline(always)]
-    fn encrypt_par_blocks(&self, blocks: InOut<'_, '_, ParBlocks<Self>>) {
-        self.blocks::<SIDE>(blocks.into_buf());
-    }
-}
-
-impl BlockCipherEncrypt for TripleDes {
-    #[inline]
-    fn encrypt_with_backend(&self, closure: impl BlockCipherEncClosure<BlockSize = U8>) {
-        closure.call(self);
-    }
-}
+side_by_side!(TripleDes, U8, U4);
 
 impl Drop for TripleDes {
     fn drop(&mut self) {
@@ -257,6 +229,7 @@ const fn joined() -> [[u32; 64]; 8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use aes::cipher::{BlockCipherEncBackend, BlockCipherEncrypt};
     use des::{TdesEde3, cipher::KeyInit};
     use proptest::prelude::*;
 

@@ -5,11 +5,12 @@
 //! and some microseconds for each key. Not in constant time: the look-ups depend on secrets.
 
 use aes::cipher::{
-    Block, BlockCipherEncBackend, BlockCipherEncClosure, BlockCipherEncrypt, BlockSizeUser, InOut,
-    ParBlocksSizeUser,
-    consts::{U1, U16},
+    Block, InOut, InOutBuf,
+    consts::{U2, U16},
 };
 use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use super::side::side_by_side;
 
 /// The byte permutations q0 and q1 (section 4.3.5).
 const Q: [[u8; 256]; 2] = [
@@ -105,47 +106,47 @@ impl Twofish {
         t0[usize::from(a)] ^ t1[usize::from(b)] ^ t2[usize::from(c)] ^ t3[usize::from(d)]
     }
 
+    /// A round: words `a` and `b` change `c` and `d`.
     #[inline(always)]
-    fn half(&self, keys: &[u32; 2], a: u32, b: u32, c: &mut u32, d: &mut u32) {
-        let first = self.g(a);
-        let second = self.g(b.rotate_left(8));
-        let sum = first.wrapping_add(second);
-        *c = (*c ^ sum.wrapping_add(keys[0])).rotate_right(1);
-        *d = d.rotate_left(1) ^ sum.wrapping_add(second).wrapping_add(keys[1]);
+    fn round<const N: usize>(
+        &self,
+        keys: &[u32; 2],
+        (a, b): (&[u32; N], &[u32; N]),
+        (c, d): (&mut [u32; N], &mut [u32; N]),
+    ) {
+        for i in 0..N {
+            let first = self.g(a[i]);
+            let second = self.g(b[i].rotate_left(8));
+            let sum = first.wrapping_add(second);
+            c[i] = (c[i] ^ sum.wrapping_add(keys[0])).rotate_right(1);
+            d[i] = d[i].rotate_left(1) ^ sum.wrapping_add(second).wrapping_add(keys[1]);
+        }
     }
-}
 
-impl BlockSizeUser for Twofish {
-    type BlockSize = U16;
-}
-
-impl ParBlocksSizeUser for Twofish {
-    type ParBlocksSize = U1;
-}
-
-impl BlockCipherEncBackend for Twofish {
     #[inline(always)]
-    fn encrypt_block(&self, mut block: InOut<'_, '_, Block<Self>>) {
-        let (words, _) = block.get_in().0.as_chunks();
-        let word = |i: usize| u32::from_le_bytes(words[i]) ^ self.whitening[i];
-        let (mut a, mut b, mut c, mut d) = (word(0), word(1), word(2), word(3));
+    fn blocks<const N: usize>(&self, mut blocks: InOutBuf<'_, '_, Block<Self>>) {
+        let [mut a, mut b, mut c, mut d] = [[0; N]; 4];
+        for (i, block) in blocks.get_in().iter().enumerate() {
+            let (words, _) = block.0.as_chunks();
+            let word = |w: usize| u32::from_le_bytes(words[w]) ^ self.whitening[w];
+            (a[i], b[i], c[i], d[i]) = (word(0), word(1), word(2), word(3));
+        }
         for [one, two] in self.rounds.as_chunks().0 {
-            self.half(one, a, b, &mut c, &mut d);
-            self.half(two, c, d, &mut a, &mut b);
+            self.round(one, (&a, &b), (&mut c, &mut d));
+            self.round(two, (&c, &d), (&mut a, &mut b));
         }
-        let out = block.get_out().0.as_chunks_mut().0;
-        for ((out, word), key) in out.iter_mut().zip([c, d, a, b]).zip(&self.whitening[4..]) {
-            *out = (word ^ key).to_le_bytes();
+        for (i, block) in blocks.get_out().iter_mut().enumerate() {
+            let words = [c[i], d[i], a[i], b[i]]
+                .into_iter()
+                .zip(&self.whitening[4..]);
+            for (out, (word, key)) in block.0.as_chunks_mut().0.iter_mut().zip(words) {
+                *out = (word ^ key).to_le_bytes();
+            }
         }
     }
 }
 
-impl BlockCipherEncrypt for Twofish {
-    #[inline]
-    fn encrypt_with_backend(&self, closure: impl BlockCipherEncClosure<BlockSize = U16>) {
-        closure.call(self);
-    }
-}
+side_by_side!(Twofish, U16, U2);
 
 impl Drop for Twofish {
     fn drop(&mut self) {
@@ -217,6 +218,7 @@ const fn mix(a: u8, b: u8) -> (u8, u8) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use aes::cipher::BlockCipherEncBackend;
 
     /// The paper's table of test vectors for 256-bit keys, and the first steps of its chain.
     #[test]

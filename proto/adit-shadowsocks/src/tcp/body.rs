@@ -1,32 +1,91 @@
-//! What follows the head of a direction, opened alike by both roles: chunks or raw bytes.
+//! What follows the head of a direction, alike for both roles: chunks, a cipher's stream or raw
+//! bytes.
 
-use adit_wire::{Broken, Opened};
+use core::ops::Range;
 
-use super::chunk::ChunkOpen;
+use adit_crypto::StreamCipher;
+use adit_wire::{Broken, Opened, Room};
 
-/// What follows the head of a direction.
-pub(super) enum Body {
-    Chunks(ChunkOpen),
+use super::chunk::{ChunkOpen, ChunkSeal};
+use super::{MAX_RAW, max_chunk};
+use crate::Method;
+
+/// Seals what follows the head of a direction.
+pub(super) enum BodySeal {
+    Chunks(ChunkSeal),
+    /// Boxed: with it the connections of all methods would be half a KiB larger.
+    Stream(Box<StreamCipher>),
     /// Method `none`.
     Raw,
 }
 
-impl Body {
-    pub(super) fn open(&mut self, wire: &mut [u8]) -> Result<Opened, Broken> {
+impl BodySeal {
+    pub(super) const fn room(&self, method: Method) -> Room {
         match self {
-            Self::Chunks(chunks) => chunks.open(wire),
-            Self::Raw if wire.is_empty() => Ok(Opened::NeedMore { total: 1 }),
-            Self::Raw => Ok(Opened::Record {
-                consumed: wire.len(),
-                payload: 0..wire.len(),
-            }),
+            Self::Chunks(_) => ChunkSeal::room(max_chunk(method)),
+            Self::Stream(_) | Self::Raw => Room {
+                head: 0,
+                tail: 0,
+                max: MAX_RAW,
+            },
         }
+    }
+
+    /// Seals `record[payload]`, whose room was checked; gives the wire range. Nothing becomes
+    /// nothing.
+    pub(super) fn seal(
+        &mut self,
+        record: &mut [u8],
+        payload: Range<usize>,
+    ) -> Result<Range<usize>, Broken> {
+        match self {
+            _ if payload.is_empty() => Ok(payload),
+            Self::Chunks(chunks) => chunks.chunk(record, payload),
+            Self::Stream(cipher) => {
+                let data = record.get_mut(payload.clone());
+                cipher.apply(data.ok_or(Broken::NoRoom("a payload"))?);
+                Ok(payload)
+            }
+            Self::Raw => Ok(payload),
+        }
+    }
+}
+
+/// Opens what follows the head of a direction.
+pub(super) enum BodyOpen {
+    Chunks(ChunkOpen),
+    Stream {
+        cipher: Box<StreamCipher>,
+        /// Bytes of IV that still stand in front.
+        iv: usize,
+    },
+    /// Method `none`.
+    Raw,
+}
+
+impl BodyOpen {
+    pub(super) fn open(&mut self, wire: &mut [u8]) -> Result<Opened, Broken> {
+        let start = match self {
+            Self::Chunks(chunks) => return chunks.open(wire),
+            _ if wire.is_empty() => return Ok(Opened::NeedMore { total: 1 }),
+            Self::Stream { cipher, iv } => {
+                let start = core::mem::take(iv);
+                let data = wire.get_mut(start..);
+                cipher.apply(data.ok_or(Broken::Truncated("an IV"))?);
+                start
+            }
+            Self::Raw => 0,
+        };
+        Ok(Opened::Record {
+            consumed: wire.len(),
+            payload: start..wire.len(),
+        })
     }
 
     pub(super) const fn at_boundary(&self, unread: usize) -> bool {
         match self {
             Self::Chunks(chunks) => unread == 0 && chunks.at_boundary(),
-            Self::Raw => unread == 0,
+            Self::Stream { .. } | Self::Raw => unread == 0,
         }
     }
 }

@@ -3,12 +3,12 @@
 use core::ops::Range;
 use std::sync::Arc;
 
-use adit_crypto::{TAG_LEN, ct_eq};
+use adit_crypto::{Direction, TAG_LEN, ct_eq};
 use adit_wire::{
     Broken, Clock, Entropy, Open, Opened, Reader, Room, Seal, Short, Target, Unix, put_addr,
 };
 
-use super::body::Body;
+use super::body::{BodyOpen, BodySeal};
 use super::chunk::{ChunkOpen, ChunkSeal, LENGTH_LEN, check_room};
 use super::request::{FIXED_SEALED, RequestHead};
 use super::{FIXED_LEN, MAX_2022, MAX_AEAD, MAX_PADDING, MAX_RAW, Progress, RESPONSE, max_chunk};
@@ -36,9 +36,13 @@ pub fn client(
     let salt = Salt::draw(method, entropy);
     let mut chance = [0; 8];
     entropy.fill(&mut chance);
-    let chunks = match method.edition() {
-        Edition::None => None,
-        _ => Some(ChunkSeal::new(key.material().session(&salt)?)),
+    let body = match method.edition() {
+        Edition::None => BodySeal::Raw,
+        Edition::Stream => {
+            let cipher = key.start(&salt, Direction::Encrypt)?;
+            BodySeal::Stream(Box::new(cipher))
+        }
+        _ => BodySeal::Chunks(ChunkSeal::new(key.material().session(&salt)?)),
     };
     let head = Head {
         salt,
@@ -50,7 +54,7 @@ pub fn client(
     let seal = ClientSeal {
         method,
         head: Some(Box::new(head)),
-        chunks,
+        body,
     };
     let waiting = Waiting {
         key: key.clone(),
@@ -69,8 +73,7 @@ pub struct ClientSeal {
     method: Method,
     /// Until the first record was sealed.
     head: Option<Box<Head>>,
-    /// `None` for method `none`.
-    chunks: Option<ChunkSeal>,
+    body: BodySeal,
 }
 
 struct Head {
@@ -102,8 +105,8 @@ impl Head {
                 tail: TAG_LEN,
                 max: MAX_AEAD - address,
             },
-            Edition::None => Room {
-                head: address,
+            Edition::None | Edition::Stream => Room {
+                head: self.salt.len() + address,
                 tail: 0,
                 max: MAX_RAW,
             },
@@ -124,7 +127,7 @@ impl Head {
 }
 
 impl ClientSeal {
-    /// Seals the first record of the 2022 edition with padding of the caller's choice.
+    /// Seals the first record, in the 2022 edition with padding of the caller's choice.
     fn seal_first(
         &mut self,
         head: &Head,
@@ -133,11 +136,11 @@ impl ClientSeal {
         payload: Range<usize>,
     ) -> Result<Range<usize>, Broken> {
         let address = &head.address[..];
-        let Some(chunks) = &mut self.chunks else {
-            let start = payload.start.checked_sub(address.len());
-            let start = start.ok_or(Broken::NoRoom("an address"))?;
-            put(record, start, address)?;
-            return Ok(start..payload.end);
+        let no_room = Broken::NoRoom("an address");
+        let plain = payload.start.checked_sub(address.len()).ok_or(no_room)?;
+        let BodySeal::Chunks(chunks) = &mut self.body else {
+            put(record, plain, address)?;
+            return seal_behind(&mut self.body, &head.salt, record, plain..payload.end);
         };
         if self.method.edition() == Edition::Aead2022 {
             let head = RequestHead {
@@ -149,21 +152,19 @@ impl ClientSeal {
             };
             return head.seal(chunks, record, payload);
         }
-        let no_room = Broken::NoRoom("an address");
-        let plain = payload.start.checked_sub(address.len()).ok_or(no_room)?;
         put(record, plain, address)?;
-        seal_salted(chunks, &head.salt, record, plain..payload.end)
+        seal_behind(&mut self.body, &head.salt, record, plain..payload.end)
     }
 }
 
-/// Seals the first chunk of the AEAD edition, with the salt in front.
-pub(super) fn seal_salted(
-    chunks: &mut ChunkSeal,
+/// Seals the first record of any edition but that of 2022, with the salt in front.
+pub(super) fn seal_behind(
+    body: &mut BodySeal,
     salt: &[u8],
     record: &mut [u8],
     payload: Range<usize>,
 ) -> Result<Range<usize>, Broken> {
-    let wire = chunks.chunk(record, payload)?;
+    let wire = body.seal(record, payload)?;
     let start = wire.start.checked_sub(salt.len());
     let start = start.ok_or(Broken::NoRoom("a salt"))?;
     put(record, start, salt)?;
@@ -181,10 +182,9 @@ impl Seal for ClientSeal {
     }
 
     fn room(&self) -> Room {
-        match (&self.head, &self.chunks) {
-            (Some(head), _) => head.room(self.method.edition()),
-            (None, Some(_)) => ChunkSeal::room(max_chunk(self.method)),
-            (None, None) => RAW_ROOM,
+        match &self.head {
+            Some(head) => head.room(self.method.edition()),
+            None => self.body.room(self.method),
         }
     }
 
@@ -194,23 +194,13 @@ impl Seal for ClientSeal {
             let padding = head.padding(payload.len());
             return self.seal_first(&head, padding, record, payload);
         }
-        match &mut self.chunks {
-            Some(chunks) if !payload.is_empty() => chunks.chunk(record, payload),
-            _ => Ok(payload),
-        }
+        self.body.seal(record, payload)
     }
 
     fn owes_head(&self) -> bool {
         self.head.is_some()
     }
 }
-
-/// The room of method `none` behind its head.
-pub(super) const RAW_ROOM: Room = Room {
-    head: 0,
-    tail: 0,
-    max: MAX_RAW,
-};
 
 /// Opens what the server sends.
 pub struct ClientOpen {
@@ -220,7 +210,7 @@ pub struct ClientOpen {
 
 enum State {
     Waiting(Box<Waiting>),
-    Open(Body),
+    Open(BodyOpen),
 }
 
 /// Before the response's head.
@@ -283,18 +273,29 @@ impl Waiting {
             Edition::Aead2022 => salt + FIXED_LEN + salt + TAG_LEN,
             Edition::Aead => salt + LENGTH_LEN,
             Edition::None => 1,
+            Edition::Stream => salt.max(1),
         }
     }
 
     /// Opens the head; what follows knows where the first payload lies.
-    fn open(&self, wire: &mut [u8], progress: &Progress) -> Result<Body, Broken> {
+    fn open(&self, wire: &mut [u8], progress: &Progress) -> Result<BodyOpen, Broken> {
         let method = self.key.method();
         if method.edition() == Edition::None {
             progress.set_authenticated();
-            return Ok(Body::Raw);
+            return Ok(BodyOpen::Raw);
         }
         let short = Broken::Truncated("the response header");
         let salt = Salt::read(method, wire).ok_or(short)?;
+        if method.is_legacy() {
+            // SEC-R6, as far as there is an IV to tell by.
+            if !salt.is_empty() && salt == self.request_salt {
+                return Err(Broken::Replayed);
+            }
+            let cipher = Box::new(self.key.start(&salt, Direction::Decrypt)?);
+            progress.set_authenticated();
+            let iv = salt.len();
+            return Ok(BodyOpen::Stream { cipher, iv });
+        }
         let mut chunks = ChunkOpen::new(self.key.material().session(&salt)?, max_chunk(method));
         if method.edition() == Edition::Aead {
             chunks.length(wire, salt.len())?;
@@ -303,14 +304,14 @@ impl Waiting {
                 return Err(Broken::Replayed);
             }
             progress.set_authenticated();
-            return Ok(Body::Chunks(chunks));
+            return Ok(BodyOpen::Chunks(chunks));
         }
         let header = salt.len()..salt.len() + FIXED_LEN + salt.len();
         chunks.block(wire, header.clone())?;
         let header = wire.get(header).ok_or(short)?;
         let n = self.check(header, progress)?;
         chunks.expect(self.head_len(), n)?;
-        Ok(Body::Chunks(chunks))
+        Ok(BodyOpen::Chunks(chunks))
     }
 
     /// Checks the opened response header of the 2022 edition; gives the first payload's length.

@@ -214,22 +214,25 @@ fn sip004_streams() {
 }
 
 #[test]
-fn method_none() {
+fn method_none_and_stream_ciphers() {
     let now = Unix(0);
-    for case in vectors("none") {
+    for case in vectors("none").into_iter().chain(vectors("stream")) {
+        let name = text(&case["method"]);
         let (keys, users) = (chain(&case), users(&case));
         let to = target(&case["tcp"]["target"]);
         let (request, response) = (&case["tcp"]["request"], &case["tcp"]["response"]);
-        let (mut seal, mut open) =
-            client(&keys, &to, Arc::new(now), &mut FixedEntropy::default()).unwrap();
+        let pieces = |payload: &[u8]| payload.chunks(13).map(<[u8]>::to_vec).collect::<Vec<_>>();
+        let mut entropy = FixedEntropy::new(hex(&request["iv"]));
+        let (mut seal, mut open) = client(&keys, &to, Arc::new(now), &mut entropy).unwrap();
         let payload = hex(&request["payload"]);
         let stream = hex(&request["stream"]);
-        assert_eq!(records(&mut seal, std::slice::from_ref(&payload)), stream);
-        let (mut accepted, plain) = accepted(&users, now, &[], &stream, &to);
-        assert_eq!(plain, payload);
+        assert_eq!(records(&mut seal, &pieces(&payload)), stream, "{name}");
+        let own = hex(&response["iv"]);
+        let (mut accepted, plain) = accepted(&users, now, &own, &stream, &to);
+        assert_eq!(plain, payload, "{name}");
         let answer = hex(&response["payload"]);
-        let wire = records(&mut accepted.seal, std::slice::from_ref(&answer));
-        assert_eq!(wire, hex(&response["stream"]));
+        let wire = records(&mut accepted.seal, &pieces(&answer));
+        assert_eq!(wire, hex(&response["stream"]), "{name}");
         assert_eq!(open_all(&mut open, &wire, ALL_AT_ONCE), Ok((answer, 0)));
     }
 }

@@ -6,9 +6,11 @@
 //! AEAD  request   salt ‖ chunk …            the plaintext begins with the address
 //!       response  salt ‖ chunk …
 //! none  request   address ‖ data …
+//! stream request  IV ‖ ⟨address ‖ data …⟩        ⟨ ⟩ is one state of the cipher
+//!       response  IV ‖ ⟨data …⟩
 //!       chunk     [length] ‖ [data]         each [ ] is sealed with its own nonce
 //! ```
-//! Each direction has its own salt, key and nonce counter. A request has one identity header
+//! Each direction has its own salt, key and nonce counter, or IV. A request has one identity header
 //! (SIP023) for each identity key of its client; an answer has none.
 
 mod body;
@@ -42,7 +44,7 @@ const MAX_2022: usize = 0xffff;
 /// The longest chunk of the AEAD edition: the two top bits of the length are reserved.
 const MAX_AEAD: usize = 0x3fff;
 
-/// How much is handed through at once without encryption: a bound for buffers, not of the wire.
+/// How much is handed through at once without records: a bound for buffers, not of the wire.
 const MAX_RAW: usize = 1 << 20;
 
 /// The longest padding a sender adds to a request.

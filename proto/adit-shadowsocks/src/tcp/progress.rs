@@ -24,7 +24,8 @@ impl Default for Progress {
 
 impl Progress {
     /// Whether the server has proven that it holds the key: a stream that ends before that points
-    /// at a wrong key, method or clock. Method `none` proves nothing; there a byte is enough.
+    /// at a wrong key, method or clock. Method `none` and the legacy ones prove nothing; there a byte is
+    /// enough.
     #[must_use]
     pub fn authenticated(&self) -> bool {
         self.authenticated.load(Ordering::Relaxed)

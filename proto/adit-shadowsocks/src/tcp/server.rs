@@ -1,5 +1,7 @@
 //! A server's handshake: from the first byte to the target.
 
+mod stream;
+
 use core::fmt;
 use std::sync::Arc;
 
@@ -8,8 +10,9 @@ use adit_wire::{
     AddrError, Broken, Clock, Entropy, Handshake, Open, Opened, Rx, Step, Target, Tx, parse_addr,
 };
 
-use super::body::Body;
-use super::chunk::{ChunkOpen, LENGTH_LEN};
+use self::stream::StreamRequest;
+use super::body::{BodyOpen, BodySeal};
+use super::chunk::{ChunkOpen, ChunkSeal, LENGTH_LEN};
 use super::request::{FIXED_SEALED, parse_fixed, parse_variable};
 use super::{FIXED_LEN, ServerSeal, max_chunk};
 use crate::identity::{IDENTITY_LEN, IdentityHash};
@@ -43,6 +46,11 @@ enum State {
     Address {
         known: Known,
         plain: Vec<u8>,
+    },
+    /// Legacy: behind the IV.
+    Stream {
+        request: StreamRequest,
+        request_iv: Salt,
     },
     Done,
 }
@@ -108,8 +116,15 @@ impl ServerHandshake {
     /// Reads as far as `rx` goes; `None` once the state has moved on.
     fn advance(&mut self, rx: &mut Rx<'_>) -> Result<Option<Step<Accepted>>, Broken> {
         match &mut self.state {
-            State::Head if self.users.method().edition() == Edition::None => self.raw(rx).map(Some),
-            State::Head => self.head(rx),
+            State::Head => match self.users.method().edition() {
+                Edition::None => self.raw(rx).map(Some),
+                Edition::Stream => self.iv(rx),
+                Edition::Aead | Edition::Aead2022 => self.head(rx),
+            },
+            State::Stream { request, .. } => match request.read(rx)? {
+                Ok(target) => self.accept_stream(target).map(Some),
+                Err(total) => Ok(Some(Step::NeedMore { total })),
+            },
             State::Variable { known, n } => {
                 let n = *n;
                 let total = n + TAG_LEN;
@@ -234,7 +249,7 @@ impl ServerHandshake {
             user: None,
             target,
             first: Vec::new(),
-            open: ServerOpen(Body::Raw),
+            open: ServerOpen(BodyOpen::Raw),
             seal: ServerSeal::raw(),
         }))
     }
@@ -255,13 +270,14 @@ impl ServerHandshake {
             user: self.users.user_at(known.place),
             target,
             first,
-            open: ServerOpen(Body::Chunks(known.chunks)),
+            open: ServerOpen(BodyOpen::Chunks(known.chunks)),
             seal: ServerSeal::new(
-                material,
+                material.method(),
+                BodySeal::Chunks(ChunkSeal::new(material.session(&self.response_salt)?)),
                 self.response_salt,
                 known.request_salt,
                 self.clock.clone(),
-            )?,
+            ),
         }))
     }
 }
@@ -285,7 +301,7 @@ impl Handshake for ServerHandshake {
 }
 
 /// Opens what a client sends behind its request.
-pub struct ServerOpen(Body);
+pub struct ServerOpen(BodyOpen);
 
 impl Open for ServerOpen {
     fn open(&mut self, wire: &mut [u8]) -> Result<Opened, Broken> {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use adit_crypto::TAG_LEN;
 use adit_wire::{Broken, Clock, Room, Seal};
 
-use super::chunk::{ChunkSeal, LENGTH_LEN, check_room};
-use super::client::{RAW_ROOM, seal_salted};
-use super::{FIXED_LEN, RESPONSE, max_chunk};
-use crate::material::Material;
+use super::body::BodySeal;
+use super::chunk::{LENGTH_LEN, check_room};
+use super::client::seal_behind;
+use super::{FIXED_LEN, RESPONSE};
 use crate::salt::Salt;
 use crate::writer::Writer;
 use crate::{Edition, Method};
@@ -19,8 +19,7 @@ pub struct ServerSeal {
     method: Method,
     /// Until the first record was sealed.
     head: Option<Box<Head>>,
-    /// `None` for method `none`.
-    chunks: Option<ChunkSeal>,
+    body: BodySeal,
 }
 
 struct Head {
@@ -35,20 +34,22 @@ impl Head {
         let salt = self.salt.len();
         match edition {
             Edition::Aead2022 => salt + FIXED_LEN + salt + TAG_LEN,
-            _ => salt + LENGTH_LEN,
+            Edition::Aead => salt + LENGTH_LEN,
+            Edition::Stream | Edition::None => salt,
         }
     }
 
     fn seal(
         &self,
         edition: Edition,
-        chunks: &mut ChunkSeal,
+        body: &mut BodySeal,
         record: &mut [u8],
         payload: Range<usize>,
     ) -> Result<Range<usize>, Broken> {
-        if edition != Edition::Aead2022 {
-            return seal_salted(chunks, &self.salt, record, payload);
-        }
+        let chunks = match body {
+            BodySeal::Chunks(chunks) if edition == Edition::Aead2022 => chunks,
+            _ => return seal_behind(body, &self.salt, record, payload),
+        };
         let start = payload.start.checked_sub(self.len(edition));
         let start = start.ok_or(Broken::NoRoom("a response header"))?;
         let mut w = Writer::new(record, start..payload.start)?;
@@ -65,22 +66,23 @@ impl Head {
 }
 
 impl ServerSeal {
-    /// The sealing side of the connection whose request had `request_salt`.
+    /// The sealing side of the connection whose request had `request_salt`; `body` is under `salt`.
     pub(super) fn new(
-        key: &Material,
+        method: Method,
+        body: BodySeal,
         salt: Salt,
         request_salt: Salt,
         clock: Arc<dyn Clock>,
-    ) -> Result<Self, Broken> {
-        Ok(Self {
-            method: key.method(),
-            chunks: Some(ChunkSeal::new(key.session(&salt)?)),
+    ) -> Self {
+        Self {
+            method,
+            body,
             head: Some(Box::new(Head {
                 salt,
                 request_salt,
                 clock,
             })),
-        })
+        }
     }
 
     /// The sealing side of method `none`.
@@ -88,7 +90,7 @@ impl ServerSeal {
         Self {
             method: Method::None,
             head: None,
-            chunks: None,
+            body: BodySeal::Raw,
         }
     }
 }
@@ -100,10 +102,7 @@ impl Seal for ServerSeal {
     }
 
     fn room(&self) -> Room {
-        if self.chunks.is_none() {
-            return RAW_ROOM;
-        }
-        let mut room = ChunkSeal::room(max_chunk(self.method));
+        let mut room = self.body.room(self.method);
         if let Some(head) = &self.head {
             room.head = head.len(self.method.edition());
         }
@@ -112,12 +111,12 @@ impl Seal for ServerSeal {
 
     fn seal(&mut self, record: &mut [u8], payload: Range<usize>) -> Result<Range<usize>, Broken> {
         check_room(self.room(), record, &payload)?;
-        match &mut self.chunks {
-            Some(chunks) if !payload.is_empty() => match self.head.take() {
-                Some(head) => head.seal(self.method.edition(), chunks, record, payload),
-                None => chunks.chunk(record, payload),
-            },
-            _ => Ok(payload),
+        if payload.is_empty() {
+            return Ok(payload);
+        }
+        match self.head.take() {
+            Some(head) => head.seal(self.method.edition(), &mut self.body, record, payload),
+            None => self.body.seal(record, payload),
         }
     }
 }

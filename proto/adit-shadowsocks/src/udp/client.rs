@@ -63,7 +63,7 @@ impl ClientSession {
         let key = self.sender.key();
         let answers = self.sender.session();
         if answers.is_none() {
-            return single::open(key.material(), packet);
+            return single::open(key, packet);
         }
         let ids = unveil(key, packet)?;
         if let Some(server) = self.servers.known(ids.session) {

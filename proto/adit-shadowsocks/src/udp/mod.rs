@@ -6,6 +6,7 @@
 //!       body   type ‖ time ‖ [client session, in answers] ‖ padding ‖ address ‖ data
 //! AEAD         salt ‖ AEAD(address ‖ data)
 //! none         address ‖ data
+//! stream       IV ‖ ⟨address ‖ data⟩
 //! ```
 //! A packet that fails leaves no trace in any session and gets no answer; its bytes are destroyed.
 //! A header key and a body key are expanded once per session. A request has one identity header

@@ -72,7 +72,7 @@ impl Sender {
         let Some(session) = &mut self.session else {
             self.head.clear();
             put_addr(peer, &mut self.head);
-            let key = self.chain.key().material();
+            let key = self.chain.key();
             return single::seal(key, &self.head, packet, payload, entropy);
         };
         let repeats = self.says.as_ref();

@@ -100,10 +100,10 @@ impl ServerOpener {
         hint: Option<UserId>,
         now: Unix,
     ) -> Result<Incoming, Broken> {
-        if self.users.method().edition() == Edition::Aead2022 {
-            self.open_session(packet, now)
-        } else {
-            self.try_all(packet, hint)
+        match self.users.method().edition() {
+            Edition::Aead2022 => self.open_session(packet, now),
+            Edition::Stream => self.open_stream(packet),
+            Edition::Aead | Edition::None => self.try_all(packet, hint),
         }
     }
 
@@ -158,6 +158,19 @@ impl ServerOpener {
         })
     }
 
+    /// Legacy: what has an address is a packet, since nothing more can be known.
+    fn open_stream(&self, packet: &mut [u8]) -> Result<Incoming, Broken> {
+        let key = self.users.outer().ok_or(Broken::Unauthentic)?;
+        let (target, payload) = single::open(key, packet)?;
+        Ok(Incoming {
+            session: None,
+            user: None,
+            new: false,
+            target,
+            payload,
+        })
+    }
+
     /// AEAD and `none`: whoever's key opens it. Each is tried once, the hinted one first.
     fn try_all(&mut self, packet: &mut [u8], hint: Option<UserId>) -> Result<Incoming, Broken> {
         let users = &*self.users;
@@ -172,7 +185,7 @@ impl ServerOpener {
                 // A wrong key has destroyed the packet.
                 packet.copy_from_slice(&self.sealed);
             }
-            match single::open(users.material(place)?, packet) {
+            match single::open_material(users.material(place)?, packet) {
                 Ok((target, payload)) => {
                     return Ok(Incoming {
                         session: None,

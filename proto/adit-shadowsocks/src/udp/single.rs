@@ -1,21 +1,22 @@
-//! Packets without a session: the AEAD edition (SIP004 section 4) and method `none`.
+//! Packets without a session: the AEAD edition (SIP004 section 4), method `none` and the stream
+//! edition.
 
 use core::ops::Range;
 
-use adit_crypto::TAG_LEN;
+use adit_crypto::{Direction, TAG_LEN};
 use adit_wire::{Broken, Entropy, Target, parse_addr};
 
-use crate::Edition;
 use crate::material::Material;
 use crate::salt::Salt;
 use crate::writer::Writer;
+use crate::{Edition, Key};
 
 /// Each packet has its own key, so one nonce serves all.
 const ZERO_NONCE: [u8; 24] = [0; 24];
 
 /// Seals `packet[payload]` with the encoded `address` in front; gives the packet's range.
 pub(super) fn seal(
-    key: &Material,
+    key: &Key,
     address: &[u8],
     packet: &mut [u8],
     payload: Range<usize>,
@@ -27,30 +28,55 @@ pub(super) fn seal(
         return Err(no_room);
     }
     Writer::new(packet, plain..payload.start)?.put(address)?;
-    if key.method().edition() == Edition::None {
+    let edition = key.method().edition();
+    if edition == Edition::None {
         return Ok(plain..payload.end);
     }
     let salt = Salt::draw(key.method(), entropy);
     let start = plain.checked_sub(salt.len()).ok_or(no_room)?;
-    let end = payload.end.checked_add(TAG_LEN).ok_or(no_room)?;
     Writer::new(packet, start..plain)?.put(&salt)?;
+    if edition == Edition::Stream {
+        let data = packet.get_mut(plain..payload.end).ok_or(no_room)?;
+        key.start(&salt, Direction::Encrypt)?.apply(data);
+        return Ok(start..payload.end);
+    }
+    let end = payload.end.checked_add(TAG_LEN).ok_or(no_room)?;
     let len = payload.end - plain;
     let (body, tag) = packet
         .get_mut(plain..end)
         .and_then(|b| b.split_at_mut_checked(len))
         .ok_or(Broken::NoRoom("a packet's tag"))?;
-    let aead = key.session(&salt)?;
+    let aead = key.material().session(&salt)?;
     let nonce = ZERO_NONCE.get(..aead.kind().nonce_len());
     tag.copy_from_slice(&aead.seal_in_place(nonce.unwrap_or_default(), body)?);
     Ok(start..end)
 }
 
 /// Opens `packet`; gives its address and where the data lies.
-pub(super) fn open(key: &Material, packet: &mut [u8]) -> Result<(Target, Range<usize>), Broken> {
+pub(super) fn open(key: &Key, packet: &mut [u8]) -> Result<(Target, Range<usize>), Broken> {
+    if key.method().edition() != Edition::Stream {
+        return open_material(key.material(), packet);
+    }
+    let short = Broken::Truncated("a packet");
+    let iv = Salt::read(key.method(), packet).ok_or(short)?;
+    let data = packet.get_mut(iv.len()..).ok_or(short)?;
+    key.start(&iv, Direction::Decrypt)?.apply(data);
+    addressed(packet, iv.len()..packet.len())
+}
+
+/// The same with a key of which there are no ciphers, as a server's many users have it.
+pub(super) fn open_material(
+    key: &Material,
+    packet: &mut [u8],
+) -> Result<(Target, Range<usize>), Broken> {
     let plain = match key.method().edition() {
         Edition::None => 0..packet.len(),
         _ => decrypt(key, packet)?,
     };
+    addressed(packet, plain)
+}
+
+fn addressed(packet: &[u8], plain: Range<usize>) -> Result<(Target, Range<usize>), Broken> {
     let bytes = packet.get(plain.clone()).unwrap_or_default();
     let (target, used) = parse_addr(bytes).map_err(|_| Broken::Malformed("address"))?;
     Ok((target, plain.start + used..plain.end))

@@ -4,6 +4,7 @@
 
 mod support;
 
+mod legacy;
 mod tcp_laws;
 mod tcp_rules;
 mod udp_laws;

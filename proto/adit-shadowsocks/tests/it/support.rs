@@ -1,6 +1,7 @@
 //! Keys, chance and whole conversations for the tests below.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
 
 use adit_shadowsocks::tcp::{Accepted, ClientOpen, ClientSeal, ServerHandshake, client};
 use adit_shadowsocks::udp::{ClientSession, ServerOpener};
@@ -24,14 +25,38 @@ impl Entropy for Seeded {
     }
 }
 
+/// The keys of the tests; some take milliseconds to expand.
+static KEYS: LazyLock<HashMap<Method, Key>> = LazyLock::new(|| {
+    let key = |method: Method| Key::generate(method, &mut Seeded(method.key_len() as u64)).0;
+    Method::ALL.map(|method| (method, key(method))).into()
+});
+
 pub(crate) fn key(method: Method) -> Key {
-    Key::generate(method, &mut Seeded(method.key_len() as u64)).0
+    KEYS[&method].clone()
 }
 
+/// Whether a changed byte is noticed.
+pub(crate) fn authentic(method: Method) -> bool {
+    matches!(method.edition(), Edition::Aead | Edition::Aead2022)
+}
+
+/// The methods that notice a changed byte.
 pub(crate) fn keyed() -> impl Iterator<Item = Method> {
+    Method::ALL.into_iter().filter(|m| authentic(*m))
+}
+
+/// All of these, `none`, and of the legacy ones one for each length of IV.
+pub(crate) fn some() -> Vec<Method> {
+    let mut lengths = Vec::new();
+    let mut first = |len| {
+        (!lengths.contains(&len))
+            .then(|| lengths.push(len))
+            .is_some()
+    };
     Method::ALL
         .into_iter()
-        .filter(|m| m.edition() != Edition::None)
+        .filter(|m| !m.is_legacy() || first(m.salt_len()))
+        .collect()
 }
 
 pub(crate) fn target() -> Target {

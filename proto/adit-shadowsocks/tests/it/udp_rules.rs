@@ -177,8 +177,9 @@ fn reflections_are_refused() {
 /// SEC-C3: every packet has a nonce or salt of its own, in both directions.
 #[test]
 fn no_packet_begins_like_another() {
-    for method in Method::ALL.into_iter().filter(|m| *m != Method::None) {
+    for method in Method::ALL.into_iter().filter(|m| m.salt_len() > 0) {
         let key = key(method);
+        let front = method.salt_len().min(16);
         let mut chance = Seeded(1);
         let mut client = new_session(&key, &mut chance);
         let mut server = new_opener(&key);
@@ -195,11 +196,11 @@ fn no_packet_begins_like_another() {
             let range = client
                 .seal(&mut up, at.clone(), &target(), NOW, &mut chance)
                 .unwrap();
-            starts.insert(up[range][..16].to_vec());
+            starts.insert(up[range][..front].to_vec());
             let range = sealer
                 .seal(&mut down, at, &target(), NOW, &mut chance)
                 .unwrap();
-            starts.insert(down[range][..16].to_vec());
+            starts.insert(down[range][..front].to_vec());
         }
         assert_eq!(starts.len(), 100, "{method}");
     }

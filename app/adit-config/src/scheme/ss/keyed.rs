@@ -180,6 +180,9 @@ fn identity_of_users(
             span,
             format!("method `{method}` has no keys, and so no users"),
         )
+    } else if method.is_legacy() {
+        Flaw::new(span, format!("`{method}` cannot tell users apart"))
+            .label("every password decrypts to something")
     } else if secret.is_some() {
         Flaw::new(span, "a server with users has no password of its own").help(format!(
             "write `ss://{method}@HOST:PORT`, and every password in the file of users"
@@ -270,6 +273,7 @@ fn unknown_method(name: &str, span: Span) -> Flaw {
         Some(meant) => flaw.label(format!("did you mean `{meant}`?")),
         None => flaw,
     };
-    let all = names().collect::<Vec<_>>().join(", ");
-    flaw.help(format!("methods: {all}"))
+    let (methods, legacy) = super::method_names();
+    flaw.help(format!("methods: {methods}"))
+        .help(format!("legacy: {legacy}"))
 }

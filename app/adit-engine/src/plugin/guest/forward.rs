@@ -16,7 +16,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use tracing::{debug, info, warn};
 
-use super::{Guest, GuestError, Side};
+use super::obfs::dress;
+use super::{Dresser, GuestError, Ways};
 
 /// Time for looking up and connecting together.
 const DIAL: Duration = Duration::from_secs(10);
@@ -31,14 +32,18 @@ const LIMITS: Limits = Limits {
 const QUIET: Duration = Duration::from_secs(10);
 
 /// Listens, and forwards for ever.
-pub(super) async fn serve(guest: Guest) -> Result<(), GuestError> {
+pub(super) async fn serve(guest: Ways) -> Result<(), GuestError> {
     let sockets = bind(&guest.listen).await?;
     let places = limits::max_connections(limits::raise_nofile());
     let (places, guest) = (Arc::new(Semaphore::new(places)), Arc::new(guest));
     let mut listeners = JoinSet::new();
     for socket in sockets {
         if let Ok(addr) = socket.local_addr() {
-            info!("plugin: {} on {addr}, to {}", guest.side, guest.connect);
+            info!(
+                "plugin: {} on {addr}, to {}",
+                guest.dresser.side(),
+                guest.connect
+            );
         }
         listeners.spawn(accept_loop(socket, guest.clone(), places.clone()));
     }
@@ -89,7 +94,7 @@ async fn addresses(target: &Target, family: Family) -> io::Result<Vec<SocketAddr
     }
 }
 
-async fn accept_loop(socket: TcpListener, guest: Arc<Guest>, places: Arc<Semaphore>) {
+async fn accept_loop(socket: TcpListener, guest: Arc<Ways>, places: Arc<Semaphore>) {
     let mut socket = accept::Acceptor::new(socket);
     let mut complained: Option<Instant> = None;
     loop {
@@ -116,16 +121,20 @@ async fn accept_loop(socket: TcpListener, guest: Arc<Guest>, places: Arc<Semapho
     }
 }
 
-impl Guest {
+impl Ways {
     /// From an accepted connection to its end. A failure is a reset on both sides.
     async fn forward(&self, near: Tcp) -> io::Result<()> {
-        let (mut near, far) = match self.side {
-            Side::Client => {
-                let far = async { self.dressed(self.dial().await?).await };
+        let (mut near, far) = match &self.dresser {
+            Dresser::Client(obfs) => {
+                let far = async {
+                    let far = self.dial().await?;
+                    let late = |_| Err(io::ErrorKind::TimedOut.into());
+                    timeout(DRESS, dress(obfs, far)).await.unwrap_or_else(late)
+                };
                 (Box::new(near) as BoxStream, far.await)
             }
-            Side::Server => {
-                let near = self.dressed(near).await?;
+            Dresser::Server(obfs) => {
+                let near = obfs.undress(near, DRESS).await?;
                 let far = self.dial().await;
                 (near, far.map(|far| Box::new(far) as BoxStream))
             }
@@ -144,11 +153,6 @@ impl Guest {
             End::Idle => Err(io::ErrorKind::TimedOut.into()),
             End::Near(e) | End::Far(e) => Err(e),
         }
-    }
-
-    async fn dressed(&self, io: Tcp) -> io::Result<BoxStream> {
-        let dressing = timeout(DRESS, self.obfs.dress(self.side, io)).await;
-        dressing.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
     async fn dial(&self) -> io::Result<Tcp> {

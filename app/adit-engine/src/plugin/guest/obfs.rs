@@ -1,39 +1,161 @@
 //! How the connection between the two plugins is disguised.
 
+use std::fmt;
 use std::io;
+use std::sync::Arc;
 
-use adit_stream::{BoxStream, Tcp};
+use adit_config::RejectPolicy;
+use adit_crypto::{Secret, StreamKind};
+use adit_net::ambient::{self, Chance, SystemClock};
+use adit_obfs::{
+    Browser, ClientSettings, ClientState, Codecs, ObfsKind, ObfsParam, ParamError, Redirect,
+    ServerSettings, ServerState, Strangers,
+};
+use adit_stream::{BoxStream, Layered, RunError, Tcp, run};
+use adit_wire::Target;
 
-use super::Side;
+use crate::AcceptError;
+use crate::acceptor::{Inbound, Rejects, Seen, undress};
 
-/// A disguise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Obfs {
-    /// None.
-    #[default]
-    Plain,
+/// How many bytes of a request stand in its URL at least: those of a Shadowsocks header.
+const URL_BYTES: usize = 30;
+
+/// A disguise as it is asked for.
+pub(super) struct Obfs {
+    pub(super) kind: ObfsKind,
+    /// What a server does with clients that do not wear it.
+    pub(super) strangers: Strangers,
+    pub(super) param: ObfsParam,
+    pub(super) key: Secret<String>,
+    pub(super) browser: Browser,
+    pub(super) redirect: Vec<Redirect>,
+    pub(super) reject: RejectPolicy,
 }
 
-/// The disguises by the names that the option `obfs` may have.
-const NAMES: [(&str, Obfs); 1] = [("plain", Obfs::Plain)];
+impl Default for Obfs {
+    fn default() -> Self {
+        Self {
+            kind: ObfsKind::Plain,
+            strangers: Strangers::Refuse,
+            param: ObfsParam::default(),
+            key: Secret::new(String::new()),
+            browser: Browser::Chrome,
+            redirect: Vec::new(),
+            reject: RejectPolicy::Drain,
+        }
+    }
+}
 
 impl Obfs {
-    pub(super) fn from_name(name: &str) -> Option<Self> {
-        NAMES
-            .iter()
-            .find(|(n, _)| *n == name)
-            .map(|(_, obfs)| *obfs)
-    }
-
     /// All names, for error messages.
     pub(super) fn names() -> String {
-        NAMES.map(|(name, _)| format!("`{name}`")).join(", ")
+        ObfsKind::ALL.map(|kind| format!("`{kind}`")).join(", ")
     }
 
-    /// Puts the disguise over the remote side: the one place where a layer is added.
-    pub(super) async fn dress(self, _side: Side, io: Tcp) -> io::Result<BoxStream> {
-        match self {
-            Self::Plain => Ok(Box::new(io)),
+    /// The key of the TLS forms: that of a cipher with 16 bytes of key.
+    fn derived(&self) -> Secret<Vec<u8>> {
+        StreamKind::None.key_from_password(self.key.expose().as_bytes())
+    }
+
+    /// What a client's connections to `server` share.
+    pub(super) fn client(&self, server: &Target) -> Result<ClientState, ParamError> {
+        self.check()?;
+        let key = self.derived();
+        let settings = ClientSettings {
+            kind: self.kind,
+            param: &self.param,
+            server,
+            key: key.expose(),
+            password: self.key.expose().as_bytes(),
+            browser: self.browser,
+            url_bytes: URL_BYTES,
+        };
+        ClientState::new(&settings, &mut Chance)
+    }
+
+    /// What a server's connections share.
+    pub(super) fn server(&self) -> Result<Disguised, ParamError> {
+        self.check()?;
+        let key = self.derived();
+        let settings = ServerSettings {
+            kind: self.kind,
+            strangers: self.strangers,
+            param: &self.param,
+            key: key.expose(),
+            password: self.key.expose().as_bytes(),
+            clock: Arc::new(SystemClock),
+            started: ambient::unix(),
+        };
+        let rejects = Rejects::new(self.reject.clone()).redirecting(self.redirect.clone());
+        Ok(Disguised {
+            state: ServerState::new(&settings, &mut Chance)?,
+            rejects: Arc::new(rejects),
+        })
+    }
+
+    /// Without a key everyone could dress like that.
+    fn check(&self) -> Result<(), ParamError> {
+        let keyed = self.kind.overhead() > 0;
+        if keyed && self.key.expose().is_empty() {
+            return Err(ParamError::NoKey);
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Obfs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Obfs({})", self.kind)
+    }
+}
+
+/// Puts the disguise on a connection to the server's plugin.
+pub(super) async fn dress(state: &ClientState, mut io: Tcp) -> io::Result<BoxStream> {
+    if state.kind() == ObfsKind::Plain {
+        return Ok(Box::new(io));
+    }
+    let mut core = state.handshake(ambient::unix(), &mut Chance);
+    let dressed = run(&mut io, &mut core).await;
+    let Codecs { seal, open } = dressed.map_err(|why| match why {
+        RunError::Core { error, .. } => io::Error::new(io::ErrorKind::InvalidData, error),
+        RunError::Eof => io::ErrorKind::UnexpectedEof.into(),
+        RunError::Io(e) => e,
+    })?;
+    Ok(Box::new(Layered::new(io, seal, open)))
+}
+
+/// The disguise of a server's connections.
+#[derive(Clone)]
+pub(super) struct Disguised {
+    state: ServerState,
+    rejects: Arc<Rejects>,
+}
+
+impl Disguised {
+    /// Takes the disguise off. Whoever does not wear it is left to the policy; that can last.
+    pub(super) async fn undress(
+        &self,
+        io: Tcp,
+        limit: std::time::Duration,
+    ) -> io::Result<BoxStream> {
+        if self.state.kind() == ObfsKind::Plain {
+            return Ok(Box::new(io));
+        }
+        let port = io.socket().local_addr().map_or(0, |addr| addr.port());
+        let mut io: BoxStream = Box::new(io);
+        let mut seen = Seen::new(limit, &self.rejects);
+        let undressed = tokio::time::timeout(limit, undress(&self.state, &mut io, &mut seen)).await;
+        match undressed.unwrap_or(Err(AcceptError::Deadline)) {
+            Ok(Codecs { seal, open }) if seal.is_raw() && open.is_raw() => Ok(io),
+            Ok(Codecs { seal, open }) => Ok(Box::new(Layered::new(io, seal, open))),
+            Err(why) => {
+                let text = why.to_string();
+                if let Ok(Inbound::Rejected(rejection)) = seen.reject(io, why, &self.rejects, port)
+                {
+                    rejection.carry_out().await;
+                }
+                Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
+            }
         }
     }
 }

@@ -123,10 +123,11 @@ fn as_a_plugin_adit_says_what_it_cannot_do() {
             "obfs=none",
             public,
             3,
-            "there is no obfs `none`, only `plain`",
+            "there is no obfs `none`, only `plain`, `http_simple`",
         ),
+        ("obfs=go_quiet;client", public, 3, "go_quiet needs a key"),
         ("server\\", public, 3, "in the middle of an escape"),
-        ("", "0.0.0.0:443", 3, "it needs the option `server`"),
+        ("client", "0.0.0.0:443", 3, "leave the option `client` away"),
         (
             "server",
             "192.0.2.1:443",

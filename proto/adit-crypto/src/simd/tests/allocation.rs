@@ -1,12 +1,19 @@
 //! Sealing and opening, the derived keys of the X variants included, allocate nothing; nor do
-//! streams under a key that is there.
+//! streams, packets and sessions under a key that is there.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     cell::Cell,
 };
 
-use crate::{AeadKey, AeadKind, Direction, StreamKey, StreamKind, simd::Path};
+use adit_wire::FixedEntropy;
+
+use crate::{
+    AeadKey, AeadKind, Direction, StreamKey, StreamKind,
+    packet::session::{Role, SessionCipher, SessionKey},
+    packet::{Check, PacketKey, PacketKind},
+    simd::Path,
+};
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
@@ -66,5 +73,47 @@ fn streams_allocate_nothing() {
             drop(stream);
             assert_eq!(ALLOCATIONS.get(), before, "{kind}, {direction:?}");
         }
+    }
+}
+
+#[test]
+fn packets_allocate_nothing() {
+    let mut packets = vec![[7; 1400]; 20];
+    let mut chance = FixedEntropy::default();
+    for kind in PacketKind::ALL {
+        for check in [Check::Crc32, Check::HighwayHash] {
+            let key = PacketKey::from_key(kind, check, &[1; 32]).unwrap();
+            // AWS-LC sets itself up at the first call.
+            key.seal(&mut packets[0], &mut chance).unwrap();
+            let before = ALLOCATIONS.get();
+            key.seal(&mut packets[0], &mut chance).unwrap();
+            key.open(&mut packets[0]).unwrap();
+            key.seal_batch(&mut packets, &mut chance).unwrap();
+            key.open_batch(&mut packets, |_, opened| {
+                opened.unwrap();
+            });
+            assert_eq!(ALLOCATIONS.get(), before, "{kind}, {check:?}");
+        }
+    }
+}
+
+#[test]
+fn sessions_allocate_nothing() {
+    let mut packet = [7; 1400];
+    let mut chance = FixedEntropy::default();
+    let key = SessionKey::new(&[1; 32]).unwrap();
+    for cipher in [SessionCipher::Aes128Gcm, SessionCipher::ChaCha20Poly1305] {
+        let mut client = key.connect(cipher, &mut chance).unwrap();
+        client.seal(&mut packet).unwrap();
+        let head = key.head(Role::Client, &packet).unwrap();
+        let (mut server, _) = key.accept(head, &mut packet, &mut chance).unwrap();
+        let before = ALLOCATIONS.get();
+        for _ in 0..3 {
+            client.seal(&mut packet).unwrap();
+            let head = key.head(Role::Client, &packet).unwrap();
+            server.open(head, &mut packet).unwrap();
+            server.seal(&mut packet).unwrap();
+        }
+        assert_eq!(ALLOCATIONS.get(), before, "{cipher:?}");
     }
 }

@@ -1,0 +1,212 @@
+//! Where requests come in: a port of this machine, or a Unix socket that its owner alone can use.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tracing::debug;
+use zeroize::Zeroizing;
+
+use super::Api;
+use super::reply::{Refusal, Reply};
+use super::route::{Ask, has_body};
+#[cfg(unix)]
+use crate::local::{self, SocketFile};
+use crate::place::{Place, address};
+
+/// Bytes of a body at most.
+const MAX_BODY: usize = 64 << 10;
+/// Bytes of a request's head at most.
+const MAX_HEAD: usize = 16 << 10;
+/// Connections at the same time.
+const MAX_CONNECTIONS: usize = 32;
+/// Time for the head of a request, and for its body.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Time that a connection is kept for further requests, in all.
+const LIFE: Duration = Duration::from_secs(60);
+
+/// A socket for requests.
+#[derive(Debug)]
+pub struct Door(Socket);
+
+#[derive(Debug)]
+enum Socket {
+    Tcp(TcpListener, SocketAddr),
+    #[cfg(unix)]
+    Unix(tokio::net::UnixListener, SocketFile),
+}
+
+/// Why a door does not open.
+#[derive(Debug, thiserror::Error)]
+pub enum DoorError {
+    /// HTTP in clear text would carry the token through a network.
+    #[error("{0} is not of this machine, and the API does not encrypt")]
+    Exposed(SocketAddr),
+    /// Everyone on this machine reaches a port.
+    #[error("the API needs a token where it listens on a port")]
+    NoToken,
+    /// The system says no.
+    #[error("cannot serve the API at {at}: {source}")]
+    Socket {
+        /// The address as it was written.
+        at: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl Door {
+    /// Opens at `HOST:PORT` on this machine, or at a path. `token` says whether one will be asked
+    /// for; a port needs one.
+    pub async fn open(at: &str, token: bool) -> Result<Self, DoorError> {
+        let failed = |source| DoorError::Socket {
+            at: at.to_owned(),
+            source,
+        };
+        let target = match Place::read(at).map_err(failed)? {
+            Place::Port(target) => target,
+            Place::Path(path) => return Self::open_path(path).map_err(failed),
+        };
+        let addr = address(&target).await.map_err(failed)?;
+        if !addr.ip().is_loopback() {
+            return Err(DoorError::Exposed(addr));
+        }
+        if !token {
+            return Err(DoorError::NoToken);
+        }
+        let listener = TcpListener::bind(addr).await.map_err(failed)?;
+        let addr = listener.local_addr().map_err(failed)?;
+        Ok(Self(Socket::Tcp(listener, addr)))
+    }
+
+    #[cfg(unix)]
+    fn open_path(path: PathBuf) -> io::Result<Self> {
+        let (socket, file) = local::streams(&path)?;
+        Ok(Self(Socket::Unix(socket, file)))
+    }
+
+    #[cfg(not(unix))]
+    fn open_path(_: PathBuf) -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Answers for ever. Its connections end with it.
+    pub async fn serve(self, api: Arc<Api>) {
+        let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let mut connections = JoinSet::new();
+        loop {
+            // Before accepting: who finds no room waits in the system's queue.
+            let Ok(place) = room.clone().acquire_owned().await else {
+                return;
+            };
+            while connections.try_join_next().is_some() {}
+            let api = api.clone();
+            let accepted = match &self.0 {
+                Socket::Tcp(listener, _) => listener.accept().await.map(|(stream, _)| {
+                    connections.spawn(async move {
+                        converse(stream, &api, true).await;
+                        drop(place);
+                    });
+                }),
+                #[cfg(unix)]
+                Socket::Unix(listener, _) => listener.accept().await.map(|(stream, _)| {
+                    connections.spawn(async move {
+                        converse(stream, &api, false).await;
+                        drop(place);
+                    });
+                }),
+            };
+            if let Err(e) = accepted {
+                debug!("api: {e}");
+                // Without descriptors this comes back at once.
+                sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+impl fmt::Display for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Socket::Tcp(_, addr) => write!(f, "{addr}"),
+            #[cfg(unix)]
+            Socket::Unix(_, file) => write!(f, "{}", file.path().display()),
+        }
+    }
+}
+
+/// One connection, to its end.
+async fn converse(stream: impl AsyncRead + AsyncWrite + Unpin, api: &Api, by_port: bool) {
+    let service = service_fn(|request| async move {
+        let reply = answer(api, request, by_port).await;
+        Ok::<Response<Full<Bytes>>, Infallible>(reply.into())
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .max_buf_size(MAX_HEAD)
+        .serve_connection(TokioIo::new(stream), service);
+    // A client that takes no answer, or asks for ever, must not keep a place.
+    if let Ok(Err(e)) = timeout(LIFE, connection).await {
+        debug!("api: {e}");
+    }
+}
+
+async fn answer(api: &Api, request: Request<Incoming>, by_port: bool) -> Reply {
+    let (head, body) = request.into_parts();
+    let ask = Ask {
+        method: &head.method,
+        path: head.uri.path(),
+        query: head.uri.query().unwrap_or_default(),
+        headers: &head.headers,
+        by_port,
+    };
+    let wish = match api.admit(&ask) {
+        Ok(wish) => wish,
+        Err(refusal) => return refusal.into(),
+    };
+    let body = if has_body(&head.method) {
+        match read(body).await {
+            Ok(body) => body,
+            Err(refusal) => return refusal.into(),
+        }
+    } else {
+        Zeroizing::default()
+    };
+    match api.grant(wish, &ask, &body).await {
+        Ok(reply) => reply,
+        Err(refusal) => refusal.into(),
+    }
+}
+
+/// A whole body. It holds keys.
+async fn read(body: Incoming) -> Result<Zeroizing<Vec<u8>>, Refusal> {
+    let collected = timeout(PATIENCE, Limited::new(body, MAX_BODY).collect()).await;
+    match collected {
+        Ok(Ok(whole)) => Ok(Zeroizing::new(whole.to_bytes().to_vec())),
+        Ok(Err(e)) if e.is::<http_body_util::LengthLimitError>() => {
+            let error = format!("a body has at most {MAX_BODY} bytes");
+            Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, error))
+        }
+        Ok(Err(_)) => Err(Refusal::bad("the body was cut short")),
+        Err(_) => Err(Refusal::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "the body did not come",
+        )),
+    }
+}

@@ -1,0 +1,255 @@
+//! Who may ask (SEC-E5).
+
+use std::net::IpAddr;
+
+use adit_crypto::{CredentialDigest, CredentialHasher};
+use adit_net::ambient::SystemChance;
+use adit_wire::Entropy;
+use hyper::header::{self, HeaderMap, HeaderName};
+use hyper::{StatusCode, Uri};
+
+use super::reply::Refusal;
+
+/// Bits that a token has at least.
+const LEAST_BITS: usize = 128;
+/// Different characters that a token has at least: `aaaa…` is none.
+const LEAST_VARIETY: usize = 8;
+
+/// A secret word that opens the door. Only a digest of it is kept.
+#[derive(Debug)]
+pub struct Token {
+    hasher: CredentialHasher,
+    digest: CredentialDigest,
+}
+
+/// A text that is too easy to guess.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a token has at least {LEAST_BITS} bits: 22 random letters and digits, or 32 of hexadecimal"
+)]
+pub struct WeakToken;
+
+impl Token {
+    /// A token from its text; white space around it is none of it.
+    pub fn new(text: &str) -> Result<Self, WeakToken> {
+        let text = text.trim();
+        let printable = text.bytes().all(|b| b.is_ascii_graphic());
+        let each = if text.bytes().all(|b| b.is_ascii_hexdigit()) {
+            4
+        } else {
+            6
+        };
+        let mut seen = [false; 256];
+        for byte in text.bytes() {
+            if let Some(seen) = seen.get_mut(usize::from(byte)) {
+                *seen = true;
+            }
+        }
+        let variety = seen.iter().filter(|seen| **seen).count();
+        if !printable || text.len() * each < LEAST_BITS || variety < LEAST_VARIETY {
+            return Err(WeakToken);
+        }
+        let mut key = [0; 32];
+        SystemChance.fill(&mut key);
+        let hasher = CredentialHasher::new(key);
+        let digest = hasher.digest(&[text.as_bytes()]);
+        Ok(Self { hasher, digest })
+    }
+
+    /// Compares in constant time.
+    fn is(&self, attempt: &[u8]) -> bool {
+        self.hasher.digest(&[attempt]) == self.digest
+    }
+}
+
+/// Checks that a request means this machine, and comes from no page of a browser. A name of the
+/// attacker's that leads to loopback would be seen in `Host` (DNS rebinding).
+pub(crate) fn check_source(headers: &HeaderMap, by_port: bool) -> Result<(), Refusal> {
+    let forbidden = |error: &str| Err(Refusal::new(StatusCode::FORBIDDEN, error));
+    let host = one(headers, &header::HOST);
+    if by_port && !host.is_some_and(means_this_machine) {
+        return forbidden("the Host of a request is an address of this machine, or localhost");
+    }
+    if !headers.contains_key(header::ORIGIN) {
+        return Ok(());
+    }
+    let origin = one(headers, &header::ORIGIN).and_then(|o| o.strip_prefix("http://"));
+    if origin.is_none() || origin != host {
+        return forbidden("a page from elsewhere");
+    }
+    Ok(())
+}
+
+/// Checks the token, if there has to be one.
+pub(crate) fn check_token(headers: &HeaderMap, token: Option<&Token>) -> Result<(), Refusal> {
+    let Some(token) = token else {
+        return Ok(());
+    };
+    let shown = one(headers, &header::AUTHORIZATION).and_then(|text| {
+        let (scheme, word) = text.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| word.trim())
+    });
+    // Nothing is compared too, so that this takes as long as a wrong token.
+    let right = token.is(shown.unwrap_or_default().as_bytes());
+    if right {
+        return Ok(());
+    }
+    let refusal = Refusal::new(StatusCode::UNAUTHORIZED, "a token is needed");
+    Err(refusal.with(header::WWW_AUTHENTICATE, "Bearer"))
+}
+
+/// Checks that a body is JSON by its own word: a form of a browser cannot say so.
+pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), Refusal> {
+    let kind = one(headers, &header::CONTENT_TYPE).unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let error = "the body of a request is application/json";
+    Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, error))
+}
+
+/// The value of a header that stands there once.
+fn one<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+    let mut all = headers.get_all(name).iter();
+    match (all.next(), all.next()) {
+        (Some(only), None) => only.to_str().ok(),
+        _ => None,
+    }
+}
+
+fn means_this_machine(host: &str) -> bool {
+    let Ok(uri) = host.parse::<Uri>() else {
+        return false;
+    };
+    let Some(authority) = uri
+        .authority()
+        .filter(|a| a.as_str() == host && !host.contains('@'))
+    else {
+        return false;
+    };
+    let name = authority.host();
+    let bare = name.strip_prefix('[').and_then(|n| n.strip_suffix(']'));
+    name.eq_ignore_ascii_case("localhost")
+        || bare
+            .unwrap_or(name)
+            .parse::<IpAddr>()
+            .is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::header::HeaderValue;
+
+    fn headers(list: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in list {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        headers
+    }
+
+    #[test]
+    fn weak_tokens_are_refused() {
+        for weak in [
+            "",
+            "secret",
+            "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+            "0123456789abcdef0123456789abcde",
+            "with blanks in the middle of a long text",
+            "ABCDEFGHIJKLMNOPQRSTU",
+        ] {
+            assert_eq!(Token::new(weak).err(), Some(WeakToken), "{weak}");
+        }
+        for good in [
+            "0123456789abcdef0123456789abcdef\n",
+            "AAECAwQFBgcICQoLDA0ODw==",
+        ] {
+            assert!(Token::new(good).is_ok(), "{good}");
+        }
+    }
+
+    #[test]
+    fn only_the_token_opens() {
+        let token = Token::new("AAECAwQFBgcICQoLDA0ODw==").unwrap();
+        let check = |list: &[_]| check_token(&headers(list), Some(&token));
+        assert!(check(&[("authorization", "Bearer AAECAwQFBgcICQoLDA0ODw==")]).is_ok());
+        assert!(check(&[("authorization", "bearer  AAECAwQFBgcICQoLDA0ODw==")]).is_ok());
+        for wrong in [
+            "Bearer AAECAwQFBgcICQoLDA0ODw=",
+            "Bearer ",
+            "AAECAwQFBgcICQoLDA0ODw==",
+            "Basic AAECAwQFBgcICQoLDA0ODw==",
+        ] {
+            let refused = check(&[("authorization", wrong)]).unwrap_err();
+            assert_eq!(refused.status, StatusCode::UNAUTHORIZED, "{wrong}");
+        }
+        assert!(check(&[]).is_err());
+        let right = ("authorization", "Bearer AAECAwQFBgcICQoLDA0ODw==");
+        assert!(check(&[right, right]).is_err(), "two of them");
+        assert!(!format!("{token:?}").contains("AAEC"));
+    }
+
+    #[test]
+    fn pages_and_other_names_are_kept_out() {
+        for host in [
+            "127.0.0.1:6002",
+            "localhost",
+            "LOCALHOST:80",
+            "[::1]:9",
+            "127.8.8.8",
+        ] {
+            let map = headers(&[("host", host)]);
+            assert!(check_source(&map, true).is_ok(), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example",
+            "127.0.0.1.evil.example",
+            "192.0.2.1",
+            "localhost.evil",
+            "a@localhost",
+            "127.0.0.1/x",
+            "[::2]",
+        ] {
+            let map = headers(&[("host", host)]);
+            assert!(check_source(&map, true).is_err(), "{host}");
+            assert!(
+                check_source(&map, false).is_ok(),
+                "a Unix socket has no such name: {host}"
+            );
+        }
+        assert!(check_source(&headers(&[]), true).is_err());
+        let own = [("host", "localhost:1"), ("origin", "http://localhost:1")];
+        assert!(check_source(&headers(&own), true).is_ok());
+        for origin in [
+            "http://localhost:2",
+            "null",
+            "https://localhost:1",
+            "http://evil.example",
+        ] {
+            let map = headers(&[("host", "localhost:1"), ("origin", origin)]);
+            assert!(check_source(&map, true).is_err(), "{origin}");
+            assert!(check_source(&map, false).is_err(), "{origin}");
+        }
+    }
+
+    #[test]
+    fn bodies_say_what_they_are() {
+        for (kind, good) in [
+            ("application/json", true),
+            ("Application/JSON; charset=utf-8", true),
+            ("text/plain", false),
+            ("application/x-www-form-urlencoded", false),
+            ("application/jsonp", false),
+        ] {
+            assert_eq!(
+                check_json(&headers(&[("content-type", kind)])).is_ok(),
+                good,
+                "{kind}"
+            );
+        }
+        assert!(check_json(&headers(&[])).is_err());
+    }
+}

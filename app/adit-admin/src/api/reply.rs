@@ -1,0 +1,137 @@
+//! What a request is answered with.
+
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::{Response, StatusCode};
+use serde::Serialize;
+
+/// An answer on its way out.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    kind: &'static str,
+    body: Vec<u8>,
+    extra: Option<(HeaderName, &'static str)>,
+}
+
+/// A request that is refused: the status, and what is told.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) status: StatusCode,
+    pub(crate) error: String,
+    pub(crate) extra: Option<(HeaderName, &'static str)>,
+}
+
+pub(crate) type Answer = Result<Reply, Refusal>;
+
+#[derive(Serialize)]
+struct ErrorText<'a> {
+    error: &'a str,
+}
+
+impl Refusal {
+    pub(crate) fn new(status: StatusCode, error: impl Into<String>) -> Self {
+        Self {
+            status,
+            error: error.into(),
+            extra: None,
+        }
+    }
+
+    pub(crate) fn bad(error: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, error)
+    }
+
+    pub(crate) fn missing(error: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, error)
+    }
+
+    /// Another method would have been good.
+    pub(crate) fn method(allowed: &'static str) -> Self {
+        let refusal = Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            format!("allowed: {allowed}"),
+        );
+        refusal.with(header::ALLOW, allowed)
+    }
+
+    pub(crate) fn with(self, name: HeaderName, value: &'static str) -> Self {
+        Self {
+            extra: Some((name, value)),
+            ..self
+        }
+    }
+}
+
+impl From<Refusal> for Reply {
+    fn from(refusal: Refusal) -> Self {
+        let error = ErrorText {
+            error: &refusal.error,
+        };
+        Self {
+            extra: refusal.extra,
+            ..Self::json(refusal.status, &error)
+        }
+    }
+}
+
+impl Reply {
+    pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Self {
+        Self {
+            status,
+            kind: "application/json; charset=utf-8",
+            // Texts, numbers and lists of them: nothing of it can fail.
+            body: serde_json::to_vec(value).unwrap_or_default(),
+            extra: None,
+        }
+    }
+
+    pub(crate) fn ok(value: &impl Serialize) -> Self {
+        Self::json(StatusCode::OK, value)
+    }
+
+    pub(crate) fn text(kind: &'static str, body: String) -> Self {
+        Self {
+            status: StatusCode::OK,
+            kind,
+            body: body.into_bytes(),
+            extra: None,
+        }
+    }
+
+    pub(crate) const fn done() -> Self {
+        Self {
+            status: StatusCode::NO_CONTENT,
+            kind: "",
+            body: Vec::new(),
+            extra: None,
+        }
+    }
+}
+
+impl From<Reply> for Response<Full<Bytes>> {
+    fn from(reply: Reply) -> Self {
+        let mut response = Self::new(Full::new(reply.body.into()));
+        *response.status_mut() = reply.status;
+        let headers = response.headers_mut();
+        if !reply.kind.is_empty() {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(reply.kind));
+        }
+        // Nothing of it is for a browser, a cache or a guess (SEC-E5).
+        for (name, value) in [
+            (header::CACHE_CONTROL, "no-store"),
+            (
+                header::CONTENT_SECURITY_POLICY,
+                "default-src 'none'; frame-ancestors 'none'",
+            ),
+            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        ] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        if let Some((name, value)) = reply.extra {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        response
+    }
+}

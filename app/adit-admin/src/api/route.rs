@@ -1,0 +1,299 @@
+//! From a request to what it asks for.
+
+use std::collections::HashMap;
+
+use adit_engine::Server;
+use hyper::header::HeaderMap;
+use hyper::{Method, StatusCode};
+use percent_encoding::percent_decode_str;
+use serde::Serialize;
+
+use super::guard::{check_json, check_source, check_token};
+use super::reply::{Answer, Refusal, Reply};
+use super::{Api, stats};
+
+/// What this is, in the answer to `GET /`.
+const SERVER: &str = concat!("adit/", env!("CARGO_PKG_VERSION"));
+
+/// A request, its body not read yet.
+#[derive(Debug)]
+pub(crate) struct Ask<'a> {
+    pub(crate) method: &'a Method,
+    pub(crate) path: &'a str,
+    pub(crate) query: &'a str,
+    pub(crate) headers: &'a HeaderMap,
+    /// It came over a port, where anyone of this machine can knock.
+    pub(crate) by_port: bool,
+}
+
+/// What a request asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    Health,
+    Metrics,
+    Subscription {
+        name: String,
+        secret: String,
+    },
+    Servers,
+    OfServer {
+        server: Option<String>,
+        about: About,
+    },
+}
+
+/// A part of a server.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum About {
+    Itself,
+    Users,
+    User(String),
+    Stats,
+}
+
+#[derive(Serialize)]
+struct Info<'a> {
+    server: &'a str,
+    #[serde(rename = "apiVersion")]
+    version: &'a str,
+}
+
+#[derive(Serialize)]
+struct ServerInfo {
+    name: String,
+    listen: String,
+    method: &'static str,
+    users: Option<usize>,
+    api: String,
+}
+
+/// The wish behind a path.
+pub(crate) fn wish(path: &str) -> Option<Wish> {
+    let decoded: Option<Vec<String>> = path
+        .strip_prefix('/')?
+        .split('/')
+        .map(|part| Some(percent_decode_str(part).decode_utf8().ok()?.into_owned()))
+        .collect();
+    let decoded = decoded?;
+    let mut parts: Vec<&str> = decoded.iter().map(String::as_str).collect();
+    // `…/users/` is `…/users`.
+    while parts.last() == Some(&"") {
+        parts.pop();
+    }
+    match parts.as_slice() {
+        ["healthz"] => return Some(Wish::Health),
+        ["metrics"] => return Some(Wish::Metrics),
+        ["servers"] => return Some(Wish::Servers),
+        ["sip008", name, secret] => {
+            return Some(Wish::Subscription {
+                name: (*name).to_owned(),
+                secret: (*secret).to_owned(),
+            });
+        }
+        _ => {}
+    }
+    let (server, rest) = match parts.as_slice() {
+        ["servers", server, "v1", rest @ ..] => (Some((*server).to_owned()), rest),
+        ["v1", rest @ ..] => (None, rest),
+        rest => (None, rest),
+    };
+    let about = match rest {
+        [] => About::Itself,
+        ["users"] => About::Users,
+        ["users", name] => About::User((*name).to_owned()),
+        ["stats"] => About::Stats,
+        _ => return None,
+    };
+    Some(Wish::OfServer { server, about })
+}
+
+impl Api {
+    /// Who may ask, and for what. Nothing of the body is read before.
+    pub(crate) fn admit(&self, ask: &Ask<'_>) -> Result<Wish, Refusal> {
+        check_source(ask.headers, ask.by_port)?;
+        let wish = wish(ask.path);
+        // A subscription has its secret in its path, and that something runs is none.
+        if !matches!(wish, Some(Wish::Health | Wish::Subscription { .. })) {
+            check_token(ask.headers, self.token.as_ref())?;
+        }
+        let wish = wish.ok_or_else(|| Refusal::missing("not found"))?;
+        let allowed = wish.allowed();
+        if !allowed
+            .split(", ")
+            .any(|method| method == ask.method.as_str())
+        {
+            return Err(Refusal::method(allowed));
+        }
+        if has_body(ask.method) {
+            check_json(ask.headers)?;
+        }
+        Ok(wish)
+    }
+
+    /// Does what was asked for.
+    pub(crate) async fn grant(&self, wish: Wish, ask: &Ask<'_>, body: &[u8]) -> Answer {
+        let (server, about) = match wish {
+            Wish::Health => return Ok(Reply::text("text/plain; charset=utf-8", "ok\n".to_owned())),
+            Wish::Metrics => return Ok(stats::metrics(&self.engine)),
+            Wish::Subscription { name, secret } => return self.subscription(&name, &secret),
+            Wish::Servers => return Ok(self.list()),
+            Wish::OfServer { server, about } => (self.server(server.as_deref())?, about),
+        };
+        let reveal = flag(ask.query, "reveal");
+        match (about, ask.method) {
+            (About::Itself, _) => Ok(Reply::ok(&Info {
+                server: SERVER,
+                version: "v1",
+            })),
+            (About::Users, &Method::POST) => self.add_user(&server, body).await,
+            (About::Users, _) => self.users(&server, reveal),
+            (About::User(name), &Method::PATCH) => self.change_user(&server, &name, body).await,
+            (About::User(name), &Method::DELETE) => self.remove_user(&server, &name).await,
+            (About::User(name), _) => self.user(&server, &name, reveal),
+            (About::Stats, _) => stats::stats(&server, flag(ask.query, "clear")),
+        }
+    }
+
+    /// The server of a name; without one, the only server there is.
+    fn server(&self, name: Option<&str>) -> Result<Server, Refusal> {
+        let servers = self.named_servers();
+        match name {
+            Some(name) => {
+                let found = servers.into_iter().find(|(known, _)| known == name);
+                let found = found.map(|(_, server)| server);
+                found.ok_or_else(|| Refusal::missing("no such server"))
+            }
+            None => match <[_; 1]>::try_from(servers) {
+                Ok([(_, server)]) => Ok(server),
+                Err(servers) if servers.is_empty() => Err(Refusal::missing("there is no server")),
+                Err(_) => Err(Refusal::missing(
+                    "there are several servers: /servers lists them",
+                )),
+            },
+        }
+    }
+
+    /// The servers by name: that of their route, with the port where a route has several.
+    fn named_servers(&self) -> Vec<(String, Server)> {
+        let servers = self.engine.servers();
+        let mut times: HashMap<String, usize> = HashMap::new();
+        for server in &servers {
+            *times.entry(server.listening.route.clone()).or_default() += 1;
+        }
+        let name = |server: &Server| {
+            let at = &server.listening;
+            match times.get(&at.route) {
+                Some(1) => at.route.clone(),
+                _ => format!("{}:{}", at.route, at.addr.port()),
+            }
+        };
+        let each = servers.into_iter();
+        each.map(|server| (name(&server), server)).collect()
+    }
+
+    fn list(&self) -> Reply {
+        let servers = self.named_servers().into_iter();
+        let servers = servers.map(|(name, server)| {
+            let users = server.roster.users();
+            ServerInfo {
+                api: format!("/servers/{name}/v1"),
+                name,
+                listen: server.listening.addr.to_string(),
+                method: users.method().name(),
+                users: users.have_names().then(|| users.len()),
+            }
+        });
+        #[derive(Serialize)]
+        struct List {
+            servers: Vec<ServerInfo>,
+        }
+        Reply::json(
+            StatusCode::OK,
+            &List {
+                servers: servers.collect(),
+            },
+        )
+    }
+}
+
+impl Wish {
+    /// The methods that mean something.
+    const fn allowed(&self) -> &'static str {
+        match self {
+            Self::OfServer { about, .. } => match about {
+                About::Itself | About::Stats => "GET",
+                About::Users => "GET, POST",
+                About::User(_) => "GET, PATCH, DELETE",
+            },
+            _ => "GET",
+        }
+    }
+}
+
+/// True for methods that bring something.
+pub(crate) fn has_body(method: &Method) -> bool {
+    *method == Method::POST || *method == Method::PATCH
+}
+
+/// True if the query has this key as `1` or `true`.
+fn flag(query: &str, name: &str) -> bool {
+    query.split('&').any(|pair| {
+        pair.split_once('=')
+            .is_some_and(|(key, value)| key == name && matches!(value, "1" | "true"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(server: Option<&str>, about: About) -> Option<Wish> {
+        let server = server.map(str::to_owned);
+        Some(Wish::OfServer { server, about })
+    }
+
+    #[test]
+    fn every_path_has_one_meaning() {
+        let user = |name: &str| About::User(name.to_owned());
+        for (path, meant) in [
+            ("/", of(None, About::Itself)),
+            ("/v1", of(None, About::Itself)),
+            ("/v1/users", of(None, About::Users)),
+            ("/users/", of(None, About::Users)),
+            ("/users/a%2Fb", of(None, user("a/b"))),
+            ("/users/%C3%BC", of(None, user("ü"))),
+            ("/stats", of(None, About::Stats)),
+            ("/servers", Some(Wish::Servers)),
+            ("/servers/main/v1", of(Some("main"), About::Itself)),
+            ("/servers/main/v1/users/x", of(Some("main"), user("x"))),
+            ("/servers/main/v1/stats", of(Some("main"), About::Stats)),
+            ("/metrics", Some(Wish::Metrics)),
+            ("/healthz", Some(Wish::Health)),
+            ("", None),
+            ("*", None),
+            ("/users/%ff", None),
+            ("/users/a/b", None),
+            ("/servers/main", None),
+            ("/servers/main/v2/users", None),
+            ("/sip008/a", None),
+            ("/v1/v1", None),
+        ] {
+            assert_eq!(wish(path), meant, "{path}");
+        }
+    }
+
+    #[test]
+    fn flags_are_on_when_they_say_so() {
+        for (query, on) in [
+            ("clear=true", true),
+            ("clear=1", true),
+            ("a=b&clear=true", true),
+            ("clear=false", false),
+            ("clear", false),
+            ("unclear=true", false),
+            ("", false),
+        ] {
+            assert_eq!(flag(query, "clear"), on, "{query}");
+        }
+    }
+}

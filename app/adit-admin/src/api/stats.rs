@@ -1,0 +1,146 @@
+//! What was carried: for a panel, by server and user, and for Prometheus, by listener.
+
+use std::fmt::Write;
+
+use adit_engine::{Engine, Server, Usage};
+use serde::Serialize;
+
+use super::reply::{Answer, Reply};
+
+/// The numbers of a server or a user. Up is from the client.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Numbers {
+    uplink_packets: u64,
+    uplink_bytes: u64,
+    downlink_packets: u64,
+    downlink_bytes: u64,
+    tcp_sessions: u64,
+    udp_sessions: u64,
+}
+
+#[derive(Serialize)]
+struct OfUser<'a> {
+    username: &'a str,
+    #[serde(flatten)]
+    numbers: Numbers,
+}
+
+#[derive(Serialize)]
+struct Stats<'a> {
+    #[serde(flatten)]
+    numbers: Numbers,
+    users: Vec<OfUser<'a>>,
+}
+
+impl From<Usage> for Numbers {
+    fn from(used: Usage) -> Self {
+        Self {
+            uplink_packets: used.packets_up,
+            uplink_bytes: used.up,
+            downlink_packets: used.packets_down,
+            downlink_bytes: used.down,
+            tcp_sessions: used.tcp_sessions,
+            udp_sessions: used.udp_sessions,
+        }
+    }
+}
+
+/// `GET /stats[?clear=true]`: since the start, or since the last time that cleared.
+pub(super) fn stats(server: &Server, clear: bool) -> Answer {
+    let (sum, each) = server.roster.statistics(clear);
+    let users = each.iter().map(|(user, used)| OfUser {
+        username: user.name(),
+        numbers: (*used).into(),
+    });
+    Ok(Reply::ok(&Stats {
+        numbers: sum.into(),
+        users: users.collect(),
+    }))
+}
+
+/// `GET /metrics`: no destination, no client, no user (SEC-E9).
+pub(super) fn metrics(engine: &Engine) -> Reply {
+    let traffic = engine.traffic();
+    let labels: Vec<String> = traffic
+        .iter()
+        .map(|(listening, _)| {
+            // Names of routes are letters, digits, `-`, `_` and `.`: there is nothing to escape.
+            format!(
+                "route=\"{}\",listen=\"{}\"",
+                listening.route, listening.addr
+            )
+        })
+        .collect();
+    let mut text = String::new();
+    let mut family = |name: &str, kind: &str, help: &str, lines: Vec<(String, u64)>| {
+        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        for (labels, value) in lines {
+            let _ = match labels.is_empty() {
+                true => writeln!(text, "{name} {value}"),
+                false => writeln!(text, "{name}{{{labels}}} {value}"),
+            };
+        }
+    };
+    let both = traffic
+        .iter()
+        .zip(&labels)
+        .flat_map(|((_, counts), labels)| {
+            [("up", counts.up), ("down", counts.down)]
+                .map(|(way, bytes)| (format!("{labels},direction=\"{way}\""), bytes))
+        });
+    family(
+        "adit_bytes_total",
+        "counter",
+        "Payload that listeners carried; up is from the client.",
+        both.collect(),
+    );
+    let each = |value: fn(&adit_engine::Counts) -> u64| {
+        let all = traffic.iter().zip(&labels);
+        all.map(|((_, counts), labels)| (labels.clone(), value(counts)))
+            .collect()
+    };
+    family(
+        "adit_sessions_total",
+        "counter",
+        "Sessions begun: connections that reached a destination, and associations.",
+        each(|counts| counts.opened),
+    );
+    family(
+        "adit_sessions_open",
+        "gauge",
+        "Sessions that are open.",
+        each(|counts| counts.opened.saturating_sub(counts.closed)),
+    );
+    let keyed = engine
+        .servers()
+        .into_iter()
+        .filter(|s| s.roster.users().have_names());
+    let users = keyed.map(|server| {
+        let at = &server.listening;
+        let labels = format!("route=\"{}\",listen=\"{}\"", at.route, at.addr);
+        let count = server.roster.users().len();
+        (labels, u64::try_from(count).unwrap_or(u64::MAX))
+    });
+    family(
+        "adit_users",
+        "gauge",
+        "Users that a server has.",
+        users.collect(),
+    );
+    let open = u64::try_from(engine.open_connections()).unwrap_or(u64::MAX);
+    family(
+        "adit_connections_open",
+        "gauge",
+        "Connections of clients that are open, in handshake or beyond.",
+        vec![(String::new(), open)],
+    );
+    let version = format!("version=\"{}\"", env!("CARGO_PKG_VERSION"));
+    family(
+        "adit_node_info",
+        "gauge",
+        "The program.",
+        vec![(version, 1)],
+    );
+    Reply::text("text/plain; version=0.0.4; charset=utf-8", text)
+}

@@ -1,0 +1,131 @@
+//! SIP008 documents for users, behind a path that only they can know.
+//!
+//! The secret part of the path is made from the user's name and key. Nothing has to be kept, and
+//! another key makes another path.
+
+use std::collections::HashMap;
+
+use adit_config::Secret;
+use adit_config::foreign::sip008::{self, Server as Entry};
+use adit_crypto::{KdfContext, ct_eq};
+use adit_engine::Server;
+use zeroize::Zeroizing;
+
+use super::Api;
+use super::reply::{Answer, Refusal, Reply};
+
+const CONTEXT: &str = "adit subscription path";
+
+/// The path of a user's document.
+pub(super) fn path(name: &str, key: &str) -> String {
+    let name_in_path =
+        percent_encoding::utf8_percent_encode(name, percent_encoding::NON_ALPHANUMERIC);
+    format!("/sip008/{name_in_path}/{}", secret(name, key).as_str())
+}
+
+/// 128 bits, in hexadecimal.
+fn secret(name: &str, key: &str) -> Zeroizing<String> {
+    let mut bits = Zeroizing::new([0u8; 16]);
+    let len = u64::try_from(name.len()).unwrap_or(u64::MAX).to_le_bytes();
+    KdfContext::new(CONTEXT).derive(&[&len, name.as_bytes(), key.as_bytes()], &mut *bits);
+    Zeroizing::new(bits.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+impl Api {
+    /// The servers with identity headers, and their own keys. One behind a plugin is not among
+    /// them: what its clients have to run is known to its operator alone.
+    fn identified(&self) -> Vec<(Server, &Secret)> {
+        let mut seen: HashMap<String, usize> = HashMap::new();
+        let mut found = Vec::new();
+        for server in self.engine.servers() {
+            let place = seen.entry(server.listening.route.clone()).or_default();
+            let keys = self.identities.get(&server.listening.route);
+            let key = keys.and_then(|keys| keys.get(*place)?.as_ref());
+            *place += 1;
+            found.extend(key.map(|key| (server, key)));
+        }
+        found
+    }
+
+    /// `GET /sip008/:name/:secret`: every server that knows the user by this key.
+    pub(super) fn subscription(&self, name: &str, shown: &str) -> Answer {
+        // Wrong names and wrong secrets are answered alike.
+        let missing = || Refusal::missing("not found");
+        let Some(host) = &self.public_host else {
+            return Err(missing());
+        };
+        let mut entries = Vec::new();
+        for (server, identity) in self.identified() {
+            let users = server.roster.users();
+            let Some(user) = users.named(name) else {
+                continue;
+            };
+            let Some(key) = users.secret_text(user.id()) else {
+                continue;
+            };
+            if !ct_eq(secret(name, key.expose()).as_bytes(), shown.as_bytes()) {
+                continue;
+            }
+            let route = &server.listening.route;
+            let port = server.listening.addr.port();
+            let key = key.expose().as_str();
+            let password = Zeroizing::new(format!("{}:{key}", identity.expose()));
+            entries.push(Entry {
+                id: id(route, port),
+                remarks: route.clone(),
+                server: host.clone(),
+                server_port: port,
+                password: password.as_str().into(),
+                method: users.method().name().to_owned(),
+                plugin: None,
+            });
+        }
+        if entries.is_empty() {
+            return Err(missing());
+        }
+        Ok(Reply::text(
+            "application/json; charset=utf-8",
+            sip008::write(&entries),
+        ))
+    }
+}
+
+/// A UUID (version 8) that stays the same for a route and port, as SIP008 wants.
+fn id(route: &str, port: u16) -> String {
+    let hash = adit_crypto::sha256(format!("adit server {route} {port}").as_bytes());
+    let hex: String = hash.iter().take(16).map(|b| format!("{b:02x}")).collect();
+    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default().to_owned();
+    format!(
+        "{}-{}-8{}-8{}-{}",
+        part(0, 8),
+        part(8, 12),
+        part(13, 16),
+        part(17, 20),
+        part(20, 32)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_differ_by_name_and_key() {
+        let one = path("anna", "AAECAwQFBgcICQoLDA0ODw==");
+        assert_eq!(one, path("anna", "AAECAwQFBgcICQoLDA0ODw=="));
+        assert_eq!(one.rsplit('/').next().unwrap().len(), 32);
+        assert_ne!(one, path("anna", "EBESExQVFhcYGRobHB0eHw=="));
+        let of = |name: &str, key: &str| secret(name, key).to_string();
+        assert_ne!(of("ab", "c"), of("a", "bc"));
+        assert!(path("a/ b", "k").starts_with("/sip008/a%2F%20b/"));
+    }
+
+    #[test]
+    fn ids_look_like_uuids_and_stay() {
+        let one = id("main", 8388);
+        assert_eq!(one, id("main", 8388));
+        assert_ne!(one, id("main", 8389));
+        let lens: Vec<usize> = one.split('-').map(str::len).collect();
+        assert_eq!(lens, [8, 4, 4, 4, 12]);
+    }
+}

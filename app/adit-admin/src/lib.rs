@@ -1,0 +1,19 @@
+//! Servers managed while they run, and clients that follow a subscription.
+//!
+//! Three doors, each independent of the others:
+//!
+//! * [`manager`]: the datagram protocol of ss-manager, one port for each server;
+//! * [`api`]: the server management API v1 over HTTP, `/metrics`, and subscriptions for users;
+//! * [`online`]: the other end of a subscription: fetched, kept, renewed.
+//!
+//! All of them ask an [`Engine`](adit_engine::Engine) that runs; none of them carries traffic.
+
+#![forbid(unsafe_code)]
+
+pub mod api;
+#[cfg(unix)]
+mod local;
+pub mod manager;
+pub mod online;
+mod place;
+mod remote;

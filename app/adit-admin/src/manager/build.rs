@@ -1,0 +1,222 @@
+//! From what `add` says to a route.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use adit_config::foreign::AllowedPlugins;
+use adit_config::{
+    Chain, Listen, ListenAddr, ListenKind, Plan, Plugin, PluginMode, Problem, Route, SsRole,
+    SsServer, SsUser, link,
+};
+use adit_shadowsocks::Method;
+use adit_wire::Host;
+use zeroize::Zeroizing;
+
+use super::command::{Add, User};
+use crate::remote::{Nowhere, is_user_name, titles};
+
+/// The host of a URL whose host is of no matter.
+const HERE: Host = Host::Ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
+
+/// What servers have in common, and what `add` may say.
+#[derive(Debug)]
+pub struct Settings {
+    /// The addresses of every server; `None` is all addresses. At least one.
+    pub hosts: Vec<Option<Host>>,
+    /// The method of servers that name none.
+    pub method: Method,
+    /// What servers carry that do not say so.
+    pub mode: Mode,
+    /// The plugin of servers that name none, and its options.
+    pub plugin: Option<(String, String)>,
+    /// The plugins that servers may name besides: a plugin is a program that runs as we do.
+    pub plugins: AllowedPlugins,
+    /// Private destinations that clients may reach: networks, `all` or `none`.
+    pub private: Option<String>,
+}
+
+/// What a server carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Connections.
+    TcpOnly,
+    /// Datagrams.
+    UdpOnly,
+    /// Both.
+    TcpAndUdp,
+}
+
+/// Why there is no such server; the text is for the client.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unfit {
+    #[error("unknown method `{0}`")]
+    Method(String),
+    #[error("unknown {0}: it is tcp_only, udp_only or tcp_and_udp")]
+    Mode(&'static str),
+    #[error("the plugin is not allowed: the manager's --allow-plugin names those that are")]
+    Plugin,
+    #[error("a zero byte cannot be handed to a plugin")]
+    Zero,
+    #[error("nothing is left that goes through the plugin")]
+    IdlePlugin,
+    #[error("users need 2022-blake3-aes-128-gcm or 2022-blake3-aes-256-gcm, not {0}")]
+    Users(Method),
+    #[error("a user's name has 1 to 255 bytes and no control characters")]
+    Name,
+    #[error("{0}")]
+    Config(String),
+}
+
+impl Mode {
+    /// Reads the name that the other programs have for it.
+    #[must_use]
+    pub fn named(text: &str) -> Option<Self> {
+        match text {
+            "tcp_only" => Some(Self::TcpOnly),
+            "udp_only" => Some(Self::UdpOnly),
+            "tcp_and_udp" => Some(Self::TcpAndUdp),
+            _ => None,
+        }
+    }
+
+    const fn tcp(self) -> bool {
+        !matches!(self, Self::UdpOnly)
+    }
+
+    const fn udp(self) -> bool {
+        !matches!(self, Self::TcpOnly)
+    }
+}
+
+impl Settings {
+    /// Says what is wrong with the settings before anyone asks for a server.
+    pub fn check(&self) -> Result<(), Vec<Problem>> {
+        let trial = link::ss(Method::Aes128Gcm, "trial", &HERE, 1);
+        Plan::from_words_with(&[self.with_private(trial)], &Nowhere).map(drop)
+    }
+
+    fn with_private(&self, mut url: String) -> String {
+        if let Some(private) = &self.private {
+            url.push_str("?allow_private=");
+            url.push_str(private);
+        }
+        url
+    }
+}
+
+/// The method that a server gets.
+pub(crate) fn method(add: &Add, settings: &Settings) -> Result<Method, Unfit> {
+    let Some(name) = &add.method else {
+        return Ok(settings.method);
+    };
+    let shown = || {
+        name.chars()
+            .take(64)
+            .flat_map(char::escape_default)
+            .collect()
+    };
+    name.parse().map_err(|_| Unfit::Method(shown()))
+}
+
+/// The route of a server, named by its port.
+pub(crate) fn route(add: &Add, settings: &Settings) -> Result<Route, Unfit> {
+    let method = method(add, settings)?;
+    let mode = match &add.mode {
+        None => settings.mode,
+        Some(text) => Mode::named(text).ok_or(Unfit::Mode("mode"))?,
+    };
+    let plugin = plugin(add, settings, mode)?;
+    let mut listen = Vec::with_capacity(settings.hosts.len());
+    for host in &settings.hosts {
+        let mut one = listener(add, settings, method)?;
+        one.addr = ListenAddr {
+            host: host.clone(),
+            port: add.port,
+        };
+        if let ListenKind::Shadowsocks(server) = &mut one.kind {
+            server.tcp = mode.tcp();
+            server.udp = mode.udp();
+            server.plugin.clone_from(&plugin);
+            serve_users(server, &add.users)?;
+        }
+        listen.push(one);
+    }
+    Ok(Route {
+        name: add.port.to_string(),
+        listen,
+        via: Chain::default(),
+        rules: Vec::new(),
+    })
+}
+
+/// The listener that a URL with this method and key means, its key checked, its limits the usual.
+fn listener(add: &Add, settings: &Settings, method: Method) -> Result<Listen, Unfit> {
+    // The caller says where it listens.
+    let url = link::ss(method, add.password.expose(), &HERE, add.port);
+    let words = Zeroizing::new(vec![settings.with_private(url)]);
+    let plan = Plan::from_words_with(&words, &Nowhere);
+    let mut routes = plan
+        .map_err(|problems| Unfit::Config(titles(&problems)))?
+        .routes;
+    let listen = routes.pop().and_then(|mut route| route.listen.pop());
+    listen.ok_or_else(|| Unfit::Config("no address to listen on".to_owned()))
+}
+
+/// Turns the one password into the server's own key, and the users' keys into theirs.
+fn serve_users(server: &mut SsServer, users: &[User]) -> Result<(), Unfit> {
+    if users.is_empty() {
+        return Ok(());
+    }
+    if !server.method.has_identities() {
+        return Err(Unfit::Users(server.method));
+    }
+    let mut list = Vec::with_capacity(users.len());
+    for user in users {
+        if !is_user_name(&user.name) {
+            return Err(Unfit::Name);
+        }
+        list.push(SsUser {
+            name: user.name.clone(),
+            secret: user.password.expose().into(),
+        });
+    }
+    if let SsRole::Single(secret) = &mut server.role {
+        server.role = SsRole::Users {
+            identity: Some(std::mem::take(secret)),
+            users: list,
+            file: None,
+        };
+    }
+    Ok(())
+}
+
+fn plugin(add: &Add, settings: &Settings, carried: Mode) -> Result<Option<Plugin>, Unfit> {
+    let own = settings.plugin.as_ref();
+    let (program, options) = match (&add.plugin, own) {
+        (None, None) => return Ok(None),
+        (None, Some((program, options))) => (program, options.as_str()),
+        (Some(named), own) => {
+            if own.is_none_or(|(program, _)| program != named) && !settings.plugins.allows(named) {
+                return Err(Unfit::Plugin);
+            }
+            (named, "")
+        }
+    };
+    let options = add.plugin_opts.as_deref().unwrap_or(options);
+    if program.contains('\0') || options.contains('\0') {
+        return Err(Unfit::Zero);
+    }
+    let mode = match add.plugin_mode.as_deref().map(Mode::named) {
+        None | Some(Some(Mode::TcpOnly)) => PluginMode::TcpOnly,
+        Some(Some(Mode::UdpOnly)) => PluginMode::UdpOnly,
+        Some(Some(Mode::TcpAndUdp)) => PluginMode::TcpAndUdp,
+        Some(None) => return Err(Unfit::Mode("plugin_mode")),
+    };
+    if !(carried.tcp() && mode.tcp() || carried.udp() && mode.udp()) {
+        return Err(Unfit::IdlePlugin);
+    }
+    Ok(Some(Plugin {
+        program: program.clone(),
+        options: options.to_owned(),
+        mode,
+    }))
+}

@@ -1,0 +1,230 @@
+//! What a datagram asks for. It comes from whoever reaches the socket, so nothing of it is trusted.
+
+use std::fmt;
+
+use adit_config::Secret;
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+
+/// One command.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// Begin a server, in the place of the one on its port.
+    Add(Box<Add>),
+    /// End the server on a port.
+    Remove(u16),
+    /// Tell all servers.
+    List,
+    /// Tell what all servers have carried.
+    Ping,
+}
+
+/// What `add` says.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Add {
+    pub(crate) port: u16,
+    pub(crate) password: Secret,
+    pub(crate) method: Option<String>,
+    pub(crate) mode: Option<String>,
+    pub(crate) plugin: Option<String>,
+    pub(crate) plugin_opts: Option<String>,
+    pub(crate) plugin_mode: Option<String>,
+    pub(crate) users: Vec<User>,
+}
+
+/// A user with a key of their own (an extension of shadowsocks-rust).
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct User {
+    pub(crate) name: String,
+    pub(crate) password: Secret,
+}
+
+/// A datagram that is no command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoCommand {
+    /// Somebody speaks the language and makes a mistake: the answer is `err`.
+    Mistake,
+    /// Noise, and the report of a server to its manager, which we are not waiting for: no answer.
+    Silence,
+}
+
+/// Reads a datagram.
+pub(crate) fn read(datagram: &[u8]) -> Result<Command, NoCommand> {
+    let text = str::from_utf8(datagram).map_err(|_| NoCommand::Silence)?;
+    // Programs in C send the zero at the end of their strings.
+    let text = text.trim_end_matches('\0').trim();
+    let end = text.find(|c: char| c.is_whitespace() || c == ':');
+    let (word, rest) = text
+        .split_at_checked(end.unwrap_or(text.len()))
+        .unwrap_or_default();
+    let rest = rest.trim_start();
+    let body = rest.strip_prefix(':').unwrap_or(rest);
+    match word {
+        "add" => {
+            let said: AddText = serde_json::from_str(body).map_err(|_| NoCommand::Mistake)?;
+            Ok(Command::Add(Box::new(said.into())))
+        }
+        "remove" => {
+            let said: RemoveText = serde_json::from_str(body).map_err(|_| NoCommand::Mistake)?;
+            Ok(Command::Remove(said.server_port.0))
+        }
+        "list" => Ok(Command::List),
+        "ping" => Ok(Command::Ping),
+        "stat" | "" => Err(NoCommand::Silence),
+        _ => Err(NoCommand::Mistake),
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct AddText {
+    server_port: Port,
+    #[serde(default)]
+    password: Option<String>,
+    #[serde(default)]
+    method: Option<String>,
+    #[serde(default)]
+    mode: Option<String>,
+    #[serde(default)]
+    plugin: Option<String>,
+    #[serde(default, alias = "plugin_options")]
+    plugin_opts: Option<String>,
+    #[serde(default)]
+    plugin_mode: Option<String>,
+    #[serde(default)]
+    users: Option<Vec<UserText>>,
+}
+
+#[derive(serde::Deserialize)]
+struct UserText {
+    name: String,
+    password: String,
+}
+
+#[derive(serde::Deserialize)]
+struct RemoveText {
+    server_port: Port,
+}
+
+impl From<AddText> for Add {
+    fn from(said: AddText) -> Self {
+        // An empty text says the same as none, as in the files of these programs.
+        let some = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let users = said.users.unwrap_or_default().into_iter().map(|user| User {
+            name: user.name,
+            password: Secret::new(user.password),
+        });
+        Self {
+            port: said.server_port.0,
+            password: Secret::new(said.password.unwrap_or_default()),
+            method: some(said.method),
+            mode: some(said.mode),
+            plugin: some(said.plugin),
+            plugin_opts: some(said.plugin_opts),
+            plugin_mode: some(said.plugin_mode),
+            users: users.collect(),
+        }
+    }
+}
+
+/// A port as a number or as text; not 0.
+struct Port(u16);
+
+impl<'de> Deserialize<'de> for Port {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct AnyForm;
+        impl Visitor<'_> for AnyForm {
+            type Value = Port;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a port from 1 to 65535")
+            }
+            fn visit_u64<E: Error>(self, number: u64) -> Result<Port, E> {
+                let port = u16::try_from(number).ok().filter(|port| *port != 0);
+                port.map(Port).ok_or_else(|| E::custom("not a port"))
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Port, E> {
+                let digits = text.bytes().all(|b| b.is_ascii_digit());
+                let number = text.parse().ok().filter(|_| digits);
+                self.visit_u64(number.unwrap_or_default())
+            }
+        }
+        from.deserialize_any(AnyForm)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn add(text: &str) -> Add {
+        match read(text.as_bytes()) {
+            Ok(Command::Add(add)) => *add,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn ports_are_numbers_or_texts() {
+        for port in ["8001", "\"8001\""] {
+            let add = add(&format!(r#"add: {{"server_port":{port},"password":"x"}}"#));
+            assert_eq!((add.port, add.password.expose()), (8001, "x"));
+            let remove = format!(r#"remove: {{"server_port": {port}}}"#);
+            assert_eq!(read(remove.as_bytes()), Ok(Command::Remove(8001)));
+        }
+        for port in [
+            "0", "\"0\"", "65536", "-1", "\"+80\"", "\"\"", "80.0", "null", "[]",
+        ] {
+            let text = format!(r#"remove: {{"server_port":{port}}}"#);
+            assert_eq!(read(text.as_bytes()), Err(NoCommand::Mistake), "{port}");
+        }
+    }
+
+    #[test]
+    fn the_word_ends_at_a_colon_or_white_space() {
+        for text in ["ping", " ping", "\n ping\n", "ping:", "ping\0", "ping {}"] {
+            assert_eq!(read(text.as_bytes()), Ok(Command::Ping), "{text:?}");
+        }
+        assert_eq!(read(b"list\n"), Ok(Command::List));
+        for text in [
+            "add{}", "pinged", "ADD: {}", "flush", "add:", "add: []", "add: {}",
+        ] {
+            assert_eq!(read(text.as_bytes()), Err(NoCommand::Mistake), "{text:?}");
+        }
+        for noise in [
+            &b""[..],
+            b"\xff\xfe",
+            b"\0\0\0",
+            b"stat: {\"8001\": 1}",
+            b" ",
+        ] {
+            assert_eq!(read(noise), Err(NoCommand::Silence), "{noise:?}");
+        }
+    }
+
+    #[test]
+    fn every_field_is_read_and_unknown_ones_are_not() {
+        let add = add(
+            r#"add {"server_port": "1", "password": "p", "method": "m", "mode": "tcp_only",
+               "plugin": "obfs", "plugin_opts": "a=b", "plugin_mode": "udp_only", "fast_open": true,
+               "no_delay": true, "users": [{"name": "u", "password": "k", "extra": 1}]}"#,
+        );
+        assert_eq!(add.method.as_deref(), Some("m"));
+        assert_eq!(add.mode.as_deref(), Some("tcp_only"));
+        assert_eq!(add.plugin.as_deref(), Some("obfs"));
+        assert_eq!(add.plugin_opts.as_deref(), Some("a=b"));
+        assert_eq!(add.plugin_mode.as_deref(), Some("udp_only"));
+        assert_eq!(add.users[0].name, "u");
+        assert!(!format!("{add:?}").contains("\"p\""));
+    }
+
+    proptest! {
+        #[test]
+        fn no_datagram_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = read(&bytes);
+        }
+
+        #[test]
+        fn no_text_panics(text in "(add|remove|list|ping|stat)?[: ]?[{}\\[\\]\":,a-z_0-9]{0,60}") {
+            let _ = read(text.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! What a document means: a chain. It is trusted to name servers, and nothing else.
+
+use adit_config::foreign::{self, AllowedPlugins, Note, Role, Wish};
+use adit_config::{Chain, Hop, HopKind, Plan, Stage};
+use serde::Deserialize;
+
+use crate::remote::{Nowhere, titles};
+
+/// Plugins that run at the same time at most; each is a process.
+const MAX_PLUGINS: usize = 16;
+/// Servers at most. A request tries them one after the other, so nobody gets to the last of more.
+const MAX_SERVERS: usize = 256;
+/// What a document is called in messages.
+const NAME: &str = "the subscription";
+
+/// A document that was understood.
+#[derive(Debug)]
+pub struct Document {
+    /// Its servers: one stage, failover in the order of the document.
+    pub chain: Chain,
+    /// What was left out, for people.
+    pub notes: Vec<String>,
+    /// What the user has transferred and may still transfer, in bytes.
+    pub quota: Option<Quota>,
+}
+
+/// Numbers of a SIP008 document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub struct Quota {
+    /// Bytes transferred.
+    #[serde(rename = "bytes_used")]
+    pub used: u64,
+    /// Bytes that may still be, if they are counted.
+    #[serde(rename = "bytes_remaining", default)]
+    pub remaining: Option<u64>,
+}
+
+/// A document that means nothing here; holds no secret.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unusable {
+    /// It cannot be read.
+    #[error("{0}")]
+    Text(String),
+    /// It has no server that can be used.
+    #[error("the subscription has no server that can be used")]
+    Empty,
+}
+
+/// Reads SIP008, what stands behind an `ssconf` address, and lists of links.
+pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Document, Unusable> {
+    let wish = Wish {
+        role: Role::Client,
+        plugins: plugins.clone(),
+    };
+    let unusable = |problems: Vec<_>| Unusable::Text(titles(&problems));
+    let converted = foreign::convert(text, NAME, &wish, &Nowhere).map_err(unusable)?;
+    let mut notes: Vec<String> = converted.notes.iter().map(shown).collect();
+    let plan = Plan::from_toml_with(&converted.toml, NAME, &Nowhere).map_err(unusable)?;
+    let route = plan.routes.into_iter().next().ok_or(Unusable::Empty)?;
+    let mut servers = Vec::new();
+    let mut with_plugin = 0;
+    let (mut others, mut forbidden, mut many) = (0_usize, 0_usize, 0_usize);
+    // Our own converter puts servers into the last stage; what stands before them, a document
+    // from elsewhere has no say in.
+    let last = route.via.hops.into_iter().next_back();
+    let hops = match last {
+        Some(Stage::Group(hops)) => hops,
+        Some(Stage::One(hop)) => vec![hop],
+        None => Vec::new(),
+    };
+    for hop in hops {
+        let Hop::Server(server) = &hop else {
+            others += 1;
+            continue;
+        };
+        let HopKind::Shadowsocks { plugin, .. } = &server.kind else {
+            others += 1;
+            continue;
+        };
+        match plugin {
+            Some(plugin) if !plugins.allows(&plugin.program) => {
+                forbidden += 1;
+                continue;
+            }
+            Some(_) if with_plugin == MAX_PLUGINS => {
+                many += 1;
+                continue;
+            }
+            Some(_) => with_plugin += 1,
+            None => {}
+        }
+        if servers.len() == MAX_SERVERS {
+            many += 1;
+        } else {
+            servers.push(hop);
+        }
+    }
+    for (count, why) in [
+        (others, "not a Shadowsocks server"),
+        (
+            forbidden,
+            "needs a plugin that --allow-plugin does not name",
+        ),
+        (many, "more than are used at the same time"),
+    ] {
+        if count > 0 {
+            notes.push(format!("{count} left out: {why}"));
+        }
+    }
+    let stage = match (servers.pop(), servers.is_empty()) {
+        (None, _) => return Err(Unusable::Empty),
+        (Some(only), true) => Stage::One(only),
+        (Some(last), false) => {
+            servers.push(last);
+            Stage::Group(servers)
+        }
+    };
+    Ok(Document {
+        chain: Chain { hops: vec![stage] },
+        notes,
+        quota: serde_json::from_str(text).ok(),
+    })
+}
+
+fn shown(note: &Note) -> String {
+    if note.path.is_empty() {
+        note.text.clone()
+    } else {
+        format!("`{}`: {}", note.path, note.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn document(count: usize, more: &str) -> String {
+        let one = |i: usize| {
+            format!(
+                r#"{{"id":"{i}","remarks":"n{i}","server":"192.0.2.1","server_port":{},"password":"p","method":"aes-256-gcm"{more}}}"#,
+                i + 1
+            )
+        };
+        let list: Vec<String> = (0..count).map(one).collect();
+        format!(
+            r#"{{"version":1,"servers":[{}],"bytes_used":5}}"#,
+            list.join(",")
+        )
+    }
+
+    #[test]
+    fn no_more_servers_and_plugins_than_can_be_used() {
+        let none = AllowedPlugins::none();
+        let many = read(&document(MAX_SERVERS + 44, ""), &none).unwrap();
+        assert_eq!(many.servers(), MAX_SERVERS);
+        assert!(
+            many.notes
+                .iter()
+                .any(|note| note.starts_with("44 left out"))
+        );
+        assert_eq!(
+            many.quota,
+            Some(Quota {
+                used: 5,
+                remaining: None
+            })
+        );
+        let plugins = document(MAX_PLUGINS + 4, r#","plugin":"obfs-local""#);
+        let allowed = AllowedPlugins::only(vec!["obfs-local".to_owned()]);
+        assert_eq!(read(&plugins, &allowed).unwrap().servers(), MAX_PLUGINS);
+        assert!(read(&plugins, &none).is_err());
+    }
+
+    #[test]
+    fn only_servers_are_taken_over() {
+        let none = AllowedPlugins::none();
+        // Another program's whole configuration: its listeners and its way to servers stay out.
+        let text = r#"{"local_address":"0.0.0.0","local_port":1080,"mode":"tcp_and_udp",
+            "outbound_proxy":"socks5://192.0.2.9:1080",
+            "server":"192.0.2.1","server_port":8388,"password":"p","method":"aes-256-gcm"}"#;
+        let found = read(text, &none).unwrap();
+        assert_eq!(found.servers(), 1);
+        assert_eq!(found.chain.hops.len(), 1);
+        for text in [
+            "",
+            "{}",
+            "[]",
+            "null",
+            "socks5://192.0.2.1:1080",
+            "<html></html>",
+        ] {
+            assert!(read(text, &none).is_err(), "{text}");
+        }
+        let shown = format!("{:?}", read(&document(1, ""), &none).unwrap());
+        assert!(!shown.contains("\"p\""), "{shown}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "\\PC{0,80}") {
+            let _ = read(&text, &AllowedPlugins::none());
+        }
+
+        #[test]
+        fn no_broken_document_panics(at in 0usize..400, byte in any::<char>()) {
+            let mut text: Vec<char> = document(2, r#","plugin":"x;y=z""#).chars().collect();
+            if let Some(place) = text.get_mut(at) {
+                *place = byte;
+            }
+            let text: String = text.into_iter().collect();
+            let _ = read(&text, &AllowedPlugins::none());
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! One document over HTTPS: certificates are checked, length and time are bounded.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_net::dial::{self, Family};
+use adit_wire::Host;
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1;
+use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use zeroize::Zeroizing;
+
+use super::source::Source;
+
+/// Time for everything: name, connection, redirections, body.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Time for a connection, and for the handshake of TLS.
+const DIAL: Duration = Duration::from_secs(10);
+/// Redirections that are followed.
+const MAX_REDIRECTIONS: usize = 5;
+/// What we are for servers.
+const AGENT: &str = concat!("adit/", env!("CARGO_PKG_VERSION"));
+
+/// Why there is no document.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// No connection.
+    #[error("no connection to {at}: {source}")]
+    Dial {
+        /// Host and port.
+        at: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The server is not who it should be, or speaks no TLS.
+    #[error("no TLS with {at}: {source}")]
+    Tls {
+        /// Host and port.
+        at: String,
+        /// What is wrong.
+        source: io::Error,
+    },
+    /// This machine knows no certificate authorities.
+    #[error("this machine has no certificates to check servers with (ca-certificates)")]
+    NoRoots,
+    /// TLS cannot be set up.
+    #[error("TLS: {0}")]
+    Setup(#[from] rustls::Error),
+    /// The conversation broke off.
+    #[error("the answer broke off: {0}")]
+    Broken(hyper::Error),
+    /// Another answer than 200.
+    #[error("the answer is {0}")]
+    Status(StatusCode),
+    /// A redirection to where we do not go, or one too many.
+    #[error("redirected to where a subscription does not come from")]
+    Redirected,
+    /// A body of more bytes than there may be.
+    #[error("the document has more than {0} bytes")]
+    TooLong(usize),
+    /// A body that is no text, or packed.
+    #[error("the document is not plain UTF-8")]
+    NoText,
+    /// It took too long.
+    #[error("no answer within {} s", PATIENCE.as_secs())]
+    Late,
+}
+
+/// Fetches documents of a length.
+pub struct Fetcher {
+    /// Bytes of a document at most.
+    limit: usize,
+    roots: Roots,
+}
+
+/// Who may vouch for a server.
+pub enum Roots {
+    /// Those whom this machine trusts, and what `SSL_CERT_FILE` and `SSL_CERT_DIR` name. Read
+    /// when they are first needed.
+    Machine,
+    /// These alone.
+    Only(Arc<RootCertStore>),
+}
+
+impl std::fmt::Debug for Fetcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fetcher")
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Fetcher {
+    /// Fetches documents of at most `limit` bytes.
+    #[must_use]
+    pub const fn new(roots: Roots, limit: usize) -> Self {
+        Self { limit, roots }
+    }
+
+    /// The text of the document.
+    pub async fn get(&self, source: &Source) -> Result<Zeroizing<String>, FetchError> {
+        timeout(PATIENCE, self.follow(source))
+            .await
+            .unwrap_or(Err(FetchError::Late))
+    }
+
+    async fn follow(&self, source: &Source) -> Result<Zeroizing<String>, FetchError> {
+        let mut at = source.clone();
+        for _ in 0..=MAX_REDIRECTIONS {
+            match self.once(&at).await? {
+                Got::Text(text) => return Ok(text),
+                Got::Elsewhere(next) => at = next,
+            }
+        }
+        Err(FetchError::Redirected)
+    }
+
+    async fn once(&self, at: &Source) -> Result<Got, FetchError> {
+        let tcp = connect(at).await?;
+        if !at.tls {
+            return self.ask(at, tcp).await;
+        }
+        let name = match &at.host {
+            Host::Ip(ip) => ServerName::from(*ip),
+            Host::Name(name) => ServerName::try_from(name.as_str().to_owned())
+                .map_err(|e| tls(at, io::Error::other(e)))?,
+        };
+        let connector = TlsConnector::from(Arc::new(self.config().await?));
+        let stream = timeout(DIAL, connector.connect(name, tcp)).await;
+        let stream = stream.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        self.ask(at, stream.map_err(|e| tls(at, e))?).await
+    }
+
+    async fn config(&self) -> Result<ClientConfig, FetchError> {
+        let roots = match &self.roots {
+            Roots::Only(roots) => roots.clone(),
+            Roots::Machine => {
+                // Some hundred files, perhaps.
+                let read = tokio::task::spawn_blocking(rustls_native_certs::load_native_certs);
+                let mut roots = RootCertStore::empty();
+                if let Ok(found) = read.await {
+                    roots.add_parsable_certificates(found.certs);
+                }
+                if roots.is_empty() {
+                    return Err(FetchError::NoRoots);
+                }
+                Arc::new(roots)
+            }
+        };
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(config)
+    }
+
+    /// One request on a stream of its own.
+    async fn ask<S>(&self, at: &Source, stream: S) -> Result<Got, FetchError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (mut sender, connection) = http1::Builder::new()
+            .handshake(TokioIo::new(stream))
+            .await
+            .map_err(FetchError::Broken)?;
+        // It ends with this function.
+        let mut driver = JoinSet::new();
+        driver.spawn(connection);
+        let request = Request::get(at.path.as_str())
+            .header(header::HOST, at.authority())
+            .header(header::USER_AGENT, AGENT)
+            .header(header::ACCEPT, "application/json, text/plain, */*")
+            .header(header::CONNECTION, HeaderValue::from_static("close"))
+            .body(Empty::<Bytes>::new());
+        // Its parts were taken from a URL that was read.
+        let request = request.map_err(|_| FetchError::Redirected)?;
+        let response = sender.send_request(request).await;
+        self.read(at, response.map_err(FetchError::Broken)?).await
+    }
+
+    async fn read(&self, at: &Source, response: Response<Incoming>) -> Result<Got, FetchError> {
+        let status = response.status();
+        if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
+            let next = text_of(response.headers(), header::LOCATION).and_then(|to| at.follow(to));
+            return next.map(Got::Elsewhere).ok_or(FetchError::Redirected);
+        }
+        if status != StatusCode::OK {
+            return Err(FetchError::Status(status));
+        }
+        // We have not asked for it, and would not know how long it becomes.
+        let packed = text_of(response.headers(), header::CONTENT_ENCODING);
+        if packed.is_some_and(|how| !how.eq_ignore_ascii_case("identity")) {
+            return Err(FetchError::NoText);
+        }
+        let body = Limited::new(response.into_body(), self.limit)
+            .collect()
+            .await;
+        let body = body.map_err(|e| match e.downcast::<hyper::Error>() {
+            Ok(e) => FetchError::Broken(*e),
+            Err(_) => FetchError::TooLong(self.limit),
+        })?;
+        let bytes = body.to_bytes().to_vec();
+        match String::from_utf8(bytes) {
+            Ok(text) => Ok(Got::Text(Zeroizing::new(text))),
+            Err(_) => Err(FetchError::NoText),
+        }
+    }
+}
+
+enum Got {
+    Text(Zeroizing<String>),
+    Elsewhere(Source),
+}
+
+fn tls(at: &Source, source: io::Error) -> FetchError {
+    FetchError::Tls {
+        at: at.authority(),
+        source,
+    }
+}
+
+fn text_of(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
+    headers.get(name)?.to_str().ok()
+}
+
+async fn connect(at: &Source) -> Result<TcpStream, FetchError> {
+    let failed = |source| FetchError::Dial {
+        at: at.authority(),
+        source,
+    };
+    let candidates = match &at.host {
+        Host::Ip(ip) => vec![(*ip, at.port).into()],
+        Host::Name(name) => dial::resolve(name.as_str(), at.port, Family::Any)
+            .await
+            .map_err(failed)?,
+    };
+    dial::race(&candidates, DIAL).await.map_err(failed)
+}

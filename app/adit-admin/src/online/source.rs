@@ -1,0 +1,219 @@
+//! Where a subscription is.
+
+use std::fmt;
+use std::str::FromStr;
+
+use adit_wire::Host;
+use hyper::Uri;
+use zeroize::Zeroizing;
+
+/// Bytes of an address at most.
+const MOST: usize = 8 << 10;
+
+/// The address of a document. Its path is a secret in all but name, and is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Source {
+    pub(super) tls: bool,
+    pub(super) host: Host,
+    pub(super) port: u16,
+    /// Path and query.
+    pub(super) path: Zeroizing<String>,
+}
+
+/// A text that is no such address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadSource {
+    /// Not one of the schemes.
+    #[error("a subscription begins with https:// or ssconf://")]
+    Scheme,
+    /// It would be read, and could be changed, by everyone on the way.
+    #[error("a subscription holds keys: it comes over https, unless from this machine")]
+    Plain,
+    /// Something else is wrong with it.
+    #[error("not an address of the form https://HOST[:PORT]/PATH")]
+    Form,
+}
+
+impl FromStr for Source {
+    type Err = BadSource;
+
+    fn from_str(text: &str) -> Result<Self, BadSource> {
+        let (scheme, rest) = text.split_once("://").ok_or(BadSource::Scheme)?;
+        let tls = match scheme.to_ascii_lowercase().as_str() {
+            "https" | "ssconf" => true,
+            "http" => false,
+            _ => return Err(BadSource::Scheme),
+        };
+        if text.len() > MOST {
+            return Err(BadSource::Form);
+        }
+        // A name behind `#` is for people.
+        let rest = rest.split('#').next().unwrap_or_default();
+        let uri: Uri = format!("https://{rest}")
+            .parse()
+            .map_err(|_| BadSource::Form)?;
+        let authority = uri.authority().ok_or(BadSource::Form)?;
+        if authority.as_str().contains('@') {
+            return Err(BadSource::Form);
+        }
+        let name = authority.host();
+        let bare = name.strip_prefix('[').and_then(|n| n.strip_suffix(']'));
+        let host = Host::parse(bare.unwrap_or(name)).map_err(|_| BadSource::Form)?;
+        let here = match &host {
+            Host::Ip(ip) => ip.is_loopback(),
+            Host::Name(name) => name.as_str().eq_ignore_ascii_case("localhost"),
+        };
+        if !tls && !here {
+            return Err(BadSource::Plain);
+        }
+        let port = match (authority.port(), tls) {
+            (Some(port), _) => Some(port.as_u16())
+                .filter(|p| *p != 0)
+                .ok_or(BadSource::Form)?,
+            // Only digits make a port.
+            (None, _) if authority.as_str() != name => return Err(BadSource::Form),
+            (None, true) => 443,
+            (None, false) => 80,
+        };
+        let path = uri.path_and_query().map_or("/", |p| p.as_str());
+        Ok(Self {
+            tls,
+            host,
+            port,
+            path: Zeroizing::new(path.to_owned()),
+        })
+    }
+}
+
+impl Source {
+    /// Where a redirection leads. Never from TLS to clear text.
+    pub(super) fn follow(&self, location: &str) -> Option<Self> {
+        let next = if location.starts_with('/') && !location.starts_with("//") {
+            format!("{}{location}", self.origin()).parse().ok()?
+        } else {
+            location.parse::<Self>().ok()?
+        };
+        (next.tls || !self.tls).then_some(next)
+    }
+
+    /// The address as it was, to name a file by.
+    pub(super) fn whole(&self) -> Zeroizing<String> {
+        Zeroizing::new(format!("{}{}", self.origin(), self.path.as_str()))
+    }
+
+    fn origin(&self) -> String {
+        let scheme = if self.tls { "https" } else { "http" };
+        format!("{scheme}://{}", self.authority())
+    }
+
+    /// Host and port, as `Host` has them.
+    pub(super) fn authority(&self) -> String {
+        let usual = if self.tls { 443 } else { 80 };
+        let host = match &self.host {
+            Host::Ip(ip) if ip.is_ipv6() => format!("[{ip}]"),
+            other => other.to_string(),
+        };
+        if self.port == usual {
+            host
+        } else {
+            format!("{host}:{}", self.port)
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/…", self.origin())
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Source({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Source, BadSource> {
+        text.parse()
+    }
+
+    #[test]
+    fn addresses_are_read() {
+        for (text, tls, authority, path) in [
+            ("https://a.example/x?y=z", true, "a.example", "/x?y=z"),
+            (
+                "ssconf://a.example:8443/k#My%20server",
+                true,
+                "a.example:8443",
+                "/k",
+            ),
+            ("HTTPS://a.example", true, "a.example", "/"),
+            (
+                "https://[2001:db8::1]:444/x",
+                true,
+                "[2001:db8::1]:444",
+                "/x",
+            ),
+            ("http://127.0.0.1:80/x", false, "127.0.0.1", "/x"),
+            ("http://localhost:8080/x", false, "localhost:8080", "/x"),
+        ] {
+            let source = read(text).unwrap();
+            assert_eq!(
+                (
+                    source.tls,
+                    source.authority().as_str(),
+                    source.path.as_str()
+                ),
+                (tls, authority, path),
+                "{text}"
+            );
+            assert_eq!(read(&source.whole()), Ok(source), "{text}");
+        }
+        assert_eq!(read("http://a.example/x"), Err(BadSource::Plain));
+        assert_eq!(read("http://192.0.2.1/x"), Err(BadSource::Plain));
+        for text in ["ss://x@y:1", "a.example/x", "", "file:///etc/passwd"] {
+            assert_eq!(read(text), Err(BadSource::Scheme), "{text}");
+        }
+        for text in [
+            "https://",
+            "https:///x",
+            "https://me:pw@a.example/",
+            "https://a b/",
+            "https://a:0/",
+            "https://a:x/",
+            "https://a:99999/",
+        ] {
+            assert_eq!(read(text), Err(BadSource::Form), "{text}");
+        }
+        let long = format!("https://a.example/{}", "x".repeat(9000));
+        assert_eq!(read(&long), Err(BadSource::Form));
+    }
+
+    #[test]
+    fn the_path_is_not_shown() {
+        let source = read("https://a.example/secret?token=secret").unwrap();
+        assert!(!format!("{source} {source:?}").contains("secret"));
+    }
+
+    #[test]
+    fn redirections_stay_in_tls() {
+        let from = read("https://a.example:444/x").unwrap();
+        assert_eq!(
+            &*from.follow("/y?z").unwrap().whole(),
+            "https://a.example:444/y?z"
+        );
+        assert_eq!(
+            &*from.follow("https://b.example/q").unwrap().whole(),
+            "https://b.example/q"
+        );
+        for bad in ["http://127.0.0.1/x", "//b.example/x", "x", "", "file:///x"] {
+            assert_eq!(from.follow(bad), None, "{bad}");
+        }
+        let plain = read("http://127.0.0.1/x").unwrap();
+        assert!(plain.follow("https://b.example/").is_some());
+    }
+}

@@ -1,0 +1,31 @@
+//! What goes for every text that came over a socket.
+
+use std::io;
+use std::path::Path;
+
+use adit_config::{FileText, Problem, Sources};
+use zeroize::Zeroizing;
+
+/// No files and no variables: a text from elsewhere must not name those of this machine.
+pub(crate) struct Nowhere;
+
+impl Sources for Nowhere {
+    fn file(&self, _: &Path) -> io::Result<FileText> {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+
+    fn variable(&self, _: &str) -> Option<Zeroizing<String>> {
+        None
+    }
+}
+
+/// Problems in one line: their titles, which hold no secret.
+pub(crate) fn titles(problems: &[Problem]) -> String {
+    let titles: Vec<&str> = problems.iter().map(|p| p.title.as_str()).collect();
+    titles.join("; ")
+}
+
+/// True for what can be the name of a user.
+pub(crate) fn is_user_name(name: &str) -> bool {
+    (1..=255).contains(&name.len()) && !name.chars().any(char::is_control)
+}

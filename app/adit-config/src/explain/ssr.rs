@@ -1,0 +1,70 @@
+//! ShadowsocksR in lines of a drawing.
+
+use adit_obfs::{ObfsKind, Strangers};
+use adit_shadowsocksr::{ProtocolKind, ServerParam};
+
+use super::counted;
+use super::server::{carried, reaction};
+use crate::duration::write_duration as time;
+use crate::plan::{SsrHop, SsrServer};
+use crate::problem::printable;
+
+pub(super) fn lines(server: &SsrServer) -> Vec<String> {
+    let suffix = |suffixed| if suffixed { ", or none" } else { "" };
+    let strangers = suffix(server.strangers == Strangers::PassOn);
+    let obfs = match server.obfs {
+        ObfsKind::Plain => String::new(),
+        obfs => format!(" in {obfs}{strangers}"),
+    };
+    let redirect = match server.redirect.len() {
+        0 => String::new(),
+        n => format!("{}, else ", counted(n, "redirection")),
+    };
+    let mut lines = vec![format!(
+        "{}, {}{}{obfs}; {}; without the key: {redirect}{}",
+        server.method,
+        frames(server.protocol.kind),
+        suffix(server.protocol.compatible),
+        carried(server.tcp, server.udp),
+        reaction(&server.reject),
+    )];
+    let param = ServerParam::parse(server.protocol.kind, server.protocol_param.expose());
+    let users = param.map_or(0, |param| param.uids().count());
+    if users > 0 {
+        lines.push(format!("{}, told apart by id", counted(users, "user")));
+    }
+    lines
+}
+
+pub(super) fn hop(hop: &SsrHop) -> String {
+    let obfs = match (hop.obfs, hop.obfs_param.hosts()) {
+        (ObfsKind::Plain, _) => String::new(),
+        (obfs, []) => format!(" in {obfs}"),
+        (obfs, [host]) => format!(" in {obfs} as {}", printable(host)),
+        (obfs, hosts) => format!(" in {obfs} as one of {}", counted(hosts.len(), "host")),
+    };
+    let wait = time(hop.first_wait);
+    let frames = frames(hop.protocol);
+    format!(
+        "{}, {frames}{obfs}; first bytes waited for {wait}",
+        hop.method
+    )
+}
+
+fn frames(kind: ProtocolKind) -> String {
+    match kind {
+        ProtocolKind::Origin => "without frames".to_owned(),
+        kind => format!("frames of {kind}"),
+    }
+}
+
+/// The most bytes a hop adds to a datagram on the way out, the target's address not counted: the
+/// IV, and the tags and paddings of the protocol.
+pub(super) fn packet_overhead(hop: &SsrHop) -> usize {
+    let protocol = match hop.protocol {
+        kind if kind >= ProtocolKind::AuthChainA => adit_shadowsocksr::PACKET_TAIL,
+        kind if kind >= ProtocolKind::AuthAes128Md5 => 8,
+        _ => 0,
+    };
+    hop.method.iv_len() + protocol
+}

@@ -1,0 +1,350 @@
+//! `ssr://`: ShadowsocksR, as listener a server, as hop a client.
+
+pub(crate) mod link;
+pub(crate) mod text;
+
+use adit_crypto::StreamKind;
+use adit_obfs::{Browser, ObfsKind};
+use adit_shadowsocksr::{ClientParam, Protocol, ProtocolKind, ServerParam};
+
+use crate::draft::Draft;
+use crate::keyring::MAX_USERS_FILE;
+use crate::param::{Key, Param, both, hop as for_hop, listener};
+use crate::plan::{Hop, HopKind, Listen, ListenKind, ServerHop, SsrHop, SsrServer};
+use crate::problem::{Flaw, WarningKind};
+use crate::scheme::{forward, keys};
+use crate::secret::Secret;
+use crate::suggest::nearest;
+use text::{Obfs, ObfsText, RedirectText, UserText};
+
+pub(crate) const DOC: &str = "ShadowsocksR: the stream ciphers of old Shadowsocks, with a \
+     protocol that frames and authenticates the stream and an obfs that disguises it. For servers \
+     and clients that exist; none of it protects as `ss://` of the 2022 edition does. The same URL \
+     serves on both ends; share links (base64) are read as they are, and `adit url` turns one form \
+     into the other. A `#` in a value is written `%23`.";
+
+static PROTOCOL: Key<Protocol> = Key {
+    name: "protocol",
+    default: Protocol {
+        kind: ProtocolKind::Origin,
+        compatible: false,
+    },
+    otherwise: "",
+    doc: "Protocol: origin, verify_simple, verify_deflate, verify_sha1, auth_simple, auth_sha1, \
+          auth_sha1_v2, auth_sha1_v4, auth_aes128_md5, auth_aes128_sha1, auth_aes128_fast, \
+          auth_chain_a to auth_chain_f. With `_compatible` behind verify_sha1 or auth_sha1… a \
+          server serves clients of origin too.",
+};
+static PROTOCOL_PARAM: Key<UserText> = Key {
+    name: "protocol_param",
+    default: UserText(String::new()),
+    otherwise: "none",
+    doc: "The user of a client, `ID:PASSWORD`; the users of a server, \
+          `CLIENTS#ID:PASSWORD,ID:PASSWORD`, where CLIENTS bounds each user's devices (64). \
+          `@FILE` holds them one a line. For auth_aes128_* and auth_chain_*.",
+};
+static OBFS: Key<Obfs> = Key {
+    name: "obfs",
+    default: Obfs::PLAIN,
+    otherwise: "",
+    doc: "Disguise of connections: plain, http_simple, http_post, random_head, \
+          tls1.2_ticket_auth, tls1.2_ticket_fastauth, go_quiet. With `_compatible` (not go_quiet) \
+          a server serves clients without it too.",
+};
+static OBFS_PARAM: Key<ObfsText> = Key {
+    name: "obfs_param",
+    default: ObfsText(String::new()),
+    otherwise: "the server's own",
+    doc: "A client's hosts to name, `HOST,HOST[#HEADERS]`; a server's hosts to accept (http_*), or \
+          the seconds a clock may differ (tls1.2_*).",
+};
+static REDIRECT: Key<RedirectText> = Key {
+    name: "redirect",
+    default: RedirectText::NONE,
+    otherwise: "none",
+    doc: "Where connections are taken that are not accepted, before `reject`: \
+          `[PATTERN[:PORT]#]HOST:PORT`, several with commas; the first whose pattern is in the \
+          bytes received counts.",
+};
+
+pub(crate) const PARAMS: &[Param] = &[
+    both(&PROTOCOL),
+    both(&PROTOCOL_PARAM),
+    both(&OBFS),
+    both(&OBFS_PARAM),
+    listener(&REDIRECT),
+    listener(&keys::ALLOW_PRIVATE),
+    listener(&keys::REJECT),
+    listener(&keys::TCP),
+    both(&keys::UDP),
+    listener(&keys::PREFER),
+    for_hop(&keys::FIRST_WAIT),
+    listener(&keys::HANDSHAKE),
+    both(&keys::DIAL),
+    listener(&keys::IDLE),
+    listener(&keys::HALF_CLOSE_IDLE),
+    listener(&keys::UDP_IDLE),
+    listener(&keys::MAX_CONNECTIONS),
+];
+
+/// True for the name of a method.
+pub(crate) fn is_method(text: &str) -> bool {
+    text.parse::<StreamKind>().is_ok()
+}
+
+pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
+    draft.no_target();
+    no_split_value(draft);
+    let common = Common::read(draft);
+    let addr = draft.listen_addr();
+    let tcp = draft.get(&keys::TCP);
+    let udp = draft.get(&keys::UDP);
+    if !tcp && !udp {
+        let span = draft.value_span(&keys::UDP);
+        draft.problem(Flaw::new(span, "neither TCP nor UDP is left to listen on"));
+    }
+    let reject = draft.get(&keys::REJECT);
+    let redirect = draft.get(&REDIRECT).rules();
+    let limits = draft.limits();
+    let private = draft.get(&keys::ALLOW_PRIVATE);
+    let prefer = draft.get(&keys::PREFER);
+    let common = common?;
+    let kind = common.protocol.kind;
+    let users = users(common.param.expose());
+    if let Err(why) = ServerParam::parse(kind, users.expose()) {
+        let span = draft.value_span(&PROTOCOL_PARAM);
+        draft.problem(Flaw::new(span, "these are no users of a server").label(why.to_string()));
+    }
+    let addr = addr?;
+    common.warn(draft);
+    Some(Listen {
+        access: addr.access(private, false),
+        addr,
+        kind: ListenKind::ShadowsocksR(SsrServer {
+            method: common.method,
+            password: common.password,
+            protocol: common.protocol,
+            protocol_param: users,
+            obfs: common.obfs.kind,
+            strangers: common.obfs.strangers,
+            obfs_param: common.obfs_param.param(),
+            tcp,
+            udp,
+            reject,
+            redirect,
+        }),
+        limits,
+        prefer,
+    })
+}
+
+pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
+    draft.no_target();
+    no_split_value(draft);
+    let common = Common::read(draft);
+    let server = draft.server();
+    let udp = draft.get(&keys::UDP);
+    let first_wait = draft.get(&keys::FIRST_WAIT).0;
+    let dial = draft.get(&keys::DIAL);
+    if first_wait > dial {
+        let span = draft.value_span(&keys::FIRST_WAIT);
+        draft.problem(forward::longer_than_dial(span, dial));
+    }
+    let common = common?;
+    let kind = common.protocol.kind;
+    let user = user(common.param.expose());
+    if let Err(why) = ClientParam::parse(kind, user.expose()) {
+        let span = draft.value_span(&PROTOCOL_PARAM);
+        draft.problem(Flaw::new(span, "this is no user of a client").label(why.to_string()));
+    }
+    let obfs_param = common.obfs_param.param();
+    let limit = Browser::Chrome.max_name();
+    let too_long = obfs_param.hosts().first().is_some_and(|h| h.len() > limit);
+    if common.obfs.kind == ObfsKind::GoQuiet && too_long {
+        let span = draft.value_span(&OBFS_PARAM);
+        let title = format!("`go_quiet` has room for a host of {limit} bytes");
+        draft.problem(Flaw::new(span, title));
+    }
+    let server = server?;
+    common.warn(draft);
+    Some(Hop::Server(ServerHop {
+        server,
+        kind: HopKind::ShadowsocksR(Box::new(SsrHop {
+            method: common.method,
+            password: common.password,
+            protocol: kind,
+            protocol_param: user,
+            obfs: common.obfs.kind,
+            obfs_param,
+            udp,
+            first_wait,
+        })),
+        dial,
+    }))
+}
+
+/// What both ends read alike.
+struct Common {
+    method: StreamKind,
+    password: Secret,
+    protocol: Protocol,
+    param: Secret,
+    obfs: Obfs,
+    obfs_param: ObfsText,
+}
+
+impl Common {
+    fn read(draft: &mut Draft<'_, '_>) -> Option<Self> {
+        let protocol = draft.get(&PROTOCOL);
+        let obfs = draft.get(&OBFS);
+        let obfs_param = draft.get(&OBFS_PARAM);
+        let param = param(draft);
+        let method = method(draft);
+        let endpoint = draft.endpoint();
+        let password = match &endpoint.secret {
+            Some(written) => draft.secret(&written.value, written.span)?,
+            None => Secret::default(),
+        };
+        let method = method?;
+        let keyless = method == StreamKind::None
+            && protocol.kind == ProtocolKind::Origin
+            && matches!(
+                obfs.kind,
+                ObfsKind::Plain | ObfsKind::HttpSimple | ObfsKind::HttpPost | ObfsKind::RandomHead
+            );
+        if password.expose().is_empty() && !keyless {
+            let flaw = Flaw::new(draft.user_span(), "the password is missing")
+                .help("write `ssr://METHOD:PASSWORD@HOST:PORT`");
+            draft.problem(flaw);
+            return None;
+        }
+        Some(Self {
+            method,
+            password,
+            protocol,
+            param: param?,
+            obfs,
+            obfs_param,
+        })
+    }
+
+    /// Naming it is the consent; what it is worth is said once (SEC-C1).
+    fn warn(&self, draft: &mut Draft<'_, '_>) {
+        let kind = self.protocol.kind;
+        let hidden = self.method != StreamKind::None || kind >= ProtocolKind::AuthChainA;
+        let (title, label) = if !hidden {
+            (
+                format!("method `none` with protocol `{kind}` does not encrypt"),
+                "everyone on the way can read and change the traffic",
+            )
+        } else if kind < ProtocolKind::AuthAes128Md5 {
+            (
+                format!("protocol `{kind}` does not authenticate what it carries"),
+                "someone on the way can change it, and have the server decipher recordings",
+            )
+        } else {
+            (
+                format!("protocol `{kind}` rests on old ciphers and tags of 2 to 4 bytes"),
+                "a patient attacker on the way can forge and recognise it",
+            )
+        };
+        let about = Flaw::new(draft.user_span(), title)
+            .label(label)
+            .help("`ss://` with a method of the 2022 edition does what this cannot");
+        draft.warn(WarningKind::LegacyCipher, about);
+    }
+}
+
+fn method(draft: &mut Draft<'_, '_>) -> Option<StreamKind> {
+    let endpoint = draft.endpoint();
+    let Some(name) = &endpoint.user else {
+        let flaw = Flaw::new(endpoint.address, "method and password are missing")
+            .help("write `ssr://METHOD:PASSWORD@HOST:PORT`, or a share link as it is");
+        draft.problem(flaw);
+        return None;
+    };
+    let found = name.value.parse().ok();
+    if found.is_none() {
+        let names = || StreamKind::ALL.into_iter().map(StreamKind::name);
+        let mut flaw = Flaw::new(name.span, format!("unknown method `{}`", name.value));
+        flaw = match nearest(&name.value, names()) {
+            Some(meant) => flaw.label(format!("did you mean `{meant}`?")),
+            None => flaw,
+        };
+        if name.value.parse::<adit_shadowsocks::Method>().is_ok() {
+            flaw = flaw.help("that method is one of `ss://`");
+        }
+        let all = names().collect::<Vec<_>>().join(", ");
+        draft.problem(flaw.help(format!("methods: {all}")));
+    }
+    found
+}
+
+/// `protocol_param`, from its file if it names one.
+fn param(draft: &mut Draft<'_, '_>) -> Option<Secret> {
+    let text = draft.get(&PROTOCOL_PARAM).0;
+    let Some(path) = text.strip_prefix('@') else {
+        return Some(Secret::new(text));
+    };
+    let span = draft.value_span(&PROTOCOL_PARAM);
+    let file = draft.long_file(path, span, MAX_USERS_FILE)?;
+    let lines = file.text.lines().map(str::trim);
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    Some(Secret::new(lines.join(",")))
+}
+
+/// The users of a server; those of a client's URL are taken for the server's.
+fn users(text: &str) -> Secret {
+    if text.contains(':') && !text.contains('#') {
+        return Secret::new(format!("64#{text}"));
+    }
+    Secret::from(text)
+}
+
+/// The user of a client; the only one of a server's URL is taken for the client's.
+fn user(text: &str) -> Secret {
+    let alone = text.split_once('#').filter(|(clients, users)| {
+        clients.bytes().all(|b| b.is_ascii_digit()) && !users.contains(',')
+    });
+    Secret::from(alone.map_or(text, |(_, user)| user))
+}
+
+/// A raw `#` in a value begins the name, and the rest of the query would be lost with it.
+fn no_split_value(draft: &mut Draft<'_, '_>) {
+    let endpoint = draft.endpoint();
+    let Some(name) = &endpoint.name else {
+        return;
+    };
+    let known = |key| PARAMS.iter().any(|param| param.setting.name() == key);
+    let mut parts = name.value.split('&').skip(1);
+    let query = parts.any(|part| part.split_once('=').is_some_and(|(key, _)| known(key)));
+    let last = endpoint.params.last();
+    let last = last.filter(|pair| pair.key.value == PROTOCOL_PARAM.name);
+    let last = last.map_or("", |pair| pair.value.value.as_str());
+    let digits = !last.is_empty() && last.bytes().all(|b| b.is_ascii_digit());
+    if query || (digits && name.value.contains(':')) {
+        let flaw = Flaw::new(name.span, "`#` ends the query: this would be a name")
+            .help("in a value, `#` is written `%23`");
+        draft.problem(flaw);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_parameter_serves_on_both_ends() {
+        for (text, on_server, on_client) in [
+            ("", "", ""),
+            ("64", "64", "64"),
+            ("42:pw", "64#42:pw", "42:pw"),
+            ("8#42:pw", "8#42:pw", "42:pw"),
+            ("8#42:pw,43:x", "8#42:pw,43:x", "8#42:pw,43:x"),
+            ("42:p#w", "42:p#w", "42:p#w"),
+        ] {
+            assert_eq!(users(text), Secret::from(on_server), "{text}");
+            assert_eq!(user(text), Secret::from(on_client), "{text}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Share links of ShadowsocksR: everything in one base64 text.
+//!
+//! ```text
+//! ssr:// B( host:port:protocol:method:obfs:B(password)/?obfsparam=B(…)&protoparam=B(…)&remarks=B(…)&group=B(…) )
+//! ```
+//! B is base64url without padding.
+
+use adit_wire::Host;
+use zeroize::Zeroizing;
+
+use crate::base64_text;
+use crate::endpoint::{self, Endpoint, Pair};
+use crate::escape;
+use crate::problem::Flaw;
+use crate::scheme::Scheme;
+use crate::secret::{Secret, SecretText};
+use crate::span::{Span, Spanned};
+
+/// What a link holds; every part has the place of the whole, there is no finer one.
+pub(crate) struct Unfolded {
+    pub(crate) method: Spanned<String>,
+    pub(crate) secret: Spanned<SecretText>,
+    pub(crate) host: Spanned<Host>,
+    pub(crate) port: Spanned<u16>,
+    pub(crate) params: Vec<Pair>,
+    pub(crate) name: Option<Spanned<String>>,
+}
+
+const FORMS: &str = "write `ssr://METHOD:PASSWORD@HOST:PORT?protocol=…&obfs=…`, or a share link";
+
+/// Keys of the URL with the names that links have for them.
+const NAMES: [(&str, &str); 2] = [
+    ("obfs_param", "obfsparam"),
+    ("protocol_param", "protoparam"),
+];
+
+/// Reads the part behind `ssr://`.
+pub(crate) fn unfold(raw: &str, span: Span) -> Result<Unfolded, Flaw> {
+    let wrong = |what: &str| Flaw::new(span, what).help(FORMS);
+    let unreadable = || wrong("neither `METHOD:PASSWORD@HOST:PORT` nor a share link");
+    // `/` is a base64 digit, but some write it behind the text.
+    let text = base64_text::link(raw)
+        .filter(|text| text.contains(':'))
+        .or_else(|| base64_text::link(raw.strip_suffix('/')?))
+        .ok_or_else(unreadable)?;
+    let (main, query) = text.split_once('?').unwrap_or((&text, ""));
+    let main = main.strip_suffix('/').unwrap_or(main);
+    // From the right: an IPv6 host has colons of its own.
+    let mut parts = main.rsplitn(6, ':');
+    let mut part = || parts.next().ok_or_else(unreadable);
+    let (password, obfs, method, protocol, port, host) =
+        (part()?, part()?, part()?, part()?, part()?, part()?);
+    let password = base64_text::link(password)
+        .ok_or_else(|| wrong("the link's password is not base64 of a text"))?;
+    let port = port
+        .parse()
+        .map_err(|_| wrong("the link's port is not a number"))?;
+    let host = endpoint::bare_host(host, span)?;
+    let at = |value: String| Spanned::new(value, span);
+    let pair = |key: &str, value: &str| Pair {
+        key: at(key.to_owned()),
+        value: at(value.to_owned()),
+    };
+    let mut unfolded = Unfolded {
+        method: at(method.to_owned()),
+        secret: Spanned::new(SecretText::Literal(Secret::from(&**password)), span),
+        host: Spanned::new(host, span),
+        port: Spanned::new(port, span),
+        params: Vec::new(),
+        name: None,
+    };
+    for (key, name, default) in [("protocol", protocol, "origin"), ("obfs", obfs, "plain")] {
+        if !name.is_empty() && name != default {
+            unfolded.params.push(pair(key, name));
+        }
+    }
+    for item in query.split('&').filter(|item| !item.is_empty()) {
+        let (key, value) = item.split_once('=').unwrap_or((item, ""));
+        let text = || base64_text::link(value).unwrap_or_default();
+        let written = NAMES.iter().find(|(_, theirs)| *theirs == key);
+        match (key, written) {
+            _ if value.is_empty() => {}
+            // What is a file here is one of this machine.
+            (_, Some(_)) if text().starts_with('@') => {
+                return Err(wrong("a link from elsewhere cannot name a file"));
+            }
+            (_, Some((ours, _))) => {
+                if unfolded.params.iter().all(|pair| pair.key.value != *ours) {
+                    unfolded.params.push(pair(ours, &text()));
+                }
+            }
+            ("remarks", _) => {
+                unfolded.name = Some(at(text().to_string())).filter(|n| !n.value.is_empty());
+            }
+            ("group", _) => {}
+            // The same port, and no UDP over TCP: nothing that needs saying.
+            ("udpport", _) if matches!(value.parse::<u16>(), Ok(udp) if udp == 0 || udp == port) => {
+            }
+            ("uot", _) if value == "0" => {}
+            // The draft says that it is left out.
+            (key, _) => {
+                if unfolded.params.iter().all(|pair| pair.key.value != key) {
+                    unfolded.params.push(pair(key, value));
+                }
+            }
+        }
+    }
+    Ok(unfolded)
+}
+
+/// The share link of a server; it holds what clients of other programs know.
+pub(crate) fn fold(endpoint: &Endpoint) -> Result<String, Flaw> {
+    let missing =
+        |what: &str| Flaw::new(endpoint.address, what).help("a share link names a server");
+    let host = endpoint
+        .host
+        .as_ref()
+        .ok_or_else(|| missing("the host is missing"))?;
+    let port = endpoint
+        .port
+        .as_ref()
+        .ok_or_else(|| missing("the port is missing"))?;
+    let method = endpoint
+        .user
+        .as_ref()
+        .ok_or_else(|| missing("the method is missing"))?;
+    let password = match endpoint
+        .secret
+        .as_ref()
+        .map(|secret| (&secret.value, secret.span))
+    {
+        None => "",
+        Some((SecretText::Literal(secret), _)) => secret.expose(),
+        Some((_, span)) => {
+            return Err(Flaw::new(span, "a share link holds the password itself")
+                .help("write it in the place of the file or variable"));
+        }
+    };
+    let value = |key: &str| {
+        endpoint
+            .param(key)
+            .map_or("", |pair| pair.value.value.as_str())
+    };
+    let or = |text: &'static str, default: &'static str| -> String {
+        let bare = value(text).trim_end_matches("_compatible");
+        if bare.is_empty() {
+            default.to_owned()
+        } else {
+            bare.to_owned()
+        }
+    };
+    let host = match &host.value {
+        Host::Ip(ip) => ip.to_string(),
+        Host::Name(name) => name.as_str().to_owned(),
+    };
+    let mut text = Zeroizing::new(format!(
+        "{host}:{}:{}:{}:{}:{}",
+        port.value,
+        or("protocol", "origin"),
+        method.value,
+        or("obfs", "plain"),
+        base64_text::write_link(password),
+    ));
+    let name = endpoint.name.as_ref().map_or("", |name| &name.value);
+    let shown = NAMES.map(|(ours, theirs)| (theirs, value(ours)));
+    let pairs = shown.into_iter().chain([("remarks", name)]);
+    let mut mark = "/?";
+    for (key, value) in pairs.filter(|(_, value)| !value.is_empty()) {
+        text.push_str(&format!("{mark}{key}={}", base64_text::write_link(value)));
+        mark = "&";
+    }
+    Ok(format!(
+        "{}://{}",
+        Scheme::Ssr.name(),
+        base64_text::write_link(&text)
+    ))
+}
+
+/// True if this is the part behind `ssr://` of a share link.
+pub(crate) fn is_folded(raw: &str) -> bool {
+    let plain = escape::decode(raw).unwrap_or_default();
+    !matches!(raw, "" | "/") && !plain.contains(['@', ':'])
+}

@@ -1,0 +1,197 @@
+//! Values that only `ssr` has: how they are read and written.
+
+use core::str::FromStr;
+
+use adit_obfs::{ObfsKind, ObfsParam, Redirect, Strangers};
+use adit_shadowsocksr::{Protocol, ProtocolKind, UnknownProtocol};
+
+use crate::suggest::nearest;
+use crate::value::Typed;
+
+/// An obfs as a server names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Obfs {
+    pub(crate) kind: ObfsKind,
+    pub(crate) strangers: Strangers,
+}
+
+impl Obfs {
+    pub(crate) const PLAIN: Self = Self {
+        kind: ObfsKind::Plain,
+        strangers: Strangers::Refuse,
+    };
+}
+
+/// `protocol_param`: it can hold passwords.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct UserText(pub(crate) String);
+
+/// `obfs_param`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ObfsText(pub(crate) String);
+
+/// `redirect`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct RedirectText(String);
+
+impl ObfsText {
+    /// What it means; the text was checked.
+    pub(crate) fn param(&self) -> ObfsParam {
+        ObfsParam::parse(&self.0).unwrap_or_default()
+    }
+}
+
+impl RedirectText {
+    pub(crate) const NONE: Self = Self(String::new());
+
+    /// The rules; the text was checked.
+    pub(crate) fn rules(&self) -> Vec<Redirect> {
+        rules(&self.0).filter_map(Result::ok).collect()
+    }
+}
+
+const COMPATIBLE: &str = "_compatible";
+
+impl Typed for Protocol {
+    const NAME: &'static str = "name";
+
+    fn read(text: &str) -> Result<Self, String> {
+        Self::from_str(text).map_err(|why| match why {
+            UnknownProtocol::Name => {
+                let bare = text.strip_suffix(COMPATIBLE).unwrap_or(text);
+                let all = ProtocolKind::ALL.map(ProtocolKind::name);
+                meant(bare, &all, "`adit help ssr` lists the protocols")
+            }
+            UnknownProtocol::Compatible => why.to_string(),
+        })
+    }
+
+    fn write(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Typed for Obfs {
+    const NAME: &'static str = "name";
+
+    fn read(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Ok(Self::PLAIN);
+        }
+        match ObfsKind::of_server(text) {
+            Ok((kind, strangers)) => Ok(Self { kind, strangers }),
+            Err(_) => {
+                let bare = text.strip_suffix(COMPATIBLE).unwrap_or(text);
+                let all = ObfsKind::ALL.map(ObfsKind::name);
+                if all.contains(&bare) {
+                    return Err(format!("`{bare}` has no `{COMPATIBLE}` form"));
+                }
+                Err(meant(bare, &all, "`adit help ssr` lists them"))
+            }
+        }
+    }
+
+    fn write(&self) -> String {
+        let suffix = match self.strangers {
+            Strangers::Refuse => "",
+            Strangers::PassOn => COMPATIBLE,
+        };
+        format!("{}{suffix}", self.kind)
+    }
+}
+
+fn meant(text: &str, all: &[&'static str], otherwise: &str) -> String {
+    match nearest(text, all.iter().copied()) {
+        Some(name) => format!("did you mean `{name}`?"),
+        None => format!("no such name; {otherwise}"),
+    }
+}
+
+impl Typed for UserText {
+    const NAME: &'static str = "users";
+
+    fn read(text: &str) -> Result<Self, String> {
+        Ok(Self(text.to_owned()))
+    }
+
+    fn write(&self) -> String {
+        self.0.clone()
+    }
+}
+
+impl Typed for ObfsText {
+    const NAME: &'static str = "text";
+
+    fn read(text: &str) -> Result<Self, String> {
+        ObfsParam::parse(text).map_err(|why| why.to_string())?;
+        Ok(Self(text.to_owned()))
+    }
+
+    fn write(&self) -> String {
+        self.0.clone()
+    }
+}
+
+fn rules(text: &str) -> impl Iterator<Item = Result<Redirect, String>> {
+    let each = text.split(',').filter(|rule| !rule.is_empty());
+    each.map(|rule| Redirect::parse(rule).map_err(|why| why.to_string()))
+}
+
+impl Typed for RedirectText {
+    const NAME: &'static str = "rules";
+
+    fn read(text: &str) -> Result<Self, String> {
+        rules(text).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self(text.to_owned()))
+    }
+
+    fn write(&self) -> String {
+        self.0.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_and_written() {
+        for (text, written) in [
+            ("auth_sha1_v4_compatible", "auth_sha1_v4_compatible"),
+            ("auth_chain_a", "auth_chain_a"),
+            ("", "origin"),
+        ] {
+            assert_eq!(Protocol::read(text).unwrap().write(), written);
+        }
+        for (text, written) in [
+            ("go_quiet", "go_quiet"),
+            ("http_simple_compatible", "http_simple_compatible"),
+            ("", "plain"),
+        ] {
+            assert_eq!(Obfs::read(text).unwrap().write(), written);
+        }
+    }
+
+    #[test]
+    fn slips_are_understood() {
+        for (text, told) in [
+            ("auth_aes128_fats", "did you mean `auth_aes128_fast`?"),
+            ("auth_chain_a_compatible", "no `_compatible` form"),
+            ("socks", "`adit help ssr` lists"),
+        ] {
+            let why = Protocol::read(text).unwrap_err();
+            assert!(why.contains(told), "{why}");
+        }
+        for (text, told) in [
+            ("go_quite", "did you mean `go_quiet`?"),
+            ("go_quiet_compatible", "no `_compatible` form"),
+            ("tls", "`adit help ssr` lists"),
+        ] {
+            let why = Obfs::read(text).unwrap_err();
+            assert!(why.contains(told), "{why}");
+        }
+        assert!(RedirectText::read("a.com#b.com:80,*#c.com").is_ok());
+        assert!(RedirectText::read("a*#b.com").is_err());
+        assert!(ObfsText::read("a b").is_err());
+    }
+}

@@ -1,0 +1,160 @@
+//! ShadowsocksR clients.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_net::ambient::{Chance, SystemClock};
+use adit_net::tcp;
+use adit_obfs::ServerState;
+use adit_shadowsocksr::{ServerStack, StackAccepted};
+use adit_stream::{BoxStream, Layered, Stream, flush};
+use adit_wire::Broken;
+use tokio::time::timeout_at;
+
+use super::header::{Seen, step_through};
+use super::hello::undress;
+use super::keyed::{CHECK_ANSWER, Silent, is_check};
+use super::reject::farewell;
+use super::{Acceptor, Inbound, Pending, Rejects};
+use crate::account::Account;
+use crate::inflate::Inflated;
+use crate::{AcceptError, BoxFuture, Peer, Request};
+
+/// What a segment holds where the system does not tell.
+const MSS: u16 = 1460;
+
+/// Reads obfs and requests of ShadowsocksR; everything else is left to [`Rejects`].
+pub struct ShadowsocksR {
+    /// Cipher, protocol and users.
+    pub stack: Arc<ServerStack>,
+    /// The obfs, and the hellos it has seen.
+    pub obfs: ServerState,
+    /// What users are counted on.
+    pub accounts: Arc<Accounts>,
+    /// The reaction to whatever is not a request.
+    pub rejects: Arc<Rejects>,
+    /// Time for a complete request.
+    pub deadline: Duration,
+}
+
+/// What the users of a ShadowsocksR port are counted on.
+#[derive(Debug, Default)]
+pub struct Accounts {
+    users: BTreeMap<u32, Arc<Account>>,
+    /// Who is counted where there are no users.
+    anyone: Arc<Account>,
+}
+
+impl Accounts {
+    /// One for each of these users.
+    #[must_use]
+    pub fn new(users: impl Iterator<Item = u32>) -> Self {
+        Self {
+            users: users.map(|uid| (uid, Arc::default())).collect(),
+            anyone: Arc::default(),
+        }
+    }
+
+    /// The account of a user, as the protocol names it.
+    pub(crate) fn of(&self, uid: Option<u32>) -> Arc<Account> {
+        let user = uid.and_then(|uid| self.users.get(&uid));
+        user.unwrap_or(&self.anyone).clone()
+    }
+}
+
+impl Acceptor for ShadowsocksR {
+    fn accept(&self, io: BoxStream, peer: Peer) -> BoxFuture<'_, Result<Inbound, AcceptError>> {
+        Box::pin(async move {
+            let mut io = io;
+            let port = peer.local.port();
+            let mss = io.bare().and_then(|tcp| tcp::max_segment(tcp.socket()));
+            let mut seen = Seen::new(self.deadline, &self.rejects);
+            let until = seen.deadline();
+            let undressed = timeout_at(until, undress(&self.obfs, &mut io, &mut seen)).await;
+            let codecs = match undressed.unwrap_or(Err(AcceptError::Deadline)) {
+                Ok(codecs) => codecs,
+                Err(why) => return seen.reject(io, why, &self.rejects, port),
+            };
+            let mss = mss.unwrap_or(MSS);
+            let mut core = self
+                .stack
+                .handshake(mss, Arc::new(SystemClock), &mut Chance);
+            // Where bytes come as they are the codecs go on afterwards: a decoy speaks for itself.
+            let read = if codecs.open.is_raw() {
+                let read = step_through(&mut io, &mut core, &mut seen);
+                match timeout_at(until, read)
+                    .await
+                    .unwrap_or(Err(AcceptError::Deadline))
+                {
+                    Err(why) => Err((io, why)),
+                    Ok(accepted) if codecs.seal.is_raw() => Ok((io, accepted)),
+                    Ok(accepted) => {
+                        let io = Layered::new(io, codecs.seal, codecs.open);
+                        Ok((Box::new(io) as BoxStream, accepted))
+                    }
+                }
+            } else {
+                let mut layered = Layered::new(io, codecs.seal, codecs.open);
+                let read = step_through(&mut layered, &mut core, &mut seen);
+                match timeout_at(until, read)
+                    .await
+                    .unwrap_or(Err(AcceptError::Deadline))
+                {
+                    // What reads on to drop it must not stumble over broken records.
+                    Err(why) => Err((layered.into_below(), why)),
+                    Ok(accepted) => Ok((Box::new(layered) as BoxStream, accepted)),
+                }
+            };
+            match read {
+                Ok((io, accepted)) => self.inbound(io, accepted).await,
+                Err((io, AcceptError::Io(e))) if is_broken(&e) => {
+                    let why = AcceptError::Rejected(Broken::Malformed("the obfs's records"));
+                    seen.reject(io, why, &self.rejects, port)
+                }
+                Err((io, why)) => seen.reject(io, why, &self.rejects, port),
+            }
+        })
+    }
+}
+
+/// Whether a layer could not open what came: the peer's doing, not the connection's.
+fn is_broken(e: &std::io::Error) -> bool {
+    e.kind() == std::io::ErrorKind::InvalidData
+}
+
+impl ShadowsocksR {
+    async fn inbound(
+        &self,
+        io: BoxStream,
+        accepted: StackAccepted,
+    ) -> Result<Inbound, AcceptError> {
+        let StackAccepted {
+            target,
+            uid,
+            first,
+            open,
+            seal,
+        } = accepted;
+        let mut io: BoxStream = if self.stack.kind().in_place() {
+            Box::new(Layered::new(io, seal, open))
+        } else {
+            Box::new(Inflated::new(io, seal, open))
+        };
+        if is_check(&target) {
+            farewell(&mut io, CHECK_ANSWER).await;
+            return Ok(Inbound::Served);
+        }
+        // Clients wait for a first frame, whatever the target has to say.
+        if io.owes_head() {
+            flush(&mut io).await?;
+        }
+        let request = Request {
+            target,
+            first,
+            account: Some(self.accounts.of(uid)),
+            user: uid.map(|uid| uid.to_string()),
+        };
+        Ok(Inbound::Stream(Pending::new(request, Silent { io })))
+    }
+}

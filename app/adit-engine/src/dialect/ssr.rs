@@ -1,0 +1,145 @@
+//! ShadowsocksR with a hop's server.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use adit_config::SsrHop;
+use adit_net::ambient::{self, Chance};
+use adit_obfs::{Browser, ClientSettings, ClientState, Codecs, ObfsKind};
+use adit_shadowsocksr::{ClientParam, ClientStack};
+use adit_stream::{BoxStream, Layered, put, run};
+use adit_wire::Target;
+
+use super::{Dialect, Spoken, dialogue};
+use crate::connector::{Connector, Watch};
+use crate::inflate::Inflated;
+use crate::udp::{BoxDatagrams, SsrUdp};
+use crate::{BoxFuture, DialError, Health, StartError};
+
+/// A hello that is not answered for this long is worth a word.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// A client of one ShadowsocksR server, for as long as the process lives: servers watch the ids
+/// and numbers of connections.
+pub struct ShadowsocksR {
+    stack: ClientStack,
+    obfs: ClientState,
+    udp: bool,
+    first_wait: Duration,
+    health: Arc<Health>,
+}
+
+impl ShadowsocksR {
+    /// A client as the plan wants it.
+    pub fn new(plan: &SsrHop, server: &Target) -> Result<Self, StartError> {
+        let (kind, obfs, method) = (plan.protocol, plan.obfs, plan.method);
+        let param = ClientParam::parse(kind, plan.protocol_param.expose())?;
+        let password = plan.password.expose().as_bytes();
+        let overhead = u16::try_from(obfs.overhead()).unwrap_or(0);
+        let key = method.key_from_password(password);
+        let settings = ClientSettings {
+            kind: obfs,
+            param: &plan.obfs_param,
+            server,
+            key: key.expose(),
+            password,
+            browser: Browser::Chrome,
+            url_bytes: method.iv_len() + 30,
+        };
+        let doubt = format!(
+            "another password, or another method, protocol or obfs than ours ({method}, {kind}, \
+             {obfs}); a user that the server does not know; or a clock that is off by a day"
+        );
+        let proof = format!("in {method} with {kind} and {obfs}");
+        Ok(Self {
+            stack: ClientStack::new(method, password, kind, param, overhead)?,
+            obfs: ClientState::new(&settings, &mut Chance)?,
+            udp: plan.udp,
+            first_wait: plan.first_wait,
+            health: Arc::new(Health::told(format!("ssr://{server}"), proof, doubt)),
+        })
+    }
+
+    /// Puts the obfs on.
+    async fn dress(&self, mut io: BoxStream) -> io::Result<BoxStream> {
+        if self.obfs.kind() == ObfsKind::Plain {
+            return Ok(io);
+        }
+        let mut unanswered = Unanswered {
+            health: Some(&self.health),
+            since: Instant::now(),
+        };
+        let mut core = self.obfs.handshake(ambient::unix(), &mut Chance);
+        let Codecs { seal, open } = match run(&mut *io, &mut core).await {
+            Ok(codecs) => codecs,
+            Err(why) => {
+                unanswered.health = None;
+                self.health.suspect("does not answer in the obfs");
+                return Err(dialogue(why, |_| io::ErrorKind::PermissionDenied));
+            }
+        };
+        unanswered.health = None;
+        Ok(Box::new(Layered::new(io, seal, open)))
+    }
+}
+
+/// A hello without an answer: whoever waits for one gives up by dropping this.
+struct Unanswered<'a> {
+    health: Option<&'a Health>,
+    since: Instant,
+}
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        if let Some(health) = self.health.filter(|_| self.since.elapsed() > SILENCE) {
+            health.suspect("takes the connection and does not answer in the obfs");
+        }
+    }
+}
+
+impl Dialect for ShadowsocksR {
+    fn speak<'a>(
+        &'a self,
+        io: BoxStream,
+        to: &'a Target,
+        first: &'a [u8],
+    ) -> BoxFuture<'a, io::Result<Spoken>> {
+        Box::pin(async move {
+            let io = self.dress(io).await?;
+            let codecs = self.stack.connect(to, ambient::unix(), &mut Chance);
+            let (seal, open) = codecs.map_err(io::Error::other)?;
+            let watch = Watch {
+                health: self.health.clone(),
+                progress: open.progress(),
+            };
+            let mut io: BoxStream = if self.stack.kind().in_place() {
+                Box::new(Layered::new(io, seal, open))
+            } else {
+                Box::new(Inflated::new(io, seal, open))
+            };
+            put(&mut io, first).await?;
+            Ok(Spoken {
+                io,
+                first_wait: self.first_wait,
+                watch: Some(watch),
+            })
+        })
+    }
+
+    fn associate<'a>(
+        &'a self,
+        via: &'a dyn Connector,
+        server: &'a Target,
+    ) -> BoxFuture<'a, Result<BoxDatagrams, DialError>> {
+        Box::pin(async move {
+            if !self.udp {
+                let why = "`udp=false` stands in this hop's URL";
+                return Err(DialError::unsupported(why));
+            }
+            let below = via.associate().await?;
+            let association = self.stack.association(&mut Chance);
+            Ok(Box::new(SsrUdp::new(association, server.clone(), below)) as BoxDatagrams)
+        })
+    }
+}

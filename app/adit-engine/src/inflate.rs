@@ -1,0 +1,148 @@
+//! A stream whose plaintext lies apart from what was received: `verify_deflate` of ShadowsocksR.
+//!
+//! Frames grow when they are opened, so their data is put into a buffer of its own, one frame at a
+//! time. Writing is as everywhere.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::task::{Context, Poll, ready};
+
+use adit_shadowsocksr::{Frame, StackOpen};
+use adit_stream::{BoxStream, Layered, Stream};
+use adit_wire::{Broken, Open, Opened, Seal};
+
+/// Codecs over a stream, of which the opening one has data apart.
+pub(crate) struct Inflated<Se> {
+    below: Layered<BoxStream, Se, Unopened>,
+    open: StackOpen,
+    plain: Vec<u8>,
+    /// Bytes of `plain` that were consumed.
+    used: usize,
+    ended: bool,
+}
+
+impl<Se: Seal> Inflated<Se> {
+    pub(crate) const fn new(below: BoxStream, seal: Se, open: StackOpen) -> Self {
+        Self {
+            below: Layered::new(below, seal, Unopened),
+            open,
+            plain: Vec::new(),
+            used: 0,
+            ended: false,
+        }
+    }
+
+    fn unused(&self) -> &[u8] {
+        self.plain.get(self.used..).unwrap_or_default()
+    }
+
+    fn take(&mut self, consumed: usize) {
+        self.below.consume(consumed);
+    }
+}
+
+/// Bytes as they came.
+struct Unopened;
+
+impl Open for Unopened {
+    fn open(&mut self, wire: &mut [u8]) -> Result<Opened, Broken> {
+        Ok(match wire.len() {
+            0 => Opened::NeedMore { total: 1 },
+            consumed => Opened::Record {
+                consumed,
+                payload: 0..consumed,
+            },
+        })
+    }
+}
+
+fn broken(why: Broken) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+impl<Se: Seal> Stream for Inflated<Se> {
+    fn poll_fill(&mut self, cx: &mut Context<'_>, want: usize) -> Poll<io::Result<usize>> {
+        loop {
+            let readable = self.unused().len();
+            if readable >= want || self.ended {
+                return Poll::Ready(Ok(readable));
+            }
+            self.plain.drain(..self.used);
+            self.used = 0;
+            match self.open.open_frame(self.below.filled()).map_err(broken)? {
+                Frame::Inflated { consumed } => {
+                    self.plain.extend_from_slice(self.open.inflated());
+                    self.take(consumed);
+                }
+                Frame::Plain { consumed, payload } => {
+                    let data = self.below.filled().get(payload).unwrap_or_default();
+                    self.plain.extend_from_slice(data);
+                    self.take(consumed);
+                }
+                Frame::NeedMore { total } => {
+                    let have = ready!(self.below.poll_fill(cx, total))?;
+                    if have < total {
+                        if have > 0 {
+                            let why = Broken::Truncated("a frame");
+                            return Poll::Ready(Err(broken(why)));
+                        }
+                        self.ended = true;
+                    }
+                }
+            }
+        }
+    }
+
+    fn filled(&mut self) -> &mut [u8] {
+        self.plain.get_mut(self.used..).unwrap_or_default()
+    }
+
+    fn runs<'a>(&'a mut self, out: &mut [IoSlice<'a>]) -> usize {
+        match out.first_mut() {
+            Some(first) if self.used < self.plain.len() => {
+                *first = IoSlice::new(self.plain.get(self.used..).unwrap_or_default());
+                1
+            }
+            _ => 0,
+        }
+    }
+
+    fn consume(&mut self, n: usize) {
+        self.used = self.used.saturating_add(n).min(self.plain.len());
+        if self.used == self.plain.len() {
+            self.plain.clear();
+            self.used = 0;
+        }
+    }
+
+    fn poll_slot(&mut self, cx: &mut Context<'_>, min: usize) -> Poll<io::Result<usize>> {
+        self.below.poll_slot(cx, min)
+    }
+
+    fn slot(&mut self) -> &mut [u8] {
+        self.below.slot()
+    }
+
+    fn slots<'a>(&'a mut self, out: &mut [IoSliceMut<'a>]) -> usize {
+        self.below.slots(out)
+    }
+
+    fn commit(&mut self, n: usize) -> io::Result<()> {
+        self.below.commit(n)
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.below.poll_flush(cx)
+    }
+
+    fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.below.poll_finish(cx)
+    }
+
+    fn abort(&mut self) {
+        self.below.abort();
+    }
+
+    fn owes_head(&self) -> bool {
+        self.below.owes_head()
+    }
+}

@@ -1,0 +1,90 @@
+//! The options of a plugin: which side we are on, and what is worn.
+
+use std::fmt;
+
+use adit_config::RejectPolicy;
+use adit_crypto::Secret;
+use adit_obfs::{Browser, ObfsKind, ObfsParam, Redirect};
+use tracing::debug;
+
+use super::obfs::Obfs;
+use super::{GuestError, Side, options};
+
+/// Options that can be given, for messages.
+pub(super) const OPTIONS: [&str; 8] = [
+    "`obfs=NAME`",
+    "`param=TEXT`",
+    "`key=TEXT`",
+    "`browser=NAME`",
+    "`redirect=RULES`",
+    "`reject=POLICY`",
+    "`server`",
+    "`client`",
+];
+
+/// Options of other plugins that say what we do anyway, or nothing to us.
+const IDLE: [&str; 8] = [
+    "fast-open",
+    "mptcp",
+    "v",
+    "6",
+    "t",
+    "i",
+    "a",
+    "TicketTimeHint",
+];
+
+/// What the options say.
+pub(super) fn read(text: &str) -> Result<(Option<Side>, Obfs), GuestError> {
+    let (mut side, mut obfs, mut quiet, mut named) = (None, Obfs::default(), false, false);
+    for (name, value) in options::parse(text)?.iter() {
+        let wrong = |why: &dyn fmt::Display| GuestError::Value {
+            name: name.to_owned(),
+            why: why.to_string(),
+        };
+        quiet |= matches!(name, "ServerName" | "Key" | "Browser" | "WebServerAddr");
+        match (name, value) {
+            ("server", None) => side = Some(Side::Server),
+            ("client", None) => side = Some(Side::Client),
+            ("server" | "client", Some(_)) => {
+                return Err(wrong(&"is a flag and takes no value"));
+            }
+            ("obfs", Some(value)) => {
+                let found = ObfsKind::of_server(value).map_err(|_| GuestError::Obfs {
+                    name: value.to_owned(),
+                    known: Obfs::names(),
+                })?;
+                (obfs.kind, obfs.strangers) = found;
+                named = true;
+            }
+            ("param" | "ServerName", Some(value)) => {
+                obfs.param = ObfsParam::parse(value)?;
+            }
+            ("key" | "Key", Some(value)) => obfs.key = Secret::new(value.to_owned()),
+            ("browser" | "Browser", Some("chrome")) => obfs.browser = Browser::Chrome,
+            ("browser" | "Browser", Some("firefox")) => obfs.browser = Browser::Firefox,
+            ("browser" | "Browser", Some(_)) => return Err(wrong(&"is `chrome` or `firefox`")),
+            ("redirect" | "WebServerAddr", Some(value)) => {
+                let rules = value.split(',').map(Redirect::parse);
+                obfs.redirect = rules
+                    .collect::<Result<_, _>>()
+                    .map_err(|why| wrong(&format!("does not fit: {why}")))?;
+            }
+            ("reject", Some("drain")) => obfs.reject = RejectPolicy::Drain,
+            ("reject", Some("reset")) => obfs.reject = RejectPolicy::Reset,
+            ("reject", Some("close")) => obfs.reject = RejectPolicy::Close,
+            ("reject", Some(_)) => return Err(wrong(&"is `drain`, `reset` or `close`")),
+            (
+                "obfs" | "param" | "key" | "browser" | "redirect" | "reject" | "ServerName" | "Key"
+                | "Browser" | "WebServerAddr",
+                None,
+            ) => return Err(wrong(&"needs a value")),
+            (idle, _) if IDLE.contains(&idle) => debug!("option `{idle}` has no meaning here"),
+            _ => return Err(GuestError::Unknown(name.to_owned())),
+        }
+    }
+    if quiet && !named {
+        obfs.kind = ObfsKind::GoQuiet;
+    }
+    Ok((side, obfs))
+}

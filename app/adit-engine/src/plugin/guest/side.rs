@@ -1,0 +1,149 @@
+//! Which side of the tunnel we are on, where no option says so.
+//!
+//! SIP003 gives a plugin the same four variables on both sides. They mean:
+//!
+//! | | `SS_REMOTE` | `SS_LOCAL` |
+//! |---|---|---|
+//! | client | another machine, as a rule | a free port, ours to listen on |
+//! | server | this machine, ours to listen on | where the host listens |
+//!
+//! So several addresses at once, or all of them (`0.0.0.0`), are a server's; an address that is not
+//! of this machine is a client's. What is left is a remote side on this very machine: there the
+//! host of a server listens at `SS_LOCAL` within moments, and nobody ever does on a client, since
+//! we would.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use adit_net::dial::{self, Family};
+use adit_wire::{Host, Target};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::Side;
+
+/// How long a server's host may take until it listens.
+const MOMENTS: Duration = Duration::from_secs(1);
+/// After this long, somebody who serves at the remote address is the server that we lead to.
+const SOON: Duration = Duration::from_millis(50);
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(5);
+/// A look at a port of this machine takes no time.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// What the form of the addresses tells alone.
+pub(super) fn by_form(remotes: &[Target]) -> Option<Side> {
+    let any = |target: &Target| matches!(target.host, Host::Ip(ip) if ip.is_unspecified());
+    (remotes.len() > 1 || remotes.iter().any(any)).then_some(Side::Server)
+}
+
+/// What the addresses tell when they are looked at.
+pub(super) async fn by_looking(remote: &Target, local: &Target) -> Side {
+    let ours: Vec<SocketAddr> = addresses(remote)
+        .await
+        .into_iter()
+        .filter(is_ours)
+        .collect();
+    if ours.is_empty() {
+        return Side::Client;
+    }
+    let host = addresses(local).await;
+    let begin = Instant::now();
+    while begin.elapsed() < MOMENTS {
+        if anyone(&host).await {
+            return Side::Server;
+        }
+        if begin.elapsed() >= SOON && anyone(&ours).await {
+            return Side::Client;
+        }
+        sleep(PAUSE).await;
+    }
+    Side::Client
+}
+
+async fn addresses(target: &Target) -> Vec<SocketAddr> {
+    match &target.host {
+        Host::Ip(ip) => vec![SocketAddr::new(*ip, target.port)],
+        Host::Name(name) => {
+            let found = dial::resolve(name.as_str(), target.port, Family::Any).await;
+            found.unwrap_or_default()
+        }
+    }
+}
+
+/// Whether a socket can be bound there; any port will do, so nobody is in the way.
+fn is_ours(addr: &SocketAddr) -> bool {
+    let socket = if addr.is_ipv4() {
+        TcpSocket::new_v4()
+    } else {
+        TcpSocket::new_v6()
+    };
+    let any_port = SocketAddr::new(addr.ip(), 0);
+    socket.is_ok_and(|socket| socket.bind(any_port).is_ok())
+}
+
+/// Whether somebody takes connections there.
+async fn anyone(addrs: &[SocketAddr]) -> bool {
+    for addr in addrs {
+        if let Ok(Ok(stream)) = timeout(LOOK, TcpStream::connect(addr)).await {
+            // A free port can be chosen as our own: then we have called ourselves.
+            let own = stream.local_addr().is_ok_and(|own| own == *addr);
+            if !own {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    fn targets(texts: &[&str]) -> Vec<Target> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn wildcards_and_lists_are_a_servers() {
+        for texts in [
+            &["0.0.0.0:1"][..],
+            &["[::]:1"],
+            &["192.0.2.1:1", "192.0.2.2:1"],
+        ] {
+            assert_eq!(by_form(&targets(texts)), Some(Side::Server));
+        }
+        for texts in [&["192.0.2.1:1"][..], &["a.example:1"], &["127.0.0.1:1"]] {
+            assert_eq!(by_form(&targets(texts)), None);
+        }
+    }
+
+    #[tokio::test]
+    async fn who_listens_tells_the_rest() {
+        let free = || async {
+            let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            socket.local_addr().unwrap()
+        };
+        let somebody = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let taken: Target = somebody.local_addr().unwrap().into();
+        let (one, other): (Target, Target) = (free().await.into(), free().await.into());
+        // Another machine (RFC 5737).
+        let far = "192.0.2.1:443".parse().unwrap();
+        assert_eq!(by_looking(&far, &one).await, Side::Client);
+        assert_eq!(by_looking(&one, &taken).await, Side::Server);
+        assert_eq!(by_looking(&taken, &one).await, Side::Client);
+        assert_eq!(by_looking(&one, &other).await, Side::Client);
+        // A host that is late.
+        let late = other.clone();
+        let host = tokio::spawn(async move {
+            sleep(Duration::from_millis(200)).await;
+            let addr: SocketAddr = late.to_string().parse().unwrap();
+            let socket = TcpListener::bind(addr).await.unwrap();
+            sleep(Duration::from_secs(5)).await;
+            drop(socket);
+        });
+        assert_eq!(by_looking(&one, &other).await, Side::Server);
+        host.abort();
+    }
+}

@@ -1,0 +1,267 @@
+//! Which moment a rejected connection ends at, in virtual time: the same one for every cause
+//! (SEC-P1 to SEC-P3).
+//!
+//! What a judgement costs takes no virtual time, so what differs here is a decision of ours. That
+//! the cost cannot be seen either is for a test with a real clock.
+
+mod doors;
+mod scripted;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_config::RejectPolicy;
+use adit_interop::probe::{Sample, told_apart};
+use tokio::runtime::{Builder, Runtime};
+
+use self::doors::{DEADLINE, Door, KINDS};
+use self::scripted::{Act, Script, Seen};
+
+/// From the bytes that decide to what can be seen.
+const SETTLE: Duration = Duration::from_millis(10);
+/// What a timer may add.
+const TICK: Duration = Duration::from_millis(2);
+const NOW: Duration = Duration::ZERO;
+
+/// Times of each cause; `ADIT_PROBES=full` for all that were asked for.
+fn times() -> usize {
+    match std::env::var("ADIT_PROBES").as_deref() {
+        Ok("full") => 1000,
+        _ => 150,
+    }
+}
+
+/// Says this at once, and ends its direction then, if at all.
+fn said(bytes: Vec<u8>, end: Option<Duration>) -> Script {
+    let end = end.map(|end| (end, Act::End));
+    [(NOW, Act::Say(bytes))].into_iter().chain(end).collect()
+}
+
+/// All scripts at the same time.
+async fn meet_all(door: &Arc<Door>, scripts: Vec<(String, Script)>) -> Vec<(String, Seen)> {
+    let one = |(what, script): (String, Script)| {
+        let door = Arc::clone(door);
+        tokio::spawn(async move {
+            let seen = door.meet(script).await;
+            let seen = seen.unwrap_or_else(|| panic!("{what}: let in"));
+            assert_eq!(seen.answer, 0, "{what}: answered");
+            (what, seen)
+        })
+    };
+    let running: Vec<_> = scripts.into_iter().map(one).collect();
+    let mut all = Vec::with_capacity(running.len());
+    for one in running {
+        all.push(one.await.unwrap());
+    }
+    all
+}
+
+/// Time passes while everybody waits, and only then.
+fn virtual_time() -> Runtime {
+    let mut builder = Builder::new_current_thread();
+    builder.enable_time().start_paused(true).build().unwrap()
+}
+
+/// All of them have seen the same; gives that.
+fn same(context: &str, all: &[(String, Seen)]) -> Seen {
+    let (first, wanted) = &all[0];
+    for (what, seen) in all {
+        assert_eq!(
+            seen.without_amount(),
+            wanted.without_amount(),
+            "{context}: {what}, unlike {first}"
+        );
+    }
+    wanted.clone()
+}
+
+impl Seen {
+    /// Without what the peer knows anyhow: how much it said.
+    fn without_amount(&self) -> Self {
+        Self {
+            taken: 0,
+            ..self.clone()
+        }
+    }
+}
+
+/// That a peer saw this end, and nothing before it.
+fn ends(context: &str, policy: &RejectPolicy, seen: &Seen, at: Duration) {
+    let (end, other) = match policy {
+        RejectPolicy::Reset => (seen.reset, seen.end),
+        _ => (seen.end, seen.reset),
+    };
+    let end = end.unwrap_or_else(|| panic!("{context}: {seen:?}"));
+    assert!(
+        end >= at && end <= at + TICK,
+        "{context}: {end:?}, not {at:?}"
+    );
+    assert_eq!(other, None, "{context}");
+}
+
+/// SEC-P3: what is enough to be judged ends right then, what is not at the deadline, whatever it
+/// is and whether the stream has ended or not.
+#[test]
+fn reset_and_close_have_two_moments() {
+    for kind in &KINDS {
+        for policy in [RejectPolicy::Reset, RejectPolicy::Close] {
+            virtual_time().block_on(async {
+                let door = kind.open(policy.clone()).await;
+                let context = format!("{}, {policy:?}", kind.name);
+                for end in [None, Some(NOW), Some(Duration::from_secs(3))] {
+                    let scripts = |causes: Vec<(String, Vec<u8>)>| {
+                        let one = |(what, bytes)| (what, said(bytes, end));
+                        causes.into_iter().map(one).collect()
+                    };
+                    let whole = meet_all(&door, scripts(door.causes())).await;
+                    ends(&context, &policy, &same(&context, &whole), SETTLE);
+                    let short = meet_all(&door, scripts(door.short_causes())).await;
+                    ends(&context, &policy, &same(&context, &short), DEADLINE);
+                }
+            });
+        }
+    }
+}
+
+/// The number of bytes that decides is that of a header, for each length of garbage.
+#[test]
+fn only_a_whole_header_is_judged() {
+    for kind in &KINDS {
+        for policy in [RejectPolicy::Reset, RejectPolicy::Close] {
+            virtual_time().block_on(async {
+                let door = kind.open(policy.clone()).await;
+                let context = format!("{}, {policy:?}", kind.name);
+                let lengths = (1..=1024).chain([64 << 10]);
+                let all = lengths.flat_map(|len| {
+                    let bytes = Door::garbage(len);
+                    [None, Some(NOW)].map(|end| (len.to_string(), said(bytes.clone(), end)))
+                });
+                for (len, seen) in meet_all(&door, all.collect()).await {
+                    let whole = len.parse::<usize>().unwrap() >= kind.head;
+                    let at = if whole { SETTLE } else { DEADLINE };
+                    ends(&format!("{context}, {len} bytes"), &policy, &seen, at);
+                }
+            });
+        }
+    }
+}
+
+/// Bytes that come late or one by one move the moment as they should: it follows the byte that
+/// makes a header whole.
+#[test]
+fn slow_probers_learn_no_more() {
+    for kind in &KINDS {
+        virtual_time().block_on(async {
+            let policy = RejectPolicy::Reset;
+            let door = kind.open(policy.clone()).await;
+            let slowly = |(what, bytes): (String, Vec<u8>)| {
+                let each = bytes.iter().enumerate().map(|(n, byte)| {
+                    let n = u32::try_from(n).unwrap();
+                    (Duration::from_millis(20) * n, Act::Say(vec![*byte]))
+                });
+                (what, each.collect::<Script>())
+            };
+            let all = door.causes().into_iter().map(slowly).collect();
+            let seen = same(kind.name, &meet_all(&door, all).await);
+            let whole = Duration::from_millis(20) * u32::try_from(kind.head - 1).unwrap();
+            ends(kind.name, &policy, &seen, whole + SETTLE);
+        });
+    }
+}
+
+/// With `drain` how long a connection is held depends on chance alone, and counts from its first
+/// moment: not from that of a judgement, which for short input comes with the deadline.
+#[test]
+fn the_time_of_draining_tells_no_cause() {
+    for kind in &KINDS {
+        let runtime = virtual_time();
+        let door = runtime.block_on(kind.open(RejectPolicy::Drain));
+        let odd = told_apart(|| Ok(runtime.block_on(drained(&door, times()))));
+        assert_eq!(odd.unwrap(), None, "{}", kind.name);
+    }
+}
+
+/// How long connections of each cause were held.
+async fn drained(door: &Arc<Door>, times: usize) -> Vec<Sample> {
+    let mut samples: Vec<Sample> = Vec::new();
+    // As many at a time as one listener holds.
+    for round in (0..times).step_by(100) {
+        let mut all = Vec::new();
+        for _ in 0..100.min(times - round) {
+            let causes = door.causes().into_iter().chain(door.short_causes());
+            all.extend(causes.map(|(what, bytes)| (what, said(bytes, None))));
+        }
+        for (what, seen) in meet_all(door, all).await {
+            let held = seen.end.unwrap_or_else(|| panic!("{what}: {seen:?}"));
+            let promised = Duration::from_secs(60)..=Duration::from_secs(132) + TICK;
+            assert!(promised.contains(&held), "{what}: {held:?}");
+            match samples.iter_mut().find(|sample| sample.cause == what) {
+                Some(sample) => sample.times.push(held),
+                None => samples.push(Sample {
+                    cause: what,
+                    times: vec![held],
+                }),
+            }
+        }
+    }
+    let all = || samples.iter().flat_map(|sample| &sample.times);
+    let (least, most) = (all().min().unwrap(), all().max().unwrap());
+    // One time for the server, up to a tenth more for each connection.
+    assert!(
+        *most <= *least + *least / 10 + TICK,
+        "{least:?} to {most:?}"
+    );
+    samples
+}
+
+/// With `drain` the end of a stream is answered at a moment that follows from the peer's own acts.
+#[test]
+fn a_drained_end_is_answered_alike() {
+    for kind in &KINDS {
+        virtual_time().block_on(async {
+            let door = kind.open(RejectPolicy::Drain).await;
+            let ends_after = [
+                (0, SETTLE),
+                (3, SETTLE),
+                (15, Duration::from_millis(25)),
+                (12_000, Duration::from_millis(12_010)),
+            ];
+            for (end, due) in ends_after {
+                let end = Duration::from_millis(end);
+                let causes = door.causes().into_iter().chain(door.short_causes());
+                // Saying nothing has no last byte to count from.
+                let causes = causes.filter(|(_, bytes)| !bytes.is_empty());
+                let all = causes.map(|(what, bytes)| (what, said(bytes, Some(end))));
+                let seen = same(kind.name, &meet_all(&door, all.collect()).await);
+                ends(kind.name, &RejectPolicy::Drain, &seen, due);
+            }
+        });
+    }
+}
+
+/// Who says very much is stopped after the same number of bytes, and reset in the end.
+#[test]
+fn a_drain_takes_the_same_number_of_bytes() {
+    for kind in &KINDS {
+        virtual_time().block_on(async {
+            let door = kind.open(RejectPolicy::Drain).await;
+            let flood = |(what, mut bytes): (String, Vec<u8>)| {
+                // All begin with as many bytes, so that all reads are the same.
+                bytes.resize(2048, 0);
+                let more = (0..80).map(|_| (NOW, Act::Say(vec![0; 32 << 10])));
+                let first = [(NOW, Act::Say(bytes))].into_iter();
+                (what, first.chain(more).collect::<Script>())
+            };
+            let causes = door.causes().into_iter();
+            let all = meet_all(&door, causes.map(flood).collect()).await;
+            for (what, seen) in &all {
+                assert_eq!(seen.taken, all[0].1.taken, "{}: {what}", kind.name);
+                assert!(
+                    seen.reset.is_some_and(|at| at >= Duration::from_secs(60)),
+                    "{what}: {seen:?}"
+                );
+            }
+            assert!((1 << 20..1 << 21).contains(&all[0].1.taken));
+        });
+    }
+}

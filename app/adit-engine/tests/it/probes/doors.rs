@@ -1,0 +1,256 @@
+//! Every kind of keyed listener. A new kind is a new line of [`KINDS`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_config::RejectPolicy;
+use adit_engine::acceptor::{Acceptor, Inbound, Keyed, Rejects, RelayAcceptor};
+use adit_engine::{Peer, Roster};
+use adit_net::ambient::{self, Chance, SystemClock};
+use adit_shadowsocks::relay::RelayTable;
+use adit_shadowsocks::{Key, KeyChain, Method, Restart, SaltPool, Users, tcp};
+use adit_wire::{Clock, Entropy, Seal, Target, Unix};
+
+use super::scripted::{Act, Script, Scripted, Seen};
+
+/// Time for a request.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
+
+const AES: Method = Method::Blake3Aes128Gcm;
+const AEAD: Method = Method::Aes128Gcm;
+const IDENTITY: &str = "ICEiIyQlJicoKSorLC0uLw==";
+const OWN: &str = "MDEyMzQ1Njc4OTo7PD0+Pw==";
+const ALICE: &str = "AAECAwQFBgcICQoLDA0ODw==";
+const NOBODY: &str = "EBESExQVFhcYGRobHB0eHw==";
+
+/// A kind of listener.
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
+    /// Bytes after which a request can be judged.
+    pub(crate) head: usize,
+    method: Method,
+    /// What a client has as its key.
+    good: &'static [&'static str],
+    /// What one has who is not served.
+    unknown: &'static [&'static str],
+    /// Whether the first bytes are only read as far as to the next server's name.
+    relays: bool,
+    open: fn(Arc<Rejects>) -> Box<dyn Acceptor>,
+}
+
+/// All of them.
+pub(crate) const KINDS: [Kind; 5] = [
+    Kind {
+        name: "2022, one key",
+        head: 16 + 27,
+        method: AES,
+        good: &[ALICE],
+        unknown: &[NOBODY],
+        relays: false,
+        open: |rejects| keyed(Users::single(key(AES, ALICE)), rejects),
+    },
+    Kind {
+        name: "2022, users",
+        head: 16 + 16 + 27,
+        method: AES,
+        good: &[OWN, ALICE],
+        unknown: &[OWN, NOBODY],
+        relays: false,
+        open: |rejects| {
+            let users = Users::identified(&key(AES, OWN), [("alice", ALICE), ("bob", IDENTITY)]);
+            keyed(users.unwrap(), rejects)
+        },
+    },
+    Kind {
+        name: "2022, relay",
+        head: 16 + 16 + 27,
+        method: AES,
+        good: &[IDENTITY, OWN, ALICE],
+        unknown: &[IDENTITY, NOBODY, ALICE],
+        relays: true,
+        open: |rejects| {
+            let table = RelayTable::new(&key(AES, IDENTITY), [key(AES, OWN)]).unwrap();
+            Box::new(RelayAcceptor {
+                table,
+                next: [target()].into(),
+                salts: salts(),
+                rejects,
+                deadline: DEADLINE,
+            })
+        },
+    },
+    Kind {
+        name: "AEAD, one password",
+        head: 16 + 18,
+        method: AEAD,
+        good: &["good"],
+        unknown: &["wrong"],
+        relays: false,
+        open: |rejects| keyed(Users::single(key(AEAD, "good")), rejects),
+    },
+    Kind {
+        name: "AEAD, users",
+        head: 16 + 18,
+        method: AEAD,
+        good: &["17"],
+        unknown: &["wrong"],
+        relays: false,
+        open: |rejects| {
+            let users = (0..20).map(|n| (format!("user-{n}"), n.to_string()));
+            keyed(Users::trial(AEAD, users).unwrap(), rejects)
+        },
+    },
+];
+
+fn key(method: Method, text: &str) -> Key {
+    Key::parse(method, text).unwrap()
+}
+
+fn target() -> Target {
+    Target::from(std::net::SocketAddr::from(([192, 0, 2, 1], 443)))
+}
+
+fn salts() -> SaltPool {
+    SaltPool::new([7; 16], ambient::unix(), Restart::Lenient)
+}
+
+fn keyed(users: Arc<Users>, rejects: Arc<Rejects>) -> Box<dyn Acceptor> {
+    Box::new(Keyed {
+        roster: Arc::new(Roster::new(users, None)),
+        salts: Arc::new(salts()),
+        rejects,
+        deadline: DEADLINE,
+    })
+}
+
+/// A clock that is wrong by so many seconds.
+struct Wrong(i64);
+
+impl Clock for Wrong {
+    fn unix(&self) -> Unix {
+        Unix(SystemClock.unix().0.saturating_add_signed(self.0))
+    }
+}
+
+impl Kind {
+    /// The first flight of a client with these keys, whose clock is wrong by so many seconds.
+    fn flight(&self, keys: &[&str], clock: i64) -> Vec<u8> {
+        let chain = KeyChain::parse(self.method, &keys.join(":")).unwrap();
+        let clock = Arc::new(Wrong(clock));
+        let (mut seal, _) = tcp::client(&chain, &target(), clock, &mut Chance).unwrap();
+        let room = seal.room();
+        let mut record = vec![0; room.head + 200 + room.tail];
+        let wire = seal.seal(&mut record, room.head..room.head + 200).unwrap();
+        record[wire].to_vec()
+    }
+
+    /// Opens one with this policy, lets a client in, and keeps what that said.
+    pub(crate) async fn open(&'static self, policy: RejectPolicy) -> Arc<Door> {
+        let door = Arc::new(Door {
+            acceptor: (self.open)(Arc::new(Rejects::new(policy))),
+            kind: self,
+            genuine: self.flight(self.good, 0),
+        });
+        let seen = door
+            .meet(vec![(Duration::ZERO, Act::Say(door.genuine.clone()))])
+            .await;
+        assert!(seen.is_none(), "{}: a client was rejected", self.name);
+        door
+    }
+}
+
+/// A listener in use.
+pub(crate) struct Door {
+    acceptor: Box<dyn Acceptor>,
+    kind: &'static Kind,
+    /// What a client has said.
+    genuine: Vec<u8>,
+}
+
+impl Door {
+    /// What a peer sees until it is all over; nothing if it was let in.
+    pub(crate) async fn meet(&self, script: Script) -> Option<Seen> {
+        let at = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+        let (stream, seen) = Scripted::new(script);
+        let peer = Peer {
+            remote: at,
+            local: at,
+        };
+        match self.acceptor.accept(Box::new(stream), peer).await {
+            Ok(Inbound::Rejected(rejection)) => rejection.carry_out().await,
+            Ok(_) => return None,
+            Err(why) => panic!("{}: {why}", self.kind.name),
+        }
+        let seen = seen.lock().unwrap().clone();
+        Some(seen)
+    }
+
+    /// Bytes of chance.
+    pub(crate) fn garbage(len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        Chance.fill(&mut bytes);
+        bytes
+    }
+
+    /// What a prober says who has listened, or a client who may not come in: always enough to be
+    /// judged, and refused each for its own cause.
+    pub(crate) fn causes(&self) -> Vec<(String, Vec<u8>)> {
+        let (kind, genuine) = (self.kind, &self.genuine);
+        let mut causes = vec![
+            ("garbage".to_owned(), Self::garbage(kind.head)),
+            ("more garbage".to_owned(), Self::garbage(221)),
+            ("a replay".to_owned(), genuine.clone()),
+            ("two replays".to_owned(), genuine.repeat(2)),
+            ("a stranger".to_owned(), kind.flight(kind.unknown, 0)),
+        ];
+        let mut changed = |what: &str, places: &[usize]| {
+            let mut bytes = genuine.clone();
+            for place in places {
+                bytes[*place] ^= 0x41;
+            }
+            causes.push((format!("a replay with {what} changed"), bytes));
+        };
+        // The forms that were seen in the wild; then every part of a header.
+        changed("byte 0", &[0]);
+        changed("byte 16", &[16]);
+        changed("bytes 0 to 7, 62 and 63", &[0, 1, 2, 3, 4, 5, 6, 7, 62, 63]);
+        changed("bytes 6 and 16", &[6, 16]);
+        changed("bytes 16 to 32", &(16..=32).collect::<Vec<_>>());
+        changed("its last byte of a header", &[kind.head - 1]);
+        changed("what follows a header", &[kind.head]);
+        for cut in [kind.head, kind.head + 1, genuine.len() - 1] {
+            let what = format!("a replay cut after {cut} bytes");
+            causes.push((what, genuine[..cut].to_vec()));
+        }
+        if kind.method == AES && !kind.relays {
+            for clock in [-3600, -31, 31] {
+                let what = format!("a clock that is wrong by {clock} s");
+                // A second may pass before it is judged.
+                let clock = clock + if clock < 0 { -2 } else { 2 };
+                causes.push((what, kind.flight(kind.good, clock)));
+            }
+        }
+        causes
+    }
+
+    /// The same, with too little to be judged.
+    pub(crate) fn short_causes(&self) -> Vec<(String, Vec<u8>)> {
+        let head = self.kind.head;
+        let replay = |cut: usize| {
+            (
+                format!("{cut} bytes of a replay"),
+                self.genuine[..cut].to_vec(),
+            )
+        };
+        let garbage = |len: usize| (format!("{len} bytes of garbage"), Self::garbage(len));
+        vec![
+            ("nothing".to_owned(), Vec::new()),
+            garbage(1),
+            garbage(16),
+            garbage(head - 1),
+            replay(1),
+            replay(16),
+            replay(head - 1),
+        ]
+    }
+}

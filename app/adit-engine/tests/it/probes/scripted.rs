@@ -1,0 +1,151 @@
+//! A stream whose peer follows a script, and what that peer sees.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use adit_stream::Stream;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// What a peer does, and when, counted from its connection.
+pub(crate) type Script = Vec<(Duration, Act)>;
+
+/// What a peer does.
+#[derive(Debug, Clone)]
+pub(crate) enum Act {
+    Say(Vec<u8>),
+    End,
+}
+
+/// What a peer sees, with times counted from its connection.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// Bytes it was sent.
+    pub(crate) answer: usize,
+    /// An end of the stream.
+    pub(crate) end: Option<Duration>,
+    /// A reset; a close with bytes unread is one.
+    pub(crate) reset: Option<Duration>,
+    /// Acknowledged for good: nobody is there any more.
+    pub(crate) closed: Option<Duration>,
+    /// Bytes that found room before the window closed.
+    pub(crate) taken: usize,
+}
+
+/// The server's side of a connection.
+pub(crate) struct Scripted {
+    script: VecDeque<(Duration, Act)>,
+    began: Instant,
+    timer: Pin<Box<Sleep>>,
+    held: Vec<u8>,
+    ended: bool,
+    aborted: bool,
+    slot: [u8; 64],
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl Scripted {
+    /// A connection that comes now; what is seen is told when it is dropped.
+    pub(crate) fn new(script: Script) -> (Self, Arc<Mutex<Seen>>) {
+        let seen = Arc::default();
+        let began = Instant::now();
+        let stream = Self {
+            script: script.into(),
+            began,
+            timer: Box::pin(sleep_until(began)),
+            held: Vec::new(),
+            ended: false,
+            aborted: false,
+            slot: [0; 64],
+            seen: Arc::clone(&seen),
+        };
+        (stream, seen)
+    }
+
+    /// What has come next, if it has.
+    fn arrived(&mut self) -> Option<Act> {
+        let now = self.began.elapsed();
+        self.script
+            .pop_front_if(|(at, _)| *at <= now)
+            .map(|(_, act)| act)
+    }
+}
+
+impl Drop for Scripted {
+    fn drop(&mut self) {
+        let now = self.began.elapsed();
+        let unread = matches!(self.arrived(), Some(Act::Say(_)));
+        let mut seen = self.seen.lock().unwrap();
+        if self.aborted || unread {
+            seen.reset = Some(now);
+        } else if seen.end.is_none() {
+            seen.end = Some(now);
+        }
+        seen.closed = Some(now);
+    }
+}
+
+impl Stream for Scripted {
+    fn poll_fill(&mut self, cx: &mut Context<'_>, want: usize) -> Poll<io::Result<usize>> {
+        while self.held.len() < want && !self.ended {
+            match self.arrived() {
+                Some(Act::Say(bytes)) => {
+                    self.seen.lock().unwrap().taken += bytes.len();
+                    self.held.extend(bytes);
+                }
+                Some(Act::End) => self.ended = true,
+                None => {
+                    let Some((at, _)) = self.script.front() else {
+                        return Poll::Pending;
+                    };
+                    let at = self.began + *at;
+                    self.timer.as_mut().reset(at);
+                    ready!(self.timer.as_mut().poll(cx));
+                }
+            }
+        }
+        Poll::Ready(Ok(self.held.len()))
+    }
+
+    fn filled(&mut self) -> &mut [u8] {
+        &mut self.held
+    }
+
+    fn runs<'a>(&'a mut self, out: &mut [IoSlice<'a>]) -> usize {
+        out[0] = IoSlice::new(&self.held);
+        1
+    }
+
+    fn consume(&mut self, n: usize) {
+        self.held.drain(..n);
+    }
+
+    fn poll_slot(&mut self, _: &mut Context<'_>, _: usize) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(self.slot.len()))
+    }
+
+    fn slot(&mut self) -> &mut [u8] {
+        &mut self.slot
+    }
+
+    fn commit(&mut self, n: usize) -> io::Result<()> {
+        self.seen.lock().unwrap().answer += n;
+        Ok(())
+    }
+
+    fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_finish(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.seen.lock().unwrap().end = Some(self.began.elapsed());
+        Poll::Ready(Ok(()))
+    }
+
+    fn abort(&mut self) {
+        self.aborted = true;
+    }
+}

@@ -1,0 +1,85 @@
+//! `adit client --subscribe URL`: the servers of a document that somebody else keeps.
+
+use adit_admin::online::{
+    Document, Failed, FetchError, Fetcher, Nothing, Roots, Source, Subscription,
+};
+use adit_config::foreign::{AllowedPlugins, sip008};
+
+use super::{Done, client, run};
+use crate::report::{Code, Failure};
+use crate::{args, state};
+
+pub(super) fn client(typed: &args::Client, address: &str) -> Done {
+    let source: Source = address
+        .parse()
+        .map_err(|why| Failure::new(Code::Usage, format!("--subscribe: {why}")))?;
+    let subscription = Subscription {
+        source,
+        fetcher: Fetcher::new(Roots::Machine, sip008::MAX_BODY),
+        plugins: AllowedPlugins::only(typed.allow_plugin.clone()),
+        folder: state::folder(typed.state.as_deref())?,
+        every: typed.refresh,
+    };
+    // Nothing is reached until the servers are known.
+    let mut plan = client::plan(typed, "reject://")?;
+    run::warn(&plan);
+    run::block_on(|signals| async {
+        let document = subscription.begin().await.map_err(nothing)?;
+        tell(&subscription, &document);
+        if let Some(route) = plan.routes.first_mut() {
+            route.via = document.chain;
+        }
+        if typed.check {
+            return client::check(client::keyed(&plan)).await;
+        }
+        let engine = run::start(&plan).await?;
+        let Some(route) = plan.routes.pop() else {
+            return run::until_told(engine, signals).await;
+        };
+        tokio::select! {
+            () = subscription.follow(&engine, route) => Ok(()),
+            done = run::until_told(&engine, signals) => done,
+        }
+    })
+}
+
+/// Says what came, on standard error.
+fn tell(subscription: &Subscription, document: &Document) {
+    let source = &subscription.source;
+    for note in &document.notes {
+        eprintln!("note: {note}");
+    }
+    let servers = match document.servers() {
+        1 => "1 server".to_owned(),
+        n => format!("{n} servers"),
+    };
+    let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
+    let quota = match document.quota.map(|quota| (quota.used, quota.remaining)) {
+        None => String::new(),
+        Some((used, None)) => format!(", {} used", gib(used)),
+        Some((used, Some(left))) => format!(", {} used, {} left", gib(used), gib(left)),
+    };
+    eprintln!("{source}: {servers}{quota}");
+}
+
+fn nothing(why: Nothing) -> Failure {
+    let (code, hint) = match &why.online {
+        Failed::Fetch(FetchError::Tls { .. }) => (
+            Code::Network,
+            "SSL_CERT_FILE names a file with the certificate of an authority of your own",
+        ),
+        Failed::Fetch(FetchError::Status(_)) => (
+            Code::Network,
+            "is the address complete, and does your provider still serve it?",
+        ),
+        Failed::Fetch(_) => (
+            Code::Network,
+            "is this machine online, and the address right?",
+        ),
+        Failed::Unusable(_) => (
+            Code::Config,
+            "`adit convert` shows what is in a document: fetch it with curl, and give it the file",
+        ),
+    };
+    Failure::new(code, why.to_string()).hint(hint)
+}

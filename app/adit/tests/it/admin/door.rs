@@ -1,0 +1,157 @@
+//! Who may ask.
+
+use std::fs;
+use std::io::Write;
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+
+use adit_interop::shadowsocks::encode;
+use adit_interop::{Folder, PATIENCE, Process};
+
+use super::world::{BERT, KEY, METHOD, TOKEN, World, anna, ask, server_url};
+use crate::setup::{bin, ended};
+
+#[test]
+fn strangers_and_pages_are_kept_out() {
+    let world = World::start(&server_url(), &anna());
+    let host = format!("Host: {}", world.api);
+    let token = format!("Authorization: Bearer {TOKEN}");
+    let json = "Content-Type: application/json";
+    let bert = format!(r#"{{"username":"bert","uPSK":"{BERT}"}}"#);
+    for (headers, body, status) in [
+        (vec![host.as_str()], "", 401),
+        (
+            vec![
+                &host,
+                "Authorization: Bearer 0123456789abcdef0123456789abcdee",
+            ],
+            "",
+            401,
+        ),
+        (vec![&token], "", 403),
+        (vec!["Host: evil.example", &token], "", 403),
+        (vec![&host, &token, "Origin: http://evil.example"], "", 403),
+        (vec![&host, &token, "Origin: null"], "", 403),
+        (vec![&host, &token], bert.as_str(), 415),
+        (
+            vec![&host, &token, "Content-Type: text/plain"],
+            bert.as_str(),
+            415,
+        ),
+        (vec![&host, json], bert.as_str(), 401),
+    ] {
+        let line = if body.is_empty() {
+            "GET /users"
+        } else {
+            "POST /users"
+        };
+        let reply = world.raw(line, &headers, body);
+        assert_eq!(reply.status, status, "{headers:?}: {}", reply.body);
+    }
+    let health = world.raw("GET /healthz", &[&host], "");
+    assert_eq!((health.status, health.body.as_str()), (200, "ok\n"));
+    for header in [
+        "cache-control: no-store",
+        "x-content-type-options: nosniff",
+        "default-src 'none'",
+    ] {
+        assert!(
+            health.head.contains(header),
+            "{header} is not in {}",
+            health.head
+        );
+    }
+    assert!(!health.head.contains("set-cookie") && !health.head.contains("access-control"));
+    // Those who say nothing do not keep others away.
+    let silent: Vec<TcpStream> = (0..20)
+        .map(|_| TcpStream::connect(world.api).unwrap())
+        .collect();
+    assert_eq!(world.get("/users").status, 200);
+    drop(silent);
+    for garbage in [
+        &b"\x16\x03\x01\x02\x00\x01"[..],
+        b"GET",
+        b"GET / HTTP/9\r\n\r\n",
+        &[b'a'; 40_000],
+    ] {
+        let mut stream = TcpStream::connect(world.api).unwrap();
+        let _ = stream.write_all(garbage);
+    }
+    assert_eq!(world.get("/users").status, 200);
+    world.adit.stop().unwrap();
+}
+
+#[test]
+fn a_unix_socket_needs_no_token() {
+    let folder = Folder::new("admin").unwrap();
+    let path = folder.path().join("api.sock");
+    let mut command = Command::new(bin());
+    let url = format!("ss://{METHOD}:{}@127.0.0.1:0", encode(KEY));
+    command
+        .args(["run", &url, "--admin"])
+        .arg(format!("unix:{}", path.display()));
+    let mut process = Process::spawn(command).unwrap();
+    process.wait_lines("api at ", 1, PATIENCE).unwrap();
+    assert_eq!(
+        fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    let get = |path_asked: &str| {
+        let stream = UnixStream::connect(&path).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        ask(stream, &format!("GET {path_asked}"), &["Host: adit"], "")
+    };
+    assert_eq!(get("/").status, 200);
+    // One key, no users.
+    assert_eq!(get("/users").status, 404);
+    assert_eq!(get("/stats").status, 200);
+    assert!(process.terminate().unwrap().success());
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_door_that_is_not_safe_stays_shut() {
+    let folder = Folder::new("admin").unwrap();
+    let weak = format!("@{}", folder.write("weak", "password").unwrap().display());
+    let good = format!("@{}", folder.write("good", TOKEN).unwrap().display());
+    let server = "mixed://127.0.0.1:0";
+    for (args, word) in [
+        (vec!["--admin", "127.0.0.1:0"], "--admin-token"),
+        (
+            vec!["--admin", "127.0.0.1:0", "--admin-token", &weak],
+            "128 bits",
+        ),
+        (
+            vec!["--admin", "127.0.0.1:0", "--admin-token", TOKEN],
+            "@FILE",
+        ),
+        (
+            vec!["--admin", "127.0.0.1:0", "--admin-token", "@/nowhere"],
+            "/nowhere",
+        ),
+        (
+            vec!["--admin", "0.0.0.0:0", "--admin-token", &good],
+            "not of this machine",
+        ),
+        (
+            vec!["--admin", "127.0.0.1", "--admin-token", &good],
+            "HOST:PORT",
+        ),
+    ] {
+        let refused = ended(&[&["run", server][..], &args].concat());
+        assert!(
+            matches!(refused.code, Some(2..=4)),
+            "{args:?}: {:?}\n{}",
+            refused.code,
+            refused.output
+        );
+        assert!(
+            refused.output.contains(word),
+            "{args:?}: {}",
+            refused.output
+        );
+        assert!(!refused.output.contains("password"), "{}", refused.output);
+    }
+}

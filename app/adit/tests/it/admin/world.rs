@@ -1,0 +1,177 @@
+//! A server that is managed, and who manages it.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use adit_interop::shadowsocks::encode;
+use adit_interop::socks::{self, Dest};
+use adit_interop::{Adit, Folder, PATIENCE};
+
+use crate::setup::start;
+
+pub(super) const METHOD: &str = "2022-blake3-aes-128-gcm";
+pub(super) const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
+pub(super) const ANNA: &str = "EBESExQVFhcYGRobHB0eHw==";
+pub(super) const BERT: &str = "ICEiIyQlJicoKSorLC0uLw==";
+pub(super) const CLEO: &str = "MDEyMzQ1Njc4OTo7PD0+Pw==";
+pub(super) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+/// An answer.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) head: String,
+    pub(super) body: String,
+}
+
+/// Asks over any stream, with these header lines.
+pub(super) fn ask(
+    mut stream: impl Read + Write,
+    line: &str,
+    headers: &[&str],
+    body: &str,
+) -> Reply {
+    let mut text = format!("{line} HTTP/1.1\r\nConnection: close\r\n");
+    for header in headers {
+        text.push_str(&format!("{header}\r\n"));
+    }
+    if !body.is_empty() {
+        text.push_str(&format!("Content-Length: {}\r\n", body.len()));
+    }
+    text.push_str("\r\n");
+    text.push_str(body);
+    // A refusal may come, and the end with it, before all is written.
+    let _ = stream.write_all(text.as_bytes());
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    let answer = String::from_utf8(answer).unwrap();
+    let (head, body) = answer
+        .split_once("\r\n\r\n")
+        .unwrap_or_else(|| panic!("{line}: {answer:?}"));
+    Reply {
+        status: head.split(' ').nth(1).unwrap().parse().unwrap(),
+        head: head.to_ascii_lowercase(),
+        body: body.to_owned(),
+    }
+}
+
+/// A server with users in a file, its API on a port.
+pub(super) struct World {
+    pub(super) adit: Adit,
+    pub(super) api: SocketAddr,
+    pub(super) folder: Folder,
+}
+
+impl World {
+    pub(super) fn start(url: &str, users: &str) -> Self {
+        let folder = Folder::new("admin").unwrap();
+        let file = folder.write("users.json", users).unwrap();
+        folder.write("token", format!("{TOKEN}\n")).unwrap();
+        Self::again(url, folder, &file)
+    }
+
+    pub(super) fn again(url: &str, folder: Folder, file: &Path) -> Self {
+        let url = format!(
+            "{url}?allow_private=127.0.0.0/8&users=@{}#main",
+            file.display()
+        );
+        let token = format!("@{}", folder.path().join("token").display());
+        let args = [
+            "run",
+            &url,
+            "--admin",
+            "127.0.0.1:0",
+            "--admin-token",
+            &token,
+            "--public-host",
+            "127.0.0.1",
+        ];
+        let mut adit = start(&args);
+        let line = adit.process().wait_lines("api at ", 1, PATIENCE).unwrap();
+        let api = line[0].rsplit(' ').next().unwrap().parse().unwrap();
+        Self { adit, api, folder }
+    }
+
+    pub(super) fn raw(&self, line: &str, headers: &[&str], body: &str) -> Reply {
+        let stream = TcpStream::connect(self.api).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        ask(stream, line, headers, body)
+    }
+
+    pub(super) fn say(&self, line: &str, body: &str) -> Reply {
+        let token = format!("Authorization: Bearer {TOKEN}");
+        let host = format!("Host: {}", self.api);
+        self.raw(
+            line,
+            &[&host, &token, "Content-Type: application/json"],
+            body,
+        )
+    }
+
+    pub(super) fn get(&self, path: &str) -> Reply {
+        self.say(&format!("GET {path}"), "")
+    }
+
+    pub(super) fn users_file(&self) -> String {
+        fs::read_to_string(self.folder.path().join("users.json")).unwrap()
+    }
+
+    /// A client of one of the users.
+    pub(super) fn client(&self, method: &str, key: &str) -> Adit {
+        let user = format!("{method}:{}", encode(key));
+        let hop = format!("ss://{user}@{}", self.adit.addr());
+        start(&["run", "mixed://127.0.0.1:0", &hop])
+    }
+
+    /// The number behind a name in the answer to a path, once it is at least this.
+    pub(super) fn number(&self, path: &str, name: &str, least: u64) -> u64 {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let body = self.get(path).body;
+            let now = number(&body, name).unwrap_or_else(|| panic!("{name} in {body}"));
+            if now >= least || Instant::now() > deadline {
+                assert!(
+                    now >= least,
+                    "{path}: {name} is {now}, not {least}:\n{body}"
+                );
+                return now;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// The first number behind `"name":` or `name `.
+pub(super) fn number(text: &str, name: &str) -> Option<u64> {
+    let quoted = format!("\"{name}\":");
+    let rest = match text.split_once(&quoted) {
+        Some((_, rest)) => rest,
+        None => text.split_once(&format!("{name} "))?.1,
+    };
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok()
+}
+
+pub(super) fn server_url() -> String {
+    format!("ss://{METHOD}:{}@127.0.0.1:0", encode(KEY))
+}
+
+pub(super) fn anna() -> String {
+    format!(r#"{{"anna": "{ANNA}"}}"#)
+}
+
+/// An open session that echoes.
+pub(super) fn session(proxy: SocketAddr, to: &Dest) -> TcpStream {
+    let mut stream = socks::connect(proxy, None, to).unwrap();
+    stream.write_all(b"ECHO\n").unwrap();
+    assert!(lives(&mut stream));
+    stream
+}
+
+pub(super) fn lives(stream: &mut TcpStream) -> bool {
+    let mut byte = [0];
+    stream.write_all(b"x").is_ok() && stream.read_exact(&mut byte).is_ok() && byte == *b"x"
+}

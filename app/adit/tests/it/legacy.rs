@@ -1,0 +1,292 @@
+//! The stream ciphers of old peers: that they work, that we say what they are worth, and why.
+
+use std::env;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use adit_interop::hostile::{Ending, Manner, Reaction, probe};
+use adit_interop::origin::Origin;
+use adit_interop::shadowsocks::{AES_256, Method, Peer};
+use adit_interop::tap::Tap;
+use adit_interop::traffic::{self, Entry};
+use adit_interop::{Adit, Folder, free_port, loopback};
+
+use crate::setup::{ALLOW, bin, ended, server, start};
+use crate::shadowsocks::{from_their_client, to_their_server};
+
+#[test]
+fn to_every_server_of_shadowsocks_libev() {
+    for method in Peer::Libev.legacy() {
+        to_their_server(Peer::Libev, *method);
+    }
+}
+
+#[test]
+fn from_every_client_of_shadowsocks_libev() {
+    for method in Peer::Libev.legacy() {
+        from_their_client(Peer::Libev, *method);
+    }
+}
+
+#[test]
+fn shadowsocks_rust_every_method() {
+    if env::var_os("ADIT_ALL_PEERS").is_none() {
+        return;
+    }
+    for method in Peer::Rust.legacy() {
+        to_their_server(Peer::Rust, *method);
+        from_their_client(Peer::Rust, *method);
+    }
+}
+
+fn legacy() -> impl Iterator<Item = Method> {
+    adit_shadowsocks::Method::ALL
+        .into_iter()
+        .filter(|method| method.is_legacy())
+        .map(|method| Method::legacy(method.name()))
+}
+
+/// Those too that no other implementation has: one server with all, one client with all.
+#[test]
+fn ours_to_ours_every_method() {
+    let origin = Origin::start().unwrap();
+    let run = |words: Vec<String>, listeners| {
+        let words: Vec<&str> = ["run"]
+            .into_iter()
+            .chain(words.iter().map(String::as_str))
+            .collect();
+        Adit::start_with(&bin(), &words, listeners).unwrap()
+    };
+    let any = loopback(0);
+    let servers: Vec<String> = legacy()
+        .flat_map(|method| ["-L".to_owned(), format!("{}?{ALLOW}", method.url(any))])
+        .collect();
+    let count = servers.len() / 2;
+    let back = run(servers, count);
+    let entry = format!("tcp+udp://{any}/{}", origin.addr());
+    let clients: Vec<String> = legacy()
+        .zip(back.addrs())
+        .flat_map(|(method, addr)| {
+            let hop = method.url(*addr);
+            ["-L".to_owned(), entry.clone(), "-F".to_owned(), hop]
+        })
+        .collect();
+    let front = run(clients, count);
+    for (method, addr) in legacy().zip(front.addrs()) {
+        let check = || {
+            traffic::one_byte(traffic::dial(*addr)?)?;
+            traffic::up(traffic::dial(*addr)?, 300_000)?;
+            traffic::down(traffic::dial(*addr)?, 300_000)?;
+            traffic::half_close(traffic::dial(*addr)?, 50_000)?;
+            traffic::datagrams(&Entry::open(*addr)?)
+        };
+        if let Err(why) = check() {
+            panic!("{}: {why:?}", method.name);
+        }
+    }
+    front.stop().unwrap();
+    back.stop().unwrap();
+}
+
+#[test]
+fn a_method_is_made_checked_drawn_and_warned_about() {
+    let password = ended(&["keygen", "aes-256-cfb"]).success().unwrap();
+    assert_eq!(password.trim().len(), 32);
+    let url = format!("ss://aes-256-cfb:{}@127.0.0.1:0", password.trim());
+    for command in ["check", "explain"] {
+        let output = ended(&[command, &url]).success().unwrap();
+        let warned = output.matches("`aes-256-cfb` is broken").count();
+        assert_eq!(warned, 1, "{output}");
+    }
+    let two = ended(&["check", &url, "ss://table:p@127.0.0.1:1"]);
+    let two = two.success().unwrap();
+    assert_eq!(two.matches("is broken").count(), 2, "{two}");
+    let unknown = ended(&["keygen", "nothing-like-it-at-all"]).output;
+    assert!(unknown.contains("legacy ones"), "{unknown}");
+}
+
+/// Anything decrypts; that is not taken for an answer.
+#[test]
+fn a_client_knows_whether_it_has_the_right_password() {
+    let method = Method::legacy("aes-128-cfb");
+    let back = server(method);
+    let fine = ended(&["client", "--check", &method.url(back.addr())]);
+    assert!(fine.output.contains("accepts us"), "{}", fine.output);
+    assert_eq!(fine.code, Some(0));
+    let wrong = Method {
+        key: "another",
+        ..method
+    };
+    let wrong = ended(&["client", "--check", &wrong.url(back.addr())]);
+    assert!(!wrong.output.contains("accepts us"), "{}", wrong.output);
+    assert_ne!(wrong.code, Some(0));
+    back.stop().unwrap();
+}
+
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nserver: nobody in particular\r\n\r\nthe secret";
+
+/// A web server that gives [`ANSWER`] to every client.
+fn web() -> SocketAddr {
+    let listener = TcpListener::bind(loopback(0)).unwrap();
+    let addr = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 64]);
+            let _ = stream.write_all(ANSWER);
+        }
+    });
+    addr
+}
+
+/// A port of the attacker's, and what comes to it.
+fn attacker() -> (SocketAddr, Receiver<Vec<u8>>) {
+    let listener = TcpListener::bind(loopback(0)).unwrap();
+    let addr = listener.local_addr().unwrap();
+    let (tell, told) = channel();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut got = Vec::new();
+            let _ = stream.read_to_end(&mut got);
+            if tell.send(got).is_err() {
+                return;
+            }
+        }
+    });
+    (addr, told)
+}
+
+/// A server that keeps its salts in `state`, if it is given.
+fn keeping(method: Method, state: Option<&Path>) -> Adit {
+    let state = state.map_or_else(String::new, |path| format!("&state=@{}", path.display()));
+    let url = format!(
+        "{}?{ALLOW}&restart=lenient{state}",
+        method.url(loopback(free_port()))
+    );
+    start(&["run", &url])
+}
+
+/// What the server answered to a client of ours, as it went over the wire.
+fn recorded(method: Method, back: &Adit, to: SocketAddr) -> Vec<u8> {
+    let tap = Tap::start(back.addr()).unwrap();
+    let entry = format!("tcp://127.0.0.1:0/{to}");
+    let front = start(&["run", &entry, &method.url(tap.addr())]);
+    let mut stream = traffic::dial(front.addr()).unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    let mut got = vec![0; ANSWER.len()];
+    stream.read_exact(&mut got).unwrap();
+    assert_eq!(got, ANSWER);
+    drop(stream);
+    front.stop().unwrap();
+    tap.answers().remove(0)
+}
+
+/// An answer that begins as every answer of the web does, with the attacker's address in place of
+/// that beginning: no key is needed.
+fn redirected(answer: &[u8], salt: usize, to: SocketAddr) -> Vec<u8> {
+    let SocketAddr::V4(to) = to else {
+        panic!("{to}")
+    };
+    let address = [&[1][..], &to.ip().octets(), &to.port().to_be_bytes()].concat();
+    let mut forged = answer.to_vec();
+    for ((byte, known), wanted) in forged[salt..].iter_mut().zip(ANSWER).zip(address) {
+        *byte ^= known ^ wanted;
+    }
+    forged
+}
+
+/// Sends a request and ends; gives what comes to the attacker in the next second.
+fn attack(server: SocketAddr, request: &[u8], told: &Receiver<Vec<u8>>) -> Option<Vec<u8>> {
+    let mut stream = TcpStream::connect(server).unwrap();
+    stream.write_all(request).unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    told.recv_timeout(Duration::from_secs(1)).ok()
+}
+
+/// A recorded answer is sent to the server with another address in front, and the server decrypts
+/// it for whom that address belongs to: without authentication there is no help. What we remember of
+/// IVs holds it off as long as we remember, and that is all.
+#[test]
+fn redirect_demo() {
+    let folder = Folder::new("redirect").unwrap();
+    for (method, salt, works) in [
+        (Method::legacy("aes-256-ctr"), 16, true),
+        (Method::legacy("aes-128-cfb"), 16, true),
+        (Method::legacy("chacha20-ietf"), 12, true),
+        (AES_256, 32, false),
+    ] {
+        let state = folder.path().join(method.name);
+        let (to, told) = attacker();
+        let back = keeping(method, Some(&state));
+        let answer = recorded(method, &back, web());
+        let forged = redirected(&answer, salt, to);
+        let running = attack(back.addr(), &forged, &told);
+        assert_eq!(running, None, "{}: the IV is remembered", method.name);
+        back.stop().unwrap();
+
+        let back = keeping(method, Some(&state));
+        let restarted = attack(back.addr(), &forged, &told);
+        assert_eq!(restarted, None, "{}: the IV was kept", method.name);
+        back.stop().unwrap();
+
+        let back = keeping(method, None);
+        let forgotten = attack(back.addr(), &forged, &told);
+        back.stop().unwrap();
+        assert_eq!(forgotten.is_some(), works, "{}", method.name);
+        if let Some(plain) = forgotten {
+            assert!(
+                plain.ends_with(b"the secret"),
+                "{}: {}",
+                method.name,
+                String::from_utf8_lossy(&plain)
+            );
+        }
+    }
+}
+
+/// SEC-P1: what is no address looks like what was sent before, and like what is cut.
+#[test]
+fn one_reaction_to_what_is_no_request() {
+    let method = Method::legacy("chacha20-ietf");
+    let iv = 12;
+    let origin = Origin::start().unwrap();
+    let ours = server(method);
+    let tap = Tap::start(ours.addr()).unwrap();
+    let client = Peer::Libev
+        .forwarder(method, tap.addr(), origin.addr())
+        .unwrap();
+    traffic::one_byte(traffic::dial(client.addr()).unwrap()).unwrap();
+    let genuine = tap.seen().remove(0);
+    // The address is 127.0.0.1 in four bytes: so much of the plaintext is known.
+    let mut bad_type = genuine.clone();
+    bad_type[iv] ^= 1 ^ 5;
+    let mut empty_name = genuine.clone();
+    empty_name[iv] ^= 1 ^ 3;
+    empty_name[iv + 1] ^= 127;
+    let probes = [
+        ("a replay", &genuine[..]),
+        ("another type", &bad_type),
+        ("an empty name", &empty_name),
+        ("a cut address", &genuine[..iv + 3]),
+        ("a cut IV", &genuine[..iv - 1]),
+        ("nothing", &[]),
+    ];
+    let patience = Duration::from_secs(1);
+    for ending in [Ending::Hold, Ending::HalfClose] {
+        let seen = probes.map(|(what, bytes)| {
+            let reaction = probe(ours.addr(), bytes, Manner::AtOnce, ending, patience);
+            (what, reaction.unwrap())
+        });
+        let (_, wanted) = seen[0];
+        assert!(!matches!(wanted, Reaction::Answer(_)), "{seen:?}");
+        assert!(
+            seen.iter().all(|(_, reaction)| *reaction == wanted),
+            "{ending:?}: {seen:?}"
+        );
+    }
+    assert_eq!(origin.connections(), 1);
+    ours.stop().unwrap();
+}

@@ -1,0 +1,303 @@
+//! `adit client --subscribe`: servers that somebody else names.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use adit_interop::origin::Origin;
+use adit_interop::shadowsocks::{AES_256, BLAKE3_AES_128, Method};
+use adit_interop::socks::{self, Dest};
+use adit_interop::tool::Ended;
+use adit_interop::{Adit, Folder, PATIENCE, traffic};
+
+use crate::setup::{ended, server, start};
+
+/// A provider whose document changes. It ends with the process.
+struct Provider {
+    at: SocketAddr,
+    answer: Arc<Mutex<String>>,
+}
+
+impl Provider {
+    fn start(document: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap();
+        let answer = Arc::new(Mutex::new(String::new()));
+        let shared = answer.clone();
+        thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                stream.set_read_timeout(Some(PATIENCE)).unwrap();
+                let mut head = Vec::new();
+                let mut byte = [0];
+                while !head.ends_with(b"\r\n\r\n") && stream.read_exact(&mut byte).is_ok() {
+                    head.push(byte[0]);
+                    if head[0] != b'G' {
+                        break;
+                    }
+                }
+                let _ = stream.write_all(shared.lock().unwrap().as_bytes());
+            }
+        });
+        let provider = Self { at, answer };
+        provider.says(document);
+        provider
+    }
+
+    fn says(&self, document: &str) {
+        let length = document.len();
+        self.answers(&format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{document}"
+        ));
+    }
+
+    fn answers(&self, answer: &str) {
+        answer.clone_into(&mut self.answer.lock().unwrap());
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}/secret-path", self.at)
+    }
+}
+
+fn sip008(servers: &[(Method, SocketAddr, &str)]) -> String {
+    let servers = servers.iter().enumerate().map(|(i, (method, at, more))| {
+        format!(
+            r#"{{"id":"{i}","remarks":"n{i}","server":"{}","server_port":{},"password":"{}","method":"{}"{more}}}"#,
+            at.ip(),
+            at.port(),
+            method.key,
+            method.name
+        )
+    });
+    let list: Vec<String> = servers.collect();
+    format!(
+        r#"{{"version":1,"servers":[{}],"bytes_used":1073741824,"bytes_remaining":3221225472}}"#,
+        list.join(",")
+    )
+}
+
+fn client(provider: &Provider, folder: &Folder) -> Adit {
+    let url = provider.url();
+    let state = folder.path().display().to_string();
+    start(&[
+        "client",
+        "--subscribe",
+        &url,
+        "--refresh",
+        "1s",
+        "--state",
+        &state,
+        "-l",
+        "mixed://127.0.0.1:0",
+    ])
+}
+
+fn refused(more: &[&str]) -> Ended {
+    ended(
+        &[
+            &["client", "-l", "mixed://127.0.0.1:0", "--subscribe"][..],
+            more,
+        ]
+        .concat(),
+    )
+}
+
+fn lives(stream: &mut TcpStream) -> bool {
+    let mut byte = [0];
+    stream.write_all(b"x").is_ok() && stream.read_exact(&mut byte).is_ok() && byte == *b"x"
+}
+
+#[test]
+fn servers_change_and_open_tunnels_stay() {
+    let (one, two) = (server(BLAKE3_AES_128), server(AES_256));
+    let origin = Origin::start().unwrap();
+    let to = Dest::Addr(origin.addr());
+    let provider = Provider::start(&sip008(&[(BLAKE3_AES_128, one.addr(), "")]));
+    let folder = Folder::new("online").unwrap();
+    let mut client = client(&provider, &folder);
+    let log = client.process().log();
+    assert!(
+        log.contains("1 server, 1.0 GiB used, 3.0 GiB left"),
+        "{log}"
+    );
+    let mut old = socks::connect(client.addr(), None, &to).unwrap();
+    old.write_all(b"ECHO\n").unwrap();
+    assert!(lives(&mut old));
+
+    // What cannot be used changes nothing.
+    provider.answers("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n");
+    client
+        .process()
+        .wait_lines("stay as they were", 1, PATIENCE)
+        .unwrap();
+    traffic::one_byte(socks::connect(client.addr(), None, &to).unwrap()).unwrap();
+
+    provider.says(&sip008(&[(AES_256, two.addr(), "")]));
+    client
+        .process()
+        .wait_lines("the servers have changed, 1 now", 1, PATIENCE)
+        .unwrap();
+    assert!(lives(&mut old), "an open tunnel");
+    let mut new = socks::connect(client.addr(), None, &to).unwrap();
+    new.write_all(b"ECHO\n").unwrap();
+    assert!(lives(&mut new));
+    one.stop().unwrap();
+    assert!(!lives(&mut old), "it went through the first server");
+    assert!(lives(&mut new), "it goes through the second");
+    let log = client.process().log();
+    assert!(!log.contains("secret-path"), "{log}");
+    client.stop().unwrap();
+    two.stop().unwrap();
+}
+
+#[test]
+fn what_was_fetched_serves_when_nothing_can_be() {
+    let theirs = server(BLAKE3_AES_128);
+    let origin = Origin::start().unwrap();
+    let to = Dest::Addr(origin.addr());
+    let provider = Provider::start(&sip008(&[(BLAKE3_AES_128, theirs.addr(), "")]));
+    let folder = Folder::new("online").unwrap();
+    client(&provider, &folder).stop().unwrap();
+    let kept: Vec<_> = fs::read_dir(folder.path()).unwrap().flatten().collect();
+    assert_eq!(kept.len(), 1);
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = kept[0].metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    for answer in [
+        "",
+        "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>",
+        "HTTP/1.1 302 Found\r\nLocation: http://evil.example/\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 302 Found\r\nLocation: /again\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}",
+        "HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{\"version\":1",
+    ] {
+        provider.answers(answer);
+        let mut again = client(&provider, &folder);
+        let log = again.process().log();
+        assert!(
+            log.contains("the servers of the last time are used"),
+            "{answer}:\n{log}"
+        );
+        traffic::one_byte(socks::connect(again.addr(), None, &to).unwrap()).unwrap();
+        again.stop().unwrap();
+    }
+    // Nothing fetched, nothing kept.
+    let empty = Folder::new("online").unwrap();
+    let state = empty.path().display().to_string();
+    let failed = refused(&[&provider.url(), "--state", &state]);
+    assert!(
+        matches!(failed.code, Some(4)),
+        "{:?}: {}",
+        failed.code,
+        failed.output
+    );
+    theirs.stop().unwrap();
+}
+
+#[test]
+fn other_forms_of_a_document_are_read() {
+    let theirs = server(AES_256);
+    let at = theirs.addr();
+    let link = AES_256.url(at);
+    let outline = format!(
+        r#"{{"server":"{}","server_port":{},"password":"{}","method":"{}"}}"#,
+        at.ip(),
+        at.port(),
+        AES_256.key,
+        AES_256.name
+    );
+    let origin = Origin::start().unwrap();
+    let to = Dest::Addr(origin.addr());
+    for document in [link.clone(), format!("{link}#one\n{link}#two\n"), outline] {
+        let provider = Provider::start(&document);
+        let folder = Folder::new("online").unwrap();
+        let client = client(&provider, &folder);
+        traffic::one_byte(socks::connect(client.addr(), None, &to).unwrap()).unwrap();
+        client.stop().unwrap();
+    }
+    theirs.stop().unwrap();
+}
+
+#[test]
+fn a_document_does_not_start_programs_or_read_files() {
+    let folder = Folder::new("online").unwrap();
+    let state = folder.path().display().to_string();
+    let mark = folder.path().join("started");
+    let program = folder
+        .write(
+            "plugin.sh",
+            format!("#!/bin/sh\ntouch {}\n", mark.display()),
+        )
+        .unwrap();
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+    }
+    let nowhere: SocketAddr = "127.0.0.1:9".parse().unwrap();
+    let plugin = format!(r#","plugin":"{}","plugin_opts":"""#, program.display());
+    let outline = format!(
+        r#"{{"server":"127.0.0.1","server_port":9,"password":"x","method":"aes-256-gcm"{plugin}}}"#
+    );
+    for document in [
+        sip008(&[(AES_256, nowhere, &plugin)]),
+        outline,
+        format!(
+            "ss://aes-256-gcm:x@127.0.0.1:9/?plugin={}",
+            program.display()
+        ),
+        "ss://aes-256-gcm:@%2fetc%2fpasswd@127.0.0.1:9".to_owned(),
+        "[route.a]\nlisten = [\"mixed://0.0.0.0:1\"]".to_owned(),
+        "direct://".to_owned(),
+        "x".repeat(5 << 20),
+    ] {
+        let provider = Provider::start(&document);
+        let failed = refused(&[&provider.url(), "--state", &state]);
+        let start = document.get(..90.min(document.len())).unwrap();
+        assert!(
+            matches!(failed.code, Some(3 | 4)),
+            "{start}: {:?}\n{}",
+            failed.code,
+            failed.output
+        );
+        assert!(!failed.output.contains("panicked"), "{}", failed.output);
+    }
+    assert!(!mark.exists(), "the plugin ran");
+    // One that was allowed does.
+    let provider = Provider::start(&sip008(&[(AES_256, nowhere, &plugin)]));
+    let allowed = program.display().to_string();
+    let _ = refused(&[
+        &provider.url(),
+        "--state",
+        &state,
+        "--allow-plugin",
+        &allowed,
+    ]);
+    assert!(mark.exists(), "the plugin did not run");
+}
+
+#[test]
+fn only_https_comes_from_elsewhere() {
+    for (address, word) in [
+        ("http://subscriptions.example/x", "https"),
+        ("http://192.0.2.1/x", "https"),
+        ("ss://a@b:1", "https://"),
+        ("file:///etc/passwd", "https://"),
+        ("https://me:pw@a.example/", "form"),
+    ] {
+        let failed = refused(&[address]);
+        assert_eq!(failed.code, Some(2), "{address}: {}", failed.output);
+        assert!(failed.output.contains(word), "{address}: {}", failed.output);
+    }
+    // Somebody who speaks no TLS is not spoken to.
+    let plain = Provider::start("{}");
+    let folder = Folder::new("online").unwrap();
+    let state = folder.path().display().to_string();
+    let address = format!("https://{}/x", plain.at);
+    let failed = refused(&[&address, "--state", &state]);
+    assert_eq!(failed.code, Some(4), "{}", failed.output);
+}

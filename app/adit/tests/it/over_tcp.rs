@@ -1,0 +1,179 @@
+//! UDP over TCP (versions 1 and 2, as sing-box has them): no datagram reaches the server.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use adit_interop::origin::Origin;
+use adit_interop::shadowsocks::{
+    AES_256, BLAKE3_AES_128, BLAKE3_CHACHA20, CHACHA20, Client, KEYRINGS, Method, Peer,
+};
+use adit_interop::socks::{Association, Dest, Flow};
+use adit_interop::tap::Tap;
+use adit_interop::traffic::{self, Datagrams, Entry};
+use adit_interop::{Adit, Pattern, free_port, loopback};
+
+use crate::setup::{ALLOW, UsersFile, relay, server, start};
+
+/// Our client of a server that is reached through a tap, which knows nothing of datagrams.
+fn ours(client: &Client<'_>, origin: &Origin) -> Adit {
+    let entry = format!("tcp+udp://127.0.0.1:0/{}", origin.addr());
+    start(&["run", &entry, &client.url()])
+}
+
+fn over_tcp<'a>(
+    method: Method,
+    keys: &'a [&'a str],
+    server: SocketAddr,
+    version: u8,
+) -> Client<'a> {
+    Client {
+        over_tcp: Some(version),
+        ..Client::new(method, keys, server)
+    }
+}
+
+/// Each socket is an association of its own, so a stream of its own.
+fn datagrams(entry: SocketAddr) {
+    let entries: Vec<Entry> = (0..3).map(|_| Entry::open(entry).unwrap()).collect();
+    for entry in entries.iter().chain(&entries) {
+        traffic::datagrams(entry).unwrap();
+    }
+}
+
+#[test]
+fn to_their_servers() {
+    for (peer, method) in [
+        (Peer::SingBox, BLAKE3_AES_128),
+        (Peer::SingBox, CHACHA20),
+        (Peer::Xray, BLAKE3_CHACHA20),
+        (Peer::Xray, AES_256),
+    ] {
+        let origin = Origin::start().unwrap();
+        let theirs = peer.server(method).unwrap();
+        let tap = Tap::start(theirs.addr()).unwrap();
+        let front = ours(&over_tcp(method, &[method.key], tap.addr(), 2), &origin);
+        datagrams(front.addr());
+        assert!(tap.seen().len() >= 3, "{peer:?}: not through the tap");
+        front.stop().unwrap();
+    }
+}
+
+#[test]
+fn from_their_clients() {
+    for (peer, method) in [
+        (Peer::SingBox, BLAKE3_AES_128),
+        (Peer::SingBox, CHACHA20),
+        (Peer::Xray, BLAKE3_CHACHA20),
+    ] {
+        for version in [1, 2] {
+            let origin = Origin::start().unwrap();
+            let back = server(method);
+            let tap = Tap::start(back.addr()).unwrap();
+            let keys = [method.key];
+            let client = over_tcp(method, &keys, tap.addr(), version);
+            let theirs = peer.forward(&client, origin.addr()).unwrap();
+            datagrams(theirs.addr());
+            assert!(
+                tap.seen().len() >= 3,
+                "{peer:?} {version}: not through the tap"
+            );
+            back.stop().unwrap();
+        }
+    }
+}
+
+/// Several targets in one association, by address and by name; sizes up to the largest.
+#[test]
+fn ours_to_ours() {
+    for method in [BLAKE3_AES_128, AES_256] {
+        let (one, two) = (Origin::start().unwrap(), Origin::start().unwrap());
+        let back = server(method);
+        let tap = Tap::start(back.addr()).unwrap();
+        let hop = over_tcp(method, &[method.key], tap.addr(), 2).url();
+        let front = start(&["run", "mixed://127.0.0.1:0", &hop]);
+        let association = Association::open(front.addr(), None).unwrap();
+        for origin in [&one, &two, &one] {
+            let to = Dest::Addr(origin.addr());
+            traffic::datagrams(&Flow::new(&association, to, origin.addr())).unwrap();
+        }
+        let name = Dest::name("localhost", two.addr().port());
+        let flow = Flow::new(&association, name, two.addr());
+        traffic::datagrams(&flow).unwrap();
+        for len in [0, 1472, 9000, 60_000] {
+            let data = Pattern::new(len as u64).take(len);
+            flow.send(&data).unwrap();
+            assert_eq!(flow.recv().unwrap(), data, "{len} bytes");
+        }
+        assert_eq!(tap.seen().len(), 1, "one association, one stream");
+        front.stop().unwrap();
+        back.stop().unwrap();
+    }
+}
+
+/// A user behind a relay.
+#[test]
+fn behind_a_relay() {
+    for ring in &KEYRINGS {
+        let origin = Origin::start().unwrap();
+        let (method, key) = (ring.method, ring.relays[0]);
+        let back = UsersFile::new(&ring.users).serve(method);
+        let between = relay(Method { key, ..method }, &[(back.addr(), method.key)]);
+        let tap = Tap::start(between.addr()).unwrap();
+        let keys = [key, method.key, ring.users[0].1];
+        let front = ours(&over_tcp(method, &keys, tap.addr(), 2), &origin);
+        datagrams(front.addr());
+        front.stop().unwrap();
+        between.stop().unwrap();
+        back.stop().unwrap();
+    }
+}
+
+/// A plugin that carries connections alone then carries everything.
+#[test]
+fn through_plugins() {
+    let method = AES_256;
+    let origin = Origin::start().unwrap();
+    let public = loopback(free_port());
+    let plugin = "plugin=obfs-server%3Bobfs%3Dhttp";
+    let back = start(&["run", &format!("{}?{plugin}&{ALLOW}", method.url(public))]);
+    let tap = Tap::start(public).unwrap();
+    let keys = [method.key];
+    let client = Client {
+        plugin: Some(("obfs-local", "obfs=http;obfs-host=a.example")),
+        ..over_tcp(method, &keys, tap.addr(), 2)
+    };
+    let front = ours(&client, &origin);
+    datagrams(front.addr());
+    front.stop().unwrap();
+    let theirs = Peer::SingBox.forward(&client, origin.addr()).unwrap();
+    datagrams(theirs.addr());
+    drop(theirs);
+    for first in tap.seen() {
+        let text = String::from_utf8_lossy(&first[..first.len().min(200)]);
+        assert!(text.starts_with("GET / HTTP/1.1"), "{text:?}");
+    }
+    back.stop().unwrap();
+}
+
+/// What holds for datagrams holds for those in a stream.
+#[test]
+fn a_server_that_has_no_way_for_them() {
+    let origin = Origin::start().unwrap();
+    let method = BLAKE3_AES_128;
+    let nowhere = "127.0.0.1:0".parse().unwrap();
+    for query in [
+        format!("udp=false&{ALLOW}"),
+        "allow_private=none".to_owned(),
+    ] {
+        let back = start(&["run", &format!("{}?{query}", method.url(nowhere))]);
+        let hop = over_tcp(method, &[method.key], back.addr(), 2).url();
+        let front = start(&["run", "mixed://127.0.0.1:0", &hop]);
+        let association = Association::open(front.addr(), None).unwrap();
+        let to = Dest::Addr(origin.addr());
+        association.send_to(&to, b"x").unwrap();
+        let back_soon = association.recv_within(Duration::from_secs(1));
+        assert!(back_soon.is_err(), "{query}: {back_soon:?}");
+        front.stop().unwrap();
+        back.stop().unwrap();
+    }
+}

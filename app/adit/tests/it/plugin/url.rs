@@ -1,0 +1,126 @@
+//! Plugins that stand in URLs, of listeners and of hops.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use adit_interop::origin::Origin;
+use adit_interop::plugin::{Libev, patiently};
+use adit_interop::shadowsocks::{AES_256, Client, KEYRINGS, Method};
+use adit_interop::socks::{self, Dest};
+use adit_interop::tap::Tap;
+use adit_interop::traffic::{self, Ends, Entry};
+use adit_interop::{Adit, free_port, loopback};
+
+use crate::setup::{ALLOW, UsersFile, start};
+
+/// A pair of plugins: program and options at the server, at the client, and what `?plugin=` is on
+/// either side.
+struct Pair {
+    server: (&'static str, &'static str, &'static str),
+    client: (&'static str, &'static str, &'static str),
+    /// How every connection begins that went through it.
+    begins: &'static [u8],
+}
+
+const PAIRS: [Pair; 3] = [
+    Pair {
+        server: ("obfs-server", "obfs=http", "obfs-server%3Bobfs%3Dhttp"),
+        client: ("obfs-local", "obfs=http", "obfs-local%3Bobfs%3Dhttp"),
+        begins: b"GET / HTTP/1.1\r\n",
+    },
+    Pair {
+        server: ("obfs-server", "obfs=tls", "obfs-server%3Bobfs%3Dtls"),
+        client: (
+            "obfs-local",
+            "obfs=tls;obfs-host=a.example",
+            "obfs-local%3Bobfs%3Dtls%3Bobfs-host%3Da.example",
+        ),
+        begins: b"\x16\x03\x01",
+    },
+    Pair {
+        server: ("ss-v2ray-plugin", "server", "ss-v2ray-plugin%3Bserver"),
+        client: ("ss-v2ray-plugin", "", "ss-v2ray-plugin"),
+        begins: b"GET / HTTP/1.1\r\n",
+    },
+];
+
+/// Our server behind a plugin, which has the public port.
+fn behind(url: &str, pair: &Pair) -> Adit {
+    let mark = if url.contains('?') { '&' } else { '?' };
+    start(&[
+        "run",
+        &format!("{url}{mark}plugin={}&{ALLOW}", pair.server.2),
+    ])
+}
+
+fn public() -> SocketAddr {
+    loopback(free_port())
+}
+
+/// Our client with a plugin before it.
+fn before(origin: &Origin, hop: &str, pair: &Pair) -> Adit {
+    let entry = format!("tcp+udp://127.0.0.1:0/{}", origin.addr());
+    start(&["run", &entry, &format!("{hop}?plugin={}", pair.client.2)])
+}
+
+/// That nothing went around the plugin.
+fn all_begin(tap: &Tap, pair: &Pair) {
+    for first in tap.seen() {
+        assert!(
+            first.starts_with(pair.begins),
+            "{:x?}",
+            &first[..first.len().min(20)]
+        );
+    }
+}
+
+#[test]
+fn to_their_server() {
+    for pair in &PAIRS {
+        let origin = Origin::start().unwrap();
+        let (program, options, _) = pair.server;
+        let theirs = Libev::server(AES_256, Path::new(program), options).unwrap();
+        let tap = Tap::start(theirs.addr()).unwrap();
+        let ours = before(&origin, &AES_256.url(tap.addr()), pair);
+        traffic::streams(Ends::Both, || traffic::dial(ours.addr())).unwrap();
+        all_begin(&tap, pair);
+        ours.stop().unwrap();
+    }
+}
+
+#[test]
+fn from_their_client() {
+    for pair in &PAIRS {
+        let origin = Origin::start().unwrap();
+        let ours = behind(&AES_256.url(public()), pair);
+        let (program, options, _) = pair.client;
+        let theirs = Libev::socks(AES_256, ours.addr(), Path::new(program), options).unwrap();
+        let to = Dest::Addr(origin.addr());
+        let open = || socks::connect(theirs.addr(), None, &to);
+        patiently(|| traffic::one_byte(open()?)).unwrap();
+        traffic::streams(Ends::Both, open).unwrap();
+        let addr = ours.addr();
+        ours.stop().unwrap();
+        assert!(traffic::dial(addr).is_err(), "the plugin is still there");
+    }
+}
+
+/// Users behind a plugin; their datagrams go around it, to the port of the same number.
+#[test]
+fn ours_to_ours_with_users() {
+    let [ring, _] = KEYRINGS;
+    let method: Method = ring.method;
+    for pair in &PAIRS {
+        let (origin, users) = (Origin::start().unwrap(), UsersFile::new(&ring.users));
+        let path = users.path();
+        let back = format!("{}?users=@{}", method.url(public()), path.display());
+        let back = behind(&back, pair);
+        let keys = [method.key, ring.users[0].1];
+        let hop = Client::new(method, &keys, back.addr()).url();
+        let front = before(&origin, &hop, pair);
+        traffic::streams(Ends::Both, || traffic::dial(front.addr())).unwrap();
+        traffic::datagrams(&Entry::open(front.addr()).unwrap()).unwrap();
+        front.stop().unwrap();
+        back.stop().unwrap();
+    }
+}

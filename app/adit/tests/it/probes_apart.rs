@@ -1,0 +1,222 @@
+//! Whether a prober without the key can tell two causes of a refusal apart, by what happens or by
+//! when: for every kind of keyed listener and every policy (SEC-P1 to SEC-P3, SEC-R1 to SEC-R6).
+//!
+//! How long `drain` holds a connection is tested in the engine, where a minute need not be waited
+//! for. `ADIT_PROBES=full` sends everything that a usual run only sends a part of.
+
+mod causes;
+mod datagrams;
+mod decoy;
+mod kinds;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+use std::{env, thread};
+
+use adit_interop::hostile::{Ending, Reaction};
+use adit_interop::probe::{Outcome, Sample, Shot, raise_descriptor_limit, told_apart, volley};
+
+use self::causes::Probe;
+use self::kinds::{KINDS, Kind, Port, Recording};
+
+/// Time for a request, at the listeners of these tests.
+const DEADLINE: Duration = Duration::from_millis(800);
+/// Silence for so long is silence.
+const SILENCE: Duration = Duration::from_millis(1300);
+/// What ends at once or at the deadline has ended by then, on a busy machine too.
+const LATE: Duration = Duration::from_secs(15);
+/// Connections at the same time.
+const CROWD: usize = 1000;
+/// The same where times are compared: few, so that they do not wait for each other.
+const FEW: usize = 48;
+
+/// What a listener does with strangers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Policy {
+    Drain,
+    Reset,
+    Close,
+}
+
+impl Policy {
+    fn query(self) -> String {
+        let name = format!("{self:?}").to_lowercase();
+        format!("reject={name}&handshake={}ms", DEADLINE.as_millis())
+    }
+
+    /// What a prober sees of it.
+    fn reaction(self, ending: Ending) -> Reaction {
+        match (self, ending) {
+            (_, Ending::Close) | (Self::Drain, Ending::Hold) => Reaction::Silence,
+            (Self::Drain | Self::Close, _) => Reaction::End,
+            (Self::Reset, _) => Reaction::Reset,
+        }
+    }
+
+    fn patience(self) -> Duration {
+        if self == Self::Drain { SILENCE } else { LATE }
+    }
+}
+
+/// Whether everything is to be sent.
+fn full() -> bool {
+    env::var("ADIT_PROBES").is_ok_and(|how| how == "full")
+}
+
+/// How often each cause is timed.
+fn times() -> u64 {
+    if full() { 1000 } else { 80 }
+}
+
+/// Sends all probes, and gives what came of them.
+fn send(to: SocketAddr, probes: &[Probe], crowd: usize, patience: Duration) -> Vec<Outcome> {
+    let shots: Vec<Shot<'_>> = probes.iter().map(Probe::shot).collect();
+    volley(to, &shots, crowd, patience, probes.len() as u64).unwrap()
+}
+
+/// A listener under examination.
+struct Case {
+    kind: &'static Kind,
+    policy: Policy,
+}
+
+impl Case {
+    /// Everything that one kind of listener does with one policy.
+    fn examine(&self) {
+        let (kind, policy) = (self.kind, self.policy);
+        let mut port = kind.start(&policy.query());
+        let old = port.record();
+        let all = full() || (kind.chief && policy != Policy::Close);
+        let mut probes = causes::lengths(kind, all);
+        probes.extend(causes::replays(kind, &old, all));
+        self.check("", port.addr(), &probes);
+
+        port.restart(&old);
+        let again = causes::replays(kind, &old, false);
+        self.check("restarted", port.addr(), &again);
+
+        let new = port.record();
+        self.times(&port, &new, kind.remembers.then_some(&old));
+
+        if kind.refused_elsewhere {
+            let other = port.another(&new);
+            let probes = causes::replays(kind, &new, false);
+            self.check("elsewhere", other.addr(), &probes);
+            other.stop().unwrap();
+        }
+        // After all that a client is still served.
+        port.record();
+        port.stop();
+    }
+
+    /// Each probe sees what the policy says, and short ones see nothing before the deadline.
+    fn check(&self, context: &str, at: SocketAddr, probes: &[Probe]) {
+        let seen = send(at, probes, CROWD, self.policy.patience());
+        for (probe, outcome) in probes.iter().zip(seen) {
+            let what = || {
+                let (cause, ending) = (&probe.cause, probe.ending);
+                format!("{}: {cause}, {ending:?}: {outcome:?}", self.name(context))
+            };
+            let wanted = self.policy.reaction(probe.ending);
+            assert_eq!(outcome.reaction, wanted, "{}", what());
+            let ends_by_itself = self.policy != Policy::Drain && probe.ending != Ending::Close;
+            if ends_by_itself && probe.bytes.len() < self.kind.head {
+                assert!(outcome.after >= DEADLINE, "{}", what());
+            }
+        }
+    }
+
+    fn name(&self, context: &str) -> String {
+        format!("{}, {:?} {context}", self.kind.name, self.policy)
+    }
+
+    /// When connections end: those that can be judged, and those that cannot. A recording from
+    /// before the restart is one of the causes, if that is known here.
+    fn times(&self, port: &Port, new: &Recording, old: Option<&Recording>) {
+        let kind = self.kind;
+        let both = [Ending::HalfClose, Ending::Hold];
+        if self.policy == Policy::Drain {
+            // Here a connection ends when the prober's own direction does, whatever was said.
+            self.apart("ends", port, FEW, |seed| {
+                let mut probes = causes::whole(kind, new, old, seed);
+                for probe in &mut probes {
+                    probe.ending = Ending::HalfClose;
+                }
+                probes.extend(causes::short(kind, new, &both[..1], seed));
+                probes
+            });
+        } else {
+            self.apart("whole", port, FEW, |seed| {
+                causes::whole(kind, new, old, seed)
+            });
+            self.apart("short", port, CROWD, |seed| {
+                causes::short(kind, new, &both, seed)
+            });
+        }
+    }
+
+    /// Times each cause that `one` gives for a seed, and finds none that differs.
+    fn apart(&self, what: &str, port: &Port, crowd: usize, one: impl Fn(u64) -> Vec<Probe>) {
+        let mut seed = 0;
+        let odd = told_apart(|| {
+            let mut probes = Vec::new();
+            let mut count = 0;
+            for _ in 0..times() {
+                seed += 10;
+                let set = one(seed);
+                count = set.len();
+                probes.extend(set);
+            }
+            let outcomes = send(port.addr(), &probes, crowd, LATE);
+            for (probe, outcome) in probes.iter().zip(&outcomes) {
+                let (cause, wanted) = (&probe.cause, self.policy.reaction(probe.ending));
+                assert_eq!(outcome.reaction, wanted, "{}: {cause}", self.name(what));
+            }
+            let sample = |cause: usize| Sample {
+                cause: format!("{}, {:?}", probes[cause].cause, probes[cause].ending),
+                times: (outcomes.iter().skip(cause).step_by(count))
+                    .map(|outcome| outcome.after)
+                    .collect(),
+            };
+            Ok((0..count).map(sample).collect())
+        });
+        assert_eq!(odd.unwrap(), None, "{}", self.name(what));
+    }
+}
+
+/// All policies at the same time: what they mostly do is wait.
+fn examine(kind: usize) {
+    raise_descriptor_limit().unwrap();
+    let kind = &KINDS[kind];
+    thread::scope(|scope| {
+        for policy in [Policy::Drain, Policy::Reset, Policy::Close] {
+            scope.spawn(move || Case { kind, policy }.examine());
+        }
+        scope.spawn(|| decoy::examine(kind));
+    });
+}
+
+#[test]
+fn causes_at_a_2022_server_with_one_key() {
+    examine(0);
+}
+
+#[test]
+fn causes_at_a_2022_server_with_users() {
+    examine(1);
+}
+
+#[test]
+fn causes_at_a_2022_relay() {
+    examine(2);
+}
+
+#[test]
+fn causes_at_an_aead_server_with_one_password() {
+    examine(3);
+}
+
+#[test]
+fn causes_at_an_aead_server_with_users() {
+    examine(4);
+}

@@ -1,0 +1,177 @@
+//! What a prober without the key sends.
+
+use adit_interop::Pattern;
+use adit_interop::hostile::{Ending, Manner};
+use adit_interop::probe::Shot;
+
+use super::kinds::{Kind, Recording};
+
+/// The longest of the lengths that are all tried.
+const LONGEST: usize = 1024;
+/// And a very long one.
+const HUGE: usize = 64 << 10;
+/// Every so many are tried where not all are.
+const STRIDE: usize = 13;
+
+/// Bytes with the reason for which they are refused.
+#[derive(Debug, Clone)]
+pub(crate) struct Probe {
+    pub(crate) cause: String,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) manner: Manner,
+    pub(crate) ending: Ending,
+}
+
+type Cause = (String, Vec<u8>);
+
+impl Probe {
+    fn new((cause, bytes): Cause, ending: Ending) -> Self {
+        Self {
+            cause,
+            bytes,
+            manner: Manner::AtOnce,
+            ending,
+        }
+    }
+
+    pub(crate) fn shot(&self) -> Shot<'_> {
+        Shot {
+            bytes: &self.bytes,
+            manner: self.manner,
+            ending: self.ending,
+        }
+    }
+}
+
+fn with_each(endings: &[Ending], causes: Vec<Cause>) -> Vec<Probe> {
+    let each = |cause: Cause| {
+        let one = move |ending: &Ending| Probe::new(cause.clone(), *ending);
+        endings.iter().map(one).collect::<Vec<_>>()
+    };
+    causes.into_iter().flat_map(each).collect()
+}
+
+fn garbage(len: usize, seed: u64) -> Vec<u8> {
+    Pattern::new(seed).take(len)
+}
+
+fn changed(genuine: &[u8], what: &str, places: impl IntoIterator<Item = usize>) -> Cause {
+    let mut bytes = genuine.to_vec();
+    for place in places {
+        bytes[place] ^= 0x55;
+    }
+    (format!("a replay with {what} changed"), bytes)
+}
+
+/// The forms that were seen in the wild.
+fn edited(genuine: &[u8]) -> Vec<Cause> {
+    vec![
+        changed(genuine, "byte 0", [0]),
+        changed(genuine, "byte 16", [16]),
+        changed(genuine, "bytes 0 to 7, 62 and 63", (0..8).chain([62, 63])),
+        changed(genuine, "bytes 6 and 16", [6, 16]),
+        changed(genuine, "bytes 16 to 32", 16..=32),
+    ]
+}
+
+/// Garbage of each length, with each ending.
+///
+/// Where not `all`, only some lengths besides those around a header.
+pub(crate) fn lengths(kind: &Kind, all: bool) -> Vec<Probe> {
+    let near = |len: usize| len <= 2 || len.abs_diff(kind.head) <= 2;
+    let some = |len: &usize| all || near(*len) || *len == 221 || len.is_multiple_of(STRIDE);
+    let lengths = (1..=LONGEST).filter(some).chain([HUGE]);
+    let one = |len: usize| (format!("{len} bytes of garbage"), garbage(len, len as u64));
+    with_each(
+        &[Ending::Close, Ending::HalfClose, Ending::Hold],
+        lengths.map(one).collect(),
+    )
+}
+
+/// What can be made of a recording, held and half-closed.
+///
+/// Where not `all`, only some bytes are changed and some lengths cut besides those around a
+/// header, and fewer exact replays come.
+pub(crate) fn replays(kind: &Kind, seen: &Recording, all: bool) -> Vec<Probe> {
+    let genuine = &seen.request;
+    let some = |n: &usize| all || n.abs_diff(kind.head) <= 2 || n.is_multiple_of(STRIDE);
+    let mut made = vec![
+        ("two replays".to_owned(), genuine.repeat(2)),
+        ("the server's own bytes".to_owned(), seen.answer.clone()),
+        (
+            "the server's own bytes, cut".to_owned(),
+            seen.answer[..kind.head].to_vec(),
+        ),
+    ];
+    made.extend(edited(genuine));
+    for n in 0..if all { 50 } else { 5 } {
+        made.push((format!("exact replay {n}"), genuine.clone()));
+    }
+    for place in (0..128).filter(some) {
+        made.push(changed(genuine, &format!("byte {place}"), [place]));
+    }
+    for cut in (1..genuine.len()).filter(some) {
+        let what = format!("a replay cut after {cut} bytes");
+        made.push((what, genuine[..cut].to_vec()));
+    }
+    let mut made = with_each(&[Ending::HalfClose, Ending::Hold], made);
+    for (cause, bytes) in [
+        ("almost a header", garbage(kind.head - 1, 3)),
+        ("a little more than a header", garbage(kind.head + 1, 4)),
+        ("a replay", genuine.clone()),
+    ] {
+        made.push(Probe {
+            manner: Manner::ByteByByte,
+            ..Probe::new((format!("{cause}, slowly"), bytes), Ending::Hold)
+        });
+    }
+    made
+}
+
+/// One of each cause whose time is compared: enough to be judged, and no longer than two first
+/// flights, since what a prober has to send itself takes time too. `old` is from before a restart;
+/// `seed` makes the garbage.
+pub(crate) fn whole(
+    kind: &Kind,
+    seen: &Recording,
+    old: Option<&Recording>,
+    seed: u64,
+) -> Vec<Probe> {
+    let genuine = &seen.request;
+    let len = genuine.len();
+    let mut causes: Vec<Cause> = [
+        ("garbage", garbage(len, seed)),
+        ("a header of garbage", garbage(kind.head, seed + 1)),
+        ("221 bytes of garbage", garbage(221, seed + 2)),
+        ("an exact replay", genuine.clone()),
+        ("two replays", genuine.repeat(2)),
+        ("a replay cut after a header", genuine[..kind.head].to_vec()),
+        ("a replay cut before its end", genuine[..len - 1].to_vec()),
+        ("the server's own bytes", seen.answer.clone()),
+    ]
+    .map(|(cause, bytes)| (cause.to_owned(), bytes))
+    .into();
+    causes.push(changed(genuine, "a header's last byte", [kind.head - 1]));
+    causes.push(changed(genuine, "what follows a header", [kind.head]));
+    causes.extend(edited(genuine));
+    if let Some(old) = old {
+        let what = "a replay from before the restart";
+        causes.push((what.to_owned(), old.request.clone()));
+    }
+    with_each(&[Ending::Hold], causes)
+}
+
+/// One of each cause that is too short to be judged, with each of these endings.
+pub(crate) fn short(kind: &Kind, seen: &Recording, endings: &[Ending], seed: u64) -> Vec<Probe> {
+    let most = kind.head - 1;
+    let little = 1 + usize::try_from(seed % 15).unwrap();
+    let causes = [
+        ("a little garbage", garbage(little, seed)),
+        ("almost a header of garbage", garbage(most, seed + 1)),
+        ("a cut salt", seen.request[..7].to_vec()),
+        ("almost a genuine header", seen.request[..most].to_vec()),
+        ("the server's own bytes, cut", seen.answer[..most].to_vec()),
+    ]
+    .map(|(cause, bytes)| (cause.to_owned(), bytes));
+    with_each(endings, causes.into())
+}

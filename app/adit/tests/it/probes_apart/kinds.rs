@@ -1,0 +1,250 @@
+//! Every kind of keyed listener, run as it is run by its users. A new kind is a new entry of
+//! [`KINDS`].
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::LazyLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use adit_interop::origin::Origin;
+use adit_interop::tap::Tap;
+use adit_interop::{Adit, Folder, PATIENCE, Pattern, traffic};
+
+use crate::setup::{ALLOW, start};
+
+const IDENTITY: &str = "ICEiIyQlJicoKSorLC0uLw==";
+const OWN: &str = "MDEyMzQ1Njc4OTo7PD0+Pw==";
+const ALICE: &str = "AAECAwQFBgcICQoLDA0ODw==";
+/// A client may be a second behind; one more, since the stamp has no parts of a second.
+const BEHIND: Duration = Duration::from_millis(2100);
+/// What a client says first: longer than what the probes change.
+const FIRST: usize = 300;
+
+/// A kind of listener.
+#[derive(Debug)]
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
+    /// Bytes after which a request can be judged.
+    pub(crate) head: usize,
+    /// The most important of its edition: every length is tried.
+    pub(crate) chief: bool,
+    /// Method and key in its URL.
+    listen: &'static str,
+    /// More parameters of its URL; `{}` is the folder with its files.
+    files: &'static str,
+    /// The same of the server behind it, if it is a relay.
+    behind: Option<&'static str>,
+    /// Method and keys in a client's URL.
+    client: &'static str,
+    /// After a restart it knows by itself what it has seen before.
+    pub(crate) remembers: bool,
+    /// Another one with the same key refuses what this one has seen. The AEAD edition has nothing
+    /// to know it by.
+    pub(crate) refused_elsewhere: bool,
+}
+
+/// All of them.
+pub(crate) const KINDS: [Kind; 5] = [
+    Kind {
+        name: "2022, one key",
+        head: 16 + 27,
+        chief: true,
+        listen: "2022-blake3-aes-128-gcm:AAECAwQFBgcICQoLDA0ODw%3D%3D",
+        files: "",
+        behind: None,
+        client: "2022-blake3-aes-128-gcm:AAECAwQFBgcICQoLDA0ODw%3D%3D",
+        remembers: true,
+        refused_elsewhere: true,
+    },
+    Kind {
+        name: "2022, users",
+        head: 16 + 16 + 27,
+        chief: false,
+        listen: "2022-blake3-aes-128-gcm:MDEyMzQ1Njc4OTo7PD0%2BPw%3D%3D",
+        files: "&users=@{}/users",
+        behind: None,
+        client: "2022-blake3-aes-128-gcm:MDEyMzQ1Njc4OTo7PD0%2BPw%3D%3D:\
+                 AAECAwQFBgcICQoLDA0ODw%3D%3D",
+        remembers: true,
+        refused_elsewhere: true,
+    },
+    Kind {
+        name: "2022, relay",
+        head: 16 + 16 + 27,
+        chief: false,
+        listen: "2022-blake3-aes-128-gcm:ICEiIyQlJicoKSorLC0uLw%3D%3D",
+        files: "&relay=@{}/relay",
+        behind: Some("2022-blake3-aes-128-gcm:MDEyMzQ1Njc4OTo7PD0%2BPw%3D%3D"),
+        client: "2022-blake3-aes-128-gcm:ICEiIyQlJicoKSorLC0uLw%3D%3D:\
+                 MDEyMzQ1Njc4OTo7PD0%2BPw%3D%3D:AAECAwQFBgcICQoLDA0ODw%3D%3D",
+        // The server behind it does, and says no in its own time.
+        remembers: false,
+        refused_elsewhere: true,
+    },
+    Kind {
+        name: "AEAD, one password",
+        head: 16 + 18,
+        chief: true,
+        listen: "aes-128-gcm:password",
+        files: "&state=@{}/state",
+        behind: None,
+        client: "aes-128-gcm:password",
+        remembers: true,
+        refused_elsewhere: false,
+    },
+    Kind {
+        name: "AEAD, users",
+        head: 16 + 18,
+        chief: false,
+        listen: "aes-128-gcm",
+        files: "&users=@{}/passwords&state=@{}/state",
+        behind: None,
+        client: "aes-128-gcm:password-40",
+        remembers: true,
+        refused_elsewhere: false,
+    },
+];
+
+/// Where all clients want to go.
+static ORIGIN: LazyLock<Origin> = LazyLock::new(|| Origin::start().unwrap());
+
+/// What a client and its server have said to each other first.
+#[derive(Debug, Clone)]
+pub(crate) struct Recording {
+    pub(crate) request: Vec<u8>,
+    pub(crate) answer: Vec<u8>,
+    at: Instant,
+}
+
+/// A listener in use, and what stands behind it.
+#[derive(Debug)]
+pub(crate) struct Port {
+    kind: &'static Kind,
+    folder: Folder,
+    query: String,
+    front: Option<Adit>,
+    back: Option<Adit>,
+}
+
+impl Kind {
+    /// Starts one with more parameters.
+    pub(crate) fn start(&'static self, more: &str) -> Port {
+        let folder = Folder::new("probes").unwrap();
+        let users = format!("alice:{ALICE}\nbob:{IDENTITY}\n");
+        let users = folder.write("users", users).unwrap();
+        let many = (0..60).map(|n| format!("user-{n}:password-{n}\n"));
+        folder.write("passwords", many.collect::<String>()).unwrap();
+        let query = format!("{ALLOW}&{more}");
+        let back = self.behind.map(|listen| {
+            let users = users.display();
+            let url = format!("ss://{listen}@127.0.0.1:0?{query}&users=@{users}");
+            start(&["run", &url])
+        });
+        if let Some(back) = &back {
+            let port = back.addr().port();
+            let relay = format!(r#"[{{"server": "127.0.0.1", "port": {port}, "psk": "{OWN}"}}]"#);
+            folder.write("relay", relay).unwrap();
+        }
+        let mut port = Port {
+            kind: self,
+            folder,
+            query,
+            front: None,
+            back,
+        };
+        port.front = Some(port.run());
+        port
+    }
+}
+
+impl Port {
+    fn run(&self) -> Adit {
+        let (listen, query) = (self.kind.listen, &self.query);
+        let folder = self.folder.path().display().to_string();
+        let files = self.kind.files.replace("{}", &folder);
+        start(&["run", &format!("ss://{listen}@127.0.0.1:0?{query}{files}")])
+    }
+
+    pub(crate) fn addr(&self) -> SocketAddr {
+        self.front.as_ref().unwrap().addr()
+    }
+
+    /// What a client says that is let in, and what it hears. That it hears it shows that the
+    /// listener still serves.
+    pub(crate) fn record(&self) -> Recording {
+        let tap = Tap::start(self.addr()).unwrap();
+        let entry = format!("tcp://127.0.0.1:0/{}", ORIGIN.addr());
+        let client = start(&["run", &entry, &self.hop(tap.addr())]);
+        let mut stream = traffic::dial(client.addr()).unwrap();
+        let said = Pattern::new(77).take(FIRST);
+        stream.write_all(&[b"ECHO\n", &said[..]].concat()).unwrap();
+        let mut back = vec![0; FIRST];
+        stream.read_exact(&mut back).unwrap();
+        assert_eq!(back, said);
+        let first = |all: Vec<Vec<u8>>| all.into_iter().next().unwrap();
+        let recording = Recording {
+            request: first(tap.seen()),
+            answer: first(tap.answers()),
+            at: Instant::now(),
+        };
+        assert!(recording.request.len() > FIRST && recording.answer.len() > FIRST);
+        // The client would wait a little for an open session to end.
+        drop(stream);
+        client.stop().unwrap();
+        recording
+    }
+
+    /// A packet that was answered, and its answer. It came from another socket than the probes
+    /// will.
+    pub(crate) fn record_packet(&self) -> (Vec<u8>, Vec<u8>) {
+        let socket = || {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.set_read_timeout(Some(PATIENCE)).unwrap();
+            socket
+        };
+        let (tap, user, far) = (socket(), socket(), socket());
+        let entry = format!("udp://127.0.0.1:0/{}", ORIGIN.addr());
+        let client = start(&["run", &entry, &self.hop(tap.local_addr().unwrap())]);
+        let said = Pattern::new(5).take(100);
+        user.send_to(&said, client.addr()).unwrap();
+        let mut buf = [0; 2048];
+        let len = tap.recv(&mut buf).unwrap();
+        let request = buf[..len].to_vec();
+        far.send_to(&request, self.addr()).unwrap();
+        let len = far.recv(&mut buf).unwrap();
+        client.stop().unwrap();
+        (request, buf[..len].to_vec())
+    }
+
+    fn hop(&self, server: SocketAddr) -> String {
+        format!("ss://{}@{server}", self.kind.client)
+    }
+
+    /// Ends it and starts it anew, long enough after `seen` that a stamp tells which was first, and
+    /// at another address.
+    pub(crate) fn restart(&mut self, seen: &Recording) {
+        self.front.take().unwrap().stop().unwrap();
+        wait_until(seen.at + BEHIND);
+        self.front = Some(self.run());
+    }
+
+    /// Another one with the same keys, started after `seen`; it shares nothing but the servers
+    /// behind it.
+    pub(crate) fn another(&self, seen: &Recording) -> Adit {
+        wait_until(seen.at + BEHIND);
+        self.run()
+    }
+
+    /// All must end well.
+    pub(crate) fn stop(self) {
+        self.front.unwrap().stop().unwrap();
+        if let Some(back) = self.back {
+            back.stop().unwrap();
+        }
+    }
+}
+
+fn wait_until(then: Instant) {
+    thread::sleep(then.saturating_duration_since(Instant::now()));
+}

@@ -1,0 +1,105 @@
+//! What a relay does with the bytes behind the headers: it passes them on without looking.
+
+use std::collections::HashMap;
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use adit_interop::origin::Origin;
+use adit_interop::shadowsocks::{Client, KEYRINGS};
+use adit_interop::traffic::{self, Ends, LONG};
+use adit_interop::{Adit, Folder};
+
+use super::relay_at;
+use crate::setup::{bin, server, start};
+
+/// What `traffic::streams` moves in both directions at least.
+const MOVED: u64 = 2 * LONG as u64;
+
+/// The bytes that each system call has moved, from lines such as `7  splice(9, …) = 65536`.
+fn moved(trace: &str) -> HashMap<&str, u64> {
+    let mut sums = HashMap::new();
+    for line in trace.lines() {
+        // `<... splice resumed>` is the end of a call that another thread interrupted.
+        let (call, result) = (line.split_once(' '), line.rsplit_once(" = "));
+        let (Some((_, call)), Some((_, result))) = (call, result) else {
+            continue;
+        };
+        let call = call.trim_start().trim_start_matches("<... ");
+        let name = call.split([' ', '(']).next().unwrap_or_default();
+        if let Ok(count) = result.trim().parse::<u64>() {
+            *sums.entry(name).or_default() += count;
+        }
+    }
+    sums
+}
+
+#[test]
+fn traces_are_added_up() {
+    let trace = "7     splice(9, NULL, 11, NULL, 65536, SPLICE_F_MOVE) = 100\n\
+        8     splice(9, NULL, 11, NULL, 65536, 0 <unfinished ...>\n\
+        7     recvfrom(9, \"a = b\", 16, 0, NULL, NULL) = 5\n\
+        8     <... splice resumed>) = 20\n\
+        7     splice(9, NULL, 11, NULL, 1, 0) = -1 EAGAIN (Resource temporarily unavailable)\n";
+    let sums = moved(trace);
+    assert_eq!((sums["splice"], sums["recvfrom"], sums.len()), (120, 5, 2));
+}
+
+/// The relay reads the first flight; everything else goes from socket to socket in the kernel.
+#[test]
+fn a_relay_splices() {
+    let [ring, _] = KEYRINGS;
+    let (origin, folder) = (Origin::start().unwrap(), Folder::new("splice").unwrap());
+    let back = server(ring.method);
+    let (own, psk) = (relay_at(&ring, 0), ring.method.key);
+    let port = back.addr().port();
+    let next = format!(r#"[{{"server":"127.0.0.1","port":{port},"psk":"{psk}"}}]"#);
+    let next = folder.write("relay.json", next).unwrap();
+    let trace = folder.path().join("trace");
+    // -D: the relay is our child and strace a stranger, so that signals go to the relay.
+    let mut command = Command::new("strace");
+    command
+        .args(["-D", "-f", "-e", "signal=none", "-s", "0", "-o"])
+        .arg(&trace);
+    let calls = "splice,read,readv,recvfrom,recvmsg,recvmmsg,write,writev,sendto,sendmsg,sendmmsg";
+    command
+        .args(["-e", &format!("trace={calls}"), "--"])
+        .arg(bin());
+    let url = format!(
+        "{}?relay=@{}",
+        own.url("127.0.0.1:0".parse().unwrap()),
+        next.display()
+    );
+    command.args(["run", &url]);
+    let front = Adit::launch(command, 1).unwrap();
+    let keys = [own.key, psk];
+    let hop = Client::new(ring.method, &keys, front.addr()).url();
+    let entry = start(&["run", &format!("tcp://127.0.0.1:0/{}", origin.addr()), &hop]);
+    traffic::streams(Ends::Each, || traffic::dial(entry.addr())).unwrap();
+    entry.stop().unwrap();
+    front.stop().unwrap();
+    back.stop().unwrap();
+    let text = whole(&trace);
+    let sums = moved(&text);
+    let spliced = sums.get("splice").copied().unwrap_or_default();
+    // Into the pipe and out of it again.
+    assert!(spliced > 2 * MOVED, "{sums:?}");
+    let copied: u64 = sums
+        .iter()
+        .filter(|(name, _)| **name != "splice")
+        .map(|(_, n)| n)
+        .sum();
+    assert!(copied < MOVED / 20, "{sums:?}");
+}
+
+/// What strace has written when it is through.
+fn whole(trace: &std::path::Path) -> String {
+    let start = Instant::now();
+    loop {
+        let text = fs::read_to_string(trace).unwrap_or_default();
+        if text.contains("+++ exited with 0 +++") || start.elapsed() > Duration::from_secs(5) {
+            return text;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,131 @@
+//! A recorded request, sent once more: to the same server, and to one that was started anew.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use adit_interop::hostile::{Ending, Manner, Reaction, probe};
+use adit_interop::origin::Origin;
+use adit_interop::shadowsocks::{AES_128, BLAKE3_AES_128, CHACHA20, Method, Peer};
+use adit_interop::tap::Tap;
+use adit_interop::{Adit, Folder, PATIENCE, Process, traffic};
+
+use crate::setup::{ALLOW, start};
+
+/// A server that keeps its salts in this file, if in any.
+fn serve(method: Method, state: Option<&str>) -> Adit {
+    let state = state.map_or_else(String::new, |path| format!("&state=@{path}"));
+    let anywhere = "127.0.0.1:0".parse().unwrap();
+    start(&["run", &format!("{}?{ALLOW}{state}", method.url(anywhere))])
+}
+
+/// The first flight of their client to this server.
+fn record(method: Method, server: SocketAddr, origin: &Origin) -> Vec<u8> {
+    let tap = Tap::start(server).unwrap();
+    let theirs = Peer::SingBox
+        .forwarder(method, tap.addr(), origin.addr())
+        .unwrap();
+    traffic::one_byte(traffic::dial(theirs.addr()).unwrap()).unwrap();
+    tap.seen().into_iter().next().unwrap()
+}
+
+/// Whether the server takes these bytes for a request; the origin then has one more connection.
+fn accepts(server: SocketAddr, bytes: &[u8], origin: &Origin) -> bool {
+    let before = origin.connections();
+    let (manner, ending) = (Manner::AtOnce, Ending::Hold);
+    let seen = probe(server, bytes, manner, ending, Duration::from_secs(2)).unwrap();
+    let reached = origin.connections() > before;
+    assert_eq!(seen != Reaction::Silence, reached, "{seen:?}");
+    reached
+}
+
+#[test]
+fn a_kept_filter_refuses_what_was_seen_before_a_restart() {
+    for method in [AES_128, CHACHA20] {
+        let (origin, folder) = (Origin::start().unwrap(), Folder::new("salts").unwrap());
+        let path = folder.path().join("salts");
+        let path = path.to_str().unwrap();
+        let back = serve(method, Some(path));
+        let seen = record(method, back.addr(), &origin);
+        assert!(!accepts(back.addr(), &seen, &origin), "at once");
+        back.stop().unwrap();
+        for restart in 1..=2 {
+            let mut back = serve(method, Some(path));
+            assert!(
+                !accepts(back.addr(), &seen, &origin),
+                "after restart {restart}"
+            );
+            let log = back.process().log();
+            assert!(log.contains("salts of earlier connections"), "{log}");
+            // And a new request is as good as ever.
+            let fresh = record(method, back.addr(), &origin);
+            assert_ne!(fresh, seen);
+            back.stop().unwrap();
+        }
+    }
+}
+
+/// What `state` is for: the AEAD edition knows no time, so that a new filter knows nothing.
+#[test]
+fn without_it_a_restart_forgets() {
+    let origin = Origin::start().unwrap();
+    let back = serve(AES_128, None);
+    let seen = record(AES_128, back.addr(), &origin);
+    assert!(!accepts(back.addr(), &seen, &origin));
+    back.stop().unwrap();
+    let back = serve(AES_128, None);
+    assert!(
+        accepts(back.addr(), &seen, &origin),
+        "once after each start"
+    );
+    assert!(!accepts(back.addr(), &seen, &origin));
+    back.stop().unwrap();
+}
+
+/// The 2022 edition needs no file: a request tells when it was made.
+#[test]
+fn a_request_from_before_the_start_is_refused() {
+    let origin = Origin::start().unwrap();
+    let back = serve(BLAKE3_AES_128, None);
+    let seen = record(BLAKE3_AES_128, back.addr(), &origin);
+    back.stop().unwrap();
+    // Two seconds are on the safe side of the second that a clock may be behind.
+    std::thread::sleep(Duration::from_secs(2));
+    let back = serve(BLAKE3_AES_128, None);
+    assert!(!accepts(back.addr(), &seen, &origin));
+    back.stop().unwrap();
+}
+
+/// The file holds nothing that helps to tell who was there, and only its owner reads it.
+#[test]
+fn the_file_is_private_and_a_broken_one_is_moved_aside() {
+    let (origin, folder) = (Origin::start().unwrap(), Folder::new("salts").unwrap());
+    let path = folder.path().join("salts");
+    let back = serve(AES_128, path.to_str());
+    let seen = record(AES_128, back.addr(), &origin);
+    back.stop().unwrap();
+    let kept = fs::read(&path).unwrap();
+    assert!(
+        !kept.windows(16).any(|part| part == &seen[..16]),
+        "the salt as it was"
+    );
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+    }
+    fs::write(&path, &kept[..kept.len() - 1]).unwrap();
+    let mut back = serve(AES_128, path.to_str());
+    let process: &mut Process = back.process();
+    process.wait_lines("moved aside", 1, PATIENCE).unwrap();
+    assert!(path.with_extension("broken").exists());
+    record(AES_128, back.addr(), &origin);
+    back.stop().unwrap();
+    assert!(
+        fs::read(&path).unwrap().len() >= kept.len(),
+        "a new one in its place"
+    );
+}

@@ -1,0 +1,315 @@
+//! ShadowsocksR, our client and our server: every protocol in every obfs, users, and what a client
+//! is told when the two do not agree.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::process::Command;
+use std::time::Duration;
+
+use adit_interop::origin::Origin;
+use adit_interop::socks::{self, Dest};
+use adit_interop::ssr::Setup;
+use adit_interop::traffic::{self, Entry};
+use adit_interop::web::Web;
+use adit_interop::{Adit, PATIENCE, tool};
+
+use crate::setup::{ALLOW, bin, ended, start};
+
+pub(crate) const PROTOCOLS: [&str; 17] = [
+    "origin",
+    "verify_simple",
+    "verify_deflate",
+    "verify_sha1",
+    "auth_simple",
+    "auth_sha1",
+    "auth_sha1_v2",
+    "auth_sha1_v4",
+    "auth_aes128_md5",
+    "auth_aes128_sha1",
+    "auth_aes128_fast",
+    "auth_chain_a",
+    "auth_chain_b",
+    "auth_chain_c",
+    "auth_chain_d",
+    "auth_chain_e",
+    "auth_chain_f",
+];
+pub(crate) const OBFS: [&str; 7] = [
+    "plain",
+    "http_simple",
+    "http_post",
+    "random_head",
+    "tls1.2_ticket_auth",
+    "tls1.2_ticket_fastauth",
+    "go_quiet",
+];
+/// With IVs of every length, and without.
+const METHODS: [&str; 6] = [
+    "aes-256-ctr",
+    "none",
+    "aes-128-cfb",
+    "chacha20-ietf",
+    "bf-cfb",
+    "rc4-md5-6",
+];
+
+/// Starts a server at any port.
+pub(crate) fn server(setup: &Setup<'_>, more: &str) -> Adit {
+    let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    start(&["run", &format!("{}&{ALLOW}{more}", setup.url(any))])
+}
+
+/// Starts a client that leads to `to`.
+pub(crate) fn forwarder(url: &str, to: SocketAddr) -> Adit {
+    start(&["run", &format!("tcp+udp://127.0.0.1:0/{to}"), url])
+}
+
+/// All pairs in two processes: each has a listener on either side.
+#[test]
+fn every_protocol_in_every_obfs() {
+    let mut methods = METHODS.into_iter().cycle();
+    let mut setups = Vec::new();
+    for protocol in PROTOCOLS {
+        for obfs in OBFS {
+            setups.push(Setup::new(methods.next().unwrap(), protocol, obfs));
+        }
+        // The next protocol begins with another method.
+        methods.next();
+    }
+    let origin = Origin::start().unwrap();
+    let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let listen: Vec<String> = setups
+        .iter()
+        .map(|setup| format!("{}&{ALLOW}", setup.url(any)))
+        .collect();
+    let mut args = vec!["run"];
+    args.extend(listen.iter().flat_map(|url| ["-L", url]));
+    let back = Adit::start_with(&bin(), &args, setups.len()).unwrap();
+    let target = format!("tcp+udp://127.0.0.1:0/{}", origin.addr());
+    let hops: Vec<String> = setups
+        .iter()
+        .zip(back.addrs())
+        .map(|(setup, server)| setup.url(*server))
+        .collect();
+    let mut args = vec!["run"];
+    args.extend(hops.iter().flat_map(|hop| ["-L", &target, "-F", hop]));
+    let front = Adit::start_with(&bin(), &args, setups.len()).unwrap();
+    for (setup, entry) in setups.iter().zip(front.addrs()) {
+        let tried = || {
+            traffic::one_byte(traffic::dial(*entry)?)?;
+            traffic::up(traffic::dial(*entry)?, 300_000)?;
+            traffic::down(traffic::dial(*entry)?, 300_000)?;
+            traffic::both(traffic::dial(*entry)?, 100_000)?;
+            traffic::half_close(traffic::dial(*entry)?, 50_000)?;
+            // The obfs has no part in datagrams.
+            if setup.obfs == "plain" {
+                traffic::datagrams(&Entry::open(*entry)?)?;
+            }
+            anyhow::Ok(())
+        };
+        if let Err(why) = tried() {
+            panic!("{setup:?}: {why:?}");
+        }
+    }
+    front.stop().unwrap();
+    back.stop().unwrap();
+}
+
+/// The issue's own URL, as it is written, on both ends; a page, and long transfers.
+#[test]
+fn a_page_through_go_quiet() {
+    let page = "hello through go_quiet";
+    let web = Web::start(&[("/page", "text/plain", page.as_bytes())]).unwrap();
+    let url = |port| {
+        format!(
+            "ssr://aes-256-ctr:p@127.0.0.1:{port}?protocol=auth_aes128_fast&protocol_param=\
+             &obfs=go_quiet&obfs_param=bing.com"
+        )
+    };
+    let back = start(&["run", &format!("{}&{ALLOW}", url(0))]);
+    let link = ended(&["url", &url(back.addr().port())]).success().unwrap();
+    assert!(link.starts_with("ssr://") && !link.contains('@'), "{link}");
+    for hop in [url(back.addr().port()), link.trim().to_owned()] {
+        let front = start(&["run", "mixed://127.0.0.1:0", &hop]);
+        let mut curl = Command::new("curl");
+        curl.args(["-q", "-sS", "--max-time", "10", "--noproxy", ""]);
+        curl.args(["-x", &format!("socks5h://{}", front.addr())]);
+        curl.arg(format!("http://localhost:{}/page", web.port()));
+        let got = tool::run(curl, PATIENCE).unwrap().success().unwrap();
+        assert_eq!(got, page);
+        front.stop().unwrap();
+    }
+    let origin = Origin::start().unwrap();
+    let front = forwarder(&url(back.addr().port()), origin.addr());
+    traffic::streams(traffic::Ends::Each, || traffic::dial(front.addr())).unwrap();
+    front.stop().unwrap();
+    back.stop().unwrap();
+}
+
+/// Whether a byte comes back, soon: a refused client is left without an answer.
+fn echoes(front: &Adit) -> bool {
+    let stream = traffic::dial(front.addr()).unwrap();
+    let soon = Duration::from_secs(3);
+    stream.set_read_timeout(Some(soon)).unwrap();
+    traffic::one_byte(stream).is_ok()
+}
+
+#[test]
+fn users_share_a_port() {
+    let origin = Origin::start().unwrap();
+    for protocol in ["auth_aes128_fast", "auth_chain_a"] {
+        let setup = Setup::new("none", protocol, "plain");
+        let back = server(&setup, "&protocol_param=8%2342:one,43:two");
+        let url = setup.url(back.addr());
+        for (param, fine) in [
+            ("42:one", true),
+            ("43:two", true),
+            ("42:two", false),
+            ("44:one", false),
+            ("", false),
+        ] {
+            let front = forwarder(&format!("{url}&protocol_param={param}"), origin.addr());
+            assert_eq!(echoes(&front), fine, "{protocol} {param}");
+            if fine {
+                traffic::datagrams(&Entry::open(front.addr()).unwrap()).unwrap();
+            }
+            front.stop().unwrap();
+        }
+        back.stop().unwrap();
+    }
+}
+
+/// A server with `_compatible` serves both kinds of clients.
+#[test]
+fn a_compatible_server_takes_clients_without() {
+    let origin = Origin::start().unwrap();
+    fn setup<'a>(protocol: &'a str, obfs: &'a str) -> Setup<'a> {
+        Setup::new("aes-128-ctr", protocol, obfs)
+    }
+    for (protocol, obfs) in [
+        ("auth_sha1_v4", "http_simple"),
+        ("auth_sha1", "tls1.2_ticket_auth"),
+        ("auth_sha1_v2", "random_head"),
+    ] {
+        let (p, o) = (
+            format!("{protocol}_compatible"),
+            format!("{obfs}_compatible"),
+        );
+        let back = server(&setup(&p, &o), "");
+        for client in [(protocol, obfs), ("origin", "plain"), (protocol, "plain")] {
+            let url = setup(client.0, client.1).url(back.addr());
+            let front = forwarder(&url, origin.addr());
+            assert!(echoes(&front), "{client:?} at {protocol} {obfs}");
+            front.stop().unwrap();
+        }
+        back.stop().unwrap();
+    }
+}
+
+/// Datagrams through two servers: their paddings add up.
+#[test]
+fn a_chain_of_two() {
+    let origin = Origin::start().unwrap();
+    let far = Setup::new("none", "auth_chain_a", "http_simple");
+    let near = Setup::new("aes-256-ctr", "auth_chain_b", "tls1.2_ticket_auth");
+    let (back, middle) = (server(&far, ""), server(&near, ""));
+    let target = format!("tcp+udp://127.0.0.1:0/{}", origin.addr());
+    let front = start(&[
+        "run",
+        &target,
+        &near.url(middle.addr()),
+        &far.url(back.addr()),
+    ]);
+    traffic::streams(traffic::Ends::Each, || traffic::dial(front.addr())).unwrap();
+    traffic::datagrams(&Entry::open(front.addr()).unwrap()).unwrap();
+    for adit in [front, middle, back] {
+        adit.stop().unwrap();
+    }
+}
+
+/// What is wrong is not told by any server; the client's log names what can differ.
+#[test]
+fn a_client_is_told_what_may_be_wrong() {
+    let origin = Origin::start().unwrap();
+    let right = Setup::new("aes-128-ctr", "auth_sha1_v4", "tls1.2_ticket_auth");
+    let plain = Setup {
+        obfs: "plain",
+        ..right
+    };
+    for (at_server, at_client, said) in [
+        // The hello's tag is made with the password.
+        (
+            right,
+            Setup {
+                password: "x",
+                ..right
+            },
+            "does not answer in the obfs",
+        ),
+        (plain, right, "does not answer in the obfs"),
+        (
+            plain,
+            Setup {
+                password: "x",
+                ..plain
+            },
+            "silent",
+        ),
+        (
+            plain,
+            Setup {
+                protocol: "auth_aes128_md5",
+                ..plain
+            },
+            "silent",
+        ),
+        (
+            plain,
+            Setup {
+                method: "aes-128-cfb",
+                ..plain
+            },
+            "silent",
+        ),
+    ] {
+        let back = server(&at_server, "");
+        let url = format!("{}&dial=4s", at_client.url(back.addr()));
+        let mut front = forwarder(&url, origin.addr());
+        let mut held = traffic::dial(front.addr()).unwrap();
+        held.write_all(b"ECHO\n").unwrap();
+        let told = front
+            .process()
+            .wait_lines("Likely: another password", 1, PATIENCE);
+        let told = told.unwrap().remove(0);
+        assert!(told.contains(said), "{told}");
+        let ours = format!(
+            "({}, {}, {})",
+            at_client.method, at_client.protocol, at_client.obfs
+        );
+        assert!(told.contains(&ours), "{told}");
+        front.stop().unwrap();
+        back.stop().unwrap();
+    }
+    assert_eq!(origin.connections(), 0);
+}
+
+/// Names go as names, and the server resolves them; private targets are refused unless allowed.
+#[test]
+fn names_and_private_targets() {
+    let origin = Origin::start().unwrap();
+    let setup = Setup::new("aes-256-ctr", "auth_aes128_md5", "plain");
+    let name = Dest::name("localhost", origin.addr().port());
+    for fine in [true, false] {
+        let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        let mut url = setup.url(any);
+        if fine {
+            url = format!("{url}&{ALLOW}");
+        }
+        let back = start(&["run", &url]);
+        let front = start(&["run", "mixed://127.0.0.1:0", &setup.url(back.addr())]);
+        let tried = socks::connect(front.addr(), None, &name).and_then(traffic::one_byte);
+        assert_eq!(tried.is_ok(), fine);
+        front.stop().unwrap();
+        back.stop().unwrap();
+    }
+}

@@ -1,0 +1,102 @@
+//! Our binary as the obfuscation plugin of shadowsocks-libev, the same options on both ends.
+
+use std::io::{Read, Write};
+use std::time::Duration;
+
+use adit_interop::origin::Origin;
+use adit_interop::plugin::{Libev, patiently};
+use adit_interop::shadowsocks::AES_256;
+use adit_interop::socks::{self, Dest};
+use adit_interop::traffic::{self, Ends};
+use adit_interop::web::Web;
+
+use crate::setup::bin;
+
+/// Streams through a SOCKS5 port.
+fn visit(client: &Libev) {
+    let origin = Origin::start().unwrap();
+    let to = Dest::Addr(origin.addr());
+    let open = || socks::connect(client.addr(), None, &to);
+    patiently(|| traffic::one_byte(open()?)).unwrap();
+    traffic::streams(Ends::Both, open).unwrap();
+}
+
+fn both_ends(options: &str) {
+    let server = Libev::server(AES_256, &bin(), options).unwrap();
+    let client = Libev::socks(AES_256, server.addr(), &bin(), options).unwrap();
+    visit(&client);
+}
+
+macro_rules! on_both_ends {
+    ($($name:ident: $options:literal;)+) => {
+        $(#[test]
+        fn $name() {
+            both_ends($options);
+        })+
+    };
+}
+
+on_both_ends! {
+    plain: "obfs=plain";
+    http_simple: "obfs=http_simple;param=bing.com;key=pass";
+    http_post: "obfs=http_post;param=bing.com;key=pass";
+    random_head: "obfs=random_head";
+    ticket_auth: "obfs=tls1.2_ticket_auth;param=bing.com;key=pass";
+    ticket_fastauth: "obfs=tls1.2_ticket_fastauth;param=bing.com;key=pass";
+    go_quiet: "obfs=go_quiet;param=bing.com;key=pass";
+    go_quiet_firefox: "obfs=go_quiet;param=bing.com;key=pass;browser=firefox;fast-open";
+}
+
+/// The sides may also be said, and GoQuiet's own names are understood.
+#[test]
+fn sides_and_other_names() {
+    let server = "server;Key=pass;WebServerAddr=127.0.0.1:1";
+    let server = Libev::server(AES_256, &bin(), server).unwrap();
+    let options = "client;ServerName=bing.com;Key=pass;TicketTimeHint=3600;Browser=chrome";
+    let client = Libev::socks(AES_256, server.addr(), &bin(), options).unwrap();
+    visit(&client);
+}
+
+/// Whoever does not know the key finds a web server, byte for byte.
+#[test]
+fn strangers_are_taken_to_a_web_server() {
+    let page = b"nothing to see here";
+    let web = Web::start(&[("/", "text/plain", page)]).unwrap();
+    let options = format!(
+        "obfs=go_quiet;param=bing.com;key=pass;redirect=127.0.0.1:{}",
+        web.port()
+    );
+    let server = Libev::server(AES_256, &bin(), &options).unwrap();
+    let mut seen = Vec::new();
+    patiently(|| {
+        let mut stranger = traffic::dial(server.addr())?;
+        stranger.write_all(b"GET / HTTP/1.1\r\nHost: bing.com\r\nConnection: close\r\n\r\n")?;
+        seen.clear();
+        stranger.read_to_end(&mut seen)?;
+        anyhow::ensure!(!seen.is_empty());
+        Ok(())
+    })
+    .unwrap();
+    assert!(seen.ends_with(page), "{}", String::from_utf8_lossy(&seen));
+    // A wrong key is a stranger too; the right one is not.
+    let wrong = options.replace("key=pass", "key=other");
+    let client = Libev::socks(AES_256, server.addr(), &bin(), &wrong).unwrap();
+    let origin = Origin::start().unwrap();
+    let to = Dest::Addr(origin.addr());
+    let tried = socks::connect(client.addr(), None, &to).and_then(|stream| {
+        stream.set_read_timeout(Some(Duration::from_secs(3)))?;
+        traffic::one_byte(stream)
+    });
+    assert!(tried.is_err() && origin.connections() == 0);
+    let client = Libev::socks(AES_256, server.addr(), &bin(), &options).unwrap();
+    visit(&client);
+}
+
+/// Their own obfs plugins are spoken to by themselves alone, beside ours.
+#[test]
+fn simple_obfs_is_as_it_was() {
+    let server = Libev::server(AES_256, "obfs-server".as_ref(), "obfs=tls").unwrap();
+    let options = "obfs=tls;obfs-host=bing.com";
+    let client = Libev::socks(AES_256, server.addr(), "obfs-local".as_ref(), options).unwrap();
+    visit(&client);
+}

@@ -1,0 +1,233 @@
+//! ShadowsocksR against those who have no key, a recording, another clock, or bad intentions.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
+use std::time::Duration;
+
+use adit_interop::hostile::{Ending, Manner, Reaction, probe, watch};
+use adit_interop::origin::Origin;
+use adit_interop::ssr::Setup;
+use adit_interop::tap::Tap;
+use adit_interop::web::Web;
+use adit_interop::{Adit, Pattern, tool, traffic};
+
+use crate::probes::{probes, send_all};
+use crate::setup::bin;
+use crate::ssr::{forwarder, server};
+
+/// A genuine first flight to a server of ours.
+fn record(ours: &Adit, setup: &Setup<'_>) -> Vec<u8> {
+    let origin = Origin::start().unwrap();
+    let tap = Tap::start(ours.addr()).unwrap();
+    let client = forwarder(&setup.url(tap.addr()), origin.addr());
+    traffic::one_byte(traffic::dial(client.addr()).unwrap()).unwrap();
+    client.stop().unwrap();
+    tap.seen().into_iter().next().unwrap()
+}
+
+/// SEC-P1 to SEC-P3 wherever something authenticates: zero bytes, and one reaction for every
+/// cause. A session that is open meanwhile goes on.
+#[test]
+fn one_reaction_for_all_probes() {
+    for (method, protocol, obfs) in [
+        ("aes-256-ctr", "auth_sha1_v4", "plain"),
+        ("aes-256-ctr", "auth_aes128_fast", "http_simple"),
+        ("none", "auth_chain_a", "tls1.2_ticket_auth"),
+        ("aes-256-ctr", "origin", "go_quiet"),
+    ] {
+        let setup = Setup::new(method, protocol, obfs);
+        let ours = server(&setup, "");
+        let genuine = record(&ours, &setup);
+        let origin = Origin::start().unwrap();
+        let front = forwarder(&setup.url(ours.addr()), origin.addr());
+        let mut open = traffic::dial(front.addr()).unwrap();
+        open.write_all(b"ECHO\n").unwrap();
+        let mut echo = || {
+            open.write_all(b"x").unwrap();
+            open.read_exact(&mut [0]).unwrap();
+        };
+        echo();
+        for (ending, wanted) in [
+            (Ending::Hold, Reaction::Silence),
+            (Ending::HalfClose, Reaction::End),
+        ] {
+            for (what, seen) in send_all(ours.addr(), probes(&genuine), ending) {
+                assert_eq!(seen, wanted, "{setup:?} {ending:?}: {what}");
+            }
+        }
+        echo();
+        traffic::one_byte(traffic::dial(front.addr()).unwrap()).unwrap();
+        front.stop().unwrap();
+        ours.stop().unwrap();
+    }
+}
+
+/// `redirect` takes strangers to a real server, which gets every byte they have sent.
+#[test]
+fn strangers_are_taken_to_a_decoy() {
+    let page = b"a page of somebody else";
+    let web = Web::start(&[("/", "text/plain", page)]).unwrap();
+    let decoy = format!(
+        "&redirect=no-such-word%23192.0.2.1:9,bing.com%23127.0.0.1:{}",
+        web.port()
+    );
+    let request = b"GET / HTTP/1.1\r\nHost: bing.com\r\nConnection: close\r\n\r\n";
+    for obfs in ["plain", "http_simple", "tls1.2_ticket_auth", "go_quiet"] {
+        let setup = Setup::new("aes-256-ctr", "auth_aes128_md5", obfs);
+        let ours = server(&setup, &decoy);
+        let mut stranger = traffic::dial(ours.addr()).unwrap();
+        stranger.write_all(request).unwrap();
+        let mut seen = Vec::new();
+        stranger.read_to_end(&mut seen).unwrap();
+        let text = String::from_utf8_lossy(&seen);
+        assert!(
+            text.starts_with("HTTP/1.") && seen.ends_with(page),
+            "{obfs}: {text}"
+        );
+        // Where no pattern fits, the policy stands.
+        let garbage = Pattern::new(3).take(600);
+        let patience = Duration::from_secs(1);
+        let seen = probe(
+            ours.addr(),
+            &garbage,
+            Manner::AtOnce,
+            Ending::Hold,
+            patience,
+        );
+        assert_eq!(seen.unwrap(), Reaction::Silence, "{obfs}");
+        // A client is none.
+        let origin = Origin::start().unwrap();
+        let front = forwarder(&setup.url(ours.addr()), origin.addr());
+        traffic::one_byte(traffic::dial(front.addr()).unwrap()).unwrap();
+        front.stop().unwrap();
+        ours.stop().unwrap();
+    }
+}
+
+/// A recording of a request that wears HTTP is a stranger's too: the decoy answers, not we.
+#[test]
+fn a_replay_is_taken_to_the_decoy_as_it_came() {
+    let origin = Origin::start().unwrap();
+    let tap = Tap::start(origin.addr()).unwrap();
+    let setup = Setup::new("aes-256-ctr", "auth_aes128_md5", "http_simple");
+    let ours = server(&setup, &format!("&redirect={}", tap.addr()));
+    let genuine = record(&ours, &setup);
+    let mut replay = traffic::dial(ours.addr()).unwrap();
+    replay.write_all(&genuine).unwrap();
+    watch(&mut replay, Duration::from_secs(1)).unwrap();
+    let seen = tap.seen();
+    assert_eq!(seen.len(), 1);
+    assert!(seen[0] == genuine, "the decoy got other bytes");
+    ours.stop().unwrap();
+}
+
+/// Whether a client whose clock is off is served.
+fn served_at(setup: &Setup<'_>, server: SocketAddr, offset: &str) -> bool {
+    let origin = Origin::start().unwrap();
+    let mut command = Command::new(bin());
+    let target = format!("tcp://127.0.0.1:0/{}", origin.addr());
+    command.args(["run", &target, &setup.url(server)]);
+    tool::shift_clock(&mut command, offset).unwrap();
+    let front = Adit::launch(command, 1).unwrap();
+    let stream = traffic::dial(front.addr()).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(3)))
+        .unwrap();
+    let served = traffic::one_byte(stream).is_ok();
+    front.stop().unwrap();
+    served
+}
+
+#[test]
+fn a_clock_a_day_off_is_refused() {
+    for (protocol, obfs, offset, fine) in [
+        ("auth_sha1_v4", "plain", "+23h", true),
+        ("auth_sha1_v4", "plain", "+25h", false),
+        ("auth_aes128_fast", "plain", "-25h", false),
+        ("auth_chain_a", "plain", "+25h", false),
+        ("origin", "tls1.2_ticket_auth", "+25h", false),
+        ("origin", "tls1.2_ticket_auth", "+23h", true),
+        ("origin", "go_quiet", "+25h", false),
+        ("auth_simple", "plain", "+10m", false),
+    ] {
+        let setup = Setup::new("aes-128-ctr", protocol, obfs);
+        let ours = server(&setup, "");
+        let served = served_at(&setup, ours.addr(), offset);
+        assert_eq!(served, fine, "{protocol} {obfs} {offset}");
+        // The next client is served, whatever came before.
+        assert!(served_at(&setup, ours.addr(), "+0s"));
+        ours.stop().unwrap();
+    }
+}
+
+/// A frame of `verify_deflate` with these bytes in a stored block (RFC 1951 section 3.2.4).
+fn stored(data: &[u8]) -> Vec<u8> {
+    let len = u16::try_from(data.len()).unwrap();
+    let (mut a, mut b) = (1u32, 0u32);
+    for byte in data {
+        a = (a + u32::from(*byte)) % 65_521;
+        b = (b + a) % 65_521;
+    }
+    let mut frame = (len + 2 + 5 + 4).to_be_bytes().to_vec();
+    frame.push(1);
+    frame.extend(len.to_le_bytes());
+    frame.extend((!len).to_le_bytes());
+    frame.extend_from_slice(data);
+    frame.extend((b << 16 | a).to_be_bytes());
+    frame
+}
+
+/// 64 KiB of zeros in a frame of 84 bytes: more than a frame may hold.
+fn bomb() -> Vec<u8> {
+    let mut frame = vec![0, 84, 0xed, 0xc1, 0x01, 0x01, 0, 0, 0, 0x80, 0x90];
+    frame.extend([0xfe, 0xaf, 0xee, 0x08, 0x0a]);
+    frame.resize(79, 0);
+    frame.extend([0x6a, 0x00, 0x0f, 0x00, 0x01]);
+    frame
+}
+
+/// A frame that blows up is a stranger's before the request, and the end of a session after it;
+/// other sessions do not notice.
+#[test]
+fn a_deflate_bomb_hurts_nobody() {
+    let origin = Origin::start().unwrap();
+    let setup = Setup::new("none", "verify_deflate", "plain");
+    let ours = server(&setup, "");
+    let front = forwarder(&setup.url(ours.addr()), origin.addr());
+    let mut good = traffic::dial(front.addr()).unwrap();
+    good.write_all(b"ECHO\n").unwrap();
+    let mut echo = || {
+        good.write_all(b"x").unwrap();
+        good.read_exact(&mut [0]).unwrap();
+    };
+    echo();
+    let header = || {
+        let mut header = vec![1, 127, 0, 0, 1];
+        header.extend(origin.addr().port().to_be_bytes());
+        header
+    };
+    let patience = Duration::from_secs(1);
+    for _ in 0..20 {
+        let seen = probe(
+            ours.addr(),
+            &bomb(),
+            Manner::AtOnce,
+            Ending::Hold,
+            patience / 10,
+        );
+        assert_eq!(seen.unwrap(), Reaction::Silence);
+    }
+    let session = [header(), b"ECHO\nx".to_vec()].concat();
+    let mut bad: TcpStream = traffic::dial(ours.addr()).unwrap();
+    bad.write_all(&stored(&session)).unwrap();
+    assert!(matches!(
+        watch(&mut bad, patience).unwrap(),
+        Reaction::Answer(_)
+    ));
+    bad.write_all(&bomb()).unwrap();
+    assert_eq!(watch(&mut bad, patience).unwrap(), Reaction::Reset);
+    echo();
+    front.stop().unwrap();
+    ours.stop().unwrap();
+}

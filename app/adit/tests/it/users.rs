@@ -1,0 +1,176 @@
+//! Several users on one port: by identity headers (SIP023), by trial, and changed while it runs.
+
+mod change;
+mod trial;
+
+use std::io::Write;
+use std::time::Duration;
+use std::{env, thread};
+
+use adit_interop::hostile::{self, Reaction};
+use adit_interop::origin::Origin;
+use adit_interop::shadowsocks::{Client, KEYRINGS, Keyring, Peer, Serves};
+use adit_interop::socks::{self, Association, Dest, Flow};
+use adit_interop::traffic::{self, Datagrams, Ends, Entry};
+use adit_interop::{Adit, Folder};
+
+use crate::setup::{ALLOW, UsersFile, start};
+
+/// Our client as one of the users of their server.
+fn to_their_server(peer: Peer, ring: &Keyring) {
+    let origin = Origin::start().unwrap();
+    let method = ring.method;
+    let theirs = peer.serve(method, Serves::Users(&ring.users)).unwrap();
+    let target = format!("tcp+udp://127.0.0.1:0/{}", origin.addr());
+    let keys = [method.key, ring.users[2].1];
+    let ours = start(&[
+        "run",
+        &target,
+        &Client::new(method, &keys, theirs.addr()).url(),
+    ]);
+    traffic::streams(peer.server_ends(method), || traffic::dial(ours.addr())).unwrap();
+    traffic::datagrams(&Entry::open(ours.addr()).unwrap()).unwrap();
+    ours.stop().unwrap();
+}
+
+/// Their client as one of the users of our server.
+fn from_their_client(peer: Peer, ring: &Keyring) {
+    let origin = Origin::start().unwrap();
+    let method = ring.method;
+    let ours = UsersFile::new(&ring.users).serve(method);
+    let keys = [method.key, ring.users[1].1];
+    let client = Client::new(method, &keys, ours.addr());
+    let theirs = peer.forward(&client, origin.addr()).unwrap();
+    traffic::streams(peer.client_ends(method), || traffic::dial(theirs.addr())).unwrap();
+    traffic::datagrams(&Entry::open(theirs.addr()).unwrap()).unwrap();
+    ours.stop().unwrap();
+}
+
+macro_rules! identity_headers {
+    ($($name:ident: $peer:ident, $ring:literal;)+) => {
+        $(mod $name {
+            use super::*;
+
+            #[test]
+            fn to_their_server() {
+                super::to_their_server(Peer::$peer, &KEYRINGS[$ring]);
+            }
+
+            #[test]
+            fn from_their_client() {
+                super::from_their_client(Peer::$peer, &KEYRINGS[$ring]);
+            }
+        })+
+    };
+}
+
+identity_headers! {
+    sing_box_aes_128: SingBox, 0;
+    sing_box_aes_256: SingBox, 1;
+    go_aes_128: Go, 0;
+    go_aes_256: Go, 1;
+    xray_aes_128: Xray, 0;
+    xray_aes_256: Xray, 1;
+}
+
+/// shadowsocks-rust takes long to build: `cargo xtask test --all` brings it and asks for it.
+#[test]
+fn shadowsocks_rust() {
+    if env::var_os("ADIT_ALL_PEERS").is_none() {
+        return;
+    }
+    for ring in &KEYRINGS {
+        to_their_server(Peer::Rust, ring);
+        from_their_client(Peer::Rust, ring);
+    }
+}
+
+/// What a client sees that writes through this entry. Who is refused is left in silence: half a
+/// minute of it would look the same.
+fn reaction(entry: &Adit) -> Reaction {
+    let mut stream = traffic::dial(entry.addr()).unwrap();
+    stream.write_all(b"ECHO\nx").unwrap();
+    hostile::watch(&mut stream, Duration::from_secs(1)).unwrap()
+}
+
+/// Whether a datagram through this entry comes back.
+fn echoes(entry: &Adit) -> bool {
+    let entry = Entry::open(entry.addr()).unwrap();
+    entry.send(b"x").unwrap();
+    entry.recv_within(Duration::from_secs(1)).is_ok()
+}
+
+/// The forms as they are documented, keys as they are, not percent-encoded.
+#[test]
+fn the_documented_forms() {
+    for ring in &KEYRINGS {
+        let folder = Folder::new("users").unwrap();
+        let (name, own) = (ring.method.name, ring.method.key);
+        let [(_, alice), (_, bob), (_, carol)] = ring.users;
+        let [stranger, _] = ring.relays;
+        let object = format!(r#"{{"alice":"{alice}","bob":"{bob}"}}"#);
+        let array = format!(
+            r#"[{{"name": "alice", "password": "{alice}"}}, {{"name": "bob", "password": "{bob}"}}]"#
+        );
+        let lines = format!("# two\nalice:{alice}\n\nbob:{bob}\n");
+        for text in [object, array, lines] {
+            let file = folder.write("users.json", text).unwrap();
+            let users = format!("users=@{}", file.display());
+            let back = format!("ss://{name}:{own}@127.0.0.1:0?{users}&{ALLOW}");
+            let back = start(&["run", &back]);
+            let at = back.addr();
+            thread::scope(|scope| {
+                for (keys, passes) in [
+                    (format!("{own}:{alice}"), true),
+                    (format!("{own}:{bob}"), true),
+                    (format!("{own}:{carol}"), false),
+                    (format!("{stranger}:{alice}"), false),
+                    // Neither of the two keys alone is anybody.
+                    (own.to_owned(), false),
+                    (alice.to_owned(), false),
+                ] {
+                    scope.spawn(move || {
+                        let origin = Origin::start().unwrap();
+                        let hop = format!("ss://{name}:{keys}@{at}");
+                        let entry = format!("tcp+udp://127.0.0.1:0/{}", origin.addr());
+                        let front = start(&["run", &entry, &hop]);
+                        let wanted = match passes {
+                            true => Reaction::Answer(1),
+                            false => Reaction::Silence,
+                        };
+                        assert_eq!(reaction(&front), wanted, "{hop}");
+                        assert_eq!(echoes(&front), passes, "{hop}");
+                        assert_eq!(origin.connections(), usize::from(passes), "{hop}");
+                        front.stop().unwrap();
+                    });
+                }
+            });
+            back.stop().unwrap();
+        }
+    }
+}
+
+/// Ours on both ends, with names and half closes, several users at once.
+#[test]
+fn ours_to_ours() {
+    for ring in &KEYRINGS {
+        let (origin, method) = (Origin::start().unwrap(), ring.method);
+        let back = UsersFile::new(&ring.users).serve(method);
+        thread::scope(|scope| {
+            for (_, key) in ring.users {
+                let (origin, back) = (&origin, &back);
+                scope.spawn(move || {
+                    let hop = Client::new(method, &[method.key, key], back.addr()).url();
+                    let front = start(&["run", "mixed://127.0.0.1:0", &hop]);
+                    let to = Dest::name("localhost", origin.addr().port());
+                    traffic::streams(Ends::Each, || socks::connect(front.addr(), None, &to))
+                        .unwrap();
+                    let association = Association::open(front.addr(), None).unwrap();
+                    traffic::datagrams(&Flow::new(&association, to, origin.addr())).unwrap();
+                    front.stop().unwrap();
+                });
+            }
+        });
+        back.stop().unwrap();
+    }
+}

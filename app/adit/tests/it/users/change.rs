@@ -1,0 +1,334 @@
+//! Users who come and go while the server runs.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use adit_interop::hostile::Reaction;
+use adit_interop::origin::Origin;
+use adit_interop::plugin::Script;
+use adit_interop::shadowsocks::{AES_256, Client, KEYRINGS, Method, encode};
+use adit_interop::socks::{self, Association, Dest};
+use adit_interop::{Adit, PATIENCE, Transport, free_port, traffic, wait_port};
+
+use super::reaction;
+use crate::setup::{UsersFile, ended, start};
+
+/// Sessions of a removed user end within this time.
+const AT_ONCE: Duration = Duration::from_millis(100);
+/// What a busy machine may add to it, once in a while.
+const AT_LAST: Duration = Duration::from_secs(5);
+/// Removals of which one at least has to be as fast as promised.
+const ROUNDS: u64 = 3;
+
+/// What the clients want to reach.
+struct Far {
+    origin: Origin,
+    socket: UdpSocket,
+}
+
+impl Far {
+    fn new() -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        let origin = Origin::start().unwrap();
+        Self { origin, socket }
+    }
+
+    /// What has arrived, and where it came from.
+    fn recv(&self) -> (Vec<u8>, SocketAddr) {
+        let mut buf = [0; 64];
+        let (len, from) = self.socket.recv_from(&mut buf).unwrap();
+        (buf[..len].to_vec(), from)
+    }
+}
+
+/// A user at work: a stream and a UDP session.
+struct Guest<'a> {
+    far: &'a Far,
+    front: Adit,
+    stream: TcpStream,
+    association: Association,
+    /// From where the server sends the datagrams of this session.
+    outside: SocketAddr,
+}
+
+impl<'a> Guest<'a> {
+    fn new(far: &'a Far, hop: &str) -> Self {
+        let front = start(&["run", "mixed://127.0.0.1:0", hop]);
+        let to = Dest::Addr(far.origin.addr());
+        let mut stream = socks::connect(front.addr(), None, &to).unwrap();
+        stream.write_all(b"ECHO\n").unwrap();
+        let association = Association::open(front.addr(), None).unwrap();
+        let there = Dest::Addr(far.socket.local_addr().unwrap());
+        association.send_to(&there, b"first").unwrap();
+        let (data, outside) = far.recv();
+        assert_eq!(data, b"first");
+        let mut guest = Self {
+            far,
+            front,
+            stream,
+            association,
+            outside,
+        };
+        guest.works();
+        guest
+    }
+
+    /// Both sessions are the same as they were.
+    fn works(&mut self) {
+        let mut byte = [0];
+        self.stream.write_all(b"x").unwrap();
+        self.stream.read_exact(&mut byte).unwrap();
+        let there = Dest::Addr(self.far.socket.local_addr().unwrap());
+        self.association.send_to(&there, b"there").unwrap();
+        assert_eq!(self.far.recv(), (b"there".to_vec(), self.outside));
+        self.far.socket.send_to(b"back", self.outside).unwrap();
+        assert_eq!(self.association.recv().unwrap().1, b"back");
+    }
+
+    /// How long it takes from now until the server has ended both sessions.
+    fn ends(&mut self) -> Duration {
+        let start = Instant::now();
+        self.stream.set_read_timeout(Some(AT_LAST)).unwrap();
+        let why = self.stream.read(&mut [0]).map_err(|why| why.kind());
+        // A cut stream must not look complete.
+        assert_eq!(why, Err(ErrorKind::ConnectionReset));
+        while wait_port(Transport::Udp, self.outside.port(), Duration::ZERO).is_ok() {
+            assert!(start.elapsed() < AT_LAST, "the UDP session goes on");
+            thread::sleep(Duration::from_millis(2));
+        }
+        let took = start.elapsed();
+        let there = Dest::Addr(self.far.socket.local_addr().unwrap());
+        self.association.send_to(&there, b"too late").unwrap();
+        assert!(self.association.recv_within(AT_ONCE).is_err());
+        took
+    }
+}
+
+/// A server whose users stand in a file, and what its log says of the file.
+struct Server {
+    method: Method,
+    file: UsersFile,
+    adit: Adit,
+    taken_over: usize,
+}
+
+impl Server {
+    fn new(method: Method, users: &[(&str, &str)]) -> Self {
+        let file = UsersFile::new(users);
+        let adit = file.serve(method);
+        Self {
+            method,
+            file,
+            adit,
+            taken_over: 0,
+        }
+    }
+
+    /// A client of this server; `query` goes behind its URL.
+    fn hop(&self, key: &str, query: &str) -> String {
+        let (both, alone) = ([self.method.key, key], [key]);
+        let keys = match self.method.name.starts_with("2022-") {
+            true => &both[..],
+            false => &alone[..],
+        };
+        Client::new(self.method, keys, self.adit.addr()).url() + query
+    }
+
+    /// Returns as soon as the users are these.
+    fn serve(&mut self, users: &[(&str, &str)]) {
+        self.file.hold(users);
+        self.taken_over += 1;
+        let line = format!("users.json: {} users", users.len());
+        let count = |adit: &mut Adit| adit.process().log().matches("users.json: ").count();
+        let wanted = self.taken_over;
+        self.adit
+            .process()
+            .wait_lines("users.json: ", wanted, PATIENCE)
+            .unwrap();
+        assert_eq!(count(&mut self.adit), wanted);
+        let log = self.adit.process().log();
+        let last = log.lines().rfind(|said| said.contains("users.json: "));
+        assert!(last.unwrap().contains(&line), "{log}");
+    }
+
+    /// Returns as soon as it is said that a text was not taken over; gives all that was said.
+    fn refuse(&mut self, text: &str, times: usize) -> String {
+        self.file.say(text);
+        let refused = "was not taken over, the users stay as they were";
+        let process = self.adit.process();
+        process.wait_lines(refused, times, PATIENCE).unwrap();
+        process.log()
+    }
+}
+
+/// The removed user's sessions end, others do not notice; a user who was added is served.
+fn users_come_and_go(method: Method, query: &str) {
+    let [ring, _] = KEYRINGS;
+    let [alice, bob, carol] = ring.users;
+    let far = Far::new();
+    let mut server = Server::new(method, &[alice, bob]);
+    let mut a = Guest::new(&far, &server.hop(alice.1, query));
+    let mut fastest = AT_LAST;
+    for _ in 0..ROUNDS {
+        let mut b = Guest::new(&far, &server.hop(bob.1, query));
+        let stranger = server.hop(carol.1, query);
+        let stranger = start(&[
+            "run",
+            &format!("tcp://127.0.0.1:0/{}", far.origin.addr()),
+            &stranger,
+        ]);
+        assert_eq!(reaction(&stranger), Reaction::Silence);
+        server.serve(&[alice, carol]);
+        fastest = fastest.min(b.ends());
+        a.works();
+        // Added without a word to anybody.
+        assert_eq!(reaction(&stranger), Reaction::Answer(1));
+        stranger.stop().unwrap();
+        // Gone like one who never was.
+        let before = far.origin.connections();
+        let gone = server.hop(bob.1, query);
+        let gone = start(&[
+            "run",
+            &format!("tcp://127.0.0.1:0/{}", far.origin.addr()),
+            &gone,
+        ]);
+        assert_eq!(reaction(&gone), Reaction::Silence);
+        assert_eq!(far.origin.connections(), before);
+        gone.stop().unwrap();
+        b.front.stop().unwrap();
+        server.serve(&[bob, alice]);
+        a.works();
+    }
+    assert!(
+        fastest < AT_ONCE,
+        "the sessions ended after {fastest:?} at best"
+    );
+    a.front.stop().unwrap();
+    server.adit.stop().unwrap();
+}
+
+#[test]
+fn users_come_and_go_aes_128() {
+    users_come_and_go(KEYRINGS[0].method, "");
+}
+
+#[test]
+fn users_come_and_go_with_datagrams_in_a_stream() {
+    users_come_and_go(KEYRINGS[0].method, "?udp=over-tcp");
+}
+
+#[test]
+fn users_come_and_go_by_trial() {
+    users_come_and_go(AES_256, "");
+}
+
+/// Another key under the same name is another user.
+#[test]
+fn a_new_key_ends_the_sessions_of_the_old_one() {
+    for ring in &KEYRINGS {
+        let [alice, bob, (_, another)] = ring.users;
+        let far = Far::new();
+        let mut server = Server::new(ring.method, &[alice, bob]);
+        let mut a = Guest::new(&far, &server.hop(alice.1, ""));
+        let mut b = Guest::new(&far, &server.hop(bob.1, ""));
+        server.serve(&[alice, (bob.0, another)]);
+        b.ends();
+        a.works();
+        let mut again = Guest::new(&far, &server.hop(another, ""));
+        again.works();
+        for guest in [a, b, again] {
+            guest.front.stop().unwrap();
+        }
+        server.adit.stop().unwrap();
+    }
+}
+
+/// What is wrong with a file is told with its line, and changes nothing.
+#[test]
+fn a_broken_file_changes_nothing() {
+    let [ring, _] = KEYRINGS;
+    let [alice, bob, carol] = ring.users;
+    let method = ring.method;
+    let far = Far::new();
+    let mut server = Server::new(method, &[alice, bob]);
+    let mut a = Guest::new(&far, &server.hop(alice.1, ""));
+    let mut b = Guest::new(&far, &server.hop(bob.1, ""));
+    let of = |name: &str, key: &str| format!("  \"{name}\": \"{key}\"");
+    let json = |lines: &[String]| format!("{{\n{}\n}}\n", lines.join(",\n"));
+    let one = of(alice.0, alice.1);
+    let broken = [
+        (String::new(), "no user"),
+        ("{\n  \"alice\": x\n}\n".to_owned(), "users.json:2:"),
+        (json(&[one.clone(), of(bob.0, alice.1)]), "users.json:3:"),
+        (json(&[one.clone(), of(alice.0, bob.1)]), "users.json:3:"),
+        (json(&[one.clone(), of(bob.0, method.key)]), "users.json:3:"),
+        (json(&[one.clone(), of(bob.0, "c2hvcnQ=")]), "users.json:3:"),
+        (
+            format!("alice:{}\n# bob\nbob:{}\n", alice.1, alice.1),
+            "users.json:3:",
+        ),
+    ];
+    for (times, (text, place)) in (1..).zip(&broken) {
+        let log = server.refuse(text, times);
+        let said = log.rsplit("was not taken over").next().unwrap();
+        assert!(said.contains(place), "{place} is not in {said}\nfor {text}");
+        for (_, key) in ring.users {
+            assert!(!log.contains(key), "a key in the log");
+        }
+        a.works();
+        b.works();
+        // At the start it is a configuration that is wrong.
+        let checked = ended(&["check", &server.file.url(method)]);
+        assert_eq!(checked.code, Some(3), "{}", checked.output);
+        assert!(checked.output.contains(place), "{}", checked.output);
+    }
+    // It is said once for each text.
+    std::fs::remove_file(server.file.path()).unwrap();
+    let process = server.adit.process();
+    let refused = "was not taken over";
+    process
+        .wait_lines(refused, broken.len() + 1, PATIENCE)
+        .unwrap();
+    thread::sleep(Duration::from_millis(2500));
+    assert_eq!(process.log().matches(refused).count(), broken.len() + 1);
+    a.works();
+    server.serve(&[alice, carol]);
+    b.ends();
+    a.works();
+    traffic::one_byte(
+        socks::connect(a.front.addr(), None, &Dest::Addr(far.origin.addr())).unwrap(),
+    )
+    .unwrap();
+    for guest in [a, b] {
+        guest.front.stop().unwrap();
+    }
+    server.adit.stop().unwrap();
+}
+
+/// The file is watched from the moment it was read.
+#[test]
+fn a_change_while_the_server_starts_is_seen() {
+    let [ring, _] = KEYRINGS;
+    let [alice, bob, _] = ring.users;
+    let slow = Script::new("slow", "note $$; sleep 1.5; exec obfs-server\n").unwrap();
+    let file = UsersFile::new(&[alice]);
+    let plugin = encode(&format!("{};obfs=http", slow.path().display()));
+    let url = file
+        .url(ring.method)
+        .replace(":0?", &format!(":{}?", free_port()));
+    let mut back = thread::scope(|scope| {
+        scope.spawn(|| {
+            slow.noted(1).unwrap();
+            file.hold(&[alice, bob]);
+        });
+        start(&["run", &format!("{url}&plugin={plugin}")])
+    });
+    let process = back.process();
+    process
+        .wait_lines("users.json: 2 users", 1, PATIENCE)
+        .unwrap();
+    back.stop().unwrap();
+}

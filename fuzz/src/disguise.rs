@@ -1,0 +1,132 @@
+//! Both ends of an obfuscation that know each other.
+
+use std::sync::Arc;
+
+use adit_obfs::{
+    Browser, ClientSettings, ClientState, Codecs, ObfsKind, ObfsParam, ServerHandshake,
+    ServerSettings, ServerState, Strangers,
+};
+use adit_wire::law::seal_all;
+use adit_wire::{Broken, Handshake, Rx, Step, Tx};
+
+use crate::{Chance, NOW};
+
+const KEY: &[u8] = b"0123456789abcdef";
+
+/// A client's state, the same for the same seed.
+///
+/// # Panics
+/// Never.
+#[must_use]
+pub fn client(kind: ObfsKind, seed: u64) -> ClientState {
+    let settings = ClientSettings {
+        kind,
+        param: &ObfsParam::parse("a.com").expect("a host"),
+        server: &"example.test:8388".parse().expect("a target"),
+        key: KEY,
+        password: KEY,
+        browser: if seed & 1 == 0 {
+            Browser::Chrome
+        } else {
+            Browser::Firefox
+        },
+        url_bytes: 46,
+    };
+    ClientState::new(&settings, &mut Chance(seed)).expect("right settings")
+}
+
+/// A server's state; `hosts` are those it accepts.
+///
+/// # Panics
+/// If `hosts` is no parameter.
+#[must_use]
+pub fn server(kind: ObfsKind, strangers: Strangers, hosts: &str) -> ServerState {
+    let settings = ServerSettings {
+        kind,
+        strangers,
+        param: &ObfsParam::parse(hosts).expect("hosts"),
+        key: KEY,
+        password: KEY,
+        clock: Arc::new(NOW),
+        started: NOW,
+    };
+    ServerState::new(&settings, &mut Chance(1)).expect("right settings")
+}
+
+/// A server's handshake, the same each time.
+pub fn server_handshake(state: &ServerState) -> ServerHandshake {
+    state.handshake(&mut Chance(5))
+}
+
+/// All that two ends say to each other.
+#[derive(Debug)]
+pub struct Talk {
+    /// From the client: `hello` bytes, then all else.
+    pub request: Vec<u8>,
+    /// Bytes the client sends by itself.
+    pub hello: usize,
+    /// From the server: `flight` bytes of its handshake, then `data`, sealed.
+    pub response: Vec<u8>,
+    /// Bytes of the server's handshake.
+    pub flight: usize,
+}
+
+/// Steps a core over what it holds.
+fn step<H: Handshake<Output = Codecs, Error = Broken>>(
+    core: &mut H,
+    held: &mut Vec<u8>,
+) -> (Option<Codecs>, Vec<u8>) {
+    let mut sent = Vec::new();
+    let mut rx = Rx::new(held);
+    let step = core.step(&mut rx, &mut Tx::new(&mut sent));
+    let codecs = match step.expect("the peer's own bytes") {
+        Step::Done(codecs) => Some(codecs),
+        Step::NeedMore { .. } => None,
+    };
+    let eaten = rx.eaten();
+    held.drain(..eaten);
+    (codecs, sent)
+}
+
+/// The bytes of a whole connection on which both sides send `data` in pieces.
+///
+/// # Panics
+/// If the two do not understand each other.
+#[must_use]
+pub fn talk(kind: ObfsKind, seed: u64, data: &[u8], piece: usize) -> Talk {
+    let state = client(kind, seed);
+    let mut here = state.handshake(NOW, &mut Chance(seed));
+    let mut there = server_handshake(&server(kind, Strangers::Refuse, ""));
+    let (mut near, mut far) = (Vec::new(), Vec::new());
+    let (mut ours, mut request) = step(&mut here, &mut near);
+    let hello = request.len();
+    let (mut theirs, mut response) = (None, Vec::new());
+    if hello > 0 {
+        far.extend_from_slice(&request);
+        (theirs, response) = step(&mut there, &mut far);
+    }
+    if ours.is_none() {
+        near.extend_from_slice(&response);
+        (ours, _) = step(&mut here, &mut near);
+    }
+    let mut ours = ours.expect("the client's codecs");
+    let sealed = seal_all(&mut ours.seal, data, piece).expect("sealed");
+    request.extend_from_slice(&sealed);
+    if theirs.is_none() {
+        far.extend_from_slice(&sealed);
+        let late;
+        (theirs, late) = step(&mut there, &mut far);
+        response.extend(late);
+    }
+    let flight = response.len();
+    // With little data an HTTP request is not complete, and is not answered.
+    if let Some(mut theirs) = theirs {
+        response.extend(seal_all(&mut theirs.seal, data, piece).expect("sealed"));
+    }
+    Talk {
+        request,
+        hello,
+        response,
+        flight,
+    }
+}

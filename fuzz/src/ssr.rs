@@ -1,0 +1,81 @@
+//! A client and a server of ShadowsocksR that know each other, and how their frames are read.
+
+use std::sync::Arc;
+
+use adit_shadowsocksr::{
+    Client, ClientParam, Frame, FrameOpen, Protocol, ReplayStore, Server, ServerParam,
+};
+use adit_wire::Broken;
+
+use crate::NOW;
+
+/// The port's key.
+const KEY: [u8; 32] = [3; 32];
+
+/// The user of [`pair`], if there are users.
+pub const UID: u32 = 42;
+
+/// A client and its server, with users if the protocol has them and `users` is true.
+///
+/// # Panics
+/// Never.
+#[must_use]
+pub fn pair(protocol: Protocol, users: bool) -> (Client, Arc<Server>) {
+    let kind = protocol.kind;
+    let (client, server) = match users && kind.has_users() {
+        true => ("42:userpw", "64#42:userpw,7:other"),
+        false => ("", ""),
+    };
+    let client = ClientParam::parse(kind, client).expect("a user");
+    let server = ServerParam::parse(kind, server).expect("users");
+    let replays = Arc::new(ReplayStore::new([7; 16], NOW));
+    (
+        Client::new(kind, &KEY, client, 0),
+        Arc::new(Server::new(protocol, &KEY, &server, 0, replays)),
+    )
+}
+
+/// Opens frames behind what is `held` already, as they arrive in pieces; gives the data and the
+/// number of bytes that wait for more.
+pub fn open_frames(
+    open: &mut FrameOpen,
+    mut held: Vec<u8>,
+    wire: &[u8],
+    pieces: &[usize],
+) -> Result<(Vec<u8>, usize), Broken> {
+    let (mut plain, mut rest) = (Vec::new(), wire);
+    for piece in pieces.iter().cycle() {
+        let mut used = 0;
+        loop {
+            let front = &mut held[used..];
+            match open.open_frame(front)? {
+                Frame::NeedMore { total } => {
+                    assert!(
+                        total > front.len(),
+                        "NeedMore must ask for more than there is"
+                    );
+                    break;
+                }
+                Frame::Plain { consumed, payload } => {
+                    assert!(consumed > 0 && payload.end <= consumed && consumed <= front.len());
+                    plain.extend_from_slice(&front[payload]);
+                    used += consumed;
+                }
+                Frame::Inflated { consumed } => {
+                    assert!(consumed > 0 && consumed <= front.len());
+                    assert!(open.inflated().len() <= 32_768);
+                    plain.extend_from_slice(open.inflated());
+                    used += consumed;
+                }
+            }
+        }
+        held.drain(..used);
+        if rest.is_empty() {
+            break;
+        }
+        let (now, later) = rest.split_at(rest.len().min(*piece));
+        held.extend_from_slice(now);
+        rest = later;
+    }
+    Ok((plain, held.len()))
+}

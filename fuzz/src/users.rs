@@ -1,0 +1,91 @@
+//! Three users of one server, found by an identity header (SIP023) or by trial.
+
+use std::sync::{Arc, LazyLock};
+
+use adit_shadowsocks::udp::{ClientSession, HEAD_ROOM, TAIL_ROOM};
+use adit_shadowsocks::{Key, KeyChain, Method, Users};
+use adit_wire::Target;
+
+use crate::{Chance, NOW, Zeros};
+
+/// Who they are.
+pub const NAMES: [&str; 3] = ["alice", "bob", "carol"];
+
+/// A server with users, and its users' keys.
+#[derive(Debug)]
+pub struct World {
+    /// The server's list when only the users of a mask are there: bit 0 is the first of [`NAMES`].
+    pub lists: [Arc<Users>; 8],
+    /// What each user's client is configured with.
+    pub chains: [KeyChain; 3],
+    /// The identity key, where there is one.
+    pub identity: Option<Key>,
+}
+
+static BY_HEADER: LazyLock<World> = LazyLock::new(|| World::new(Method::Blake3Aes128Gcm));
+static BY_TRIAL: LazyLock<World> = LazyLock::new(|| World::new(Method::Aes128Gcm));
+
+/// A key that is another one for each `seed`, with its text.
+#[must_use]
+pub fn key(method: Method, seed: u64) -> (Key, String) {
+    Key::generate(method, &mut Chance(seed))
+}
+
+impl World {
+    /// Users behind an identity header or, if the lowest bit is set, found by trial.
+    #[must_use]
+    pub fn of(byte: u8) -> &'static Self {
+        if byte & 1 == 0 { &BY_HEADER } else { &BY_TRIAL }
+    }
+
+    fn new(method: Method) -> Self {
+        let identity = method.has_identities().then(|| key(method, 99).0);
+        let users: [(Key, String); 3] = [1, 2, 3].map(|seed| key(method, seed));
+        let lists = core::array::from_fn(|mask| {
+            let there = (0..3).filter(|n| mask & (1 << n) != 0);
+            let there = there.map(|n: usize| (NAMES[n], users[n].1.as_str()));
+            let made = match &identity {
+                Some(identity) => Users::identified(identity, there),
+                None => Users::trial(method, there),
+            };
+            made.expect("right users")
+        });
+        let chains = users.map(|(key, _)| {
+            let identities = identity.iter().cloned().collect();
+            KeyChain::new(identities, key).expect("right keys")
+        });
+        Self {
+            lists,
+            chains,
+            identity,
+        }
+    }
+
+    /// The list of all users.
+    #[must_use]
+    pub const fn users(&self) -> &Arc<Users> {
+        &self.lists[7]
+    }
+}
+
+/// The one target.
+///
+/// # Panics
+/// Never.
+#[must_use]
+pub fn target() -> Target {
+    "example.test:443".parse().expect("a target")
+}
+
+/// A client's packet.
+///
+/// # Panics
+/// If the client refuses to seal it.
+pub fn sealed(client: &mut ClientSession, payload: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0; HEAD_ROOM];
+    packet.extend_from_slice(payload);
+    packet.resize(HEAD_ROOM + payload.len() + TAIL_ROOM, 0);
+    let body = HEAD_ROOM..HEAD_ROOM + payload.len();
+    let range = client.seal(&mut packet, body, &target(), NOW, &mut Zeros);
+    packet[range.expect("sealed")].to_vec()
+}

@@ -1,0 +1,77 @@
+//! Other programs' configuration: any text is converted to what is a plan, or to problems.
+
+#![no_main]
+
+use adit_config::foreign::{AllowedPlugins, Converted, Role, Wish, convert};
+use adit_config::{Plan, Problem, explain};
+use adit_fuzz::{Bare, steer};
+use libfuzzer_sys::fuzz_target;
+
+/// A password that a message must never show.
+const PLANTED: &str = "hunter2";
+
+fn shown(problems: &[Problem], text: &str) {
+    assert!(!problems.is_empty() && problems.len() <= 200);
+    for problem in problems {
+        let shown = problem.to_string();
+        assert!(!shown.is_empty());
+        if let Some(place) = &problem.place {
+            // JSON5 has more line ends than others.
+            let ends = text.matches(['\n', '\r', '\u{2028}', '\u{2029}']);
+            assert!(place.line <= ends.count() + 1, "{shown}");
+        }
+    }
+}
+
+fn converted(converted: &Converted) {
+    assert!(converted.notes.len() <= 201);
+    for note in &converted.notes {
+        let shown = note.to_string();
+        assert!(!shown.contains(char::is_control), "{shown:?}");
+    }
+    // It may be refused for what it says, not for how it is written.
+    let read = toml::de::DeTable::parse(&converted.toml);
+    assert!(read.is_ok(), "{}", &*converted.toml);
+    match Plan::from_toml_with(&converted.toml, "converted.toml", &Bare) {
+        Ok(plan) => drop(explain(&plan)),
+        Err(problems) => shown(&problems, &converted.toml),
+    }
+}
+
+fuzz_target!(|input: &[u8]| {
+    let (flags, input) = steer(input);
+    let Ok(text) = std::str::from_utf8(input) else {
+        return;
+    };
+    let wish = Wish {
+        role: [Role::Auto, Role::Client, Role::Server][usize::from(flags % 3)],
+        plugins: match flags & 4 {
+            0 => AllowedPlugins::none(),
+            _ => AllowedPlugins::only(vec!["obfs-local".to_owned()]),
+        },
+    };
+    let name = ["config.json", "list.txt", "dir/config.json5"][usize::from(flags >> 3) % 3];
+    match convert(text, name, &wish, &Bare) {
+        Ok(found) => {
+            converted(&found);
+            let again = convert(text, name, &wish, &Bare).expect("as before");
+            assert!(again.toml == found.toml && again.notes == found.notes);
+        }
+        Err(problems) => shown(&problems, text),
+    }
+    if text.contains(PLANTED) {
+        return;
+    }
+    // A password of JSON whose form is right shows up nowhere but in the file.
+    let text =
+        format!(r#"{{"server":"a.b","server_port":1,"password":"{PLANTED}","method":{text}}}"#);
+    let told = match convert(&text, name, &wish, &Bare) {
+        Ok(found) => found
+            .notes
+            .iter()
+            .map(ToString::to_string)
+            .collect::<String>(),
+        Err(problems) => problems.iter().map(ToString::to_string).collect(),
+    };
+    assert!(!told.contains(PLANTED), "{told}");
+});

@@ -1,0 +1,234 @@
+//! Two ends of KCP over a path that loses, doubles and delays what the input says: what is read
+//! is what was sent, in order; and once the path is clean, all of it.
+
+#![no_main]
+
+use std::collections::VecDeque;
+
+use adit_fuzz::Script;
+use adit_kcp::{Compat, Config, Congestion, Kcp};
+use adit_wire::Time;
+use libfuzzer_sys::fuzz_target;
+
+const CONV: u32 = 0x0102_0304;
+/// Turns within which a clean path must have carried everything.
+const PATIENCE: usize = 20_000;
+
+/// One end and its application.
+struct End {
+    kcp: Kcp,
+    /// What the peer must still read: messages, or pieces of a stream.
+    owed: VecDeque<Vec<u8>>,
+    sent: u64,
+    /// Datagrams on their way here, and those that are kept back.
+    wire: VecDeque<Vec<u8>>,
+    late: VecDeque<Vec<u8>>,
+}
+
+impl End {
+    fn new(script: &mut Script<'_>, stream: bool) -> Self {
+        let flags = script.byte();
+        let config = Config {
+            nodelay: flags % 3,
+            interval_ms: u32::from(script.byte()),
+            resend: u16::from(script.byte()) % 8,
+            congestion: script.pick(&[Congestion::Off, Congestion::Reno, Congestion::Bbr]),
+            send_window: u32::from(script.byte()) % 65,
+            recv_window: u32::from(script.byte()) % 65,
+            mtu: 50 + usize::from(script.byte()),
+            stream,
+            dead_link: 0,
+            ack_nodelay: flags & 4 != 0,
+            write_delay: flags & 8 != 0,
+            compat: match flags & 16 {
+                0 => Compat::Go,
+                _ => Compat::C,
+            },
+        };
+        Self {
+            kcp: Kcp::new(CONV, config, Time(0)),
+            owed: VecDeque::new(),
+            sent: 0,
+            wire: VecDeque::new(),
+            late: VecDeque::new(),
+        }
+    }
+
+    fn send(&mut self, len: usize) {
+        let next = |n: usize| ((self.sent + n as u64) % 251).to_le_bytes()[0];
+        let data: Vec<u8> = (0..len).map(next).collect();
+        if let Ok(taken) = self.kcp.send(&data) {
+            self.sent += taken as u64;
+            if taken > 0 || !self.kcp.config().stream {
+                self.owed.push_back(data[..taken].to_vec());
+            }
+        }
+    }
+
+    /// Reads all there is, which must be what `peer` has sent.
+    fn read(&mut self, peer: &mut VecDeque<Vec<u8>>) {
+        let stream = self.kcp.config().stream;
+        loop {
+            let len = self.kcp.readable();
+            let mut out = vec![0; len + 1];
+            let Some(read) = self.kcp.recv(&mut out) else {
+                return;
+            };
+            // Reading makes room for what is out of order: there may be more of a stream then.
+            assert!(read == len || (stream && read > len));
+            if stream {
+                let mut rest = &out[..read];
+                while !rest.is_empty() {
+                    let front = peer.front_mut().expect("bytes that nobody sent");
+                    let n = front.len().min(rest.len());
+                    assert!(front[..n] == rest[..n], "other bytes than were sent");
+                    rest = &rest[n..];
+                    front.drain(..n);
+                    if front.is_empty() {
+                        peer.pop_front();
+                    }
+                }
+            } else {
+                let message = peer.pop_front().expect("a message that nobody sent");
+                assert!(message == out[..read], "another message than was sent");
+            }
+        }
+    }
+
+    fn take_in(&mut self, now: Time) -> bool {
+        let Some(datagram) = self.wire.pop_front() else {
+            return false;
+        };
+        assert_eq!(self.kcp.input(now, &datagram, false), Ok(()));
+        true
+    }
+}
+
+struct Pair {
+    ends: [End; 2],
+    now: Time,
+}
+
+impl Pair {
+    /// Puts everything that is due on the path; `fate` tells what becomes of each datagram.
+    fn transmit(&mut self, mut fate: impl FnMut() -> u8) -> bool {
+        let mut out = [0; 400];
+        let mut busy = false;
+        for from in 0..2 {
+            while let Some(len) = self.ends[from].kcp.poll_transmit(self.now, &mut out) {
+                busy = true;
+                let (to, datagram) = (&mut self.ends[1 - from], out[..len].to_vec());
+                match fate() % 8 {
+                    1 | 2 => {}
+                    3 => to.late.push_back(datagram),
+                    4 => to.wire.push_front(datagram),
+                    5 => {
+                        to.late.push_back(datagram.clone());
+                        to.wire.push_back(datagram);
+                    }
+                    _ => to.wire.push_back(datagram),
+                }
+            }
+        }
+        busy
+    }
+
+    fn read(&mut self, end: usize) {
+        let [a, b] = &mut self.ends;
+        let (reader, writer) = if end == 0 { (a, b) } else { (b, a) };
+        reader.read(&mut writer.owed);
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        self.ends
+            .iter()
+            .filter_map(|end| end.kcp.poll_timeout())
+            .min()
+    }
+
+    fn is_done(&self) -> bool {
+        let done = |end: &End| end.owed.is_empty() && end.kcp.is_drained();
+        self.ends.iter().all(done)
+    }
+
+    /// The longest message that the peer of `from` can hold.
+    fn longest(&self, from: usize) -> usize {
+        let mss = self.ends[from].kcp.config().mtu - 24;
+        mss * self.ends[1 - from].kcp.config().recv_window as usize
+    }
+
+    fn act(&mut self, script: &mut Script<'_>) {
+        let act = script.byte();
+        let end = usize::from(act >> 7);
+        match act % 8 {
+            0 | 1 => {
+                let mut len = usize::from(script.short()) % 6000;
+                if !self.ends[end].kcp.config().stream {
+                    len = len.min(self.longest(end));
+                }
+                self.ends[end].send(len);
+            }
+            2 => self.now = Time(self.now.0 + u64::from(script.short())),
+            3 => {
+                let next = self.next_timer().unwrap_or(self.now);
+                self.now = self.now.max(next);
+            }
+            4 => self.read(end),
+            5 => {
+                let mut late = core::mem::take(&mut self.ends[end].late);
+                self.ends[end].wire.append(&mut late);
+            }
+            6 => while self.ends[end].take_in(self.now) {},
+            _ => {
+                // Another conversation's is refused, and changes nothing.
+                let mut foreign = CONV.to_be_bytes().to_vec();
+                foreign.resize(24, 0);
+                assert!(self.ends[end].kcp.input(self.now, &foreign, false).is_err());
+            }
+        }
+        for end in &mut self.ends {
+            end.kcp.handle_timeout(self.now);
+        }
+        self.transmit(|| script.byte());
+    }
+
+    /// A clean path carries what is left.
+    fn finish(&mut self) {
+        for end in &mut self.ends {
+            end.wire.append(&mut end.late);
+        }
+        for _ in 0..PATIENCE {
+            let mut busy = self.transmit(|| 0);
+            for end in 0..2 {
+                while self.ends[end].take_in(self.now) {
+                    busy = true;
+                }
+                self.read(end);
+            }
+            if self.is_done() {
+                return;
+            }
+            if !busy {
+                let next = self
+                    .next_timer()
+                    .expect("nothing is due, but something is owed");
+                self.now = self.now.max(next);
+                for end in &mut self.ends {
+                    end.kcp.handle_timeout(self.now);
+                }
+            }
+        }
+        panic!("not all arrived over a clean path");
+    }
+}
+
+fuzz_target!(|input: &[u8]| {
+    let mut script = Script::new(input);
+    let stream = script.flag();
+    let ends = [End::new(&mut script, stream), End::new(&mut script, stream)];
+    let mut pair = Pair { ends, now: Time(0) };
+    while !script.is_over() {
+        pair.act(&mut script);
+    }
+    pair.finish();
+});

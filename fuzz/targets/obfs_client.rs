@@ -1,0 +1,87 @@
+//! A client's disguise over any bytes from a server: raw, and genuine but for one byte.
+
+#![no_main]
+
+use adit_fuzz::disguise::{client, talk};
+use adit_fuzz::{Chance, NOW, Pieces, Script, alter};
+use adit_obfs::ObfsKind;
+use adit_wire::law::{converse, open_all};
+use adit_wire::{Broken, Step};
+use libfuzzer_sys::fuzz_target;
+
+/// What was read and how many bytes wait for more; `None` while the handshake goes on.
+type Heard = Result<Option<(Vec<u8>, usize)>, Broken>;
+
+/// The hello, and what became of the answer.
+fn hear(kind: ObfsKind, seed: u64, wire: &[u8], pieces: &[usize]) -> (Vec<u8>, Heard) {
+    let state = client(kind, seed);
+    let mut core = state.handshake(NOW, &mut Chance(seed));
+    match converse(&mut core, wire, pieces) {
+        Err((why, sent)) => (sent, Err(why)),
+        Ok((Step::NeedMore { .. }, sent, _)) => (sent, Ok(None)),
+        Ok((Step::Done(mut codecs), sent, held)) => {
+            let heard = open_all(&mut codecs.open, &held, pieces);
+            (sent, heard.map(Some))
+        }
+    }
+}
+
+fuzz_target!(|input: &[u8]| {
+    let mut script = Script::new(input);
+    let kind = script.pick(&ObfsKind::ALL);
+    let flags = script.byte();
+    let seed = u64::from(flags >> 4);
+    let Pieces { sizes, bytes } = Pieces::new(script.rest());
+    let heard = |wire: &[u8]| {
+        // A head of random bytes has no end: it is what came first.
+        let sizes = match kind {
+            ObfsKind::RandomHead => vec![usize::MAX],
+            _ => sizes.clone(),
+        };
+        Pieces { sizes, bytes: wire }.same(|wire, pieces| hear(kind, seed, wire, pieces))
+    };
+    let keyed = kind.overhead() > 0;
+    if flags & 1 == 0 {
+        let (_, heard) = heard(bytes);
+        if kind == ObfsKind::TicketAuth {
+            assert!(
+                !matches!(heard, Ok(Some(_))),
+                "an answer without a key was taken"
+            );
+        }
+        if kind == ObfsKind::TicketFastAuth
+            && let Ok(Some((plain, _))) = heard
+        {
+            assert!(plain.is_empty(), "an answer without a key was taken");
+        }
+        return;
+    }
+    let mut script = Script::new(bytes);
+    let (place, flip) = (script.short(), script.byte());
+    let piece = usize::from(script.short()).max(13);
+    let data = [b"thirteen byte", script.rest()].concat();
+    let said = talk(kind, seed, &data, piece);
+    let (hello, whole) = heard(&said.response);
+    assert_eq!(hello, said.request[..said.hello]);
+    if kind != ObfsKind::RandomHead {
+        assert_eq!(whole, Ok(Some((data.clone(), 0))));
+    }
+    let mut wire = said.response.clone();
+    let at = alter(&mut wire, place, flip);
+    let (_, bad) = heard(&wire);
+    let tagged = matches!(kind, ObfsKind::TicketAuth | ObfsKind::TicketFastAuth);
+    if tagged && at < said.flight {
+        let silent = bad.is_err()
+            || bad
+                .as_ref()
+                .is_ok_and(|heard| heard.as_ref().is_none_or(|(plain, _)| plain.is_empty()));
+        assert!(silent, "an altered answer was taken");
+    } else if keyed
+        && at >= said.flight
+        && let Ok(Some((plain, _))) = bad
+    {
+        // Data has no tag; the records before the altered one stand.
+        let before = (at - said.flight) / (piece + 5) * piece;
+        assert!(plain.starts_with(&data[..before]));
+    }
+});

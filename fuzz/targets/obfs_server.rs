@@ -1,0 +1,148 @@
+//! A server's disguise over any bytes: until it has answered, it has eaten, altered and sent
+//! nothing; and nobody without the key is answered where there is one.
+
+#![no_main]
+
+use adit_fuzz::disguise::{server, server_handshake, talk};
+use adit_fuzz::{Pieces, Script, alter};
+use adit_obfs::{ObfsKind, ServerState, Strangers};
+use adit_wire::law::open_all;
+use adit_wire::{Broken, Handshake, Rx, Step, Tx};
+use libfuzzer_sys::fuzz_target;
+
+/// What became of a connection.
+#[derive(Debug, PartialEq, Eq)]
+struct Met {
+    /// The data and the bytes that wait for more, if the handshake came to an end.
+    opened: Result<Option<(Vec<u8>, usize)>, Broken>,
+    sent: Vec<u8>,
+    answered: bool,
+}
+
+fn meet(state: &ServerState, strangers: Strangers, wire: &[u8], pieces: &[usize]) -> Met {
+    let mut core = server_handshake(state);
+    let (mut held, mut rest, mut sent) = (Vec::new(), wire, Vec::new());
+    let mut sizes = pieces.iter().cycle();
+    let mut eaten = 0;
+    let codecs = loop {
+        let mut rx = Rx::new(&mut held);
+        let step = core.step(&mut rx, &mut Tx::new(&mut sent));
+        let (now, left) = (rx.eaten(), rx.bytes().len());
+        held.drain(..now);
+        eaten += now;
+        if !core.answered() {
+            assert!(eaten == 0 && sent.is_empty(), "it was not answered yet");
+        }
+        match step {
+            Ok(Step::NeedMore { total }) => {
+                assert!(total > left, "NeedMore must ask for more than there is");
+                if rest.is_empty() {
+                    break Ok(None);
+                }
+                while held.len() < total && !rest.is_empty() {
+                    let piece = sizes.next().copied().unwrap_or(1);
+                    let (now, later) = rest.split_at(rest.len().min(piece));
+                    held.extend_from_slice(now);
+                    rest = later;
+                }
+            }
+            Ok(Step::Done(codecs)) => break Ok(Some(codecs)),
+            Err(why) => break Err(why),
+        }
+    };
+    held.extend_from_slice(rest);
+    let answered = core.answered();
+    if !answered {
+        assert!(held == wire, "bytes were altered before an answer");
+    }
+    let opened = codecs.and_then(|codecs| match codecs {
+        Some(mut codecs) => open_all(&mut codecs.open, &held, pieces).map(Some),
+        None => {
+            let passed = core.expire().is_ok();
+            assert_eq!(passed, strangers == Strangers::PassOn && !answered);
+            Ok(None)
+        }
+    });
+    Met {
+        opened,
+        sent,
+        answered,
+    }
+}
+
+/// Whether the server looks at the byte at `place` of a genuine hello before it answers.
+fn is_judged(kind: ObfsKind, place: usize) -> bool {
+    match kind {
+        // Up to the session id; the rest of a hello has no tag.
+        ObfsKind::TicketAuth | ObfsKind::TicketFastAuth => place < 76,
+        // The random bytes.
+        ObfsKind::GoQuiet => (11..43).contains(&place),
+        _ => false,
+    }
+}
+
+fuzz_target!(|input: &[u8]| {
+    let mut script = Script::new(input);
+    let kind = script.pick(&ObfsKind::ALL);
+    let flags = script.byte();
+    let strangers = match flags & 1 {
+        0 => Strangers::Refuse,
+        _ => Strangers::PassOn,
+    };
+    let keyed = kind.overhead() > 0;
+    let hosts = if flags & 2 != 0 && !keyed {
+        "a.com,b.com"
+    } else {
+        ""
+    };
+    let seed = u64::from(flags >> 5);
+    let Pieces { sizes, bytes } = Pieces::new(script.rest());
+    let met = |wire: &[u8]| {
+        let sizes = sizes.clone();
+        Pieces { sizes, bytes: wire }.same(|wire, pieces| {
+            let state = server(kind, strangers, hosts);
+            meet(&state, strangers, wire, pieces)
+        })
+    };
+    let mode = (flags >> 2) % 3;
+    if mode == 0 {
+        let met = met(bytes);
+        assert!(!(keyed && met.answered), "answered without a key");
+        if !met.answered && strangers == Strangers::PassOn {
+            assert!(met.opened.is_ok(), "a stranger was not passed on");
+        }
+        return;
+    }
+    let mut script = Script::new(bytes);
+    let (place, flip) = (script.short(), script.byte());
+    let piece = usize::from(script.short()).max(1);
+    let data = [b"thirteen byte", script.rest()].concat();
+    let said = talk(kind, seed, &data, piece.max(13));
+    let whole = met(&said.request);
+    assert_eq!(whole.opened, Ok(Some((data.clone(), 0))));
+    assert!(whole.answered);
+    let mut wire = said.request.clone();
+    if mode == 1 {
+        let at = alter(&mut wire, place, flip);
+        let bad = met(&wire);
+        if is_judged(kind, at) {
+            assert!(!bad.answered, "an altered hello was answered");
+        }
+    } else {
+        // A part of it, then anything.
+        let at = usize::from(place) * wire.len() / 65_536;
+        let noise = data.get(13..).unwrap_or_default();
+        let _ = met(&[&wire[..at], noise].concat());
+        // And what was recorded is sent again.
+        let state = server(kind, strangers, hosts);
+        let first = meet(&state, strangers, &wire, &[usize::MAX]);
+        assert_eq!(first, whole);
+        if keyed {
+            let again = meet(&state, strangers, &wire, &[usize::MAX]);
+            assert!(
+                !again.answered && again.sent.is_empty(),
+                "a replay was answered"
+            );
+        }
+    }
+});

@@ -1,0 +1,89 @@
+//! The texts of ShadowsocksR's configuration: redirect rules, parameters, names.
+
+#![no_main]
+
+use adit_fuzz::steer;
+use adit_obfs::{ObfsKind, ObfsParam, Redirect};
+use adit_shadowsocksr::{ClientParam, Protocol, ProtocolKind, ServerParam};
+use adit_wire::Target;
+use libfuzzer_sys::fuzz_target;
+
+/// Rules, one a line, then a line with a port, then what a client has sent.
+fn redirect(text: &str) {
+    let (head, seen) = text.split_once("\n\n").unwrap_or((text, ""));
+    let texts: Vec<&str> = head.lines().collect();
+    let rules: Vec<Redirect> = texts
+        .iter()
+        .filter_map(|t| Redirect::parse(t).ok())
+        .collect();
+    for port in [0, 80, 443] {
+        let found = Redirect::decoy(&rules, seen.as_bytes(), port);
+        // The first of those that fit by themselves.
+        let alone = |rule: &Redirect| {
+            let one = core::slice::from_ref(rule);
+            Redirect::decoy(one, seen.as_bytes(), port).cloned()
+        };
+        assert_eq!(found.cloned(), rules.iter().find_map(alone));
+    }
+    for text in texts {
+        let decoy = |text: &str| {
+            let rule = Redirect::parse(text).ok()?;
+            Redirect::decoy(&[rule], seen.as_bytes(), 443).cloned()
+        };
+        if text.contains('#') {
+            continue;
+        }
+        // Without a condition it fits everyone, and is a target with a port or without.
+        let target: Option<Target> = text.parse().ok();
+        let target = target.or_else(|| format!("{text}:80").parse().ok());
+        assert_eq!(decoy(text), target);
+        // The same behind a condition that everything fulfils, and one that nothing does.
+        assert_eq!(decoy(&format!("*:*#{text}")), target);
+        assert_eq!(decoy(&format!("*:444#{text}")), None);
+        let fits = target.filter(|_| seen.contains("a.b"));
+        assert_eq!(decoy(&format!("a\\.b:443#{text}")), fits);
+    }
+}
+
+fn parameters(text: &str) {
+    if let Ok(param) = ObfsParam::parse(text) {
+        assert!(text.len() <= 2048);
+        for host in param.hosts() {
+            assert!(!host.is_empty() && host.len() <= 255);
+            assert!(
+                !host.contains([' ', '\r', '\n', '\0']),
+                "{host:?} ends its field"
+            );
+        }
+    }
+    for kind in ProtocolKind::ALL {
+        if let Ok(param) = ClientParam::parse(kind, text) {
+            assert!(param.uid().is_none() || kind.has_users());
+        }
+        if let Ok(param) = ServerParam::parse(kind, text) {
+            let uids: Vec<u32> = param.uids().collect();
+            assert!(uids.is_sorted() && (uids.is_empty() || kind.has_users()));
+        }
+    }
+}
+
+fuzz_target!(|input: &[u8]| {
+    let (flags, input) = steer(input);
+    let Ok(text) = std::str::from_utf8(input) else {
+        return;
+    };
+    match flags % 3 {
+        0 => redirect(text),
+        1 => parameters(text),
+        _ => {
+            if let Ok(protocol) = text.parse::<Protocol>() {
+                assert_eq!(protocol.to_string().parse(), Ok(protocol));
+                assert!(text.is_empty() || protocol.to_string() == text);
+            }
+            if let Ok((kind, _)) = ObfsKind::of_server(text) {
+                assert!(text.starts_with(kind.name()));
+                assert_eq!(text.parse(), Ok(kind));
+            }
+        }
+    }
+});

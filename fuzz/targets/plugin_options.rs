@@ -1,0 +1,62 @@
+//! What a plugin is told: `SS_PLUGIN_OPTIONS` itself, and the `plugin` of a URL.
+
+#![no_main]
+
+use adit_config::{Hop, HopKind, Plan, Plugin, Stage, link};
+use adit_fuzz::{Bare, steer};
+use libfuzzer_sys::fuzz_target;
+use options::parse;
+
+/// The engine's module, without the engine.
+#[path = "../../app/adit-engine/src/plugin/options.rs"]
+mod options;
+
+fn options(text: &str) {
+    let Ok(options) = parse(text) else {
+        // A text without escapes and keys that come twice is always read.
+        assert!(text.contains(['\\', '=', ';']), "{text:?}");
+        return;
+    };
+    let mut keys: Vec<&str> = options.iter().map(|(key, _)| key).collect();
+    assert!(keys.iter().all(|key| !key.is_empty()));
+    keys.sort_unstable();
+    assert!(keys.windows(2).all(|pair| pair[0] != pair[1]), "{keys:?}");
+    let long = |(key, value): (&str, Option<&str>)| key.len() + value.map_or(0, str::len);
+    assert!(options.iter().map(long).sum::<usize>() <= text.len());
+    let written = options.to_string();
+    assert_eq!(parse(&written).as_ref(), Ok(&options), "{written:?}");
+    // Values are not shown.
+    let bare = text.split(';').filter(|item| !item.is_empty()).count();
+    assert!(keys.len() <= bare);
+}
+
+/// The plugin of a hop's URL.
+fn plugin(url: &str) -> Option<Plugin> {
+    let words = ["socks5://127.0.0.1:1080".to_owned(), url.to_owned()];
+    let plan = Plan::from_words_with(&words, &Bare).ok()?;
+    match plan.routes.first()?.via.hops.first()? {
+        Stage::One(Hop::Server(server)) => match &server.kind {
+            HopKind::Shadowsocks { plugin, .. } => plugin.clone(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fuzz_target!(|input: &[u8]| {
+    let (flags, input) = steer(input);
+    let Ok(text) = std::str::from_utf8(input) else {
+        return;
+    };
+    if flags & 1 == 0 {
+        return options(text);
+    }
+    let url = format!("ss://aes-128-gcm:pw@a.test:1/?plugin={text}");
+    if let (Some(read), Ok(canonical)) = (plugin(&url), link::canonical(&url)) {
+        assert!(!read.program.is_empty());
+        assert!(!read.program.contains('\0') && !read.options.contains('\0'));
+        let again = plugin(&canonical);
+        let again = again.unwrap_or_else(|| panic!("{canonical:?} has no plugin"));
+        assert!(again == read, "{canonical:?}");
+    }
+});

@@ -1,0 +1,203 @@
+//! A session of smux against a peer that sends any frames: bounded, and the same in any pieces.
+
+#![no_main]
+
+use std::collections::BTreeMap;
+
+use adit_fuzz::{Pieces, Script};
+use adit_smux::{Config, Event, Role, Session, StreamId, Version};
+use adit_wire::{Broken, Time};
+use libfuzzer_sys::fuzz_target;
+
+const STREAMS: usize = 5;
+const BUFFER: u32 = 400;
+
+fn session(flags: u8) -> Session {
+    let version = if flags & 1 == 0 {
+        Version::V1
+    } else {
+        Version::V2
+    };
+    let role = if flags & 2 == 0 {
+        Role::Client
+    } else {
+        Role::Server
+    };
+    let mut config = Config::new(version, role);
+    (config.max_streams, config.backlog) = (STREAMS, usize::from(flags >> 2) % 4);
+    (config.session_buffer, config.stream_buffer) = (BUFFER, 100);
+    (config.max_frame, config.send_buffer) = (50, 300);
+    Session::new(config, Time(0)).expect("right settings")
+}
+
+/// Frames with headers that are right, or not.
+fn frames(script: &mut Script<'_>, flags: u8) -> Vec<u8> {
+    let mut wire = Vec::new();
+    while !script.is_over() {
+        let shape = script.byte();
+        let command = shape % 8;
+        let body = match command {
+            0 | 1 | 3 if shape & 8 == 0 => &[],
+            4 if shape & 8 == 0 => script.take(8),
+            _ => script.bytes(),
+        };
+        let version = if shape & 0xf0 == 0xf0 {
+            script.byte()
+        } else {
+            1 + (flags & 1)
+        };
+        let id = u32::from(script.byte() % 12);
+        let len = u16::try_from(body.len()).unwrap_or(0);
+        let len = if shape & 0xf0 == 0xe0 {
+            script.short()
+        } else {
+            len
+        };
+        wire.extend([version, command]);
+        wire.extend(len.to_le_bytes());
+        wire.extend(id.to_le_bytes());
+        wire.extend_from_slice(body);
+    }
+    wire
+}
+
+/// What the application and the peer get to see if nobody acts on it.
+type Seen = (
+    Result<usize, Broken>,
+    Vec<Event>,
+    BTreeMap<u32, Vec<u8>>,
+    Vec<u8>,
+    usize,
+);
+
+fn watch(flags: u8, wire: &[u8], pieces: &[usize]) -> Seen {
+    let mut session = session(flags);
+    let (mut taken, mut rest) = (Ok(0), wire);
+    for piece in pieces.iter().cycle() {
+        let (now, later) = rest.split_at(rest.len().min(*piece));
+        match session.input(Time(0), now) {
+            Ok(used) => {
+                taken = taken.map(|taken| taken + used);
+                if used < now.len() {
+                    assert!(!session.wants_input(), "it stopped although it wants more");
+                    break;
+                }
+            }
+            Err(why) => {
+                assert_eq!(session.input(Time(0), b""), Err(why), "a break heals");
+                taken = Err(why);
+                break;
+            }
+        }
+        rest = later;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    assert!(session.streams() <= STREAMS);
+    let events: Vec<Event> = core::iter::from_fn(|| session.poll_event()).collect();
+    let opened = events.iter().filter_map(|event| match event {
+        Event::Opened(id) => Some(*id),
+        _ => None,
+    });
+    let mut read = BTreeMap::new();
+    let mut held = 0;
+    for id in opened {
+        let mut out = [0; 99];
+        let text: &mut Vec<u8> = read.entry(id.get()).or_default();
+        while let Ok(len @ 1..) = session.read(id, &mut out) {
+            text.extend_from_slice(&out[..len]);
+            held += len;
+        }
+    }
+    assert!(held < BUFFER as usize + 65_536, "{held} bytes were held");
+    let answer = output(&mut session);
+    (taken, events, read, answer, session.streams())
+}
+
+fn output(session: &mut Session) -> Vec<u8> {
+    let (mut wire, mut out) = (Vec::new(), [0; 300]);
+    loop {
+        let len = session.poll_output(&mut out);
+        if len == 0 {
+            return wire;
+        }
+        wire.extend_from_slice(&out[..len]);
+        assert!(wire.len() < 1 << 20, "it never ends");
+    }
+}
+
+/// The application acts in between.
+fn act(flags: u8, script: &mut Script<'_>, wire: &[u8]) {
+    let mut session = session(flags);
+    let mut rest = wire;
+    let mut now = 0;
+    let mut open: Vec<StreamId> = Vec::new();
+    while !script.is_over() {
+        let act = script.byte();
+        let id = open.get(usize::from(act >> 4) % open.len().max(1)).copied();
+        match (act % 12, id) {
+            (0 | 1, _) => {
+                let piece = usize::from(script.byte());
+                let (now_here, _) = rest.split_at(rest.len().min(piece));
+                match session.input(Time(now), now_here) {
+                    Ok(used) => rest = &rest[used..],
+                    Err(_) => assert!(session.open().is_err(), "a broken session opens streams"),
+                }
+            }
+            (2, _) => open.extend(session.accept()),
+            (3, _) => open.extend(session.open().ok()),
+            (4, _) => now += u64::from(script.short()) << (act >> 4),
+            (5, Some(id)) => drop(session.write(id, &[7; 200][..script.below(200)])),
+            (6, Some(id)) => drop(session.consume(id, script.byte().into())),
+            (7, Some(id)) => drop(session.close_write(id)),
+            (8, Some(id)) => {
+                match act & 128 {
+                    0 => session.close(id),
+                    _ => session.abort(id),
+                }
+                assert!(session.front(id).is_err(), "a closed stream is read");
+                open.retain(|other| *other != id);
+            }
+            (9, Some(id)) => {
+                let most = session.direct(id).unwrap_or(0);
+                let mut frame = vec![0; adit_smux::FRAME_HEADER + most];
+                assert_eq!(session.seal_frame(id, &mut frame).is_ok(), most > 0);
+            }
+            (10, _) => {
+                let due = session.poll_timeout();
+                let silent = session.handle_timeout(Time(now));
+                assert!(silent.is_ok() || due.is_some_and(|due| due.0 <= now));
+            }
+            _ => {
+                let mut out = [0; 64];
+                let len = session.poll_output(&mut out[..16 + script.below(48)]);
+                assert!(
+                    len > 0 || !session.wants_output(),
+                    "nothing fits where a frame does"
+                );
+                while session.poll_event().is_some() {}
+            }
+        }
+        assert!(session.streams() <= STREAMS);
+    }
+}
+
+fuzz_target!(|input: &[u8]| {
+    let mut script = Script::new(input);
+    let flags = script.byte();
+    if flags & 64 == 0 {
+        let Pieces { sizes, bytes } = Pieces::new(script.rest());
+        let wire = match flags & 32 {
+            0 => frames(&mut Script::new(bytes), flags),
+            _ => bytes.to_vec(),
+        };
+        let bytes = &wire[..];
+        let _ = Pieces { sizes, bytes }.same(|wire, pieces| watch(flags, wire, pieces));
+    } else {
+        let acts = script.short();
+        let acts = script.take(usize::from(acts) % 512);
+        let wire = frames(&mut script, flags);
+        act(flags, &mut Script::new(acts), &wire);
+    }
+});

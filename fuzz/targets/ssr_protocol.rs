@@ -1,0 +1,233 @@
+//! The protocols of ShadowsocksR, both sides: streams that are raw, genuine but for one byte, or
+//! genuine at their beginning.
+
+#![no_main]
+
+use adit_fuzz::ssr::{UID, open_frames, pair};
+use adit_fuzz::{Chance, NOW, Pieces, Script, alter};
+use adit_shadowsocksr::{Accepted, Protocol, ProtocolKind};
+use adit_wire::law::seal_all;
+use adit_wire::{Broken, Step};
+use libfuzzer_sys::fuzz_target;
+
+const IV: [u8; 16] = [9; 16];
+/// What a first payload begins with: the target header.
+const TARGET: [u8; 7] = [1, 127, 0, 0, 1, 0, 80];
+
+struct Case {
+    protocol: Protocol,
+    users: bool,
+    seed: u64,
+}
+
+/// What a server made of a stream.
+#[derive(Debug, PartialEq, Eq)]
+struct Served {
+    uid: Option<u32>,
+    fell_back: bool,
+    plain: Vec<u8>,
+    waiting: usize,
+}
+
+/// All a client says, and all it hears.
+struct Talk {
+    request: Vec<u8>,
+    asked: Vec<u8>,
+    response: Vec<u8>,
+    answered: Vec<u8>,
+}
+
+impl Case {
+    fn kind(&self) -> ProtocolKind {
+        self.protocol.kind
+    }
+
+    fn accept(&self, wire: &[u8], pieces: &[usize]) -> Result<Option<(Accepted, usize)>, Broken> {
+        let (_, server) = pair(self.protocol, self.users);
+        let mut handshake = server.accept(&IV, 1460, &mut Chance(2));
+        let (mut held, mut rest) = (Vec::new(), wire);
+        let mut pieces = pieces.iter().cycle();
+        loop {
+            match handshake.step(&mut held, NOW)? {
+                Step::Done(accepted) => {
+                    assert!(accepted.payload.end <= accepted.consumed);
+                    assert!(accepted.consumed <= held.len());
+                    return Ok(Some((accepted, held.len())));
+                }
+                Step::NeedMore { total } => {
+                    assert!(
+                        total > held.len(),
+                        "NeedMore must ask for more than there is"
+                    );
+                    assert_eq!(held, wire[..held.len()], "a wait changes nothing");
+                    if rest.is_empty() {
+                        return Ok(None);
+                    }
+                    while held.len() < total && !rest.is_empty() {
+                        let piece = pieces.next().copied().unwrap_or(1);
+                        let (now, later) = rest.split_at(rest.len().min(piece));
+                        held.extend_from_slice(now);
+                        rest = later;
+                    }
+                }
+            }
+        }
+    }
+
+    fn serve(&self, wire: &[u8], pieces: &[usize]) -> Result<Option<Served>, Broken> {
+        let (_, server) = pair(self.protocol, self.users);
+        let Some((_, len)) = self.accept(wire, pieces)? else {
+            return Ok(None);
+        };
+        // Once more, to have the bytes as the handshake left them.
+        let mut held = wire[..len].to_vec();
+        let mut handshake = server.accept(&IV, 1460, &mut Chance(2));
+        let Step::Done(mut accepted) = handshake.step(&mut held, NOW)? else {
+            panic!("it was complete before");
+        };
+        let mut plain = held[accepted.payload.clone()].to_vec();
+        held.drain(..accepted.consumed);
+        let (more, waiting) = open_frames(&mut accepted.open, held, &wire[len..], pieces)?;
+        plain.extend(more);
+        let (uid, fell_back) = (accepted.uid, accepted.fell_back);
+        Ok(Some(Served {
+            uid,
+            fell_back,
+            plain,
+            waiting,
+        }))
+    }
+
+    /// The answers that a client reads, whatever they are.
+    fn hear(&self, wire: &[u8], pieces: &[usize]) -> Result<(Vec<u8>, usize), Broken> {
+        let (client, _) = pair(self.protocol, self.users);
+        let codecs = client.connect(&IV, NOW, &mut Chance(self.seed));
+        let (_, mut open) = codecs.expect("a client");
+        open_frames(&mut open, Vec::new(), wire, pieces)
+    }
+
+    fn talk(&self, data: &[u8], piece: usize) -> Talk {
+        let (client, _) = pair(self.protocol, self.users);
+        let codecs = client.connect(&IV, NOW, &mut Chance(self.seed));
+        let (mut seal, _) = codecs.expect("a client");
+        let asked = [&TARGET, data].concat();
+        let piece = piece.max(TARGET.len());
+        let request = seal_all(&mut seal, &asked, piece).expect("sealed");
+        let accepted = self.accept(&request, &[usize::MAX]).expect("genuine");
+        let (mut accepted, _) = accepted.expect("complete");
+        let response = seal_all(&mut accepted.seal, data, piece).expect("sealed");
+        Talk {
+            request,
+            asked,
+            response,
+            answered: data.to_vec(),
+        }
+    }
+
+    /// Whether what comes out of an altered stream is surely the beginning of what went in: the
+    /// tags are long enough, or the check finds any one altered byte.
+    fn prefix_holds(&self) -> bool {
+        let kind = self.kind();
+        !matches!(kind, ProtocolKind::Origin | ProtocolKind::VerifyDeflate)
+            && kind < ProtocolKind::AuthChainA
+    }
+
+    fn altered_request(&self, talk: &Talk, wire: &[u8], told: &Served) {
+        if told.fell_back {
+            assert!(self.protocol.compatible && told.plain == wire);
+            return;
+        }
+        assert_eq!(told.uid, self.uid(), "taken for another user");
+        if self.prefix_holds() {
+            assert!(talk.asked.starts_with(&told.plain));
+        }
+    }
+
+    fn uid(&self) -> Option<u32> {
+        (self.users && self.kind().has_users()).then_some(UID)
+    }
+}
+
+fuzz_target!(|input: &[u8]| {
+    let mut script = Script::new(input);
+    let kind = script.pick(&ProtocolKind::ALL);
+    let flags = script.byte();
+    let compatible = flags & 1 != 0 && kind.has_compatible();
+    let case = Case {
+        protocol: Protocol { kind, compatible },
+        users: flags & 2 != 0,
+        seed: u64::from(flags >> 5),
+    };
+    let Pieces { sizes, bytes } = Pieces::new(script.rest());
+    let served = |wire: &[u8]| {
+        let sizes = sizes.clone();
+        Pieces { sizes, bytes: wire }.same(|w, p| case.serve(w, p))
+    };
+    let heard = |wire: &[u8]| {
+        let sizes = sizes.clone();
+        Pieces { sizes, bytes: wire }.same(|w, p| case.hear(w, p))
+    };
+    let mode = (flags >> 2) % 6;
+    if mode < 2 {
+        if mode == 0 {
+            if let Ok(Some(told)) = served(bytes) {
+                assert!(
+                    told.fell_back || !kind.authenticates(),
+                    "accepted without a key"
+                );
+                assert!(!told.fell_back || told.plain == bytes);
+            }
+        } else {
+            let _ = heard(bytes);
+        }
+        return;
+    }
+    let mut script = Script::new(bytes);
+    let (place, flip, piece) = (script.short(), script.byte(), script.short());
+    let data = script.rest();
+    let talk = case.talk(data, usize::from(piece));
+    match mode {
+        2 => {
+            let whole = Served {
+                uid: case.uid(),
+                fell_back: false,
+                plain: talk.asked.clone(),
+                waiting: 0,
+            };
+            assert_eq!(served(&talk.request), Ok(Some(whole)));
+            let mut wire = talk.request.clone();
+            alter(&mut wire, place, flip);
+            if let Ok(Some(told)) = served(&wire) {
+                case.altered_request(&talk, &wire, &told);
+            }
+        }
+        3 => {
+            // Anything behind a genuine beginning.
+            let wire = [&talk.request, data].concat();
+            if let Ok(Some(told)) = served(&wire) {
+                assert!(told.plain.starts_with(&talk.asked) && told.uid == case.uid());
+            }
+        }
+        4 => {
+            assert_eq!(heard(&talk.response), Ok((talk.answered.clone(), 0)));
+            let mut wire = talk.response;
+            if !wire.is_empty() {
+                alter(&mut wire, place, flip);
+            }
+            // Nothing protects what a server of this one says.
+            let open = kind == ProtocolKind::VerifySha1;
+            if let Ok((plain, _)) = heard(&wire)
+                && case.prefix_holds()
+                && !open
+            {
+                assert!(talk.answered.starts_with(&plain));
+            }
+        }
+        _ => {
+            let wire = [&talk.response, data].concat();
+            if let Ok((plain, _)) = heard(&wire) {
+                assert!(plain.starts_with(&talk.answered));
+            }
+        }
+    }
+});

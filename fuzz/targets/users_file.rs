@@ -1,0 +1,89 @@
+//! Files of users: any text is a list that a server takes, or problems that show no key.
+
+#![no_main]
+
+use std::io;
+use std::path::Path;
+
+use adit_config::{FileText, Secret, Sources, read_users};
+use adit_fuzz::{Script, users};
+use adit_shadowsocks::{MAX_TRIAL_USERS, Method, Users};
+use libfuzzer_sys::fuzz_target;
+use zeroize::Zeroizing;
+
+/// A key that a message must never show.
+const PLANTED: &str = "AAECAwQFBgcICQoLDA0ODw";
+
+/// A machine whose one file has this text.
+struct OneFile<'a>(&'a str);
+
+impl Sources for OneFile<'_> {
+    fn file(&self, _: &Path) -> io::Result<FileText> {
+        Ok(FileText {
+            text: Zeroizing::new(self.0.to_owned()),
+            readable_by_others: false,
+        })
+    }
+
+    fn variable(&self, _: &str) -> Option<Zeroizing<String>> {
+        None
+    }
+}
+
+/// Whether nothing is glued to the key, or could be: else it is none, and may be a name.
+fn stands_alone(text: &str) -> bool {
+    let glue = |c: char| c.is_ascii_alphanumeric() || "+/=".contains(c);
+    let alone = |(at, _): (usize, &str)| {
+        let (before, key) = text.split_at(at);
+        let behind = &key[PLANTED.len()..];
+        let behind = behind.strip_prefix("==").unwrap_or(behind);
+        !before.ends_with(glue) && !behind.starts_with(glue)
+    };
+    !text.contains('\\') && text.match_indices(PLANTED).all(alone)
+}
+
+fuzz_target!(|input: &[u8]| {
+    let mut script = Script::new(input);
+    let methods = [
+        Method::Blake3Aes128Gcm,
+        Method::Blake3Aes256Gcm,
+        Method::Aes128Gcm,
+    ];
+    let method = script.pick(&methods);
+    let Ok(text) = std::str::from_utf8(script.rest()) else {
+        return;
+    };
+    let (key, secret) = users::key(method, 99);
+    let identity = method.has_identities().then(|| Secret::from(&*secret));
+    let path = Path::new("users.json");
+    match read_users(method, identity.as_ref(), path, &OneFile(text)) {
+        Ok(list) => {
+            assert!(!list.is_empty());
+            if identity.is_none() && list.len() > MAX_TRIAL_USERS {
+                return;
+            }
+            // What is read is what a server is started with.
+            let named = list
+                .iter()
+                .map(|user| (user.name.as_str(), user.secret.expose()));
+            let made = match identity {
+                Some(_) => Users::identified(&key, named),
+                None => Users::trial(method, named),
+            };
+            let made = made.unwrap_or_else(|why| panic!("the server refuses it: {why}"));
+            let names = list.iter().map(|user| user.name.as_str());
+            assert!(made.iter().map(|user| user.name().to_owned()).eq(names));
+        }
+        Err(problems) => {
+            assert!(!problems.is_empty() && problems.len() < 1000);
+            let is_key = method == Method::Blake3Aes128Gcm && stands_alone(text);
+            for problem in problems {
+                let shown = problem.to_string();
+                assert!(!shown.is_empty());
+                assert!(!is_key || !shown.contains(PLANTED), "{shown}");
+                let lines = text.lines().count().max(1);
+                assert!(problem.place.is_none_or(|place| place.line <= lines + 1));
+            }
+        }
+    }
+});

@@ -1,0 +1,112 @@
+//! What a packet says in front, and the words for it.
+
+use adit_wire::Entropy;
+
+use super::{BOUND, CHACHA};
+use crate::AeadKind;
+
+/// Which end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// The end that starts sessions
+    Client,
+    /// The end that accepts them
+    Server,
+}
+
+impl Role {
+    pub(super) const fn peer(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+}
+
+/// What a session is sealed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SessionCipher {
+    /// AES-128-GCM
+    Aes128Gcm,
+    /// ChaCha20-Poly1305
+    ChaCha20Poly1305,
+}
+
+impl SessionCipher {
+    /// AES where the CPU has instructions for it and for GCM's multiplication.
+    #[must_use]
+    pub fn of_this_cpu() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        let aes = is_x86_feature_detected!("aes") && is_x86_feature_detected!("pclmulqdq");
+        #[cfg(target_arch = "aarch64")]
+        let aes = std::arch::is_aarch64_feature_detected!("aes")
+            && std::arch::is_aarch64_feature_detected!("pmull");
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        let aes = false;
+        if aes {
+            Self::Aes128Gcm
+        } else {
+            Self::ChaCha20Poly1305
+        }
+    }
+
+    pub(super) const fn kind(self) -> AeadKind {
+        match self {
+            Self::Aes128Gcm => AeadKind::Aes128Gcm,
+            Self::ChaCha20Poly1305 => AeadKind::ChaCha20Poly1305,
+        }
+    }
+
+    pub(super) const fn bit(self) -> u64 {
+        match self {
+            Self::Aes128Gcm => 0,
+            Self::ChaCha20Poly1305 => CHACHA,
+        }
+    }
+}
+
+/// An end's name for a session; a server finds the session by it, wherever the packet came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SessionId(pub(super) [u8; 8]);
+
+impl SessionId {
+    pub(super) fn draw(chance: &mut dyn Entropy) -> Self {
+        let mut id = [0; 8];
+        chance.fill(&mut id);
+        Self(id)
+    }
+}
+
+/// A packet's header in the clear. It is authentic only once the packet has been opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    pub(super) id: SessionId,
+    pub(super) number: u64,
+}
+
+impl Head {
+    /// The sender's name for the session.
+    #[must_use]
+    pub const fn id(&self) -> SessionId {
+        self.id
+    }
+
+    pub(super) const fn counter(&self) -> u64 {
+        self.number & (BOUND - 1)
+    }
+
+    /// None: bits that mean nothing.
+    pub(super) const fn cipher(&self) -> Option<SessionCipher> {
+        if self.number >> 58 != 0 {
+            None
+        } else if self.number & CHACHA == 0 {
+            Some(SessionCipher::Aes128Gcm)
+        } else {
+            Some(SessionCipher::ChaCha20Poly1305)
+        }
+    }
+
+    pub(super) const fn is_bound(&self) -> bool {
+        self.number & BOUND != 0
+    }
+}

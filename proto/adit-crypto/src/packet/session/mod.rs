@@ -1,0 +1,171 @@
+//! Packet encryption between two adits, opt-in: keys for each session and direction, counted
+//! nonces, a replay window, and a server that knows when its client is alive.
+//!
+//! ```text
+//! header 16 | AEAD(payload) | tag 16                         32 bytes more than the payload
+//!
+//! header = AES-256(id 8 | number u64 little-endian)           one block, ECB
+//! number = counter, bits 0 to 55 | bound, bit 56 | ChaCha20-Poly1305, bit 57 | zero, bits 58 to 63
+//! nonce  = zero 4 | number, little-endian 8                   no associated data
+//! ```
+//!
+//! `id` is the sender's: each end draws one at random for a session. The counter starts at 0, is
+//! one more for each packet of that end, and ends at 2⁴⁰. The AEAD is AES-128-GCM or, with bit 57,
+//! ChaCha20-Poly1305: the client takes what its CPU is faster at and the server does the same.
+//!
+//! Keys come from the 32 bytes that both ends share (say those of [`super::key_from_password`]), by
+//! BLAKE3's derive_key, under contexts that differ for the sender's role, so that nothing can be
+//! reflected:
+//!
+//! ```text
+//! header key, 32     context "adit packet session v1 header, from the client" (or "… server")
+//!                    material: the shared key
+//! packet key, 16/32  context "adit packet session v1 packets, from the client" (or "… server")
+//!                    material: the shared key | number's last byte | sender's id | receiver's id
+//! ```
+//!
+//! A client that has heard nothing yet does not know the server's id: it puts zeros there and leaves
+//! bit 56 clear. All other packets are *bound* to both ids. What a client opens is therefore fresh.
+//! What a server opens before the first bound packet may be a recording of an earlier session's
+//! beginning: [`PacketSession::is_confirmed`] says when it is not, and whatever must not happen twice
+//! has to wait for that. No recording goes on behind its beginning, since the server's new id is
+//! not in it.
+//!
+//! The header looks random, and so does the rest: without the key no packet can be told from noise,
+//! nor two packets of one session from those of two. Ids of 8 bytes collide by chance after about
+//! 2³² sessions under one key; after 2²⁰, which is many, the odds are 2⁻²⁵.
+//!
+//! A client that opens nothing for long has a server that forgot it: it starts a new session.
+
+mod head;
+mod key;
+
+use core::fmt;
+use core::ops::Range;
+
+use adit_wire::{Broken, Room, SlidingWindow};
+
+use self::key::PacketsKey;
+use crate::{CryptoError, TAG_LEN};
+
+pub use head::{Head, Role, SessionCipher, SessionId};
+pub use key::SessionKey;
+
+const HEADER: usize = 16;
+const COUNTER_BITS: u32 = 56;
+const BOUND: u64 = 1 << COUNTER_BITS;
+const CHACHA: u64 = 1 << 57;
+/// Packets of one end of a session: far below where GCM's bounds matter.
+const PACKETS: u64 = 1 << 40;
+
+/// Room around a payload.
+pub const ROOM: Room = Room {
+    head: HEADER,
+    tail: TAG_LEN,
+    max: usize::MAX,
+};
+
+/// One end of a session, both directions.
+pub struct PacketSession {
+    shared: SessionKey,
+    role: Role,
+    cipher: SessionCipher,
+    own: SessionId,
+    /// Unknown to a client until it has opened a packet.
+    peer: Option<SessionId>,
+    sealing: PacketsKey,
+    sent: u64,
+    /// For the beginning of a client's packets.
+    early: Option<PacketsKey>,
+    bound: Option<PacketsKey>,
+    window: SlidingWindow,
+    confirmed: bool,
+}
+
+impl PacketSession {
+    /// This end's name for the session.
+    #[must_use]
+    pub const fn id(&self) -> SessionId {
+        self.own
+    }
+
+    /// The peer's name for it: on a server what [`Head::id`] says for all its packets.
+    #[must_use]
+    pub const fn peer_id(&self) -> Option<SessionId> {
+        self.peer
+    }
+
+    /// Whether the peer has answered, so that it is no recording.
+    #[must_use]
+    pub const fn is_confirmed(&self) -> bool {
+        self.confirmed
+    }
+
+    /// Seals `packet` in place: all of it is the datagram then. The payload stands between the 16
+    /// bytes at the front and the 16 at the end that are written over ([`ROOM`]).
+    ///
+    /// [`CryptoError::Exhausted`] after 2⁴⁰ packets: the session has to be replaced.
+    pub fn seal(&mut self, packet: &mut [u8]) -> Result<(), CryptoError> {
+        let (header, rest) = packet
+            .split_first_chunk_mut::<HEADER>()
+            .ok_or(CryptoError::NoRoom)?;
+        let (payload, tag) = rest
+            .split_last_chunk_mut::<TAG_LEN>()
+            .ok_or(CryptoError::NoRoom)?;
+        if self.sent >= PACKETS {
+            return Err(CryptoError::Exhausted);
+        }
+        let number = self.sent | self.sealing.flags;
+        self.sent += 1;
+        *tag = self.sealing.seal(number, payload)?;
+        let (id, place) = header.split_at_mut(self.own.0.len());
+        id.copy_from_slice(&self.own.0);
+        place.copy_from_slice(&number.to_le_bytes());
+        self.shared.0.of(self.role).header.encrypt(header);
+        Ok(())
+    }
+
+    /// Opens a packet, whose header [`SessionKey::head`] has read, and says where its payload lies.
+    ///
+    /// [`Broken::Replayed`]: opened before, or too far behind the newest ([`SlidingWindow`]).
+    /// [`Broken::Unauthentic`]: not of this session, or damaged. Neither changes the session.
+    pub fn open(&mut self, head: Head, packet: &mut [u8]) -> Result<Range<usize>, Broken> {
+        if head.cipher() != Some(self.cipher) || self.peer.is_some_and(|peer| peer != head.id) {
+            return Err(Broken::Unauthentic);
+        }
+        if !self.window.check(head.counter()) {
+            return Err(Broken::Replayed);
+        }
+        let payload = match (head.is_bound(), &self.bound, &self.early) {
+            (true, Some(key), _) | (false, _, Some(key)) => key.open(head, packet)?,
+            (true, None, _) => self.open_answer(head, packet)?,
+            (false, _, None) => return Err(Broken::Unauthentic),
+        };
+        self.window.mark(head.counter());
+        self.confirmed |= head.is_bound();
+        Ok(payload)
+    }
+
+    /// The first packet from the server: from now on its id is known.
+    fn open_answer(&mut self, head: Head, packet: &mut [u8]) -> Result<Range<usize>, Broken> {
+        let keys = &self.shared.0;
+        let from = self.role.peer();
+        let bound = keys.packet_key(from, self.cipher, head.id, Some(self.own))?;
+        let payload = bound.open(head, packet)?;
+        let peer = Some(head.id);
+        self.sealing = keys.packet_key(self.role, self.cipher, self.own, peer)?;
+        self.peer = peer;
+        self.bound = Some(bound);
+        Ok(payload)
+    }
+}
+
+impl fmt::Debug for PacketSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PacketSession")
+            .field("role", &self.role)
+            .field("cipher", &self.cipher)
+            .field("confirmed", &self.confirmed)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,80 @@
+//! A client's side of connections.
+
+use core::fmt;
+use std::sync::Arc;
+
+use adit_crypto::{CryptoError, Direction, StreamKey, StreamKind};
+use adit_wire::{Broken, Entropy, Target, Unix, put_addr};
+
+use super::{PacketClient, StackOpen, StackSeal, cipher_fault};
+use crate::{Client, ClientParam, ClientSeal, ProtocolKind};
+
+/// One server as a client knows it, cipher and all. Keep it for as long as the process lives: it
+/// holds the client id and counts the connections, which servers watch.
+pub struct ClientStack {
+    cipher: Arc<StreamKey>,
+    client: Client,
+}
+
+/// The codecs of a client's connection.
+pub type StackClient = (StackSeal<ClientSeal>, StackOpen);
+
+impl ClientStack {
+    /// `obfs_overhead` is what the obfs adds to a full frame, 5 bytes for those that look like TLS
+    /// and 0 for the others; it must be the server's.
+    pub fn new(
+        method: StreamKind,
+        password: &[u8],
+        kind: ProtocolKind,
+        param: ClientParam,
+        obfs_overhead: u16,
+    ) -> Result<Self, CryptoError> {
+        let key = method.key_from_password(password);
+        Ok(Self {
+            cipher: Arc::new(StreamKey::new(method, key.expose())?),
+            client: Client::new(kind, key.expose(), param, obfs_overhead),
+        })
+    }
+
+    /// The protocol.
+    #[must_use]
+    pub fn kind(&self) -> ProtocolKind {
+        self.client.kind()
+    }
+
+    /// The codecs of one connection to `target`. The header is owed ([`adit_wire::Seal::owes_head`])
+    /// and goes out with the first payload.
+    pub fn connect(
+        &self,
+        target: &Target,
+        now: Unix,
+        entropy: &mut dyn Entropy,
+    ) -> Result<StackClient, Broken> {
+        let mut iv = vec![0; self.cipher.kind().iv_len()];
+        entropy.fill(&mut iv);
+        let (frames, open) = self.client.connect(&iv, now, entropy)?;
+        let cipher = self.cipher.start(&iv, Direction::Encrypt);
+        let cipher = cipher.map_err(cipher_fault)?;
+        let mut header = Vec::with_capacity(target.addr_len());
+        put_addr(target, &mut header);
+        Ok((
+            StackSeal::new(frames, cipher, iv, header),
+            StackOpen::awaiting(self.cipher.clone(), open),
+        ))
+    }
+
+    /// The codec of the packets of one UDP association.
+    #[must_use]
+    pub fn association(&self, entropy: &mut dyn Entropy) -> PacketClient {
+        PacketClient::new(self.cipher.clone(), self.client.association(entropy))
+    }
+}
+
+impl fmt::Debug for ClientStack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientStack")
+            .field("cipher", &self.cipher)
+            .field("client", &self.client)
+            .finish()
+    }
+}

@@ -1,0 +1,146 @@
+//! Opens what a side receives: deciphered once, then frame by frame.
+
+use core::fmt;
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+use adit_crypto::{Direction, StreamCipher, StreamKey};
+use adit_wire::{Broken, Open, Opened};
+
+use super::cipher_fault;
+use crate::frame::{Frame, FrameOpen};
+
+/// How far the cipher goes ahead of the frames: what it has written is still near when they read.
+const AHEAD: usize = 16 << 10;
+
+/// The opening codec of a connection.
+pub struct StackOpen {
+    cipher: Cipher,
+    /// Bytes at the front of the stream that are deciphered and not taken yet.
+    clear: usize,
+    frames: FrameOpen,
+    progress: Arc<Progress>,
+}
+
+#[allow(
+    clippy::large_enum_variant,
+    reason = "running but for the first bytes of a connection"
+)]
+enum Cipher {
+    /// The IV is still to come.
+    Awaiting(Arc<StreamKey>),
+    Running(StreamCipher),
+}
+
+/// What a client's opening side has seen, readable after it was moved into a stream.
+#[derive(Debug, Default)]
+pub struct Progress(AtomicBool);
+
+impl Progress {
+    /// Whether the server has sent a frame that opens: a stream that ends before points at another
+    /// password, method or protocol. `origin` and `verify_sha1` have no frames back; there a byte
+    /// is enough, and proves nothing.
+    #[must_use]
+    pub fn answered(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl StackOpen {
+    /// What follows begins with the IV.
+    pub(super) fn awaiting(key: Arc<StreamKey>, frames: FrameOpen) -> Self {
+        Self {
+            cipher: Cipher::Awaiting(key),
+            clear: 0,
+            frames,
+            progress: Arc::default(),
+        }
+    }
+
+    /// What follows goes on a stream of which `clear` bytes are deciphered already.
+    pub(super) fn running(cipher: StreamCipher, clear: usize, frames: FrameOpen) -> Self {
+        Self {
+            cipher: Cipher::Running(cipher),
+            clear,
+            frames,
+            progress: Arc::default(),
+        }
+    }
+
+    /// What this side has seen.
+    #[must_use]
+    pub fn progress(&self) -> Arc<Progress> {
+        self.progress.clone()
+    }
+
+    /// Opens the frame at the front of `wire`, under the contract of [`Open::open`]: the next call
+    /// begins with what this one has left.
+    pub fn open_frame(&mut self, wire: &mut [u8]) -> Result<Frame, Broken> {
+        let cipher = match &mut self.cipher {
+            Cipher::Running(cipher) => cipher,
+            Cipher::Awaiting(key) => {
+                let total = key.kind().iv_len();
+                let Some(iv) = wire.get(..total) else {
+                    return Ok(Frame::NeedMore { total });
+                };
+                let cipher = key.start(iv, Direction::Decrypt).map_err(cipher_fault)?;
+                self.cipher = Cipher::Running(cipher);
+                if total > 0 {
+                    let payload = total..total;
+                    return Ok(Frame::Plain {
+                        consumed: total,
+                        payload,
+                    });
+                }
+                return self.open_frame(wire);
+            }
+        };
+        let stride = if self.frames.is_raw() {
+            usize::MAX
+        } else {
+            AHEAD
+        };
+        loop {
+            let clear = wire.get_mut(..self.clear).unwrap_or_default();
+            let total = match self.frames.open_frame(clear)? {
+                Frame::NeedMore { total } => total,
+                frame @ (Frame::Plain { consumed, .. } | Frame::Inflated { consumed }) => {
+                    self.clear = self.clear.saturating_sub(consumed);
+                    self.progress.0.store(true, Ordering::Relaxed);
+                    return Ok(frame);
+                }
+            };
+            if self.clear >= wire.len() {
+                return Ok(Frame::NeedMore { total });
+            }
+            let goal = self.clear.saturating_add(stride).max(total).min(wire.len());
+            cipher.apply(wire.get_mut(self.clear..goal).unwrap_or_default());
+            self.clear = goal;
+        }
+    }
+
+    /// The data of the last [`Frame::Inflated`].
+    #[must_use]
+    pub fn inflated(&self) -> &[u8] {
+        self.frames.inflated()
+    }
+}
+
+impl Open for StackOpen {
+    /// As [`open_frame`](StackOpen::open_frame); data that was inflated is an error.
+    fn open(&mut self, wire: &mut [u8]) -> Result<Opened, Broken> {
+        match self.open_frame(wire)? {
+            Frame::NeedMore { total } => Ok(Opened::NeedMore { total }),
+            Frame::Plain { consumed, payload } => Ok(Opened::Record { consumed, payload }),
+            Frame::Inflated { .. } => Err(Broken::NoRoom("inflated data")),
+        }
+    }
+}
+
+impl fmt::Debug for StackOpen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StackOpen")
+            .field("progress", &self.progress)
+            .finish_non_exhaustive()
+    }
+}

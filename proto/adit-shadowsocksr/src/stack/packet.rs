@@ -1,0 +1,168 @@
+//! Packets: `IV ‖ cipher(protocol(target header ‖ payload))`, the cipher starting anew each time.
+
+use core::fmt;
+use core::ops::Range;
+use std::sync::Arc;
+
+use adit_crypto::{Direction, StreamKey};
+use adit_wire::{Broken, Entropy, Step, Target, put_addr};
+
+use super::{ServerStack, cipher_fault, header};
+use crate::Association;
+use crate::field::{around, part, put};
+
+/// A client's packets of one association.
+pub struct PacketClient {
+    cipher: Arc<StreamKey>,
+    association: Association,
+    header: Vec<u8>,
+}
+
+/// What a server sends to one user.
+pub struct PacketServer {
+    stack: Arc<ServerStack>,
+    uid: Option<u32>,
+    header: Vec<u8>,
+}
+
+impl PacketClient {
+    pub(super) const fn new(cipher: Arc<StreamKey>, association: Association) -> Self {
+        Self {
+            cipher,
+            association,
+            header: Vec::new(),
+        }
+    }
+
+    /// Seals `packet[payload]` for `target`, with room for IV and header in front of it
+    /// (283 bytes are enough for any) and [`crate::PACKET_TAIL`] bytes behind; gives where the packet lies.
+    pub fn seal(
+        &mut self,
+        packet: &mut [u8],
+        payload: Range<usize>,
+        target: &Target,
+        entropy: &mut dyn Entropy,
+    ) -> Result<Range<usize>, Broken> {
+        let plain = put_target(packet, &payload, target, &mut self.header)?;
+        let inner = self.association.seal(packet, plain, entropy)?;
+        encipher(&self.cipher, packet, &inner, entropy)
+    }
+
+    /// Opens a server's packet; gives who sent its data, and where that lies.
+    pub fn open(&self, packet: &mut [u8]) -> Result<(Target, Range<usize>), Broken> {
+        let start = decipher(&self.cipher, packet)?;
+        let inner = part(packet, start..packet.len())?;
+        let data = self.association.open(inner)?;
+        take_target(inner, data, start)
+    }
+}
+
+impl fmt::Debug for PacketClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PacketClient")
+            .field("cipher", &self.cipher)
+            .field("association", &self.association)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ServerStack {
+    /// Opens a client's packet; gives the user, where the port has users, the target, and where
+    /// the payload lies.
+    pub fn open_packet(
+        &self,
+        packet: &mut [u8],
+    ) -> Result<(Option<u32>, Target, Range<usize>), Broken> {
+        let start = decipher(&self.cipher, packet)?;
+        let inner = part(packet, start..packet.len())?;
+        let (uid, data) = self.server.open_packet(inner)?;
+        let (target, payload) = take_target(inner, data, start)?;
+        Ok((uid, target, payload))
+    }
+
+    /// The codec of the answers to a user, who is what [`open_packet`](Self::open_packet) gave.
+    #[must_use]
+    pub fn answers(self: &Arc<Self>, uid: Option<u32>) -> PacketServer {
+        PacketServer {
+            stack: self.clone(),
+            uid,
+            header: Vec::new(),
+        }
+    }
+}
+
+impl PacketServer {
+    /// Seals `packet[payload]`, which `source` has sent; room as for [`PacketClient::seal`].
+    pub fn seal(
+        &mut self,
+        packet: &mut [u8],
+        payload: Range<usize>,
+        source: &Target,
+        entropy: &mut dyn Entropy,
+    ) -> Result<Range<usize>, Broken> {
+        let plain = put_target(packet, &payload, source, &mut self.header)?;
+        let ServerStack { cipher, server } = &*self.stack;
+        let inner = server.seal_packet(self.uid, packet, plain, entropy)?;
+        encipher(cipher, packet, &inner, entropy)
+    }
+}
+
+impl fmt::Debug for PacketServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PacketServer")
+            .field("stack", &self.stack)
+            .field("uid", &self.uid)
+            .finish_non_exhaustive()
+    }
+}
+
+fn put_target(
+    packet: &mut [u8],
+    payload: &Range<usize>,
+    target: &Target,
+    header: &mut Vec<u8>,
+) -> Result<Range<usize>, Broken> {
+    header.clear();
+    put_addr(target, header);
+    let range = around(packet, payload, header.len(), 0)?;
+    put(packet, range.start, header)?;
+    Ok(range)
+}
+
+/// `inner[data]` begins with a header; gives what is behind it, counted from the packet's start.
+fn take_target(
+    inner: &[u8],
+    data: Range<usize>,
+    start: usize,
+) -> Result<(Target, Range<usize>), Broken> {
+    let plain = inner.get(data.clone()).unwrap_or_default();
+    match header::read(plain, false)? {
+        Step::Done((target, len)) => Ok((target, start + data.start + len..start + data.end)),
+        Step::NeedMore { .. } => Err(Broken::Truncated("a packet's target header")),
+    }
+}
+
+/// Enciphers `packet[inner]` and puts a new IV in front of it.
+fn encipher(
+    key: &StreamKey,
+    packet: &mut [u8],
+    inner: &Range<usize>,
+    entropy: &mut dyn Entropy,
+) -> Result<Range<usize>, Broken> {
+    let range = around(packet, inner, key.kind().iv_len(), 0)?;
+    let place = part(packet, range.start..inner.start)?;
+    entropy.fill(place);
+    let mut cipher = key.start(place, Direction::Encrypt).map_err(cipher_fault)?;
+    cipher.apply(part(packet, inner.clone())?);
+    Ok(range)
+}
+
+/// Deciphers what stands behind the IV; gives where that begins.
+fn decipher(key: &StreamKey, packet: &mut [u8]) -> Result<usize, Broken> {
+    let start = key.kind().iv_len();
+    let short = Broken::Truncated("a packet");
+    let (iv, inner) = packet.split_at_mut_checked(start).ok_or(short)?;
+    let mut cipher = key.start(iv, Direction::Decrypt).map_err(cipher_fault)?;
+    cipher.apply(inner);
+    Ok(start)
+}

@@ -1,0 +1,258 @@
+//! A server's side of connections.
+
+use core::fmt;
+use std::sync::Arc;
+
+use adit_crypto::{CryptoError, Direction, StreamCipher, StreamKey, StreamKind};
+use adit_wire::{Broken, Clock, Entropy, Handshake, Rx, Step, Target, Tx};
+
+use super::{StackOpen, StackSeal, cipher_fault, header};
+use crate::noise::Noise;
+use crate::{
+    Accepted, Frame, Protocol, ProtocolKind, ReplayStore, Server, ServerHandshake, ServerParam,
+    ServerSeal,
+};
+
+/// One port of a server: cipher, protocol, users, and what it has seen.
+pub struct ServerStack {
+    pub(super) cipher: StreamKey,
+    pub(super) server: Arc<Server>,
+}
+
+impl ServerStack {
+    /// `obfs_overhead` is what the obfs adds to a full frame, 5 bytes for those that look like TLS
+    /// and 0 for the others. A port whose users change gets a new stack with the old `replays`.
+    pub fn new(
+        method: StreamKind,
+        password: &[u8],
+        protocol: Protocol,
+        param: &ServerParam,
+        obfs_overhead: u16,
+        replays: Arc<ReplayStore>,
+    ) -> Result<Self, CryptoError> {
+        let key = method.key_from_password(password);
+        let server = Server::new(protocol, key.expose(), param, obfs_overhead, replays);
+        Ok(Self {
+            cipher: StreamKey::new(method, key.expose())?,
+            server: Arc::new(server),
+        })
+    }
+
+    /// The protocol.
+    #[must_use]
+    pub fn kind(&self) -> ProtocolKind {
+        self.server.kind()
+    }
+
+    /// The handshake of one connection. `mss` is its segment size in bytes, told to `auth_chain`
+    /// clients.
+    pub fn handshake(
+        self: &Arc<Self>,
+        mss: u16,
+        clock: Arc<dyn Clock>,
+        entropy: &mut dyn Entropy,
+    ) -> StackHandshake {
+        let mut iv = vec![0; self.cipher.kind().iv_len()];
+        entropy.fill(&mut iv);
+        StackHandshake {
+            stack: self.clone(),
+            clock,
+            iv,
+            clear: 0,
+            state: State::Iv {
+                mss,
+                noise: Noise::new(entropy),
+            },
+            plain: Vec::new(),
+        }
+    }
+}
+
+impl fmt::Debug for ServerStack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerStack")
+            .field("cipher", &self.cipher)
+            .field("server", &self.server)
+            .finish()
+    }
+}
+
+/// From the first byte behind the obfs to the target.
+///
+/// It sends nothing. Every failure is an error that the caller treats like all others, the end of
+/// the stream and a deadline included. What is not eaten when it is done is the codec's.
+pub struct StackHandshake {
+    stack: Arc<ServerStack>,
+    clock: Arc<dyn Clock>,
+    /// Of the answers.
+    iv: Vec<u8>,
+    /// Bytes at the front of what is not eaten that are deciphered.
+    clear: usize,
+    state: State,
+    /// Data that was opened: the target header and what came in the same frames.
+    plain: Vec<u8>,
+}
+
+enum State {
+    Iv {
+        mss: u16,
+        noise: Noise,
+    },
+    Message {
+        cipher: StreamCipher,
+        handshake: ServerHandshake,
+    },
+    Header {
+        open: StackOpen,
+        seal: ServerSeal,
+        uid: Option<u32>,
+        one_time: bool,
+    },
+    Over,
+}
+
+/// A request.
+#[derive(Debug)]
+pub struct StackAccepted {
+    /// Where the client wants to go.
+    pub target: Target,
+    /// The user, where the port has users.
+    pub uid: Option<u32>,
+    /// Data that came in the same frames as the header.
+    pub first: Vec<u8>,
+    /// Opens what follows.
+    pub open: StackOpen,
+    /// Seals the answers. Where it owes a head, clients wait for it: it is to be sent at once.
+    pub seal: StackSeal<ServerSeal>,
+}
+
+impl StackHandshake {
+    /// Goes one state further; gives the request, or how much more is needed.
+    fn advance(&mut self, rx: &mut Rx<'_>) -> Result<Option<Step<StackAccepted>>, Broken> {
+        let more = |total| Ok(Some(Step::NeedMore { total }));
+        let over = Broken::Malformed("handshake: it is over");
+        self.state = match core::mem::replace(&mut self.state, State::Over) {
+            State::Over => return Err(over),
+            State::Iv { mss, noise } => {
+                let key = &self.stack.cipher;
+                let total = key.kind().iv_len();
+                let Some(iv) = rx.bytes().get(..total) else {
+                    self.state = State::Iv { mss, noise };
+                    return more(total);
+                };
+                let cipher = key.start(iv, Direction::Decrypt).map_err(cipher_fault)?;
+                let handshake = self.stack.server.accept_with(iv, mss, noise);
+                rx.eat(total);
+                State::Message { cipher, handshake }
+            }
+            State::Message {
+                mut cipher,
+                mut handshake,
+            } => {
+                let fresh = rx.bytes_mut().get_mut(self.clear..);
+                cipher.apply(fresh.unwrap_or_default());
+                self.clear = rx.bytes().len();
+                let now = self.clock.unix();
+                let accepted = match handshake.step(rx.bytes_mut(), now)? {
+                    Step::Done(accepted) => accepted,
+                    Step::NeedMore { total } => {
+                        self.state = State::Message { cipher, handshake };
+                        return more(total);
+                    }
+                };
+                let Accepted {
+                    consumed,
+                    payload,
+                    uid,
+                    fell_back,
+                    open,
+                    seal,
+                } = accepted;
+                let data = rx.bytes().get(payload).unwrap_or_default();
+                self.plain.extend_from_slice(data);
+                rx.eat(consumed);
+                self.clear = self.clear.saturating_sub(consumed);
+                State::Header {
+                    open: StackOpen::running(cipher, self.clear, open),
+                    seal,
+                    uid,
+                    one_time: self.stack.kind() == ProtocolKind::VerifySha1 && !fell_back,
+                }
+            }
+            State::Header {
+                mut open,
+                seal,
+                uid,
+                one_time,
+            } => match header::read(&self.plain, one_time)? {
+                Step::Done((target, len)) => {
+                    self.plain.drain(..len);
+                    return Ok(Some(Step::Done(StackAccepted {
+                        target,
+                        uid,
+                        first: core::mem::take(&mut self.plain),
+                        open,
+                        seal: self.seal(seal)?,
+                    })));
+                }
+                Step::NeedMore { .. } => {
+                    match open.open_frame(rx.bytes_mut())? {
+                        Frame::NeedMore { total } => {
+                            self.state = State::Header {
+                                open,
+                                seal,
+                                uid,
+                                one_time,
+                            };
+                            return more(total);
+                        }
+                        Frame::Plain { consumed, payload } => {
+                            let data = rx.bytes().get(payload).unwrap_or_default();
+                            self.plain.extend_from_slice(data);
+                            rx.eat(consumed);
+                        }
+                        Frame::Inflated { consumed } => {
+                            self.plain.extend_from_slice(open.inflated());
+                            rx.eat(consumed);
+                        }
+                    }
+                    State::Header {
+                        open,
+                        seal,
+                        uid,
+                        one_time,
+                    }
+                }
+            },
+        };
+        Ok(None)
+    }
+
+    fn seal(&mut self, frames: ServerSeal) -> Result<StackSeal<ServerSeal>, Broken> {
+        let iv = core::mem::take(&mut self.iv);
+        let cipher = self.stack.cipher.start(&iv, Direction::Encrypt);
+        let cipher = cipher.map_err(cipher_fault)?;
+        Ok(StackSeal::new(frames, cipher, iv, Vec::new()))
+    }
+}
+
+impl Handshake for StackHandshake {
+    type Output = StackAccepted;
+    type Error = Broken;
+
+    fn step(&mut self, rx: &mut Rx<'_>, _: &mut Tx<'_>) -> Result<Step<StackAccepted>, Broken> {
+        loop {
+            if let Some(step) = self.advance(rx)? {
+                return Ok(step);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for StackHandshake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StackHandshake")
+            .field("stack", &self.stack)
+            .finish_non_exhaustive()
+    }
+}

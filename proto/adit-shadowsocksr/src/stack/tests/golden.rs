@@ -1,0 +1,201 @@
+//! Whole connections of the reference, obfs included.
+
+use std::sync::Arc;
+
+use adit_obfs::{
+    Browser, ClientSettings, ClientState, ObfsKind, ObfsParam, ServerSettings, ServerState,
+    Strangers,
+};
+use adit_wire::law::{converse, open_all as law_open_all};
+use adit_wire::{FixedEntropy, Handshake, Rx, Step, Tx, Unix};
+use serde_json::Value;
+
+use super::{ClientStack, ServerStack, StackOpen, open_all};
+use crate::frame::{FrameOpen, Opener};
+use crate::golden::{hex, text, vectors};
+use crate::kind::Family;
+use crate::tests::Chance;
+use crate::user::UserKey;
+use crate::{ClientParam, ProtocolKind, ReplayStore, ServerParam};
+use adit_crypto::StreamKind;
+
+struct Case {
+    method: StreamKind,
+    kind: ProtocolKind,
+    obfs: ObfsKind,
+    password: Vec<u8>,
+    key: Vec<u8>,
+    param: String,
+    overhead: u16,
+    now: Unix,
+    steps: Vec<Value>,
+}
+
+fn cases() -> Vec<Case> {
+    let read = |case: &Value| {
+        let obfs: ObfsKind = text(&case["obfs"]).parse().unwrap();
+        Case {
+            method: text(&case["method"]).parse().unwrap(),
+            kind: text(&case["protocol"]).parse().unwrap(),
+            password: hex(&case["password"]),
+            key: hex(&case["key"]),
+            param: text(&case["client_protocol_param"]).to_owned(),
+            overhead: u16::try_from(obfs.overhead()).unwrap(),
+            now: Unix(case["time"].as_u64().unwrap()),
+            steps: case["steps"].as_array().unwrap().clone(),
+            obfs,
+        }
+    };
+    let all: Vec<Case> = vectors("full_stack").iter().map(read).collect();
+    assert_eq!(all.len(), 7);
+    all
+}
+
+impl Case {
+    /// What one side sent or was given, in one piece.
+    fn all(&self, dir: &str, field: &str) -> Vec<u8> {
+        let steps = self.steps.iter().filter(|step| step["dir"] == dir);
+        steps.flat_map(|step| hex(&step[field])).collect()
+    }
+
+    fn server(&self) -> Arc<ServerStack> {
+        let users = match self.param.as_str() {
+            "" => String::new(),
+            user => format!("64#{user}"),
+        };
+        let param = ServerParam::parse(self.kind, &users).unwrap();
+        let replays = ReplayStore::new([7; 16], self.now).into();
+        let (kind, overhead) = (self.kind.into(), self.overhead);
+        let stack = ServerStack::new(self.method, &self.password, kind, &param, overhead, replays);
+        Arc::new(stack.unwrap())
+    }
+
+    /// The requests without their obfs, as our server's obfs gives them.
+    fn requests(&self, piece: usize) -> Vec<u8> {
+        let param = ObfsParam::default();
+        let settings = ServerSettings {
+            kind: self.obfs,
+            strangers: Strangers::Refuse,
+            param: &param,
+            key: &self.key,
+            password: &self.password,
+            clock: Arc::new(self.now),
+            started: self.now,
+        };
+        let state = ServerState::new(&settings, &mut Chance(1)).unwrap();
+        let mut handshake = state.handshake(&mut Chance(2));
+        let wire = self.all("c2s", "wire");
+        let (step, _, held) = converse(&mut handshake, &wire, &[piece]).unwrap();
+        let Step::Done(mut codecs) = step else {
+            panic!("the obfs of the request is whole");
+        };
+        let (plain, left) = law_open_all(&mut codecs.open, &held, &[piece]).unwrap();
+        assert_eq!(left, 0);
+        plain
+    }
+
+    /// The answers without their obfs, as our client's obfs gives them.
+    fn answers(&self, piece: usize) -> Vec<u8> {
+        let param = ObfsParam::parse("example.com").unwrap();
+        let settings = ClientSettings {
+            kind: self.obfs,
+            param: &param,
+            server: &"127.0.0.1:443".parse().unwrap(),
+            key: &self.key,
+            password: &self.password,
+            browser: Browser::Chrome,
+            url_bytes: 30,
+        };
+        // The session id of the recorded hello, which the answers are bound to; it is drawn first.
+        let hello = hex(&self.steps[0]["wire"]);
+        let id = hello.get(44..76).unwrap_or_default();
+        let state = ClientState::new(&settings, &mut FixedEntropy::new(id)).unwrap();
+        let mut handshake = state.handshake(self.now, &mut Chance(3));
+        let mut wire = self.all("s2c", "wire");
+        let mut rx = Rx::new(&mut wire);
+        let step = handshake.step(&mut rx, &mut Tx::new(&mut Vec::new()));
+        let Ok(Step::Done(mut codecs)) = step else {
+            panic!("the answer is whole: {step:?}");
+        };
+        let rest = rx.bytes();
+        let (plain, left) = law_open_all(&mut codecs.open, rest, &[piece]).unwrap();
+        assert_eq!(left, 0);
+        plain
+    }
+
+    /// The codec of the client that sent the recorded request.
+    fn client_open(&self) -> StackOpen {
+        let param = ClientParam::parse(self.kind, &self.param).unwrap();
+        let stack =
+            ClientStack::new(self.method, &self.password, self.kind, param, self.overhead).unwrap();
+        let target = "example.com:80".parse().unwrap();
+        let (_, open) = stack.connect(&target, self.now, &mut Chance(4)).unwrap();
+        let Family::Chain(kind) = self.kind.family() else {
+            return open;
+        };
+        // What these frames start from is in the request.
+        let requests = self.requests(usize::MAX);
+        let (iv, message) = requests.split_at(self.method.iv_len());
+        let key = adit_crypto::StreamKey::new(self.method, &self.key).unwrap();
+        let mut message = message.to_vec();
+        let mut cipher = key.start(iv, adit_crypto::Direction::Decrypt).unwrap();
+        cipher.apply(&mut message);
+        let user = UserKey::of_port(self.kind, &self.key);
+        let iv_key = [iv, &self.key].concat();
+        let found = crate::head::chain::read(&iv_key, &message, |_| Some(&user)).unwrap();
+        let Step::Done((_, _, start)) = found else {
+            panic!("the first message is whole");
+        };
+        let overhead = self.overhead + 4;
+        let sizes = crate::chain::Sizes::new(kind, &self.key, overhead, 0);
+        let frames = start.answers(sizes.into(), &user).told();
+        let frames = FrameOpen(Opener::Chained(Box::new(frames)));
+        StackOpen::awaiting(key.into(), frames)
+    }
+}
+
+#[test]
+fn requests_of_the_reference_are_served() {
+    for case in cases() {
+        for piece in [usize::MAX, 1, 7, 1460] {
+            let wire = case.requests(piece);
+            let server = case.server();
+            let mut handshake = server.handshake(1460, Arc::new(case.now), &mut Chance(5));
+            let (step, _, mut held) = converse(&mut handshake, &wire, &[piece]).unwrap();
+            let Step::Done(mut accepted) = step else {
+                panic!("the request is whole");
+            };
+            let name = format!("{} {} {}", case.method, case.kind, case.obfs);
+            assert_eq!(accepted.target.to_string(), "example.com:80", "{name}");
+            assert_eq!(
+                accepted.uid,
+                (!case.param.is_empty()).then_some(42),
+                "{name}"
+            );
+            let mut plain = header_of(&accepted.target);
+            plain.append(&mut accepted.first);
+            plain.extend(open_all(&mut accepted.open, &mut held, &[], 1));
+            assert!(plain == case.all("c2s", "plain"), "{name} {piece}");
+        }
+    }
+}
+
+fn header_of(target: &adit_wire::Target) -> Vec<u8> {
+    let mut header = Vec::new();
+    adit_wire::put_addr(target, &mut header);
+    header
+}
+
+#[test]
+fn answers_of_the_reference_are_opened() {
+    for case in cases() {
+        for piece in [usize::MAX, 1, 7, 1460] {
+            let wire = case.answers(piece);
+            let mut open = case.client_open();
+            let plain = open_all(&mut open, &mut Vec::new(), &wire, piece.min(wire.len()));
+            let name = format!("{} {} {}", case.method, case.kind, case.obfs);
+            assert!(plain == case.all("s2c", "plain"), "{name} {piece}");
+            assert!(open.progress().answered());
+        }
+    }
+}

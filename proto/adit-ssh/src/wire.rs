@@ -1,0 +1,329 @@
+//! The data types of RFC 4251 section 5, read from a slice and appended to a vector.
+//!
+//! No length of the peer's leads to an allocation: everything read is a part of the message.
+
+use crate::error::SshError;
+
+/// Reads values off the front of a message.
+#[derive(Debug, Clone, Copy)]
+pub struct Reader<'a> {
+    rest: &'a [u8],
+    what: &'static str,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads `bytes`; `what` names the message in errors.
+    #[must_use]
+    pub const fn new(bytes: &'a [u8], what: &'static str) -> Self {
+        Self { rest: bytes, what }
+    }
+
+    /// What was not read yet.
+    #[must_use]
+    pub const fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// The error of this message.
+    #[must_use]
+    pub const fn malformed(&self) -> SshError {
+        SshError::Malformed(self.what)
+    }
+
+    /// # Errors
+    /// [`SshError::Malformed`] if something is left.
+    pub fn end(&self) -> Result<(), SshError> {
+        if self.rest.is_empty() {
+            Ok(())
+        } else {
+            Err(self.malformed())
+        }
+    }
+
+    /// The next `n` octets.
+    ///
+    /// # Errors
+    /// [`SshError::Malformed`] if there are fewer; so in all that follow.
+    pub fn take(&mut self, n: usize) -> Result<&'a [u8], SshError> {
+        let (head, tail) = self.rest.split_at_checked(n).ok_or(self.malformed())?;
+        self.rest = tail;
+        Ok(head)
+    }
+
+    /// The next `N` octets.
+    ///
+    /// # Errors
+    /// See [`Reader::take`].
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], SshError> {
+        let (head, tail) = self.rest.split_first_chunk().ok_or(self.malformed())?;
+        self.rest = tail;
+        Ok(*head)
+    }
+
+    /// `byte`.
+    ///
+    /// # Errors
+    /// See [`Reader::take`].
+    pub fn u8(&mut self) -> Result<u8, SshError> {
+        self.array().map(|[b]| b)
+    }
+
+    /// `boolean`: everything but 0 is true.
+    ///
+    /// # Errors
+    /// See [`Reader::take`].
+    pub fn boolean(&mut self) -> Result<bool, SshError> {
+        self.u8().map(|b| b != 0)
+    }
+
+    /// `uint32`.
+    ///
+    /// # Errors
+    /// See [`Reader::take`].
+    pub fn u32(&mut self) -> Result<u32, SshError> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    /// `uint64`.
+    ///
+    /// # Errors
+    /// See [`Reader::take`].
+    pub fn u64(&mut self) -> Result<u64, SshError> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    /// `string`: octets with their length in front.
+    ///
+    /// # Errors
+    /// See [`Reader::take`].
+    pub fn string(&mut self) -> Result<&'a [u8], SshError> {
+        let len = usize::try_from(self.u32()?).map_err(|_| self.malformed())?;
+        self.take(len)
+    }
+
+    /// `string` that is UTF-8.
+    ///
+    /// # Errors
+    /// See [`Reader::take`]; also for other bytes.
+    pub fn text(&mut self) -> Result<&'a str, SshError> {
+        core::str::from_utf8(self.string()?).map_err(|_| self.malformed())
+    }
+
+    /// `mpint` that is not negative: its octets, big-endian, without leading zeros.
+    ///
+    /// # Errors
+    /// See [`Reader::take`]; also for negative numbers. Needless zeros in front are accepted.
+    pub fn mpint(&mut self) -> Result<&'a [u8], SshError> {
+        let bytes = self.string()?;
+        if bytes.first().is_some_and(|b| b & 0x80 != 0) {
+            return Err(self.malformed());
+        }
+        let zeros = bytes.iter().take_while(|b| **b == 0).count();
+        Ok(bytes.get(zeros..).unwrap_or_default())
+    }
+
+    /// `name-list`: ASCII names; an empty list has none.
+    ///
+    /// # Errors
+    /// See [`Reader::take`]; also for names that are empty, longer than 64 octets or have
+    /// characters outside of `!`..=`~`, and for a list above 64 KiB.
+    pub fn name_list(&mut self) -> Result<NameList<'a>, SshError> {
+        let text = self.text()?;
+        let fine = |name: &str| {
+            (1..=64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_graphic())
+        };
+        if text.len() > 65_536 || !(text.is_empty() || text.split(',').all(fine)) {
+            return Err(self.malformed());
+        }
+        Ok(NameList(text))
+    }
+}
+
+/// A `name-list` as it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NameList<'a>(&'a str);
+
+impl<'a> NameList<'a> {
+    /// The names in their order.
+    pub fn iter(self) -> impl Iterator<Item = &'a str> {
+        self.0.split(',').filter(|name| !name.is_empty())
+    }
+
+    /// Whether `name` is in it.
+    #[must_use]
+    pub fn has(self, name: &str) -> bool {
+        self.iter().any(|n| n == name)
+    }
+
+    /// As written, with commas.
+    #[must_use]
+    pub const fn as_str(self) -> &'a str {
+        self.0
+    }
+}
+
+/// Appends the data types of SSH to a vector of octets.
+pub trait Put {
+    /// `byte`.
+    fn put_u8(&mut self, value: u8);
+    /// `boolean`.
+    fn put_bool(&mut self, value: bool);
+    /// `uint32`.
+    fn put_u32(&mut self, value: u32);
+    /// `uint64`.
+    fn put_u64(&mut self, value: u64);
+    /// Octets without a length.
+    fn put_raw(&mut self, value: &[u8]);
+    /// `string`. What is longer than 2³² − 1 octets is cut off, which no message of ours can be.
+    fn put_string(&mut self, value: &[u8]);
+    /// `mpint` of octets that are big-endian and not negative.
+    fn put_mpint(&mut self, value: &[u8]);
+    /// `name-list`.
+    fn put_names<'n>(&mut self, names: impl IntoIterator<Item = &'n str>)
+    where
+        Self: Sized;
+    /// `string` of what `write` appends.
+    fn put_nested(&mut self, write: impl FnOnce(&mut Self))
+    where
+        Self: Sized;
+}
+
+fn len_u32(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}
+
+impl Put for Vec<u8> {
+    fn put_u8(&mut self, value: u8) {
+        self.push(value);
+    }
+
+    fn put_bool(&mut self, value: bool) {
+        self.push(u8::from(value));
+    }
+
+    fn put_u32(&mut self, value: u32) {
+        self.extend_from_slice(&value.to_be_bytes());
+    }
+
+    fn put_u64(&mut self, value: u64) {
+        self.extend_from_slice(&value.to_be_bytes());
+    }
+
+    fn put_raw(&mut self, value: &[u8]) {
+        self.extend_from_slice(value);
+    }
+
+    fn put_string(&mut self, value: &[u8]) {
+        let len = len_u32(value.len());
+        self.put_u32(len);
+        self.extend(
+            value
+                .iter()
+                .take(usize::try_from(len).unwrap_or(usize::MAX)),
+        );
+    }
+
+    fn put_mpint(&mut self, value: &[u8]) {
+        let zeros = value.iter().take_while(|b| **b == 0).count();
+        let digits = value.get(zeros..).unwrap_or_default();
+        let sign = digits.first().is_some_and(|b| b & 0x80 != 0);
+        self.put_u32(len_u32(digits.len() + usize::from(sign)));
+        if sign {
+            self.push(0);
+        }
+        self.extend_from_slice(digits);
+    }
+
+    fn put_names<'n>(&mut self, names: impl IntoIterator<Item = &'n str>) {
+        self.put_nested(|out| {
+            for (i, name) in names.into_iter().enumerate() {
+                if i > 0 {
+                    out.push(b',');
+                }
+                out.extend_from_slice(name.as_bytes());
+            }
+        });
+    }
+
+    fn put_nested(&mut self, write: impl FnOnce(&mut Self)) {
+        let at = self.len();
+        self.put_u32(0);
+        write(self);
+        let len = len_u32(self.len().saturating_sub(at + 4));
+        if let Some(place) = self.get_mut(at..at + 4) {
+            place.copy_from_slice(&len.to_be_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn mpint(value: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.put_mpint(value);
+        out
+    }
+
+    /// The examples of RFC 4251 section 5.
+    #[test]
+    fn mpints_of_the_rfc() {
+        assert_eq!(mpint(&[]), [0, 0, 0, 0]);
+        assert_eq!(
+            mpint(&[0x09, 0xa3, 0x78, 0xf9, 0xb2, 0xe3, 0x32, 0xa7]),
+            [0, 0, 0, 8, 0x09, 0xa3, 0x78, 0xf9, 0xb2, 0xe3, 0x32, 0xa7]
+        );
+        assert_eq!(mpint(&[0x80]), [0, 0, 0, 2, 0, 0x80]);
+        assert_eq!(mpint(&[0, 0, 0x80]), [0, 0, 0, 2, 0, 0x80]);
+        // -1234 is negative.
+        assert!(Reader::new(&[0, 0, 0, 2, 0xed, 0xcc], "x").mpint().is_err());
+    }
+
+    #[test]
+    fn name_lists_of_the_rfc() {
+        let mut out = Vec::new();
+        out.put_names(["zlib", "none"]);
+        assert_eq!(out, b"\0\0\0\x09zlib,none");
+        let list = Reader::new(&out, "x").name_list().unwrap();
+        assert!(list.has("none") && !list.has("non"));
+        assert_eq!(list.iter().collect::<Vec<_>>(), ["zlib", "none"]);
+        for bad in [
+            &b"\0\0\0\x01,"[..],
+            b"\0\0\0\x03a,\n",
+            b"\0\0\0\x02\xff\xff",
+        ] {
+            assert!(Reader::new(bad, "x").name_list().is_err());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_put_is_read(a: Vec<u8>, b: u32, c: u64, d: bool, n: Vec<u8>) {
+            let mut out = Vec::new();
+            out.put_nested(|out| {
+                out.put_string(&a);
+                out.put_u32(b);
+            });
+            out.put_u64(c);
+            out.put_bool(d);
+            out.put_mpint(&n);
+            let mut r = Reader::new(&out, "x");
+            let mut inner = Reader::new(r.string().unwrap(), "y");
+            prop_assert_eq!((inner.string().unwrap(), inner.u32().unwrap()), (&*a, b));
+            prop_assert_eq!((r.u64().unwrap(), r.boolean().unwrap()), (c, d));
+            let zeros = n.iter().take_while(|b| **b == 0).count();
+            prop_assert_eq!(r.mpint().unwrap(), &n[zeros..]);
+            prop_assert!(r.end().is_ok());
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes: Vec<u8>) {
+            let mut r = Reader::new(&bytes, "x");
+            let _ = r.name_list();
+            let _ = r.mpint();
+            let _ = r.text();
+        }
+    }
+}

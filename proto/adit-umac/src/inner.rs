@@ -1,0 +1,113 @@
+//! L3 (RFC 4418 section 5.4): an inner product modulo 2³⁶ - 5 makes 32 bits of 128.
+
+use zeroize::Zeroize;
+
+const P36: u64 = LOW36 - 4;
+const LOW36: u64 = (1 << 36) - 1;
+
+/// The key of one stream.
+#[derive(Clone, Copy)]
+pub(crate) struct InnerKey {
+    /// Factors for the eight 16-bit digits, the highest first; below p36
+    factors: [u64; 8],
+    mask: u32,
+}
+
+impl InnerKey {
+    /// Octets from the KDF, without the mask.
+    pub(crate) const OCTETS: usize = 64;
+
+    pub(crate) fn new(raw: &[u8; Self::OCTETS], mask: u32) -> Self {
+        let mut factors = [0; 8];
+        for (factor, octets) in factors.iter_mut().zip(raw.as_chunks().0) {
+            *factor = u64::from_be_bytes(*octets) % P36;
+        }
+        Self { factors, mask }
+    }
+
+    /// The hash of a value below 2⁶⁴, whose upper digits are zero: of all messages up to 16 MiB.
+    #[inline(always)]
+    pub(crate) fn short(&self, value: u64) -> u32 {
+        let [_, _, _, _, a, b, c, d] = self.factors;
+        self.finish(digits(value, [a, b, c, d]))
+    }
+
+    /// The hash of any value.
+    pub(crate) fn long(&self, value: u128) -> u32 {
+        let [a, b, c, d, e, f, g, h] = self.factors;
+        let [high, low] = [value >> 64, value].map(low64);
+        self.finish(digits(high, [a, b, c, d]) + digits(low, [e, f, g, h]))
+    }
+
+    /// `sum` < 2⁵⁵: eight products of 16 and 36 bits.
+    #[inline(always)]
+    fn finish(&self, sum: u64) -> u32 {
+        // Since 2³⁶ = 5; what is left exceeds p36 by less than p36.
+        let sum = (sum & LOW36) + 5 * (sum >> 36);
+        let (less, borrow) = sum.overflowing_sub(P36);
+        low32(if borrow { sum } else { less }) ^ self.mask
+    }
+}
+
+impl Zeroize for InnerKey {
+    fn zeroize(&mut self) {
+        self.factors.zeroize();
+        self.mask.zeroize();
+    }
+}
+
+/// The sum of the products of the digits of `value`, the highest first, with `factors`.
+#[inline(always)]
+const fn digits(value: u64, factors: [u64; 4]) -> u64 {
+    let [a, b, c, d] = factors;
+    const DIGIT: u64 = 0xffff;
+    (value >> 48) * a + (value >> 32 & DIGIT) * b + (value >> 16 & DIGIT) * c + (value & DIGIT) * d
+}
+
+#[inline(always)]
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "the cut is what is asked for"
+)]
+const fn low32(value: u64) -> u32 {
+    value as u32
+}
+
+#[inline(always)]
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "the cut is what is asked for"
+)]
+const fn low64(value: u128) -> u64 {
+    value as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_greatest_sum_is_reduced() {
+        let key = InnerKey {
+            factors: [P36 - 1; 8],
+            mask: 0,
+        };
+        let right = 8 * 0xffff * (P36 - 1) % P36;
+        assert_eq!(key.long(u128::MAX), low32(right));
+    }
+
+    proptest! {
+        #[test]
+        fn reduction_is_division(raw: [[u8; 32]; 2], mask: u32, value: u128) {
+            let key = InnerKey::new(raw.as_flattened().first_chunk().unwrap(), mask);
+            let mut sum = 0;
+            for (n, factor) in key.factors.iter().enumerate() {
+                sum += low64(value >> (112 - 16 * n) & 0xffff) * factor;
+            }
+            prop_assert_eq!(key.long(value), low32(sum % P36) ^ mask);
+            prop_assert_eq!(key.short(low64(value)), key.long(u128::from(low64(value))));
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The pad (RFC 4418 section 3.3): AES of the nonce, which hides the hash.
+//!
+//! One block of AES has room for four pads of UMAC-32 and two of UMAC-64: there the lowest bits of
+//! the nonce choose the part, and the block is made from the rest.
+
+use core::fmt;
+
+use aes::Aes128Enc;
+use aes::cipher::BlockCipherEncrypt;
+use zeroize::Zeroize;
+
+/// What no two messages under one key may share: 1 to 16 octets, of the same length throughout.
+///
+/// A sequence number is the best; [`From<u64>`] gives its 8 octets, the most significant first, as
+/// SSH has them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Nonce {
+    /// The octets, and zeros behind them
+    block: u128,
+    /// Bits behind the last octet
+    shift: u32,
+}
+
+impl Nonce {
+    /// The nonce of these 1 to 16 octets.
+    ///
+    /// # Errors
+    ///
+    /// [`NonceLength`] if there are none, or more.
+    #[inline]
+    pub fn new(octets: &[u8]) -> Result<Self, NonceLength> {
+        if let Ok(octets) = <[u8; 8]>::try_from(octets) {
+            return Ok(Self::from(octets));
+        }
+        let mut block = [0; 16];
+        let place = block.get_mut(..octets.len()).ok_or(NonceLength)?;
+        place.copy_from_slice(octets);
+        let behind = 16 - octets.len();
+        let shift = u32::try_from(8 * behind).map_err(|_| NonceLength)?;
+        if octets.is_empty() {
+            return Err(NonceLength);
+        }
+        Ok(Self {
+            block: u128::from_be_bytes(block),
+            shift,
+        })
+    }
+
+    /// What AES is to encrypt, and the bit of its output at which the pad for a tag of `TAG` octets
+    /// begins.
+    #[inline(always)]
+    fn place<const TAG: usize>(self) -> (u128, u32) {
+        let pads: u128 = match TAG {
+            4 => 4,
+            8 => 2,
+            _ => return (self.block, 0),
+        };
+        let low = (pads - 1) << self.shift;
+        let index = (self.block & low) >> self.shift;
+        let begin = match (TAG, index) {
+            (_, 0) => 0,
+            (4, 1) => 32,
+            (4, 3) => 96,
+            _ => 64,
+        };
+        (self.block & !low, begin)
+    }
+}
+
+impl From<u64> for Nonce {
+    #[inline]
+    fn from(number: u64) -> Self {
+        Self {
+            block: u128::from(number) << 64,
+            shift: 64,
+        }
+    }
+}
+
+impl From<[u8; 8]> for Nonce {
+    #[inline]
+    fn from(octets: [u8; 8]) -> Self {
+        Self::from(u64::from_be_bytes(octets))
+    }
+}
+
+/// A nonce must have 1 to 16 octets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NonceLength;
+
+impl fmt::Display for NonceLength {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a nonce must have 1 to 16 octets")
+    }
+}
+
+impl core::error::Error for NonceLength {}
+
+/// The last block of AES, and what it was made from.
+pub(crate) struct LastBlock {
+    nonce: u128,
+    pads: u128,
+    known: bool,
+}
+
+impl LastBlock {
+    pub(crate) const fn none() -> Self {
+        Self {
+            nonce: 0,
+            pads: 0,
+            known: false,
+        }
+    }
+}
+
+impl Drop for LastBlock {
+    fn drop(&mut self) {
+        self.pads.zeroize();
+    }
+}
+
+/// The pad for a tag of `TAG` octets, in the upper bits; it may be part of `last`, and becomes it.
+#[inline(always)]
+pub(crate) fn pad<const TAG: usize>(
+    aes: &Aes128Enc,
+    nonce: Nonce,
+    last: Option<&mut LastBlock>,
+) -> u128 {
+    let (nonce, begin) = nonce.place::<TAG>();
+    let pads = match last {
+        Some(last) if TAG <= 8 => {
+            if !last.known || last.nonce != nonce {
+                *last = LastBlock {
+                    nonce,
+                    pads: encrypt(aes, nonce),
+                    known: true,
+                };
+            }
+            last.pads
+        }
+        _ => encrypt(aes, nonce),
+    };
+    pads << begin
+}
+
+#[inline(always)]
+fn encrypt(aes: &Aes128Enc, block: u128) -> u128 {
+    let mut octets = block.to_be_bytes();
+    aes.encrypt_block((&mut octets).into());
+    u128::from_be_bytes(octets)
+}
+
+#[cfg(test)]
+mod tests {
+    use aes::cipher::KeyInit;
+
+    use super::*;
+
+    #[test]
+    fn nonces_have_1_to_16_octets() {
+        assert_eq!(Nonce::new(&[]), Err(NonceLength));
+        assert_eq!(Nonce::new(&[0; 17]), Err(NonceLength));
+        for length in 1..=16 {
+            assert!(Nonce::new(&[1; 16][..length]).is_ok());
+        }
+        assert_eq!(
+            Nonce::new(&[0, 0, 0, 0, 0, 0, 1, 2]),
+            Ok(Nonce::from(0x102))
+        );
+    }
+
+    /// RFC 4418 section 3.3.1, octet by octet.
+    fn by_the_rfc(aes: &Aes128Enc, octets: &[u8], tag: usize) -> [u8; 16] {
+        let mut block = [0; 16];
+        block[..octets.len()].copy_from_slice(octets);
+        let mut begin = 0;
+        if tag <= 8 {
+            let last = &mut block[octets.len() - 1];
+            let index = usize::from(*last) % (16 / tag);
+            *last -= u8::try_from(index).unwrap();
+            begin = index * tag;
+        }
+        aes.encrypt_block((&mut block).into());
+        let mut out = [0; 16];
+        out[..tag].copy_from_slice(&block[begin..begin + tag]);
+        out
+    }
+
+    fn check<const TAG: usize>(octets: &[u8], last: &mut LastBlock) {
+        let aes = Aes128Enc::new(&[7; 16].into());
+        let nonce = Nonce::new(octets).unwrap();
+        let right = by_the_rfc(&aes, octets, TAG);
+        let cached = pad::<TAG>(&aes, nonce, Some(last));
+        assert_eq!(cached, pad::<TAG>(&aes, nonce, None));
+        assert_eq!(cached.to_be_bytes()[..TAG], right[..TAG], "{octets:?}");
+    }
+
+    #[test]
+    fn pads_are_those_of_the_rfc() {
+        for length in 1..=16 {
+            let mut last = [const { LastBlock::none() }; 4];
+            // In order, with gaps, back, and the same again.
+            for low in (0..=255).chain([3, 3, 8, 7, 6, 0, 2, 1]) {
+                let mut octets = [0x5a; 16];
+                octets[length - 1] = low;
+                let octets = &octets[..length];
+                let [a, b, c, d] = &mut last;
+                check::<4>(octets, a);
+                check::<8>(octets, b);
+                check::<12>(octets, c);
+                check::<16>(octets, d);
+            }
+        }
+    }
+
+    #[test]
+    fn the_cache_begins_unknown() {
+        let mut last = LastBlock::none();
+        check::<8>(&[0; 8], &mut last);
+        assert!(last.known);
+    }
+}

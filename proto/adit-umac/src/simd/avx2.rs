@@ -1,0 +1,217 @@
+//! 256-bit vectors: AVX2. A register holds the sums of two streams, or of two groups for one.
+
+use core::arch::x86_64::*;
+
+use crate::nh::{Group, NhKey, Run, Sums, halves};
+
+cpufeatures::new!(cpu_has_avx2, "avx2");
+
+/// Shows that this CPU has AVX2.
+#[derive(Clone, Copy)]
+pub(crate) struct Avx2(());
+
+impl Avx2 {
+    /// The proof, if this CPU has it.
+    pub(super) fn detect() -> Option<Self> {
+        cpu_has_avx2::get().then_some(Self(()))
+    }
+
+    /// What `run` adds to the NH of its block.
+    #[inline(always)]
+    pub(super) fn nh<const TAG: usize>(self, key: &NhKey, run: Run<'_>) -> Sums {
+        // SAFETY: `self` shows that the feature is there.
+        unsafe {
+            match TAG {
+                4 => one(key, run),
+                8 => two(key, run),
+                _ => four(key, run),
+            }
+        }
+    }
+}
+
+/// UMAC-32: a register holds the same half of two groups.
+#[target_feature(enable = "avx2")]
+fn one(key: &NhKey, run: Run<'_>) -> Sums {
+    let mut sum = Pair::zero();
+    let (piece, groups) = run.groups();
+    let (twos, odd) = groups.as_chunks::<2>();
+    let keys = key.at::<8>(piece);
+    for ([a, b], [k, l]) in twos.iter().zip(keys.as_chunks::<2>().0) {
+        sum.add_groups(
+            _mm256_add_epi32(load(a), load_key(k)),
+            _mm256_add_epi32(load(b), load_key(l)),
+        );
+    }
+    // Zeros instead of a second group add nothing.
+    if let ([group], Some(k)) = (odd, keys.get(2 * twos.len())) {
+        let keyed = _mm256_add_epi32(load(group), load_key(k));
+        sum.add_groups(keyed, _mm256_setzero_si256());
+    }
+    let (piece, tail) = run.tail();
+    if let Some((tail, k)) = tail.zip(key.at(piece).first()) {
+        let keyed = _mm256_add_epi32(load_tail(tail), load_key(k));
+        sum.add_groups(keyed, _mm256_setzero_si256());
+    }
+    let [a, b, c, d] = sum.quarters();
+    [a.wrapping_add(b).wrapping_add(c).wrapping_add(d), 0, 0, 0]
+}
+
+/// UMAC-64.
+#[target_feature(enable = "avx2")]
+fn two(key: &NhKey, run: Run<'_>) -> Sums {
+    let keys = |piece| key.at(piece).iter().zip(key.at(piece + 1));
+    let mut sum = Pair::zero();
+    let (piece, groups) = run.groups();
+    for (group, (k, l)) in groups.iter().zip(keys(piece)) {
+        let (low, high) = halves(group);
+        sum.add(both(low), both(high), k, l);
+    }
+    let (piece, tail) = run.tail();
+    if let Some((tail, (k, l))) = tail.zip(keys(piece).next()) {
+        let (low, high) = both_of_tail(tail);
+        sum.add(low, high, k, l);
+    }
+    let [a, b, c, d] = sum.quarters();
+    [a.wrapping_add(b), c.wrapping_add(d), 0, 0]
+}
+
+/// UMAC-96 and UMAC-128: two passes over each group.
+#[target_feature(enable = "avx2")]
+fn four(key: &NhKey, run: Run<'_>) -> Sums {
+    let pairs = |piece| key.at(piece).iter().zip(key.at(piece + 1));
+    let keys = |piece| pairs(piece).zip(pairs(piece + 2));
+    let (mut first, mut second) = (Pair::zero(), Pair::zero());
+    let (piece, groups) = run.groups();
+    for (group, ((k, l), (m, n))) in groups.iter().zip(keys(piece)) {
+        let (low, high) = halves(group);
+        let (low, high) = (both(low), both(high));
+        first.add(low, high, k, l);
+        second.add(low, high, m, n);
+    }
+    let (piece, tail) = run.tail();
+    if let Some((tail, ((k, l), (m, n)))) = tail.zip(keys(piece).next()) {
+        let (low, high) = both_of_tail(tail);
+        first.add(low, high, k, l);
+        second.add(low, high, m, n);
+    }
+    let ([a, b, c, d], [e, f, g, h]) = (first.quarters(), second.quarters());
+    [
+        a.wrapping_add(b),
+        c.wrapping_add(d),
+        e.wrapping_add(f),
+        g.wrapping_add(h),
+    ]
+}
+
+/// The sums of two streams, those of the even and of the odd words apart.
+struct Pair {
+    even: __m256i,
+    odd: __m256i,
+}
+
+impl Pair {
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn zero() -> Self {
+        Self {
+            even: _mm256_setzero_si256(),
+            odd: _mm256_setzero_si256(),
+        }
+    }
+
+    /// Adds a group to two streams; their keys are `k` for the first half and `l` for the second.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn add(&mut self, low: __m256i, high: __m256i, k: &[u32; 8], l: &[u32; 8]) {
+        self.multiply(
+            _mm256_add_epi32(low, load_key(k)),
+            _mm256_add_epi32(high, load_key(l)),
+        );
+    }
+
+    /// Adds two groups, already with their keys, to one stream.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn add_groups(&mut self, a: __m256i, b: __m256i) {
+        self.multiply(
+            _mm256_permute2x128_si256::<0x20>(a, b),
+            _mm256_permute2x128_si256::<0x31>(a, b),
+        );
+    }
+
+    /// Adds the products of the words. The odd ones come down by a shift and by a shuffle: they
+    /// use different ports.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn multiply(&mut self, a: __m256i, b: __m256i) {
+        let even = _mm256_mul_epu32(a, b);
+        let odd = _mm256_mul_epu32(_mm256_srli_epi64::<32>(a), _mm256_shuffle_epi32::<0xf5>(b));
+        self.even = _mm256_add_epi64(self.even, even);
+        self.odd = _mm256_add_epi64(self.odd, odd);
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn quarters(self) -> [u64; 4] {
+        let sum = _mm256_add_epi64(self.even, self.odd);
+        [
+            _mm256_extract_epi64::<0>(sum).cast_unsigned(),
+            _mm256_extract_epi64::<1>(sum).cast_unsigned(),
+            _mm256_extract_epi64::<2>(sum).cast_unsigned(),
+            _mm256_extract_epi64::<3>(sum).cast_unsigned(),
+        ]
+    }
+}
+
+/// Half a group in both halves of a register.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn both(half: &[u8; 16]) -> __m256i {
+    // SAFETY: reads the 16 octets of `half`; the address needs no alignment.
+    let half = unsafe { _mm_loadu_si128(half.as_ptr().cast()) };
+    _mm256_broadcastsi128_si256(half)
+}
+
+/// The halves of what a tail and zeros make, each in both halves of a register.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn both_of_tail(tail: &[u8]) -> (__m256i, __m256i) {
+    let group = load_tail(tail);
+    (
+        _mm256_permute2x128_si256::<0x00>(group, group),
+        _mm256_permute2x128_si256::<0x11>(group, group),
+    )
+}
+
+/// A tail and zeros, without a copy in memory: a load that finds several short stores in its way
+/// takes longer than all the rest.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load_tail(tail: &[u8]) -> __m256i {
+    let (words, rest) = tail.as_chunks::<4>();
+    // A tail is shorter than a group, so that there are seven words at most.
+    let count = _mm256_set1_epi32(words.len().try_into().unwrap_or(0));
+    let place = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    let mask = _mm256_cmpgt_epi32(count, place);
+    // SAFETY: reads the words whose number is below `count`, and those are in `words`.
+    let words = unsafe { _mm256_maskload_epi32(words.as_ptr().cast(), mask) };
+    let octet = |n: usize| rest.get(n).copied().unwrap_or(0);
+    let last = i32::from_le_bytes([octet(0), octet(1), octet(2), 0]);
+    let last = _mm256_and_si256(_mm256_set1_epi32(last), _mm256_cmpeq_epi32(count, place));
+    _mm256_or_si256(words, last)
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load(group: &Group) -> __m256i {
+    // SAFETY: reads the 32 octets of `group`; the address needs no alignment.
+    unsafe { _mm256_loadu_si256(group.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load_key(words: &[u32; 8]) -> __m256i {
+    // SAFETY: reads the 32 octets of `words`; the address needs no alignment.
+    unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
+}

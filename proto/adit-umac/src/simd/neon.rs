@@ -1,0 +1,59 @@
+//! 128-bit vectors: NEON. A register holds the sums of one stream.
+
+use core::arch::aarch64::*;
+
+use crate::kdf::STREAMS;
+use crate::nh::{NhKey, Run, Sums, halves, padded};
+
+/// Shows that this CPU has NEON: the module is compiled only for targets that presuppose it.
+#[derive(Clone, Copy)]
+pub(crate) struct Neon(());
+
+impl Neon {
+    pub(super) const fn new() -> Self {
+        Self(())
+    }
+
+    /// What `run` adds to the NH of its block.
+    #[inline(always)]
+    pub(super) fn nh<const TAG: usize>(self, key: &NhKey, run: Run<'_>) -> Sums {
+        // SAFETY: `self` shows that the feature is there.
+        unsafe { nh::<TAG>(key, run) }
+    }
+}
+
+#[target_feature(enable = "neon")]
+fn nh<const TAG: usize>(key: &NhKey, run: Run<'_>) -> Sums {
+    let mut sums = [(vdupq_n_u64(0), vdupq_n_u64(0)); STREAMS];
+    let tail = run.tail().1.map(padded);
+    let (piece, groups) = run.groups();
+    let keys = key.at::<4>(piece).array_windows::<{ STREAMS + 1 }>();
+    let groups = groups.iter().chain(&tail);
+    for (group, keys) in groups.zip(keys.step_by(2)) {
+        let (low, high) = halves(group);
+        let (low, high) = (load(low), load(high));
+        let keys = keys
+            .array_windows()
+            .map(|[k, l]| (load_key(k), load_key(l)));
+        for ((even, odd), (k, l)) in sums.iter_mut().take(TAG / 4).zip(keys) {
+            let (a, b) = (vaddq_u32(low, k), vaddq_u32(high, l));
+            *even = vmlal_u32(*even, vget_low_u32(a), vget_low_u32(b));
+            *odd = vmlal_high_u32(*odd, a, b);
+        }
+    }
+    sums.map(|(even, odd)| vaddvq_u64(vaddq_u64(even, odd)))
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn load(half: &[u8; 16]) -> uint32x4_t {
+    // SAFETY: reads the 16 octets of `half`; the address needs no alignment.
+    vreinterpretq_u32_u8(unsafe { vld1q_u8(half.as_ptr()) })
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn load_key(words: &[u32; 4]) -> uint32x4_t {
+    // SAFETY: reads the 16 octets of `words`; the address needs no alignment.
+    unsafe { vld1q_u32(words.as_ptr()) }
+}

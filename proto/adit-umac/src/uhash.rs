@@ -1,0 +1,168 @@
+//! UHASH (RFC 4418 section 5.1): the three layers, over messages that come whole or in pieces.
+
+use core::slice;
+
+use zeroize::Zeroize;
+
+use crate::kdf::{HashKeys, STREAMS};
+use crate::nh::{BLOCK, GROUP, GROUPS, Group, Run, Sums};
+use crate::poly::Poly;
+use crate::simd::Kernel;
+
+/// The hash of a whole message, in the upper `TAG` octets.
+#[inline(always)]
+pub(crate) fn uhash<const TAG: usize>(keys: &HashKeys, kernel: Kernel, message: &[u8]) -> u128 {
+    if message.len() <= BLOCK {
+        let (groups, rest) = message.as_chunks();
+        // The empty message is one group of zeros.
+        let tail = (!rest.is_empty() || message.is_empty()).then_some(rest);
+        let sums = kernel.nh::<TAG>(&keys.nh, Run::new(0, groups, tail));
+        return short::<TAG>(keys, with_length(sums, message.len()));
+    }
+    long::<TAG>(keys, kernel, message)
+}
+
+#[inline(never)]
+fn long<const TAG: usize>(keys: &HashKeys, kernel: Kernel, message: &[u8]) -> u128 {
+    let mut state = State::<TAG>::new();
+    state.update(keys, kernel, message);
+    state.finish(keys, kernel)
+}
+
+/// UHASH of a message that is not complete.
+pub(crate) struct State<const TAG: usize> {
+    /// NH of the open block's whole groups, without its length
+    sums: Sums,
+    /// Octets of the open block; it stays open at 1,024 until more is known to follow, since only
+    /// a longer message goes through L2
+    filled: usize,
+    /// The open group, of which `filled % GROUP` octets are there
+    group: Group,
+    /// The closed blocks
+    poly: Poly,
+}
+
+impl<const TAG: usize> State<TAG> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            sums: [0; STREAMS],
+            filled: 0,
+            group: [0; GROUP],
+            poly: Poly::new(),
+        }
+    }
+
+    pub(crate) fn update(&mut self, keys: &HashKeys, kernel: Kernel, mut data: &[u8]) {
+        while !data.is_empty() {
+            if self.filled == BLOCK {
+                self.close(keys);
+            }
+            let taken = if self.filled.is_multiple_of(GROUP) && data.len() >= GROUP {
+                self.take_groups(keys, kernel, data)
+            } else {
+                self.take_octets(keys, kernel, data)
+            };
+            data = data.get(taken..).unwrap_or_default();
+        }
+    }
+
+    /// Ends the open block, which is full.
+    fn close(&mut self, keys: &HashKeys) {
+        let sums = with_length(self.sums, BLOCK);
+        self.poly.absorb::<TAG>(&keys.poly, sums);
+        self.sums = [0; STREAMS];
+        self.filled = 0;
+    }
+
+    /// Takes whole groups up to the end of the block, without a copy; gives the octets taken.
+    fn take_groups(&mut self, keys: &HashKeys, kernel: Kernel, data: &[u8]) -> usize {
+        let first = self.filled / GROUP;
+        let (groups, _) = data.as_chunks();
+        let groups = groups.get(..GROUPS - first).unwrap_or(groups);
+        let sums = kernel.nh::<TAG>(&keys.nh, Run::new(first, groups, None));
+        self.add(sums);
+        let taken = groups.as_flattened().len();
+        self.filled += taken;
+        taken
+    }
+
+    /// Takes octets up to the end of the group; gives how many.
+    fn take_octets(&mut self, keys: &HashKeys, kernel: Kernel, data: &[u8]) -> usize {
+        let at = self.filled % GROUP;
+        let mut taken = 0;
+        for (to, from) in self.group.iter_mut().skip(at).zip(data) {
+            *to = *from;
+            taken += 1;
+        }
+        self.filled += taken;
+        if at + taken == GROUP {
+            let run = Run::new(self.filled / GROUP - 1, slice::from_ref(&self.group), None);
+            self.add(kernel.nh::<TAG>(&keys.nh, run));
+        }
+        taken
+    }
+
+    fn add(&mut self, sums: Sums) {
+        for (sum, more) in self.sums.iter_mut().zip(sums) {
+            *sum = sum.wrapping_add(more);
+        }
+    }
+
+    /// The hash, in the upper `TAG` octets. The state is of no use any more.
+    pub(crate) fn finish(&mut self, keys: &HashKeys, kernel: Kernel) -> u128 {
+        let open = self.filled % GROUP;
+        if open != 0 || self.filled == 0 {
+            let tail = self.group.get(..open);
+            let run = Run::new(self.filled / GROUP, &[], tail);
+            self.add(kernel.nh::<TAG>(&keys.nh, run));
+        }
+        let sums = with_length(self.sums, self.filled);
+        if self.poly.is_empty() {
+            return short::<TAG>(keys, sums);
+        }
+        self.poly.absorb::<TAG>(&keys.poly, sums);
+        let mut values = self.poly.finish(&keys.poly);
+        let hash = join(
+            keys.inner.iter().zip(values).take(TAG / 4),
+            |(key, value)| key.long(value),
+        );
+        values.zeroize();
+        hash
+    }
+}
+
+impl<const TAG: usize> Drop for State<TAG> {
+    fn drop(&mut self) {
+        // A vector at a time where volatile writes would go word by word.
+        self.sums = [0; STREAMS];
+        self.group = [0; GROUP];
+        self.poly = Poly::new();
+        zeroize::optimization_barrier(self);
+    }
+}
+
+/// L1's result: NH and the length of the block in bits.
+#[inline(always)]
+fn with_length(sums: Sums, octets: usize) -> Sums {
+    // At most 1,024 octets.
+    let bits = u64::try_from(8 * octets).unwrap_or(0);
+    sums.map(|sum| sum.wrapping_add(bits))
+}
+
+/// L3 of a message of one block, which skips L2.
+#[inline(always)]
+fn short<const TAG: usize>(keys: &HashKeys, sums: Sums) -> u128 {
+    join(keys.inner.iter().zip(sums).take(TAG / 4), |(key, sum)| {
+        key.short(sum)
+    })
+}
+
+/// The words of the streams, side by side in the upper octets.
+#[inline(always)]
+fn join<T>(streams: impl Iterator<Item = T>, word: impl Fn(T) -> u32) -> u128 {
+    let mut hash = 0;
+    for (shift, stream) in [96, 64, 32, 0].into_iter().zip(streams) {
+        hash |= u128::from(word(stream)) << shift;
+    }
+    hash
+}
