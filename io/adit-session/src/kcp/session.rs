@@ -190,7 +190,9 @@ impl Session {
                     self.advance(&mut state, ambient::now());
                     return Poll::Ready(Ok(n));
                 }
-                None if state.kcp.state() == Life::Dead => return Poll::Ready(Err(dead())),
+                None if state.kcp.state() == Life::Dead => {
+                    return Poll::Ready(Err(dead(&state.kcp)));
+                }
                 None => {
                     keep(&mut state.reader, cx);
                     return Poll::Pending;
@@ -211,7 +213,7 @@ impl Session {
                 self.advance(&mut state, ambient::now());
                 Poll::Ready(Ok(n))
             }
-            Err(SendError::Dead) => Poll::Ready(Err(dead())),
+            Err(SendError::Dead) => Poll::Ready(Err(dead(&state.kcp))),
             Err(why) => Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidInput, why))),
         }
     }
@@ -238,6 +240,11 @@ impl Session {
         self.lock().kcp.stats().datagrams_in > 0
     }
 
+    /// Whether everything sent has been acknowledged.
+    pub(super) fn is_drained(&self) -> bool {
+        self.lock().kcp.is_drained()
+    }
+
     /// How long something has waited for an acknowledgement while nothing came.
     pub(super) fn unanswered(&self) -> Option<Duration> {
         let since = self.lock().unanswered?;
@@ -246,6 +253,12 @@ impl Session {
 
     pub(super) fn stats(&self) -> Stats {
         self.lock().kcp.stats()
+    }
+
+    pub(super) fn peer_corrects(&self) -> Option<bool> {
+        let state = self.lock();
+        let heard = state.kcp.stats().datagrams_in > 0;
+        heard.then(|| state.wire.peer_corrects())
     }
 
     pub(super) fn peer_shards(&self) -> Option<(usize, usize)> {
@@ -310,7 +323,11 @@ fn keep(place: &mut Option<Waker>, cx: &Context<'_>) {
     }
 }
 
-fn dead() -> io::Error {
+fn dead(kcp: &Kcp) -> io::Error {
+    if kcp.is_forgotten() {
+        let what = "the KCP peer knows nothing of this session any more";
+        return io::Error::new(io::ErrorKind::ConnectionReset, what);
+    }
     io::Error::new(
         io::ErrorKind::TimedOut,
         "nothing has come from the KCP peer, and nothing sent to it was acknowledged",

@@ -147,11 +147,24 @@ impl Probe {
         }
     }
 
+    /// Whether everything sent was acknowledged.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        self.0.is_drained()
+    }
+
     /// How long something has waited for an acknowledgement while nothing at all came; none if
     /// nothing waits. The protocol has no other sign of a peer that is gone.
     #[must_use]
     pub fn unanswered(&self) -> Option<Duration> {
         self.0.unanswered()
+    }
+
+    /// Whether the peer's datagrams have the header of forward error correction; none before one
+    /// has come.
+    #[must_use]
+    pub fn peer_corrects(&self) -> Option<bool> {
+        self.0.peer_corrects()
     }
 
     /// Data and parity shards of the peer's correction, once parity has come.

@@ -156,6 +156,11 @@ impl Wire {
         }
     }
 
+    /// Whether anything of what the peer sends was part of a group.
+    pub(super) const fn peer_corrects(&self) -> bool {
+        self.decoder.is_some()
+    }
+
     /// Data and parity shards of what the peer sends, once they are known.
     pub(super) fn peer_shards(&self) -> Option<(usize, usize)> {
         let decoder = self.decoder.as_ref()?;

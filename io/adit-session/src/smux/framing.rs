@@ -120,6 +120,7 @@ impl Framing {
             self.peer = Peer::Known;
         }
         let (len, used) = (bytes.len(), state.core.input(now, bytes)?);
+        state.understood |= used > 0;
         match &mut self.snappy {
             Some(snappy) => snappy.plain.consume(used),
             None => below.consume(used),

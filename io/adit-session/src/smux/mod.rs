@@ -23,6 +23,7 @@
 mod driver;
 mod end;
 mod framing;
+mod manner;
 mod mux;
 mod shared;
 mod snappy;
@@ -32,6 +33,7 @@ mod stream;
 mod tests;
 
 pub use end::End;
+pub use manner::Manner;
 pub use mux::{Mux, Settings, Watch};
 pub use snappy::SnappyError;
 pub use stream::{Link, SmuxStream};

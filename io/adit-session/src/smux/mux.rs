@@ -129,6 +129,21 @@ impl Mux {
 pub struct Watch(Arc<Shared>);
 
 impl Watch {
+    /// Whether the peer has sent something that was understood.
+    #[must_use]
+    pub fn is_understood(&self) -> bool {
+        self.0.lock().understood
+    }
+
+    /// Sends a sign of life, of which a peer that understands it takes no notice.
+    pub fn greet(&self) {
+        let mut state = self.0.lock();
+        state.core.greet();
+        let waker = state.driver_to_wake();
+        drop(state);
+        waker.into_iter().for_each(Waker::wake);
+    }
+
     /// Waits for the session's end.
     pub async fn ended(&self) -> End {
         loop {

@@ -30,6 +30,8 @@ pub(super) struct State {
     /// The stream below takes nothing more.
     pub(super) stuck: bool,
     pub(super) end: Option<End>,
+    /// The peer has sent something that was understood.
+    pub(super) understood: bool,
     /// Handles to the session.
     pub(super) handles: usize,
 }
@@ -59,6 +61,7 @@ impl Shared {
                 blocked: false,
                 stuck: false,
                 end: None,
+                understood: false,
                 handles: 1,
             }),
             over: Notify::new(),
