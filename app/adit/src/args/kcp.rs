@@ -103,11 +103,11 @@ options! {
         /// tea, xtea, xor, sm4, none, null [default: aes]
         #[arg(long, value_name = "NAME", help_heading = "Both ends alike")]
         crypt: String,
-        /// Without compression
+        /// Without compression [default: as the other end has it, else with]
         #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true",
             require_equals = true, help_heading = "Both ends alike")]
         nocomp: bool,
-        /// The version of smux, 1 or 2; kcptun before 2024 has 1 by default [default: 2]
+        /// The version of smux, 1 or 2 [default: as the other end has it, else 2]
         #[arg(long, value_name = "N", help_heading = "Both ends alike")]
         smuxver: u8,
         /// How hasty: fast3, fast2, fast, normal, or manual with the four below [default: fast]
@@ -138,7 +138,8 @@ options! {
         /// Segments that wait to be read [default: 512, of a server 1024]
         #[arg(long, value_name = "N", help_heading = "KCP")]
         rcvwnd: u32,
-        /// Datagrams of a group; 0 switches correction off [default: 10]
+        /// Datagrams of a group; 0 switches correction off [default: 10, but none to an end that
+        /// sends none]
         #[arg(long, alias = "ds", value_name = "N", help_heading = "KCP")]
         datashard: usize,
         /// Datagrams of a group that may be lost [default: 3]

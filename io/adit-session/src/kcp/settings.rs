@@ -22,6 +22,9 @@ pub struct Settings {
     pub mtu: usize,
     /// Forward error correction of what is sent. What comes is corrected whatever is set here.
     pub fec: Option<Fec>,
+    /// Sends without correction to a peer that does so itself. kcp-go of 2021 without correction
+    /// takes parity for data until it has found out the peer's shards, and breaks sessions by that.
+    pub fec_follows: bool,
     /// Encryption; `None` is kcptun's `null`.
     pub key: Option<Arc<PacketKey>>,
     /// Sessions that wait to be accepted; more are not begun.
@@ -71,6 +74,7 @@ impl Settings {
             kcp,
             mtu: 1400,
             fec: None,
+            fec_follows: false,
             key: None,
             backlog: 128,
             sessions: 65_536,

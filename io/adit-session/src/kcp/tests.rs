@@ -108,6 +108,33 @@ async fn every_stage_in_every_combination() {
 }
 
 #[tokio::test]
+async fn correction_follows_the_peer_where_that_is_wished() {
+    let fec = Some(Fec {
+        data: 3,
+        parity: 1,
+        matrix: Matrix::Vandermonde,
+    });
+    let with = |fec, fec_follows| Settings {
+        fec_follows,
+        ..settings(PacketKind::Aes, fec)
+    };
+    for (server, client, corrects) in [
+        (with(fec, true), with(None, false), false),
+        (with(fec, true), with(fec, true), true),
+        (with(fec, false), with(None, false), true),
+        (with(None, false), with(fec, true), false),
+    ] {
+        let at_once = client.fec.is_some();
+        let (_listener, near, far) = pair(server, client).await;
+        let (near_probe, far_probe) = (near.probe(), far.probe());
+        echo(near, far, 200_000, 5).await;
+        assert_eq!(near_probe.peer_corrects(), Some(corrects));
+        // The first data of a client left before it had heard anything.
+        assert_eq!(far_probe.peer_corrects(), Some(at_once));
+    }
+}
+
+#[tokio::test]
 async fn the_mode_kcp9_is_another() {
     let nine = || {
         let key = PacketKey::new(PacketKind::Aes, Check::HighwayHash, b"secret").unwrap();

@@ -24,6 +24,8 @@ const BURST: u64 = 64 * 1500;
 pub(super) struct Wire {
     encoder: Option<Box<Encoder>>,
     decoder: Option<Box<Decoder>>,
+    /// The peer sends without correction, and this end does as it does.
+    plain: bool,
     /// What was told of the decoder's counters.
     told: adit_fec::Counters,
     /// Until when what was sent has used up the rate.
@@ -83,6 +85,7 @@ impl Wire {
     fn fill(&mut self, batch: &mut Batch, socket: &Socket, kcp: &mut Kcp, now: Time) {
         let layout = socket.layout;
         let limited = socket.settings.rate > 0;
+        let header = if self.plain { 0 } else { layout.fec };
         while let Some(place) = batch.place() {
             let (_, rest) = place.split_at_mut(layout.head);
             let parity = self.encoder.as_mut().and_then(|e| e.poll_output(rest));
@@ -90,11 +93,11 @@ impl Wire {
                 Some(len) => len,
                 None if limited && self.held_until(socket, now).is_some() => break,
                 None => {
-                    let (_, room) = rest.split_at_mut(layout.fec);
+                    let (_, room) = rest.split_at_mut(header);
                     let Some(len) = kcp.poll_transmit(now, room) else {
                         break;
                     };
-                    let len = layout.fec + len;
+                    let len = header + len;
                     if let (Some(encoder), Some(shard)) =
                         (self.encoder(socket), rest.get_mut(..len))
                         // Never too long: both were made for the same MTU.
@@ -114,7 +117,7 @@ impl Wire {
     }
 
     fn encoder(&mut self, socket: &Socket) -> Option<&mut Encoder> {
-        if self.encoder.is_none() {
+        if self.encoder.is_none() && !self.plain {
             let code = socket.code.clone()?;
             let new = Encoder::new(code, socket.layout.kcp_mtu).ok()?;
             self.encoder = Some(Box::new(new));
@@ -133,7 +136,12 @@ impl Wire {
     ) {
         // What was wrong is counted by the session itself; it goes on.
         match route {
-            Route::Bare(datagram, _) => drop(kcp.input(now, datagram, false)),
+            Route::Bare(datagram, _) => {
+                if socket.settings.fec_follows && self.decoder.is_none() {
+                    (self.plain, self.encoder) = (true, None);
+                }
+                let _ = kcp.input(now, datagram, false);
+            }
             Route::Data(datagram, _) if !datagram.is_empty() => {
                 let _ = kcp.input(now, datagram, false);
             }
@@ -142,6 +150,7 @@ impl Wire {
         if !matches!(route, Route::Data(..) | Route::Parity) {
             return;
         }
+        self.plain = false;
         let decoder = self.decoder.get_or_insert_with(|| {
             let fec = socket.settings.fec;
             let matrix = fec.map_or(Matrix::Vandermonde, |fec| fec.matrix);

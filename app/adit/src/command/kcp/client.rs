@@ -7,22 +7,22 @@ use adit_engine::StartError;
 use adit_net::accept::{Acceptor, Turn};
 use adit_net::ambient::Chance;
 use adit_net::tcp;
-use adit_session::kcp::{Contact, KcpStream, Probe};
-use adit_session::smux::{End, Mux, SmuxStream, Watch};
+use adit_session::kcp::{KcpStream, Probe};
+use adit_session::smux::{Mux, SmuxStream};
 use adit_smux::Role;
-use adit_wire::{Entropy, Target};
+use adit_wire::Entropy;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
-use tracing::{debug, info, warn};
+use tracing::{debug, warn};
 
 use super::addr::Addr;
+use super::check::{ANSWER, Check, Known};
 use super::options::{self, Plan};
 use super::{addresses, carry, snmp, told};
 use crate::args::kcp::{Client, ClientOwn};
 use crate::command::{Done, run};
 use crate::report::{Code, Failure};
 
-/// Time in which a server that understands us has answered.
-const ANSWER: Duration = Duration::from_secs(3);
 /// Between two attempts to reach a name or a route.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -45,6 +45,7 @@ pub(super) fn run(typed: Client) -> Done {
     let dialler = Arc::new(Dialler {
         expires: own.autoexpire.filter(|n| *n > 0).map(seconds),
         scavenged: seconds(own.scavengettl.unwrap_or(600)),
+        known: Known::new(&plan),
         remote,
         plan,
     });
@@ -72,6 +73,7 @@ pub(super) fn run(typed: Client) -> Done {
 struct Dialler {
     remote: Addr,
     plan: Plan,
+    known: Known,
     /// Age at which a session gets no new streams.
     expires: Option<Duration>,
     /// Time from then on until it is closed.
@@ -83,6 +85,8 @@ struct Line {
     mux: Mux,
     probe: Probe,
     born: Instant,
+    /// Whether it is known if the session works.
+    checked: watch::Receiver<bool>,
 }
 
 impl Line {
@@ -124,7 +128,7 @@ async fn accept(mut acceptor: Acceptor, dialler: Arc<Dialler>, sessions: usize) 
 
 impl Dialler {
     /// A stream on this line, or on a new one in its place.
-    async fn stream(&self, line: &mut Line) -> SmuxStream {
+    async fn stream(self: &Arc<Self>, line: &mut Line) -> SmuxStream {
         let old = self.expires.filter(|age| line.born.elapsed() >= *age);
         if old.is_some() && line.mux.end().is_none() {
             let mux = std::mem::replace(line, self.line().await).mux;
@@ -135,6 +139,9 @@ impl Dialler {
             *line = self.line().await;
         }
         loop {
+            if self.known.is_uncertain(&self.plan) {
+                let _ = timeout(ANSWER, line.checked.wait_for(|checked| *checked)).await;
+            }
             match line.mux.open() {
                 Ok(stream) => return stream,
                 Err(why) => debug!("a new session is needed: {why}"),
@@ -145,7 +152,7 @@ impl Dialler {
     }
 
     /// A new session; tried every second until there is one.
-    async fn line(&self) -> Line {
+    async fn line(self: &Arc<Self>) -> Line {
         loop {
             match self.dial().await {
                 Ok(line) => return line,
@@ -155,7 +162,7 @@ impl Dialler {
         }
     }
 
-    async fn dial(&self) -> anyhow::Result<Line> {
+    async fn dial(self: &Arc<Self>) -> anyhow::Result<Line> {
         let (first, last) = (*self.remote.ports.start(), *self.remote.ports.end());
         let port = Chance.between(first, last);
         let server = match self.remote.target("remoteaddr", port) {
@@ -167,47 +174,28 @@ impl Dialler {
         let addr = addr.ok_or_else(|| anyhow::anyhow!("{server} has no address"))?;
         let session = KcpStream::connect(addr, self.plan.kcp.clone())?;
         let probe = session.probe();
-        let mux = Mux::new(Box::new(session), self.plan.smux.clone())?;
-        tokio::spawn(watch(server, probe.clone(), mux.watch()));
+        let smux = self.known.smux();
+        let mux = Mux::new(Box::new(session), smux.clone())?;
+        let (done, checked) = watch::channel(false);
+        let (me, watched, session) = (Arc::clone(self), probe.clone(), mux.watch());
+        tokio::spawn(async move {
+            let check = Check {
+                plan: &me.plan,
+                known: &me.known,
+                server: &server,
+                addr,
+                probe: &watched,
+                session: &session,
+                smux: &smux,
+            };
+            check.run(done).await;
+        });
         Ok(Line {
             mux,
             probe,
             born: Instant::now(),
+            checked,
         })
-    }
-}
-
-/// Says what is wrong with a session, as far as that can be found out.
-async fn watch(server: Target, probe: Probe, session: Watch) {
-    let end = match timeout(ANSWER, session.ended()).await {
-        Ok(end) => end,
-        Err(_) => {
-            match probe.contact() {
-                Contact::Heard => debug!("{server} answers"),
-                Contact::Silent => warn!(
-                    "nothing has come from {server} in {} s: it is down, or --key or --crypt is \
-                     another there (or, if it is old, --datashard or --parityshard)",
-                    ANSWER.as_secs()
-                ),
-                Contact::Foreign(count) => warn!(
-                    "{count} datagrams from {server} do not fit: --key or --crypt is another there"
-                ),
-            }
-            session.ended().await
-        }
-    };
-    match end {
-        End::Version { theirs, .. } => {
-            warn!("{server}: {end}; use --smuxver {theirs}");
-        }
-        End::Compression { theirs: true } => warn!("{server}: {end}; leave --nocomp out"),
-        End::Compression { theirs: false } => warn!("{server}: {end}; use --nocomp"),
-        End::Snappy(_) => warn!("{server}: {end}; --nocomp may be another there"),
-        End::Protocol(_) => {
-            warn!("{server}: {end}; --smuxver or --nocomp may be another there");
-        }
-        End::Closed => debug!("{server}: the session has ended"),
-        _ => info!("{server}: {end}"),
     }
 }
 

@@ -5,13 +5,16 @@
 //! ```
 //!
 //! [`options`] makes of what was typed, and of a file, what both ends run with; [`client`] and
-//! [`server`] run it, [`snmp`] writes the counters down.
+//! [`server`] run it, [`snmp`] writes the counters down. [`check`] finds out whether a client's
+//! session works, by [`trial`] of others where it does not.
 
 mod addr;
+mod check;
 mod client;
 mod options;
 mod server;
 mod snmp;
+mod trial;
 
 use std::io;
 use std::time::Duration;

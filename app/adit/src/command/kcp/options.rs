@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::nearest;
-use adit_crypto::packet::{Check, PacketKey, PacketKind};
+use adit_crypto::Secret;
+use adit_crypto::packet::{Check, PacketKey, PacketKind, key_from_password};
 use adit_kcp::{Config, Congestion};
 use adit_session::kcp::{Fec, Settings};
 use adit_session::smux;
@@ -27,11 +28,41 @@ const SOCKBUF: u32 = 4 << 20;
 pub(super) struct Plan {
     pub(super) kcp: Settings,
     pub(super) smux: smux::Settings,
+    /// What of that nobody asked for, so that it may become as the peer has it.
+    pub(super) open: Open,
+    pub(super) key: Arc<Secret<[u8; 32]>>,
+    pub(super) crypt: PacketKind,
     pub(super) limits: Limits,
     /// Where the counters go, and how often.
     pub(super) snmp: Option<(PathBuf, Duration)>,
     /// What should be known before it starts.
     pub(super) warnings: Vec<String>,
+}
+
+/// What was not said of the manner of smux.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Open {
+    pub(super) version: bool,
+    pub(super) compress: bool,
+}
+
+impl Open {
+    /// Whether anything is.
+    pub(super) const fn any(self) -> bool {
+        self.version || self.compress
+    }
+
+    /// The settings as the peer has it, as far as they may be changed.
+    pub(super) fn adapt(self, settings: &smux::Settings, to: smux::Manner) -> smux::Settings {
+        let mut settings = settings.clone();
+        if self.version {
+            settings.config.version = to.version;
+        }
+        if self.compress {
+            settings.compress = to.compress;
+        }
+        settings
+    }
 }
 
 /// A file's values as those of one end and those of both.
@@ -85,7 +116,8 @@ pub(super) fn plan(options: Both, role: Role) -> Result<Plan, Failure> {
     let server = role == Role::Server;
     let kcp = arq(&options, server)?;
     let (key, kind, mut warnings) = key(&options)?;
-    let key = PacketKey::new(kind, Check::Crc32, key.as_bytes())
+    let key = Arc::new(key_from_password(key.as_bytes()));
+    let packets = PacketKey::from_key(kind, Check::Crc32, key.expose())
         .map_err(|why| wrong(format!("--crypt {kind}: {why}")))?;
     let (data, parity) = (
         options.datashard.unwrap_or(10),
@@ -99,7 +131,8 @@ pub(super) fn plan(options: Both, role: Role) -> Result<Plan, Failure> {
     let kcp = Settings {
         mtu: options.mtu.unwrap_or(1350),
         fec,
-        key: (kind != PacketKind::Null).then(|| Arc::new(key)),
+        fec_follows: options.datashard.is_none() && options.parityshard.is_none(),
+        key: (kind != PacketKind::Null).then(|| Arc::new(packets)),
         rate: options.ratelimit.unwrap_or(0),
         ..Settings::new(kcp)
     };
@@ -117,6 +150,12 @@ pub(super) fn plan(options: Both, role: Role) -> Result<Plan, Failure> {
     Ok(Plan {
         kcp,
         smux: smux(&options, role)?,
+        open: Open {
+            version: options.smuxver.is_none(),
+            compress: options.nocomp.is_none(),
+        },
+        key,
+        crypt: kind,
         limits,
         snmp: snmp.map(|path| (path, period)),
         warnings,

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use adit_engine::StartError;
 use adit_session::kcp::{KcpListener, KcpStream};
-use adit_session::smux::{End, Mux, SmuxStream};
+use adit_session::smux::{End, Manner, Mux, SmuxStream};
 use adit_smux::Role;
-use adit_stream::Stream;
+use adit_stream::{BoxStream, Stream};
 use adit_wire::Target;
+use tokio::time::timeout;
 use tracing::{debug, info, warn};
 
 use super::addr::Addr;
@@ -74,11 +75,21 @@ async fn accept(mut listener: KcpListener, shared: Shared) {
 /// Serves one session until it is over.
 async fn serve(session: KcpStream, peer: SocketAddr, shared: Shared) {
     let (plan, _) = &*shared;
-    let mux = match Mux::new(Box::new(session), plan.smux.clone()) {
+    let mut below: BoxStream = Box::new(session);
+    let mut settings = plan.smux.clone();
+    if plan.open.any() {
+        settings = match timeout(settings.config.timeout, Manner::of(&mut below)).await {
+            Ok(Ok(manner)) => plan.open.adapt(&settings, manner),
+            Ok(Err(why)) => return info!("{peer}: {why}"),
+            Err(_) => return debug!("{peer}: a session in which nothing is said"),
+        };
+    }
+    let (version, compress) = (settings.config.version.number(), settings.compress);
+    let mux = match Mux::new(below, settings) {
         Ok(mux) => mux,
         Err(why) => return warn!("{why}"),
     };
-    debug!("{peer}: a session begins");
+    debug!("{peer}: a session begins, smux {version}, compression {compress}");
     let end = loop {
         match mux.accept().await {
             Ok(stream) => drop(tokio::spawn(lead(stream, peer, Arc::clone(&shared)))),
