@@ -1,5 +1,7 @@
 //! What may be typed.
 
+pub(crate) mod kcp;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -70,6 +72,12 @@ pub(crate) enum Command {
     Explain(Plan),
     /// Measure what this machine can do
     Bench(Bench),
+    /// The two ends of a kcptun tunnel, with kcptun's options and files
+    ///
+    /// TCP connections to the client travel over KCP, which repairs losses faster than TCP, and are
+    /// made again by the server to one fixed target.
+    #[command(subcommand)]
+    Kcp(kcp::Kcp),
     /// Help on a command, on a scheme (ss, socks5, mixed …) or on URLS
     Help(Help),
     /// Print shell completions

@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         logging::start(0);
         return guest::serve(invited).map_or_else(Failure::report, |()| ExitCode::SUCCESS);
     }
-    let args = Args::parse();
+    let args = Args::parse_from(args::kcp::as_typed(std::env::args_os()));
     logging::start(args.verbose);
     match limit_cpu().and_then(|()| command::dispatch(args)) {
         Ok(()) => ExitCode::SUCCESS,

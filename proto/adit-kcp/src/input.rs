@@ -69,6 +69,10 @@ impl Kcp {
             }
             self.stats.segments_in += 1;
             self.take_una(&header, gathered)?;
+            if !gathered.recovered && self.confirmed.take(&header, gathered.now) {
+                self.dead = true;
+                return Ok(());
+            }
             match header.cmd {
                 Cmd::Push => self.take_push(&header, data)?,
                 Cmd::Ack => self.take_ack(&header, gathered),

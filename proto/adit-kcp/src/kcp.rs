@@ -4,6 +4,7 @@ use adit_wire::Time;
 
 use crate::acks::Acks;
 use crate::bbr::Bbr;
+use crate::confirmed::Confirmed;
 use crate::output::Flush;
 use crate::recv::RecvWindow;
 use crate::reno::Reno;
@@ -39,6 +40,8 @@ pub struct Kcp {
     pub(crate) flush_at: Option<Time>,
     pub(crate) flushed: Option<Time>,
     pub(crate) dead: bool,
+    /// What the peer has confirmed.
+    pub(crate) confirmed: Confirmed,
     pub(crate) stats: Stats,
 }
 
@@ -48,7 +51,8 @@ pub enum State {
     /// It can.
     Open,
     /// A segment was sent [`Config::dead_link`] times in vain and nothing was heard for five
-    /// seconds: the peer is gone. Nothing more goes out; what was received can still be read.
+    /// seconds, or the peer has [forgotten](Kcp::is_forgotten) the session. Nothing more goes out;
+    /// what was received can still be read.
     Dead,
 }
 
@@ -103,6 +107,7 @@ impl Kcp {
             flush_at: None,
             flushed: None,
             dead: false,
+            confirmed: Confirmed::new(Sn(first)),
             stats: Stats::default(),
         }
     }
@@ -190,6 +195,14 @@ impl Kcp {
     #[must_use]
     pub const fn state(&self) -> State {
         if self.dead { State::Dead } else { State::Open }
+    }
+
+    /// Whether the peer has shown that it has lost this session: it has confirmed data, and later
+    /// confirmed what was sent after that as if there had been none. Its program has begun anew, or
+    /// has closed the session; the state is [`State::Dead`], since nothing can be repaired.
+    #[must_use]
+    pub const fn is_forgotten(&self) -> bool {
+        self.confirmed.lost
     }
 
     /// Whether everything sent has been acknowledged.

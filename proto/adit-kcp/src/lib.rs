@@ -39,6 +39,7 @@ mod acks;
 mod bbr;
 mod bytes;
 mod config;
+mod confirmed;
 mod flight;
 mod input;
 mod kcp;

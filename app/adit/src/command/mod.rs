@@ -5,6 +5,7 @@ mod bench;
 mod client;
 mod convert;
 mod help;
+mod kcp;
 mod manager;
 mod online;
 mod run;
@@ -32,6 +33,7 @@ pub(crate) fn dispatch(args: Args) -> Done {
         Command::Convert(convert) => convert::convert(&convert),
         Command::Explain(plan) => tools::explain(&plan),
         Command::Bench(typed) => bench::bench(&typed),
+        Command::Kcp(kcp) => kcp::kcp(kcp),
         Command::Help(help) => help::help(&help),
         Command::Completion(completion) => help::completion(&completion),
         Command::Man(man) => help::man(&man),

@@ -14,6 +14,7 @@ mod convert;
 mod curl;
 mod forward;
 mod hostile;
+mod kcp;
 mod legacy;
 #[cfg(unix)]
 mod manager;

@@ -1,0 +1,306 @@
+//! Whether a session works, and if not, what is different at the other end.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use adit_crypto::packet::PacketKind;
+use adit_session::kcp::{Contact, Probe};
+use adit_session::smux::{self, End, Manner, Watch};
+use adit_smux::Version;
+use adit_wire::Target;
+use tokio::sync::watch;
+use tokio::time::{Instant, interval, sleep};
+use tracing::{debug, info, warn};
+
+use super::options::Plan;
+use super::trial::{self, Rounds, STEP};
+
+/// Time in which a server that understands us has answered, or it is said what is wrong.
+pub(super) const ANSWER: Duration = Duration::from_millis(2800);
+/// Silence after which other ciphers are tried.
+const SILENCE: Duration = Duration::from_millis(1200);
+
+/// What is known of the server.
+pub(super) struct Known {
+    /// smux as it is spoken with new sessions.
+    smux: Mutex<smux::Settings>,
+    /// A server has understood it.
+    understood: AtomicBool,
+    /// The manner that was found in trials.
+    found: Mutex<Option<Manner>>,
+    /// Ciphers, and manners of smux, were tried in turn since a server last understood.
+    ciphers_tried: AtomicBool,
+    manners_tried: AtomicBool,
+    /// The difference in correction was told.
+    told: AtomicBool,
+}
+
+impl Known {
+    pub(super) fn new(plan: &Plan) -> Self {
+        Self {
+            smux: Mutex::new(plan.smux.clone()),
+            understood: AtomicBool::new(false),
+            found: Mutex::default(),
+            ciphers_tried: AtomicBool::new(false),
+            manners_tried: AtomicBool::new(false),
+            told: AtomicBool::new(false),
+        }
+    }
+
+    /// smux as it is to be spoken.
+    pub(super) fn smux(&self) -> smux::Settings {
+        let smux = self.smux.lock().unwrap_or_else(PoisonError::into_inner);
+        smux.clone()
+    }
+
+    /// Whether a stream is better not begun before the first session has been checked.
+    pub(super) fn is_uncertain(&self, plan: &Plan) -> bool {
+        plan.open.any() && !self.understood.load(Ordering::Relaxed)
+    }
+
+    fn understood(&self) {
+        self.understood.store(true, Ordering::Relaxed);
+        self.ciphers_tried.store(false, Ordering::Relaxed);
+        self.manners_tried.store(false, Ordering::Relaxed);
+    }
+}
+
+/// One session under examination.
+pub(super) struct Check<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) known: &'a Known,
+    /// As it was typed, and where that is.
+    pub(super) server: &'a Target,
+    pub(super) addr: SocketAddr,
+    pub(super) probe: &'a Probe,
+    pub(super) session: &'a Watch,
+    /// The session's smux.
+    pub(super) smux: &'a smux::Settings,
+}
+
+impl Check<'_> {
+    /// Follows the session to its end. `checked` becomes true when it is known whether it works.
+    pub(super) async fn run(&self, checked: watch::Sender<bool>) {
+        let end = tokio::select! {
+            end = self.session.ended() => end,
+            () = self.observe(&checked) => self.session.ended().await,
+        };
+        self.explain(end).await;
+        let _ = checked.send(true);
+    }
+
+    /// Watches the beginning.
+    async fn observe(&self, checked: &watch::Sender<bool>) {
+        let start = Instant::now();
+        let (mut rounds, mut ticks, mut works) = (Rounds::default(), interval(STEP), false);
+        while start.elapsed() < SILENCE || self.probe.contact() == Contact::Heard {
+            ticks.tick().await;
+            if !works && rounds.look(self.probe, self.session) {
+                works = true;
+                debug!("{} answers", self.server);
+                self.known.understood();
+                let _ = checked.send(true);
+            }
+            // What a server answers to signs of life shows how it corrects.
+            if works && (self.compares(start.elapsed()) || start.elapsed() > ANSWER) {
+                return;
+            }
+            if works && self.probe.is_drained() {
+                self.session.greet();
+            }
+            if start.elapsed() > ANSWER * 4 {
+                return;
+            }
+        }
+        let heard = async {
+            while self.probe.contact() == Contact::Silent {
+                sleep(STEP).await;
+            }
+        };
+        tokio::select! {
+            () = heard => {}
+            () = self.try_others(start) => {}
+        }
+        if let Contact::Foreign(count) = self.probe.contact() {
+            let server = self.server;
+            warn!("{count} datagrams from {server} do not fit: --key or --crypt is another there");
+        }
+        let _ = checked.send(true);
+    }
+
+    /// Nothing came: finds out why, and says it in time.
+    async fn try_others(&self, start: Instant) {
+        if self.known.ciphers_tried.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (refused, crypt) = tokio::join!(
+            trial::is_refused(self.addr),
+            trial::crypt(self.addr, self.plan),
+        );
+        let server = self.server;
+        match (crypt, refused) {
+            (Some(theirs), _) => {
+                let ours = self.plan.crypt;
+                warn!("{server} answers to --crypt {theirs} only, this end has {ours}");
+            }
+            (None, true) => warn!("nothing listens at {server}: the server is down, or elsewhere"),
+            (None, false) => {
+                let unlike = match self.plan.crypt {
+                    PacketKind::None | PacketKind::Null => "",
+                    _ => ", or --crypt is none or null",
+                };
+                warn!(
+                    "nothing has come from {server} in {:.1} s, whatever the cipher: --key is \
+                     another there{unlike}; or it is down, or nothing gets through",
+                    start.elapsed().as_secs_f32()
+                );
+            }
+        }
+    }
+
+    /// Compares the correction of both ends, once it is known; true if nothing is left to do.
+    fn compares(&self, waited: Duration) -> bool {
+        let ours = self.plan.kcp.fec.map(|fec| (fec.data, fec.parity));
+        let theirs = match (self.probe.peer_corrects(), self.probe.peer_shards()) {
+            (None, _) => return false,
+            (Some(false), _) => None,
+            (Some(true), Some(shards)) => Some(Some(shards)),
+            (Some(true), None) if ours.is_none() && waited >= ANSWER - STEP * 2 => Some(None),
+            (Some(true), None) => return false,
+        };
+        let same = match theirs {
+            None => ours.is_none(),
+            Some(shards) => shards.is_some() && shards == ours,
+        };
+        if same || self.known.told.swap(true, Ordering::Relaxed) {
+            return true;
+        }
+        let server = self.server;
+        if theirs.is_none() && self.plan.kcp.fec_follows {
+            info!("{server} sends without correction: done likewise");
+            return true;
+        }
+        let shown = |fec: Option<Option<(usize, usize)>>| match fec {
+            None => "without correction".to_owned(),
+            Some(None) => "with correction".to_owned(),
+            Some(Some((data, parity))) => format!("with correction {data}+{parity}"),
+        };
+        warn!(
+            "{server} sends {}, this end {}: releases of kcptun before 2022 may not stand that; \
+             set --datashard and --parityshard alike",
+            shown(theirs),
+            shown(ours.map(Some)),
+        );
+        true
+    }
+
+    /// Says why a session has ended, and learns from it.
+    async fn explain(&self, end: End) {
+        let server = self.server;
+        let ours = Manner {
+            version: self.smux.config.version,
+            compress: self.smux.compress,
+        };
+        let theirs = match &end {
+            End::Closed => return debug!("{server}: the session has ended"),
+            End::Version { theirs, .. } => Some(Manner {
+                version: if *theirs == 1 {
+                    Version::V1
+                } else {
+                    Version::V2
+                },
+                ..ours
+            }),
+            End::Compression { theirs } => Some(Manner {
+                compress: *theirs,
+                ..ours
+            }),
+            End::Snappy(_) | End::Protocol(_) => self.tries_manners(ours).await,
+            // It has confirmed what it did not understand, and forgotten the session over that.
+            End::Below(why)
+                if why.kind() == std::io::ErrorKind::ConnectionReset
+                    && !self.session.is_understood() =>
+            {
+                let theirs = self.tries_manners(ours).await;
+                if theirs.is_none() {
+                    warn!(
+                        "{server} closes the session at once: --smuxver or --nocomp is another \
+                         there, or it has QPP"
+                    );
+                    return;
+                }
+                theirs
+            }
+            _ => None,
+        };
+        match theirs {
+            Some(theirs) => self.learn(ours, theirs),
+            None if matches!(end, End::Snappy(_) | End::Protocol(_)) => {
+                warn!("{server}: {end}; --smuxver or --nocomp may be another there");
+            }
+            None => info!("{server}: {end}"),
+        }
+    }
+
+    async fn tries_manners(&self, ours: Manner) -> Option<Manner> {
+        let found = || {
+            self.known
+                .found
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        if self.known.manners_tried.swap(true, Ordering::Relaxed) {
+            return found().filter(|theirs| *theirs != ours);
+        }
+        let theirs = trial::manner(self.addr, self.plan, ours).await;
+        *found() = theirs;
+        theirs
+    }
+
+    /// The server speaks otherwise: it is said, and done likewise where nobody asked for ours.
+    fn learn(&self, ours: Manner, theirs: Manner) {
+        let (server, mut hints) = (self.server, Vec::new());
+        let open = self.plan.open;
+        if ours.version != theirs.version {
+            let (a, b) = (ours.version.number(), theirs.version.number());
+            let what = if open.version {
+                "done likewise"
+            } else {
+                "use --smuxver"
+            };
+            let what = if open.version {
+                what.into()
+            } else {
+                format!("{what} {b}")
+            };
+            hints.push(format!(
+                "it speaks smux version {b}, this end version {a}: {what}"
+            ));
+        }
+        if ours.compress != theirs.compress {
+            let (they, we, how) = match theirs.compress {
+                true => ("compresses", "does not", "leave --nocomp out"),
+                false => ("does not compress", "does", "use --nocomp"),
+            };
+            let what = if open.compress { "done likewise" } else { how };
+            hints.push(format!("it {they}, this end {we}: {what}"));
+        }
+        let hints = hints.join("; ");
+        let mut smux = self
+            .known
+            .smux
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let new = open.adapt(&smux, theirs);
+        let mended = new.config.version == theirs.version && new.compress == theirs.compress;
+        *smux = new;
+        drop(smux);
+        if mended {
+            info!("{server}: {hints}");
+        } else {
+            warn!("{server}: {hints}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The counters: a row of CSV every period, all of them on SIGUSR1.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_net::ambient;
+use adit_session::kcp::{Counters, Counts};
+use adit_wire::Unix;
+
+/// Writes a row every period, for ever.
+pub(super) async fn log(path: PathBuf, period: Duration, counters: Arc<Counters>) {
+    let mut ticks = tokio::time::interval(period);
+    loop {
+        ticks.tick().await;
+        if let Err(why) = row(&path, ambient::unix(), &counters.counts()) {
+            tracing::warn!(
+                "the counters cannot be written to {}: {why}",
+                path.display()
+            );
+        }
+    }
+}
+
+/// Prints all counters whenever SIGUSR1 comes, for ever.
+#[cfg(unix)]
+pub(super) async fn tell(counters: Arc<Counters>) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut asked) = signal(SignalKind::user_defined1()) else {
+        return;
+    };
+    while asked.recv().await.is_some() {
+        let counts = counters.counts();
+        for (name, value) in Counts::NAMES.iter().zip(counts.values()) {
+            eprintln!("{name}: {value}");
+        }
+    }
+}
+
+/// There is no such signal.
+#[cfg(not(unix))]
+pub(super) async fn tell(_: Arc<Counters>) {
+    std::future::pending().await
+}
+
+fn row(path: &Path, now: Unix, counts: &Counts) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(dated(path, now))?;
+    let mut text = String::new();
+    if file.metadata()?.len() == 0 {
+        text += "Unix,";
+        text += &Counts::NAMES.join(",");
+        text += "\n";
+    }
+    text += &now.0.to_string();
+    for value in counts.values() {
+        text += ",";
+        text += &value.to_string();
+    }
+    text += "\n";
+    file.write_all(text.as_bytes())
+}
+
+/// The path with Go's reference time in its last part replaced by now's.
+fn dated(path: &Path, now: Unix) -> PathBuf {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+        return path.to_owned();
+    };
+    let (year, month, day) = date(now.0 / 86_400);
+    let of_day = now.0 % 86_400;
+    let parts = [
+        ("2006", format!("{year:04}")),
+        ("01", format!("{month:02}")),
+        ("02", format!("{day:02}")),
+        ("15", format!("{:02}", of_day / 3600)),
+        ("04", format!("{:02}", of_day / 60 % 60)),
+        ("05", format!("{:02}", of_day % 60)),
+    ];
+    let (mut out, mut rest) = (String::new(), name);
+    while let Some(first) = rest.chars().next() {
+        match parts.iter().find(|(mark, _)| rest.starts_with(mark)) {
+            Some((mark, value)) => {
+                out += value;
+                rest = rest.get(mark.len()..).unwrap_or_default();
+            }
+            None => {
+                out.push(first);
+                rest = rest.get(first.len_utf8()..).unwrap_or_default();
+            }
+        }
+    }
+    path.with_file_name(out)
+}
+
+/// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.
+const fn date(days: u64) -> (u64, u64, u64) {
+    // Years begin in March here, so that the leap day is the last; eras have 400 of them.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let of_month = day - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
+    (era * 400 + year + next, month, of_month)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_carry_the_date() {
+        let at = |text: &str, seconds| {
+            let path = dated(Path::new(text), Unix(seconds));
+            path.to_str().unwrap().to_owned()
+        };
+        // 2024-02-29 23:59:58 and 2000-03-01 00:00:00, both UTC.
+        assert_eq!(
+            at("/2006/snmp-20060102-150405.log", 1_709_251_198),
+            "/2006/snmp-20240229-235958.log"
+        );
+        assert_eq!(at("2006-01-02", 951_868_800), "2000-03-01");
+        assert_eq!(at("x.csv", 0), "x.csv");
+        assert_eq!((date(0), date(19_723)), ((1970, 1, 1), (2024, 1, 1)));
+    }
+}

@@ -1,0 +1,360 @@
+//! `adit kcp` with itself and with Debian's kcptun, over good and bad paths.
+
+use std::net::SocketAddr;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use adit_interop::kcptun;
+use adit_interop::lossy::{Faults, Lossy};
+use adit_interop::origin::Origin;
+use adit_interop::traffic::{self, Ends};
+use adit_interop::{Adit, Folder, PATIENCE, free_port, loopback};
+
+use crate::setup::{bin, ended, start};
+
+const LEN: usize = 1 << 20;
+
+/// A server of ours in front of `target`.
+fn server(target: SocketAddr, options: &[&str]) -> Adit {
+    let target = target.to_string();
+    let args = ["kcp", "server", "-l", "127.0.0.1:0", "-t", &target];
+    start(&[&args[..], options].concat())
+}
+
+/// A client of ours.
+fn client(server: SocketAddr, options: &[&str]) -> Adit {
+    let server = server.to_string();
+    let args = ["kcp", "client", "-l", "127.0.0.1:0", "-r", &server];
+    start(&[&args[..], options].concat())
+}
+
+/// Bytes each way alone and at once; kcptun closes both ways at the first end.
+fn carries(entry: SocketAddr, what: &str) {
+    let dial = || traffic::dial(entry);
+    let all = || -> anyhow::Result<()> {
+        traffic::one_byte(dial()?)?;
+        traffic::up(dial()?, LEN)?;
+        traffic::down(dial()?, LEN)?;
+        traffic::both(dial()?, LEN)
+    };
+    all().unwrap_or_else(|why| panic!("{what}: {why:#}"));
+}
+
+/// What kcptun of 2021 has, at least once each.
+const SHARED: [&[&str]; 9] = [
+    &["--crypt", "aes", "--smuxver", "1"],
+    &[
+        "--crypt",
+        "aes",
+        "--smuxver",
+        "2",
+        "--nocomp",
+        "--mode",
+        "fast3",
+    ],
+    &[
+        "--crypt",
+        "aes-128",
+        "--smuxver",
+        "2",
+        "--key",
+        "another word",
+    ],
+    &[
+        "--crypt",
+        "salsa20",
+        "--smuxver",
+        "1",
+        "--nocomp",
+        "--ds",
+        "0",
+        "--ps",
+        "0",
+    ],
+    &[
+        "--crypt",
+        "none",
+        "--smuxver",
+        "2",
+        "--ds",
+        "3",
+        "--ps",
+        "1",
+    ],
+    &["--crypt", "xor", "--smuxver", "1", "--mode", "normal"],
+    &["--crypt", "xtea", "--smuxver", "2", "--mtu", "1000"],
+    &[
+        "--crypt",
+        "twofish",
+        "--smuxver",
+        "1",
+        "--nocomp",
+        "--mode",
+        "fast2",
+    ],
+    &[
+        "--crypt",
+        "3des",
+        "--smuxver",
+        "2",
+        "--ds",
+        "70",
+        "--ps",
+        "30",
+    ],
+];
+
+#[test]
+fn debians_client_and_our_server() {
+    let origin = Origin::start().unwrap();
+    for options in SHARED {
+        let back = server(origin.addr(), options);
+        let front = kcptun::client(back.addr(), options).unwrap();
+        carries(front.addr(), &options.join(" "));
+        drop(front);
+        back.stop().unwrap();
+    }
+}
+
+#[test]
+fn our_client_and_debians_server() {
+    let origin = Origin::start().unwrap();
+    for options in SHARED {
+        let back = kcptun::server(origin.addr(), options).unwrap();
+        let front = client(back.addr(), options);
+        carries(front.addr(), &options.join(" "));
+        front.stop().unwrap();
+    }
+}
+
+#[test]
+fn both_ends_ours_in_every_mode() {
+    let origin = Origin::start().unwrap();
+    for options in [
+        &[][..],
+        &["--crypt", "aes-128-gcm", "--mode", "fast3"],
+        &["--crypt", "null", "--nocomp"],
+        &["--crypt", "sm4", "--smuxver", "1", "--mode", "fast2"],
+        &[
+            "--crypt",
+            "salsa20",
+            "--mode",
+            "manual",
+            "--nodelay",
+            "1",
+            "--interval",
+            "10",
+        ],
+    ] {
+        let back = server(origin.addr(), options);
+        let front = client(back.addr(), options);
+        traffic::streams(Ends::Each, || traffic::dial(front.addr())).unwrap();
+        front.stop().unwrap();
+        back.stop().unwrap();
+    }
+}
+
+#[test]
+fn losses_are_repaired_by_every_pair() {
+    let faults = Faults {
+        lost: 50,
+        doubled: 10,
+        late: 30,
+    };
+    let origin = Origin::start().unwrap();
+    let options = ["--crypt", "aes", "--smuxver", "1", "--mode", "fast3"];
+    let through = |server: SocketAddr, seed, what: &str, debian: bool| {
+        let path = Lossy::start(server, faults, seed).unwrap();
+        if debian {
+            let front = kcptun::client(path.addr(), &options).unwrap();
+            carries(front.addr(), what);
+        } else {
+            let front = client(path.addr(), &options);
+            carries(front.addr(), what);
+            front.stop().unwrap();
+        }
+        let (passed, lost) = path.counts();
+        assert!(lost > 100 && passed > 1000, "{what}: {passed}, {lost}");
+    };
+    let ours = server(origin.addr(), &options);
+    through(ours.addr(), 1, "both ours", false);
+    through(ours.addr(), 2, "our server", true);
+    ours.stop().unwrap();
+    let theirs = kcptun::server(origin.addr(), &options).unwrap();
+    through(theirs.addr(), 3, "our client", false);
+}
+
+/// What the client says within so many seconds of its start.
+fn hears(server: SocketAddr, options: &[&str], word: &str) {
+    let start = Instant::now();
+    let mut front = client(server, options);
+    let limit = Duration::from_secs(5);
+    let found = front.process().wait_lines(word, 1, limit);
+    found.unwrap_or_else(|why| panic!("{options:?}: {why}"));
+    let took = start.elapsed();
+    assert!(took < Duration::from_millis(4500), "{options:?}: {took:?}");
+    front.stop().unwrap();
+}
+
+#[test]
+fn ends_that_do_not_fit_are_told_at_the_client() {
+    let origin = Origin::start().unwrap();
+    let back = server(origin.addr(), &[]);
+    let silent = "it is down, or --key or --crypt is another there";
+    hears(back.addr(), &["--key", "wrong"], silent);
+    hears(back.addr(), &["--crypt", "salsa20"], silent);
+    hears(loopback(free_port()), &[], silent);
+    hears(back.addr(), &["--smuxver", "1"], "use --smuxver 2");
+    hears(back.addr(), &["--nocomp"], "leave --nocomp out");
+    // Correction is found out by the peer: this fits.
+    let fits = client(back.addr(), &["--ds", "3", "--ps", "1"]);
+    traffic::up(traffic::dial(fits.addr()).unwrap(), LEN).unwrap();
+    fits.stop().unwrap();
+    back.stop().unwrap();
+    let plain = server(origin.addr(), &["--nocomp", "--smuxver", "1"]);
+    hears(plain.addr(), &["--smuxver", "1"], "use --nocomp");
+    hears(plain.addr(), &["--nocomp"], "use --smuxver 1");
+    plain.stop().unwrap();
+}
+
+#[test]
+fn a_server_that_begins_anew_is_found_again() {
+    let origin = Origin::start().unwrap();
+    let at = loopback(free_port()).to_string();
+    let target = origin.addr().to_string();
+    let args = ["kcp", "server", "-l", &at, "-t", &target];
+    let first = start(&args);
+    let front = client(first.addr(), &[]);
+    let try_once = || {
+        let stream = traffic::dial(front.addr())?;
+        stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+        traffic::one_byte(stream)
+    };
+    try_once().unwrap();
+    first.stop().unwrap();
+    let second = start(&args);
+    let begun = Instant::now();
+    while try_once().is_err() {
+        let waited = begun.elapsed();
+        assert!(waited < PATIENCE, "not found again in {waited:?}");
+        sleep(Duration::from_millis(200));
+    }
+    front.stop().unwrap();
+    second.stop().unwrap();
+}
+
+#[test]
+fn several_sessions_over_a_range_of_ports_that_expire() {
+    let origin = Origin::start().unwrap();
+    let low = (20_000..)
+        .step_by(10)
+        .find(|low| (*low..*low + 4).all(|port| std::net::UdpSocket::bind(loopback(port)).is_ok()));
+    let low = low.unwrap();
+    let range = format!("127.0.0.1:{low}-{}", low + 3);
+    let target = origin.addr().to_string();
+    let args = ["kcp", "server", "-l", &range, "-t", &target];
+    let back = Adit::start_with(&bin(), &args, 4).unwrap();
+    let options = [
+        "--conn",
+        "3",
+        "--autoexpire",
+        "1",
+        "--scavengettl",
+        "1",
+        "-v",
+    ];
+    let args = ["kcp", "client", "-l", "127.0.0.1:0", "-r", &range];
+    let mut front = start(&[&args[..], &options].concat());
+    for _ in 0..3 {
+        for _ in 0..3 {
+            traffic::one_byte(traffic::dial(front.addr()).unwrap()).unwrap();
+        }
+        sleep(Duration::from_millis(1100));
+    }
+    // Three at the start, and three in place of those.
+    let gone = front
+        .process()
+        .wait_lines("the session has ended", 3, PATIENCE);
+    gone.unwrap();
+    front.stop().unwrap();
+    back.stop().unwrap();
+}
+
+#[test]
+fn a_file_wins_and_counters_are_written() {
+    let (origin, folder) = (Origin::start().unwrap(), Folder::new("kcp").unwrap());
+    let back = server(origin.addr(), &["--key", "in a file", "--crypt", "salsa20"]);
+    let log = folder.path().join("snmp-2006.csv");
+    let text = format!(
+        r#"{{"localaddr": "127.0.0.1:0", "remoteaddr": "{}", "key": "in a file",
+            "crypt": "salsa20", "snmplog": "{}", "snmpperiod": 1, "pprof": true}}"#,
+        back.addr(),
+        log.display()
+    );
+    let file = folder.write("client.json", text).unwrap();
+    let file = file.to_str().unwrap();
+    // Typed as with kcptun itself, with one dash.
+    let mut front = start(&["kcp", "client", "-c", file, "-key", "no", "-mode", "fast3"]);
+    front
+        .process()
+        .wait_lines("pprof has no effect", 1, PATIENCE)
+        .unwrap();
+    carries(front.addr(), "from a file");
+    sleep(Duration::from_millis(1200));
+    front
+        .process()
+        .signal(rustix::process::Signal::USR1)
+        .unwrap();
+    let told = front
+        .process()
+        .wait_lines("BytesSent: ", 1, PATIENCE)
+        .unwrap();
+    let sent: usize = told[0].trim_start_matches("BytesSent: ").parse().unwrap();
+    assert!(sent > LEN, "{sent}");
+    front.stop().unwrap();
+    back.stop().unwrap();
+    let mut names = std::fs::read_dir(folder.path()).unwrap().flatten();
+    let log = names.find(|file| file.path().extension().is_some_and(|e| e == "csv"));
+    let log = log.unwrap().path();
+    let year = log.file_stem().unwrap().to_str().unwrap();
+    assert!(
+        year.trim_start_matches("snmp-").parse::<u16>().unwrap() > 2020,
+        "{year}"
+    );
+    let rows = std::fs::read_to_string(&log).unwrap();
+    assert!(
+        rows.starts_with("Unix,BytesSent,BytesReceived,MaxConn,"),
+        "{rows}"
+    );
+    assert!(rows.lines().count() >= 3);
+    assert!(
+        rows.lines().all(|row| row.split(',').count() == 31),
+        "{rows}"
+    );
+}
+
+#[test]
+fn what_cannot_be_had_is_refused() {
+    let client = ["kcp", "client", "-l", "127.0.0.1:0", "-r"];
+    for (options, words) in [
+        (&["127.0.0.1:1", "--QPP"][..], "QPP is not supported"),
+        (&["127.0.0.1:1", "-tcp"], "tcp mode is not supported"),
+        (
+            &["127.0.0.1:1", "--crypt", "aes-129"],
+            "did you mean `aes-128`?",
+        ),
+        (
+            &["127.0.0.1:1", "--mode", "warp"],
+            "normal, fast, fast2, fast3, manual",
+        ),
+        (&["127.0.0.1:1", "--mtu", "1501"], "between"),
+        (&["127.0.0.1:1", "-c", "/nowhere.json"], "/nowhere.json"),
+        (&["/run/socket"], "Unix sockets are not supported"),
+    ] {
+        let told = ended(&[&client[..], options].concat());
+        assert_eq!(told.code, Some(3), "{options:?}: {}", told.output);
+        assert!(told.output.contains(words), "{options:?}: {}", told.output);
+    }
+    assert_eq!(ended(&["kcp", "client"]).code, Some(2));
+    assert_eq!(ended(&["kcp", "server", "--conn", "3"]).code, Some(2));
+}

@@ -1,0 +1,55 @@
+//! Debian's kcptun as either end.
+
+use std::net::SocketAddr;
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::port::{Transport, free_port, loopback, wait_port};
+use crate::{PATIENCE, Process};
+
+/// A running end.
+#[derive(Debug)]
+pub struct Running {
+    addr: SocketAddr,
+    process: Process,
+}
+
+impl Running {
+    /// Where it listens: for datagrams on the server, for connections on the client.
+    #[must_use]
+    pub const fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// The running program.
+    pub const fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+}
+
+/// A server in front of `target`, with these options besides.
+pub fn server(target: SocketAddr, options: &[&str]) -> Result<Running> {
+    start("kcptun-server", "-t", target, options, Transport::Udp)
+}
+
+/// A client of `server`, with these options besides.
+pub fn client(server: SocketAddr, options: &[&str]) -> Result<Running> {
+    start("kcptun-client", "-r", server, options, Transport::Tcp)
+}
+
+fn start(
+    program: &str,
+    flag: &str,
+    to: SocketAddr,
+    options: &[&str],
+    transport: Transport,
+) -> Result<Running> {
+    let addr = loopback(free_port());
+    let mut command = Command::new(program);
+    command.args(["-l", &addr.to_string(), flag, &to.to_string()]);
+    command.args(options);
+    let process = Process::spawn(command)?;
+    wait_port(transport, addr.port(), PATIENCE)?;
+    Ok(Running { addr, process })
+}

@@ -1,0 +1,150 @@
+//! The counters of kcp-go, under its names and in its order.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+macro_rules! counters {
+    ($($(#[$doc:meta])+ $field:ident $name:literal,)+) => {
+        /// What was counted, as kcp-go's `Snmp`: the columns of kcptun's log.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        pub struct Counts {
+            $($(#[$doc])+ pub $field: u64,)+
+        }
+
+        impl Counts {
+            /// The names, in the order of the columns.
+            pub const NAMES: [&'static str; 30] = [$($name),+];
+
+            /// The values, in the order of the columns.
+            #[must_use]
+            pub const fn values(&self) -> [u64; 30] {
+                [$(self.$field),+]
+            }
+        }
+
+        /// Counters that all sockets they are given to add to.
+        #[derive(Debug, Default)]
+        pub struct Counters {
+            $(pub(super) $field: AtomicU64,)+
+        }
+
+        impl Counters {
+            /// The counts now.
+            #[must_use]
+            pub fn counts(&self) -> Counts {
+                Counts {
+                    $($field: self.$field.load(Ordering::Relaxed),)+
+                }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Bytes from the application.
+    bytes_sent "BytesSent",
+    /// Bytes to the application.
+    bytes_received "BytesReceived",
+    /// Most sessions at a time.
+    max_conn "MaxConn",
+    /// Sessions begun here.
+    active_opens "ActiveOpens",
+    /// Sessions begun by peers.
+    passive_opens "PassiveOpens",
+    /// Sessions now.
+    curr_estab "CurrEstab",
+    /// Failures of the socket.
+    in_errs "InErrs",
+    /// Datagrams that did not pass the check: another key, or damaged.
+    in_csum_errors "InCsumErrors",
+    /// Datagrams that were not, or not to their end, KCP.
+    kcp_in_errors "KCPInErrors",
+    /// Datagrams that came.
+    in_pkts "InPkts",
+    /// Datagrams that were sent.
+    out_pkts "OutPkts",
+    /// Segments that came.
+    in_segs "InSegs",
+    /// Segments that were sent.
+    out_segs "OutSegs",
+    /// Bytes of the datagrams that came.
+    in_bytes "InBytes",
+    /// Bytes of the datagrams that were sent.
+    out_bytes "OutBytes",
+    /// Segments sent again.
+    retrans_segs "RetransSegs",
+    /// Of these, since later ones had arrived.
+    fast_retrans_segs "FastRetransSegs",
+    /// Of these, since there was nothing else to send.
+    early_retrans_segs "EarlyRetransSegs",
+    /// Of these, after a time-out.
+    lost_segs "LostSegs",
+    /// Segments that came twice.
+    repeat_segs "RepeatSegs",
+    /// Groups of which all data came.
+    fec_full_shards "FECFullShards",
+    /// Parity that came.
+    fec_parity_shards "FECParityShards",
+    /// Shards and groups that make no sense.
+    fec_errs "FECErrs",
+    /// Datagrams that correction restored.
+    fec_recovered "FECRecovered",
+    /// Sessions whose peer's shard numbers are known.
+    fec_shard_set "FECShardSet",
+    /// Shards of a group of the last such peer.
+    fec_shard_min "FECShardMin",
+    /// Segments that wait for a window, of the session that sent last.
+    ring_snd_queue "RingBufferSndQueue",
+    /// Bytes that wait for the application, of the session that received last.
+    ring_rcv_queue "RingBufferRcvQueue",
+    /// Segments in flight, of the session that sent last.
+    ring_snd_buffer "RingBufferSndBuffer",
+    /// Datagrams beside the stream, which no session here takes.
+    oob_packets "OOBPackets",
+}
+
+/// Adds, and leaves the line of cache alone where there is nothing to add.
+pub(super) fn add(counter: &AtomicU64, n: u64) {
+    if n > 0 {
+        counter.fetch_add(n, Ordering::Relaxed);
+    }
+}
+
+impl Counters {
+    pub(super) fn opened(&self, by_peer: bool) {
+        add(
+            if by_peer {
+                &self.passive_opens
+            } else {
+                &self.active_opens
+            },
+            1,
+        );
+        let now = self.curr_estab.fetch_add(1, Ordering::Relaxed) + 1;
+        self.max_conn.fetch_max(now, Ordering::Relaxed);
+    }
+
+    pub(super) fn closed(&self) {
+        self.curr_estab.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_stand_in_kcp_gos_order() {
+        let counters = Counters::default();
+        counters.opened(false);
+        counters.opened(true);
+        counters.closed();
+        add(&counters.oob_packets, 7);
+        let counts = counters.counts();
+        assert_eq!(counts.values()[2..6], [2, 1, 1, 1]);
+        assert_eq!((Counts::NAMES[29], counts.values()[29]), ("OOBPackets", 7));
+        assert_eq!(
+            (Counts::NAMES[0], Counts::NAMES[14]),
+            ("BytesSent", "OutBytes")
+        );
+    }
+}

@@ -1,0 +1,74 @@
+//! The task of a socket.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use adit_net::ambient;
+use adit_wire::Time;
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::table::Table;
+
+/// Batches before other tasks have their turn.
+const ROUNDS: usize = 8;
+/// How long a socket that fails is left alone.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Receives for all sessions of a socket, and wakes for the earliest of their timers.
+///
+/// Ends when no session is left and none can come.
+pub(super) struct Driver {
+    table: Table,
+    sleep: Pin<Box<Sleep>>,
+    /// When `sleep` wakes us.
+    until: Time,
+}
+
+impl Driver {
+    pub(super) fn spawn(table: Table) {
+        tokio::spawn(Self {
+            table,
+            sleep: Box::pin(sleep(Duration::ZERO)),
+            until: Time(0),
+        });
+    }
+
+    /// Sleeps until `at`, or longer than that if a wake-up before it is set already.
+    fn poll_sleep(&mut self, cx: &mut Context<'_>, now: Time, at: Time) -> Poll<()> {
+        if self.until <= now || at < self.until {
+            self.until = at;
+            self.sleep.as_mut().reset(Instant::now() + at.since(now));
+        }
+        self.sleep.as_mut().poll(cx)
+    }
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let me = self.get_mut();
+        me.table.socket.alarms().awake();
+        for _ in 0..ROUNDS {
+            let received = me.table.poll_receive(cx, ambient::now());
+            let now = ambient::now();
+            me.table.settle(now);
+            let alarm = match received {
+                Poll::Ready(Ok(())) => continue,
+                Poll::Ready(Err(_)) => Some(now + PAUSE),
+                Poll::Pending if me.table.is_finished() => return Poll::Ready(()),
+                Poll::Pending => me.table.socket.alarms().sleep(cx.waker()),
+            };
+            match alarm {
+                Some(at) if at <= now => {}
+                Some(at) if me.poll_sleep(cx, now, at).is_ready() => {}
+                _ => return Poll::Pending,
+            }
+            me.table.socket.alarms().awake();
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}

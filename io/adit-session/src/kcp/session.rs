@@ -1,0 +1,335 @@
+//! One conversation, shared by its stream and the driver of its socket.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use adit_kcp::{Kcp, SendError, State as Life, Stats};
+use adit_net::ambient;
+use adit_wire::Time;
+
+use super::counters::add;
+use super::route::Route;
+use super::socket::Socket;
+use super::wire::Wire;
+
+/// How long what was written may go on being sent when the stream is gone.
+const LINGER: Duration = Duration::from_secs(5);
+/// Room for which a waiting writer is woken, in bytes; less if the window is small.
+const WORTH_WAKING: usize = 32 << 10;
+
+/// A conversation.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) socket: Arc<Socket>,
+    pub(super) peer: SocketAddr,
+    pub(super) conv: u32,
+    /// Its place in the driver's table.
+    pub(super) slot: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    kcp: Kcp,
+    wire: Wire,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+    /// Room for which the writer is woken.
+    worth: usize,
+    /// Its entry among the socket's alarms.
+    alarm: Option<Time>,
+    /// Something came since the driver last settled it.
+    touched: bool,
+    /// Since when something waits for an acknowledgement and nothing has come.
+    unanswered: Option<Time>,
+    /// The stream is gone: until when the session may linger.
+    leaving: Option<Time>,
+    /// The driver has forgotten it.
+    gone: bool,
+    /// What was told of the session's counters.
+    told: Stats,
+}
+
+/// What the driver has to do with a session it has settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Settled {
+    /// Nothing
+    Goes,
+    /// Forget it
+    Gone,
+}
+
+impl Session {
+    pub(super) fn new(socket: Arc<Socket>, peer: SocketAddr, conv: u32, slot: usize) -> Self {
+        let config = adit_kcp::Config {
+            mtu: socket.layout.kcp_mtu,
+            ..socket.settings.kcp
+        };
+        let kcp = Kcp::new(conv, config, ambient::now());
+        let worth = (kcp.send_room() / 2).clamp(1, WORTH_WAKING);
+        Self {
+            state: Mutex::new(State {
+                worth: if config.stream { worth } else { 1 },
+                kcp,
+                wire: Wire::default(),
+                reader: None,
+                writer: None,
+                alarm: None,
+                touched: false,
+                unanswered: None,
+                leaving: None,
+                gone: false,
+                told: Stats::default(),
+            }),
+            socket,
+            peer,
+            conv,
+            slot,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A decrypted packet has come; true if it is the first since the session was settled.
+    pub(super) fn input(&self, route: Route<'_>, packet: &[u8], now: Time) -> bool {
+        let mut state = self.lock();
+        let State { wire, kcp, .. } = &mut *state;
+        wire.input(&self.socket, kcp, route, packet, now);
+        state.unanswered = None;
+        !std::mem::replace(&mut state.touched, true)
+    }
+
+    /// The driver answers what came, and wakes whom it concerns.
+    pub(super) fn settle(&self, now: Time) -> Settled {
+        let mut state = self.lock();
+        state.touched = false;
+        let (reader, writer, settled) = self.settle_locked(&mut state, now);
+        drop(state);
+        reader.into_iter().chain(writer).for_each(Waker::wake);
+        settled
+    }
+
+    /// The driver has taken the session's alarm out.
+    pub(super) fn ring(&self, now: Time) -> Settled {
+        let mut state = self.lock();
+        state.alarm = None;
+        let (reader, writer, settled) = self.settle_locked(&mut state, now);
+        if state.kcp.poll_timeout().is_none() {
+            state.wire.trim();
+        }
+        drop(state);
+        reader.into_iter().chain(writer).for_each(Waker::wake);
+        settled
+    }
+
+    fn settle_locked(
+        &self,
+        state: &mut State,
+        now: Time,
+    ) -> (Option<Waker>, Option<Waker>, Settled) {
+        self.advance(state, now);
+        state.report(&self.socket);
+        let dead = state.kcp.state() == Life::Dead;
+        if let Some(until) = state.leaving {
+            state.discard();
+            if dead || until <= now || state.kcp.is_drained() {
+                return (None, None, Settled::Gone);
+            }
+        }
+        let reader = (dead || state.kcp.readable() > 0).then(|| state.reader.take());
+        let room = || state.kcp.send_room() >= state.worth;
+        let writer = (dead || (state.writer.is_some() && room())).then(|| state.writer.take());
+        (reader.flatten(), writer.flatten(), Settled::Goes)
+    }
+
+    /// Sends what is due, and sets the alarm for what will be.
+    fn advance(&self, state: &mut State, now: Time) {
+        let State { wire, kcp, .. } = state;
+        if !kcp.is_drained() {
+            state.unanswered.get_or_insert(now);
+        }
+        if kcp.poll_timeout().is_some_and(|at| at <= now) {
+            wire.transmit(&self.socket, self.peer, kcp, now);
+        }
+        let due = match (kcp.poll_timeout(), wire.held_until(&self.socket, now)) {
+            (Some(due), Some(held)) => Some(due.max(held)),
+            (due, _) => due,
+        };
+        let due = [due, state.leaving].into_iter().flatten().min();
+        if let Some(due) = due
+            && state.alarm.is_none_or(|alarm| due < alarm)
+            && !state.gone
+        {
+            self.socket.set_alarm(self.slot, state.alarm, due);
+            state.alarm = Some(due);
+        }
+    }
+
+    /// The driver forgets the session.
+    pub(super) fn forget(&self) {
+        let mut state = self.lock();
+        state.gone = true;
+        self.socket.alarms().clear(self.slot, state.alarm.take());
+        state.report(&self.socket);
+        self.socket.settings.counters.closed();
+    }
+
+    /// Reads; an error once the peer is gone and everything was read.
+    pub(super) fn poll_read(&self, cx: &Context<'_>, out: &mut [u8]) -> Poll<io::Result<usize>> {
+        let mut state = self.lock();
+        loop {
+            match state.kcp.recv(out) {
+                // A message of C's may be empty; to a reader that would be the end.
+                Some(0) => {}
+                Some(n) => {
+                    self.advance(&mut state, ambient::now());
+                    return Poll::Ready(Ok(n));
+                }
+                None if state.kcp.state() == Life::Dead => {
+                    return Poll::Ready(Err(dead(&state.kcp)));
+                }
+                None => {
+                    keep(&mut state.reader, cx);
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+
+    /// Queues as much as there is room for, or a whole message, and sends what may go.
+    pub(super) fn poll_write(&self, cx: &Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let mut state = self.lock();
+        match state.kcp.send(bytes) {
+            Ok(0) | Err(SendError::Full) => {
+                keep(&mut state.writer, cx);
+                Poll::Pending
+            }
+            Ok(n) => {
+                self.advance(&mut state, ambient::now());
+                Poll::Ready(Ok(n))
+            }
+            Err(SendError::Dead) => Poll::Ready(Err(dead(&state.kcp))),
+            Err(why) => Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidInput, why))),
+        }
+    }
+
+    /// The stream is gone. What was written is still sent, unless `now` is wished for.
+    pub(super) fn close(&self, at_once: bool) {
+        let now = ambient::now();
+        let mut state = self.lock();
+        if state.gone {
+            return;
+        }
+        let until = if at_once { now } else { now + LINGER };
+        state.leaving = Some(state.leaving.map_or(until, |earlier| earlier.min(until)));
+        (state.reader, state.writer) = (None, None);
+        // The driver looks at once: there may be nothing to linger for.
+        if state.alarm.is_none_or(|alarm| now < alarm) {
+            self.socket.set_alarm(self.slot, state.alarm, now);
+            state.alarm = Some(now);
+        }
+    }
+
+    /// Whether an authentic datagram came.
+    pub(super) fn heard(&self) -> bool {
+        self.lock().kcp.stats().datagrams_in > 0
+    }
+
+    /// Whether everything sent has been acknowledged.
+    pub(super) fn is_drained(&self) -> bool {
+        self.lock().kcp.is_drained()
+    }
+
+    /// How long something has waited for an acknowledgement while nothing came.
+    pub(super) fn unanswered(&self) -> Option<Duration> {
+        let since = self.lock().unanswered?;
+        Some(ambient::now().since(since))
+    }
+
+    pub(super) fn stats(&self) -> Stats {
+        self.lock().kcp.stats()
+    }
+
+    pub(super) fn peer_corrects(&self) -> Option<bool> {
+        let state = self.lock();
+        let heard = state.kcp.stats().datagrams_in > 0;
+        heard.then(|| state.wire.peer_corrects())
+    }
+
+    pub(super) fn peer_shards(&self) -> Option<(usize, usize)> {
+        self.lock().wire.peer_shards()
+    }
+
+    #[cfg(test)]
+    pub(super) fn memory(&self) -> usize {
+        self.lock().kcp.memory()
+    }
+
+    #[cfg(test)]
+    pub(super) fn has_no_alarm(&self) -> bool {
+        self.lock().alarm.is_none()
+    }
+}
+
+impl State {
+    /// Passes over what nobody reads any more, so that the peer can come to its end.
+    fn discard(&mut self) {
+        while self.kcp.front().is_some() {
+            self.kcp.consume(usize::MAX);
+        }
+    }
+
+    /// Adds what was counted since the last time.
+    fn report(&mut self, socket: &Socket) {
+        self.wire.report(socket);
+        let (now, told) = (self.kcp.stats(), self.told);
+        let to = &socket.settings.counters;
+        for (counter, now, told) in [
+            (&to.bytes_sent, now.bytes_sent, told.bytes_sent),
+            (&to.bytes_received, now.bytes_received, told.bytes_received),
+            (&to.kcp_in_errors, now.errors_in, told.errors_in),
+            (&to.in_segs, now.segments_in, told.segments_in),
+            (&to.out_segs, now.segments_out, told.segments_out),
+            (&to.retrans_segs, now.retransmitted, told.retransmitted),
+            (&to.fast_retrans_segs, now.fast, told.fast),
+            (&to.early_retrans_segs, now.early, told.early),
+            (&to.lost_segs, now.lost, told.lost),
+            (&to.repeat_segs, now.repeated, told.repeated),
+        ] {
+            add(counter, now - told);
+        }
+        let set = std::sync::atomic::Ordering::Relaxed;
+        if now.segments_out != told.segments_out {
+            to.ring_snd_queue.store(now.queued.into(), set);
+            to.ring_snd_buffer.store(now.in_flight.into(), set);
+        }
+        if now.segments_in != told.segments_in {
+            let waiting = self.kcp.readable();
+            to.ring_rcv_queue.store(waiting as u64, set);
+        }
+        self.told = now;
+    }
+}
+
+/// Remembers whom to wake.
+fn keep(place: &mut Option<Waker>, cx: &Context<'_>) {
+    if !place.as_ref().is_some_and(|old| old.will_wake(cx.waker())) {
+        *place = Some(cx.waker().clone());
+    }
+}
+
+fn dead(kcp: &Kcp) -> io::Error {
+    if kcp.is_forgotten() {
+        let what = "the KCP peer knows nothing of this session any more";
+        return io::Error::new(io::ErrorKind::ConnectionReset, what);
+    }
+    io::Error::new(
+        io::ErrorKind::TimedOut,
+        "nothing has come from the KCP peer, and nothing sent to it was acknowledged",
+    )
+}

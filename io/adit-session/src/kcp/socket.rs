@@ -1,0 +1,69 @@
+//! What all sessions of a UDP socket share.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use adit_fec::Code;
+use adit_net::Udp;
+use adit_wire::Time;
+
+use super::alarms::Alarms;
+use super::settings::{Layout, Settings};
+
+/// A socket, its settings, and the alarms of its sessions.
+#[derive(Debug)]
+pub(super) struct Socket {
+    pub(super) udp: Udp,
+    pub(super) settings: Settings,
+    pub(super) layout: Layout,
+    /// The code of what is sent, made once.
+    pub(super) code: Option<Code>,
+    alarms: Mutex<Alarms>,
+    /// Datagrams from the address of a session that did not pass the check.
+    refused: AtomicU64,
+}
+
+impl Socket {
+    pub(super) fn bind(addr: SocketAddr, settings: Settings) -> io::Result<Self> {
+        let wrong = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
+        let layout = settings.layout().map_err(wrong)?;
+        let code = settings
+            .fec
+            .map(|fec| Code::new(fec.matrix, fec.data, fec.parity));
+        Ok(Self {
+            udp: Udp::bind(addr)?,
+            layout,
+            code: code.transpose().map_err(|why| wrong(why.into()))?,
+            settings,
+            alarms: Mutex::default(),
+            refused: AtomicU64::new(0),
+        })
+    }
+
+    pub(super) fn alarms(&self) -> MutexGuard<'_, Alarms> {
+        self.alarms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Moves a session's alarm, and wakes the driver if it sleeps longer.
+    pub(super) fn set_alarm(&self, slot: usize, old: Option<Time>, new: Time) {
+        let waker = self.alarms().set(slot, old, new);
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    /// Has the driver look whether it is still needed.
+    pub(super) fn wake_driver(&self) {
+        let waker = self.alarms().wake();
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    pub(super) fn refuse(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,181 @@
+//! One end of a conversation, as a stream.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use adit_kcp::Stats;
+use adit_net::ambient::Chance;
+use adit_wire::Entropy;
+
+use super::driver::Driver;
+use super::session::Session;
+use super::settings::Settings;
+use super::socket::Socket;
+use super::table::Table;
+use crate::stream::{Buffered, Raw};
+
+/// A KCP session as an [`adit_stream::Stream`], and as tokio's `AsyncRead` and `AsyncWrite`.
+///
+/// In message mode each write through tokio's trait sends one message, and each read gives one, or
+/// what is left of one that was longer than the room.
+pub type KcpStream = Buffered<Link>;
+
+/// The session behind a [`KcpStream`] or its halves; it is closed with the last of them.
+#[derive(Clone)]
+pub struct Link(Arc<Handle>);
+
+struct Handle {
+    session: Arc<Session>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.session.close(false);
+    }
+}
+
+impl Link {
+    pub(super) fn stream(session: Arc<Session>) -> KcpStream {
+        Buffered::new(Self(Arc::new(Handle { session })))
+    }
+
+    pub(super) fn session(&self) -> Arc<Session> {
+        Arc::clone(&self.0.session)
+    }
+}
+
+impl Buffered<Link> {
+    /// Begins a session of a random conversation with `peer`, on a socket of its own. Nothing is
+    /// sent yet, so nothing is known of the peer; see [`Probe::contact`].
+    ///
+    /// # Errors
+    /// [`Settings`] that make no session, and what the system refuses.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn connect(peer: SocketAddr, settings: Settings) -> io::Result<Self> {
+        let any = match peer.ip() {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        };
+        let socket = Arc::new(Socket::bind(SocketAddr::new(any, 0), settings)?);
+        let mut conv = [0; 4];
+        Chance.fill(&mut conv);
+        let mut table = Table::new(socket, None);
+        let stream = table.insert(peer, u32::from_le_bytes(conv), false);
+        Driver::spawn(table);
+        Ok(stream)
+    }
+
+    /// The peer's address.
+    #[must_use]
+    pub fn peer_addr(&self) -> SocketAddr {
+        self.raw().0.session.peer
+    }
+
+    /// The address of the socket, which a listener's sessions share.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.raw().0.session.socket.udp.local_addr()
+    }
+
+    /// The conversation's number.
+    #[must_use]
+    pub fn conv(&self) -> u32 {
+        self.raw().0.session.conv
+    }
+
+    /// A way to ask about the session without holding it.
+    #[must_use]
+    pub fn probe(&self) -> Probe {
+        Probe(self.raw().session())
+    }
+}
+
+impl Raw for Link {
+    fn poll_read(&mut self, cx: &mut Context<'_>, out: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.0.session.poll_read(cx, out)
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.0.session.poll_write(cx, bytes)
+    }
+
+    /// The protocol has no end of a direction: there is nothing to do.
+    fn poll_finish(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn abort(&mut self) {
+        self.0.session.close(true);
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let session = &self.0.session;
+        write!(f, "Link({:#x} with {})", session.conv, session.peer)
+    }
+}
+
+/// What is known of a session. Does not keep it open.
+#[derive(Debug, Clone)]
+pub struct Probe(Arc<Session>);
+
+/// What has come from the peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Contact {
+    /// Nothing at all
+    Silent,
+    /// So many datagrams, of which none passed the check: it uses another key or cipher
+    Foreign(u64),
+    /// Datagrams of this session
+    Heard,
+}
+
+impl Probe {
+    /// What has come from the peer until now.
+    #[must_use]
+    pub fn contact(&self) -> Contact {
+        match (self.0.heard(), self.0.socket.refused()) {
+            (true, _) => Contact::Heard,
+            (false, 0) => Contact::Silent,
+            (false, refused) => Contact::Foreign(refused),
+        }
+    }
+
+    /// Whether everything sent was acknowledged.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        self.0.is_drained()
+    }
+
+    /// How long something has waited for an acknowledgement while nothing at all came; none if
+    /// nothing waits. The protocol has no other sign of a peer that is gone.
+    #[must_use]
+    pub fn unanswered(&self) -> Option<Duration> {
+        self.0.unanswered()
+    }
+
+    /// Whether the peer's datagrams have the header of forward error correction; none before one
+    /// has come.
+    #[must_use]
+    pub fn peer_corrects(&self) -> Option<bool> {
+        self.0.peer_corrects()
+    }
+
+    /// Data and parity shards of the peer's correction, once parity has come.
+    #[must_use]
+    pub fn peer_shards(&self) -> Option<(usize, usize)> {
+        self.0.peer_shards()
+    }
+
+    /// Counters and gauges of the session.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.0.stats()
+    }
+}

@@ -1,0 +1,258 @@
+//! All sessions of a socket, and the rules by which new ones begin.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use adit_wire::Time;
+use tokio::sync::mpsc;
+
+use super::counters::add;
+use super::route::{Opening, Route};
+use super::session::{Session, Settled};
+use super::socket::Socket;
+use super::stream::{KcpStream, Link};
+
+/// Sessions of one address: a client that began anew, or several behind one port.
+const PER_PEER: usize = 4;
+/// Sessions a second that unauthenticated packets may begin, and how many at once.
+const BIRTHS: (u64, u64) = (256, 512);
+/// How many ended sessions are remembered, and for how long: what a peer sends behind its end
+/// begins nothing.
+const REMEMBERED: (usize, Duration) = (256, Duration::from_secs(60));
+
+/// The sessions of a socket.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) socket: Arc<Socket>,
+    slots: Vec<Option<Arc<Session>>>,
+    free: Vec<usize>,
+    /// The slots of each address, the newest session last.
+    peers: HashMap<SocketAddr, Vec<usize>>,
+    /// Whose the last datagram was.
+    last: Option<(SocketAddr, Arc<Session>)>,
+    /// Slots of sessions for which something came.
+    touched: Vec<usize>,
+    accept: Option<mpsc::Sender<KcpStream>>,
+    /// When the budget for unauthenticated births is full again.
+    births: Time,
+    ended: VecDeque<(Time, SocketAddr, u32)>,
+}
+
+/// What one batch brought.
+#[derive(Debug, Default)]
+struct Tally {
+    packets: u64,
+    bytes: u64,
+    refused: u64,
+    malformed: u64,
+    oob: u64,
+}
+
+impl Table {
+    pub(super) fn new(socket: Arc<Socket>, accept: Option<mpsc::Sender<KcpStream>>) -> Self {
+        Self {
+            socket,
+            slots: Vec::new(),
+            free: Vec::new(),
+            peers: HashMap::new(),
+            last: None,
+            touched: Vec::new(),
+            accept,
+            births: Time(0),
+            ended: VecDeque::new(),
+        }
+    }
+
+    /// Whether nobody can come to need this socket any more.
+    pub(super) fn is_finished(&self) -> bool {
+        let open = self.accept.as_ref().is_some_and(|to| !to.is_closed());
+        !open && self.peers.is_empty()
+    }
+
+    /// Takes in what the socket has.
+    pub(super) fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        now: Time,
+    ) -> Poll<std::io::Result<()>> {
+        let socket = Arc::clone(&self.socket);
+        let mut tally = Tally::default();
+        let done = socket.udp.poll_recv(cx, &mut |packet, from| {
+            self.datagram(packet, from, now, &mut tally);
+        });
+        let counters = &socket.settings.counters;
+        add(&counters.in_pkts, tally.packets);
+        add(&counters.in_bytes, tally.bytes);
+        add(&counters.in_csum_errors, tally.refused);
+        add(&counters.kcp_in_errors, tally.malformed);
+        add(&counters.oob_packets, tally.oob);
+        add(
+            &counters.in_errs,
+            matches!(done, Poll::Ready(Err(_))).into(),
+        );
+        done
+    }
+
+    /// Answers what came, and does what is due.
+    pub(super) fn settle(&mut self, now: Time) {
+        let mut touched = std::mem::take(&mut self.touched);
+        for slot in touched.drain(..) {
+            self.look(slot, now, Session::settle);
+        }
+        self.touched = touched;
+        loop {
+            let due = self.socket.alarms().pop(now);
+            let Some(slot) = due else { break };
+            self.look(slot, now, Session::ring);
+        }
+    }
+
+    /// A session that begins here, or at a peer.
+    pub(super) fn insert(&mut self, peer: SocketAddr, conv: u32, by_peer: bool) -> KcpStream {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        let session = Arc::new(Session::new(Arc::clone(&self.socket), peer, conv, slot));
+        if let Some(place) = self.slots.get_mut(slot) {
+            *place = Some(Arc::clone(&session));
+        }
+        self.peers.entry(peer).or_default().push(slot);
+        self.socket.settings.counters.opened(by_peer);
+        Link::stream(session)
+    }
+
+    fn datagram(&mut self, packet: &mut [u8], from: SocketAddr, now: Time, tally: &mut Tally) {
+        tally.packets += 1;
+        tally.bytes += packet.len() as u64;
+        let payload: &[u8] = match &self.socket.settings.key {
+            None => packet,
+            Some(key) => match key.open(packet) {
+                Ok(range) => packet.get(range).unwrap_or_default(),
+                Err(_) => {
+                    tally.refused += 1;
+                    if self.peers.contains_key(&from) {
+                        self.socket.refuse();
+                    }
+                    return;
+                }
+            },
+        };
+        let route = Route::of(payload);
+        let conv = match route {
+            Route::Bare(_, opening) | Route::Data(_, Some(opening)) => Some(opening.conv),
+            Route::Data(_, None) | Route::Parity => None,
+            Route::Oob => {
+                tally.oob += 1;
+                return;
+            }
+            Route::Unknown => {
+                tally.malformed += 1;
+                return;
+            }
+        };
+        if let Some((peer, session)) = &self.last
+            && *peer == from
+            && conv.is_none_or(|conv| conv == session.conv)
+        {
+            if session.input(route, payload, now) {
+                self.touched.push(session.slot);
+            }
+            return;
+        }
+        let Some(session) = self
+            .find(from, conv)
+            .or_else(|| self.begin(from, route, now))
+        else {
+            return;
+        };
+        if session.input(route, payload, now) {
+            self.touched.push(session.slot);
+        }
+        self.last = Some((from, session));
+    }
+
+    /// The session a packet is for: of its conversation, or where it names none the newest.
+    fn find(&self, from: SocketAddr, conv: Option<u32>) -> Option<Arc<Session>> {
+        let slots = self.peers.get(&from)?.iter().rev();
+        let mut sessions = slots.filter_map(|slot| self.slots.get(*slot)?.as_ref());
+        let found = sessions.find(|session| conv.is_none_or(|conv| conv == session.conv));
+        found.map(Arc::clone)
+    }
+
+    /// A new session, where a peer may begin one. A live one is never touched by that.
+    fn begin(&mut self, from: SocketAddr, route: Route<'_>, now: Time) -> Option<Arc<Session>> {
+        let (Route::Bare(_, opening) | Route::Data(_, Some(opening))) = route else {
+            return None;
+        };
+        if !opening.begins() || self.is_ended(from, opening, now) {
+            return None;
+        }
+        let here = self.peers.get(&from).map_or(0, Vec::len);
+        let sessions = self.slots.len() - self.free.len();
+        if here >= PER_PEER || sessions >= self.socket.settings.sessions {
+            return None;
+        }
+        let permit = self.accept.clone()?.try_reserve_owned().ok()?;
+        if !self.socket.settings.authenticates() && !self.may_be_born(now) {
+            return None;
+        }
+        let stream = self.insert(from, opening.conv, true);
+        let session = stream.raw().session();
+        permit.send(stream);
+        Some(session)
+    }
+
+    fn is_ended(&mut self, from: SocketAddr, opening: Opening, now: Time) -> bool {
+        let (_, long) = REMEMBERED;
+        while self
+            .ended
+            .front()
+            .is_some_and(|(at, ..)| now.since(*at) > long)
+        {
+            self.ended.pop_front();
+        }
+        let mut ended = self.ended.iter();
+        ended.any(|(_, peer, conv)| (*peer, *conv) == (from, opening.conv))
+    }
+
+    fn may_be_born(&mut self, now: Time) -> bool {
+        let (rate, burst) = BIRTHS;
+        let full = self.births.max(now).0.saturating_add(1_000_000 / rate);
+        let fits = full - now.0 <= burst * 1_000_000 / rate;
+        if fits {
+            self.births = Time(full);
+        }
+        fits
+    }
+
+    fn look(&mut self, slot: usize, now: Time, what: fn(&Session, Time) -> Settled) {
+        let session = self.slots.get(slot).and_then(Option::as_ref);
+        if session.is_some_and(|session| what(session, now) == Settled::Gone) {
+            self.forget(slot, now);
+        }
+    }
+
+    fn forget(&mut self, slot: usize, now: Time) {
+        let Some(session) = self.slots.get_mut(slot).and_then(Option::take) else {
+            return;
+        };
+        session.forget();
+        self.free.push(slot);
+        self.last = None;
+        if let Some(slots) = self.peers.get_mut(&session.peer) {
+            slots.retain(|other| *other != slot);
+            if slots.is_empty() {
+                self.peers.remove(&session.peer);
+            }
+        }
+        let (most, _) = REMEMBERED;
+        if self.ended.len() == most {
+            self.ended.pop_front();
+        }
+        self.ended.push_back((now, session.peer, session.conv));
+    }
+}

@@ -1,0 +1,249 @@
+//! The way of a session's datagrams: correction and encryption, several at a time.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+
+use adit_fec::{Decoder, Encoder, Matrix};
+use adit_kcp::Kcp;
+use adit_net::ambient::Chance;
+use adit_wire::Time;
+
+use super::counters::add;
+use super::route::Route;
+use super::settings::LONGEST;
+use super::socket::Socket;
+
+/// Datagrams that are sealed together: the chains of CFB run side by side.
+const BATCH: usize = 16;
+/// What a send may exceed its rate by, in bytes.
+const BURST: u64 = 64 * 1500;
+
+/// The stages between a session's [`Kcp`] and its socket. Both ends of the correction are made when
+/// they are first needed.
+#[derive(Debug, Default)]
+pub(super) struct Wire {
+    encoder: Option<Box<Encoder>>,
+    decoder: Option<Box<Decoder>>,
+    /// The peer sends without correction, and this end does as it does.
+    plain: bool,
+    /// What was told of the decoder's counters.
+    told: adit_fec::Counters,
+    /// Until when what was sent has used up the rate.
+    spent: Time,
+}
+
+/// Datagrams of a batch, each in a place of its own.
+struct Batch {
+    bytes: Vec<u8>,
+    lens: [usize; BATCH],
+    count: usize,
+}
+
+thread_local! {
+    static PLACES: RefCell<Batch> = const { RefCell::new(Batch::EMPTY) };
+}
+
+impl Wire {
+    /// Sends what `kcp` has to send, as far as the rate allows.
+    pub(super) fn transmit(&mut self, socket: &Socket, peer: SocketAddr, kcp: &mut Kcp, now: Time) {
+        PLACES.with_borrow_mut(|batch| {
+            let (mut packets, mut bytes) = (0, 0);
+            loop {
+                self.fill(batch, socket, kcp, now);
+                if batch.count == 0 {
+                    break;
+                }
+                packets += batch.count as u64;
+                bytes += batch.send(socket, peer);
+            }
+            if packets > 0 {
+                // A datagram that the socket does not take is lost, and sent again like any other.
+                let failed = socket.udp.flush().is_err();
+                let counters = &socket.settings.counters;
+                add(&counters.in_errs, failed.into());
+                add(&counters.out_pkts, packets);
+                add(&counters.out_bytes, bytes);
+            }
+        });
+    }
+
+    /// When the rate allows more, if it does not now.
+    pub(super) fn held_until(&self, socket: &Socket, now: Time) -> Option<Time> {
+        let rate = u64::from(socket.settings.rate);
+        let ahead = (BURST * 1_000_000).checked_div(rate)?;
+        let at = Time(self.spent.0.saturating_sub(ahead));
+        (at > now).then_some(at)
+    }
+
+    fn spend(&mut self, socket: &Socket, bytes: usize, now: Time) {
+        let rate = u64::from(socket.settings.rate);
+        if let Some(time) = (bytes as u64 * 1_000_000).checked_div(rate) {
+            self.spent = Time(self.spent.max(now).0.saturating_add(time));
+        }
+    }
+
+    fn fill(&mut self, batch: &mut Batch, socket: &Socket, kcp: &mut Kcp, now: Time) {
+        let layout = socket.layout;
+        let limited = socket.settings.rate > 0;
+        let header = if self.plain { 0 } else { layout.fec };
+        while let Some(place) = batch.place() {
+            let (_, rest) = place.split_at_mut(layout.head);
+            let parity = self.encoder.as_mut().and_then(|e| e.poll_output(rest));
+            let len = match parity {
+                Some(len) => len,
+                None if limited && self.held_until(socket, now).is_some() => break,
+                None => {
+                    let (_, room) = rest.split_at_mut(header);
+                    let Some(len) = kcp.poll_transmit(now, room) else {
+                        break;
+                    };
+                    let len = header + len;
+                    if let (Some(encoder), Some(shard)) =
+                        (self.encoder(socket), rest.get_mut(..len))
+                        // Never too long: both were made for the same MTU.
+                        && encoder.seal(now, shard).is_err()
+                    {
+                        continue;
+                    }
+                    len
+                }
+            };
+            let len = layout.head + len + layout.tail;
+            batch.push(len);
+            if limited {
+                self.spend(socket, len, now);
+            }
+        }
+    }
+
+    fn encoder(&mut self, socket: &Socket) -> Option<&mut Encoder> {
+        if self.encoder.is_none() && !self.plain {
+            let code = socket.code.clone()?;
+            let new = Encoder::new(code, socket.layout.kcp_mtu).ok()?;
+            self.encoder = Some(Box::new(new));
+        }
+        self.encoder.as_deref_mut()
+    }
+
+    /// Takes in a decrypted packet.
+    pub(super) fn input(
+        &mut self,
+        socket: &Socket,
+        kcp: &mut Kcp,
+        route: Route<'_>,
+        packet: &[u8],
+        now: Time,
+    ) {
+        // What was wrong is counted by the session itself; it goes on.
+        match route {
+            Route::Bare(datagram, _) => {
+                if socket.settings.fec_follows && self.decoder.is_none() {
+                    (self.plain, self.encoder) = (true, None);
+                }
+                let _ = kcp.input(now, datagram, false);
+            }
+            Route::Data(datagram, _) if !datagram.is_empty() => {
+                let _ = kcp.input(now, datagram, false);
+            }
+            _ => {}
+        }
+        if !matches!(route, Route::Data(..) | Route::Parity) {
+            return;
+        }
+        self.plain = false;
+        let decoder = self.decoder.get_or_insert_with(|| {
+            let fec = socket.settings.fec;
+            let matrix = fec.map_or(Matrix::Vandermonde, |fec| fec.matrix);
+            Box::new(match socket.code.clone() {
+                Some(code) => Decoder::new(code, LONGEST),
+                None => Decoder::unknown(matrix, LONGEST),
+            })
+        });
+        decoder.input(packet);
+        while let Some(datagram) = decoder.poll_recovered() {
+            let _ = kcp.input(now, datagram, true);
+        }
+    }
+
+    /// Whether anything of what the peer sends was part of a group.
+    pub(super) const fn peer_corrects(&self) -> bool {
+        self.decoder.is_some()
+    }
+
+    /// Data and parity shards of what the peer sends, once they are known.
+    pub(super) fn peer_shards(&self) -> Option<(usize, usize)> {
+        let decoder = self.decoder.as_ref()?;
+        (decoder.counters().parity > 0).then(|| decoder.shards())?
+    }
+
+    /// Gives memory back: nothing has come for a while.
+    pub(super) fn trim(&mut self) {
+        if let Some(decoder) = &mut self.decoder {
+            decoder.trim();
+        }
+    }
+
+    /// Adds what the correction has counted since the last time.
+    pub(super) fn report(&mut self, socket: &Socket) {
+        let Some(decoder) = &self.decoder else { return };
+        let (now, told) = (decoder.counters(), self.told);
+        if now == told {
+            return;
+        }
+        let counters = &socket.settings.counters;
+        add(&counters.fec_parity_shards, now.parity - told.parity);
+        add(&counters.fec_full_shards, now.complete - told.complete);
+        add(&counters.fec_recovered, now.recovered - told.recovered);
+        add(&counters.fec_errs, now.errors - told.errors);
+        self.told = now;
+    }
+}
+
+impl Batch {
+    const EMPTY: Self = Self {
+        bytes: Vec::new(),
+        lens: [0; BATCH],
+        count: 0,
+    };
+
+    /// Where the next datagram is put together; `None` when the batch is full.
+    fn place(&mut self) -> Option<&mut [u8]> {
+        if self.bytes.is_empty() {
+            self.bytes.resize(BATCH * LONGEST, 0);
+        }
+        self.bytes.chunks_exact_mut(LONGEST).nth(self.count)
+    }
+
+    /// The datagram in that place is complete but for its encryption.
+    fn push(&mut self, len: usize) {
+        if let Some(place) = self.lens.get_mut(self.count) {
+            *place = len;
+            self.count += 1;
+        }
+    }
+
+    /// Seals all and hands them to the socket; gives their bytes.
+    fn send(&mut self, socket: &Socket, peer: SocketAddr) -> u64 {
+        let mut packets: [&mut [u8]; BATCH] = std::array::from_fn(|_| Default::default());
+        let places = self.bytes.chunks_exact_mut(LONGEST).zip(self.lens);
+        for (packet, (place, len)) in packets.iter_mut().zip(places.take(self.count)) {
+            *packet = place.get_mut(..len).unwrap_or_default();
+        }
+        let packets = packets.get_mut(..self.count).unwrap_or_default();
+        self.count = 0;
+        if let Some(key) = &socket.settings.key
+            && key.seal_batch(packets, &mut Chance).is_err()
+        {
+            // Every place has the room of the layout.
+            return 0;
+        }
+        let mut bytes = 0;
+        for packet in packets {
+            bytes += packet.len() as u64;
+            if socket.udp.queue(packet, peer).is_err() {
+                add(&socket.settings.counters.in_errs, 1);
+            }
+        }
+        bytes
+    }
+}
