@@ -15,6 +15,8 @@ mod curl;
 mod forward;
 mod hostile;
 mod kcp;
+mod kcp_peers;
+mod kcp_unlike;
 mod legacy;
 #[cfg(unix)]
 mod manager;

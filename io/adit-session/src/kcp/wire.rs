@@ -176,8 +176,11 @@ impl Wire {
         (decoder.counters().parity > 0).then(|| decoder.shards())?
     }
 
-    /// Gives memory back: nothing has come for a while.
+    /// Gives memory back: nothing has come or gone for a while.
     pub(super) fn trim(&mut self) {
+        if let Some(encoder) = &mut self.encoder {
+            encoder.trim();
+        }
         if let Some(decoder) = &mut self.decoder {
             decoder.trim();
         }
