@@ -3,6 +3,7 @@
 mod admin;
 mod client;
 mod convert;
+mod doctor;
 mod help;
 mod manager;
 mod online;
@@ -30,6 +31,7 @@ pub(crate) fn dispatch(args: Args) -> Done {
         Command::Check(plan) => tools::check(&plan),
         Command::Convert(convert) => convert::convert(&convert),
         Command::Explain(plan) => tools::explain(&plan),
+        Command::Doctor(doctor) => doctor::doctor(&doctor),
         Command::Help(help) => help::help(&help),
         Command::Completion(completion) => help::completion(&completion),
         Command::Man(man) => help::man(&man),

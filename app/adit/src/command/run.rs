@@ -199,7 +199,7 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) -> Duration {
+    pub(super) async fn next(&mut self) -> Duration {
         tokio::select! {
             _ = self.term.recv() => DRAIN,
             _ = self.int.recv() => Duration::ZERO,
@@ -213,7 +213,7 @@ impl Signals {
         Ok(Self {})
     }
 
-    async fn next(&mut self) -> Duration {
+    pub(super) async fn next(&mut self) -> Duration {
         // Without a console there is nothing to wait for.
         let _ = tokio::signal::ctrl_c().await;
         DRAIN
