@@ -276,7 +276,11 @@ fn through(plugin: &Plugin) -> String {
 }
 
 fn rides_in_a_connection(hop: &Hop) -> bool {
-    let over_tcp = |kind: &HopKind| matches!(kind, HopKind::Shadowsocks { udp, .. } if *udp == UdpWay::OverTcp);
+    let over_tcp = |kind: &HopKind| match kind {
+        HopKind::Shadowsocks { udp, .. } => *udp == UdpWay::OverTcp,
+        HopKind::ShadowsocksR(hop) => hop.udp == UdpWay::OverTcp,
+        _ => false,
+    };
     matches!(hop, Hop::Server(server) if over_tcp(&server.kind))
 }
 

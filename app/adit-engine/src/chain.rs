@@ -89,7 +89,7 @@ pub(crate) fn free() -> Arc<dyn Connector> {
 }
 
 /// A hop over `via`; `first` if nothing stands before it.
-async fn server_hop(
+pub(crate) async fn server_hop(
     plan: &ServerHop,
     via: &Arc<dyn Connector>,
     first: bool,

@@ -21,7 +21,7 @@ use crate::connector::{Bound, Watch};
 use crate::error::{AcceptError, DialError, Stage};
 use crate::guard::Guard;
 use crate::router::Router;
-use crate::udp::{Listener, SocksPackets, Ttl, accept_over_tcp, between};
+use crate::udp::{Listener, OverTcp, SocksPackets, Ttl, accept_over_tcp, between};
 
 /// How long BIND waits for its one connection.
 const BIND_WAIT: Duration = Duration::from_secs(120);
@@ -187,6 +187,12 @@ impl Worker {
             Ok(Inbound::Stream(pending)) => return self.open(pending, peer).await,
             Ok(Inbound::Bind(binding)) => return self.bind(binding, peer).await,
             Ok(Inbound::Datagrams(association)) => self.datagrams(association).await,
+            Ok(Inbound::InStream(carried)) => {
+                let account = carried.account;
+                let work = Box::pin(self.carry(carried.datagrams, None, account.as_ref()));
+                let end = during(account.as_deref(), work).await;
+                debug!(client = %peer.remote, "datagrams in a stream end: {end:?}");
+            }
             Ok(Inbound::Served) => debug!(client = %peer.remote, "served"),
             Ok(Inbound::Rejected(rejection)) => {
                 debug!(client = %peer.remote, "rejected: {}", rejection.why);
@@ -304,6 +310,16 @@ impl Worker {
         let (near, target) = timeout(deadline, accept_over_tcp(near, first, version))
             .await
             .map_err(late)??;
+        self.carry(near, target, account).await
+    }
+
+    /// Datagrams in a stream, to wherever each goes; `target` is the first of them, if known.
+    async fn carry(
+        &self,
+        near: OverTcp,
+        target: Option<Target>,
+        account: Option<&Arc<Account>>,
+    ) -> std::io::Result<()> {
         let anywhere = Target::from(SocketAddr::from(([0u8; 4], 0)));
         let connector = self.router.pick(target.as_ref().unwrap_or(&anywhere));
         let far = connector.associate().await.map_err(std::io::Error::other)?;

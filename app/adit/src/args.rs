@@ -5,6 +5,7 @@ pub(crate) mod kcp;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use adit_wire::Target;
 use clap::{ArgAction, Parser, Subcommand};
 
 /// Encrypted tunnels and proxies in one binary.
@@ -78,6 +79,13 @@ pub(crate) enum Command {
     /// made again by the server to one fixed target.
     #[command(subcommand)]
     Kcp(kcp::Kcp),
+    /// Find out why a server cannot be used, step by step
+    ///
+    /// Looks the server up, connects to it, speaks with it as the URL says, and sends a datagram
+    /// through it. If the server does not understand us, settings beside ours are tried with the
+    /// same password (`--tries`): every try is a connection that somebody on the way can see.
+    /// Exit codes: 0 all is well, 3 the URL is wrong, 4 the network, 5 key or settings, 6 clocks.
+    Doctor(Doctor),
     /// Help on a command, on a scheme (ss, socks5, mixed …) or on URLS
     Help(Help),
     /// Print shell completions
@@ -286,6 +294,26 @@ pub(crate) enum End {
     Client,
     /// A server
     Server,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Doctor {
+    /// The server: ss://, ssr://, socks5://, socks4a:// or http://, a share link too
+    pub(crate) url: String,
+    /// A web server that is asked for a page's head through the server, to see that it carries; and
+    /// by which servers that are not adit show themselves
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) to: Option<Target>,
+    /// A name server that is asked by a datagram through the server
+    #[arg(long, default_value = "1.1.1.1:53", value_name = "ADDR:PORT")]
+    pub(crate) dns: Target,
+    /// Other settings to try, at most, if the server does not understand us; 0 for none
+    #[arg(long, default_value_t = 60, value_name = "N",
+        value_parser = clap::value_parser!(u16).range(0..=200))]
+    pub(crate) tries: u16,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, clap::Args)]

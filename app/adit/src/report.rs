@@ -49,6 +49,14 @@ impl Failure {
         }
     }
 
+    /// The exit code.
+    pub(crate) const fn code(&self) -> Code {
+        match self {
+            Self::Config(_) => Code::Config,
+            Self::Plain { code, .. } => *code,
+        }
+    }
+
     /// Prints it and gives the exit code.
     pub(crate) fn report(self) -> ExitCode {
         match self {

@@ -119,7 +119,7 @@ impl Hop {
             Self::Direct | Self::Reject => true,
             Self::Server(server) => match &server.kind {
                 HopKind::Socks5 { udp, .. } => *udp,
-                HopKind::ShadowsocksR(hop) => hop.udp,
+                HopKind::ShadowsocksR(hop) => hop.udp != UdpWay::Off,
                 HopKind::Shadowsocks { udp, .. } => !matches!(udp, UdpWay::Off),
                 HopKind::Socks4a { .. } | HopKind::Http { .. } => false,
             },

@@ -4,6 +4,7 @@ mod admin;
 mod bench;
 mod client;
 mod convert;
+mod doctor;
 mod help;
 mod kcp;
 mod manager;
@@ -34,6 +35,7 @@ pub(crate) fn dispatch(args: Args) -> Done {
         Command::Explain(plan) => tools::explain(&plan),
         Command::Bench(typed) => bench::bench(&typed),
         Command::Kcp(kcp) => kcp::kcp(kcp),
+        Command::Doctor(doctor) => doctor::doctor(&doctor),
         Command::Help(help) => help::help(&help),
         Command::Completion(completion) => help::completion(&completion),
         Command::Man(man) => help::man(&man),

@@ -12,6 +12,7 @@ mod browser;
 mod cli;
 mod convert;
 mod curl;
+mod doctor;
 mod forward;
 mod hostile;
 mod kcp;

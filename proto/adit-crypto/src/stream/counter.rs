@@ -83,9 +83,7 @@ impl BlockCipherEncClosure for Whole<'_> {
         let mut next = *self.next;
         let mut keys = ParBlocks::<B>::default();
         for set in self.blocks.chunks_mut(B::ParBlocksSize::USIZE) {
-            for key in keys.iter_mut().take(set.len()) {
-                *key = step(&mut next);
-            }
+            fill(keys.get_mut(..set.len()).unwrap_or_default(), &mut next);
             if set.len() == B::ParBlocksSize::USIZE {
                 backend.encrypt_par_blocks_inplace(&mut keys);
             } else if let Some(keys) = keys.get_mut(..set.len()) {
@@ -97,6 +95,32 @@ impl BlockCipherEncClosure for Whole<'_> {
         }
         *self.next = next;
     }
+}
+
+/// Writes the next counters. All but a few sets share the upper half, and then the lower halves
+/// are a sequence of words, which a compiler makes several of at a time.
+#[inline(always)]
+fn fill(keys: &mut [Block<Whole<'static>>], next: &mut u128) {
+    let bytes = next.to_be_bytes();
+    let (Some(high), Some(low)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) else {
+        return;
+    };
+    let (high, low) = (u64::from_ne_bytes(*high), u64::from_be_bytes(*low));
+    let count = keys.len() as u64;
+    if low.checked_add(count).is_none() {
+        for key in keys {
+            *key = step(next);
+        }
+        return;
+    }
+    for (key, low) in keys.iter_mut().zip(low..) {
+        let (words, _) = key.0.as_chunks_mut::<8>();
+        if let [first, second] = words {
+            *first = high.to_ne_bytes();
+            *second = low.to_be_bytes();
+        }
+    }
+    *next = next.wrapping_add(u128::from(count));
 }
 
 #[inline(always)]
