@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod algorithm;
+pub mod auth;
 mod error;
 pub mod key;
 pub mod msg;

@@ -45,7 +45,10 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`SshError::Malformed`] if there are fewer; so in all that follow.
     pub fn take(&mut self, n: usize) -> Result<&'a [u8], SshError> {
-        let (head, tail) = self.rest.split_at_checked(n).ok_or(self.malformed())?;
+        let (head, tail) = self
+            .rest
+            .split_at_checked(n)
+            .ok_or_else(|| self.malformed())?;
         self.rest = tail;
         Ok(head)
     }
@@ -55,7 +58,10 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// See [`Reader::take`].
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], SshError> {
-        let (head, tail) = self.rest.split_first_chunk().ok_or(self.malformed())?;
+        let (head, tail) = self
+            .rest
+            .split_first_chunk()
+            .ok_or_else(|| self.malformed())?;
         self.rest = tail;
         Ok(*head)
     }
