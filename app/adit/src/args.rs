@@ -68,6 +68,12 @@ pub(crate) enum Command {
     Convert(Convert),
     /// Draw the plan that URLs or a file mean
     Explain(Plan),
+    /// Serve files by SFTP on standard input and output
+    ///
+    /// For an SSH server: `Subsystem sftp /usr/bin/adit sftp-server` in its configuration.
+    #[cfg(unix)]
+    #[command(hide = true)]
+    SftpServer(SftpServer),
     /// Help on a command, on a scheme (ss, socks5, mixed …) or on URLS
     Help(Help),
     /// Print shell completions
@@ -252,6 +258,23 @@ pub(crate) enum End {
     Server,
 }
 
+#[cfg(unix)]
+#[derive(Debug, clap::Args)]
+pub(crate) struct SftpServer {
+    /// Serve this folder alone: no path and no symbolic link leads out of it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// Let nothing be changed
+    #[arg(long, short = 'R')]
+    pub(crate) read_only: bool,
+    /// Where relative paths begin
+    #[arg(long, short = 'd', value_name = "DIR")]
+    pub(crate) start: Option<PathBuf>,
+    /// Permissions that new files do not get, in octal
+    #[arg(long, short = 'u', value_name = "MASK", value_parser = mask)]
+    pub(crate) umask: Option<u32>,
+}
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Help {
     /// A command, a scheme, or URLS
@@ -276,4 +299,13 @@ fn time(text: &str) -> Result<Duration, String> {
     adit_config::read_duration(text)
         .filter(|time| *time >= Duration::from_secs(1))
         .ok_or_else(|| "expected a time like `90s`, `30m` or `1h`".to_owned())
+}
+
+/// Bits of permissions, in octal.
+#[cfg(unix)]
+fn mask(text: &str) -> Result<u32, String> {
+    u32::from_str_radix(text, 8)
+        .ok()
+        .filter(|mask| *mask <= 0o777)
+        .ok_or_else(|| "expected a mask like `022` or `077`".to_owned())
 }

@@ -8,6 +8,8 @@ mod manager;
 mod online;
 mod run;
 mod server;
+#[cfg(unix)]
+mod sftp_server;
 mod tools;
 mod up;
 
@@ -30,6 +32,8 @@ pub(crate) fn dispatch(args: Args) -> Done {
         Command::Check(plan) => tools::check(&plan),
         Command::Convert(convert) => convert::convert(&convert),
         Command::Explain(plan) => tools::explain(&plan),
+        #[cfg(unix)]
+        Command::SftpServer(sftp) => sftp_server::sftp_server(&sftp),
         Command::Help(help) => help::help(&help),
         Command::Completion(completion) => help::completion(&completion),
         Command::Man(man) => help::man(&man),
