@@ -8,13 +8,11 @@ use anyhow::Context;
 use super::Done;
 use crate::args;
 use crate::report::{Code, Failure};
-use crate::sftp_server::{Options, ServeError, serve};
+use crate::sftp_server::{Options, ServeError, mode, serve};
 
 pub(super) fn sftp_server(typed: &args::SftpServer) -> Done {
     if let Some(mask) = typed.umask {
-        rustix::process::umask(rustix::fs::Mode::from_bits_truncate(
-            mask.try_into().unwrap_or_default(),
-        ));
+        rustix::process::umask(mode(mask));
     }
     let options = Options {
         root: typed.root.clone(),

@@ -38,7 +38,12 @@ pub(super) fn new_mode(attrs: &Attrs, usual: u32) -> Mode {
     mode(attrs.permissions.unwrap_or(usual))
 }
 
-fn mode(bits: u32) -> Mode {
+/// The bits of permissions that can be set.
+#[allow(
+    clippy::useless_conversion,
+    reason = "16 bits wide on other systems than Linux"
+)]
+pub(crate) fn mode(bits: u32) -> Mode {
     Mode::from_bits_truncate((bits & SETTABLE).try_into().unwrap_or_default())
 }
 
@@ -142,18 +147,18 @@ pub(super) fn file_system_of(file: &File) -> Result<StatVfs, Errno> {
 }
 
 fn stat_vfs(found: &rustix::fs::StatVfs) -> StatVfs {
-    let mut stat = StatVfs::default();
-    stat.block = found.f_bsize;
-    stat.fragment = found.f_frsize;
-    stat.blocks = found.f_blocks;
-    stat.free = found.f_bfree;
-    stat.available = found.f_bavail;
-    stat.files = found.f_files;
-    stat.files_free = found.f_ffree;
-    stat.files_available = found.f_favail;
-    stat.id = found.f_fsid;
-    stat.read_only = found.f_flag.contains(StatVfsMountFlags::RDONLY);
-    stat.no_setuid = found.f_flag.contains(StatVfsMountFlags::NOSUID);
-    stat.name_max = found.f_namemax;
-    stat
+    StatVfs {
+        block: found.f_bsize,
+        fragment: found.f_frsize,
+        blocks: found.f_blocks,
+        free: found.f_bfree,
+        available: found.f_bavail,
+        files: found.f_files,
+        files_free: found.f_ffree,
+        files_available: found.f_favail,
+        id: found.f_fsid,
+        read_only: found.f_flag.contains(StatVfsMountFlags::RDONLY),
+        no_setuid: found.f_flag.contains(StatVfsMountFlags::NOSUID),
+        name_max: found.f_namemax,
+    }
 }

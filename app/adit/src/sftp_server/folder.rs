@@ -86,7 +86,7 @@ fn describe(stat: &Stat, people: &mut People, now: i64) -> String {
         let name = name.unwrap_or_else(|| id.to_string());
         let _ = write!(line, "{name:<8} ");
     }
-    let time = i64::from(stat.st_mtime);
+    let time = stat.st_mtime;
     let (year, month, day) = date(time.div_euclid(86_400));
     let _ = write!(line, "{:>8} {month} {day:>2} ", stat.st_size);
     let age = now.saturating_sub(time);

@@ -20,6 +20,7 @@ use std::path::PathBuf;
 use adit_ssh::SshError;
 use adit_ssh::sftp::Frames;
 
+pub(crate) use attributes::mode;
 use session::Session;
 
 /// Bytes that are read at once.
