@@ -135,6 +135,7 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
         }),
         limits,
         prefer,
+        carried: None,
     })
 }
 
@@ -180,6 +181,7 @@ pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
             first_wait,
         })),
         dial,
+        carried: None,
     }))
 }
 

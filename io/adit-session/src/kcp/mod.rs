@@ -34,6 +34,7 @@ mod counters;
 mod driver;
 mod listener;
 mod route;
+mod sealed;
 mod session;
 mod settings;
 mod socket;
