@@ -188,8 +188,7 @@ impl<'d, 'e> Draft<'d, 'e> {
     pub(crate) fn no_target(&mut self) {
         if let Some(target) = &self.endpoint.target {
             let title = format!("`{}://` has no target", self.written);
-            let flaw =
-                Flaw::new(target.span, title).help(format!("written as `{}`", self.form()));
+            let flaw = Flaw::new(target.span, title).help(format!("written as `{}`", self.form()));
             self.problem(flaw);
         }
     }
@@ -256,8 +255,8 @@ impl<'d, 'e> Draft<'d, 'e> {
     /// The pair of a key that this scheme has in this role.
     fn written<T>(&self, key: &Key<T>) -> Option<&'e Pair> {
         let mut params = self.written.params();
-        let has = params
-            .any(|param| param.setting.name() == key.name && param.roles.has(self.role));
+        let has =
+            params.any(|param| param.setting.name() == key.name && param.roles.has(self.role));
         self.endpoint.param(key.name).filter(|_| has)
     }
 

@@ -210,9 +210,7 @@ fn hop_line(hop: &Hop) -> String {
         None => what,
     };
     let udp = match overhead(hop) {
-        _ if rides_in_a_connection(hop) && server.carried.is_some() => {
-            "UDP in a stream".to_owned()
-        }
+        _ if rides_in_a_connection(hop) && server.carried.is_some() => "UDP in a stream".to_owned(),
         _ if rides_in_a_connection(hop) => "UDP in a connection".to_owned(),
         Some(bytes) => format!("UDP +{bytes} bytes"),
         None => "no UDP".to_owned(),

@@ -164,7 +164,9 @@ fn normalize(endpoint: &mut Endpoint, written: Written) -> Vec<Flaw> {
     }
     let row = |pair: &Pair| {
         let name = pair.key.value.as_str();
-        written.params().position(|param| param.setting.name() == name)
+        written
+            .params()
+            .position(|param| param.setting.name() == name)
     };
     for pair in &mut endpoint.params {
         match row(pair).and_then(|row| written.params().nth(row)) {

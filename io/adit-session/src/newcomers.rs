@@ -101,7 +101,8 @@ impl Newcomers {
         if self.waiting.len() < MOST {
             return;
         }
-        self.waiting.retain(|_, one| now.since(one.since) < PATIENCE);
+        self.waiting
+            .retain(|_, one| now.since(one.since) < PATIENCE);
         if self.waiting.len() >= MOST
             && let Some((id, _)) = self.waiting.iter().min_by_key(|(_, one)| one.since)
         {
@@ -157,7 +158,10 @@ mod tests {
         else {
             panic!("not served");
         };
-        assert_eq!((&packet[range], &one.early[..]), (&b"it is me"[..], &[b"hello".to_vec()][..]));
+        assert_eq!(
+            (&packet[range], &one.early[..]),
+            (&b"it is me"[..], &[b"hello".to_vec()][..])
+        );
         // A recording of the beginning begins anew, and gets no further.
         for text in [&first, &says(&mut ann, b"later")] {
             let met = meet(&mut at, &key, text, 3).0;
@@ -173,12 +177,20 @@ mod tests {
             let mut session = client(&key);
             for _ in 0..2 * EARLY {
                 let packet = says(&mut session, b"x");
-                assert!(matches!(meet(&mut at, &key, &packet, now).0, Met::Answer(_)));
+                assert!(matches!(
+                    meet(&mut at, &key, &packet, now).0,
+                    Met::Answer(_)
+                ));
             }
         }
         assert_eq!(at.waiting.len(), MOST);
         assert!(at.waiting.values().all(|one| one.early.len() == EARLY));
-        assert!(at.waiting.values().all(|one| one.since >= Time(MOST as u64)), "the oldest left");
+        assert!(
+            at.waiting
+                .values()
+                .all(|one| one.since >= Time(MOST as u64)),
+            "the oldest left"
+        );
         let stranger = SessionKey::new(&[8; 32]).unwrap();
         let packet = says(&mut client(&stranger), b"x");
         assert!(matches!(meet(&mut at, &key, &packet, 0).0, Met::Foreign));

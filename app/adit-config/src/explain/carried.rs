@@ -20,7 +20,11 @@ pub(super) fn listener(listen: &Listen) -> Option<String> {
 pub(super) fn hop(carried: &Carried) -> String {
     match carried {
         Carried::Kcp(kcp) => {
-            let mut text = format!("{}; {} kept", streams(kcp), counted(kcp.sessions, "session"));
+            let mut text = format!(
+                "{}; {} kept",
+                streams(kcp),
+                counted(kcp.sessions, "session")
+            );
             if let Some(age) = kcp.expire {
                 let _ = write!(text, ", renewed after {}", time(age));
             }

@@ -6,8 +6,8 @@ use super::ends;
 use crate::desk::Desk;
 use crate::plan::build::{ListenDraft, RouteDraft, RuleDraft, StageDraft};
 use crate::plan::{
-    Chain, Hop, Listen, ListenAddr, ListenKind, Match, Plan, Route, Rule, SsServer, SsrServer, Stage,
-    Transparent,
+    Chain, Hop, Listen, ListenAddr, ListenKind, Match, Plan, Route, Rule, SsServer, SsrServer,
+    Stage, Transparent,
 };
 use crate::problem::{Place, Problem, WarningKind};
 

@@ -31,7 +31,10 @@ pub(super) fn fit(desk: &mut Desk, listen: &ListenDraft, via: &[StageDraft]) {
         (Some(last), Some(_)) => desk.problem(problem(
             &format!("the target of `{}` is never reached", listen.listen),
             listen.place.clone(),
-            &format!("the far end of `{}` has its own: leave this one away", last.stage),
+            &format!(
+                "the far end of `{}` has its own: leave this one away",
+                last.stage
+            ),
         )),
         (Some(last), None) => desk.problem(problem(
             &format!(

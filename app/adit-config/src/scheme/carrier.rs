@@ -180,7 +180,8 @@ mod tests {
                 };
                 let names: Vec<_> = written.params().map(|row| row.setting.name()).collect();
                 let twice = names.iter().enumerate();
-                let mut twice = twice.filter(|(i, name)| names.iter().skip(i + 1).any(|n| n == *name));
+                let mut twice =
+                    twice.filter(|(i, name)| names.iter().skip(i + 1).any(|n| n == *name));
                 assert_eq!(twice.next(), None, "{written}");
             }
         }

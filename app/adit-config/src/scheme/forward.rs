@@ -14,11 +14,9 @@ use crate::span::Span;
 
 pub(crate) const DOC: &str =
     "A TCP and a UDP port that lead to one target. The target may be private: it is yours.";
-pub(crate) const DOC_TCP: &str =
-    "A TCP port that leads to one target. The target may be private: it is yours. Before a hop that \
+pub(crate) const DOC_TCP: &str = "A TCP port that leads to one target. The target may be private: it is yours. Before a hop that \
      has a target at its far end (`kcptun`, `tcp+kcp`) it is left away.";
-pub(crate) const DOC_UDP: &str =
-    "A UDP port that leads to one target. The target may be private: it is yours. Before `udp+fec`, \
+pub(crate) const DOC_UDP: &str = "A UDP port that leads to one target. The target may be private: it is yours. Before `udp+fec`, \
      which has one at its far end, it is left away.";
 
 pub(crate) const PARAMS: &[Param] = &[
@@ -88,7 +86,10 @@ pub(crate) fn longer_than_dial(span: Span, dial: Duration) -> Flaw {
 pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
     draft.no_user();
     if let Some(target) = &draft.endpoint().target {
-        let flaw = Flaw::new(target.span, "a hop has no target: that of the far end counts");
+        let flaw = Flaw::new(
+            target.span,
+            "a hop has no target: that of the far end counts",
+        );
         draft.problem(flaw.help("leave it away"));
     }
     Some(Hop::Server(ServerHop {

@@ -338,9 +338,12 @@ pub(crate) fn seal(draft: &mut Draft<'_, '_>, own: Option<Secret>) -> Option<Pac
         None => own.filter(|own| !own.expose().is_empty()),
     };
     if password.is_none() && is_keyed(draft) {
-        let flaw = Flaw::new(draft.endpoint().address, "the key of the datagrams is missing")
-            .help("write `?key=SECRET`, `?key=@FILE` or `?key=$NAME`, the same at both ends")
-            .help("`crypt=null` does without: everybody can read and change the traffic");
+        let flaw = Flaw::new(
+            draft.endpoint().address,
+            "the key of the datagrams is missing",
+        )
+        .help("write `?key=SECRET`, `?key=@FILE` or `?key=$NAME`, the same at both ends")
+        .help("`crypt=null` does without: everybody can read and change the traffic");
         draft.problem(flaw);
         return None;
     }
@@ -355,7 +358,11 @@ pub(crate) fn seal(draft: &mut Draft<'_, '_>, own: Option<Secret>) -> Option<Pac
         }
         Crypt::Packets(kind) => PacketSeal::Packets {
             kind,
-            check: if kcp9 { Check::HighwayHash } else { Check::Crc32 },
+            check: if kcp9 {
+                Check::HighwayHash
+            } else {
+                Check::Crc32
+            },
             password,
         },
     })

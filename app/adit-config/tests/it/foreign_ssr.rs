@@ -78,7 +78,11 @@ fn a_client() {
     };
     assert_eq!(ssr.protocol_param.expose(), "42:userpw");
     assert!(ssr.udp && plan.routes[0].listen[0].addr.port == 1080);
-    assert!(plan.warnings.iter().any(|w| w.kind == WarningKind::Legacy));
+    assert!(
+        plan.warnings
+            .iter()
+            .any(|w| w.kind == WarningKind::LegacyCipher)
+    );
 }
 
 #[test]

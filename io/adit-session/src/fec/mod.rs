@@ -66,7 +66,9 @@ impl Settings {
     #[must_use]
     pub fn max_datagram(&self) -> Option<usize> {
         let (head, tail) = self.room();
-        self.mtu.min(LONGEST).checked_sub(head + HEADER + NUMBER + tail)
+        self.mtu
+            .min(LONGEST)
+            .checked_sub(head + HEADER + NUMBER + tail)
     }
 
     /// Bytes of encryption before and behind a shard.

@@ -42,8 +42,7 @@ impl State {
         now: Time,
     ) -> io::Result<Self> {
         let longest = NUMBER + socket.max_datagram;
-        let mut encoder =
-            Encoder::new(socket.code.clone(), longest).map_err(io::Error::other)?;
+        let mut encoder = Encoder::new(socket.code.clone(), longest).map_err(io::Error::other)?;
         encoder.set_early(Some(socket.settings.wait));
         Ok(Self {
             encoder,
@@ -109,7 +108,10 @@ impl State {
     /// Seals the shard of `len` bytes in the scratch and hands it to the socket.
     fn leave(&mut self, socket: &Socket, len: usize, now: Time) -> io::Result<()> {
         let (head, tail) = socket.settings.room();
-        let packet = self.scratch.get_mut(..head + len + tail).unwrap_or_default();
+        let packet = self
+            .scratch
+            .get_mut(..head + len + tail)
+            .unwrap_or_default();
         match (&mut self.crypt, &socket.settings.key) {
             (Some(session), _) => session.seal(packet),
             (None, Some(key)) => key.seal(packet, &mut Chance),

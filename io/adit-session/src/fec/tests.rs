@@ -46,7 +46,10 @@ const SOON: Duration = Duration::from_secs(5);
 
 /// Passes packets on between a client and a server, but for those that `lose` names by number and
 /// direction.
-async fn network(server: SocketAddr, lose: impl Fn(usize, bool) -> bool + Send + 'static) -> SocketAddr {
+async fn network(
+    server: SocketAddr,
+    lose: impl Fn(usize, bool) -> bool + Send + 'static,
+) -> SocketAddr {
     let near = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let far = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let at = near.local_addr().unwrap();
@@ -87,7 +90,8 @@ async fn datagrams_pass_both_ways_under_every_seal() {
         packets(PacketKind::Salsa20, Check::HighwayHash),
         packets(PacketKind::Aes128Gcm, Check::Crc32),
     ] {
-        let mut listener = FecListener::bind("127.0.0.1:0".parse().unwrap(), settings.clone()).unwrap();
+        let mut listener =
+            FecListener::bind("127.0.0.1:0".parse().unwrap(), settings.clone()).unwrap();
         let client = Lane::connect(listener.local_addr().unwrap(), settings).unwrap();
         let longest = vec![9; client.max_datagram()];
         send(&client, b"one");
@@ -100,7 +104,10 @@ async fn datagrams_pass_both_ways_under_every_seal() {
         }
         let got = recv(&lane, 4, SOON).await;
         assert_eq!(got, [&b"one"[..], b"", &longest, b"three"]);
-        assert_eq!(client.send(&vec![0; longest.len() + 1]).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(
+            client.send(&vec![0; longest.len() + 1]).unwrap_err().kind(),
+            io::ErrorKind::InvalidInput
+        );
         send(&lane, b"back");
         assert_eq!(recv(&client, 1, SOON).await, [b"back"]);
     }
@@ -109,9 +116,13 @@ async fn datagrams_pass_both_ways_under_every_seal() {
 #[tokio::test]
 async fn what_is_lost_is_restored_and_nothing_comes_twice() {
     for session in [true, false] {
-        let mut listener = FecListener::bind("127.0.0.1:0".parse().unwrap(), settings(session)).unwrap();
+        let mut listener =
+            FecListener::bind("127.0.0.1:0".parse().unwrap(), settings(session)).unwrap();
         // Every fourth packet to the server is lost, from the fifth on.
-        let at = network(listener.local_addr().unwrap(), |n, up| up && n > 4 && n % 4 == 0).await;
+        let at = network(listener.local_addr().unwrap(), |n, up| {
+            up && n > 4 && n % 4 == 0
+        })
+        .await;
         let client = Lane::connect(at, settings(session)).unwrap();
         send(&client, &0u32.to_le_bytes());
         let (lane, _) = tokio::join!(
@@ -132,7 +143,12 @@ async fn what_is_lost_is_restored_and_nothing_comes_twice() {
         got.sort();
         let mut all: Vec<Vec<u8>> = (0u32..=100).map(|n| n.to_le_bytes().to_vec()).collect();
         all.sort();
-        assert!(got == all, "session {session}: {} of {}", got.len(), all.len());
+        assert!(
+            got == all,
+            "session {session}: {} of {}",
+            got.len(),
+            all.len()
+        );
     }
 }
 
@@ -209,7 +225,9 @@ async fn strangers_and_too_many_begin_nothing() {
     for rubbish in [&b""[..], b"x", &[0; 100], &[0xff; 1400]] {
         socket.send_to(rubbish, server).await.unwrap();
     }
-    let clients: Vec<Lane> = (0..12).map(|_| Lane::connect(server, settings.clone()).unwrap()).collect();
+    let clients: Vec<Lane> = (0..12)
+        .map(|_| Lane::connect(server, settings.clone()).unwrap())
+        .collect();
     clients.iter().for_each(|client| send(client, b"hello"));
     let mut lanes = Vec::new();
     while let Ok(lane) = timeout(Duration::from_millis(300), listener.accept()).await {

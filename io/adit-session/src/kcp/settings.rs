@@ -95,11 +95,12 @@ impl Settings {
     /// Whether a stranger cannot make packets that pass the check. CRC-32 under a cipher is no
     /// authentication.
     pub(super) fn authenticates(&self) -> bool {
-        self.session.is_some() || self.key.as_ref().is_some_and(|key| {
-            let keyed = adit_crypto::packet::Check::HighwayHash;
-            key.kind() == PacketKind::Aes128Gcm
-                || (key.kind() != PacketKind::Null && key.room() == key.kind().room(keyed))
-        })
+        self.session.is_some()
+            || self.key.as_ref().is_some_and(|key| {
+                let keyed = adit_crypto::packet::Check::HighwayHash;
+                key.kind() == PacketKind::Aes128Gcm
+                    || (key.kind() != PacketKind::Null && key.room() == key.kind().room(keyed))
+            })
     }
 
     /// Puts everything within its bounds and measures the rooms of a datagram.

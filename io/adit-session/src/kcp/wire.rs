@@ -232,7 +232,9 @@ impl Batch {
         let packets = packets.get_mut(..self.count).unwrap_or_default();
         self.count = 0;
         let sealed = match (session, &socket.settings.key) {
-            (Some(session), _) => packets.iter_mut().try_for_each(|packet| session.seal(packet)),
+            (Some(session), _) => packets
+                .iter_mut()
+                .try_for_each(|packet| session.seal(packet)),
             (None, Some(key)) => key.seal_batch(packets, &mut Chance),
             (None, None) => Ok(()),
         };

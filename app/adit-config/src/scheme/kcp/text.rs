@@ -173,7 +173,10 @@ mod tests {
             assert_eq!(<PacketKind as Typed>::read(kind.name()), Ok(kind));
         }
         assert_eq!(Crypt::read(AEAD), Ok(Crypt::Aead));
-        assert_eq!(Crypt::read("aes-129").unwrap_err(), "did you mean `aes-128`?");
+        assert_eq!(
+            Crypt::read("aes-129").unwrap_err(),
+            "did you mean `aes-128`?"
+        );
         assert!(Crypt::read("").is_err() && Mode::read("Fast").is_err() && Cc::read("on").is_err());
     }
 }
