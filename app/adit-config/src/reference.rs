@@ -17,7 +17,7 @@ pub fn help(scheme: &str) -> Option<String> {
 pub fn overview() -> String {
     let mut text = String::from(
         "An endpoint is a URL:\n\n  \
-         dialect[+carrier]://[user[:secret]@]host[:port][/target][?key=value&...][#name]\n\n\
+         dialect[+carrier]://[user[:secret]@]host[:port][/target][?key=val&...][#name]\n\n\
          A secret is @FILE, $NAME of an environment variable, or the secret itself.\n\
          The first endpoint listens, the others are the chain, left to right.\n",
     );

@@ -16,12 +16,13 @@ pub enum Carried {
 }
 
 impl Carried {
-    /// What stands behind the dialect in a scheme.
+    /// The scheme of a dialect that it carries.
     #[must_use]
-    pub const fn suffix(&self) -> &'static str {
+    pub fn scheme(&self, dialect: &str) -> String {
         match self {
-            Self::Kcp(_) => "+kcp",
-            Self::Fec(_) => "+fec",
+            Self::Kcp(kcp) if kcp.kcptun => "kcptun".to_owned(),
+            Self::Kcp(_) => format!("{dialect}+kcp"),
+            Self::Fec(_) => format!("{dialect}+fec"),
         }
     }
 }
@@ -29,6 +30,8 @@ impl Carried {
 /// Streams over KCP: what this end runs with. Everything is within its bounds.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Kcp {
+    /// It was written as `kcptun://`.
+    pub kcptun: bool,
     /// The ARQ; its `mtu` is not read.
     pub arq: adit_kcp::Config,
     /// Bytes of the largest UDP payload.

@@ -133,8 +133,11 @@ impl ServerHop {
     /// `scheme://host:port`, for logs and errors.
     #[must_use]
     pub fn name(&self) -> String {
-        let carrier = self.carried.as_ref().map_or("", Carried::suffix);
-        format!("{}{carrier}://{}", self.dialect(), self.server)
+        let dialect = self.dialect();
+        match &self.carried {
+            Some(carried) => format!("{}://{}", carried.scheme(dialect), self.server),
+            None => format!("{dialect}://{}", self.server),
+        }
     }
 }
 

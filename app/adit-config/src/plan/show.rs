@@ -4,7 +4,7 @@ use core::fmt;
 
 use adit_wire::Host;
 
-use crate::plan::{Carried, Hop, Listen, ListenAddr, ListenKind, Stage, Steering};
+use crate::plan::{Hop, Listen, ListenAddr, ListenKind, Stage, Steering};
 
 impl fmt::Display for ListenAddr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -40,8 +40,11 @@ impl Listen {
 
 impl fmt::Display for Listen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let carrier = self.carried.as_ref().map_or("", Carried::suffix);
-        write!(f, "{}{carrier}://{}", self.scheme(), self.addr)?;
+        match &self.carried {
+            Some(carried) => f.write_str(&carried.scheme(self.scheme()))?,
+            None => f.write_str(self.scheme())?,
+        }
+        write!(f, "://{}", self.addr)?;
         match &self.kind {
             ListenKind::Forward(forward) => match &forward.target {
                 Some(target) => write!(f, "/{target}"),

@@ -300,6 +300,7 @@ fn read(draft: &mut Draft<'_, '_>, own: Option<Secret>) -> Option<Kcp> {
     smux.keepalive = Some(keepalive);
     smux.timeout = smux.timeout.max(keepalive * 3);
     let kcp = Kcp {
+        kcptun: false,
         arq,
         mtu: draft.get(&MTU).0,
         fec: fec?,

@@ -178,6 +178,7 @@ fn read(draft: &mut Draft<'_, '_>) -> Option<Kcp> {
     let expire = draft.get(&AUTOEXPIRE).0;
     let seconds = |n: u32| Duration::from_secs(n.into());
     let kcp = Kcp {
+        kcptun: true,
         arq,
         mtu: draft.get(&kcp::MTU).0,
         fec: fec?,
