@@ -313,19 +313,21 @@ fn datagrams_with_correction_alone() {
         let path = Lossy::start(back.addr(), FAULTS, 7).unwrap();
         let front = start(&["run", "udp://127.0.0.1:0", &hop(path.addr())]);
         let entry = Entry::open(front.addr()).unwrap();
-        let (mut missing, mut other) = (0, 0);
+        let mut got = Vec::new();
         for n in 0u32..150 {
             entry.send(&n.to_le_bytes()).unwrap();
-            match entry.recv_within(Duration::from_millis(250)) {
-                Ok(answer) if answer == n.to_le_bytes() => {}
-                Ok(_) => other += 1,
-                Err(_) => missing += 1,
+            while let Ok(answer) = entry.recv_within(Duration::from_millis(150)) {
+                got.push(answer);
+                if got.last().is_some_and(|last| *last == n.to_le_bytes()) {
+                    break;
+                }
             }
         }
-        assert!(
-            missing <= 6 && other == 0,
-            "{keys}: {missing} missing, {other} twice"
-        );
+        let all = got.len();
+        got.sort();
+        got.dedup();
+        assert_eq!(got.len(), all, "{keys}: some came twice");
+        assert!(all >= 144, "{keys}: {all} of 150");
         let (_, lost) = path.counts();
         assert!(lost > 10, "{keys}: only {lost} were lost");
         front.stop().unwrap();
