@@ -172,11 +172,7 @@ mod tests {
                         if count % life == 0 {
                             far = UdpSocket::bind("127.0.0.1:0").await.unwrap();
                         }
-                        let mut kept = ours.lock().unwrap_or_else(PoisonError::into_inner);
-                        if kept.len() < 20 {
-                            kept.push(up[..n].to_vec());
-                        }
-                        drop(kept);
+                        keep(&ours, &up[..n]);
                         let _ = far.send_to(&up[..n], server).await;
                     }
                     Ok((n, _)) = far.recv_from(&mut down) => {
@@ -187,6 +183,13 @@ mod tests {
             }
         });
         (at, kept)
+    }
+
+    fn keep(kept: &Mutex<Vec<Vec<u8>>>, packet: &[u8]) {
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() < 20 {
+            kept.push(packet.to_vec());
+        }
     }
 
     #[tokio::test]
