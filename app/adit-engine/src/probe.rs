@@ -1,8 +1,11 @@
-//! Asks a Shadowsocks server whether it accepts us, and if not, why.
+//! Asks a Shadowsocks server whether it accepts us, and if not, why; and any server, step by step
+//! ([`ask_for`]).
 //!
 //! A server must not tell a stranger anything, so it tells nothing at all. But whoever holds the
 //! key can find out: an adit server answers the name [`CHECK_NAME`] by itself, and a server that
 //! refuses our clock accepts another one.
+
+mod way;
 
 use std::io;
 use std::sync::Arc;
@@ -14,6 +17,8 @@ use adit_stream::{BoxStream, Layered, fill, flush};
 use adit_wire::{Host, Name, Target, Unix};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+
+pub use way::{Heard, Question, ask as ask_for, connector, datagram, reach, resolve};
 
 use crate::acceptor::CHECK_NAME;
 use crate::connector::Connector;

@@ -21,7 +21,7 @@ use crate::connector::{Bound, Watch};
 use crate::error::{AcceptError, DialError, Stage};
 use crate::guard::Guard;
 use crate::router::Router;
-use crate::udp::{Listener, SocksPackets, Ttl, accept_over_tcp, between};
+use crate::udp::{Listener, OverTcp, SocksPackets, Ttl, accept_over_tcp, between};
 
 /// How long BIND waits for its one connection.
 const BIND_WAIT: Duration = Duration::from_secs(120);
@@ -132,21 +132,17 @@ pub async fn accept_loop(mut socket: accept::Acceptor, worker: Arc<Worker>) {
     let mut complained: Option<Instant> = None;
     loop {
         let complaint = match socket.next().await {
-            Turn::Connection(stream, remote) => match worker.gate.enter() {
-                Some(ticket) => {
-                    let local = stream.local_addr().unwrap_or(remote);
-                    let (worker, peer) = (worker.clone(), Peer { remote, local });
-                    tokio::spawn(async move {
-                        worker.serve(Box::new(Tcp::new(stream)), peer).await;
-                        drop(ticket);
-                    });
+            Turn::Connection(stream, remote) => {
+                let local = stream.local_addr().unwrap_or(remote);
+                let peer = Peer { remote, local };
+                if worker.clone().admit(Box::new(Tcp::new(stream)), peer) {
                     continue;
                 }
-                None => format!(
+                format!(
                     "{} connections are open: closing new ones",
                     worker.gate.limit()
-                ),
-            },
+                )
+            }
             Turn::Exhausted(e) => format!("accepting connections: {e}"),
         };
         if complained.is_none_or(|at| at.elapsed() >= QUIET) {
@@ -157,6 +153,18 @@ pub async fn accept_loop(mut socket: accept::Acceptor, worker: Arc<Worker>) {
 }
 
 impl Worker {
+    /// Serves a connection in a task of its own, if the gate lets it in.
+    pub(crate) fn admit(self: Arc<Self>, io: BoxStream, peer: Peer) -> bool {
+        let Some(ticket) = self.gate.enter() else {
+            return false;
+        };
+        tokio::spawn(async move {
+            self.serve(io, peer).await;
+            drop(ticket);
+        });
+        true
+    }
+
     /// Serves one connection from its first byte to its last.
     pub async fn serve(&self, io: BoxStream, peer: Peer) {
         // What opens a session is much larger than what it takes to run one, and most live long.
@@ -187,6 +195,12 @@ impl Worker {
             Ok(Inbound::Stream(pending)) => return self.open(pending, peer).await,
             Ok(Inbound::Bind(binding)) => return self.bind(binding, peer).await,
             Ok(Inbound::Datagrams(association)) => self.datagrams(association).await,
+            Ok(Inbound::InStream(carried)) => {
+                let account = carried.account;
+                let work = Box::pin(self.carry(carried.datagrams, None, account.as_ref()));
+                let end = during(account.as_deref(), work).await;
+                debug!(client = %peer.remote, "datagrams in a stream end: {end:?}");
+            }
             Ok(Inbound::Served) => debug!(client = %peer.remote, "served"),
             Ok(Inbound::Rejected(rejection)) => {
                 debug!(client = %peer.remote, "rejected: {}", rejection.why);
@@ -304,6 +318,16 @@ impl Worker {
         let (near, target) = timeout(deadline, accept_over_tcp(near, first, version))
             .await
             .map_err(late)??;
+        self.carry(near, target, account).await
+    }
+
+    /// Datagrams in a stream, to wherever each goes; `target` is the first of them, if known.
+    async fn carry(
+        &self,
+        near: OverTcp,
+        target: Option<Target>,
+        account: Option<&Arc<Account>>,
+    ) -> std::io::Result<()> {
         let anywhere = Target::from(SocketAddr::from(([0u8; 4], 0)));
         let connector = self.router.pick(target.as_ref().unwrap_or(&anywhere));
         let far = connector.associate().await.map_err(std::io::Error::other)?;

@@ -5,6 +5,7 @@ pub(crate) mod kcp;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use adit_wire::Target;
 use clap::{ArgAction, Parser, Subcommand};
 
 /// Encrypted tunnels and proxies in one binary.
@@ -78,6 +79,19 @@ pub(crate) enum Command {
     /// made again by the server to one fixed target.
     #[command(subcommand)]
     Kcp(kcp::Kcp),
+    /// Find out why a server cannot be used, step by step
+    ///
+    /// Looks the server up, connects to it, speaks with it as the URL says, and sends a datagram
+    /// through it. If the server does not understand us, settings beside ours are tried with the
+    /// same password (`--tries`): every try is a connection that somebody on the way can see.
+    /// Exit codes: 0 all is well, 3 the URL is wrong, 4 the network, 5 key or settings, 6 clocks.
+    Doctor(Doctor),
+    /// Serve files by SFTP on standard input and output
+    ///
+    /// For an SSH server: `Subsystem sftp /usr/bin/adit sftp-server` in its configuration.
+    #[cfg(unix)]
+    #[command(hide = true)]
+    SftpServer(SftpServer),
     /// Help on a command, on a scheme (ss, socks5, mixed …) or on URLS
     Help(Help),
     /// Print shell completions
@@ -288,6 +302,43 @@ pub(crate) enum End {
     Server,
 }
 
+#[cfg(unix)]
+#[derive(Debug, clap::Args)]
+pub(crate) struct SftpServer {
+    /// Serve this folder alone: no path and no symbolic link leads out of it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// Let nothing be changed
+    #[arg(long, short = 'R')]
+    pub(crate) read_only: bool,
+    /// Where relative paths begin
+    #[arg(long, short = 'd', value_name = "DIR")]
+    pub(crate) start: Option<PathBuf>,
+    /// Permissions that new files do not get, in octal
+    #[arg(long, short = 'u', value_name = "MASK", value_parser = mask)]
+    pub(crate) umask: Option<u32>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Doctor {
+    /// The server: ss://, ssr://, socks5://, socks4a:// or http://, a share link too
+    pub(crate) url: String,
+    /// A web server that is asked for a page's head through the server, to see that it carries; and
+    /// by which servers that are not adit show themselves
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) to: Option<Target>,
+    /// A name server that is asked by a datagram through the server
+    #[arg(long, default_value = "1.1.1.1:53", value_name = "ADDR:PORT")]
+    pub(crate) dns: Target,
+    /// Other settings to try, at most, if the server does not understand us; 0 for none
+    #[arg(long, default_value_t = 60, value_name = "N",
+        value_parser = clap::value_parser!(u16).range(0..=200))]
+    pub(crate) tries: u16,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Help {
     /// A command, a scheme, or URLS
@@ -312,4 +363,13 @@ fn time(text: &str) -> Result<Duration, String> {
     adit_config::read_duration(text)
         .filter(|time| *time >= Duration::from_secs(1))
         .ok_or_else(|| "expected a time like `90s`, `30m` or `1h`".to_owned())
+}
+
+/// Bits of permissions, in octal.
+#[cfg(unix)]
+fn mask(text: &str) -> Result<u32, String> {
+    u32::from_str_radix(text, 8)
+        .ok()
+        .filter(|mask| *mask <= 0o777)
+        .ok_or_else(|| "expected a mask like `022` or `077`".to_owned())
 }

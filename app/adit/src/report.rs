@@ -49,6 +49,14 @@ impl Failure {
         }
     }
 
+    /// The exit code.
+    pub(crate) const fn code(&self) -> Code {
+        match self {
+            Self::Config(_) => Code::Config,
+            Self::Plain { code, .. } => *code,
+        }
+    }
+
     /// Prints it and gives the exit code.
     pub(crate) fn report(self) -> ExitCode {
         match self {
@@ -98,6 +106,7 @@ impl From<StartError> for Failure {
             | StartError::Ssr(_)
             | StartError::Obfs(_)
             | StartError::Cipher(_)
+            | StartError::Carrier(_)
             | StartError::PluginBehind(_) => Self::new(Code::Config, what),
             StartError::Plugin(_) => Self::new(Code::Network, what),
         }

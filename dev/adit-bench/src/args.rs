@@ -154,6 +154,9 @@ pub(crate) struct Amounts {
 
 const MIB: u64 = 1 << 20;
 
+/// What even the slowest carry.
+const LEAST: u64 = 128 << 10;
+
 impl Amounts {
     fn usual(bytes: u64) -> Self {
         Self {
@@ -163,6 +166,17 @@ impl Amounts {
             datagram_bytes: (bytes / 4).max(MIB),
             connections: 5000,
             cipher_millis: 100,
+        }
+    }
+
+    /// Fewer bytes in a stream, for a slow implementation.
+    pub(crate) fn divided(self, by: u64) -> Self {
+        let share = |bytes: u64| (bytes / by).max(bytes.min(LEAST));
+        Self {
+            bytes: share(self.bytes),
+            warm_up: share(self.warm_up),
+            traced: share(self.traced),
+            ..self
         }
     }
 

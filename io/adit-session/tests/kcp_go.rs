@@ -1,6 +1,8 @@
 //! Sessions with kcp-go, both ways round: every cipher, with and without correction, streams and
 //! messages, over good and bad paths. The peer is a program, which `cargo xtask install` builds.
 
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,7 +107,7 @@ async fn theirs_serves(case: Case, len: usize, faults: Option<Faults>) {
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     let server = kcpgo::echo(&options).unwrap();
     let path = faults.map(|faults| Lossy::start(server.addr(), faults, 4).unwrap());
-    let to: SocketAddr = path.as_ref().map_or(server.addr(), Lossy::addr);
+    let to: SocketAddr = path.as_ref().map_or_else(|| server.addr(), Lossy::addr);
     let mut stream = KcpStream::connect(to, case.settings()).unwrap();
     let pattern = Pattern::new(9).take(len);
     if case.stream {

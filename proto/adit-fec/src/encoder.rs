@@ -48,6 +48,8 @@ pub struct Encoder {
     /// Number of the first shard of the group that is being filled.
     first: u32,
     filled: usize,
+    /// Copies of this group were given up: it gets no parity.
+    given_up: bool,
     last: Option<Time>,
     early: Option<Duration>,
     /// Shards at the front of the group that need no parity, and when the others do.
@@ -66,8 +68,8 @@ struct Pending {
 }
 
 impl Encoder {
-    /// For datagrams of at most `max_datagram` bytes (65,533 at most). Takes memory for all shards
-    /// of a group.
+    /// For datagrams of at most `max_datagram` bytes (65,533 at most). With the first datagrams it
+    /// takes memory for all shards of a group, until it is [trimmed](Self::trim).
     pub fn new(code: Code, max_datagram: usize) -> Result<Self, CodeError> {
         let longest = max_datagram.min(usize::from(u16::MAX) - SIZE) + SIZE;
         let none = Pending {
@@ -77,11 +79,12 @@ impl Encoder {
         Ok(Self {
             numbers: Numbers::new(code.shards())?,
             longest,
-            data: vec![0; code.data() * longest],
+            data: Vec::new(),
             lens: vec![0; code.data()],
-            parity: vec![0; code.parity() * longest],
+            parity: Vec::new(),
             first: 0,
             filled: 0,
+            given_up: false,
             last: None,
             early: None,
             protected: 0,
@@ -100,6 +103,14 @@ impl Encoder {
         if after.is_none() {
             self.due = None;
         }
+    }
+
+    /// Frees all buffers, for a link that fell silent. A group that is open goes on without parity,
+    /// which would come too late.
+    pub fn trim(&mut self) {
+        (self.data, self.parity) = (Vec::new(), Vec::new());
+        (self.again.places, self.made.places) = (0..0, 0..0);
+        (self.given_up, self.due) = (self.filled > 0, None);
     }
 
     /// The longest packet that [`poll_output`](Self::poll_output) can give, in bytes.
@@ -123,7 +134,7 @@ impl Encoder {
         self.push(packet.get(SHARD_HEADER..).unwrap_or_default());
         if self.filled == self.code.data() {
             self.close(continuous || self.early.is_some());
-        } else if let (Some(after), None) = (self.early, self.due) {
+        } else if let (Some(after), None, false) = (self.early, self.due, self.given_up) {
             self.due = Some(now + after);
         }
         Ok(())
@@ -163,6 +174,7 @@ impl Encoder {
             return;
         }
         self.due = None;
+        self.reserve(self.code.data());
         let waiting = self.protected..self.filled;
         let end = self.filled + waiting.len();
         if end <= self.code.data() {
@@ -177,6 +189,14 @@ impl Encoder {
         }
         if self.filled == self.code.data() {
             self.close(true);
+        }
+    }
+
+    /// Has room for the copies of so many datagrams, unless this group's were given up.
+    fn reserve(&mut self, places: usize) {
+        let len = places * self.longest;
+        if self.data.len() < len && !self.given_up {
+            self.data.resize(len, 0);
         }
     }
 
@@ -213,6 +233,11 @@ impl Encoder {
         if self.filled == 0 {
             self.again.places = 0..0;
         }
+        // Many sessions never fill a group: the first datagram takes no more than it needs.
+        match self.filled {
+            0 => self.reserve(1),
+            _ => self.reserve(self.code.data()),
+        }
         if let Some(slot) = slot_mut(&mut self.data, self.longest, self.filled) {
             put(slot, 0, payload);
         }
@@ -228,15 +253,17 @@ impl Encoder {
 
     /// Ends the group, with its parity if that is wanted and not all of it was sent twice.
     fn close(&mut self, wanted: bool) {
-        if wanted && self.protected < self.filled {
+        if wanted && !self.given_up && self.protected < self.filled {
             self.make_parity();
         }
         let shards = u32::try_from(self.code.shards()).unwrap_or(0);
         self.first = self.numbers.after(self.first, shards);
         (self.filled, self.protected, self.due) = (0, 0, None);
+        self.given_up = false;
     }
 
     fn make_parity(&mut self) {
+        self.parity.resize(self.code.parity() * self.longest, 0);
         let len = self.lens.iter().copied().max().unwrap_or(0);
         let mut inputs = [&[] as &[u8]; MAX_SHARDS];
         let slots = self.data.chunks_exact_mut(self.longest).zip(&self.lens);

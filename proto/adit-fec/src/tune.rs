@@ -13,14 +13,15 @@ pub(crate) enum Kind {
 /// The last shards, by number and kind.
 #[derive(Debug, Clone)]
 pub(crate) struct Tuner {
-    samples: [(u32, Kind); SAMPLES],
+    /// At most [`SAMPLES`]; fewer for a session that says little.
+    samples: Vec<(u32, Kind)>,
     taken: usize,
 }
 
 impl Tuner {
     pub(crate) const fn new() -> Self {
         Self {
-            samples: [(0, Kind::Data); SAMPLES],
+            samples: Vec::new(),
             taken: 0,
         }
     }
@@ -31,8 +32,9 @@ impl Tuner {
         let turned = before
             .and_then(|last| self.samples.get(last))
             .is_some_and(|(_, last)| *last != kind);
-        if let Some(sample) = self.samples.get_mut(self.taken % SAMPLES) {
-            *sample = (seqid, kind);
+        match self.samples.get_mut(self.taken % SAMPLES) {
+            Some(sample) => *sample = (seqid, kind),
+            None => self.samples.push((seqid, kind)),
         }
         self.taken += 1;
         turned
@@ -41,11 +43,10 @@ impl Tuner {
     /// Data and parity shards of a group: the lengths of the first runs that were seen whole, from
     /// the last shard of the other kind before them to the first one behind, without a gap.
     pub(crate) fn groups(&self) -> Option<(usize, usize)> {
-        let mut sorted = self.samples;
-        let sorted = sorted.get_mut(..self.taken.min(SAMPLES))?;
+        let mut sorted = self.samples.clone();
         sorted.sort_unstable();
-        let data = first_run(sorted, Kind::Data)?;
-        let parity = first_run(sorted, Kind::Parity)?;
+        let data = first_run(&sorted, Kind::Data)?;
+        let parity = first_run(&sorted, Kind::Parity)?;
         (data + parity < 256).then_some((data, parity))
     }
 }

@@ -6,7 +6,7 @@ use adit_crypto::StreamKind;
 use adit_obfs::{ObfsKind, ObfsParam, Redirect, Strangers};
 use adit_shadowsocksr::{Protocol, ProtocolKind};
 
-use crate::plan::RejectPolicy;
+use crate::plan::{RejectPolicy, UdpWay};
 use crate::secret::Secret;
 
 /// A ShadowsocksR server.
@@ -51,8 +51,8 @@ pub struct SsrHop {
     pub obfs: ObfsKind,
     /// Hosts to name, and for HTTP the text of the head.
     pub obfs_param: ObfsParam,
-    /// UDP may go this way.
-    pub udp: bool,
+    /// The way of datagrams.
+    pub udp: UdpWay,
     /// Longest wait for first bytes that can travel with the request.
     pub first_wait: Duration,
 }

@@ -10,7 +10,7 @@ use adit_shadowsocksr::{ClientParam, Protocol, ProtocolKind, ServerParam};
 use crate::draft::Draft;
 use crate::keyring::MAX_USERS_FILE;
 use crate::param::{Key, Param, both, hop as for_hop, listener};
-use crate::plan::{Hop, HopKind, Listen, ListenKind, ServerHop, SsrHop, SsrServer};
+use crate::plan::{Hop, HopKind, Listen, ListenKind, ServerHop, SsrHop, SsrServer, UdpWay};
 use crate::problem::{Flaw, WarningKind};
 use crate::scheme::{forward, keys};
 use crate::secret::Secret;
@@ -76,7 +76,7 @@ pub(crate) const PARAMS: &[Param] = &[
     listener(&keys::ALLOW_PRIVATE),
     listener(&keys::REJECT),
     listener(&keys::TCP),
-    both(&keys::UDP),
+    both(&keys::SS_UDP),
     listener(&keys::PREFER),
     for_hop(&keys::FIRST_WAIT),
     listener(&keys::HANDSHAKE),
@@ -98,9 +98,10 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
     let common = Common::read(draft);
     let addr = draft.listen_addr();
     let tcp = draft.get(&keys::TCP);
-    let udp = draft.get(&keys::UDP);
+    // How a hop sends its datagrams is not the server's choice: it takes both ways.
+    let udp = draft.get(&keys::SS_UDP) != UdpWay::Off;
     if !tcp && !udp {
-        let span = draft.value_span(&keys::UDP);
+        let span = draft.value_span(&keys::SS_UDP);
         draft.problem(Flaw::new(span, "neither TCP nor UDP is left to listen on"));
     }
     let reject = draft.get(&keys::REJECT);
@@ -135,6 +136,7 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
         }),
         limits,
         prefer,
+        carried: None,
     })
 }
 
@@ -143,7 +145,7 @@ pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
     no_split_value(draft);
     let common = Common::read(draft);
     let server = draft.server();
-    let udp = draft.get(&keys::UDP);
+    let udp = draft.get(&keys::SS_UDP);
     let first_wait = draft.get(&keys::FIRST_WAIT).0;
     let dial = draft.get(&keys::DIAL);
     if first_wait > dial {
@@ -180,6 +182,7 @@ pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
             first_wait,
         })),
         dial,
+        carried: None,
     }))
 }
 

@@ -1,7 +1,7 @@
 //! Configurations and subscriptions of ShadowsocksR.
 
 use adit_config::foreign::{Format, Role, Wish, convert};
-use adit_config::{Hop, HopKind, ListenKind, Plan, Stage, WarningKind};
+use adit_config::{Hop, HopKind, ListenKind, Plan, Stage, UdpWay, WarningKind};
 
 use crate::cabinet::Cabinet;
 
@@ -77,7 +77,7 @@ fn a_client() {
         panic!("{toml}");
     };
     assert_eq!(ssr.protocol_param.expose(), "42:userpw");
-    assert!(ssr.udp && plan.routes[0].listen[0].addr.port == 1080);
+    assert!(ssr.udp == UdpWay::Native && plan.routes[0].listen[0].addr.port == 1080);
     assert!(
         plan.warnings
             .iter()

@@ -1,6 +1,7 @@
 //! Texts in, plans or problems out: what a user writes and what a user reads.
 
 mod cabinet;
+mod carriers;
 mod drawing;
 mod endpoint;
 mod files;
@@ -18,4 +19,6 @@ mod round_trip;
 mod secrets;
 mod shadowsocks;
 mod share_links;
+mod ssh_config;
+mod ssh_peer;
 mod ssr;

@@ -1,8 +1,8 @@
 //! ShadowsocksR: what URLs and share links mean, and what is said of them.
 
 use adit_config::{
-    Endpoint, Hop, HopKind, ListenKind, Plan, SecretText, SsrHop, SsrServer, Stage, WarningKind,
-    explain, link,
+    Endpoint, Hop, HopKind, ListenKind, Plan, SecretText, SsrHop, SsrServer, Stage, UdpWay,
+    WarningKind, explain, link,
 };
 use proptest::prelude::*;
 
@@ -92,6 +92,16 @@ fn a_share_link_is_read_and_written() {
     assert_eq!(link::turned(&folded).unwrap(), named);
 }
 
+#[test]
+fn datagrams_in_a_connection_are_part_of_a_link() {
+    let url = format!("{PLAIN}&udp=over-tcp");
+    let folded = link::turned(&url).unwrap();
+    assert_eq!(link::turned(&folded).unwrap(), url);
+    assert_eq!(hop(&folded).udp, UdpWay::OverTcp);
+    assert_eq!(hop(LINK).udp, UdpWay::Native);
+    assert!(server(&url).udp);
+}
+
 /// Padding, both alphabets, IPv6, empty parts, and keys that nobody knows.
 #[test]
 fn links_of_others_are_read() {
@@ -134,7 +144,7 @@ fn links_of_others_are_read() {
         .warnings
         .iter()
         .filter(|w| w.kind == WarningKind::IgnoredKey);
-    assert_eq!(ignored.count(), 2);
+    assert_eq!(ignored.count(), 1, "udpport");
     assert_eq!(hop(&link).protocol.name(), "auth_sha1_v4");
     for bad in [
         "h:443:origin:rc4-md5:plain",

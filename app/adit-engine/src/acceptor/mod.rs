@@ -17,6 +17,7 @@ mod transparent;
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use adit_stream::BoxStream;
 
@@ -33,6 +34,8 @@ pub use ssr::{Accounts, ShadowsocksR};
 pub use transparent::Intercepted;
 pub(crate) use transparent::leads_back;
 
+use crate::account::Account;
+use crate::udp::OverTcp;
 use crate::{AcceptError, BoxFuture, DialError, Peer, Request};
 
 /// Reads requests.
@@ -49,10 +52,20 @@ pub enum Inbound {
     Bind(Binding),
     /// Datagrams (SOCKS UDP ASSOCIATE).
     Datagrams(Association),
+    /// Datagrams in the stream itself.
+    InStream(InStream),
     /// Nothing more: the acceptor has answered by itself.
     Served,
     /// A stranger at a keyed listener. The reaction may last for minutes.
     Rejected(Rejection),
+}
+
+/// A stream that carries datagrams to any target.
+pub struct InStream {
+    /// They stand in it.
+    pub datagrams: OverTcp,
+    /// Whose they are.
+    pub account: Option<Arc<Account>>,
 }
 
 /// What happens to a stranger, and why (for the log alone).

@@ -16,9 +16,10 @@ use super::header::{Seen, step_through};
 use super::hello::undress;
 use super::keyed::{CHECK_ANSWER, Silent, is_check};
 use super::reject::farewell;
-use super::{Acceptor, Inbound, Pending, Rejects};
+use super::{Acceptor, InStream, Inbound, Pending, Rejects};
 use crate::account::Account;
 use crate::inflate::Inflated;
+use crate::udp::OverTcp;
 use crate::{AcceptError, BoxFuture, Peer, Request};
 
 /// What a segment holds where the system does not tell.
@@ -34,6 +35,8 @@ pub struct ShadowsocksR {
     pub accounts: Arc<Accounts>,
     /// The reaction to whatever is not a request.
     pub rejects: Arc<Rejects>,
+    /// Whether a stream may carry datagrams.
+    pub over_tcp: bool,
     /// Time for a complete request.
     pub deadline: Duration,
 }
@@ -107,6 +110,10 @@ impl Acceptor for ShadowsocksR {
                 }
             };
             match read {
+                Ok((io, accepted)) if accepted.datagrams && !self.over_tcp => {
+                    let why = AcceptError::Rejected(Broken::Malformed("datagrams in a stream"));
+                    seen.reject(io, why, &self.rejects, port)
+                }
                 Ok((io, accepted)) => self.inbound(io, accepted).await,
                 Err((io, AcceptError::Io(e))) if is_broken(&e) => {
                     let why = AcceptError::Rejected(Broken::Malformed("the obfs's records"));
@@ -131,6 +138,7 @@ impl ShadowsocksR {
     ) -> Result<Inbound, AcceptError> {
         let StackAccepted {
             target,
+            datagrams,
             uid,
             first,
             open,
@@ -141,13 +149,19 @@ impl ShadowsocksR {
         } else {
             Box::new(Inflated::new(io, seal, open))
         };
-        if is_check(&target) {
+        if !datagrams && is_check(&target) {
             farewell(&mut io, CHECK_ANSWER).await;
             return Ok(Inbound::Served);
         }
         // Clients wait for a first frame, whatever the target has to say.
         if io.owes_head() {
             flush(&mut io).await?;
+        }
+        if datagrams {
+            return Ok(Inbound::InStream(InStream {
+                datagrams: OverTcp::flagged_server(io, first),
+                account: Some(self.accounts.of(uid)),
+            }));
         }
         let request = Request {
             target,

@@ -4,18 +4,18 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adit_config::SsrHop;
+use adit_config::{SsrHop, UdpWay};
 use adit_net::ambient::{self, Chance};
 use adit_obfs::{Browser, ClientSettings, ClientState, Codecs, ObfsKind};
-use adit_shadowsocksr::{ClientParam, ClientStack};
+use adit_shadowsocksr::{ClientParam, ClientStack, StackClient};
 use adit_stream::{BoxStream, Layered, put, run};
-use adit_wire::Target;
+use adit_wire::{Broken, Target};
 
 use super::{Dialect, Spoken, dialogue};
 use crate::connector::{Connector, Watch};
 use crate::inflate::Inflated;
-use crate::udp::{BoxDatagrams, SsrUdp};
-use crate::{BoxFuture, DialError, Health, StartError};
+use crate::udp::{BoxDatagrams, OverTcp, SsrUdp};
+use crate::{BoxFuture, DialError, Health, Stage, StartError};
 
 /// A hello that is not answered for this long is worth a word.
 const SILENCE: Duration = Duration::from_secs(3);
@@ -25,7 +25,7 @@ const SILENCE: Duration = Duration::from_secs(3);
 pub struct ShadowsocksR {
     stack: ClientStack,
     obfs: ClientState,
-    udp: bool,
+    udp: UdpWay,
     first_wait: Duration,
     health: Arc<Health>,
 }
@@ -59,6 +59,44 @@ impl ShadowsocksR {
             first_wait: plan.first_wait,
             health: Arc::new(Health::told(format!("ssr://{server}"), proof, doubt)),
         })
+    }
+
+    /// The stream that the codecs make of `io`, and an eye on it.
+    fn layered(
+        &self,
+        io: BoxStream,
+        codecs: Result<StackClient, Broken>,
+    ) -> io::Result<(BoxStream, Watch)> {
+        let (seal, open) = codecs.map_err(io::Error::other)?;
+        let watch = Watch {
+            health: self.health.clone(),
+            progress: open.progress(),
+        };
+        let io: BoxStream = if self.stack.kind().in_place() {
+            Box::new(Layered::new(io, seal, open))
+        } else {
+            Box::new(Inflated::new(io, seal, open))
+        };
+        Ok((io, watch))
+    }
+
+    /// Datagrams in a connection, as the original has them.
+    async fn over_tcp(
+        &self,
+        via: &dyn Connector,
+        server: &Target,
+    ) -> Result<BoxDatagrams, DialError> {
+        let below = via.connect(server, &[]).await?;
+        let open = async {
+            let io = self.dress(below.io).await?;
+            let codecs = self.stack.connect_datagrams(ambient::unix(), &mut Chance);
+            self.layered(io, codecs)
+        };
+        let hop = format!("ssr://{server}");
+        let (io, _) = open
+            .await
+            .map_err(|why| DialError::new(Stage::Dialect { hop }, why))?;
+        Ok(Box::new(OverTcp::flagged_client(io)))
     }
 
     /// Puts the obfs on.
@@ -108,16 +146,7 @@ impl Dialect for ShadowsocksR {
         Box::pin(async move {
             let io = self.dress(io).await?;
             let codecs = self.stack.connect(to, ambient::unix(), &mut Chance);
-            let (seal, open) = codecs.map_err(io::Error::other)?;
-            let watch = Watch {
-                health: self.health.clone(),
-                progress: open.progress(),
-            };
-            let mut io: BoxStream = if self.stack.kind().in_place() {
-                Box::new(Layered::new(io, seal, open))
-            } else {
-                Box::new(Inflated::new(io, seal, open))
-            };
+            let (mut io, watch) = self.layered(io, codecs)?;
             put(&mut io, first).await?;
             Ok(Spoken {
                 io,
@@ -133,9 +162,13 @@ impl Dialect for ShadowsocksR {
         server: &'a Target,
     ) -> BoxFuture<'a, Result<BoxDatagrams, DialError>> {
         Box::pin(async move {
-            if !self.udp {
-                let why = "`udp=false` stands in this hop's URL";
-                return Err(DialError::unsupported(why));
+            match self.udp {
+                UdpWay::Native => {}
+                UdpWay::Off => {
+                    let why = "`udp=false` stands in this hop's URL";
+                    return Err(DialError::unsupported(why));
+                }
+                UdpWay::OverTcp => return self.over_tcp(via, server).await,
             }
             let below = via.associate().await?;
             let association = self.stack.association(&mut Chance);

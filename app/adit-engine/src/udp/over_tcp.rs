@@ -6,6 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use adit_net::PacketBuf;
 use adit_shadowsocks::uot::{self, Frame, Request, Version};
+use adit_shadowsocksr::{Datagram, parse_datagram, put_datagram_head};
 use adit_stream::{BoxStream, Stream, fill};
 use adit_wire::Target;
 
@@ -14,8 +15,18 @@ use super::Datagrams;
 /// A stream that carries datagrams. Sending never waits: what the stream does not take is lost.
 pub struct OverTcp(Mutex<State>);
 
+/// How datagrams stand in the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// As sing-box has them, for Shadowsocks.
+    Named,
+    /// As ShadowsocksR has them: the request is part of the stream's own head.
+    Flagged,
+}
+
 struct State {
     io: BoxStream,
+    form: Form,
     /// The one party at the other end of a connected stream.
     connected: Option<Target>,
     /// A request has to go ahead of the first datagram.
@@ -32,18 +43,37 @@ impl OverTcp {
     /// The client's end: the first datagram takes the request with it.
     #[must_use]
     pub fn client(io: BoxStream) -> Self {
-        Self::new(io, None, true, Vec::new())
+        Self::new(io, Form::Named, None, true, Vec::new())
+    }
+
+    /// The client's end of a stream of ShadowsocksR, whose head is owed.
+    #[must_use]
+    pub fn flagged_client(io: BoxStream) -> Self {
+        Self::new(io, Form::Flagged, None, true, Vec::new())
+    }
+
+    /// The server's end of one; `early` are bytes that came with the head.
+    #[must_use]
+    pub fn flagged_server(io: BoxStream, early: Vec<u8>) -> Self {
+        Self::new(io, Form::Flagged, None, false, early)
     }
 
     /// The server's end of a stream whose request was read; `early` are bytes behind it.
     #[must_use]
     pub fn server(io: BoxStream, connected: Option<Target>, early: Vec<u8>) -> Self {
-        Self::new(io, connected, false, early)
+        Self::new(io, Form::Named, connected, false, early)
     }
 
-    fn new(io: BoxStream, connected: Option<Target>, owes_request: bool, early: Vec<u8>) -> Self {
+    fn new(
+        io: BoxStream,
+        form: Form,
+        connected: Option<Target>,
+        owes_request: bool,
+        early: Vec<u8>,
+    ) -> Self {
         Self(Mutex::new(State {
             io,
+            form,
             connected,
             owes_request,
             early,
@@ -111,7 +141,13 @@ impl State {
                 self.io.filled()
             };
             let have = bytes.len();
-            let frame = uot::parse_frame(bytes, self.connected.is_some());
+            let frame = match self.form {
+                Form::Named => uot::parse_frame(bytes, self.connected.is_some()),
+                Form::Flagged => parse_datagram(bytes).map(|datagram| match datagram {
+                    Datagram::NeedMore { total } => Frame::NeedMore { total },
+                    Datagram::Packet { peer, payload } => Frame::Packet { peer, payload },
+                }),
+            };
             match frame.map_err(io::Error::other)? {
                 Frame::Packet { peer, payload } => {
                     return Poll::Ready(Ok((peer, Where { early, payload })));
@@ -169,9 +205,10 @@ impl Datagrams for OverTcp {
             connected,
             owes_request,
             rest,
+            form,
             ..
         } = &mut *state;
-        if std::mem::take(owes_request) {
+        if std::mem::take(owes_request) && *form == Form::Named {
             let request = Request {
                 connected: false,
                 target: to.clone(),
@@ -181,8 +218,12 @@ impl Datagrams for OverTcp {
         if connected.as_ref().is_some_and(|only| only != to) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        let peer = connected.is_none().then_some(to);
-        uot::put_head(peer, packet.payload().len(), rest).map_err(io::Error::other)?;
+        let (peer, len) = (connected.is_none().then_some(to), packet.payload().len());
+        match form {
+            Form::Named => uot::put_head(peer, len, rest),
+            Form::Flagged => put_datagram_head(to, len, rest),
+        }
+        .map_err(io::Error::other)?;
         rest.extend_from_slice(packet.payload());
         state.at_once(State::poll_push)
     }

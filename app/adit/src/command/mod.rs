@@ -4,12 +4,15 @@ mod admin;
 mod bench;
 mod client;
 mod convert;
+mod doctor;
 mod help;
 mod kcp;
 mod manager;
 mod online;
 mod run;
 mod server;
+#[cfg(unix)]
+mod sftp_server;
 mod tools;
 mod up;
 
@@ -34,6 +37,9 @@ pub(crate) fn dispatch(args: Args) -> Done {
         Command::Explain(plan) => tools::explain(&plan),
         Command::Bench(typed) => bench::bench(&typed),
         Command::Kcp(kcp) => kcp::kcp(kcp),
+        Command::Doctor(doctor) => doctor::doctor(&doctor),
+        #[cfg(unix)]
+        Command::SftpServer(sftp) => sftp_server::sftp_server(&sftp),
         Command::Help(help) => help::help(&help),
         Command::Completion(completion) => help::completion(&completion),
         Command::Man(man) => help::man(&man),

@@ -1,4 +1,4 @@
-//! `adit kcp` with itself and with Debian's kcptun, over good and bad paths.
+//! `adit kcp` as a program: its ends with each other, over good and bad paths.
 
 use std::net::SocketAddr;
 use std::thread::sleep;
@@ -15,21 +15,21 @@ use crate::setup::{bin, ended, start};
 const LEN: usize = 1 << 20;
 
 /// A server of ours in front of `target`.
-fn server(target: SocketAddr, options: &[&str]) -> Adit {
+pub(crate) fn server(target: SocketAddr, options: &[&str]) -> Adit {
     let target = target.to_string();
     let args = ["kcp", "server", "-l", "127.0.0.1:0", "-t", &target];
     start(&[&args[..], options].concat())
 }
 
 /// A client of ours.
-fn client(server: SocketAddr, options: &[&str]) -> Adit {
+pub(crate) fn client(server: SocketAddr, options: &[&str]) -> Adit {
     let server = server.to_string();
     let args = ["kcp", "client", "-l", "127.0.0.1:0", "-r", &server];
     start(&[&args[..], options].concat())
 }
 
 /// Bytes each way alone and at once; kcptun closes both ways at the first end.
-fn carries(entry: SocketAddr, what: &str) {
+pub(crate) fn carries(entry: SocketAddr, what: &str) {
     let dial = || traffic::dial(entry);
     let all = || -> anyhow::Result<()> {
         traffic::one_byte(dial()?)?;
@@ -38,93 +38,6 @@ fn carries(entry: SocketAddr, what: &str) {
         traffic::both(dial()?, LEN)
     };
     all().unwrap_or_else(|why| panic!("{what}: {why:#}"));
-}
-
-/// What kcptun of 2021 has, at least once each.
-const SHARED: [&[&str]; 9] = [
-    &["--crypt", "aes", "--smuxver", "1"],
-    &[
-        "--crypt",
-        "aes",
-        "--smuxver",
-        "2",
-        "--nocomp",
-        "--mode",
-        "fast3",
-    ],
-    &[
-        "--crypt",
-        "aes-128",
-        "--smuxver",
-        "2",
-        "--key",
-        "another word",
-    ],
-    &[
-        "--crypt",
-        "salsa20",
-        "--smuxver",
-        "1",
-        "--nocomp",
-        "--ds",
-        "0",
-        "--ps",
-        "0",
-    ],
-    &[
-        "--crypt",
-        "none",
-        "--smuxver",
-        "2",
-        "--ds",
-        "3",
-        "--ps",
-        "1",
-    ],
-    &["--crypt", "xor", "--smuxver", "1", "--mode", "normal"],
-    &["--crypt", "xtea", "--smuxver", "2", "--mtu", "1000"],
-    &[
-        "--crypt",
-        "twofish",
-        "--smuxver",
-        "1",
-        "--nocomp",
-        "--mode",
-        "fast2",
-    ],
-    &[
-        "--crypt",
-        "3des",
-        "--smuxver",
-        "2",
-        "--ds",
-        "70",
-        "--ps",
-        "30",
-    ],
-];
-
-#[test]
-fn debians_client_and_our_server() {
-    let origin = Origin::start().unwrap();
-    for options in SHARED {
-        let back = server(origin.addr(), options);
-        let front = kcptun::client(back.addr(), options).unwrap();
-        carries(front.addr(), &options.join(" "));
-        drop(front);
-        back.stop().unwrap();
-    }
-}
-
-#[test]
-fn our_client_and_debians_server() {
-    let origin = Origin::start().unwrap();
-    for options in SHARED {
-        let back = kcptun::server(origin.addr(), options).unwrap();
-        let front = client(back.addr(), options);
-        carries(front.addr(), &options.join(" "));
-        front.stop().unwrap();
-    }
 }
 
 #[test]
@@ -182,39 +95,6 @@ fn losses_are_repaired_by_every_pair() {
     ours.stop().unwrap();
     let theirs = kcptun::server(origin.addr(), &options).unwrap();
     through(theirs.addr(), 3, "our client", false);
-}
-
-/// What the client says within so many seconds of its start.
-fn hears(server: SocketAddr, options: &[&str], word: &str) {
-    let start = Instant::now();
-    let mut front = client(server, options);
-    let limit = Duration::from_secs(5);
-    let found = front.process().wait_lines(word, 1, limit);
-    found.unwrap_or_else(|why| panic!("{options:?}: {why}"));
-    let took = start.elapsed();
-    assert!(took < Duration::from_millis(4500), "{options:?}: {took:?}");
-    front.stop().unwrap();
-}
-
-#[test]
-fn ends_that_do_not_fit_are_told_at_the_client() {
-    let origin = Origin::start().unwrap();
-    let back = server(origin.addr(), &[]);
-    let silent = "it is down, or --key or --crypt is another there";
-    hears(back.addr(), &["--key", "wrong"], silent);
-    hears(back.addr(), &["--crypt", "salsa20"], silent);
-    hears(loopback(free_port()), &[], silent);
-    hears(back.addr(), &["--smuxver", "1"], "use --smuxver 2");
-    hears(back.addr(), &["--nocomp"], "leave --nocomp out");
-    // Correction is found out by the peer: this fits.
-    let fits = client(back.addr(), &["--ds", "3", "--ps", "1"]);
-    traffic::up(traffic::dial(fits.addr()).unwrap(), LEN).unwrap();
-    fits.stop().unwrap();
-    back.stop().unwrap();
-    let plain = server(origin.addr(), &["--nocomp", "--smuxver", "1"]);
-    hears(plain.addr(), &["--smuxver", "1"], "use --nocomp");
-    hears(plain.addr(), &["--nocomp"], "use --smuxver 1");
-    plain.stop().unwrap();
 }
 
 #[test]

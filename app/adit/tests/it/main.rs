@@ -9,12 +9,16 @@
 #[cfg(unix)]
 mod admin;
 mod browser;
+mod carrier_kcp;
 mod cli;
 mod convert;
 mod curl;
+mod doctor;
 mod forward;
 mod hostile;
 mod kcp;
+mod kcp_peers;
+mod kcp_unlike;
 mod legacy;
 #[cfg(unix)]
 mod manager;
@@ -30,6 +34,8 @@ mod relay;
 mod replay;
 mod replies;
 mod setup;
+#[cfg(unix)]
+mod sftp;
 mod shadowsocks;
 mod ssr;
 mod ssr_guest;

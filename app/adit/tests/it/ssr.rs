@@ -4,14 +4,16 @@
 use std::io::Write;
 use std::net::SocketAddr;
 use std::process::Command;
+use std::thread;
 use std::time::Duration;
 
 use adit_interop::origin::Origin;
-use adit_interop::socks::{self, Dest};
+use adit_interop::socks::{self, Association, Dest, Flow};
 use adit_interop::ssr::Setup;
-use adit_interop::traffic::{self, Entry};
+use adit_interop::tap::Tap;
+use adit_interop::traffic::{self, Datagrams, Entry};
 use adit_interop::web::Web;
-use adit_interop::{Adit, PATIENCE, tool};
+use adit_interop::{Adit, PATIENCE, Pattern, tool};
 
 use crate::setup::{ALLOW, bin, ended, start};
 
@@ -177,6 +179,54 @@ fn users_share_a_port() {
         }
         back.stop().unwrap();
     }
+}
+
+/// Datagrams in a connection, through every protocol and one obfs each; none reaches the server's
+/// port as a datagram, which the tap does not carry.
+#[test]
+fn datagrams_in_a_connection() {
+    let (one, two) = (Origin::start().unwrap(), Origin::start().unwrap());
+    for (protocol, obfs) in PROTOCOLS.into_iter().zip(OBFS.into_iter().cycle()) {
+        let setup = Setup::new("aes-128-ctr", protocol, obfs);
+        let back = server(&setup, "");
+        let tap = Tap::start(back.addr()).unwrap();
+        let hop = format!("{}&udp=over-tcp", setup.url(tap.addr()));
+        let front = start(&["run", "mixed://127.0.0.1:0", &hop]);
+        let association = Association::open(front.addr(), None).unwrap();
+        for origin in [&one, &two, &one] {
+            let to = Dest::Addr(origin.addr());
+            traffic::datagrams(&Flow::new(&association, to, origin.addr()))
+                .unwrap_or_else(|why| panic!("{setup:?}: {why:?}"));
+        }
+        let name = Dest::name("localhost", two.addr().port());
+        let flow = Flow::new(&association, name, two.addr());
+        traffic::datagrams(&flow).unwrap();
+        for len in [0, 1472, 9000, 60_000] {
+            let data = Pattern::new(len as u64).take(len);
+            flow.send(&data).unwrap();
+            assert_eq!(flow.recv().unwrap(), data, "{setup:?}: {len} bytes");
+        }
+        assert_eq!(tap.seen().len(), 1, "one association, one stream");
+        front.stop().unwrap();
+        back.stop().unwrap();
+    }
+}
+
+/// A server that carries no UDP takes such a connection for one of a stranger.
+#[test]
+fn a_server_without_udp_carries_none_in_a_connection() {
+    let origin = Origin::start().unwrap();
+    let setup = Setup::new("aes-128-ctr", "auth_sha1_v4", "plain");
+    let back = server(&setup, "&udp=false");
+    let url = format!("{}&udp=over-tcp", setup.url(back.addr()));
+    let front = forwarder(&url, origin.addr());
+    let entry = Entry::open(front.addr()).unwrap();
+    entry.send(b"anybody?").unwrap();
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(origin.connections(), 0);
+    traffic::one_byte(traffic::dial(front.addr()).unwrap()).unwrap();
+    front.stop().unwrap();
+    back.stop().unwrap();
 }
 
 /// A server with `_compatible` serves both kinds of clients.

@@ -3,11 +3,13 @@
 use std::net::TcpStream;
 use std::time::Duration;
 
+use adit_interop::Pattern;
 use adit_interop::origin::Origin;
 use adit_interop::plugin::patiently;
 use adit_interop::socks::{self, Association, Dest, Flow};
 use adit_interop::ssr::{self, Setup};
-use adit_interop::traffic::{self, Entry};
+use adit_interop::tap::Tap;
+use adit_interop::traffic::{self, Datagrams, Entry};
 
 use crate::ssr::{forwarder, server};
 
@@ -67,6 +69,34 @@ fn from_their_client() {
         let flow = Flow::new(&association, to.clone(), origin.addr());
         let tried = traffic::datagrams(&flow);
         tried.unwrap_or_else(|why| panic!("{setup:?}: {why:?}"));
+        ours.stop().unwrap();
+    }
+}
+
+/// The original knows datagrams in a connection, as a server. It takes one at a time: what comes
+/// with another in one read it leaves lying.
+#[test]
+fn datagrams_in_a_connection() {
+    let origin = Origin::start().unwrap();
+    for (method, protocol, obfs) in [
+        ("aes-256-ctr", "origin", "plain"),
+        ("aes-128-cfb", "auth_aes128_md5", "tls1.2_ticket_auth"),
+        ("none", "auth_chain_a", "plain"),
+    ] {
+        let setup = Setup::new(method, protocol, obfs);
+        let theirs = ssr::server(&setup, "").unwrap();
+        let tap = Tap::start(theirs.addr()).unwrap();
+        let url = format!("{}&udp=over-tcp", setup.url(tap.addr()));
+        let ours = forwarder(&url, origin.addr());
+        let entry = Entry::open(ours.addr()).unwrap();
+        for len in [1, 500, 1472, 9000] {
+            let data = Pattern::new(len as u64).take(len);
+            entry.send(&data).unwrap();
+            let got = entry.recv();
+            let got = got.unwrap_or_else(|why| panic!("{setup:?}: {len} bytes: {why:?}"));
+            assert_eq!(got, data, "{setup:?}");
+        }
+        assert_eq!(tap.seen().len(), 1, "not through the tap");
         ours.stop().unwrap();
     }
 }

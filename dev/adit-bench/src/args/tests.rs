@@ -45,6 +45,15 @@ fn smoke_is_small_and_what_is_typed_wins() {
 }
 
 #[test]
+fn the_slow_carry_less_but_something() {
+    let all = Amounts::usual(1024 * MIB);
+    assert_eq!(all.divided(1), all);
+    let fewer = all.divided(1024);
+    assert_eq!((fewer.bytes, fewer.warm_up), (MIB, LEAST));
+    assert_eq!(Amounts::smoke(64 << 10).divided(1024).bytes, 64 << 10);
+}
+
+#[test]
 fn mistakes_are_refused() {
     for bad in [
         &["--suite", "ss-tpc"][..],

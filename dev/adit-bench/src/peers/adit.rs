@@ -12,6 +12,7 @@ pub(super) const KIND: Kind = Kind {
     threads: Some("TOKIO_WORKER_THREADS"),
     relay_files: 2,
     most_held: None,
+    slower: 1,
     source: Source::Installed,
 };
 
@@ -25,6 +26,10 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
         Role::Server(method) => vec![format!("{}?allow_private=127.0.0.0/8", method.url(at))],
         Role::Forwarder { method, server, to } => {
             vec![format!("tcp+udp://{at}/{to}"), method.url(*server)]
+        }
+        Role::SsrServer(setup) => vec![format!("{}&allow_private=127.0.0.0/8", setup.url(at))],
+        Role::SsrClient { setup, server } => {
+            vec![format!("socks5://{at}"), setup.url(*server)]
         }
         Role::Client { method, server } => vec![format!("socks5://{at}"), method.url(*server)],
     };

@@ -15,6 +15,7 @@ pub(super) const KIND: Kind = Kind {
         2000,
         "a process for every few connections, 300 KiB for each",
     )),
+    slower: 1,
     source: Source::Installed,
 };
 

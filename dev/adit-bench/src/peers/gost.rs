@@ -12,6 +12,7 @@ pub(super) const KIND: Kind = Kind {
     threads: Some("GOMAXPROCS"),
     relay_files: 6,
     most_held: None,
+    slower: 1,
     source: Source::ByHand,
 };
 

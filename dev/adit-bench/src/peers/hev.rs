@@ -12,6 +12,7 @@ pub(super) const KIND: Kind = Kind {
     threads: None,
     relay_files: 2,
     most_held: None,
+    slower: 1,
     source: Source::ByHand,
 };
 

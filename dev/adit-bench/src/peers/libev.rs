@@ -14,6 +14,7 @@ pub(super) const KIND: Kind = Kind {
     threads: None,
     relay_files: 2,
     most_held: None,
+    slower: 1,
     source: Source::Installed,
 };
 
@@ -28,7 +29,7 @@ fn version(programs: &Programs) -> String {
 
 fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
     match role {
-        Role::Relay => None,
+        Role::Relay | Role::SsrServer(_) | Role::SsrClient { .. } => None,
         Role::Server(method) => {
             let at = [
                 "-s".to_owned(),

@@ -13,6 +13,7 @@ pub(super) const KIND: Kind = Kind {
     threads: None,
     relay_files: 2,
     most_held: Some((10_000, "a thread for each connection")),
+    slower: 1,
     source: Source::Installed,
 };
 

@@ -8,9 +8,11 @@ mod gost;
 mod hev;
 mod libev;
 mod microsocks;
+mod pproxy;
 mod recipe;
 mod singbox;
 mod ssgo;
+mod ssrcli;
 mod ssrust;
 #[cfg(test)]
 mod tests;
@@ -22,6 +24,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use adit_interop::shadowsocks::Method;
+use adit_interop::ssr::Setup;
 use adit_interop::{Folder, PATIENCE, Process, Transport, free_port, loopback, wait_port};
 use anyhow::{Context, Result, bail, ensure};
 
@@ -36,6 +39,8 @@ pub(crate) const KINDS: &[Kind] = &[
     singbox::KIND,
     xray::KIND,
     libev::KIND,
+    ssrcli::KIND,
+    pproxy::KIND,
     gost::KIND,
     hev::KIND,
     microsocks::KIND,
@@ -59,6 +64,8 @@ pub(crate) struct Kind {
     relay_files: u32,
     /// The most connections it can be asked to hold on an ordinary machine, and why no more.
     most_held: Option<(u32, &'static str)>,
+    /// By what the bytes of a transfer are divided, so that a run ends within the day; 1 for most.
+    slower: u64,
     /// Where it comes from.
     pub(crate) source: Source,
 }
@@ -87,6 +94,13 @@ pub(crate) enum Role {
     },
     /// SOCKS5 through a server.
     Client { method: Method, server: SocketAddr },
+    /// A ShadowsocksR server whose clients may reach loopback, over TCP.
+    SsrServer(Setup<'static>),
+    /// SOCKS5 through a ShadowsocksR server.
+    SsrClient {
+        setup: Setup<'static>,
+        server: SocketAddr,
+    },
 }
 
 impl Role {
@@ -96,7 +110,7 @@ impl Role {
 
     const fn method(&self) -> Option<Method> {
         match self {
-            Self::Relay => None,
+            Self::Relay | Self::SsrServer(_) | Self::SsrClient { .. } => None,
             Self::Server(method) | Self::Forwarder { method, .. } | Self::Client { method, .. } => {
                 Some(*method)
             }
@@ -176,6 +190,11 @@ impl Peer {
         self.kind.relay_files
     }
 
+    /// By what the bytes of a transfer are divided.
+    pub(crate) const fn slower(&self) -> u64 {
+        self.kind.slower
+    }
+
     /// Whether the number of its threads can be chosen.
     pub(crate) const fn has_threads(&self) -> bool {
         self.kind.threads.is_some()
@@ -195,6 +214,8 @@ impl Peer {
         let folder = Folder::new("bench")?;
         let mut command = Command::new(program);
         command.args(&recipe.args).current_dir(folder.path());
+        // Some leave something in the home directory.
+        command.env("HOME", folder.path());
         if let Some((variable, count)) = recipe.threads {
             command.env(variable, count.to_string());
         }

@@ -7,6 +7,8 @@ pub(crate) struct Recipe {
     pub(super) args: Vec<String>,
     /// A configuration file, which becomes the last argument.
     pub(super) config: Option<String>,
+    /// A program that stands in a word after `-c`, and where the reader finds it.
+    pub(super) script: Option<(&'static str, &'static str)>,
     /// An environment variable and the number of threads it asks for.
     pub(super) threads: Option<(&'static str, u32)>,
 }
@@ -20,8 +22,15 @@ impl Recipe {
             program,
             args: args.into_iter().map(Into::into).collect(),
             config: None,
+            script: None,
             threads: None,
         }
+    }
+
+    /// `text` stands in a word after `-c`; `file` of this workspace holds it.
+    pub(super) const fn with_script(mut self, file: &'static str, text: &'static str) -> Self {
+        self.script = Some((file, text));
+        self
     }
 
     pub(super) fn with_config(mut self, text: String) -> Self {
@@ -32,7 +41,11 @@ impl Recipe {
     /// As one would type it, without the folders of this machine.
     pub(super) fn shown(&self) -> String {
         let words = std::iter::once(self.program).chain(self.args.iter().map(String::as_str));
-        let line = words.map(quoted).collect::<Vec<_>>().join(" ");
+        let shown = |word: &str| match self.script {
+            Some((file, text)) if word == text => format!("\"$(cat {file})\""),
+            _ => quoted(word),
+        };
+        let line = words.map(shown).collect::<Vec<_>>().join(" ");
         let line = match self.threads {
             Some((variable, count)) => format!("{variable}={count} {line}"),
             None => line,
@@ -66,6 +79,12 @@ mod tests {
             recipe.shown(),
             "cat > config <<'END'\na: b c\nEND\nx -c config"
         );
+    }
+
+    #[test]
+    fn a_program_in_a_word_is_shown_by_its_file() {
+        let recipe = Recipe::new("py", ["-c", "print()\n", "x"]).with_script("a/b.py", "print()\n");
+        assert_eq!(recipe.shown(), "py -c \"$(cat a/b.py)\" x");
     }
 
     #[test]

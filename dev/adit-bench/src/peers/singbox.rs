@@ -17,6 +17,7 @@ pub(super) const KIND: Kind = Kind {
     threads: Some("GOMAXPROCS"),
     relay_files: 6,
     most_held: None,
+    slower: 1,
     source: Source::Installed,
 };
 
@@ -52,6 +53,7 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
     }
     let mut inbound = json!({"listen": at.ip(), "listen_port": at.port()});
     let outbound = match role {
+        Role::SsrServer(_) | Role::SsrClient { .. } => return None,
         Role::Relay => {
             inbound["type"] = json!("socks");
             json!({"type": "direct"})

@@ -15,6 +15,7 @@ pub(super) const KIND: Kind = Kind {
     threads: Some("GOMAXPROCS"),
     relay_files: 6,
     most_held: None,
+    slower: 1,
     source: Source::Installed,
 };
 
@@ -38,6 +39,7 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
     }
     let direct = || json!({"name": "out", "protocol": "direct", "enableTCP": true, "enableUDP": true, "mtu": MTU});
     let client = match role {
+        Role::SsrServer(_) | Role::SsrClient { .. } => return None,
         Role::Relay => {
             server["protocol"] = json!("socks5");
             direct()

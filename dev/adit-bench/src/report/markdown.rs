@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::grid::grids;
+use super::stacks::stacks;
 use crate::environment::Environment;
 use crate::figure::Better;
 use crate::journal::{Journal, Table};
@@ -32,11 +33,13 @@ pub(crate) fn tables(journal: &Journal, suite: Suite, chart: Option<&str>) -> St
         let (suite, what) = (suite.title(), quantity.title);
         let _ = write!(out, "\n![{suite}: {what}]({address})\n");
     }
-    if suite == Suite::SsTable {
-        out.push_str(&grids(journal));
-    } else {
-        for table in journal.tables(suite) {
-            let _ = write!(out, "\n**{}**\n\n{}", table.case, rows(&table));
+    match suite {
+        Suite::SsTable => out.push_str(&grids(journal)),
+        Suite::Ssr => out.push_str(&stacks(journal)),
+        _ => {
+            for table in journal.tables(suite) {
+                let _ = write!(out, "\n**{}**\n\n{}", table.case, rows(&table));
+            }
         }
     }
     for line in journal.unmeasured(suite) {

@@ -4,6 +4,7 @@ mod docs;
 mod grid;
 mod json;
 mod markdown;
+mod stacks;
 mod svg;
 
 pub(crate) use docs::write_docs;

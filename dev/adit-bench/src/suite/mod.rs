@@ -4,6 +4,7 @@ mod crypto;
 mod headers;
 mod idle;
 mod rate;
+pub(crate) mod ssr;
 pub(crate) mod table;
 mod transfer;
 mod turn;
@@ -30,6 +31,8 @@ pub(crate) enum Suite {
     SsUdp,
     /// Every method, both ways, over TCP and UDP
     SsTable,
+    /// ShadowsocksR over TCP: ciphers, protocols and obfs
+    Ssr,
     /// Memory: freshly started, and for every idle connection
     Idle,
     /// Short connections: how many a second, and what each costs
@@ -46,11 +49,12 @@ pub(crate) enum Suite {
 
 impl Suite {
     /// Every suite.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::SsTcp,
         Self::Socks,
         Self::SsUdp,
         Self::SsTable,
+        Self::Ssr,
         Self::Idle,
         Self::Rate,
         Self::Workers,
@@ -71,6 +75,7 @@ impl Suite {
             Self::Socks => "socks",
             Self::SsUdp => "ss-udp",
             Self::SsTable => "ss-table",
+            Self::Ssr => "ssr",
             Self::Idle => "idle",
             Self::Rate => "rate",
             Self::Workers => "workers",
@@ -87,6 +92,7 @@ impl Suite {
             Self::Socks => "SOCKS5 relay",
             Self::SsUdp => "Shadowsocks over UDP",
             Self::SsTable => "Shadowsocks by method",
+            Self::Ssr => "ShadowsocksR over TCP",
             Self::Idle => "Memory",
             Self::Rate => "Short connections",
             Self::Workers => "Workers",
@@ -121,6 +127,13 @@ impl Suite {
                 "Client and server of the same implementation, one stream, or a flood of datagrams \
                  of 1,390 bytes up and 1,382 bytes down in one flow. CPU is that of both processes \
                  together. What is per second and per GiB refers to what arrived."
+            }
+            Self::Ssr => {
+                "A SOCKS5 client and a server of the same implementation, one stream. CPU is user \
+                 and system time of each process. The limits are what adit must not cost; those of \
+                 an obfs are above the same stack without it. The plain Shadowsocks methods stand \
+                 last, for comparison. Slow rivals carry fewer bytes; pproxy's ciphers are written \
+                 in Python."
             }
             Self::Idle => {
                 "`VmRSS` of each process: freshly started, and how much more it is with the \
@@ -168,7 +181,7 @@ impl Suite {
             Self::Rate | Self::Workers => Some(CONNECTIONS),
             Self::Crypto => Some(SEAL),
             // A hundred bars, and bars of five nanoseconds beside others of two thousand.
-            Self::SsTable | Self::Headers | Self::Users => None,
+            Self::SsTable | Self::Ssr | Self::Headers | Self::Users => None,
         }
     }
 
@@ -179,6 +192,7 @@ impl Suite {
             Self::Socks => transfer::socks(bench),
             Self::SsUdp => udp::run(bench),
             Self::SsTable => table::run(bench),
+            Self::Ssr => ssr::run(bench),
             Self::Idle => idle::run(bench),
             Self::Rate => rate::run(bench),
             Self::Workers => workers::run(bench),

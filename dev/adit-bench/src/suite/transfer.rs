@@ -42,7 +42,7 @@ pub(super) fn turns(turn: &Turn<'_>, streams: u32, case: &str) -> Result<Cases> 
 }
 
 fn measure(turn: &Turn<'_>, rig: &Rig, streams: u32, case: &str) -> Result<Cases> {
-    let amounts = turn.settings.amounts;
+    let amounts = turn.amounts();
     let carry = |direction, bytes, check| transfer(rig.way(), direction, bytes, streams, check);
     for direction in Direction::BOTH {
         carry(direction, amounts.warm_up, Check::Whole).context("warm-up")?;

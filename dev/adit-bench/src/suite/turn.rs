@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use anyhow::Result;
 
-use crate::args::Settings;
+use crate::args::{Amounts, Settings};
 use crate::figure::{Figures, Metric, short};
 use crate::journal::{Failure, Journal, Sample};
 use crate::peers::Peer;
@@ -111,6 +111,12 @@ pub(crate) struct Turn<'a> {
 pub(crate) type Cases = Vec<(String, Figures)>;
 
 impl Turn<'_> {
+    /// How much this one is asked to carry.
+    pub(crate) fn amounts(&self) -> Amounts {
+        let slower = self.entrant.peer.map_or(1, Peer::slower);
+        self.settings.amounts.divided(slower)
+    }
+
     /// Starts the processes that lead to `origin`.
     pub(crate) fn start(&self, origin: SocketAddr) -> Result<Rig> {
         let Some(peer) = self.entrant.peer else {

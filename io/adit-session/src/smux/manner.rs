@@ -126,7 +126,7 @@ mod tests {
             assert_eq!(read(wire), Err(None), "{wire:?}");
         }
         // Nothing but chunks that are skipped.
-        let skipped = [&STREAM[..], &[0x80, 0, 16, 0].repeat(1), &[0; 4096]].concat();
+        let skipped = [&STREAM[..], &[0x80, 0, 16, 0], &[0; 4096]].concat();
         assert_eq!(read(&skipped), Err(None));
     }
 }

@@ -149,3 +149,36 @@ fn output_that_nobody_took_is_dropped_with_its_group() {
     sender.set_early(None);
     assert_eq!(sender.poll_timeout(), None);
 }
+
+#[test]
+fn a_group_whose_copies_were_given_up_has_no_parity() {
+    for mut sender in [encoder(3, 2), early(3, 2)] {
+        seal(&mut sender, 0, b"one");
+        sender.trim();
+        assert_eq!(sender.poll_timeout(), None);
+        seal(&mut sender, 1, b"two");
+        seal(&mut sender, 2, b"three");
+        assert!(drain(&mut sender).is_empty());
+        assert_eq!(sender.poll_timeout(), None);
+        // The places of its parity stay free.
+        let four = seal(&mut sender, 3, b"four");
+        assert_eq!(datagrams(std::slice::from_ref(&four)), [(5, &b"four"[..])]);
+        seal(&mut sender, 4, b"five");
+        seal(&mut sender, 5, b"six");
+        let parity = drain(&mut sender);
+        assert_eq!(parity.len(), 2);
+        let mut receiver = decoder(3, 2);
+        let found = [&four, &parity[0], &parity[1]]
+            .into_iter()
+            .flat_map(|packet| recovered(&mut receiver, packet));
+        let mut found: Vec<Vec<u8>> = found.collect();
+        found.sort();
+        assert_eq!(found, [&b"five"[..], b"six"]);
+        // Between two groups nothing is lost by it.
+        sender.trim();
+        for (now, text) in [(6, &b"a"[..]), (7, b"b"), (8, b"c")] {
+            seal(&mut sender, now, text);
+        }
+        assert_eq!(drain(&mut sender).len(), 2);
+    }
+}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use adit_crypto::{CryptoError, Direction, StreamKey, StreamKind};
 use adit_wire::{Broken, Entropy, Target, Unix, put_addr};
 
-use super::{PacketClient, StackOpen, StackSeal, cipher_fault};
+use super::{PacketClient, StackOpen, StackSeal, cipher_fault, header};
 use crate::{Client, ClientParam, ClientSeal, ProtocolKind};
 
 /// One server as a client knows it, cipher and all. Keep it for as long as the process lives: it
@@ -50,13 +50,32 @@ impl ClientStack {
         now: Unix,
         entropy: &mut dyn Entropy,
     ) -> Result<StackClient, Broken> {
+        let mut header = Vec::with_capacity(target.addr_len());
+        put_addr(target, &mut header);
+        self.open(header, now, entropy)
+    }
+
+    /// The codecs of one connection that carries datagrams
+    /// ([`parse_datagram`](crate::parse_datagram)). The header is owed.
+    pub fn connect_datagrams(
+        &self,
+        now: Unix,
+        entropy: &mut dyn Entropy,
+    ) -> Result<StackClient, Broken> {
+        self.open(header::FOR_DATAGRAMS.to_vec(), now, entropy)
+    }
+
+    fn open(
+        &self,
+        header: Vec<u8>,
+        now: Unix,
+        entropy: &mut dyn Entropy,
+    ) -> Result<StackClient, Broken> {
         let mut iv = vec![0; self.cipher.kind().iv_len()];
         entropy.fill(&mut iv);
         let (frames, open) = self.client.connect(&iv, now, entropy)?;
         let cipher = self.cipher.start(&iv, Direction::Encrypt);
         let cipher = cipher.map_err(cipher_fault)?;
-        let mut header = Vec::with_capacity(target.addr_len());
-        put_addr(target, &mut header);
         Ok((
             StackSeal::new(frames, cipher, iv, header),
             StackOpen::awaiting(self.cipher.clone(), open),

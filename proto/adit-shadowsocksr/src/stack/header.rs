@@ -7,23 +7,37 @@ const DATAGRAMS: u8 = 0x08;
 /// `verify_sha1` is spoken; its codec has checked the tag.
 const ONE_TIME: u8 = 0x10;
 
-/// Reads the header at the front of `plain`: the target and the header's length.
-///
-/// The flag of `verify_sha1` is allowed where `one_time` is. The flag of UDP over TCP, which no
-/// current client sets, is refused like any other type that is not served.
-pub(super) fn read(plain: &[u8], one_time: bool) -> Result<Step<(Target, usize)>, Broken> {
+/// A header's target, and whether datagrams follow instead of a stream to it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) target: Target,
+    pub(super) datagrams: bool,
+}
+
+/// The header of a client that sends datagrams: no target, since each has its own.
+pub(super) const FOR_DATAGRAMS: [u8; 7] = [1 | DATAGRAMS, 0, 0, 0, 0, 0, 0];
+
+/// Reads the header at the front of `plain`, and its length. The flag of `verify_sha1` is allowed
+/// where `one_time` is.
+pub(super) fn read(plain: &[u8], one_time: bool) -> Result<Step<(Header, usize)>, Broken> {
     let Some((first, rest)) = plain.split_first() else {
         return Ok(Step::NeedMore { total: 1 });
     };
-    if first & DATAGRAMS != 0 {
-        return Err(Broken::Malformed("target header: UDP over TCP"));
-    }
-    if !one_time || first & ONE_TIME == 0 {
-        return parsed(plain);
-    }
-    // Seldom, and short: a copy without the flag.
-    let rest = rest.get(..rest.len().min(adit_wire::MAX_ADDR_LEN));
-    parsed(&[&[first & !ONE_TIME], rest.unwrap_or_default()].concat())
+    let allowed = DATAGRAMS | if one_time { ONE_TIME } else { 0 };
+    let step = if first & allowed == 0 {
+        parsed(plain)?
+    } else {
+        // Seldom, and short: a copy without the flags.
+        let rest = rest.get(..rest.len().min(adit_wire::MAX_ADDR_LEN));
+        parsed(&[&[first & !allowed], rest.unwrap_or_default()].concat())?
+    };
+    Ok(match step {
+        Step::NeedMore { total } => Step::NeedMore { total },
+        Step::Done((target, len)) => {
+            let datagrams = first & DATAGRAMS != 0;
+            Step::Done((Header { target, datagrams }, len))
+        }
+    })
 }
 
 fn parsed(plain: &[u8]) -> Result<Step<(Target, usize)>, Broken> {
@@ -43,9 +57,17 @@ mod tests {
     fn flags_are_for_those_who_may() {
         let target: Target = "127.0.0.1:80".parse().unwrap();
         let header = |first| [first, 127, 0, 0, 1, 0, 80, 9];
-        assert_eq!(read(&header(1), false), Ok(Step::Done((target.clone(), 7))));
-        assert_eq!(read(&header(0x11), true), Ok(Step::Done((target, 7))));
-        for (first, one_time) in [(0x11, false), (0x09, true), (0x19, true), (0x45, true)] {
+        for (first, one_time, datagrams) in [
+            (0x01, false, false),
+            (0x11, true, false),
+            (0x09, false, true),
+            (0x19, true, true),
+        ] {
+            let target = target.clone();
+            let found = Ok(Step::Done((Header { target, datagrams }, 7)));
+            assert_eq!(read(&header(first), one_time), found, "{first:#x}");
+        }
+        for (first, one_time) in [(0x11, false), (0x19, false), (0x45, true), (0x0a, true)] {
             assert!(read(&header(first), one_time).is_err(), "{first:#x}");
         }
         let short = Ok(Step::NeedMore { total: 7 });

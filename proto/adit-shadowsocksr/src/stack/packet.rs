@@ -137,7 +137,12 @@ fn take_target(
 ) -> Result<(Target, Range<usize>), Broken> {
     let plain = inner.get(data.clone()).unwrap_or_default();
     match header::read(plain, false)? {
-        Step::Done((target, len)) => Ok((target, start + data.start + len..start + data.end)),
+        Step::Done((header, _)) if header.datagrams => {
+            Err(Broken::Malformed("target header: datagrams in a datagram"))
+        }
+        Step::Done((header, len)) => {
+            Ok((header.target, start + data.start + len..start + data.end))
+        }
         Step::NeedMore { .. } => Err(Broken::Truncated("a packet's target header")),
     }
 }

@@ -116,6 +116,9 @@ enum State {
 pub struct StackAccepted {
     /// Where the client wants to go.
     pub target: Target,
+    /// The stream carries datagrams ([`parse_datagram`](crate::parse_datagram)); the target means
+    /// nothing.
+    pub datagrams: bool,
     /// The user, where the port has users.
     pub uid: Option<u32>,
     /// Data that came in the same frames as the header.
@@ -185,10 +188,11 @@ impl StackHandshake {
                 uid,
                 one_time,
             } => match header::read(&self.plain, one_time)? {
-                Step::Done((target, len)) => {
+                Step::Done((header, len)) => {
                     self.plain.drain(..len);
                     return Ok(Some(Step::Done(StackAccepted {
-                        target,
+                        target: header.target,
+                        datagrams: header.datagrams,
                         uid,
                         first: core::mem::take(&mut self.plain),
                         open,

@@ -26,6 +26,9 @@ pub(crate) struct Unfolded {
     pub(crate) name: Option<Spanned<String>>,
 }
 
+/// How `uot=1` is written in a URL.
+const OVER_TCP: &str = "over-tcp";
+
 const FORMS: &str = "write `ssr://METHOD:PASSWORD@HOST:PORT?protocol=…&obfs=…`, or a share link";
 
 /// Keys of the URL with the names that links have for them.
@@ -97,6 +100,7 @@ pub(crate) fn unfold(raw: &str, span: Span) -> Result<Unfolded, Flaw> {
             ("udpport", _) if matches!(value.parse::<u16>(), Ok(udp) if udp == 0 || udp == port) => {
             }
             ("uot", _) if value == "0" => {}
+            ("uot", _) if value == "1" => unfolded.params.push(pair("udp", OVER_TCP)),
             // The draft says that it is left out.
             (key, _) => {
                 if unfolded.params.iter().all(|pair| pair.key.value != key) {
@@ -168,6 +172,9 @@ pub(crate) fn fold(endpoint: &Endpoint) -> Result<String, Flaw> {
     for (key, value) in pairs.filter(|(_, value)| !value.is_empty()) {
         text.push_str(&format!("{mark}{key}={}", base64_text::write_link(value)));
         mark = "&";
+    }
+    if value("udp") == OVER_TCP {
+        text.push_str(&format!("{mark}uot=1"));
     }
     Ok(format!(
         "{}://{}",

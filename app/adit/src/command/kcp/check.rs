@@ -10,7 +10,7 @@ use adit_session::kcp::{Contact, Probe};
 use adit_session::smux::{self, End, Manner, Watch};
 use adit_smux::Version;
 use adit_wire::Target;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, interval, sleep};
 use tracing::{debug, info, warn};
 
@@ -28,11 +28,12 @@ pub(super) struct Known {
     smux: Mutex<smux::Settings>,
     /// A server has understood it.
     understood: AtomicBool,
-    /// The manner that was found in trials.
-    found: Mutex<Option<Manner>>,
-    /// Ciphers, and manners of smux, were tried in turn since a server last understood.
-    ciphers_tried: AtomicBool,
-    manners_tried: AtomicBool,
+    /// Told when it has become otherwise.
+    pub(super) learnt: Notify,
+    /// The manner that was found in trials; locked while they run.
+    found: tokio::sync::Mutex<Option<Manner>>,
+    /// Other ciphers were tried since a server last understood.
+    tried: AtomicBool,
     /// The difference in correction was told.
     told: AtomicBool,
 }
@@ -42,9 +43,9 @@ impl Known {
         Self {
             smux: Mutex::new(plan.smux.clone()),
             understood: AtomicBool::new(false),
-            found: Mutex::default(),
-            ciphers_tried: AtomicBool::new(false),
-            manners_tried: AtomicBool::new(false),
+            learnt: Notify::new(),
+            found: tokio::sync::Mutex::default(),
+            tried: AtomicBool::new(false),
             told: AtomicBool::new(false),
         }
     }
@@ -62,8 +63,7 @@ impl Known {
 
     fn understood(&self) {
         self.understood.store(true, Ordering::Relaxed);
-        self.ciphers_tried.store(false, Ordering::Relaxed);
-        self.manners_tried.store(false, Ordering::Relaxed);
+        self.tried.store(false, Ordering::Relaxed);
     }
 }
 
@@ -132,7 +132,7 @@ impl Check<'_> {
 
     /// Nothing came: finds out why, and says it in time.
     async fn try_others(&self, start: Instant) {
-        if self.known.ciphers_tried.swap(true, Ordering::Relaxed) {
+        if self.known.tried.swap(true, Ordering::Relaxed) {
             return;
         }
         let (refused, crypt) = tokio::join!(
@@ -245,18 +245,12 @@ impl Check<'_> {
     }
 
     async fn tries_manners(&self, ours: Manner) -> Option<Manner> {
-        let found = || {
-            self.known
-                .found
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-        };
-        if self.known.manners_tried.swap(true, Ordering::Relaxed) {
-            return found().filter(|theirs| *theirs != ours);
+        let mut found = self.known.found.lock().await;
+        // Another session has just found it out, or it is no longer true.
+        if found.is_none_or(|theirs| theirs == ours) {
+            *found = trial::manner(self.addr, self.plan, ours).await;
         }
-        let theirs = trial::manner(self.addr, self.plan, ours).await;
-        *found() = theirs;
-        theirs
+        *found
     }
 
     /// The server speaks otherwise: it is said, and done likewise where nobody asked for ours.
@@ -298,6 +292,7 @@ impl Check<'_> {
         *smux = new;
         drop(smux);
         if mended {
+            self.known.learnt.notify_one();
             info!("{server}: {hints}");
         } else {
             warn!("{server}: {hints}");

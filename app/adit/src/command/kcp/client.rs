@@ -105,7 +105,17 @@ async fn accept(mut acceptor: Acceptor, dialler: Arc<Dialler>, sessions: usize) 
     }
     let mut turn = 0;
     loop {
-        let (tcp, from) = match acceptor.next().await {
+        let next = tokio::select! {
+            next = acceptor.next() => next,
+            () = dialler.known.learnt.notified() => {
+                // What is different beside that is to be told as well.
+                for line in lines.iter_mut().filter(|line| line.mux.end().is_some()) {
+                    *line = dialler.line().await;
+                }
+                continue;
+            }
+        };
+        let (tcp, from) = match next {
             Turn::Connection(tcp, from) => (tcp, from),
             Turn::Exhausted(why) => {
                 warn!("a connection was not accepted: {why}");

@@ -79,6 +79,34 @@ fn half_close_leaves_the_other_way_open() {
     ));
 }
 
+/// A window that was to be widened is not, once there is nothing to come.
+#[test]
+fn no_adjust_comes_behind_the_end() {
+    for end in [msg::CHANNEL_EOF, msg::CHANNEL_CLOSE, 0] {
+        let (mut server, id) = server_with_session(9, 100);
+        for _ in 0..32 {
+            let _ = server.handle(NOW, &data(0, &[0; 32768])).unwrap();
+            server.consumed(id, 32768, NOW);
+        }
+        assert_eq!(server.adjusts.len(), 1);
+        let last = match end {
+            0 => {
+                server.close(id);
+                vec![numbers(msg::CHANNEL_CLOSE, &[9])]
+            }
+            msg::CHANNEL_EOF => {
+                let _ = server.handle(NOW, &numbers(end, &[0])).unwrap();
+                vec![]
+            }
+            _ => {
+                let _ = server.handle(NOW, &numbers(end, &[0])).unwrap();
+                vec![numbers(msg::CHANNEL_CLOSE, &[9])]
+            }
+        };
+        assert_eq!(output(&mut server), last);
+    }
+}
+
 #[test]
 fn a_number_is_used_again_after_both_closes_only() {
     let (mut client, mut server) = (client(), server());

@@ -1,0 +1,309 @@
+//! The settings next to those that do not work: other protocols, obfs and methods with the same
+//! password. Each try is a connection that somebody on the way can see.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_config::{HopKind, Secret, ServerHop, SsrHop, UdpWay};
+use adit_crypto::StreamKind;
+use adit_engine::probe::{self, Heard, Question};
+use adit_obfs::ObfsKind;
+use adit_shadowsocks::{Edition, Method};
+use adit_shadowsocksr::ProtocolKind;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tracing::instrument::WithSubscriber;
+use tracing::subscriber::NoSubscriber;
+
+use super::words::Site;
+
+/// Tries at the same time.
+const AT_ONCE: usize = 6;
+/// Time for each.
+pub(super) const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The protocols that servers have, the most frequent first.
+const PROTOCOLS: [ProtocolKind; 8] = [
+    ProtocolKind::AuthAes128Md5,
+    ProtocolKind::AuthAes128Sha1,
+    ProtocolKind::AuthChainA,
+    ProtocolKind::Origin,
+    ProtocolKind::AuthSha1V4,
+    ProtocolKind::AuthAes128Fast,
+    ProtocolKind::AuthChainB,
+    ProtocolKind::VerifySimple,
+];
+
+const OBFS: [ObfsKind; 6] = [
+    ObfsKind::Plain,
+    ObfsKind::HttpSimple,
+    ObfsKind::TicketAuth,
+    ObfsKind::HttpPost,
+    ObfsKind::GoQuiet,
+    ObfsKind::RandomHead,
+];
+
+const CIPHERS: [&str; 10] = [
+    "aes-256-cfb",
+    "aes-128-ctr",
+    "aes-256-ctr",
+    "aes-128-cfb",
+    "chacha20-ietf",
+    "chacha20",
+    "rc4-md5",
+    "none",
+    "aes-192-ctr",
+    "aes-192-cfb",
+];
+
+/// Settings that differ from those of the URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Neighbour {
+    Ssr {
+        method: StreamKind,
+        protocol: ProtocolKind,
+        obfs: ObfsKind,
+    },
+    Shadowsocks(Method),
+}
+
+impl Neighbour {
+    /// As it is written in a URL, without secrets.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Self::Ssr {
+                method,
+                protocol,
+                obfs,
+            } => format!("method {method}, protocol={protocol}, obfs={obfs}"),
+            Self::Shadowsocks(method) => format!("method {method}"),
+        }
+    }
+
+    /// The hop with these settings.
+    fn hop(&self, given: &ServerHop) -> Option<ServerHop> {
+        let kind = match (self, &given.kind) {
+            (
+                Self::Ssr {
+                    method,
+                    protocol,
+                    obfs,
+                },
+                HopKind::ShadowsocksR(hop),
+            ) => HopKind::ShadowsocksR(Box::new(SsrHop {
+                method: *method,
+                password: Secret::from(hop.password.expose()),
+                protocol: *protocol,
+                protocol_param: Secret::from(hop.protocol_param.expose()),
+                obfs: *obfs,
+                obfs_param: hop.obfs_param.clone(),
+                udp: hop.udp,
+                first_wait: hop.first_wait,
+            })),
+            (
+                Self::Shadowsocks(method),
+                HopKind::Shadowsocks {
+                    secret, first_wait, ..
+                },
+            ) => HopKind::Shadowsocks {
+                method: *method,
+                secret: Secret::from(secret.expose()),
+                udp: UdpWay::Off,
+                first_wait: *first_wait,
+                plugin: None,
+            },
+            _ => return None,
+        };
+        Some(ServerHop {
+            server: given.server.clone(),
+            kind,
+            dial: PATIENCE,
+        })
+    }
+}
+
+/// The neighbours of a hop, the nearest first: one difference, then two.
+pub(super) fn around(kind: &HopKind, most: usize) -> Vec<Neighbour> {
+    let mut found = match kind {
+        HopKind::ShadowsocksR(hop) => around_ssr(hop),
+        HopKind::Shadowsocks {
+            method,
+            plugin: None,
+            ..
+        } => around_shadowsocks(*method),
+        _ => Vec::new(),
+    };
+    found.truncate(most);
+    found
+}
+
+fn around_ssr(hop: &SsrHop) -> Vec<Neighbour> {
+    let given = (hop.method, hop.protocol, hop.obfs);
+    let (method, protocol, obfs) = given;
+    let ciphers: Vec<StreamKind> = CIPHERS
+        .iter()
+        .filter_map(|name| name.parse().ok())
+        .collect();
+    let mut found = Vec::new();
+    let mut add = |(method, protocol, obfs)| {
+        let one = Neighbour::Ssr {
+            method,
+            protocol,
+            obfs,
+        };
+        if (method, protocol, obfs) != given && !found.contains(&one) {
+            found.push(one);
+        }
+    };
+    for other in PROTOCOLS {
+        add((method, other, obfs));
+    }
+    for other in OBFS {
+        add((method, protocol, other));
+    }
+    for other in &ciphers {
+        add((*other, protocol, obfs));
+    }
+    for other in ProtocolKind::ALL {
+        add((method, other, obfs));
+    }
+    for protocol in PROTOCOLS.into_iter().take(6) {
+        for obfs in OBFS.into_iter().take(3) {
+            add((method, protocol, obfs));
+        }
+    }
+    for method in ciphers.iter().take(5) {
+        for protocol in PROTOCOLS.into_iter().take(5) {
+            add((*method, protocol, obfs));
+        }
+    }
+    found
+}
+
+/// Methods for which the same key can be meant.
+fn around_shadowsocks(given: Method) -> Vec<Neighbour> {
+    let alike = |method: &Method| match (given.edition(), method.edition()) {
+        (Edition::Aead2022, Edition::Aead2022) => method.key_len() == given.key_len(),
+        (Edition::Aead2022 | Edition::None, _) | (_, Edition::Aead2022 | Edition::None) => false,
+        // A password fits every method; of the legacy ones those that are in use.
+        (_, Edition::Stream) => CIPHERS.contains(&method.name()),
+        _ => true,
+    };
+    Method::ALL
+        .into_iter()
+        .filter(|method| *method != given && alike(method))
+        .map(Neighbour::Shadowsocks)
+        .collect()
+}
+
+/// The first of these that the server understands, and how many were tried.
+pub(super) async fn search(
+    given: &ServerHop,
+    among: &[Neighbour],
+    site: Option<&Site>,
+) -> (Option<Neighbour>, usize) {
+    let gate = Arc::new(Semaphore::new(AT_ONCE));
+    let mut running = JoinSet::new();
+    for one in among.iter().copied() {
+        let Some(hop) = one.hop(given) else { continue };
+        let (gate, site) = (gate.clone(), site.cloned());
+        let attempt = async move {
+            // Nobody closes the gate.
+            let _pass = gate.acquire().await.ok()?;
+            let way = probe::connector(&hop).await.ok()?;
+            let heard = understood(&*way, &hop.kind, site.as_ref(), PATIENCE).await;
+            matches!(heard, Heard::Answer { .. }).then_some(one)
+        };
+        // A server that does not answer is what is looked for here, and no news.
+        running.spawn(attempt.with_subscriber(NoSubscriber::default()));
+    }
+    let mut tried = 0;
+    while let Some(ended) = running.join_next().await {
+        tried += 1;
+        if let Ok(Some(found)) = ended {
+            return (Some(found), tried);
+        }
+    }
+    (None, tried)
+}
+
+/// Asks the server for the name that adit servers answer, and if nothing came of it and there is a
+/// site, for that: servers that are not adit show only so that they have understood, where the
+/// protocol has no answer of its own.
+pub(super) async fn understood(
+    way: &dyn adit_engine::connector::Connector,
+    kind: &HopKind,
+    site: Option<&Site>,
+    patience: Duration,
+) -> Heard {
+    let Some(name) = Question::name() else {
+        return Heard::Silent;
+    };
+    let first = probe::ask_for(way, kind, &name, patience).await;
+    match (&first, site) {
+        (Heard::Closed | Heard::Garbled | Heard::Silent, Some(site)) => {
+            match probe::ask_for(way, kind, &site.question(), patience).await {
+                answer @ Heard::Answer { .. } => answer,
+                _ => first,
+            }
+        }
+        _ => first,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use adit_config::{Hop, Plan};
+
+    fn kind(url: &str) -> HopKind {
+        let words = ["socks5://127.0.0.1:1", url].map(str::to_owned);
+        let mut plan = Plan::from_words(&words).unwrap();
+        let hop = plan.routes.remove(0).via.hops.remove(0);
+        match hop {
+            adit_config::Stage::One(Hop::Server(hop)) => hop.kind,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_nearest_come_first_and_once() {
+        let given = kind("ssr://aes-256-ctr:p@h:1?protocol=auth_sha1_v4&obfs=http_simple");
+        let all = around(&given, usize::MAX);
+        assert!(all.len() < 120, "{}", all.len());
+        for (at, one) in all.iter().enumerate() {
+            assert!(!all[..at].contains(one), "{one:?}");
+        }
+        let differences = |one: &Neighbour| match one {
+            Neighbour::Ssr {
+                method,
+                protocol,
+                obfs,
+            } => {
+                u32::from(method.to_string() != "aes-256-ctr")
+                    + u32::from(*protocol != ProtocolKind::AuthSha1V4)
+                    + u32::from(*obfs != ObfsKind::HttpSimple)
+            }
+            Neighbour::Shadowsocks(_) => 9,
+        };
+        let each: Vec<u32> = all.iter().map(differences).collect();
+        assert!(
+            each.is_sorted() && each.iter().all(|n| (1..=2).contains(n)),
+            "{each:?}"
+        );
+        assert_eq!(around(&given, 7).len(), 7);
+    }
+
+    #[test]
+    fn keys_of_the_2022_edition_fit_methods_of_their_length() {
+        let given = kind("ss://2022-blake3-aes-128-gcm:AAECAwQFBgcICQoLDA0ODw==@h:1");
+        assert!(around(&given, 99).is_empty());
+        let given = kind("ss://aes-128-gcm:p@h:1");
+        let names: Vec<String> = around(&given, 99).iter().map(Neighbour::shown).collect();
+        for name in ["aes-256-gcm", "chacha20-ietf-poly1305", "aes-256-cfb"] {
+            assert!(names.contains(&format!("method {name}")), "{names:?}");
+        }
+        assert!(!names.iter().any(|name| name.contains("2022")), "{names:?}");
+        assert!(around(&kind("socks5://h:1"), 99).is_empty());
+    }
+}

@@ -1,0 +1,159 @@
+//! What a finding means, and what to do about it.
+
+use std::io;
+
+use adit_config::HopKind;
+use adit_engine::probe::Heard;
+use adit_engine::{DialError, Stage};
+
+use super::super::run::key_id;
+
+/// Beyond this a clock is worth a word.
+pub(super) const SKEW_WARN: u64 = 15;
+
+/// What is left when no settings are understood.
+pub(super) const PASSWORD: &str = "the password, then, or the user in `protocol_param`; or a clock that is off by more than \
+     the server allows; or the server is another program";
+
+/// The scheme of a hop.
+pub(super) const fn scheme(kind: &HopKind) -> &'static str {
+    match kind {
+        HopKind::Socks5 { .. } => "socks5",
+        HopKind::Socks4a { .. } => "socks4a",
+        HopKind::Http { .. } => "http",
+        HopKind::Shadowsocks { .. } => "ss",
+        HopKind::ShadowsocksR(_) => "ssr",
+    }
+}
+
+/// What the URL says we speak, without secrets.
+pub(super) fn ours(kind: &HopKind) -> String {
+    match kind {
+        HopKind::Socks5 { login, .. } => with_login("SOCKS5", login.is_some()),
+        HopKind::Socks4a { .. } => "SOCKS4a".to_owned(),
+        HopKind::Http { login } => with_login("HTTP CONNECT", login.is_some()),
+        HopKind::Shadowsocks { method, secret, .. } => {
+            format!("{method} with key-id {}", key_id(*method, secret.expose()))
+        }
+        HopKind::ShadowsocksR(hop) => format!(
+            "{} with {} and {}, and our password",
+            hop.method, hop.protocol, hop.obfs
+        ),
+    }
+}
+
+fn with_login(name: &str, login: bool) -> String {
+    let login = if login { "our login" } else { "no login" };
+    format!("{name} with {login}")
+}
+
+/// Whether the server has understood us. A proxy that has not found a name has.
+pub(super) fn is_fine(kind: &HopKind, heard: &Heard) -> bool {
+    let plain = matches!(
+        kind,
+        HopKind::Socks5 { .. } | HopKind::Socks4a { .. } | HopKind::Http { .. }
+    );
+    match heard {
+        Heard::Answer { .. } => true,
+        Heard::Failed(why) => {
+            let replied = matches!(
+                why.source.kind(),
+                io::ErrorKind::HostUnreachable
+                    | io::ErrorKind::NetworkUnreachable
+                    | io::ErrorKind::ConnectionRefused
+                    | io::ErrorKind::Other
+            );
+            plain && replied && matches!(why.stage, Stage::Dialect { .. })
+        }
+        // The way was open, whatever the proxy did with a name that nobody has.
+        Heard::Closed => plain,
+        Heard::Garbled | Heard::Silent => false,
+    }
+}
+
+/// Whether it is the way to the server that failed.
+pub(super) const fn is_network(why: &DialError) -> bool {
+    !matches!(why.stage, Stage::Dialect { .. })
+}
+
+/// What no connection means.
+pub(super) fn unreachable(why: &io::Error) -> &'static str {
+    match why.kind() {
+        io::ErrorKind::ConnectionRefused => {
+            "the machine is there and nobody listens on that port: is the server running, and is \
+             the port right?"
+        }
+        io::ErrorKind::TimedOut => {
+            "nothing comes back: the firewall of the server or its provider, or something on the \
+             way, drops the connection; or the address is wrong"
+        }
+        _ => "is this machine online, and are host and port right?",
+    }
+}
+
+/// What is wrong in words, and what to do. `site` tells whether a target was asked for too.
+pub(super) fn told(kind: &HopKind, heard: &Heard, site: bool) -> (String, String) {
+    let ours = ours(kind);
+    let what = match heard {
+        Heard::Failed(why) if is_network(why) => format!("no way to the server: {why}"),
+        Heard::Failed(why) => match kind {
+            HopKind::ShadowsocksR(hop) => {
+                format!(
+                    "the server does not answer in the obfs {}: {}",
+                    hop.obfs, why.source
+                )
+            }
+            _ => format!("the server refuses {ours}: {}", why.source),
+        },
+        Heard::Garbled => format!("the server answers in something else than {ours}"),
+        Heard::Closed => format!("the server closes without an answer to {ours}"),
+        Heard::Silent | Heard::Answer { .. } => {
+            format!("the server takes connections and is silent to {ours}")
+        }
+    };
+    (what, advice(kind, heard, site))
+}
+
+fn advice(kind: &HopKind, heard: &Heard, site: bool) -> String {
+    let other = if site {
+        ""
+    } else {
+        "; or a server that is not adit, which `--to HOST:PORT` (a web server) finds out"
+    };
+    match kind {
+        HopKind::ShadowsocksR(_) if matches!(heard, Heard::Failed(_)) => {
+            "compare `obfs` and `obfs_param` with the server's; with tls1.2_* and go_quiet the \
+             password and the clocks too"
+                .to_owned()
+        }
+        HopKind::ShadowsocksR(hop) => {
+            let quiet = if hop.protocol.authenticates() {
+                ""
+            } else {
+                other
+            };
+            format!(
+                "compare password, method, `protocol` and `obfs` with the server's, and the user \
+                 in `protocol_param`; clocks may differ by a day{quiet}"
+            )
+        }
+        HopKind::Shadowsocks { method, secret, .. } => format!(
+            "compare method and key with the server's: ours is {method} with key-id {}, and `adit \
+             server` prints its own{other}",
+            key_id(*method, secret.expose())
+        ),
+        _ => "is this the proxy's port and its dialect, and is a login needed, or another one?"
+            .to_owned(),
+    }
+}
+
+/// What to do where streams pass and datagrams do not.
+pub(super) const fn no_datagrams(kind: &HopKind) -> &'static str {
+    match kind {
+        HopKind::Shadowsocks { .. } | HopKind::ShadowsocksR(_) => {
+            "does the server carry UDP, and do both firewalls let UDP in on that port? \
+             `udp=over-tcp` puts datagrams into a connection, `udp=false` does without"
+        }
+        _ => "does the proxy offer UDP ASSOCIATE, and do firewalls let UDP pass to it?",
+    }
+}

@@ -1,0 +1,101 @@
+//! What is said to targets: a web server, a name server; and what its answer tells.
+
+use adit_engine::probe::Question;
+use adit_wire::{Host, Target};
+
+/// A web server that is asked for its head.
+#[derive(Debug, Clone)]
+pub(super) struct Site {
+    pub(super) target: Target,
+    request: String,
+}
+
+impl Site {
+    pub(super) fn new(target: Target) -> Self {
+        let host = match &target.host {
+            Host::Ip(ip) => ip.to_string(),
+            Host::Name(name) => name.as_str().to_owned(),
+        };
+        let request = format!("HEAD / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        Self { target, request }
+    }
+
+    pub(super) fn question(&self) -> Question<'_> {
+        Question::target(self.target.clone(), self.request.as_bytes(), b"HTTP/")
+    }
+}
+
+/// The time in the `Date` of an answer (RFC 9110 section 5.6.7, the form that servers write), in
+/// Unix seconds.
+pub(super) fn date(answer: &[u8]) -> Option<u64> {
+    let text = String::from_utf8_lossy(answer);
+    let value = text.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("date").then(|| value.trim())
+    })?;
+    // `Sun, 06 Nov 1994 08:49:37 GMT`
+    let mut parts = value.split([' ', ':']).skip(1);
+    let day = number(parts.next(), 31).filter(|day| *day > 0)?;
+    let name = parts.next()?;
+    let month = u64::try_from(MONTHS.iter().position(|known| *known == name)?).ok()? + 1;
+    let year = number(parts.next(), 9999)?;
+    let (hour, minute) = (number(parts.next(), 23)?, number(parts.next(), 59)?);
+    let second = number(parts.next(), 60)?;
+    // Days since March of the year 0, in which a leap day is the last of its year.
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year.checked_sub(1)?, month + 9)
+    };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
+    let since_1970 = days.checked_sub(719_468)?;
+    Some(since_1970 * 86_400 + hour * 3600 + minute * 60 + second)
+}
+
+fn number(text: Option<&str>, max: u64) -> Option<u64> {
+    text?.parse().ok().filter(|n| *n <= max)
+}
+
+const MONTHS: [&str; 12] = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+];
+
+/// A question for the address of `example.com` (RFC 1035 section 4.1).
+pub(super) fn dns_query(id: u16) -> Vec<u8> {
+    let mut bytes = id.to_be_bytes().to_vec();
+    bytes.extend_from_slice(&[1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+    bytes.extend_from_slice(b"\x07example\x03com\x00\x00\x01\x00\x01");
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_read() {
+        for (text, unix) in [
+            ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
+            ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777),
+            ("Thu, 29 Feb 2024 23:59:59 GMT", 1_709_251_199),
+        ] {
+            let answer = format!("HTTP/1.1 200 OK\r\nServer: x\r\ndate: {text}\r\n\r\n");
+            assert_eq!(date(answer.as_bytes()), Some(unix), "{text}");
+        }
+        for bad in [
+            "",
+            "HTTP/1.1 200 OK\r\n",
+            "Date: yesterday",
+            "Date: Sun, 40 Nov 1994 08:49:37",
+        ] {
+            assert_eq!(date(bad.as_bytes()), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_query_is_well_formed() {
+        let query = dns_query(0x1234);
+        assert_eq!(query.len(), 12 + 13 + 4);
+        assert_eq!(query[..4], [0x12, 0x34, 1, 0]);
+    }
+}

@@ -1,0 +1,292 @@
+//! `adit doctor`: what it says of servers that work, and of each thing that can be wrong with one.
+
+use std::net::{SocketAddr, TcpListener};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use adit_interop::dns::Dns;
+use adit_interop::shadowsocks::{AES_128, AES_256, BLAKE3_AES_128, Method};
+use adit_interop::ssr::Setup;
+use adit_interop::tool::{self, Ended};
+use adit_interop::web::Web;
+use adit_interop::{Adit, free_port, loopback};
+
+use crate::setup::{ALLOW, bin, server, start};
+use crate::ssr;
+
+/// Runs it on `url`; the name server is one of this machine.
+fn doctor(url: &str, more: &[&str]) -> Ended {
+    let dns = Dns::start().unwrap();
+    let mut command = Command::new(bin());
+    let dns = dns.addr().to_string();
+    command.args(["doctor", url, "--dns", &dns]).args(more);
+    tool::run(command, Duration::from_secs(40)).unwrap()
+}
+
+#[track_caller]
+fn says(ended: &Ended, code: i32, parts: &[&str]) {
+    assert_eq!(ended.code, Some(code), "{}", ended.output);
+    for part in parts {
+        assert!(
+            ended.output.contains(part),
+            "no `{part}` in\n{}",
+            ended.output
+        );
+    }
+}
+
+const RIGHT: Setup<'_> = Setup::new("aes-256-ctr", "auth_aes128_md5", "tls1.2_ticket_auth");
+
+fn ssr_server(setup: &Setup<'_>) -> Adit {
+    ssr::server(setup, "")
+}
+
+#[test]
+fn a_server_that_works() {
+    let web = Web::start(&[("/", "text/plain", b"hello")]).unwrap();
+    let site = format!("127.0.0.1:{}", web.port());
+    for setup in [
+        RIGHT,
+        Setup::new("none", "auth_chain_a", "http_simple"),
+        Setup::new("aes-128-cfb", "origin", "plain"),
+        Setup::new("rc4-md5", "verify_simple", "random_head"),
+    ] {
+        let back = ssr_server(&setup);
+        for udp in ["true", "over-tcp"] {
+            let url = format!("{}&udp={udp}", setup.url(back.addr()));
+            let ended = doctor(&url, &["--to", &site]);
+            let parts = [
+                "ok       resolve",
+                "ok       connect",
+                "ok       dialogue",
+                "ok       target",
+                "ok       udp",
+            ];
+            says(&ended, 0, &parts);
+            assert!(!ended.output.contains("failed"), "{}", ended.output);
+            // What is said of it holds no secret.
+            assert!(!ended.output.contains("bar foo"), "{}", ended.output);
+        }
+        back.stop().unwrap();
+    }
+}
+
+#[test]
+fn the_right_settings_are_found_and_named() {
+    for (ours, found) in [
+        (
+            Setup {
+                protocol: "auth_sha1_v4",
+                ..RIGHT
+            },
+            "protocol=auth_aes128_md5, obfs=tls1.2_ticket_auth",
+        ),
+        (
+            Setup {
+                obfs: "plain",
+                ..RIGHT
+            },
+            "protocol=auth_aes128_md5, obfs=tls1.2_ticket_auth",
+        ),
+        (
+            Setup {
+                obfs: "http_simple",
+                ..RIGHT
+            },
+            "obfs=tls1.2_ticket_auth",
+        ),
+        (
+            Setup {
+                method: "aes-128-cfb",
+                ..RIGHT
+            },
+            "method aes-256-ctr",
+        ),
+        (
+            Setup {
+                protocol: "origin",
+                obfs: "plain",
+                ..RIGHT
+            },
+            "protocol=auth_aes128_md5, obfs=tls1.2_ticket_auth",
+        ),
+    ] {
+        let back = ssr_server(&RIGHT);
+        let ended = doctor(&ours.url(back.addr()), &[]);
+        says(
+            &ended,
+            5,
+            &[
+                "failed   dialogue",
+                "warning: trying up to",
+                "ok       settings",
+                found,
+                "somebody on the way can see",
+            ],
+        );
+        back.stop().unwrap();
+    }
+}
+
+#[test]
+fn a_wrong_password_is_what_remains() {
+    let back = ssr_server(&Setup::new("aes-256-ctr", "auth_aes128_md5", "plain"));
+    let wrong = Setup {
+        password: "x",
+        ..Setup::new("aes-256-ctr", "auth_aes128_md5", "plain")
+    };
+    let url = wrong.url(back.addr());
+    says(
+        &doctor(&url, &["--tries", "6"]),
+        5,
+        &[
+            "failed   dialogue",
+            "none of 6 other settings",
+            "the password, then",
+        ],
+    );
+    let quiet = doctor(&url, &["--tries", "0"]);
+    says(
+        &quiet,
+        5,
+        &["failed   dialogue", "compare password, method"],
+    );
+    assert!(!quiet.output.contains("trying"), "{}", quiet.output);
+    back.stop().unwrap();
+}
+
+#[test]
+fn methods_and_keys_of_shadowsocks() {
+    let back = server(AES_256);
+    let same_key = |name| Method { name, ..AES_256 };
+    let ours = same_key(AES_128.name).url(back.addr());
+    says(
+        &doctor(&ours, &[]),
+        5,
+        &["failed   dialogue", "method aes-256-gcm"],
+    );
+    says(
+        &doctor(&AES_256.url(back.addr()), &[]),
+        0,
+        &["ok       dialogue", "ok       udp"],
+    );
+    back.stop().unwrap();
+    let back = server(BLAKE3_AES_128);
+    says(
+        &doctor(&BLAKE3_AES_128.url(back.addr()), &[]),
+        0,
+        &["ok       clock", "agree"],
+    );
+    let other = Method {
+        key: "AAAAAAAAAAAAAAAAAAAAAA==",
+        ..BLAKE3_AES_128
+    };
+    says(
+        &doctor(&other.url(back.addr()), &[]),
+        5,
+        &["failed   dialogue", "key-id"],
+    );
+    back.stop().unwrap();
+}
+
+#[test]
+fn a_clock_that_is_refused() {
+    let back = server(BLAKE3_AES_128);
+    let mut command = Command::new(bin());
+    command.args(["doctor", &BLAKE3_AES_128.url(back.addr())]);
+    tool::shift_clock(&mut command, "-600s").unwrap();
+    let ended = tool::run(command, Duration::from_secs(40)).unwrap();
+    says(&ended, 6, &["failed   clock", "600 s"]);
+    back.stop().unwrap();
+}
+
+#[test]
+fn proxies_and_their_logins() {
+    let proxy = start(&["run", &format!("mixed://u:p@127.0.0.1:0?{ALLOW}")]);
+    let at = proxy.addr();
+    for scheme in ["socks5", "http"] {
+        says(
+            &doctor(&format!("{scheme}://u:p@{at}"), &[]),
+            0,
+            &["ok       dialogue"],
+        );
+        says(
+            &doctor(&format!("{scheme}://u:no@{at}"), &[]),
+            5,
+            &["failed   dialogue", "login"],
+        );
+    }
+    proxy.stop().unwrap();
+}
+
+#[test]
+fn nobody_there_and_no_such_name() {
+    let url = RIGHT.url(loopback(free_port()));
+    says(
+        &doctor(&url, &[]),
+        4,
+        &["failed   connect", "nobody listens on that port"],
+    );
+    let url = "ssr://aes-256-ctr:p@no-such-host.invalid:1?protocol=auth_sha1_v4";
+    says(&doctor(url, &[]), 4, &["failed   resolve"]);
+    says(
+        &doctor("ssr://aes-256-ctr:p@h:1?protocol=auth_sha1_v5", &[]),
+        3,
+        &["did you mean `auth_sha1_v"],
+    );
+    says(&doctor("direct://", &[]), 2, &["looks at a server"]);
+}
+
+/// Something else listens there: it answers everything with a banner.
+#[test]
+fn another_program_at_the_port() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at: SocketAddr = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming().take(64).flatten() {
+            use std::io::{Read, Write};
+            let mut stream = stream;
+            let _ = stream.read(&mut [0; 1024]);
+            let _ =
+                stream.write_all(b"SSH-2.0-OpenSSH_9.9\r\nInvalid SSH identification string.\r\n");
+        }
+    });
+    let setup = Setup::new("aes-256-ctr", "auth_aes128_md5", "plain");
+    let ended = doctor(&setup.url(at), &["--tries", "3"]);
+    says(&ended, 5, &["failed   dialogue"]);
+}
+
+#[test]
+fn programs_get_one_object() {
+    let back = ssr_server(&RIGHT);
+    let dns = Dns::start().unwrap();
+    for (setup, code, last) in [
+        (RIGHT, 0, "\"step\":\"udp\""),
+        (
+            Setup {
+                protocol: "origin",
+                ..RIGHT
+            },
+            5,
+            "\"found\":\"method aes-256-ctr, protocol=auth_aes128_md5, obfs=tls1.2_ticket_auth\"",
+        ),
+    ] {
+        let mut command = Command::new(bin());
+        let url = setup.url(back.addr());
+        command.args(["doctor", &url, "--json", "--dns", &dns.addr().to_string()]);
+        let ended = tool::run(command, Duration::from_secs(40)).unwrap();
+        says(
+            &ended,
+            code,
+            &[
+                last,
+                &format!("\"exit\":{code}"),
+                "{\"endpoint\":\"ssr://127.0.0.1:",
+            ],
+        );
+        let objects = ended.output.lines().filter(|line| line.starts_with('{'));
+        assert_eq!(objects.count(), 1, "{}", ended.output);
+    }
+    back.stop().unwrap();
+}

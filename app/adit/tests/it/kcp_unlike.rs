@@ -1,0 +1,133 @@
+//! Ends of `adit kcp` that do not fit: the client finds out within three seconds, and says what it
+//! is. The servers are ours and kcptun's, which says nothing itself.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use adit_interop::origin::Origin;
+use adit_interop::{Adit, free_port, kcptun, loopback, traffic};
+
+use crate::kcp::{client, server};
+
+/// What a client says within three seconds of its start.
+fn hears(server: SocketAddr, options: &[&str], word: &str) {
+    let mut front = client(server, options);
+    let start = Instant::now();
+    let found = front.process().wait_lines(word, 1, Duration::from_secs(6));
+    let took = start.elapsed();
+    found.unwrap_or_else(|why| panic!("{options:?}: {why}"));
+    assert!(took < Duration::from_secs(3), "{options:?}: {took:?}");
+    front.stop().unwrap();
+}
+
+/// A server of either make with these options.
+enum Server {
+    Ours(Adit),
+    Debian(kcptun::Running),
+}
+
+impl Server {
+    fn both(origin: &Origin, options: &[&str]) -> [Self; 2] {
+        let debian = kcptun::server(origin.addr(), options).unwrap();
+        [
+            Self::Ours(server(origin.addr(), options)),
+            Self::Debian(debian),
+        ]
+    }
+
+    fn addr(&self) -> SocketAddr {
+        match self {
+            Self::Ours(adit) => adit.addr(),
+            Self::Debian(debian) => debian.addr(),
+        }
+    }
+
+    fn stop(self) {
+        if let Self::Ours(adit) = self {
+            adit.stop().unwrap();
+        }
+    }
+}
+
+#[test]
+fn another_key_or_cipher() {
+    let origin = Origin::start().unwrap();
+    for back in Server::both(&origin, &["--crypt", "salsa20"]) {
+        hears(
+            back.addr(),
+            &["--crypt", "aes"],
+            "answers to --crypt salsa20 only, this end has aes",
+        );
+        let wrong = ["--crypt", "salsa20", "--key", "wrong"];
+        hears(
+            back.addr(),
+            &wrong,
+            "whatever the cipher: --key is another there",
+        );
+        back.stop();
+    }
+    hears(loopback(free_port()), &[], "nothing listens at");
+}
+
+#[test]
+fn another_smux_or_compression() {
+    let origin = Origin::start().unwrap();
+    for back in Server::both(&origin, &["--smuxver", "1", "--nocomp"]) {
+        let at = back.addr();
+        hears(at, &["--smuxver", "2", "--nocomp"], "use --smuxver 1");
+        hears(at, &["--smuxver", "1", "--nocomp=false"], "use --nocomp");
+        hears(
+            at,
+            &["--smuxver", "2", "--nocomp=false"],
+            "it does not compress",
+        );
+        back.stop();
+    }
+    for back in Server::both(&origin, &["--smuxver", "2", "--nocomp=false"]) {
+        let at = back.addr();
+        hears(at, &["--smuxver", "1", "--nocomp=false"], "use --smuxver 2");
+        hears(at, &["--smuxver", "2", "--nocomp"], "leave --nocomp out");
+        back.stop();
+    }
+}
+
+#[test]
+fn another_correction() {
+    let origin = Origin::start().unwrap();
+    let told = |theirs: &[&str], ours: &[&str], words: &str| {
+        for back in Server::both(&origin, theirs) {
+            hears(back.addr(), ours, words);
+            back.stop();
+        }
+    };
+    let none = ["--ds", "0", "--ps", "0"];
+    told(
+        &["--ds", "3", "--ps", "1"],
+        &[],
+        "sends with correction 3+1, this end with correction 10+3",
+    );
+    told(
+        &none,
+        &["--ds", "10", "--ps", "3"],
+        "sends without correction, this end with correction 10+3",
+    );
+    told(&none, &[], "sends without correction: done likewise");
+    told(
+        &["--ds", "5", "--ps", "2"],
+        &none,
+        "sends with correction 5+2, this end without correction",
+    );
+}
+
+/// What was not said becomes as the server has it, both at once if need be; one connection, opened
+/// before anything is known, lives through that.
+#[test]
+fn what_was_not_said_is_learnt_before_the_first_connection() {
+    let origin = Origin::start().unwrap();
+    for back in Server::both(&origin, &["--smuxver", "1", "--nocomp"]) {
+        let front = client(back.addr(), &[]);
+        traffic::both(traffic::dial(front.addr()).unwrap(), 300_000).unwrap();
+        front.stop().unwrap();
+        back.stop();
+    }
+}

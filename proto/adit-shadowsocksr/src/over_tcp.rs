@@ -1,0 +1,154 @@
+//! Datagrams in a stream, as the original has them (UDP over TCP).
+//!
+//! A client says so by a bit in the type of its target header; the target itself means nothing.
+//! What follows in both directions is
+//!
+//! ```text
+//! frame   size(2, big-endian, itself included) ‖ 0 ‖ address (as in SOCKS5) ‖ data
+//! ```
+//! The address is where the data goes, or where it came from. A frame whose third byte is not 0 is
+//! a fragment, which nobody sends; it is dropped.
+
+use core::ops::Range;
+
+use adit_wire::{AddrError, Broken, Target, parse_addr, put_addr};
+
+/// Size and fragment.
+const HEAD: usize = 3;
+
+/// What stands at the front of a stream of datagrams.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Datagram {
+    /// At least so many bytes are needed, counted from the front.
+    NeedMore {
+        /// Always more than there were.
+        total: usize,
+    },
+    /// A datagram.
+    Packet {
+        /// Where it goes, or came from; None for a fragment.
+        peer: Option<Target>,
+        /// Where its data lies; the frame ends there.
+        payload: Range<usize>,
+    },
+}
+
+/// Appends what stands in front of a datagram of `len` bytes. Fails if the frame would be longer
+/// than 65,535 bytes.
+pub fn put_datagram_head(peer: &Target, len: usize, out: &mut Vec<u8>) -> Result<(), Broken> {
+    let size = HEAD
+        .saturating_add(peer.addr_len())
+        .saturating_add(len)
+        .try_into();
+    let size: u16 = size.map_err(|_| Broken::TooLong {
+        what: "a datagram",
+        limit: usize::from(u16::MAX),
+    })?;
+    out.extend_from_slice(&size.to_be_bytes());
+    out.push(0);
+    put_addr(peer, out);
+    Ok(())
+}
+
+/// Reads the frame at the front of `bytes`.
+pub fn parse_datagram(bytes: &[u8]) -> Result<Datagram, Broken> {
+    let Some(size) = bytes.first_chunk::<2>() else {
+        return Ok(Datagram::NeedMore { total: 2 });
+    };
+    let total = usize::from(u16::from_be_bytes(*size));
+    if total < HEAD {
+        return Err(Broken::Malformed("datagram: its size"));
+    }
+    let Some(frame) = bytes.get(..total) else {
+        return Ok(Datagram::NeedMore { total });
+    };
+    if frame.get(2) != Some(&0) {
+        let payload = total..total;
+        return Ok(Datagram::Packet {
+            peer: None,
+            payload,
+        });
+    }
+    match parse_addr(frame.get(HEAD..).unwrap_or_default()) {
+        Ok((peer, used)) => Ok(Datagram::Packet {
+            peer: Some(peer),
+            payload: HEAD + used..total,
+        }),
+        Err(AddrError::Short { .. }) => Err(Broken::Malformed("datagram: its size")),
+        Err(_) => Err(Broken::Malformed("datagram: address")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn target(text: &str) -> Target {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn the_bytes_of_a_frame() {
+        let mut out = Vec::new();
+        put_datagram_head(&target("127.0.0.1:53"), 2, &mut out).unwrap();
+        out.extend_from_slice(b"ab");
+        assert_eq!(out, [0, 12, 0, 1, 127, 0, 0, 1, 0, 53, b'a', b'b']);
+        let frame = parse_datagram(&out).unwrap();
+        let peer = Some(target("127.0.0.1:53"));
+        assert_eq!(
+            frame,
+            Datagram::Packet {
+                peer,
+                payload: 10..12
+            }
+        );
+        assert!(put_datagram_head(&target("a:1"), 65_535 - 3 - 5, &mut out).is_ok());
+        assert!(put_datagram_head(&target("a:1"), 65_535 - 3 - 4, &mut out).is_err());
+    }
+
+    #[test]
+    fn sizes_that_lie() {
+        for bytes in [
+            &[0, 0][..],
+            &[0, 2, 0],
+            &[0, 4, 0, 1],
+            &[0, 9, 0, 1, 1, 2, 3, 4, 0],
+        ] {
+            assert!(parse_datagram(bytes).is_err(), "{bytes:?}");
+        }
+        let fragment = [0, 5, 1, 9, 9, 7];
+        let dropped = Datagram::Packet {
+            peer: None,
+            payload: 5..5,
+        };
+        assert_eq!(parse_datagram(&fragment), Ok(dropped));
+    }
+
+    proptest! {
+        #[test]
+        fn frames_are_read_at_every_cut(
+            ip in any::<[u8; 4]>(), port in 1..9999u16, data in prop::collection::vec(any::<u8>(), 0..300),
+        ) {
+            let peer = Target::from(core::net::SocketAddr::from((ip, port)));
+            let mut bytes = Vec::new();
+            put_datagram_head(&peer, data.len(), &mut bytes).unwrap();
+            bytes.extend_from_slice(&data);
+            for cut in 0..bytes.len() {
+                let frame = parse_datagram(&bytes[..cut]).unwrap();
+                let Datagram::NeedMore { total } = frame else { panic!("{frame:?}") };
+                prop_assert!(total > cut && total <= bytes.len());
+            }
+            let frame = parse_datagram(&bytes).unwrap();
+            let Datagram::Packet { peer: found, payload } = frame else { panic!("{frame:?}") };
+            prop_assert_eq!(found, Some(peer));
+            prop_assert_eq!(payload.end, bytes.len());
+            prop_assert_eq!(&bytes[payload], &data[..]);
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+            let _ = parse_datagram(&bytes);
+        }
+    }
+}
