@@ -11,7 +11,7 @@ use adit_stream::Stream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::chunks::Chunks;
-use super::pipe::Pipe;
+use super::pipe::{Pipe, State};
 use crate::stream::Buffer;
 
 /// A slot smaller than this is not worth a message; the buffer is handed on first.
@@ -36,10 +36,7 @@ impl Handle {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.0.set(|state| {
-            state.finish = true;
-            state.dropped = true;
-        });
+        self.0.set(State::leave);
         self.0.mail.release();
     }
 }
@@ -158,11 +155,7 @@ impl ChannelWriter {
             return Poll::Ready(Ok(()));
         }
         let class = self.bytes.class();
-        ready!(
-            self.handle
-                .pipe()
-                .poll_give(cx, self.kind, &mut self.bytes)
-        )?;
+        ready!(self.handle.pipe().poll_give(cx, self.kind, &mut self.bytes))?;
         self.bytes = Buffer::of(class);
         Poll::Ready(Ok(()))
     }
@@ -189,18 +182,14 @@ impl ChannelWriter {
     /// Ends the direction behind what was written.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_hand_on(cx))?;
-        if self.kind == Kind::Stdout {
-            self.handle.pipe().set(|state| state.finish = true);
-        }
+        self.handle.pipe().set(|state| state.finish(self.kind));
         Poll::Ready(Ok(()))
     }
 }
 
 impl Drop for ChannelWriter {
     fn drop(&mut self) {
-        if self.kind == Kind::Stdout {
-            self.handle.pipe().set(|state| state.finish = true);
-        }
+        self.handle.pipe().set(|state| state.finish(self.kind));
     }
 }
 

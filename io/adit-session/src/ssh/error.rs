@@ -69,8 +69,13 @@ pub enum ConnectError {
         methods: Vec<String>,
     },
     /// The peer took too long.
-    #[error("the peer did not answer for {} s while {1}", .0.as_secs())]
-    Timeout(Duration, &'static str),
+    #[error("the peer did not answer for {} s while {doing}", .limit.as_secs())]
+    Timeout {
+        /// How long was waited.
+        limit: Duration,
+        /// What for.
+        doing: &'static str,
+    },
 }
 
 fn would_take(methods: &[String]) -> String {
@@ -128,6 +133,20 @@ impl OpenError {
                 _ => io::ErrorKind::Other,
             },
             Self::Call(_) => io::ErrorKind::QuotaExceeded,
+            Self::End(_) => io::ErrorKind::NotConnected,
+        };
+        io::Error::new(kind, self)
+    }
+}
+
+impl RequestError {
+    /// As the error of a program that did not come about.
+    #[must_use]
+    pub fn into_io(self) -> io::Error {
+        let kind = match &self {
+            Self::Refused(_) => io::ErrorKind::PermissionDenied,
+            Self::Call(_) => io::ErrorKind::QuotaExceeded,
+            Self::Closed => io::ErrorKind::BrokenPipe,
             Self::End(_) => io::ErrorKind::NotConnected,
         };
         io::Error::new(kind, self)

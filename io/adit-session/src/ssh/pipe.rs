@@ -17,6 +17,8 @@ use crate::stream::Buffer;
 const MAX_OUTPUT: usize = 256 << 10;
 /// Requests of the peer that wait in one channel.
 const MAX_REQUESTS: usize = 128;
+/// Consumed octets that are told to the task at once; windows are widened by no less.
+const WORTH: usize = 128 << 10;
 
 /// A channel between its two sides.
 #[derive(Debug)]
@@ -24,8 +26,8 @@ pub(super) struct Pipe {
     pub(super) id: ChannelId,
     pub(super) mail: Arc<Mail>,
     pub(super) listed: Listed,
-    /// Consumed octets that are worth a message to the task.
-    worth: usize,
+    /// Consumed octets that are worth a message to the task: at once, and before a reader waits.
+    worth: (usize, usize),
     state: Mutex<State>,
     /// Told when a request came, how the program ended, or the channel closed.
     pub(super) news: Notify,
@@ -46,19 +48,39 @@ pub(super) struct State {
 
     output: [Chunks; 2],
     writer: Option<Waker>,
-    /// Nothing will be written any more.
-    pub(super) finish: bool,
+    /// Streams that may still be written to.
+    writing: [bool; 2],
     /// Nobody holds the channel any more.
-    pub(super) dropped: bool,
+    dropped: bool,
     /// What was not sent is not sent any more.
     aborted: bool,
     /// To be told behind the last byte.
-    pub(super) last: Option<Request>,
+    last: Option<Request>,
+    /// The channel has an end that answers requests.
+    serves: bool,
 
     /// Requests of the peer.
     pub(super) requests: VecDeque<(Request, Option<ReplyTo>)>,
     /// How the program ended.
     pub(super) exit: Option<Request>,
+}
+
+/// What a channel's own side wants.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// Nothing now.
+    Nothing,
+    /// There are bytes to send.
+    Write,
+    /// All is sent, and that was all.
+    Finish {
+        /// To be told behind it.
+        last: Option<Request>,
+        /// Nobody holds the channel any more.
+        close: bool,
+    },
+    /// The channel is to be closed as it is.
+    Abort,
 }
 
 /// One stream from the peer.
@@ -116,6 +138,57 @@ impl State {
         self.unsent() == 0
     }
 
+    /// Which stream has bytes to send: standard error first, of which there is little.
+    pub(super) fn next_kind(&self) -> Kind {
+        match &self.output {
+            [_, err] if !err.is_empty() => Kind::Stderr,
+            _ => Kind::Stdout,
+        }
+    }
+
+    /// What the task is to do about the channel's own side.
+    pub(super) fn next(&mut self) -> Next {
+        if self.aborted {
+            Next::Abort
+        } else if !self.is_sent() {
+            Next::Write
+        } else if self.writing == [false; 2] {
+            Next::Finish {
+                last: self.last.take(),
+                close: self.dropped,
+            }
+        } else {
+            Next::Nothing
+        }
+    }
+
+    /// What was to be told behind the last byte could not be told yet.
+    pub(super) fn put_back(&mut self, last: Request) {
+        self.last = Some(last);
+    }
+
+    /// The handle: nothing is written to this stream any more.
+    pub(super) fn finish(&mut self, kind: Kind) {
+        if let Some(writing) = self.writing.get_mut(index(kind)) {
+            *writing = false;
+        }
+    }
+
+    /// The handle: nobody holds the channel any more.
+    pub(super) fn leave(&mut self) {
+        (self.writing, self.dropped) = ([false; 2], true);
+    }
+
+    /// The handle: this is told behind the last byte.
+    pub(super) fn exit(&mut self, how: Request) {
+        self.last.get_or_insert(how);
+    }
+
+    /// The handle: requests of the peer will be answered, and there is a standard error.
+    pub(super) fn serve(&mut self) {
+        (self.serves, self.writing) = (true, [true; 2]);
+    }
+
     /// Takes who waits for room, if there is room.
     pub(super) fn take_writer(&mut self) -> Option<Waker> {
         if self.unsent() < MAX_OUTPUT {
@@ -139,14 +212,19 @@ impl State {
 }
 
 impl Pipe {
-    /// `worth`: consumed octets that are told at once.
-    pub(super) fn new(id: ChannelId, mail: Arc<Mail>, worth: usize) -> Self {
+    /// `window`: the least window that its peer may have been given, octets.
+    pub(super) fn new(id: ChannelId, mail: Arc<Mail>, window: u32) -> Self {
+        let window = usize::try_from(window).unwrap_or(usize::MAX);
+        let state = State {
+            writing: [true, false],
+            ..State::default()
+        };
         Self {
             id,
             mail,
             listed: Listed::default(),
-            worth,
-            state: Mutex::default(),
+            worth: (WORTH, (window / 4).clamp(1, WORTH)),
+            state: Mutex::new(state),
             news: Notify::new(),
         }
     }
@@ -157,7 +235,7 @@ impl Pipe {
 
     /// The handle: takes all that came; 0 is the end.
     pub(super) fn poll_take(
-        &self,
+        self: &Arc<Self>,
         cx: &mut Context<'_>,
         kind: Kind,
         into: &mut Chunks,
@@ -175,6 +253,12 @@ impl Pipe {
             Some(cut) => Poll::Ready(Err(cut.error())),
             None => {
                 keep(&mut inlet.reader, cx);
+                // The peer may wait for the window that this reader has made.
+                let tell = state.consumed >= self.worth.1;
+                drop(state);
+                if tell {
+                    self.mail.poke(self);
+                }
                 Poll::Pending
             }
         }
@@ -184,7 +268,7 @@ impl Pipe {
     pub(super) fn consumed(self: &Arc<Self>, n: usize) {
         let mut state = self.lock();
         state.consumed += n;
-        let tell = state.consumed >= self.worth;
+        let tell = state.consumed >= self.worth.0;
         drop(state);
         if tell {
             self.mail.poke(self);
@@ -211,7 +295,7 @@ impl Pipe {
         buffer: &mut Buffer,
     ) -> Poll<io::Result<()>> {
         let mut state = self.lock();
-        match self.writable(&mut state, cx) {
+        match Self::writable(&mut state, kind, cx) {
             Poll::Ready(Ok(())) => {}
             other => return other,
         }
@@ -229,7 +313,7 @@ impl Pipe {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let mut state = self.lock();
-        match self.writable(&mut state, cx) {
+        match Self::writable(&mut state, kind, cx) {
             Poll::Ready(Ok(())) => {}
             other => return other.map_ok(|()| 0),
         }
@@ -240,11 +324,12 @@ impl Pipe {
         Poll::Ready(Ok(n))
     }
 
-    fn writable(&self, state: &mut State, cx: &Context<'_>) -> Poll<io::Result<()>> {
+    fn writable(state: &mut State, kind: Kind, cx: &Context<'_>) -> Poll<io::Result<()>> {
         if let Some(Cut::Session(end)) = &state.cut {
             return Poll::Ready(Err(end.error()));
         }
-        if state.closed || state.finish || state.aborted {
+        let writing = state.writing.get(index(kind)) == Some(&true);
+        if state.closed || !writing || state.aborted {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
         if state.unsent() >= MAX_OUTPUT {
@@ -327,13 +412,22 @@ impl Pipe {
         &self,
         request: Request,
         reply: Option<ReplyTo>,
+        wake: &mut Vec<Waker>,
     ) -> Result<(), Option<ReplyTo>> {
         let mut state = self.lock();
         match request {
             Request::ExitStatus(_) | Request::ExitSignal { .. } if reply.is_none() => {
                 state.exit.get_or_insert(request);
             }
-            _ if state.requests.len() >= MAX_REQUESTS || state.dropped => return Err(reply),
+            Request::EndOfWrite if !state.serves => {
+                for output in &mut state.output {
+                    output.clear();
+                }
+                state.writing = [false; 2];
+                wake.extend(state.writer.take());
+            }
+            _ if !state.serves || state.dropped => return Err(reply),
+            _ if state.requests.len() >= MAX_REQUESTS => return Err(reply),
             _ => state.requests.push_back((request, reply)),
         }
         drop(state);
@@ -342,7 +436,10 @@ impl Pipe {
     }
 
     /// The handle: waits until `look` finds something, or the channel has closed.
-    pub(super) async fn until<T>(&self, mut look: impl FnMut(&mut State) -> Option<T>) -> Option<T> {
+    pub(super) async fn until<T>(
+        &self,
+        mut look: impl FnMut(&mut State) -> Option<T>,
+    ) -> Option<T> {
         loop {
             let news = self.news.notified();
             tokio::pin!(news);

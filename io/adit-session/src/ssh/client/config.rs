@@ -7,8 +7,8 @@ use adit_ssh::connection::Limits;
 use adit_ssh::transport;
 
 use super::{HostKeyPolicy, Login};
-use crate::ssh::machine::preferred;
 use crate::ssh::Keepalive;
+use crate::ssh::machine::preferred;
 
 /// How to connect, and as whom.
 pub struct ClientConfig {

@@ -43,7 +43,9 @@ impl HostKeyPolicy for KnownHostsOnly {
             Verdict::Unknown { other_type: None } => refused(format!("{host} is not known")),
             Verdict::Unknown {
                 other_type: Some(place),
-            } => refused(format!("{host} is known with a key of another type ({place})")),
+            } => refused(format!(
+                "{host} is known with a key of another type ({place})"
+            )),
             Verdict::Changed(place) => refused(format!(
                 "the key of {host} has changed: somebody may be listening ({place})"
             )),
