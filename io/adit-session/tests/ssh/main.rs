@@ -7,6 +7,7 @@
     reason = "a failed step is a failed test"
 )]
 
+mod apart;
 mod openssh_client;
 mod openssh_server;
 mod ours;
