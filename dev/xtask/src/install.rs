@@ -37,12 +37,22 @@ const TOOLS: &[(&str, &str)] = &[
     ("kcptun-client", "kcptun"),
     ("kcptun-server", "kcptun"),
     ("go", "golang-go"),
+    ("ssh", "openssh-client"),
+    ("sftp", "openssh-client"),
+    ("ssh-keygen", "openssh-client"),
+    ("sshd", "openssh-server"),
     ("strace", "strace"),
     ("ip", "iproute2"),
     ("iptables", "iptables"),
     ("nft", "nftables"),
     ("valgrind", "valgrind"),
     ("python3", "python3-venv"),
+];
+
+/// Packages that start a service when they are installed.
+const SERVICES: [(&str, &str); 2] = [
+    ("shadowsocks-libev", "shadowsocks-libev"),
+    ("openssh-server", "ssh"),
 ];
 
 /// What ShadowsocksR is tested against.
@@ -97,8 +107,10 @@ fn packages() -> Result<String> {
     let mut install = vec!["install", "-y", "--no-install-recommends"];
     install.extend(&missing);
     apt.run(&install).limit(15).quiet("apt-install")?;
-    if missing.contains(&"shadowsocks-libev") {
-        apt.stop_service("shadowsocks-libev");
+    for (package, service) in SERVICES {
+        if missing.contains(&package) {
+            apt.stop_service(service);
+        }
     }
     for (tool, package) in TOOLS {
         ensure!(

@@ -59,7 +59,9 @@ impl Host {
             serve(Talk::server(tcp, config, signer)?, text.as_bytes())
         });
         let mut ssh = openssh::ssh(port, &self.user_key());
-        ssh.arg("-n").args(options).args(["nobody@127.0.0.1", "words"]);
+        ssh.arg("-n")
+            .args(options)
+            .args(["nobody@127.0.0.1", "words"]);
         let ended = openssh::run(ssh, Duration::from_secs(60))?;
         let served = server.join().ok().context("the server panicked")?;
         let keys = served.with_context(|| ended.output.clone())?;
