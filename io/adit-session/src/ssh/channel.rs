@@ -150,7 +150,7 @@ impl ChannelWriter {
         }
     }
 
-    fn poll_give(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_give(&mut self, cx: &Context<'_>) -> Poll<io::Result<()>> {
         if self.bytes.is_empty() {
             return Poll::Ready(Ok(()));
         }
