@@ -4,6 +4,7 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::indexing_slicing,
     clippy::print_stdout,
     reason = "a tool for developers, run by hand"
 )]
@@ -57,7 +58,7 @@ fn main() {
 fn cpu() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split(' ').collect();
-    let ticks = |n: usize| fields.get(n).unwrap().parse::<u64>().unwrap();
+    let ticks = |n: usize| fields[n].parse::<u64>().unwrap();
     Duration::from_millis((ticks(12) + ticks(13)) * 10)
 }
 
