@@ -8,6 +8,8 @@
 )]
 
 mod apart;
+mod entry;
+mod matrix;
 mod openssh_client;
 mod openssh_server;
 mod ours;
