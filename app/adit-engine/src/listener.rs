@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use adit_config::{Listen, ListenKind, Plugin, Proxy as ProxyPlan, Route};
 use adit_net::{accept, limits};
+use adit_session::kcp::Counters;
 use adit_stream::{Limits, Meter};
 use adit_wire::{Host as WireHost, Target};
 use tokio::task::JoinSet;
@@ -85,8 +86,9 @@ pub(crate) async fn prepare(
     route: &Route,
     listen: &Listen,
     gate: &Arc<Gate>,
+    kcp: &Arc<Counters>,
 ) -> Result<Prepared, StartError> {
-    let bench = Bench::new(route, listen, gate).await?;
+    let bench = Bench::new(route, listen, gate, kcp).await?;
     let served = match &listen.kind {
         ListenKind::Proxy(proxy) => {
             let mut worker = bench.worker(Box::new(proxy_acceptor(proxy, listen)));
@@ -142,7 +144,11 @@ pub(crate) async fn prepare(
 
 impl Prepared {
     /// Binds the listener's address, behind a plugin if there is one.
-    pub(crate) async fn bind(&self, listen: &Listen) -> Result<(Sockets, Kept), StartError> {
+    pub(crate) async fn bind(
+        &self,
+        listen: &Listen,
+        kcp: &Arc<Counters>,
+    ) -> Result<(Sockets, Kept), StartError> {
         let tcp = self.served.worker.is_some();
         let codecs = self.served.packets.as_ref();
         let udp = codecs.map_or(0, |(codecs, _)| codecs.len());
@@ -160,7 +166,7 @@ impl Prepared {
             return Ok((taken.map_err(failed)?, kept));
         }
         if let Some(carried) = &listen.carried {
-            return Ok((carrier::bind(listen, carried).await?, kept));
+            return Ok((carrier::bind(listen, carried, kcp).await?, kept));
         }
         let Some(plugin) = plugin(listen) else {
             let sockets = sockets::bind(host, port, tcp, udp).await.map_err(failed)?;
@@ -277,11 +283,16 @@ struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    async fn new(route: &Route, listen: &'a Listen, gate: &Arc<Gate>) -> Result<Self, StartError> {
+    async fn new(
+        route: &Route,
+        listen: &'a Listen,
+        gate: &Arc<Gate>,
+        kcp: &Arc<Counters>,
+    ) -> Result<Self, StartError> {
         let max = listen.limits.max_connections.unwrap_or(usize::MAX);
         Ok(Self {
             listen,
-            router: Arc::new(router(route, listen).await?),
+            router: Arc::new(router(route, listen, kcp).await?),
             meter: Arc::default(),
             // Behind a plugin everybody comes from loopback.
             guard: (!listen.addr.is_loopback() && plugin(listen).is_none()).then(Arc::default),

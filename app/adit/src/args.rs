@@ -26,7 +26,7 @@ On a server:     adit server
 At home:         adit client 'ss://…'
 Anything else:   adit run LISTEN [HOP…]        adit help URLS
 
-Environment: ADIT_CPU=portable|avx2|avx512 keeps newer instructions out of the ciphers,
+Environment: ADIT_CPU=portable|avx2|avx512 keeps newer instructions out of ciphers and error correction,
 ADIT_IO=portable keeps splice and UDP batches out of the engine, NO_COLOR colours out of the log
 
 Exit codes: 0 ok, 1 failure, 2 usage, 3 configuration, 4 network, 5 key, 6 clock")]
@@ -117,20 +117,30 @@ pub(crate) struct Bench {
 pub(crate) enum BenchWhat {
     /// Message authentication codes, in memory: UMAC beside HMAC
     Mac(BenchMac),
+    /// Forward error correction, in memory: encoding and restoring of datagrams
+    Fec(BenchSpan),
+    /// KCP, in memory: its windows, and sealing and opening of packets under every cipher
+    Kcp(BenchSpan),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct BenchSpan {
+    /// One JSON object a line: name, bytes, ns_per_op
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Milliseconds for each row
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    pub(crate) millis: u32,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchMac {
-    /// One JSON object a line: name, bytes, ns_per_op
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) span: BenchSpan,
     /// Lengths of messages
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "32,1024",
           value_parser = clap::value_parser!(u32).range(..=1 << 24))]
     pub(crate) bytes: Vec<u32>,
-    /// Milliseconds for each row
-    #[arg(long, value_name = "N", default_value_t = 300)]
-    pub(crate) millis: u32,
 }
 
 #[derive(Debug, clap::Args)]

@@ -36,7 +36,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// `ADIT_CPU=portable|avx2|avx512` keeps newer instructions out, before any key is made.
+/// `ADIT_CPU=portable|avx2|avx512` keeps newer instructions out, before any key or
+/// code is made.
 fn limit_cpu() -> Result<(), Failure> {
     let Some(name) = std::env::var_os("ADIT_CPU") else {
         return Ok(());
@@ -44,6 +45,7 @@ fn limit_cpu() -> Result<(), Failure> {
     match name.to_str().and_then(CpuLevel::from_name) {
         Some(level) => {
             adit_crypto::limit_cpu(level);
+            adit_fec::limit(kernels(level));
             Ok(())
         }
         None => {
@@ -51,5 +53,15 @@ fn limit_cpu() -> Result<(), Failure> {
             let what = format!("ADIT_CPU is `{}`", name.display());
             Err(Failure::new(Code::Usage, what).hint(format!("it may be {}", all.join(", "))))
         }
+    }
+}
+
+/// What the kernels of error correction may use at a level of the ciphers. Bit matrices came with
+/// AVX-512 and count as newer than AVX2.
+const fn kernels(level: CpuLevel) -> adit_fec::Level {
+    match level {
+        CpuLevel::Portable => adit_fec::Level::Portable,
+        CpuLevel::Avx2 => adit_fec::Level::Avx2,
+        _ => adit_fec::Level::Avx512Gfni,
     }
 }

@@ -25,6 +25,8 @@ pub(crate) enum Topology {
     Tunnel(Method),
     /// Two: SOCKS5 in, out through a server.
     Client(Method),
+    /// Two: an entry of a kcptun tunnel, and its other end.
+    Kcptun,
     /// Two: SOCKS5 in, out through a ShadowsocksR server.
     Ssr(Setup<'static>),
 }
@@ -50,6 +52,10 @@ impl Topology {
                 };
                 peer.plays(&Role::Server(method)) && peer.plays(&client)
             }
+            Self::Kcptun => {
+                let client = Role::KcptunClient { server: somewhere };
+                peer.plays(&Role::KcptunServer { to: somewhere }) && peer.plays(&client)
+            }
             Self::Ssr(setup) => {
                 let client = Role::SsrClient {
                     setup,
@@ -65,6 +71,7 @@ impl fmt::Display for Topology {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Relay => write!(f, "SOCKS5 relay"),
+            Self::Kcptun => write!(f, "client and server of kcptun, fast3, aes, FEC 10+3"),
             Self::Tunnel(method) => write!(f, "forwarder and server, {}", method.name),
             Self::Ssr(Setup {
                 method,
@@ -141,6 +148,13 @@ impl Rig {
                     },
                 )?;
                 let way = socks(&client);
+                (vec![client, server], way)
+            }
+            Topology::Kcptun => {
+                let server = member("server", Role::KcptunServer { to: origin })?;
+                let at = server.running.at();
+                let client = member("client", Role::KcptunClient { server: at })?;
+                let way = Way::Entry(client.running.at());
                 (vec![client, server], way)
             }
             Topology::Ssr(setup) => {

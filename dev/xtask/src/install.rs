@@ -247,7 +247,8 @@ fn kcp_peer() -> Result<String> {
     let source = root().join("dev/adit-interop/peers/kcppeer");
     let built = go_dir()?.join("kcppeer");
     let age = |path: &Path| fs::metadata(path).and_then(|file| file.modified());
-    let sources = ["main.go", "go.mod", "go.sum"].map(|name| age(&source.join(name)));
+    let sources =
+        ["main.go", "bench.go", "empty.s", "go.mod", "go.sum"].map(|name| age(&source.join(name)));
     if let Ok(built) = age(&built)
         && sources.into_iter().flatten().all(|source| source <= built)
     {

@@ -31,7 +31,7 @@ const KEPT: usize = 4096;
 
 /// The connector of one hop, straight from this machine. A plugin is started with it.
 pub async fn connector(hop: &ServerHop) -> Result<Arc<dyn Connector>, StartError> {
-    crate::chain::server_hop(hop, &crate::chain::free(), true).await
+    crate::chain::server_hop(hop, &crate::chain::free(), true, &Arc::default()).await
 }
 
 /// The addresses of a server, and how long it took to find them.

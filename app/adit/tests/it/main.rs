@@ -8,6 +8,7 @@
 
 #[cfg(unix)]
 mod admin;
+mod bench;
 mod browser;
 mod carrier_kcp;
 mod cli;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::{Kind, Programs, Recipe, Role, Source};
+use super::{Kind, Programs, Recipe, Role, Source, kcptun};
 
 pub(super) const KIND: Kind = Kind {
     name: "adit",
@@ -21,6 +21,10 @@ fn version(programs: &Programs) -> String {
 }
 
 fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
+    if let Some((end, words)) = kcptun::words(role, at) {
+        let head = ["kcp".to_owned(), end.to_owned()];
+        return Some(Recipe::new("adit", head.into_iter().chain(words)));
+    }
     let words = match role {
         Role::Relay => vec![format!("socks5://{at}")],
         Role::Server(method) => vec![format!("{}?allow_private=127.0.0.0/8", method.url(at))],
@@ -31,6 +35,7 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
         Role::SsrClient { setup, server } => {
             vec![format!("socks5://{at}"), setup.url(*server)]
         }
+        Role::KcptunServer { .. } | Role::KcptunClient { .. } => return None,
         Role::Client { method, server } => vec![format!("socks5://{at}"), method.url(*server)],
     };
     Some(Recipe::new(

@@ -6,6 +6,8 @@ mod adit;
 mod dante;
 mod gost;
 mod hev;
+mod kcpgo;
+mod kcptun;
 mod libev;
 mod microsocks;
 mod pproxy;
@@ -45,6 +47,8 @@ pub(crate) const KINDS: &[Kind] = &[
     hev::KIND,
     microsocks::KIND,
     dante::KIND,
+    kcptun::KIND,
+    kcpgo::KIND,
 ];
 
 /// An implementation.
@@ -96,6 +100,10 @@ pub(crate) enum Role {
     Client { method: Method, server: SocketAddr },
     /// A ShadowsocksR server whose clients may reach loopback, over TCP.
     SsrServer(Setup<'static>),
+    /// The end of a kcptun tunnel at its target.
+    KcptunServer { to: SocketAddr },
+    /// The other end, an entry.
+    KcptunClient { server: SocketAddr },
     /// SOCKS5 through a ShadowsocksR server.
     SsrClient {
         setup: Setup<'static>,
@@ -105,12 +113,23 @@ pub(crate) enum Role {
 
 impl Role {
     const fn has_udp(&self) -> bool {
-        matches!(self, Self::Server(_) | Self::Forwarder { .. })
+        matches!(
+            self,
+            Self::Server(_) | Self::Forwarder { .. } | Self::KcptunServer { .. }
+        )
+    }
+
+    const fn has_tcp(&self) -> bool {
+        !matches!(self, Self::KcptunServer { .. })
     }
 
     const fn method(&self) -> Option<Method> {
         match self {
-            Self::Relay | Self::SsrServer(_) | Self::SsrClient { .. } => None,
+            Self::Relay
+            | Self::SsrServer(_)
+            | Self::SsrClient { .. }
+            | Self::KcptunServer { .. }
+            | Self::KcptunClient { .. } => None,
             Self::Server(method) | Self::Forwarder { method, .. } | Self::Client { method, .. } => {
                 Some(*method)
             }
@@ -174,6 +193,11 @@ impl Peer {
         &self.version
     }
 
+    /// The program that gives it its version.
+    pub(crate) fn program(&self) -> Option<&PathBuf> {
+        self.programs.0.first().map(|(_, path)| path)
+    }
+
     /// Whether it can play this role.
     pub(crate) fn plays(&self, role: &Role) -> bool {
         (self.kind.recipe)(role, loopback(1)).is_some()
@@ -223,7 +247,9 @@ impl Peer {
             command.arg(folder.write("config", config)?);
         }
         let mut process = Process::spawn(command)?;
-        wait_listening(&mut process, Transport::Tcp, at.port())?;
+        if role.has_tcp() {
+            wait_listening(&mut process, Transport::Tcp, at.port())?;
+        }
         if role.has_udp() {
             wait_listening(&mut process, Transport::Udp, at.port())?;
         }

@@ -3,8 +3,10 @@
 mod crypto;
 mod headers;
 mod idle;
+mod kcp;
 mod rate;
 pub(crate) mod ssr;
+mod steps;
 pub(crate) mod table;
 mod transfer;
 mod turn;
@@ -43,13 +45,17 @@ pub(crate) enum Suite {
     Crypto,
     /// Keys, headers and packets of Shadowsocks, in memory: time and allocations
     Headers,
+    /// KCP: sessions and tunnels beside kcp-go's and kcptun's, idle ones, packets in memory
+    Kcp,
+    /// Forward error correction in memory, beside what kcp-go uses
+    Fec,
     /// Handshakes of servers with many users, in memory, and the salts they keep
     Users,
 }
 
 impl Suite {
     /// Every suite.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::SsTcp,
         Self::Socks,
         Self::SsUdp,
@@ -59,6 +65,8 @@ impl Suite {
         Self::Rate,
         Self::Workers,
         Self::Crypto,
+        Self::Kcp,
+        Self::Fec,
         Self::Headers,
         Self::Users,
     ];
@@ -80,6 +88,8 @@ impl Suite {
             Self::Rate => "rate",
             Self::Workers => "workers",
             Self::Crypto => "crypto",
+            Self::Kcp => "kcp",
+            Self::Fec => "fec",
             Self::Headers => "headers",
             Self::Users => "users",
         }
@@ -97,6 +107,8 @@ impl Suite {
             Self::Rate => "Short connections",
             Self::Workers => "Workers",
             Self::Crypto => "Ciphers",
+            Self::Kcp => "KCP",
+            Self::Fec => "Forward error correction",
             Self::Headers => "Keys, headers and packets",
             Self::Users => "Many users",
         }
@@ -163,6 +175,24 @@ impl Suite {
                  session and opened by a server's table of sessions, in place; the bare cipher \
                  seals as many bytes of payload with a key that is expanded already."
             }
+            Self::Kcp => {
+                "Sessions: datagrams of 1,400 bytes, windows of 1,024 segments, fast3, both ends in \
+                 one process of its own, whose user and system time counts; kcp-go by a small \
+                 program around it. adit's allocations are those of a run on one thread. The \
+                 tunnel is kcptun's, of two processes, compression off; kcp-go there stands for \
+                 today's kcp-go, smux and snappy put together as kcptun has them. An idle session \
+                 has said one byte and has had it back; its client is kcp-go for both servers, and \
+                 memory is `VmRSS`. The rest is in memory and on one thread, the fastest round of \
+                 each: `seal` as sessions do it, adit sixteen datagrams at a time, `seal-one` one \
+                 alone, nonces by each one's own generator."
+            }
+            Self::Fec => {
+                "In memory and on one thread, the fastest round of each. Everything is divided by \
+                 the data shards of a group, so that it is what a datagram costs; `decode-3` \
+                 restores three of a group. `code` is the arithmetic alone, with the matrices and \
+                 calls that kcp-go makes of klauspost/reedsolomon; `stage` is adit's framing with \
+                 it, which kcp-go does not show."
+            }
             Self::Users => {
                 "One thread, in memory, time of the thread's own CPU clock. A handshake is a \
                  request of 300 bytes read to its end and the head of the answer sealed; users \
@@ -181,7 +211,7 @@ impl Suite {
             Self::Rate | Self::Workers => Some(CONNECTIONS),
             Self::Crypto => Some(SEAL),
             // A hundred bars, and bars of five nanoseconds beside others of two thousand.
-            Self::SsTable | Self::Ssr | Self::Headers | Self::Users => None,
+            Self::SsTable | Self::Ssr | Self::Kcp | Self::Fec | Self::Headers | Self::Users => None,
         }
     }
 
@@ -197,6 +227,8 @@ impl Suite {
             Self::Rate => rate::run(bench),
             Self::Workers => workers::run(bench),
             Self::Crypto => crypto::run(bench),
+            Self::Kcp => kcp::run(bench),
+            Self::Fec => steps::run(bench, self),
             Self::Headers => headers::run(bench),
             Self::Users => users::run(bench),
         }
