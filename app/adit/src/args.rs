@@ -117,6 +117,24 @@ pub(crate) struct Bench {
 pub(crate) enum BenchWhat {
     /// Message authentication codes, in memory: UMAC beside HMAC
     Mac(BenchMac),
+    /// What an SSH server offers, what each cipher and MAC would cost here, and which to take
+    ///
+    /// Connects and reads the lists that the server sends in the clear; nobody logs in. The costs
+    /// are those of this machine, in memory: processor time of one end, without system calls.
+    Ssh(BenchSsh),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct BenchSsh {
+    /// The server; without a port, 22
+    #[arg(value_name = "HOST[:PORT]")]
+    pub(crate) host: String,
+    /// One JSON object a line: `offer`, `cost` for each cipher and MAC, `advice`
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Milliseconds for each cipher and MAC
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) millis: u32,
 }
 
 #[derive(Debug, clap::Args)]

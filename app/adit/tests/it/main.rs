@@ -8,6 +8,8 @@
 
 #[cfg(unix)]
 mod admin;
+#[cfg(unix)]
+mod bench_ssh;
 mod browser;
 mod carrier_kcp;
 mod cli;

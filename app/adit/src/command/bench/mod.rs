@@ -1,6 +1,7 @@
 //! `adit bench …`: what this machine can do, measured on the spot.
 
 mod mac;
+mod ssh;
 
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use crate::args;
 pub(super) fn bench(typed: &args::Bench) -> Done {
     match &typed.what {
         args::BenchWhat::Mac(mac) => mac::mac(mac),
+        args::BenchWhat::Ssh(ssh) => ssh::ssh(ssh),
     }
 }
 
