@@ -121,6 +121,11 @@ pub(crate) enum BenchWhat {
     Fec(BenchSpan),
     /// KCP, in memory: its windows, and sealing and opening of packets under every cipher
     Kcp(BenchSpan),
+    /// What an SSH server offers, what each cipher and MAC would cost here, and which to take
+    ///
+    /// Connects and reads the lists that the server sends in the clear; nobody logs in. The costs
+    /// are those of this machine, in memory: processor time of one end, without system calls.
+    Ssh(BenchSsh),
 }
 
 #[derive(Debug, clap::Args)]
@@ -130,6 +135,19 @@ pub(crate) struct BenchSpan {
     pub(crate) json: bool,
     /// Milliseconds for each row
     #[arg(long, value_name = "N", default_value_t = 300)]
+    pub(crate) millis: u32,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct BenchSsh {
+    /// The server; without a port, 22
+    #[arg(value_name = "HOST[:PORT]")]
+    pub(crate) host: String,
+    /// One JSON object a line: `offer`, `cost` for each cipher and MAC, `advice`
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Milliseconds for each cipher and MAC
+    #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) millis: u32,
 }
 

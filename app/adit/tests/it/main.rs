@@ -9,6 +9,8 @@
 #[cfg(unix)]
 mod admin;
 mod bench;
+#[cfg(unix)]
+mod bench_ssh;
 mod browser;
 mod carrier_kcp;
 mod cli;

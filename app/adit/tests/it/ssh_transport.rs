@@ -53,6 +53,8 @@ struct Talk {
     tcp: TcpStream,
     transport: Transport,
     inbox: Vec<u8>,
+    /// What came right behind the first keys.
+    early: Option<Vec<u8>>,
     /// How many times keys were made.
     keys: usize,
 }
@@ -75,6 +77,7 @@ impl Talk {
             tcp,
             transport,
             inbox: Vec::new(),
+            early: None,
             keys: 0,
         })
     }
@@ -128,6 +131,9 @@ impl Talk {
 
     /// Opens what is there up to a payload; what is to be said meanwhile is said.
     fn open(&mut self) -> Result<Option<Vec<u8>>> {
+        if let Some(payload) = self.early.take() {
+            return Ok(Some(payload));
+        }
         loop {
             let step = match self.transport.open_next(&mut self.inbox) {
                 Ok(step) => step,
@@ -166,9 +172,10 @@ impl Talk {
     /// Until the first keys are in use.
     fn handshake(&mut self) -> Result<()> {
         while self.keys == 0 {
-            let early = self.open()?;
-            anyhow::ensure!(early.is_none(), "{early:?} before the keys");
+            self.early = self.open()?;
             if self.keys == 0 {
+                let early = &self.early;
+                anyhow::ensure!(early.is_none(), "{early:?} before the keys");
                 anyhow::ensure!(self.read()? > 0, "the peer has closed");
             }
         }

@@ -4,6 +4,7 @@ mod fec;
 mod kcp;
 mod mac;
 mod packet;
+mod ssh;
 
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,7 @@ pub(super) fn bench(typed: &args::Bench) -> Done {
         args::BenchWhat::Mac(mac) => mac::mac(mac),
         args::BenchWhat::Fec(span) => fec::fec(span),
         args::BenchWhat::Kcp(span) => kcp::kcp(span),
+        args::BenchWhat::Ssh(ssh) => ssh::ssh(ssh),
     }
 }
 
