@@ -130,7 +130,7 @@ impl SshChaCha {
         if packet.len() < LENGTH {
             return Err(CryptoError::NoRoom);
         }
-        if self.pays(packet.len()) {
+        if self.own_pays() {
             return Ok(self.own.seal(&nonce(sequence), packet));
         }
         let mut tag = [0; TAG_LEN];
@@ -145,7 +145,7 @@ impl SshChaCha {
         if packet.len() < LENGTH {
             return Err(CryptoError::NoRoom);
         }
-        if self.pays(packet.len()) {
+        if self.own_pays() {
             return match self.own.open(&nonce(sequence), packet, tag) {
                 true => Ok(()),
                 false => Err(CryptoError::Unauthentic),
@@ -157,8 +157,12 @@ impl SshChaCha {
             .map_err(|_| CryptoError::Unauthentic)
     }
 
-    const fn pays(&self, _: usize) -> bool {
-        matches!(self.own.path().level(), CpuLevel::Avx512)
+    /// Whether our code is to be taken, not AWS-LC's, whose Poly1305 alone is slow. Nanoseconds to
+    /// seal and to open on an Intel Xeon of the Emerald Rapids generation, ours against AWS-LC's:
+    /// 300/323 against 650/605 at 100 bytes, 8.5/8.0 against 23/20 us at 32 KiB; on AVX2 386/400
+    /// at 100 bytes, and even at 32 KiB.
+    const fn own_pays(&self) -> bool {
+        !matches!(self.own.path().level(), CpuLevel::Portable)
     }
 }
 

@@ -1,13 +1,13 @@
 //! Prints what the packets of each cipher and MAC cost, in seconds of processor time per GiB.
 //!
-//! `cargo run --release -p adit-ssh --example packet_speed [portable|avx2|avx512]`
+//! `cargo run --release -p adit-ssh --example packet_speed`
 //!
 //! Packets of 32 KiB of data as channels send them, in batches of 8 in one buffer; each figure is
 //! the best of 12 batches by the thread's processor time. A whole program adds its system calls.
 
 use std::hint::black_box;
 
-use adit_crypto::{CpuLevel, Secret, cpu_level, limit_cpu};
+use adit_crypto::{Secret, cpu_level};
 use adit_ssh::algorithm::{Cipher, Compression, Mac};
 use adit_ssh::packet::{DirectionKeys, Opened, Opener, Sealer};
 use rustix::time::{ClockId, clock_gettime};
@@ -19,12 +19,6 @@ const BATCH_NS: f64 = 2e7;
 const GIB: f64 = (1u64 << 30) as f64;
 
 fn main() {
-    if let Some(level) = std::env::args()
-        .nth(1)
-        .and_then(|name| CpuLevel::from_name(&name))
-    {
-        limit_cpu(level);
-    }
     println!("own vectors: {}\n", cpu_level().name());
     println!(
         "{:<31} {:<30} {:>6} {:>6} {:>6} {:>9}",

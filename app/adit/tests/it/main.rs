@@ -34,6 +34,8 @@ mod relay;
 mod replay;
 mod replies;
 mod setup;
+#[cfg(unix)]
+mod sftp;
 mod shadowsocks;
 mod ssr;
 mod ssr_guest;
