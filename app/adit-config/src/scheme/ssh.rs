@@ -11,7 +11,7 @@ use adit_ssh::algorithm::{Cipher, Kex, Mac};
 use crate::draft::Draft;
 use crate::param::{Key, Param, both, hop as for_hop, listener};
 use crate::plan::{
-    HostTrust, Hop, HopKind, Listen, ListenKind, ServerHop, SshHop, SshOffer, SshServer, UdpWay,
+    Hop, HopKind, HostTrust, Listen, ListenKind, ServerHop, SshHop, SshOffer, SshServer, UdpWay,
 };
 use crate::problem::Flaw;
 use crate::scheme::keys;
@@ -26,7 +26,7 @@ pub(crate) const DOC: &str = "SSH (RFC 4251 to 4254). As a hop any SSH server th
 static KEY: Key<Option<FilePath>> = Key {
     name: "key",
     default: None,
-    otherwise: "~/.ssh/id_ed25519, id_ecdsa, id_rsa, unless there is a password",
+    otherwise: "id_ed25519, id_ecdsa, id_rsa in ~/.ssh, or a password",
     doc: "Private key to log in with; a certificate in `FILE-cert.pub` is shown with it.",
 };
 static PASSPHRASE: Key<Option<SecretValue>> = Key {
@@ -162,8 +162,11 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
         HostKeys::File(path) => Some(draft.resolve(&path)),
         HostKeys::Unwritten => draft.state("ssh_host_ed25519_key"),
         HostKeys::Pinned(_) => {
-            let flaw = Flaw::new(draft.value_span(&HOST_KEY), "a listener needs its private key")
-                .label("expected `@FILE`");
+            let flaw = Flaw::new(
+                draft.value_span(&HOST_KEY),
+                "a listener needs its private key",
+            )
+            .label("expected `@FILE`");
             draft.problem(flaw);
             None
         }
@@ -198,7 +201,7 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
 
 pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
     draft.no_target();
-    let server = draft.server_or(PORT);
+    let server = draft.server_or(Some(PORT));
     let offer = offer(draft);
     let udp = match draft.get(&UDP) {
         UdpWay::Off => false,

@@ -6,7 +6,6 @@ use adit_ssh::key::{AuthorizedKeys, KeyError, PrivateKey};
 
 use super::{AGENT, KEY, PASSPHRASE};
 use crate::draft::Draft;
-use crate::endpoint::secret_text;
 use crate::param::Key;
 use crate::plan::{Login, SshKey};
 use crate::problem::Flaw;
@@ -27,7 +26,11 @@ pub(super) struct Means {
 
 /// The user of a hop: as written, else who runs this.
 pub(super) fn user(draft: &mut Draft<'_, '_>) -> Option<String> {
-    let written = draft.endpoint().user.as_ref().map(|user| user.value.clone());
+    let written = draft
+        .endpoint()
+        .user
+        .as_ref()
+        .map(|user| user.value.clone());
     let here = || {
         let names = ["USER", "LOGNAME", "USERNAME"];
         names.into_iter().find_map(|name| draft.variable(name))
@@ -48,7 +51,10 @@ pub(super) fn means(draft: &mut Draft<'_, '_>) -> Option<Means> {
         Some(written) => Some(draft.secret(&written.value, written.span)?),
         None => None,
     };
-    if password.as_ref().is_some_and(|secret| secret.expose().is_empty()) {
+    if password
+        .as_ref()
+        .is_some_and(|secret| secret.expose().is_empty())
+    {
         draft.problem(Flaw::new(draft.user_span(), "the password is empty"));
         return None;
     }
@@ -113,16 +119,13 @@ pub(super) fn means(draft: &mut Draft<'_, '_>) -> Option<Means> {
     })
 }
 
+#[expect(clippy::option_option, reason = "wrong, or none wanted")]
 fn passphrase(draft: &mut Draft<'_, '_>) -> Option<Option<Secret>> {
-    let Some(written) = draft.get(&PASSPHRASE) else {
-        return Some(None);
-    };
-    let span = draft.value_span(&PASSPHRASE);
-    match secret_text(&written.0, span) {
-        Ok(text) => draft.secret(&text, span).map(Some),
-        Err(flaw) => {
-            draft.problem(flaw);
-            None
+    match draft.get(&PASSPHRASE) {
+        None => Some(None),
+        Some(written) => {
+            let span = draft.value_span(&PASSPHRASE);
+            draft.written_secret(&written, span).map(Some)
         }
     }
 }
