@@ -122,7 +122,10 @@ enum Evidence {
 
 fn evidence(kind: &HopKind) -> Evidence {
     match kind {
-        HopKind::Socks5 { .. } | HopKind::Socks4a { .. } | HopKind::Http { .. } => {
+        HopKind::Socks5 { .. }
+        | HopKind::Socks4a { .. }
+        | HopKind::Http { .. }
+        | HopKind::Ssh(_) => {
             Evidence::Opening
         }
         HopKind::Shadowsocks { method, .. } => match method.edition() {
