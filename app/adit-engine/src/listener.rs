@@ -13,6 +13,7 @@ use adit_config::{Listen, ListenKind, Plugin, Proxy as ProxyPlan, Route};
 use adit_net::{accept, limits};
 use adit_stream::{Limits, Meter};
 use adit_wire::{Host as WireHost, Target};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use self::salts_file::SaltsFile;
@@ -101,6 +102,7 @@ pub(crate) async fn prepare(
         }
         ListenKind::Shadowsocks(server) => keyed::prepare(server, &bench)?,
         ListenKind::ShadowsocksR(server) => ssr::prepare(server, &bench)?,
+        ListenKind::Ssh(_) => panic!(),
         ListenKind::Transparent(plan) => {
             let acceptor = Intercepted {
                 steering: plan.steering,
@@ -229,8 +231,13 @@ impl Prepared {
             }
             _ => {}
         }
-        if let (Some(worker), Some(socket)) = (served.worker, sockets.tcp) {
-            tasks.spawn(accept_loop(accept::Acceptor::new(socket), Arc::new(worker)));
+        if let (Some(mut worker), Some(socket)) = (served.worker, sockets.tcp) {
+            let (running, over) = watch::channel(());
+            worker.over = Some(over);
+            tasks.spawn(async move {
+                accept_loop(accept::Acceptor::new(socket), Arc::new(worker)).await;
+                drop(running);
+            });
         }
         if let Some((codecs, ttl)) = served.packets {
             // Fewer sockets than were asked for take fewer codecs.
@@ -309,6 +316,7 @@ impl<'a> Bench<'a> {
             first_wait: None,
             over_tcp: false,
             gate: self.gate.clone(),
+            over: None,
         }
     }
 }

@@ -125,9 +125,7 @@ fn evidence(kind: &HopKind) -> Evidence {
         HopKind::Socks5 { .. }
         | HopKind::Socks4a { .. }
         | HopKind::Http { .. }
-        | HopKind::Ssh(_) => {
-            Evidence::Opening
-        }
+        | HopKind::Ssh(_) => Evidence::Opening,
         HopKind::Shadowsocks { method, .. } => match method.edition() {
             Edition::Aead | Edition::Aead2022 => Evidence::Record,
             _ => Evidence::Words,

@@ -167,15 +167,19 @@ impl Server {
     }
 
     async fn log_in(&self) -> Result<Session, Failure> {
-        let below = self.via.connect(&self.target, &[]).await.map_err(|mut why| {
-            // An error on the way to our server concerns the server, not the client's target.
-            if matches!(why.stage, Stage::Connect | Stage::Resolve) {
-                why.stage = Stage::Dial {
-                    hop: self.name.clone(),
-                };
-            }
-            Failure::new(why, false)
-        })?;
+        let below = self
+            .via
+            .connect(&self.target, &[])
+            .await
+            .map_err(|mut why| {
+                // An error on the way to our server concerns the server, not the client's target.
+                if matches!(why.stage, Stage::Connect | Stage::Resolve) {
+                    why.stage = Stage::Dial {
+                        hop: self.name.clone(),
+                    };
+                }
+                Failure::new(why, false)
+            })?;
         let login = self.means.login().await;
         let mut config = ClientConfig::new(Arc::new(Judge(self.trust.clone())), login);
         let preferred = &mut config.transport.preferred;
@@ -257,7 +261,7 @@ fn reason(why: ConnectError) -> io::Error {
     let kind = match &why {
         ConnectError::Io(below) => below.kind(),
         ConnectError::Ended(_) => io::ErrorKind::UnexpectedEof,
-        ConnectError::Timeout(..) => io::ErrorKind::TimedOut,
+        ConnectError::Timeout { .. } => io::ErrorKind::TimedOut,
         _ => io::ErrorKind::InvalidData,
     };
     io::Error::new(kind, why.to_string())
@@ -312,8 +316,8 @@ impl Connector for SshHop {
                     "SSH carries no UDP; `udp=over-tcp` puts it into a stream, if the server is adit's",
                 ));
             }
-            let stream = uot::name(Version::V2)
-                .ok_or_else(|| DialError::unsupported("UDP over TCP"))?;
+            let stream =
+                uot::name(Version::V2).ok_or_else(|| DialError::unsupported("UDP over TCP"))?;
             let opened = self.connect(&stream, &[]).await?;
             Ok(Box::new(OverTcp::client(opened.io)) as BoxDatagrams)
         })

@@ -62,7 +62,9 @@ impl Files {
                  may be in between; if the server has a new key, remove that line",
                 fingerprint_at(&place).unwrap_or_else(|| "another".to_owned()),
             )),
-            Verdict::Revoked(place) => Err(format!("the key {shown} of {host} is revoked ({place})")),
+            Verdict::Revoked(place) => {
+                Err(format!("the key {shown} of {host} is revoked ({place})"))
+            }
             Verdict::BadCertificate(place, why) => Err(format!(
                 "the certificate of {host} is not in order: {why} ({place})"
             )),
@@ -105,7 +107,9 @@ fn fingerprint_at(place: &Place) -> Option<String> {
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    fs::File::open(path)?.take(MAX_FILE + 1).read_to_end(&mut text)?;
+    fs::File::open(path)?
+        .take(MAX_FILE + 1)
+        .read_to_end(&mut text)?;
     Ok(text)
 }
 
@@ -195,7 +199,11 @@ mod tests {
         let (host, one) = (HostName::new("h", 22).unwrap(), key(KeyKind::Ed25519));
         let hashed = host.line(one.key(), Some([7; 20]));
         // No end of the last line: the next must not be glued to it.
-        fs::write(&path, format!("# mine\n@revoked * {}\n{hashed}", key_line())).unwrap();
+        fs::write(
+            &path,
+            format!("# mine\n@revoked * {}\n{hashed}", key_line()),
+        )
+        .unwrap();
         let files = Files {
             paths: vec![folder.join("none"), path.clone()],
             accept_new: true,

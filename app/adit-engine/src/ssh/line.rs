@@ -157,9 +157,7 @@ impl Failure {
 
 fn pause(failures: u32, refused: bool) -> Duration {
     let most = if refused { REFUSED_PAUSE } else { AWAY_PAUSE };
-    FIRST_PAUSE
-        .saturating_mul(1 << failures.min(16))
-        .min(most)
+    FIRST_PAUSE.saturating_mul(1 << failures.min(16)).min(most)
 }
 
 #[cfg(test)]

@@ -45,7 +45,9 @@ impl Means {
             let asked = async { Agent::connect(path).await?.keys().await };
             match asked.await {
                 Ok(keys) => {
-                    let added = keys.into_iter().map(|key| Arc::new(key) as Arc<dyn Identity>);
+                    let added = keys
+                        .into_iter()
+                        .map(|key| Arc::new(key) as Arc<dyn Identity>);
                     login.identities.extend(added);
                 }
                 // The server says what is missing without it.
