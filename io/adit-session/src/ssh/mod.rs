@@ -31,7 +31,7 @@ mod machine;
 mod mail;
 mod opening;
 mod pipe;
-// pub mod server;
+pub mod server;
 
 use std::future::Future;
 use std::pin::Pin;

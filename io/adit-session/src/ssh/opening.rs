@@ -39,7 +39,15 @@ impl Opening {
         Ok(Channel::new(self.confirm()?))
     }
 
-    pub(super) fn confirm(mut self) -> Result<Handle, End> {
+    /// Opens it; its end here answers requests, and writes to a standard error.
+    pub(super) fn confirm_serving(self) -> Result<Handle, End> {
+        if let Some(pipe) = &self.pipe {
+            pipe.lock().serve();
+        }
+        self.confirm()
+    }
+
+    fn confirm(mut self) -> Result<Handle, End> {
         let Some(pipe) = self.pipe.take() else {
             return Err(End::Closed);
         };

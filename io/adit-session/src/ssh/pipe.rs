@@ -50,7 +50,7 @@ pub(super) struct State {
     writer: Option<Waker>,
     /// Streams that may still be written to.
     writing: [bool; 2],
-    /// Nobody holds the channel any more.
+    /// Nobody holds the channel any more, or it is at its end.
     dropped: bool,
     /// What was not sent is not sent any more.
     aborted: bool,
@@ -153,8 +153,11 @@ impl State {
         } else if !self.is_sent() {
             Next::Write
         } else if self.writing == [false; 2] {
+            let last = self.last.take();
+            // How the program ended is the last word.
+            self.dropped |= last.is_some();
             Next::Finish {
-                last: self.last.take(),
+                last,
                 close: self.dropped,
             }
         } else {
@@ -236,7 +239,7 @@ impl Pipe {
     /// The handle: takes all that came; 0 is the end.
     pub(super) fn poll_take(
         self: &Arc<Self>,
-        cx: &mut Context<'_>,
+        cx: &Context<'_>,
         kind: Kind,
         into: &mut Chunks,
     ) -> Poll<io::Result<usize>> {
@@ -290,7 +293,7 @@ impl Pipe {
     /// The handle: gives bytes to be sent. They are taken out of `buffer` when there is room.
     pub(super) fn poll_give(
         self: &Arc<Self>,
-        cx: &mut Context<'_>,
+        cx: &Context<'_>,
         kind: Kind,
         buffer: &mut Buffer,
     ) -> Poll<io::Result<()>> {
@@ -308,7 +311,7 @@ impl Pipe {
     /// The handle: copies bytes to be sent; gives how many.
     pub(super) fn poll_copy(
         self: &Arc<Self>,
-        cx: &mut Context<'_>,
+        cx: &Context<'_>,
         kind: Kind,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {

@@ -8,4 +8,6 @@
 )]
 
 mod openssh_server;
+mod ours;
+mod server;
 mod world;

@@ -103,7 +103,7 @@ impl Driver {
         }
     }
 
-    fn asked(&mut self, request: GlobalRequest, reply: Option<GlobalReplyTo>) {
+    fn asked(&self, request: GlobalRequest, reply: Option<GlobalReplyTo>) {
         let reply = GlobalReply::new(reply, Arc::clone(&self.mail));
         let route = self.routes.iter().find(|route| route.asked == Asked::All);
         if let Some(route) = route {

@@ -13,7 +13,7 @@ use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use adit_net::ambient;
@@ -233,14 +233,20 @@ impl Driver {
         if let Some(ending) = &mut self.ending {
             ending.said = said;
         }
-        while said {
-            match self.line.below.poll_fill(cx, 1) {
-                Poll::Ready(Ok(n)) if n > 0 => self.line.below.consume(n),
-                Poll::Ready(_) => return Poll::Ready(()),
-                Poll::Pending => break,
-            }
+        if said && self.poll_throw_away(cx).is_ready() {
+            return Poll::Ready(());
         }
         self.poll_sleep(cx, until)
+    }
+
+    /// Ready at the end of what the peer sends.
+    fn poll_throw_away(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            match ready!(self.line.below.poll_fill(cx, 1)) {
+                Ok(n) if n > 0 => self.line.below.consume(n),
+                _ => return Poll::Ready(()),
+            }
+        }
     }
 
     /// Sleeps, unless there is something to do already.
