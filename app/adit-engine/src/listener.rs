@@ -2,6 +2,7 @@
 
 mod keyed;
 mod salts_file;
+mod ssh;
 mod ssr;
 mod users_file;
 
@@ -102,7 +103,7 @@ pub(crate) async fn prepare(
         }
         ListenKind::Shadowsocks(server) => keyed::prepare(server, &bench)?,
         ListenKind::ShadowsocksR(server) => ssr::prepare(server, &bench)?,
-        ListenKind::Ssh(_) => panic!(),
+        ListenKind::Ssh(server) => ssh::prepare(server, &bench)?,
         ListenKind::Transparent(plan) => {
             let acceptor = Intercepted {
                 steering: plan.steering,

@@ -11,7 +11,8 @@ use adit_ssh::algorithm::{Cipher, Kex, Mac};
 use crate::draft::Draft;
 use crate::param::{Key, Param, both, hop as for_hop, listener};
 use crate::plan::{
-    Hop, HopKind, HostTrust, Listen, ListenKind, ServerHop, SshHop, SshOffer, SshServer, UdpWay,
+    Hop, HopKind, HostTrust, Limits, Listen, ListenKind, ServerHop, SshHop, SshOffer, SshServer,
+    UdpWay,
 };
 use crate::problem::Flaw;
 use crate::scheme::keys;
@@ -100,6 +101,12 @@ static KEEPALIVE: Key<Duration> = Key {
     doc: "Silence after which the other side is asked whether it is there; three unanswered \
           questions end the connection.",
 };
+static HANDSHAKE: Key<Duration> = Key {
+    name: keys::HANDSHAKE.name,
+    default: Duration::from_mins(2),
+    otherwise: "",
+    doc: "Time from accept until the user is in; a person may have to type.",
+};
 static SESSIONS: Key<Count> = Key {
     name: "sessions",
     default: Count(1),
@@ -132,7 +139,7 @@ pub(crate) const PARAMS: &[Param] = &[
     for_hop(&UDP),
     listener(&keys::ALLOW_PRIVATE),
     listener(&keys::PREFER),
-    listener(&keys::HANDSHAKE),
+    listener(&HANDSHAKE),
     both(&keys::DIAL),
     listener(&keys::IDLE),
     listener(&keys::HALF_CLOSE_IDLE),
@@ -177,7 +184,10 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
         None => None,
         Some(path) => Some(login::authorized(draft, &path.0, &AUTHORIZED_KEYS)?),
     };
-    let limits = draft.limits();
+    let limits = Limits {
+        handshake: draft.get(&HANDSHAKE),
+        ..draft.limits()
+    };
     let private = draft.get(&keys::ALLOW_PRIVATE);
     let prefer = draft.get(&keys::PREFER);
     let keepalive = draft.get(&KEEPALIVE);

@@ -126,6 +126,7 @@ impl Pending {
 
 /// How a language says yes and no.
 pub(crate) trait Reply: Send {
+    /// See [`Pending::client`].
     fn client(&mut self) -> Option<&mut BoxStream>;
     fn proceed(
         self: Box<Self>,
