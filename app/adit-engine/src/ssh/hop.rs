@@ -9,11 +9,12 @@ use adit_config::{ServerHop, SshHop as Plan};
 use adit_session::ssh::client::{Client, ClientConfig, Session};
 use adit_session::ssh::{Channel, ConnectError, End, Keepalive, OpenError};
 use adit_shadowsocks::uot::{self, Version};
+use adit_ssh::SshError;
 use adit_ssh::connection::{Limits, OpenFailure, Originator};
 use adit_stream::put;
 use adit_wire::{Host, Target};
 use tokio::time::{sleep, timeout};
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 use super::SshPlanError;
 use super::line::{Failure, Found, Line};
@@ -155,12 +156,16 @@ impl Server {
         let connected = timeout(self.deadline, self.log_in()).await;
         let outcome = connected.unwrap_or_else(|_| Err(late()));
         match &outcome {
-            Ok(session) => debug!(
-                "{}: connected, {} with {:?}",
-                self.name,
-                session.version(),
-                session.negotiated()
-            ),
+            Ok(session) => {
+                let (name, settled) = (&self.name, session.negotiated());
+                let (kex, cipher) = (settled.kex, settled.client_to_server.cipher);
+                debug!(
+                    "{name}: connected to {}, {kex}, {cipher}",
+                    session.version()
+                );
+            }
+            // Nobody but the user can change that.
+            Err(why) if why.refused => warn!("{}: {}", self.name, why.text),
             Err(why) => debug!("{}: {}", self.name, why.text),
         }
         outcome
@@ -196,7 +201,12 @@ impl Server {
         config.timeout = self.deadline;
         let session = Client::connect(below.io, config).await;
         session.map_err(|why| {
-            let refused = matches!(&why, ConnectError::Auth { .. } | ConnectError::HostKey(_));
+            let refused = matches!(
+                &why,
+                ConnectError::Auth { .. }
+                    | ConnectError::HostKey(_)
+                    | ConnectError::Ssh(SshError::NoCommon { .. })
+            );
             Failure::new(self.failed(reason(why)), refused)
         })
     }

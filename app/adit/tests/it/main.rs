@@ -37,6 +37,10 @@ mod setup;
 #[cfg(unix)]
 mod sftp;
 mod shadowsocks;
+#[cfg(unix)]
+mod ssh_hop;
+#[cfg(unix)]
+mod ssh_listener;
 mod ssr;
 mod ssr_guest;
 mod ssr_hostile;
