@@ -186,20 +186,32 @@ fn datagrams_ride_in_a_stream_if_they_are_to() {
     assert!(told.contains("cannot pass"), "{told}");
 }
 
+fn one(front: &Adit) -> anyhow::Result<()> {
+    traffic::one_byte(traffic::dial(front.addr())?)
+}
+
+/// The next request but a few is served.
+fn found_again(front: &Adit) {
+    let since = Instant::now();
+    while one(front).is_err() {
+        assert!(since.elapsed() < Duration::from_secs(5), "not found again");
+        sleep(Duration::from_millis(100));
+    }
+}
+
 #[test]
 fn a_server_that_comes_back_is_found_again() {
     let origin = Origin::start().unwrap();
     let folder = Folder::new("ssh").unwrap();
     openssh::keygen(folder.path(), "id").unwrap();
     let port = free_port();
-    let first = Ours::at(&folder, port, "");
+    let mut first = Ours::at(&folder, port, "");
     let hop = hop("ann", loopback(port), folder.path());
     let front = front(origin.addr(), &[&hop]);
     some(front.addr(), "before");
     let mut open = traffic::dial(front.addr()).unwrap();
     std::io::Write::write_all(&mut open, b"ECHO\n").unwrap();
     // Killed, not ended.
-    let mut first = first;
     first
         .process()
         .signal(rustix::process::Signal::KILL)
@@ -210,22 +222,14 @@ fn a_server_that_comes_back_is_found_again() {
     let mut rest = [0; 8];
     let cut = std::io::Read::read(&mut open, &mut rest);
     assert!(matches!(cut, Ok(0) | Err(_)), "{cut:?}");
-    assert!(traffic::one_byte(traffic::dial(front.addr()).unwrap()).is_err());
+    assert!(one(&front).is_err());
     let second = Ours::at(&folder, port, "");
-    let since = Instant::now();
-    while traffic::one_byte(traffic::dial(front.addr()).unwrap()).is_err() {
-        assert!(since.elapsed() < Duration::from_secs(5), "not found again");
-        sleep(Duration::from_millis(100));
-    }
+    found_again(&front);
     some(front.addr(), "after");
-    // The process of the connection alone is gone, as when a network has changed.
+    // Ended in order, which cuts the connection too.
     second.stop().unwrap();
     let third = Ours::at(&folder, port, "");
-    let since = Instant::now();
-    while traffic::one_byte(traffic::dial(front.addr()).unwrap()).is_err() {
-        assert!(since.elapsed() < Duration::from_secs(5), "not found again");
-        sleep(Duration::from_millis(100));
-    }
+    found_again(&front);
     third.stop().unwrap();
     front.stop().unwrap();
 }
@@ -265,7 +269,7 @@ fn what_is_slow_or_dead_holds_up_nothing_else() {
     let config = folder.write("adit.toml", config).unwrap();
     let back = start(&["run", "-c", &config.display().to_string()]);
     let hop = hop("anybody", back.addr(), folder.path());
-    let proxy = proxy(&[&hop]);
+    let proxy = proxy(&[&format!("{hop}&dial=4s")]);
     let to = Dest::Addr(origin.addr());
     let stream = |to: &Dest| socks::connect(proxy.addr(), None, to);
     traffic::one_byte(stream(&to).unwrap()).unwrap();

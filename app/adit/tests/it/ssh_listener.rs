@@ -1,6 +1,7 @@
 //! Listeners of SSH and OpenSSH's clients: streams for them, and nothing else.
 
 use std::fs;
+use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -23,15 +24,15 @@ fn client(ours: &Ours) -> Command {
 }
 
 fn client_with(ours: &Ours, key: &Path) -> Command {
-    let mut ssh = openssh::ssh(ours.adit.addr().port(), key);
-    ssh.args([
-        "-l",
-        "ann",
-        "-o",
-        "LogLevel=INFO",
-        "-o",
-        "ExitOnForwardFailure=yes",
-    ]);
+    client_as("ann", ours.adit.addr(), key)
+}
+
+fn client_as(user: &str, at: SocketAddr, key: &Path) -> Command {
+    let quiet = openssh::ssh(at.port(), key);
+    let mut ssh = Command::new("ssh");
+    // The first word about an option counts.
+    ssh.args(["-o", "LogLevel=INFO"]).args(quiet.get_args());
+    ssh.args(["-l", user, "-o", "ExitOnForwardFailure=yes"]);
     ssh
 }
 
@@ -96,7 +97,7 @@ fn standard_input_and_jumps() {
     assert!(got.ends_with("by -W"), "{got}");
     let config = format!(
         "Host *\n  IdentitiesOnly yes\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  \
-         BatchMode yes\nHost jump\n  HostName 127.0.0.1\n  Port {}\n  User ann\n  IdentityFile {}\n\
+         BatchMode yes\n  LogLevel ERROR\nHost jump\n  HostName 127.0.0.1\n  Port {}\n  User ann\n  IdentityFile {}\n\
          Host far\n  HostName 127.0.0.1\n  Port {}\n  User {}\n  IdentityFile {}\n  ProxyJump jump\n",
         ours.adit.addr().port(),
         ours.path("id").display(),
@@ -133,11 +134,23 @@ fn nothing_but_streams() {
     let ended = run(client(&ours), &["-N", "-R", &back, "127.0.0.1"]);
     let told = format!("{ended:?}");
     assert!(told.contains("remote port forwarding failed"), "{told}");
-    let ended = run(client(&ours), &["-W", "/run/socket", "127.0.0.1"]);
-    assert!(ended.success().is_err(), "a socket of the file system");
-    // A name that is not let in, a key that is not, no key at all.
-    let mut other = openssh::ssh(ours.adit.addr().port(), &ours.path("id"));
-    other.args(["-l", "bob", "-o", "LogLevel=INFO", "-N", "127.0.0.1"]);
+    // A socket of the file system.
+    let port = free_port();
+    let mut local = forwarding(
+        client(&ours),
+        "-L",
+        port,
+        &format!("127.0.0.1:{port}:/run/a"),
+    );
+    let mut stream = traffic::dial(([127, 0, 0, 1], port).into()).unwrap();
+    let mut rest = [0; 8];
+    assert!(matches!(stream.read(&mut rest), Ok(0) | Err(_)));
+    local
+        .wait_lines("administratively prohibited", 1, PATIENCE)
+        .unwrap();
+    // No key at all, and one that is not let in.
+    let mut other = client_as("ann", ours.adit.addr(), Path::new("/nowhere"));
+    other.args(["-N", "127.0.0.1"]);
     let told = format!("{:?}", openssh::run(other, PATIENCE).unwrap());
     assert!(
         told.contains("Permission denied (publickey,password)"),
@@ -202,8 +215,8 @@ fn what_a_listener_may_reach_is_in_its_url() {
     let at = folder.folder.path().display().to_string();
     let keys = format!("host_key=@{at}/host&authorized_keys=@{at}/id.pub");
     let closed = start(&["run", &format!("ssh://127.0.0.1:0?{keys}")]);
-    let mut ssh = openssh::ssh(closed.addr().port(), &folder.path("id"));
-    ssh.args(["-l", "any", "-o", "LogLevel=INFO", "-W"])
+    let mut ssh = client_as("any", closed.addr(), &folder.path("id"));
+    ssh.arg("-W")
         .arg(origin.addr().to_string())
         .arg("127.0.0.1");
     let told = format!("{:?}", openssh::run(ssh, PATIENCE).unwrap());
