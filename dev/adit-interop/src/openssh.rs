@@ -112,7 +112,7 @@ pub fn keygen(folder: &Path, name: &str) -> Result<PathBuf> {
 #[must_use]
 pub fn ssh(port: u16, key: &Path) -> Command {
     let mut command = Command::new("ssh");
-    command.args(["-F", "none", "-n", "-p", &port.to_string(), "-i"]);
+    command.args(["-F", "none", "-p", &port.to_string(), "-i"]);
     command.arg(key);
     for option in [
         "IdentitiesOnly=yes",
