@@ -293,6 +293,8 @@ fn what_is_shown_has_no_secrets_in_it() {
         "  ● ssh://127.0.0.1:2222",
         "  │   SSH, compressed; streams alone; lets in 1 user by password",
         "  │   host key hk; asked whether alive after 30s",
+        "  │   limits: handshake 2m, dial 10s, idle 1h, half-closed 2m, connections by the \
+         descriptor limit",
         "  │   access: public destinations",
         "  ○ hop 1: ssh://h:22  (as u by key ~/k, password, aes256-gcm@openssh.com; hosts of \
          /home/u/.ssh/known_hosts; 1 connection kept; UDP in a connection; dial 10s)",
