@@ -10,6 +10,7 @@ use adit_session::ssh::client::{Client, ClientConfig, Session};
 use adit_session::ssh::{Channel, ConnectError, End, Keepalive, OpenError};
 use adit_shadowsocks::uot::{self, Version};
 use adit_ssh::SshError;
+use adit_ssh::auth::visible;
 use adit_ssh::connection::{Limits, OpenFailure, Originator};
 use adit_stream::put;
 use adit_wire::{Host, Target};
@@ -159,10 +160,8 @@ impl Server {
             Ok(session) => {
                 let (name, settled) = (&self.name, session.negotiated());
                 let (kex, cipher) = (settled.kex, settled.client_to_server.cipher);
-                debug!(
-                    "{name}: connected to {}, {kex}, {cipher}",
-                    session.version()
-                );
+                let version = visible(session.version());
+                debug!("{name}: connected to {version}, {kex}, {cipher}");
             }
             // Nobody but the user can change that.
             Err(why) if why.refused => warn!("{}: {}", self.name, why.text),

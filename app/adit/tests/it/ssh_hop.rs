@@ -14,6 +14,9 @@ use adit_interop::socks::{self, CONNECT, Dest};
 use adit_interop::traffic::{self, Datagrams, Ends, Entry};
 use adit_interop::web::Web;
 use adit_interop::{Adit, Folder, PATIENCE, Process, free_port, loopback, tool};
+use rustix::process::Signal;
+#[cfg(target_os = "linux")]
+use rustix::process::{Pid, kill_process};
 
 use crate::setup::{ALLOW, bin, server, start};
 
@@ -212,10 +215,7 @@ fn a_server_that_comes_back_is_found_again() {
     let mut open = traffic::dial(front.addr()).unwrap();
     std::io::Write::write_all(&mut open, b"ECHO\n").unwrap();
     // Killed, not ended.
-    first
-        .process()
-        .signal(rustix::process::Signal::KILL)
-        .unwrap();
+    first.process().signal(Signal::KILL).unwrap();
     first.process().wait(PATIENCE).unwrap();
     drop(first);
     // What was open is cut, not left hanging.
@@ -231,6 +231,46 @@ fn a_server_that_comes_back_is_found_again() {
     let third = Ours::at(&folder, port, "");
     found_again(&front);
     third.stop().unwrap();
+    front.stop().unwrap();
+}
+
+/// The processes that `sshd` has made for connections.
+#[cfg(target_os = "linux")]
+fn children(sshd: &Sshd) -> Vec<Pid> {
+    let id = sshd.process().id();
+    let text = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+    let ids = text.split_whitespace().filter_map(|id| id.parse().ok());
+    ids.filter_map(Pid::from_raw).collect()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_connection_that_died_silently_is_replaced() {
+    let origin = Origin::start().unwrap();
+    let sshd = Sshd::start("").unwrap();
+    let front = front(origin.addr(), &[&sshd_hop(&sshd)]);
+    one(&front).unwrap();
+    let frozen = children(&sshd);
+    assert!(!frozen.is_empty());
+    for child in &frozen {
+        kill_process(*child, Signal::STOP).unwrap();
+    }
+    // Asked whether it is there, given up, and made anew, all before the dial is over.
+    let since = Instant::now();
+    let served = one(&front);
+    let took = since.elapsed();
+    let next = Instant::now();
+    let again = one(&front);
+    for child in frozen {
+        let _ = kill_process(child, Signal::KILL);
+    }
+    served.unwrap();
+    again.unwrap();
+    assert!(took < Duration::from_secs(9), "{took:?}");
+    assert!(
+        next.elapsed() < Duration::from_secs(2),
+        "the new one serves"
+    );
     front.stop().unwrap();
 }
 
