@@ -11,7 +11,7 @@ use adit_session::ssh::{Channel, ConnectError, End, Keepalive, OpenError};
 use adit_shadowsocks::uot::{self, Version};
 use adit_ssh::SshError;
 use adit_ssh::auth::visible;
-use adit_ssh::connection::{Limits, OpenFailure, Originator};
+use adit_ssh::connection::{Limits, Originator};
 use adit_stream::put;
 use adit_wire::{Host, Target};
 use tokio::time::{sleep, timeout};
@@ -21,6 +21,7 @@ use super::SshPlanError;
 use super::line::{Failure, Found, Line};
 use super::login::Means;
 use super::offer::offered;
+use super::reasons::{no_channel, no_session};
 use super::trust::{Judge, Trust};
 use crate::connector::{Connected, Connector};
 use crate::udp::{BoxDatagrams, OverTcp};
@@ -206,7 +207,7 @@ impl Server {
                     | ConnectError::HostKey(_)
                     | ConnectError::Ssh(SshError::NoCommon { .. })
             );
-            Failure::new(self.failed(reason(why)), refused)
+            Failure::new(self.failed(no_session(why)), refused)
         })
     }
 
@@ -217,17 +218,7 @@ impl Server {
 
     /// A channel that was not opened: its own client is told what a direct dial would have told.
     fn refused(&self, why: OpenError) -> DialError {
-        let kind = match &why {
-            OpenError::Refused { reason, text } => match reason {
-                OpenFailure::Prohibited => io::ErrorKind::PermissionDenied,
-                OpenFailure::ConnectFailed => told(text),
-                OpenFailure::UnknownType => io::ErrorKind::Unsupported,
-                _ => io::ErrorKind::Other,
-            },
-            OpenError::End(_) => io::ErrorKind::ConnectionAborted,
-            _ => io::ErrorKind::Other,
-        };
-        let mut error = self.failed(io::Error::new(kind, why.to_string()));
+        let mut error = self.failed(io::Error::new(no_channel(&why), why.to_string()));
         // Its rules, not ours: another hop may have others.
         error.fault = Fault::Upstream;
         error
@@ -263,32 +254,6 @@ async fn channel(session: &Session, to: &Target) -> Result<Channel, NoChannel> {
         OpenError::End(end) => NoChannel::Useless(end),
         why => NoChannel::Open(why),
     })
-}
-
-/// Why there is no connection, with what to do about it where that is known.
-fn reason(why: ConnectError) -> io::Error {
-    let kind = match &why {
-        ConnectError::Io(below) => below.kind(),
-        ConnectError::Ended(_) => io::ErrorKind::UnexpectedEof,
-        ConnectError::Timeout { .. } => io::ErrorKind::TimedOut,
-        _ => io::ErrorKind::InvalidData,
-    };
-    io::Error::new(kind, why.to_string())
-}
-
-/// What the server's words mean. OpenSSH passes on what its system says.
-fn told(text: &str) -> io::ErrorKind {
-    let text = text.to_ascii_lowercase();
-    let has = |part: &str| text.contains(part);
-    if has("timed out") {
-        io::ErrorKind::TimedOut
-    } else if has("network is unreachable") {
-        io::ErrorKind::NetworkUnreachable
-    } else if has("no route") || has("unknown host") || has("not known") || has("resolve") {
-        io::ErrorKind::HostUnreachable
-    } else {
-        io::ErrorKind::ConnectionRefused
-    }
 }
 
 impl Connector for SshHop {
@@ -330,27 +295,5 @@ impl Connector for SshHop {
             let opened = self.connect(&stream, &[]).await?;
             Ok(Box::new(OverTcp::client(opened.io)) as BoxDatagrams)
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_words_of_servers_are_understood() {
-        for (text, kind) in [
-            ("Connection refused", io::ErrorKind::ConnectionRefused),
-            ("Connection timed out", io::ErrorKind::TimedOut),
-            ("No route to host", io::ErrorKind::HostUnreachable),
-            (
-                "unknown host (Name or service not known)",
-                io::ErrorKind::HostUnreachable,
-            ),
-            ("Network is unreachable", io::ErrorKind::NetworkUnreachable),
-            ("", io::ErrorKind::ConnectionRefused),
-        ] {
-            assert_eq!(told(text), kind, "{text}");
-        }
     }
 }

@@ -16,6 +16,7 @@ mod line;
 mod login;
 mod offer;
 mod policy;
+mod reasons;
 mod trust;
 
 pub(crate) use acceptor::Ssh;

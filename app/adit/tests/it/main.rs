@@ -40,6 +40,8 @@ mod shadowsocks;
 #[cfg(unix)]
 mod ssh_hop;
 #[cfg(unix)]
+mod ssh_hop_fails;
+#[cfg(unix)]
 mod ssh_listener;
 mod ssr;
 mod ssr_guest;
