@@ -17,6 +17,7 @@ use crate::carrier::{FecHop, KcpCarrier};
 use crate::connector::{Connector, Direct, Group, Hop, Reject};
 use crate::dialect::{Http, Shadowsocks, ShadowsocksR, Socks4a, Socks5};
 use crate::plugin::{Host, Mode, Role, Spec};
+use crate::ssh::SshHop;
 use crate::udp::Filter;
 use crate::{Health, Router, StartError};
 
@@ -167,6 +168,7 @@ pub(crate) async fn server_hop(
             let dialect = ShadowsocksR::new(ssr, &plan.server)?;
             hop(dialect, plan, via, None)
         }
+        HopKind::Ssh(ssh) => Arc::new(SshHop::new(plan, ssh, via.clone())?),
         // What the far end of the carrier leads to.
         HopKind::Far => via.clone(),
     })

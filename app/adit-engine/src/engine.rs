@@ -23,6 +23,7 @@ use crate::listener;
 use crate::listener::Kept;
 use crate::plugin::PluginError;
 use crate::serve::Gate;
+use crate::ssh::SshPlanError;
 use crate::{Roster, Router};
 
 /// A running plan. Routes can be added and removed; everything else goes on.
@@ -116,6 +117,9 @@ pub enum StartError {
     /// A key does not fit its cipher.
     #[error(transparent)]
     Cipher(#[from] adit_crypto::CryptoError),
+    /// What is said of SSH cannot be used.
+    #[error(transparent)]
+    Ssh(#[from] SshPlanError),
     /// A carrier cannot be sealed.
     #[error(transparent)]
     Carrier(#[from] SealError),

@@ -2,6 +2,7 @@
 
 mod keyed;
 mod salts_file;
+mod ssh;
 mod ssr;
 mod users_file;
 
@@ -14,6 +15,7 @@ use adit_net::{accept, limits};
 use adit_session::kcp::Counters;
 use adit_stream::{Limits, Meter};
 use adit_wire::{Host as WireHost, Target};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use self::salts_file::SaltsFile;
@@ -103,6 +105,7 @@ pub(crate) async fn prepare(
         }
         ListenKind::Shadowsocks(server) => keyed::prepare(server, &bench)?,
         ListenKind::ShadowsocksR(server) => ssr::prepare(server, &bench)?,
+        ListenKind::Ssh(server) => ssh::prepare(server, &bench)?,
         ListenKind::Transparent(plan) => {
             let acceptor = Intercepted {
                 steering: plan.steering,
@@ -235,8 +238,13 @@ impl Prepared {
             }
             _ => {}
         }
-        if let (Some(worker), Some(socket)) = (served.worker, sockets.tcp) {
-            tasks.spawn(accept_loop(accept::Acceptor::new(socket), Arc::new(worker)));
+        if let (Some(mut worker), Some(socket)) = (served.worker, sockets.tcp) {
+            let (running, over) = watch::channel(());
+            worker.over = Some(over);
+            tasks.spawn(async move {
+                accept_loop(accept::Acceptor::new(socket), Arc::new(worker)).await;
+                drop(running);
+            });
         }
         if let Some((codecs, ttl)) = served.packets {
             // Fewer sockets than were asked for take fewer codecs.
@@ -320,6 +328,7 @@ impl<'a> Bench<'a> {
             first_wait: None,
             over_tcp: false,
             gate: self.gate.clone(),
+            over: None,
         }
     }
 }

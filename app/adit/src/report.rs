@@ -107,6 +107,7 @@ impl From<StartError> for Failure {
             | StartError::Obfs(_)
             | StartError::Cipher(_)
             | StartError::Carrier(_)
+            | StartError::Ssh(_)
             | StartError::PluginBehind(_) => Self::new(Code::Config, what),
             StartError::Plugin(_) => Self::new(Code::Network, what),
         }

@@ -122,9 +122,10 @@ enum Evidence {
 
 fn evidence(kind: &HopKind) -> Evidence {
     match kind {
-        HopKind::Socks5 { .. } | HopKind::Socks4a { .. } | HopKind::Http { .. } => {
-            Evidence::Opening
-        }
+        HopKind::Socks5 { .. }
+        | HopKind::Socks4a { .. }
+        | HopKind::Http { .. }
+        | HopKind::Ssh(_) => Evidence::Opening,
         HopKind::Shadowsocks { method, .. } => match method.edition() {
             Edition::Aead | Edition::Aead2022 => Evidence::Record,
             _ => Evidence::Words,

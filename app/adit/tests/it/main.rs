@@ -41,6 +41,12 @@ mod setup;
 mod sftp;
 mod shadowsocks;
 #[cfg(unix)]
+mod ssh_hop;
+#[cfg(unix)]
+mod ssh_hop_fails;
+#[cfg(unix)]
+mod ssh_listener;
+#[cfg(unix)]
 mod ssh_transport;
 mod ssr;
 mod ssr_guest;
