@@ -6,6 +6,8 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
+use crate::ssh_config::SshSources;
+
 /// Bytes of a file of secrets or users that are read at most.
 const MAX_SECRET_FILE: u64 = 1024 * 1024;
 
@@ -47,6 +49,17 @@ impl Sources for Machine {
 
     fn variable(&self, name: &str) -> Option<Zeroizing<String>> {
         std::env::var(name).ok().map(Zeroizing::new)
+    }
+}
+
+impl SshSources for Machine {
+    fn names(&self, folder: &Path) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(folder)? {
+            // A name that is no text is none that a pattern could describe.
+            names.extend(entry?.file_name().into_string());
+        }
+        Ok(names)
     }
 }
 

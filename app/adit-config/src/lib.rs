@@ -41,6 +41,7 @@ mod suggest;
 mod value;
 
 pub mod foreign;
+pub mod ssh_config;
 pub use duration::read_duration;
 pub use edge::{FileText, Machine, Sources};
 pub use endpoint::{Endpoint, MAX_URL_LEN, Pair};

@@ -87,6 +87,8 @@ pub enum WarningKind {
     IgnoredKey,
     /// A rule behind one that already matches everything.
     NeverReached,
+    /// A keyword of an SSH configuration that is not known, or has no effect here.
+    UnknownKeyword,
 }
 
 impl Flaw {

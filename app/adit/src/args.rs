@@ -86,6 +86,12 @@ pub(crate) enum Command {
     /// same password (`--tries`): every try is a connection that somebody on the way can see.
     /// Exit codes: 0 all is well, 3 the URL is wrong, 4 the network, 5 key or settings, 6 clocks.
     Doctor(Doctor),
+    /// Serve files by SFTP on standard input and output
+    ///
+    /// For an SSH server: `Subsystem sftp /usr/bin/adit sftp-server` in its configuration.
+    #[cfg(unix)]
+    #[command(hide = true)]
+    SftpServer(SftpServer),
     /// Help on a command, on a scheme (ss, socks5, mixed …) or on URLS
     Help(Help),
     /// Print shell completions
@@ -296,6 +302,23 @@ pub(crate) enum End {
     Server,
 }
 
+#[cfg(unix)]
+#[derive(Debug, clap::Args)]
+pub(crate) struct SftpServer {
+    /// Serve this folder alone: no path and no symbolic link leads out of it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// Let nothing be changed
+    #[arg(long, short = 'R')]
+    pub(crate) read_only: bool,
+    /// Where relative paths begin
+    #[arg(long, short = 'd', value_name = "DIR")]
+    pub(crate) start: Option<PathBuf>,
+    /// Permissions that new files do not get, in octal
+    #[arg(long, short = 'u', value_name = "MASK", value_parser = mask)]
+    pub(crate) umask: Option<u32>,
+}
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Doctor {
     /// The server: ss://, ssr://, socks5://, socks4a:// or http://, a share link too
@@ -340,4 +363,13 @@ fn time(text: &str) -> Result<Duration, String> {
     adit_config::read_duration(text)
         .filter(|time| *time >= Duration::from_secs(1))
         .ok_or_else(|| "expected a time like `90s`, `30m` or `1h`".to_owned())
+}
+
+/// Bits of permissions, in octal.
+#[cfg(unix)]
+fn mask(text: &str) -> Result<u32, String> {
+    u32::from_str_radix(text, 8)
+        .ok()
+        .filter(|mask| *mask <= 0o777)
+        .ok_or_else(|| "expected a mask like `022` or `077`".to_owned())
 }

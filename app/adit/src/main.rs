@@ -11,6 +11,8 @@ mod logging;
 mod pick;
 mod qr;
 mod report;
+#[cfg(unix)]
+mod sftp_server;
 mod state;
 
 use std::process::ExitCode;

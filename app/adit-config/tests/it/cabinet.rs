@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use adit_config::ssh_config::SshSources;
 use adit_config::{FileText, Plan, Problem, Sources};
 
 #[derive(Default)]
@@ -26,6 +27,17 @@ impl Cabinet {
     pub(crate) fn variable(mut self, name: &str, value: &str) -> Self {
         self.variables.insert(name.to_owned(), value.to_owned());
         self
+    }
+}
+
+impl SshSources for Cabinet {
+    fn names(&self, folder: &Path) -> io::Result<Vec<String>> {
+        let here = self
+            .files
+            .keys()
+            .filter(|path| path.parent() == Some(folder));
+        let names = here.filter_map(|path| path.file_name()?.to_str());
+        Ok(names.map(str::to_owned).collect())
     }
 }
 

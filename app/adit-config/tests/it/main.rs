@@ -18,4 +18,6 @@ mod round_trip;
 mod secrets;
 mod shadowsocks;
 mod share_links;
+mod ssh_config;
+mod ssh_peer;
 mod ssr;

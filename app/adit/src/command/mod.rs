@@ -11,6 +11,8 @@ mod manager;
 mod online;
 mod run;
 mod server;
+#[cfg(unix)]
+mod sftp_server;
 mod tools;
 mod up;
 
@@ -36,6 +38,8 @@ pub(crate) fn dispatch(args: Args) -> Done {
         Command::Bench(typed) => bench::bench(&typed),
         Command::Kcp(kcp) => kcp::kcp(kcp),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
+        #[cfg(unix)]
+        Command::SftpServer(sftp) => sftp_server::sftp_server(&sftp),
         Command::Help(help) => help::help(&help),
         Command::Completion(completion) => help::completion(&completion),
         Command::Man(man) => help::man(&man),

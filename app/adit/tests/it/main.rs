@@ -33,6 +33,8 @@ mod relay;
 mod replay;
 mod replies;
 mod setup;
+#[cfg(unix)]
+mod sftp;
 mod shadowsocks;
 mod ssr;
 mod ssr_guest;

@@ -1,0 +1,89 @@
+//! Lists of algorithms, as changes of a default list.
+
+use super::pattern;
+
+/// Names at most in one list.
+const MOST: usize = 256;
+
+/// What `Ciphers`, `MACs`, `KexAlgorithms` or `HostKeyAlgorithms` say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AlgorithmList {
+    /// These names, in this order.
+    Exactly(Vec<String>),
+    /// The default list, then these (`+`).
+    Append(Vec<String>),
+    /// The default list without these; names may have `*` and `?` (`-`).
+    Remove(Vec<String>),
+    /// These, then the default list (`^`).
+    Prefer(Vec<String>),
+}
+
+impl AlgorithmList {
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        let make = match text.as_bytes().first() {
+            Some(b'+') => Self::Append,
+            Some(b'-') => Self::Remove,
+            Some(b'^') => Self::Prefer,
+            _ => Self::Exactly,
+        };
+        let names = match make(Vec::new()) {
+            Self::Exactly(_) => text,
+            _ => text.get(1..).unwrap_or_default(),
+        };
+        let names: Vec<String> = names.split(',').map(str::to_owned).collect();
+        let fine = |name: &String| !name.is_empty() && name.bytes().all(|b| b.is_ascii_graphic());
+        if names.len() > MOST || !names.iter().all(fine) {
+            return Err("expected names with commas between them".to_owned());
+        }
+        Ok(make(names))
+    }
+
+    /// The list that comes out of a default list. No name is in it twice.
+    #[must_use]
+    pub fn apply(&self, defaults: &[&str]) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        let (before, after): (&[String], &[String]) = match self {
+            Self::Exactly(names) | Self::Prefer(names) => (names, &[]),
+            Self::Append(names) => (&[], names),
+            Self::Remove(_) => (&[], &[]),
+        };
+        let defaults = match self {
+            Self::Exactly(_) => &[],
+            _ => defaults,
+        };
+        let names = before.iter().map(String::as_str);
+        let names = names.chain(defaults.iter().copied());
+        for name in names.chain(after.iter().map(String::as_str)) {
+            let removed = match self {
+                Self::Remove(gone) => gone.iter().any(|gone| pattern::matches(gone, name)),
+                _ => false,
+            };
+            if !removed && !all.iter().any(|one| one == name) {
+                all.push(name.to_owned());
+            }
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_change_the_default() {
+        let defaults = ["a", "b", "umac-64", "umac-128"];
+        for (text, wanted) in [
+            ("c,a", "c,a"),
+            ("+c,a", "a,b,umac-64,umac-128,c"),
+            ("-umac-*,a", "b"),
+            ("^b,c", "b,c,a,umac-64,umac-128"),
+        ] {
+            let list = AlgorithmList::read(text).unwrap();
+            assert_eq!(list.apply(&defaults).join(","), wanted, "{text}");
+        }
+        for text in ["", "+", "a,,b", "a b"] {
+            assert!(AlgorithmList::read(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! `Match`: the conditions of a block.
+
+use super::pattern;
+
+/// A condition, and whether it is turned around.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Condition {
+    negated: bool,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    All,
+    /// The second reading, after the name of the host is known.
+    Final,
+    Host(String),
+    OriginalHost(String),
+    User(String),
+    LocalUser(String),
+    /// What is never found out here, such as `exec`.
+    Never,
+}
+
+/// What conditions are compared with.
+#[derive(Debug)]
+pub(super) struct Facts<'a> {
+    pub(super) host: &'a str,
+    pub(super) original_host: &'a str,
+    pub(super) user: &'a str,
+    pub(super) local_user: &'a str,
+    pub(super) is_final: bool,
+}
+
+/// Conditions of which all must hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Conditions {
+    all: Vec<Condition>,
+    /// A second reading is wanted.
+    pub(super) wants_final: bool,
+    /// The first one that is never found out.
+    pub(super) left_out: Option<String>,
+}
+
+impl Conditions {
+    pub(super) fn read(words: &[String]) -> Result<Self, String> {
+        let mut found = Self {
+            all: Vec::new(),
+            wants_final: false,
+            left_out: None,
+        };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let (negated, word) = match word.strip_prefix('!') {
+                Some(word) => (true, word),
+                None => (false, word.as_str()),
+            };
+            let (name, value) = match word.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (word, None),
+            };
+            let lower = name.to_ascii_lowercase();
+            let kind = match lower.as_str() {
+                "all" => Kind::All,
+                "final" => {
+                    found.wants_final = true;
+                    Kind::Final
+                }
+                // Names are not made canonical here.
+                "canonical" => Kind::Never,
+                "host" | "originalhost" | "user" | "localuser" | "exec" | "localnetwork"
+                | "tagged" | "command" | "sessiontype" | "version" => {
+                    let value = match value {
+                        Some(value) => value.to_owned(),
+                        None => words
+                            .next()
+                            .cloned()
+                            .ok_or_else(|| format!("`{name}` has no value"))?,
+                    };
+                    match lower.as_str() {
+                        "host" => Kind::Host(value),
+                        "originalhost" => Kind::OriginalHost(value),
+                        "user" => Kind::User(value),
+                        "localuser" => Kind::LocalUser(value),
+                        _ => {
+                            found.left_out.get_or_insert(lower);
+                            Kind::Never
+                        }
+                    }
+                }
+                _ => return Err(format!("`{name}` is no condition")),
+            };
+            found.all.push(Condition { negated, kind });
+        }
+        // `all` stands alone, or behind the two that say which reading is meant.
+        let has_all = found.all.iter().any(|one| one.kind == Kind::All);
+        let others = found
+            .all
+            .iter()
+            .filter(|one| !matches!(one.kind, Kind::All | Kind::Final | Kind::Never));
+        if found.all.is_empty() {
+            return Err("the condition is missing".to_owned());
+        }
+        if has_all && (others.count() > 0 || found.all.len() > 2) {
+            return Err("`all` stands alone".to_owned());
+        }
+        Ok(found)
+    }
+
+    pub(super) fn hold(&self, facts: &Facts<'_>) -> bool {
+        let list = |patterns: &str, text: &str| pattern::any_of(patterns.split(','), text);
+        self.all.iter().all(|one| {
+            let holds = match &one.kind {
+                Kind::All => true,
+                Kind::Final => facts.is_final,
+                Kind::Host(patterns) => list(patterns, facts.host),
+                Kind::OriginalHost(patterns) => list(patterns, facts.original_host),
+                Kind::User(patterns) => list(patterns, facts.user),
+                Kind::LocalUser(patterns) => list(patterns, facts.local_user),
+                // Neither it nor its opposite is known to hold.
+                Kind::Never => return false,
+            };
+            holds != one.negated
+        })
+    }
+}

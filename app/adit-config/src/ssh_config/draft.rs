@@ -1,0 +1,246 @@
+//! What was said so far, each value as it was written first.
+
+use core::time::Duration;
+use std::path::{Path, PathBuf};
+
+use super::algorithms::AlgorithmList;
+use super::expand::{Tokens, percent};
+use super::forward::{SshBind, SshDestination, SshForward};
+use super::jump::SshJump;
+use super::settings::{
+    AddressFamily, CheckHostKey, ForwardAgent, IdentityAgent, RekeyLimit, RequestTty, SshLogLevel,
+    SshSettings,
+};
+use super::{SshQuestion, SshSources};
+use crate::problem::Warning;
+
+/// Whether there is a command for the connection; `none` counts as said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Proxy {
+    Jump(Vec<SshJump>),
+    Command(Option<String>),
+}
+
+/// Where an agent is, before paths are expanded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Agent {
+    No,
+    Usual,
+    Variable(String),
+    Socket(String),
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Draft {
+    pub(super) host_name: Option<String>,
+    pub(super) port: Option<u16>,
+    pub(super) user: Option<String>,
+    pub(super) address_family: Option<AddressFamily>,
+    pub(super) bind_address: Option<String>,
+    pub(super) connect_timeout: Option<Option<Duration>>,
+    pub(super) tcp_keep_alive: Option<bool>,
+    pub(super) proxy: Option<Proxy>,
+    pub(super) identity_files: Vec<String>,
+    pub(super) certificate_files: Vec<String>,
+    pub(super) identities_only: Option<bool>,
+    pub(super) identity_agent: Option<Agent>,
+    pub(super) forward_agent: Option<Agent>,
+    pub(super) preferred_authentications: Option<Vec<String>>,
+    pub(super) password_authentication: Option<bool>,
+    pub(super) pubkey_authentication: Option<bool>,
+    pub(super) keyboard_interactive: Option<bool>,
+    pub(super) batch_mode: Option<bool>,
+    pub(super) password_prompts: Option<u32>,
+    pub(super) user_known_hosts: Option<Vec<String>>,
+    pub(super) global_known_hosts: Option<Vec<String>>,
+    pub(super) check_host_key: Option<CheckHostKey>,
+    pub(super) hash_known_hosts: Option<bool>,
+    pub(super) ciphers: Option<AlgorithmList>,
+    pub(super) macs: Option<AlgorithmList>,
+    pub(super) kex: Option<AlgorithmList>,
+    pub(super) host_key_algorithms: Option<AlgorithmList>,
+    pub(super) compression: Option<bool>,
+    pub(super) rekey_limit: Option<RekeyLimit>,
+    pub(super) server_alive_interval: Option<Duration>,
+    pub(super) server_alive_count: Option<u32>,
+    pub(super) local_forwards: Vec<SshForward>,
+    pub(super) remote_forwards: Vec<SshForward>,
+    pub(super) dynamic_forwards: Vec<SshForward>,
+    pub(super) gateway_ports: Option<bool>,
+    pub(super) exit_on_forward_failure: Option<bool>,
+    pub(super) request_tty: Option<RequestTty>,
+    pub(super) remote_command: Option<Option<String>>,
+    pub(super) send_env: Vec<String>,
+    pub(super) set_env: Option<Vec<(String, String)>>,
+    pub(super) escape_char: Option<Option<char>>,
+    pub(super) log_level: Option<SshLogLevel>,
+    pub(super) ignore_unknown: Option<String>,
+}
+
+impl Draft {
+    /// The host to connect to, as far as it is known now.
+    pub(super) fn host_now(&self, original: &str) -> Result<String, String> {
+        match &self.host_name {
+            None => Ok(original.to_owned()),
+            Some(name) => percent(name, |token| (token == 'h').then(|| original.to_owned())),
+        }
+    }
+
+    /// Fills in the defaults and replaces the tokens.
+    pub(super) fn finish(
+        self,
+        ask: &SshQuestion,
+        sources: &dyn SshSources,
+        warnings: Vec<Warning>,
+    ) -> Result<SshSettings, String> {
+        let host_name = self
+            .host_now(&ask.host)
+            .map_err(|why| wrong("HostName", self.host_name.as_deref(), &why))?;
+        let user = self.user.clone().unwrap_or_else(|| ask.local_user.clone());
+        let tokens = Tokens {
+            host_name: &host_name,
+            original_host: &ask.host,
+            port: self.port.unwrap_or(22),
+            remote_user: &user,
+            local_user: &ask.local_user,
+            local_host: &ask.local_host,
+            home: &ask.home,
+            sources,
+        };
+        let paths = Paths(&tokens);
+        let named = !self.identity_files.is_empty();
+        let identity_files = paths.list("IdentityFile", &self.identity_files)?;
+        let usual = |names: [&str; 2], folder: &Path| names.map(|name| folder.join(name)).to_vec();
+        let remote_command = match self.remote_command.flatten() {
+            None => None,
+            Some(command) => Some(
+                tokens
+                    .percent(&command)
+                    .map_err(|why| wrong("RemoteCommand", Some(&command), &why))?,
+            ),
+        };
+        let (proxy_jump, proxy_command) = match self.proxy {
+            Some(Proxy::Jump(jumps)) => (jumps, None),
+            Some(Proxy::Command(command)) => (Vec::new(), command),
+            None => (Vec::new(), None),
+        };
+        Ok(SshSettings {
+            port: tokens.port,
+            address_family: self.address_family.unwrap_or_default(),
+            bind_address: self.bind_address,
+            connect_timeout: self.connect_timeout.flatten(),
+            tcp_keep_alive: self.tcp_keep_alive.unwrap_or(true),
+            proxy_jump,
+            proxy_command,
+            identity_files: named.then_some(identity_files),
+            certificate_files: paths.list("CertificateFile", &self.certificate_files)?,
+            identities_only: self.identities_only.unwrap_or(false),
+            identity_agent: match self.identity_agent {
+                None | Some(Agent::Usual) => IdentityAgent::Usual,
+                Some(Agent::No) => IdentityAgent::None,
+                Some(Agent::Variable(name)) => IdentityAgent::Variable(name),
+                Some(Agent::Socket(path)) => {
+                    IdentityAgent::Socket(paths.one("IdentityAgent", &path)?)
+                }
+            },
+            forward_agent: match self.forward_agent {
+                None | Some(Agent::No) => ForwardAgent::No,
+                Some(Agent::Usual) => ForwardAgent::Yes,
+                Some(Agent::Variable(name)) => ForwardAgent::Variable(name),
+                Some(Agent::Socket(path)) => {
+                    ForwardAgent::Socket(paths.one("ForwardAgent", &path)?)
+                }
+            },
+            preferred_authentications: self.preferred_authentications,
+            password_authentication: self.password_authentication.unwrap_or(true),
+            pubkey_authentication: self.pubkey_authentication.unwrap_or(true),
+            keyboard_interactive: self.keyboard_interactive.unwrap_or(true),
+            batch_mode: self.batch_mode.unwrap_or(false),
+            password_prompts: self.password_prompts.unwrap_or(3),
+            user_known_hosts: match &self.user_known_hosts {
+                Some(files) => paths.list("UserKnownHostsFile", files)?,
+                None => usual(["known_hosts", "known_hosts2"], &ask.home.join(".ssh")),
+            },
+            global_known_hosts: match &self.global_known_hosts {
+                Some(files) => paths.list("GlobalKnownHostsFile", files)?,
+                None => usual(
+                    ["ssh_known_hosts", "ssh_known_hosts2"],
+                    Path::new(super::reader::SYSTEM),
+                ),
+            },
+            check_host_key: self.check_host_key.unwrap_or_default(),
+            hash_known_hosts: self.hash_known_hosts.unwrap_or(false),
+            ciphers: self.ciphers,
+            macs: self.macs,
+            kex: self.kex,
+            host_key_algorithms: self.host_key_algorithms,
+            compression: self.compression.unwrap_or(false),
+            rekey_limit: self.rekey_limit.unwrap_or_default(),
+            server_alive_interval: self.server_alive_interval.unwrap_or_default(),
+            server_alive_count: self.server_alive_count.unwrap_or(3),
+            local_forwards: paths.forwards("LocalForward", self.local_forwards)?,
+            remote_forwards: paths.forwards("RemoteForward", self.remote_forwards)?,
+            dynamic_forwards: self.dynamic_forwards,
+            gateway_ports: self.gateway_ports.unwrap_or(false),
+            exit_on_forward_failure: self.exit_on_forward_failure.unwrap_or(false),
+            request_tty: self.request_tty.unwrap_or_default(),
+            remote_command,
+            send_env: self.send_env,
+            set_env: self.set_env.unwrap_or_default(),
+            escape_char: self.escape_char.unwrap_or(Some('~')),
+            log_level: self.log_level.unwrap_or_default(),
+            warnings,
+            original_host: ask.host.clone(),
+            host_name: host_name.clone(),
+            user: user.clone(),
+        })
+    }
+}
+
+/// Paths of values, with the keyword for what cannot be expanded.
+struct Paths<'a>(&'a Tokens<'a>);
+
+impl Paths<'_> {
+    fn one(&self, keyword: &str, text: &str) -> Result<PathBuf, String> {
+        let expanded = self.0.path(text);
+        expanded.map_err(|why| wrong(keyword, Some(text), &why))
+    }
+
+    /// All but `none`, which only says that the usual ones are not meant.
+    fn list(&self, keyword: &str, texts: &[String]) -> Result<Vec<PathBuf>, String> {
+        let some = texts
+            .iter()
+            .filter(|text| !text.eq_ignore_ascii_case("none"));
+        some.map(|text| self.one(keyword, text)).collect()
+    }
+
+    fn forwards(
+        &self,
+        keyword: &str,
+        mut forwards: Vec<SshForward>,
+    ) -> Result<Vec<SshForward>, String> {
+        for forward in &mut forwards {
+            for path in [
+                match &mut forward.listen {
+                    SshBind::Socket(path) => Some(path),
+                    SshBind::Port { .. } => None,
+                },
+                match &mut forward.to {
+                    SshDestination::Socket(path) => Some(path),
+                    _ => None,
+                },
+            ]
+            .into_iter()
+            .flatten()
+            {
+                *path = self.one(keyword, path)?.to_string_lossy().into_owned();
+            }
+        }
+        Ok(forwards)
+    }
+}
+
+fn wrong(keyword: &str, value: Option<&str>, why: &str) -> String {
+    let value = value.unwrap_or_default();
+    format!("{keyword} `{value}`: {why}")
+}

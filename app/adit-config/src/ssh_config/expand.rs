@@ -1,0 +1,106 @@
+//! `~`, `%h` and `${NAME}` in values.
+
+use std::path::{Path, PathBuf};
+
+use crate::edge::Sources;
+
+/// Octets of a value after its tokens were replaced, at most.
+const LONGEST: usize = 65_536;
+
+/// What the tokens stand for.
+pub(super) struct Tokens<'a> {
+    pub(super) host_name: &'a str,
+    pub(super) original_host: &'a str,
+    pub(super) port: u16,
+    pub(super) remote_user: &'a str,
+    pub(super) local_user: &'a str,
+    pub(super) local_host: &'a str,
+    pub(super) home: &'a Path,
+    pub(super) sources: &'a dyn Sources,
+}
+
+impl Tokens<'_> {
+    /// A path: `~` in front is the home, tokens and variables are replaced.
+    pub(super) fn path(&self, text: &str) -> Result<PathBuf, String> {
+        let expanded = self.text(text)?;
+        Ok(match expanded.strip_prefix('~') {
+            Some("") => self.home.to_owned(),
+            Some(rest) => match rest.strip_prefix('/') {
+                Some(below) => self.home.join(below.trim_start_matches('/')),
+                None => return Err("the home of another user is not known".to_owned()),
+            },
+            None => PathBuf::from(expanded),
+        })
+    }
+
+    /// Tokens and variables of a path.
+    fn text(&self, text: &str) -> Result<String, String> {
+        let mut out = String::new();
+        let mut rest = self.percent(text)?;
+        while let Some((before, after)) = rest.split_once("${") {
+            let (name, tail) = after
+                .split_once('}')
+                .ok_or_else(|| "`${` has no `}`".to_owned())?;
+            let value = self
+                .sources
+                .variable(name)
+                .ok_or_else(|| format!("the variable `{name}` is not set"))?;
+            out.push_str(before);
+            out.push_str(&value);
+            bounded(&out)?;
+            rest = tail.to_owned();
+        }
+        out.push_str(&rest);
+        Ok(out)
+    }
+
+    /// Tokens alone.
+    pub(super) fn percent(&self, text: &str) -> Result<String, String> {
+        percent(text, |token| {
+            Some(match token {
+                'd' => self.home.to_str()?.to_owned(),
+                'h' => self.host_name.to_owned(),
+                'k' | 'n' => self.original_host.to_owned(),
+                'L' => self.local_host.split('.').next()?.to_owned(),
+                'l' => self.local_host.to_owned(),
+                'p' => self.port.to_string(),
+                'r' => self.remote_user.to_owned(),
+                'u' => self.local_user.to_owned(),
+                _ => return None,
+            })
+        })
+    }
+}
+
+/// Replaces `%x` by what `meaning` says, and `%%` by `%`.
+pub(super) fn percent(
+    text: &str,
+    meaning: impl Fn(char) -> Option<String>,
+) -> Result<String, String> {
+    let mut out = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c != '%' {
+            out.push(c);
+            continue;
+        }
+        match chars.next() {
+            Some('%') => out.push('%'),
+            Some(token) => {
+                let value =
+                    meaning(token).ok_or_else(|| format!("`%{token}` has no meaning here"))?;
+                out.push_str(&value);
+            }
+            None => return Err("`%` has no letter".to_owned()),
+        }
+        bounded(&out)?;
+    }
+    Ok(out)
+}
+
+fn bounded(text: &str) -> Result<(), String> {
+    if text.len() > LONGEST {
+        return Err(format!("longer than {LONGEST} bytes"));
+    }
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! `ProxyJump`: the hosts on the way.
+
+use super::value;
+
+/// Hosts at most.
+const MOST: usize = 16;
+
+/// One host on the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SshJump {
+    /// The user, if it is told.
+    pub user: Option<String>,
+    /// A name, an alias of the configuration, or an address without brackets.
+    pub host: String,
+    /// The port, if it is told.
+    pub port: Option<u16>,
+}
+
+impl SshJump {
+    /// `[user@]host[:port]` or `ssh://[user@]host[:port]`, with commas; `none` is an empty list.
+    pub(super) fn list(text: &str) -> Result<Vec<Self>, String> {
+        if text.eq_ignore_ascii_case("none") {
+            return Ok(Vec::new());
+        }
+        let jumps: Vec<Self> = text.split(',').map(Self::read).collect::<Result<_, _>>()?;
+        if jumps.len() > MOST {
+            return Err(format!("expected at most {MOST} hosts"));
+        }
+        Ok(jumps)
+    }
+
+    fn read(text: &str) -> Result<Self, String> {
+        let wrong = || "expected `[user@]host[:port]`, with commas between".to_owned();
+        let text = match text.strip_prefix("ssh://") {
+            Some(rest) => rest.strip_suffix('/').unwrap_or(rest),
+            None => text,
+        };
+        // A user's name may have an `@`, as that of a mail account.
+        let (user, place) = match text.rsplit_once('@') {
+            Some((user, place)) => (Some(user), place),
+            None => (None, text),
+        };
+        let (host, port) = match place.strip_prefix('[') {
+            Some(rest) => {
+                let (host, tail) = rest.split_once(']').ok_or_else(wrong)?;
+                match tail {
+                    "" => (host, None),
+                    _ => (host, Some(tail.strip_prefix(':').ok_or_else(wrong)?)),
+                }
+            }
+            None => match place.split_once(':') {
+                Some((host, port)) if !port.contains(':') => (host, Some(port)),
+                // An IPv6 address by itself.
+                _ => (place, None),
+            },
+        };
+        let odd = |c: char| c.is_whitespace() || c.is_control() || c == '/';
+        // A leading `-` could be taken for an option by a program that is started with it.
+        if host.is_empty() || host.starts_with('-') || host.contains(odd) {
+            return Err(wrong());
+        }
+        if user.is_some_and(|user| user.is_empty() || user.starts_with('-')) {
+            return Err(wrong());
+        }
+        Ok(Self {
+            user: user.map(str::to_owned),
+            host: host.to_owned(),
+            port: port.map(value::port).transpose()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jumps_in_all_forms() {
+        let jump = |user: Option<&str>, host: &str, port| SshJump {
+            user: user.map(str::to_owned),
+            host: host.to_owned(),
+            port,
+        };
+        assert_eq!(SshJump::list("none"), Ok(vec![]));
+        assert_eq!(
+            SshJump::list("a@b:2222,c,[::1]:22,ssh://u@v@d:1/,fe80::1"),
+            Ok(vec![
+                jump(Some("a"), "b", Some(2222)),
+                jump(None, "c", None),
+                jump(None, "::1", Some(22)),
+                jump(Some("u@v"), "d", Some(1)),
+                jump(None, "fe80::1", None),
+            ])
+        );
+        for text in [
+            "", "a,,b", "a:0", "@b", "[::1", "[::1]x", "-oX", "a b", "-u@h",
+        ] {
+            assert!(SshJump::list(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Values of keywords: switches, numbers, times, sizes.
+
+use core::time::Duration;
+
+/// `yes` or `no`; OpenSSH also takes `true` and `false`.
+pub(super) fn switch(text: &str) -> Result<bool, String> {
+    match text {
+        "yes" | "true" => Ok(true),
+        "no" | "false" => Ok(false),
+        _ => Err("expected `yes` or `no`".to_owned()),
+    }
+}
+
+/// A port.
+pub(super) fn port(text: &str) -> Result<u16, String> {
+    number(text)
+        .and_then(|port| u16::try_from(port).ok())
+        .filter(|port| *port > 0)
+        .ok_or_else(|| "expected a port from 1 to 65535".to_owned())
+}
+
+/// A number that is not negative.
+pub(super) fn count(text: &str) -> Result<u32, String> {
+    number(text)
+        .and_then(|count| i32::try_from(count).ok())
+        .and_then(|count| u32::try_from(count).ok())
+        .ok_or_else(|| "expected a number".to_owned())
+}
+
+fn number(text: &str) -> Option<u64> {
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    digits.then(|| text.parse().ok())?
+}
+
+/// A time: numbers with `s`, `m`, `h`, `d` or `w`, seconds without, added up.
+pub(super) fn time(text: &str) -> Result<Duration, String> {
+    let wrong = || "expected a time like `30`, `90s`, `10m` or `1h30m`".to_owned();
+    let mut rest = text;
+    let mut total: u64 = 0;
+    while !rest.is_empty() {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (value, tail) = rest.split_at_checked(digits).ok_or_else(wrong)?;
+        let mut tail = tail.chars();
+        let unit = match tail.next() {
+            None | Some('s' | 'S') => 1,
+            Some('m' | 'M') => 60,
+            Some('h' | 'H') => 3600,
+            Some('d' | 'D') => 86_400,
+            Some('w' | 'W') => 604_800,
+            Some(_) => return Err(wrong()),
+        };
+        total = number(value)
+            .and_then(|value| value.checked_mul(unit))
+            .and_then(|value| total.checked_add(value))
+            .ok_or_else(wrong)?;
+        rest = tail.as_str();
+    }
+    // What OpenSSH counts in, too.
+    if text.is_empty() || i32::try_from(total).is_err() {
+        return Err(wrong());
+    }
+    Ok(Duration::from_secs(total))
+}
+
+/// A number of octets with `K`, `M` or `G`.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    let unit = match text.as_bytes().last() {
+        Some(b'k' | b'K') => 1 << 10,
+        Some(b'm' | b'M') => 1 << 20,
+        Some(b'g' | b'G') => 1 << 30,
+        _ => 1,
+    };
+    let digits = match unit {
+        1 => text,
+        _ => text.get(..text.len() - 1).unwrap_or_default(),
+    };
+    number(digits)
+        .and_then(|value| value.checked_mul(unit))
+        .filter(|size| i64::try_from(*size).is_ok())
+        .ok_or_else(|| "expected a number of bytes like `512M` or `1G`".to_owned())
+}
+
+/// One of a few words, by what they mean.
+pub(super) fn one_of<T: Copy>(words: &[(&str, T)], text: &str) -> Result<T, String> {
+    let found = words
+        .iter()
+        .find(|(word, _)| word.eq_ignore_ascii_case(text));
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let all: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
+        format!("expected one of {}", all.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn times_and_sizes() {
+        for (text, seconds) in [
+            ("0", 0),
+            ("90", 90),
+            ("1m30s", 90),
+            ("1h5", 3605),
+            ("2w", 1_209_600),
+        ] {
+            assert_eq!(time(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "s", "-1", "1x", "99999999999", "3000000000", "1 m"] {
+            assert!(time(text).is_err(), "{text}");
+        }
+        assert_eq!(size("1G"), Ok(1 << 30));
+        assert_eq!(size("512"), Ok(512));
+        for text in ["", "G", "-1", "9999999999999999999", "99999999999G"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+        assert!(port("0").is_err() && port("65536").is_err() && port("+22").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text: String) {
+            let _ = (time(&text), size(&text), port(&text), count(&text), switch(&text));
+        }
+    }
+}

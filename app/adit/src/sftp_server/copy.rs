@@ -1,0 +1,84 @@
+//! Copies inside the server (`copy-data`).
+
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+use rustix::io::Errno;
+
+use super::fault::errno;
+
+/// Bytes that are copied by one call.
+const AT_ONCE: usize = 1024 * 1024;
+
+/// Copies `len` bytes, or to the end if it is 0; fewer if the end comes earlier.
+///
+/// Only regular files end for certain, and a file that is copied behind its own end never does:
+/// both must be regular, and not the same.
+pub(super) fn copy(
+    (from, mut at): (&File, u64),
+    len: u64,
+    (to, mut there): (&File, u64),
+) -> Result<(), Errno> {
+    let about = |file: &File| file.metadata().map_err(|why| errno(&why));
+    let (source, target) = (about(from)?, about(to)?);
+    let same = (source.dev(), source.ino()) == (target.dev(), target.ino());
+    if same || !source.is_file() {
+        return Err(Errno::INVAL);
+    }
+    let mut left = if len == 0 { u64::MAX } else { len };
+    let mut buffer = Vec::new();
+    while left > 0 {
+        let most = usize::try_from(left).map_or(AT_ONCE, |left| left.min(AT_ONCE));
+        let copied = match in_kernel((from, at), (to, there), most) {
+            Some(copied) => copied?,
+            None => {
+                buffer.resize(AT_ONCE, 0);
+                through(
+                    (from, at),
+                    (to, there),
+                    buffer.get_mut(..most).unwrap_or_default(),
+                )?
+            }
+        };
+        if copied == 0 {
+            break;
+        }
+        let copied = u64::try_from(copied).unwrap_or(u64::MAX);
+        left = left.saturating_sub(copied);
+        at = at.saturating_add(copied);
+        there = there.saturating_add(copied);
+    }
+    Ok(())
+}
+
+/// Lets the kernel copy, which may share blocks; `None` where it cannot. Nothing at all may also
+/// mean that a file tells no length, as those of `/proc`.
+#[cfg(target_os = "linux")]
+fn in_kernel(
+    (from, mut at): (&File, u64),
+    (to, mut there): (&File, u64),
+    most: usize,
+) -> Option<Result<usize, Errno>> {
+    match rustix::fs::copy_file_range(from, Some(&mut at), to, Some(&mut there), most) {
+        Ok(0) | Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::BADF) => {
+            None
+        }
+        outcome => Some(outcome),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn in_kernel(_: (&File, u64), _: (&File, u64), _: usize) -> Option<Result<usize, Errno>> {
+    None
+}
+
+fn through(
+    (from, at): (&File, u64),
+    (to, there): (&File, u64),
+    buffer: &mut [u8],
+) -> Result<usize, Errno> {
+    let read = from.read_at(buffer, at).map_err(|why| errno(&why))?;
+    let data = buffer.get(..read).unwrap_or_default();
+    to.write_all_at(data, there).map_err(|why| errno(&why))?;
+    Ok(read)
+}

@@ -1,0 +1,358 @@
+//! One client: its requests, executed one by one.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use adit_ssh::SshError;
+use adit_ssh::sftp::{
+    Attrs, Extended, Extension, Extensions, HandleId, OpenFlags, Request, Server, Status, Step,
+    Ticket,
+};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::fault::{done, errno, refuse};
+use super::people::{self, People};
+use super::tree::{At, Tree};
+use super::{Options, ServeError, attributes, copy, folder};
+
+#[derive(Debug)]
+pub(super) struct Session {
+    tree: Tree,
+    server: Server<Open>,
+    people: People,
+    read_only: bool,
+}
+
+/// What is behind a handle.
+#[derive(Debug)]
+enum Open {
+    File(File),
+    Folder(Dir),
+}
+
+impl Session {
+    pub(super) fn new(options: &Options) -> Result<Self, ServeError> {
+        let mut extensions = Extensions::ALL;
+        if options.read_only {
+            extensions = extensions
+                .without(Extension::PosixRename)
+                .without(Extension::HardLink)
+                .without(Extension::LSetStat)
+                .without(Extension::CopyData);
+        }
+        Ok(Self {
+            tree: Tree::new(options)?,
+            server: Server::new(extensions),
+            people: People::default(),
+            read_only: options.read_only,
+        })
+    }
+
+    /// Executes one message; the answer is appended to `out`.
+    pub(super) fn execute(&mut self, frame: &[u8], out: &mut Vec<u8>) -> Result<(), SshError> {
+        let Step::Execute(ticket, request) = self.server.handle(frame, out)? else {
+            return Ok(());
+        };
+        if self.read_only && changes(&request) {
+            ticket.status(Status::PermissionDenied, out);
+            return Ok(());
+        }
+        match request {
+            Request::Read {
+                handle,
+                offset,
+                len,
+            } => self.read(ticket, handle, offset, len, out),
+            Request::Open { path, flags, attrs } => {
+                let opened = open(&self.tree, path, flags, &attrs);
+                self.opened(ticket, opened.map(Open::File), out);
+            }
+            Request::Opendir { path } => {
+                let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+                let opened = self
+                    .tree
+                    .open(path, flags, Mode::empty())
+                    .and_then(Dir::new);
+                self.opened(ticket, opened.map(Open::Folder), out);
+            }
+            Request::Readdir { handle } => match self.server.get_mut(handle) {
+                Some(Open::Folder(dir)) => {
+                    let now = i64::try_from(adit_net::ambient::unix().0).unwrap_or(i64::MAX);
+                    folder::list(ticket, dir, &mut self.people, now, out);
+                }
+                _ => refuse(ticket, Errno::NOTDIR, out),
+            },
+            Request::Lstat { .. } | Request::Stat { .. } | Request::Fstat { .. } => {
+                match self.stat(&request) {
+                    Ok(stat) => ticket.attrs(&attributes::attrs(&stat), out),
+                    Err(why) => refuse(ticket, why, out),
+                }
+            }
+            Request::Realpath { .. }
+            | Request::Readlink { .. }
+            | Request::Extended(Extended::ExpandPath { .. } | Extended::HomeDirectory { .. }) => {
+                match self.path(&request) {
+                    Ok(path) => ticket.path(&path, out),
+                    Err(why) => refuse(ticket, why, out),
+                }
+            }
+            Request::Extended(Extended::StatVfs { .. } | Extended::FStatVfs { .. }) => {
+                match self.file_system(&request) {
+                    Ok(stat) => ticket.stat_vfs(&stat, out),
+                    Err(why) => refuse(ticket, why, out),
+                }
+            }
+            Request::Extended(Extended::UsersGroupsById { users, groups }) => {
+                let name = |name: Option<&str>| name.unwrap_or_default().to_owned();
+                let users: Vec<String> =
+                    users.iter().map(|id| name(self.people.user(id))).collect();
+                let groups: Vec<String> = groups
+                    .iter()
+                    .map(|id| name(self.people.group(id)))
+                    .collect();
+                ticket.users_groups(users.iter(), groups.iter(), out);
+            }
+            other => done(ticket, self.change(&other), out),
+        }
+        Ok(())
+    }
+
+    fn opened(&mut self, ticket: Ticket, opened: Result<Open, Errno>, out: &mut Vec<u8>) {
+        match opened {
+            Ok(open) => self.server.opened(ticket, open, out),
+            Err(why) => refuse(ticket, why, out),
+        }
+    }
+
+    fn read(&self, ticket: Ticket, handle: HandleId, offset: u64, len: u32, out: &mut Vec<u8>) {
+        let file = match self.file(handle) {
+            Ok(file) => file,
+            Err(why) => return refuse(ticket, why, out),
+        };
+        let read = ticket.data(len, out, |room| {
+            loop {
+                match file.read_at(room, offset) {
+                    Err(why) if why.kind() == std::io::ErrorKind::Interrupted => {}
+                    outcome => return outcome,
+                }
+            }
+        });
+        if let Err((ticket, why)) = read {
+            refuse(ticket, errno(&why), out);
+        }
+    }
+
+    fn file(&self, handle: HandleId) -> Result<&File, Errno> {
+        match self.server.get(handle) {
+            Some(Open::File(file)) => Ok(file),
+            Some(Open::Folder(_)) => Err(Errno::ISDIR),
+            None => Err(Errno::BADF),
+        }
+    }
+
+    fn stat(&self, request: &Request<'_, HandleId>) -> Result<Stat, Errno> {
+        match request {
+            Request::Lstat { path } => {
+                let at = self.tree.at(path)?;
+                rustix::fs::statat(at.dir(), at.name(), AtFlags::SYMLINK_NOFOLLOW)
+            }
+            Request::Stat { path } => {
+                let file = self.tree.reach(path)?;
+                rustix::fs::statat(CWD, file.path(), AtFlags::empty())
+            }
+            Request::Fstat { handle } => match self.server.get(*handle) {
+                Some(Open::File(file)) => rustix::fs::fstat(file),
+                Some(Open::Folder(dir)) => dir.stat(),
+                None => Err(Errno::BADF),
+            },
+            _ => Err(Errno::NOSYS),
+        }
+    }
+
+    fn path(&self, request: &Request<'_, HandleId>) -> Result<Vec<u8>, Errno> {
+        match request {
+            Request::Realpath { path: b"" } => self.tree.real(b"."),
+            Request::Realpath { path } => self.tree.real(path),
+            Request::Readlink { path } => {
+                let at = self.tree.at(path)?;
+                let target = rustix::fs::readlinkat(at.dir(), at.name(), Vec::new())?;
+                Ok(target.into_bytes())
+            }
+            Request::Extended(Extended::ExpandPath { path }) => {
+                let Some(rest) = path.strip_prefix(b"~") else {
+                    return self.tree.real(path);
+                };
+                let slash = rest.iter().position(|b| *b == b'/').unwrap_or(rest.len());
+                let (user, below) = rest.split_at_checked(slash).unwrap_or((rest, b""));
+                let mut home = self.home(user)?;
+                home.extend_from_slice(below);
+                self.tree.real(&home)
+            }
+            Request::Extended(Extended::HomeDirectory { user }) => self.home(user),
+            _ => Err(Errno::NOSYS),
+        }
+    }
+
+    /// The home of a user; with a root everybody's is where a session begins.
+    fn home(&self, user: &[u8]) -> Result<Vec<u8>, Errno> {
+        if self.tree.is_confined() {
+            return Ok(self.tree.start().to_vec());
+        }
+        people::home(user).ok_or(Errno::NOENT)
+    }
+
+    fn file_system(
+        &self,
+        request: &Request<'_, HandleId>,
+    ) -> Result<adit_ssh::sftp::StatVfs, Errno> {
+        match request {
+            Request::Extended(Extended::StatVfs { path }) => {
+                attributes::file_system(&self.tree, path)
+            }
+            Request::Extended(Extended::FStatVfs { handle }) => {
+                attributes::file_system_of(self.file(*handle)?)
+            }
+            _ => Err(Errno::NOSYS),
+        }
+    }
+
+    /// Does what gives nothing but how it ended.
+    fn change(&mut self, request: &Request<'_, HandleId>) -> Result<(), Errno> {
+        let tree = &self.tree;
+        match *request {
+            Request::Close { handle } => self.server.close(handle).map(drop).ok_or(Errno::BADF),
+            Request::Write {
+                handle,
+                offset,
+                data,
+            } => {
+                let file = self.file(handle)?;
+                file.write_all_at(data, offset).map_err(|why| errno(&why))
+            }
+            Request::Setstat { path, attrs } => attributes::set(tree, path, &attrs),
+            Request::Fsetstat { handle, attrs } => match self.server.get(handle) {
+                Some(Open::File(file)) => attributes::set_open(file, &attrs),
+                Some(Open::Folder(dir)) => attributes::set_open(dir.fd()?, &attrs),
+                None => Err(Errno::BADF),
+            },
+            Request::Remove { path } => unlink(&tree.at(path)?, AtFlags::empty()),
+            Request::Rmdir { path } => unlink(&tree.at(path)?, AtFlags::REMOVEDIR),
+            Request::Mkdir { path, attrs } => {
+                let at = tree.at(path)?;
+                let mode = attributes::new_mode(&attrs, 0o777);
+                rustix::fs::mkdirat(at.dir(), at.name(), mode)
+            }
+            Request::Rename { from, to } => rename_new(&tree.at(from)?, &tree.at(to)?),
+            Request::Symlink { target, link } => {
+                let at = tree.at(link)?;
+                rustix::fs::symlinkat(target, at.dir(), at.name())
+            }
+            Request::Extended(extended) => self.change_more(&extended),
+            _ => Err(Errno::NOSYS),
+        }
+    }
+
+    fn change_more(&self, request: &Extended<'_, HandleId>) -> Result<(), Errno> {
+        let tree = &self.tree;
+        match *request {
+            Extended::PosixRename { from, to } => {
+                let (from, to) = (tree.at(from)?, tree.at(to)?);
+                rustix::fs::renameat(from.dir(), from.name(), to.dir(), to.name())
+            }
+            Extended::HardLink { from, to } => link(&tree.at(from)?, &tree.at(to)?),
+            Extended::LSetStat { path, attrs } => attributes::set_link(tree, path, &attrs),
+            Extended::FSync { handle } => rustix::fs::fsync(self.file(handle)?),
+            Extended::CopyData {
+                from,
+                from_offset,
+                len,
+                to,
+                to_offset,
+            } => copy::copy(
+                (self.file(from)?, from_offset),
+                len,
+                (self.file(to)?, to_offset),
+            ),
+            _ => Err(Errno::NOSYS),
+        }
+    }
+}
+
+/// Whether a request is one that a server which is read only refuses.
+fn changes(request: &Request<'_, HandleId>) -> bool {
+    match request {
+        Request::Open { flags, .. } => *flags != OpenFlags::READ && *flags != OpenFlags::default(),
+        Request::Write { .. }
+        | Request::Setstat { .. }
+        | Request::Fsetstat { .. }
+        | Request::Remove { .. }
+        | Request::Mkdir { .. }
+        | Request::Rmdir { .. }
+        | Request::Rename { .. }
+        | Request::Symlink { .. } => true,
+        Request::Extended(extended) => matches!(
+            extended,
+            Extended::PosixRename { .. }
+                | Extended::HardLink { .. }
+                | Extended::LSetStat { .. }
+                | Extended::CopyData { .. }
+        ),
+        _ => false,
+    }
+}
+
+fn open(tree: &Tree, path: &[u8], wish: OpenFlags, attrs: &Attrs) -> Result<File, Errno> {
+    // Opening a pipe must not wait for its other end.
+    let mut flags = OFlags::NONBLOCK;
+    flags |= match (wish.has(OpenFlags::READ), wish.has(OpenFlags::WRITE)) {
+        (true, true) => OFlags::RDWR,
+        (false, true) => OFlags::WRONLY,
+        (_, false) => OFlags::RDONLY,
+    };
+    for (one, flag) in [
+        (OpenFlags::APPEND, OFlags::APPEND),
+        (OpenFlags::CREATE, OFlags::CREATE),
+        (OpenFlags::TRUNCATE, OFlags::TRUNC),
+        (OpenFlags::EXCLUSIVE, OFlags::EXCL),
+    ] {
+        flags.set(flag, wish.has(one));
+    }
+    let file = tree.open(path, flags, attributes::new_mode(attrs, 0o666))?;
+    Ok(File::from(file))
+}
+
+fn unlink(at: &At<'_>, flags: AtFlags) -> Result<(), Errno> {
+    rustix::fs::unlinkat(at.dir(), at.name(), flags)
+}
+
+fn link(from: &At<'_>, to: &At<'_>) -> Result<(), Errno> {
+    let (source, target) = (from.name(), to.name());
+    rustix::fs::linkat(from.dir(), source, to.dir(), target, AtFlags::empty())
+}
+
+/// Renames, unless the new name is there already.
+fn rename_new(from: &At<'_>, to: &At<'_>) -> Result<(), Errno> {
+    let (source, target) = (from.name(), to.name());
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{RenameFlags, renameat_with};
+        let flags = RenameFlags::NOREPLACE;
+        match renameat_with(from.dir(), source, to.dir(), target, flags) {
+            // Not every file system has it.
+            Err(Errno::INVAL | Errno::NOSYS) => {}
+            outcome => return outcome,
+        }
+    }
+    let nofollow = AtFlags::SYMLINK_NOFOLLOW;
+    let found = rustix::fs::statat(from.dir(), source, nofollow)?;
+    if rustix::fs::FileType::from_raw_mode(found.st_mode).is_file() {
+        link(from, to)?;
+        return unlink(from, AtFlags::empty());
+    }
+    match rustix::fs::statat(to.dir(), target, nofollow) {
+        Ok(_) => Err(Errno::EXIST),
+        Err(Errno::NOENT) => rustix::fs::renameat(from.dir(), source, to.dir(), target),
+        Err(why) => Err(why),
+    }
+}

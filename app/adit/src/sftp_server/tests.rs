@@ -1,0 +1,158 @@
+//! Requests in, answers out, over files of a folder of the test's own.
+
+mod confinement;
+mod files;
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use adit_ssh::sftp::{
+    Attrs, Client, Extended, Extension, FileKind, Frames, Ids, OpenFlags, Reply, Request, StatVfs,
+    Status, Texts,
+};
+
+use super::session::Session;
+use super::{Options, ServeError, serve};
+
+/// A folder `root` with a file in it, and a secret beside it.
+struct Place {
+    path: PathBuf,
+}
+
+impl Place {
+    fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("adit-sftp-{}-{number}", std::process::id());
+        let path = fs::canonicalize(std::env::temp_dir()).unwrap().join(name);
+        fs::create_dir_all(path.join("root/sub")).unwrap();
+        fs::write(path.join("secret"), "top secret").unwrap();
+        fs::write(path.join("root/file"), "0123456789").unwrap();
+        Self { path }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.path.join("root")
+    }
+
+    fn confined(&self) -> Talk {
+        Talk::new(&Options {
+            root: Some(self.root()),
+            ..Options::default()
+        })
+    }
+
+    fn open(&self) -> Talk {
+        Talk::new(&Options {
+            start: Some(self.root()),
+            ..Options::default()
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// A session, asked one thing after the other.
+struct Talk {
+    session: Session,
+    out: Vec<u8>,
+}
+
+impl Talk {
+    fn new(options: &Options) -> Self {
+        let mut talk = Self {
+            session: Session::new(options).unwrap(),
+            out: Vec::new(),
+        };
+        talk.session
+            .execute(&[1, 0, 0, 0, 3], &mut talk.out)
+            .unwrap();
+        talk
+    }
+
+    /// The answer lies in `out` until the next question.
+    fn ask(&mut self, request: &Request<'_>) -> Reply<'_> {
+        let mut frame = Vec::new();
+        request.put(7, &mut frame);
+        self.out.clear();
+        self.session.execute(&frame[4..], &mut self.out).unwrap();
+        let (id, reply) = Reply::parse(&self.out[4..]).unwrap();
+        assert_eq!(id, 7);
+        reply
+    }
+
+    fn status(&mut self, request: &Request<'_>) -> Status {
+        match self.ask(request) {
+            Reply::Status(reply) => reply.status,
+            other => panic!("{other:?} to {request:?}"),
+        }
+    }
+
+    fn done(&mut self, request: &Request<'_>) {
+        assert_eq!(
+            self.status(request),
+            Status::Ok,
+            "{request:?}: {:?}",
+            String::from_utf8_lossy(&self.out)
+        );
+    }
+
+    fn handle(&mut self, path: &str, flags: OpenFlags) -> Option<Vec<u8>> {
+        let request = Request::Open {
+            path: path.as_bytes(),
+            flags,
+            attrs: Attrs::default(),
+        };
+        match self.ask(&request) {
+            Reply::Handle(handle) => Some(handle.to_vec()),
+            _ => None,
+        }
+    }
+
+    fn read(&mut self, path: &str) -> Option<Vec<u8>> {
+        let handle = self.handle(path, OpenFlags::READ)?;
+        let request = Request::Read {
+            handle: &handle[..],
+            offset: 0,
+            len: u32::MAX,
+        };
+        let Reply::Data(data) = self.ask(&request) else {
+            panic!("{:?}", self.out);
+        };
+        let data = data.to_vec();
+        self.done(&Request::Close {
+            handle: &handle[..],
+        });
+        Some(data)
+    }
+
+    fn path(&mut self, request: &Request<'_>) -> Option<String> {
+        match self.ask(request) {
+            Reply::Names(names) => {
+                let name = names.iter().next().unwrap();
+                Some(String::from_utf8(name.name.to_vec()).unwrap())
+            }
+            _ => None,
+        }
+    }
+
+    fn real(&mut self, path: &str) -> Option<String> {
+        let path = path.as_bytes();
+        self.path(&Request::Realpath { path })
+    }
+
+    fn kind(&mut self, request: &Request<'_>) -> Option<FileKind> {
+        match self.ask(request) {
+            Reply::Attrs(attrs) => attrs.kind(),
+            _ => None,
+        }
+    }
+}
+
+const NEW: OpenFlags = OpenFlags::WRITE.and(OpenFlags::CREATE);

@@ -1,0 +1,298 @@
+//! `adit sftp-server` under OpenSSH's `sftp`, `scp` and `sshd`.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use adit_interop::tool::{self, Ended};
+use adit_interop::{Folder, PATIENCE};
+
+use crate::setup::bin;
+
+/// Bytes that look like nothing.
+fn noise(len: usize, mut seed: u64) -> Vec<u8> {
+    let mut out = Vec::with_capacity(len + 8);
+    while out.len() < len {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        out.extend_from_slice(&(seed ^ (seed >> 29)).to_le_bytes());
+    }
+    out.truncate(len);
+    out
+}
+
+/// What a client sees, what it has, and the way between.
+struct Desk {
+    folder: Folder,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let folder = Folder::new("sftp").unwrap();
+        for name in ["here", "there"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        Self { folder }
+    }
+
+    fn here(&self, name: &str) -> PathBuf {
+        self.folder.path().join("here").join(name)
+    }
+
+    fn there(&self, name: &str) -> PathBuf {
+        self.folder.path().join("there").join(name)
+    }
+
+    /// A program that is our server with these arguments.
+    fn server(&self, args: &str) -> PathBuf {
+        let script = format!("#!/bin/sh\nexec '{}' sftp-server {args}\n", bin().display());
+        let path = self.folder.write("server", script).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    /// Runs commands of `sftp` straight against our server.
+    fn direct(&self, args: &str, commands: &str) -> Ended {
+        let batch = self.folder.write("batch", commands).unwrap();
+        let mut sftp = Command::new("sftp");
+        sftp.arg("-b").arg(batch).arg("-D").arg(self.server(args));
+        sftp.current_dir(self.folder.path().join("here"));
+        tool::run(sftp, Duration::from_secs(60)).unwrap()
+    }
+
+    /// The arguments that lead `sftp` and `scp` through a new sshd with our server to each command.
+    fn through_sshd(&self, args: &str) -> Vec<String> {
+        let path = |name: &str| self.folder.path().join(name).display().to_string();
+        for key in ["host", "user"] {
+            let mut keygen = Command::new("ssh-keygen");
+            keygen.args(["-q", "-t", "ed25519", "-N", "", "-f", &path(key)]);
+            tool::run(keygen, PATIENCE).unwrap().success().unwrap();
+        }
+        let settings = format!(
+            "HostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nPermitRootLogin yes\nUsePAM no\n\
+             PasswordAuthentication no\nSubsystem sftp {} sftp-server {args}\n",
+            path("host"),
+            path("user.pub"),
+            bin().display(),
+        );
+        let settings = self.folder.write("sshd", settings).unwrap();
+        // sshd wants a folder to be locked up in, and its own name with the path.
+        let _ = fs::create_dir_all("/run/sshd");
+        let found = tool::peer("sshd");
+        let sshd = match found.is_absolute() {
+            true => found,
+            false => PathBuf::from("/usr/sbin/sshd"),
+        };
+        assert!(sshd.is_file(), "{}", tool::missing("sshd"));
+        let log = path("sshd.log");
+        let proxy = format!(
+            "ProxyCommand={} -i -f {} -E {log}",
+            sshd.display(),
+            settings.display()
+        );
+        [
+            "-q",
+            "-F",
+            "none",
+            "-i",
+            &path("user"),
+            "-o",
+            "IdentitiesOnly=yes",
+            "-o",
+            "StrictHostKeyChecking=no",
+            "-o",
+            "UserKnownHostsFile=/dev/null",
+            "-o",
+            &proxy,
+        ]
+        .map(str::to_owned)
+        .to_vec()
+    }
+}
+
+fn same(one: &Path, other: &Path) {
+    let (one, other) = (fs::read(one).unwrap(), fs::read(other).unwrap());
+    assert!(one == other, "{} and {} bytes", one.len(), other.len());
+}
+
+#[test]
+fn big_files_go_both_ways_and_go_on_where_they_were_cut() {
+    let desk = Desk::new();
+    let big = noise(48 * 1024 * 1024 + 12_345, 1);
+    fs::write(desk.here("big"), &big).unwrap();
+    fs::write(desk.here("part"), &big[..1_000_003]).unwrap();
+    fs::write(desk.there("part"), &big[..777]).unwrap();
+    fs::write(desk.here("empty"), "").unwrap();
+    let there = desk.there("");
+    let commands = format!(
+        "cd {}\nput -f big\nget big back\nreget big part\nreput big part\nput empty\nget empty empty2\n",
+        there.display()
+    );
+    desk.direct("", &commands).success().unwrap();
+    for copy in [
+        desk.there("big"),
+        desk.here("back"),
+        desk.here("part"),
+        desk.there("part"),
+    ] {
+        same(&desk.here("big"), &copy);
+    }
+    assert_eq!(fs::metadata(desk.here("empty2")).unwrap().len(), 0);
+}
+
+#[test]
+fn trees_of_many_files_go_both_ways() {
+    let desk = Desk::new();
+    for n in 0..400 {
+        let folder = desk.here(&format!("tree/{}", n % 20));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(
+            folder.join(format!("file {n} \u{e4}")),
+            noise(n * 37, n as u64),
+        )
+        .unwrap();
+    }
+    fs::set_permissions(desk.here("tree/3"), fs::Permissions::from_mode(0o750)).unwrap();
+    let there = desk.there("");
+    let commands = format!(
+        "cd {}\nput -pR tree\nget -pR tree again\nls -l tree/3\n",
+        there.display()
+    );
+    let said = desk.direct("", &commands).success().unwrap();
+    assert_eq!(
+        said.lines().filter(|line| line.contains("file ")).count() % 20,
+        0,
+        "{said}"
+    );
+    for n in 0..400 {
+        let name = format!("{}/file {n} \u{e4}", n % 20);
+        let original = desk.here("tree").join(&name);
+        for copy in [
+            desk.there("tree").join(&name),
+            desk.here("again").join(&name),
+        ] {
+            same(&original, &copy);
+            let times = |path: &Path| fs::metadata(path).unwrap().mtime();
+            assert_eq!(times(&original), times(&copy), "{name}");
+        }
+    }
+    let mode = |path: PathBuf| fs::metadata(path).unwrap().mode() & 0o777;
+    assert_eq!(mode(desk.there("tree/3")), 0o750);
+}
+
+#[test]
+fn every_command_of_the_client_works() {
+    let desk = Desk::new();
+    fs::write(desk.here("hello"), "hello, world\n").unwrap();
+    let said = desk
+        .direct(
+            &format!("-d {}", desk.there("").display()),
+            "pwd\nmkdir sub\nput hello\nls -l\nln hello hard\nln -s hello soft\nchmod 600 hello\n\
+             rename hard sub/hard\ncp hello copy\nget soft\ndf\nls -1 sub\nrm copy\nrm soft\n\
+             -rm absent\n-rmdir sub\nls -la\nput hello hello\n-mkdir sub\nchown 12 hello\n",
+        )
+        .success()
+        .unwrap();
+    for words in [
+        "-rw-r--r--",
+        "root",
+        "hello",
+        "%Capacity",
+        "sub/hard",
+        "No such file",
+    ] {
+        assert!(said.contains(words), "`{words}` is not in:\n{said}");
+    }
+    assert!(
+        said.contains(
+            &format!("Remote working directory: {}", desk.there("").display())
+                .trim_end_matches('/')
+                .to_owned()
+        )
+    );
+    let hello = fs::metadata(desk.there("hello")).unwrap();
+    assert_eq!(
+        (hello.nlink(), hello.mode(), hello.uid()),
+        (2, 0o100_600, 12)
+    );
+    same(&desk.here("soft"), &desk.here("hello"));
+    assert!(!desk.there("copy").exists() && desk.there("sub/hard").exists());
+}
+
+#[test]
+fn a_root_holds_a_client_under_sshd() {
+    let desk = Desk::new();
+    fs::write(desk.folder.path().join("secret"), "secret").unwrap();
+    symlink("../secret", desk.there("up")).unwrap();
+    fs::write(desk.there("file"), noise(3_000_000, 5)).unwrap();
+    fs::write(desk.here("new"), noise(2_000_000, 6)).unwrap();
+    let root = desk.there("");
+    let args = desk.through_sshd(&format!("--root {} -u 077", root.display()));
+    let batch =
+        "pwd\nget /file\n-get up\n-get /../secret\n-get /etc/passwd\nput new /../new\nls /\n";
+    let batch = desk.folder.write("batch", batch).unwrap();
+    let mut sftp = Command::new("sftp");
+    sftp.args(&args).arg("-b").arg(batch).arg("root@peer");
+    sftp.current_dir(desk.folder.path().join("here"));
+    let said = tool::run(sftp, Duration::from_secs(60)).unwrap();
+    let log = fs::read_to_string(desk.folder.path().join("sshd.log")).unwrap_or_default();
+    assert_eq!(said.code, Some(0), "{}\n{log}", said.output);
+    assert!(
+        said.output.contains("Remote working directory: /\n"),
+        "{}",
+        said.output
+    );
+    same(&desk.here("file"), &desk.there("file"));
+    same(&desk.here("new"), &desk.there("new"));
+    assert_eq!(
+        fs::metadata(desk.there("new")).unwrap().mode() & 0o777,
+        0o600,
+        "the mask"
+    );
+    for name in ["up", "secret", "passwd"] {
+        assert!(!desk.here(name).exists(), "{name} came out");
+    }
+}
+
+#[test]
+fn scp_copies_through_sshd_and_cannot_write_where_it_may_not() {
+    let desk = Desk::new();
+    fs::create_dir(desk.here("tree")).unwrap();
+    for n in 0..30 {
+        fs::write(desk.here(&format!("tree/{n}")), noise(n * 10_000, n as u64)).unwrap();
+    }
+    let scp = |args: &[String], from: &str, to: &str| {
+        let mut scp = Command::new("scp");
+        scp.args(args).args(["-s", "-rp", from, to]);
+        scp.current_dir(desk.folder.path().join("here"));
+        tool::run(scp, Duration::from_secs(60)).unwrap()
+    };
+    let args = desk.through_sshd("");
+    let there = format!("root@peer:{}", desk.there("").display());
+    scp(&args, "tree", &there).success().unwrap();
+    scp(&args, &format!("{there}tree"), "back")
+        .success()
+        .unwrap();
+    for n in 0..30 {
+        let original = desk.here(&format!("tree/{n}"));
+        same(&original, &desk.there(&format!("tree/{n}")));
+        same(&original, &desk.here(&format!("back/{n}")));
+    }
+    // Another sshd of the same keys, whose server is read only.
+    let settings = desk.folder.path().join("sshd");
+    let text = fs::read_to_string(&settings).unwrap();
+    fs::write(&settings, text.trim_end().to_owned() + " --read-only\n").unwrap();
+    let refused = scp(&args, "tree/3", &there);
+    assert_ne!(refused.code, Some(0));
+    assert!(
+        refused.output.to_lowercase().contains("permission denied"),
+        "{}",
+        refused.output
+    );
+    assert!(!desk.there("3").exists());
+    scp(&args, &format!("{there}tree/5"), "five")
+        .success()
+        .unwrap();
+    same(&desk.here("tree/5"), &desk.here("five"));
+}
