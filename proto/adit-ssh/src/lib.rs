@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod algorithm;
+pub mod auth;
 pub mod connection;
 mod error;
 pub mod kex;

@@ -88,3 +88,22 @@ impl AnyKey {
         }
     }
 }
+
+/// Checks that the key of `blob`, in a certificate or not, made `signature` of `data` with
+/// `algorithm`: what a client does with a host's signature over the exchange. Whose key it is, is
+/// another question.
+///
+/// # Errors
+/// See [`AnyKey::parse_for`] and [`PublicKey::verify_with`].
+pub fn verify_blob(
+    rsa_min_bits: usize,
+    algorithm: KeyAlgorithm,
+    blob: &[u8],
+    data: &[u8],
+    signature: &[u8],
+) -> Result<AnyKey, KeyError> {
+    let key = AnyKey::parse_for(algorithm, blob)?;
+    key.key()
+        .verify_with(rsa_min_bits, algorithm, data, signature)?;
+    Ok(key)
+}

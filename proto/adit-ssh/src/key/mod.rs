@@ -26,7 +26,7 @@ mod public;
 mod signer;
 mod verify;
 
-pub use any::{AnyKey, MAX_KEY_BLOB};
+pub use any::{AnyKey, MAX_KEY_BLOB, verify_blob};
 pub use authorized::{AuthorizedKeys, Denied, Offer};
 pub use certificate::{CertCheck, CertError, CertKind, Certificate};
 pub use error::{KeyError, Place, Problem};

@@ -1,0 +1,196 @@
+//! The messages (RFC 4252 sections 5 to 8, RFC 4256, OpenSSH's `PROTOCOL` section 3).
+
+use crate::error::SshError;
+use crate::msg;
+use crate::wire::{Put, Reader};
+
+/// The service that authentication is.
+pub(super) const USERAUTH: &str = "ssh-userauth";
+/// The service it is for.
+pub(super) const CONNECTION: &str = "ssh-connection";
+/// The variant of `publickey` whose signature covers the host key.
+pub(super) const HOSTBOUND: &str = "publickey-hostbound-v00@openssh.com";
+/// The longest name of a user, octets.
+pub(super) const MAX_USER: usize = 1024;
+/// The most questions of one message.
+pub(super) const MAX_PROMPTS: u32 = 32;
+
+/// A method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// A signature by a key.
+    PublicKey,
+    /// A password.
+    Password,
+    /// Questions and answers (RFC 4256), such as of a one-time password.
+    KeyboardInteractive,
+}
+
+impl Method {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::PublicKey, Self::Password, Self::KeyboardInteractive];
+
+    /// Its name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::PublicKey => "publickey",
+            Self::Password => "password",
+            Self::KeyboardInteractive => "keyboard-interactive",
+        }
+    }
+
+    /// The method of this name, if it is one of ours.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|m| m.name() == name)
+    }
+}
+
+/// A question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompt {
+    /// The words.
+    pub text: String,
+    /// Whether the answer may be seen while it is typed.
+    pub echo: bool,
+}
+
+/// USERAUTH_REQUEST.
+pub(super) struct Request<'a> {
+    pub(super) user: &'a str,
+    pub(super) service: &'a str,
+    pub(super) attempt: Attempt<'a>,
+}
+
+/// What a request tries.
+pub(super) enum Attempt<'a> {
+    None,
+    Password(&'a [u8]),
+    NewPassword {
+        old: &'a [u8],
+        new: &'a [u8],
+    },
+    PublicKey {
+        algorithm: &'a [u8],
+        blob: &'a [u8],
+        signature: Option<&'a [u8]>,
+        /// Of the variant that is bound to it.
+        host_key: Option<&'a [u8]>,
+    },
+    Interactive {
+        submethods: &'a [u8],
+    },
+    /// A method that is not known.
+    Other,
+}
+
+impl<'a> Request<'a> {
+    pub(super) fn parse(payload: &'a [u8]) -> Result<Self, SshError> {
+        let mut r = Reader::new(payload, "USERAUTH_REQUEST");
+        r.u8()?;
+        let (user, service, method) = (r.text()?, r.text()?, r.string()?);
+        if user.len() > MAX_USER {
+            return Err(SshError::TooMuch {
+                what: "the name of a user",
+                limit: MAX_USER,
+            });
+        }
+        let attempt = match core::str::from_utf8(method).unwrap_or_default() {
+            "none" => Attempt::None,
+            "password" => match r.boolean()? {
+                false => Attempt::Password(r.string()?),
+                true => Attempt::NewPassword {
+                    old: r.string()?,
+                    new: r.string()?,
+                },
+            },
+            name @ ("publickey" | HOSTBOUND) => {
+                let signed = r.boolean()?;
+                let (algorithm, blob) = (r.string()?, r.string()?);
+                // The host key stands before the signature, which is over all before itself.
+                let host_key = (name == HOSTBOUND).then(|| r.string()).transpose()?;
+                let signature = signed.then(|| r.string()).transpose()?;
+                Attempt::PublicKey {
+                    algorithm,
+                    blob,
+                    signature,
+                    host_key,
+                }
+            }
+            "keyboard-interactive" => {
+                r.string()?;
+                let submethods = r.string()?;
+                Attempt::Interactive { submethods }
+            }
+            _ => {
+                return Ok(Self {
+                    user,
+                    service,
+                    attempt: Attempt::Other,
+                });
+            }
+        };
+        r.end()?;
+        Ok(Self {
+            user,
+            service,
+            attempt,
+        })
+    }
+}
+
+/// Appends the start of a request.
+pub(super) fn put_request(out: &mut Vec<u8>, user: &str, method: &str) {
+    out.put_u8(msg::USERAUTH_REQUEST);
+    for text in [user, CONNECTION, method] {
+        out.put_string(text.as_bytes());
+    }
+}
+
+/// Appends a `publickey` request up to its signature, or a query.
+pub(super) fn put_key(
+    out: &mut Vec<u8>,
+    user: &str,
+    signed: bool,
+    algorithm: &str,
+    blob: &[u8],
+    host_key: Option<&[u8]>,
+) {
+    let method = match host_key {
+        Some(_) => HOSTBOUND,
+        None => Method::PublicKey.name(),
+    };
+    put_request(out, user, method);
+    out.put_bool(signed);
+    out.put_string(algorithm.as_bytes());
+    out.put_string(blob);
+    if let Some(host_key) = host_key {
+        out.put_string(host_key);
+    }
+}
+
+/// What is signed: the session's id and the request up to the signature.
+pub(super) fn to_be_signed(session_id: &[u8], request: &[u8]) -> Vec<u8> {
+    let mut data = Vec::with_capacity(session_id.len() + request.len() + 4);
+    data.put_string(session_id);
+    data.put_raw(request);
+    data
+}
+
+/// `SERVICE_REQUEST` or `SERVICE_ACCEPT`.
+pub(super) fn service(number: u8, name: &str) -> Vec<u8> {
+    let mut out = vec![number];
+    out.put_string(name.as_bytes());
+    out
+}
+
+/// Checks that a service message names authentication.
+pub(super) fn check_service(payload: &[u8]) -> Result<(), SshError> {
+    let mut r = Reader::new(payload, "service");
+    r.u8()?;
+    if r.string()? != USERAUTH.as_bytes() {
+        return Err(SshError::Policy("a service that is not there"));
+    }
+    r.end()
+}

@@ -1,0 +1,108 @@
+//! Both machines against each other, and each against a peer who plays foul.
+
+mod client;
+mod dialogue;
+mod server;
+
+use super::message::{put_key, put_request, to_be_signed};
+use super::*;
+use crate::algorithm::KeyAlgorithm;
+use crate::key::{AnyKey, KeyKind, PrivateKey};
+use crate::msg;
+use crate::wire::{Put, Reader};
+use adit_crypto::Secret;
+use adit_wire::FixedEntropy;
+
+const SESSION: &[u8] = b"the id of the session";
+const HOST: &[u8] = b"the host key";
+
+fn key(seed: u8) -> PrivateKey {
+    PrivateKey::generate(KeyKind::Ed25519, &mut FixedEntropy::new([seed; 32])).unwrap()
+}
+
+fn shown(key: &PrivateKey) -> AnyKey {
+    AnyKey::Plain(key.public().clone())
+}
+
+fn secret(text: &str) -> Secret<String> {
+    Secret::new(text.to_owned())
+}
+
+/// The numbers of the messages that wait.
+fn numbers(mut poll: impl FnMut() -> Option<Outgoing>) -> Vec<u8> {
+    core::iter::from_fn(|| poll().map(|out| out.payload.expose()[0])).collect()
+}
+
+/// A server that has accepted the service.
+fn server(config: ServerConfig) -> ServerAuth {
+    let mut server = ServerAuth::new(config, SESSION, HOST);
+    let request = message::service(msg::SERVICE_REQUEST, message::USERAUTH);
+    assert!(matches!(server.handle(&request), Ok(ServerStep::Wait)));
+    assert_eq!(numbers(|| server.poll_output()), [msg::SERVICE_ACCEPT]);
+    server
+}
+
+/// A server with these methods.
+fn server_with(methods: &[Method]) -> ServerAuth {
+    server(ServerConfig {
+        methods: methods.to_vec(),
+        ..ServerConfig::default()
+    })
+}
+
+/// A request with a signature over `session`, by `signer` for `shown`.
+fn signed(user: &str, key: &PrivateKey, signer: &PrivateKey, session: &[u8]) -> Vec<u8> {
+    let blob = key.public().to_blob();
+    let mut out = Vec::new();
+    put_key(&mut out, user, true, "ssh-ed25519", &blob, None);
+    let data = to_be_signed(session, &out);
+    out.put_string(&signer.sign(KeyAlgorithm::Ed25519, &data).unwrap());
+    out
+}
+
+fn query(user: &str, key: &PrivateKey) -> Vec<u8> {
+    let mut out = Vec::new();
+    let blob = key.public().to_blob();
+    put_key(&mut out, user, false, "ssh-ed25519", &blob, None);
+    out
+}
+
+fn password(user: &str, text: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_request(&mut out, user, "password");
+    out.put_bool(false);
+    out.put_string(text.as_bytes());
+    out
+}
+
+fn interactive(user: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_request(&mut out, user, "keyboard-interactive");
+    out.put_string(b"");
+    out.put_string(b"");
+    out
+}
+
+fn nothing(user: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_request(&mut out, user, "none");
+    out
+}
+
+/// The methods and the partial success of the FAILURE that waits.
+fn failure(server: &mut ServerAuth) -> (String, bool) {
+    let out = server.poll_output().expect("an answer");
+    let mut r = Reader::new(out.payload.expose(), "x");
+    assert_eq!(r.u8(), Ok(msg::USERAUTH_FAILURE));
+    let list = r.name_list().unwrap().as_str().to_owned();
+    let partial = r.boolean().unwrap();
+    r.end().unwrap();
+    (list, partial)
+}
+
+fn ask(server: &mut ServerAuth, payload: &[u8]) -> ServerAsk {
+    match server.handle(payload).unwrap() {
+        ServerStep::Ask(ask) => ask,
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,442 @@
+//! The server against clients of every kind. The names of the module and of its tests are those of
+//! the list of past failures of other implementations.
+
+use super::*;
+use crate::error::SshError;
+use crate::key::Certificate;
+
+/// x/crypto/ssh, CVE-2024-45337: a client asks about one key and signs with another; the
+/// permissions have to be those of the key that signed.
+#[test]
+fn query_then_sign_other() {
+    let (asked, signs) = (key(1), key(2));
+    let mut server = server_with(&[Method::PublicKey]);
+    let ServerAsk::KeyQuery { key, .. } = ask(&mut server, &query("u", &asked)) else {
+        panic!("a query");
+    };
+    assert_eq!(key, shown(&asked));
+    let step = server.answer(ServerAnswer::Accept).unwrap();
+    assert!(matches!(step, ServerStep::Wait), "a query lets nobody in");
+    assert_eq!(numbers(|| server.poll_output()), [msg::USERAUTH_PK_OK]);
+    let ServerAsk::Key { key, .. } = ask(&mut server, &signed("u", &signs, &signs, SESSION)) else {
+        panic!("a signature");
+    };
+    assert_eq!(key, shown(&signs), "the key that signed is asked about");
+    let ServerStep::Success(login) = server.answer(ServerAnswer::Accept).unwrap() else {
+        panic!("in");
+    };
+    assert_eq!((login.user.as_str(), login.key), ("u", Some(shown(&signs))));
+}
+
+/// The reverse: the last query is of another key than the one that signed and was accepted.
+#[test]
+fn sign_is_refused_then_query_accepted() {
+    let (bad, good) = (key(1), key(2));
+    let mut server = server_with(&[Method::PublicKey]);
+    ask(&mut server, &signed("u", &bad, &bad, SESSION));
+    assert!(matches!(
+        server.answer(ServerAnswer::Reject),
+        Ok(ServerStep::Wait)
+    ));
+    assert_eq!(failure(&mut server), ("publickey".into(), false));
+    ask(&mut server, &query("u", &good));
+    assert!(matches!(
+        server.answer(ServerAnswer::Accept),
+        Ok(ServerStep::Wait)
+    ));
+    // A signature of the refused key under the accepted one's blob.
+    let step = server.handle(&signed("u", &good, &bad, SESSION)).unwrap();
+    assert!(
+        matches!(step, ServerStep::Wait),
+        "nothing is asked: nothing was proven"
+    );
+}
+
+#[test]
+fn nothing_is_asked_without_a_valid_signature() {
+    let key = key(1);
+    let good = signed("u", &key, &key, SESSION);
+    let mut attempts = vec![
+        signed("u", &key, &key, b"the id of another session"),
+        // For another user.
+        {
+            let other = signed("v", &key, &key, SESSION);
+            let at = good.iter().position(|b| *b == b'u').unwrap();
+            let mut swapped = other;
+            swapped[at] = b'u';
+            swapped
+        },
+    ];
+    let mut last = good.clone();
+    *last.last_mut().unwrap() ^= 1;
+    attempts.push(last);
+    for attempt in attempts {
+        let mut server = server_with(&[Method::PublicKey]);
+        assert!(matches!(server.handle(&attempt), Ok(ServerStep::Wait)));
+        assert_eq!(failure(&mut server), ("publickey".into(), false));
+        assert!(
+            server.answer(ServerAnswer::Accept).is_err(),
+            "no question is open"
+        );
+    }
+    let mut server = server_with(&[Method::PublicKey]);
+    assert!(matches!(ask(&mut server, &good), ServerAsk::Key { .. }));
+}
+
+/// Methods that succeeded for one user are nothing for the next.
+#[test]
+fn another_user_starts_anew() {
+    let key = key(1);
+    let mut server = server(ServerConfig {
+        methods: vec![Method::PublicKey, Method::Password],
+        require: vec![vec![Method::PublicKey, Method::Password]],
+        ..ServerConfig::default()
+    });
+    ask(&mut server, &signed("alice", &key, &key, SESSION));
+    assert!(matches!(
+        server.answer(ServerAnswer::Accept),
+        Ok(ServerStep::Wait)
+    ));
+    assert_eq!(failure(&mut server), ("password".into(), true));
+    // The password of bob does not finish what alice began.
+    assert!(matches!(
+        server.handle(&password("bob", "x")),
+        Ok(ServerStep::Wait)
+    ));
+    assert_eq!(failure(&mut server), ("publickey".into(), false));
+    // Nor does coming back to alice go on.
+    assert!(matches!(
+        server.handle(&password("alice", "x")),
+        Ok(ServerStep::Wait)
+    ));
+    assert_eq!(failure(&mut server), ("publickey".into(), false));
+}
+
+#[test]
+fn several_methods() {
+    let (one, two) = (key(1), key(2));
+    let config = ServerConfig {
+        methods: Method::ALL.to_vec(),
+        require: vec![
+            vec![Method::PublicKey, Method::PublicKey],
+            vec![Method::PublicKey, Method::Password],
+            vec![Method::KeyboardInteractive],
+        ],
+        ..ServerConfig::default()
+    };
+    let mut server = server(config);
+    assert!(matches!(server.handle(&nothing("u")), Ok(ServerStep::Wait)));
+    assert_eq!(
+        failure(&mut server),
+        ("publickey,keyboard-interactive".into(), false)
+    );
+    assert!(
+        matches!(server.handle(&password("u", "p")), Ok(ServerStep::Wait)),
+        "too early"
+    );
+    assert_eq!(failure(&mut server).0, "publickey,keyboard-interactive");
+    ask(&mut server, &signed("u", &one, &one, SESSION));
+    assert!(matches!(
+        server.answer(ServerAnswer::Accept),
+        Ok(ServerStep::Wait)
+    ));
+    assert_eq!(failure(&mut server), ("publickey,password".into(), true));
+    // The same key is no second one.
+    assert!(matches!(
+        server.handle(&signed("u", &one, &one, SESSION)),
+        Ok(ServerStep::Wait)
+    ));
+    assert_eq!(failure(&mut server), ("publickey,password".into(), false));
+    ask(&mut server, &signed("u", &two, &two, SESSION));
+    let ServerStep::Success(login) = server.answer(ServerAnswer::Accept).unwrap() else {
+        panic!("in");
+    };
+    assert_eq!(login.methods, [Method::PublicKey, Method::PublicKey]);
+    assert_eq!(login.key, Some(shown(&two)));
+    assert_eq!(numbers(|| server.poll_output()), [msg::USERAUTH_SUCCESS]);
+    assert!(
+        matches!(server.handle(&nothing("u")), Ok(ServerStep::Wait)),
+        "left alone"
+    );
+    assert_eq!(numbers(|| server.poll_output()), [0u8; 0]);
+}
+
+#[test]
+fn tries_end() {
+    let mut server = server_with(&[Method::Password]);
+    assert!(matches!(server.handle(&nothing("u")), Ok(ServerStep::Wait)));
+    for _ in 0..5 {
+        assert!(matches!(
+            ask(&mut server, &password("u", "x")),
+            ServerAsk::Password { .. }
+        ));
+        assert!(matches!(
+            server.answer(ServerAnswer::Reject),
+            Ok(ServerStep::Wait)
+        ));
+    }
+    // Another user makes no new tries.
+    ask(&mut server, &password("v", "x"));
+    let end = server.answer(ServerAnswer::Reject);
+    assert!(matches!(end, Err(SshError::Policy(_))), "{end:?}");
+}
+
+#[test]
+fn queries_end() {
+    let key = key(1);
+    let mut server = server_with(&[Method::PublicKey]);
+    let ended = (0..1000).find(|_| match server.handle(&query("u", &key)) {
+        Ok(ServerStep::Ask(_)) => {
+            let _ = server.answer(ServerAnswer::Accept).unwrap();
+            assert_eq!(numbers(|| server.poll_output()), [msg::USERAUTH_PK_OK]);
+            false
+        }
+        _ => true,
+    });
+    assert!(ended.is_some_and(|n| n < 200));
+}
+
+#[test]
+fn passwords() {
+    let mut server = server_with(&[Method::Password]);
+    let ServerAsk::Password {
+        user,
+        password: given,
+    } = ask(&mut server, &password("u", "open"))
+    else {
+        panic!("a password");
+    };
+    assert_eq!((user.as_str(), format!("{given:?}").as_str()), ("u", "***"));
+    assert!(password_eq(given.expose(), "open") && !password_eq(given.expose(), "opem"));
+    assert!(!password_eq("", "open") && password_eq("", ""));
+    let change = ServerAnswer::ChangePassword {
+        prompt: "too old".into(),
+    };
+    assert!(matches!(server.answer(change), Ok(ServerStep::Wait)));
+    assert_eq!(
+        numbers(|| server.poll_output()),
+        [msg::USERAUTH_PASSWD_CHANGEREQ]
+    );
+    let mut out = Vec::new();
+    put_request(&mut out, "u", "password");
+    out.put_bool(true);
+    out.put_string(b"open");
+    out.put_string(b"sesame");
+    let ServerAsk::NewPassword { old, new, .. } = ask(&mut server, &out) else {
+        panic!("a new password");
+    };
+    assert_eq!(
+        (old.expose().as_str(), new.expose().as_str()),
+        ("open", "sesame")
+    );
+    assert!(matches!(
+        server.answer(ServerAnswer::Accept),
+        Ok(ServerStep::Success(_))
+    ));
+}
+
+#[test]
+fn questions() {
+    let ask_one = || ServerAnswer::Questions {
+        name: String::new(),
+        instruction: "hello".into(),
+        prompts: vec![Prompt {
+            text: "code".into(),
+            echo: true,
+        }],
+    };
+    let reply = |texts: &[&[u8]]| {
+        let mut out = vec![msg::USERAUTH_INFO_RESPONSE];
+        out.put_u32(u32::try_from(texts.len()).unwrap());
+        texts.iter().for_each(|text| out.put_string(text));
+        out
+    };
+    let start = || {
+        let mut server = server_with(&[Method::KeyboardInteractive]);
+        assert!(matches!(
+            ask(&mut server, &interactive("u")),
+            ServerAsk::Interactive { .. }
+        ));
+        server
+    };
+    // Nobody is in before he answered.
+    assert!(start().answer(ServerAnswer::Accept).is_err());
+    let mut server = start();
+    let _ = server.answer(ask_one()).unwrap();
+    assert_eq!(
+        numbers(|| server.poll_output()),
+        [msg::USERAUTH_INFO_REQUEST]
+    );
+    assert!(
+        server.answer(ServerAnswer::Accept).is_err(),
+        "no question is open"
+    );
+    let mut server = start();
+    let _ = server.answer(ask_one()).unwrap();
+    let ServerAsk::Responses { responses, .. } = ask(&mut server, &reply(&[b"123"])) else {
+        panic!("responses");
+    };
+    assert_eq!(responses[0].expose(), "123");
+    assert!(matches!(
+        server.answer(ServerAnswer::Accept),
+        Ok(ServerStep::Success(_))
+    ));
+    // Fewer answers, more of them, and answers to nothing.
+    for texts in [&[][..], &[&b"1"[..], b"2"]] {
+        let mut server = start();
+        let _ = server.answer(ask_one()).unwrap();
+        assert!(server.handle(&reply(texts)).is_err());
+    }
+    let mut server = server_with(&[Method::KeyboardInteractive]);
+    assert!(server.handle(&reply(&[])).is_err());
+    // A request gives the questions up.
+    let mut server = start();
+    let _ = server.answer(ask_one()).unwrap();
+    let _ = server.handle(&nothing("u")).unwrap();
+    assert!(server.handle(&reply(&[b"123"])).is_err());
+}
+
+#[test]
+fn bound_to_the_host() {
+    let key = key(1);
+    let bound = |host: &[u8]| {
+        let blob = key.public().to_blob();
+        let mut out = Vec::new();
+        put_key(&mut out, "u", true, "ssh-ed25519", &blob, Some(host));
+        let data = to_be_signed(SESSION, &out);
+        out.put_string(&key.sign(KeyAlgorithm::Ed25519, &data).unwrap());
+        out
+    };
+    let mut here = server_with(&[Method::PublicKey]);
+    assert!(matches!(
+        ask(&mut here, &bound(HOST)),
+        ServerAsk::Key { .. }
+    ));
+    let mut here = server_with(&[Method::PublicKey]);
+    assert!(matches!(
+        here.handle(&bound(b"another host")),
+        Ok(ServerStep::Wait)
+    ));
+    let mut without = server(ServerConfig {
+        hostbound: false,
+        ..ServerConfig::default()
+    });
+    assert!(matches!(without.handle(&bound(HOST)), Ok(ServerStep::Wait)));
+    // The one's signature is not the other's.
+    let plain = signed("u", &key, &key, SESSION);
+    let signature = &plain[plain.len() - 87..];
+    let mut mixed = bound(HOST);
+    mixed.truncate(mixed.len() - 87);
+    mixed.extend(signature);
+    let mut here = server_with(&[Method::PublicKey]);
+    assert!(matches!(here.handle(&mixed), Ok(ServerStep::Wait)));
+}
+
+#[test]
+fn algorithms_that_are_not_taken() {
+    let key = key(1);
+    let mut server = server(ServerConfig {
+        algorithms: vec![KeyAlgorithm::RsaSha512],
+        ..ServerConfig::default()
+    });
+    assert!(matches!(
+        server.handle(&signed("u", &key, &key, SESSION)),
+        Ok(ServerStep::Wait)
+    ));
+    assert_eq!(failure(&mut server).0, "publickey");
+    // A name that is not the blob's, and the SHA-1 of old.
+    for name in [
+        "ecdsa-sha2-nistp256",
+        "ssh-rsa",
+        "ssh-ed25519-cert-v01@openssh.com",
+        "\u{1b}",
+    ] {
+        let mut server = server_with(&[Method::PublicKey]);
+        let mut out = Vec::new();
+        put_key(&mut out, "u", false, name, &key.public().to_blob(), None);
+        assert!(
+            matches!(server.handle(&out), Ok(ServerStep::Wait)),
+            "{name}"
+        );
+    }
+}
+
+/// The possession of a certificate's key is checked here, the authority by whom is asked.
+#[test]
+fn certificates_are_possessed_by_a_signature() {
+    let text = include_str!("../../../../../vectors/ssh/keys/ed25519");
+    let line = include_str!("../../../../../vectors/ssh/keys/user-cert.pub");
+    let holder = PrivateKey::read(text, None).unwrap();
+    let certificate = Certificate::from_line(line).unwrap().0;
+    let name = KeyAlgorithm::Ed25519Cert.name();
+    for (signer, fine) in [(&holder, true), (&key(9), false)] {
+        let mut out = Vec::new();
+        put_key(&mut out, "alice", true, name, certificate.blob(), None);
+        let data = to_be_signed(SESSION, &out);
+        out.put_string(&signer.sign(KeyAlgorithm::Ed25519Cert, &data).unwrap());
+        let mut server = server_with(&[Method::PublicKey]);
+        let step = server.handle(&out).unwrap();
+        let asked = matches!(
+            &step,
+            ServerStep::Ask(ServerAsk::Key {
+                key: AnyKey::Certificate(_),
+                ..
+            })
+        );
+        assert_eq!(asked, fine, "{step:?}");
+    }
+}
+
+#[test]
+fn messages_out_of_turn() {
+    let mut early = ServerAuth::new(ServerConfig::default(), SESSION, HOST);
+    assert!(early.handle(&nothing("u")).is_err(), "before the service");
+    let other = message::service(msg::SERVICE_REQUEST, "ssh-connection");
+    assert!(early.handle(&other).is_err());
+    let mut asking = server_with(&[Method::Password]);
+    ask(&mut asking, &password("u", "x"));
+    assert!(asking.is_asking() && asking.handle(&nothing("u")).is_err());
+    for payload in [
+        &[][..],
+        &[51, 0, 0, 0, 0, 0],
+        &[52],
+        &[60],
+        &[50],
+        &[50, 0xff, 0xff, 0xff, 0xff],
+    ] {
+        assert!(
+            server_with(&[Method::Password]).handle(payload).is_err(),
+            "{payload:?}"
+        );
+    }
+    let long = "u".repeat(2000);
+    assert!(matches!(
+        server_with(&[]).handle(&nothing(&long)),
+        Err(SshError::TooMuch { .. })
+    ));
+    // A service that is not the connection.
+    let mut out = vec![msg::USERAUTH_REQUEST];
+    for text in ["u", "ssh-userauth", "none"] {
+        out.put_string(text.as_bytes());
+    }
+    assert!(server_with(&[]).handle(&out).is_err());
+}
+
+#[test]
+fn nobody_needs_nothing_unless_asked() {
+    let mut server = server_with(&[Method::Password]);
+    assert!(matches!(server.handle(&nothing("u")), Ok(ServerStep::Wait)));
+    let config = ServerConfig {
+        ask_none: true,
+        ..ServerConfig::default()
+    };
+    let mut open = super::server(config);
+    assert!(matches!(
+        ask(&mut open, &nothing("u")),
+        ServerAsk::Nothing { .. }
+    ));
+    let ServerStep::Success(login) = open.answer(ServerAnswer::Accept).unwrap() else {
+        panic!("in");
+    };
+    assert_eq!((login.methods, login.key), (vec![], None));
+}
