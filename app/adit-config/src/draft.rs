@@ -11,7 +11,7 @@ use crate::param::{Key, Role};
 use crate::plan::{Limits, ListenAddr};
 use crate::problem::{Flaw, Problem, WarningKind};
 use crate::quote::Quote;
-use crate::scheme::{Scheme, keys};
+use crate::scheme::{Carrier, Scheme, Written, keys};
 use crate::span::Span;
 use crate::suggest::{nearest, one_slip};
 use crate::value::Typed;
@@ -22,7 +22,7 @@ pub(crate) struct Draft<'d, 'e> {
     lookup: Lookup<'e>,
     endpoint: &'e Endpoint,
     quote: Quote<'e>,
-    scheme: Scheme,
+    written: Written,
     role: Role,
     table: Option<KeyTable>,
 }
@@ -50,8 +50,8 @@ impl<'d, 'e> Draft<'d, 'e> {
         quote: Quote<'e>,
         role: Role,
     ) -> Option<Self> {
-        let scheme = match scheme(endpoint) {
-            Ok(scheme) => scheme,
+        let written = match written(endpoint) {
+            Ok(written) => written,
             Err(flaw) => {
                 desk.flaw(&quote, flaw);
                 return None;
@@ -62,11 +62,11 @@ impl<'d, 'e> Draft<'d, 'e> {
             lookup,
             endpoint,
             quote,
-            scheme,
+            written,
             role,
             table: None,
         };
-        if scheme.roles().has(role) {
+        if written.roles().has(role) {
             for pair in &endpoint.params {
                 draft.check_key(pair);
             }
@@ -86,7 +86,20 @@ impl<'d, 'e> Draft<'d, 'e> {
     }
 
     pub(crate) const fn scheme(&self) -> Scheme {
-        self.scheme
+        self.written.scheme
+    }
+
+    pub(crate) const fn carrier(&self) -> Option<Carrier> {
+        self.written.carrier
+    }
+
+    pub(crate) const fn role(&self) -> Role {
+        self.role
+    }
+
+    /// How the scheme is written here.
+    pub(crate) fn form(&self) -> String {
+        self.written.form(self.role)
     }
 
     pub(crate) const fn endpoint(&self) -> &'e Endpoint {
@@ -154,7 +167,7 @@ impl<'d, 'e> Draft<'d, 'e> {
 
     /// Notes that the scheme cannot be used in this role.
     pub(crate) fn wrong_role<T>(&mut self, role: Role) -> Option<T> {
-        let scheme = self.scheme;
+        let scheme = self.written;
         let flaw = match role {
             Role::Listener => Flaw::new(
                 self.endpoint.scheme.span,
@@ -165,7 +178,7 @@ impl<'d, 'e> Draft<'d, 'e> {
                 self.endpoint.scheme.span,
                 format!("`{scheme}://` is a listener, it cannot be a hop"),
             )
-            .help("hops are `socks5`, `socks4a`, `http`, `ss`, `ssr`, `direct` and `reject`"),
+            .help("hops are `socks5`, `socks4a`, `http`, `ss`, `ssr`, `kcptun`, `direct` and `reject`"),
         };
         self.problem(flaw);
         None
@@ -174,9 +187,8 @@ impl<'d, 'e> Draft<'d, 'e> {
     /// Notes a target where there can be none.
     pub(crate) fn no_target(&mut self) {
         if let Some(target) = &self.endpoint.target {
-            let title = format!("`{}://` has no target", self.scheme);
-            let flaw =
-                Flaw::new(target.span, title).help(format!("written as `{}`", self.scheme.form()));
+            let title = format!("`{}://` has no target", self.written);
+            let flaw = Flaw::new(target.span, title).help(format!("written as `{}`", self.form()));
             self.problem(flaw);
         }
     }
@@ -184,7 +196,7 @@ impl<'d, 'e> Draft<'d, 'e> {
     /// Notes a user where there can be none.
     pub(crate) fn no_user(&mut self) {
         if let Some(user) = &self.endpoint.user {
-            let title = format!("`{}://` has no users", self.scheme);
+            let title = format!("`{}://` has no users", self.written);
             self.problem(Flaw::new(user.span, title));
         }
     }
@@ -192,7 +204,7 @@ impl<'d, 'e> Draft<'d, 'e> {
     /// Host and port of a server; both are needed.
     pub(crate) fn server(&mut self) -> Option<Target> {
         let endpoint = self.endpoint;
-        let form = format!("written as `{}`", self.scheme.form());
+        let form = format!("written as `{}`", self.form());
         let Some(host) = &endpoint.host else {
             let flaw = Flaw::new(endpoint.address, "the host is missing").help(form);
             self.problem(flaw);
@@ -217,7 +229,7 @@ impl<'d, 'e> Draft<'d, 'e> {
         let endpoint = self.endpoint;
         let Some(port) = &endpoint.port else {
             let flaw = Flaw::new(endpoint.address, "the port is missing")
-                .help(format!("written as `{}`", self.scheme.form()))
+                .help(format!("written as `{}`", self.form()))
                 .help("port 0 takes any free port");
             self.problem(flaw);
             return None;
@@ -242,23 +254,20 @@ impl<'d, 'e> Draft<'d, 'e> {
 
     /// The pair of a key that this scheme has in this role.
     fn written<T>(&self, key: &Key<T>) -> Option<&'e Pair> {
-        let has = self
-            .scheme
-            .params()
-            .iter()
-            .any(|param| param.setting.name() == key.name && param.roles.has(self.role));
+        let mut params = self.written.params();
+        let has =
+            params.any(|param| param.setting.name() == key.name && param.roles.has(self.role));
         self.endpoint.param(key.name).filter(|_| has)
     }
 
     fn check_key(&mut self, pair: &Pair) {
-        let (scheme, key) = (self.scheme, pair.key.value.as_str());
-        let table = scheme.params();
-        let known = table.iter().find(|param| param.setting.name() == key);
+        let (written, key) = (self.written, pair.key.value.as_str());
+        let known = written.params().find(|param| param.setting.name() == key);
         match known {
             Some(param) if param.roles.has(self.role) => {}
             Some(param) => {
                 let title = format!("`{key}` is a key of the {} role", param.roles);
-                if scheme.is_shared() {
+                if written.scheme.is_shared() {
                     // The same URL serves on both ends.
                     let about = Flaw::new(pair.key.span, title).label("ignored here");
                     self.warn(WarningKind::IgnoredKey, about);
@@ -266,7 +275,7 @@ impl<'d, 'e> Draft<'d, 'e> {
                     self.problem(Flaw::new(pair.key.span, title));
                 }
             }
-            None => match unknown_key(scheme, pair) {
+            None => match unknown_key(written, pair) {
                 Ok(flaw) => self.problem(flaw),
                 Err(ignored) => self.warn(WarningKind::IgnoredKey, ignored),
             },
@@ -274,17 +283,26 @@ impl<'d, 'e> Draft<'d, 'e> {
     }
 }
 
-/// The scheme of an endpoint.
-pub(crate) fn scheme(endpoint: &Endpoint) -> Result<Scheme, Flaw> {
+/// The scheme of an endpoint, with its carrier.
+pub(crate) fn written(endpoint: &Endpoint) -> Result<Written, Flaw> {
     let written = &endpoint.scheme;
-    written.value.parse::<Scheme>().map_err(|why| {
+    written.value.parse::<Written>().map_err(|why| {
         let flaw = Flaw::new(written.span, why.to_string());
-        if let Some((dialect, carrier)) = why.name.split_once('+')
-            && dialect.parse::<Scheme>().is_ok()
+        if let Some((dialect, name)) = why.name.rsplit_once('+')
+            && let Ok(scheme) = dialect.parse::<Scheme>()
         {
-            return flaw.label(format!(
-                "carrier `{carrier}` is not supported by this version"
-            ));
+            let mut all = Carrier::ALL.into_iter();
+            return match all.find(|carrier| carrier.name() == name) {
+                Some(carrier) => {
+                    let carried = carrier.schemes().iter().map(|s| format!("`{s}+{name}`"));
+                    let carried = carried.collect::<Vec<_>>().join(", ");
+                    flaw.label(format!("`{name}` does not carry `{scheme}`"))
+                        .help(format!("there are {carried}"))
+                }
+                None => flaw.label(format!("there is no carrier `{name}`")).help(
+                    "carriers: `kcp` for every dialect, `fec` for `udp`; plugins by `?plugin=`",
+                ),
+            };
         }
         let flaw = match why.nearest {
             Some(meant) => flaw.label(format!("did you mean `{meant}`?")),
@@ -297,21 +315,21 @@ pub(crate) fn scheme(endpoint: &Endpoint) -> Result<Scheme, Flaw> {
 
 /// A key that no row has: `Ok` if it is wrong, `Err` if it can be ignored. Foreign links carry
 /// keys of their own, so with `ss` and `ssr` only a slip of the finger is wrong.
-pub(crate) fn unknown_key(scheme: Scheme, pair: &Pair) -> Result<Flaw, Flaw> {
+pub(crate) fn unknown_key(written: Written, pair: &Pair) -> Result<Flaw, Flaw> {
     let key = pair.key.value.as_str();
-    let names = || scheme.params().iter().map(|param| param.setting.name());
+    let names = || written.params().map(|param| param.setting.name());
     let flaw = Flaw::new(pair.key.span, format!("unknown key `{key}`"));
-    if scheme.is_shared() && one_slip(key, names()).is_none() {
+    if written.scheme.is_shared() && one_slip(key, names()).is_none() {
         return Err(flaw.label("ignored"));
     }
     let flaw = match nearest(key, names()) {
         Some(meant) => flaw.label(format!("did you mean `{meant}`?")),
         None => flaw,
     };
-    if scheme.params().is_empty() {
-        return Ok(flaw.help(format!("`{scheme}://` has no keys")));
+    if names().next().is_none() {
+        return Ok(flaw.help(format!("`{written}://` has no keys")));
     }
-    Ok(flaw.help(format!("`adit help {scheme}` lists the keys")))
+    Ok(flaw.help(format!("`adit help {written}` lists the keys")))
 }
 
 pub(crate) fn bad_value(key: &str, span: Span, expected: String) -> Flaw {

@@ -5,6 +5,7 @@ use adit_wire::Host;
 use crate::escape;
 use crate::param;
 use crate::problem::Flaw;
+use crate::scheme::carrier::dialect;
 use crate::scheme::{Scheme, share, ssr};
 use crate::secret::{Secret, SecretText};
 use crate::span::{Span, Spanned};
@@ -81,7 +82,8 @@ impl Endpoint {
     }
 
     fn authority(&mut self, text: &str, rest: Span) -> Result<(), Flaw> {
-        let folded = self.scheme.value == Scheme::Ss.name();
+        let scheme = dialect(&self.scheme.value);
+        let folded = scheme == Some(Scheme::Ss);
         let raw = slice(text, rest);
         if self.scheme.value == Scheme::Ssr.name() && ssr::link::is_folded(raw) {
             return self.unfold_ssr(raw, rest);
@@ -98,7 +100,10 @@ impl Endpoint {
         if let Some((userinfo, _)) = raw.rsplit_once('@') {
             let span = Span::of(rest.start, userinfo);
             place.start = span.end + 1;
-            if folded {
+            if scheme == Some(Scheme::Kcptun) {
+                // No user: all of it is the key.
+                self.secret = Some(Spanned::new(secret_text(userinfo, span)?, span));
+            } else if folded {
                 let (method, secret) = share::userinfo(userinfo, span)?;
                 self.user = Some(method);
                 self.secret = secret;
@@ -263,7 +268,7 @@ fn no_blanks(text: &str, span: Span) -> Result<(), Flaw> {
 /// the traffic would go to a wrong server, and the rest of the secret into a message.
 fn no_split_secret(text: &str, scheme: &str, authority: Span) -> Result<(), Flaw> {
     let raw = slice(text, authority);
-    let folded = (scheme == Scheme::Ss.name() && share::is_folded(raw))
+    let folded = (dialect(scheme) == Some(Scheme::Ss) && share::is_folded(raw))
         || (scheme == Scheme::Ssr.name() && ssr::link::is_folded(raw));
     if raw.contains('@') || folded {
         return Ok(());

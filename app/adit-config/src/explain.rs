@@ -1,5 +1,6 @@
 //! The plan as a drawing: what a byte passes on its way.
 
+mod carried;
 mod server;
 mod ssr;
 
@@ -89,6 +90,7 @@ fn listener(listen: &Listen) -> Vec<String> {
         ],
         ListenKind::Transparent(transparent) => vec![turned(transparent)],
     };
+    lines.extend(carried::listener(listen));
     lines.push(limits(listen));
     lines.push(match &listen.access.private {
         Private::All => "access: every destination".to_owned(),
@@ -201,8 +203,14 @@ fn hop_line(hop: &Hop) -> String {
             what
         }
         HopKind::ShadowsocksR(hop) => ssr::hop(hop),
+        HopKind::Far => "to the target of its far end".to_owned(),
+    };
+    let what = match &server.carried {
+        Some(carried) => format!("{what}; {}", carried::hop(carried)),
+        None => what,
     };
     let udp = match overhead(hop) {
+        _ if rides_in_a_connection(hop) && server.carried.is_some() => "UDP in a stream".to_owned(),
         _ if rides_in_a_connection(hop) => "UDP in a connection".to_owned(),
         Some(bytes) => format!("UDP +{bytes} bytes"),
         None => "no UDP".to_owned(),
@@ -311,6 +319,7 @@ fn overhead(hop: &Hop) -> Option<usize> {
             other => other.salt_len() + ADDRESS + 16,
         }),
         HopKind::ShadowsocksR(hop) => Some(ssr::packet_overhead(hop) + ADDRESS),
+        HopKind::Far => server.carried.as_ref().map(carried::overhead),
         HopKind::Socks4a { .. } | HopKind::Http { .. } => None,
     }
 }
@@ -363,7 +372,13 @@ fn splice(route: &Route) -> String {
         },
         Hop::Direct | Hop::Reject => false,
     };
+    if let Some(listen) = route.listen.iter().find(|listen| listen.carried.is_some()) {
+        return format!("no: {listen} has no connections of its own");
+    }
     let mut hops = route.via.hops.iter().flat_map(Stage::hops);
+    if let Some(hop) = hops.clone().find(|hop| hop.carried().is_some()) {
+        return format!("no: {hop} has no connections of its own");
+    }
     match hops.find(sealed) {
         Some(hop) => format!("no: {hop} seals every byte"),
         None => "yes, where the system can".to_owned(),

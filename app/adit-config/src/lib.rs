@@ -49,14 +49,14 @@ pub use explain::explain;
 pub use keyring::{MAX_USERS, MAX_USERS_FILE, read_users};
 pub use param::{Param, Role, Roles, Setting};
 pub use plan::{
-    Access, ArgItem, Chain, Forward, Hop, HopKind, Limits, Listen, ListenAddr, ListenKind, Login,
-    MAX_FILE_LEN, Match, Plan, Plugin, PluginMode, Prefer, Private, Proxy, RejectPolicy, RelayNext,
-    Restart, Route, Rule, ServerHop, SsRole, SsServer, SsUser, SsrHop, SsrServer, Stage, Steering,
-    Transparent, UdpWay,
+    Access, ArgItem, Carried, Chain, Fec, Forward, Hop, HopKind, Kcp, Limits, Listen, ListenAddr,
+    ListenKind, Login, MAX_FILE_LEN, Match, PacketSeal, Plan, Plugin, PluginMode, Prefer, Private,
+    Proxy, RejectPolicy, RelayNext, Restart, Route, Rule, ServerHop, Shards, SsRole, SsServer,
+    SsUser, SsrHop, SsrServer, Stage, Steering, Transparent, UdpWay,
 };
 pub use problem::{Flaw, Origin, Place, Problem, Warning, WarningKind};
 pub use reference::{help, overview, reference};
-pub use scheme::{Scheme, UnknownScheme, schemes};
+pub use scheme::{Carrier, Scheme, UnknownScheme, schemes};
 pub use secret::{Secret, SecretText};
 pub use span::{Span, Spanned};
 pub use suggest::nearest;

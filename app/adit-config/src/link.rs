@@ -16,7 +16,8 @@ use crate::escape;
 use crate::param;
 use crate::problem::{Flaw, Origin, Problem};
 use crate::quote::Quote;
-use crate::scheme::{Scheme, ssr};
+use crate::scheme::carrier::dialect;
+use crate::scheme::{Scheme, Written, ssr};
 use crate::secret::SecretText;
 use crate::value::write_target;
 
@@ -27,7 +28,7 @@ pub fn canonical(text: &str) -> Result<String, Vec<Problem>> {
     let quote = Quote::whole(&Origin::Text, text);
     let problem = |flaw| vec![quote.problem(flaw)];
     let mut endpoint = Endpoint::parse(text).map_err(problem)?;
-    let scheme = draft::scheme(&endpoint).map_err(problem)?;
+    let scheme = draft::written(&endpoint).map_err(problem)?;
     let flaws = normalize(&mut endpoint, scheme);
     if flaws.is_empty() {
         Ok(endpoint.to_url())
@@ -86,7 +87,8 @@ impl Endpoint {
     /// The URL of these parts; `ss` is written as SIP002. Reading it gives the same parts.
     #[must_use]
     pub fn to_url(&self) -> String {
-        let ss = self.scheme.value == Scheme::Ss.name();
+        let scheme = dialect(&self.scheme.value);
+        let ss = scheme == Some(Scheme::Ss);
         let mut url = format!("{}://", self.scheme.value);
         if self.user.is_some() || self.secret.is_some() {
             let user = self.user.as_ref().map_or("", |user| &user.value);
@@ -95,6 +97,7 @@ impl Endpoint {
                 Some(SecretText::Literal(secret)) if ss => {
                     url.push_str(&folded_user(user, secret.expose()));
                 }
+                Some(secret) if scheme == Some(Scheme::Kcptun) => push_secret(&mut url, secret),
                 secret => push_user(&mut url, user, secret),
             }
             url.push('@');
@@ -136,8 +139,9 @@ impl Endpoint {
 }
 
 /// Puts every part into its one spelling; what is wrong with the keys comes back.
-fn normalize(endpoint: &mut Endpoint, scheme: Scheme) -> Vec<Flaw> {
+fn normalize(endpoint: &mut Endpoint, written: Written) -> Vec<Flaw> {
     let mut flaws = Vec::new();
+    let scheme = written.scheme;
     if scheme == Scheme::Ss {
         name_method(endpoint);
     }
@@ -158,13 +162,14 @@ fn normalize(endpoint: &mut Endpoint, scheme: Scheme) -> Vec<Flaw> {
     {
         target.value = write_target(&read).to_ascii_lowercase();
     }
-    let table = scheme.params();
     let row = |pair: &Pair| {
         let name = pair.key.value.as_str();
-        table.iter().position(|param| param.setting.name() == name)
+        written
+            .params()
+            .position(|param| param.setting.name() == name)
     };
     for pair in &mut endpoint.params {
-        match row(pair).and_then(|row| table.get(row)) {
+        match row(pair).and_then(|row| written.params().nth(row)) {
             Some(param) => match param.setting.canonical(&pair.value.value) {
                 Ok(value) => pair.value.value = value,
                 Err(expected) => {
@@ -172,7 +177,7 @@ fn normalize(endpoint: &mut Endpoint, scheme: Scheme) -> Vec<Flaw> {
                     flaws.push(draft::bad_value(param.setting.name(), span, expected));
                 }
             },
-            None => flaws.extend(draft::unknown_key(scheme, pair)),
+            None => flaws.extend(draft::unknown_key(written, pair)),
         }
     }
     endpoint
@@ -208,13 +213,17 @@ fn folded_user(method: &str, secret: &str) -> String {
 
 fn push_user(url: &mut String, user: &str, secret: Option<&SecretText>) {
     url.push_str(&escape::part(user));
+    if let Some(secret) = secret {
+        url.push(':');
+        push_secret(url, secret);
+    }
+}
+
+fn push_secret(url: &mut String, secret: &SecretText) {
     match secret {
-        None => {}
-        Some(SecretText::Literal(secret)) => {
-            push(url, format_args!(":{}", escape::part(secret.expose())));
-        }
-        Some(SecretText::File(path)) => push(url, format_args!(":@{}", escape::path(path))),
-        Some(SecretText::Variable(name)) => push(url, format_args!(":${name}")),
+        SecretText::Literal(secret) => url.push_str(&escape::part(secret.expose())),
+        SecretText::File(path) => push(url, format_args!("@{}", escape::path(path))),
+        SecretText::Variable(name) => push(url, format_args!("${name}")),
     }
 }
 

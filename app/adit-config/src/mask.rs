@@ -4,6 +4,7 @@
 //! stand and rather hides too much.
 
 use crate::param;
+use crate::scheme::carrier::dialect;
 use crate::scheme::{Scheme, share, ssr};
 use crate::span::Span;
 
@@ -183,7 +184,7 @@ fn value_ends(rest: &str) -> bool {
 
 /// Covers of what follows `://`.
 fn in_url(scheme: &str, body: &str, mut cover: impl FnMut(Span)) {
-    let scheme = scheme.parse::<Scheme>().ok();
+    let scheme = dialect(scheme);
     // Schemes whose user part, or whole authority, can be base64 of a secret.
     let folded = matches!(scheme, None | Some(Scheme::Ss | Scheme::Ssr));
     let is_method = match scheme {
@@ -203,6 +204,7 @@ fn in_url(scheme: &str, body: &str, mut cover: impl FnMut(Span)) {
     if let Some(at) = separator {
         let user = body.get(..at).unwrap_or_default();
         match user.find(':') {
+            _ if scheme == Some(Scheme::Kcptun) => cover(Span::new(0, at)),
             Some(colon) => cover(Span::new(colon + 1, at)),
             None if folded && !is_method(user) => cover(Span::new(0, at)),
             None => {}

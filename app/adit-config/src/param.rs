@@ -3,10 +3,10 @@
 use core::fmt;
 
 use crate::plugin_text::PluginText;
-use crate::scheme::Scheme;
+use crate::scheme::carrier::all_params;
 use crate::scheme::ssr::text::UserText;
 use crate::suggest::nearest;
-use crate::value::{FilePath, Typed};
+use crate::value::{FilePath, SecretValue, Typed};
 
 /// A key with its type and default, declared once and read by [`Draft::get`].
 ///
@@ -140,13 +140,16 @@ pub(crate) const fn both(setting: &'static dyn Setting) -> Param {
 }
 
 /// Types whose values can hold a secret: one misplaced, or options of a plugin.
-const HIDDEN: [&str; 3] = [FilePath::NAME, PluginText::NAME, UserText::NAME];
+const HIDDEN: [&str; 4] = [
+    FilePath::NAME,
+    PluginText::NAME,
+    UserText::NAME,
+    SecretValue::NAME,
+];
 
 /// True if values of this key may be shown: some table has it, and it is not free text.
 pub(crate) fn is_public(key: &str) -> bool {
-    Scheme::ALL
-        .iter()
-        .flat_map(|scheme| scheme.params())
+    all_params()
         .any(|param| param.setting.name() == key && !HIDDEN.contains(&param.setting.type_name()))
 }
 
@@ -160,10 +163,8 @@ pub(crate) fn opens_file(before: &str) -> bool {
     let Some((_, key)) = query.rsplit_once(['?', '&']) else {
         return false;
     };
-    let files = Scheme::ALL
-        .iter()
-        .flat_map(|scheme| scheme.params())
-        .filter(|param| param.setting.type_name() == FilePath::NAME)
+    let files = all_params()
+        .filter(|param| [FilePath::NAME, SecretValue::NAME].contains(&param.setting.type_name()))
         .map(|param| param.setting.name());
     nearest(key, files).is_some()
 }

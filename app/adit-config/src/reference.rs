@@ -2,7 +2,8 @@
 
 use core::fmt::Write;
 
-use crate::scheme::Scheme;
+use crate::param::{Param, Role, Roles};
+use crate::scheme::{Carrier, Scheme, Written};
 
 /// What `adit help SCHEME` prints: the form, and every key with type and default. `None` if the
 /// text is no scheme.
@@ -16,7 +17,7 @@ pub fn help(scheme: &str) -> Option<String> {
 pub fn overview() -> String {
     let mut text = String::from(
         "An endpoint is a URL:\n\n  \
-         dialect://[user[:secret]@]host[:port][/target][?key=value&...][#name]\n\n\
+         dialect[+carrier]://[user[:secret]@]host[:port][/target][?key=val&...][#name]\n\n\
          A secret is @FILE, $NAME of an environment variable, or the secret itself.\n\
          The first endpoint listens, the others are the chain, left to right.\n",
     );
@@ -28,20 +29,58 @@ pub fn overview() -> String {
             wrap(&format!("{}: {}", scheme.roles(), scheme.doc()), "      "),
         );
     }
+    for carrier in Carrier::ALL {
+        let _ = write!(
+            text,
+            "\n  DIALECT+{}://...\n      {}\n",
+            carrier.name(),
+            wrap(
+                &format!("carrier of {}: {}", names(carrier), carrier.doc()),
+                "      "
+            ),
+        );
+    }
     text.push_str("\n`adit help SCHEME` lists the keys of one.\n");
     text
 }
 
-fn help_on(scheme: Scheme) -> String {
-    let mut text = format!("{}\n\n  {}\n", scheme.form(), wrap(scheme.doc(), "  "));
+fn names(carrier: Carrier) -> String {
+    let names = carrier.schemes().iter().map(|scheme| scheme.name());
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn help_on(written: Written) -> String {
+    let scheme = written.scheme;
+    let form = written.form(Role::Listener);
+    let mut text = format!("{form}\n\n  {}\n", wrap(scheme.doc(), "  "));
+    if let Some(carrier) = written.carrier {
+        let _ = write!(text, "\n  {}\n", wrap(carrier.doc(), "  "));
+    }
     for (name, list) in scheme.lists() {
         let _ = write!(text, "\n  {}\n", wrap(&format!("{name}: {list}."), "  "));
     }
-    let _ = write!(text, "\n  used as: {}\n", scheme.roles());
-    if !scheme.params().is_empty() {
-        text.push_str("\nKeys, written as ?key=value&key=value:\n");
+    let _ = write!(text, "\n  used as: {}\n", written.roles());
+    if let Some(carrier) = written.carrier {
+        keys_of(
+            &mut text,
+            &format!("Keys of the carrier `{}`", carrier.name()),
+            written.roles(),
+            carrier.params(),
+        );
     }
-    for param in scheme.params() {
+    let title = match written.carrier {
+        Some(_) => format!("Keys of `{scheme}`"),
+        None => "Keys".to_owned(),
+    };
+    keys_of(&mut text, &title, written.roles(), scheme.params());
+    text
+}
+
+fn keys_of(text: &mut String, title: &str, roles: Roles, params: &[Param]) {
+    if !params.is_empty() {
+        let _ = write!(text, "\n{title}, written as ?key=value&key=value:\n");
+    }
+    for param in params {
         let setting = param.setting;
         let _ = write!(
             text,
@@ -51,12 +90,11 @@ fn help_on(scheme: Scheme) -> String {
             wrap(setting.doc(), "      "),
             setting.default_text(),
         );
-        if param.roles != scheme.roles() {
+        if param.roles != roles {
             let _ = write!(text, "; for: {}", param.roles);
         }
         text.push('\n');
     }
-    text
 }
 
 /// The reference of all schemes as Markdown.
@@ -80,11 +118,26 @@ pub fn reference() -> String {
             let _ = write!(page, "\n{name}: `{}`.\n", list.replace(", ", "`, `"));
         }
         let _ = write!(page, "\nUsed as: {}.\n", scheme.roles());
-        if scheme.params().is_empty() {
-            continue;
-        }
+        table(&mut page, scheme.params());
+    }
+    for carrier in Carrier::ALL {
+        let _ = write!(
+            page,
+            "\n## `+{}`\n\n{}\n\nCarries: {}.\n",
+            carrier.name(),
+            carrier.doc(),
+            names(carrier),
+        );
+        table(&mut page, carrier.params());
+    }
+    page
+}
+
+/// Keys as a table of Markdown.
+fn table(page: &mut String, params: &[Param]) {
+    if !params.is_empty() {
         page.push_str("\n| key | type | default | for | meaning |\n|---|---|---|---|---|\n");
-        for param in scheme.params() {
+        for param in params {
             let setting = param.setting;
             let _ = writeln!(
                 page,
@@ -97,7 +150,6 @@ pub fn reference() -> String {
             );
         }
     }
-    page
 }
 
 /// Lines of at most 72 characters behind an indent.

@@ -21,6 +21,14 @@ pub(crate) trait Typed: Clone + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Count(pub(crate) usize);
 
+/// A number that may be 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Whole(pub(crate) u32);
+
+/// A secret in a query: itself, `@path` of its file, or `$NAME` of a variable.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct SecretValue(pub(crate) String);
+
 /// `@path` of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FilePath(pub(crate) String);
@@ -104,6 +112,37 @@ impl Typed for Count {
 
     fn write(&self) -> String {
         self.0.to_string()
+    }
+}
+
+impl Typed for Whole {
+    const NAME: &'static str = "number";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let digits = text.bytes().all(|b| b.is_ascii_digit());
+        match text.parse() {
+            Ok(number) if digits => Ok(Self(number)),
+            _ => Err("expected a whole number".to_owned()),
+        }
+    }
+
+    fn write(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+impl Typed for SecretValue {
+    const NAME: &'static str = "secret";
+
+    fn read(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Err("expected a secret, `@FILE` or `$NAME`".to_owned());
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    fn write(&self) -> String {
+        self.0.clone()
     }
 }
 

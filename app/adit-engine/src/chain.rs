@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::{
-    Chain, Hop as HopPlan, HopKind, Listen, ListenKind, Plugin, PluginMode, Prefer, Route,
+    Carried, Chain, Hop as HopPlan, HopKind, Listen, ListenKind, Plugin, PluginMode, Prefer, Route,
     ServerHop, SsRole,
 };
 use adit_net::dial::Family;
@@ -12,6 +12,7 @@ use adit_shadowsocks::KeyChain;
 use adit_wire::Target;
 
 use crate::access::Access;
+use crate::carrier::{FecHop, KcpCarrier};
 use crate::connector::{Connector, Direct, Group, Hop, Reject};
 use crate::dialect::{Http, Shadowsocks, ShadowsocksR, Socks4a, Socks5};
 use crate::plugin::{Host, Mode, Role, Spec};
@@ -94,13 +95,27 @@ pub(crate) async fn server_hop(
     via: &Arc<dyn Connector>,
     first: bool,
 ) -> Result<Arc<dyn Connector>, StartError> {
+    let via = &match &plan.carried {
+        None => via.clone(),
+        Some(Carried::Fec(fec)) => {
+            return Ok(Arc::new(FecHop::new(
+                plan.server.clone(),
+                plan.name(),
+                fec,
+            )?));
+        }
+        Some(Carried::Kcp(kcp)) => {
+            let server = plan.server.clone();
+            let carrier = KcpCarrier::new(server, plan.name(), plan.dial, kcp)?;
+            Arc::new(carrier) as Arc<dyn Connector>
+        }
+    };
     let login = |l: &Option<adit_config::Login>| {
         l.as_ref()
             .map(|l| (l.user.clone(), l.password.expose().to_owned()))
     };
     Ok(match &plan.kind {
         HopKind::Socks5 { login: l, udp } => hop(
-            "socks5",
             Socks5 {
                 login: login(l),
                 udp: *udp,
@@ -111,9 +126,9 @@ pub(crate) async fn server_hop(
         ),
         HopKind::Socks4a { user } => {
             let user = (!user.is_empty()).then(|| user.clone());
-            hop("socks4a", Socks4a { user }, plan, via, None)
+            hop(Socks4a { user }, plan, via, None)
         }
-        HopKind::Http { login: l } => hop("http", Http { login: login(l) }, plan, via, None),
+        HopKind::Http { login: l } => hop(Http { login: login(l) }, plan, via, None),
         HopKind::Shadowsocks {
             method,
             secret,
@@ -122,7 +137,7 @@ pub(crate) async fn server_hop(
             plugin,
         } => {
             let keys = KeyChain::parse(*method, secret.expose())?;
-            let name = format!("ss://{}", plan.server);
+            let name = plan.name();
             let health = Arc::new(Health::new(name, keys.key().id().to_string()));
             let plugin = match plugin {
                 None => None,
@@ -135,12 +150,14 @@ pub(crate) async fn server_hop(
                 first_wait: *first_wait,
                 health,
             };
-            hop("ss", dialect, plan, via, plugin)
+            hop(dialect, plan, via, plugin)
         }
         HopKind::ShadowsocksR(ssr) => {
             let dialect = ShadowsocksR::new(ssr, &plan.server)?;
-            hop("ssr", dialect, plan, via, None)
+            hop(dialect, plan, via, None)
         }
+        // What the far end of the carrier leads to.
+        HopKind::Far => via.clone(),
     })
 }
 
@@ -163,14 +180,13 @@ pub(crate) fn spec(plugin: &Plugin) -> Spec {
 }
 
 fn hop<D: crate::dialect::Dialect + 'static>(
-    scheme: &str,
     dialect: D,
     plan: &ServerHop,
     via: &Arc<dyn Connector>,
     plugin: Option<Arc<Host>>,
 ) -> Arc<dyn Connector> {
     let server: Target = plan.server.clone();
-    let name = format!("{scheme}://{server}");
+    let name = plan.name();
     Arc::new(Hop {
         dialect,
         server,

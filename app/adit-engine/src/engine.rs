@@ -15,6 +15,7 @@ use adit_wire::Target;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
+use crate::carrier::SealError;
 use crate::chain;
 use crate::listener;
 use crate::listener::Kept;
@@ -111,6 +112,9 @@ pub enum StartError {
     /// A key does not fit its cipher.
     #[error(transparent)]
     Cipher(#[from] adit_crypto::CryptoError),
+    /// A carrier cannot be sealed.
+    #[error(transparent)]
+    Carrier(#[from] SealError),
     /// A plugin does not run.
     #[error(transparent)]
     Plugin(#[from] PluginError),

@@ -10,6 +10,7 @@
 //!
 //! * [`acceptor`]: what a client may say on a listener, one module for each language;
 //! * [`connector`]: how a stream to a target is opened (directly, through a hop, by a group);
+//! * [`carrier`]: what leads to a hop's server, or to a listener, where that is not TCP;
 //! * [`dialect`]: the language spoken with a hop's server;
 //! * [`udp`]: one table of associations for every datagram dialect;
 //! * [`serve`](mod@serve): the heart, and the accept loops around it;
@@ -23,6 +24,7 @@
 pub mod acceptor;
 pub mod access;
 mod account;
+pub mod carrier;
 mod chain;
 pub mod connector;
 mod credentials;

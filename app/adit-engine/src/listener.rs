@@ -5,18 +5,20 @@ mod salts_file;
 mod ssr;
 mod users_file;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::{Listen, ListenKind, Plugin, Proxy as ProxyPlan, Route};
 use adit_net::{accept, limits};
 use adit_stream::{Limits, Meter};
-use adit_wire::Host as WireHost;
+use adit_wire::{Host as WireHost, Target};
 use tokio::task::JoinSet;
 
 use self::salts_file::SaltsFile;
 use self::users_file::UsersFile;
 use crate::acceptor::{Acceptor, Fixed, Intercepted, Languages, Proxy};
+use crate::carrier::{self, Bound};
 use crate::chain::{router, spec};
 use crate::credentials::Credentials;
 use crate::guard::Guard;
@@ -110,7 +112,9 @@ pub(crate) async fn prepare(
             }
         }
         ListenKind::Forward(forward) => {
-            let target = &forward.target;
+            // Without one the far end of the chain has it, and nobody asks for this.
+            let nowhere = || Target::from(SocketAddr::from(([0u8; 4], 0)));
+            let target = &forward.target.clone().unwrap_or_else(nowhere);
             let fixed = Fixed {
                 target: target.clone(),
             };
@@ -155,6 +159,9 @@ impl Prepared {
             let taken = sockets::bind_transparent(host, port, plan).await;
             return Ok((taken.map_err(failed)?, kept));
         }
+        if let Some(carried) = &listen.carried {
+            return Ok((carrier::bind(listen, carried).await?, kept));
+        }
         let Some(plugin) = plugin(listen) else {
             let sockets = sockets::bind(host, port, tcp, udp).await.map_err(failed)?;
             return Ok((sockets, kept));
@@ -184,6 +191,7 @@ impl Prepared {
             tcp: inner.tcp.or(outer_tcp),
             udp: inner.udp.into_iter().chain(outer_udp).collect(),
             taken: None,
+            carried: None,
         };
         Ok((sockets, kept))
     }
@@ -206,7 +214,21 @@ impl Prepared {
     /// Begins to accept; the listener ends with its tasks.
     pub(crate) fn run(self, sockets: Sockets) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
-        let served = self.served;
+        let mut served = self.served;
+        match (
+            sockets.carried,
+            served.worker.take_if(|_| sockets.tcp.is_none()),
+        ) {
+            (Some(Bound::Kcp(listener, smux)), Some(worker)) => {
+                let worker = Arc::new(worker);
+                tasks.spawn(carrier::sessions(listener, smux, worker, sockets.addr));
+            }
+            (Some(Bound::Fec(listener, target)), _) => {
+                let (router, meter) = (self.router.clone(), self.meter.clone());
+                tasks.spawn(carrier::lanes(listener, target, router, meter, self.ttl));
+            }
+            _ => {}
+        }
         if let (Some(worker), Some(socket)) = (served.worker, sockets.tcp) {
             tasks.spawn(accept_loop(accept::Acceptor::new(socket), Arc::new(worker)));
         }

@@ -132,21 +132,17 @@ pub async fn accept_loop(mut socket: accept::Acceptor, worker: Arc<Worker>) {
     let mut complained: Option<Instant> = None;
     loop {
         let complaint = match socket.next().await {
-            Turn::Connection(stream, remote) => match worker.gate.enter() {
-                Some(ticket) => {
-                    let local = stream.local_addr().unwrap_or(remote);
-                    let (worker, peer) = (worker.clone(), Peer { remote, local });
-                    tokio::spawn(async move {
-                        worker.serve(Box::new(Tcp::new(stream)), peer).await;
-                        drop(ticket);
-                    });
+            Turn::Connection(stream, remote) => {
+                let local = stream.local_addr().unwrap_or(remote);
+                let peer = Peer { remote, local };
+                if worker.clone().admit(Box::new(Tcp::new(stream)), peer) {
                     continue;
                 }
-                None => format!(
+                format!(
                     "{} connections are open: closing new ones",
                     worker.gate.limit()
-                ),
-            },
+                )
+            }
             Turn::Exhausted(e) => format!("accepting connections: {e}"),
         };
         if complained.is_none_or(|at| at.elapsed() >= QUIET) {
@@ -157,6 +153,18 @@ pub async fn accept_loop(mut socket: accept::Acceptor, worker: Arc<Worker>) {
 }
 
 impl Worker {
+    /// Serves a connection in a task of its own, if the gate lets it in.
+    pub(crate) fn admit(self: Arc<Self>, io: BoxStream, peer: Peer) -> bool {
+        let Some(ticket) = self.gate.enter() else {
+            return false;
+        };
+        tokio::spawn(async move {
+            self.serve(io, peer).await;
+            drop(ticket);
+        });
+        true
+    }
+
     /// Serves one connection from its first byte to its last.
     pub async fn serve(&self, io: BoxStream, peer: Peer) {
         // What opens a session is much larger than what it takes to run one, and most live long.

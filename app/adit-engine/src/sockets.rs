@@ -10,6 +10,7 @@ use adit_net::{Udp, tcp, transparent};
 use adit_wire::Host;
 use tokio::time::sleep;
 
+use crate::carrier::Bound;
 use crate::udp::Interception;
 
 /// Tries to find a port that is free for TCP and UDP.
@@ -22,11 +23,18 @@ pub(crate) struct Sockets {
     pub(crate) udp: Vec<Udp>,
     /// UDP that is meant for others.
     pub(crate) taken: Option<Interception>,
+    /// What a carrier brings.
+    pub(crate) carried: Option<Bound>,
 }
 
 impl Sockets {
     /// What the sockets take, in a word.
     pub(crate) fn carries(&self) -> &'static str {
+        match &self.carried {
+            Some(Bound::Kcp(..)) => return "kcp",
+            Some(Bound::Fec(..)) => return "fec",
+            None => {}
+        }
         match (
             self.tcp.is_some(),
             !self.udp.is_empty() || self.taken.is_some(),
@@ -63,6 +71,25 @@ pub(crate) async fn bind(
     udp: usize,
 ) -> io::Result<Sockets> {
     bind_by(host, port, |addr| bind_once(addr, tcp, udp)).await
+}
+
+/// Binds one port for what a carrier opens there.
+pub(crate) async fn bind_carried(
+    host: &Option<Host>,
+    port: u16,
+    open: impl Fn(SocketAddr) -> io::Result<(SocketAddr, Bound)>,
+) -> io::Result<Sockets> {
+    let bound = |addr: SocketAddr| {
+        let (at, carried) = open(addr)?;
+        Ok(Sockets {
+            addr: SocketAddr::new(addr.ip(), at.port()),
+            tcp: None,
+            udp: Vec::new(),
+            taken: None,
+            carried: Some(carried),
+        })
+    };
+    bind_by(host, port, bound).await
 }
 
 /// Binds one port for traffic that is meant for others.
@@ -130,6 +157,7 @@ fn bind_once(mut addr: SocketAddr, tcp: bool, udp: usize) -> io::Result<Sockets>
         tcp,
         udp,
         taken: None,
+        carried: None,
     })
 }
 
@@ -149,5 +177,6 @@ fn take_once(addr: SocketAddr, plan: &Transparent) -> io::Result<Sockets> {
         tcp: Some(tcp),
         udp: Vec::new(),
         taken,
+        carried: None,
     })
 }

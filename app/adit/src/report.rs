@@ -106,6 +106,7 @@ impl From<StartError> for Failure {
             | StartError::Ssr(_)
             | StartError::Obfs(_)
             | StartError::Cipher(_)
+            | StartError::Carrier(_)
             | StartError::PluginBehind(_) => Self::new(Code::Config, what),
             StartError::Plugin(_) => Self::new(Code::Network, what),
         }

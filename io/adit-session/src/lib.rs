@@ -2,6 +2,8 @@
 //!
 //! * [`kcp`]: [`kcp::KcpListener`] and [`kcp::KcpStream`], KCP over UDP with forward error
 //!   correction and encryption, compatible with kcp-go. One task for each UDP socket.
+//! * [`fec`]: [`fec::FecListener`] and [`fec::Lane`], datagrams with forward error correction
+//!   alone.
 //! * [`smux`]: [`smux::Mux`], many streams over one [`adit_stream::Stream`], with or without the
 //!   compression of kcptun. One task for each session.
 //!
@@ -17,7 +19,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod fec;
 pub mod kcp;
+mod newcomers;
 pub mod smux;
 mod stream;
 

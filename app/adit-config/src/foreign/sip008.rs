@@ -2,7 +2,7 @@
 //!
 //! [`read`] takes the body of an answer, whatever it was fetched with, and trusts it as little as
 //! anything from elsewhere: its length, its servers and the plugins it may start are bounded.
-//! [`write`] makes the body for others.
+//! [`write()`] makes the body for others.
 
 use adit_wire::Host;
 use serde::Serialize;

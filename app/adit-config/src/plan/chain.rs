@@ -5,7 +5,7 @@ use core::time::Duration;
 use adit_shadowsocks::Method;
 use adit_wire::Target;
 
-use crate::plan::{Login, Plugin, SsrHop, UdpWay};
+use crate::plan::{Carried, Login, Plugin, SsrHop, UdpWay};
 use crate::secret::Secret;
 
 /// Hops in the order they are passed. Empty means: straight to the target.
@@ -45,6 +45,8 @@ pub struct ServerHop {
     pub kind: HopKind,
     /// Time to reach it and to be through its handshake.
     pub dial: Duration,
+    /// What leads to it, if that is not a connection.
+    pub carried: Option<Carried>,
 }
 
 /// What is spoken with a server.
@@ -84,6 +86,8 @@ pub enum HopKind {
     },
     /// ShadowsocksR.
     ShadowsocksR(Box<SsrHop>),
+    /// Nothing: all goes to the target that the server's end has. There is always a carrier.
+    Far,
 }
 
 impl Chain {
@@ -111,7 +115,48 @@ impl Stage {
     }
 }
 
+impl ServerHop {
+    /// The scheme it is written with, without its carrier.
+    #[must_use]
+    pub const fn dialect(&self) -> &'static str {
+        match (&self.kind, &self.carried) {
+            (HopKind::Socks5 { .. }, _) => "socks5",
+            (HopKind::Socks4a { .. }, _) => "socks4a",
+            (HopKind::Http { .. }, _) => "http",
+            (HopKind::Shadowsocks { .. }, _) => "ss",
+            (HopKind::ShadowsocksR(_), _) => "ssr",
+            (HopKind::Far, Some(Carried::Fec(_))) => "udp",
+            (HopKind::Far, _) => "tcp",
+        }
+    }
+
+    /// `scheme://host:port`, for logs and errors.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let dialect = self.dialect();
+        match &self.carried {
+            Some(carried) => format!("{}://{}", carried.scheme(dialect), self.server),
+            None => format!("{dialect}://{}", self.server),
+        }
+    }
+}
+
 impl Hop {
+    /// True if nothing is asked of it: its far end has a target of its own.
+    #[must_use]
+    pub const fn is_far(&self) -> bool {
+        matches!(self, Self::Server(server) if matches!(server.kind, HopKind::Far))
+    }
+
+    /// What leads to it, if that is not a connection.
+    #[must_use]
+    pub const fn carried(&self) -> Option<&Carried> {
+        match self {
+            Self::Server(server) => server.carried.as_ref(),
+            Self::Direct | Self::Reject => None,
+        }
+    }
+
     /// True if UDP can pass. A hop that rejects stops nothing but what it is asked for.
     #[must_use]
     pub fn carries_udp(&self) -> bool {
@@ -122,6 +167,7 @@ impl Hop {
                 HopKind::ShadowsocksR(hop) => hop.udp != UdpWay::Off,
                 HopKind::Shadowsocks { udp, .. } => !matches!(udp, UdpWay::Off),
                 HopKind::Socks4a { .. } | HopKind::Http { .. } => false,
+                HopKind::Far => matches!(server.carried, Some(Carried::Fec(_))),
             },
         }
     }

@@ -2,11 +2,12 @@
 
 use adit_wire::Host;
 
+use super::ends;
 use crate::desk::Desk;
 use crate::plan::build::{ListenDraft, RouteDraft, RuleDraft, StageDraft};
 use crate::plan::{
-    Chain, Hop, ListenAddr, ListenKind, Match, Plan, Route, Rule, SsServer, SsrServer, Stage,
-    Transparent,
+    Chain, Hop, Listen, ListenAddr, ListenKind, Match, Plan, Route, Rule, SsServer, SsrServer,
+    Stage, Transparent,
 };
 use crate::problem::{Place, Problem, WarningKind};
 
@@ -30,6 +31,13 @@ pub(super) fn finish(mut desk: Desk, drafts: Vec<RouteDraft>) -> Result<Plan, Ve
 fn route(desk: &mut Desk, draft: RouteDraft) -> Route {
     for listen in &draft.listen {
         udp_stops(desk, listen, &draft.via);
+        ends::fit(desk, listen, &draft.via);
+        for rule in &draft.rules {
+            ends::fit(desk, listen, &rule.via);
+        }
+    }
+    for via in draft.rules.iter().map(|rule| &rule.via).chain([&draft.via]) {
+        ends::carriers(desk, via);
     }
     let via = chain(desk, draft.via);
     never_reached(desk, &draft.rules);
@@ -151,15 +159,18 @@ fn same_address(desk: &mut Desk, routes: &[RouteDraft]) {
 }
 
 fn clash(a: &ListenDraft, b: &ListenDraft) -> bool {
-    let (tcp_a, udp_a) = transports(&a.listen.kind);
-    let (tcp_b, udp_b) = transports(&b.listen.kind);
+    let (tcp_a, udp_a) = transports(&a.listen);
+    let (tcp_b, udp_b) = transports(&b.listen);
     let (a, b) = (&a.listen.addr, &b.listen.addr);
     a.port == b.port && a.port != 0 && ((tcp_a && tcp_b) || (udp_a && udp_b)) && hosts_overlap(a, b)
 }
 
 /// Whether a TCP and a UDP port are bound. UDP of a proxy has ports of its own.
-const fn transports(kind: &ListenKind) -> (bool, bool) {
-    match kind {
+const fn transports(listen: &Listen) -> (bool, bool) {
+    if listen.carried.is_some() {
+        return (false, true);
+    }
+    match &listen.kind {
         ListenKind::Proxy(_) => (true, false),
         ListenKind::Shadowsocks(server) => (server.tcp, server.udp),
         ListenKind::ShadowsocksR(server) => (server.tcp, server.udp),
@@ -181,7 +192,7 @@ fn hosts_overlap(a: &ListenAddr, b: &ListenAddr) -> bool {
     }
 }
 
-fn problem(title: &str, place: Place, help: &str) -> Problem {
+pub(super) fn problem(title: &str, place: Place, help: &str) -> Problem {
     Problem {
         title: title.to_owned(),
         place: Some(place),

@@ -1,8 +1,10 @@
 //! The plan: typed, complete, cross-checked. The engine builds from it and reads no text.
 
 mod build;
+mod carried;
 mod chain;
 mod check;
+mod ends;
 mod file;
 mod rule;
 mod shadowsocks;
@@ -16,6 +18,7 @@ use adit_wire::{Host, Target};
 use ipnet::IpNet;
 
 pub use build::ArgItem;
+pub use carried::{Carried, Fec, Kcp, PacketSeal, Shards};
 pub use chain::{Chain, Hop, HopKind, ServerHop, Stage};
 pub use file::MAX_FILE_LEN;
 pub use rule::Match;
@@ -69,6 +72,8 @@ pub struct Listen {
     pub access: Access,
     /// Address family towards destinations.
     pub prefer: Prefer,
+    /// What its clients come by, if that is not TCP and UDP as they are.
+    pub carried: Option<Carried>,
 }
 
 /// An address to listen on.
@@ -138,8 +143,8 @@ pub struct Forward {
     pub tcp: bool,
     /// UDP is forwarded; at least one of the two.
     pub udp: bool,
-    /// Where to; its port is not 0.
-    pub target: Target,
+    /// Where to; its port is not 0. `None` leaves it to the far end of the chain's last hop.
+    pub target: Option<Target>,
     /// Longest wait for first bytes that can travel with the request (TCP).
     pub first_wait: Duration,
 }

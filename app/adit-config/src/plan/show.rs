@@ -4,7 +4,7 @@ use core::fmt;
 
 use adit_wire::Host;
 
-use crate::plan::{Hop, HopKind, Listen, ListenAddr, ListenKind, Stage, Steering};
+use crate::plan::{Hop, Listen, ListenAddr, ListenKind, Stage, Steering};
 
 impl fmt::Display for ListenAddr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -40,9 +40,16 @@ impl Listen {
 
 impl fmt::Display for Listen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}://{}", self.scheme(), self.addr)?;
+        match &self.carried {
+            Some(carried) => f.write_str(&carried.scheme(self.scheme()))?,
+            None => f.write_str(self.scheme())?,
+        }
+        write!(f, "://{}", self.addr)?;
         match &self.kind {
-            ListenKind::Forward(forward) => write!(f, "/{}", forward.target),
+            ListenKind::Forward(forward) => match &forward.target {
+                Some(target) => write!(f, "/{target}"),
+                None => Ok(()),
+            },
             ListenKind::Proxy(_)
             | ListenKind::Shadowsocks(_)
             | ListenKind::ShadowsocksR(_)
@@ -56,16 +63,7 @@ impl fmt::Display for Hop {
         match self {
             Self::Direct => f.write_str("direct://"),
             Self::Reject => f.write_str("reject://"),
-            Self::Server(hop) => {
-                let scheme = match hop.kind {
-                    HopKind::Socks5 { .. } => "socks5",
-                    HopKind::Socks4a { .. } => "socks4a",
-                    HopKind::Http { .. } => "http",
-                    HopKind::Shadowsocks { .. } => "ss",
-                    HopKind::ShadowsocksR(_) => "ssr",
-                };
-                write!(f, "{scheme}://{}", hop.server)
-            }
+            Self::Server(hop) => f.write_str(&hop.name()),
         }
     }
 }

@@ -39,5 +39,6 @@ pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
         server: server?,
         kind: HopKind::Http { login },
         dial,
+        carried: None,
     }))
 }

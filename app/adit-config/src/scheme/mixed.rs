@@ -4,7 +4,7 @@ use crate::draft::Draft;
 use crate::param::{Param, listener};
 use crate::plan::{Listen, ListenKind, Login, Proxy};
 use crate::problem::{Flaw, WarningKind};
-use crate::scheme::keys;
+use crate::scheme::{kcp, keys};
 use crate::span::Span;
 use crate::value::Tristate;
 
@@ -79,7 +79,9 @@ pub(crate) fn proxy(draft: &mut Draft<'_, '_>, languages: Languages) -> Option<L
         Tristate::On => true,
         Tristate::Off => false,
     };
-    if !addr.is_loopback() {
+    // Without the key of its datagrams nobody speaks with it.
+    let keyed = draft.carrier().is_some() && kcp::is_keyed(draft);
+    if !addr.is_loopback() && !keyed {
         let span = draft.endpoint().address;
         if users.is_empty() && !open {
             draft.problem(open_proxy(draft));
@@ -100,6 +102,7 @@ pub(crate) fn proxy(draft: &mut Draft<'_, '_>, languages: Languages) -> Option<L
         kind: ListenKind::Proxy(kind),
         limits,
         prefer,
+        carried: None,
     })
 }
 

@@ -1,8 +1,12 @@
 //! The schemes: a closed set. Each has a file with its table and its way to a typed value.
 
+pub(crate) mod carrier;
 mod ends;
+mod fec;
 mod forward;
 mod http;
+mod kcp;
+mod kcptun;
 pub(crate) mod keys;
 mod mixed;
 pub(crate) mod share;
@@ -18,6 +22,9 @@ use crate::draft::Draft;
 use crate::param::{Param, Role, Roles};
 use crate::plan::{Hop, Listen, Steering};
 use crate::suggest::nearest;
+
+pub use carrier::Carrier;
+pub(crate) use carrier::Written;
 
 /// What stands before `://`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,6 +48,8 @@ pub enum Scheme {
     Udp,
     /// Both.
     TcpUdp,
+    /// The tunnel of kcptun.
+    Kcptun,
     /// TCP that the firewall redirects.
     Redir,
     /// TCP and UDP that the firewall hands over as they are.
@@ -63,7 +72,7 @@ pub struct UnknownScheme {
 
 impl Scheme {
     /// Every scheme, in the order of the reference.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Mixed,
         Self::Socks5,
         Self::Socks4a,
@@ -73,6 +82,7 @@ impl Scheme {
         Self::Tcp,
         Self::Udp,
         Self::TcpUdp,
+        Self::Kcptun,
         Self::Redir,
         Self::Tproxy,
         Self::Direct,
@@ -92,6 +102,7 @@ impl Scheme {
             Self::Tcp => "tcp",
             Self::Udp => "udp",
             Self::TcpUdp => "tcp+udp",
+            Self::Kcptun => "kcptun",
             Self::Redir => "redir",
             Self::Tproxy => "tproxy",
             Self::Direct => "direct",
@@ -112,7 +123,7 @@ impl Scheme {
             Self::Mixed | Self::Tcp | Self::Udp | Self::TcpUdp => Roles::Listener,
             Self::Redir | Self::Tproxy => Roles::Listener,
             Self::Socks4a | Self::Direct | Self::Reject => Roles::Hop,
-            Self::Socks5 | Self::Http | Self::Ss | Self::Ssr => Roles::Both,
+            Self::Socks5 | Self::Http | Self::Ss | Self::Ssr | Self::Kcptun => Roles::Both,
         }
     }
 
@@ -129,6 +140,7 @@ impl Scheme {
             Self::Tcp => forward::PARAMS_TCP,
             Self::Udp => forward::PARAMS_UDP,
             Self::TcpUdp => forward::PARAMS,
+            Self::Kcptun => kcptun::PARAMS,
             Self::Redir => transparent::PARAMS_REDIR,
             Self::Tproxy => transparent::PARAMS_TPROXY,
             Self::Direct | Self::Reject => ends::PARAMS,
@@ -145,9 +157,10 @@ impl Scheme {
             Self::Http => "http://[USER:PASSWORD@][HOST]:PORT",
             Self::Ss => "ss://METHOD:KEY@[HOST]:PORT",
             Self::Ssr => "ssr://METHOD:PASSWORD@[HOST]:PORT",
-            Self::Tcp => "tcp://[HOST]:PORT/TARGET:PORT",
-            Self::Udp => "udp://[HOST]:PORT/TARGET:PORT",
+            Self::Tcp => "tcp://[HOST]:PORT[/TARGET:PORT]",
+            Self::Udp => "udp://[HOST]:PORT[/TARGET:PORT]",
             Self::TcpUdp => "tcp+udp://[HOST]:PORT/TARGET:PORT",
+            Self::Kcptun => "kcptun://[KEY@][HOST]:PORT[/TARGET:PORT]",
             Self::Redir => "redir://[HOST]:PORT",
             Self::Tproxy => "tproxy://[HOST]:PORT",
             Self::Direct => "direct://",
@@ -182,12 +195,18 @@ impl Scheme {
             Self::Tcp => forward::DOC_TCP,
             Self::Udp => forward::DOC_UDP,
             Self::TcpUdp => forward::DOC,
+            Self::Kcptun => kcptun::DOC,
             Self::Redir => transparent::DOC_REDIR,
             Self::Tproxy => transparent::DOC_TPROXY,
             Self::Direct => ends::DOC_DIRECT,
             Self::Reject => ends::DOC_REJECT,
         }
     }
+}
+
+/// The name of a mode of KCP.
+pub(crate) fn mode_name(config: &adit_kcp::Config) -> &'static str {
+    kcp::text::Mode::of(config).name()
 }
 
 /// Every scheme: with [`Scheme::params`], all that a completion needs.
@@ -218,7 +237,7 @@ impl fmt::Display for Scheme {
 
 /// The endpoint as a listener; `None` if it is none, with the reasons on the desk.
 pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
-    match draft.scheme() {
+    let listen = match draft.scheme() {
         Scheme::Mixed => mixed::listen(draft),
         Scheme::Socks5 => socks5::listen(draft),
         Scheme::Http => http::listen(draft),
@@ -227,24 +246,37 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
         Scheme::Tcp => forward::listen(draft, true, false),
         Scheme::Udp => forward::listen(draft, false, true),
         Scheme::TcpUdp => forward::listen(draft, true, true),
+        Scheme::Kcptun => kcptun::listen(draft),
         Scheme::Redir => transparent::listen(draft, Steering::Redirect),
         Scheme::Tproxy => transparent::listen(draft, Steering::Tproxy),
         Scheme::Socks4a | Scheme::Direct | Scheme::Reject => draft.wrong_role(Role::Listener),
+    }?;
+    match draft.carrier() {
+        None => Some(listen),
+        Some(Carrier::Kcp) => kcp::listen(draft, listen),
+        Some(Carrier::Fec) => fec::listen(draft, listen),
     }
 }
 
 /// The endpoint as a hop.
 pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
-    match draft.scheme() {
-        Scheme::Socks5 => socks5::hop(draft),
-        Scheme::Socks4a => socks5::hop_4a(draft),
-        Scheme::Http => http::hop(draft),
-        Scheme::Ss => ss::hop(draft),
-        Scheme::Ssr => ssr::hop(draft),
-        Scheme::Direct => ends::hop(draft, Hop::Direct),
-        Scheme::Reject => ends::hop(draft, Hop::Reject),
-        Scheme::Mixed | Scheme::Tcp | Scheme::Udp | Scheme::TcpUdp => draft.wrong_role(Role::Hop),
-        Scheme::Redir | Scheme::Tproxy => draft.wrong_role(Role::Hop),
+    let hop = match (draft.scheme(), draft.carrier()) {
+        (Scheme::Socks5, _) => socks5::hop(draft),
+        (Scheme::Socks4a, _) => socks5::hop_4a(draft),
+        (Scheme::Http, _) => http::hop(draft),
+        (Scheme::Ss, _) => ss::hop(draft),
+        (Scheme::Ssr, _) => ssr::hop(draft),
+        (Scheme::Kcptun, _) => kcptun::hop(draft),
+        (Scheme::Tcp | Scheme::Udp, Some(_)) => forward::hop(draft),
+        (Scheme::Direct, _) => ends::hop(draft, Hop::Direct),
+        (Scheme::Reject, _) => ends::hop(draft, Hop::Reject),
+        (Scheme::Mixed | Scheme::Tcp | Scheme::Udp | Scheme::TcpUdp, _)
+        | (Scheme::Redir | Scheme::Tproxy, _) => draft.wrong_role(Role::Hop),
+    }?;
+    match (draft.carrier(), hop) {
+        (Some(Carrier::Kcp), Hop::Server(server)) => kcp::hop(draft, server),
+        (Some(Carrier::Fec), Hop::Server(server)) => fec::hop(draft, server),
+        (_, hop) => Some(hop),
     }
 }
 

@@ -54,6 +54,7 @@ pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
         server: server?,
         kind: HopKind::Socks5 { login, udp },
         dial,
+        carried: None,
     }))
 }
 
@@ -77,5 +78,6 @@ pub(crate) fn hop_4a(draft: &mut Draft<'_, '_>) -> Option<Hop> {
         server: draft.server()?,
         kind: HopKind::Socks4a { user },
         dial,
+        carried: None,
     }))
 }

@@ -93,6 +93,7 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
         }),
         limits,
         prefer,
+        carried: None,
     })
 }
 
@@ -124,6 +125,7 @@ pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
             plugin,
         },
         dial,
+        carried: None,
     }))
 }
 

@@ -136,6 +136,7 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
         }),
         limits,
         prefer,
+        carried: None,
     })
 }
 
@@ -181,6 +182,7 @@ pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
             first_wait,
         })),
         dial,
+        carried: None,
     }))
 }
 

@@ -72,6 +72,7 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>, steering: Steering) -> Option<Li
         limits,
         // Targets are addresses.
         prefer: Prefer::Auto,
+        carried: None,
     })
 }
 

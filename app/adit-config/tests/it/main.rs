@@ -1,6 +1,7 @@
 //! Texts in, plans or problems out: what a user writes and what a user reads.
 
 mod cabinet;
+mod carriers;
 mod drawing;
 mod endpoint;
 mod files;

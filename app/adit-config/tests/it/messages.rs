@@ -107,15 +107,25 @@ error: unknown scheme `sock5`
  --> argument 1, column 1
   | sock5://127.0.0.1:1
   | ^^^^^ did you mean `socks5`?
-  = help: schemes: mixed, socks5, socks4a, http, ss, ssr, tcp, udp, tcp+udp, redir, tproxy, direct, reject",
+  = help: schemes: mixed, socks5, socks4a, http, ss, ssr, tcp, udp, tcp+udp, kcptun, redir, tproxy, direct, reject",
     );
     says(
-        &[NEAR, "ss+kcp://h:1"],
+        &[NEAR, "ss+quic://h:1"],
         "
-error: unknown scheme `ss+kcp`
+error: unknown scheme `ss+quic`
  --> argument 2, column 1
-  | ss+kcp://h:1
-  | ^^^^^^ carrier `kcp` is not supported by this version",
+  | ss+quic://h:1
+  | ^^^^^^^ there is no carrier `quic`
+  = help: carriers: `kcp` for every dialect, `fec` for `udp`; plugins by `?plugin=`",
+    );
+    says(
+        &[NEAR, "ss+fec://h:1"],
+        "
+error: unknown scheme `ss+fec`
+ --> argument 2, column 1
+  | ss+fec://h:1
+  | ^^^^^^ `fec` does not carry `ss`
+  = help: there are `udp+fec`",
     );
 }
 

@@ -223,7 +223,7 @@ fn forwarders_are_read() {
             panic!("{url}");
         };
         assert_eq!((forward.tcp, forward.udp), (tcp, udp));
-        assert_eq!(forward.target.to_string(), "8.8.8.8:53");
+        assert_eq!(forward.target.unwrap().to_string(), "8.8.8.8:53");
         assert_eq!(forward.first_wait, Duration::from_millis(250));
     }
 }

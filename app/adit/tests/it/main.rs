@@ -9,6 +9,7 @@
 #[cfg(unix)]
 mod admin;
 mod browser;
+mod carrier_kcp;
 mod cli;
 mod convert;
 mod curl;

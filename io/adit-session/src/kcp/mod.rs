@@ -35,6 +35,7 @@ mod counters;
 mod driver;
 mod listener;
 mod route;
+mod sealed;
 mod session;
 mod settings;
 mod socket;

@@ -2,13 +2,17 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use adit_crypto::packet::session::{Head, PacketSession, SessionId};
 use adit_kcp::{Kcp, SendError, State as Life, Stats};
 use adit_net::ambient;
-use adit_wire::Time;
+use adit_wire::{Broken, Time};
+
+use crate::newcomers::nothing;
 
 use super::counters::add;
 use super::route::Route;
@@ -24,7 +28,8 @@ const WORTH_WAKING: usize = 32 << 10;
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) socket: Arc<Socket>,
-    pub(super) peer: SocketAddr,
+    /// Where it began; see [`Self::peer`].
+    pub(super) born_at: SocketAddr,
     pub(super) conv: u32,
     /// Its place in the driver's table.
     pub(super) slot: usize,
@@ -35,6 +40,10 @@ pub(super) struct Session {
 struct State {
     kcp: Kcp,
     wire: Wire,
+    /// Keys of its own, if the socket's sessions have such.
+    crypt: Option<Box<PacketSession>>,
+    /// Where the peer is.
+    peer: SocketAddr,
     reader: Option<Waker>,
     writer: Option<Waker>,
     /// Room for which the writer is woken.
@@ -63,7 +72,13 @@ pub(super) enum Settled {
 }
 
 impl Session {
-    pub(super) fn new(socket: Arc<Socket>, peer: SocketAddr, conv: u32, slot: usize) -> Self {
+    pub(super) fn new(
+        socket: Arc<Socket>,
+        peer: SocketAddr,
+        conv: u32,
+        slot: usize,
+        crypt: Option<Box<PacketSession>>,
+    ) -> Self {
         let config = adit_kcp::Config {
             mtu: socket.layout.kcp_mtu,
             ..socket.settings.kcp
@@ -75,6 +90,8 @@ impl Session {
                 worth: if config.stream { worth } else { 1 },
                 kcp,
                 wire: Wire::default(),
+                crypt,
+                peer,
                 reader: None,
                 writer: None,
                 alarm: None,
@@ -85,7 +102,7 @@ impl Session {
                 told: Stats::default(),
             }),
             socket,
-            peer,
+            born_at: peer,
             conv,
             slot,
         }
@@ -102,6 +119,38 @@ impl Session {
         wire.input(&self.socket, kcp, route, packet, now);
         state.unanswered = None;
         !std::mem::replace(&mut state.touched, true)
+    }
+
+    /// Opens a packet with the keys of the session. A peer that writes from elsewhere is answered
+    /// there from now on.
+    pub(super) fn open(
+        &self,
+        head: Head,
+        packet: &mut [u8],
+        from: SocketAddr,
+    ) -> Result<Range<usize>, Broken> {
+        let mut state = self.lock();
+        let State { crypt, peer, .. } = &mut *state;
+        let crypt = crypt.as_mut().ok_or(Broken::Unauthentic)?;
+        let unknown = crypt.peer_id().is_none();
+        let range = crypt.open(head, packet)?;
+        *peer = from;
+        // The server waits for a sign that we are no recording, and there may be nothing to send.
+        if unknown && let Some(sign) = nothing(crypt) {
+            let sent = self.socket.udp.try_send(&sign[..], from);
+            add(&self.socket.settings.counters.in_errs, sent.is_err().into());
+        }
+        Ok(range)
+    }
+
+    /// Where the peer is.
+    pub(super) fn peer(&self) -> SocketAddr {
+        self.lock().peer
+    }
+
+    /// The peer's name for the session, if it has keys of its own.
+    pub(super) fn peer_id(&self) -> Option<SessionId> {
+        self.lock().crypt.as_ref()?.peer_id()
     }
 
     /// The driver answers what came, and wakes whom it concerns.
@@ -149,12 +198,14 @@ impl Session {
 
     /// Sends what is due, and sets the alarm for what will be.
     fn advance(&self, state: &mut State, now: Time) {
-        let State { wire, kcp, .. } = state;
+        let State {
+            wire, kcp, crypt, ..
+        } = state;
         if !kcp.is_drained() {
             state.unanswered.get_or_insert(now);
         }
         if kcp.poll_timeout().is_some_and(|at| at <= now) {
-            wire.transmit(&self.socket, self.peer, kcp, now);
+            wire.transmit(&self.socket, state.peer, crypt.as_deref_mut(), kcp, now);
         }
         let due = match (kcp.poll_timeout(), wire.held_until(&self.socket, now)) {
             (Some(due), Some(held)) => Some(due.max(held)),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use adit_crypto::packet::session::{ROOM, SessionKey};
 use adit_crypto::packet::{PacketKey, PacketKind};
 use adit_fec::{Code, CodeError, HEADER, Matrix};
 use adit_kcp::Config;
@@ -27,6 +28,9 @@ pub struct Settings {
     pub fec_follows: bool,
     /// Encryption; `None` is kcptun's `null`.
     pub key: Option<Arc<PacketKey>>,
+    /// adit's own encryption in place of [`Self::key`]: keys of each session, a replay window, and
+    /// clients whose address may change.
+    pub session: Option<SessionKey>,
     /// Sessions that wait to be accepted; more are not begun.
     pub backlog: usize,
     /// Sessions of a listener at most.
@@ -76,6 +80,7 @@ impl Settings {
             fec: None,
             fec_follows: false,
             key: None,
+            session: None,
             backlog: 128,
             sessions: 65_536,
             rate: 0,
@@ -94,11 +99,12 @@ impl Settings {
     /// Whether a stranger cannot make packets that pass the check. CRC-32 under a cipher is no
     /// authentication.
     pub(super) fn authenticates(&self) -> bool {
-        self.key.as_ref().is_some_and(|key| {
-            let keyed = adit_crypto::packet::Check::HighwayHash;
-            key.kind() == PacketKind::Aes128Gcm
-                || (key.kind() != PacketKind::Null && key.room() == key.kind().room(keyed))
-        })
+        self.session.is_some()
+            || self.key.as_ref().is_some_and(|key| {
+                let keyed = adit_crypto::packet::Check::HighwayHash;
+                key.kind() == PacketKind::Aes128Gcm
+                    || (key.kind() != PacketKind::Null && key.room() == key.kind().room(keyed))
+            })
     }
 
     /// Puts everything within its bounds and measures the rooms of a datagram.
@@ -114,7 +120,10 @@ impl Settings {
         if self.backlog == 0 || self.sessions == 0 {
             return Err(SettingsError::Zero);
         }
-        let room = self.key.as_ref().map(|key| key.room());
+        let room = match &self.session {
+            Some(_) => Some(ROOM),
+            None => self.key.as_ref().map(|key| key.room()),
+        };
         let (head, tail) = room.map_or((0, 0), |room| (room.head, room.tail));
         let fec = if self.fec.is_some() { HEADER } else { 0 };
         let least = head + fec + SHORTEST + tail;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use adit_crypto::packet::session::SessionCipher;
 use adit_kcp::Stats;
 use adit_net::ambient::Chance;
 use adit_wire::Entropy;
@@ -65,16 +66,24 @@ impl Buffered<Link> {
         let socket = Arc::new(Socket::bind(SocketAddr::new(any, 0), settings)?);
         let mut conv = [0; 4];
         Chance.fill(&mut conv);
+        let session = match &socket.settings.session {
+            Some(key) => {
+                let cipher = SessionCipher::of_this_cpu();
+                let session = key.connect(cipher, &mut Chance);
+                Some(Box::new(session.map_err(io::Error::other)?))
+            }
+            None => None,
+        };
         let mut table = Table::new(socket, None);
-        let stream = table.insert(peer, u32::from_le_bytes(conv), false);
+        let stream = table.insert(peer, u32::from_le_bytes(conv), false, session);
         Driver::spawn(table);
         Ok(stream)
     }
 
-    /// The peer's address.
+    /// The peer's address; with [`Settings::session`] where it was last heard.
     #[must_use]
     pub fn peer_addr(&self) -> SocketAddr {
-        self.raw().0.session.peer
+        self.raw().0.session.peer()
     }
 
     /// The address of the socket, which a listener's sessions share.
@@ -117,7 +126,7 @@ impl Raw for Link {
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let session = &self.0.session;
-        write!(f, "Link({:#x} with {})", session.conv, session.peer)
+        write!(f, "Link({:#x} with {})", session.conv, session.peer())
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use adit_crypto::packet::session::{PacketSession, SessionId};
 use adit_wire::Time;
 use tokio::sync::mpsc;
 
@@ -14,6 +15,7 @@ use super::route::{Opening, Route};
 use super::session::{Session, Settled};
 use super::socket::Socket;
 use super::stream::{KcpStream, Link};
+use crate::newcomers::Newcomers;
 
 /// Sessions of one address: a client that began anew, or several behind one port.
 const PER_PEER: usize = 4;
@@ -27,33 +29,40 @@ const REMEMBERED: (usize, Duration) = (256, Duration::from_secs(60));
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) socket: Arc<Socket>,
-    slots: Vec<Option<Arc<Session>>>,
-    free: Vec<usize>,
+    pub(super) slots: Vec<Option<Arc<Session>>>,
+    pub(super) free: Vec<usize>,
     /// The slots of each address, the newest session last.
     peers: HashMap<SocketAddr, Vec<usize>>,
     /// Whose the last datagram was.
     last: Option<(SocketAddr, Arc<Session>)>,
     /// Slots of sessions for which something came.
-    touched: Vec<usize>,
-    accept: Option<mpsc::Sender<KcpStream>>,
+    pub(super) touched: Vec<usize>,
+    pub(super) accept: Option<mpsc::Sender<KcpStream>>,
     /// When the budget for unauthenticated births is full again.
     births: Time,
     ended: VecDeque<(Time, SocketAddr, u32)>,
+    /// The slots of sessions with keys of their own, by their clients' names for them.
+    pub(super) ids: HashMap<SessionId, usize>,
+    /// Where such sessions begin, if they can.
+    pub(super) newcomers: Option<Newcomers>,
 }
 
 /// What one batch brought.
 #[derive(Debug, Default)]
-struct Tally {
+pub(super) struct Tally {
     packets: u64,
     bytes: u64,
-    refused: u64,
-    malformed: u64,
-    oob: u64,
+    pub(super) refused: u64,
+    pub(super) malformed: u64,
+    pub(super) oob: u64,
 }
 
 impl Table {
     pub(super) fn new(socket: Arc<Socket>, accept: Option<mpsc::Sender<KcpStream>>) -> Self {
+        let key = socket.settings.session.clone().filter(|_| accept.is_some());
         Self {
+            newcomers: key.map(Newcomers::new),
+            ids: HashMap::new(),
             socket,
             slots: Vec::new(),
             free: Vec::new(),
@@ -111,12 +120,19 @@ impl Table {
     }
 
     /// A session that begins here, or at a peer.
-    pub(super) fn insert(&mut self, peer: SocketAddr, conv: u32, by_peer: bool) -> KcpStream {
+    pub(super) fn insert(
+        &mut self,
+        peer: SocketAddr,
+        conv: u32,
+        by_peer: bool,
+        crypt: Option<Box<PacketSession>>,
+    ) -> KcpStream {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.slots.len() - 1
         });
-        let session = Arc::new(Session::new(Arc::clone(&self.socket), peer, conv, slot));
+        let socket = Arc::clone(&self.socket);
+        let session = Arc::new(Session::new(socket, peer, conv, slot, crypt));
         if let Some(place) = self.slots.get_mut(slot) {
             *place = Some(Arc::clone(&session));
         }
@@ -128,6 +144,9 @@ impl Table {
     fn datagram(&mut self, packet: &mut [u8], from: SocketAddr, now: Time, tally: &mut Tally) {
         tally.packets += 1;
         tally.bytes += packet.len() as u64;
+        if self.socket.settings.session.is_some() {
+            return self.sealed(packet, from, now, tally);
+        }
         let payload: &[u8] = match &self.socket.settings.key {
             None => packet,
             Some(key) => match key.open(packet) {
@@ -200,7 +219,7 @@ impl Table {
         if !self.socket.settings.authenticates() && !self.may_be_born(now) {
             return None;
         }
-        let stream = self.insert(from, opening.conv, true);
+        let stream = self.insert(from, opening.conv, true, None);
         let session = stream.raw().session();
         permit.send(stream);
         Some(session)
@@ -241,18 +260,21 @@ impl Table {
             return;
         };
         session.forget();
+        if let Some(id) = session.peer_id() {
+            self.ids.remove(&id);
+        }
         self.free.push(slot);
         self.last = None;
-        if let Some(slots) = self.peers.get_mut(&session.peer) {
+        if let Some(slots) = self.peers.get_mut(&session.born_at) {
             slots.retain(|other| *other != slot);
             if slots.is_empty() {
-                self.peers.remove(&session.peer);
+                self.peers.remove(&session.born_at);
             }
         }
         let (most, _) = REMEMBERED;
         if self.ended.len() == most {
             self.ended.pop_front();
         }
-        self.ended.push_back((now, session.peer, session.conv));
+        self.ended.push_back((now, session.born_at, session.conv));
     }
 }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::net::SocketAddr;
 
+use adit_crypto::packet::session::PacketSession;
 use adit_fec::{Decoder, Encoder, Matrix};
 use adit_kcp::Kcp;
 use adit_net::ambient::Chance;
@@ -45,7 +46,15 @@ thread_local! {
 
 impl Wire {
     /// Sends what `kcp` has to send, as far as the rate allows.
-    pub(super) fn transmit(&mut self, socket: &Socket, peer: SocketAddr, kcp: &mut Kcp, now: Time) {
+    /// With `session` sealed by it, else by the key of the socket.
+    pub(super) fn transmit(
+        &mut self,
+        socket: &Socket,
+        peer: SocketAddr,
+        mut session: Option<&mut PacketSession>,
+        kcp: &mut Kcp,
+        now: Time,
+    ) {
         PLACES.with_borrow_mut(|batch| {
             let (mut packets, mut bytes) = (0, 0);
             loop {
@@ -54,7 +63,7 @@ impl Wire {
                     break;
                 }
                 packets += batch.count as u64;
-                bytes += batch.send(socket, peer);
+                bytes += batch.send(socket, peer, session.as_deref_mut());
             }
             if packets > 0 {
                 // A datagram that the socket does not take is lost, and sent again like any other.
@@ -226,7 +235,12 @@ impl Batch {
     }
 
     /// Seals all and hands them to the socket; gives their bytes.
-    fn send(&mut self, socket: &Socket, peer: SocketAddr) -> u64 {
+    fn send(
+        &mut self,
+        socket: &Socket,
+        peer: SocketAddr,
+        session: Option<&mut PacketSession>,
+    ) -> u64 {
         let mut packets: [&mut [u8]; BATCH] = std::array::from_fn(|_| Default::default());
         let places = self.bytes.chunks_exact_mut(LONGEST).zip(self.lens);
         for (packet, (place, len)) in packets.iter_mut().zip(places.take(self.count)) {
@@ -234,10 +248,16 @@ impl Batch {
         }
         let packets = packets.get_mut(..self.count).unwrap_or_default();
         self.count = 0;
-        if let Some(key) = &socket.settings.key
-            && key.seal_batch(packets, &mut Chance).is_err()
-        {
-            // Every place has the room of the layout.
+        let sealed = match (session, &socket.settings.key) {
+            (Some(session), _) => packets
+                .iter_mut()
+                .try_for_each(|packet| session.seal(packet)),
+            (None, Some(key)) => key.seal_batch(packets, &mut Chance),
+            (None, None) => Ok(()),
+        };
+        if sealed.is_err() {
+            // Every place has the room of the layout: the session has used all its numbers, and
+            // will count as dead.
             return 0;
         }
         let mut bytes = 0;

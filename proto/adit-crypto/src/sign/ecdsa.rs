@@ -3,9 +3,8 @@
 use core::fmt;
 
 use adit_wire::Entropy;
-use aws_lc_rs::agreement;
-use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature as lc;
+use aws_lc_rs::{agreement, digest};
 
 use crate::{CryptoError, Secret};
 
@@ -43,6 +42,15 @@ impl EcCurve {
             Self::P384 => &lc::ECDSA_P384_SHA384_FIXED_SIGNING,
             Self::P521 => &lc::ECDSA_P521_SHA512_FIXED_SIGNING,
         }
+    }
+
+    fn hash(self, message: &[u8]) -> digest::Digest {
+        let algorithm = match self {
+            Self::P256 => &digest::SHA256,
+            Self::P384 => &digest::SHA384,
+            Self::P521 => &digest::SHA512,
+        };
+        digest::digest(algorithm, message)
     }
 
     fn verifying(self) -> &'static lc::EcdsaVerificationAlgorithm {
@@ -147,7 +155,7 @@ impl EcdsaKey {
     pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, CryptoError> {
         let signature = self
             .pair
-            .sign(&SystemRandom::new(), message)
+            .sign_digest(&self.curve.hash(message))
             .map_err(|_| CryptoError::Provider)?;
         Ok(signature.as_ref().to_vec())
     }

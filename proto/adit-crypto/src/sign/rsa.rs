@@ -4,7 +4,6 @@ use core::fmt;
 
 use aws_lc_rs::digest;
 use aws_lc_rs::encoding::AsDer;
-use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::{KeyPair, KeyPairComponents, KeySize, PublicKeyComponents};
 use aws_lc_rs::signature as lc;
 
@@ -21,15 +20,23 @@ pub enum RsaHash {
 }
 
 impl RsaHash {
+    fn hash(self, message: &[u8]) -> digest::Digest {
+        let algorithm = match self {
+            Self::Sha256 => &digest::SHA256,
+            Self::Sha512 => &digest::SHA512,
+        };
+        digest::digest(algorithm, message)
+    }
+
     /// The hash with its name in front (RFC 8017 section 9.2, note 1).
     fn digest_info(self, message: &[u8]) -> Vec<u8> {
-        let (kind, len, algorithm) = match self {
-            Self::Sha256 => (1, 32, &digest::SHA256),
-            Self::Sha512 => (3, 64, &digest::SHA512),
+        let (kind, len) = match self {
+            Self::Sha256 => (1, 32),
+            Self::Sha512 => (3, 64),
         };
         let mut out = vec![0x30, 17 + len, 0x30, 13, 6, 9];
         out.extend([0x60, 0x86, 0x48, 1, 0x65, 3, 4, 2, kind, 5, 0, 4, len]);
-        out.extend(digest::digest(algorithm, message).as_ref());
+        out.extend(self.hash(message).as_ref());
         out
     }
 }
@@ -233,7 +240,7 @@ impl RsaKey {
         };
         let mut signature = vec![0; self.pair.public_modulus_len()];
         self.pair
-            .sign(encoding, &SystemRandom::new(), message, &mut signature)
+            .sign_digest(encoding, &hash.hash(message), &mut signature)
             .map_err(|_| CryptoError::Provider)?;
         Ok(signature)
     }
@@ -310,7 +317,7 @@ mod tests {
             (RsaHash::Sha512, &lc::RSA_PKCS1_SHA512),
         ] {
             let mut signature = vec![0; 256];
-            pair.sign(encoding, &SystemRandom::new(), b"m", &mut signature)
+            pair.sign_digest(encoding, &hash.hash(b"m"), &mut signature)
                 .unwrap();
             public.verify(hash, b"m", &signature).unwrap();
             public.verify_wide(hash, b"m", &signature).unwrap();

@@ -10,6 +10,7 @@ use crate::keyring::{Entry, MAX_USERS, Next};
 use crate::problem::Flaw;
 use crate::quote::Quote;
 use crate::scheme::Scheme;
+use crate::scheme::carrier::dialect;
 use crate::secret::{Secret, SecretText};
 use crate::span::Span;
 
@@ -18,7 +19,7 @@ const NEXT: [&str; 4] = ["server", "port", "psk", "name"];
 /// True for the URL of a Shadowsocks listener, as far as its scheme tells.
 pub(super) fn is_ss(text: &str) -> bool {
     text.split_once("://")
-        .is_some_and(|(scheme, _)| scheme.parse() == Ok(Scheme::Ss))
+        .is_some_and(|(scheme, _)| dialect(scheme) == Some(Scheme::Ss))
 }
 
 impl Reader<'_> {

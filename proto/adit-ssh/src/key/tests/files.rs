@@ -245,6 +245,43 @@ fn blobs_have_one_form() {
     assert!(matches!(dss, Err(KeyError::Unsupported(_))));
 }
 
+/// x/crypto/ssh, CVE-2020-9283: a public key of a wrong length ended the process.
+#[test]
+fn key_len() {
+    use crate::wire::Put;
+    for len in [0, 1, 31, 33, 64, 65, 66, 97, 133] {
+        for name in ["ssh-ed25519", "sk-ssh-ed25519@openssh.com"] {
+            let mut blob = Vec::new();
+            blob.put_string(name.as_bytes());
+            blob.put_string(&vec![4; len]);
+            if name.starts_with("sk-") {
+                blob.put_string(b"ssh:");
+            }
+            assert!(PublicKey::parse(&blob).is_err(), "{name} {len}");
+        }
+        for (curve, right) in [("nistp256", 65), ("nistp384", 97), ("nistp521", 133)] {
+            let mut blob = Vec::new();
+            blob.put_string(format!("ecdsa-sha2-{curve}").as_bytes());
+            blob.put_string(curve.as_bytes());
+            blob.put_string(&vec![4; len]);
+            let parsed = PublicKey::parse(&blob);
+            assert_eq!(parsed.is_ok(), len == right, "{curve} {len}");
+            // Of the right form, but not on the curve.
+            if let Ok(key) = parsed {
+                let algorithm = key.algorithms()[0];
+                let mut signature = Vec::new();
+                signature.put_string(algorithm.name().as_bytes());
+                signature.put_nested(|out| {
+                    out.put_mpint(&[1; 32]);
+                    out.put_mpint(&[2; 32]);
+                });
+                let got = key.verify(algorithm, b"data", &signature);
+                assert_eq!(got, Err(KeyError::BadSignature));
+            }
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn no_blob_panics(mut blob: Vec<u8>, at: prop::sample::Index) {

@@ -1,0 +1,82 @@
+//! Carriers in lines of a drawing.
+
+use core::fmt::Write;
+
+use super::counted;
+use crate::duration::write_duration as time;
+use crate::plan::{Carried, Fec, Kcp, Listen, ListenKind, PacketSeal};
+use crate::scheme::mode_name;
+
+pub(super) fn listener(listen: &Listen) -> Option<String> {
+    Some(match (listen.carried.as_ref()?, &listen.kind) {
+        (Carried::Kcp(kcp), ListenKind::Shadowsocks(server)) if server.udp => {
+            format!("{}; UDP in streams alone", streams(kcp))
+        }
+        (Carried::Kcp(kcp), _) => streams(kcp),
+        (Carried::Fec(fec), _) => datagrams(fec),
+    })
+}
+
+pub(super) fn hop(carried: &Carried) -> String {
+    match carried {
+        Carried::Kcp(kcp) => {
+            let mut text = format!(
+                "{}; {} kept",
+                streams(kcp),
+                counted(kcp.sessions, "session")
+            );
+            if let Some(age) = kcp.expire {
+                let _ = write!(text, ", renewed after {}", time(age));
+            }
+            text
+        }
+        Carried::Fec(fec) => datagrams(fec),
+    }
+}
+
+/// Bytes that it adds to a datagram.
+pub(super) fn overhead(carried: &Carried) -> usize {
+    match carried {
+        Carried::Kcp(kcp) => kcp.overhead(),
+        Carried::Fec(fec) => fec.overhead(),
+    }
+}
+
+fn streams(kcp: &Kcp) -> String {
+    let fec = match kcp.fec {
+        Some(shards) => format!("FEC {}+{}", shards.data, shards.parity),
+        None => "no FEC".to_owned(),
+    };
+    let comp = if kcp.compress { ", compressed" } else { "" };
+    format!(
+        "KCP {}, mtu {} ({} for KCP), {fec}, crypt {}, smux {}{comp}",
+        mode_name(&kcp.arq),
+        kcp.mtu,
+        kcp.mtu.saturating_sub(kcp.overhead()),
+        crypt(&kcp.seal),
+        kcp.smux.version.number(),
+    )
+}
+
+fn datagrams(fec: &Fec) -> String {
+    format!(
+        "datagrams of at most {} bytes, mtu {}, FEC {}+{} after {}, crypt {}; nothing is sent \
+         again",
+        fec.mtu.saturating_sub(fec.overhead()),
+        fec.mtu,
+        fec.shards.data,
+        fec.shards.parity,
+        time(fec.wait),
+        crypt(&fec.seal),
+    )
+}
+
+fn crypt(seal: &PacketSeal) -> String {
+    match seal {
+        PacketSeal::Session(_) => "aead, clients may move".to_owned(),
+        PacketSeal::Packets { kind, check, .. } => match check {
+            adit_crypto::packet::Check::HighwayHash => format!("{kind} of kcp9"),
+            adit_crypto::packet::Check::Crc32 => kind.to_string(),
+        },
+    }
+}

@@ -1,0 +1,88 @@
+//! `udp+fec://`: datagrams with forward error correction, never sent again.
+
+use core::time::Duration;
+
+use crate::draft::Draft;
+use crate::duration::Wait;
+use crate::param::{Key, Param, both};
+use crate::plan::{Carried, Fec, Hop, Listen, ServerHop};
+use crate::problem::Flaw;
+use crate::scheme::kcp;
+use crate::value::{Count, Whole};
+
+pub(crate) const DOC: &str = "Datagrams with forward error correction, for games and calls: what is \
+     lost is restored from the rest of its group, and nothing is ever sent again or waited for. A \
+     datagram arrives once or not at all; its order is not kept. The listener names the target; the \
+     hop belongs behind `udp://HOST:PORT` without one. Both ends need the same `key`, `crypt` and \
+     `kcp9`.";
+
+static DATA: Key<Count> = Key {
+    name: "data",
+    default: Count(3),
+    otherwise: "",
+    doc: "Datagrams of a group.",
+};
+static PARITY: Key<Count> = Key {
+    name: "parity",
+    default: Count(1),
+    otherwise: "",
+    doc: "How many of a group may be lost.",
+};
+static MTU: Key<Count> = Key {
+    name: "mtu",
+    default: Count(1472),
+    otherwise: "",
+    doc: "Bytes of the largest UDP payload, at most 1500. Longer datagrams are dropped.",
+};
+static WAIT: Key<Wait> = Key {
+    name: "wait",
+    default: Wait(Duration::from_millis(10)),
+    otherwise: "",
+    doc: "How long a datagram waits for its group to fill up; then it is sent once more, or the \
+          parity is. Up to 450ms.",
+};
+
+pub(crate) const PARAMS: &[Param] = &[
+    both(&kcp::KEY),
+    both(&kcp::CRYPT),
+    both(&kcp::KCP9),
+    both(&DATA),
+    both(&PARITY),
+    both(&MTU),
+    both(&WAIT),
+];
+
+/// A longer wait would help nobody.
+const LONGEST_WAIT: Duration = Duration::from_millis(450);
+
+pub(crate) fn listen(draft: &mut Draft<'_, '_>, mut listen: Listen) -> Option<Listen> {
+    listen.carried = Some(read(draft)?);
+    Some(listen)
+}
+
+pub(crate) fn hop(draft: &mut Draft<'_, '_>, mut hop: ServerHop) -> Option<Hop> {
+    hop.carried = Some(read(draft)?);
+    Some(Hop::Server(hop))
+}
+
+fn read(draft: &mut Draft<'_, '_>) -> Option<Carried> {
+    let seal = kcp::seal(draft, None);
+    let count = |count: Count| Whole(u32::try_from(count.0).unwrap_or(u32::MAX)).0;
+    let (data, parity) = (count(draft.get(&DATA)), count(draft.get(&PARITY)));
+    let span = draft.value_span(&PARITY);
+    let shards = kcp::shards(draft, data, parity, span)?;
+    let wait = draft.get(&WAIT).0;
+    if wait > LONGEST_WAIT {
+        let span = draft.value_span(&WAIT);
+        draft.problem(Flaw::new(span, "a datagram waits at most 450ms"));
+    }
+    let fec = Fec {
+        shards: shards?,
+        mtu: draft.get(&MTU).0,
+        wait,
+        seal: seal?,
+    };
+    kcp::check_mtu(draft, fec.mtu, fec.overhead())?;
+    kcp::clear(draft, &fec.seal);
+    Some(Carried::Fec(Box::new(fec)))
+}

@@ -1,0 +1,483 @@
+//! `+kcp`: any dialect of streams over a few sessions of KCP.
+
+pub(crate) mod text;
+
+use core::time::Duration;
+
+use adit_crypto::packet::{Check, PacketKind};
+use adit_kcp::Config;
+use adit_shadowsocks::Edition;
+use adit_smux::{Role as End, Version};
+
+use self::text::{Cc, Crypt, Mode};
+use crate::draft::Draft;
+use crate::param::{Key, Param, Role, both, hop as for_hop};
+use crate::plan::{
+    Carried, Hop, HopKind, Kcp, Listen, ListenKind, PacketSeal, ServerHop, Shards, SsRole, UdpWay,
+};
+use crate::problem::{Flaw, WarningKind};
+use crate::scheme::keys;
+use crate::secret::{Secret, SecretText};
+use crate::value::{Count, SecretValue, Whole};
+
+pub(crate) const DOC: &str = "Streams over a few sessions of KCP: reliable UDP with forward error \
+     correction, for links that lose. Both ends need the same `key`, `crypt`, `kcp9`, `smux` and \
+     `comp`. What of the dialect is UDP does not go through KCP: with `ss` it rides in a stream \
+     (UDP-over-TCP), with others there is none.";
+
+pub(crate) static KEY: Key<Option<SecretValue>> = Key {
+    name: "key",
+    default: None,
+    otherwise: "the password of `ss` and `ssr`",
+    doc: "Secret from which datagrams are sealed: itself, `@FILE` or `$NAME`.",
+};
+pub(crate) static CRYPT: Key<Crypt> = Key {
+    name: "crypt",
+    default: Crypt::Aead,
+    otherwise: "",
+    doc: "How datagrams are sealed. `aead` is for two adits: keys of each session, no replays, and \
+          a client may change its address. Ciphers of kcptun: aes, aes-128, aes-192, aes-128-gcm, \
+          salsa20, blowfish, twofish, cast5, 3des, tea, xtea, xor, sm4, none, null; of these only \
+          aes-128-gcm authenticates.",
+};
+pub(crate) static KCP9: Key<bool> = Key {
+    name: "kcp9",
+    default: false,
+    otherwise: "",
+    doc: "With a cipher of kcptun: the keyed checksum and the matrix of kcp9, at both ends.",
+};
+pub(crate) static MODE: Key<Mode> = Key {
+    name: "mode",
+    default: Mode::Fast,
+    otherwise: "",
+    doc: "How hasty it is: a flush every 40, 30, 20 or 10 ms, or what the next three keys say.",
+};
+pub(crate) static NODELAY: Key<Whole> = Key {
+    name: "nodelay",
+    default: Whole(0),
+    otherwise: "",
+    doc: "Hasty time-outs (1) or patient ones (0); for `mode=manual`.",
+};
+pub(crate) static INTERVAL: Key<Whole> = Key {
+    name: "interval",
+    default: Whole(50),
+    otherwise: "",
+    doc: "Milliseconds between flushes, 10 to 5000; for `mode=manual`.",
+};
+pub(crate) static RESEND: Key<Whole> = Key {
+    name: "resend",
+    default: Whole(0),
+    otherwise: "",
+    doc: "Later segments acknowledged before one is sent again, 0 waits for its time-out; for \
+          `mode=manual`.",
+};
+static CC: Key<Cc> = Key {
+    name: "cc",
+    default: Cc(adit_kcp::Congestion::Off),
+    otherwise: "",
+    doc: "What holds the sender back besides the windows: nothing, the window of KCP, or a \
+          measured pace.",
+};
+static DATA: Key<Whole> = Key {
+    name: "data",
+    default: Whole(10),
+    otherwise: "",
+    doc: "Datagrams of a group of the error correction; 0 is none.",
+};
+static PARITY: Key<Whole> = Key {
+    name: "parity",
+    default: Whole(3),
+    otherwise: "",
+    doc: "How many of a group may be lost without being sent again; 0 is no correction.",
+};
+pub(crate) static MTU: Key<Count> = Key {
+    name: "mtu",
+    default: Count(1350),
+    otherwise: "",
+    doc: "Bytes of the largest UDP payload, at most 1500.",
+};
+pub(crate) static SNDWND: Key<Option<Count>> = Key {
+    name: "sndwnd",
+    default: None,
+    otherwise: "1024 as listener, 128 as hop",
+    doc: "Segments in flight at most.",
+};
+pub(crate) static RCVWND: Key<Option<Count>> = Key {
+    name: "rcvwnd",
+    default: None,
+    otherwise: "1024 as listener, 512 as hop",
+    doc: "Segments received and not read at most.",
+};
+pub(crate) static ACKNODELAY: Key<bool> = Key {
+    name: "acknodelay",
+    default: false,
+    otherwise: "",
+    doc: "Acknowledge at once, not with the next flush.",
+};
+static RATE: Key<Whole> = Key {
+    name: "rate",
+    default: Whole(0),
+    otherwise: "",
+    doc: "Bytes a second that a session may send; 0 is no limit.",
+};
+static SMUX: Key<Count> = Key {
+    name: "smux",
+    default: Count(2),
+    otherwise: "",
+    doc: "Version of the multiplexer, 1 or 2.",
+};
+static COMP: Key<bool> = Key {
+    name: "comp",
+    default: false,
+    otherwise: "",
+    doc: "Compress all streams with snappy.",
+};
+pub(crate) static CONN: Key<Count> = Key {
+    name: "conn",
+    default: Count(1),
+    otherwise: "",
+    doc: "Sessions that are kept, 64 at most; streams take turns.",
+};
+static KEEPALIVE: Key<Duration> = Key {
+    name: "keepalive",
+    default: Duration::from_secs(10),
+    otherwise: "",
+    doc: "How often a session shows that it lives; three times of silence end it, 30s at least.",
+};
+static EXPIRE: Key<Option<Duration>> = Key {
+    name: "expire",
+    default: None,
+    otherwise: "never",
+    doc: "Age at which a session gets no new streams and a fresh one begins.",
+};
+
+pub(crate) const PARAMS: &[Param] = &[
+    both(&KEY),
+    both(&CRYPT),
+    both(&KCP9),
+    both(&MODE),
+    both(&NODELAY),
+    both(&INTERVAL),
+    both(&RESEND),
+    both(&CC),
+    both(&DATA),
+    both(&PARITY),
+    both(&MTU),
+    both(&SNDWND),
+    both(&RCVWND),
+    both(&ACKNODELAY),
+    both(&RATE),
+    both(&SMUX),
+    both(&COMP),
+    for_hop(&CONN),
+    both(&KEEPALIVE),
+    for_hop(&EXPIRE),
+];
+
+/// Sessions of a hop at most.
+pub(crate) const MAX_CONN: usize = 64;
+/// How long a session that has expired may go on, as with kcptun.
+const LINGER: Duration = Duration::from_secs(600);
+
+pub(crate) fn listen(draft: &mut Draft<'_, '_>, mut listen: Listen) -> Option<Listen> {
+    match &mut listen.kind {
+        ListenKind::Proxy(proxy) => {
+            no_udp(draft);
+            proxy.udp = false;
+        }
+        ListenKind::ShadowsocksR(server) => {
+            no_udp(draft);
+            server.udp = false;
+            if !server.tcp {
+                draft.problem(no_streams(draft));
+            }
+        }
+        ListenKind::Shadowsocks(server) => {
+            no_plugin(draft, server.plugin.is_some());
+            if !server.tcp {
+                draft.problem(no_streams(draft));
+            }
+        }
+        ListenKind::Forward(_) | ListenKind::Transparent(_) => {}
+    }
+    let own = match &listen.kind {
+        ListenKind::Shadowsocks(server) => match &server.role {
+            SsRole::Single(secret) => Some(secret),
+            SsRole::Users { identity, .. } => identity.as_ref(),
+            SsRole::Relay { identity, .. } => Some(identity),
+        },
+        ListenKind::ShadowsocksR(server) => Some(&server.password),
+        _ => None,
+    };
+    let kcp = read(draft, own.map(|own| Secret::from(own.expose())))?;
+    listen.carried = Some(Carried::Kcp(Box::new(kcp)));
+    Some(listen)
+}
+
+pub(crate) fn hop(draft: &mut Draft<'_, '_>, mut hop: ServerHop) -> Option<Hop> {
+    let mut own = None;
+    match &mut hop.kind {
+        HopKind::Socks5 { udp, .. } => {
+            no_udp(draft);
+            *udp = false;
+        }
+        HopKind::ShadowsocksR(ssr) => {
+            no_udp(draft);
+            ssr.udp = false;
+            own = Some(ssr.password.expose());
+        }
+        HopKind::Shadowsocks {
+            method,
+            secret,
+            udp,
+            plugin,
+            ..
+        } => {
+            no_plugin(draft, plugin.is_some());
+            // KCP has the UDP port of the server.
+            if *udp == UdpWay::Native {
+                *udp = UdpWay::OverTcp;
+            }
+            own = match method.edition() {
+                // The server knows the first of the keys (SIP023).
+                Edition::Aead2022 => secret.expose().split(':').next(),
+                _ => Some(secret.expose()),
+            };
+        }
+        HopKind::Socks4a { .. } | HopKind::Http { .. } | HopKind::Far => {}
+    }
+    let own = own.map(Secret::from);
+    let kcp = read(draft, own)?;
+    hop.carried = Some(Carried::Kcp(Box::new(kcp)));
+    Some(Hop::Server(hop))
+}
+
+/// Datagrams of these dialects would go around KCP, and in clear.
+fn no_udp(draft: &mut Draft<'_, '_>) {
+    let asked = draft.endpoint().param(keys::UDP.name);
+    if let Some(pair) = asked.filter(|pair| pair.value.value == "true") {
+        let flaw = Flaw::new(pair.value.span, "KCP carries no UDP of this dialect")
+            .label("it would go around the tunnel")
+            .help("`ss+kcp://` puts UDP into a stream; `udp+fec://` carries UDP to one target");
+        draft.problem(flaw);
+    }
+}
+
+fn no_plugin(draft: &mut Draft<'_, '_>, plugin: bool) {
+    if plugin {
+        let flaw = Flaw::new(
+            draft.key_span(&keys::PLUGIN),
+            "a plugin and KCP cannot both carry the bytes",
+        );
+        draft.problem(flaw.help("leave one of them away"));
+    }
+}
+
+fn no_streams(draft: &Draft<'_, '_>) -> Flaw {
+    let span = draft.value_span(&keys::TCP);
+    Flaw::new(span, "KCP carries streams, and `tcp=false` leaves none")
+}
+
+fn read(draft: &mut Draft<'_, '_>, own: Option<Secret>) -> Option<Kcp> {
+    let keyed = own.is_some();
+    let seal = seal(draft, own);
+    let cc = draft.get(&CC).0;
+    let arq = arq(draft, cc);
+    let (data, parity) = (draft.get(&DATA).0, draft.get(&PARITY).0);
+    let span = draft.value_span(&PARITY);
+    let fec = shards(draft, data, parity, span);
+    let version = match draft.get(&SMUX).0 {
+        1 => Version::V1,
+        2 => Version::V2,
+        _ => {
+            let span = draft.value_span(&SMUX);
+            draft.problem(Flaw::new(span, "smux has the versions 1 and 2"));
+            return None;
+        }
+    };
+    let mut smux = adit_smux::Config::new(version, end(draft));
+    let keepalive = draft.get(&KEEPALIVE);
+    smux.keepalive = Some(keepalive);
+    smux.timeout = smux.timeout.max(keepalive * 3);
+    let kcp = Kcp {
+        kcptun: false,
+        arq,
+        mtu: draft.get(&MTU).0,
+        fec: fec?,
+        seal: seal?,
+        smux,
+        compress: draft.get(&COMP),
+        sessions: sessions(draft),
+        expire: draft.get(&EXPIRE),
+        linger: LINGER,
+        rate: draft.get(&RATE).0,
+    };
+    check_mtu(draft, kcp.mtu, kcp.overhead())?;
+    if !keyed {
+        clear(draft, &kcp.seal);
+    }
+    Some(kcp)
+}
+
+/// Whether only those who have a key are understood.
+pub(crate) fn is_keyed(draft: &mut Draft<'_, '_>) -> bool {
+    match draft.get(&CRYPT) {
+        Crypt::Aead => true,
+        Crypt::Packets(kind) => {
+            draft.get(&KCP9) && kind != PacketKind::Null
+                || !matches!(kind, PacketKind::None | PacketKind::Null)
+        }
+    }
+}
+
+/// How datagrams are sealed; without `key` from the secret of the dialect.
+pub(crate) fn seal(draft: &mut Draft<'_, '_>, own: Option<Secret>) -> Option<PacketSeal> {
+    let crypt = draft.get(&CRYPT);
+    let kcp9 = draft.get(&KCP9);
+    let password = match draft.get(&KEY) {
+        Some(written) => Some(secret(draft, &written)?),
+        None => own.filter(|own| !own.expose().is_empty()),
+    };
+    if password.is_none() && is_keyed(draft) {
+        let flaw = Flaw::new(
+            draft.endpoint().address,
+            "the key of the datagrams is missing",
+        )
+        .help("write `?key=SECRET`, `?key=@FILE` or `?key=$NAME`, the same at both ends")
+        .help("`crypt=null` does without: everybody can read and change the traffic");
+        draft.problem(flaw);
+        return None;
+    }
+    let password = password.unwrap_or_default();
+    Some(match crypt {
+        Crypt::Aead => {
+            if kcp9 {
+                let about = Flaw::new(draft.key_span(&KCP9), "`kcp9` is for ciphers of kcptun");
+                draft.warn(WarningKind::IgnoredKey, about.label("ignored with `aead`"));
+            }
+            PacketSeal::Session(password)
+        }
+        Crypt::Packets(kind) => PacketSeal::Packets {
+            kind,
+            check: if kcp9 {
+                Check::HighwayHash
+            } else {
+                Check::Crc32
+            },
+            password,
+        },
+    })
+}
+
+fn secret(draft: &mut Draft<'_, '_>, written: &SecretValue) -> Option<Secret> {
+    let text = &written.0;
+    let span = draft.value_span(&KEY);
+    let place = match (text.strip_prefix('@'), text.strip_prefix('$')) {
+        (Some(path), _) => SecretText::File(path.to_owned()),
+        (_, Some(name)) => SecretText::Variable(name.to_owned()),
+        _ => SecretText::Literal(Secret::from(text.as_str())),
+    };
+    draft.secret(&place, span)
+}
+
+/// The ARQ, by name or by numbers.
+pub(crate) fn arq(draft: &mut Draft<'_, '_>, congestion: adit_kcp::Congestion) -> Config {
+    let (mode, listens) = (draft.get(&MODE), draft.role() == Role::Listener);
+    let named = mode.config().unwrap_or_else(|| Config {
+        nodelay: u8::try_from(draft.get(&NODELAY).0.min(2)).unwrap_or(2),
+        interval_ms: draft.get(&INTERVAL).0,
+        resend: u16::try_from(draft.get(&RESEND).0).unwrap_or(u16::MAX),
+        ..Config::fast()
+    });
+    if mode != Mode::Manual {
+        for key in [&NODELAY, &INTERVAL, &RESEND] {
+            if draft.endpoint().param(key.name).is_some() {
+                let title = format!("`{}` is for `mode=manual`", key.name);
+                let about = Flaw::new(draft.key_span(key), title).label("ignored here");
+                draft.warn(WarningKind::IgnoredKey, about);
+            }
+        }
+    }
+    let window = |count: Option<Count>, listener, hop| match count {
+        Some(count) => u32::try_from(count.0).unwrap_or(u32::MAX),
+        None if listens => listener,
+        None => hop,
+    };
+    Config {
+        congestion,
+        send_window: window(draft.get(&SNDWND), 1024, 128),
+        recv_window: window(draft.get(&RCVWND), 1024, 512),
+        ack_nodelay: draft.get(&ACKNODELAY),
+        ..named
+    }
+}
+
+/// The correction; none if either is 0.
+#[expect(clippy::option_option, reason = "wrong, or none wanted")]
+pub(crate) fn shards(
+    draft: &mut Draft<'_, '_>,
+    data: u32,
+    parity: u32,
+    span: crate::span::Span,
+) -> Option<Option<Shards>> {
+    if data == 0 || parity == 0 {
+        return Some(None);
+    }
+    if data.saturating_add(parity) > 256 {
+        let flaw = Flaw::new(span, "a group has at most 256 datagrams with its parity");
+        draft.problem(flaw);
+        return None;
+    }
+    let count = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+    Some(Some(Shards {
+        data: count(data),
+        parity: count(parity),
+    }))
+}
+
+/// Within the bounds of kcp-go, and with room for something.
+pub(crate) fn check_mtu(draft: &mut Draft<'_, '_>, mtu: usize, overhead: usize) -> Option<()> {
+    /// The shortest KCP datagram that is worth sending.
+    const SHORTEST: usize = 50;
+    let least = overhead + SHORTEST;
+    if (least..=1500).contains(&mtu) {
+        return Some(());
+    }
+    let span = draft.value_span(&MTU);
+    let flaw = Flaw::new(span, format!("the MTU must lie between {least} and 1500"));
+    draft.problem(flaw);
+    None
+}
+
+pub(crate) fn sessions(draft: &mut Draft<'_, '_>) -> usize {
+    let conn = draft.get(&CONN).0;
+    if conn > MAX_CONN {
+        let span = draft.value_span(&CONN);
+        let title = format!("a hop keeps at most {MAX_CONN} sessions");
+        draft.problem(Flaw::new(span, title));
+    }
+    conn
+}
+
+pub(crate) fn end(draft: &Draft<'_, '_>) -> End {
+    match draft.role() {
+        Role::Listener => End::Server,
+        Role::Hop => End::Client,
+    }
+}
+
+/// What is in the datagrams has no protection of its own.
+pub(crate) fn clear(draft: &mut Draft<'_, '_>, seal: &PacketSeal) {
+    let span = draft.value_span(&CRYPT);
+    let name = seal.name();
+    if !seal.hides() {
+        let about = Flaw::new(span, format!("`{name}` does not encrypt"))
+            .label("everyone on the way can read and change the traffic");
+        draft.warn(WarningKind::NoEncryption, about);
+    } else if !seal.authenticates() {
+        let about = Flaw::new(span, format!("`{name}` does not authenticate"))
+            .label("who knows what is said can change it on the way")
+            .help("`aead` does, between two adits; `aes-128-gcm` does where kcptun has it");
+        draft.warn(WarningKind::LegacyCipher, about);
+    }
+}

@@ -1,0 +1,182 @@
+//! Values of the keys of KCP.
+
+use adit_crypto::packet::PacketKind;
+use adit_kcp::{Config, Congestion};
+
+use crate::suggest::nearest;
+use crate::value::Typed;
+
+/// `crypt`: adit's own sessions, or a cipher of kcptun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Crypt {
+    Aead,
+    Packets(PacketKind),
+}
+
+/// `mode`: a name for four numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Normal,
+    Fast,
+    Fast2,
+    Fast3,
+    Manual,
+}
+
+/// `cc`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cc(pub(crate) Congestion);
+
+const AEAD: &str = "aead";
+
+impl Typed for Crypt {
+    const NAME: &'static str = "aead|cipher";
+
+    fn read(text: &str) -> Result<Self, String> {
+        if text == AEAD {
+            return Ok(Self::Aead);
+        }
+        if let Ok(kind) = text.parse() {
+            return Ok(Self::Packets(kind));
+        }
+        let names = || PacketKind::ALL.into_iter().map(PacketKind::name);
+        Err(match nearest(text, names().chain([AEAD])) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("expected `aead` or one of {}", ciphers()),
+        })
+    }
+
+    fn write(&self) -> String {
+        match self {
+            Self::Aead => AEAD.to_owned(),
+            Self::Packets(kind) => kind.name().to_owned(),
+        }
+    }
+}
+
+/// The names of kcptun's ciphers.
+pub(crate) fn ciphers() -> String {
+    PacketKind::ALL.map(PacketKind::name).join(", ")
+}
+
+impl Typed for PacketKind {
+    const NAME: &'static str = "cipher";
+
+    fn read(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|_| {
+            let names = Self::ALL.into_iter().map(Self::name);
+            match nearest(text, names) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("expected one of {}", ciphers()),
+            }
+        })
+    }
+
+    fn write(&self) -> String {
+        self.name().to_owned()
+    }
+}
+
+const MODES: [(&str, Mode); 5] = [
+    ("normal", Mode::Normal),
+    ("fast", Mode::Fast),
+    ("fast2", Mode::Fast2),
+    ("fast3", Mode::Fast3),
+    ("manual", Mode::Manual),
+];
+
+impl Typed for Mode {
+    const NAME: &'static str = "normal|fast|fast2|fast3|manual";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let found = MODES.into_iter().find(|(name, _)| *name == text);
+        found.map_or_else(
+            || Err(format!("expected one of {}", Self::NAME)),
+            |(_, mode)| Ok(mode),
+        )
+    }
+
+    fn write(&self) -> String {
+        self.name().to_owned()
+    }
+}
+
+impl Mode {
+    pub(crate) fn name(self) -> &'static str {
+        let found = MODES.into_iter().find(|(_, mode)| *mode == self);
+        found.map_or("", |(name, _)| name)
+    }
+
+    /// The four numbers, where the name says them.
+    pub(crate) const fn config(self) -> Option<Config> {
+        match self {
+            Self::Normal => Some(Config::normal()),
+            Self::Fast => Some(Config::fast()),
+            Self::Fast2 => Some(Config::fast2()),
+            Self::Fast3 => Some(Config::fast3()),
+            Self::Manual => None,
+        }
+    }
+
+    /// The name of these numbers.
+    pub(crate) fn of(config: &Config) -> Self {
+        let numbers = |c: &Config| (c.nodelay, c.interval_ms, c.resend);
+        let mut named = MODES.into_iter().map(|(_, mode)| mode);
+        let found = named.find(|mode| {
+            let same = |other: Config| numbers(&other) == numbers(config);
+            mode.config().is_some_and(same)
+        });
+        found.unwrap_or(Self::Manual)
+    }
+}
+
+const CC: [(&str, Congestion); 3] = [
+    ("off", Congestion::Off),
+    ("reno", Congestion::Reno),
+    ("bbr", Congestion::Bbr),
+];
+
+impl Typed for Cc {
+    const NAME: &'static str = "off|reno|bbr";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let found = CC.into_iter().find(|(name, _)| *name == text);
+        found.map_or_else(
+            || Err(format!("expected one of {}", Self::NAME)),
+            |(_, cc)| Ok(Self(cc)),
+        )
+    }
+
+    fn write(&self) -> String {
+        let found = CC.into_iter().find(|(_, cc)| *cc == self.0);
+        found.map_or_else(String::new, |(name, _)| name.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_and_written() {
+        for (_, mode) in MODES {
+            assert_eq!(Mode::read(&mode.write()), Ok(mode));
+            if let Some(config) = mode.config() {
+                assert_eq!(Mode::of(&config), mode);
+            }
+        }
+        for (name, _) in CC {
+            assert_eq!(Cc::read(name).unwrap().write(), name);
+        }
+        for kind in PacketKind::ALL {
+            assert_eq!(Crypt::read(kind.name()), Ok(Crypt::Packets(kind)));
+            assert_eq!(<PacketKind as Typed>::read(kind.name()), Ok(kind));
+        }
+        assert_eq!(Crypt::read(AEAD), Ok(Crypt::Aead));
+        assert_eq!(
+            Crypt::read("aes-129").unwrap_err(),
+            "did you mean `aes-128`?"
+        );
+        assert!(Crypt::read("").is_err() && Mode::read("Fast").is_err() && Cc::read("on").is_err());
+    }
+}

@@ -1,0 +1,223 @@
+//! `kcptun://`: a tunnel as kcptun has it, either end.
+
+use core::time::Duration;
+
+use adit_crypto::packet::{Check, PacketKind};
+use adit_kcp::Congestion;
+use adit_smux::Version;
+use adit_wire::Time;
+
+use crate::draft::Draft;
+use crate::param::{Key, Param, both, hop as for_hop, listener};
+use crate::plan::{Carried, Hop, HopKind, Kcp, Listen, PacketSeal, ServerHop};
+use crate::problem::Flaw;
+use crate::scheme::{forward, kcp, keys};
+use crate::secret::Secret;
+use crate::value::{Count, Whole};
+
+pub(crate) const DOC: &str = "The tunnel of kcptun: streams over KCP that lead to one target, which \
+     the listener names. As the last hop it belongs behind `tcp://HOST:PORT` without a target; hops \
+     behind it speak with what its far end leads to. Names and defaults of keys are kcptun's; \
+     `+kcp` is what two adits should use.";
+
+/// The password of kcptun where none is given.
+const DEFAULT_KEY: &str = "it's a secrect";
+
+static CRYPT: Key<PacketKind> = Key {
+    name: "crypt",
+    default: PacketKind::Aes,
+    otherwise: "",
+    doc: "Cipher: aes, aes-128, aes-192, aes-128-gcm, salsa20, blowfish, twofish, cast5, 3des, \
+          tea, xtea, xor, sm4, none, null. Only aes-128-gcm authenticates.",
+};
+static NC: Key<Whole> = Key {
+    name: "nc",
+    default: Whole(0),
+    otherwise: "",
+    doc: "1 switches the congestion window off; for `mode=manual`.",
+};
+static DATASHARD: Key<Whole> = Key {
+    name: "datashard",
+    default: Whole(10),
+    otherwise: "",
+    doc: "Datagrams of a group of the error correction; 0 is none.",
+};
+static PARITYSHARD: Key<Whole> = Key {
+    name: "parityshard",
+    default: Whole(3),
+    otherwise: "",
+    doc: "How many of a group may be lost without being sent again; 0 is no correction.",
+};
+static RATELIMIT: Key<Whole> = Key {
+    name: "ratelimit",
+    default: Whole(0),
+    otherwise: "",
+    doc: "Bytes a second that a session may send; 0 is no limit.",
+};
+static NOCOMP: Key<bool> = Key {
+    name: "nocomp",
+    default: false,
+    otherwise: "",
+    doc: "Do not compress. Must be the same at both ends.",
+};
+static SMUXVER: Key<Count> = Key {
+    name: "smuxver",
+    default: Count(2),
+    otherwise: "",
+    doc: "Version of the multiplexer, 1 or 2. Must be the same at both ends; old kcptun has 1.",
+};
+static SMUXBUF: Key<Count> = Key {
+    name: "smuxbuf",
+    default: Count(4 << 20),
+    otherwise: "",
+    doc: "Bytes received and not read of a session at most.",
+};
+static STREAMBUF: Key<Count> = Key {
+    name: "streambuf",
+    default: Count(2 << 20),
+    otherwise: "",
+    doc: "The same of a stream (smux 2).",
+};
+static FRAMESIZE: Key<Count> = Key {
+    name: "framesize",
+    default: Count(8192),
+    otherwise: "",
+    doc: "Bytes of the largest frame of a stream.",
+};
+static KEEPALIVE: Key<Count> = Key {
+    name: "keepalive",
+    default: Count(10),
+    otherwise: "",
+    doc: "Seconds between signs of life.",
+};
+static AUTOEXPIRE: Key<Whole> = Key {
+    name: "autoexpire",
+    default: Whole(0),
+    otherwise: "",
+    doc: "Seconds after which a session gets no new streams; 0 is never.",
+};
+static SCAVENGETTL: Key<Whole> = Key {
+    name: "scavengettl",
+    default: Whole(600),
+    otherwise: "",
+    doc: "Seconds that an expired session may go on.",
+};
+
+pub(crate) const PARAMS: &[Param] = &[
+    both(&CRYPT),
+    both(&kcp::MODE),
+    both(&kcp::NODELAY),
+    both(&kcp::INTERVAL),
+    both(&kcp::RESEND),
+    both(&NC),
+    both(&DATASHARD),
+    both(&PARITYSHARD),
+    both(&kcp::MTU),
+    both(&kcp::SNDWND),
+    both(&kcp::RCVWND),
+    both(&kcp::ACKNODELAY),
+    both(&RATELIMIT),
+    both(&NOCOMP),
+    both(&SMUXVER),
+    both(&SMUXBUF),
+    both(&STREAMBUF),
+    both(&FRAMESIZE),
+    both(&KEEPALIVE),
+    for_hop(&kcp::CONN),
+    for_hop(&AUTOEXPIRE),
+    for_hop(&SCAVENGETTL),
+    listener(&keys::PREFER),
+    both(&keys::DIAL),
+    listener(&keys::FIRST_WAIT),
+    listener(&keys::IDLE),
+    listener(&keys::HALF_CLOSE_IDLE),
+    listener(&keys::MAX_CONNECTIONS),
+];
+
+pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
+    let kcp = read(draft);
+    let mut listen = forward::listen(draft, true, false)?;
+    listen.carried = Some(Carried::Kcp(Box::new(kcp?)));
+    Some(listen)
+}
+
+pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
+    draft.no_target();
+    let kcp = read(draft);
+    let server = draft.server();
+    let dial = draft.get(&keys::DIAL);
+    Some(Hop::Server(ServerHop {
+        server: server?,
+        kind: HopKind::Far,
+        dial,
+        carried: Some(Carried::Kcp(Box::new(kcp?))),
+    }))
+}
+
+fn read(draft: &mut Draft<'_, '_>) -> Option<Kcp> {
+    let kind = draft.get(&CRYPT);
+    let endpoint = draft.endpoint();
+    let password = match &endpoint.secret {
+        Some(written) => draft.secret(&written.value, written.span)?,
+        None => Secret::from(DEFAULT_KEY),
+    };
+    let seal = PacketSeal::Packets {
+        kind,
+        check: Check::Crc32,
+        password,
+    };
+    let congestion = match (draft.get(&kcp::MODE), draft.get(&NC).0) {
+        (kcp::text::Mode::Manual, 0) => Congestion::Reno,
+        _ => Congestion::Off,
+    };
+    let arq = kcp::arq(draft, congestion);
+    let (data, parity) = (draft.get(&DATASHARD).0, draft.get(&PARITYSHARD).0);
+    let span = draft.value_span(&PARITYSHARD);
+    let fec = kcp::shards(draft, data, parity, span);
+    let smux = smux(draft)?;
+    let expire = draft.get(&AUTOEXPIRE).0;
+    let seconds = |n: u32| Duration::from_secs(n.into());
+    let kcp = Kcp {
+        kcptun: true,
+        arq,
+        mtu: draft.get(&kcp::MTU).0,
+        fec: fec?,
+        seal,
+        smux,
+        compress: !draft.get(&NOCOMP),
+        sessions: kcp::sessions(draft),
+        expire: (expire > 0).then(|| seconds(expire)),
+        linger: seconds(draft.get(&SCAVENGETTL).0),
+        rate: draft.get(&RATELIMIT).0,
+    };
+    kcp::check_mtu(draft, kcp.mtu, kcp.overhead())?;
+    kcp::clear(draft, &kcp.seal);
+    Some(kcp)
+}
+
+fn smux(draft: &mut Draft<'_, '_>) -> Option<adit_smux::Config> {
+    let version = match draft.get(&SMUXVER).0 {
+        1 => Version::V1,
+        2 => Version::V2,
+        _ => {
+            let span = draft.value_span(&SMUXVER);
+            draft.problem(Flaw::new(span, "smux has the versions 1 and 2"));
+            return None;
+        }
+    };
+    let mut config = adit_smux::Config::new(version, kcp::end(draft));
+    let bytes = |count: Count| u32::try_from(count.0).unwrap_or(u32::MAX);
+    config.session_buffer = bytes(draft.get(&SMUXBUF));
+    config.stream_buffer = bytes(draft.get(&STREAMBUF));
+    config.max_frame = u16::try_from(draft.get(&FRAMESIZE).0).unwrap_or(u16::MAX);
+    let keepalive = u64::try_from(draft.get(&KEEPALIVE).0).unwrap_or(u64::MAX);
+    let keepalive = Duration::from_secs(keepalive.min(86_400));
+    config.keepalive = Some(keepalive);
+    config.timeout = config.timeout.max(keepalive * 3);
+    if let Err(why) = adit_smux::Session::new(config.clone(), Time(0)) {
+        let span = draft.value_span(&SMUXBUF);
+        draft.problem(Flaw::new(span, "smux cannot run with this").label(why.to_string()));
+        return None;
+    }
+    Some(config)
+}

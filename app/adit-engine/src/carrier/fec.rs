@@ -1,0 +1,91 @@
+//! `udp+fec`: both ends of a lane as ways for datagrams.
+
+use std::io;
+use std::task::{Context, Poll};
+
+use adit_config::Fec as Plan;
+use adit_net::PacketBuf;
+use adit_session::fec::{Lane, Settings};
+use adit_wire::Target;
+
+use super::kcp::address;
+use super::settings::{self, SealError};
+use crate::connector::{Connected, Connector};
+use crate::error::Stage;
+use crate::udp::{BoxDatagrams, Datagrams};
+use crate::{BoxFuture, DialError};
+
+/// Datagrams to a server, whose end has a target of its own: a lane for each association.
+pub struct FecHop {
+    server: Target,
+    name: String,
+    settings: Settings,
+}
+
+impl FecHop {
+    /// A hop to `server`. `name` is for errors.
+    ///
+    /// # Errors
+    /// The plan's key does not fit.
+    pub fn new(server: Target, name: String, plan: &Plan) -> Result<Self, SealError> {
+        Ok(Self {
+            server,
+            name,
+            settings: settings::datagrams(plan)?,
+        })
+    }
+}
+
+impl Connector for FecHop {
+    fn connect<'a>(
+        &'a self,
+        _to: &'a Target,
+        _first: &'a [u8],
+    ) -> BoxFuture<'a, Result<Connected, DialError>> {
+        Box::pin(async { Err(DialError::unsupported("`udp+fec` carries datagrams alone")) })
+    }
+
+    fn associate(&self) -> BoxFuture<'_, Result<BoxDatagrams, DialError>> {
+        Box::pin(async move {
+            let lane = match address(&self.server).await {
+                Ok(addr) => Lane::connect(addr, self.settings.clone()),
+                Err(why) => Err(why),
+            };
+            let stage = || Stage::Dial {
+                hop: self.name.clone(),
+            };
+            let lane = lane.map_err(|why| DialError::new(stage(), why))?;
+            let target = self.server.clone();
+            Ok(Box::new(LaneWay { lane, target }) as BoxDatagrams)
+        })
+    }
+}
+
+/// A lane as a way for datagrams. All of them have the same other end.
+pub(super) struct LaneWay {
+    pub(super) lane: Lane,
+    pub(super) target: Target,
+}
+
+impl Datagrams for LaneWay {
+    fn send(&self, packet: &mut PacketBuf, _to: &Target) -> io::Result<()> {
+        self.lane.send(packet.payload())
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.lane.flush()
+    }
+
+    fn poll_recv(
+        &self,
+        cx: &mut Context<'_>,
+        packet: &mut PacketBuf,
+        each: &mut dyn FnMut(&mut PacketBuf, &Target),
+    ) -> Poll<io::Result<()>> {
+        self.lane.poll_recv(cx, &mut |datagram| {
+            if packet.load(datagram) {
+                each(packet, &self.target);
+            }
+        })
+    }
+}

@@ -1,0 +1,147 @@
+//! Carriers of listeners: sessions give streams, lanes give datagrams.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_config::{Carried, Listen, ListenKind};
+use adit_session::fec::{FecListener, Lane};
+use adit_session::kcp::{KcpListener, KcpStream};
+use adit_session::smux::{self, End, Mux};
+use adit_stream::{Count, Meter};
+use adit_wire::Target;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use tracing::{debug, info, warn};
+
+use super::Bound;
+use super::fec::LaneWay;
+use super::settings;
+use crate::account::Open;
+use crate::serve::Worker;
+use crate::sockets::{self, Sockets};
+use crate::udp::{Ttl, between};
+use crate::{Peer, Router, StartError};
+
+/// How long a socket that fails is left alone.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Binds the address of a listener for its carrier.
+pub(crate) async fn bind(listen: &Listen, carried: &Carried) -> Result<Sockets, StartError> {
+    let failed = |source| StartError::Listen {
+        addr: listen.addr.to_string(),
+        source,
+    };
+    let (host, port) = (&listen.addr.host, listen.addr.port);
+    let sockets = match carried {
+        Carried::Kcp(plan) => {
+            let (settings, smux) = settings::streams(plan)?;
+            let open = |addr| {
+                let listener = KcpListener::bind(addr, settings.clone())?;
+                let at = listener.local_addr()?;
+                Ok((at, Bound::Kcp(listener, smux.clone())))
+            };
+            sockets::bind_carried(host, port, open).await
+        }
+        Carried::Fec(plan) => {
+            let settings = settings::datagrams(plan)?;
+            let target = match &listen.kind {
+                ListenKind::Forward(forward) => forward.target.clone(),
+                _ => None,
+            };
+            let open = |addr| {
+                let target = target.clone().ok_or(io::ErrorKind::InvalidInput)?;
+                let listener = FecListener::bind(addr, settings.clone())?;
+                let at = listener.local_addr()?;
+                Ok((at, Bound::Fec(listener, target)))
+            };
+            sockets::bind_carried(host, port, open).await
+        }
+    };
+    sockets.map_err(failed)
+}
+
+/// Serves the streams of all sessions. When it ends, those that are open go on, and no session
+/// gets new ones.
+pub(crate) async fn sessions(
+    mut listener: KcpListener,
+    smux: smux::Settings,
+    worker: Arc<Worker>,
+    local: SocketAddr,
+) {
+    let mut open = JoinSet::new();
+    while let Ok((session, remote)) = listener.accept().await {
+        while open.try_join_next().is_some() {}
+        let peer = Peer { remote, local };
+        open.spawn(streams(session, smux.clone(), worker.clone(), peer));
+    }
+}
+
+async fn streams(session: KcpStream, smux: smux::Settings, worker: Arc<Worker>, peer: Peer) {
+    let mux = match Mux::new(Box::new(session), smux) {
+        Ok(mux) => mux,
+        Err(why) => return warn!("a session cannot run: {why}"),
+    };
+    debug!(client = %peer.remote, "a session begins");
+    let end = loop {
+        match mux.accept().await {
+            Ok(stream) => {
+                if !worker.clone().admit(Box::new(stream), peer) {
+                    debug!(client = %peer.remote, "too many connections: a stream is closed");
+                }
+            }
+            Err(end) => break end,
+        }
+    };
+    match end {
+        End::Version { .. } | End::Compression { .. } => info!(client = %peer.remote, "{end}"),
+        _ => debug!(client = %peer.remote, "the session ends: {end}"),
+    }
+}
+
+/// Serves the datagrams of all lanes.
+pub(crate) async fn lanes(
+    mut listener: FecListener,
+    target: Target,
+    router: Arc<Router>,
+    meter: Arc<Meter>,
+    ttl: Ttl,
+) {
+    let mut open = JoinSet::new();
+    loop {
+        while open.try_join_next().is_some() {}
+        match listener.accept().await {
+            Ok(lane) => {
+                let (router, meter) = (router.clone(), meter.clone());
+                open.spawn(carry(lane, target.clone(), router, meter, ttl));
+            }
+            Err(why) => {
+                warn!("receiving datagrams: {why}");
+                sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Carries the datagrams of one client until it falls silent.
+async fn carry(lane: Lane, target: Target, router: Arc<Router>, meter: Arc<Meter>, ttl: Ttl) {
+    let peer = lane.peer_addr();
+    let far = match router.pick(&target).associate().await {
+        Ok(far) => far,
+        Err(why) => return debug!(client = %peer, "no way for datagrams to {target}: {why}"),
+    };
+    debug!(client = %peer, %target, "a lane begins");
+    let near = LaneWay { lane, target };
+    let counting = meter.clone();
+    let _open = Open::new(&counting);
+    let passed = |n, up| {
+        if up {
+            meter.add_up(n);
+        } else {
+            meter.add_down(n);
+        }
+    };
+    let end = between(&near, &*far, ttl, &passed).await;
+    debug!(client = %peer, "a lane ends: {end:?}");
+}

@@ -1,0 +1,32 @@
+//! What brings bytes to a hop's server, or to a listener, where that is not TCP.
+//!
+//! ```text
+//! KCP:  dialect ─▶ smux stream ─▶ one of a few sessions ─▶ UDP ─▶ session ─▶ stream ─▶ acceptor
+//! FEC:  datagram ─▶ lane ─▶ UDP ─▶ lane ─▶ the listener's target
+//! ```
+//!
+//! A hop's carrier is a connector that a dialect stands on ([`KcpCarrier`]); a listener's gives
+//! streams to the same acceptors as TCP does.
+
+mod fec;
+mod kcp;
+mod listen;
+mod settings;
+
+use adit_session::fec::FecListener;
+use adit_session::kcp::KcpListener;
+use adit_session::smux;
+use adit_wire::Target;
+
+pub use fec::FecHop;
+pub use kcp::KcpCarrier;
+pub(crate) use listen::{bind, lanes, sessions};
+pub use settings::SealError;
+
+/// A bound listener of a carrier.
+pub(crate) enum Bound {
+    /// Streams of KCP sessions.
+    Kcp(KcpListener, smux::Settings),
+    /// Datagrams for one target.
+    Fec(FecListener, Target),
+}

@@ -1,0 +1,97 @@
+//! From the plan of a carrier to the settings of its sessions.
+
+use std::sync::Arc;
+
+use adit_config::{Fec as FecPlan, Kcp as KcpPlan, PacketSeal, Shards};
+use adit_crypto::CryptoError;
+use adit_crypto::packet::session::SessionKey;
+use adit_crypto::packet::{Check, PacketKey, PacketKind, key_from_password};
+use adit_fec::Matrix;
+use adit_session::{fec, kcp, smux};
+
+/// Lanes of a listener at most.
+const LANES: usize = 4096;
+
+/// A carrier cannot be sealed as it is planned.
+#[derive(Debug, thiserror::Error)]
+pub enum SealError {
+    /// The key does not fit.
+    #[error(transparent)]
+    Key(#[from] CryptoError),
+    /// The numbers make no session.
+    #[error(transparent)]
+    Kcp(#[from] kcp::SettingsError),
+}
+
+/// The keys of datagrams: of sessions, or of packets.
+type Keys = (Option<Arc<PacketKey>>, Option<SessionKey>);
+
+fn keys(seal: &PacketSeal) -> Result<Keys, CryptoError> {
+    Ok(match seal {
+        PacketSeal::Session(secret) => {
+            let key = key_from_password(secret.expose().as_bytes());
+            (None, Some(SessionKey::new(key.expose())?))
+        }
+        PacketSeal::Packets {
+            kind: PacketKind::Null,
+            ..
+        } => (None, None),
+        PacketSeal::Packets {
+            kind,
+            check,
+            password,
+        } => {
+            let key = PacketKey::new(*kind, *check, password.expose().as_bytes())?;
+            (Some(Arc::new(key)), None)
+        }
+    })
+}
+
+fn code(shards: Shards, seal: &PacketSeal) -> kcp::Fec {
+    let kcp9 = matches!(
+        seal,
+        PacketSeal::Packets {
+            check: Check::HighwayHash,
+            ..
+        }
+    );
+    kcp::Fec {
+        data: shards.data,
+        parity: shards.parity,
+        matrix: if kcp9 {
+            Matrix::Cauchy
+        } else {
+            Matrix::Vandermonde
+        },
+    }
+}
+
+pub(super) fn streams(plan: &KcpPlan) -> Result<(kcp::Settings, smux::Settings), SealError> {
+    let (key, session) = keys(&plan.seal)?;
+    let settings = kcp::Settings {
+        mtu: plan.mtu,
+        fec: plan.fec.map(|shards| code(shards, &plan.seal)),
+        key,
+        session,
+        rate: plan.rate,
+        ..kcp::Settings::new(plan.arq)
+    };
+    settings.check()?;
+    let smux = smux::Settings {
+        config: plan.smux.clone(),
+        compress: plan.compress,
+    };
+    Ok((settings, smux))
+}
+
+pub(super) fn datagrams(plan: &FecPlan) -> Result<fec::Settings, SealError> {
+    let (key, session) = keys(&plan.seal)?;
+    Ok(fec::Settings {
+        fec: code(plan.shards, &plan.seal),
+        mtu: plan.mtu,
+        wait: plan.wait,
+        key,
+        session,
+        lanes: LANES,
+    })
+}

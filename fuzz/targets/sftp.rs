@@ -1,0 +1,176 @@
+//! SFTP: messages of any bytes, a server between any requests, a client and its transfers between
+//! any replies. Bounded, and the same in any pieces.
+
+#![no_main]
+
+use adit_fuzz::{Pieces, Script};
+use adit_ssh::SshError;
+use adit_ssh::sftp::{
+    Client, Download, Event, Extensions, Frames, HandleId, Limits, MAX_HANDLES, Piece, Reply,
+    Request, Server, StatVfs, Status, Step, Texts, Upload,
+};
+use adit_wire::Time;
+use libfuzzer_sys::fuzz_target;
+
+type Cut = Result<(Vec<Vec<u8>>, bool), SshError>;
+
+fn cut(wire: &[u8], pieces: &[usize]) -> Cut {
+    let (mut frames, mut found, mut rest) = (Frames::new(), Vec::new(), wire);
+    for piece in pieces.iter().cycle() {
+        let (mut now, later) = rest.split_at(rest.len().min(*piece));
+        while let Some(frame) = frames.next(&mut now)? {
+            found.push(frame.to_vec());
+        }
+        assert!(now.is_empty());
+        rest = later;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    Ok((found, frames.at_boundary()))
+}
+
+/// What is read is written so that it is read the same.
+fn messages(frame: &[u8]) {
+    let mut out = Vec::new();
+    if let Ok((id, request)) = Request::parse(frame) {
+        request.put(id, &mut out);
+        assert_eq!(Request::parse(&out[4..]), Ok((id, request)));
+    }
+    out.clear();
+    if let Ok((id, reply)) = Reply::parse(frame) {
+        reply.put(id, &mut out);
+        assert_eq!(Reply::parse(&out[4..]), Ok((id, reply)));
+        match reply {
+            Reply::Names(names) => {
+                assert_eq!(names.iter().count(), names.len() as usize);
+            }
+            Reply::Extended(data) => {
+                let _ = StatVfs::parse(data);
+                if let Ok(limits) = Limits::parse(data) {
+                    assert!((1..=261_120).contains(&limits.read_chunk()));
+                }
+                if let Ok(pair) = Texts::parse_pair(data) {
+                    let count: usize = pair.iter().map(|list| list.iter().count()).sum();
+                    assert!(count <= data.len() / 4);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn server(frames: &[Vec<u8>]) {
+    let mut server = Server::new(Extensions::ALL);
+    let mut out = Vec::new();
+    for frame in frames {
+        let before = out.len();
+        let Ok(step) = server.handle(frame, &mut out) else {
+            return;
+        };
+        let Step::Execute(ticket, request) = step else {
+            assert!(out.len() > before, "it is not answered");
+            continue;
+        };
+        match request {
+            Request::Open { path, .. } | Request::Opendir { path } => {
+                server.opened(ticket, path.len(), &mut out);
+            }
+            Request::Close { handle } => {
+                assert!(server.close(handle).is_some(), "it was open");
+                assert!(server.get(handle).is_none() && server.close(handle).is_none());
+                ticket.status(Status::Ok, &mut out);
+            }
+            Request::Read { handle, len, .. } => {
+                assert!(server.get_mut(handle).is_some() && len <= 261_120);
+                let fill = |room: &mut [u8]| Ok::<_, SshError>(room.len() / 3);
+                drop(ticket.data(len, &mut out, fill));
+            }
+            Request::Readdir { handle } => {
+                let _: HandleId = handle;
+                ticket.names(&mut out).end();
+            }
+            _ => ticket.told(Status::Failure, "no", &mut out),
+        }
+        assert!(server.open_handles() <= MAX_HANDLES);
+        // Every answer is one that a client of ours reads.
+        let mut data = &out[before..];
+        let frame = Frames::new().next(&mut data).map(|frame| frame.map(<[u8]>::to_vec));
+        assert!(data.is_empty());
+        let frame = frame.expect("within bounds").expect("whole");
+        Reply::parse(&frame).expect("what we write we read");
+        if out.len() > 1 << 20 {
+            out.clear();
+        }
+    }
+}
+
+fn client(script: &mut Script<'_>, frames: &[Vec<u8>]) {
+    let mut out = Vec::new();
+    let mut client = Client::new(&mut out);
+    let size = script.flag().then(|| u64::from(script.short()));
+    let mut download = Download::new(b"h", u64::from(script.byte()), size, script.word());
+    let mut upload = Upload::new(b"g", 0, u32::from(script.short()));
+    for (n, frame) in frames.iter().enumerate() {
+        out.clear();
+        let now = Time(n as u64 * 1000);
+        match client.handle(frame, &mut out) {
+            Err(_) => return,
+            Ok(Event::Waiting | Event::Ready) => {}
+            Ok(Event::Reply { tag, id, reply }) => {
+                if tag {
+                    let (before, end) = (download.received_to(), download.end());
+                    match download.reply(now, id, &reply) {
+                        Ok(Piece::Data { data, .. }) => assert!(!data.is_empty()),
+                        Ok(Piece::Nothing) | Err(_) => {}
+                    }
+                    assert!(download.received_to() >= before || download.end() != end);
+                } else if upload.reply(now, id, &reply).is_ok() {
+                    assert!(!upload.is_done() || upload.in_flight() == 0);
+                }
+            }
+        }
+        if !client.can_request() {
+            continue;
+        }
+        download.request(now, &mut client, &true, &mut out).expect("there is room");
+        if upload.wants_data() {
+            let wrote = upload.write::<_, SshError>(now, &mut client, false, &mut out, |_, room| {
+                Ok(room.len().min(9))
+            });
+            assert!(wrote.is_ok());
+        }
+        assert!(download.in_flight() + upload.in_flight() <= 2048);
+        assert_eq!(client.in_flight(), download.in_flight() + upload.in_flight());
+    }
+}
+
+fuzz_target!(|input: &[u8]| {
+    let mut script = Script::new(input);
+    match script.byte() % 4 {
+        0 => messages(script.rest()),
+        1 => {
+            let pieces = Pieces::new(script.rest());
+            let _ = pieces.same(cut);
+        }
+        2 => {
+            let mut frames = vec![vec![1, 0, 0, 0, 3]];
+            while !script.is_over() {
+                frames.push(script.bytes().to_vec());
+            }
+            server(&frames);
+        }
+        _ => {
+            let mut frames = vec![vec![2, 0, 0, 0, 3]];
+            let mut plan = Script::new(script.bytes());
+            // The kind of each reply, and a number that is small, as those of requests are.
+            while !script.is_over() {
+                let kind = script.byte();
+                let mut frame = vec![kind, 0, 0, script.byte(), script.byte()];
+                frame.extend_from_slice(script.bytes());
+                frames.push(frame);
+            }
+            client(&mut plan, &frames);
+        }
+    }
+});

@@ -1,0 +1,51 @@
+//! Files of known hosts: any text is lines and problems, and a line of ours behind it is found
+//! unless the text revokes or contradicts it.
+
+#![no_main]
+
+use adit_fuzz::NOW;
+use adit_ssh::algorithm::KeyAlgorithm;
+use adit_ssh::key::{AnyKey, HostName, KnownHosts, PublicKey, Verdict};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    let mut known = KnownHosts::default();
+    let problems = known.read("fuzz", input).expect("not too long");
+    let lines = input.split(|b| *b == b'\n').count();
+    assert!(problems.len() + known.len() <= lines);
+    assert!(problems.iter().all(|p| (1..=lines).contains(&p.place.line)));
+    let key = PublicKey::Ed25519([0x5a; 32]);
+    let shown = AnyKey::Plain(key.clone());
+    for (host, port) in [
+        ("host.example.org", 22),
+        ("host.example.org", 2222),
+        ("192.0.2.1", 22),
+    ] {
+        let name = HostName::new(host, port).expect("a host");
+        let before = known.check(&name, &shown, NOW);
+        let offered = KeyAlgorithm::ALL;
+        let mut preferred = known.prefer(&name, offered);
+        assert_eq!(preferred.len(), offered.len());
+        preferred.retain(|a| !offered.contains(a));
+        assert!(preferred.is_empty());
+        for salt in [None, Some([9; 20])] {
+            let mut more = known.clone();
+            let line = name.line(&key, salt);
+            assert_eq!(more.read("ours", line.as_bytes()), Ok(vec![]));
+            let after = more.check(&name, &shown, NOW);
+            match before {
+                Verdict::Revoked(_) | Verdict::Known(_) => assert_eq!(after, before),
+                _ => assert!(matches!(after, Verdict::Known(_))),
+            }
+        }
+    }
+    // Any word as a host makes a line of its own, or is none.
+    let word = String::from_utf8_lossy(input);
+    if let Some(name) = HostName::new(&word, 22) {
+        let line = name.line(&key, None);
+        assert!(!line.contains('\n'));
+        let mut one = KnownHosts::default();
+        assert_eq!(one.read("ours", line.as_bytes()), Ok(vec![]));
+        assert!(matches!(one.check(&name, &shown, NOW), Verdict::Known(_)));
+    }
+});

@@ -1,0 +1,280 @@
+//! One client with its server, as either of them sees it.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+
+use adit_crypto::packet::session::{PacketSession, Role, SessionCipher};
+use adit_net::ambient::{self, Chance};
+use adit_wire::Time;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::state::State;
+use super::{Settings, Socket};
+
+/// Datagrams of a lane that wait for their reader; more are lost.
+const INBOX: usize = 512;
+
+/// A way for datagrams with forward error correction. Sending never waits.
+///
+/// Its timers run while somebody receives on it.
+pub struct Lane {
+    shared: Arc<Shared>,
+}
+
+/// What a lane shares with the listener it belongs to.
+pub(super) struct Shared {
+    pub(super) socket: Arc<Socket>,
+    /// Whether a listener receives for it.
+    served: bool,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    state: State,
+    inbox: VecDeque<Vec<u8>>,
+    /// Who receives.
+    waker: Option<Waker>,
+    sleep: Option<Pin<Box<Sleep>>>,
+    until: Option<Time>,
+}
+
+impl Lane {
+    /// A lane to `server`, on a socket of its own. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`Settings`] that make no lane, and what the system refuses.
+    pub fn connect(server: SocketAddr, settings: Settings) -> io::Result<Self> {
+        let any = match server.ip() {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        };
+        let socket = Arc::new(Socket::bind(SocketAddr::new(any, 0), settings)?);
+        let session = match &socket.settings.session {
+            Some(key) => {
+                let session = key.connect(SessionCipher::of_this_cpu(), &mut Chance);
+                Some(Box::new(session.map_err(io::Error::other)?))
+            }
+            None => None,
+        };
+        let shared = Shared::new(socket, server, session, false)?;
+        Ok(Self { shared })
+    }
+
+    pub(super) const fn of(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// Where the peer was heard last, or is expected.
+    #[must_use]
+    pub fn peer_addr(&self) -> SocketAddr {
+        self.shared.lock().state.peer
+    }
+
+    /// Bytes of the largest datagram.
+    #[must_use]
+    pub fn max_datagram(&self) -> usize {
+        self.shared.socket.max_datagram
+    }
+
+    /// Takes a datagram; it may wait for others until [`Self::flush`].
+    ///
+    /// # Errors
+    /// It is too long, or the system did not take it; then it is lost.
+    pub fn send(&self, datagram: &[u8]) -> io::Result<()> {
+        let (shared, now) = (&self.shared, ambient::now());
+        let mut inner = shared.lock();
+        if !shared.served {
+            inner.state.renew(&shared.socket, now);
+        }
+        let sent = inner.state.send(&shared.socket, datagram, now);
+        // The receiver has the timer.
+        let due = inner.state.poll_timeout();
+        let waker = if due.is_some() && due != inner.until {
+            inner.waker.take()
+        } else {
+            None
+        };
+        drop(inner);
+        waker.into_iter().for_each(Waker::wake);
+        sent
+    }
+
+    /// Sends what was taken.
+    ///
+    /// # Errors
+    /// What the system says; a lane goes on.
+    pub fn flush(&self) -> io::Result<()> {
+        self.shared.socket.udp.flush()
+    }
+
+    /// Receives a batch; gives each datagram to `each`, which must not use this lane.
+    ///
+    /// # Errors
+    /// The socket is broken.
+    pub fn poll_recv(
+        &self,
+        cx: &mut Context<'_>,
+        each: &mut dyn FnMut(&[u8]),
+    ) -> Poll<io::Result<()>> {
+        let shared = &*self.shared;
+        {
+            let mut inner = shared.lock();
+            inner.waker = Some(cx.waker().clone());
+            inner.run_timers(&shared.socket, cx);
+        }
+        if !shared.served {
+            return shared.poll_socket(cx, each);
+        }
+        let mut inner = shared.lock();
+        if inner.inbox.is_empty() {
+            return Poll::Pending;
+        }
+        inner.inbox.drain(..).for_each(|datagram| each(&datagram));
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+impl Lane {
+    /// Seals a packet as this end would.
+    pub(super) fn seal_for_test(&self, packet: &mut [u8]) {
+        self.shared.lock().state.seal_for_test(packet);
+    }
+}
+
+impl Shared {
+    pub(super) fn new(
+        socket: Arc<Socket>,
+        peer: SocketAddr,
+        session: Option<Box<PacketSession>>,
+        served: bool,
+    ) -> io::Result<Arc<Self>> {
+        let state = State::new(&socket, peer, session, ambient::now())?;
+        Ok(Arc::new(Self {
+            socket,
+            served,
+            inner: Mutex::new(Inner {
+                state,
+                inbox: VecDeque::new(),
+                waker: None,
+                sleep: None,
+                until: None,
+            }),
+        }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Receives on a client's own socket.
+    fn poll_socket(
+        &self,
+        cx: &mut Context<'_>,
+        each: &mut dyn FnMut(&[u8]),
+    ) -> Poll<io::Result<()>> {
+        loop {
+            let mut any = false;
+            let mut counted = |datagram: &[u8]| {
+                any = true;
+                each(datagram);
+            };
+            let now = ambient::now();
+            ready!(self.socket.udp.poll_recv(cx, &mut |packet, from| {
+                let mut inner = self.lock();
+                let state = &mut inner.state;
+                let settings = &self.socket.settings;
+                let payload: &[u8] = match (&settings.session, &settings.key) {
+                    (Some(key), _) => {
+                        let Some(head) = key.head(Role::Server, packet) else {
+                            return;
+                        };
+                        let opened = state.open_sealed(&self.socket, head, packet, from);
+                        let Ok(payload) = opened else { return };
+                        payload
+                    }
+                    _ if from != state.peer => return,
+                    (None, Some(key)) => match key.open(packet) {
+                        Ok(range) => packet.get(range).unwrap_or_default(),
+                        Err(_) => return,
+                    },
+                    (None, None) => packet,
+                };
+                state.input(&self.socket, payload, now, &mut counted);
+            }))?;
+            if any {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+
+    /// A packet for a lane of a listener, sealed by its session.
+    pub(super) fn sealed(
+        &self,
+        head: adit_crypto::packet::session::Head,
+        packet: &mut [u8],
+        from: SocketAddr,
+        now: Time,
+    ) {
+        let mut inner = self.lock();
+        let opened = inner.state.open_sealed(&self.socket, head, packet, from);
+        let Ok(payload) = opened else { return };
+        self.take(&mut inner, payload, now);
+    }
+
+    /// A packet for a lane of a listener, opened.
+    pub(super) fn opened(&self, payload: &[u8], now: Time) {
+        self.take(&mut self.lock(), payload, now);
+    }
+
+    fn take(&self, inner: &mut Inner, payload: &[u8], now: Time) {
+        let Inner { state, inbox, .. } = inner;
+        state.input(&self.socket, payload, now, &mut |datagram| {
+            if inbox.len() < INBOX {
+                inbox.push_back(datagram.to_vec());
+            }
+        });
+        if !inbox.is_empty() {
+            inner.waker.take().into_iter().for_each(Waker::wake);
+        }
+    }
+}
+
+impl Inner {
+    /// Does what is due, and sets the alarm for what will be.
+    fn run_timers(&mut self, socket: &Socket, cx: &mut Context<'_>) {
+        loop {
+            let now = ambient::now();
+            let Some(due) = self.state.poll_timeout() else {
+                self.until = None;
+                return;
+            };
+            if due <= now {
+                self.state.handle_timeout(socket, now);
+                let _ = socket.udp.flush();
+                continue;
+            }
+            let at = Instant::now() + due.since(now);
+            let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(at)));
+            if self.until != Some(due) {
+                self.until = Some(due);
+                sleep.as_mut().reset(at);
+            }
+            if Future::poll(sleep.as_mut(), cx).is_pending() {
+                return;
+            }
+            self.until = None;
+        }
+    }
+}
+
+impl fmt::Debug for Lane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Lane(with {})", self.peer_addr())
+    }
+}

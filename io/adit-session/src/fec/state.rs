@@ -1,0 +1,199 @@
+//! What a lane knows: both codes, its keys, and which datagrams have come.
+
+use std::io;
+use std::net::SocketAddr;
+
+use adit_crypto::packet::session::{Head, PacketSession, SessionCipher};
+use adit_fec::{Decoder, Encoder, HEADER, Packet};
+use adit_net::ambient::{self, Chance};
+use adit_wire::{Broken, SlidingWindow, Time};
+
+use super::{LONGEST, NUMBER, Socket};
+use crate::newcomers::nothing;
+
+/// Silence after which an end that has taken something in shows that it is there, in microseconds.
+const SIGN: u64 = 1_000_000;
+/// Silence after which a client begins anew.
+const LOST: u64 = 3_000_000;
+
+/// One end of a lane.
+#[derive(Debug)]
+pub(super) struct State {
+    encoder: Encoder,
+    decoder: Decoder,
+    /// Keys of its own, if there are such.
+    crypt: Option<Box<PacketSession>>,
+    pub(super) peer: SocketAddr,
+    /// The number of the next datagram.
+    next: u64,
+    seen: SlidingWindow,
+    /// When the last packet left.
+    sent: Time,
+    /// Since when something was sent and nothing came.
+    unheard: Option<Time>,
+    scratch: Box<[u8; LONGEST]>,
+}
+
+impl State {
+    pub(super) fn new(
+        socket: &Socket,
+        peer: SocketAddr,
+        crypt: Option<Box<PacketSession>>,
+        now: Time,
+    ) -> io::Result<Self> {
+        let longest = NUMBER + socket.max_datagram;
+        let mut encoder = Encoder::new(socket.code.clone(), longest).map_err(io::Error::other)?;
+        encoder.set_early(Some(socket.settings.wait));
+        Ok(Self {
+            encoder,
+            decoder: Decoder::new(socket.code.clone(), LONGEST),
+            crypt,
+            peer,
+            // Four million datagrams for each second since a time that does not come again.
+            next: ambient::unix().0 << 22,
+            seen: SlidingWindow::default(),
+            sent: now,
+            unheard: None,
+            scratch: Box::new([0; LONGEST]),
+        })
+    }
+
+    /// When [`Self::handle_timeout`] is due.
+    pub(super) const fn poll_timeout(&self) -> Option<Time> {
+        self.encoder.poll_timeout()
+    }
+
+    pub(super) fn handle_timeout(&mut self, socket: &Socket, now: Time) {
+        // A shard without a number says nothing to the peer.
+        self.encoder.handle_timeout(now, &[]);
+        // What does not leave is lost like any other.
+        let _ = self.send_protection(socket, now);
+    }
+
+    /// Sends a datagram, and what protects it if its group is full.
+    pub(super) fn send(&mut self, socket: &Socket, datagram: &[u8], now: Time) -> io::Result<()> {
+        if datagram.len() > socket.max_datagram {
+            let why = format!(
+                "a datagram of {} bytes is longer than {}",
+                datagram.len(),
+                socket.max_datagram
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        let (head, _) = socket.settings.room();
+        let len = HEADER + NUMBER + datagram.len();
+        let number = self.next.to_le_bytes();
+        self.next += 1;
+        let shard = self.scratch.get_mut(head..head + len).unwrap_or_default();
+        let (_, payload) = shard.split_at_mut(HEADER.min(shard.len()));
+        let (place, rest) = payload.split_at_mut(NUMBER.min(payload.len()));
+        place.copy_from_slice(&number);
+        rest.copy_from_slice(datagram);
+        self.encoder.seal(now, shard).map_err(io::Error::other)?;
+        self.leave(socket, len, now)?;
+        self.send_protection(socket, now)
+    }
+
+    fn send_protection(&mut self, socket: &Socket, now: Time) -> io::Result<()> {
+        let (head, _) = socket.settings.room();
+        loop {
+            let room = self.scratch.get_mut(head..).unwrap_or_default();
+            let Some(len) = self.encoder.poll_output(room) else {
+                return Ok(());
+            };
+            self.leave(socket, len, now)?;
+        }
+    }
+
+    /// Seals the shard of `len` bytes in the scratch and hands it to the socket.
+    fn leave(&mut self, socket: &Socket, len: usize, now: Time) -> io::Result<()> {
+        let (head, tail) = socket.settings.room();
+        let packet = self
+            .scratch
+            .get_mut(..head + len + tail)
+            .unwrap_or_default();
+        match (&mut self.crypt, &socket.settings.key) {
+            (Some(session), _) => session.seal(packet),
+            (None, Some(key)) => key.seal(packet, &mut Chance),
+            (None, None) => Ok(()),
+        }
+        .map_err(io::Error::other)?;
+        self.sent = now;
+        self.unheard.get_or_insert(now);
+        socket.udp.queue(packet, self.peer)
+    }
+
+    /// A client that hears nothing gets keys for a new session.
+    pub(super) fn renew(&mut self, socket: &Socket, now: Time) {
+        let silent = |since: Time| now.0.saturating_sub(since.0) >= LOST;
+        if !self.unheard.is_some_and(silent) {
+            return;
+        }
+        self.unheard = None;
+        if let Some(key) = &socket.settings.session
+            && let Ok(session) = key.connect(SessionCipher::of_this_cpu(), &mut Chance)
+        {
+            self.crypt = Some(Box::new(session));
+        }
+    }
+
+    /// Opens a packet with the keys of the session; it says where the peer is.
+    pub(super) fn open_sealed<'p>(
+        &mut self,
+        socket: &Socket,
+        head: Head,
+        packet: &'p mut [u8],
+        from: SocketAddr,
+    ) -> Result<&'p [u8], Broken> {
+        let session = self.crypt.as_mut().ok_or(Broken::Unauthentic)?;
+        let unknown = session.peer_id().is_none();
+        let range = session.open(head, packet)?;
+        self.peer = from;
+        if unknown && let Some(sign) = nothing(session) {
+            // The server waits for it; the next datagram says the same.
+            let _ = socket.udp.try_send(&sign[..], from);
+        }
+        Ok(packet.get(range).unwrap_or_default())
+    }
+
+    /// Takes in an opened packet; gives what it brings to `each`.
+    pub(super) fn input(
+        &mut self,
+        socket: &Socket,
+        packet: &[u8],
+        now: Time,
+        each: &mut dyn FnMut(&[u8]),
+    ) {
+        self.unheard = None;
+        if let Some(Packet::Data { datagram, .. }) = self.decoder.input(packet) {
+            deliver(&mut self.seen, datagram, each);
+        }
+        while let Some(datagram) = self.decoder.poll_recovered() {
+            deliver(&mut self.seen, datagram, each);
+        }
+        if !packet.is_empty()
+            && now.0.saturating_sub(self.sent.0) >= SIGN
+            && let Some(session) = &mut self.crypt
+            && let Some(sign) = nothing(session)
+        {
+            self.sent = now;
+            let _ = socket.udp.try_send(&sign[..], self.peer);
+        }
+    }
+}
+
+/// Hands a datagram on that has not come before.
+fn deliver(seen: &mut SlidingWindow, numbered: &[u8], each: &mut dyn FnMut(&[u8])) {
+    if let Some((number, datagram)) = numbered.split_first_chunk::<NUMBER>()
+        && seen.mark(u64::from_le_bytes(*number))
+    {
+        each(datagram);
+    }
+}
+
+#[cfg(test)]
+impl State {
+    pub(super) fn seal_for_test(&mut self, packet: &mut [u8]) {
+        self.crypt.as_mut().unwrap().seal(packet).unwrap();
+    }
+}

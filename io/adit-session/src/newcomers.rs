@@ -1,0 +1,198 @@
+//! Clients of sealed sessions that have not shown yet that they are no recording.
+//!
+//! The first packets of a client can be sealed for any server that has its key, so whoever has
+//! recorded them can send them again. A newcomer gets an empty answer under keys that are new; what
+//! it says is kept until something comes back that is sealed with these.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::time::Duration;
+
+use adit_crypto::packet::session::{Head, PacketSession, ROOM, SessionId, SessionKey};
+use adit_net::ambient::Chance;
+use adit_wire::Time;
+
+/// Newcomers at a time; the oldest make room.
+const MOST: usize = 256;
+/// Packets of one that are kept.
+const EARLY: usize = 4;
+/// How long one may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A packet that says nothing: an answer, or the answer to one.
+pub(crate) type Nothing = [u8; ROOM.head + ROOM.tail];
+
+/// Those who wait.
+#[derive(Debug)]
+pub(crate) struct Newcomers {
+    key: SessionKey,
+    waiting: HashMap<SessionId, Newcomer>,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(crate) struct Newcomer {
+    pub(crate) session: Box<PacketSession>,
+    /// What it said until now, opened.
+    pub(crate) early: Vec<Vec<u8>>,
+    since: Time,
+}
+
+/// What a packet of an unknown session turned out to be.
+#[derive(Debug)]
+pub(crate) enum Met {
+    /// Not sealed with our key, or a repetition.
+    Foreign,
+    /// The beginning of a session: this is to be sent back.
+    Answer(Box<Nothing>),
+    /// A client that has had our answer, and where the payload of its packet lies.
+    Fresh(Newcomer, Range<usize>),
+}
+
+impl Newcomers {
+    pub(crate) fn new(key: SessionKey) -> Self {
+        Self {
+            key,
+            waiting: HashMap::new(),
+        }
+    }
+
+    /// Takes in a packet of a session that is not known otherwise.
+    pub(crate) fn meet(&mut self, head: Head, packet: &mut [u8], now: Time) -> Met {
+        let id = head.id();
+        let Some(one) = self.waiting.get_mut(&id) else {
+            return self.begin(head, packet, now);
+        };
+        let Ok(range) = one.session.open(head, packet) else {
+            return Met::Foreign;
+        };
+        if one.session.is_confirmed() {
+            let fresh = self.waiting.remove(&id);
+            return fresh.map_or(Met::Foreign, |one| Met::Fresh(one, range));
+        }
+        let payload = packet.get(range).unwrap_or_default();
+        if one.early.len() < EARLY && !payload.is_empty() {
+            one.early.push(payload.to_vec());
+        }
+        nothing(&mut one.session).map_or(Met::Foreign, Met::Answer)
+    }
+
+    /// Puts one back that cannot be served yet.
+    pub(crate) fn restore(&mut self, id: SessionId, one: Newcomer) {
+        self.waiting.insert(id, one);
+    }
+
+    fn begin(&mut self, head: Head, packet: &mut [u8], now: Time) -> Met {
+        let Ok((session, range)) = self.key.accept(head, packet, &mut Chance) else {
+            return Met::Foreign;
+        };
+        self.make_room(now);
+        let mut one = Newcomer {
+            session: Box::new(session),
+            early: vec![packet.get(range).unwrap_or_default().to_vec()],
+            since: now,
+        };
+        let answer = nothing(&mut one.session);
+        self.waiting.insert(head.id(), one);
+        answer.map_or(Met::Foreign, Met::Answer)
+    }
+
+    fn make_room(&mut self, now: Time) {
+        if self.waiting.len() < MOST {
+            return;
+        }
+        self.waiting
+            .retain(|_, one| now.since(one.since) < PATIENCE);
+        if self.waiting.len() >= MOST
+            && let Some((id, _)) = self.waiting.iter().min_by_key(|(_, one)| one.since)
+        {
+            let id = *id;
+            self.waiting.remove(&id);
+        }
+    }
+}
+
+/// A sealed packet without payload; none once the session has no numbers left.
+pub(crate) fn nothing(session: &mut PacketSession) -> Option<Box<Nothing>> {
+    let mut packet = Box::new([0; ROOM.head + ROOM.tail]);
+    session.seal(&mut packet[..]).ok()?;
+    Some(packet)
+}
+
+#[cfg(test)]
+mod tests {
+    use adit_crypto::packet::session::{Role, SessionCipher};
+
+    use super::*;
+
+    fn client(key: &SessionKey) -> PacketSession {
+        key.connect(SessionCipher::Aes128Gcm, &mut Chance).unwrap()
+    }
+
+    fn says(session: &mut PacketSession, text: &[u8]) -> Vec<u8> {
+        let mut packet = [&[0; 16], text, &[0; 16]].concat();
+        session.seal(&mut packet).unwrap();
+        packet
+    }
+
+    fn meet(at: &mut Newcomers, key: &SessionKey, packet: &[u8], now: u64) -> (Met, Vec<u8>) {
+        let mut packet = packet.to_vec();
+        let head = key.head(Role::Client, &packet).unwrap();
+        (at.meet(head, &mut packet, Time(now)), packet)
+    }
+
+    #[test]
+    fn only_who_has_had_the_answer_is_served() {
+        let key = SessionKey::new(&[7; 32]).unwrap();
+        let mut at = Newcomers::new(key.clone());
+        let mut ann = client(&key);
+        let first = says(&mut ann, b"hello");
+        let (Met::Answer(mut answer), _) = meet(&mut at, &key, &first, 0) else {
+            panic!("no answer");
+        };
+        // The same packet once more says nothing new.
+        assert!(matches!(meet(&mut at, &key, &first, 1).0, Met::Foreign));
+        let head = key.head(Role::Server, &answer[..]).unwrap();
+        assert_eq!(ann.open(head, &mut answer[..]).unwrap(), 16..16);
+        let (Met::Fresh(one, range), packet) = meet(&mut at, &key, &says(&mut ann, b"it is me"), 2)
+        else {
+            panic!("not served");
+        };
+        assert_eq!(
+            (&packet[range], &one.early[..]),
+            (&b"it is me"[..], &[b"hello".to_vec()][..])
+        );
+        // A recording of the beginning begins anew, and gets no further.
+        for text in [&first, &says(&mut ann, b"later")] {
+            let met = meet(&mut at, &key, text, 3).0;
+            assert!(matches!(met, Met::Answer(_) | Met::Foreign), "{met:?}");
+        }
+    }
+
+    #[test]
+    fn what_waits_is_bounded() {
+        let key = SessionKey::new(&[7; 32]).unwrap();
+        let mut at = Newcomers::new(key.clone());
+        for now in 0..2 * MOST as u64 {
+            let mut session = client(&key);
+            for _ in 0..2 * EARLY {
+                let packet = says(&mut session, b"x");
+                assert!(matches!(
+                    meet(&mut at, &key, &packet, now).0,
+                    Met::Answer(_)
+                ));
+            }
+        }
+        assert_eq!(at.waiting.len(), MOST);
+        assert!(at.waiting.values().all(|one| one.early.len() == EARLY));
+        assert!(
+            at.waiting
+                .values()
+                .all(|one| one.since >= Time(MOST as u64)),
+            "the oldest left"
+        );
+        let stranger = SessionKey::new(&[8; 32]).unwrap();
+        let packet = says(&mut client(&stranger), b"x");
+        assert!(matches!(meet(&mut at, &key, &packet, 0).0, Met::Foreign));
+    }
+}
