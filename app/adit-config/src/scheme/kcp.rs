@@ -223,7 +223,7 @@ pub(crate) fn hop(draft: &mut Draft<'_, '_>, mut hop: ServerHop) -> Option<Hop> 
         }
         HopKind::ShadowsocksR(ssr) => {
             no_udp(draft);
-            ssr.udp = false;
+            ssr.udp = UdpWay::Off;
             own = Some(ssr.password.expose());
         }
         HopKind::Shadowsocks {

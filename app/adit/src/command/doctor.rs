@@ -47,6 +47,11 @@ pub(super) fn doctor(typed: &args::Doctor) -> Done {
         let what = "doctor looks at a server: ss://, ssr://, socks5://, socks4a:// or http://";
         return Err(Failure::new(Code::Usage, what));
     };
+    if hop.is_far() {
+        let what = "doctor has no dialect to speak with this server: its target is chosen there";
+        return Err(Failure::new(Code::Usage, what)
+            .hint("`adit kcp client` says itself what does not fit, within three seconds"));
+    }
     run::block_on(|mut signals| async move {
         // What it finds it says itself, and not the log.
         let examined = examine(typed, &hop).with_subscriber(NoSubscriber::default());
@@ -61,7 +66,7 @@ async fn examine(typed: &args::Doctor, hop: &Hop) -> Done {
     let Hop::Server(server) = hop else {
         return Ok(());
     };
-    let name = format!("{}://{}", remedy::scheme(&server.kind), server.server);
+    let name = server.name();
     let mut chart = Chart::new(name, typed.json);
     let done = steps(&mut chart, typed, server, hop.carries_udp()).await;
     chart.close(done.as_ref().err().map_or(0, |why| why.code() as u8));
@@ -69,7 +74,13 @@ async fn examine(typed: &args::Doctor, hop: &Hop) -> Done {
 }
 
 async fn steps(chart: &mut Chart, typed: &args::Doctor, hop: &ServerHop, udp: bool) -> Done {
-    reach(chart, hop).await?;
+    match &hop.carried {
+        None => reach(chart, hop).await?,
+        Some(_) => {
+            let why = "a carrier over UDP answers nobody who has no key: the dialogue shows it";
+            chart.add(Step::new("connect", State::Skipped, why));
+        }
+    }
     let way = probe::connector(hop).await?;
     let site = typed.to.clone().map(Site::new);
     dialogue(chart, typed, hop, &*way, site.as_ref()).await?;
@@ -205,6 +216,9 @@ async fn beside(
     site: Option<&Site>,
 ) -> Option<String> {
     let name = "settings";
+    if hop.carried.is_some() {
+        return None;
+    }
     let among = neighbours::around(&hop.kind, usize::from(typed.tries));
     if among.is_empty() {
         return None;

@@ -118,6 +118,7 @@ impl Neighbour {
             server: given.server.clone(),
             kind,
             dial: PATIENCE,
+            carried: None,
         })
     }
 }

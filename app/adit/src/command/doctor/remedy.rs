@@ -15,17 +15,6 @@ pub(super) const SKEW_WARN: u64 = 15;
 pub(super) const PASSWORD: &str = "the password, then, or the user in `protocol_param`; or a clock that is off by more than \
      the server allows; or the server is another program";
 
-/// The scheme of a hop.
-pub(super) const fn scheme(kind: &HopKind) -> &'static str {
-    match kind {
-        HopKind::Socks5 { .. } => "socks5",
-        HopKind::Socks4a { .. } => "socks4a",
-        HopKind::Http { .. } => "http",
-        HopKind::Shadowsocks { .. } => "ss",
-        HopKind::ShadowsocksR(_) => "ssr",
-    }
-}
-
 /// What the URL says we speak, without secrets.
 pub(super) fn ours(kind: &HopKind) -> String {
     match kind {
@@ -39,6 +28,7 @@ pub(super) fn ours(kind: &HopKind) -> String {
             "{} with {} and {}, and our password",
             hop.method, hop.protocol, hop.obfs
         ),
+        HopKind::Far => "its carrier alone".to_owned(),
     }
 }
 
