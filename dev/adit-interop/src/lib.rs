@@ -13,6 +13,7 @@ pub mod hostile;
 pub mod kcpgo;
 pub mod kcptun;
 pub mod lossy;
+pub mod openssh;
 pub mod origin;
 mod pattern;
 pub mod plugin;

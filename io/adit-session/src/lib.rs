@@ -6,8 +6,10 @@
 //!   alone.
 //! * [`smux`]: [`smux::Mux`], many streams over one [`adit_stream::Stream`], with or without the
 //!   compression of kcptun. One task for each session.
+//! * [`ssh`]: SSH sessions, client and server, whose channels are streams. One task for each
+//!   connection.
 //!
-//! All streams are [`Buffered`]: they lend and reserve as [`adit_stream::Stream`] wants it, and are
+//! The streams of the first three are [`Buffered`]: they lend and reserve as [`adit_stream::Stream`] wants it, and are
 //! tokio's `AsyncRead` and `AsyncWrite` besides.
 //!
 //! ```text
@@ -23,6 +25,7 @@ pub mod fec;
 pub mod kcp;
 mod newcomers;
 pub mod smux;
+pub mod ssh;
 mod stream;
 
 pub use stream::{Buffered, Raw, ReadHalf, WriteHalf};

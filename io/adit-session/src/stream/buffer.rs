@@ -13,6 +13,19 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
+    /// An empty one that will be of this size.
+    pub(crate) fn of(class: Class) -> Self {
+        Self {
+            class,
+            ..Self::default()
+        }
+    }
+
+    /// The size that it takes, or would take.
+    pub(crate) const fn class(&self) -> Class {
+        self.class
+    }
+
     pub(crate) const fn len(&self) -> usize {
         self.end - self.start
     }

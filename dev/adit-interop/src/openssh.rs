@@ -1,0 +1,136 @@
+//! OpenSSH's server, and its client as a command, with keys of their own in a folder.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use std::{env, fs};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::port::{Transport, free_port, wait_port};
+use crate::tool::{self, Ended};
+use crate::{Folder, PATIENCE, Process};
+
+/// Where Debian has the server, which wants to be started by its whole path.
+const SSHD: &str = "/usr/sbin/sshd";
+
+/// A running `sshd` on loopback that lets the calling user in with one key.
+#[derive(Debug)]
+pub struct Sshd {
+    folder: Folder,
+    process: Process,
+    port: u16,
+}
+
+impl Sshd {
+    /// Starts it; `more` are further lines of its configuration.
+    pub fn start(more: &str) -> Result<Self> {
+        let folder = Folder::new("sshd")?;
+        keygen(folder.path(), "host")?;
+        keygen(folder.path(), "id")?;
+        let keys = folder.path().join("authorized_keys");
+        fs::copy(folder.path().join("id.pub"), &keys)?;
+        // Its own folder for the unprivileged part of the process.
+        let _ = fs::create_dir_all("/run/sshd");
+        let port = free_port();
+        let folder_path = folder.path().display();
+        // The first word for a keyword counts, so that `more` goes before the defaults.
+        let config = format!(
+            "Port {port}\nListenAddress 127.0.0.1\nHostKey {folder_path}/host\n\
+             AuthorizedKeysFile {folder_path}/authorized_keys\nPidFile none\nStrictModes no\n\
+             {more}\nPermitRootLogin yes\nPasswordAuthentication no\nUsePAM no\n\
+             MaxStartups 200\nMaxSessions 200\nAllowTcpForwarding yes\n\
+             AllowStreamLocalForwarding yes\nSubsystem sftp internal-sftp\n"
+        );
+        let config = folder.write("sshd_config", config)?;
+        let mut command = Command::new(SSHD);
+        command.args(["-D", "-e", "-f"]).arg(config);
+        let process = Process::spawn(command)?;
+        wait_port(Transport::Tcp, port, PATIENCE)
+            .with_context(|| format!("sshd says:\n{}", process.log()))?;
+        Ok(Self {
+            folder,
+            process,
+            port,
+        })
+    }
+
+    /// The port it listens on, at 127.0.0.1.
+    #[must_use]
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The folder with its files: `host`, `host.pub`, `id`, `id.pub`, `authorized_keys`.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The text of the private key that is let in.
+    pub fn user_key(&self) -> Result<String> {
+        Ok(fs::read_to_string(self.folder().join("id"))?)
+    }
+
+    /// The line of its public host key.
+    pub fn host_key(&self) -> Result<String> {
+        Ok(fs::read_to_string(self.folder().join("host.pub"))?)
+    }
+
+    /// The process of the listener.
+    #[must_use]
+    pub const fn process(&self) -> &Process {
+        &self.process
+    }
+}
+
+/// The user that the tests run as.
+#[must_use]
+pub fn user() -> String {
+    env::var("USER").unwrap_or_else(|_| {
+        let mut command = Command::new("id");
+        command.arg("-un");
+        let output = command.output().map(|output| output.stdout);
+        String::from_utf8_lossy(&output.unwrap_or_default())
+            .trim()
+            .to_owned()
+    })
+}
+
+/// Makes a key pair `name`, `name.pub` without a passphrase in `folder`.
+pub fn keygen(folder: &Path, name: &str) -> Result<PathBuf> {
+    let file = folder.join(name);
+    let mut command = Command::new("ssh-keygen");
+    command
+        .args(["-q", "-t", "ed25519", "-N", "", "-C", name, "-f"])
+        .arg(&file);
+    tool::run(command, PATIENCE)?.success()?;
+    Ok(file)
+}
+
+/// OpenSSH's `ssh` to 127.0.0.1, with a key, any host key and no configuration of the user's.
+#[must_use]
+pub fn ssh(port: u16, key: &Path) -> Command {
+    let mut command = Command::new("ssh");
+    command.args(["-F", "none", "-p", &port.to_string(), "-i"]);
+    command.arg(key);
+    for option in [
+        "IdentitiesOnly=yes",
+        "StrictHostKeyChecking=no",
+        "UserKnownHostsFile=/dev/null",
+        "GlobalKnownHostsFile=/dev/null",
+        "LogLevel=ERROR",
+        "BatchMode=yes",
+        "ControlPath=none",
+        "ConnectTimeout=20",
+    ] {
+        command.args(["-o", option]);
+    }
+    command
+}
+
+/// Runs it to its end, at most for `limit`.
+pub fn run(command: Command, limit: Duration) -> Result<Ended> {
+    ensure!(Path::new(SSHD).is_file(), tool::missing("sshd"));
+    tool::run(command, limit)
+}

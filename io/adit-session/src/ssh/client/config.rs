@@ -1,0 +1,42 @@
+//! What a client decides.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_ssh::connection::Limits;
+use adit_ssh::transport;
+
+use super::{HostKeyPolicy, Login};
+use crate::ssh::Keepalive;
+use crate::ssh::machine::preferred;
+
+/// How to connect, and as whom.
+pub struct ClientConfig {
+    /// Algorithms, renewal of keys, the bounds of a key exchange.
+    pub transport: transport::Config,
+    /// Whose key the server may have. There is no default.
+    pub host_key: Arc<dyn HostKeyPolicy>,
+    /// The user, and how he shows that he is.
+    pub login: Login,
+    /// Channels, windows and bounds of what waits.
+    pub limits: Limits,
+    /// Signs of life; `None`: none are asked for.
+    pub keepalive: Option<Keepalive>,
+    /// The longest wait for the server before the session is there, each time.
+    pub timeout: Duration,
+}
+
+impl ClientConfig {
+    /// The defaults, with the algorithms in the order that suits this machine.
+    #[must_use]
+    pub fn new(host_key: Arc<dyn HostKeyPolicy>, login: Login) -> Self {
+        Self {
+            transport: transport::Config::new(preferred()),
+            host_key,
+            login,
+            limits: Limits::default(),
+            keepalive: Some(Keepalive::default()),
+            timeout: Duration::from_mins(1),
+        }
+    }
+}

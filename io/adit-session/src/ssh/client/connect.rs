@@ -1,0 +1,205 @@
+//! From a stream to a session: key exchange, host key, authentication.
+
+use std::sync::Arc;
+
+use adit_net::ambient::Chance;
+use adit_ssh::auth::{self, ClientAnswer, ClientAsk, ClientAuth, ClientStep};
+use adit_ssh::connection::Role;
+use adit_ssh::key::AnyKey;
+use adit_ssh::transport::{Event, Transport};
+use adit_ssh::{SshError, auth::visible};
+use adit_stream::BoxStream;
+
+use super::{ClientConfig, HostKey, Login, Session};
+use crate::ssh::about::{About, Peer};
+use crate::ssh::driver::{Driver, Start};
+use crate::ssh::error::ConnectError;
+use crate::ssh::line::{Came, Line, Wait};
+use crate::ssh::mail::Mail;
+
+/// Connects.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+/// use adit_session::ssh::client::{Client, ClientConfig, KnownHostsOnly, Login};
+/// use adit_ssh::key::{HostName, KnownHosts, PrivateKey};
+/// use adit_stream::Tcp;
+///
+/// let socket = tokio::net::TcpStream::connect("host.example:22").await?;
+/// let host_key = Arc::new(KnownHostsOnly {
+///     known: KnownHosts::parse("known_hosts", &std::fs::read_to_string("known_hosts")?),
+///     host: HostName::new("host.example", 22),
+/// });
+/// let key = PrivateKey::read(&std::fs::read_to_string("id_ed25519")?, None)?;
+/// let config = ClientConfig::new(host_key, Login::new("me").with_key(key));
+/// let session = Client::connect(Box::new(Tcp::new(socket)), config).await?;
+/// let output = session.open_session().await?.output("uname -a").await?;
+/// println!("{:?}: {}", output.exit, String::from_utf8_lossy(&output.stdout));
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Client;
+
+impl Client {
+    /// Begins a session over a fresh connection and logs in.
+    ///
+    /// # Errors
+    /// The stream failed, the peer broke the protocol or has no algorithm in common with us, its
+    /// key was refused, or the user was. See [`ConnectError`].
+    pub async fn connect(below: BoxStream, config: ClientConfig) -> Result<Session, ConnectError> {
+        let transport = Transport::client(Arc::new(config.transport.clone()), Box::new(Chance))?;
+        let mut line = Line::new(below, transport);
+        exchange_keys(&mut line, &config).await?;
+        let about = About::of(&line.transport);
+        let about = Arc::new(about.ok_or(SshError::Kex("it did not come to its end"))?);
+        log_in(&mut line, &config).await?;
+        let mail = Arc::new(Mail::new());
+        let peer = Peer::new(Arc::clone(&mail), Arc::clone(&about));
+        Driver::spawn(Start {
+            line,
+            role: Role::Client,
+            limits: config.limits,
+            keepalive: config.keepalive,
+            mail,
+            about,
+            routes: Vec::new(),
+        });
+        Ok(Session::new(peer))
+    }
+}
+
+/// The first key exchange, with the host key judged in it.
+async fn exchange_keys(line: &mut Line, config: &ClientConfig) -> Result<(), ConnectError> {
+    let mut wait = Wait::of(config.timeout, "keys were exchanged");
+    loop {
+        match line.next(wait).await? {
+            Came::Event(Event::HostKey { algorithm, blob }) => {
+                let key = AnyKey::parse_for(algorithm, &blob).map_err(SshError::from)?;
+                let judged = config.host_key.verify(&HostKey { key, algorithm }).await;
+                // A person may have taken his time.
+                wait = Wait::of(config.timeout, wait.doing);
+                if let Err(why) = judged {
+                    line.transport.reject_host_key();
+                    let _ = line.flush(wait).await;
+                    return Err(why.into());
+                }
+                line.transport.accept_host_key()?;
+            }
+            Came::Event(Event::Ready(_)) => return Ok(()),
+            Came::Event(_) => {}
+            Came::Payload(payload) => {
+                let number = payload.first().copied().unwrap_or_default();
+                return Err(SshError::Unexpected(number).into());
+            }
+        }
+    }
+}
+
+async fn log_in(line: &mut Line, config: &ClientConfig) -> Result<(), ConnectError> {
+    let login = &config.login;
+    let mut auth = machine(line, login);
+    loop {
+        let wait = Wait::of(config.timeout, "the user was authenticated");
+        while let Some(message) = auth.poll_output() {
+            line.say(&message)?;
+        }
+        let payload = match line.next(wait).await? {
+            Came::Event(Event::ExtInfo(told)) => {
+                auth.server_extensions(told.user_algorithms.as_deref(), told.hostbound);
+                continue;
+            }
+            Came::Event(_) => continue,
+            Came::Payload(payload) => payload,
+        };
+        let mut step = auth.handle(&payload);
+        loop {
+            match step {
+                Ok(ClientStep::Wait) => break,
+                Ok(ClientStep::Banner(text)) => {
+                    if let Some(prompter) = &login.prompter {
+                        prompter.banner(&text);
+                    }
+                    break;
+                }
+                Ok(ClientStep::Ask(ask)) => step = auth.answer(answer(login, ask).await),
+                Ok(ClientStep::Success) => return Ok(()),
+                Ok(ClientStep::Failed { methods }) => {
+                    let reason = adit_ssh::Disconnect::NoMoreAuthMethods;
+                    line.transport.disconnect(reason, "nothing is left to try");
+                    let _ = line.flush(wait).await;
+                    return Err(ConnectError::Auth { methods });
+                }
+                Err(why) => {
+                    if let Some(reason) = why.disconnect() {
+                        line.transport.disconnect(reason, &why.to_string());
+                        let _ = line.flush(wait).await;
+                    }
+                    return Err(why.into());
+                }
+            }
+        }
+    }
+}
+
+fn machine(line: &Line, login: &Login) -> ClientAuth {
+    let identities = login.identities.iter().map(|identity| auth::Identity {
+        key: identity.key(),
+        query: identity.query(),
+    });
+    let mut config = auth::ClientConfig::new(&login.user);
+    config.methods.clone_from(&login.methods);
+    config.identities = identities.collect();
+    config.prompts = login.prompts;
+    let transport = &line.transport;
+    let mut auth = ClientAuth::new(
+        config,
+        transport.session_id().unwrap_or_default(),
+        transport.host_key().unwrap_or_default(),
+    );
+    let told = transport.extensions();
+    if told.user_algorithms.is_some() {
+        auth.server_extensions(told.user_algorithms.as_deref(), told.hostbound);
+    }
+    auth
+}
+
+/// Asks the key, the agent or the person.
+async fn answer(login: &Login, ask: ClientAsk) -> ClientAnswer {
+    let answer = match (ask, &login.prompter) {
+        (
+            ClientAsk::Signature {
+                identity,
+                algorithm,
+                data,
+            },
+            _,
+        ) => match login.identities.get(identity) {
+            Some(identity) => identity.sign(algorithm, &data).await,
+            None => None,
+        }
+        .map(ClientAnswer::Signature),
+        (ClientAsk::Password { failed }, Some(prompter)) => {
+            prompter.password(failed).await.map(ClientAnswer::Password)
+        }
+        (ClientAsk::NewPassword { prompt }, Some(prompter)) => {
+            let both = prompter.new_password(&visible(&prompt)).await;
+            both.map(|(old, new)| ClientAnswer::NewPassword { old, new })
+        }
+        (
+            ClientAsk::Questions {
+                name,
+                instruction,
+                prompts,
+            },
+            Some(prompter),
+        ) => {
+            let answers = prompter.questions(&name, &instruction, &prompts).await;
+            answers
+                .filter(|answers| answers.len() == prompts.len())
+                .map(ClientAnswer::Responses)
+        }
+        (_, None) => None,
+    };
+    answer.unwrap_or(ClientAnswer::Decline)
+}

@@ -1,0 +1,93 @@
+//! Whose key a server may have.
+
+use std::fmt;
+
+use adit_net::ambient;
+use adit_ssh::algorithm::KeyAlgorithm;
+use adit_ssh::key::{AnyKey, HostName, KnownHosts, Verdict};
+
+use crate::ssh::{BoxFuture, HostKeyRefused};
+
+/// A key that the server has proved to own.
+#[derive(Debug, Clone)]
+pub struct HostKey {
+    /// The key, or its certificate, of which nothing is checked yet.
+    pub key: AnyKey,
+    /// The algorithm it signed with.
+    pub algorithm: KeyAlgorithm,
+}
+
+/// Decides about the key of a server. Asked once for each session; nothing of the user's is sent
+/// before.
+pub trait HostKeyPolicy: Send + Sync {
+    /// Whether the key is the host's. May take as long as a person needs.
+    fn verify<'a>(&'a self, key: &'a HostKey) -> BoxFuture<'a, Result<(), HostKeyRefused>>;
+}
+
+/// Takes what the files know for this host, and nothing else.
+#[derive(Debug, Clone)]
+pub struct KnownHostsOnly {
+    /// The files.
+    pub known: KnownHosts,
+    /// The host as it was asked for.
+    pub host: HostName,
+}
+
+impl HostKeyPolicy for KnownHostsOnly {
+    fn verify<'a>(&'a self, key: &'a HostKey) -> BoxFuture<'a, Result<(), HostKeyRefused>> {
+        let verdict = self.known.check(&self.host, &key.key, ambient::unix());
+        let host = &self.host;
+        let refused = |why: String| Err(HostKeyRefused(why));
+        let done = match verdict {
+            Verdict::Known(_) => Ok(()),
+            Verdict::Unknown { other_type: None } => refused(format!("{host} is not known")),
+            Verdict::Unknown {
+                other_type: Some(place),
+            } => refused(format!(
+                "{host} is known with a key of another type ({place})"
+            )),
+            Verdict::Changed(place) => refused(format!(
+                "the key of {host} has changed: somebody may be listening ({place})"
+            )),
+            Verdict::Revoked(place) => refused(format!("the key is revoked ({place})")),
+            Verdict::BadCertificate(place, why) => {
+                refused(format!("the certificate is not in order: {why} ({place})"))
+            }
+        };
+        Box::pin(std::future::ready(done))
+    }
+}
+
+/// Takes these keys alone, whatever the host is called.
+#[derive(Debug, Clone)]
+pub struct PinnedKeys(pub Vec<AnyKey>);
+
+impl HostKeyPolicy for PinnedKeys {
+    fn verify<'a>(&'a self, key: &'a HostKey) -> BoxFuture<'a, Result<(), HostKeyRefused>> {
+        let pinned = self.0.iter().any(|one| one.key() == key.key.key());
+        let done = if pinned {
+            Ok(())
+        } else {
+            Err(HostKeyRefused("it is none of the given ones".to_owned()))
+        };
+        Box::pin(std::future::ready(done))
+    }
+}
+
+/// Asks a closure, which answers at once.
+pub struct HostKeyFn<F>(pub F);
+
+impl<F> HostKeyPolicy for HostKeyFn<F>
+where
+    F: Fn(&HostKey) -> Result<(), HostKeyRefused> + Send + Sync,
+{
+    fn verify<'a>(&'a self, key: &'a HostKey) -> BoxFuture<'a, Result<(), HostKeyRefused>> {
+        Box::pin(std::future::ready((self.0)(key)))
+    }
+}
+
+impl<F> fmt::Debug for HostKeyFn<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HostKeyFn")
+    }
+}

@@ -1,0 +1,19 @@
+//! The client's side: logs in, opens channels.
+
+mod agent;
+mod config;
+mod connect;
+mod forwarded;
+mod host_key;
+mod login;
+mod program;
+mod session;
+
+pub use agent::{Agent, AgentError, AgentKey};
+pub use config::ClientConfig;
+pub use connect::Client;
+pub use forwarded::{Arrivals, Forwarded};
+pub use host_key::{HostKey, HostKeyFn, HostKeyPolicy, KnownHostsOnly, PinnedKeys};
+pub use login::{Identity, LocalKey, Login, Password, Prompter};
+pub use program::{Exit, Output, Program, ProgramControl};
+pub use session::Session;

@@ -1,0 +1,88 @@
+//! What comes: read at once, opened in place, copied once into the channels.
+
+use std::task::{Context, Poll};
+
+use adit_ssh::SshError;
+use adit_ssh::connection::Handled;
+use adit_ssh::transport::{Event, Step};
+use adit_wire::Time;
+
+use super::Driver;
+use crate::ssh::error::End;
+
+/// Octets that are taken in before what they lead to is sent.
+const TURN: usize = 1 << 20;
+
+impl Driver {
+    /// Takes in what came, as long as there is room for what it leads to.
+    pub(super) fn take_in(&mut self, cx: &mut Context<'_>, now: Time) -> Result<(), End> {
+        let mut taken = 0;
+        // While keys are made nothing can be answered, but the exchange has to go on.
+        while self.connection.wants_input() || !self.line.transport.writable() {
+            match self.line.below.poll_fill(cx, self.want) {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(Ok(n)) if n < self.want => return Err(End::Ended),
+                Poll::Ready(done) => drop(done?),
+            }
+            self.alive.heard(now);
+            while let Some(consumed) = self.open_one(now)? {
+                taken += consumed;
+                self.line.below.consume(consumed);
+                if taken >= TURN {
+                    cx.waker().wake_by_ref();
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the next packet, if it is there whole; gives its octets.
+    fn open_one(&mut self, now: Time) -> Result<Option<usize>, End> {
+        let wire = self.line.below.filled();
+        match self.line.transport.open_next(wire)? {
+            Step::NeedMore { total } => {
+                self.want = total;
+                Ok(None)
+            }
+            Step::Consumed { consumed } => {
+                self.told(now);
+                self.want = 1;
+                Ok(Some(consumed))
+            }
+            Step::Payload { consumed, payload } => {
+                let payload = self.line.transport.payload(wire, &payload);
+                match self.connection.handle(now, payload)? {
+                    Handled::Data {
+                        channel,
+                        kind,
+                        range,
+                    } => {
+                        let bytes = payload.get(range).unwrap_or_default();
+                        let read = self
+                            .lives
+                            .get(&channel)
+                            .is_some_and(|live| live.pipe.receive(kind, bytes, &mut self.wake));
+                        if !read {
+                            self.connection.consumed(channel, bytes.len(), now);
+                        }
+                    }
+                    Handled::Done => self.happened(now),
+                    Handled::Unknown => self.line.transport.unimplemented()?,
+                }
+                self.want = 1;
+                Ok(Some(consumed))
+            }
+            Step::Blocked => Err(SshError::Policy("the host key was not judged").into()),
+        }
+    }
+
+    /// What the transport has to tell.
+    fn told(&mut self, now: Time) {
+        while let Some(event) = self.line.transport.poll_event() {
+            if let Event::Pong(_) = event {
+                self.answered_probe(now);
+            }
+        }
+    }
+}

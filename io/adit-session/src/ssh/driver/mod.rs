@@ -1,0 +1,324 @@
+//! The task of a session: bytes between its channels and the stream below, timers, who is woken.
+//!
+//! A turn takes what the handles want (`commands`, `output` for bytes), reads and opens what came
+//! (`input`, `events`), seals what may be sent and writes it, until one side has to wait.
+
+mod alive;
+mod commands;
+mod events;
+mod input;
+mod output;
+
+use std::collections::{HashMap, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+
+use adit_net::ambient;
+use adit_ssh::connection::{ChannelId, Connection, GlobalAnswer, GlobalId, Limits, Role};
+use adit_ssh::{Disconnect, SshError};
+use adit_wire::Time;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::Keepalive;
+use super::about::About;
+use super::channel::Handle;
+use super::error::{End, OpenError, RequestError};
+use super::forwards::Route;
+use super::line::Line;
+use super::mail::{Command, Mail};
+use super::pipe::Pipe;
+use alive::Alive;
+
+/// Turns before other tasks have theirs.
+const ROUNDS: usize = 8;
+/// How long the peer may take to end channels that nobody holds any more.
+const LINGER: Duration = Duration::from_secs(5);
+/// How long the last words may take.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// What a new session brings with it.
+pub(super) struct Start {
+    pub(super) line: Line,
+    pub(super) role: Role,
+    pub(super) limits: Limits,
+    pub(super) keepalive: Option<Keepalive>,
+    pub(super) mail: Arc<Mail>,
+    pub(super) about: Arc<About>,
+    pub(super) routes: Vec<Route>,
+}
+
+/// Moves the bytes of a session until it is over.
+pub(super) struct Driver {
+    line: Line,
+    connection: Connection,
+    mail: Arc<Mail>,
+    lives: HashMap<ChannelId, Live>,
+    globals: HashMap<GlobalId, Global>,
+    routes: Vec<Route>,
+    commands: VecDeque<Command>,
+    dirty: Vec<Arc<Pipe>>,
+    /// To be looked at again at the next turn.
+    later: Vec<Arc<Pipe>>,
+    alive: Alive,
+    /// The least window of a channel, octets.
+    window: u32,
+    /// A close without an end of data is a reset.
+    resets: bool,
+    /// Octets that have to lie together before the next packet can be opened.
+    want: usize,
+    wake: Vec<Waker>,
+    sleep: Pin<Box<Sleep>>,
+    until: Option<Time>,
+    /// Since when nobody holds the session.
+    left: Option<Time>,
+    ending: Option<Ending>,
+}
+
+/// A channel that has not closed.
+struct Live {
+    pipe: Arc<Pipe>,
+    opening: Option<oneshot::Sender<Result<Handle, OpenError>>>,
+    asked: VecDeque<(&'static str, oneshot::Sender<Result<(), RequestError>>)>,
+}
+
+/// A request of ours outside of channels.
+enum Global {
+    /// A sign of life.
+    Alive,
+    /// A handle waits for the answer.
+    Asked {
+        name: String,
+        route: Option<Route>,
+        reply: oneshot::Sender<Result<GlobalAnswer, RequestError>>,
+    },
+    /// Nobody waits.
+    Told,
+}
+
+/// The session is over; its last words leave.
+struct Ending {
+    until: Time,
+    said: bool,
+}
+
+impl Live {
+    const fn new(pipe: Arc<Pipe>) -> Self {
+        Self {
+            pipe,
+            opening: None,
+            asked: VecDeque::new(),
+        }
+    }
+}
+
+impl Driver {
+    pub(super) fn spawn(start: Start) {
+        let Start {
+            line,
+            role,
+            limits,
+            keepalive,
+            mail,
+            about,
+            routes,
+        } = start;
+        tokio::spawn(Self {
+            line,
+            window: limits.max_packet.min(limits.window),
+            connection: Connection::new(role, limits),
+            lives: HashMap::new(),
+            globals: HashMap::new(),
+            routes,
+            commands: VecDeque::new(),
+            dirty: Vec::new(),
+            later: Vec::new(),
+            alive: Alive::new(keepalive, ambient::now()),
+            resets: about.is_adit(),
+            want: 1,
+            wake: Vec::new(),
+            sleep: Box::pin(sleep(Duration::ZERO)),
+            until: None,
+            left: None,
+            ending: None,
+            mail,
+        });
+    }
+
+    /// One turn; the session is over when it gives the reason.
+    fn turn(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
+        let now = ambient::now();
+        self.line.transport.handle_timeout(now)?;
+        self.probe(now)?;
+        let held = self.mail.collect(&mut self.commands, &mut self.dirty);
+        self.obey(now)?;
+        self.attend_all(now);
+        // What can leave leaves before more comes, so that answers do not pile up.
+        self.give_out(cx)?;
+        self.take_in(cx, now)?;
+        self.give_out(cx)?;
+        self.leave_if_deserted(held, now)
+    }
+
+    /// Ends the session when nobody holds it and nothing is on its way any more.
+    fn leave_if_deserted(&mut self, held: bool, now: Time) -> Result<(), End> {
+        if held {
+            self.left = None;
+            return Ok(());
+        }
+        let since = *self.left.get_or_insert(now);
+        let quiet = self.lives.is_empty() && self.line.unsent() == 0;
+        if quiet || now >= since + LINGER {
+            self.line
+                .transport
+                .disconnect(Disconnect::ByApplication, "");
+            return Err(End::Closed);
+        }
+        Ok(())
+    }
+
+    /// The session is over: everybody is told, and the last words leave.
+    fn end(&mut self, why: &End, now: Time) {
+        if let End::Ssh(why) = why
+            && let Some(reason) = why.disconnect()
+        {
+            self.line.transport.disconnect(reason, &why.to_string());
+        }
+        self.mail.finish(why);
+        for (_, live) in self.lives.drain() {
+            live.pipe.cut(why, &mut self.wake);
+            if let Some(opening) = live.opening {
+                let _ = opening.send(Err(why.clone().into()));
+            }
+            for (_, asked) in live.asked {
+                let _ = asked.send(Err(why.clone().into()));
+            }
+        }
+        for (_, global) in self.globals.drain() {
+            if let Global::Asked { reply, .. } = global {
+                let _ = reply.send(Err(why.clone().into()));
+            }
+        }
+        self.alive.end(why);
+        self.routes.clear();
+        self.commands.clear();
+        self.dirty.clear();
+        self.later.clear();
+        self.ending = Some(Ending {
+            until: now + LAST_WORDS,
+            said: false,
+        });
+    }
+
+    /// The last words leave. Then what still comes is read for a moment: a socket that is closed
+    /// with bytes in it takes them back.
+    fn poll_last_words(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(ending) = &mut self.ending else {
+            return Poll::Ready(());
+        };
+        let (until, mut said) = (ending.until, ending.said);
+        if !said && let Poll::Ready(flushed) = self.line.poll_flush(cx) {
+            if flushed.is_err() {
+                return Poll::Ready(());
+            }
+            said = match self.line.below.poll_finish(cx) {
+                Poll::Ready(Ok(())) => true,
+                Poll::Ready(Err(_)) => return Poll::Ready(()),
+                Poll::Pending => false,
+            };
+        }
+        if let Some(ending) = &mut self.ending {
+            ending.said = said;
+        }
+        if said && self.poll_throw_away(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        self.poll_sleep(cx, until)
+    }
+
+    /// Ready at the end of what the peer sends.
+    fn poll_throw_away(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            match ready!(self.line.below.poll_fill(cx, 1)) {
+                Ok(n) if n > 0 => self.line.below.consume(n),
+                _ => return Poll::Ready(()),
+            }
+        }
+    }
+
+    /// Sleeps, unless there is something to do already.
+    fn rest(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.mail.sleep(cx.waker()) {
+            return Poll::Ready(());
+        }
+        let now = ambient::now();
+        let left = self.left.map(|since| since + LINGER);
+        let due = [
+            self.line.transport.poll_timeout(now),
+            self.alive.due(),
+            left,
+        ];
+        match due.into_iter().flatten().min() {
+            Some(until) => self.poll_sleep(cx, until),
+            None => Poll::Pending,
+        }
+    }
+
+    fn poll_sleep(&mut self, cx: &mut Context<'_>, until: Time) -> Poll<()> {
+        if self.until != Some(until) {
+            self.until = Some(until);
+            let wait = until.since(ambient::now());
+            self.sleep.as_mut().reset(Instant::now() + wait);
+        }
+        let slept = self.sleep.as_mut().poll(cx);
+        if slept.is_ready() {
+            self.until = None;
+        }
+        slept
+    }
+
+    fn wake_all(&mut self) {
+        self.wake.drain(..).for_each(Waker::wake);
+    }
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let me = self.get_mut();
+        for _ in 0..ROUNDS {
+            if me.ending.is_some() {
+                return me.poll_last_words(cx);
+            }
+            let turned = me.turn(cx);
+            if let Err(why) = turned {
+                me.end(&why, ambient::now());
+                me.wake_all();
+                continue;
+            }
+            me.wake_all();
+            if me.rest(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+/// Whoever waits is told also when the runtime ends the task.
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if self.ending.is_none() {
+            self.end(
+                &End::Ssh(SshError::Policy("the runtime has ended")),
+                ambient::now(),
+            );
+            self.wake_all();
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! A transport with the stream below it: what both the beginning of a session and its task need.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use adit_net::ambient;
+use adit_ssh::SshError;
+use adit_ssh::auth::Outgoing;
+use adit_ssh::transport::{Event, Step, Transport};
+use adit_stream::{BoxStream, fill};
+use tokio::time::{Instant, timeout_at};
+
+use super::error::ConnectError;
+
+/// What an output buffer without traffic may keep, octets.
+const KEPT: usize = 16 << 10;
+
+/// The transport and the stream.
+pub(super) struct Line {
+    pub(super) below: BoxStream,
+    pub(super) transport: Transport,
+    /// Octets of the transport's output that have left.
+    sent: usize,
+}
+
+/// What came.
+pub(super) enum Came {
+    /// Something of the transport.
+    Event(Event),
+    /// A payload for the layer above.
+    Payload(Vec<u8>),
+}
+
+/// How long the peer may take, and what for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wait {
+    pub(super) until: Instant,
+    pub(super) limit: Duration,
+    pub(super) doing: &'static str,
+}
+
+impl Line {
+    pub(super) const fn new(below: BoxStream, transport: Transport) -> Self {
+        Self {
+            below,
+            transport,
+            sent: 0,
+        }
+    }
+
+    /// Octets that are sealed and have not left.
+    pub(super) fn unsent(&mut self) -> usize {
+        self.transport.take_output().len() - self.sent
+    }
+
+    /// Sends what is sealed.
+    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let out = self.transport.take_output();
+            let rest = out.get(self.sent..).unwrap_or_default();
+            if rest.is_empty() {
+                break;
+            }
+            let n = if let Some(socket) = self.below.bare() {
+                let n = ready!(socket.poll_write_from(cx, &[IoSlice::new(rest)]))?;
+                if n == 0 {
+                    return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+                }
+                n
+            } else {
+                if ready!(self.below.poll_slot(cx, 1))? == 0 {
+                    return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+                }
+                let slot = self.below.slot();
+                let n = rest.len().min(slot.len());
+                if let (Some(slot), Some(rest)) = (slot.get_mut(..n), rest.get(..n)) {
+                    slot.copy_from_slice(rest);
+                }
+                self.below.commit(n)?;
+                n
+            };
+            self.sent += n;
+            if self.sent >= out.len() / 2 {
+                // No more is moved than has left.
+                let full = out.len();
+                out.drain(..self.sent);
+                self.sent = 0;
+                if out.is_empty() && full < KEPT {
+                    out.shrink_to(KEPT);
+                }
+            }
+        }
+        self.below.poll_flush(cx)
+    }
+
+    /// Sends what is sealed, while `wait` lasts.
+    pub(super) async fn flush(&mut self, wait: Wait) -> Result<(), ConnectError> {
+        let done = timeout_at(wait.until, poll_fn(|cx| self.poll_flush(cx))).await;
+        done.map_err(|_| wait.over())?.map_err(ConnectError::Io)
+    }
+
+    /// The next event or payload, after everything sealed was sent.
+    pub(super) async fn next(&mut self, wait: Wait) -> Result<Came, ConnectError> {
+        loop {
+            if let Some(event) = self.transport.poll_event() {
+                return Ok(Came::Event(event));
+            }
+            self.flush(wait).await?;
+            match self.transport.open_next(self.below.filled()) {
+                Err(why) => {
+                    // The peer may learn from it what is wrong.
+                    let _ = self.flush(wait).await;
+                    return Err(why.into());
+                }
+                Ok(Step::NeedMore { total }) => self.fill(total, wait).await?,
+                Ok(Step::Consumed { consumed }) => self.below.consume(consumed),
+                Ok(Step::Payload { consumed, payload }) => {
+                    let wire = self.below.filled();
+                    let bytes = self.transport.payload(wire, &payload).to_vec();
+                    self.below.consume(consumed);
+                    return Ok(Came::Payload(bytes));
+                }
+                Ok(Step::Blocked) => {
+                    return Err(SshError::Policy("the host key was not judged").into());
+                }
+            }
+        }
+    }
+
+    async fn fill(&mut self, total: usize, wait: Wait) -> Result<(), ConnectError> {
+        loop {
+            let now = ambient::now();
+            let due = self.transport.poll_timeout(now);
+            let due = due.map(|due| Instant::now() + due.since(now));
+            let until = due.map_or(wait.until, |due| due.min(wait.until));
+            match timeout_at(until, fill(&mut *self.below, total)).await {
+                Ok(Ok(n)) if n < total => return Err(ConnectError::Ended(wait.doing)),
+                Ok(Ok(_)) => return Ok(()),
+                Ok(Err(why)) => return Err(why.into()),
+                Err(_) if Instant::now() >= wait.until => return Err(wait.over()),
+                Err(_) => {
+                    let done = self.transport.handle_timeout(ambient::now());
+                    self.flush(wait).await?;
+                    done?;
+                }
+            }
+        }
+    }
+
+    /// Sends what authentication wants to say.
+    pub(super) fn say(&mut self, message: &Outgoing) -> Result<(), SshError> {
+        self.transport.send(message.payload.expose())?;
+        if message.hide_length {
+            let mut cover = Vec::new();
+            message.put_cover(&mut cover);
+            self.transport.send(&cover)?;
+        }
+        Ok(())
+    }
+}
+
+impl Wait {
+    /// From now on.
+    pub(super) fn of(limit: Duration, doing: &'static str) -> Self {
+        Self {
+            until: Instant::now() + limit,
+            limit,
+            doing,
+        }
+    }
+
+    /// The same time, for something else.
+    pub(super) const fn doing(self, doing: &'static str) -> Self {
+        Self { doing, ..self }
+    }
+
+    pub(super) const fn over(self) -> ConnectError {
+        let Self { limit, doing, .. } = self;
+        ConnectError::Timeout { limit, doing }
+    }
+}

@@ -1,0 +1,56 @@
+//! What a server decides for all connections.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_ssh::auth;
+use adit_ssh::connection::Limits;
+use adit_ssh::key::Signer;
+use adit_ssh::transport;
+
+use crate::ssh::Keepalive;
+use crate::ssh::machine::preferred;
+
+/// How connections are taken in.
+#[derive(Clone)]
+pub struct ServerConfig {
+    /// Algorithms, renewal of keys, the bounds of a key exchange.
+    pub transport: transport::Config,
+    /// What the server proves its name with, such as an [`adit_ssh::key::KeySet`].
+    pub host_keys: Arc<dyn Signer>,
+    /// Methods of authentication, tries, the banner.
+    pub auth: auth::ServerConfig,
+    /// Channels, windows and bounds of what waits.
+    pub limits: Limits,
+    /// Signs of life; `None`: none are asked for.
+    pub keepalive: Option<Keepalive>,
+    /// How long a client may take until its user is in.
+    pub login_grace: Duration,
+}
+
+impl ServerConfig {
+    /// The defaults, with the algorithms in the order that suits this machine: keys alone are
+    /// offered as a method, two minutes to log in.
+    #[must_use]
+    pub fn new(host_keys: Arc<dyn Signer>) -> Self {
+        Self {
+            transport: transport::Config::new(preferred()),
+            host_keys,
+            auth: auth::ServerConfig::default(),
+            limits: Limits::default(),
+            keepalive: Some(Keepalive::default()),
+            login_grace: Duration::from_mins(2),
+        }
+    }
+}
+
+impl fmt::Debug for ServerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerConfig")
+            .field("transport", &self.transport)
+            .field("auth", &self.auth)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,153 @@
+//! A connection as its server sees it.
+
+use std::ops::Deref;
+
+use adit_ssh::auth::Login;
+use adit_ssh::connection::{ChannelKind, Originator};
+use tokio::sync::mpsc;
+
+use super::Incoming;
+use crate::ssh::about::Peer;
+use crate::ssh::channel::Channel;
+use crate::ssh::error::OpenError;
+use crate::ssh::forwards::Arrival;
+use crate::ssh::mail::Command;
+
+/// A connection with a client whose user is in. What is known of the other end is in [`Peer`],
+/// which this derefs to.
+///
+/// When it is dropped, what the client wants from then on is refused; channels that are open go
+/// on, and the connection ends with the last of them.
+#[derive(Debug)]
+pub struct Connection {
+    handle: ServerHandle,
+    login: Login,
+    arrivals: mpsc::Receiver<Arrival>,
+}
+
+impl Connection {
+    pub(super) const fn new(
+        handle: ServerHandle,
+        login: Login,
+        arrivals: mpsc::Receiver<Arrival>,
+    ) -> Self {
+        Self {
+            handle,
+            login,
+            arrivals,
+        }
+    }
+
+    /// The user, and how he got in.
+    #[must_use]
+    pub const fn login(&self) -> &Login {
+        &self.login
+    }
+
+    /// What the client wants next; `None` once the connection is over. Cancel-safe.
+    ///
+    /// Whoever takes it decides elsewhere: while nobody asks for the next wish, all wait.
+    pub async fn accept(&mut self) -> Option<Incoming> {
+        loop {
+            if let Some(incoming) = Incoming::of(self.arrivals.recv().await?) {
+                return Some(incoming);
+            }
+        }
+    }
+
+    /// A handle for other tasks.
+    #[must_use]
+    pub const fn handle(&self) -> &ServerHandle {
+        &self.handle
+    }
+}
+
+impl Deref for Connection {
+    type Target = Peer;
+
+    fn deref(&self) -> &Peer {
+        &self.handle.peer
+    }
+}
+
+/// Opens channels to the client. Keeps the connection alive; clones are of the same one.
+#[derive(Debug, Clone)]
+pub struct ServerHandle {
+    peer: Peer,
+}
+
+impl ServerHandle {
+    pub(super) const fn new(peer: Peer) -> Self {
+        Self { peer }
+    }
+
+    /// The other end.
+    #[must_use]
+    pub const fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    /// Hands on a connection that came to a place the client wants forwarded. `address` and `port`
+    /// are those of the client's request.
+    ///
+    /// # Errors
+    /// The client refused it, there are too many, or the connection is over.
+    pub async fn open_forwarded_tcpip(
+        &self,
+        address: impl Into<String>,
+        port: u16,
+        originator: Originator,
+    ) -> Result<Channel, OpenError> {
+        self.open(ChannelKind::ForwardedTcpip {
+            address: address.into(),
+            port,
+            originator,
+        })
+        .await
+    }
+
+    /// Hands on a connection that came to a socket the client wants forwarded.
+    ///
+    /// # Errors
+    /// As [`ServerHandle::open_forwarded_tcpip`].
+    pub async fn open_forwarded_streamlocal(
+        &self,
+        path: impl Into<Vec<u8>>,
+    ) -> Result<Channel, OpenError> {
+        let path = path.into();
+        self.open(ChannelKind::ForwardedStreamlocal { path }).await
+    }
+
+    /// Connects to the client's agent, which it has offered in a session.
+    ///
+    /// # Errors
+    /// As [`ServerHandle::open_forwarded_tcpip`].
+    pub async fn open_agent(&self) -> Result<Channel, OpenError> {
+        self.open(ChannelKind::Agent).await
+    }
+
+    /// Connects to the client's display, which it has offered in a session.
+    ///
+    /// # Errors
+    /// As [`ServerHandle::open_forwarded_tcpip`].
+    pub async fn open_x11(&self, originator: Originator) -> Result<Channel, OpenError> {
+        self.open(ChannelKind::X11 { originator }).await
+    }
+
+    async fn open(&self, kind: ChannelKind) -> Result<Channel, OpenError> {
+        let opened = self
+            .peer
+            .mail
+            .ask(|reply| Command::Open { kind, reply })
+            .await;
+        opened.map(Channel::new)
+    }
+}
+
+impl Deref for ServerHandle {
+    type Target = Peer;
+
+    fn deref(&self) -> &Peer {
+        &self.peer
+    }
+}

@@ -1,0 +1,14 @@
+//! SSH sessions between our two ends, and with OpenSSH at either.
+
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a failed step is a failed test"
+)]
+
+mod openssh_client;
+mod openssh_server;
+mod ours;
+mod server;
+mod world;

@@ -1,0 +1,140 @@
+//! Our client with our server.
+
+use std::time::Duration;
+
+use adit_session::ssh::client::{Client, ClientConfig, Exit, Login, PinnedKeys, Session};
+use adit_session::ssh::server::ServerConfig;
+use adit_ssh::connection::Originator;
+use adit_ssh::key::{AnyKey, PublicKey};
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+
+use crate::server::{key, serve, settings};
+use crate::world::{BULK, dial, drain, pour};
+
+/// Both ends, each changed a little.
+pub(crate) async fn pair(
+    client: impl FnOnce(&mut ClientConfig),
+    server: impl FnOnce(&mut ServerConfig),
+) -> Session {
+    let (mut settings, host) = settings();
+    let id = key();
+    server(&mut settings);
+    let port = serve(settings, id.public().clone()).await;
+    let mut config = config(host, Login::new("me").with_key(id));
+    client(&mut config);
+    Client::connect(dial(port).await, config).await.unwrap()
+}
+
+pub(crate) fn config(host: PublicKey, login: Login) -> ClientConfig {
+    ClientConfig::new(Arc::new(PinnedKeys(vec![AnyKey::Plain(host)])), login)
+}
+
+#[tokio::test]
+async fn programs_run() {
+    let session = pair(|_| {}, |_| {}).await;
+    let output = session.open_session().await.unwrap().output("both 7").await;
+    let output = output.unwrap();
+    assert_eq!(
+        (&*output.stdout, &*output.stderr),
+        (&b"out\n"[..], &b"err\n"[..])
+    );
+    assert_eq!(output.exit, Some(Exit::Status(7)));
+    let output = session.open_session().await.unwrap().output("kill").await;
+    let exit = output.unwrap().exit;
+    assert!(matches!(exit, Some(Exit::Signal { name, .. }) if name == "TERM"));
+    let shell = session.open_session().await.unwrap();
+    shell.shell().await.unwrap_err();
+    assert!(session.ping().await.unwrap() < Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn much_goes_up_and_comes_down() {
+    let session = pair(|_| {}, |_| {}).await;
+    let program = session.open_session().await.unwrap();
+    program.exec("echo").await.unwrap();
+    let (control, channel, _) = program.into_parts();
+    let (mut reader, mut writer) = channel.into_split();
+    let up = async {
+        let sum = pour(&mut writer, BULK, 1).await;
+        writer.shutdown().await.unwrap();
+        sum
+    };
+    let (sent, got) = tokio::join!(up, drain(&mut reader));
+    assert_eq!(got, (BULK, sent));
+    assert_eq!(control.wait().await, Some(Exit::Status(0)));
+}
+
+#[tokio::test]
+async fn keys_are_renewed_under_load() {
+    for who in 0..2 {
+        let small = Some(1 << 20);
+        let session = pair(
+            |client| client.transport.rekey_bytes = small.filter(|_| who == 0),
+            |server| server.transport.rekey_bytes = small.filter(|_| who == 1),
+        )
+        .await;
+        let program = session.open_session().await.unwrap();
+        program.exec("echo").await.unwrap();
+        let (mut reader, mut writer) = program.into_channel().into_split();
+        let up = async {
+            let sum = pour(&mut writer, BULK / 2, 1).await;
+            writer.shutdown().await.unwrap();
+            sum
+        };
+        let (sent, got) = tokio::join!(up, drain(&mut reader));
+        assert_eq!(got, (BULK / 2, sent));
+    }
+}
+
+#[tokio::test]
+async fn connections_go_both_ways() {
+    let session = pair(|_| {}, |_| {}).await;
+    let target = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = target.local_addr().unwrap().port();
+    let channel = session.direct_tcpip("127.0.0.1", port, Originator::default());
+    let (channel, accepted) = tokio::join!(channel, target.accept());
+    let (mut channel, (mut socket, _)) = (channel.unwrap(), accepted.unwrap());
+    channel.write_all(b"ping").await.unwrap();
+    channel.shutdown().await.unwrap();
+    let mut got = Vec::new();
+    socket.read_to_end(&mut got).await.unwrap();
+    assert_eq!(got, b"ping");
+    socket.write_all(b"pong").await.unwrap();
+    drop(socket);
+    got.clear();
+    channel.read_to_end(&mut got).await.unwrap();
+    assert_eq!(got, b"pong");
+    drop(target);
+    let refused = session.direct_tcpip("127.0.0.1", port, Originator::default());
+    refused.await.unwrap_err();
+
+    let mut forwarded = session.forward_tcpip("localhost", 0).await.unwrap();
+    let port = forwarded.port().unwrap();
+    let far = async {
+        let mut socket = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        socket.write_all(b"hello").await.unwrap();
+        socket.shutdown().await.unwrap();
+        let mut got = Vec::new();
+        socket.read_to_end(&mut got).await.unwrap();
+        got
+    };
+    let near = async {
+        let opening = forwarded.accept().await.unwrap();
+        assert_eq!(opening.originator().unwrap().0, "127.0.0.1");
+        let mut channel = opening.accept().unwrap();
+        let mut got = Vec::new();
+        channel.read_to_end(&mut got).await.unwrap();
+        channel.write_all(b"bye").await.unwrap();
+        channel.shutdown().await.unwrap();
+        got
+    };
+    let got = tokio::join!(far, near);
+    assert_eq!(got, (b"bye".to_vec(), b"hello".to_vec()));
+    drop(forwarded);
+    // The server stops listening.
+    let gone = async { while TcpStream::connect(("127.0.0.1", port)).await.is_ok() {} };
+    timeout(Duration::from_secs(10), gone).await.unwrap();
+}

@@ -1,0 +1,65 @@
+//! What the tests share: connecting, and moving many bytes.
+
+use std::sync::Arc;
+
+use adit_interop::openssh::{Sshd, user};
+use adit_interop::{Pattern, Sum};
+use adit_session::ssh::client::{Client, ClientConfig, Login, PinnedKeys, Session};
+use adit_ssh::key::{AnyKey, PrivateKey, PublicKey};
+use adit_stream::{BoxStream, Tcp};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// Octets of a bulk transfer.
+pub(crate) const BULK: usize = 64 << 20;
+
+/// A connection to a port of loopback.
+pub(crate) async fn dial(port: u16) -> BoxStream {
+    let socket = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    socket.set_nodelay(true).unwrap();
+    Box::new(Tcp::new(socket))
+}
+
+/// What gets into `sshd`.
+pub(crate) fn config_for(sshd: &Sshd) -> ClientConfig {
+    let (key, _) = PublicKey::from_line(&sshd.host_key().unwrap())
+        .map(|(key, comment)| (key, comment.to_owned()))
+        .unwrap();
+    let id = PrivateKey::read(&sshd.user_key().unwrap(), None).unwrap();
+    let host_key = Arc::new(PinnedKeys(vec![AnyKey::Plain(key)]));
+    ClientConfig::new(host_key, Login::new(user()).with_key(id))
+}
+
+/// A session with `sshd`.
+pub(crate) async fn enter(sshd: &Sshd) -> Session {
+    let config = config_for(sshd);
+    Client::connect(dial(sshd.port()).await, config)
+        .await
+        .unwrap()
+}
+
+/// Writes `len` octets of a pattern; gives their sum.
+pub(crate) async fn pour(to: &mut (impl AsyncWrite + Unpin), len: usize, seed: u64) -> Sum {
+    let (mut pattern, mut sum, mut left) = (Pattern::new(seed), Sum::EMPTY, len);
+    while left > 0 {
+        let piece = pattern.take(left.min(256 << 10));
+        sum = sum.with(&piece);
+        to.write_all(&piece).await.unwrap();
+        left -= piece.len();
+    }
+    to.flush().await.unwrap();
+    sum
+}
+
+/// Reads to the end; gives how many octets there were, and their sum.
+pub(crate) async fn drain(from: &mut (impl AsyncRead + Unpin)) -> (usize, Sum) {
+    let (mut len, mut sum, mut buf) = (0, Sum::EMPTY, vec![0; 256 << 10]);
+    loop {
+        let n = from.read(&mut buf).await.unwrap();
+        if n == 0 {
+            return (len, sum);
+        }
+        len += n;
+        sum = sum.with(&buf[..n]);
+    }
+}
