@@ -1,0 +1,59 @@
+//! What may be typed for the commands of SSH.
+
+use std::ffi::OsString;
+
+/// How a host is reached: what `ssh`, `sftp` and `scp` have in common.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Way {
+    /// A private key to log in with; can be repeated
+    #[arg(short, value_name = "FILE")]
+    pub(crate) identity: Vec<String>,
+    /// Hosts on the way, with commas
+    #[arg(short = 'J', value_name = "[USER@]HOST[:PORT],…")]
+    pub(crate) jump: Option<String>,
+    /// An option of ssh_config(5), such as `ConnectTimeout=10`; can be repeated
+    #[arg(short, value_name = "KEY=VALUE")]
+    pub(crate) option: Vec<String>,
+    /// Read this configuration instead of ~/.ssh/config and the system's; `none` for no file
+    #[arg(short = 'F', value_name = "FILE")]
+    pub(crate) config: Option<String>,
+    /// Ciphers, with commas; `+`, `-` or `^` in front changes the default list
+    #[arg(short, value_name = "CIPHER,…")]
+    pub(crate) cipher: Option<String>,
+    /// Compress
+    #[arg(short = 'C')]
+    pub(crate) compress: bool,
+    /// IPv4 only
+    #[arg(short = '4', conflicts_with = "v6")]
+    pub(crate) v4: bool,
+    /// IPv6 only
+    #[arg(short = '6')]
+    pub(crate) v6: bool,
+    /// Say nothing but what went wrong
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Ssh {
+    /// The host, or its name in the configuration; `ssh://[user@]host[:port]` too
+    #[arg(value_name = "[USER@]HOST")]
+    pub(crate) destination: String,
+    /// What to run there, instead of a shell
+    #[arg(value_name = "COMMAND", trailing_var_arg = true)]
+    pub(crate) command: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) way: Way,
+    /// The port
+    #[arg(short, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) port: Option<u16>,
+    /// The user to log in as
+    #[arg(short, value_name = "USER")]
+    pub(crate) login: Option<String>,
+    /// MACs, with commas; `+`, `-` or `^` in front changes the default list
+    #[arg(short, value_name = "MAC,…")]
+    pub(crate) mac: Option<String>,
+    /// The address to connect from
+    #[arg(short, value_name = "ADDRESS")]
+    pub(crate) bind: Option<String>,
+}
