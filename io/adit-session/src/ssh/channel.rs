@@ -150,7 +150,7 @@ impl ChannelWriter {
         }
     }
 
-    fn poll_give(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_give(&mut self, cx: &Context<'_>) -> Poll<io::Result<()>> {
         if self.bytes.is_empty() {
             return Poll::Ready(Ok(()));
         }
@@ -160,7 +160,7 @@ impl ChannelWriter {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_slot(&mut self, cx: &mut Context<'_>, min: usize) -> Poll<io::Result<usize>> {
+    fn poll_slot(&mut self, cx: &Context<'_>, min: usize) -> Poll<io::Result<usize>> {
         let min = min.max(MIN_SLOT);
         if !self.bytes.is_empty() && self.bytes.room().len() < min {
             self.bytes.learn(1, 1);
@@ -170,7 +170,7 @@ impl ChannelWriter {
         Poll::Ready(Ok(self.bytes.room().len()))
     }
 
-    fn poll_hand_on(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_hand_on(&mut self, cx: &Context<'_>) -> Poll<io::Result<()>> {
         if self.bytes.is_empty() {
             self.bytes.rest();
         } else {
@@ -180,7 +180,7 @@ impl ChannelWriter {
     }
 
     /// Ends the direction behind what was written.
-    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_end(&mut self, cx: &Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_hand_on(cx))?;
         self.handle.pipe().set(|state| state.finish(self.kind));
         Poll::Ready(Ok(()))

@@ -7,6 +7,9 @@
     reason = "a failed step is a failed test"
 )]
 
+mod apart;
+mod entry;
+mod matrix;
 mod openssh_client;
 mod openssh_server;
 mod ours;

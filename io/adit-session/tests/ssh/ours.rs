@@ -1,17 +1,18 @@
 //! Our client with our server.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use adit_session::ssh::client::{Client, ClientConfig, Exit, Login, PinnedKeys, Session};
-use adit_session::ssh::server::ServerConfig;
+use adit_session::ssh::server::{Connection, Server, ServerConfig};
 use adit_ssh::connection::Originator;
 use adit_ssh::key::{AnyKey, PublicKey};
-use std::sync::Arc;
+use adit_stream::Tcp;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-use crate::server::{key, serve, settings};
+use crate::server::{OneKey, key, serve, settings};
 use crate::world::{BULK, dial, drain, pour};
 
 /// Both ends, each changed a little.
@@ -26,6 +27,24 @@ pub(crate) async fn pair(
     let mut config = config(host, Login::new("me").with_key(id));
     client(&mut config);
     Client::connect(dial(port).await, config).await.unwrap()
+}
+
+/// Both ends in hand; the client's is changed a little.
+pub(crate) async fn both(client: impl FnOnce(&mut ClientConfig)) -> (Session, Connection) {
+    let (settings, host) = settings();
+    let id = key();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let policy = OneKey(id.public().clone());
+    let mut config = config(host, Login::new("me").with_key(id));
+    client(&mut config);
+    let near = async { Client::connect(dial(port).await, config).await };
+    let far = async {
+        let (socket, _) = listener.accept().await.unwrap();
+        Server::accept(Box::new(Tcp::new(socket)), &settings, &policy).await
+    };
+    let (near, far) = tokio::join!(near, far);
+    (near.unwrap(), far.unwrap())
 }
 
 pub(crate) fn config(host: PublicKey, login: Login) -> ClientConfig {
@@ -80,12 +99,12 @@ async fn keys_are_renewed_under_load() {
         program.exec("echo").await.unwrap();
         let (mut reader, mut writer) = program.into_channel().into_split();
         let up = async {
-            let sum = pour(&mut writer, BULK / 2, 1).await;
+            let sum = pour(&mut writer, BULK / 8, 1).await;
             writer.shutdown().await.unwrap();
             sum
         };
         let (sent, got) = tokio::join!(up, drain(&mut reader));
-        assert_eq!(got, (BULK / 2, sent));
+        assert_eq!(got, (BULK / 8, sent));
     }
 }
 

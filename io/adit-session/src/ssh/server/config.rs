@@ -34,11 +34,15 @@ impl ServerConfig {
     /// offered as a method, two minutes to log in.
     #[must_use]
     pub fn new(host_keys: Arc<dyn Signer>) -> Self {
+        let mut limits = Limits::default();
+        // A connection is confirmed when its target has answered: those who open many at once
+        // have as many that wait.
+        limits.pending_opens = limits.channels;
         Self {
             transport: transport::Config::new(preferred()),
             host_keys,
             auth: auth::ServerConfig::default(),
-            limits: Limits::default(),
+            limits,
             keepalive: Some(Keepalive::default()),
             login_grace: Duration::from_mins(2),
         }
