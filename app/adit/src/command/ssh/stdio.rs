@@ -4,7 +4,7 @@
 //! terminal, a pipe, a file. Bytes of the session are written straight from where they lie.
 
 use std::fs::File;
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::thread;
@@ -12,36 +12,94 @@ use std::thread;
 use adit_session::ssh::{ChannelReader, ChannelWriter};
 use tokio::io::AsyncWriteExt;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
+
+use super::escape::{Escapes, Wish};
 
 /// As much is read at once, octets.
 const PIECE: usize = 128 << 10;
 
-/// Moves standard input to the program until either ends. Nobody waits for it: a terminal that
-/// nobody types at must not keep us.
-pub(super) fn input(mut writer: ChannelWriter) {
+/// What is typed, as far as it is for us.
+#[derive(Debug)]
+pub(super) struct Input {
+    wishes: Option<mpsc::UnboundedReceiver<Wish>>,
+    escape: Option<char>,
+}
+
+impl Input {
+    /// Of nobody.
+    pub(super) const fn idle() -> Self {
+        Self {
+            wishes: None,
+            escape: None,
+        }
+    }
+
+    /// The next escape; never, if there are none. Cancel-safe.
+    pub(super) async fn wish(&mut self) -> Wish {
+        match &mut self.wishes {
+            Some(wishes) => match wishes.recv().await {
+                Some(wish) => wish,
+                None => pending().await,
+            },
+            None => pending().await,
+        }
+    }
+
+    /// The escapes there are.
+    pub(super) fn help(&self) -> String {
+        Escapes::new(self.escape).help()
+    }
+}
+
+/// Moves standard input to the program until either ends, but for escapes. Nobody waits for it: a
+/// terminal that nobody types at must not keep us.
+pub(super) fn input(mut writer: ChannelWriter, escape: Option<char>) -> Input {
     let runtime = Handle::current();
+    let (to, wishes) = mpsc::unbounded_channel();
     thread::spawn(move || {
         let done = own(io::stdin()).and_then(|mut stdin| {
-            let mut piece = vec![0; PIECE];
+            let (mut piece, mut out) = (vec![0; PIECE], Vec::new());
+            let mut escapes = escape.map(|character| Escapes::new(Some(character)));
             loop {
                 let n = match stdin.read(&mut piece) {
                     Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
                     read => read?,
                 };
-                let piece = piece.get(..n).unwrap_or_default();
                 if n == 0 {
                     return runtime.block_on(writer.shutdown());
                 }
-                runtime.block_on(async {
-                    writer.write_all(piece).await?;
-                    writer.flush().await
-                })?;
+                let mut typed = piece.get(..n).unwrap_or_default();
+                let Some(escapes) = &mut escapes else {
+                    send(&runtime, &mut writer, typed)?;
+                    continue;
+                };
+                while !typed.is_empty() {
+                    out.clear();
+                    let (done, wish) = escapes.feed(typed, &mut out);
+                    send(&runtime, &mut writer, &out)?;
+                    typed = typed.get(done..).unwrap_or_default();
+                    if let Some(wish) = wish {
+                        // Nobody to hear it: the program has ended.
+                        let _ = to.send(wish);
+                    }
+                }
             }
         });
         // The program needs no more, or is gone: that is told by its end.
         drop(done);
     });
+    Input {
+        wishes: Some(wishes),
+        escape,
+    }
+}
+
+fn send(runtime: &Handle, writer: &mut ChannelWriter, bytes: &[u8]) -> io::Result<()> {
+    runtime.block_on(async {
+        writer.write_all(bytes).await?;
+        writer.flush().await
+    })
 }
 
 /// Moves what the program prints to standard output, until its end.

@@ -6,13 +6,16 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use adit_crypto::Secret;
 use rustix::termios::{
     InputModes, LocalModes, OptionalActions, OutputModes, SpecialCodeIndex, Termios, tcgetattr,
     tcsetattr,
 };
+
+use crate::report::{Code, Failure};
 
 /// The longest answer, octets.
 const LONGEST: usize = 4096;
@@ -86,14 +89,28 @@ fn change(terminal: impl AsFd, how: impl FnOnce(&mut Termios)) -> io::Result<Cha
     Ok(Changed(()))
 }
 
-/// Says something on standard error, whatever the modes are.
+/// Where things are said, if not on standard error.
+static SAID_TO: OnceLock<File> = OnceLock::new();
+
+/// Has everything said into a file from now on.
+pub(super) fn say_to(path: &Path) -> Result<(), Failure> {
+    let opened = OpenOptions::new().append(true).create(true).open(path);
+    let file =
+        opened.map_err(|why| Failure::new(Code::Failure, format!("{}: {why}", path.display())))?;
+    // Asked for once.
+    let _ = SAID_TO.set(file);
+    Ok(())
+}
+
+/// Says something, whatever the modes are.
 pub(super) fn say(text: &str) {
-    let raw = changed().is_some();
-    let mut err = io::stderr().lock();
     // Nobody to hear it is no failure.
-    let _ = match raw {
-        true => write!(err, "{}\r\n", text.replace('\n', "\r\n")),
-        false => writeln!(err, "{text}"),
+    let _ = match SAID_TO.get() {
+        Some(mut file) => writeln!(file, "{text}"),
+        None if changed().is_some() => {
+            write!(io::stderr().lock(), "{}\r\n", text.replace('\n', "\r\n"))
+        }
+        None => writeln!(io::stderr().lock(), "{text}"),
     };
 }
 
@@ -172,9 +189,4 @@ fn keys(tty: &mut File) -> Option<Secret<String>> {
     }
     let text = String::from_utf8(std::mem::take(answer.expose_mut())).ok()?;
     Some(Secret::new(text))
-}
-
-/// Whether there is a terminal to ask at.
-pub(super) fn is_there() -> bool {
-    open().is_some()
 }

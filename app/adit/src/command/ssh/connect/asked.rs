@@ -117,7 +117,7 @@ impl Asked {
 }
 
 /// Whether nothing but failures is to be told.
-pub(super) fn is_quiet(settings: &SshSettings) -> bool {
+pub(crate) fn is_quiet(settings: &SshSettings) -> bool {
     settings.log_level < SshLogLevel::Info
 }
 
@@ -196,7 +196,7 @@ pub(super) fn home() -> PathBuf {
 }
 
 /// What the environment says, if it is something.
-pub(super) fn variable(name: &str) -> Option<OsString> {
+pub(crate) fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 

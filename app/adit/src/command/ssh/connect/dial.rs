@@ -63,7 +63,7 @@ pub(super) async fn below(
 }
 
 /// Who is behind a connection of our own, as OpenSSH tells it: it has to be an address.
-pub(in crate::command::ssh) fn nobody() -> Originator {
+pub(crate) fn nobody() -> Originator {
     Originator {
         address: "127.0.0.1".to_owned(),
         port: 65_535,

@@ -28,7 +28,8 @@ use adit_ssh::transport;
 use adit_stream::BoxStream;
 use tracing::debug;
 
-pub(crate) use asked::{Asked, option};
+pub(crate) use asked::{Asked, is_quiet, option, variable};
+pub(crate) use dial::nobody;
 pub(crate) use identities::agent_path;
 pub(crate) use runtime::block_on;
 
