@@ -25,6 +25,7 @@
 pub mod acceptor;
 pub mod access;
 mod account;
+mod alone;
 pub mod carrier;
 mod chain;
 pub mod connector;

@@ -1,6 +1,8 @@
 //! What may be typed.
 
 pub(crate) mod kcp;
+#[cfg(unix)]
+pub(crate) mod ssh;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -86,6 +88,12 @@ pub(crate) enum Command {
     /// same password (`--tries`): every try is a connection that somebody on the way can see.
     /// Exit codes: 0 all is well, 3 the URL is wrong, 4 the network, 5 key or settings, 6 clocks.
     Doctor(Doctor),
+    /// Run a program or a shell on another machine, and forward ports, by SSH
+    ///
+    /// Options, configuration, known hosts, keys and agent are those of OpenSSH's `ssh`.
+    /// Exit code: that of the program, 255 if there is none.
+    #[cfg(unix)]
+    Ssh(ssh::Ssh),
     /// Serve files by SFTP on standard input and output
     ///
     /// For an SSH server: `Subsystem sftp /usr/bin/adit sftp-server` in its configuration.

@@ -13,6 +13,8 @@ mod run;
 mod server;
 #[cfg(unix)]
 mod sftp_server;
+#[cfg(unix)]
+mod ssh;
 mod tools;
 mod up;
 
@@ -38,6 +40,8 @@ pub(crate) fn dispatch(args: Args) -> Done {
         Command::Bench(typed) => bench::bench(&typed),
         Command::Kcp(kcp) => kcp::kcp(kcp),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
+        #[cfg(unix)]
+        Command::Ssh(ssh) => ssh::ssh(&ssh),
         #[cfg(unix)]
         Command::SftpServer(sftp) => sftp_server::sftp_server(&sftp),
         Command::Help(help) => help::help(&help),
