@@ -57,6 +57,7 @@ impl Worker {
             first_wait: None,
             over_tcp: false,
             gate: Arc::new(Gate::new(usize::MAX, None)),
+            over: None,
         }
     }
 }
