@@ -120,7 +120,7 @@ fn sizes(smoke: bool) -> &'static [(u64, &'static str)] {
 /// Who is wanted, another one first in each round.
 pub(super) fn whos(bench: &Bench, round: u32) -> Vec<&'static str> {
     let mut whos = vec!["adit", KCP_GO];
-    if round % 2 == 0 {
+    if round.is_multiple_of(2) {
         whos.reverse();
     }
     whos.retain(|who| bench.settings.wants(who));
