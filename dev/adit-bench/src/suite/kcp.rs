@@ -74,6 +74,8 @@ const SHARE: u64 = 8;
 /// Sessions that are held, and how long they are watched.
 const IDLE: usize = 5000;
 const WATCHED: Duration = Duration::from_secs(10);
+/// Sessions that are there before.
+const FIRST: usize = 16;
 /// An idle session gives its memory back after two seconds.
 const SETTLE: Duration = Duration::from_secs(5);
 
@@ -186,7 +188,7 @@ fn told(command: Command) -> Result<serde_json::Value> {
 
 /// The server's processor time and memory while its sessions do nothing.
 fn idle(who: &str, sessions: usize, watched: Duration) -> Result<Figures> {
-    let mut command = if who == KCP_GO {
+    let command = if who == KCP_GO {
         let mut command = Command::new(tool::peer("kcppeer"));
         command.args(["echo", "-mtu", "1400", "-life", "600"]);
         command
@@ -195,11 +197,13 @@ fn idle(who: &str, sessions: usize, watched: Duration) -> Result<Figures> {
         command.args(["--kcp-end", "serve"]);
         command
     };
-    command.env("RUST_BACKTRACE", "1");
     let mut server = Process::spawn(command).context(tool::missing("kcppeer"))?;
     let lines = server.wait_lines("ready ", 1, PATIENCE)?;
     let at = lines.first().and_then(|line| line.rsplit(' ').next());
     let at = at.context("no address")?.parse()?;
+    // What the process takes once, it takes for the first session.
+    let first = kcpgo::idle(at, FIRST, &["-mtu", "1400"])?;
+    sleep(Duration::from_secs(1));
     let before = account::memory(server.id())?;
     let clients = kcpgo::idle(at, sessions, &["-mtu", "1400"])?;
     sleep(SETTLE);
@@ -207,7 +211,7 @@ fn idle(who: &str, sessions: usize, watched: Duration) -> Result<Figures> {
     sleep(watched);
     let cpu = account::cpu_time(server.id())?.saturating_sub(cpu);
     let after = account::memory(server.id())?;
-    drop(clients);
+    drop((first, clients));
     let grown = float(after.resident.saturating_sub(before.resident));
     let mut figures = vec![
         one(CPU_SHARE, cpu.as_secs_f64() / watched.as_secs_f64() * 100.0),
