@@ -39,8 +39,8 @@ impl Worker {
     /// Serves connections that [`Worker::serve`] is given, by one way; as many as come, as long as
     /// they last.
     #[must_use]
-    pub fn alone(acceptor: Box<dyn Acceptor>, way: Arc<dyn Connector>) -> Self {
-        Self {
+    pub fn alone(acceptor: Box<dyn Acceptor>, way: Arc<dyn Connector>) -> Arc<Self> {
+        Arc::new(Self {
             acceptor,
             router: Arc::new(Router::new(Vec::new(), way)),
             limits: Limits {
@@ -58,6 +58,6 @@ impl Worker {
             over_tcp: false,
             gate: Arc::new(Gate::new(usize::MAX, None)),
             over: None,
-        }
+        })
     }
 }

@@ -80,7 +80,7 @@ async fn serve(mut forwarded: Forwarded, to: SshDestination, shared: Arc<Shared>
     }
 }
 
-async fn by_socks(opening: Opening, worker: &Worker) {
+async fn by_socks(opening: Opening, worker: &Arc<Worker>) {
     let remote = opening.originator().and_then(|(address, port)| {
         Some(SocketAddr::new(
             address.parse().ok()?,

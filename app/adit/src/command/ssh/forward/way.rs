@@ -25,7 +25,7 @@ pub(super) enum Way {
     /// To one place, as the host reaches it.
     Fixed(SshDestination),
     /// Wherever each says.
-    Socks(Worker),
+    Socks(Arc<Worker>),
 }
 
 impl Way {
@@ -66,7 +66,7 @@ impl Shared {
 }
 
 /// A SOCKS server whose connections are opened by `way`.
-pub(super) fn socks(way: Arc<dyn Connector>) -> Worker {
+pub(super) fn socks(way: Arc<dyn Connector>) -> Arc<Worker> {
     Worker::alone(Box::new(Proxy::socks(REQUEST)), way)
 }
 
