@@ -11,6 +11,7 @@ use anyhow::{Context, Error, Result};
 
 use crate::account::{self, Memory};
 use crate::load::Way;
+use crate::peers::ssh::{self, Use};
 use crate::peers::{Peer, Role, Running};
 
 /// Lines of a log that are shown with a failure.
@@ -29,6 +30,12 @@ pub(crate) enum Topology {
     Kcptun,
     /// Two: SOCKS5 in, out through a ShadowsocksR server.
     Ssr(Setup<'static>),
+    /// Two: an SSH client with `-L`, and its server.
+    SshForward(ssh::Suite),
+    /// Two: an SSH client with `-D`, and its server.
+    SshDynamic(ssh::Suite),
+    /// An SSH server; a client is started for each command.
+    SshServer(ssh::Suite),
 }
 
 impl Topology {
@@ -63,6 +70,14 @@ impl Topology {
                 };
                 peer.plays(&Role::SsrServer(setup)) && peer.plays(&client)
             }
+            Self::SshForward(suite) | Self::SshDynamic(suite) | Self::SshServer(suite) => {
+                let client = Role::SshClient {
+                    suite,
+                    server: somewhere,
+                    what: Use::Dynamic,
+                };
+                peer.plays(&Role::SshServer(suite)) && peer.plays(&client)
+            }
         }
     }
 }
@@ -80,6 +95,9 @@ impl fmt::Display for Topology {
                 ..
             }) => write!(f, "SOCKS5 client and server, {method}, {protocol}, {obfs}"),
             Self::Client(method) => write!(f, "SOCKS5 client and server, {}", method.name),
+            Self::SshForward(suite) => write!(f, "ssh -L, {}", suite.name()),
+            Self::SshDynamic(suite) => write!(f, "ssh -D, {}", suite.name()),
+            Self::SshServer(suite) => write!(f, "ssh server, {}", suite.name()),
         }
     }
 }
@@ -169,6 +187,21 @@ impl Rig {
                 let way = socks(&client);
                 (vec![client, server], way)
             }
+            Topology::SshForward(suite) => {
+                let (server, client) = ssh_pair(&member, suite, Use::Forward(origin))?;
+                let way = Way::Entry(client.running.at());
+                (vec![client, server], way)
+            }
+            Topology::SshDynamic(suite) => {
+                let (server, client) = ssh_pair(&member, suite, Use::Dynamic)?;
+                let way = socks(&client);
+                (vec![client, server], way)
+            }
+            Topology::SshServer(suite) => {
+                let server = member("server", Role::SshServer(suite))?;
+                let way = Way::Entry(server.running.at());
+                (vec![server], way)
+            }
         };
         Ok(Self { members, way })
     }
@@ -247,4 +280,19 @@ impl Rig {
         }
         Error::msg(told)
     }
+}
+
+/// A server, and a client that has logged in.
+fn ssh_pair(
+    member: &impl Fn(&'static str, Role) -> Result<Member>,
+    suite: ssh::Suite,
+    what: Use,
+) -> Result<(Member, Member)> {
+    let server = member("server", Role::SshServer(suite))?;
+    let client = Role::SshClient {
+        suite,
+        server: server.running.at(),
+        what,
+    };
+    Ok((server, member("client", client)?))
 }

@@ -33,7 +33,9 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
         | Role::SsrServer(_)
         | Role::SsrClient { .. }
         | Role::KcptunServer { .. }
-        | Role::KcptunClient { .. } => None,
+        | Role::KcptunClient { .. }
+        | Role::SshServer(_)
+        | Role::SshClient { .. } => None,
         Role::Server(method) => {
             let at = [
                 "-s".to_owned(),

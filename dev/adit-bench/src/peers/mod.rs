@@ -10,10 +10,13 @@ mod kcpgo;
 mod kcptun;
 mod libev;
 mod microsocks;
+mod openssh;
 mod pproxy;
 mod recipe;
+mod russh;
 mod singbox;
 mod ssgo;
+pub(crate) mod ssh;
 mod ssrcli;
 mod ssrust;
 #[cfg(test)]
@@ -49,6 +52,8 @@ pub(crate) const KINDS: &[Kind] = &[
     dante::KIND,
     kcptun::KIND,
     kcpgo::KIND,
+    openssh::KIND,
+    russh::KIND,
 ];
 
 /// An implementation.
@@ -109,6 +114,14 @@ pub(crate) enum Role {
         setup: Setup<'static>,
         server: SocketAddr,
     },
+    /// An SSH server that lets the calling user in.
+    SshServer(ssh::Suite),
+    /// A client of it.
+    SshClient {
+        suite: ssh::Suite,
+        server: SocketAddr,
+        what: ssh::Use,
+    },
 }
 
 impl Role {
@@ -129,7 +142,9 @@ impl Role {
             | Self::SsrServer(_)
             | Self::SsrClient { .. }
             | Self::KcptunServer { .. }
-            | Self::KcptunClient { .. } => None,
+            | Self::KcptunClient { .. }
+            | Self::SshServer(_)
+            | Self::SshClient { .. } => None,
             Self::Server(method) | Self::Forwarder { method, .. } | Self::Client { method, .. } => {
                 Some(*method)
             }
@@ -228,6 +243,32 @@ impl Peer {
     /// listens there.
     pub(crate) fn start(&self, role: &Role, threads: Option<u32>) -> Result<Running> {
         let at = loopback(free_port());
+        let Ready {
+            command,
+            folder,
+            shown,
+        } = self.prepare(role, at, threads)?;
+        let mut process = Process::spawn(command)?;
+        if role.has_tcp() {
+            wait_listening(&mut process, Transport::Tcp, at.port())?;
+        }
+        if role.has_udp() {
+            wait_listening(&mut process, Transport::Udp, at.port())?;
+        }
+        Ok(Running {
+            process,
+            at,
+            shown,
+            _folder: folder,
+        })
+    }
+
+    /// A command that is to be started by the caller, for a role that listens nowhere.
+    pub(crate) fn command(&self, role: &Role) -> Result<Ready> {
+        self.prepare(role, loopback(0), None)
+    }
+
+    fn prepare(&self, role: &Role, at: SocketAddr, threads: Option<u32>) -> Result<Ready> {
         let mut recipe = (self.kind.recipe)(role, at)
             .with_context(|| format!("{} cannot be {role:?}", self.name()))?;
         recipe.threads = self.kind.threads.zip(threads);
@@ -243,23 +284,33 @@ impl Peer {
         if let Some((variable, count)) = recipe.threads {
             command.env(variable, count.to_string());
         }
+        if recipe.keys {
+            ssh::place_keys(folder.path())?;
+        }
         if let Some(config) = &recipe.config {
+            let config = config.replace("FOLDER", &folder.path().to_string_lossy());
             command.arg(folder.write("config", config)?);
         }
-        let mut process = Process::spawn(command)?;
-        if role.has_tcp() {
-            wait_listening(&mut process, Transport::Tcp, at.port())?;
-        }
-        if role.has_udp() {
-            wait_listening(&mut process, Transport::Udp, at.port())?;
-        }
-        Ok(Running {
-            process,
-            at,
+        Ok(Ready {
+            command,
+            folder,
             shown: recipe.shown(),
-            _folder: folder,
         })
     }
+
+    /// Whether the program has a command of this name.
+    pub(crate) fn has_command(&self, name: &str) -> bool {
+        !self.programs.ask(&[name, "--help"]).is_empty()
+    }
+}
+
+/// What is to be started.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) command: Command,
+    /// Where it is started; to be kept as long as it runs.
+    pub(crate) folder: Folder,
+    pub(crate) shown: String,
 }
 
 /// Waits until somebody has the port, but not for a process that has ended.

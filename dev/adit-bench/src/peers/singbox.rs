@@ -56,7 +56,9 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
         Role::SsrServer(_)
         | Role::SsrClient { .. }
         | Role::KcptunServer { .. }
-        | Role::KcptunClient { .. } => return None,
+        | Role::KcptunClient { .. }
+        | Role::SshServer(_)
+        | Role::SshClient { .. } => return None,
         Role::Relay => {
             inbound["type"] = json!("socks");
             json!({"type": "direct"})

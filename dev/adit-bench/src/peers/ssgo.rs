@@ -42,7 +42,9 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
         Role::SsrServer(_)
         | Role::SsrClient { .. }
         | Role::KcptunServer { .. }
-        | Role::KcptunClient { .. } => return None,
+        | Role::KcptunClient { .. }
+        | Role::SshServer(_)
+        | Role::SshClient { .. } => return None,
         Role::Relay => {
             server["protocol"] = json!("socks5");
             direct()

@@ -26,7 +26,9 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
         | Role::SsrServer(_)
         | Role::SsrClient { .. }
         | Role::KcptunServer { .. }
-        | Role::KcptunClient { .. } => return None,
+        | Role::KcptunClient { .. }
+        | Role::SshServer(_)
+        | Role::SshClient { .. } => return None,
         Role::Server(method) => (
             vec!["server".to_owned(), "-s".to_owned(), at.to_string()],
             method,

@@ -31,7 +31,9 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
         Role::SsrServer(_)
         | Role::SsrClient { .. }
         | Role::KcptunServer { .. }
-        | Role::KcptunClient { .. } => return None,
+        | Role::KcptunClient { .. }
+        | Role::SshServer(_)
+        | Role::SshClient { .. } => return None,
         Role::Relay => ("socks", json!({"auth": "noauth", "udp": false}), direct()),
         Role::Server(method) => {
             let settings = json!({

@@ -5,6 +5,7 @@ mod headers;
 mod idle;
 mod kcp;
 mod rate;
+mod ssh;
 pub(crate) mod ssr;
 mod steps;
 pub(crate) mod table;
@@ -35,6 +36,8 @@ pub(crate) enum Suite {
     SsTable,
     /// ShadowsocksR over TCP: ciphers, protocols and obfs
     Ssr,
+    /// SSH: programs, `-L` and `-D`, and the MACs in memory
+    Ssh,
     /// Memory: freshly started, and for every idle connection
     Idle,
     /// Short connections: how many a second, and what each costs
@@ -55,12 +58,13 @@ pub(crate) enum Suite {
 
 impl Suite {
     /// Every suite.
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::SsTcp,
         Self::Socks,
         Self::SsUdp,
         Self::SsTable,
         Self::Ssr,
+        Self::Ssh,
         Self::Idle,
         Self::Rate,
         Self::Workers,
@@ -84,6 +88,7 @@ impl Suite {
             Self::SsUdp => "ss-udp",
             Self::SsTable => "ss-table",
             Self::Ssr => "ssr",
+            Self::Ssh => "ssh",
             Self::Idle => "idle",
             Self::Rate => "rate",
             Self::Workers => "workers",
@@ -103,6 +108,7 @@ impl Suite {
             Self::SsUdp => "Shadowsocks over UDP",
             Self::SsTable => "Shadowsocks by method",
             Self::Ssr => "ShadowsocksR over TCP",
+            Self::Ssh => "SSH",
             Self::Idle => "Memory",
             Self::Rate => "Short connections",
             Self::Workers => "Workers",
@@ -146,6 +152,15 @@ impl Suite {
                  an obfs are above the same stack without it. The plain Shadowsocks methods stand \
                  last, for comparison. Slow rivals carry fewer bytes; pproxy's ciphers are written \
                  in Python."
+            }
+            Self::Ssh => {
+                "Client and server of the same implementation. A program: its input up, its output \
+                 down (`head` at the server, which is counted with it), through the pipes of the \
+                 client; with `-L` and `-D` one stream through a port of the client's. CPU is user \
+                 and system time of each process, its children included, behind the login. System \
+                 calls are counted in a shorter run of their own under `strace`: an order of \
+                 magnitude, not more. The MACs are measured in memory by `adit bench mac`, those \
+                 of OpenSSL by `openssl speed`."
             }
             Self::Idle => {
                 "`VmRSS` of each process: freshly started, and how much more it is with the \
@@ -211,7 +226,13 @@ impl Suite {
             Self::Rate | Self::Workers => Some(CONNECTIONS),
             Self::Crypto => Some(SEAL),
             // A hundred bars, and bars of five nanoseconds beside others of two thousand.
-            Self::SsTable | Self::Ssr | Self::Kcp | Self::Fec | Self::Headers | Self::Users => None,
+            Self::SsTable
+            | Self::Ssr
+            | Self::Kcp
+            | Self::Fec
+            | Self::Ssh
+            | Self::Headers
+            | Self::Users => None,
         }
     }
 
@@ -223,6 +244,7 @@ impl Suite {
             Self::SsUdp => udp::run(bench),
             Self::SsTable => table::run(bench),
             Self::Ssr => ssr::run(bench),
+            Self::Ssh => ssh::run(bench),
             Self::Idle => idle::run(bench),
             Self::Rate => rate::run(bench),
             Self::Workers => workers::run(bench),
