@@ -302,7 +302,9 @@ impl Pipe {
             Poll::Ready(Ok(())) => {}
             other => return other,
         }
-        state.outlet(kind).append(core::mem::take(buffer));
+        state
+            .outlet(kind)
+            .append(core::mem::take(buffer), &self.mail.spares);
         drop(state);
         self.mail.poke(self);
         Poll::Ready(Ok(()))
@@ -321,7 +323,9 @@ impl Pipe {
             other => return other.map_ok(|()| 0),
         }
         let n = bytes.len().min(MAX_OUTPUT - state.unsent());
-        state.outlet(kind).push(bytes.get(..n).unwrap_or_default());
+        state
+            .outlet(kind)
+            .push(bytes.get(..n).unwrap_or_default(), &self.mail.spares);
         drop(state);
         self.mail.poke(self);
         Poll::Ready(Ok(n))
@@ -365,7 +369,7 @@ impl Pipe {
         if inlet.deaf {
             return false;
         }
-        inlet.bytes.push(bytes);
+        inlet.bytes.push(bytes, &self.mail.spares);
         wake.extend(inlet.reader.take());
         true
     }
