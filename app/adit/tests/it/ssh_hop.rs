@@ -15,7 +15,7 @@ use adit_interop::traffic::{self, Datagrams, Ends, Entry};
 use adit_interop::web::Web;
 use adit_interop::{Adit, Folder, PATIENCE, Process, free_port, loopback, tool};
 
-use crate::setup::{ALLOW, bin, server, start};
+use crate::setup::{ALLOW, bin, ended, server, start};
 
 const LEN: usize = 1 << 20;
 
@@ -115,6 +115,7 @@ fn through_openssh_and_through_us() {
             let got = tool::run(curl, PATIENCE).unwrap().success().unwrap();
             assert_eq!(got, "through the tunnel", "{scheme} {hop}");
         }
+        ended(&["doctor", &hop]).success().unwrap();
         // What fails behind the server is told as it is.
         let dead = Dest::Addr(loopback(free_port()));
         let (_, reply) = socks::ask(proxy.addr(), None, CONNECT, &dead).unwrap();
@@ -181,7 +182,7 @@ fn datagrams_ride_in_a_stream_if_they_are_to() {
     let entry = Entry::open(front.addr()).unwrap();
     traffic::datagrams(&entry as &dyn Datagrams).unwrap();
     front.stop().unwrap();
-    let refused = crate::setup::ended(&["run", &listen, &ours.hop()]);
+    let refused = ended(&["run", &listen, &ours.hop()]);
     let told = format!("{refused:?}");
     assert!(told.contains("cannot pass"), "{told}");
 }
