@@ -64,10 +64,10 @@ impl World {
         format!("{}@127.0.0.1", user())
     }
 
-    /// `adit ssh` without any options, which ends within a minute.
+    /// `adit ssh` without any options, which ends within a minute and has no terminal to ask at.
     fn bare(&self) -> Command {
-        let mut command = Command::new("timeout");
-        command.arg("60").arg(bin()).arg("ssh");
+        let mut command = Command::new("setsid");
+        command.args(["timeout", "60"]).arg(bin()).arg("ssh");
         self.environment(&mut command);
         command
     }

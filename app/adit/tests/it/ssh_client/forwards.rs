@@ -88,7 +88,7 @@ fn ports_there_lead_here() {
     let world = World::new("GatewayPorts no");
     let target = echo(2);
     let (there, socks_port) = (free_port(), free_port());
-    let ssh = forward(
+    let mut ssh = forward(
         &world,
         &[
             "-R",
@@ -109,8 +109,7 @@ fn ports_there_lead_here() {
         1000,
     );
     // The port that the server chose is told.
-    ssh.wait_lines(1, PATIENCE, |line| line.contains("of the host leads to"))
-        .unwrap();
+    ssh.wait_lines("of the host leads to", 1, PATIENCE).unwrap();
     // A target that is not there is the end of that connection alone.
     drop(ssh);
     let ssh = forward(
