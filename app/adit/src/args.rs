@@ -4,7 +4,7 @@ pub(crate) mod kcp;
 #[cfg(unix)]
 pub(crate) mod ssh;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use adit_wire::Target;
@@ -106,6 +106,17 @@ pub(crate) enum Command {
     Completion(Completion),
     /// Print the manual page, or write all pages into a folder
     Man(Man),
+}
+
+impl Command {
+    /// Whether the log is to be silent, and the file it goes to.
+    pub(crate) fn log(&self) -> (bool, Option<&Path>) {
+        match self {
+            #[cfg(unix)]
+            Self::Ssh(ssh) => (ssh.way.quiet, ssh.log.as_deref()),
+            _ => (false, None),
+        }
+    }
 }
 
 #[derive(Debug, clap::Args)]

@@ -1,36 +1,54 @@
 //! What is said while it runs, on standard error.
 
-use std::io::IsTerminal;
+use std::fs::OpenOptions;
+use std::io::{self, IsTerminal};
+use std::path::Path;
+use std::sync::Arc;
 
 use tracing::Level;
 use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Starts the log. Destinations appear from `-v` on, not before.
-pub(crate) fn start(verbose: u8) {
+/// Starts the log. Destinations appear from `-v` on, not before; nothing at all if it is `quiet`.
+/// With a file it is appended to that.
+pub(crate) fn start(verbose: u8, quiet: bool, file: Option<&Path>) -> io::Result<()> {
     let level = match verbose {
+        _ if quiet => Level::ERROR,
         0 => Level::INFO,
         1 => Level::DEBUG,
         _ => Level::TRACE,
     };
-    let others = if verbose > 2 {
-        LevelFilter::TRACE
-    } else {
-        LevelFilter::WARN
+    let others = match verbose {
+        _ if quiet => LevelFilter::ERROR,
+        0..=2 => LevelFilter::WARN,
+        _ => LevelFilter::TRACE,
+    };
+    let colours = std::env::var_os("NO_COLOR").is_none();
+    let (writer, colours) = match file {
+        None => (
+            BoxMakeWriter::new(io::stderr),
+            colours && io::stderr().is_terminal(),
+        ),
+        Some(path) => {
+            let file = OpenOptions::new().append(true).create(true).open(path)?;
+            (BoxMakeWriter::new(Arc::new(file)), false)
+        }
     };
     let targets = Targets::new()
         .with_default(others)
         .with_target("adit", level);
     let format = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+        .with_writer(writer)
+        .with_ansi(colours)
         .with_target(verbose > 2)
         .with_timer(Clock);
     tracing_subscriber::registry()
         .with(format)
         .with(targets)
         .init();
+    Ok(())
 }
 
 /// The time of day in UTC.

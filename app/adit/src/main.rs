@@ -15,6 +15,7 @@ mod report;
 mod sftp_server;
 mod state;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use adit_crypto::CpuLevel;
@@ -25,15 +26,28 @@ use crate::report::{Code, Failure};
 
 fn main() -> ExitCode {
     if let Some(invited) = guest::invitation() {
-        logging::start(0);
-        return guest::serve(invited).map_or_else(Failure::report, |()| ExitCode::SUCCESS);
+        let serve = || guest::serve(invited);
+        return log(0, false, None)
+            .and_then(|()| serve())
+            .map_or_else(Failure::report, |()| ExitCode::SUCCESS);
     }
     let args = Args::parse_from(args::kcp::as_typed(std::env::args_os()));
-    logging::start(args.verbose);
-    match limit_cpu().and_then(|()| command::dispatch(args)) {
+    let (quiet, file) = args.command.log();
+    let logged = log(args.verbose, quiet, file);
+    match logged
+        .and_then(|()| limit_cpu())
+        .and_then(|()| command::dispatch(args))
+    {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
+}
+
+fn log(verbose: u8, quiet: bool, file: Option<&Path>) -> Result<(), Failure> {
+    logging::start(verbose, quiet, file).map_err(|why| {
+        let name = file.unwrap_or(Path::new("")).display();
+        Failure::new(Code::Failure, format!("{name}: {why}"))
+    })
 }
 
 /// `ADIT_CPU=portable|avx2|avx512` keeps newer instructions out, before any key or

@@ -98,7 +98,7 @@ pub(crate) struct Ssh {
     /// The character that begins an escape at a terminal (`~?` tells which there are); `none`
     #[arg(short, value_name = "CHAR", allow_hyphen_values = true)]
     pub(crate) escape: Option<String>,
-    /// Append what is said here to a file, instead of standard error
+    /// Append the log and warnings to a file, instead of standard error
     #[arg(short = 'E', value_name = "FILE")]
-    pub(crate) errors: Option<PathBuf>,
+    pub(crate) log: Option<PathBuf>,
 }

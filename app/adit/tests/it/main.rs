@@ -41,6 +41,8 @@ mod setup;
 mod sftp;
 mod shadowsocks;
 #[cfg(unix)]
+mod ssh_client;
+#[cfg(unix)]
 mod ssh_hop;
 #[cfg(unix)]
 mod ssh_hop_fails;

@@ -34,7 +34,7 @@ pub(super) fn ssh(typed: &Ssh) -> Done {
 }
 
 fn run(typed: &Ssh) -> Done {
-    if let Some(file) = &typed.errors {
+    if let Some(file) = &typed.log {
         terminal::say_to(file)?;
     }
     let asked = options::asked(typed)?;

@@ -63,7 +63,17 @@ pub(super) async fn run(reached: &Reached, what: What, no_input: bool) -> Result
         typed = stdio::input(writer, escapes);
     }
     let mut window = signal(SignalKind::window_change()).map_err(|why| failed(&why))?;
-    let mut printed = pin!(async { tokio::join!(stdio::output(reader), stdio::errors(errors)) });
+    let mut printed = pin!(async {
+        let out = async {
+            let done = stdio::output(reader).await;
+            if done.is_err() {
+                // Nobody reads it any more: the program is to learn that from its next write.
+                let _ = control.request(Request::EndOfWrite).await;
+            }
+            done
+        };
+        tokio::join!(out, stdio::errors(errors))
+    });
     let (out, err) = loop {
         tokio::select! {
             done = &mut printed => break done,
@@ -92,7 +102,16 @@ pub(super) async fn run(reached: &Reached, what: What, no_input: bool) -> Result
         return Err(failed(&end));
     }
     for done in [out, err] {
-        done.map_err(|why| Failure::new(Code::Failure, why.to_string()))?;
+        match done {
+            // Whoever has closed it knows.
+            Err(why) if why.kind() == io::ErrorKind::BrokenPipe => {
+                return Err(Failure::Exit {
+                    status: OWN,
+                    why: None,
+                });
+            }
+            done => done.map_err(|why| Failure::new(Code::Failure, why.to_string()))?,
+        }
     }
     if has_pty && !is_quiet(settings) {
         terminal::say(&format!("connection to {} closed", settings.host_name));

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use adit_crypto::Secret;
+use rustix::process::{Signal, getpid, kill_process};
 use rustix::termios::{
     InputModes, LocalModes, OptionalActions, OutputModes, SpecialCodeIndex, Termios, tcgetattr,
     tcsetattr,
@@ -150,7 +151,7 @@ fn line(tty: &mut File) -> Option<String> {
 }
 
 /// Asks, and shows nothing of what is typed. `None` if there is no terminal, or the person does
-/// not want to answer (^C, ^D).
+/// not want to answer (^D).
 pub(super) async fn ask_hidden(question: String) -> Option<Secret<String>> {
     let answer = tokio::task::spawn_blocking(move || {
         let mut tty = open()?;
@@ -175,8 +176,11 @@ fn keys(tty: &mut File) -> Option<Secret<String>> {
         let typed = answer.expose_mut();
         match byte[0] {
             b'\r' | b'\n' => break,
-            // Interrupt and quit.
-            0x03 | 0x1c => return None,
+            // What the terminal would have made of it with its usual modes.
+            0x03 | 0x1c => {
+                let _ = kill_process(getpid(), Signal::INT);
+                return None;
+            }
             0x04 if typed.is_empty() => return None,
             0x08 | 0x7f => {
                 // A character may have several bytes.

@@ -1,5 +1,6 @@
 //! The key of a host: known, new, changed or revoked, and what is done about each.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -81,17 +82,18 @@ impl Policy {
                 )));
             }
         }
-        match self.known.learn(key) {
-            Ok(()) => self.say(&format!(
-                "the key of {host} is taken as known from now on: {}{}",
+        match (self.known.learn(key), self.known.file()) {
+            (Ok(()), Some(file)) if file != Path::new("/dev/null") => self.say(&format!(
+                "the key of {host} is taken as known from now on: {} ({})",
                 named(key),
-                self.known
-                    .file()
-                    .map(|file| format!(" ({})", file.display()))
-                    .unwrap_or_default()
+                file.display()
+            )),
+            (Ok(()), _) => self.say(&format!(
+                "warning: the key of {host} is taken unknown, and not kept: {}",
+                named(key)
             )),
             // Worth a word, but no reason not to go on.
-            Err(why) => self.say(&format!(
+            (Err(why), _) => self.say(&format!(
                 "warning: the key of {host} was not written down: {why}"
             )),
         }

@@ -13,7 +13,7 @@ use adit_session::Buffered;
 use adit_stream::{BoxStream, Tcp};
 use rustix::fs::Mode;
 use tokio::net::UnixListener;
-use tracing::{debug, info};
+use tracing::debug;
 
 use super::Shared;
 use super::way::Way;
@@ -84,7 +84,7 @@ fn socket(path: &str) -> io::Result<Door> {
 pub(super) async fn serve(mut door: Door, way: Arc<Way>, shared: Arc<Shared>) {
     let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     if let Door::Port(acceptor) = &door {
-        info!("listening on {}", acceptor.local_addr().unwrap_or(nowhere));
+        debug!("listening on {}", acceptor.local_addr().unwrap_or(nowhere));
     }
     loop {
         let (near, from): (BoxStream, SocketAddr) = match &mut door {
