@@ -1,6 +1,8 @@
 //! What may be typed.
 
 pub(crate) mod kcp;
+#[cfg(unix)]
+pub(crate) mod sshd;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -86,6 +88,13 @@ pub(crate) enum Command {
     /// same password (`--tries`): every try is a connection that somebody on the way can see.
     /// Exit codes: 0 all is well, 3 the URL is wrong, 4 the network, 5 key or settings, 6 clocks.
     Doctor(Doctor),
+    /// Serve SSH: you, and nobody else, can log in with the keys of a file
+    ///
+    /// Gives programs, shells with terminals, files (sftp, scp) and forwarding to the user who
+    /// started it, on a port of his own; root is not needed. The host key is made on the first
+    /// start.
+    #[cfg(unix)]
+    Sshd(sshd::Sshd),
     /// Serve files by SFTP on standard input and output
     ///
     /// For an SSH server: `Subsystem sftp /usr/bin/adit sftp-server` in its configuration.

@@ -29,11 +29,29 @@ fn main() -> ExitCode {
         return guest::serve(invited).map_or_else(Failure::report, |()| ExitCode::SUCCESS);
     }
     let args = Args::parse_from(args::kcp::as_typed(std::env::args_os()));
-    logging::start(args.verbose);
-    match limit_cpu().and_then(|()| command::dispatch(args)) {
+    match log(&args)
+        .and_then(|()| limit_cpu())
+        .and_then(|()| command::dispatch(args))
+    {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
+}
+
+/// Starts the log where it is wanted.
+fn log(args: &Args) -> Result<(), Failure> {
+    #[cfg(unix)]
+    if let args::Command::Sshd(args::sshd::Sshd {
+        log: Some(file), ..
+    }) = &args.command
+    {
+        return logging::start_in(args.verbose, file).map_err(|why| {
+            let what = format!("the log {}: {why}", file.display());
+            Failure::new(Code::Failure, what)
+        });
+    }
+    logging::start(args.verbose);
+    Ok(())
 }
 
 /// `ADIT_CPU=portable|avx2|avx512` keeps newer instructions out, before any key is made.

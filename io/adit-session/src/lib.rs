@@ -28,4 +28,4 @@ pub mod smux;
 pub mod ssh;
 mod stream;
 
-pub use stream::{Buffered, Raw, ReadHalf, WriteHalf};
+pub use stream::{Any, Buffered, Raw, ReadHalf, WriteHalf};

@@ -13,6 +13,8 @@ mod run;
 mod server;
 #[cfg(unix)]
 mod sftp_server;
+#[cfg(unix)]
+mod sshd;
 mod tools;
 mod up;
 
@@ -40,6 +42,8 @@ pub(crate) fn dispatch(args: Args) -> Done {
         Command::Doctor(doctor) => doctor::doctor(&doctor),
         #[cfg(unix)]
         Command::SftpServer(sftp) => sftp_server::sftp_server(&sftp),
+        #[cfg(unix)]
+        Command::Sshd(typed) => sshd::sshd(&typed),
         Command::Help(help) => help::help(&help),
         Command::Completion(completion) => help::completion(&completion),
         Command::Man(man) => help::man(&man),

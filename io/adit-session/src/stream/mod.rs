@@ -3,6 +3,7 @@
 //! A session's bytes lie behind a lock that its driver also wants, so they are copied out and in:
 //! [`Raw`] is what a session can do, [`Buffered`] makes of it what a relay and tokio's users need.
 
+mod any;
 mod async_io;
 mod buffer;
 
@@ -11,6 +12,7 @@ use std::task::{Context, Poll, ready};
 
 use adit_stream::Stream;
 
+pub use any::Any;
 pub use async_io::{ReadHalf, WriteHalf};
 pub(crate) use buffer::Buffer;
 
