@@ -55,7 +55,7 @@ impl Terminal {
             .open(&name)?;
         fcntl_setfl(&ours, fcntl_getfl(&ours)? | OFlags::NONBLOCK)?;
         let terminal = Self {
-            ours: AsyncFd::register(File::from(ours))?,
+            ours: registered(File::from(ours))?,
             name,
         };
         Ok((terminal, theirs.into()))
@@ -141,6 +141,14 @@ impl AsyncWrite for &Terminal {
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
+}
+
+#[allow(
+    deprecated,
+    reason = "a `File` keeps its descriptor as long as it lives, which is all that is asked for"
+)]
+fn registered(file: File) -> io::Result<AsyncFd<File>> {
+    AsyncFd::new(file)
 }
 
 impl AsFd for Terminal {
