@@ -37,6 +37,8 @@ mod setup;
 #[cfg(unix)]
 mod sftp;
 mod shadowsocks;
+#[cfg(target_os = "linux")]
+mod ssh_server;
 mod ssr;
 mod ssr_guest;
 mod ssr_hostile;
