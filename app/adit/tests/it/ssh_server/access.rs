@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ use super::world::{Guard, Host, destination, ended, until};
 fn other_keys_and_other_users_are_refused() {
     let host = Host::start(&["--max-auth-tries", "3"]);
     let other = keygen(host.folder.path(), "other").unwrap();
-    let enters = |name: &str, key| {
+    let enters = |name: &str, key: &Path| {
         let mut ssh = ssh(host.port(), key);
         ssh.arg(format!("{name}@127.0.0.1")).arg("true");
         ended(ssh, b"")
