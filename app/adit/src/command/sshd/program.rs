@@ -15,7 +15,7 @@ use adit_session::ssh::{ChannelReader, ChannelWriter};
 use adit_ssh::connection::{self, Request};
 use rustix::process::Signal;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tracing::debug;
 
 use super::signals;
@@ -26,6 +26,9 @@ const OUTPUT: usize = 64 << 10;
 const ERRORS: usize = 8 << 10;
 /// How long a program may take to end whose user has gone.
 const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How long a program may take to end that has closed its output, before the client is told that
+/// there is no more.
+const AFTER_OUTPUT: Duration = Duration::from_millis(100);
 
 /// A program that was started.
 pub(super) enum Program {
@@ -41,14 +44,13 @@ impl Program {
     pub(super) async fn attend(self, session: ServerSession, signals: bool) {
         let (control, channel, stderr) = session.into_parts();
         let (reader, writer) = channel.into_split();
-        match self {
+        let running = match self {
             Self::Piped(piped) => {
-                let input = feed(reader, piped.stdin);
                 let outputs = async {
                     tokio::join!(
                         drain(piped.stdout, writer, OUTPUT),
                         drain(piped.stderr, stderr, ERRORS)
-                    );
+                    )
                 };
                 let watch = Watch {
                     leash: piped.leash,
@@ -56,7 +58,7 @@ impl Program {
                     terminal: None,
                     signals,
                 };
-                watch.attend(input, outputs).await;
+                watch.attend(feed(reader, piped.stdin), outputs).await
             }
             Self::Terminal(leash, terminal) => {
                 // All of its output is one stream.
@@ -68,8 +70,12 @@ impl Program {
                     signals,
                 };
                 let outputs = drain(&terminal, writer, OUTPUT);
-                watch.attend(feed(reader, &terminal), outputs).await;
+                watch.attend(feed(reader, &terminal), outputs).await
             }
+        };
+        // Its streams are closed by now, and its terminal has hung up.
+        if let Some(leash) = running {
+            hang_up(leash).await;
         }
     }
 }
@@ -83,16 +89,26 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    async fn attend(mut self, input: impl Future<Output = ()>, outputs: impl Future<Output = ()>) {
+    /// `outputs` gives what has to be dropped to end the channel's output. Gives the hold on a
+    /// program that still runs.
+    async fn attend<W>(
+        mut self,
+        input: impl Future<Output = ()>,
+        outputs: impl Future<Output = W>,
+    ) -> Option<Leash> {
         let (mut input, mut outputs) = (pin!(input), pin!(outputs));
         let (mut fed, mut drained, mut ended) = (false, false, false);
+        let mut open = None;
         while !(ended && drained) {
             tokio::select! {
                 status = self.leash.ended(), if !ended => {
                     ended = true;
                     self.tell(status);
                 }
-                () = &mut outputs, if !drained => drained = true,
+                writers = &mut outputs, if !drained => (drained, open) = (true, Some(writers)),
+                // Most programs that have closed their output end at once, and how is to be told
+                // first: there are clients that listen no more behind the end of the output.
+                () = sleep(AFTER_OUTPUT), if open.is_some() => open = None,
                 () = &mut input, if !fed => fed = true,
                 next = self.control.next_request() => match next {
                     Some(next) => match self.grants(next.request) {
@@ -103,9 +119,7 @@ impl Watch<'_> {
                 },
             }
         }
-        if !ended {
-            self.hang_up().await;
-        }
+        (!ended).then_some(self.leash)
     }
 
     /// Told at once; it is sent behind the last byte of the output.
@@ -136,14 +150,14 @@ impl Watch<'_> {
             _ => false,
         }
     }
+}
 
-    /// Its user has gone: it is told, given a moment, and ended with its group.
-    async fn hang_up(mut self) {
-        self.leash.signal(Signal::HUP);
-        // Who was stopped cannot listen.
-        self.leash.signal(Signal::CONT);
-        let _ = timeout(LAST_WORDS, self.leash.ended()).await;
-    }
+/// Its user has gone: it is told, given a moment, and ended with its group.
+async fn hang_up(mut leash: Leash) {
+    leash.signal(Signal::HUP);
+    // Who was stopped cannot listen.
+    leash.signal(Signal::CONT);
+    let _ = timeout(LAST_WORDS, leash.ended()).await;
 }
 
 /// Carries what the client sends to a program, until either has ended.
@@ -159,19 +173,20 @@ async fn feed(mut from: ChannelReader, mut to: impl AsyncWrite + Unpin) {
     }
 }
 
-/// Carries a program's output to the client, until either has ended.
-async fn drain(mut from: impl AsyncRead + Unpin, mut to: ChannelWriter, at_once: usize) {
+/// Carries a program's output to the client, until either has ended; gives the client's end.
+async fn drain(
+    mut from: impl AsyncRead + Unpin,
+    mut to: ChannelWriter,
+    at_once: usize,
+) -> ChannelWriter {
     let mut buffer = vec![0; at_once];
     while let Ok(n @ 1..) = from.read(&mut buffer).await {
-        if to
-            .write_all(buffer.get(..n).unwrap_or_default())
-            .await
-            .is_err()
-        {
-            return;
+        let bytes = buffer.get(..n).unwrap_or_default();
+        if to.write_all(bytes).await.is_err() {
+            break;
         }
     }
-    let _ = to.shutdown().await;
+    to
 }
 
 /// A size as terminals have it.

@@ -127,10 +127,7 @@ fn ports_both_ways_and_socks() {
 fn a_free_port_and_one_that_is_taken() {
     let host = Host::start(&["--gateway-ports"]);
     let to = echo();
-    let (_, _, err) = host.run(
-        &["-o", "LogLevel=INFO", "-R", &format!("0:127.0.0.1:{to}")],
-        "sleep 0.1",
-    );
+    let (_, _, err) = host.run(&["-v", "-R", &format!("0:127.0.0.1:{to}")], "sleep 0.1");
     assert!(err.contains("Allocated port"), "{err}");
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();

@@ -1,6 +1,6 @@
 //! Programs: their streams, their ends, what they are told, and what is left of them.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread;
 
 use adit_interop::{Pattern, Sum};
@@ -68,14 +68,6 @@ fn variables() {
 #[test]
 fn many_at_once_do_not_wait_for_each_other() {
     let host = Host::start(&["--max-startups", "200"]);
-    let control = host.path("control").display().to_string();
-    let shared = [
-        "-o",
-        "ControlMaster=auto",
-        "-o",
-        &format!("ControlPath={control}"),
-    ];
-    let shared = [&shared[..], &["-o", "ControlPersist=no"]].concat();
     thread::scope(|all| {
         for n in 0..20 {
             let host = &host;
@@ -88,10 +80,21 @@ fn many_at_once_do_not_wait_for_each_other() {
         }
     });
     // One connection: a program that does not read, one that says nothing, one that is quick.
-    let mut master = host.ssh(&[&shared[..], &["-MN"]].concat(), "");
+    let shared = |options: &[&str], line: &str| {
+        let path = format!("ControlPath={}", host.path("control").display());
+        let mut ssh = Command::new("ssh");
+        for word in host.ssh(options, line).get_args() {
+            match word == "ControlPath=none" {
+                true => ssh.arg(&path),
+                false => ssh.arg(word),
+            };
+        }
+        ssh
+    };
+    let mut master = shared(&["-M", "-N"], "");
     let _master = Guard::spawn(master.stdin(Stdio::null()));
     until("control socket", || host.path("control").exists());
-    let mut stuck = host.ssh(&shared, "sleep 60");
+    let mut stuck = shared(&[], "sleep 60");
     let mut stuck = Guard::spawn(stuck.stdin(Stdio::piped()).stdout(Stdio::null()));
     let mut input = stuck.0.stdin.take().unwrap();
     let writer = thread::spawn(move || {
@@ -99,7 +102,8 @@ fn many_at_once_do_not_wait_for_each_other() {
         std::io::Write::write_all(&mut input, &vec![0; 64 << 20]).is_err()
     });
     for n in 0..5 {
-        assert_eq!(host.says(&shared, &format!("echo {n}")), n.to_string());
+        let output = ended(shared(&[], &format!("echo {n}")), b"");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{n}\n"));
     }
     stuck.kill();
     assert!(writer.join().unwrap());
