@@ -3,6 +3,8 @@
 pub(crate) mod kcp;
 #[cfg(unix)]
 pub(crate) mod ssh;
+#[cfg(unix)]
+pub(crate) mod sshd;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -94,6 +96,13 @@ pub(crate) enum Command {
     /// Exit code: that of the program, 255 if there is none.
     #[cfg(unix)]
     Ssh(ssh::Ssh),
+    /// Serve SSH: you, and nobody else, can log in with the keys of a file
+    ///
+    /// Gives programs, shells with terminals, files (sftp, scp) and forwarding to the user who
+    /// started it, on a port of his own; root is not needed. The host key is made on the first
+    /// start.
+    #[cfg(unix)]
+    Sshd(sshd::Sshd),
     /// Serve files by SFTP on standard input and output
     ///
     /// For an SSH server: `Subsystem sftp /usr/bin/adit sftp-server` in its configuration.
@@ -114,6 +123,8 @@ impl Command {
         match self {
             #[cfg(unix)]
             Self::Ssh(ssh) => (ssh.way.quiet, ssh.log.as_deref()),
+            #[cfg(unix)]
+            Self::Sshd(sshd) => (false, sshd.log.as_deref()),
             _ => (false, None),
         }
     }

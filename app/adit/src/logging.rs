@@ -32,8 +32,12 @@ pub(crate) fn start(verbose: u8, quiet: bool, file: Option<&Path>) -> io::Result
             colours && io::stderr().is_terminal(),
         ),
         Some(path) => {
-            let file = OpenOptions::new().append(true).create(true).open(path)?;
-            (BoxMakeWriter::new(Arc::new(file)), false)
+            let mut options = OpenOptions::new();
+            options.append(true).create(true);
+            // It tells who went where.
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            (BoxMakeWriter::new(Arc::new(options.open(path)?)), false)
         }
     };
     let targets = Targets::new()

@@ -24,6 +24,9 @@ pub(crate) enum Scope {
 const TOOLS: &[(&str, &str)] = &[
     ("curl", "curl"),
     ("dig", "dnsutils"),
+    ("dbclient", "dropbear-bin"),
+    ("plink", "putty-tools"),
+    ("puttygen", "putty-tools"),
     ("iperf3", "iperf3"),
     ("firefox-esr", "firefox-esr"),
     ("faketime", "faketime"),

@@ -5,7 +5,7 @@
 //! that wakes a reader once for much ([`lowat`]), traffic that was meant for others
 //! ([`transparent`]), names and the race between addresses ([`dial`]), the wall clock, the monotonic
 //! clock and chance ([`ambient`]), the descriptor limit ([`limits`]), child processes that do not
-//! outlive us ([`child`]), files that do ([`keep`]).
+//! outlive us, and terminals for them ([`child`]), files that do ([`keep`]).
 //! It knows no protocol.
 
 pub mod accept;

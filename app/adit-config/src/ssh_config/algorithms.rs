@@ -19,7 +19,11 @@ pub enum AlgorithmList {
 }
 
 impl AlgorithmList {
-    pub(super) fn read(text: &str) -> Result<Self, String> {
+    /// Reads names with commas between them, or a change of the default list (`+`, `-`, `^`).
+    ///
+    /// # Errors
+    /// Words about what was expected.
+    pub fn read(text: &str) -> Result<Self, String> {
         let make = match text.as_bytes().first() {
             Some(b'+') => Self::Append,
             Some(b'-') => Self::Remove,

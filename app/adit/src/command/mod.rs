@@ -15,6 +15,8 @@ mod server;
 mod sftp_server;
 #[cfg(unix)]
 mod ssh;
+#[cfg(unix)]
+mod sshd;
 mod tools;
 mod up;
 
@@ -44,6 +46,8 @@ pub(crate) fn dispatch(args: Args) -> Done {
         Command::Ssh(ssh) => ssh::ssh(&ssh),
         #[cfg(unix)]
         Command::SftpServer(sftp) => sftp_server::sftp_server(&sftp),
+        #[cfg(unix)]
+        Command::Sshd(typed) => sshd::sshd(&typed),
         Command::Help(help) => help::help(&help),
         Command::Completion(completion) => help::completion(&completion),
         Command::Man(man) => help::man(&man),

@@ -48,6 +48,8 @@ mod ssh_hop;
 mod ssh_hop_fails;
 #[cfg(unix)]
 mod ssh_listener;
+#[cfg(target_os = "linux")]
+mod ssh_server;
 #[cfg(unix)]
 mod ssh_transport;
 mod ssr;

@@ -22,7 +22,7 @@ const UNSAFE_MODULES: &[&str] = &[
     "proto/adit-crypto/src/simd/",
     "proto/adit-fec/src/simd/",
     "proto/adit-umac/src/simd/",
-    "io/adit-net/src/child.rs",
+    "io/adit-net/src/child/prepare.rs",
     "io/adit-net/src/lowat.rs",
 ];
 

@@ -1,8 +1,14 @@
 //! A child process on a leash: it never outlives us, nor does anything it starts in its group.
+//! [`login`] has the programs of users, which may leave something behind, and [`terminal`] what
+//! they run in.
 //!
 //! Each child has a thread of ours that starts it, waits for it and takes what is left of its
 //! process group with it. The thread is why the parent-death signal can be trusted: Linux sends it
 //! when the *thread* that forked ends, and this one ends after the child, or with the process.
+
+pub mod login;
+mod prepare;
+pub mod terminal;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -64,13 +70,11 @@ pub async fn spawn(mut command: Command) -> io::Result<Leashed> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
-    die_with_parent(&mut command);
-    let (tell, born) = oneshot::channel();
-    thread::Builder::new()
-        .name("child".to_owned())
-        .stack_size(STACK)
-        .spawn(move || keep(command, tell))?;
-    let (leash, [stdout, stderr]) = born.await.map_err(io::Error::other)??;
+    prepare::die_with_parent(&mut command, Signal::KILL);
+    let (leash, ends) = start(command, Rest::Kill).await?;
+    let (Some(stdout), Some(stderr)) = (ends.stdout, ends.stderr) else {
+        return Err(io::ErrorKind::BrokenPipe.into());
+    };
     Ok(Leashed {
         leash,
         stdout: pipe::Receiver::from_owned_fd(stdout)?,
@@ -78,11 +82,38 @@ pub async fn spawn(mut command: Command) -> io::Result<Leashed> {
     })
 }
 
-type Born = (Leash, [OwnedFd; 2]);
+/// What becomes of the group of a child that has ended by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    Kill,
+    Leave,
+}
+
+/// Our ends of a child's pipes.
+struct Ends {
+    stdin: Option<OwnedFd>,
+    stdout: Option<OwnedFd>,
+    stderr: Option<OwnedFd>,
+}
+
+type Born = (Leash, Ends);
+
+/// Starts a prepared command, which leads a group of its own, in a thread of its own.
+async fn start(command: Command, rest: Rest) -> io::Result<Born> {
+    let (tell, born) = oneshot::channel();
+    thread::Builder::new()
+        .name("child".to_owned())
+        .stack_size(STACK)
+        .spawn(move || keep(command, rest, tell))?;
+    born.await.map_err(io::Error::other)?
+}
 
 /// The life of a child, from its first to its last moment.
-fn keep(mut command: Command, born: oneshot::Sender<io::Result<Born>>) {
-    let mut child = match command.spawn() {
+fn keep(mut command: Command, rest: Rest, born: oneshot::Sender<io::Result<Born>>) {
+    let started = command.spawn();
+    // It holds the child's ends of pipes and terminals, whose close is waited for.
+    drop(command);
+    let mut child = match started {
         Ok(child) => child,
         Err(e) => {
             // Who does not listen any more does not want to know either.
@@ -98,7 +129,7 @@ fn keep(mut command: Command, born: oneshot::Sender<io::Result<Born>>) {
         ended,
     };
     // A leash that nobody takes is dropped here, which kills the child.
-    drop(born.send(outputs(&mut child).map(|pipes| (leash, pipes))));
+    drop(born.send(Ok((leash, Ends::of(&mut child)))));
 
     // Not reaped yet: until it is, the number of the group cannot become another one's.
     while let Err(rustix::io::Errno::INTR) = waitid(
@@ -106,21 +137,31 @@ fn keep(mut command: Command, born: oneshot::Sender<io::Result<Born>>) {
         WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
     ) {}
     let mut alive = group.lock();
-    let _ = kill_process_group(pid, Signal::KILL);
+    if rest == Rest::Kill {
+        let _ = kill_process_group(pid, Signal::KILL);
+    }
     *alive = None;
     let status = child.wait();
     drop(alive);
     let _ = tell.send(status);
 }
 
-fn outputs(child: &mut Child) -> io::Result<[OwnedFd; 2]> {
-    match (child.stdout.take(), child.stderr.take()) {
-        (Some(out), Some(err)) => Ok([out.into(), err.into()]),
-        _ => Err(io::ErrorKind::BrokenPipe.into()),
+impl Ends {
+    fn of(child: &mut Child) -> Self {
+        Self {
+            stdin: child.stdin.take().map(Into::into),
+            stdout: child.stdout.take().map(Into::into),
+            stderr: child.stderr.take().map(Into::into),
+        }
     }
 }
 
 impl Leash {
+    /// Signals the whole group; nothing happens if the child has ended.
+    pub fn signal(&self, signal: Signal) {
+        self.group.signal(signal);
+    }
+
     /// Asks the whole group to end (SIGTERM).
     pub fn terminate(&self) {
         self.group.signal(Signal::TERM);
@@ -143,39 +184,6 @@ impl Drop for Leash {
     }
 }
 
-/// Has the kernel kill the child when the thread that starts it ends.
-#[cfg(target_os = "linux")]
-#[allow(
-    unsafe_code,
-    reason = "`pre_exec` is the only way to set the parent-death signal of a child"
-)]
-fn die_with_parent(command: &mut Command) {
-    use std::os::unix::process::CommandExt;
-
-    use rustix::process::{getpid, getppid, set_parent_process_death_signal};
-
-    let parent = getpid();
-    let prepare = move || {
-        set_parent_process_death_signal(Some(Signal::KILL))?;
-        // Had the parent died before the call, no signal would ever come.
-        if getppid() == Some(parent) {
-            Ok(())
-        } else {
-            Err(io::Error::from(rustix::io::Errno::SRCH))
-        }
-    };
-    // SAFETY: the closure runs in the forked child of a process with many threads, where only
-    // async-signal-safe functions may be called. It makes two system calls (`prctl`, `getppid`)
-    // that neither allocate nor lock; an error is a number in an `io::Error` and allocates
-    // nothing; what it captures is a number. It touches no memory that another thread might have
-    // held in the middle of a change.
-    unsafe { command.pre_exec(prepare) };
-}
-
-/// Elsewhere a child is ended by [`Leash`] alone.
-#[cfg(not(target_os = "linux"))]
-fn die_with_parent(_command: &mut Command) {}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -194,12 +202,12 @@ mod tests {
     }
 
     /// Whether a process runs, or does not run any more but for its parent's attention.
-    fn lives(pid: &str) -> bool {
+    pub(super) fn lives(pid: &str) -> bool {
         std::fs::read_to_string(format!("/proc/{pid}/stat"))
             .is_ok_and(|stat| !stat.contains(") Z ") && !stat.contains(") X "))
     }
 
-    async fn gone(pid: &str) {
+    pub(super) async fn gone(pid: &str) {
         for _ in 0..500 {
             if !lives(pid) {
                 return;

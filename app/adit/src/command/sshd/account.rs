@@ -1,0 +1,108 @@
+//! Whose server this is: the user who started it, who alone can log in.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{Gid, Group, Uid, User};
+
+/// The user who started the server.
+#[derive(Debug)]
+pub(super) struct Account {
+    pub(super) name: String,
+    pub(super) home: PathBuf,
+    pub(super) shell: PathBuf,
+    pub(super) uid: Uid,
+}
+
+impl Account {
+    /// As the system's table of users has him; without an entry, as the environment says.
+    pub(super) fn own() -> Self {
+        let uid = Uid::effective();
+        let known = User::from_uid(uid).ok().flatten();
+        let var = |name| env::var_os(name).filter(|value| !value.is_empty());
+        let path = |name| var(name).map(PathBuf::from);
+        let fallback = || {
+            let name = var("USER").and_then(|name| name.into_string().ok());
+            (
+                name.unwrap_or_else(|| uid.to_string()),
+                path("HOME").unwrap_or_default(),
+                path("SHELL").unwrap_or_default(),
+            )
+        };
+        let (name, home, shell) =
+            known.map_or_else(fallback, |user| (user.name, user.dir, user.shell));
+        let or = |path: PathBuf, other: &str| match path.as_os_str().is_empty() {
+            true => PathBuf::from(other),
+            false => path,
+        };
+        Self {
+            name,
+            home: or(home, "/"),
+            shell: or(shell, "/bin/sh"),
+            uid,
+        }
+    }
+
+    /// The shell's name as it sees itself: with a dash in front for a login.
+    pub(super) fn shell_name(&self, dash: &str) -> OsString {
+        let mut name = OsString::from(dash);
+        name.push(self.shell.file_name().unwrap_or(self.shell.as_os_str()));
+        name
+    }
+
+    /// A path of the user's, in which `~/` is his home.
+    pub(super) fn expand(&self, path: &Path) -> PathBuf {
+        match path.strip_prefix("~") {
+            Ok(rest) => self.home.join(rest),
+            Err(_) => path.to_owned(),
+        }
+    }
+
+    /// Whether a file of this owner, group and mode can be changed by this user and root alone. A
+    /// group counts as the user's own if it has his name.
+    pub(super) fn alone_changes(&self, owner: u32, group: u32, mode: u32) -> bool {
+        let owner = Uid::from_raw(owner);
+        let own_group = || {
+            let group = Group::from_gid(Gid::from_raw(group)).ok().flatten();
+            group.is_some_and(|group| group.name.as_bytes() == self.name.as_bytes())
+        };
+        (owner == self.uid || owner.is_root())
+            && mode & 0o002 == 0
+            && (mode & 0o020 == 0 || own_group())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_others_are_not_trusted() {
+        let account = Account::own();
+        let me = account.uid.as_raw();
+        assert!(account.alone_changes(me, 12345, 0o644));
+        assert!(account.alone_changes(0, 12345, 0o600));
+        assert!(!account.alone_changes(me.wrapping_add(7).max(1), 0, 0o600));
+        assert!(!account.alone_changes(me, 12345, 0o664));
+        assert!(!account.alone_changes(me, 0, 0o646));
+    }
+
+    #[test]
+    fn paths_and_names() {
+        let account = Account {
+            name: "me".into(),
+            home: "/home/me".into(),
+            shell: "/bin/bash".into(),
+            uid: Uid::effective(),
+        };
+        let keys = account.expand(Path::new("~/.ssh/authorized_keys"));
+        assert_eq!(keys, Path::new("/home/me/.ssh/authorized_keys"));
+        assert_eq!(
+            account.expand(Path::new("/etc/keys")),
+            Path::new("/etc/keys")
+        );
+        assert_eq!(account.shell_name("-"), "-bash");
+        assert_eq!(account.shell_name(""), "bash");
+    }
+}

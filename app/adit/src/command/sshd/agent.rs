@@ -1,0 +1,88 @@
+//! The socket of a forwarded agent: whoever connects to it speaks with the client's agent.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{env, process};
+
+use adit_net::ambient::SystemChance;
+use adit_session::Buffered;
+use adit_session::ssh::server::ServerHandle;
+use adit_stream::relay;
+use adit_wire::Entropy;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::AbortHandle;
+use tracing::debug;
+
+use super::visit::Visit;
+
+/// A socket in a folder that is the user's alone; both go when this is dropped.
+#[derive(Debug)]
+pub(super) struct AgentSocket {
+    folder: PathBuf,
+    path: PathBuf,
+    task: AbortHandle,
+}
+
+impl AgentSocket {
+    pub(super) fn open(visit: Arc<Visit>, handle: ServerHandle) -> io::Result<Self> {
+        let place = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+        let place = place.filter(|place| place.is_absolute() && place.is_dir());
+        let mut name = [0; 8];
+        SystemChance.fill(&mut name);
+        let name = u64::from_le_bytes(name);
+        let folder = place
+            .unwrap_or_else(env::temp_dir)
+            .join(format!("adit-agent-{}-{name:016x}", process::id()));
+        // Fails if somebody else has made it.
+        DirBuilder::new().mode(0o700).create(&folder)?;
+        let path = folder.join("agent");
+        let listener = UnixListener::bind(&path).inspect_err(|_| drop(fs::remove_dir(&folder)))?;
+        let task = tokio::spawn(accept(listener, visit, handle)).abort_handle();
+        Ok(Self { folder, path, task })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for AgentSocket {
+    fn drop(&mut self) {
+        self.task.abort();
+        let _ = fs::remove_file(&self.path);
+        let _ = fs::remove_dir(&self.folder);
+    }
+}
+
+async fn accept(listener: UnixListener, visit: Arc<Visit>, handle: ServerHandle) {
+    loop {
+        match listener.accept().await {
+            Ok((socket, _)) => {
+                tokio::spawn(hand_on(socket, Arc::clone(&visit), handle.clone()));
+            }
+            Err(why) => {
+                debug!("{}: the agent's socket: {why}", visit.from);
+                tokio::time::sleep(super::listening::PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn hand_on(socket: UnixStream, visit: Arc<Visit>, handle: ServerHandle) {
+    match handle.open_agent().await {
+        Ok(mut channel) => {
+            let mut near = Buffered::over(socket);
+            relay(
+                &mut near,
+                &mut channel,
+                &visit.settings.limits,
+                &visit.meter,
+            )
+            .await;
+        }
+        Err(why) => debug!("{}: the agent: {why}", visit.from),
+    }
+}

@@ -1,0 +1,79 @@
+//! Connections from here to somewhere (`-L`, `-D`, `-W`, `-J`), through the relay.
+
+use std::ffi::OsStr;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_net::dial::{self, Family};
+use adit_session::Buffered;
+use adit_session::ssh::Opening;
+use adit_ssh::connection::OpenFailure;
+use adit_stream::{Stream, Tcp, relay};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::timeout;
+use tracing::debug;
+
+use super::visit::Visit;
+
+/// How long a connection may take.
+const DIAL: Duration = Duration::from_secs(20);
+
+/// Connects to a host and carries bytes both ways.
+pub(super) async fn tcpip(visit: Arc<Visit>, host: String, port: u16, opening: Opening) {
+    let from = visit.from;
+    if !visit.grant.may_open(&host, port) {
+        debug!("{from}: may not connect to {host:?} port {port}");
+        return opening.refuse(OpenFailure::Prohibited, "this key may not connect there");
+    }
+    match connect(&host, port).await {
+        Ok(socket) => carry(&visit, opening, &mut Tcp::new(socket)).await,
+        Err(why) => {
+            debug!("{from}: {host:?} port {port}: {why}");
+            opening.refuse(OpenFailure::ConnectFailed, why.to_string());
+        }
+    }
+}
+
+async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    let addresses = match bare.unwrap_or(host).parse::<IpAddr>() {
+        Ok(ip) => vec![SocketAddr::new(ip, port)],
+        Err(_) => dial::resolve(host, port, Family::Any).await?,
+    };
+    dial::race(&addresses, DIAL).await
+}
+
+/// Connects to a socket in the file system and carries bytes both ways.
+pub(super) async fn streamlocal(visit: Arc<Visit>, path: Vec<u8>, opening: Opening) {
+    // A list of hosts is a list of all there is: no socket stands in it.
+    if !visit.grant.port_forwarding || visit.grant.permit_open.is_some() {
+        return opening.refuse(OpenFailure::Prohibited, "this key may not connect there");
+    }
+    let path = Path::new(OsStr::from_bytes(&path));
+    let connected = timeout(DIAL, UnixStream::connect(path)).await;
+    match connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+        Ok(socket) => carry(&visit, opening, &mut Buffered::over(socket)).await,
+        Err(why) => {
+            debug!("{}: {}: {why}", visit.from, path.display());
+            opening.refuse(OpenFailure::ConnectFailed, why.to_string());
+        }
+    }
+}
+
+async fn carry(visit: &Visit, opening: Opening, far: &mut dyn Stream) {
+    // Otherwise the connection is over.
+    if let Ok(mut channel) = opening.accept() {
+        let limits = &visit.settings.limits;
+        let outcome = relay(&mut channel, far, limits, &visit.meter).await;
+        debug!(
+            "{}: {} bytes up, {} down: {:?}",
+            visit.from, outcome.up, outcome.down, outcome.end
+        );
+    }
+}

@@ -1,0 +1,340 @@
+//! Who may begin to log in: how many at a time, and how soon again after a failure.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use adit_net::ambient::{self, Chance};
+use adit_ssh::key::Cidr;
+use adit_wire::{Entropy, Time, unmap};
+
+/// What failures add up to before a source is turned away.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// The longest a source is turned away.
+const LONGEST: Duration = Duration::from_secs(600);
+/// Sources remembered, of each family.
+const REMEMBERED: usize = 65_536;
+/// How often a full table is searched for what can be forgotten.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// Connections that have not logged in: `start:percent:full`, as OpenSSH's MaxStartups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Startups {
+    start: u32,
+    percent: u32,
+    full: u32,
+}
+
+impl Startups {
+    /// Reads `N:PERCENT:N`, or one number that is both.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let numbers: Vec<u32> = text
+            .split(':')
+            .map(|word| word.parse().ok())
+            .collect::<Option<_>>()?;
+        let startups = match *numbers {
+            [full] => Self {
+                start: full,
+                percent: 100,
+                full,
+            },
+            [start, percent, full] => Self {
+                start,
+                percent,
+                full,
+            },
+            _ => return None,
+        };
+        let fine = startups.full >= startups.start.max(1) && startups.percent <= 100;
+        fine.then_some(startups)
+    }
+
+    /// The percentage that is turned away while so many are at it.
+    fn turned_away(self, strangers: u32) -> u32 {
+        if strangers < self.start {
+            return 0;
+        }
+        if strangers >= self.full {
+            return 100;
+        }
+        let (over, span) = (strangers - self.start, self.full - self.start);
+        let more = u64::from(100 - self.percent) * u64::from(over) / u64::from(span);
+        self.percent + u32::try_from(more).unwrap_or(100)
+    }
+}
+
+/// What a connection came to that did not log in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// Its keys or its user were refused.
+    Refused,
+    /// It took too long.
+    Slow,
+    /// It broke the protocol.
+    Broken,
+    /// It left without trying.
+    Left,
+}
+
+impl Failure {
+    const fn penalty(self) -> Duration {
+        Duration::from_secs(match self {
+            Self::Refused => 5,
+            Self::Slow => 10,
+            Self::Broken => 5,
+            Self::Left => 1,
+        })
+    }
+}
+
+/// The door of all listeners.
+#[derive(Debug)]
+pub(super) struct Door {
+    startups: Startups,
+    exempt: Vec<Cidr>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    strangers: u32,
+    v4: Sources,
+    v6: Sources,
+}
+
+#[derive(Debug, Default)]
+struct Sources {
+    penalties: HashMap<IpAddr, Penalty>,
+    swept: Time,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Penalty {
+    until: Time,
+    /// Whether it has come to so much that the source is turned away, until it is over.
+    holds: bool,
+}
+
+/// Why a connection is turned away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Turned {
+    #[error("too many connections have not logged in yet")]
+    Crowd,
+    #[error("turned away after failed logins")]
+    Penalty,
+}
+
+impl Door {
+    pub(super) fn new(startups: Startups, exempt: Vec<Cidr>) -> Arc<Self> {
+        Arc::new(Self {
+            startups,
+            exempt,
+            state: Mutex::default(),
+        })
+    }
+
+    /// Lets a connection begin, or turns it away.
+    pub(super) fn enter(self: &Arc<Self>, from: IpAddr) -> Result<Stranger, Turned> {
+        self.enter_at(from, ambient::now(), percent())
+    }
+
+    /// `chance`: 0 to 99.
+    fn enter_at(
+        self: &Arc<Self>,
+        from: IpAddr,
+        now: Time,
+        chance: u32,
+    ) -> Result<Stranger, Turned> {
+        let mut state = self.lock();
+        let known = state.sources(from).penalties.get(&source(from));
+        if known.is_some_and(|penalty| penalty.holds && now < penalty.until) {
+            return Err(Turned::Penalty);
+        }
+        if chance < self.startups.turned_away(state.strangers) {
+            return Err(Turned::Crowd);
+        }
+        state.strangers += 1;
+        drop(state);
+        Ok(Stranger {
+            door: Arc::clone(self),
+            from,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn sources(&mut self, from: IpAddr) -> &mut Sources {
+        match unmap(from) {
+            IpAddr::V4(_) => &mut self.v4,
+            IpAddr::V6(_) => &mut self.v6,
+        }
+    }
+}
+
+impl Sources {
+    fn punish(&mut self, from: IpAddr, what: Failure, now: Time) {
+        if self.penalties.len() >= REMEMBERED && now.since(self.swept) >= SWEEP {
+            self.penalties.retain(|_, penalty| now < penalty.until);
+            self.swept = now;
+        }
+        if self.penalties.len() >= REMEMBERED && !self.penalties.contains_key(&from) {
+            return;
+        }
+        let penalty = self.penalties.entry(from).or_insert(Penalty {
+            until: now,
+            holds: false,
+        });
+        if penalty.until < now {
+            *penalty = Penalty {
+                until: now,
+                holds: false,
+            };
+        }
+        let sum = (penalty.until.since(now) + what.penalty()).min(LONGEST);
+        penalty.until = now + sum;
+        penalty.holds |= sum >= PATIENCE;
+    }
+}
+
+/// A connection that has not logged in; ends when dropped.
+#[derive(Debug)]
+pub(super) struct Stranger {
+    door: Arc<Door>,
+    from: IpAddr,
+}
+
+impl Stranger {
+    /// It will not log in.
+    pub(super) fn failed(self, what: Failure) {
+        self.failed_at(what, ambient::now());
+    }
+
+    fn failed_at(self, what: Failure, now: Time) {
+        if self.door.exempt.iter().any(|net| net.contains(self.from)) {
+            return;
+        }
+        let mut state = self.door.lock();
+        state
+            .sources(self.from)
+            .punish(source(self.from), what, now);
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        let mut state = self.door.lock();
+        state.strangers = state.strangers.saturating_sub(1);
+    }
+}
+
+/// What one customer of a provider usually has: an IPv4 address, an IPv6 /64.
+fn source(ip: IpAddr) -> IpAddr {
+    match unmap(ip) {
+        IpAddr::V6(v6) => Ipv6Addr::from(u128::from(v6) >> 64 << 64).into(),
+        v4 => v4,
+    }
+}
+
+fn percent() -> u32 {
+    let mut bytes = [0; 4];
+    Chance.fill(&mut bytes);
+    u32::from_le_bytes(bytes) % 100
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn at(seconds: u64) -> Time {
+        Time(seconds * 1_000_000)
+    }
+
+    fn door(startups: &str) -> Arc<Door> {
+        let exempt = vec![Cidr::parse("127.0.0.0/8").unwrap()];
+        Door::new(Startups::parse(startups).unwrap(), exempt)
+    }
+
+    #[test]
+    fn startups_are_read() {
+        for bad in ["", "0", "1:2", "5:30:4", "1:101:2", "a:b:c", "1:2:3:4"] {
+            assert_eq!(Startups::parse(bad), None, "{bad}");
+        }
+        let usual = Startups::parse("10:30:100").unwrap();
+        let wanted = [(0, 0), (9, 0), (10, 30), (55, 65), (99, 99), (100, 100)];
+        for (strangers, percent) in wanted {
+            assert_eq!(usual.turned_away(strangers), percent, "{strangers}");
+        }
+        assert_eq!(Startups::parse("4").unwrap().turned_away(4), 100);
+    }
+
+    #[test]
+    fn a_crowd_is_turned_away_until_it_shrinks() {
+        let door = door("2:50:4");
+        let from = ip("192.0.2.1");
+        let enter = |chance| door.enter_at(from, at(0), chance);
+        let mut inside = vec![enter(0).unwrap(), enter(0).unwrap()];
+        assert_eq!(enter(49).unwrap_err(), Turned::Crowd);
+        inside.push(enter(50).unwrap());
+        assert_eq!(enter(74).unwrap_err(), Turned::Crowd);
+        inside.push(enter(75).unwrap());
+        assert_eq!(enter(99).unwrap_err(), Turned::Crowd);
+        inside.clear();
+        assert!(enter(0).is_ok());
+    }
+
+    #[test]
+    fn failures_add_up_and_are_forgotten() {
+        let door = door("100");
+        let from = ip("2001:db8::1");
+        let beside = ip("2001:db8::2");
+        let fail = |now| {
+            let stranger = door.enter_at(from, at(now), 0);
+            stranger.unwrap().failed_at(Failure::Refused, at(now));
+        };
+        fail(0);
+        fail(0);
+        assert!(
+            door.enter_at(beside, at(0), 0).is_ok(),
+            "10 s are put up with"
+        );
+        fail(0);
+        assert_eq!(
+            door.enter_at(beside, at(1), 0).unwrap_err(),
+            Turned::Penalty
+        );
+        assert!(door.enter_at(ip("192.0.2.1"), at(1), 0).is_ok());
+        assert_eq!(door.enter_at(from, at(14), 0).unwrap_err(), Turned::Penalty);
+        assert!(door.enter_at(from, at(15), 0).is_ok());
+        // Forgotten, it begins anew.
+        fail(20);
+        assert!(door.enter_at(from, at(20), 0).is_ok());
+    }
+
+    #[test]
+    fn the_longest_penalty_and_those_who_have_none() {
+        let door = door("100");
+        let (from, home) = (ip("192.0.2.1"), ip("127.0.0.1"));
+        let mut inside: Vec<_> = (0..200)
+            .map(|n| door.enter_at(if n % 2 == 0 { from } else { home }, at(0), 0))
+            .filter_map(Result::ok)
+            .collect();
+        inside
+            .drain(..)
+            .for_each(|one| one.failed_at(Failure::Slow, at(0)));
+        assert!(door.enter_at(home, at(0), 0).is_ok());
+        assert_eq!(
+            door.enter_at(from, at(499), 0).unwrap_err(),
+            Turned::Penalty
+        );
+        assert!(door.enter_at(from, at(600), 0).is_ok());
+    }
+}

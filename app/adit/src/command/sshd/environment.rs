@@ -1,0 +1,131 @@
+//! The variables of a user's program: what the server sets, what his key sets, what he may set.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt;
+
+use super::account::Account;
+
+/// Variables that a client may set, and octets of each value.
+const MOST: usize = 64;
+const LONGEST: usize = 4096;
+/// The server's own variables that a user's program gets as well.
+const PASSED_ON: [&str; 3] = ["TZ", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"];
+
+/// Where programs are looked for, of users and of root.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/games";
+const ROOT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// The variables of one program.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Environment {
+    own: BTreeMap<OsString, OsString>,
+    wanted: BTreeMap<OsString, OsString>,
+}
+
+impl Environment {
+    /// What every program of this user gets that comes over this connection.
+    pub(super) fn new(account: &Account, from: SocketAddr, at: SocketAddr) -> Self {
+        let mut own = Self::default();
+        for name in PASSED_ON {
+            if let Some(value) = env::var_os(name) {
+                own.set(name, value);
+            }
+        }
+        own.set("USER", &account.name);
+        own.set("LOGNAME", &account.name);
+        own.set("HOME", &account.home);
+        own.set("SHELL", &account.shell);
+        let path = if account.uid.is_root() {
+            ROOT_PATH
+        } else {
+            PATH
+        };
+        own.set("PATH", path);
+        let (ip, port) = (from.ip().to_canonical(), from.port());
+        own.set("SSH_CLIENT", format!("{ip} {port} {}", at.port()));
+        let here = at.ip().to_canonical();
+        own.set(
+            "SSH_CONNECTION",
+            format!("{ip} {port} {here} {}", at.port()),
+        );
+        own
+    }
+
+    /// Sets a variable of the server's.
+    pub(super) fn set(&mut self, name: impl Into<OsString>, value: impl AsRef<OsStr>) {
+        self.own.insert(name.into(), value.as_ref().to_owned());
+    }
+
+    /// A wish of the client's; tells whether it is granted.
+    pub(super) fn wish(&mut self, name: &[u8], value: &[u8], accepted: &[String]) -> bool {
+        let fine = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
+        let (name, value) = (OsStr::from_bytes(name), OsStr::from_bytes(value));
+        let granted = !name.is_empty()
+            && name.as_bytes().iter().all(fine)
+            && !value.as_bytes().contains(&0)
+            && value.len() <= LONGEST
+            && accepted.iter().any(|pattern| is_of(pattern, name))
+            && (self.wanted.len() < MOST || self.wanted.contains_key(name));
+        if granted {
+            self.wanted.insert(name.to_owned(), value.to_owned());
+        }
+        granted
+    }
+
+    /// All of them: what the server has set goes before what was wished for.
+    pub(super) fn all(&self) -> BTreeMap<&OsStr, &OsStr> {
+        let both = self.wanted.iter().chain(&self.own);
+        both.map(|(name, value)| (&**name, &**value)).collect()
+    }
+}
+
+fn is_of(pattern: &str, name: &OsStr) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => name.as_bytes().starts_with(start.as_bytes()),
+        None => name == pattern,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_set_what_they_may() {
+        let accepted = ["LANG".to_owned(), "LC_*".to_owned(), "HOME".to_owned()];
+        let mut all = Environment::new(
+            &Account::own(),
+            "[::ffff:192.0.2.1]:5".parse().unwrap(),
+            "[::1]:22".parse().unwrap(),
+        );
+        for (name, value, granted) in [
+            ("LANG", "C.UTF-8", true),
+            ("LC_ALL", "de_DE", true),
+            ("LC_", "", true),
+            ("LANGUAGE", "de", false),
+            ("LD_PRELOAD", "evil.so", false),
+            ("LC_A=B", "x", false),
+            ("", "x", false),
+            ("LC_NUL", "a\0b", false),
+            ("HOME", "/elsewhere", true),
+        ] {
+            let got = all.wish(name.as_bytes(), value.as_bytes(), &accepted);
+            assert_eq!(got, granted, "{name}");
+        }
+        let long = vec![b'x'; LONGEST + 1];
+        assert!(!all.wish(b"LC_LONG", &long, &accepted));
+        for n in 0..2 * MOST {
+            all.wish(format!("LC_{n}").as_bytes(), b"", &accepted);
+        }
+        assert_eq!(all.wanted.len(), MOST);
+        let map = all.all();
+        let get = |name: &str| map.get(OsStr::new(name)).map(|v| v.to_string_lossy());
+        assert_eq!(get("SSH_CLIENT").unwrap(), "192.0.2.1 5 22");
+        assert_eq!(get("SSH_CONNECTION").unwrap(), "192.0.2.1 5 ::1 22");
+        assert_eq!(get("LANG").unwrap(), "C.UTF-8");
+        assert_ne!(get("HOME").unwrap(), "/elsewhere");
+    }
+}

@@ -1,0 +1,169 @@
+//! Who gets in: the lines of `authorized_keys`, read anew for every key that is shown.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use adit_net::ambient;
+use adit_session::ssh::BoxFuture;
+use adit_session::ssh::server::{AuthPolicy, Proof};
+use adit_ssh::auth::visible;
+use adit_ssh::key::{AnyKey, AuthorizedKeys, Grant, Offer, Presence};
+use tracing::{debug, info, warn};
+
+use super::account::Account;
+
+/// The longest file, octets; more than its reader takes.
+const MAX_FILE: u64 = (4 << 20) + 1;
+
+/// The files of one account.
+#[derive(Debug)]
+pub(super) struct Keys {
+    account: Arc<Account>,
+    files: Vec<PathBuf>,
+}
+
+impl Keys {
+    pub(super) const fn new(account: Arc<Account>, files: Vec<PathBuf>) -> Self {
+        Self { account, files }
+    }
+
+    /// Reads all files. What is wrong with them is said; it lets nobody in.
+    pub(super) fn read(&self) -> AuthorizedKeys {
+        let mut keys = AuthorizedKeys::default();
+        for file in &self.files {
+            let name = file.display().to_string();
+            let read = self.text(file).and_then(|text| {
+                let problems = keys.read(&name, &text).map_err(io::Error::other)?;
+                Ok(problems)
+            });
+            match read {
+                Ok(problems) => problems.iter().for_each(|problem| warn!("{problem}")),
+                Err(why) => warn!("{name}: {why}"),
+            }
+        }
+        keys
+    }
+
+    /// The text of a file that nobody but the user and root can change.
+    fn text(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let file = File::open(path)?;
+        let safe = |of: &fs::Metadata| self.account.alone_changes(of.uid(), of.gid(), of.mode());
+        let about = file.metadata()?;
+        if !about.is_file() {
+            return Err(io::Error::other("not a file"));
+        }
+        if !safe(&about) {
+            return Err(io::Error::other(
+                "other users can change this file, so nobody is let in by it",
+            ));
+        }
+        let folder = fs::canonicalize(path)?;
+        let folder = fs::metadata(folder.parent().unwrap_or(Path::new("/")))?;
+        // In a folder like the one for temporary files nobody replaces what is another's.
+        if !safe(&folder) && folder.mode() & 0o1000 == 0 {
+            return Err(io::Error::other(
+                "other users can replace this file, so nobody is let in by it",
+            ));
+        }
+        let mut text = Vec::new();
+        file.take(MAX_FILE).read_to_end(&mut text)?;
+        Ok(text)
+    }
+}
+
+/// Decides for one connection, and remembers what its user may do.
+#[derive(Debug)]
+pub(super) struct Gate {
+    keys: Arc<Keys>,
+    from: IpAddr,
+    grant: Mutex<Option<Grant>>,
+    refused: AtomicU32,
+}
+
+impl Gate {
+    pub(super) const fn new(keys: Arc<Keys>, from: IpAddr) -> Self {
+        Self {
+            keys,
+            from,
+            grant: Mutex::new(None),
+            refused: AtomicU32::new(0),
+        }
+    }
+
+    /// What the key allows that got its user in; nothing without one.
+    pub(super) fn grant(&self) -> Grant {
+        let grant = self.grant.lock().unwrap_or_else(PoisonError::into_inner);
+        grant.clone().unwrap_or_else(Grant::nothing)
+    }
+
+    /// Whether something was refused.
+    pub(super) fn has_refused(&self) -> bool {
+        self.refused.load(Ordering::Relaxed) > 0
+    }
+
+    /// The same is done for a user who is not ours as for our own: only the answer differs.
+    async fn judge(&self, user: &str, key: &AnyKey, proof: Proof) -> bool {
+        let (files, from, offered) = (Arc::clone(&self.keys), self.from, key.clone());
+        let presence = match proof {
+            Proof::None => None,
+            Proof::Signature(presence) => presence,
+        };
+        let found = tokio::task::spawn_blocking(move || find(&files, from, &offered, presence));
+        let ours = user == self.keys.account.name;
+        let shown = key.key().fingerprint();
+        match found.await {
+            Ok(Ok(grant)) if ours => {
+                if matches!(proof, Proof::Signature(_)) {
+                    *self.grant.lock().unwrap_or_else(PoisonError::into_inner) = Some(grant);
+                }
+                return true;
+            }
+            Ok(Ok(_)) => info!(
+                "{}: refused {:?}: this server lets {} in alone",
+                self.from,
+                visible(user),
+                self.keys.account.name
+            ),
+            Ok(Err(why)) => debug!(
+                "{}: refused {shown} of {:?}: {why}",
+                self.from,
+                visible(user)
+            ),
+            Err(why) => warn!("{}: {why}", self.from),
+        }
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        false
+    }
+}
+
+fn find(
+    keys: &Keys,
+    from: IpAddr,
+    key: &AnyKey,
+    presence: Option<Presence>,
+) -> Result<Grant, adit_ssh::key::Denied> {
+    keys.read().find(&Offer {
+        user: &keys.account.name,
+        key,
+        presence,
+        from,
+        from_name: None,
+        now: ambient::unix(),
+    })
+}
+
+impl AuthPolicy for Gate {
+    fn public_key<'a>(
+        &'a self,
+        user: &'a str,
+        key: &'a AnyKey,
+        proof: Proof,
+    ) -> BoxFuture<'a, bool> {
+        Box::pin(self.judge(user, key, proof))
+    }
+}

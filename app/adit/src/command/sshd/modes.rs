@@ -1,0 +1,160 @@
+//! The modes of a terminal as SSH numbers them (RFC 4254 section 8), and as this system has them.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use adit_ssh::connection::Modes;
+use rustix::termios::{
+    ControlModes, InputModes, LocalModes, OptionalActions, OutputModes, SpecialCodeIndex, Termios,
+    tcgetattr, tcsetattr,
+};
+
+/// What switches a character off in the numbers of SSH.
+const NONE: u32 = 255;
+
+const CHARACTERS: [(u8, SpecialCodeIndex); 14] = [
+    (1, SpecialCodeIndex::VINTR),
+    (2, SpecialCodeIndex::VQUIT),
+    (3, SpecialCodeIndex::VERASE),
+    (4, SpecialCodeIndex::VKILL),
+    (5, SpecialCodeIndex::VEOF),
+    (6, SpecialCodeIndex::VEOL),
+    (7, SpecialCodeIndex::VEOL2),
+    (8, SpecialCodeIndex::VSTART),
+    (9, SpecialCodeIndex::VSTOP),
+    (10, SpecialCodeIndex::VSUSP),
+    (12, SpecialCodeIndex::VREPRINT),
+    (13, SpecialCodeIndex::VWERASE),
+    (14, SpecialCodeIndex::VLNEXT),
+    (18, SpecialCodeIndex::VDISCARD),
+];
+
+const INPUT: [(u8, InputModes); 12] = [
+    (30, InputModes::IGNPAR),
+    (31, InputModes::PARMRK),
+    (32, InputModes::INPCK),
+    (33, InputModes::ISTRIP),
+    (34, InputModes::INLCR),
+    (35, InputModes::IGNCR),
+    (36, InputModes::ICRNL),
+    (38, InputModes::IXON),
+    (39, InputModes::IXANY),
+    (40, InputModes::IXOFF),
+    (41, InputModes::IMAXBEL),
+    (42, InputModes::IUTF8),
+];
+
+const LOCAL: [(u8, LocalModes); 12] = [
+    (50, LocalModes::ISIG),
+    (51, LocalModes::ICANON),
+    (53, LocalModes::ECHO),
+    (54, LocalModes::ECHOE),
+    (55, LocalModes::ECHOK),
+    (56, LocalModes::ECHONL),
+    (57, LocalModes::NOFLSH),
+    (58, LocalModes::TOSTOP),
+    (59, LocalModes::IEXTEN),
+    (60, LocalModes::ECHOCTL),
+    (61, LocalModes::ECHOKE),
+    (62, LocalModes::PENDIN),
+];
+
+const OUTPUT: [(u8, OutputModes); 5] = [
+    (70, OutputModes::OPOST),
+    (72, OutputModes::ONLCR),
+    (73, OutputModes::OCRNL),
+    (74, OutputModes::ONOCR),
+    (75, OutputModes::ONLRET),
+];
+
+const CONTROL: [(u8, ControlModes); 4] = [
+    (90, ControlModes::CS7),
+    (91, ControlModes::CS8),
+    (92, ControlModes::PARENB),
+    (93, ControlModes::PARODD),
+];
+
+/// The speeds, bits in a second.
+const INPUT_SPEED: u8 = 128;
+const OUTPUT_SPEED: u8 = 129;
+
+/// Sets what this system knows of them.
+pub(super) fn apply(terminal: impl AsFd, modes: &Modes) -> io::Result<()> {
+    let mut termios = tcgetattr(&terminal)?;
+    for (number, value) in modes.iter() {
+        set(&mut termios, number, value);
+    }
+    Ok(tcsetattr(&terminal, OptionalActions::Now, &termios)?)
+}
+
+fn set(termios: &mut Termios, number: u8, value: u32) {
+    let on = value != 0;
+    if let Some((_, index)) = CHARACTERS.iter().find(|(n, _)| *n == number) {
+        let code = if value == NONE { 0 } else { value };
+        if let Ok(code) = u8::try_from(code) {
+            termios.special_codes[*index] = code;
+        }
+    } else if let Some((_, mode)) = INPUT.iter().find(|(n, _)| *n == number) {
+        termios.input_modes.set(*mode, on);
+    } else if let Some((_, mode)) = LOCAL.iter().find(|(n, _)| *n == number) {
+        termios.local_modes.set(*mode, on);
+    } else if let Some((_, mode)) = OUTPUT.iter().find(|(n, _)| *n == number) {
+        termios.output_modes.set(*mode, on);
+    } else if let Some((_, mode)) = CONTROL.iter().find(|(n, _)| *n == number) {
+        // The two sizes of a character overlap: off is not the other one.
+        match *mode {
+            ControlModes::CS7 | ControlModes::CS8 if !on => {}
+            ControlModes::CS7 => {
+                termios.control_modes.remove(ControlModes::CSIZE);
+                termios.control_modes.insert(ControlModes::CS7);
+            }
+            mode => termios.control_modes.set(mode, on),
+        }
+    } else if number == INPUT_SPEED {
+        // A speed that the system does not have is left as it is: nothing runs at it anyway.
+        let _ = termios.set_input_speed(value);
+    } else if number == OUTPUT_SPEED {
+        let _ = termios.set_output_speed(value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use adit_net::child::terminal::Terminal;
+
+    #[tokio::test]
+    async fn modes_are_set_and_unknown_ones_left_alone() {
+        let (_terminal, theirs) = Terminal::open().unwrap();
+        let mut modes = Modes::new();
+        for (number, value) in [
+            (1, 7),
+            (2, NONE),
+            (3, 300),
+            (53, 0),
+            (36, 0),
+            (72, 0),
+            (90, 0),
+            (91, 1),
+            (128, 9600),
+            (129, 12_345_678),
+            (71, 1),
+            (159, 5),
+        ] {
+            modes.set(number, value);
+        }
+        let before = tcgetattr(&theirs).unwrap();
+        apply(&theirs, &modes).unwrap();
+        let after = tcgetattr(&theirs).unwrap();
+        let code = |index| after.special_codes[index];
+        assert_eq!(code(SpecialCodeIndex::VINTR), 7);
+        assert_eq!(code(SpecialCodeIndex::VQUIT), 0);
+        let erase = before.special_codes[SpecialCodeIndex::VERASE];
+        assert_eq!(code(SpecialCodeIndex::VERASE), erase);
+        assert!(!after.local_modes.contains(LocalModes::ECHO));
+        assert!(after.local_modes.contains(LocalModes::ICANON));
+        assert!(!after.input_modes.contains(InputModes::ICRNL));
+        assert!(!after.output_modes.contains(OutputModes::ONLCR));
+        assert!(after.control_modes.contains(ControlModes::CS8));
+    }
+}

@@ -1,0 +1,201 @@
+//! A program that runs: its streams, its signals, its end.
+
+use std::future::poll_fn;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::pin::pin;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use adit_net::child::Leash;
+use adit_net::child::login::Piped;
+use adit_net::child::terminal::{self, Terminal};
+use adit_session::ssh::server::{ServerSession, SessionControl};
+use adit_session::ssh::{ChannelReader, ChannelWriter};
+use adit_ssh::connection::{self, Request};
+use rustix::process::Signal;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::{sleep, timeout};
+use tracing::debug;
+
+use super::signals;
+
+/// What is read of a program's output at once, octets.
+const OUTPUT: usize = 64 << 10;
+/// The same of what is mostly little.
+const ERRORS: usize = 8 << 10;
+/// How long a program may take to end whose user has gone.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How long a program may take to end that has closed its output, before the client is told that
+/// there is no more.
+const AFTER_OUTPUT: Duration = Duration::from_millis(100);
+
+/// A program that was started.
+pub(super) enum Program {
+    /// Between pipes.
+    Piped(Piped),
+    /// In a terminal.
+    Terminal(Leash, Terminal),
+}
+
+impl Program {
+    /// Stays with it until it has ended and all of its output is on its way, or until its user has
+    /// gone. `signals`: the user may signal it.
+    pub(super) async fn attend(self, session: ServerSession, signals: bool) {
+        let (control, channel, stderr) = session.into_parts();
+        let (reader, writer) = channel.into_split();
+        let running = match self {
+            Self::Piped(piped) => {
+                let outputs = async {
+                    tokio::join!(
+                        drain(piped.stdout, writer, OUTPUT),
+                        drain(piped.stderr, stderr, ERRORS)
+                    )
+                };
+                let watch = Watch {
+                    leash: piped.leash,
+                    control,
+                    terminal: None,
+                    signals,
+                };
+                watch.attend(feed(reader, piped.stdin), outputs).await
+            }
+            Self::Terminal(leash, terminal) => {
+                // All of its output is one stream.
+                drop(stderr);
+                let watch = Watch {
+                    leash,
+                    control,
+                    terminal: Some(&terminal),
+                    signals,
+                };
+                let outputs = drain(&terminal, writer, OUTPUT);
+                watch.attend(feed(reader, &terminal), outputs).await
+            }
+        };
+        // Its streams are closed by now, and its terminal has hung up.
+        if let Some(leash) = running {
+            hang_up(leash).await;
+        }
+    }
+}
+
+/// What the client may do to a program, and is told of it.
+struct Watch<'a> {
+    leash: Leash,
+    control: SessionControl,
+    terminal: Option<&'a Terminal>,
+    signals: bool,
+}
+
+impl Watch<'_> {
+    /// `outputs` gives what has to be dropped to end the channel's output. Gives the hold on a
+    /// program that still runs.
+    async fn attend<W>(
+        mut self,
+        input: impl Future<Output = ()>,
+        outputs: impl Future<Output = W>,
+    ) -> Option<Leash> {
+        let (mut input, mut outputs) = (pin!(input), pin!(outputs));
+        let (mut fed, mut drained, mut ended) = (false, false, false);
+        let mut open = None;
+        while !(ended && drained) {
+            tokio::select! {
+                status = self.leash.ended(), if !ended => {
+                    ended = true;
+                    self.tell(status);
+                }
+                writers = &mut outputs, if !drained => (drained, open) = (true, Some(writers)),
+                // Most programs that have closed their output end at once, and how is to be told
+                // first: there are clients that listen no more behind the end of the output.
+                () = sleep(AFTER_OUTPUT), if open.is_some() => open = None,
+                () = &mut input, if !fed => fed = true,
+                next = self.control.next_request() => match next {
+                    Some(next) => match self.grants(next.request) {
+                        true => next.reply.grant(),
+                        false => next.reply.refuse(),
+                    },
+                    None => break,
+                },
+            }
+        }
+        (!ended).then_some(self.leash)
+    }
+
+    /// Told at once; it is sent behind the last byte of the output.
+    fn tell(&self, status: io::Result<ExitStatus>) {
+        match status {
+            Ok(status) => match (status.code(), status.signal()) {
+                (Some(code), _) => self.control.exit(u32::try_from(code).unwrap_or(255)),
+                (None, signal) => {
+                    let name = signal.map_or(signals::OTHER, signals::name);
+                    self.control.exit_signal(name, status.core_dumped(), "");
+                }
+            },
+            Err(why) => debug!("how a program ended is not known: {why}"),
+        }
+    }
+
+    fn grants(&self, request: Request) -> bool {
+        match (request, self.terminal) {
+            (Request::WindowChange(to), Some(terminal)) => terminal.resize(size(to)).is_ok(),
+            (Request::Break(_), Some(terminal)) => terminal.send_break().is_ok(),
+            (Request::Signal(name), _) if self.signals => match signals::by_name(&name) {
+                Some(signal) => {
+                    self.leash.signal(signal);
+                    true
+                }
+                None => false,
+            },
+            _ => false,
+        }
+    }
+}
+
+/// Its user has gone: it is told, given a moment, and ended with its group.
+async fn hang_up(mut leash: Leash) {
+    leash.signal(Signal::HUP);
+    // Who was stopped cannot listen.
+    leash.signal(Signal::CONT);
+    let _ = timeout(LAST_WORDS, leash.ended()).await;
+}
+
+/// Carries what the client sends to a program, until either has ended.
+async fn feed(mut from: ChannelReader, mut to: impl AsyncWrite + Unpin) {
+    while let Ok(1..) = poll_fn(|cx| from.poll_fill(cx, 1)).await {
+        let bytes = from.filled();
+        let n = bytes.len();
+        // A program that reads no more is none of the client's errors.
+        if to.write_all(bytes).await.is_err() {
+            return;
+        }
+        from.consume(n);
+    }
+}
+
+/// Carries a program's output to the client, until either has ended; gives the client's end.
+async fn drain(
+    mut from: impl AsyncRead + Unpin,
+    mut to: ChannelWriter,
+    at_once: usize,
+) -> ChannelWriter {
+    let mut buffer = vec![0; at_once];
+    while let Ok(n @ 1..) = from.read(&mut buffer).await {
+        let bytes = buffer.get(..n).unwrap_or_default();
+        if to.write_all(bytes).await.is_err() {
+            break;
+        }
+    }
+    to
+}
+
+/// A size as terminals have it.
+pub(super) fn size(of: connection::Size) -> terminal::Size {
+    let short = |n: u32| u16::try_from(n).unwrap_or(u16::MAX);
+    terminal::Size {
+        columns: short(of.columns),
+        rows: short(of.rows),
+        width: short(of.width),
+        height: short(of.height),
+    }
+}

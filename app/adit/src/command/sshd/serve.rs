@@ -1,0 +1,112 @@
+//! From a listening socket to users who are in.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use adit_engine::StartError;
+use adit_net::accept::{Acceptor, Turn};
+use adit_net::tcp;
+use adit_session::ssh::ConnectError;
+use adit_session::ssh::server::Server;
+use adit_ssh::SshError;
+use adit_stream::Tcp;
+use tokio::net::TcpStream;
+use tracing::{debug, info, warn};
+
+use super::door::{Failure, Stranger};
+use super::keys::Gate;
+use super::settings::Settings;
+use super::visit::{End, Visit};
+
+/// Opens a listening socket.
+pub(super) fn bind(addr: SocketAddr) -> Result<Acceptor, StartError> {
+    let listener = tcp::listen(addr).map_err(|source| StartError::Listen {
+        addr: addr.to_string(),
+        source,
+    })?;
+    Ok(Acceptor::new(listener))
+}
+
+/// Takes connections in until the server is told to stop.
+pub(super) async fn accept(mut listener: Acceptor, settings: Arc<Settings>, mut end: End) {
+    loop {
+        let turn = tokio::select! {
+            turn = listener.next() => turn,
+            _ = end.stopped.changed() => return,
+        };
+        let (socket, from) = match turn {
+            Turn::Connection(socket, from) => (socket, from),
+            Turn::Exhausted(why) => {
+                warn!("cannot take connections in: {why}");
+                continue;
+            }
+        };
+        match settings.door.enter(from.ip()) {
+            Ok(stranger) => {
+                let (settings, end) = (Arc::clone(&settings), end.clone());
+                tokio::spawn(greet(socket, from, stranger, settings, end));
+            }
+            Err(why) => debug!("{from}: {why}"),
+        }
+    }
+}
+
+/// Exchanges keys, and lets the user in if he has one of ours.
+async fn greet(
+    socket: TcpStream,
+    from: SocketAddr,
+    stranger: Stranger,
+    settings: Arc<Settings>,
+    mut end: End,
+) {
+    let at = socket.local_addr().unwrap_or(from);
+    let gate = Gate::new(Arc::clone(&settings.keys), from.ip());
+    let below = Box::new(Tcp::new(socket));
+    let accepted = tokio::select! {
+        accepted = Server::accept(below, &settings.server, &gate) => accepted,
+        _ = end.stopped.changed() => return,
+    };
+    match accepted {
+        Ok(connection) => {
+            drop(stranger);
+            let key = connection.login().key.as_ref();
+            info!(
+                "{from}: {} is in with {}",
+                settings.account.name,
+                key.map_or_else(String::new, |key| key.key().fingerprint())
+            );
+            let grant = settings.narrowed(gate.grant());
+            debug!(
+                "{from}: {} {:?}",
+                connection.version(),
+                connection.negotiated()
+            );
+            Visit::new(settings, grant, from, at, end)
+                .attend(connection)
+                .await;
+        }
+        Err(why) => {
+            let failure = judge(&why, gate.has_refused());
+            match failure {
+                // Ports are knocked at all day.
+                Failure::Left => debug!("{from}: {why}"),
+                Failure::Refused => info!("{from}: did not get in: {why}"),
+                Failure::Slow | Failure::Broken => info!("{from}: {why}"),
+            }
+            stranger.failed(failure);
+        }
+    }
+}
+
+/// What an attempt that failed came to.
+fn judge(why: &ConnectError, refused: bool) -> Failure {
+    match why {
+        _ if refused => Failure::Refused,
+        ConnectError::Timeout { .. } => Failure::Slow,
+        ConnectError::Ssh(SshError::Disconnected { .. } | SshError::NoCommon { .. }) => {
+            Failure::Left
+        }
+        ConnectError::Ssh(_) => Failure::Broken,
+        _ => Failure::Left,
+    }
+}

@@ -1,0 +1,219 @@
+//! A channel for a program: what the client says before it is started.
+
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::{env, fmt};
+
+use adit_net::child::login;
+use adit_net::child::terminal::Terminal;
+use adit_session::ssh::server::{Reply, ServerHandle, ServerSession};
+use adit_ssh::auth::visible;
+use adit_ssh::connection::{self, Pty, Request};
+use tracing::{debug, warn};
+
+use super::agent::AgentSocket;
+use super::environment::Environment;
+use super::program::Program;
+use super::visit::Visit;
+use super::{modes, program};
+
+/// What stands for our own server of files, as in OpenSSH.
+const SFTP: &str = "internal-sftp";
+
+/// What a client wants to run.
+enum Wanted {
+    Shell,
+    Command(Vec<u8>),
+    Subsystem(String),
+}
+
+/// What was said so far.
+struct Draft {
+    visit: Arc<Visit>,
+    environment: Environment,
+    /// The terminal, and the program's end of it.
+    terminal: Option<(Terminal, OwnedFd)>,
+    agent: Option<AgentSocket>,
+}
+
+/// Serves a channel: collects what the client says, runs what it wants.
+pub(super) async fn serve(visit: Arc<Visit>, handle: ServerHandle, session: ServerSession) {
+    let mut draft = Draft {
+        environment: visit.environment.clone(),
+        visit,
+        terminal: None,
+        agent: None,
+    };
+    while let Some(next) = session.next_request().await {
+        let (request, reply) = (next.request, next.reply);
+        let granted = match request {
+            Request::Env { name, value } => {
+                let accepted = &draft.visit.settings.accept_env;
+                draft.environment.wish(&name, &value, accepted)
+            }
+            Request::Pty(pty) => draft.open_terminal(&pty),
+            Request::WindowChange(size) => draft.resize(size),
+            Request::Agent => draft.open_agent(handle.clone()),
+            Request::Shell => return draft.run(Wanted::Shell, reply, session).await,
+            Request::Exec(command) => {
+                return draft.run(Wanted::Command(command), reply, session).await;
+            }
+            Request::Subsystem(name) => {
+                return draft.run(Wanted::Subsystem(name), reply, session).await;
+            }
+            _ => false,
+        };
+        if granted {
+            reply.grant();
+        } else {
+            reply.refuse();
+        }
+    }
+}
+
+impl Draft {
+    fn open_terminal(&mut self, pty: &Pty) -> bool {
+        if !self.visit.grant.pty || self.terminal.is_some() {
+            return false;
+        }
+        let opened = Terminal::open().and_then(|(terminal, theirs)| {
+            terminal.resize(program::size(pty.size))?;
+            modes::apply(&theirs, &pty.modes)?;
+            Ok((terminal, theirs))
+        });
+        match opened {
+            Ok((terminal, theirs)) => {
+                if !pty.term.is_empty() {
+                    self.environment.set("TERM", &pty.term);
+                }
+                self.environment.set("SSH_TTY", terminal.name());
+                self.terminal = Some((terminal, theirs));
+                true
+            }
+            Err(why) => {
+                warn!("{}: no terminal: {why}", self.visit.from);
+                false
+            }
+        }
+    }
+
+    fn resize(&self, size: connection::Size) -> bool {
+        let terminal = self.terminal.as_ref();
+        terminal.is_some_and(|(terminal, _)| terminal.resize(program::size(size)).is_ok())
+    }
+
+    fn open_agent(&mut self, handle: ServerHandle) -> bool {
+        if !self.visit.grant.agent_forwarding || self.agent.is_some() {
+            return false;
+        }
+        match AgentSocket::open(Arc::clone(&self.visit), handle) {
+            Ok(socket) => {
+                self.environment.set("SSH_AUTH_SOCK", socket.path());
+                self.agent = Some(socket);
+                true
+            }
+            Err(why) => {
+                warn!("{}: no socket for the agent: {why}", self.visit.from);
+                false
+            }
+        }
+    }
+
+    /// Runs what is wanted, or forced, and stays until it has ended.
+    async fn run(mut self, wanted: Wanted, reply: Reply, session: ServerSession) {
+        let from = self.visit.from;
+        let Some(mut command) = self.command(&wanted) else {
+            debug!("{from}: no such subsystem");
+            return reply.refuse();
+        };
+        let account = &self.visit.settings.account;
+        let home = match account.home.is_dir() {
+            true => &account.home,
+            false => Path::new("/"),
+        };
+        command.env_clear().envs(self.environment.all());
+        command.current_dir(home);
+        let started = match self.terminal.take() {
+            Some((terminal, theirs)) => {
+                let started = login::with_terminal(command, theirs).await;
+                started.map(|leash| Program::Terminal(leash, terminal))
+            }
+            None => login::with_pipes(command).await.map(Program::Piped),
+        };
+        match started {
+            Ok(program) => {
+                debug!("{from}: {wanted}");
+                let signals = self.visit.grant.command.is_none();
+                reply.grant();
+                program.attend(session, signals).await;
+            }
+            Err(why) => {
+                warn!("{from}: {wanted} cannot be started: {why}");
+                reply.refuse();
+            }
+        }
+    }
+
+    /// What is started, without its surroundings; nothing for a subsystem that is not here.
+    fn command(&mut self, wanted: &Wanted) -> Option<Command> {
+        let account = Arc::clone(&self.visit.settings.account);
+        let by_shell = |line: &OsStr| {
+            let mut command = Command::new(&account.shell);
+            command.arg0(account.shell_name("")).arg("-c").arg(line);
+            command
+        };
+        let Some(forced) = &self.visit.grant.command else {
+            return Some(match wanted {
+                Wanted::Shell => {
+                    let mut command = Command::new(&account.shell);
+                    command.arg0(account.shell_name("-"));
+                    command
+                }
+                Wanted::Command(line) => by_shell(OsStr::from_bytes(line)),
+                Wanted::Subsystem(name) if name == "sftp" => sftp([].into_iter()),
+                Wanted::Subsystem(_) => return None,
+            });
+        };
+        let original = match wanted {
+            Wanted::Shell => None,
+            Wanted::Command(line) => Some(OsStr::from_bytes(line)),
+            Wanted::Subsystem(name) => Some(OsStr::new(name)),
+        };
+        if let Some(original) = original {
+            self.environment.set("SSH_ORIGINAL_COMMAND", original);
+        }
+        let mut words = forced.split_whitespace();
+        Some(match words.next() {
+            Some(SFTP) => sftp(words),
+            _ => by_shell(OsStr::new(forced)),
+        })
+    }
+}
+
+/// Our own server of files, as a process of its own: this very program, wherever its file is now.
+fn sftp<'a>(options: impl Iterator<Item = &'a str>) -> Command {
+    let program = if cfg!(target_os = "linux") {
+        PathBuf::from("/proc/self/exe")
+    } else {
+        env::current_exe().unwrap_or_else(|_| "adit".into())
+    };
+    let mut command = Command::new(program);
+    command.arg0("adit").arg("sftp-server").args(options);
+    command
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shell => f.write_str("a shell"),
+            // Commands may have secrets in them.
+            Self::Command(_) => f.write_str("a command"),
+            Self::Subsystem(name) => write!(f, "the subsystem {:?}", visible(name)),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! From what was typed to what holds.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_config::ssh_config::AlgorithmList;
+use adit_session::ssh::server::ServerConfig;
+use adit_session::ssh::{Keepalive, preferred};
+use adit_ssh::algorithm::{Cipher, Kex, Mac};
+use adit_ssh::key::{Cidr, Grant, KeySet};
+use adit_stream::Limits;
+use adit_wire::{Host, Target};
+
+use super::account::Account;
+use super::door::{Door, Startups};
+use super::host_key;
+use super::keys::Keys;
+use crate::args::sshd::Sshd;
+use crate::report::{Code, Failure};
+use crate::state;
+
+/// How long one end of a forwarded connection may be silent once the other has ended.
+const HALF_CLOSE_IDLE: Duration = Duration::from_hours(1);
+
+/// What holds for all connections.
+pub(super) struct Settings {
+    pub(super) account: Arc<Account>,
+    pub(super) keys: Arc<Keys>,
+    pub(super) door: Arc<Door>,
+    pub(super) server: ServerConfig,
+    pub(super) command: Option<String>,
+    pub(super) pty: bool,
+    pub(super) forwarding: bool,
+    pub(super) gateway_ports: bool,
+    pub(super) accept_env: Vec<String>,
+    pub(super) limits: Limits,
+}
+
+/// The settings, and the lines that tell the host keys.
+pub(super) fn read(typed: &Sshd) -> Result<(Settings, Vec<String>), Failure> {
+    let account = Arc::new(Account::own());
+    let files = match &*typed.authorized_keys {
+        [] => vec![PathBuf::from("~/.ssh/authorized_keys")],
+        files => files.to_vec(),
+    };
+    let files = files.iter().map(|file| account.expand(file)).collect();
+    let startups = Startups::parse(&typed.max_startups).ok_or_else(|| {
+        wrong("--max-startups", &typed.max_startups).hint("three numbers, like `10:30:100`")
+    })?;
+    let exempt = typed.penalty_exempt.iter();
+    let exempt = exempt
+        .map(|net| Cidr::parse(net).ok_or_else(|| wrong("--penalty-exempt", net)))
+        .collect::<Result<_, _>>()?;
+    let (host_keys, told) = host_keys(typed)?;
+    let mut server = ServerConfig::new(Arc::new(host_keys));
+    let usual = preferred();
+    let offered = &mut server.transport.preferred;
+    let (ciphers, macs, kex) = (&typed.ciphers, &typed.macs, &typed.kex);
+    offered.cipher = chosen("-c", ciphers, usual.cipher, Cipher::name, Cipher::by_name)?;
+    offered.mac = chosen("-m", macs, usual.mac, Mac::name, Mac::by_name)?;
+    offered.kex = chosen("--kex", kex, usual.kex, Kex::name, Kex::by_name)?;
+    server.auth.tries = typed.max_auth_tries;
+    server.login_grace = typed.login_grace.max(Duration::from_secs(1));
+    server.keepalive = (!typed.alive_interval.is_zero()).then_some(Keepalive {
+        interval: typed.alive_interval,
+        missed: typed.alive_count,
+    });
+    let settings = Settings {
+        keys: Arc::new(Keys::new(Arc::clone(&account), files)),
+        account,
+        door: Door::new(startups, exempt),
+        server,
+        command: typed.command.clone(),
+        pty: !typed.no_pty,
+        forwarding: !typed.no_forwarding,
+        gateway_ports: typed.gateway_ports,
+        accept_env: typed.accept_env.clone(),
+        limits: Limits {
+            idle: typed.idle,
+            half_close_idle: HALF_CLOSE_IDLE,
+        },
+    };
+    Ok((settings, told))
+}
+
+impl Settings {
+    /// What a key may do that allows `grant`, here.
+    pub(super) fn narrowed(&self, mut grant: Grant) -> Grant {
+        grant.pty &= self.pty;
+        grant.port_forwarding &= self.forwarding;
+        grant.agent_forwarding &= self.forwarding;
+        if self.command.is_some() {
+            grant.command.clone_from(&self.command);
+        }
+        grant
+    }
+}
+
+/// The address of `--listen`.
+pub(super) fn listen(text: &str) -> Result<SocketAddr, Failure> {
+    let target: Target = text.parse().map_err(|why| {
+        Failure::new(Code::Usage, format!("--listen {text}: {why}"))
+            .hint("--listen '[::]:2222' takes IPv4 and IPv6 on port 2222")
+    })?;
+    match target.host {
+        Host::Ip(ip) => Ok((ip, target.port).into()),
+        Host::Name(name) if name.as_str() == "localhost" => {
+            Ok((std::net::Ipv4Addr::LOCALHOST, target.port).into())
+        }
+        Host::Name(_) => Err(wrong("--listen", text).hint("an address is needed, not a name")),
+    }
+}
+
+fn wrong(option: &str, text: &str) -> Failure {
+    Failure::new(Code::Usage, format!("{option}: `{text}` is not understood"))
+}
+
+fn host_keys(typed: &Sshd) -> Result<(KeySet, Vec<String>), Failure> {
+    let files = match &*typed.host_key {
+        [] => vec![state::folder(None)?.join("ssh_host_ed25519_key")],
+        files => files.to_vec(),
+    };
+    let (mut keys, mut told) = (Vec::new(), Vec::new());
+    for file in files {
+        let loaded = host_key::load(&file)?;
+        let public = loaded.key.key().public();
+        told.push(format!(
+            "host key {} {} ({} {})",
+            public.fingerprint(),
+            public.type_name(),
+            if loaded.new { "made, in" } else { "kept, in" },
+            file.display(),
+        ));
+        keys.push(loaded.key);
+    }
+    Ok((KeySet::new(keys), told))
+}
+
+/// The algorithms of an option; a name that is not known is an error.
+fn chosen<T: Copy>(
+    option: &str,
+    list: &Option<String>,
+    usual: Vec<T>,
+    name: fn(T) -> &'static str,
+    by_name: fn(&str) -> Option<T>,
+) -> Result<Vec<T>, Failure> {
+    let Some(text) = list else { return Ok(usual) };
+    let names: Vec<&str> = usual.iter().copied().map(name).collect();
+    let known = format!("there are {}", names.join(","));
+    let list = AlgorithmList::read(text)
+        .map_err(|why| Failure::new(Code::Usage, format!("{option} {text}: {why}")))?;
+    let mut all = Vec::new();
+    for one in list.apply(&names) {
+        all.push(by_name(&one).ok_or_else(|| wrong(option, &one).hint(known.clone()))?);
+    }
+    match all.is_empty() {
+        true => {
+            Err(Failure::new(Code::Usage, format!("{option} {text}: nothing is left")).hint(known))
+        }
+        false => Ok(all),
+    }
+}

@@ -1,0 +1,9 @@
+//! `adit sshd` under OpenSSH's client tools, and others'.
+
+mod access;
+mod algorithms;
+mod files;
+mod forwarding;
+mod programs;
+mod terminals;
+mod world;

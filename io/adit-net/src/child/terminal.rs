@@ -1,0 +1,158 @@
+//! Terminals without a screen: what a program that wants a terminal gets.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsendbreak, tcsetwinsize};
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// The size of a terminal; 0 where it is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Size {
+    /// Characters in a row.
+    pub columns: u16,
+    /// Rows.
+    pub rows: u16,
+    /// Width in pixels.
+    pub width: u16,
+    /// Height in pixels.
+    pub height: u16,
+}
+
+/// Our end of a terminal. When it is dropped the terminal hangs up: what it controls gets SIGHUP.
+#[derive(Debug)]
+pub struct Terminal {
+    ours: AsyncFd<File>,
+    name: PathBuf,
+}
+
+impl Terminal {
+    /// Opens a terminal: ours, and the program's end. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// The system has none left, or none at all.
+    pub fn open() -> io::Result<(Self, OwnedFd)> {
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
+        fcntl_setfd(&ours, FdFlags::CLOEXEC)?;
+        grantpt(&ours)?;
+        unlockpt(&ours)?;
+        let name = PathBuf::from(OsString::from_vec(ptsname(&ours, Vec::new())?.into_bytes()));
+        let theirs = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NOCTTY)
+            .open(&name)?;
+        fcntl_setfl(&ours, fcntl_getfl(&ours)? | OFlags::NONBLOCK)?;
+        let terminal = Self {
+            ours: registered(File::from(ours))?,
+            name,
+        };
+        Ok((terminal, theirs.into()))
+    }
+
+    /// The name of the program's end in the file system.
+    #[must_use]
+    pub fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// Tells the size; a program that runs is signalled if it has changed.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn resize(&self, size: Size) -> io::Result<()> {
+        let size = Winsize {
+            ws_col: size.columns,
+            ws_row: size.rows,
+            ws_xpixel: size.width,
+            ws_ypixel: size.height,
+        };
+        Ok(tcsetwinsize(&self.ours, size)?)
+    }
+
+    /// Sends a break.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn send_break(&self) -> io::Result<()> {
+        Ok(tcsendbreak(&self.ours)?)
+    }
+}
+
+/// Reads what programs have written, to the end: nobody has the terminal any more.
+impl AsyncRead for &Terminal {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            let mut ready = ready!(self.ours.poll_read_ready(cx))?;
+            let into = out.initialize_unfilled();
+            match ready.try_io(|ours| ours.get_ref().read(into)) {
+                Ok(Ok(n)) => {
+                    out.advance(n);
+                    return Poll::Ready(Ok(()));
+                }
+                // What Linux says when the last program has gone.
+                Ok(Err(why)) if Errno::from_io_error(&why) == Some(Errno::IO) => {
+                    return Poll::Ready(Ok(()));
+                }
+                Ok(Err(why)) if why.kind() == io::ErrorKind::Interrupted => {}
+                Ok(Err(why)) => return Poll::Ready(Err(why)),
+                Err(_would_block) => {}
+            }
+        }
+    }
+}
+
+/// Writes what programs will read as typed. The end of what is typed has no form.
+impl AsyncWrite for &Terminal {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            let mut ready = ready!(self.ours.poll_write_ready(cx))?;
+            match ready.try_io(|ours| ours.get_ref().write(bytes)) {
+                Ok(Err(why)) if why.kind() == io::ErrorKind::Interrupted => {}
+                Ok(done) => return Poll::Ready(done),
+                Err(_would_block) => {}
+            }
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[allow(
+    deprecated,
+    reason = "a `File` keeps its descriptor as long as it lives, which is all that is asked for"
+)]
+fn registered(file: File) -> io::Result<AsyncFd<File>> {
+    AsyncFd::new(file)
+}
+
+impl AsFd for Terminal {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.ours.get_ref().as_fd()
+    }
+}
