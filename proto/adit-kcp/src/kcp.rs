@@ -50,9 +50,9 @@ pub struct Kcp {
 pub enum State {
     /// It can.
     Open,
-    /// A segment was sent [`Config::dead_link`] times in vain and nothing was heard for five
-    /// seconds, or the peer has [forgotten](Kcp::is_forgotten) the session. Nothing more goes out;
-    /// what was received can still be read.
+    /// A segment was sent [`Config::dead_link`] times in vain and nothing was heard for
+    /// [`Config::silence_ms`], or the peer has [forgotten](Kcp::is_forgotten) the session. Nothing
+    /// more goes out; what was received can still be read.
     Dead,
 }
 

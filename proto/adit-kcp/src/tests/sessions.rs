@@ -195,7 +195,9 @@ fn a_peer_that_is_gone_is_reported() {
             assert_eq!(world.ends[0].state(), State::Dead);
             assert_eq!(world.ends[0].poll_timeout(), None);
             assert_eq!(world.ends[0].send(b"x"), Err(crate::SendError::Dead));
-            assert_eq!(world.ends[0].stats().lost, 19);
+            // Not before the peer was silent for long, though the hasty mode was through sooner.
+            assert!(world.ends[0].stats().lost >= 19);
+            assert!(world.now >= Time(30_000_000), "{:?}", world.now);
             assert_eq!(world.ends[1].state(), State::Open);
         }
     }
