@@ -27,6 +27,9 @@ pub enum Congestion {
     /// A pace measured from acknowledgements: the bottleneck's rate and the shortest round trip.
     /// Loss alone does not slow it down; loss together with a growing delay does.
     Bbr,
+    /// Nothing, until the sender is seen to overrun the path: much of what it sends is lost while
+    /// the round trip has grown, or most of it. From then on as [`Self::Bbr`].
+    Auto,
 }
 
 /// The settings of a session. Both ends may differ in all of them except `stream`.

@@ -73,10 +73,10 @@ pub(crate) static RESEND: Key<Whole> = Key {
 };
 static CC: Key<Cc> = Key {
     name: "cc",
-    default: Cc(adit_kcp::Congestion::Off),
+    default: Cc(adit_kcp::Congestion::Auto),
     otherwise: "",
-    doc: "What holds the sender back besides the windows: nothing, the window of KCP, or a \
-          measured pace.",
+    doc: "What holds the sender back besides the windows: a measured pace once it overruns the \
+          path (`auto`) or always (`bbr`), the window of KCP (`reno`), nothing (`off`).",
 };
 static DATA: Key<Whole> = Key {
     name: "data",

@@ -33,7 +33,8 @@ fn any_config() -> impl Strategy<Value = Config> {
     let congestion = prop_oneof![
         Just(Congestion::Off),
         Just(Congestion::Reno),
-        Just(Congestion::Bbr)
+        Just(Congestion::Bbr),
+        Just(Congestion::Auto)
     ];
     let compat = prop_oneof![Just(Compat::C), Just(Compat::Go)];
     let windows = (1u32..200, 1u32..200);
@@ -183,7 +184,12 @@ proptest! {
 #[test]
 fn a_peer_that_is_gone_is_reported() {
     for compat in [Compat::C, Compat::Go] {
-        for congestion in [Congestion::Off, Congestion::Reno, Congestion::Bbr] {
+        for congestion in [
+            Congestion::Off,
+            Congestion::Reno,
+            Congestion::Bbr,
+            Congestion::Auto,
+        ] {
             let config = Config {
                 compat,
                 congestion,
