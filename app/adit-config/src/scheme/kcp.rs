@@ -297,6 +297,9 @@ fn read(draft: &mut Draft<'_, '_>, own: Option<Secret>) -> Option<Kcp> {
     };
     let mut smux = adit_smux::Config::new(version, end(draft));
     let keepalive = draft.get(&KEEPALIVE);
+    // What is read over a link that is long and loses waits for what is sent again: 100 Mbit/s
+    // over 100 ms need more than two MiB.
+    (smux.stream_buffer, smux.session_buffer) = (4 << 20, 8 << 20);
     smux.keepalive = Some(keepalive);
     smux.timeout = smux.timeout.max(keepalive * 3);
     let kcp = Kcp {

@@ -6,6 +6,7 @@ mod adit;
 mod dante;
 mod gost;
 mod hev;
+mod kcptun;
 mod libev;
 mod microsocks;
 mod pproxy;
@@ -19,7 +20,7 @@ mod tests;
 mod xray;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -45,6 +46,7 @@ pub(crate) const KINDS: &[Kind] = &[
     hev::KIND,
     microsocks::KIND,
     dante::KIND,
+    kcptun::KIND,
 ];
 
 /// An implementation.
@@ -167,6 +169,11 @@ impl Peer {
     /// As in tables.
     pub(crate) const fn name(&self) -> &'static str {
         self.kind.name
+    }
+
+    /// The first of its programs.
+    pub(crate) fn program(&self) -> Option<&Path> {
+        self.programs.0.first().map(|(_, path)| path.as_path())
     }
 
     /// What it says of itself.

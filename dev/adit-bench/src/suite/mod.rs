@@ -3,6 +3,7 @@
 mod crypto;
 mod headers;
 mod idle;
+mod lossy;
 mod rate;
 pub(crate) mod ssr;
 pub(crate) mod table;
@@ -35,6 +36,8 @@ pub(crate) enum Suite {
     Ssr,
     /// Memory: freshly started, and for every idle connection
     Idle,
+    /// KCP over a slow link that loses: throughput and the time of an echo
+    Lossy,
     /// Short connections: how many a second, and what each costs
     Rate,
     /// Connections and transfers on one worker thread and on two
@@ -49,13 +52,14 @@ pub(crate) enum Suite {
 
 impl Suite {
     /// Every suite.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::SsTcp,
         Self::Socks,
         Self::SsUdp,
         Self::SsTable,
         Self::Ssr,
         Self::Idle,
+        Self::Lossy,
         Self::Rate,
         Self::Workers,
         Self::Crypto,
@@ -77,6 +81,7 @@ impl Suite {
             Self::SsTable => "ss-table",
             Self::Ssr => "ssr",
             Self::Idle => "idle",
+            Self::Lossy => "lossy",
             Self::Rate => "rate",
             Self::Workers => "workers",
             Self::Crypto => "crypto",
@@ -94,6 +99,7 @@ impl Suite {
             Self::SsTable => "Shadowsocks by method",
             Self::Ssr => "ShadowsocksR over TCP",
             Self::Idle => "Memory",
+            Self::Lossy => "KCP over a link that loses",
             Self::Rate => "Short connections",
             Self::Workers => "Workers",
             Self::Crypto => "Ciphers",
@@ -140,6 +146,16 @@ impl Suite {
                  connections open, each used for one byte there and back, then left alone. The \
                  kernel's memory for sockets and pipes is not in it."
             }
+            Self::Lossy => {
+                "Two network namespaces with a link in user space between them \
+                 (`dev/adit-link`): packets wait for the rate in a queue of 50 ms, then each is \
+                 lost with this chance in either direction, then delayed. The origin and the \
+                 tunnel's server are at the far end. One stream comes from the origin for ten \
+                 seconds, of which the first two do not count, and every byte is compared; then \
+                 64 bytes go there and back, one at a time. What the queue drops are packets \
+                 that were sent faster than the link takes them. TCP is the kernel's, straight \
+                 through the link."
+            }
             Self::Rate => {
                 "Eight clients open one connection after the other, send one byte, wait for it to \
                  come back and close."
@@ -181,7 +197,7 @@ impl Suite {
             Self::Rate | Self::Workers => Some(CONNECTIONS),
             Self::Crypto => Some(SEAL),
             // A hundred bars, and bars of five nanoseconds beside others of two thousand.
-            Self::SsTable | Self::Ssr | Self::Headers | Self::Users => None,
+            Self::Lossy | Self::SsTable | Self::Ssr | Self::Headers | Self::Users => None,
         }
     }
 
@@ -194,6 +210,7 @@ impl Suite {
             Self::SsTable => table::run(bench),
             Self::Ssr => ssr::run(bench),
             Self::Idle => idle::run(bench),
+            Self::Lossy => lossy::run(bench),
             Self::Rate => rate::run(bench),
             Self::Workers => workers::run(bench),
             Self::Crypto => crypto::run(bench),
