@@ -1,8 +1,9 @@
 //! Everything that one run has found out.
 
+use std::fmt::Display;
+
 use crate::figure::{Figures, Metric, Spread};
 use crate::suite::Suite;
-use crate::topology::Topology;
 
 /// The samples of a run, in the order in which they came.
 #[derive(Debug, Default)]
@@ -70,7 +71,13 @@ pub(crate) struct Row {
 
 impl Journal {
     /// Keeps how the processes of one implementation were started, once.
-    pub(crate) fn note(&mut self, suite: Suite, topology: Topology, who: &str, lines: Vec<String>) {
+    pub(crate) fn note(
+        &mut self,
+        suite: Suite,
+        topology: impl Display,
+        who: &str,
+        lines: Vec<String>,
+    ) {
         let topology = topology.to_string();
         let known = |c: &Command| c.suite == suite && c.who == who && c.topology == topology;
         if self.commands.iter().any(known) {
@@ -179,6 +186,7 @@ fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
 pub(crate) mod tests {
     use super::*;
     use crate::figure::{CALLS_PER_GIB, CPU_PER_GIB, GBIT, each, one};
+    use crate::topology::Topology;
 
     /// Two implementations, two rounds, one case; system calls only in the first round.
     pub(crate) fn journal() -> Journal {

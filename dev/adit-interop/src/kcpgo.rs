@@ -16,6 +16,15 @@ pub struct Running {
 }
 
 impl Running {
+    /// Starts a program that says `ready` and its address.
+    pub(crate) fn start(command: Command, name: &str) -> Result<Self> {
+        let mut process = Process::spawn(command).context(tool::missing(name))?;
+        let lines = process.wait_lines("ready ", 1, PATIENCE + Duration::from_secs(100))?;
+        let addr = lines.first().and_then(|line| line.rsplit(' ').next());
+        let addr = addr.context("no address")?.parse()?;
+        Ok(Self { addr, process })
+    }
+
     /// Where it listens: for datagrams, or as a client of a tunnel for connections.
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
@@ -66,9 +75,5 @@ pub fn idle(server: SocketAddr, sessions: usize, options: &[&str]) -> Result<Run
 fn start(role: &str, options: &[&str]) -> Result<Running> {
     let mut command = Command::new(tool::peer("kcppeer"));
     command.arg(role).args(options);
-    let mut process = Process::spawn(command).context(tool::missing("kcppeer"))?;
-    let lines = process.wait_lines("ready ", 1, PATIENCE + Duration::from_secs(100))?;
-    let addr = lines.first().and_then(|line| line.rsplit(' ').next());
-    let addr = addr.context("no address")?.parse()?;
-    Ok(Running { addr, process })
+    Running::start(command, "kcppeer")
 }

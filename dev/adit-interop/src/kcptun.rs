@@ -30,22 +30,27 @@ impl Running {
 
 /// A server in front of `target`, with these options besides.
 pub fn server(target: SocketAddr, options: &[&str]) -> Result<Running> {
-    start("kcptun-server", "-t", target, options, Transport::Udp)
+    server_at(loopback(free_port()), target, options)
+}
+
+/// A server at this address in front of `target`.
+pub fn server_at(at: SocketAddr, target: SocketAddr, options: &[&str]) -> Result<Running> {
+    start("kcptun-server", at, ("-t", target), options, Transport::Udp)
 }
 
 /// A client of `server`, with these options besides.
 pub fn client(server: SocketAddr, options: &[&str]) -> Result<Running> {
-    start("kcptun-client", "-r", server, options, Transport::Tcp)
+    let at = loopback(free_port());
+    start("kcptun-client", at, ("-r", server), options, Transport::Tcp)
 }
 
 fn start(
     program: &str,
-    flag: &str,
-    to: SocketAddr,
+    addr: SocketAddr,
+    (flag, to): (&str, SocketAddr),
     options: &[&str],
     transport: Transport,
 ) -> Result<Running> {
-    let addr = loopback(free_port());
     let mut command = Command::new(program);
     command.args(["-l", &addr.to_string(), flag, &to.to_string()]);
     command.args(options);

@@ -11,6 +11,7 @@ pub mod dns;
 mod folder;
 pub mod hostile;
 pub mod iperf;
+pub mod kcpcore;
 pub mod kcpgo;
 pub mod kcptun;
 pub mod lossy;

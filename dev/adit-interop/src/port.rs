@@ -69,8 +69,9 @@ fn is_taken(transport: Transport, port: u16) -> bool {
     tables.any(|table| states(table, port).any(|one| one == state))
 }
 
-const TCP: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
-const UDP: [&str; 2] = ["/proc/net/udp", "/proc/net/udp6"];
+// Of the calling thread's network namespace, which need not be that of the process.
+const TCP: [&str; 2] = ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"];
+const UDP: [&str; 2] = ["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"];
 
 /// The states of the sockets with this local port.
 fn states(table: &str, port: u16) -> impl Iterator<Item = String> {

@@ -223,9 +223,9 @@ impl Entry {
     /// A new socket, so a new session of the tunnel.
     pub fn open(addr: SocketAddr) -> Result<Self> {
         let any = if addr.is_ipv4() {
-            "127.0.0.1:0"
+            "0.0.0.0:0"
         } else {
-            "[::1]:0"
+            "[::]:0"
         };
         let socket = UdpSocket::bind(any)?;
         // A connected socket drops what comes from any other address.

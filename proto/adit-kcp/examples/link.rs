@@ -13,18 +13,23 @@ use link::{Path, World};
 const SECOND: u64 = 1_000_000;
 
 fn main() {
-    println!("one way, 100 Mbit/s, 50 ms round trip, fast3, windows 1024, 20 s");
+    println!("one way, 100 Mbit/s, 50 ms round trip, fast3, windows 2048, 20 s");
     println!("  control  loss  queue      Mbit/s   sent again   rtt");
     for queue in [625_000, 62_500] {
-        for loss in [0, 1, 5, 20] {
-            for congestion in [Congestion::Off, Congestion::Reno, Congestion::Bbr] {
+        for loss in [0, 1, 5, 20, 30] {
+            for congestion in [
+                Congestion::Off,
+                Congestion::Reno,
+                Congestion::Bbr,
+                Congestion::Auto,
+            ] {
                 bulk(loss, queue, congestion);
             }
         }
     }
     println!("64-byte echo, 50 ms round trip, fast3, one at a time, 4,000 of them");
     for loss in [0, 5] {
-        for congestion in [Congestion::Off, Congestion::Bbr] {
+        for congestion in [Congestion::Off, Congestion::Bbr, Congestion::Auto] {
             echo(loss, congestion);
         }
     }
@@ -32,8 +37,8 @@ fn main() {
 
 fn world(loss: u64, queue: u64, congestion: Congestion) -> World {
     let config = Config {
-        send_window: 1024,
-        recv_window: 1024,
+        send_window: 2048,
+        recv_window: 2048,
         congestion,
         ..Config::fast3()
     };

@@ -7,7 +7,7 @@
 //!   transmissions    ──▶ share sent again                  ─┘
 //! ```
 
-use crate::meters::{Loss, Lumps};
+use crate::meters::{Loss, Lumps, Overrun};
 use crate::seq::{Sn, SnRing};
 
 const ROUNDS: usize = 10;
@@ -48,10 +48,20 @@ enum Phase {
     ProbeRtt { until: u64 },
 }
 
+/// Whether the model holds the sender back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Not yet: it learns while everything goes out, and begins when the path is overrun.
+    Watching,
+    /// It does.
+    Holding,
+}
+
 /// The model of the path. All times are microseconds, rates bytes per second.
 #[derive(Debug)]
 pub(crate) struct Bbr {
     mss: u64,
+    role: Role,
     phase: Phase,
     /// Best delivery rate of each of the last rounds that had one.
     rates: [u64; ROUNDS],
@@ -82,9 +92,10 @@ pub(crate) struct Bbr {
 }
 
 impl Bbr {
-    pub(crate) fn new(mss: usize) -> Self {
+    pub(crate) fn new(mss: usize, role: Role) -> Self {
         Self {
             mss: u64::try_from(mss).unwrap_or(u64::MAX),
+            role,
             phase: Phase::Startup,
             rates: [0; ROUNDS],
             round: 0,
@@ -107,8 +118,11 @@ impl Bbr {
         }
     }
 
-    /// The pace in bytes per second; 0 while nothing is known.
+    /// The pace in bytes per second; 0 while nothing is known or nothing is held back.
     pub(crate) fn pace(&self) -> u64 {
+        if self.role == Role::Watching {
+            return 0;
+        }
         let gain = match self.phase {
             Phase::Startup => STARTUP,
             Phase::Drain => DRAIN,
@@ -120,6 +134,14 @@ impl Bbr {
 
     /// Segments in flight at most.
     pub(crate) fn limit(&self) -> u32 {
+        match self.role {
+            Role::Watching => u32::MAX,
+            Role::Holding => self.room(),
+        }
+    }
+
+    /// Segments that the path and what is held back of acknowledgements have room for.
+    fn room(&self) -> u32 {
         let gain = match self.phase {
             Phase::Startup => STARTUP,
             Phase::ProbeRtt { .. } => 50,
@@ -212,12 +234,14 @@ impl Bbr {
             self.look_for_plateau(&sent);
         }
         self.lumps.take(self.rate(), bytes, now, new_round);
-        self.step(now, in_flight);
+        if self.role == Role::Holding {
+            self.step(now, in_flight);
+        }
     }
 
     /// Whether so few segments in flight are less than half of what the path holds.
     pub(crate) fn runs_dry(&self, in_flight: u32) -> bool {
-        self.phase != Phase::Startup && in_flight < self.limit() / 4
+        self.phase != Phase::Startup && in_flight < self.room() / 4
     }
 
     /// The application has nothing more to send while `in_flight` segments are out.
@@ -282,7 +306,16 @@ impl Bbr {
     }
 
     fn judge_loss(&mut self) {
-        if self.loss.is_congestion(self.rtt) && self.phase != Phase::Startup {
+        if self.role == Role::Watching {
+            if let Some(overrun) = self.loss.overrun(self.rtt) {
+                self.role = Role::Holding;
+                self.phase = match overrun {
+                    Overrun::Queue => Phase::Drain,
+                    // What was delivered in bursts is far from what the path can do.
+                    Overrun::Bursts => Phase::Startup,
+                };
+            }
+        } else if self.loss.is_congestion(self.rtt) && self.phase != Phase::Startup {
             for rate in &mut self.rates {
                 *rate -= *rate * 15 / 100;
             }
@@ -293,7 +326,7 @@ impl Bbr {
 
     /// Startup ends when three rounds have not brought a quarter more.
     fn look_for_plateau(&mut self, sent: &Sent) {
-        if self.phase != Phase::Startup || sent.idle {
+        if self.phase != Phase::Startup || self.role == Role::Watching || sent.idle {
             return;
         }
         let (best, rounds) = self.plateau;

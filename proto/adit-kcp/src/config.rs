@@ -27,6 +27,9 @@ pub enum Congestion {
     /// A pace measured from acknowledgements: the bottleneck's rate and the shortest round trip.
     /// Loss alone does not slow it down; loss together with a growing delay does.
     Bbr,
+    /// Nothing, until the sender is seen to overrun the path: much of what it sends is lost while
+    /// the round trip has grown, or most of it. From then on as [`Self::Bbr`].
+    Auto,
 }
 
 /// The settings of a session. Both ends may differ in all of them except `stream`.
@@ -52,8 +55,11 @@ pub struct Config {
     /// Bytes without boundaries instead of messages. Must be equal at both ends.
     pub stream: bool,
     /// Transmissions of one segment after which the peer counts as gone, if it has been silent for
-    /// five seconds; 0 never gives up.
+    /// [`Self::silence_ms`]; 0 never gives up.
     pub dead_link: u16,
+    /// Milliseconds of silence that belong to it: hasty modes send a segment often within the few
+    /// seconds for which a path may be down. By default as long as kcptun's smux waits.
+    pub silence_ms: u32,
     /// Sends acknowledgements as soon as data arrives.
     pub ack_nodelay: bool,
     /// With [`Compat::Go`]: lets written data wait for the interval, to fill segments.
@@ -98,6 +104,7 @@ impl Config {
             mtu: 1400,
             stream: true,
             dead_link: 20,
+            silence_ms: 30_000,
             ack_nodelay: false,
             write_delay: false,
             compat: Compat::Go,

@@ -3,7 +3,7 @@
 use adit_wire::Time;
 
 use crate::acks::Acks;
-use crate::bbr::Bbr;
+use crate::bbr::{Bbr, Role};
 use crate::confirmed::Confirmed;
 use crate::output::Flush;
 use crate::recv::RecvWindow;
@@ -50,9 +50,9 @@ pub struct Kcp {
 pub enum State {
     /// It can.
     Open,
-    /// A segment was sent [`Config::dead_link`] times in vain and nothing was heard for five
-    /// seconds, or the peer has [forgotten](Kcp::is_forgotten) the session. Nothing more goes out;
-    /// what was received can still be read.
+    /// A segment was sent [`Config::dead_link`] times in vain and nothing was heard for
+    /// [`Config::silence_ms`], or the peer has [forgotten](Kcp::is_forgotten) the session. Nothing
+    /// more goes out; what was received can still be read.
     Dead,
 }
 
@@ -87,7 +87,11 @@ impl Kcp {
 
     pub(crate) fn starting_at(conv: u32, config: Config, now: Time, first: u32) -> Self {
         let config = config.bounded();
-        let paced = config.congestion == Congestion::Bbr;
+        let bbr = match config.congestion {
+            Congestion::Off | Congestion::Reno => None,
+            Congestion::Bbr => Some(Bbr::new(config.mss(), Role::Holding)),
+            Congestion::Auto => Some(Bbr::new(config.mss(), Role::Watching)),
+        };
         Self {
             conv,
             config,
@@ -100,7 +104,7 @@ impl Kcp {
             acks: Acks::new(),
             rtt: Rtt::new(config.compat, config.nodelay != 0, config.interval_ms),
             reno: Reno::new(&config),
-            bbr: paced.then(|| Box::new(Bbr::new(config.mss()))),
+            bbr: bbr.map(Box::new),
             peer_window: config.compat.recv_window(),
             probe: Probe::default(),
             flush: Flush::default(),
@@ -255,7 +259,7 @@ impl Kcp {
         let window = self.config.send_window.min(self.peer_window);
         match self.config.congestion {
             Congestion::Reno => window.min(self.reno.cwnd()),
-            Congestion::Off | Congestion::Bbr => window,
+            Congestion::Off | Congestion::Bbr | Congestion::Auto => window,
         }
     }
 

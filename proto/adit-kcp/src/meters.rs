@@ -17,6 +17,14 @@ const PROBING: u64 = WHOLE / 24;
 /// With this share the pace is twice the delivery rate.
 const LOSS_MAX: u64 = WHOLE * 3 / 4;
 
+/// With this share sent again while the round trip has grown, the path is overrun.
+const OVERRUN: u64 = WHOLE * 3 / 20;
+
+/// What a round trip of at least so many microseconds is not beyond without a queue.
+const fn grown(least: u64) -> u64 {
+    least.saturating_add(least / 4).saturating_add(5_000)
+}
+
 /// Transmissions, and those of them that were repetitions.
 #[derive(Debug, Default, Clone, Copy)]
 struct Tally {
@@ -30,6 +38,15 @@ impl Tally {
     }
 }
 
+/// How a path shows that it is overrun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Overrun {
+    /// Its queue is full.
+    Queue,
+    /// It has hardly a queue: bursts are lost.
+    Bursts,
+}
+
 /// How much is lost.
 #[derive(Debug, Default)]
 pub(crate) struct Loss {
@@ -37,6 +54,8 @@ pub(crate) struct Loss {
     sample: Tally,
     /// Shortest round trip of the sample.
     rtt: Option<u64>,
+    /// All round trips of the sample added up, and how many.
+    rtts: (u64, u64),
 }
 
 impl Loss {
@@ -49,6 +68,8 @@ impl Loss {
     /// A round trip was measured.
     pub(crate) fn round_trip(&mut self, rtt: u64) {
         self.rtt = Some(self.rtt.map_or(rtt, |least| least.min(rtt)));
+        let (sum, count) = self.rtts;
+        self.rtts = (sum.saturating_add(rtt), count + 1);
     }
 
     /// The rate at which to send for so much to be delivered.
@@ -59,10 +80,25 @@ impl Loss {
 
     /// Whether more than usual is lost while the round trip is well above its `least`.
     pub(crate) fn is_congestion(&self, least: u64) -> bool {
-        let bound = least.saturating_add(least / 4).saturating_add(5_000);
-        let grown = self.rtt.is_some_and(|rtt| rtt > bound);
+        let grown = self.rtt.is_some_and(|rtt| rtt > grown(least));
         let beyond = self.sample.share() > self.usual() + WHOLE / 20;
         self.sample.sent >= SAMPLE && grown && beyond
+    }
+
+    /// Whether a sender that nothing holds back sends more than the path takes: much is sent again
+    /// while the usual round trip is well above its `least`, or, where the path has no queue to
+    /// speak of, most of what is sent at all.
+    pub(crate) fn overrun(&self, least: u64) -> Option<Overrun> {
+        let (sum, count) = self.rtts;
+        let usual = sum.checked_div(count);
+        let waits = usual.is_some_and(|rtt| rtt > grown(least));
+        let much = self.sample.sent >= SAMPLE && self.sample.share() > OVERRUN;
+        let most = self.usual.sent >= REMEMBERED / 2 && self.usual.share() > LOSS_MAX;
+        match (much && waits, most) {
+            (true, _) => Some(Overrun::Queue),
+            (_, true) => Some(Overrun::Bursts),
+            _ => None,
+        }
     }
 
     /// At the end of a round: what was counted becomes part of the usual, if it is enough.
@@ -77,7 +113,7 @@ impl Loss {
             self.usual.again /= 2;
         }
         self.sample = Tally::default();
-        self.rtt = None;
+        (self.rtt, self.rtts) = (None, (0, 0));
     }
 
     /// The share that the path loses at any rate: what looking for more costs is not counted.
@@ -174,6 +210,23 @@ mod tests {
         }
         used.round_trip(80_000);
         assert!(!used.is_congestion(least));
+    }
+
+    #[test]
+    fn an_overrun_path_shows_by_loss_with_delay_or_by_most_being_lost() {
+        let least = 50_000;
+        for (share, rtt, wanted) in [
+            (20, 80_000, Some(Overrun::Queue)),
+            (20, 60_000, None),
+            (10, 80_000, None),
+            (80, 50_000, None),
+        ] {
+            assert_eq!(loss(share, rtt).overrun(least), wanted, "{share} {rtt}");
+        }
+        // Once it is known to be no accident.
+        let mut loss = loss(80, 50_000);
+        loss.take_sample();
+        assert_eq!(loss.overrun(least), Some(Overrun::Bursts));
     }
 
     #[test]

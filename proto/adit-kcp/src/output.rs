@@ -11,9 +11,6 @@ use crate::resend::Why;
 use crate::segment::{Cmd, HEADER_LEN, Header};
 use crate::seq::{Sn, low32};
 
-/// How long the peer must be silent to be gone, milliseconds.
-const SILENCE: u64 = 5_000;
-
 /// The flush under way.
 #[derive(Debug, Default)]
 pub(crate) struct Flush {
@@ -160,7 +157,7 @@ impl Kcp {
         let attempts = self.send.sent(sn, why, now, self.rtt.rto());
         let limit = self.config.dead_link;
         // On a path that drops most of a full window so many attempts say nothing yet.
-        let silent = now.saturating_sub(self.heard) >= SILENCE;
+        let silent = now.saturating_sub(self.heard) >= u64::from(self.config.silence_ms);
         self.dead = limit > 0 && attempts >= limit && silent;
         match why {
             Why::New => return,

@@ -73,10 +73,10 @@ pub(crate) static RESEND: Key<Whole> = Key {
 };
 static CC: Key<Cc> = Key {
     name: "cc",
-    default: Cc(adit_kcp::Congestion::Off),
+    default: Cc(adit_kcp::Congestion::Auto),
     otherwise: "",
-    doc: "What holds the sender back besides the windows: nothing, the window of KCP, or a \
-          measured pace.",
+    doc: "What holds the sender back besides the windows: a measured pace once it overruns the \
+          path (`auto`) or always (`bbr`), the window of KCP (`reno`), nothing (`off`).",
 };
 static DATA: Key<Whole> = Key {
     name: "data",
@@ -297,6 +297,9 @@ fn read(draft: &mut Draft<'_, '_>, own: Option<Secret>) -> Option<Kcp> {
     };
     let mut smux = adit_smux::Config::new(version, end(draft));
     let keepalive = draft.get(&KEEPALIVE);
+    // What is read over a link that is long and loses waits for what is sent again: 100 Mbit/s
+    // over 100 ms need more than two MiB.
+    (smux.stream_buffer, smux.session_buffer) = (4 << 20, 8 << 20);
     smux.keepalive = Some(keepalive);
     smux.timeout = smux.timeout.max(keepalive * 3);
     let kcp = Kcp {

@@ -168,7 +168,9 @@ fn read(draft: &mut Draft<'_, '_>) -> Option<Kcp> {
     };
     let congestion = match (draft.get(&kcp::MODE), draft.get(&NC).0) {
         (kcp::text::Mode::Manual, 0) => Congestion::Reno,
-        _ => Congestion::Off,
+        (kcp::text::Mode::Manual, _) => Congestion::Off,
+        // What is overrun is found out and held back.
+        _ => Congestion::Auto,
     };
     let arq = kcp::arq(draft, congestion);
     let (data, parity) = (draft.get(&DATASHARD).0, draft.get(&PARITYSHARD).0);

@@ -20,6 +20,8 @@ mod doctor;
 mod forward;
 mod hostile;
 mod kcp;
+#[cfg(target_os = "linux")]
+mod kcp_link;
 mod kcp_peers;
 mod kcp_unlike;
 mod legacy;

@@ -8,13 +8,12 @@
 //! The namespaces lie in a mount namespace of the test's own process, which runs as root of a
 //! user namespace if it is not root: nothing of them is left when it ends, however it ends.
 
-use std::fs::File;
 use std::process::Command;
 use std::time::Duration;
-use std::{env, fs, thread};
+use std::{env, fs};
 
 use adit_interop::tool;
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use adit_link::Namespace;
 
 /// Says that this process is already inside.
 const INSIDE: &str = "ADIT_TEST_NETNS";
@@ -88,14 +87,9 @@ pub(crate) fn world(test: &str) -> bool {
 
 /// Does the work in one namespace. Sockets opened there stay there.
 pub(crate) fn enter<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> T {
-    let inside = || {
-        let file = File::open(format!("/run/netns/{name}")).unwrap();
-        move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
-        work()
-    };
-    use std::os::fd::AsFd;
-    let done = thread::scope(|scope| scope.spawn(inside).join());
-    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    Namespace::open(format!("/run/netns/{name}"))
+        .unwrap()
+        .enter(work)
 }
 
 /// A command in one namespace.

@@ -24,7 +24,7 @@ mod tests;
 mod xray;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -203,14 +203,14 @@ impl Peer {
         self.kind.name
     }
 
+    /// The first of its programs.
+    pub(crate) fn program(&self) -> Option<&Path> {
+        self.programs.0.first().map(|(_, path)| path.as_path())
+    }
+
     /// What it says of itself.
     pub(crate) fn version(&self) -> &str {
         &self.version
-    }
-
-    /// The program that gives it its version.
-    pub(crate) fn program(&self) -> Option<&PathBuf> {
-        self.programs.0.first().map(|(_, path)| path)
     }
 
     /// Whether it can play this role.

@@ -4,6 +4,7 @@ mod crypto;
 mod headers;
 mod idle;
 mod kcp;
+mod lossy;
 mod rate;
 mod ssh;
 pub(crate) mod ssr;
@@ -40,6 +41,8 @@ pub(crate) enum Suite {
     Ssh,
     /// Memory: freshly started, and for every idle connection
     Idle,
+    /// KCP over a slow link that loses: throughput and the time of an echo
+    Lossy,
     /// Short connections: how many a second, and what each costs
     Rate,
     /// Connections and transfers on one worker thread and on two
@@ -58,7 +61,7 @@ pub(crate) enum Suite {
 
 impl Suite {
     /// Every suite.
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::SsTcp,
         Self::Socks,
         Self::SsUdp,
@@ -66,6 +69,7 @@ impl Suite {
         Self::Ssr,
         Self::Ssh,
         Self::Idle,
+        Self::Lossy,
         Self::Rate,
         Self::Workers,
         Self::Crypto,
@@ -90,6 +94,7 @@ impl Suite {
             Self::Ssr => "ssr",
             Self::Ssh => "ssh",
             Self::Idle => "idle",
+            Self::Lossy => "lossy",
             Self::Rate => "rate",
             Self::Workers => "workers",
             Self::Crypto => "crypto",
@@ -110,6 +115,7 @@ impl Suite {
             Self::Ssr => "ShadowsocksR over TCP",
             Self::Ssh => "SSH",
             Self::Idle => "Memory",
+            Self::Lossy => "KCP over a link that loses",
             Self::Rate => "Short connections",
             Self::Workers => "Workers",
             Self::Crypto => "Ciphers",
@@ -166,6 +172,16 @@ impl Suite {
                 "`VmRSS` of each process: freshly started, and how much more it is with the \
                  connections open, each used for one byte there and back, then left alone. The \
                  kernel's memory for sockets and pipes is not in it."
+            }
+            Self::Lossy => {
+                "Two network namespaces with a link in user space between them \
+                 (`dev/adit-link`): packets wait for the rate in a queue of 50 ms, then each is \
+                 lost with this chance in either direction, then delayed. The origin and the \
+                 tunnel's server are at the far end. One stream comes from the origin for ten \
+                 seconds, of which the first two do not count, and every byte is compared; then \
+                 64 bytes go there and back, one at a time. What the queue drops are packets \
+                 that were sent faster than the link takes them. TCP is the kernel's, straight \
+                 through the link."
             }
             Self::Rate => {
                 "Eight clients open one connection after the other, send one byte, wait for it to \
@@ -226,7 +242,8 @@ impl Suite {
             Self::Rate | Self::Workers => Some(CONNECTIONS),
             Self::Crypto => Some(SEAL),
             // A hundred bars, and bars of five nanoseconds beside others of two thousand.
-            Self::SsTable
+            Self::Lossy
+            | Self::SsTable
             | Self::Ssr
             | Self::Kcp
             | Self::Fec
@@ -246,6 +263,7 @@ impl Suite {
             Self::Ssr => ssr::run(bench),
             Self::Ssh => ssh::run(bench),
             Self::Idle => idle::run(bench),
+            Self::Lossy => lossy::run(bench),
             Self::Rate => rate::run(bench),
             Self::Workers => workers::run(bench),
             Self::Crypto => crypto::run(bench),

@@ -65,7 +65,7 @@ struct Step {
 /// Every round, both programs.
 pub(super) fn run(bench: &mut Bench, suite: Suite) {
     let adit = bench.peers.iter().find(|peer| peer.name() == "adit");
-    let adit = adit.and_then(|peer| peer.program().cloned());
+    let adit = adit.and_then(|peer| peer.program().map(std::path::Path::to_path_buf));
     for round in 1..=bench.settings.rounds {
         for who in whos(bench, round) {
             let millis = bench.settings.amounts.cipher_millis.to_string();

@@ -17,11 +17,13 @@ const IMPURE: &[&str] = &[
 ];
 
 /// The modules that may hold `unsafe`: kernels, each with a safe twin or a test that compares
-/// (SEC-X1), what a child does between `fork` and `exec`, a socket option without a safe wrapper.
+/// (SEC-X1), what a child does between `fork` and `exec`, a socket option and a device without safe
+/// wrappers.
 const UNSAFE_MODULES: &[&str] = &[
     "proto/adit-crypto/src/simd/",
     "proto/adit-fec/src/simd/",
     "proto/adit-umac/src/simd/",
+    "dev/adit-link/src/tun.rs",
     "io/adit-net/src/child/prepare.rs",
     "io/adit-net/src/lowat.rs",
 ];

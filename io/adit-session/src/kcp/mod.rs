@@ -11,8 +11,9 @@
 //! The protocol has neither handshake nor end. A stream that is dropped is kept until the peer has
 //! acknowledged everything, five seconds at most; the peer is not told, and a stream never ends by
 //! itself. Whoever needs that puts [`crate::smux`] over it. A session of which nothing is heard for
-//! five seconds while segments are sent in vain fails with `TimedOut`, and one that the peer has
-//! shown to have lost, by confirming less than before, with `ConnectionReset`.
+//! half a minute while segments are sent in vain ([`adit_kcp::Config::silence_ms`]) fails with
+//! `TimedOut`, and one that the peer has shown to have lost, by confirming less than before, with
+//! `ConnectionReset`.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {

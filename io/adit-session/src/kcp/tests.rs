@@ -391,6 +391,7 @@ async fn a_peer_that_is_gone_ends_reads_and_writes() {
     let hasty = Settings {
         kcp: Config {
             dead_link: 8,
+            silence_ms: 1_000,
             ..Config::fast3()
         },
         ..plain()

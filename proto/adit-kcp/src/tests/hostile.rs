@@ -154,7 +154,7 @@ proptest! {
             1..200,
         ),
         compat in prop_oneof![Just(Compat::C), Just(Compat::Go)],
-        congestion in prop_oneof![Just(Congestion::Off), Just(Congestion::Reno), Just(Congestion::Bbr)],
+        congestion in prop_oneof![Just(Congestion::Off), Just(Congestion::Reno), Just(Congestion::Bbr), Just(Congestion::Auto)],
         stream in any::<bool>(),
         first in any::<u32>(),
     ) {

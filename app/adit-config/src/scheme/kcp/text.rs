@@ -130,14 +130,15 @@ impl Mode {
     }
 }
 
-const CC: [(&str, Congestion); 3] = [
+const CC: [(&str, Congestion); 4] = [
+    ("auto", Congestion::Auto),
     ("off", Congestion::Off),
     ("reno", Congestion::Reno),
     ("bbr", Congestion::Bbr),
 ];
 
 impl Typed for Cc {
-    const NAME: &'static str = "off|reno|bbr";
+    const NAME: &'static str = "auto|off|reno|bbr";
 
     fn read(text: &str) -> Result<Self, String> {
         let found = CC.into_iter().find(|(name, _)| *name == text);

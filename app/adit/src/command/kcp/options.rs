@@ -185,7 +185,13 @@ fn arq(options: &Both, server: bool) -> Result<Config, Failure> {
         }
     };
     let (send, receive) = if server { (1024, 1024) } else { (128, 512) };
+    // The named modes of kcptun never hold anything back, and lose most of it on a full path.
+    let congestion = match options.mode.as_deref() {
+        Some("manual") => named.congestion,
+        _ => Congestion::Auto,
+    };
     Ok(Config {
+        congestion,
         send_window: options.sndwnd.unwrap_or(send),
         recv_window: options.rcvwnd.unwrap_or(receive),
         ack_nodelay: options.acknodelay.unwrap_or(false),

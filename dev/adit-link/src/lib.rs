@@ -1,0 +1,34 @@
+//! A link between two network namespaces that is slow, delays and loses, in user space: programs
+//! under test see a real interface, whatever queueing disciplines the kernel was built with.
+//!
+//! ```text
+//!  near 10.77.0.1 ── TUN ──▶ line: queue, rate ▶ loss ▶ delay ──▶ TUN ── 10.77.0.2 far
+//!                        ◀────────────── another ──────────────
+//! ```
+//!
+//! [`Link`] makes both namespaces and moves packets between them until it is dropped; nothing of
+//! them is left then, however the process ends. [`Line`] is one direction, in virtual time; a
+//! [`Path`] says what it is like. Programs that are started inside [`Namespace::enter`] live in
+//! that namespace. Both need the rights of root, which [`as_root`] gets for a test.
+
+#[cfg(target_os = "linux")]
+mod address;
+mod line;
+#[cfg(target_os = "linux")]
+mod link;
+#[cfg(target_os = "linux")]
+mod namespace;
+mod path;
+#[cfg(target_os = "linux")]
+mod rights;
+#[cfg(target_os = "linux")]
+mod tun;
+
+pub use line::{Line, Tally};
+#[cfg(target_os = "linux")]
+pub use link::{Counts, FAR, Link, NEAR};
+#[cfg(target_os = "linux")]
+pub use namespace::Namespace;
+pub use path::Path;
+#[cfg(target_os = "linux")]
+pub use rights::as_root;

@@ -1,0 +1,234 @@
+//! One direction of a link in virtual time: what becomes of each packet, and when it arrives.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+use crate::Path;
+
+/// What has become of packets so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Delivered or on their way.
+    pub passed: u64,
+    /// Lost by chance, or while the link was cut.
+    pub lost: u64,
+    /// Dropped because the queue before the rate was full.
+    pub dropped: u64,
+}
+
+/// A direction: packets go in with the time, and come out when they are due. The same seed and
+/// the same packets at the same times give the same fate.
+#[derive(Debug)]
+pub struct Line {
+    path: Path,
+    dice: Dice,
+    /// When the rate is through with what waits.
+    busy: Duration,
+    under_way: BinaryHeap<Reverse<Packet>>,
+    count: u64,
+    tally: Tally,
+}
+
+/// By when it arrives, then in the order in which it was sent.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Packet {
+    due: Duration,
+    number: u64,
+    bytes: Vec<u8>,
+}
+
+impl Line {
+    /// An empty direction like this.
+    #[must_use]
+    pub const fn new(path: Path, seed: u64) -> Self {
+        Self {
+            path,
+            dice: Dice(seed),
+            busy: Duration::ZERO,
+            under_way: BinaryHeap::new(),
+            count: 0,
+            tally: Tally {
+                passed: 0,
+                lost: 0,
+                dropped: 0,
+            },
+        }
+    }
+
+    /// A packet goes in. Times only grow. What is lost has used its share of the rate, as on a
+    /// radio link; while the link is `cut` everything is lost.
+    pub fn send(&mut self, now: Duration, bytes: &[u8], cut: bool) {
+        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let copies = 1 + u8::from(self.dice.chance(self.path.doubled));
+        for _ in 0..copies {
+            let start = self.busy.max(now);
+            let waits = start - now + self.path.time(size);
+            if self.path.rate > 0 && waits > self.path.time(self.path.queue) {
+                self.tally.dropped += 1;
+                continue;
+            }
+            self.busy = start + self.path.time(size);
+            let (lost, late) = (self.path.lost, self.path.late);
+            // Both are rolled for every packet, so that one share does not change the other's.
+            let (lost, late) = (self.dice.chance(lost), self.dice.chance(late));
+            if lost || cut {
+                self.tally.lost += 1;
+                continue;
+            }
+            let mut due = self.busy + self.path.delay;
+            if late {
+                due += self.path.lateness;
+            }
+            self.tally.passed += 1;
+            self.count += 1;
+            self.under_way.push(Reverse(Packet {
+                due,
+                number: self.count,
+                bytes: bytes.to_vec(),
+            }));
+        }
+    }
+
+    /// When the next packet arrives, if one is on its way.
+    #[must_use]
+    pub fn due(&self) -> Option<Duration> {
+        self.under_way.peek().map(|Reverse(packet)| packet.due)
+    }
+
+    /// A packet that has arrived by now.
+    pub fn recv(&mut self, now: Duration) -> Option<Vec<u8>> {
+        if self.due()? > now {
+            return None;
+        }
+        self.under_way.pop().map(|Reverse(packet)| packet.bytes)
+    }
+
+    /// What has become of packets so far.
+    #[must_use]
+    pub const fn tally(&self) -> Tally {
+        self.tally
+    }
+}
+
+/// SplitMix64: short, and good enough to lose packets by.
+#[derive(Debug)]
+struct Dice(u64);
+
+impl Dice {
+    /// True for so many of a thousand.
+    const fn chance(&mut self, share: u16) -> bool {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ z >> 31) % 1000 < share as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn still(path: Path, count: u32, every: Duration) -> (Line, Vec<(Duration, Vec<u8>)>) {
+        let (mut line, mut got) = (Line::new(path, 7), Vec::new());
+        let mut now = Duration::ZERO;
+        let mut fetch = |line: &mut Line, until: Option<Duration>| {
+            while let Some(due) = line.due().filter(|due| until.is_none_or(|at| *due <= at)) {
+                assert_eq!(line.recv(due - Duration::from_nanos(1)), None);
+                got.push((due, line.recv(due).unwrap()));
+            }
+        };
+        for number in 0..count {
+            fetch(&mut line, Some(now));
+            let mut bytes = vec![0; 1000];
+            bytes[..4].copy_from_slice(&number.to_be_bytes());
+            line.send(now, &bytes, false);
+            now += every;
+        }
+        fetch(&mut line, None);
+        (line, got)
+    }
+
+    #[test]
+    fn a_clean_line_only_delays() {
+        let (line, got) = still(Path::new(50 * MS, 0), 100, MS);
+        assert_eq!((line.tally().passed, got.len()), (100, 100));
+        for (number, (due, bytes)) in got.iter().enumerate() {
+            let number = u32::try_from(number).unwrap();
+            assert_eq!(*due, 25 * MS + number * MS);
+            assert_eq!(bytes[..4], number.to_be_bytes());
+        }
+    }
+
+    #[test]
+    fn a_rate_spreads_packets_and_its_queue_fills() {
+        // 1,000 bytes a millisecond, and a burst of 50 on a queue for 20.
+        let path = Path::new(50 * MS, 0).at(8_000_000, 20 * MS);
+        let (line, got) = still(path, 50, Duration::ZERO);
+        assert_eq!((got.len(), line.tally().dropped), (20, 30));
+        for (number, (due, _)) in (1..).zip(&got) {
+            assert_eq!(*due, 25 * MS + number * MS);
+        }
+        // At half of the rate nothing waits.
+        let (line, got) = still(path, 500, 2 * MS);
+        assert_eq!((line.tally().dropped, got.len()), (0, 500));
+        assert_eq!(got[499].0, 998 * MS + MS + 25 * MS);
+    }
+
+    #[test]
+    fn each_fault_happens_in_its_share() {
+        let mut path = Path::new(50 * MS, 50);
+        path.doubled = 20;
+        path.late = 100;
+        let (line, got) = still(path, 20_000, MS);
+        let tally = line.tally();
+        assert!((900..1150).contains(&tally.lost), "{tally:?}");
+        let numbers: Vec<&[u8]> = got.iter().map(|(_, bytes)| &bytes[..4]).collect();
+        let late = numbers.windows(2).filter(|pair| pair[0] > pair[1]).count();
+        assert!((1600..2200).contains(&late), "{late}");
+        let sent = tally.passed + tally.lost;
+        assert!((20_300..20_500).contains(&sent), "{tally:?}");
+    }
+
+    #[test]
+    fn nothing_passes_a_cut_line() {
+        let mut line = Line::new(Path::new(50 * MS, 0), 1);
+        line.send(MS, b"x", true);
+        assert_eq!((line.due(), line.tally().lost), (None, 1));
+        line.send(MS, b"x", false);
+        assert_eq!(line.due(), Some(26 * MS));
+    }
+
+    proptest! {
+        #[test]
+        fn every_packet_is_counted_and_comes_in_time(
+            seed: u64, lost in 0..1000u16, doubled in 0..1000u16, late in 0..1000u16,
+            rate in 0..100_000_000u64, gaps in prop::collection::vec((0..5000u64, 1..1500usize), 1..100),
+        ) {
+            let mut path = Path::new(30 * MS, lost).at(rate, 10 * MS);
+            path.doubled = doubled;
+            path.late = late;
+            let mut line = Line::new(path, seed);
+            let mut now = Duration::ZERO;
+            for (gap, len) in &gaps {
+                now += Duration::from_micros(*gap);
+                line.send(now, &vec![0; *len], false);
+            }
+            let tally = line.tally();
+            let all = tally.passed + tally.lost + tally.dropped;
+            prop_assert!((gaps.len()..=2 * gaps.len()).contains(&usize::try_from(all).unwrap()));
+            let (mut count, mut before) = (0, Duration::ZERO);
+            while let Some(due) = line.due() {
+                prop_assert!(due >= before && due <= now + (15 + 10 + 5) * MS);
+                before = due;
+                prop_assert!(line.recv(due).is_some());
+                count += 1;
+            }
+            prop_assert_eq!(count, tally.passed);
+        }
+    }
+}

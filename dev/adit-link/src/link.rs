@@ -1,0 +1,313 @@
+//! Two namespaces, a TUN device in each, and a thread for each direction.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::address::{is_v4, rewrite_destination, rewrite_source};
+use crate::{Line, Namespace, Path, Tally};
+
+/// The address of the near end.
+pub const NEAR: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
+/// The address of the far end.
+pub const FAR: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
+
+/// Both interfaces; IPv6 is off, so that no neighbour discovery is among the packets.
+const DEVICE: &str = "link0";
+/// Packets the kernel keeps for a thread that is late.
+const KERNEL_QUEUE: u32 = 10_000;
+/// How often a silent direction looks whether it is over.
+const LOOK: Duration = Duration::from_millis(50);
+/// Packets read before those that are due are looked at again.
+const BATCH: usize = 32;
+
+/// A running link; dropping it ends it, and both namespaces when the last process in them ends.
+#[derive(Debug)]
+pub struct Link {
+    near: Namespace,
+    far: Namespace,
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What has become of packets, in both directions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    /// From the near end to the far one.
+    pub there: Tally,
+    /// From the far end to the near one.
+    pub back: Tally,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    over: AtomicBool,
+    cut: AtomicBool,
+    /// The address under which the far end sees the near one; 0 is its own.
+    seen: AtomicU32,
+    there: Counters,
+    back: Counters,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    passed: AtomicU64,
+    lost: AtomicU64,
+    dropped: AtomicU64,
+}
+
+impl Link {
+    /// A link that is the same in both directions. The seed decides which packets are lost.
+    ///
+    /// # Errors
+    /// Without the rights of root, without `ip`, or where the kernel has no TUN devices.
+    pub fn start(path: Path, seed: u64) -> Result<Self> {
+        let (near, far) = (Namespace::create()?, Namespace::create()?);
+        let near_tun = device(&near, NEAR)?;
+        let far_tun = device(&far, FAR)?;
+        let shared = Arc::new(Shared::default());
+        let (near_too, far_too) = (near_tun.try_clone()?, far_tun.try_clone()?);
+        let line = |seed| Line::new(path, seed);
+        let directions = [
+            (Way::There, near_tun, far_tun, line(seed)),
+            (Way::Back, far_too, near_too, line(!seed)),
+        ];
+        let threads = directions.map(|(way, from, to, line)| {
+            let shared = Arc::clone(&shared);
+            // A device that fails ends the direction, and with it whatever needs the link.
+            thread::spawn(move || drop(carry(way, from, to, line, &shared)))
+        });
+        Ok(Self {
+            near,
+            far,
+            shared,
+            threads: threads.into(),
+        })
+    }
+
+    /// The namespace with [`NEAR`].
+    #[must_use]
+    pub const fn near(&self) -> &Namespace {
+        &self.near
+    }
+
+    /// The namespace with [`FAR`].
+    #[must_use]
+    pub const fn far(&self) -> &Namespace {
+        &self.far
+    }
+
+    /// From now on everything is lost, or no longer.
+    pub fn cut(&self, cut: bool) {
+        self.shared.cut.store(cut, Ordering::Relaxed);
+    }
+
+    /// From now on the far end sees the near one under this address; under its old one nothing
+    /// comes back. `None`: under its own.
+    pub fn seen_as(&self, address: Option<Ipv4Addr>) {
+        let bits = address.map_or(0, u32::from);
+        self.shared.seen.store(bits, Ordering::Relaxed);
+    }
+
+    /// What has become of packets so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        Counts {
+            there: self.shared.there.tally(),
+            back: self.shared.back.tally(),
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.shared.over.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Counters {
+    fn set(&self, tally: Tally) {
+        self.passed.store(tally.passed, Ordering::Relaxed);
+        self.lost.store(tally.lost, Ordering::Relaxed);
+        self.dropped.store(tally.dropped, Ordering::Relaxed);
+    }
+
+    fn tally(&self) -> Tally {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Tally {
+            passed: get(&self.passed),
+            lost: get(&self.lost),
+            dropped: get(&self.dropped),
+        }
+    }
+}
+
+fn device(space: &Namespace, address: Ipv4Addr) -> Result<File> {
+    let tun = space.enter(|| crate::tun::open(DEVICE));
+    let tun = tun.context("cannot make a TUN device")?;
+    space
+        .enter(|| std::fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1"))
+        .ok();
+    space.ip(&format!("addr add {address}/24 dev {DEVICE}"))?;
+    space.ip(&format!("link set {DEVICE} txqueuelen {KERNEL_QUEUE} up"))?;
+    Ok(tun)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    There,
+    Back,
+}
+
+/// One direction, until the link is over.
+fn carry(way: Way, mut from: File, mut to: File, mut line: Line, shared: &Shared) -> Result<()> {
+    let began = Instant::now();
+    let mut buf = vec![0; 65_536];
+    let counters = match way {
+        Way::There => &shared.there,
+        Way::Back => &shared.back,
+    };
+    while !shared.over.load(Ordering::Relaxed) {
+        let now = began.elapsed();
+        let wait = line
+            .due()
+            .map_or(LOOK, |due| due.saturating_sub(now).min(LOOK));
+        let wait = Timespec::try_from(wait)?;
+        let mut ready = [PollFd::new(&from, PollFlags::IN)];
+        match poll(&mut ready, Some(&wait)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(why) => return Err(why.into()),
+        }
+        for _ in 0..BATCH {
+            let len = match from.read(&mut buf) {
+                Ok(len) => len,
+                Err(why) if why.kind() == ErrorKind::WouldBlock => break,
+                Err(why) => return Err(why.into()),
+            };
+            let packet = buf.get_mut(..len).unwrap_or_default();
+            if is_v4(packet) && translate(way, packet, shared) {
+                line.send(began.elapsed(), packet, shared.cut.load(Ordering::Relaxed));
+            }
+        }
+        counters.set(line.tally());
+        while let Some(packet) = line.recv(began.elapsed()) {
+            // What the kernel does not take is lost.
+            let _ = to.write(&packet);
+        }
+    }
+    Ok(())
+}
+
+/// Puts the address in under which the near end is seen; false if nobody has it any more.
+fn translate(way: Way, packet: &mut [u8], shared: &Shared) -> bool {
+    let seen = match shared.seen.load(Ordering::Relaxed) {
+        0 => return true,
+        bits => Ipv4Addr::from(bits),
+    };
+    match way {
+        Way::There => {
+            rewrite_source(packet, NEAR, seen);
+            true
+        }
+        Way::Back => rewrite_destination(packet, seen, NEAR),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+
+    use super::*;
+    use crate::as_root;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn socket(space: &Namespace, at: Ipv4Addr) -> UdpSocket {
+        let socket = space.enter(|| UdpSocket::bind((at, 0))).unwrap();
+        socket.set_read_timeout(Some(300 * MS)).unwrap();
+        socket
+    }
+
+    #[test]
+    fn packets_are_delayed_lost_and_cut() {
+        if !as_root("link::tests::packets_are_delayed_lost_and_cut") {
+            return;
+        }
+        let link = Link::start(Path::new(40 * MS, 200), 1).unwrap();
+        let (near, far) = (socket(link.near(), NEAR), socket(link.far(), FAR));
+        let to = far.local_addr().unwrap();
+        let mut got = 0;
+        for number in 0..200u32 {
+            near.send_to(&number.to_be_bytes(), to).unwrap();
+        }
+        let (mut buf, began) = ([0; 16], Instant::now());
+        while far.recv(&mut buf).is_ok() {
+            if got == 0 {
+                assert!(began.elapsed() < 150 * MS, "{:?}", began.elapsed());
+            }
+            got += 1;
+        }
+        assert!((130..190).contains(&got), "{got}");
+        let there = link.counts().there;
+        assert_eq!((there.passed, there.lost + there.passed), (got, 200));
+        link.cut(true);
+        near.send_to(b"gone", to).unwrap();
+        assert!(far.recv(&mut buf).is_err());
+    }
+
+    #[test]
+    fn an_end_is_seen_under_another_address() {
+        if !as_root("link::tests::an_end_is_seen_under_another_address") {
+            return;
+        }
+        let link = Link::start(Path::new(10 * MS, 0), 1).unwrap();
+        let (near, far) = (socket(link.near(), NEAR), socket(link.far(), FAR));
+        let mut buf = [0; 16];
+        near.send_to(b"a", far.local_addr().unwrap()).unwrap();
+        let (_, before) = far.recv_from(&mut buf).unwrap();
+        assert_eq!(before.ip(), NEAR);
+        let other = Ipv4Addr::new(10, 77, 0, 99);
+        link.seen_as(Some(other));
+        near.send_to(b"b", far.local_addr().unwrap()).unwrap();
+        let (_, after) = far.recv_from(&mut buf).unwrap();
+        assert_eq!((after.ip(), after.port()), (other.into(), before.port()));
+        far.send_to(b"old", before).unwrap();
+        assert!(near.recv(&mut buf).is_err());
+        far.send_to(b"new", after).unwrap();
+        assert_eq!(near.recv(&mut buf).unwrap(), 3);
+        // Checksums of TCP are mended too.
+        let listener = link.far().enter(|| TcpListener::bind((FAR, 0))).unwrap();
+        let at = listener.local_addr().unwrap();
+        let stream = link
+            .near()
+            .enter(|| TcpStream::connect_timeout(&at, 1000 * MS));
+        let (_, from) = listener.accept().unwrap();
+        assert_eq!(
+            (from.ip(), stream.unwrap().peer_addr().unwrap()),
+            (other.into(), at)
+        );
+    }
+
+    #[test]
+    fn nothing_of_a_link_is_left() {
+        if !as_root("link::tests::nothing_of_a_link_is_left") {
+            return;
+        }
+        let link = Link::start(Path::new(10 * MS, 0), 1).unwrap();
+        let socket = socket(link.far(), FAR);
+        drop(link);
+        // The namespace lives on with its socket, but its interface is gone.
+        let why = socket.send_to(b"x", (NEAR, 9)).unwrap_err();
+        assert!(matches!(why.raw_os_error(), Some(101 | 22 | 99)), "{why}");
+    }
+}

@@ -1,0 +1,73 @@
+//! Network namespaces without names: one lives as long as something of it is open.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::Command;
+use std::{panic, thread};
+
+use anyhow::{Context, Result, anyhow, ensure};
+use nix::sched::{CloneFlags, unshare};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// A network namespace.
+#[derive(Debug)]
+pub struct Namespace(File);
+
+impl Namespace {
+    /// A new one, empty but for a loopback interface that is up.
+    ///
+    /// # Errors
+    /// Without the rights of root.
+    pub fn create() -> Result<Self> {
+        let own = || -> Result<Self> {
+            unshare(CloneFlags::CLONE_NEWNET).context("a network namespace needs root")?;
+            Ok(Self(File::open("/proc/thread-self/ns/net")?))
+        };
+        let made = thread::scope(|scope| scope.spawn(own).join());
+        let made = made.map_err(|_| anyhow!("the thread panicked"))??;
+        made.ip("link set lo up")?;
+        Ok(made)
+    }
+
+    /// One that `ip netns` has named, by the path of its file.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let file = File::open(path).with_context(|| path.display().to_string())?;
+        Ok(Self(file))
+    }
+
+    /// Does the work inside, on a thread of its own. Sockets opened there, threads and processes
+    /// started there stay there.
+    ///
+    /// # Panics
+    /// If the work does, or without the rights of root.
+    pub fn enter<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        let inside = || {
+            let kind = Some(LinkNameSpaceType::Network);
+            if let Err(why) = move_into_link_name_space(self.0.as_fd(), kind) {
+                panic!("cannot enter the namespace: {why}");
+            }
+            work()
+        };
+        let done = thread::scope(|scope| scope.spawn(inside).join());
+        done.unwrap_or_else(|why| panic::resume_unwind(why))
+    }
+
+    /// An `ip` command inside.
+    ///
+    /// # Errors
+    /// With what it said if it failed.
+    pub fn ip(&self, words: &str) -> Result<()> {
+        let mut command = Command::new("ip");
+        command.args(words.split_whitespace());
+        let ended = self.enter(|| command.output());
+        let ended = ended.context("cannot start `ip` (Debian package iproute2)")?;
+        let told = String::from_utf8_lossy(&ended.stderr);
+        ensure!(ended.status.success(), "`ip {words}`: {}", told.trim());
+        Ok(())
+    }
+}

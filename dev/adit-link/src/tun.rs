@@ -1,0 +1,52 @@
+//! A TUN device: packets of one network namespace as reads and writes of a file. The one module
+//! with `unsafe`: the device is told its name by an `ioctl`.
+
+#![allow(unsafe_code)]
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+
+use rustix::fs::OFlags;
+
+/// Packets of IP without a header of the device (`IFF_TUN | IFF_NO_PI` of `linux/if_tun.h`).
+const FLAGS: u16 = 0x0001 | 0x1000;
+
+/// `struct ifreq` of `linux/if.h`, of which this call reads name and flags: 40 bytes at most.
+#[repr(C)]
+struct Request {
+    name: [u8; 16],
+    flags: u16,
+    rest: [u8; 22],
+}
+
+nix::ioctl_write_ptr_bad!(
+    set_interface,
+    nix::request_code_write!(b'T', 202, size_of::<nix::libc::c_int>()),
+    Request
+);
+
+/// Makes a device with this name, of 15 bytes at most, in the namespace of the calling thread. It
+/// goes when the file is closed. Reads do not wait.
+pub(crate) fn open(name: &str) -> io::Result<File> {
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(flags)
+        .open("/dev/net/tun")?;
+    let mut request = Request {
+        name: [0; 16],
+        flags: FLAGS,
+        rest: [0; 22],
+    };
+    let slots = request.name.iter_mut().take(15);
+    slots
+        .zip(name.bytes())
+        .for_each(|(slot, byte)| *slot = byte);
+    // SAFETY: the descriptor is open, and the request is as long as the kernel copies and lives
+    // until the call returns.
+    unsafe { set_interface(file.as_raw_fd(), &raw const request) }?;
+    Ok(file)
+}
