@@ -13,13 +13,15 @@ use super::chunks::Chunks;
 use super::error::End;
 use super::mail::{Listed, Mail};
 use crate::stream::Buffer;
-use state::{Cut, index};
+use state::{Cut, index, octets};
 pub(super) use state::{Next, State};
 
 /// Octets that wait in one channel to be sent; one buffer may go beyond.
 const MAX_OUTPUT: usize = 256 << 10;
 /// Requests of the peer that wait in one channel.
 const MAX_REQUESTS: usize = 128;
+/// Octets of the names and values in them: as long as one message may be.
+const MAX_ASKED: usize = 256 << 10;
 /// Consumed octets that are told to the task at once; windows are widened by no less.
 const WORTH: usize = 128 << 10;
 
@@ -257,6 +259,7 @@ impl Pipe {
             }
             _ if !state.serves || state.dropped => return Err(reply),
             _ if state.requests.len() >= MAX_REQUESTS => return Err(reply),
+            _ if state.asked_octets() + octets(&request) > MAX_ASKED => return Err(reply),
             _ => state.requests.push_back((request, reply)),
         }
         drop(state);

@@ -178,6 +178,12 @@ impl State {
         }
     }
 
+    /// Octets of the requests that wait.
+    pub(super) fn asked_octets(&self) -> usize {
+        let requests = self.requests.iter();
+        requests.map(|(request, _)| octets(request)).sum()
+    }
+
     /// Octets that were read since the last time.
     pub(in crate::ssh) fn take_consumed(&mut self) -> usize {
         core::mem::take(&mut self.consumed)
@@ -188,5 +194,20 @@ impl State {
         for inlet in &mut self.input {
             wake.extend(inlet.reader.take());
         }
+    }
+}
+
+/// Octets of a request's names and values, which the peer chooses.
+pub(super) fn octets(request: &Request) -> usize {
+    match request {
+        Request::Env { name, value } => name.len() + value.len(),
+        Request::Exec(command) => command.len(),
+        Request::Subsystem(name) | Request::Signal(name) => name.len(),
+        Request::Pty(pty) => pty.term.len(),
+        Request::X11 {
+            protocol, cookie, ..
+        } => protocol.len() + cookie.expose().len(),
+        Request::ExitSignal { name, message, .. } => name.len() + message.len(),
+        _ => 0,
     }
 }
