@@ -287,6 +287,40 @@ async fn what_is_not_answered_is_refused() {
 }
 
 #[tokio::test]
+async fn what_waits_for_a_program_is_bounded() {
+    let (session, mut connection) = both(|_| {}).await;
+    let wanted = session.open_session();
+    let given = async {
+        match connection.accept().await {
+            Some(Incoming::Session(opening)) => opening.accept().unwrap(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let (program, serving) = tokio::join!(wanted, given);
+    let (program, serving) = (program.unwrap(), serving);
+    // Nobody looks at the requests: four fit, the others are refused.
+    let control = program.control();
+    let mut asked: tokio::task::JoinSet<bool> = tokio::task::JoinSet::new();
+    for _ in 0..6 {
+        let control = control.clone();
+        asked.spawn(async move { control.env("NAME", vec![b'x'; 64_000]).await.is_ok() });
+    }
+    sleep(Duration::from_millis(100)).await;
+    // The answer to a later question tells that all of them have arrived.
+    session.ping().await.unwrap();
+    let mut kept = 0;
+    while let Ok(Some(next)) = timeout(Duration::from_millis(300), serving.next_request()).await {
+        next.reply.grant();
+        kept += 1;
+    }
+    let mut granted = 0;
+    while let Some(done) = timeout(SOON, asked.join_next()).await.unwrap() {
+        granted += usize::from(done.unwrap());
+    }
+    assert_eq!((kept, granted), (4, 4));
+}
+
+#[tokio::test]
 async fn the_last_handle_ends_the_session() {
     let (session, connection) = both(|_| {}).await;
     let server = tokio::spawn(attend(connection));
