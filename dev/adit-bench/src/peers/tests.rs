@@ -163,6 +163,10 @@ fn json_configurations_name_method_key_and_both_ends() {
 #[test]
 fn a_recipe_uses_only_programs_its_kind_names() {
     let server = loopback(2000);
+    let suite = ssh::Suite {
+        cipher: "aes128-gcm@openssh.com",
+        mac: None,
+    };
     let roles = [
         Role::Relay,
         Role::Server(AES_256),
@@ -176,6 +180,12 @@ fn a_recipe_uses_only_programs_its_kind_names() {
             server,
         },
         Role::SsrServer(Setup::new("aes-256-ctr", "origin", "plain")),
+        Role::SshServer(suite),
+        Role::SshClient {
+            suite,
+            server,
+            what: ssh::Use::Dynamic,
+        },
     ];
     for kind in KINDS {
         let recipes: Vec<Recipe> = roles
@@ -214,4 +224,55 @@ fn a_process_that_ends_at_once_is_not_waited_for() {
     let why = format!("{:#}", peer.start(&Role::Relay, None).unwrap_err());
     assert!(why.contains("exit status: 1"), "{why}");
     assert!(start.elapsed() < PATIENCE / 2);
+}
+
+#[test]
+fn ssh_is_started_with_the_same_words() {
+    let gcm = ssh::Suite {
+        cipher: "aes128-gcm@openssh.com",
+        mac: None,
+    };
+    let umac = ssh::Suite {
+        cipher: "aes128-ctr",
+        mac: Some("umac-64-etm@openssh.com"),
+    };
+    let client = |suite, what| Role::SshClient {
+        suite,
+        server: loopback(2000),
+        what,
+    };
+    let user = adit_interop::openssh::user();
+    let forward = ssh::Use::Forward(loopback(3000));
+    assert_eq!(
+        shown("adit", &client(umac, forward)).unwrap(),
+        format!(
+            "adit ssh -p 2000 -i id -o StrictHostKeyChecking=accept-new \
+             -o UserKnownHostsFile=known_hosts -c aes128-ctr -m umac-64-etm@openssh.com \
+             -N -L 127.0.0.1:1000:127.0.0.1:3000 {user}@127.0.0.1"
+        )
+    );
+    assert_eq!(
+        shown("adit", &Role::SshServer(gcm)).unwrap(),
+        "adit sshd --listen 127.0.0.1:1000 --host-key host --authorized-keys authorized_keys"
+    );
+    let exec = shown("OpenSSH", &client(gcm, ssh::Use::Exec("cat"))).unwrap();
+    assert!(exec.ends_with(&format!("{user}@127.0.0.1 cat")), "{exec}");
+    // Its input is the load: `-n` would close it.
+    assert!(!exec.contains(" -n "), "{exec}");
+    let line = shown("OpenSSH", &Role::SshServer(umac)).unwrap();
+    assert!(line.contains("MACs umac-64-etm@openssh.com\n"), "{line}");
+    for role in [Role::SshServer(umac), client(umac, ssh::Use::Dynamic)] {
+        assert_eq!(shown("russh", &role), None);
+    }
+    assert!(shown("russh", &client(gcm, ssh::Use::Dynamic)).is_some());
+    assert_eq!(shown("sing-box", &Role::SshServer(gcm)), None);
+}
+
+#[test]
+fn keys_lie_where_ssh_is_started() {
+    let folder = Folder::new("keys").unwrap();
+    ssh::place_keys(folder.path()).unwrap();
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    assert!(read("host").contains("PRIVATE KEY") && read("host") != read("id"));
+    assert_eq!(read("id.pub"), read("authorized_keys"));
 }

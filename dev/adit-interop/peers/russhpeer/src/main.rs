@@ -10,7 +10,9 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
-use russh::keys::{PrivateKeyWithHashAlg, PublicKeyOrCertificate, load_public_key, load_secret_key};
+use russh::keys::{
+    PrivateKeyWithHashAlg, PublicKeyOrCertificate, load_public_key, load_secret_key,
+};
 use russh::server::{Auth, Msg, Server as _, Session, VerifiedPublicKey};
 use russh::{Channel, ChannelId, ChannelMsg, Preferred, cipher, client, mac, server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional_with_sizes};
@@ -31,13 +33,16 @@ impl Words {
     }
 
     fn need(&self, option: &str) -> Result<&str> {
-        self.of(option).with_context(|| format!("`{option}` is missing"))
+        self.of(option)
+            .with_context(|| format!("`{option}` is missing"))
     }
 
     fn preferred(&self) -> Result<Preferred> {
         let mut preferred = Preferred::default();
         if let Some(name) = self.of("-c") {
-            let name = cipher::Name::try_from(name).ok().context("no such cipher")?;
+            let name = cipher::Name::try_from(name)
+                .ok()
+                .context("no such cipher")?;
             preferred.cipher = Cow::Owned(vec![name]);
         }
         if let Some(name) = self.of("-m") {
@@ -101,7 +106,7 @@ impl server::Handler for Guest {
     type Error = anyhow::Error;
 
     async fn auth_publickey(&mut self, _: &str, key: VerifiedPublicKey<'_>) -> Result<Auth> {
-        if key.key_data() == self.allowed.key_data() {
+        if key.public_key.key_data() == self.allowed.key_data() {
             Ok(Auth::Accept)
         } else {
             Ok(Auth::reject())
