@@ -139,9 +139,10 @@ mod linux {
                 });
             }
         }
-        let known = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+        // What a namespace may have without more ado.
+        let known = fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control");
         let known = known.unwrap_or_default();
-        for control in ["cubic", "bbr"] {
+        for control in ["cubic", "reno", "bbr"] {
             if known.split_whitespace().any(|one| one == control) {
                 everyone.push(Entrant {
                     who: format!("TCP {control}"),
