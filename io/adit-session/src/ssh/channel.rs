@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use adit_ssh::connection::{ChannelId, Kind};
 use adit_stream::Stream;
+use adit_stream::pool::Class;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::chunks::Chunks;
@@ -115,7 +116,7 @@ impl ChannelReader {
             self.ended = ready!(pipe.poll_take(cx, self.kind, &mut self.bytes))? == 0;
         }
         if want > 1 {
-            self.bytes.join(want);
+            self.bytes.join(want, &self.handle.pipe().mail.spares);
         }
         Poll::Ready(Ok(self.bytes.len()))
     }
@@ -128,8 +129,9 @@ impl ChannelReader {
     /// Marks `n` readable bytes as used.
     pub fn consume(&mut self, n: usize) {
         let n = n.min(self.bytes.len());
-        self.bytes.consume(n);
-        self.handle.pipe().consumed(n);
+        let pipe = self.handle.pipe();
+        self.bytes.consume(n, &pipe.mail.spares);
+        pipe.consumed(n);
     }
 }
 
@@ -165,6 +167,12 @@ impl ChannelWriter {
         if !self.bytes.is_empty() && self.bytes.room().len() < min {
             self.bytes.learn(1, 1);
             ready!(self.poll_give(cx))?;
+        }
+        let class = self.bytes.class();
+        if self.bytes.capacity() == 0 && class > Class::SMALL {
+            let spares = &self.handle.pipe().mail.spares;
+            let room = min.max(class.bytes());
+            self.bytes = spares.take(room).instead_of(&self.bytes);
         }
         self.bytes.reserve(min);
         Poll::Ready(Ok(self.bytes.room().len()))
@@ -256,7 +264,7 @@ impl AsyncRead for ChannelReader {
                 break;
             }
             out.put_slice(front.get(..n).unwrap_or_default());
-            me.bytes.consume(n);
+            me.bytes.consume(n, &me.handle.pipe().mail.spares);
             copied += n;
         }
         me.handle.pipe().consumed(copied);

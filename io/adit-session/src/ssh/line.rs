@@ -1,18 +1,20 @@
 //! A transport with the stream below it: what both the beginning of a session and its task need.
 
 use std::future::poll_fn;
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use adit_net::ambient;
 use adit_ssh::SshError;
 use adit_ssh::auth::Outgoing;
+use adit_ssh::packet::Payload;
 use adit_ssh::transport::{Event, Step, Transport};
-use adit_stream::{BoxStream, fill};
+use adit_stream::{BoxStream, Stream};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::error::ConnectError;
+use crate::stream::Buffer;
 
 /// What an output buffer without traffic may keep, octets.
 const KEPT: usize = 16 << 10;
@@ -22,8 +24,12 @@ pub(super) const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The transport and the stream.
 pub(super) struct Line {
-    pub(super) below: BoxStream,
+    below: BoxStream,
     pub(super) transport: Transport,
+    /// What came from a bare socket.
+    rx: Buffer,
+    /// It has ended.
+    ended: bool,
     /// Octets of the transport's output that have left.
     sent: usize,
 }
@@ -45,11 +51,92 @@ pub(super) struct Wait {
 }
 
 impl Line {
-    pub(super) const fn new(below: BoxStream, transport: Transport) -> Self {
+    pub(super) fn new(below: BoxStream, transport: Transport) -> Self {
         Self {
             below,
             transport,
+            rx: Buffer::default(),
+            ended: false,
             sent: 0,
+        }
+    }
+
+    /// Makes at least `want` bytes readable that lie together; fewer mean the end.
+    ///
+    /// From a bare socket they come straight into a buffer of ours: there is nearly always a part
+    /// of a packet left over, which would keep the socket's own buffer from growing and leave only
+    /// the rest of it for the next read.
+    pub(super) fn poll_fill(
+        &mut self,
+        cx: &mut Context<'_>,
+        want: usize,
+    ) -> Poll<io::Result<usize>> {
+        let Some(socket) = self.below.bare() else {
+            return self.below.poll_fill(cx, want);
+        };
+        while self.rx.len() < want && !self.ended {
+            let waiting = socket.buffered();
+            if waiting > 0 {
+                // Somebody has looked at what came first.
+                self.rx.reserve(waiting);
+                if let Some(room) = self.rx.room().get_mut(..waiting) {
+                    room.copy_from_slice(socket.filled());
+                }
+                socket.consume(waiting);
+                self.rx.fill(waiting);
+                continue;
+            }
+            if self.rx.is_empty() {
+                self.rx.clear();
+                if socket.poll_readable(cx)?.is_pending() {
+                    // Nobody waits with a buffer in hand.
+                    self.rx.rest();
+                    return Poll::Pending;
+                }
+            }
+            let room = want.max(self.rx.class().bytes() / 2);
+            self.rx.reserve(room);
+            let room = self.rx.room();
+            let offered = room.len();
+            match socket.poll_read_into(cx, &mut [IoSliceMut::new(room)]) {
+                Poll::Ready(done) => {
+                    let n = done?;
+                    self.ended = n == 0;
+                    self.rx.fill(n);
+                    self.rx.learn(n, offered);
+                }
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Poll::Ready(Ok(self.rx.len()))
+    }
+
+    /// Opens what is at the front.
+    pub(super) fn open_next(&mut self) -> Result<Step, SshError> {
+        let wire = if self.rx.is_empty() {
+            self.below.filled()
+        } else {
+            self.rx.bytes_mut()
+        };
+        self.transport.open_next(wire)
+    }
+
+    /// The octets of a payload that was opened last.
+    pub(super) fn payload(&mut self, payload: &Payload) -> &[u8] {
+        let wire = if self.rx.is_empty() {
+            self.below.filled()
+        } else {
+            self.rx.bytes()
+        };
+        self.transport.payload(wire, payload)
+    }
+
+    /// Passes over what was opened.
+    pub(super) fn consume(&mut self, n: usize) {
+        if self.rx.is_empty() {
+            self.below.consume(n);
+        } else {
+            self.rx.pass(n);
         }
     }
 
@@ -115,7 +202,7 @@ impl Line {
                 Err(ConnectError::Io(why)) => Err(why),
                 other => Ok(other?),
             };
-            match self.transport.open_next(self.below.filled()) {
+            match self.open_next() {
                 Err(why) => return Err(why.into()),
                 Ok(Step::NeedMore { total }) => match (self.fill(total, wait).await, flushed) {
                     (Err(ConnectError::Ended(_) | ConnectError::Io(_)), Err(why)) => {
@@ -123,11 +210,10 @@ impl Line {
                     }
                     (filled, _) => filled?,
                 },
-                Ok(Step::Consumed { consumed }) => self.below.consume(consumed),
+                Ok(Step::Consumed { consumed }) => self.consume(consumed),
                 Ok(Step::Payload { consumed, payload }) => {
-                    let wire = self.below.filled();
-                    let bytes = self.transport.payload(wire, &payload).to_vec();
-                    self.below.consume(consumed);
+                    let bytes = self.payload(&payload).to_vec();
+                    self.consume(consumed);
                     return Ok(Came::Payload(bytes));
                 }
                 Ok(Step::Blocked) => {
@@ -143,7 +229,7 @@ impl Line {
             let due = self.transport.poll_timeout(now);
             let due = due.map(|due| Instant::now() + due.since(now));
             let until = due.map_or(wait.until, |due| due.min(wait.until));
-            match timeout_at(until, fill(&mut *self.below, total)).await {
+            match timeout_at(until, poll_fn(|cx| self.poll_fill(cx, total))).await {
                 Ok(Ok(n)) if n < total => return Err(ConnectError::Ended(wait.doing)),
                 Ok(Ok(_)) => return Ok(()),
                 Ok(Err(why)) => return Err(why.into()),
@@ -178,12 +264,9 @@ impl Line {
             return Poll::Ready(());
         }
         loop {
-            match ready!(self.below.poll_fill(cx, 1)) {
-                Ok(_) => match self.below.filled().len() {
-                    0 => return Poll::Ready(()),
-                    n => self.below.consume(n),
-                },
-                Err(_) => return Poll::Ready(()),
+            match ready!(self.poll_fill(cx, 1)) {
+                Ok(0) | Err(_) => return Poll::Ready(()),
+                Ok(n) => self.consume(n),
             }
         }
     }

@@ -11,7 +11,7 @@ use adit_interop::{Folder, Pattern, Sum, free_port};
 use adit_session::ssh::server::ServerConfig;
 use adit_ssh::key::PublicKey;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
@@ -20,7 +20,7 @@ use crate::world::{BULK, drain, pour};
 
 /// A server of ours and what gets into it.
 struct Peer {
-    _folder: Folder,
+    folder: Folder,
     id: PathBuf,
     port: u16,
 }
@@ -34,11 +34,7 @@ impl Peer {
         let (mut config, _) = settings();
         change(&mut config);
         let port = serve(config, user).await;
-        Self {
-            _folder: folder,
-            id,
-            port,
-        }
+        Self { folder, id, port }
     }
 
     /// `ssh` with its input at hand.
@@ -191,4 +187,41 @@ async fn a_connection_is_standard_input_and_output() {
     drop(socket);
     let output = ended(child).await;
     assert_eq!((&*got, &*output.stdout), (&b"ping"[..], &b"pong"[..]));
+}
+
+#[tokio::test]
+async fn sockets_of_file_systems() {
+    let peer = Peer::start(|_| {}).await;
+    let at = |name: &str| peer.folder.path().join(name).display().to_string();
+    let (local, target, remote) = (at("local"), at("target"), at("remote"));
+    let listener = UnixListener::bind(&target).unwrap();
+    let forwards = [
+        format!("-L{local}:{target}"),
+        format!("-R{remote}:{target}"),
+    ];
+    let options = [
+        "-N",
+        &forwards[0],
+        &forwards[1],
+        "-o",
+        "ExitOnForwardFailure=yes",
+    ];
+    let _child = Guard(peer.ssh(&options).spawn().unwrap());
+    for path in [local, remote] {
+        let mut near = loop {
+            match UnixStream::connect(&path).await {
+                Ok(socket) => break socket,
+                Err(_) => sleep(Duration::from_millis(20)).await,
+            }
+        };
+        let (mut far, _) = listener.accept().await.unwrap();
+        let mut got = String::new();
+        near.write_all(b"ping").await.unwrap();
+        near.shutdown().await.unwrap();
+        far.read_to_string(&mut got).await.unwrap();
+        far.write_all(b"pong").await.unwrap();
+        drop(far);
+        near.read_to_string(&mut got).await.unwrap();
+        assert_eq!(got, "pingpong");
+    }
 }

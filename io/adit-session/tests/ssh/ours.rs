@@ -7,7 +7,7 @@ use adit_session::ssh::client::{Client, ClientConfig, Exit, Login, PinnedKeys, S
 use adit_session::ssh::server::{Connection, Server, ServerConfig};
 use adit_ssh::connection::Originator;
 use adit_ssh::key::{AnyKey, PublicKey};
-use adit_stream::Tcp;
+use adit_stream::{BoxStream, Stream, Tcp, fill};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
@@ -41,7 +41,11 @@ pub(crate) async fn both(client: impl FnOnce(&mut ClientConfig)) -> (Session, Co
     let near = async { Client::connect(dial(port).await, config).await };
     let far = async {
         let (socket, _) = listener.accept().await.unwrap();
-        Server::accept(Box::new(Tcp::new(socket)), &settings, &policy).await
+        // As a listener does that tells protocols by their first bytes.
+        let mut io: BoxStream = Box::new(Tcp::new(socket));
+        fill(&mut *io, 4).await.unwrap();
+        assert!(io.filled().starts_with(b"SSH-"));
+        Server::accept(io, &settings, &policy).await
     };
     let (near, far) = tokio::join!(near, far);
     (near.unwrap(), far.unwrap())

@@ -13,7 +13,7 @@ use adit_ssh::connection::{OpenFailure, Originator, Request};
 use adit_ssh::key::{AnyKey, KeyKind, KeySet, PrivateKey, PublicKey};
 use adit_stream::{BoxStream, Tcp};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::task::AbortHandle;
 
 use crate::world::{drain, pour};
@@ -87,7 +87,27 @@ pub(crate) async fn attend(mut connection: Connection) {
                     }
                 });
             }
+            Incoming::DirectStreamlocal { path, opening } => {
+                tokio::spawn(async move {
+                    let path = String::from_utf8(path).unwrap();
+                    match UnixStream::connect(path).await {
+                        Ok(mut socket) => {
+                            let mut channel = opening.accept().unwrap();
+                            let _ = copy_bidirectional(&mut channel, &mut socket).await;
+                        }
+                        Err(why) => opening.refuse(OpenFailure::ConnectFailed, why.to_string()),
+                    }
+                });
+            }
             Incoming::Forward(request) => {
+                if let ForwardPlace::Streamlocal { path } = request.place().clone() {
+                    let at = String::from_utf8(path.clone()).unwrap();
+                    let listener = UnixListener::bind(at).unwrap();
+                    let handle = connection.handle().clone();
+                    tokio::spawn(hand_on_socket(listener, handle, path));
+                    request.grant(0);
+                    continue;
+                }
                 let ForwardPlace::Tcpip { address, port } = request.place().clone() else {
                     continue;
                 };
@@ -126,6 +146,12 @@ async fn hand_on(listener: TcpListener, handle: ServerHandle, address: String, p
             let _ = copy_bidirectional(&mut channel, &mut socket).await;
         });
     }
+}
+
+async fn hand_on_socket(listener: UnixListener, handle: ServerHandle, path: Vec<u8>) {
+    let (mut socket, _) = listener.accept().await.unwrap();
+    let channel = handle.open_forwarded_streamlocal(path).await;
+    let _ = copy_bidirectional(&mut channel.unwrap(), &mut socket).await;
 }
 
 /// `echo`, `give N`, `take`, `both`, `exit N`, `kill`, `wait`.

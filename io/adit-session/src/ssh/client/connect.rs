@@ -27,12 +27,15 @@ use crate::ssh::mail::Mail;
 /// use adit_stream::Tcp;
 ///
 /// let socket = tokio::net::TcpStream::connect("host.example:22").await?;
-/// let host_key = Arc::new(KnownHostsOnly {
-///     known: KnownHosts::parse("known_hosts", &std::fs::read_to_string("known_hosts")?),
-///     host: HostName::new("host.example", 22),
-/// });
+/// let mut known = KnownHosts::default();
+/// known.read("known_hosts", &std::fs::read("known_hosts")?)?;
+/// let host = HostName::new("host.example", 22).ok_or("not a host's name")?;
 /// let key = PrivateKey::read(&std::fs::read_to_string("id_ed25519")?, None)?;
-/// let config = ClientConfig::new(host_key, Login::new("me").with_key(key));
+/// let login = Login::new("me").with_key(key);
+/// let mut config = ClientConfig::new(Arc::new(KnownHostsOnly { known: known.clone(), host: host.clone() }), login);
+/// // The algorithms of known keys first, so that the server shows one of these.
+/// let preferred = &mut config.transport.preferred.host_key;
+/// *preferred = known.prefer(&host, preferred);
 /// let session = Client::connect(Box::new(Tcp::new(socket)), config).await?;
 /// let output = session.open_session().await?.output("uname -a").await?;
 /// println!("{:?}: {}", output.exit, String::from_utf8_lossy(&output.stdout));

@@ -106,7 +106,9 @@ impl Driver {
     fn asked(&self, request: GlobalRequest, reply: Option<GlobalReplyTo>) {
         let reply = GlobalReply::new(reply, Arc::clone(&self.mail));
         let route = self.routes.iter().find(|route| route.asked == Asked::All);
-        if let Some(route) = route {
+        if let Some(route) = route
+            && is_forward(&request)
+        {
             // What cannot be handed on is dropped, and refused by that.
             let _ = route.to.try_send(Arrival::Global(request, reply));
         }
@@ -139,5 +141,16 @@ impl Driver {
             // Nobody waits for what the server listens on now.
             self.unroute(&asked);
         }
+    }
+}
+
+/// Whether somebody may want to know of it: a place to listen at, of a length that makes sense.
+const fn is_forward(request: &GlobalRequest) -> bool {
+    match request {
+        GlobalRequest::TcpipForward { address, .. }
+        | GlobalRequest::CancelTcpipForward { address, .. } => address.len() <= 255,
+        GlobalRequest::StreamlocalForward { path }
+        | GlobalRequest::CancelStreamlocalForward { path } => path.len() <= 4096,
+        _ => false,
     }
 }

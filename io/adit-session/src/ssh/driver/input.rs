@@ -19,7 +19,7 @@ impl Driver {
         let mut taken = 0;
         // While keys are made nothing can be answered, but the exchange has to go on.
         while self.connection.wants_input() || !self.line.transport.writable() {
-            match self.line.below.poll_fill(cx, self.want) {
+            match self.line.poll_fill(cx, self.want) {
                 Poll::Pending => return Ok(()),
                 Poll::Ready(Ok(n)) if n < self.want => return Err(End::Ended),
                 Poll::Ready(done) => drop(done?),
@@ -27,7 +27,7 @@ impl Driver {
             self.alive.heard(now);
             while let Some(consumed) = self.open_one(now)? {
                 taken += consumed;
-                self.line.below.consume(consumed);
+                self.line.consume(consumed);
                 if taken >= TURN {
                     cx.waker().wake_by_ref();
                     return Ok(());
@@ -39,8 +39,7 @@ impl Driver {
 
     /// Opens the next packet, if it is there whole; gives its octets.
     fn open_one(&mut self, now: Time) -> Result<Option<usize>, End> {
-        let wire = self.line.below.filled();
-        match self.line.transport.open_next(wire)? {
+        match self.line.open_next()? {
             Step::NeedMore { total } => {
                 self.want = total;
                 Ok(None)
@@ -51,7 +50,7 @@ impl Driver {
                 Ok(Some(consumed))
             }
             Step::Payload { consumed, payload } => {
-                let payload = self.line.transport.payload(wire, &payload);
+                let payload = self.line.payload(&payload);
                 match self.connection.handle(now, payload)? {
                     Handled::Data {
                         channel,

@@ -38,6 +38,9 @@ const ROUNDS: usize = 8;
 /// How long the peer may take to end channels that nobody holds any more.
 const LINGER: Duration = Duration::from_secs(5);
 
+/// How long spare buffers are kept.
+const SWEEP: Duration = Duration::from_secs(1);
+
 /// What a new session brings with it.
 pub(super) struct Start {
     pub(super) line: Line,
@@ -71,6 +74,8 @@ pub(super) struct Driver {
     wake: Vec<Waker>,
     sleep: Pin<Box<Sleep>>,
     until: Option<Time>,
+    /// When the spare buffers are looked at, if there are any.
+    sweep: Option<Time>,
     /// Since when nobody holds the session.
     left: Option<Time>,
     /// The session is over; its last words have so much time to leave.
@@ -135,6 +140,7 @@ impl Driver {
             wake: Vec::new(),
             sleep: Box::pin(sleep(Duration::ZERO)),
             until: None,
+            sweep: None,
             left: None,
             ending: None,
             mail,
@@ -146,6 +152,7 @@ impl Driver {
         let now = ambient::now();
         self.line.transport.handle_timeout(now)?;
         self.probe(now)?;
+        self.sweep(now);
         let held = self.mail.collect(&mut self.commands, &mut self.dirty);
         self.obey(now)?;
         self.attend_all(now);
@@ -154,6 +161,17 @@ impl Driver {
         self.take_in(cx, now)?;
         self.give_out(cx)?;
         self.leave_if_deserted(held, now)
+    }
+
+    /// Gives spare buffers away when none have gone round for a while.
+    fn sweep(&mut self, now: Time) {
+        let spares = &self.mail.spares;
+        let any = match self.sweep {
+            Some(at) if at > now => return,
+            Some(_) => spares.sweep(),
+            None => spares.is_used(),
+        };
+        self.sweep = any.then_some(now + SWEEP);
     }
 
     /// Ends the session when nobody holds it and nothing is on its way any more.
@@ -224,6 +242,7 @@ impl Driver {
         let due = [
             self.line.transport.poll_timeout(now),
             self.alive.due(),
+            self.sweep,
             left,
         ];
         match due.into_iter().flatten().min() {
