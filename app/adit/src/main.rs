@@ -45,7 +45,7 @@ fn main() -> ExitCode {
 
 fn log(verbose: u8, quiet: bool, file: Option<&Path>) -> Result<(), Failure> {
     logging::start(verbose, quiet, file).map_err(|why| {
-        let name = file.unwrap_or(Path::new("")).display();
+        let name = file.unwrap_or_else(|| Path::new("")).display();
         Failure::new(Code::Failure, format!("{name}: {why}"))
     })
 }

@@ -2,6 +2,7 @@
 
 mod algorithms;
 mod forwards;
+mod passwords;
 mod programs;
 mod terminal;
 mod trust;

@@ -212,26 +212,21 @@ fn environment(settings: &SshSettings) -> Vec<Request> {
 
 /// The outcomes of all, which begin in their order.
 async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
-    let mut running: Vec<(Pin<Box<F>>, Option<F::Output>)> =
-        futures.map(|future| (Box::pin(future), None)).collect();
+    let mut running: Vec<Pin<Box<F>>> = futures.map(Box::pin).collect();
+    let mut outcomes: Vec<Option<F::Output>> = running.iter().map(|_| None).collect();
     poll_fn(|cx| {
-        let mut pending = false;
-        for (future, outcome) in &mut running {
-            if outcome.is_none() {
-                match future.as_mut().poll(cx) {
-                    Poll::Ready(done) => *outcome = Some(done),
-                    Poll::Pending => pending = true,
-                }
+        for (future, outcome) in running.iter_mut().zip(&mut outcomes) {
+            if outcome.is_none()
+                && let Poll::Ready(done) = future.as_mut().poll(cx)
+            {
+                *outcome = Some(done);
             }
         }
-        match pending {
-            true => Poll::Pending,
-            false => Poll::Ready(()),
+        match outcomes.iter().all(Option::is_some) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
         }
     })
     .await;
-    running
-        .into_iter()
-        .filter_map(|(_, outcome)| outcome)
-        .collect()
+    outcomes.into_iter().flatten().collect()
 }

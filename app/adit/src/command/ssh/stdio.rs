@@ -22,7 +22,7 @@ const PIECE: usize = 128 << 10;
 /// What is typed, as far as it is for us.
 #[derive(Debug)]
 pub(super) struct Input {
-    wishes: Option<mpsc::UnboundedReceiver<Wish>>,
+    wishes: Option<mpsc::Receiver<Wish>>,
     escape: Option<char>,
 }
 
@@ -56,7 +56,7 @@ impl Input {
 /// terminal that nobody types at must not keep us.
 pub(super) fn input(mut writer: ChannelWriter, escape: Option<char>) -> Input {
     let runtime = Handle::current();
-    let (to, wishes) = mpsc::unbounded_channel();
+    let (to, wishes) = mpsc::channel(1);
     thread::spawn(move || {
         let done = own(io::stdin()).and_then(|mut stdin| {
             let (mut piece, mut out) = (vec![0; PIECE], Vec::new());
@@ -81,7 +81,7 @@ pub(super) fn input(mut writer: ChannelWriter, escape: Option<char>) -> Input {
                     typed = typed.get(done..).unwrap_or_default();
                     if let Some(wish) = wish {
                         // Nobody to hear it: the program has ended.
-                        let _ = to.send(wish);
+                        let _ = to.blocking_send(wish);
                     }
                 }
             }

@@ -4,6 +4,7 @@
 //! however the program ends.
 
 use std::fs::{File, OpenOptions};
+use std::future::pending;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -151,46 +152,56 @@ fn line(tty: &mut File) -> Option<String> {
 }
 
 /// Asks, and shows nothing of what is typed. `None` if there is no terminal, or the person does
-/// not want to answer (^D).
+/// not want to answer (^D). An interrupt is the program's end: there is no answer then.
 pub(super) async fn ask_hidden(question: String) -> Option<Secret<String>> {
-    let answer = tokio::task::spawn_blocking(move || {
+    let typed = tokio::task::spawn_blocking(move || {
         let mut tty = open()?;
         let modes = hidden(&tty).ok()?;
         write!(tty, "{question}").ok()?;
-        let answer = keys(&mut tty);
+        let typed = keys(&mut tty);
         drop(modes);
         writeln!(tty).ok()?;
-        answer
+        Some(typed)
     });
-    answer.await.ok().flatten()
+    match typed.await.ok().flatten()? {
+        Typed::Answer(answer) => answer,
+        Typed::Interrupt => {
+            // What the terminal would have made of it with its usual modes.
+            let _ = kill_process(getpid(), Signal::INT);
+            pending().await
+        }
+    }
 }
 
-fn keys(tty: &mut File) -> Option<Secret<String>> {
+/// What comes from the keys while they are hidden.
+enum Typed {
+    Answer(Option<Secret<String>>),
+    Interrupt,
+}
+
+fn keys(tty: &mut File) -> Typed {
     // As long as it can get, so that no part of it is left behind in memory.
     let mut answer = Secret::new(Vec::with_capacity(LONGEST));
     let mut byte = [0];
     loop {
-        if tty.read(&mut byte).ok()? == 0 {
-            return None;
+        if !matches!(tty.read(&mut byte), Ok(1)) {
+            return Typed::Answer(None);
         }
         let typed = answer.expose_mut();
         match byte[0] {
             b'\r' | b'\n' => break,
-            // What the terminal would have made of it with its usual modes.
-            0x03 | 0x1c => {
-                let _ = kill_process(getpid(), Signal::INT);
-                return None;
-            }
-            0x04 if typed.is_empty() => return None,
+            // Interrupt and quit.
+            0x03 | 0x1c => return Typed::Interrupt,
+            0x04 if typed.is_empty() => return Typed::Answer(None),
             0x08 | 0x7f => {
                 // A character may have several bytes.
                 while typed.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {}
             }
             0x15 => typed.clear(),
             key if typed.len() < LONGEST => typed.push(key),
-            _ => return None,
+            _ => return Typed::Answer(None),
         }
     }
-    let text = String::from_utf8(std::mem::take(answer.expose_mut())).ok()?;
-    Some(Secret::new(text))
+    let text = String::from_utf8(std::mem::take(answer.expose_mut())).ok();
+    Typed::Answer(text.map(Secret::new))
 }

@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::io::Read;
+use std::net::TcpListener;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use adit_interop::openssh::user;
 use adit_interop::{Pattern, Process};
@@ -147,4 +149,38 @@ fn an_agent_lends_its_keys_here_and_there() {
         Some(255)
     );
     assert_eq!(with(&["-i", &other], "echo in").fine(), "in\n");
+}
+
+#[test]
+fn silence_is_found_out() {
+    let world = World::new("");
+    // The server's process stops for a while.
+    let word = "P=$PPID; (sleep 6; kill -CONT $P) >/dev/null 2>&1 & kill -STOP $P; sleep 6";
+    let alive = ["-o", "ServerAliveInterval=1", "-o", "ServerAliveCountMax=2"];
+    let start = Instant::now();
+    let got = world.run(&alive, &[word], b"");
+    assert_eq!(got.code, Some(255), "{}", got.err);
+    assert!(got.err.contains("nothing came"), "{}", got.err);
+    assert!(
+        start.elapsed() < Duration::from_secs(6),
+        "{:?}",
+        start.elapsed()
+    );
+    // Somebody who listens and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port().to_string();
+    let mut command = world.bare();
+    command.args([
+        "-F",
+        "none",
+        "-o",
+        "ConnectTimeout=1",
+        "-p",
+        &port,
+        "127.0.0.1",
+        "true",
+    ]);
+    let got = run(command, b"");
+    assert_eq!(got.code, Some(255));
+    assert!(got.err.contains("did not answer for 1 s"), "{}", got.err);
 }

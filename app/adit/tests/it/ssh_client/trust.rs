@@ -1,8 +1,13 @@
 //! Whose key is taken, and what is said about it.
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
-use super::{Got, World, keygen, run};
+use adit_interop::Folder;
+use adit_interop::openssh::user;
+
+use super::{Got, World, keygen, run, run_fine};
 
 /// Runs `echo in` with this check, loud.
 fn enter(world: &World, check: &str, more: &[&str]) -> Got {
@@ -158,4 +163,63 @@ fn failures_say_what_to_do() {
         "true",
     ]);
     assert!(run(command, b"").err.contains("ProxyJump"));
+}
+
+#[test]
+fn authorities_vouch_for_hosts_and_users() {
+    let folder = Folder::new("authority").unwrap();
+    let file = |name: &str| folder.path().join(name);
+    for name in ["ca", "host", "me"] {
+        keygen(&file(name), "ed25519", "");
+    }
+    let sign = |options: &[&str], name: &str| {
+        let mut command = Command::new("ssh-keygen");
+        command
+            .args(["-q", "-I", "x", "-s"])
+            .arg(file("ca"))
+            .args(options);
+        run_fine(command.arg(file(name).with_extension("pub")));
+    };
+    sign(&["-h", "-n", "127.0.0.1"], "host");
+    sign(&["-n", &user()], "me");
+    let shown = folder.path().display();
+    let world = World::new(&format!(
+        "HostKey {shown}/host\nHostCertificate {shown}/host-cert.pub\n\
+         TrustedUserCAKeys {shown}/ca.pub"
+    ));
+    let authority = fs::read_to_string(file("ca.pub")).unwrap();
+    fs::write(
+        world.at_home("known"),
+        format!("@cert-authority * {authority}"),
+    )
+    .unwrap();
+    let with_key = |key: &Path, more: &[&str]| {
+        let mut command = world.bare();
+        command.args(["-o", "StrictHostKeyChecking=yes"]);
+        let options = world.options();
+        command.args(
+            options
+                .iter()
+                .filter(|option| !option.ends_with("/id") && *option != "-i"),
+        );
+        command
+            .args(more)
+            .arg("-i")
+            .arg(key)
+            .arg(World::place())
+            .arg("echo in");
+        run(command, b"")
+    };
+    assert_eq!(with_key(&file("me"), &[]).fine(), "in\n");
+    assert_eq!(
+        with_key(&file("ca"), &[]).code,
+        Some(255),
+        "a key without a certificate"
+    );
+    // One that is named, of a key that is elsewhere.
+    let apart = world.at_home("apart");
+    fs::copy(file("me"), &apart).unwrap();
+    assert_eq!(with_key(&apart, &[]).code, Some(255));
+    let named = format!("CertificateFile={shown}/me-cert.pub");
+    assert_eq!(with_key(&apart, &["-o", &named]).fine(), "in\n");
 }

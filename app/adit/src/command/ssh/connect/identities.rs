@@ -9,11 +9,11 @@ use std::sync::atomic::AtomicBool;
 
 use adit_config::ssh_config::{IdentityAgent, SshSettings};
 use adit_crypto::Secret;
+use adit_session::ssh::BoxFuture;
 use adit_session::ssh::client::{Agent, AgentKey, Identity, LocalKey, Login};
+use adit_ssh::algorithm::KeyAlgorithm;
 use adit_ssh::auth::Method;
-use adit_ssh::key::{
-    AnyKey, Certificate, CertifiedKey, KeyError, MAX_KEY_FILE, PrivateKey, PublicKey,
-};
+use adit_ssh::key::{AnyKey, Certificate, KeyError, MAX_KEY_FILE, PrivateKey, PublicKey};
 use tracing::debug;
 
 use super::asked::{is_quiet, variable};
@@ -85,15 +85,15 @@ async fn identities(settings: &SshSettings) -> Vec<Arc<dyn Identity>> {
     let mut agent = agent_keys(settings).await;
     let (files, named) = match &settings.identity_files {
         Some(files) => (files.clone(), true),
-        None => (usual_files(settings), false),
+        None => (usual_files(), false),
     };
     let mut certificates: Vec<Certificate> = settings
         .certificate_files
         .iter()
         .filter_map(|file| certificate(file, true))
         .collect();
-    let (mut held, mut from_files): (Vec<Arc<dyn Identity>>, Vec<Arc<dyn Identity>>) =
-        Default::default();
+    let mut held: Vec<Arc<dyn Identity>> = Vec::new();
+    let mut from_files = Vec::new();
     for file in &files {
         if let Some(beside) = certificate(&with_suffix(file, "-cert.pub"), false)
             && !certificates.contains(&beside)
@@ -107,11 +107,11 @@ async fn identities(settings: &SshSettings) -> Vec<Arc<dyn Identity>> {
                 .position(|key| matches!(key.key(), AnyKey::Plain(key) if key == *wanted))
         };
         if let Some(at) = public.as_ref().and_then(|public| at(&agent, public)) {
-            held.push(Arc::new(agent.remove(at)));
+            held.extend(certified(Arc::new(agent.remove(at)), &certificates));
             continue;
         }
-        match in_file(file, public, &certificates, settings).await {
-            Ok(keys) => from_files.extend(keys),
+        match in_file(file, public, settings) {
+            Ok(key) => from_files.extend(certified(key, &certificates)),
             Err(why) if named || !is_missing(&why) => {
                 if !is_quiet(settings) {
                     terminal::say(&format!(
@@ -123,10 +123,13 @@ async fn identities(settings: &SshSettings) -> Vec<Arc<dyn Identity>> {
             Err(_) => {}
         }
     }
-    let others = agent
-        .into_iter()
-        .filter(|_| !settings.identities_only || !named);
-    held.extend(others.map(|key| Arc::new(key) as Arc<dyn Identity>));
+    if !settings.identities_only {
+        held.extend(
+            agent
+                .into_iter()
+                .flat_map(|key| certified(Arc::new(key), &certificates)),
+        );
+    }
     held.extend(from_files);
     held
 }
@@ -147,15 +150,9 @@ async fn agent_keys(settings: &SshSettings) -> Vec<AgentKey> {
     })
 }
 
-fn usual_files(settings: &SshSettings) -> Vec<PathBuf> {
-    let home = super::asked::home();
-    if settings.identities_only {
-        debug!("no IdentityFile is named: the usual ones are meant");
-    }
-    USUAL
-        .iter()
-        .map(|name| home.join(".ssh").join(name))
-        .collect()
+fn usual_files() -> Vec<PathBuf> {
+    let folder = super::asked::home().join(".ssh");
+    USUAL.iter().map(|name| folder.join(name)).collect()
 }
 
 fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
@@ -219,44 +216,73 @@ fn public_of(file: &Path) -> Option<PublicKey> {
     Some(key)
 }
 
-/// The key of a file, and as often again as there are certificates for it, which go first.
-async fn in_file(
+/// The key of a file, which nobody but the user may read.
+fn in_file(
     file: &Path,
     public: Option<PublicKey>,
-    certificates: &[Certificate],
     settings: &SshSettings,
-) -> anyhow::Result<Vec<Arc<dyn Identity>>> {
+) -> anyhow::Result<Arc<dyn Identity>> {
     let text = text(file)?;
     let metadata = fs::metadata(file)?;
     if metadata.uid() == rustix::process::getuid().as_raw() && metadata.mode() & 0o077 != 0 {
         anyhow::bail!("others may read it; chmod 600 '{}'", file.display());
     }
-    let mut found: Vec<Arc<dyn Identity>> = Vec::new();
     match PrivateKey::read(text.expose(), None) {
-        Ok(key) => {
-            for certificate in certificates.iter().filter(|one| one.key() == key.public()) {
-                let twin = PrivateKey::read(text.expose(), None)?;
-                let key = CertifiedKey::new(twin, Some(certificate.clone()))?;
-                found.push(Arc::new(LocalKey::certified(key)));
-            }
-            found.push(Arc::new(LocalKey::new(key)));
-        }
+        Ok(key) => Ok(Arc::new(LocalKey::new(key))),
         Err(KeyError::Encrypted) => {
             let Some(public) = public else {
                 anyhow::bail!(
-                    "it is encrypted, and its public key is nowhere; make {}.pub with \
-                    `ssh-keygen -y`",
+                    "it is encrypted, and its public key is nowhere; make one: ssh-keygen -y -f \
+                     '{0}' > '{0}.pub'",
                     file.display()
                 );
             };
-            let batch = settings.batch_mode;
-            let key = EncryptedKey::new(file, text, public, settings.password_prompts, batch);
-            for certificate in certificates.iter().filter(|one| one.key() == key.public()) {
-                found.push(Arc::new(key.with(certificate.clone())));
-            }
-            found.push(Arc::new(key));
+            let (tries, batch) = (settings.password_prompts, settings.batch_mode);
+            Ok(Arc::new(EncryptedKey::new(
+                file, text, public, tries, batch,
+            )))
         }
-        Err(why) => return Err(why.into()),
+        Err(why) => Err(why.into()),
     }
-    Ok(found)
+}
+
+/// A key as a certificate has it, wherever its private half is.
+struct Certified {
+    certificate: Certificate,
+    inner: Arc<dyn Identity>,
+}
+
+impl Identity for Certified {
+    fn key(&self) -> AnyKey {
+        AnyKey::Certificate(Box::new(self.certificate.clone()))
+    }
+
+    fn query(&self) -> bool {
+        self.inner.query()
+    }
+
+    fn sign<'a>(
+        &'a self,
+        algorithm: KeyAlgorithm,
+        data: &'a [u8],
+    ) -> BoxFuture<'a, Option<Vec<u8>>> {
+        // The signature is the key's own.
+        self.inner.sign(algorithm.plain(), data)
+    }
+}
+
+/// The key with each of its certificates, then alone.
+fn certified(key: Arc<dyn Identity>, all: &[Certificate]) -> Vec<Arc<dyn Identity>> {
+    let public = key.key();
+    let own = all.iter().filter(|one| one.key() == public.key());
+    let mut found: Vec<Arc<dyn Identity>> = own
+        .map(|certificate| {
+            Arc::new(Certified {
+                certificate: certificate.clone(),
+                inner: Arc::clone(&key),
+            }) as Arc<dyn Identity>
+        })
+        .collect();
+    found.push(key);
+    found
 }

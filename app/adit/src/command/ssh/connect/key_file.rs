@@ -7,17 +7,14 @@ use adit_crypto::Secret;
 use adit_session::ssh::BoxFuture;
 use adit_session::ssh::client::Identity;
 use adit_ssh::algorithm::KeyAlgorithm;
-use adit_ssh::key::{AnyKey, Certificate, KeyError, PrivateKey, PublicKey};
+use adit_ssh::key::{AnyKey, KeyError, PrivateKey, PublicKey};
 use tokio::sync::Mutex;
 use tracing::debug;
 
 use crate::command::ssh::terminal;
 
-/// A key in an encrypted file; the passphrase is asked for once for all its forms.
-pub(super) struct EncryptedKey {
-    shown: AnyKey,
-    lock: Arc<Locked>,
-}
+/// A key in an encrypted file; the passphrase is asked for once.
+pub(super) struct EncryptedKey(Arc<Locked>);
 
 struct Locked {
     file: PathBuf,
@@ -44,29 +41,14 @@ impl EncryptedKey {
         tries: u32,
         batch: bool,
     ) -> Self {
-        Self {
-            shown: AnyKey::Plain(public.clone()),
-            lock: Arc::new(Locked {
-                file: file.to_owned(),
-                text,
-                public,
-                tries,
-                batch,
-                state: Mutex::new(State::Closed),
-            }),
-        }
-    }
-
-    pub(super) fn public(&self) -> &PublicKey {
-        &self.lock.public
-    }
-
-    /// The same key with a certificate.
-    pub(super) fn with(&self, certificate: Certificate) -> Self {
-        Self {
-            shown: AnyKey::Certificate(Box::new(certificate)),
-            lock: Arc::clone(&self.lock),
-        }
+        Self(Arc::new(Locked {
+            file: file.to_owned(),
+            text,
+            public,
+            tries,
+            batch,
+            state: Mutex::new(State::Closed),
+        }))
     }
 }
 
@@ -131,7 +113,7 @@ impl Locked {
 
 impl Identity for EncryptedKey {
     fn key(&self) -> AnyKey {
-        self.shown.clone()
+        AnyKey::Plain(self.0.public.clone())
     }
 
     fn query(&self) -> bool {
@@ -143,6 +125,6 @@ impl Identity for EncryptedKey {
         algorithm: KeyAlgorithm,
         data: &'a [u8],
     ) -> BoxFuture<'a, Option<Vec<u8>>> {
-        Box::pin(async move { self.lock.open().await?.sign(algorithm.plain(), data).ok() })
+        Box::pin(async move { self.0.open().await?.sign(algorithm, data).ok() })
     }
 }

@@ -87,7 +87,7 @@ async fn by_socks(opening: Opening, worker: &Arc<Worker>) {
             u16::try_from(port).ok()?,
         ))
     });
-    let remote = remote.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let remote = remote.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     // Without a session there is nobody to be told.
     if let Ok(channel) = opening.accept() {
         let peer = Peer {
