@@ -4,6 +4,8 @@ mod admin;
 mod bench;
 mod client;
 mod convert;
+#[cfg(unix)]
+mod copy;
 mod doctor;
 mod help;
 mod kcp;
@@ -11,6 +13,10 @@ mod manager;
 mod online;
 mod run;
 mod server;
+#[cfg(unix)]
+mod scp;
+#[cfg(unix)]
+mod sftp;
 #[cfg(unix)]
 mod sftp_server;
 #[cfg(unix)]
@@ -42,6 +48,10 @@ pub(crate) fn dispatch(args: Args) -> Done {
         Command::Doctor(doctor) => doctor::doctor(&doctor),
         #[cfg(unix)]
         Command::Ssh(ssh) => ssh::ssh(&ssh),
+        #[cfg(unix)]
+        Command::Sftp(typed) => sftp::sftp(&typed),
+        #[cfg(unix)]
+        Command::Scp(typed) => scp::scp(&typed),
         #[cfg(unix)]
         Command::SftpServer(sftp) => sftp_server::sftp_server(&sftp),
         Command::Help(help) => help::help(&help),
