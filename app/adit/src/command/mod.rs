@@ -12,9 +12,9 @@ mod kcp;
 mod manager;
 mod online;
 mod run;
-mod server;
 #[cfg(unix)]
 mod scp;
+mod server;
 #[cfg(unix)]
 mod sftp;
 #[cfg(unix)]

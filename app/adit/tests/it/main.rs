@@ -37,6 +37,8 @@ mod setup;
 #[cfg(unix)]
 mod sftp;
 mod shadowsocks;
+#[cfg(unix)]
+mod ssh_copy;
 mod ssr;
 mod ssr_guest;
 mod ssr_hostile;

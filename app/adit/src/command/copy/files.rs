@@ -96,9 +96,16 @@ impl Remote {
         self.ask(&Request::Realpath { path }, one_name).await
     }
 
-    /// Where a symbolic link leads.
-    pub(crate) async fn read_link(&mut self, path: &[u8]) -> Result<Vec<u8>, Fault> {
-        self.ask(&Request::Readlink { path }, one_name).await
+    /// Makes a folder that its owner can fill, unless it is there.
+    pub(super) async fn make_folder(&mut self, path: &[u8], mode: u32) -> Result<(), Fault> {
+        let attrs = Attrs {
+            permissions: Some(mode & 0o777 | 0o700),
+            ..Attrs::default()
+        };
+        match self.perform(&Request::Mkdir { path, attrs }).await {
+            Err(fault) if fault.is_end() || !self.is_folder(path).await? => Err(fault),
+            _ => Ok(()),
+        }
     }
 
     /// A path as it was typed, without `~` in front: relative paths begin at home anyway.

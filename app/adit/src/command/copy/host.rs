@@ -2,7 +2,7 @@
 
 use adit_session::ssh::client::Session;
 
-use super::{Fault, Remote};
+use super::{Fault, Remote, base};
 use crate::args::ssh::Way;
 use crate::command::ssh::connect::{Asked, Reached, connect};
 use crate::report::{Code, Failure};
@@ -50,6 +50,17 @@ impl Host {
         reached
             .await
             .map_err(|why: Failure| why.with_status(NO_CONNECTION))
+    }
+
+    /// The name that a copy of what is there gets; `.` and `..` have one elsewhere.
+    pub(crate) async fn own_name(&mut self, path: &[u8]) -> Result<Vec<u8>, Fault> {
+        match base(path) {
+            b"" | b"." | b".." => {
+                let real = self.remote.real(path).await?;
+                Ok(base(&real).to_vec())
+            }
+            name => Ok(name.to_vec()),
+        }
     }
 }
 

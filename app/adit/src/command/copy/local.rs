@@ -20,6 +20,17 @@ pub(crate) fn octets(path: &Path) -> &[u8] {
     OsStr::as_bytes(path.as_os_str())
 }
 
+/// The name that the copy of a file of this machine gets; `.` and `..` have one elsewhere.
+pub(crate) fn name_here(path: &Path) -> Vec<u8> {
+    match path.file_name() {
+        Some(name) => octets(Path::new(name)).to_vec(),
+        None => {
+            let real = path.canonicalize().unwrap_or_default();
+            super::base(octets(&real)).to_vec()
+        }
+    }
+}
+
 /// The attributes of a file, in the form of SFTP.
 pub(super) fn attrs_of(found: &Metadata) -> Attrs {
     let seconds = |time: i64| u32::try_from(time.max(0)).unwrap_or(u32::MAX);

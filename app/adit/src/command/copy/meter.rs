@@ -112,8 +112,8 @@ impl Line<'_> {
     fn draw(&self) {
         *self.meter.drawn.borrow_mut() = Instant::now();
         self.meter.dirty.set(true);
-        let width = rustix::termios::tcgetwinsize(io::stderr())
-            .map_or(0, |size| usize::from(size.ws_col));
+        let width =
+            rustix::termios::tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
         let width = if width == 0 { USUAL_WIDTH } else { width };
         let text = self.text(self.began.elapsed(), width.saturating_sub(1));
         let _ = write!(io::stderr(), "\r\x1b[K{text}");
@@ -124,7 +124,10 @@ impl Line<'_> {
         let rate = (self.at - self.first) as f64 / spent.as_secs_f64().max(0.001);
         let part = match self.size {
             Some(0) => "100%".to_owned(),
-            Some(size) => format!("{:3}%", (self.at.min(size) as f64 / size as f64 * 100.0) as u8),
+            Some(size) => format!(
+                "{:3}%",
+                (self.at.min(size) as f64 / size as f64 * 100.0) as u8
+            ),
             None => "    ".to_owned(),
         };
         let left = self.size.map(|size| size.saturating_sub(self.at));

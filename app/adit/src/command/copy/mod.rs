@@ -19,6 +19,7 @@ mod meter;
 mod names;
 mod put;
 mod remote;
+mod through;
 mod tree;
 
 use std::cell::Cell;
@@ -27,10 +28,11 @@ pub(super) use fault::Fault;
 pub(super) use files::Entry;
 pub(super) use glob::{Folders, expand, plain};
 pub(super) use host::{Host, failure};
-pub(super) use local::{Local, native, octets};
+pub(super) use local::{Local, name_here, native, octets};
 pub(super) use meter::Meter;
 pub(super) use names::{base, join, shown};
 pub(super) use remote::Remote;
+pub(super) use through::through;
 pub(super) use tree::{Job, carry};
 
 /// How files are carried.

@@ -133,8 +133,7 @@ impl Remote {
             while !over && upload.wants_data() && self.out.len() < READY {
                 let now = self.now();
                 let fill = |offset, room: &mut [u8]| Ok::<_, Fault>(file.read_at(room, offset)?);
-                let piece =
-                    upload.write(now, &mut self.client, Tag::Transfer, &mut self.out, fill);
+                let piece = upload.write(now, &mut self.client, Tag::Transfer, &mut self.out, fill);
                 match piece {
                     Ok(0) => break,
                     Ok(len) => given += usize::try_from(len).unwrap_or(0),

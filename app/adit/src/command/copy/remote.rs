@@ -74,11 +74,6 @@ impl Remote {
         self.client.extensions().has(extension)
     }
 
-    /// Whether all that was to be sent is on its way.
-    pub(super) const fn is_sent(&self) -> bool {
-        self.out.is_empty()
-    }
-
     /// Appends a request whose reply will come through [`Remote::turn`].
     pub(super) fn send(&mut self, request: &Request<'_>) -> Result<RequestId, Fault> {
         Ok(self.client.request(request, Tag::Alone, &mut self.out)?)
@@ -108,10 +103,7 @@ impl Remote {
     ///
     /// # Errors
     /// The channel ended, the server broke the protocol, or that of `take`.
-    pub(super) async fn turn(
-        &mut self,
-        take: &mut Take<'_>,
-    ) -> Result<(), Fault> {
+    pub(super) async fn turn(&mut self, take: &mut Take<'_>) -> Result<(), Fault> {
         poll_fn(|cx| {
             let all_sent = self.poll_send(cx)?;
             match self.channel.poll_fill(cx, 1) {

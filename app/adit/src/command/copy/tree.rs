@@ -23,7 +23,7 @@ use super::{Fault, How, Remote};
 /// Channels that carry a tree at once.
 const WORKERS: usize = 4;
 /// Folders in folders at most: links may lead in circles.
-const DEEPEST: usize = 64;
+pub(super) const DEEPEST: usize = 64;
 
 /// One thing to be copied.
 #[derive(Debug)]
@@ -232,20 +232,9 @@ impl Queue<'_> {
             names.push(entry?.file_name());
         }
         let attrs = attrs_of(&found);
-        let mode = attrs.permissions.unwrap_or(0o777) & 0o777;
-        let new = Attrs {
-            permissions: Some(mode | 0o700),
-            ..Attrs::default()
-        };
-        let request = Request::Mkdir {
-            path: to,
-            attrs: new,
-        };
-        match remote.perform(&request).await {
-            Err(fault) if fault.is_end() => return Err(fault),
-            Err(fault) if !remote.is_folder(to).await? => return Err(fault),
-            _ => {}
-        }
+        remote
+            .make_folder(to, attrs.permissions.unwrap_or(0o777))
+            .await?;
         if self.how.preserve {
             self.there.borrow_mut().push((to.to_vec(), attrs));
         }

@@ -10,7 +10,8 @@ use std::path::Path;
 use self::place::Place;
 use super::Done;
 use super::copy::{
-    Fault, Host, How, Job, Local, Meter, base, carry, expand, failure, join, native, octets, shown,
+    Fault, Host, How, Job, Meter, Remote, carry, expand, failure, join, name_here, native, octets,
+    shown, through,
 };
 use super::ssh::connect;
 use crate::args::ssh::Scp;
@@ -74,7 +75,9 @@ async fn copy(hosts: &mut Hosts<'_>, sources: &[Place], target: &Place, how: &Ho
                 match source {
                     Place::Here(from) => {
                         let what = format!("`{}` is here, and so is the target", from.display());
-                        return Err(Failure::new(Code::Usage, what).hint("cp copies on one machine"));
+                        return Err(
+                            Failure::new(Code::Usage, what).hint("cp copies on one machine")
+                        );
                     }
                     Place::There { destination, path } => {
                         let mut host = hosts.take(destination).await?;
@@ -88,25 +91,15 @@ async fn copy(hosts: &mut Hosts<'_>, sources: &[Place], target: &Place, how: &Ho
         }
         Place::There { destination, path } => {
             let mut host = hosts.take(destination).await?;
-            let put = put(hosts, &mut host, sources, path, how);
-            put.await
+            let target = (destination.as_str(), &mut host);
+            put(hosts, target, sources, path, how).await
         }
     }
 }
 
 /// Copies what one pattern stands for to `to`, or into that folder.
-async fn get(
-    host: &mut Host,
-    path: &[u8],
-    to: &Path,
-    into: bool,
-    how: &How,
-) -> Result<(), Fault> {
-    let found = match host.remote.at_home(path).await {
-        Ok(path) => expand(&path, &mut host.remote).await,
-        Err(fault) => Err(fault),
-    };
-    let found = match found {
+async fn get(host: &mut Host, path: &[u8], to: &Path, into: bool, how: &How) -> Result<(), Fault> {
+    let found = match found(host, path).await {
         Ok(found) => found,
         Err(fault) => return how.skip(&shown(path), fault),
     };
@@ -117,7 +110,7 @@ async fn get(
     let mut jobs = Vec::with_capacity(found.len());
     for from in found {
         let to = match into {
-            true => to.join(native(&own_name(host, &from).await?)),
+            true => to.join(native(&host.own_name(&from).await?)),
             false => to.to_owned(),
         };
         jobs.push(Job::Get {
@@ -130,63 +123,100 @@ async fn get(
     carry(&mut host.remote, &host.session, jobs, how).await
 }
 
-/// The name that a copy gets; `.` and `..` have one elsewhere.
-async fn own_name(host: &mut Host, path: &[u8]) -> Result<Vec<u8>, Fault> {
-    match base(path) {
-        b"" | b"." | b".." => {
-            let real = host.remote.real(path).await?;
-            Ok(base(&real).to_vec())
-        }
-        name => Ok(name.to_vec()),
-    }
-}
-
 async fn put(
     hosts: &mut Hosts<'_>,
-    host: &mut Host,
+    target: (&str, &mut Host),
     sources: &[Place],
     to: &[u8],
     how: &How,
 ) -> Done {
-    let failed = |host: &Host, fault: Fault| failure(&host.name, &fault);
-    let typed = match host.remote.at_home(to).await {
-        Ok(path) => path,
-        Err(fault) => return Err(failed(host, fault)),
-    };
-    let to = if typed.is_empty() { b".".to_vec() } else { typed };
-    let into = match host.remote.is_folder(&to).await {
-        Ok(into) => into,
-        Err(fault) => return Err(failed(host, fault)),
-    };
+    let (destination, host) = target;
+    let name = host.name.clone();
+    let failed = |fault: Fault| failure(&name, &fault);
+    let to = host.remote.at_home(to).await.map_err(failed)?;
+    let to = if to.is_empty() { b".".to_vec() } else { to };
+    let into = host.remote.is_folder(&to).await.map_err(failed)?;
     if !into && (sources.len() > 1 || to.ends_with(b"/")) {
         return Err(no_folder(&shown(&to)));
     }
     let mut jobs = Vec::new();
     for source in sources {
         match source {
-            Place::Here(from) => {
-                let name = match from.file_name() {
-                    Some(name) => octets(Path::new(name)).to_vec(),
-                    None => from
-                        .canonicalize()
-                        .map(|path| base(octets(&path)).to_vec())
-                        .unwrap_or_default(),
+            Place::Here(from) => jobs.push(Job::Put {
+                from: from.clone(),
+                to: match into {
+                    true => join(&to, &name_here(from)),
+                    false => to.clone(),
+                },
+                depth: 0,
+            }),
+            Place::There {
+                destination: from,
+                path,
+            } if from == destination => {
+                // The same host: it talks to itself by a second channel.
+                let second = Remote::open(&host.session).await.map_err(failed)?;
+                let mut source = Host {
+                    session: host.session.clone(),
+                    remote: second,
+                    name: name.clone(),
                 };
-                jobs.push(Job::Put {
-                    from: from.clone(),
-                    to: if into { join(&to, &name) } else { to.clone() },
-                    depth: 0,
-                });
+                let copied = between(&mut source, path, &mut host.remote, &to, into, how);
+                copied.await.map_err(failed)?;
             }
-            Place::There { .. } => {
-                return Err(Failure::new(Code::Usage, "between two hosts"));
+            Place::There {
+                destination: from,
+                path,
+            } => {
+                let mut source = hosts.take(from).await?;
+                let both = format!("{} or {name}", source.name);
+                let copied = between(&mut source, path, &mut host.remote, &to, into, how);
+                copied.await.map_err(|fault| failure(&both, &fault))?;
+                hosts.reached.insert(from.clone(), source);
             }
         }
     }
-    let _ = hosts;
-    carry(&mut host.remote, &host.session, jobs, how)
-        .await
-        .map_err(|fault| failed(host, fault))
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    let carried = carry(&mut host.remote, &host.session, jobs, how);
+    carried.await.map_err(failed)
+}
+
+/// Copies what one pattern stands for from one host to another.
+async fn between(
+    source: &mut Host,
+    path: &[u8],
+    target: &mut Remote,
+    to: &[u8],
+    into: bool,
+    how: &How,
+) -> Result<(), Fault> {
+    let found = match found(source, path).await {
+        Ok(found) => found,
+        Err(fault) => return how.skip(&shown(path), fault),
+    };
+    if found.len() > 1 && !into {
+        let why = Fault::unfit(format!("is no folder, for {} files", found.len()));
+        return how.skip(&shown(to), why);
+    }
+    for from in found {
+        let to = match into {
+            true => join(to, &source.own_name(&from).await?),
+            false => to.to_vec(),
+        };
+        through(&mut source.remote, target, from, to, how).await?;
+    }
+    Ok(())
+}
+
+/// The paths that one pattern stands for.
+async fn found(host: &mut Host, pattern: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
+    let path = host.remote.at_home(pattern).await?;
+    match path.is_empty() {
+        true => Ok(vec![b".".to_vec()]),
+        false => expand(&path, &mut host.remote).await,
+    }
 }
 
 fn no_folder(path: &str) -> Failure {

@@ -73,12 +73,7 @@ impl Desk {
         Ok(())
     }
 
-    async fn one(
-        &mut self,
-        path: &[u8],
-        command: &Command<'_>,
-        number: u32,
-    ) -> Result<(), Fault> {
+    async fn one(&mut self, path: &[u8], command: &Command<'_>, number: u32) -> Result<(), Fault> {
         let remote = &mut self.host.remote;
         let mut attrs = Attrs::default();
         match command.what {
@@ -118,7 +113,11 @@ impl Desk {
     async fn make(&mut self, path: &[u8], above: bool) -> Result<(), Fault> {
         let attrs = Attrs::default();
         if !above {
-            return self.host.remote.perform(&Request::Mkdir { path, attrs }).await;
+            return self
+                .host
+                .remote
+                .perform(&Request::Mkdir { path, attrs })
+                .await;
         }
         let ends = path.iter().enumerate().skip(1);
         let ends = ends.filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
@@ -137,7 +136,12 @@ impl Desk {
     async fn file_system(&mut self, path: &[u8], command: &Command<'_>) -> Result<(), Fault> {
         let found = self.host.remote.file_system(path).await?;
         let (unit, all, free, left) = match command.has(b'i') {
-            true => ("Inodes", found.files, found.files_free, found.files_available),
+            true => (
+                "Inodes",
+                found.files,
+                found.files_free,
+                found.files_available,
+            ),
             false => {
                 let octets = |blocks: u64| blocks.saturating_mul(found.fragment);
                 let [all, free, left] = [found.blocks, found.free, found.available].map(octets);
@@ -154,7 +158,10 @@ impl Desk {
             (false, true) => value.to_string(),
             (false, false) => (value / 1024).to_string(),
         };
-        println!("{unit:>14} {:>14} {:>14} {:>14}  %Used", "Used", "Avail", "(root)");
+        println!(
+            "{unit:>14} {:>14} {:>14} {:>14}  %Used",
+            "Used", "Avail", "(root)"
+        );
         println!(
             "{:>14} {:>14} {:>14} {:>14}  {part:>4}%",
             text(all),

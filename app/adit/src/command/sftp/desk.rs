@@ -9,7 +9,7 @@ use super::help;
 use super::input::Input;
 use super::words::words;
 use crate::args::ssh::Sftp;
-use crate::command::copy::{Fault, Host, How, Meter, base, join, plain, shown};
+use crate::command::copy::{Fault, Host, How, Meter, join, native, plain, shown};
 
 /// What happens after a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,22 +160,10 @@ impl Desk {
             false => Err(Fault::unfit("is no folder")),
         }
     }
-
-    /// The name that a copy gets.
-    pub(super) async fn own_name(&mut self, path: &[u8]) -> Result<Vec<u8>, Fault> {
-        match base(path) {
-            b"" | b"." | b".." => {
-                let real = self.host.remote.real(path).await?;
-                Ok(base(&real).to_vec())
-            }
-            name => Ok(name.to_vec()),
-        }
-    }
 }
 
 /// Commands of this machine.
 fn here(command: &Command<'_>) -> io::Result<()> {
-    use crate::command::copy::native;
     let operand = command.operands.first().map(|word| native(&plain(word)));
     match command.what {
         What::Lcd => {

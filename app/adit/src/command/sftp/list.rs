@@ -140,7 +140,11 @@ fn long_of(attrs: &Attrs, name: &[u8], human: bool) -> String {
         .collect();
     let (user, group) = attrs.owner.unwrap_or_default();
     let size = attrs.size.unwrap_or(0);
-    let size = if human { amount(size) } else { size.to_string() };
+    let size = if human {
+        amount(size)
+    } else {
+        size.to_string()
+    };
     let time = attrs.times.map_or_else(String::new, |times| utc(times.1));
     let name = shown(name);
     format!("{kind}{bits} {user:>6} {group:>6} {size:>10} {time} {name}")

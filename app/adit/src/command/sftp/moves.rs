@@ -1,11 +1,11 @@
 //! Files from here to there and back.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::command::Command;
 use super::desk::Desk;
 use crate::command::copy::{
-    Fault, Job, Local, base, carry, expand, join, native, octets, plain,
+    Fault, Job, Local, carry, expand, join, name_here, native, octets, plain,
 };
 
 impl Desk {
@@ -58,7 +58,7 @@ impl Desk {
         let mut jobs = Vec::with_capacity(found.len());
         for from in found {
             let to = match into {
-                true => to.join(native(&self.own_name(&from).await?)),
+                true => to.join(native(&self.host.own_name(&from).await?)),
                 false => to.to_owned(),
             };
             jobs.push(Job::Get {
@@ -102,7 +102,7 @@ impl Desk {
         let jobs = found.into_iter().map(|from| {
             let path = native(&from);
             let to = match into {
-                true => join(&to, &own_name(&path)),
+                true => join(&to, &name_here(&path)),
                 false => to.clone(),
             };
             Job::Put {
@@ -113,16 +113,5 @@ impl Desk {
         });
         let jobs = jobs.collect();
         carry(&mut self.host.remote, &self.host.session, jobs, &self.how).await
-    }
-}
-
-/// The name that the copy of a file of this machine gets.
-fn own_name(path: &Path) -> Vec<u8> {
-    match path.file_name() {
-        Some(name) => octets(Path::new(name)).to_vec(),
-        None => {
-            let real: PathBuf = path.canonicalize().unwrap_or_default();
-            base(octets(&real)).to_vec()
-        }
     }
 }
