@@ -5,7 +5,8 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use adit_ssh::sftp::{Attrs, Download, OpenFlags, Piece};
+use adit_ssh::sftp::{Attrs, Download, OpenFlags, Piece, Reply, RequestId};
+use adit_wire::Time;
 
 use super::local::set;
 use super::meter::Line;
@@ -41,48 +42,44 @@ impl Remote {
         let mut line = how.meter.begin(shown(from), attrs.size, begin);
         let size = attrs.size.filter(|size| *size > 0);
         let chunk = self.client.limits().read_chunk();
-        let mut download = Download::new(&handle, begin, size, chunk);
-        let outcome = self.receive(&mut download, &file, size, &mut line).await;
-        if outcome.as_ref().is_err_and(Fault::is_end) {
-            // What lies behind a gap would be taken for right by whoever goes on.
-            file.set_len(download.received_to())?;
-            return outcome;
+        let mut copy = Partial {
+            download: Download::new(&handle, begin, size, chunk),
+            file,
+            lost: u64::MAX,
+            whole: false,
+        };
+        let received = self.receive(&mut copy, size, &mut line).await;
+        if !received.as_ref().is_err_and(Fault::is_end) {
+            self.drop_handle(&handle)?;
         }
-        self.drop_handle(&handle)?;
-        match outcome {
-            Ok(()) => {
-                if let Some(end) = download.end() {
-                    file.set_len(end)?;
-                }
-                set(&file, attrs, how.preserve)?;
-                line.done();
-                Ok(())
-            }
-            Err(fault) => {
-                file.set_len(download.received_to())?;
-                Err(fault)
-            }
+        received?;
+        if let Some(end) = copy.download.end() {
+            copy.file.set_len(end)?;
         }
+        copy.whole = true;
+        set(&copy.file, attrs, how.preserve)?;
+        line.done();
+        Ok(())
     }
 
     /// Receives until the end; what was asked for is awaited even if something went wrong.
     async fn receive(
         &mut self,
-        download: &mut Download,
-        file: &File,
+        copy: &mut Partial,
         size: Option<u64>,
         line: &mut Line<'_>,
     ) -> Result<(), Fault> {
         let mut outcome = Ok(());
         loop {
-            let whole = size.is_some_and(|size| download.received_to() >= size);
-            let over = whole || outcome.is_err() || download.is_done();
-            if over && download.in_flight() == 0 {
+            let whole = size.is_some_and(|size| copy.download.received_to() >= size);
+            let over = whole || outcome.is_err() || copy.download.is_done();
+            if over && copy.download.in_flight() == 0 {
                 return outcome;
             }
             if !over {
                 let now = self.now();
-                download.request(now, &mut self.client, &Tag::Transfer, &mut self.out)?;
+                let (client, out) = (&mut self.client, &mut self.out);
+                copy.download.request(now, client, &Tag::Transfer, out)?;
             }
             let now = self.now();
             let mut got = 0;
@@ -90,23 +87,61 @@ impl Remote {
                 if tag != Tag::Transfer {
                     return Ok(());
                 }
-                let written = match download.reply(now, id, reply) {
-                    Ok(Piece::Data { offset, data }) if outcome.is_ok() => {
-                        got += data.len();
-                        file.write_all_at(data, offset).map_err(Fault::from)
-                    }
-                    Ok(_) => Ok(()),
-                    Err(why) => Err(why.into()),
-                };
-                match written {
+                match copy.take(now, id, reply) {
+                    Ok(len) => got += len,
                     Err(fault) if fault.is_end() => return Err(fault),
                     Err(fault) if outcome.is_ok() => outcome = Err(fault),
-                    _ => {}
+                    Err(_) => {}
                 }
                 Ok(())
             })
             .await?;
             line.add(got).await;
+        }
+    }
+}
+
+/// A copy that is being made. If that ends early, whatever the reason, it is cut before its first
+/// gap: who goes on with it takes all that is there for right.
+#[derive(Debug)]
+struct Partial {
+    download: Download,
+    file: File,
+    /// The lowest offset that came and could not be written.
+    lost: u64,
+    whole: bool,
+}
+
+impl Partial {
+    /// Writes what a reply brought; gives how much.
+    fn take(&mut self, now: Time, id: RequestId, reply: &Reply<'_>) -> Result<usize, Fault> {
+        let Piece::Data { offset, data } = self.download.reply(now, id, reply)? else {
+            return Ok(0);
+        };
+        let written = match self.lost {
+            u64::MAX => self.file.write_all_at(data, offset),
+            // The first failure was told.
+            _ => return Ok(self.lose(offset)),
+        };
+        written.map(|()| data.len()).map_err(|why| {
+            self.lose(offset);
+            why.into()
+        })
+    }
+
+    fn lose(&mut self, offset: u64) -> usize {
+        self.lost = self.lost.min(offset);
+        0
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        if !self.whole {
+            // Nobody is left to be told that even this failed.
+            let _ = self
+                .file
+                .set_len(self.download.received_to().min(self.lost));
         }
     }
 }
