@@ -103,6 +103,17 @@ pub(crate) enum Command {
     /// start.
     #[cfg(unix)]
     Sshd(sshd::Sshd),
+    /// Work with the files of another machine, by SSH
+    ///
+    /// Reads commands as OpenSSH's `sftp` does; `help` lists them.
+    /// Exit codes: 0 ok, 1 a command of a batch failed, 255 no connection.
+    #[cfg(unix)]
+    Sftp(ssh::Sftp),
+    /// Copy files to, from or between other machines, by SSH
+    ///
+    /// Exit codes: 0 ok, 1 something was not copied, 255 no connection.
+    #[cfg(unix)]
+    Scp(ssh::Scp),
     /// Serve files by SFTP on standard input and output
     ///
     /// For an SSH server: `Subsystem sftp /usr/bin/adit sftp-server` in its configuration.

@@ -102,3 +102,54 @@ pub(crate) struct Ssh {
     #[arg(short = 'E', value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
 }
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Sftp {
+    /// The host, and a folder to begin in or a file to fetch; `sftp://[user@]host[:port][/path]` too
+    #[arg(value_name = "[USER@]HOST[:PATH]")]
+    pub(crate) destination: OsString,
+    #[command(flatten)]
+    pub(crate) way: Way,
+    #[command(flatten)]
+    pub(crate) how: Copying,
+    /// Read commands from a file, `-` for standard input, and end at the first that fails
+    #[arg(short, value_name = "FILE")]
+    pub(crate) batch: Option<PathBuf>,
+    /// Go on with copies that were cut
+    #[arg(short = 'a', long)]
+    pub(crate) resume: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Scp {
+    /// Files, then where to: PATH here, [USER@]HOST:PATH or scp://[USER@]HOST[:PORT]/PATH there
+    #[arg(value_name = "SOURCE… TARGET", num_args = 2.., required = true)]
+    pub(crate) places: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) way: Way,
+    #[command(flatten)]
+    pub(crate) how: Copying,
+    /// Go on with copies that were cut: what is there already is not sent again
+    #[arg(long)]
+    pub(crate) resume: bool,
+    /// Between two other machines through this one, which is the only way there is
+    #[arg(short = '3', hide = true)]
+    pub(crate) through: bool,
+}
+
+/// How files are copied: what `sftp` and `scp` have in common.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Copying {
+    /// The port
+    #[arg(short = 'P', value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) port: Option<u16>,
+    /// Folders, with what is in them
+    #[arg(short)]
+    pub(crate) recursive: bool,
+    /// Keep times and all permissions
+    #[arg(short)]
+    pub(crate) preserve: bool,
+    /// Kbit in a second at most
+    #[arg(short, value_name = "KBIT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: Option<u32>,
+}

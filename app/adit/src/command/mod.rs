@@ -4,13 +4,19 @@ mod admin;
 mod bench;
 mod client;
 mod convert;
+#[cfg(unix)]
+mod copy;
 mod doctor;
 mod help;
 mod kcp;
 mod manager;
 mod online;
 mod run;
+#[cfg(unix)]
+mod scp;
 mod server;
+#[cfg(unix)]
+mod sftp;
 #[cfg(unix)]
 mod sftp_server;
 #[cfg(unix)]
@@ -44,6 +50,10 @@ pub(crate) fn dispatch(args: Args) -> Done {
         Command::Doctor(doctor) => doctor::doctor(&doctor),
         #[cfg(unix)]
         Command::Ssh(ssh) => ssh::ssh(&ssh),
+        #[cfg(unix)]
+        Command::Sftp(typed) => sftp::sftp(&typed),
+        #[cfg(unix)]
+        Command::Scp(typed) => scp::scp(&typed),
         #[cfg(unix)]
         Command::SftpServer(sftp) => sftp_server::sftp_server(&sftp),
         #[cfg(unix)]

@@ -21,6 +21,7 @@ use adit_ssh::SshError;
 use adit_ssh::sftp::Frames;
 
 pub(crate) use attributes::mode;
+pub(crate) use folder::date;
 use session::Session;
 
 /// Bytes that are read at once.

@@ -45,6 +45,8 @@ mod shadowsocks;
 #[cfg(unix)]
 mod ssh_client;
 #[cfg(unix)]
+mod ssh_copy;
+#[cfg(unix)]
 mod ssh_hop;
 #[cfg(unix)]
 mod ssh_hop_fails;

@@ -139,7 +139,10 @@ impl Download {
         };
         let malformed = SshError::Malformed("SFTP DATA");
         match reply {
-            _ if self.failed => Ok(Piece::Nothing),
+            _ if self.failed => {
+                self.again.push((offset, len));
+                Ok(Piece::Nothing)
+            }
             Reply::Data(data) => {
                 let got = u32::try_from(data.len())
                     .ok()
@@ -164,6 +167,8 @@ impl Download {
             }
             Reply::Status(reply) => {
                 self.failed = true;
+                // It is not asked for again, but it is missing.
+                self.again.push((offset, len));
                 Err(Refused::from(*reply).into())
             }
             _ => Err(malformed.into()),

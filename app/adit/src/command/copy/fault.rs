@@ -1,0 +1,57 @@
+//! What goes wrong with a file, or with all of them.
+
+use std::io;
+
+use adit_ssh::SshError;
+use adit_ssh::sftp::{Refused, Status, TransferError};
+
+/// Why something was not done.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Fault {
+    /// The server says no.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// This machine says no.
+    #[error("{0}")]
+    Local(#[from] io::Error),
+    /// It cannot be done.
+    #[error("{0}")]
+    Unfit(String),
+    /// The server broke the protocol.
+    #[error("the SFTP server broke the protocol: {0}")]
+    Protocol(SshError),
+    /// The channel or the connection ended.
+    #[error("the connection was lost: {0}")]
+    Lost(io::Error),
+}
+
+impl Fault {
+    pub(crate) fn unfit(why: impl Into<String>) -> Self {
+        Self::Unfit(why.into())
+    }
+
+    /// Whether nothing can go on after it.
+    pub(crate) const fn is_end(&self) -> bool {
+        matches!(self, Self::Protocol(_) | Self::Lost(_))
+    }
+
+    /// Whether the server says that there is no such file.
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self, Self::Refused(refused) if refused.status == Status::NoSuchFile)
+    }
+}
+
+impl From<SshError> for Fault {
+    fn from(why: SshError) -> Self {
+        Self::Protocol(why)
+    }
+}
+
+impl From<TransferError> for Fault {
+    fn from(why: TransferError) -> Self {
+        match why {
+            TransferError::Refused(refused) => Self::Refused(refused),
+            TransferError::Protocol(why) => Self::Protocol(why),
+        }
+    }
+}

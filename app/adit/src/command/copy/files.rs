@@ -1,0 +1,196 @@
+//! Single operations on the files of the other machine.
+
+use adit_ssh::sftp::{
+    Attrs, Extended, Extension, FileKind, OpenFlags, Refused, Reply, Request, StatVfs, Status,
+};
+
+use super::names::is_entry;
+use super::{Fault, Remote};
+
+/// Entries of a folder at most.
+const MOST_ENTRIES: usize = 4 << 20;
+
+/// A folder's entry.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    /// Its name.
+    pub(crate) name: Vec<u8>,
+    /// The server's line of `ls -l`.
+    pub(crate) line: Vec<u8>,
+    /// Its attributes, of itself if it is a symbolic link.
+    pub(crate) attrs: Attrs,
+}
+
+fn wrong() -> Fault {
+    Fault::Protocol(adit_ssh::SshError::Malformed("kind of an SFTP reply"))
+}
+
+/// The status of a reply that should have been another one.
+fn refused(reply: &Reply<'_>) -> Fault {
+    match reply {
+        Reply::Status(reply) => Refused::from(*reply).into(),
+        _ => wrong(),
+    }
+}
+
+/// A reply that says that it was done.
+pub(super) fn done(reply: &Reply<'_>) -> Result<(), Fault> {
+    match reply {
+        Reply::Status(reply) if reply.status == Status::Ok => Ok(()),
+        other => Err(refused(other)),
+    }
+}
+
+fn attrs(reply: &Reply<'_>) -> Result<Attrs, Fault> {
+    match reply {
+        Reply::Attrs(attrs) => Ok(*attrs),
+        other => Err(refused(other)),
+    }
+}
+
+fn handle(reply: &Reply<'_>) -> Result<Vec<u8>, Fault> {
+    match reply {
+        Reply::Handle(handle) => Ok(handle.to_vec()),
+        other => Err(refused(other)),
+    }
+}
+
+fn one_name(reply: &Reply<'_>) -> Result<Vec<u8>, Fault> {
+    match reply {
+        Reply::Names(names) => names
+            .iter()
+            .next()
+            .map(|name| name.name.to_vec())
+            .ok_or_else(wrong),
+        other => Err(refused(other)),
+    }
+}
+
+impl Remote {
+    /// Does what is answered with a status alone.
+    pub(crate) async fn perform(&mut self, request: &Request<'_>) -> Result<(), Fault> {
+        self.ask(request, done).await
+    }
+
+    /// The attributes of a path.
+    pub(crate) async fn stat(&mut self, path: &[u8]) -> Result<Attrs, Fault> {
+        self.ask(&Request::Stat { path }, attrs).await
+    }
+
+    /// The attributes of a path, of itself if it is a symbolic link.
+    pub(crate) async fn lstat(&mut self, path: &[u8]) -> Result<Attrs, Fault> {
+        self.ask(&Request::Lstat { path }, attrs).await
+    }
+
+    /// Whether it leads to a folder.
+    pub(crate) async fn is_folder(&mut self, path: &[u8]) -> Result<bool, Fault> {
+        match self.stat(path).await {
+            Ok(attrs) => Ok(attrs.kind() == Some(FileKind::Folder)),
+            Err(fault) if fault.is_end() => Err(fault),
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// The absolute path.
+    pub(crate) async fn real(&mut self, path: &[u8]) -> Result<Vec<u8>, Fault> {
+        self.ask(&Request::Realpath { path }, one_name).await
+    }
+
+    /// Makes a folder that its owner can fill, unless it is there.
+    pub(super) async fn make_folder(&mut self, path: &[u8], mode: u32) -> Result<(), Fault> {
+        let attrs = Attrs {
+            permissions: Some(mode & 0o777 | 0o700),
+            ..Attrs::default()
+        };
+        match self.perform(&Request::Mkdir { path, attrs }).await {
+            Err(fault) if fault.is_end() || !self.is_folder(path).await? => Err(fault),
+            _ => Ok(()),
+        }
+    }
+
+    /// A path as it was typed, without `~` in front: relative paths begin at home anyway.
+    pub(crate) async fn at_home(&mut self, path: &[u8]) -> Result<Vec<u8>, Fault> {
+        if !path.starts_with(b"~") {
+            return Ok(path.to_vec());
+        }
+        if self.has(Extension::ExpandPath) {
+            let request = Request::Extended(Extended::ExpandPath { path });
+            return self.ask(&request, one_name).await;
+        }
+        match path.strip_prefix(b"~/") {
+            Some(rest) => Ok(rest.to_vec()),
+            None if path == b"~" => Ok(b".".to_vec()),
+            None => Err(Fault::unfit("the server knows no home of other users")),
+        }
+    }
+
+    /// Opens a file; gives its handle.
+    pub(crate) async fn open_file(
+        &mut self,
+        path: &[u8],
+        flags: OpenFlags,
+        attrs: Attrs,
+    ) -> Result<Vec<u8>, Fault> {
+        let request = Request::Open { path, flags, attrs };
+        self.ask(&request, handle).await
+    }
+
+    /// Closes without waiting for the answer, where it has no meaning.
+    pub(crate) fn drop_handle(&mut self, handle: &[u8]) -> Result<(), Fault> {
+        self.send(&Request::Close { handle }).map(drop)
+    }
+
+    /// The entries of a folder, without itself and the one above, in no order.
+    pub(crate) async fn entries(&mut self, path: &[u8]) -> Result<Vec<Entry>, Fault> {
+        let folder = self.ask(&Request::Opendir { path }, handle).await?;
+        let mut all = Vec::new();
+        let request = Request::Readdir {
+            handle: folder.as_slice(),
+        };
+        let outcome = loop {
+            let more = self.ask(&request, |reply| match reply {
+                Reply::Names(names) => {
+                    let entries = names.iter().filter(|name| is_entry(name.name));
+                    all.extend(entries.map(|name| Entry {
+                        name: name.name.to_vec(),
+                        line: name.line.to_vec(),
+                        attrs: name.attrs,
+                    }));
+                    Ok(!names.is_empty())
+                }
+                Reply::Status(reply) if reply.status == Status::Eof => Ok(false),
+                other => Err(refused(other)),
+            });
+            match more.await {
+                Ok(true) if all.len() < MOST_ENTRIES => {}
+                Ok(true) => break Err(Fault::unfit("the folder has too many entries")),
+                Ok(false) => break Ok(all),
+                Err(fault) => break Err(fault),
+            }
+        };
+        self.drop_handle(&folder)?;
+        outcome
+    }
+
+    /// The file system of a path.
+    pub(crate) async fn file_system(&mut self, path: &[u8]) -> Result<StatVfs, Fault> {
+        if !self.has(Extension::StatVfs) {
+            return Err(Fault::unfit("the server does not tell"));
+        }
+        let request = Request::Extended(Extended::StatVfs { path });
+        self.ask(&request, |reply| match reply {
+            Reply::Extended(data) => Ok(StatVfs::parse(data)?),
+            other => Err(refused(other)),
+        })
+        .await
+    }
+
+    /// Renames; what has the new name is replaced, as far as the server can.
+    pub(crate) async fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<(), Fault> {
+        let request = match self.has(Extension::PosixRename) {
+            true => Request::Extended(Extended::PosixRename { from, to }),
+            false => Request::Rename { from, to },
+        };
+        self.perform(&request).await
+    }
+}

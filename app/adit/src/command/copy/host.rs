@@ -1,0 +1,78 @@
+//! A host that files are copied from or to.
+
+use adit_session::ssh::client::Session;
+
+use super::{Fault, Remote, base};
+use crate::args::ssh::Way;
+use crate::command::ssh::connect::{Asked, Reached, connect};
+use crate::report::{Code, Failure};
+
+/// The exit code where there is no connection, as in OpenSSH.
+const NO_CONNECTION: u8 = 255;
+
+/// A session with a host, and one SFTP channel of it.
+#[derive(Debug)]
+pub(crate) struct Host {
+    /// The session.
+    pub(crate) session: Session,
+    /// Its first channel.
+    pub(crate) remote: Remote,
+    /// The host, as the configuration calls it.
+    pub(crate) name: String,
+}
+
+impl Host {
+    /// Goes to `[user@]host` or `ssh://…`; a port that stands there goes before `port`.
+    pub(crate) async fn reach(
+        destination: &str,
+        port: Option<u16>,
+        way: &Way,
+    ) -> Result<Self, Failure> {
+        let reached = async {
+            let mut asked = Asked::new(destination, way)?;
+            if let Some(port) = port {
+                asked.port.get_or_insert(port);
+            }
+            let asked_settings = asked.settings()?;
+            let Reached {
+                session, settings, ..
+            } = connect(&asked, &asked_settings).await?;
+            let name = settings.host_name;
+            let remote = Remote::open(&session)
+                .await
+                .map_err(|fault| failure(&name, &fault))?;
+            Ok(Self {
+                session,
+                remote,
+                name,
+            })
+        };
+        reached
+            .await
+            .map_err(|why: Failure| why.with_status(NO_CONNECTION))
+    }
+
+    /// The name that a copy of what is there gets; `.` and `..` have one elsewhere.
+    pub(crate) async fn own_name(&mut self, path: &[u8]) -> Result<Vec<u8>, Fault> {
+        match base(path) {
+            b"" | b"." | b".." => {
+                let real = self.remote.real(path).await?;
+                Ok(base(&real).to_vec())
+            }
+            name => Ok(name.to_vec()),
+        }
+    }
+}
+
+/// The end of the program because of a fault.
+pub(crate) fn failure(host: &str, fault: &Fault) -> Failure {
+    let code = match fault {
+        Fault::Lost(_) => Code::Network,
+        _ => Code::Failure,
+    };
+    let failure = Failure::new(code, format!("{host}: {fault}"));
+    match fault.is_end() {
+        true => failure.with_status(NO_CONNECTION),
+        false => failure,
+    }
+}

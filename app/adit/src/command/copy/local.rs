@@ -1,0 +1,79 @@
+//! Files of this machine.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use adit_ssh::sftp::Attrs;
+
+/// A path of this machine from its octets.
+pub(crate) fn native(path: &[u8]) -> PathBuf {
+    PathBuf::from(OsString::from_vec(path.to_vec()))
+}
+
+/// The octets of a path.
+pub(crate) fn octets(path: &Path) -> &[u8] {
+    OsStr::as_bytes(path.as_os_str())
+}
+
+/// The name that the copy of a file of this machine gets; `.` and `..` have one elsewhere.
+pub(crate) fn name_here(path: &Path) -> Vec<u8> {
+    match path.file_name() {
+        Some(name) => octets(Path::new(name)).to_vec(),
+        None => {
+            let real = path.canonicalize().unwrap_or_default();
+            super::base(octets(&real)).to_vec()
+        }
+    }
+}
+
+/// The attributes of a file, in the form of SFTP.
+pub(super) fn attrs_of(found: &Metadata) -> Attrs {
+    let seconds = |time: i64| u32::try_from(time.max(0)).unwrap_or(u32::MAX);
+    Attrs {
+        size: Some(found.len()),
+        owner: Some((found.uid(), found.gid())),
+        permissions: Some(found.mode()),
+        times: Some((seconds(found.atime()), seconds(found.mtime()))),
+    }
+}
+
+/// Gives an open file the permissions and times of another, if they are to be kept.
+pub(super) fn set(file: &File, attrs: &Attrs, preserve: bool) -> io::Result<()> {
+    if !preserve {
+        return Ok(());
+    }
+    if let Some((read, changed)) = attrs.times {
+        let at = |seconds: u32| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds.into());
+        let times = fs::FileTimes::new()
+            .set_accessed(at(read))
+            .set_modified(at(changed));
+        file.set_times(times)?;
+    }
+    match attrs.permissions {
+        // Who copies becomes the owner: nobody shall run it as them who could not before.
+        Some(mode) => file.set_permissions(fs::Permissions::from_mode(mode & 0o1777)),
+        None => Ok(()),
+    }
+}
+
+/// Folders of this machine, for patterns.
+#[derive(Debug)]
+pub(crate) struct Local;
+
+impl super::Folders for Local {
+    async fn names(&mut self, folder: &[u8]) -> Result<Vec<Vec<u8>>, super::Fault> {
+        let folder = if folder.is_empty() { b"." } else { folder };
+        let entries = fs::read_dir(native(folder))?;
+        let names = entries.filter_map(|entry| Some(entry.ok()?.file_name().into_vec()));
+        Ok(names.collect())
+    }
+
+    async fn is_there(&mut self, path: &[u8]) -> Result<bool, super::Fault> {
+        Ok(native(path).symlink_metadata().is_ok())
+    }
+}

@@ -1,0 +1,66 @@
+//! Files to and from other machines by SFTP: what `scp` and `sftp` have in common.
+//!
+//! ```text
+//! paths ─▶ glob ─▶ tree: a queue of files and folders ─▶ get │ put │ through ─▶ Remote ─▶ channel
+//!                        workers, a channel each                  meter, limit
+//! ```
+//!
+//! A [`Remote`] is one SFTP channel, used by one piece of work at a time; within a file many
+//! requests are in flight. Whole trees are carried over several channels of one session, so that
+//! small files do not wait for each other's round trips.
+
+mod fault;
+mod files;
+mod get;
+mod glob;
+mod host;
+mod local;
+mod meter;
+mod names;
+mod put;
+mod remote;
+mod through;
+mod tree;
+
+use std::cell::Cell;
+
+pub(super) use fault::Fault;
+pub(super) use files::Entry;
+pub(super) use glob::{Folders, expand, plain};
+pub(super) use host::{Host, failure};
+pub(super) use local::{Local, name_here, native, octets};
+pub(super) use meter::Meter;
+pub(super) use names::{base, join, shown};
+pub(super) use remote::Remote;
+pub(super) use through::through;
+pub(super) use tree::{Job, carry};
+
+/// How files are carried.
+#[derive(Debug)]
+pub(super) struct How {
+    /// Folders too, with what is in them.
+    pub(super) recursive: bool,
+    /// Times and all permissions as well.
+    pub(super) preserve: bool,
+    /// Go on where a copy was cut.
+    pub(super) resume: bool,
+    /// What is shown, and how fast it may be.
+    pub(super) meter: Meter,
+    /// Something was not carried; it was told.
+    pub(super) failed: Cell<bool>,
+}
+
+impl How {
+    /// Tells what went wrong with a file, and goes on.
+    ///
+    /// # Errors
+    /// `fault`, if nothing can go on after it.
+    pub(super) fn skip(&self, name: &str, fault: Fault) -> Result<(), Fault> {
+        if fault.is_end() {
+            return Err(fault);
+        }
+        self.failed.set(true);
+        self.meter.say(&format!("{name}: {fault}"));
+        Ok(())
+    }
+}

@@ -1,0 +1,270 @@
+//! Many files: a queue of them, and workers that take from it.
+//!
+//! Folders are in the queue as well: whoever takes one makes its copy and puts what is in it into
+//! the queue. The newest is taken first, so that the queue stays short. Times and permissions of
+//! folders are set at the end, since every new file would change them.
+
+use std::cell::{Cell, RefCell};
+use std::fs;
+use std::future::{Future, poll_fn};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::task::Poll;
+
+use adit_session::ssh::client::Session;
+use adit_ssh::sftp::{Attrs, FileKind, Request};
+use tokio::sync::Notify;
+
+use super::local::{attrs_of, native, octets, set};
+use super::names::{join, shown};
+use super::{Fault, How, Remote};
+
+/// Channels that carry a tree at once.
+const WORKERS: usize = 4;
+/// Folders in folders at most: links may lead in circles.
+pub(super) const DEEPEST: usize = 64;
+
+/// One thing to be copied.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// From the other machine.
+    Get {
+        /// There.
+        from: Vec<u8>,
+        /// Its attributes, if they are known: not of a symbolic link.
+        attrs: Option<Attrs>,
+        /// Here.
+        to: PathBuf,
+        /// In how many folders of the tree it is.
+        depth: usize,
+    },
+    /// To the other machine.
+    Put {
+        /// Here.
+        from: PathBuf,
+        /// There.
+        to: Vec<u8>,
+        /// In how many folders of the tree it is.
+        depth: usize,
+    },
+}
+
+struct Queue<'a> {
+    jobs: RefCell<Vec<Job>>,
+    busy: Cell<usize>,
+    more: Notify,
+    how: &'a How,
+    /// Folders whose attributes are to be set, here and there.
+    here: RefCell<Vec<(PathBuf, Attrs)>>,
+    there: RefCell<Vec<(Vec<u8>, Attrs)>>,
+}
+
+/// Copies all of them; what goes wrong with one is told, and the others go on.
+///
+/// # Errors
+/// The session failed.
+pub(crate) async fn carry(
+    remote: &mut Remote,
+    session: &Session,
+    mut jobs: Vec<Job>,
+    how: &How,
+) -> Result<(), Fault> {
+    let alone = jobs.len() == 1 && !how.recursive;
+    jobs.reverse();
+    let queue = Queue {
+        jobs: RefCell::new(jobs),
+        busy: Cell::new(0),
+        more: Notify::new(),
+        how,
+        here: RefCell::default(),
+        there: RefCell::default(),
+    };
+    if alone {
+        return queue.work(remote).await;
+    }
+    let mut workers: Vec<Pin<Box<dyn Future<Output = Result<(), Fault>> + '_>>> = Vec::new();
+    for _ in 1..WORKERS {
+        workers.push(Box::pin(async {
+            // A server may allow fewer channels.
+            match Remote::open(session).await {
+                Ok(mut remote) => queue.work(&mut remote).await,
+                Err(_) => Ok(()),
+            }
+        }));
+    }
+    workers.push(Box::pin(queue.work(remote)));
+    all(workers).await?;
+    queue.set_folders(remote).await
+}
+
+/// Awaits all of them, or the first that fails.
+async fn all(
+    mut workers: Vec<Pin<Box<dyn Future<Output = Result<(), Fault>> + '_>>>,
+) -> Result<(), Fault> {
+    poll_fn(|cx| {
+        let mut failed = None;
+        workers.retain_mut(|worker| match worker.as_mut().poll(cx) {
+            Poll::Pending => true,
+            Poll::Ready(outcome) => {
+                failed = failed.take().or(outcome.err());
+                false
+            }
+        });
+        match failed {
+            Some(fault) => Poll::Ready(Err(fault)),
+            None if workers.is_empty() => Poll::Ready(Ok(())),
+            None => Poll::Pending,
+        }
+    })
+    .await
+}
+
+impl Queue<'_> {
+    /// Takes jobs until there are none, and nobody is busy who could bring more.
+    async fn work(&self, remote: &mut Remote) -> Result<(), Fault> {
+        loop {
+            let more = self.more.notified();
+            let job = self.jobs.borrow_mut().pop();
+            match job {
+                Some(job) => {
+                    self.busy.set(self.busy.get() + 1);
+                    let outcome = self.one(remote, job).await;
+                    self.busy.set(self.busy.get() - 1);
+                    self.more.notify_waiters();
+                    outcome?;
+                }
+                None if self.busy.get() == 0 => return Ok(()),
+                None => more.await,
+            }
+        }
+    }
+
+    async fn one(&self, remote: &mut Remote, job: Job) -> Result<(), Fault> {
+        let (name, outcome) = match job {
+            Job::Get {
+                from,
+                attrs,
+                to,
+                depth,
+            } => {
+                let outcome = self.get(remote, &from, attrs, &to, depth).await;
+                (shown(&from), outcome)
+            }
+            Job::Put { from, to, depth } => {
+                let outcome = self.put(remote, &from, &to, depth).await;
+                (shown(octets(&from)), outcome)
+            }
+        };
+        outcome.or_else(|fault| self.how.skip(&name, fault))
+    }
+
+    fn add(&self, jobs: impl IntoIterator<Item = Job>) {
+        self.jobs.borrow_mut().extend(jobs);
+        self.more.notify_waiters();
+    }
+
+    /// Whether a folder may be copied.
+    fn may_enter(&self, depth: usize) -> Result<(), Fault> {
+        match (self.how.recursive, depth < DEEPEST) {
+            (true, true) => Ok(()),
+            (true, false) => Err(Fault::unfit("too many folders in folders")),
+            (false, _) => Err(Fault::unfit("is a folder (-r copies folders)")),
+        }
+    }
+
+    async fn get(
+        &self,
+        remote: &mut Remote,
+        from: &[u8],
+        attrs: Option<Attrs>,
+        to: &Path,
+        depth: usize,
+    ) -> Result<(), Fault> {
+        let attrs = match attrs {
+            Some(attrs) => attrs,
+            None => remote.stat(from).await?,
+        };
+        match attrs.kind() {
+            Some(FileKind::Folder) => {}
+            Some(FileKind::Regular) | None => return remote.get(from, &attrs, to, self.how).await,
+            Some(_) => return Err(Fault::unfit("is no regular file")),
+        }
+        self.may_enter(depth)?;
+        let entries = remote.entries(from).await?;
+        let mode = attrs.permissions.unwrap_or(0o777) & 0o777 | 0o700;
+        match fs::DirBuilder::new().mode(mode).create(to) {
+            Err(_) if to.is_dir() => {}
+            made => made?,
+        }
+        if self.how.preserve {
+            self.here.borrow_mut().push((to.to_owned(), attrs));
+        }
+        self.add(entries.into_iter().map(|entry| {
+            let link = matches!(entry.attrs.kind(), Some(FileKind::Symlink) | None);
+            Job::Get {
+                from: join(from, &entry.name),
+                attrs: (!link).then_some(entry.attrs),
+                to: to.join(native(&entry.name)),
+                depth: depth + 1,
+            }
+        }));
+        Ok(())
+    }
+
+    async fn put(
+        &self,
+        remote: &mut Remote,
+        from: &Path,
+        to: &[u8],
+        depth: usize,
+    ) -> Result<(), Fault> {
+        let found = fs::metadata(from)?;
+        if found.is_file() {
+            return remote.put(from, to, self.how).await;
+        }
+        if !found.is_dir() {
+            return Err(Fault::unfit("is no regular file"));
+        }
+        self.may_enter(depth)?;
+        let mut names = Vec::new();
+        for entry in fs::read_dir(from)? {
+            names.push(entry?.file_name());
+        }
+        let attrs = attrs_of(&found);
+        remote
+            .make_folder(to, attrs.permissions.unwrap_or(0o777))
+            .await?;
+        if self.how.preserve {
+            self.there.borrow_mut().push((to.to_vec(), attrs));
+        }
+        self.add(names.into_iter().map(|name| Job::Put {
+            to: join(to, octets(Path::new(&name))),
+            from: from.join(name),
+            depth: depth + 1,
+        }));
+        Ok(())
+    }
+
+    /// Gives folders the attributes of their originals, those within others first.
+    async fn set_folders(&self, remote: &mut Remote) -> Result<(), Fault> {
+        let here = self.here.take();
+        for (path, attrs) in here.iter().rev() {
+            let outcome = fs::File::open(path)
+                .and_then(|folder| set(&folder, attrs, true))
+                .map_err(Fault::from);
+            outcome.or_else(|fault| self.how.skip(&path.display().to_string(), fault))?;
+        }
+        let there = self.there.take();
+        for (path, attrs) in there.iter().rev() {
+            let attrs = Attrs {
+                permissions: attrs.permissions.map(|mode| mode & 0o7777),
+                times: attrs.times,
+                ..Attrs::default()
+            };
+            let outcome = remote.perform(&Request::Setstat { path, attrs }).await;
+            outcome.or_else(|fault| self.how.skip(&shown(path), fault))?;
+        }
+        Ok(())
+    }
+}
