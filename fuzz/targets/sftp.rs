@@ -95,7 +95,9 @@ fn server(frames: &[Vec<u8>]) {
         assert!(server.open_handles() <= MAX_HANDLES);
         // Every answer is one that a client of ours reads.
         let mut data = &out[before..];
-        let frame = Frames::new().next(&mut data).map(|frame| frame.map(<[u8]>::to_vec));
+        let frame = Frames::new()
+            .next(&mut data)
+            .map(|frame| frame.map(<[u8]>::to_vec));
         assert!(data.is_empty());
         let frame = frame.expect("within bounds").expect("whole");
         Reply::parse(&frame).expect("what we write we read");
@@ -133,15 +135,21 @@ fn client(script: &mut Script<'_>, frames: &[Vec<u8>]) {
         if !client.can_request() {
             continue;
         }
-        download.request(now, &mut client, &true, &mut out).expect("there is room");
+        download
+            .request(now, &mut client, &true, &mut out)
+            .expect("there is room");
         if upload.wants_data() {
-            let wrote = upload.write::<_, SshError>(now, &mut client, false, &mut out, |_, room| {
-                Ok(room.len().min(9))
-            });
+            let wrote =
+                upload.write::<_, SshError>(now, &mut client, false, &mut out, |_, room| {
+                    Ok(room.len().min(9))
+                });
             assert!(wrote.is_ok());
         }
         assert!(download.in_flight() + upload.in_flight() <= 2048);
-        assert_eq!(client.in_flight(), download.in_flight() + upload.in_flight());
+        assert_eq!(
+            client.in_flight(),
+            download.in_flight() + upload.in_flight()
+        );
     }
 }
 

@@ -40,8 +40,10 @@ fuzz_target!(|input: &[u8]| {
     let mut script = Script::new(input);
     let flags = script.byte();
     let option = script.bytes();
-    let (Ok(option), Ok(text)) = (std::str::from_utf8(option), std::str::from_utf8(script.rest()))
-    else {
+    let (Ok(option), Ok(text)) = (
+        std::str::from_utf8(option),
+        std::str::from_utf8(script.rest()),
+    ) else {
         return;
     };
     let question = SshQuestion {
@@ -65,12 +67,22 @@ fuzz_target!(|input: &[u8]| {
         Ok(found) => {
             assert!(found.port > 0 && found.warnings.len() <= 100);
             assert!(found.proxy_jump.is_empty() || found.proxy_command.is_none());
-            for list in [&found.ciphers, &found.macs, &found.kex].into_iter().flatten() {
+            for list in [&found.ciphers, &found.macs, &found.kex]
+                .into_iter()
+                .flatten()
+            {
                 let names = list.apply(&["a", "b"]);
                 assert!(names.iter().all(|name| !name.is_empty()));
             }
-            assert_eq!(SshSettings::resolve(&question, &sources).as_ref(), Ok(&found));
-            found.warnings.into_iter().map(|warning| warning.about).collect()
+            assert_eq!(
+                SshSettings::resolve(&question, &sources).as_ref(),
+                Ok(&found)
+            );
+            found
+                .warnings
+                .into_iter()
+                .map(|warning| warning.about)
+                .collect()
         }
         Err(problems) => {
             assert!(!problems.is_empty() && problems.len() <= 100);

@@ -178,7 +178,7 @@ impl<'d, 'e> Draft<'d, 'e> {
                 self.endpoint.scheme.span,
                 format!("`{scheme}://` is a listener, it cannot be a hop"),
             )
-            .help("hops are `socks5`, `socks4a`, `http`, `ss`, `ssr`, `kcptun`, `direct` and `reject`"),
+            .help("hops are `socks5`, `socks4a`, `http`, `ss`, `ssr`, `ssh`, `kcptun`, `direct` and `reject`"),
         };
         self.problem(flaw);
         None
@@ -203,6 +203,11 @@ impl<'d, 'e> Draft<'d, 'e> {
 
     /// Host and port of a server; both are needed.
     pub(crate) fn server(&mut self) -> Option<Target> {
+        self.server_or(None)
+    }
+
+    /// The same, where a port may be left out.
+    pub(crate) fn server_or(&mut self, usual: Option<u16>) -> Option<Target> {
         let endpoint = self.endpoint;
         let form = format!("written as `{}`", self.form());
         let Some(host) = &endpoint.host else {
@@ -210,13 +215,14 @@ impl<'d, 'e> Draft<'d, 'e> {
             self.problem(flaw);
             return None;
         };
-        match &endpoint.port {
-            Some(port) if port.value != 0 => Some(Target::new(host.value.clone(), port.value)),
-            Some(port) => {
+        let written = endpoint.port.as_ref().map(|port| port.value);
+        match (&endpoint.port, written.or(usual)) {
+            (_, Some(port)) if port != 0 => Some(Target::new(host.value.clone(), port)),
+            (Some(port), _) => {
                 self.problem(Flaw::new(port.span, "a server has no port 0"));
                 None
             }
-            None => {
+            (None, _) => {
                 let flaw = Flaw::new(endpoint.address, "the port is missing").help(form);
                 self.problem(flaw);
                 None

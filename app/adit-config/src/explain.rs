@@ -2,6 +2,7 @@
 
 mod carried;
 mod server;
+mod ssh;
 mod ssr;
 
 use core::fmt::Write;
@@ -80,6 +81,7 @@ fn listener(listen: &Listen) -> Vec<String> {
         ListenKind::Proxy(proxy) => vec![languages(proxy)],
         ListenKind::Shadowsocks(server) => server::lines(server),
         ListenKind::ShadowsocksR(server) => ssr::lines(server),
+        ListenKind::Ssh(server) => ssh::lines(server),
         ListenKind::Forward(forward) => vec![
             match (forward.tcp, forward.udp) {
                 (true, true) => "TCP and UDP, as they are",
@@ -164,6 +166,7 @@ fn limits(listen: &Listen) -> String {
         ListenKind::Proxy(proxy) => proxy.udp,
         ListenKind::Shadowsocks(server) => server.udp,
         ListenKind::ShadowsocksR(server) => server.udp,
+        ListenKind::Ssh(_) => false,
         ListenKind::Forward(forward) => forward.udp,
         ListenKind::Transparent(transparent) => transparent.udp,
     };
@@ -203,6 +206,7 @@ fn hop_line(hop: &Hop) -> String {
             what
         }
         HopKind::ShadowsocksR(hop) => ssr::hop(hop),
+        HopKind::Ssh(hop) => ssh::hop(hop),
         HopKind::Far => "to the target of its far end".to_owned(),
     };
     let what = match &server.carried {
@@ -287,6 +291,7 @@ fn rides_in_a_connection(hop: &Hop) -> bool {
     let over_tcp = |kind: &HopKind| match kind {
         HopKind::Shadowsocks { udp, .. } => *udp == UdpWay::OverTcp,
         HopKind::ShadowsocksR(hop) => hop.udp == UdpWay::OverTcp,
+        HopKind::Ssh(hop) => hop.udp,
         _ => false,
     };
     matches!(hop, Hop::Server(server) if over_tcp(&server.kind))
@@ -320,6 +325,8 @@ fn overhead(hop: &Hop) -> Option<usize> {
         }),
         HopKind::ShadowsocksR(hop) => Some(ssr::packet_overhead(hop) + ADDRESS),
         HopKind::Far => server.carried.as_ref().map(carried::overhead),
+        // It rides in a stream, of which the bytes are not counted.
+        HopKind::Ssh(_) => Some(0),
         HopKind::Socks4a { .. } | HopKind::Http { .. } => None,
     }
 }
@@ -329,6 +336,7 @@ fn udp(route: &Route) -> String {
         ListenKind::Proxy(proxy) => proxy.udp,
         ListenKind::Shadowsocks(server) => server.udp,
         ListenKind::ShadowsocksR(server) => server.udp,
+        ListenKind::Ssh(_) => false,
         ListenKind::Forward(forward) => forward.udp,
         ListenKind::Transparent(transparent) => transparent.udp,
     });
@@ -358,7 +366,7 @@ fn splice(route: &Route) -> String {
         ListenKind::Shadowsocks(server) => {
             seals(server.method) && !matches!(server.role, SsRole::Relay { .. })
         }
-        ListenKind::ShadowsocksR(_) => true,
+        ListenKind::ShadowsocksR(_) | ListenKind::Ssh(_) => true,
         ListenKind::Proxy(_) | ListenKind::Transparent(_) | ListenKind::Forward(_) => false,
     });
     if let Some(listen) = sealing {
@@ -367,7 +375,7 @@ fn splice(route: &Route) -> String {
     let sealed = |hop: &&Hop| match hop {
         Hop::Server(server) => match &server.kind {
             HopKind::Shadowsocks { method, .. } => seals(*method),
-            HopKind::ShadowsocksR(_) => true,
+            HopKind::ShadowsocksR(_) | HopKind::Ssh(_) => true,
             _ => false,
         },
         Hop::Direct | Hop::Reject => false,

@@ -4,6 +4,7 @@ use core::fmt;
 
 use crate::plugin_text::PluginText;
 use crate::scheme::carrier::all_params;
+use crate::scheme::ssh::text::HostKeys;
 use crate::scheme::ssr::text::UserText;
 use crate::suggest::nearest;
 use crate::value::{FilePath, SecretValue, Typed};
@@ -147,6 +148,9 @@ const HIDDEN: [&str; 4] = [
     SecretValue::NAME,
 ];
 
+/// Types whose values can name a file.
+const FILES: [&str; 3] = [FilePath::NAME, SecretValue::NAME, HostKeys::NAME];
+
 /// True if values of this key may be shown: some table has it, and it is not free text.
 pub(crate) fn is_public(key: &str) -> bool {
     all_params()
@@ -164,7 +168,7 @@ pub(crate) fn opens_file(before: &str) -> bool {
         return false;
     };
     let files = all_params()
-        .filter(|param| [FilePath::NAME, SecretValue::NAME].contains(&param.setting.type_name()))
+        .filter(|param| FILES.contains(&param.setting.type_name()))
         .map(|param| param.setting.name());
     nearest(key, files).is_some()
 }

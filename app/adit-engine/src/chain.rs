@@ -8,6 +8,7 @@ use adit_config::{
     ServerHop, SsRole,
 };
 use adit_net::dial::Family;
+use adit_session::kcp::Counters;
 use adit_shadowsocks::KeyChain;
 use adit_wire::Target;
 
@@ -16,11 +17,17 @@ use crate::carrier::{FecHop, KcpCarrier};
 use crate::connector::{Connector, Direct, Group, Hop, Reject};
 use crate::dialect::{Http, Shadowsocks, ShadowsocksR, Socks4a, Socks5};
 use crate::plugin::{Host, Mode, Role, Spec};
+use crate::ssh::SshHop;
 use crate::udp::Filter;
 use crate::{Health, Router, StartError};
 
 /// The router of one listener: its targets are judged by its own access rule.
-pub(crate) async fn router(route: &Route, listen: &Listen) -> Result<Router, StartError> {
+/// `kcp` counts for hops over KCP.
+pub(crate) async fn router(
+    route: &Route,
+    listen: &Listen,
+    kcp: &Arc<Counters>,
+) -> Result<Router, StartError> {
     let family = match listen.prefer {
         Prefer::Auto => Family::Any,
         Prefer::V4 => Family::V4First,
@@ -47,13 +54,17 @@ pub(crate) async fn router(route: &Route, listen: &Listen) -> Result<Router, Sta
     let end = if relays { free() } else { guarded };
     let mut rules = Vec::with_capacity(route.rules.len());
     for rule in &route.rules {
-        rules.push((rule.matches.clone(), chain(&rule.via, &end).await?));
+        rules.push((rule.matches.clone(), chain(&rule.via, &end, kcp).await?));
     }
-    Ok(Router::new(rules, chain(&route.via, &end).await?))
+    Ok(Router::new(rules, chain(&route.via, &end, kcp).await?))
 }
 
 /// The chain is a fold: each hop reaches its server through what stands before it.
-async fn chain(plan: &Chain, end: &Arc<dyn Connector>) -> Result<Arc<dyn Connector>, StartError> {
+async fn chain(
+    plan: &Chain,
+    end: &Arc<dyn Connector>,
+    kcp: &Arc<Counters>,
+) -> Result<Arc<dyn Connector>, StartError> {
     if plan.hops.is_empty() {
         return Ok(end.clone());
     }
@@ -64,7 +75,7 @@ async fn chain(plan: &Chain, end: &Arc<dyn Connector>) -> Result<Arc<dyn Connect
             members.push(match hop {
                 HopPlan::Direct => end.clone(),
                 HopPlan::Reject => Arc::new(Reject),
-                HopPlan::Server(plan) => server_hop(plan, &via, place == 0).await?,
+                HopPlan::Server(plan) => server_hop(plan, &via, place == 0, kcp).await?,
             });
         }
         via = match (members.pop(), members.is_empty()) {
@@ -94,6 +105,7 @@ pub(crate) async fn server_hop(
     plan: &ServerHop,
     via: &Arc<dyn Connector>,
     first: bool,
+    kcp: &Arc<Counters>,
 ) -> Result<Arc<dyn Connector>, StartError> {
     let via = &match &plan.carried {
         None => via.clone(),
@@ -104,9 +116,9 @@ pub(crate) async fn server_hop(
                 fec,
             )?));
         }
-        Some(Carried::Kcp(kcp)) => {
-            let server = plan.server.clone();
-            let carrier = KcpCarrier::new(server, plan.name(), plan.dial, kcp)?;
+        Some(Carried::Kcp(carried)) => {
+            let (server, name) = (plan.server.clone(), plan.name());
+            let carrier = KcpCarrier::new(server, name, plan.dial, carried, kcp.clone())?;
             Arc::new(carrier) as Arc<dyn Connector>
         }
     };
@@ -156,6 +168,7 @@ pub(crate) async fn server_hop(
             let dialect = ShadowsocksR::new(ssr, &plan.server)?;
             hop(dialect, plan, via, None)
         }
+        HopKind::Ssh(ssh) => Arc::new(SshHop::new(plan, ssh, via.clone())?),
         // What the far end of the carrier leads to.
         HopKind::Far => via.clone(),
     })

@@ -31,7 +31,8 @@ impl Credentials {
         !self.digests.is_empty()
     }
 
-    fn known(&self, user: &[u8], password: &[u8]) -> bool {
+    /// Whether the pair is a user's.
+    pub(crate) fn known(&self, user: &[u8], password: &[u8]) -> bool {
         let attempt = self.hasher.digest(&[user, password]);
         self.digests
             .iter()

@@ -15,17 +15,22 @@ use adit_wire::Target;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
+use adit_session::kcp;
+
 use crate::carrier::SealError;
 use crate::chain;
 use crate::listener;
 use crate::listener::Kept;
 use crate::plugin::PluginError;
 use crate::serve::Gate;
+use crate::ssh::SshPlanError;
 use crate::{Roster, Router};
 
 /// A running plan. Routes can be added and removed; everything else goes on.
 pub struct Engine {
     gate: Arc<Gate>,
+    /// What all KCP sessions count, of listeners and of hops.
+    kcp: Arc<kcp::Counters>,
     running: Mutex<Vec<Running>>,
 }
 
@@ -112,6 +117,9 @@ pub enum StartError {
     /// A key does not fit its cipher.
     #[error(transparent)]
     Cipher(#[from] adit_crypto::CryptoError),
+    /// What is said of SSH cannot be used.
+    #[error(transparent)]
+    Ssh(#[from] SshPlanError),
     /// A carrier cannot be sealed.
     #[error(transparent)]
     Carrier(#[from] SealError),
@@ -129,6 +137,7 @@ impl Engine {
         let fitting = limits::max_connections(limits::raise_nofile());
         let engine = Self {
             gate: Arc::new(Gate::new(fitting, None)),
+            kcp: Arc::default(),
             running: Mutex::default(),
         };
         for route in &plan.routes {
@@ -186,7 +195,7 @@ impl Engine {
         }
         let mut fresh = Vec::with_capacity(routers.len());
         for listen in &route.listen {
-            fresh.push(chain::router(route, listen).await?);
+            fresh.push(chain::router(route, listen, &self.kcp).await?);
         }
         for (router, fresh) in routers.iter().zip(fresh) {
             router.replace(fresh);
@@ -241,6 +250,12 @@ impl Engine {
             })
     }
 
+    /// What the KCP sessions of all listeners and hops have counted so far.
+    #[must_use]
+    pub fn kcp_counts(&self) -> kcp::Counts {
+        self.kcp.counts()
+    }
+
     /// Stops accepting, and lets open connections go on for at most `drain`.
     pub async fn stop(&self, drain: Duration) {
         let mut running = std::mem::take(&mut *self.lock());
@@ -254,8 +269,8 @@ impl Engine {
     }
 
     async fn open(&self, route: &Route, listen: &Listen) -> Result<Running, StartError> {
-        let listener = listener::prepare(route, listen, &self.gate).await?;
-        let (sockets, kept) = listener.bind(listen).await?;
+        let listener = listener::prepare(route, listen, &self.gate, &self.kcp).await?;
+        let (sockets, kept) = listener.bind(listen, &self.kcp).await?;
         let listening = Listening {
             addr: sockets.addr,
             route: route.name.clone(),

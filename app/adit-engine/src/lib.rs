@@ -14,6 +14,7 @@
 //! * [`dialect`]: the language spoken with a hop's server;
 //! * [`udp`]: one table of associations for every datagram dialect;
 //! * [`serve`](mod@serve): the heart, and the accept loops around it;
+//! * [`ssh`]: hops to SSH servers, and clients of SSH that want streams;
 //! * [`access`]: which destinations a listener may reach;
 //! * [`plugin`]: SIP003 plugins, as their host and as one of them.
 //!
@@ -24,6 +25,7 @@
 pub mod acceptor;
 pub mod access;
 mod account;
+mod alone;
 pub mod carrier;
 mod chain;
 pub mod connector;
@@ -42,6 +44,7 @@ mod roster;
 mod router;
 pub mod serve;
 mod sockets;
+pub mod ssh;
 pub mod udp;
 
 pub use adit_stream::Counts;

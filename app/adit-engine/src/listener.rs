@@ -2,6 +2,7 @@
 
 mod keyed;
 mod salts_file;
+mod ssh;
 mod ssr;
 mod users_file;
 
@@ -11,8 +12,10 @@ use std::time::Duration;
 
 use adit_config::{Listen, ListenKind, Plugin, Proxy as ProxyPlan, Route};
 use adit_net::{accept, limits};
+use adit_session::kcp::Counters;
 use adit_stream::{Limits, Meter};
 use adit_wire::{Host as WireHost, Target};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use self::salts_file::SaltsFile;
@@ -85,8 +88,9 @@ pub(crate) async fn prepare(
     route: &Route,
     listen: &Listen,
     gate: &Arc<Gate>,
+    kcp: &Arc<Counters>,
 ) -> Result<Prepared, StartError> {
-    let bench = Bench::new(route, listen, gate).await?;
+    let bench = Bench::new(route, listen, gate, kcp).await?;
     let served = match &listen.kind {
         ListenKind::Proxy(proxy) => {
             let mut worker = bench.worker(Box::new(proxy_acceptor(proxy, listen)));
@@ -101,6 +105,7 @@ pub(crate) async fn prepare(
         }
         ListenKind::Shadowsocks(server) => keyed::prepare(server, &bench)?,
         ListenKind::ShadowsocksR(server) => ssr::prepare(server, &bench)?,
+        ListenKind::Ssh(server) => ssh::prepare(server, &bench)?,
         ListenKind::Transparent(plan) => {
             let acceptor = Intercepted {
                 steering: plan.steering,
@@ -142,7 +147,11 @@ pub(crate) async fn prepare(
 
 impl Prepared {
     /// Binds the listener's address, behind a plugin if there is one.
-    pub(crate) async fn bind(&self, listen: &Listen) -> Result<(Sockets, Kept), StartError> {
+    pub(crate) async fn bind(
+        &self,
+        listen: &Listen,
+        kcp: &Arc<Counters>,
+    ) -> Result<(Sockets, Kept), StartError> {
         let tcp = self.served.worker.is_some();
         let codecs = self.served.packets.as_ref();
         let udp = codecs.map_or(0, |(codecs, _)| codecs.len());
@@ -160,7 +169,7 @@ impl Prepared {
             return Ok((taken.map_err(failed)?, kept));
         }
         if let Some(carried) = &listen.carried {
-            return Ok((carrier::bind(listen, carried).await?, kept));
+            return Ok((carrier::bind(listen, carried, kcp).await?, kept));
         }
         let Some(plugin) = plugin(listen) else {
             let sockets = sockets::bind(host, port, tcp, udp).await.map_err(failed)?;
@@ -229,8 +238,13 @@ impl Prepared {
             }
             _ => {}
         }
-        if let (Some(worker), Some(socket)) = (served.worker, sockets.tcp) {
-            tasks.spawn(accept_loop(accept::Acceptor::new(socket), Arc::new(worker)));
+        if let (Some(mut worker), Some(socket)) = (served.worker, sockets.tcp) {
+            let (running, over) = watch::channel(());
+            worker.over = Some(over);
+            tasks.spawn(async move {
+                accept_loop(accept::Acceptor::new(socket), Arc::new(worker)).await;
+                drop(running);
+            });
         }
         if let Some((codecs, ttl)) = served.packets {
             // Fewer sockets than were asked for take fewer codecs.
@@ -277,11 +291,16 @@ struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    async fn new(route: &Route, listen: &'a Listen, gate: &Arc<Gate>) -> Result<Self, StartError> {
+    async fn new(
+        route: &Route,
+        listen: &'a Listen,
+        gate: &Arc<Gate>,
+        kcp: &Arc<Counters>,
+    ) -> Result<Self, StartError> {
         let max = listen.limits.max_connections.unwrap_or(usize::MAX);
         Ok(Self {
             listen,
-            router: Arc::new(router(route, listen).await?),
+            router: Arc::new(router(route, listen, kcp).await?),
             meter: Arc::default(),
             // Behind a plugin everybody comes from loopback.
             guard: (!listen.addr.is_loopback() && plugin(listen).is_none()).then(Arc::default),
@@ -309,6 +328,7 @@ impl<'a> Bench<'a> {
             first_wait: None,
             over_tcp: false,
             gate: self.gate.clone(),
+            over: None,
         }
     }
 }

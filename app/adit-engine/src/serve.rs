@@ -11,11 +11,12 @@ use adit_net::{Udp, tcp};
 use adit_shadowsocks::uot;
 use adit_stream::{BoxStream, Count, End, Limits, Meter, Outcome, Stream, Tcp, fill, relay};
 use adit_wire::{Host, Target};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, warn};
 
 use crate::Peer;
-use crate::acceptor::{Acceptor, Association, Binding, Inbound, Pending};
+use crate::acceptor::{Acceptor, Association, Binding, Inbound, Many, Pending};
 use crate::account::{Account, Both, Open, during};
 use crate::connector::{Bound, Watch};
 use crate::error::{AcceptError, DialError, Stage};
@@ -56,6 +57,8 @@ pub struct Worker {
     pub over_tcp: bool,
     /// Connections of the listener open now, and how many may be.
     pub gate: Arc<Gate>,
+    /// Whose sender is gone once the listener has ended.
+    pub(crate) over: Option<watch::Receiver<()>>,
 }
 
 /// Options of UDP ASSOCIATE.
@@ -166,7 +169,7 @@ impl Worker {
     }
 
     /// Serves one connection from its first byte to its last.
-    pub async fn serve(&self, io: BoxStream, peer: Peer) {
+    pub async fn serve(self: &Arc<Self>, io: BoxStream, peer: Peer) {
         // What opens a session is much larger than what it takes to run one, and most live long.
         let session = Box::pin(self.meet(io, peer)).await;
         if let Some(session) = session {
@@ -175,7 +178,7 @@ impl Worker {
     }
 
     /// Everything up to an open session; other wishes are served here.
-    async fn meet(&self, io: BoxStream, peer: Peer) -> Option<Session> {
+    async fn meet(self: &Arc<Self>, io: BoxStream, peer: Peer) -> Option<Session> {
         let stranger = match &self.guard {
             None => None,
             Some(guard) => match guard.enter(peer.remote.ip()) {
@@ -193,6 +196,7 @@ impl Worker {
         drop(stranger);
         match inbound {
             Ok(Inbound::Stream(pending)) => return self.open(pending, peer).await,
+            Ok(Inbound::Many(many)) => self.streams(many, peer).await,
             Ok(Inbound::Bind(binding)) => return self.bind(binding, peer).await,
             Ok(Inbound::Datagrams(association)) => self.datagrams(association).await,
             Ok(Inbound::InStream(carried)) => {
@@ -209,6 +213,37 @@ impl Worker {
             Err(why) => debug!(client = %peer.remote, "no request: {why}"),
         }
         None
+    }
+
+    /// Serves what is asked for on one connection, each stream in a task of its own, until the
+    /// client goes. When the listener ends, streams that are open go on and no new ones begin.
+    async fn streams(self: &Arc<Self>, mut many: Box<dyn Many>, peer: Peer) {
+        loop {
+            let pending = tokio::select! {
+                () = ended(self.over.clone()) => break,
+                next = many.next() => match next {
+                    Some(pending) => pending,
+                    None => break,
+                },
+            };
+            if let Some(ticket) = self.gate.enter() {
+                let worker = self.clone();
+                tokio::spawn(async move {
+                    let session = Box::pin(worker.open(pending, peer)).await;
+                    if let Some(session) = session {
+                        worker.pump(session, peer).await;
+                    }
+                    drop(ticket);
+                });
+                continue;
+            }
+            let why = "too many connections are open";
+            debug!(client = %peer.remote, "a stream is refused: {why}");
+            let why = std::io::Error::new(std::io::ErrorKind::QuotaExceeded, why);
+            // The client may have left already.
+            let _ = pending.refuse(&DialError::new(Stage::Route, why)).await;
+        }
+        debug!(client = %peer.remote, "the connection ends");
     }
 
     /// Opens the way that a client asks for.
@@ -230,7 +265,7 @@ impl Worker {
                 let both = Both { meter: &self.meter, account: account.as_ref() };
                 both.add_up(first.len());
             }),
-            () = reset(pending.client()) => {
+            () = left(pending.client()) => {
                 debug!(client = %peer.remote, %target, "the client left before the dial ended");
                 return None;
             }
@@ -474,6 +509,22 @@ async fn watched(
         }
     }
     relay.await
+}
+
+/// Waits until the listener has ended.
+async fn ended(over: Option<watch::Receiver<()>>) {
+    match over {
+        Some(mut over) => while over.changed().await.is_ok() {},
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until the client has left, as far as that can be seen.
+async fn left(client: Option<&mut BoxStream>) {
+    match client {
+        Some(io) => reset(io).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Waits until the client resets; what it says is kept. An end is no reason to give up: a client

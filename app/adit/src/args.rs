@@ -2,9 +2,11 @@
 
 pub(crate) mod kcp;
 #[cfg(unix)]
+pub(crate) mod ssh;
+#[cfg(unix)]
 pub(crate) mod sshd;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use adit_wire::Target;
@@ -28,7 +30,7 @@ On a server:     adit server
 At home:         adit client 'ss://…'
 Anything else:   adit run LISTEN [HOP…]        adit help URLS
 
-Environment: ADIT_CPU=portable|avx2|avx512 keeps newer instructions out of the ciphers,
+Environment: ADIT_CPU=portable|avx2|avx512 keeps newer instructions out of ciphers and error correction,
 ADIT_IO=portable keeps splice and UDP batches out of the engine, NO_COLOR colours out of the log
 
 Exit codes: 0 ok, 1 failure, 2 usage, 3 configuration, 4 network, 5 key, 6 clock")]
@@ -88,6 +90,12 @@ pub(crate) enum Command {
     /// same password (`--tries`): every try is a connection that somebody on the way can see.
     /// Exit codes: 0 all is well, 3 the URL is wrong, 4 the network, 5 key or settings, 6 clocks.
     Doctor(Doctor),
+    /// Run a program or a shell on another machine, and forward ports, by SSH
+    ///
+    /// Options, configuration, known hosts, keys and agent are those of OpenSSH's `ssh`.
+    /// Exit code: that of the program, 255 if there is none.
+    #[cfg(unix)]
+    Ssh(ssh::Ssh),
     /// Serve SSH: you, and nobody else, can log in with the keys of a file
     ///
     /// Gives programs, shells with terminals, files (sftp, scp) and forwarding to the user who
@@ -109,6 +117,19 @@ pub(crate) enum Command {
     Man(Man),
 }
 
+impl Command {
+    /// Whether the log is to be silent, and the file it goes to.
+    pub(crate) fn log(&self) -> (bool, Option<&Path>) {
+        match self {
+            #[cfg(unix)]
+            Self::Ssh(ssh) => (ssh.way.quiet, ssh.log.as_deref()),
+            #[cfg(unix)]
+            Self::Sshd(sshd) => (false, sshd.log.as_deref()),
+            _ => (false, None),
+        }
+    }
+}
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Up {
     /// Stop after the request was carried, instead of leaving the proxy running
@@ -126,20 +147,48 @@ pub(crate) struct Bench {
 pub(crate) enum BenchWhat {
     /// Message authentication codes, in memory: UMAC beside HMAC
     Mac(BenchMac),
+    /// Forward error correction, in memory: encoding and restoring of datagrams
+    Fec(BenchSpan),
+    /// KCP, in memory: its windows, and sealing and opening of packets under every cipher
+    Kcp(BenchSpan),
+    /// What an SSH server offers, what each cipher and MAC would cost here, and which to take
+    ///
+    /// Connects and reads the lists that the server sends in the clear; nobody logs in. The costs
+    /// are those of this machine, in memory: processor time of one end, without system calls.
+    Ssh(BenchSsh),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct BenchSpan {
+    /// One JSON object a line: name, bytes, ns_per_op
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Milliseconds for each row
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    pub(crate) millis: u32,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct BenchSsh {
+    /// The server; without a port, 22
+    #[arg(value_name = "HOST[:PORT]")]
+    pub(crate) host: String,
+    /// One JSON object a line: `offer`, `cost` for each cipher and MAC, `advice`
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Milliseconds for each cipher and MAC
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) millis: u32,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchMac {
-    /// One JSON object a line: name, bytes, ns_per_op
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) span: BenchSpan,
     /// Lengths of messages
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "32,1024",
           value_parser = clap::value_parser!(u32).range(..=1 << 24))]
     pub(crate) bytes: Vec<u32>,
-    /// Milliseconds for each row
-    #[arg(long, value_name = "N", default_value_t = 300)]
-    pub(crate) millis: u32,
 }
 
 #[derive(Debug, clap::Args)]

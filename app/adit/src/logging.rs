@@ -1,9 +1,9 @@
-//! What is said while it runs, on standard error or in a file.
+//! What is said while it runs, on standard error.
 
 use std::fs::OpenOptions;
 use std::io::{self, IsTerminal};
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::Arc;
 
 use tracing::Level;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -11,46 +11,48 @@ use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Starts the log on standard error. Destinations appear from `-v` on, not before.
-pub(crate) fn start(verbose: u8) {
-    let colour = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    start_with(verbose, BoxMakeWriter::new(io::stderr), colour);
-}
-
-/// Starts the log at the end of a file, which is made if it is not there, for its owner alone.
-pub(crate) fn start_in(verbose: u8, file: &Path) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(file)?;
-    start_with(verbose, BoxMakeWriter::new(Mutex::new(file)), false);
-    Ok(())
-}
-
-fn start_with(verbose: u8, writer: BoxMakeWriter, colour: bool) {
+/// Starts the log. Destinations appear from `-v` on, not before; nothing at all if it is `quiet`.
+/// With a file it is appended to that.
+pub(crate) fn start(verbose: u8, quiet: bool, file: Option<&Path>) -> io::Result<()> {
     let level = match verbose {
+        _ if quiet => Level::ERROR,
         0 => Level::INFO,
         1 => Level::DEBUG,
         _ => Level::TRACE,
     };
-    let others = if verbose > 2 {
-        LevelFilter::TRACE
-    } else {
-        LevelFilter::WARN
+    let others = match verbose {
+        _ if quiet => LevelFilter::ERROR,
+        0..=2 => LevelFilter::WARN,
+        _ => LevelFilter::TRACE,
+    };
+    let colours = std::env::var_os("NO_COLOR").is_none();
+    let (writer, colours) = match file {
+        None => (
+            BoxMakeWriter::new(io::stderr),
+            colours && io::stderr().is_terminal(),
+        ),
+        Some(path) => {
+            let mut options = OpenOptions::new();
+            options.append(true).create(true);
+            // It tells who went where.
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            (BoxMakeWriter::new(Arc::new(options.open(path)?)), false)
+        }
     };
     let targets = Targets::new()
         .with_default(others)
         .with_target("adit", level);
     let format = tracing_subscriber::fmt::layer()
         .with_writer(writer)
-        .with_ansi(colour)
+        .with_ansi(colours)
         .with_target(verbose > 2)
         .with_timer(Clock);
     tracing_subscriber::registry()
         .with(format)
         .with(targets)
         .init();
+    Ok(())
 }
 
 /// The time of day in UTC.

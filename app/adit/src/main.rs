@@ -15,6 +15,7 @@ mod report;
 mod sftp_server;
 mod state;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use adit_crypto::CpuLevel;
@@ -25,11 +26,15 @@ use crate::report::{Code, Failure};
 
 fn main() -> ExitCode {
     if let Some(invited) = guest::invitation() {
-        logging::start(0);
-        return guest::serve(invited).map_or_else(Failure::report, |()| ExitCode::SUCCESS);
+        let serve = || guest::serve(invited);
+        return log(0, false, None)
+            .and_then(|()| serve())
+            .map_or_else(Failure::report, |()| ExitCode::SUCCESS);
     }
     let args = Args::parse_from(args::kcp::as_typed(std::env::args_os()));
-    match log(&args)
+    let (quiet, file) = args.command.log();
+    let logged = log(args.verbose, quiet, file);
+    match logged
         .and_then(|()| limit_cpu())
         .and_then(|()| command::dispatch(args))
     {
@@ -38,23 +43,15 @@ fn main() -> ExitCode {
     }
 }
 
-/// Starts the log where it is wanted.
-fn log(args: &Args) -> Result<(), Failure> {
-    #[cfg(unix)]
-    if let args::Command::Sshd(args::sshd::Sshd {
-        log: Some(file), ..
-    }) = &args.command
-    {
-        return logging::start_in(args.verbose, file).map_err(|why| {
-            let what = format!("the log {}: {why}", file.display());
-            Failure::new(Code::Failure, what)
-        });
-    }
-    logging::start(args.verbose);
-    Ok(())
+fn log(verbose: u8, quiet: bool, file: Option<&Path>) -> Result<(), Failure> {
+    logging::start(verbose, quiet, file).map_err(|why| {
+        let name = file.unwrap_or(Path::new("")).display();
+        Failure::new(Code::Failure, format!("{name}: {why}"))
+    })
 }
 
-/// `ADIT_CPU=portable|avx2|avx512` keeps newer instructions out, before any key is made.
+/// `ADIT_CPU=portable|avx2|avx512` keeps newer instructions out, before any key or
+/// code is made.
 fn limit_cpu() -> Result<(), Failure> {
     let Some(name) = std::env::var_os("ADIT_CPU") else {
         return Ok(());
@@ -62,6 +59,7 @@ fn limit_cpu() -> Result<(), Failure> {
     match name.to_str().and_then(CpuLevel::from_name) {
         Some(level) => {
             adit_crypto::limit_cpu(level);
+            adit_fec::limit(kernels(level));
             Ok(())
         }
         None => {
@@ -69,5 +67,15 @@ fn limit_cpu() -> Result<(), Failure> {
             let what = format!("ADIT_CPU is `{}`", name.display());
             Err(Failure::new(Code::Usage, what).hint(format!("it may be {}", all.join(", "))))
         }
+    }
+}
+
+/// What the kernels of error correction may use at a level of the ciphers. Bit matrices came with
+/// AVX-512 and count as newer than AVX2.
+const fn kernels(level: CpuLevel) -> adit_fec::Level {
+    match level {
+        CpuLevel::Portable => adit_fec::Level::Portable,
+        CpuLevel::Avx2 => adit_fec::Level::Avx2,
+        _ => adit_fec::Level::Avx512Gfni,
     }
 }

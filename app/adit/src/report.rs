@@ -16,6 +16,9 @@ pub(crate) enum Failure {
         what: String,
         hint: Option<String>,
     },
+    /// What went wrong, if anything did, and an exit code of another table: that of a program
+    /// which was run elsewhere.
+    Exit { status: u8, why: Option<Box<Self>> },
 }
 
 /// Exit codes.
@@ -49,11 +52,23 @@ impl Failure {
         }
     }
 
+    /// The same with an exit code of another table.
+    pub(crate) fn with_status(self, status: u8) -> Self {
+        match self {
+            Self::Exit { .. } => self,
+            other => Self::Exit {
+                status,
+                why: Some(Box::new(other)),
+            },
+        }
+    }
+
     /// The exit code.
     pub(crate) const fn code(&self) -> Code {
         match self {
             Self::Config(_) => Code::Config,
             Self::Plain { code, .. } => *code,
+            Self::Exit { .. } => Code::Failure,
         }
     }
 
@@ -72,6 +87,12 @@ impl Failure {
                     eprintln!("\nhint: {hint}");
                 }
                 ExitCode::from(code as u8)
+            }
+            Self::Exit { status, why } => {
+                if let Some(why) = why {
+                    why.report();
+                }
+                ExitCode::from(status)
             }
         }
     }
@@ -107,6 +128,7 @@ impl From<StartError> for Failure {
             | StartError::Obfs(_)
             | StartError::Cipher(_)
             | StartError::Carrier(_)
+            | StartError::Ssh(_)
             | StartError::PluginBehind(_) => Self::new(Code::Config, what),
             StartError::Plugin(_) => Self::new(Code::Network, what),
         }

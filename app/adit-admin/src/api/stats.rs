@@ -135,6 +135,15 @@ pub(super) fn metrics(engine: &Engine) -> Reply {
         "Connections of clients that are open, in handshake or beyond.",
         vec![(String::new(), open)],
     );
+    // As kcp-go counts them: over all sessions of the process.
+    for count in engine.kcp_counts().all() {
+        let name = match count.kind {
+            "counter" => format!("adit_kcp_{}_total", count.key),
+            _ => format!("adit_kcp_{}", count.key),
+        };
+        let value = vec![(String::new(), count.value)];
+        family(&name, count.kind, &format!("KCP: {}", count.help), value);
+    }
     let version = format!("version=\"{}\"", env!("CARGO_PKG_VERSION"));
     family(
         "adit_node_info",

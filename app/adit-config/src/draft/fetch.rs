@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use zeroize::Zeroizing;
+
 use crate::desk::{Desk, Lookup};
 use crate::draft::Draft;
 use crate::edge::FileText;
@@ -11,6 +13,7 @@ use crate::quote::Quote;
 use crate::scheme::keys;
 use crate::secret::{Secret, SecretText};
 use crate::span::Span;
+use crate::value::SecretValue;
 
 impl Draft<'_, '_> {
     /// User and password of the URL: both, or none.
@@ -43,6 +46,62 @@ impl Draft<'_, '_> {
     /// A secret, fetched from where it is kept.
     pub(crate) fn secret(&mut self, written: &SecretText, span: Span) -> Option<Secret> {
         secret(self.desk, self.lookup, self.quote, written, span)
+    }
+
+    /// A secret of a query, fetched from where it is kept.
+    pub(crate) fn written_secret(&mut self, written: &SecretValue, span: Span) -> Option<Secret> {
+        let text = &written.0;
+        let place = match (text.strip_prefix('@'), text.strip_prefix('$')) {
+            (Some(path), _) => SecretText::File(path.to_owned()),
+            (_, Some(name)) => SecretText::Variable(name.to_owned()),
+            _ => SecretText::Literal(Secret::from(text.as_str())),
+        };
+        self.secret(&place, span)
+    }
+
+    /// The text of a file that holds a secret.
+    pub(crate) fn secret_file(&mut self, path: &str, span: Span) -> Option<Secret> {
+        let file = self.file(path, span)?;
+        Some(Secret::from(file.text.as_str()))
+    }
+
+    /// The text of a file that may be missing.
+    pub(crate) fn optional_file(&self, path: &str) -> Option<Secret> {
+        let file = self.lookup.sources.file(&self.resolve(path)).ok()?;
+        Some(Secret::from(file.text.as_str()))
+    }
+
+    /// The text of a file that everybody may read.
+    pub(crate) fn public_file(&mut self, path: &str, span: Span) -> Option<Zeroizing<String>> {
+        match self.lookup.sources.file(&self.resolve(path)) {
+            Ok(file) => Some(file.text),
+            Err(why) => {
+                let flaw = Flaw::new(span, format!("cannot read `{path}`")).label(why.to_string());
+                self.problem(flaw);
+                None
+            }
+        }
+    }
+
+    /// A variable of the environment, if it is set and not empty.
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        let value = self.lookup.sources.variable(name)?;
+        (!value.is_empty()).then(|| value.as_str().to_owned())
+    }
+
+    /// Where `name` is kept that adit makes by itself: in the user's state folder.
+    pub(crate) fn state(&mut self, name: &str) -> Option<PathBuf> {
+        let folder = |name: &str, below: &str| Some(Path::new(&self.variable(name)?).join(below));
+        let found = folder("STATE_DIRECTORY", "")
+            .or_else(|| folder("XDG_STATE_HOME", "adit"))
+            .or_else(|| folder("HOME", ".local/state/adit"))
+            .or_else(|| folder("USERPROFILE", ".local/state/adit"));
+        if found.is_none() {
+            let title = format!("no HOME is set, so there is no place for `{name}`");
+            let flaw = Flaw::new(self.endpoint.address, title).help("name a file for it");
+            self.problem(flaw);
+        }
+        found.map(|folder| folder.join(name))
     }
 
     /// The users of a file: `user:password` lines; empty lines and `#` comments are skipped.

@@ -5,7 +5,7 @@ use core::time::Duration;
 use adit_shadowsocks::Method;
 use adit_wire::Target;
 
-use crate::plan::{Carried, Login, Plugin, SsrHop, UdpWay};
+use crate::plan::{Carried, Login, Plugin, SshHop, SsrHop, UdpWay};
 use crate::secret::Secret;
 
 /// Hops in the order they are passed. Empty means: straight to the target.
@@ -86,6 +86,8 @@ pub enum HopKind {
     },
     /// ShadowsocksR.
     ShadowsocksR(Box<SsrHop>),
+    /// SSH.
+    Ssh(Box<SshHop>),
     /// Nothing: all goes to the target that the server's end has. There is always a carrier.
     Far,
 }
@@ -125,6 +127,7 @@ impl ServerHop {
             (HopKind::Http { .. }, _) => "http",
             (HopKind::Shadowsocks { .. }, _) => "ss",
             (HopKind::ShadowsocksR(_), _) => "ssr",
+            (HopKind::Ssh(_), _) => "ssh",
             (HopKind::Far, Some(Carried::Fec(_))) => "udp",
             (HopKind::Far, _) => "tcp",
         }
@@ -165,6 +168,7 @@ impl Hop {
             Self::Server(server) => match &server.kind {
                 HopKind::Socks5 { udp, .. } => *udp,
                 HopKind::ShadowsocksR(hop) => hop.udp != UdpWay::Off,
+                HopKind::Ssh(hop) => hop.udp,
                 HopKind::Shadowsocks { udp, .. } => !matches!(udp, UdpWay::Off),
                 HopKind::Socks4a { .. } | HopKind::Http { .. } => false,
                 HopKind::Far => matches!(server.carried, Some(Carried::Fec(_))),

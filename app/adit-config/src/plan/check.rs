@@ -174,6 +174,7 @@ const fn transports(listen: &Listen) -> (bool, bool) {
         ListenKind::Proxy(_) => (true, false),
         ListenKind::Shadowsocks(server) => (server.tcp, server.udp),
         ListenKind::ShadowsocksR(server) => (server.tcp, server.udp),
+        ListenKind::Ssh(_) => (true, false),
         ListenKind::Forward(forward) => (forward.tcp, forward.udp),
         ListenKind::Transparent(transparent) => (true, transparent.udp),
     }

@@ -9,6 +9,7 @@ mod file;
 mod rule;
 mod shadowsocks;
 mod show;
+mod ssh;
 mod ssr;
 
 use core::net::IpAddr;
@@ -23,6 +24,7 @@ pub use chain::{Chain, Hop, HopKind, ServerHop, Stage};
 pub use file::MAX_FILE_LEN;
 pub use rule::Match;
 pub use shadowsocks::{Plugin, PluginMode, RelayNext, SsRole, SsServer, SsUser, UdpWay};
+pub use ssh::{HostTrust, SshHop, SshKey, SshOffer, SshServer};
 pub use ssr::{SsrHop, SsrServer};
 
 use crate::problem::Warning;
@@ -94,6 +96,8 @@ pub enum ListenKind {
     Shadowsocks(SsServer),
     /// A ShadowsocksR server.
     ShadowsocksR(SsrServer),
+    /// An SSH server that gives streams.
+    Ssh(Box<SshServer>),
     /// A fixed target.
     Forward(Forward),
     /// Whatever the firewall turns this way.

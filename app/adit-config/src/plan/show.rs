@@ -27,6 +27,7 @@ impl Listen {
             ListenKind::Proxy(_) => "socks5",
             ListenKind::Shadowsocks(_) => "ss",
             ListenKind::ShadowsocksR(_) => "ssr",
+            ListenKind::Ssh(_) => "ssh",
             ListenKind::Forward(forward) if forward.tcp && forward.udp => "tcp+udp",
             ListenKind::Forward(forward) if forward.tcp => "tcp",
             ListenKind::Forward(_) => "udp",
@@ -53,6 +54,7 @@ impl fmt::Display for Listen {
             ListenKind::Proxy(_)
             | ListenKind::Shadowsocks(_)
             | ListenKind::ShadowsocksR(_)
+            | ListenKind::Ssh(_)
             | ListenKind::Transparent(_) => Ok(()),
         }
     }

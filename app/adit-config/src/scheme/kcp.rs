@@ -17,7 +17,7 @@ use crate::plan::{
 };
 use crate::problem::{Flaw, WarningKind};
 use crate::scheme::keys;
-use crate::secret::{Secret, SecretText};
+use crate::secret::Secret;
 use crate::value::{Count, SecretValue, Whole};
 
 pub(crate) const DOC: &str = "Streams over a few sessions of KCP: reliable UDP with forward error \
@@ -198,7 +198,7 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>, mut listen: Listen) -> Option<Li
                 draft.problem(no_streams(draft));
             }
         }
-        ListenKind::Forward(_) | ListenKind::Transparent(_) => {}
+        ListenKind::Forward(_) | ListenKind::Transparent(_) | ListenKind::Ssh(_) => {}
     }
     let own = match &listen.kind {
         ListenKind::Shadowsocks(server) => match &server.role {
@@ -244,7 +244,7 @@ pub(crate) fn hop(draft: &mut Draft<'_, '_>, mut hop: ServerHop) -> Option<Hop> 
                 _ => Some(secret.expose()),
             };
         }
-        HopKind::Socks4a { .. } | HopKind::Http { .. } | HopKind::Far => {}
+        HopKind::Socks4a { .. } | HopKind::Http { .. } | HopKind::Ssh(_) | HopKind::Far => {}
     }
     let own = own.map(Secret::from);
     let kcp = read(draft, own)?;
@@ -335,7 +335,7 @@ pub(crate) fn seal(draft: &mut Draft<'_, '_>, own: Option<Secret>) -> Option<Pac
     let crypt = draft.get(&CRYPT);
     let kcp9 = draft.get(&KCP9);
     let password = match draft.get(&KEY) {
-        Some(written) => Some(secret(draft, &written)?),
+        Some(written) => Some(draft.written_secret(&written, draft.value_span(&KEY))?),
         None => own.filter(|own| !own.expose().is_empty()),
     };
     if password.is_none() && is_keyed(draft) {
@@ -367,17 +367,6 @@ pub(crate) fn seal(draft: &mut Draft<'_, '_>, own: Option<Secret>) -> Option<Pac
             password,
         },
     })
-}
-
-fn secret(draft: &mut Draft<'_, '_>, written: &SecretValue) -> Option<Secret> {
-    let text = &written.0;
-    let span = draft.value_span(&KEY);
-    let place = match (text.strip_prefix('@'), text.strip_prefix('$')) {
-        (Some(path), _) => SecretText::File(path.to_owned()),
-        (_, Some(name)) => SecretText::Variable(name.to_owned()),
-        _ => SecretText::Literal(Secret::from(text.as_str())),
-    };
-    draft.secret(&place, span)
 }
 
 /// The ARQ, by name or by numbers.

@@ -12,6 +12,7 @@ mod mixed;
 pub(crate) mod share;
 mod socks5;
 pub(crate) mod ss;
+pub(crate) mod ssh;
 pub(crate) mod ssr;
 mod transparent;
 
@@ -50,6 +51,8 @@ pub enum Scheme {
     TcpUdp,
     /// The tunnel of kcptun.
     Kcptun,
+    /// SSH.
+    Ssh,
     /// TCP that the firewall redirects.
     Redir,
     /// TCP and UDP that the firewall hands over as they are.
@@ -72,13 +75,14 @@ pub struct UnknownScheme {
 
 impl Scheme {
     /// Every scheme, in the order of the reference.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Mixed,
         Self::Socks5,
         Self::Socks4a,
         Self::Http,
         Self::Ss,
         Self::Ssr,
+        Self::Ssh,
         Self::Tcp,
         Self::Udp,
         Self::TcpUdp,
@@ -103,6 +107,7 @@ impl Scheme {
             Self::Udp => "udp",
             Self::TcpUdp => "tcp+udp",
             Self::Kcptun => "kcptun",
+            Self::Ssh => "ssh",
             Self::Redir => "redir",
             Self::Tproxy => "tproxy",
             Self::Direct => "direct",
@@ -123,7 +128,9 @@ impl Scheme {
             Self::Mixed | Self::Tcp | Self::Udp | Self::TcpUdp => Roles::Listener,
             Self::Redir | Self::Tproxy => Roles::Listener,
             Self::Socks4a | Self::Direct | Self::Reject => Roles::Hop,
-            Self::Socks5 | Self::Http | Self::Ss | Self::Ssr | Self::Kcptun => Roles::Both,
+            Self::Socks5 | Self::Http | Self::Ss | Self::Ssr | Self::Ssh | Self::Kcptun => {
+                Roles::Both
+            }
         }
     }
 
@@ -141,6 +148,7 @@ impl Scheme {
             Self::Udp => forward::PARAMS_UDP,
             Self::TcpUdp => forward::PARAMS,
             Self::Kcptun => kcptun::PARAMS,
+            Self::Ssh => ssh::PARAMS,
             Self::Redir => transparent::PARAMS_REDIR,
             Self::Tproxy => transparent::PARAMS_TPROXY,
             Self::Direct | Self::Reject => ends::PARAMS,
@@ -157,6 +165,7 @@ impl Scheme {
             Self::Http => "http://[USER:PASSWORD@][HOST]:PORT",
             Self::Ss => "ss://METHOD:KEY@[HOST]:PORT",
             Self::Ssr => "ssr://METHOD:PASSWORD@[HOST]:PORT",
+            Self::Ssh => "ssh://[USER[:PASSWORD]@][HOST][:PORT]",
             Self::Tcp => "tcp://[HOST]:PORT[/TARGET:PORT]",
             Self::Udp => "udp://[HOST]:PORT[/TARGET:PORT]",
             Self::TcpUdp => "tcp+udp://[HOST]:PORT/TARGET:PORT",
@@ -178,6 +187,7 @@ impl Scheme {
                     ("Legacy methods, broken and for old peers alone", legacy),
                 ]
             }
+            Self::Ssh => ssh::lists(),
             _ => Vec::new(),
         }
     }
@@ -192,6 +202,7 @@ impl Scheme {
             Self::Http => http::DOC,
             Self::Ss => ss::DOC,
             Self::Ssr => ssr::DOC,
+            Self::Ssh => ssh::DOC,
             Self::Tcp => forward::DOC_TCP,
             Self::Udp => forward::DOC_UDP,
             Self::TcpUdp => forward::DOC,
@@ -243,6 +254,7 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
         Scheme::Http => http::listen(draft),
         Scheme::Ss => ss::listen(draft),
         Scheme::Ssr => ssr::listen(draft),
+        Scheme::Ssh => ssh::listen(draft),
         Scheme::Tcp => forward::listen(draft, true, false),
         Scheme::Udp => forward::listen(draft, false, true),
         Scheme::TcpUdp => forward::listen(draft, true, true),
@@ -266,6 +278,7 @@ pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
         (Scheme::Http, _) => http::hop(draft),
         (Scheme::Ss, _) => ss::hop(draft),
         (Scheme::Ssr, _) => ssr::hop(draft),
+        (Scheme::Ssh, _) => ssh::hop(draft),
         (Scheme::Kcptun, _) => kcptun::hop(draft),
         (Scheme::Tcp | Scheme::Udp, Some(_)) => forward::hop(draft),
         (Scheme::Direct, _) => ends::hop(draft, Hop::Direct),

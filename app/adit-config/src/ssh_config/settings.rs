@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::algorithms::AlgorithmList;
 use super::forward::SshForward;
 use super::jump::SshJump;
+use super::pattern;
 use crate::problem::Warning;
 
 /// How a host is reached. Defaults are those of OpenSSH, but for algorithms, which have their own.
@@ -109,6 +110,14 @@ pub struct SshSettings {
 
     /// What was left out.
     pub warnings: Vec<Warning>,
+}
+
+impl SshSettings {
+    /// Whether `SendEnv` names this variable.
+    #[must_use]
+    pub fn sends(&self, name: &str) -> bool {
+        self.send_env.iter().any(|one| pattern::matches(one, name))
+    }
 }
 
 /// `AddressFamily`.

@@ -21,4 +21,5 @@ mod shadowsocks;
 mod share_links;
 mod ssh_config;
 mod ssh_peer;
+mod ssh_urls;
 mod ssr;

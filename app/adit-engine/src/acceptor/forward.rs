@@ -28,8 +28,8 @@ pub(super) struct Plain {
 }
 
 impl Reply for Plain {
-    fn client(&mut self) -> &mut BoxStream {
-        &mut self.io
+    fn client(&mut self) -> Option<&mut BoxStream> {
+        Some(&mut self.io)
     }
 
     fn proceed(

@@ -85,8 +85,8 @@ enum Kind {
 }
 
 impl Reply for Http {
-    fn client(&mut self) -> &mut BoxStream {
-        &mut self.io
+    fn client(&mut self) -> Option<&mut BoxStream> {
+        Some(&mut self.io)
     }
 
     fn proceed(

@@ -87,8 +87,8 @@ pub(super) struct Silent {
 }
 
 impl Reply for Silent {
-    fn client(&mut self) -> &mut BoxStream {
-        &mut self.io
+    fn client(&mut self) -> Option<&mut BoxStream> {
+        Some(&mut self.io)
     }
 
     fn proceed(

@@ -48,6 +48,8 @@ pub trait Acceptor: Send + Sync {
 pub enum Inbound {
     /// A stream to a target.
     Stream(Pending),
+    /// Many streams, over the connection's whole life.
+    Many(Box<dyn Many>),
     /// One connection from outside (SOCKS BIND).
     Bind(Binding),
     /// Datagrams (SOCKS UDP ASSOCIATE).
@@ -58,6 +60,12 @@ pub enum Inbound {
     Served,
     /// A stranger at a keyed listener. The reaction may last for minutes.
     Rejected(Rejection),
+}
+
+/// A connection on which one stream after the other is asked for.
+pub trait Many: Send {
+    /// The next of them; `None` once the client has gone.
+    fn next(&mut self) -> BoxFuture<'_, Option<Pending>>;
 }
 
 /// A stream that carries datagrams to any target.
@@ -99,8 +107,9 @@ impl Pending {
         }
     }
 
-    /// The client's stream, to see whether it is still there.
-    pub fn client(&mut self) -> &mut BoxStream {
+    /// The client's stream, to see whether it is still there; `None` if there is none before the
+    /// verdict.
+    pub fn client(&mut self) -> Option<&mut BoxStream> {
         self.reply.client()
     }
 
@@ -117,7 +126,8 @@ impl Pending {
 
 /// How a language says yes and no.
 pub(crate) trait Reply: Send {
-    fn client(&mut self) -> &mut BoxStream;
+    /// See [`Pending::client`].
+    fn client(&mut self) -> Option<&mut BoxStream>;
     fn proceed(
         self: Box<Self>,
         bound: Option<SocketAddr>,

@@ -70,8 +70,8 @@ struct Unproved {
 }
 
 impl Reply for Unproved {
-    fn client(&mut self) -> &mut BoxStream {
-        &mut self.io
+    fn client(&mut self) -> Option<&mut BoxStream> {
+        Some(&mut self.io)
     }
 
     fn proceed(

@@ -107,8 +107,8 @@ impl Socks {
 }
 
 impl Reply for Socks {
-    fn client(&mut self) -> &mut BoxStream {
-        &mut self.io
+    fn client(&mut self) -> Option<&mut BoxStream> {
+        Some(&mut self.io)
     }
 
     fn proceed(

@@ -2,12 +2,13 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use adit_config::Kcp as Plan;
 use adit_net::dial::{self, Family};
-use adit_session::kcp::{Contact, KcpStream, Probe, Settings};
+use adit_session::kcp::{Contact, Counters, KcpStream, Probe, Settings};
 use adit_session::smux::{self, End, Mux, SmuxStream, Watch};
 use adit_stream::put;
 use adit_wire::{Host, Target};
@@ -58,7 +59,8 @@ impl Line {
 }
 
 impl KcpCarrier {
-    /// A carrier to `server`; nothing is sent before it is needed. `name` is the hop's.
+    /// A carrier to `server`; nothing is sent before it is needed. `name` is the hop's,
+    /// `counters` count what its sessions do.
     ///
     /// # Errors
     /// The plan's key or numbers make no session.
@@ -67,8 +69,9 @@ impl KcpCarrier {
         name: String,
         deadline: Duration,
         plan: &Plan,
+        counters: Arc<Counters>,
     ) -> Result<Self, SealError> {
-        let (settings, smux) = settings::streams(plan)?;
+        let (settings, smux) = settings::streams(plan, counters)?;
         Ok(Self {
             server,
             name,

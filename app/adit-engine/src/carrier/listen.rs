@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use adit_config::{Carried, Listen, ListenKind};
 use adit_session::fec::{FecListener, Lane};
-use adit_session::kcp::{KcpListener, KcpStream};
+use adit_session::kcp::{Counters, KcpListener, KcpStream};
 use adit_session::smux::{self, End, Mux};
 use adit_stream::{Count, Meter};
 use adit_wire::Target;
@@ -27,8 +27,12 @@ use crate::{Peer, Router, StartError};
 /// How long a socket that fails is left alone.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Binds the address of a listener for its carrier.
-pub(crate) async fn bind(listen: &Listen, carried: &Carried) -> Result<Sockets, StartError> {
+/// Binds the address of a listener for its carrier; its KCP sessions add to `counters`.
+pub(crate) async fn bind(
+    listen: &Listen,
+    carried: &Carried,
+    counters: &Arc<Counters>,
+) -> Result<Sockets, StartError> {
     let failed = |source| StartError::Listen {
         addr: listen.addr.to_string(),
         source,
@@ -36,7 +40,7 @@ pub(crate) async fn bind(listen: &Listen, carried: &Carried) -> Result<Sockets, 
     let (host, port) = (&listen.addr.host, listen.addr.port);
     let sockets = match carried {
         Carried::Kcp(plan) => {
-            let (settings, smux) = settings::streams(plan)?;
+            let (settings, smux) = settings::streams(plan, counters.clone())?;
             let open = |addr| {
                 let listener = KcpListener::bind(addr, settings.clone())?;
                 let at = listener.local_addr()?;

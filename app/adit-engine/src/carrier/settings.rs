@@ -66,7 +66,10 @@ fn code(shards: Shards, seal: &PacketSeal) -> kcp::Fec {
     }
 }
 
-pub(super) fn streams(plan: &KcpPlan) -> Result<(kcp::Settings, smux::Settings), SealError> {
+pub(super) fn streams(
+    plan: &KcpPlan,
+    counters: Arc<kcp::Counters>,
+) -> Result<(kcp::Settings, smux::Settings), SealError> {
     let (key, session) = keys(&plan.seal)?;
     let settings = kcp::Settings {
         mtu: plan.mtu,
@@ -74,6 +77,7 @@ pub(super) fn streams(plan: &KcpPlan) -> Result<(kcp::Settings, smux::Settings),
         key,
         session,
         rate: plan.rate,
+        counters,
         ..kcp::Settings::new(plan.arq)
     };
     settings.check()?;

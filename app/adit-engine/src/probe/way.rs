@@ -31,7 +31,7 @@ const KEPT: usize = 4096;
 
 /// The connector of one hop, straight from this machine. A plugin is started with it.
 pub async fn connector(hop: &ServerHop) -> Result<Arc<dyn Connector>, StartError> {
-    crate::chain::server_hop(hop, &crate::chain::free(), true).await
+    crate::chain::server_hop(hop, &crate::chain::free(), true, &Arc::default()).await
 }
 
 /// The addresses of a server, and how long it took to find them.
@@ -122,9 +122,10 @@ enum Evidence {
 
 fn evidence(kind: &HopKind) -> Evidence {
     match kind {
-        HopKind::Socks5 { .. } | HopKind::Socks4a { .. } | HopKind::Http { .. } => {
-            Evidence::Opening
-        }
+        HopKind::Socks5 { .. }
+        | HopKind::Socks4a { .. }
+        | HopKind::Http { .. }
+        | HopKind::Ssh(_) => Evidence::Opening,
         HopKind::Shadowsocks { method, .. } => match method.edition() {
             Edition::Aead | Edition::Aead2022 => Evidence::Record,
             _ => Evidence::Words,

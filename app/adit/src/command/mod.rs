@@ -14,6 +14,8 @@ mod server;
 #[cfg(unix)]
 mod sftp_server;
 #[cfg(unix)]
+mod ssh;
+#[cfg(unix)]
 mod sshd;
 mod tools;
 mod up;
@@ -40,6 +42,8 @@ pub(crate) fn dispatch(args: Args) -> Done {
         Command::Bench(typed) => bench::bench(&typed),
         Command::Kcp(kcp) => kcp::kcp(kcp),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
+        #[cfg(unix)]
+        Command::Ssh(ssh) => ssh::ssh(&ssh),
         #[cfg(unix)]
         Command::SftpServer(sftp) => sftp_server::sftp_server(&sftp),
         #[cfg(unix)]

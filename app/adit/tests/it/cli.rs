@@ -62,25 +62,6 @@ fn keygen_makes_a_new_key_of_the_right_length() {
     );
 }
 
-#[test]
-fn bench_mac_prints_an_object_for_each_code_and_length() {
-    let args = ["bench", "mac", "--json", "--millis", "20"];
-    let output = ended(&args).success().unwrap();
-    let mut rows: Vec<_> = output.lines().collect();
-    for name in ["umac-64", "umac-128", "hmac-sha2-256", "hmac-md5"] {
-        for bytes in [32, 1024] {
-            let head = format!(r#"{{"name":"{name}","bytes":{bytes},"ns_per_op":"#);
-            let at = rows.iter().position(|row| row.starts_with(&head));
-            let row = rows.remove(at.unwrap_or_else(|| panic!("no {head} in {output}")));
-            let value = row[head.len()..].trim_end_matches('}');
-            assert!(value.parse::<f64>().unwrap() > 1.0, "{row}");
-        }
-    }
-    assert!(rows.is_empty(), "{rows:?}");
-    let shown = ended(&["bench", "mac", "--bytes", "64", "--millis", "20"]);
-    says(&shown.success().unwrap(), &["umac-128", "hmac-md5", "64"]);
-}
-
 fn config_or_usage(args: &[&str]) -> String {
     let Ended { code, output } = ended(args);
     assert!(matches!(code, Some(2 | 3)), "{args:?}: {code:?}\n{output}");

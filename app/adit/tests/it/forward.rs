@@ -1,12 +1,9 @@
 //! Fixed forwarders, and iperf3 as a user of one.
 
-use std::process::Command;
-use std::time::Duration;
-
+use adit_interop::iperf::{self, Iperf};
 use adit_interop::origin::Origin;
 use adit_interop::shadowsocks::{AES_256, BLAKE3_AES_256, BLAKE3_CHACHA20};
 use adit_interop::traffic::{self, Ends, Entry};
-use adit_interop::{PATIENCE, Process, Transport, free_port, loopback, tool, wait_port};
 
 use crate::setup::{ALLOW, server, start};
 
@@ -81,44 +78,17 @@ fn a_socks_and_an_http_proxy_as_hops() {
 
 #[test]
 fn iperf3_both_ways_over_tcp_and_udp() {
-    let port = free_port();
-    let mut command = Command::new("iperf3");
-    command.args(["-s", "-B", "127.0.0.1", "-p", &port.to_string()]);
-    let _iperf = Process::spawn(command).unwrap();
-    wait_port(Transport::Tcp, port, PATIENCE).unwrap();
-
+    let iperf = Iperf::start().unwrap();
     let back = server(BLAKE3_AES_256);
-    let target = format!("tcp+udp://127.0.0.1:0/{}", loopback(port));
+    let target = format!("tcp+udp://127.0.0.1:0/{}", iperf.addr());
     let entry = start(&["run", &target, &BLAKE3_AES_256.url(back.addr())]);
     for mode in [
-        &[][..],
-        &["-R"],
-        &["-u", "-b", "20M", "-l", "1390"],
-        &["-u", "-R", "-b", "20M", "-l", "1382"],
+        &["-t", "1"][..],
+        &["-t", "1", "-R"],
+        &["-t", "1", "-u", "-b", "20M", "-l", "1390"],
+        &["-t", "1", "-u", "-R", "-b", "20M", "-l", "1382"],
     ] {
-        let mut client = Command::new("iperf3");
-        client.args([
-            "-c",
-            "127.0.0.1",
-            "-t",
-            "1",
-            "-p",
-            &entry.addr().port().to_string(),
-        ]);
-        client.args(mode);
-        let told = tool::run(client, Duration::from_secs(40)).unwrap();
-        let told = told
-            .success()
-            .unwrap_or_else(|why| panic!("{mode:?}: {why:#}"));
-        let moved = told
-            .lines()
-            .rev()
-            .find(|line| line.contains("receiver"))
-            .expect(&told);
-        assert!(
-            !moved.contains("0.00 Bytes"),
-            "{mode:?}: nothing arrived: {moved}"
-        );
+        iperf::client(entry.addr(), mode).unwrap();
     }
     entry.stop().unwrap();
     back.stop().unwrap();

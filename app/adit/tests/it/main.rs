@@ -8,6 +8,9 @@
 
 #[cfg(unix)]
 mod admin;
+mod bench;
+#[cfg(unix)]
+mod bench_ssh;
 mod browser;
 mod carrier_kcp;
 mod cli;
@@ -37,8 +40,18 @@ mod setup;
 #[cfg(unix)]
 mod sftp;
 mod shadowsocks;
+#[cfg(unix)]
+mod ssh_client;
+#[cfg(unix)]
+mod ssh_hop;
+#[cfg(unix)]
+mod ssh_hop_fails;
+#[cfg(unix)]
+mod ssh_listener;
 #[cfg(target_os = "linux")]
 mod ssh_server;
+#[cfg(unix)]
+mod ssh_transport;
 mod ssr;
 mod ssr_guest;
 mod ssr_hostile;

@@ -4,6 +4,7 @@ use std::env;
 use std::process::Command;
 use std::time::Duration;
 
+use adit_interop::iperf::{self, Iperf};
 use adit_interop::origin::Origin;
 use adit_interop::shadowsocks::{
     AES_128, AES_192, AES_256, BLAKE3_AES_128, BLAKE3_AES_256, BLAKE3_CHACHA20, CHACHA20, METHODS,
@@ -17,12 +18,18 @@ use crate::setup::{ALLOW, bin, server, start};
 
 /// Our client, their server.
 pub(crate) fn to_their_server(peer: Peer, method: Method) {
-    let origin = Origin::start().unwrap();
+    let (origin, iperf) = (Origin::start().unwrap(), Iperf::start().unwrap());
     let theirs = peer.server(method).unwrap();
     let target = format!("tcp+udp://127.0.0.1:0/{}", origin.addr());
-    let ours = start(&["run", &target, &method.url(theirs.addr())]);
+    let measured = format!("tcp://127.0.0.1:0/{}", iperf.addr());
+    let url = method.url(theirs.addr());
+    let args = [
+        "run", "-L", &target, "-F", &url, "-L", &measured, "-F", &url,
+    ];
+    let ours = Adit::start_with(&bin(), &args, 2).unwrap();
     traffic::streams(peer.server_ends(method), || traffic::dial(ours.addr())).unwrap();
     traffic::datagrams(&Entry::open(ours.addr()).unwrap()).unwrap();
+    iperf::down(ours.addrs()[1]).unwrap();
     ours.stop().unwrap();
 }
 
@@ -33,6 +40,9 @@ pub(crate) fn from_their_client(peer: Peer, method: Method) {
     let theirs = peer.forwarder(method, ours.addr(), origin.addr()).unwrap();
     traffic::streams(peer.client_ends(method), || traffic::dial(theirs.addr())).unwrap();
     traffic::datagrams(&Entry::open(theirs.addr()).unwrap()).unwrap();
+    let iperf = Iperf::start().unwrap();
+    let theirs = peer.forwarder(method, ours.addr(), iperf.addr()).unwrap();
+    iperf::down(theirs.addr()).unwrap();
     ours.stop().unwrap();
 }
 

@@ -7,6 +7,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
+use adit_interop::iperf::{self, Iperf};
 use adit_interop::origin::Origin;
 use adit_interop::socks::{self, Association, Dest, Flow};
 use adit_interop::ssr::Setup;
@@ -66,7 +67,7 @@ pub(crate) fn forwarder(url: &str, to: SocketAddr) -> Adit {
     start(&["run", &format!("tcp+udp://127.0.0.1:0/{to}"), url])
 }
 
-/// All pairs in two processes: each has a listener on either side.
+/// All pairs in two processes: each has two listeners on our side, of which one leads to iperf3.
 #[test]
 fn every_protocol_in_every_obfs() {
     let mut methods = METHODS.into_iter().cycle();
@@ -78,7 +79,7 @@ fn every_protocol_in_every_obfs() {
         // The next protocol begins with another method.
         methods.next();
     }
-    let origin = Origin::start().unwrap();
+    let (origin, iperf) = (Origin::start().unwrap(), Iperf::start().unwrap());
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let listen: Vec<String> = setups
         .iter()
@@ -94,9 +95,16 @@ fn every_protocol_in_every_obfs() {
         .map(|(setup, server)| setup.url(*server))
         .collect();
     let mut args = vec!["run"];
-    args.extend(hops.iter().flat_map(|hop| ["-L", &target, "-F", hop]));
-    let front = Adit::start_with(&bin(), &args, setups.len()).unwrap();
-    for (setup, entry) in setups.iter().zip(front.addrs()) {
+    let measured = format!("tcp://127.0.0.1:0/{}", iperf.addr());
+    let entries = [&target, &measured];
+    args.extend(hops.iter().flat_map(|hop| {
+        entries
+            .into_iter()
+            .flat_map(move |entry| ["-L", entry, "-F", hop])
+    }));
+    let front = Adit::start_with(&bin(), &args, 2 * setups.len()).unwrap();
+    for (setup, entries) in setups.iter().zip(front.addrs().chunks(2)) {
+        let (entry, measured) = (&entries[0], entries[1]);
         let tried = || {
             traffic::one_byte(traffic::dial(*entry)?)?;
             traffic::up(traffic::dial(*entry)?, 300_000)?;
@@ -107,6 +115,7 @@ fn every_protocol_in_every_obfs() {
             if setup.obfs == "plain" {
                 traffic::datagrams(&Entry::open(*entry)?)?;
             }
+            iperf::down(measured)?;
             anyhow::Ok(())
         };
         if let Err(why) = tried() {

@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use super::{Kind, Programs, Recipe, Role, Source};
+use super::ssh::client;
+use super::{Kind, Programs, Recipe, Role, Source, kcptun};
 
 pub(super) const KIND: Kind = Kind {
     name: "adit",
@@ -21,7 +22,26 @@ fn version(programs: &Programs) -> String {
 }
 
 fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
+    if let Some((end, words)) = kcptun::words(role, at) {
+        let head = ["kcp".to_owned(), end.to_owned()];
+        return Some(Recipe::new("adit", head.into_iter().chain(words)));
+    }
     let words = match role {
+        Role::SshServer(_) => {
+            let listen = at.to_string();
+            let words = ["sshd", "--listen", &listen, "--host-key", "host"];
+            let keys = ["--authorized-keys", "authorized_keys"];
+            return Some(Recipe::new("adit", words.into_iter().chain(keys)).with_keys());
+        }
+        Role::SshClient {
+            suite,
+            server,
+            what,
+        } => {
+            let words = client(at, *suite, *server, *what);
+            let words = std::iter::once("ssh".to_owned()).chain(words);
+            return Some(Recipe::new("adit", words).with_keys());
+        }
         Role::Relay => vec![format!("socks5://{at}")],
         Role::Server(method) => vec![format!("{}?allow_private=127.0.0.0/8", method.url(at))],
         Role::Forwarder { method, server, to } => {
@@ -31,6 +51,7 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
         Role::SsrClient { setup, server } => {
             vec![format!("socks5://{at}"), setup.url(*server)]
         }
+        Role::KcptunServer { .. } | Role::KcptunClient { .. } => return None,
         Role::Client { method, server } => vec![format!("socks5://{at}"), method.url(*server)],
     };
     Some(Recipe::new(

@@ -29,7 +29,13 @@ fn version(programs: &Programs) -> String {
 
 fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
     match role {
-        Role::Relay | Role::SsrServer(_) | Role::SsrClient { .. } => None,
+        Role::Relay
+        | Role::SsrServer(_)
+        | Role::SsrClient { .. }
+        | Role::KcptunServer { .. }
+        | Role::KcptunClient { .. }
+        | Role::SshServer(_)
+        | Role::SshClient { .. } => None,
         Role::Server(method) => {
             let at = [
                 "-s".to_owned(),

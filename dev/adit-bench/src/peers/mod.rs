@@ -6,12 +6,17 @@ mod adit;
 mod dante;
 mod gost;
 mod hev;
+mod kcpgo;
+mod kcptun;
 mod libev;
 mod microsocks;
+mod openssh;
 mod pproxy;
 mod recipe;
+mod russh;
 mod singbox;
 mod ssgo;
+pub(crate) mod ssh;
 mod ssrcli;
 mod ssrust;
 #[cfg(test)]
@@ -45,6 +50,10 @@ pub(crate) const KINDS: &[Kind] = &[
     hev::KIND,
     microsocks::KIND,
     dante::KIND,
+    kcptun::KIND,
+    kcpgo::KIND,
+    openssh::KIND,
+    russh::KIND,
 ];
 
 /// An implementation.
@@ -96,21 +105,46 @@ pub(crate) enum Role {
     Client { method: Method, server: SocketAddr },
     /// A ShadowsocksR server whose clients may reach loopback, over TCP.
     SsrServer(Setup<'static>),
+    /// The end of a kcptun tunnel at its target.
+    KcptunServer { to: SocketAddr },
+    /// The other end, an entry.
+    KcptunClient { server: SocketAddr },
     /// SOCKS5 through a ShadowsocksR server.
     SsrClient {
         setup: Setup<'static>,
         server: SocketAddr,
     },
+    /// An SSH server that lets the calling user in.
+    SshServer(ssh::Suite),
+    /// A client of it.
+    SshClient {
+        suite: ssh::Suite,
+        server: SocketAddr,
+        what: ssh::Use,
+    },
 }
 
 impl Role {
     const fn has_udp(&self) -> bool {
-        matches!(self, Self::Server(_) | Self::Forwarder { .. })
+        matches!(
+            self,
+            Self::Server(_) | Self::Forwarder { .. } | Self::KcptunServer { .. }
+        )
+    }
+
+    const fn has_tcp(&self) -> bool {
+        !matches!(self, Self::KcptunServer { .. })
     }
 
     const fn method(&self) -> Option<Method> {
         match self {
-            Self::Relay | Self::SsrServer(_) | Self::SsrClient { .. } => None,
+            Self::Relay
+            | Self::SsrServer(_)
+            | Self::SsrClient { .. }
+            | Self::KcptunServer { .. }
+            | Self::KcptunClient { .. }
+            | Self::SshServer(_)
+            | Self::SshClient { .. } => None,
             Self::Server(method) | Self::Forwarder { method, .. } | Self::Client { method, .. } => {
                 Some(*method)
             }
@@ -174,6 +208,11 @@ impl Peer {
         &self.version
     }
 
+    /// The program that gives it its version.
+    pub(crate) fn program(&self) -> Option<&PathBuf> {
+        self.programs.0.first().map(|(_, path)| path)
+    }
+
     /// Whether it can play this role.
     pub(crate) fn plays(&self, role: &Role) -> bool {
         (self.kind.recipe)(role, loopback(1)).is_some()
@@ -204,6 +243,32 @@ impl Peer {
     /// listens there.
     pub(crate) fn start(&self, role: &Role, threads: Option<u32>) -> Result<Running> {
         let at = loopback(free_port());
+        let Ready {
+            command,
+            folder,
+            shown,
+        } = self.prepare(role, at, threads)?;
+        let mut process = Process::spawn(command)?;
+        if role.has_tcp() {
+            wait_listening(&mut process, Transport::Tcp, at.port())?;
+        }
+        if role.has_udp() {
+            wait_listening(&mut process, Transport::Udp, at.port())?;
+        }
+        Ok(Running {
+            process,
+            at,
+            shown,
+            _folder: folder,
+        })
+    }
+
+    /// A command that is to be started by the caller, for a role that listens nowhere.
+    pub(crate) fn command(&self, role: &Role) -> Result<Ready> {
+        self.prepare(role, loopback(0), None)
+    }
+
+    fn prepare(&self, role: &Role, at: SocketAddr, threads: Option<u32>) -> Result<Ready> {
         let mut recipe = (self.kind.recipe)(role, at)
             .with_context(|| format!("{} cannot be {role:?}", self.name()))?;
         recipe.threads = self.kind.threads.zip(threads);
@@ -219,21 +284,33 @@ impl Peer {
         if let Some((variable, count)) = recipe.threads {
             command.env(variable, count.to_string());
         }
+        if recipe.keys {
+            ssh::place_keys(folder.path())?;
+        }
         if let Some(config) = &recipe.config {
+            let config = config.replace("FOLDER", &folder.path().to_string_lossy());
             command.arg(folder.write("config", config)?);
         }
-        let mut process = Process::spawn(command)?;
-        wait_listening(&mut process, Transport::Tcp, at.port())?;
-        if role.has_udp() {
-            wait_listening(&mut process, Transport::Udp, at.port())?;
-        }
-        Ok(Running {
-            process,
-            at,
+        Ok(Ready {
+            command,
+            folder,
             shown: recipe.shown(),
-            _folder: folder,
         })
     }
+
+    /// Whether the program has a command of this name.
+    pub(crate) fn has_command(&self, name: &str) -> bool {
+        !self.programs.ask(&[name, "--help"]).is_empty()
+    }
+}
+
+/// What is to be started.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) command: Command,
+    /// Where it is started; to be kept as long as it runs.
+    pub(crate) folder: Folder,
+    pub(crate) shown: String,
 }
 
 /// Waits until somebody has the port, but not for a process that has ended.

@@ -11,6 +11,8 @@ pub(crate) struct Recipe {
     pub(super) script: Option<(&'static str, &'static str)>,
     /// An environment variable and the number of threads it asks for.
     pub(super) threads: Option<(&'static str, u32)>,
+    /// Keys of SSH lie in the folder where it is started.
+    pub(super) keys: bool,
 }
 
 impl Recipe {
@@ -24,6 +26,7 @@ impl Recipe {
             config: None,
             script: None,
             threads: None,
+            keys: false,
         }
     }
 
@@ -33,6 +36,13 @@ impl Recipe {
         self
     }
 
+    /// Started where `host`, `id` and `authorized_keys` are.
+    pub(super) const fn with_keys(mut self) -> Self {
+        self.keys = true;
+        self
+    }
+
+    /// `FOLDER` in it stands for the folder where the program is started.
     pub(super) fn with_config(mut self, text: String) -> Self {
         self.config = Some(text);
         self

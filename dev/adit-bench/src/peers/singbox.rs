@@ -53,7 +53,12 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
     }
     let mut inbound = json!({"listen": at.ip(), "listen_port": at.port()});
     let outbound = match role {
-        Role::SsrServer(_) | Role::SsrClient { .. } => return None,
+        Role::SsrServer(_)
+        | Role::SsrClient { .. }
+        | Role::KcptunServer { .. }
+        | Role::KcptunClient { .. }
+        | Role::SshServer(_)
+        | Role::SshClient { .. } => return None,
         Role::Relay => {
             inbound["type"] = json!("socks");
             json!({"type": "direct"})

@@ -39,7 +39,12 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
     }
     let direct = || json!({"name": "out", "protocol": "direct", "enableTCP": true, "enableUDP": true, "mtu": MTU});
     let client = match role {
-        Role::SsrServer(_) | Role::SsrClient { .. } => return None,
+        Role::SsrServer(_)
+        | Role::SsrClient { .. }
+        | Role::KcptunServer { .. }
+        | Role::KcptunClient { .. }
+        | Role::SshServer(_)
+        | Role::SshClient { .. } => return None,
         Role::Relay => {
             server["protocol"] = json!("socks5");
             direct()

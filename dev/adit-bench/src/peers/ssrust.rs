@@ -22,7 +22,13 @@ fn version(programs: &Programs) -> String {
 
 fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
     let (mut words, method) = match role {
-        Role::Relay | Role::SsrServer(_) | Role::SsrClient { .. } => return None,
+        Role::Relay
+        | Role::SsrServer(_)
+        | Role::SsrClient { .. }
+        | Role::KcptunServer { .. }
+        | Role::KcptunClient { .. }
+        | Role::SshServer(_)
+        | Role::SshClient { .. } => return None,
         Role::Server(method) => (
             vec!["server".to_owned(), "-s".to_owned(), at.to_string()],
             method,

@@ -28,7 +28,12 @@ fn version(programs: &Programs) -> String {
 
 fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
     let (protocol, settings, outbound) = match role {
-        Role::SsrServer(_) | Role::SsrClient { .. } => return None,
+        Role::SsrServer(_)
+        | Role::SsrClient { .. }
+        | Role::KcptunServer { .. }
+        | Role::KcptunClient { .. }
+        | Role::SshServer(_)
+        | Role::SshClient { .. } => return None,
         Role::Relay => ("socks", json!({"auth": "noauth", "udp": false}), direct()),
         Role::Server(method) => {
             let settings = json!({

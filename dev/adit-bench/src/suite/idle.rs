@@ -79,7 +79,13 @@ fn too_many(peer: &Peer, topology: Topology, held: u32) -> Option<String> {
     }
     let each = match topology {
         Topology::Relay => peer.relay_files(),
-        Topology::Tunnel(_) | Topology::Client(_) | Topology::Ssr(_) => 2,
+        Topology::Tunnel(_)
+        | Topology::Client(_)
+        | Topology::Ssr(_)
+        | Topology::Kcptun
+        | Topology::SshForward(_)
+        | Topology::SshDynamic(_)
+        | Topology::SshServer(_) => 2,
     };
     let (allowed, needed) = (open_files(), u64::from(each) * u64::from(held));
     (needed + OTHER_FILES > allowed)

@@ -3,8 +3,11 @@
 mod crypto;
 mod headers;
 mod idle;
+mod kcp;
 mod rate;
+mod ssh;
 pub(crate) mod ssr;
+mod steps;
 pub(crate) mod table;
 mod transfer;
 mod turn;
@@ -33,6 +36,8 @@ pub(crate) enum Suite {
     SsTable,
     /// ShadowsocksR over TCP: ciphers, protocols and obfs
     Ssr,
+    /// SSH: programs, `-L` and `-D`, and the MACs in memory
+    Ssh,
     /// Memory: freshly started, and for every idle connection
     Idle,
     /// Short connections: how many a second, and what each costs
@@ -43,22 +48,29 @@ pub(crate) enum Suite {
     Crypto,
     /// Keys, headers and packets of Shadowsocks, in memory: time and allocations
     Headers,
+    /// KCP: sessions and tunnels beside kcp-go's and kcptun's, idle ones, packets in memory
+    Kcp,
+    /// Forward error correction in memory, beside what kcp-go uses
+    Fec,
     /// Handshakes of servers with many users, in memory, and the salts they keep
     Users,
 }
 
 impl Suite {
     /// Every suite.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::SsTcp,
         Self::Socks,
         Self::SsUdp,
         Self::SsTable,
         Self::Ssr,
+        Self::Ssh,
         Self::Idle,
         Self::Rate,
         Self::Workers,
         Self::Crypto,
+        Self::Kcp,
+        Self::Fec,
         Self::Headers,
         Self::Users,
     ];
@@ -76,10 +88,13 @@ impl Suite {
             Self::SsUdp => "ss-udp",
             Self::SsTable => "ss-table",
             Self::Ssr => "ssr",
+            Self::Ssh => "ssh",
             Self::Idle => "idle",
             Self::Rate => "rate",
             Self::Workers => "workers",
             Self::Crypto => "crypto",
+            Self::Kcp => "kcp",
+            Self::Fec => "fec",
             Self::Headers => "headers",
             Self::Users => "users",
         }
@@ -93,10 +108,13 @@ impl Suite {
             Self::SsUdp => "Shadowsocks over UDP",
             Self::SsTable => "Shadowsocks by method",
             Self::Ssr => "ShadowsocksR over TCP",
+            Self::Ssh => "SSH",
             Self::Idle => "Memory",
             Self::Rate => "Short connections",
             Self::Workers => "Workers",
             Self::Crypto => "Ciphers",
+            Self::Kcp => "KCP",
+            Self::Fec => "Forward error correction",
             Self::Headers => "Keys, headers and packets",
             Self::Users => "Many users",
         }
@@ -135,6 +153,15 @@ impl Suite {
                  last, for comparison. Slow rivals carry fewer bytes; pproxy's ciphers are written \
                  in Python."
             }
+            Self::Ssh => {
+                "Client and server of the same implementation. A program: its input up, its output \
+                 down (`head` at the server, which is counted with it), through the pipes of the \
+                 client; with `-L` and `-D` one stream through a port of the client's. CPU is user \
+                 and system time of each process, its children included, behind the login. System \
+                 calls are counted in a shorter run of their own under `strace`: an order of \
+                 magnitude, not more. The MACs are measured in memory by `adit bench mac`, those \
+                 of OpenSSL by `openssl speed`."
+            }
             Self::Idle => {
                 "`VmRSS` of each process: freshly started, and how much more it is with the \
                  connections open, each used for one byte there and back, then left alone. The \
@@ -163,6 +190,24 @@ impl Suite {
                  session and opened by a server's table of sessions, in place; the bare cipher \
                  seals as many bytes of payload with a key that is expanded already."
             }
+            Self::Kcp => {
+                "Sessions: datagrams of 1,400 bytes, windows of 1,024 segments, fast3, both ends in \
+                 one process of its own, whose user and system time counts; kcp-go by a small \
+                 program around it. adit's allocations are those of a run on one thread. The \
+                 tunnel is kcptun's, of two processes, compression off; kcp-go there stands for \
+                 today's kcp-go, smux and snappy put together as kcptun has them. An idle session \
+                 has said one byte and has had it back; its client is kcp-go for both servers, and \
+                 memory is `VmRSS`. The rest is in memory and on one thread, the fastest round of \
+                 each: `seal` as sessions do it, adit sixteen datagrams at a time, `seal-one` one \
+                 alone, nonces by each one's own generator."
+            }
+            Self::Fec => {
+                "In memory and on one thread, the fastest round of each. Everything is divided by \
+                 the data shards of a group, so that it is what a datagram costs; `decode-3` \
+                 restores three of a group. `code` is the arithmetic alone, with the matrices and \
+                 calls that kcp-go makes of klauspost/reedsolomon; `stage` is adit's framing with \
+                 it, which kcp-go does not show."
+            }
             Self::Users => {
                 "One thread, in memory, time of the thread's own CPU clock. A handshake is a \
                  request of 300 bytes read to its end and the head of the answer sealed; users \
@@ -181,7 +226,13 @@ impl Suite {
             Self::Rate | Self::Workers => Some(CONNECTIONS),
             Self::Crypto => Some(SEAL),
             // A hundred bars, and bars of five nanoseconds beside others of two thousand.
-            Self::SsTable | Self::Ssr | Self::Headers | Self::Users => None,
+            Self::SsTable
+            | Self::Ssr
+            | Self::Kcp
+            | Self::Fec
+            | Self::Ssh
+            | Self::Headers
+            | Self::Users => None,
         }
     }
 
@@ -193,10 +244,13 @@ impl Suite {
             Self::SsUdp => udp::run(bench),
             Self::SsTable => table::run(bench),
             Self::Ssr => ssr::run(bench),
+            Self::Ssh => ssh::run(bench),
             Self::Idle => idle::run(bench),
             Self::Rate => rate::run(bench),
             Self::Workers => workers::run(bench),
             Self::Crypto => crypto::run(bench),
+            Self::Kcp => kcp::run(bench),
+            Self::Fec => steps::run(bench, self),
             Self::Headers => headers::run(bench),
             Self::Users => users::run(bench),
         }

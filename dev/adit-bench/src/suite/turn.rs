@@ -117,6 +117,19 @@ impl Turn<'_> {
         self.settings.amounts.divided(slower)
     }
 
+    /// Who is measured; none for the load alone.
+    pub(crate) const fn peer(&self) -> Option<&Peer> {
+        self.entrant.peer
+    }
+
+    /// Keeps how something was started beside the processes of the rig.
+    pub(crate) fn note(&self, command: String) {
+        let mut commands = self.commands.borrow_mut();
+        if !commands.contains(&command) {
+            commands.push(command);
+        }
+    }
+
     /// Starts the processes that lead to `origin`.
     pub(crate) fn start(&self, origin: SocketAddr) -> Result<Rig> {
         let Some(peer) = self.entrant.peer else {

@@ -5,6 +5,9 @@
 //	kcppeer server -l HOST:PORT -t HOST:PORT [options]  the end of a kcptun tunnel at the target
 //	kcppeer client -l HOST:PORT -r HOST:PORT [options]  the end of a kcptun tunnel at home
 //	kcppeer idle   -r HOST:PORT -n SESSIONS [options]  raw KCP: sessions that say one byte each
+//	kcppeer speed  -kind sink|echo -size BYTES -n WRITES [options]  both ends in this process
+//	kcppeer steps  [-millis N]  packets, checks and flushes of kcp-go in memory
+//	kcppeer fec    [-millis N]  the codes of klauspost/reedsolomon as kcp-go uses them
 //
 // It prints "ready HOST:PORT" when it can be used, and ends after -life seconds in any case.
 package main
@@ -41,13 +44,16 @@ var (
 	version = flags.Int("smuxver", 2, "the version of smux")
 	nocomp  = flags.Bool("nocomp", false, "without compression")
 	mtu     = flags.Int("mtu", 1350, "bytes of a datagram")
+	kind    = flags.String("kind", "sink", "what a measured server does: sink or echo")
+	size    = flags.Int("size", 1<<20, "bytes of a measured write")
+	millis  = flags.Int("millis", 300, "milliseconds for each measured row")
 	life    = flags.Int("life", 120, "seconds until the end")
 )
 
 func main() {
 	log.SetFlags(0)
 	if len(os.Args) < 2 {
-		log.Fatal("echo, send, server, client or idle")
+		log.Fatal("echo, send, server, client, idle, speed, steps or fec")
 	}
 	flags.Parse(os.Args[2:])
 	time.AfterFunc(time.Duration(*life)*time.Second, func() { log.Fatal("out of time") })
@@ -64,6 +70,12 @@ func main() {
 		tunnel(dial(block))
 	case "idle":
 		idle(block)
+	case "speed":
+		speed(block)
+	case "steps":
+		steps()
+	case "fec":
+		codes()
 	default:
 		log.Fatal("no such role")
 	}

@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! counters {
-    ($($(#[$doc:meta])+ $field:ident $name:literal,)+) => {
+    ($(#[doc = $help:literal] $kind:ident $field:ident $name:literal,)+) => {
         /// What was counted, as kcp-go's `Snmp`: the columns of kcptun's log.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
         pub struct Counts {
-            $($(#[$doc])+ pub $field: u64,)+
+            $(#[doc = $help] pub $field: u64,)+
         }
 
         impl Counts {
@@ -18,6 +18,17 @@ macro_rules! counters {
             #[must_use]
             pub const fn values(&self) -> [u64; 30] {
                 [$(self.$field),+]
+            }
+
+            /// Everything that is known of each, in the order of the columns.
+            #[must_use]
+            pub const fn all(&self) -> [Count; 30] {
+                [$(Count {
+                    key: stringify!($field),
+                    help: $help.trim_ascii(),
+                    kind: stringify!($kind),
+                    value: self.$field,
+                }),+]
             }
         }
 
@@ -39,67 +50,80 @@ macro_rules! counters {
     };
 }
 
+/// One of [`Counts`], for those who publish them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Count {
+    /// In the way of Prometheus: `bytes_sent`
+    pub key: &'static str,
+    /// What it counts, in a sentence
+    pub help: &'static str,
+    /// `counter`, or `gauge` for what may become less
+    pub kind: &'static str,
+    /// How many
+    pub value: u64,
+}
+
 counters! {
     /// Bytes from the application.
-    bytes_sent "BytesSent",
+    counter bytes_sent "BytesSent",
     /// Bytes to the application.
-    bytes_received "BytesReceived",
+    counter bytes_received "BytesReceived",
     /// Most sessions at a time.
-    max_conn "MaxConn",
+    gauge max_conn "MaxConn",
     /// Sessions begun here.
-    active_opens "ActiveOpens",
+    counter active_opens "ActiveOpens",
     /// Sessions begun by peers.
-    passive_opens "PassiveOpens",
+    counter passive_opens "PassiveOpens",
     /// Sessions now.
-    curr_estab "CurrEstab",
+    gauge curr_estab "CurrEstab",
     /// Failures of the socket.
-    in_errs "InErrs",
+    counter in_errs "InErrs",
     /// Datagrams that did not pass the check: another key, or damaged.
-    in_csum_errors "InCsumErrors",
+    counter in_csum_errors "InCsumErrors",
     /// Datagrams that were not, or not to their end, KCP.
-    kcp_in_errors "KCPInErrors",
+    counter kcp_in_errors "KCPInErrors",
     /// Datagrams that came.
-    in_pkts "InPkts",
+    counter in_pkts "InPkts",
     /// Datagrams that were sent.
-    out_pkts "OutPkts",
+    counter out_pkts "OutPkts",
     /// Segments that came.
-    in_segs "InSegs",
+    counter in_segs "InSegs",
     /// Segments that were sent.
-    out_segs "OutSegs",
+    counter out_segs "OutSegs",
     /// Bytes of the datagrams that came.
-    in_bytes "InBytes",
+    counter in_bytes "InBytes",
     /// Bytes of the datagrams that were sent.
-    out_bytes "OutBytes",
+    counter out_bytes "OutBytes",
     /// Segments sent again.
-    retrans_segs "RetransSegs",
+    counter retrans_segs "RetransSegs",
     /// Of these, since later ones had arrived.
-    fast_retrans_segs "FastRetransSegs",
+    counter fast_retrans_segs "FastRetransSegs",
     /// Of these, since there was nothing else to send.
-    early_retrans_segs "EarlyRetransSegs",
+    counter early_retrans_segs "EarlyRetransSegs",
     /// Of these, after a time-out.
-    lost_segs "LostSegs",
+    counter lost_segs "LostSegs",
     /// Segments that came twice.
-    repeat_segs "RepeatSegs",
+    counter repeat_segs "RepeatSegs",
     /// Groups of which all data came.
-    fec_full_shards "FECFullShards",
+    counter fec_full_shards "FECFullShards",
     /// Parity that came.
-    fec_parity_shards "FECParityShards",
+    counter fec_parity_shards "FECParityShards",
     /// Shards and groups that make no sense.
-    fec_errs "FECErrs",
+    counter fec_errs "FECErrs",
     /// Datagrams that correction restored.
-    fec_recovered "FECRecovered",
+    counter fec_recovered "FECRecovered",
     /// Sessions whose peer's shard numbers are known.
-    fec_shard_set "FECShardSet",
+    gauge fec_shard_set "FECShardSet",
     /// Shards of a group of the last such peer.
-    fec_shard_min "FECShardMin",
+    gauge fec_shard_min "FECShardMin",
     /// Segments that wait for a window, of the session that sent last.
-    ring_snd_queue "RingBufferSndQueue",
+    gauge ring_snd_queue "RingBufferSndQueue",
     /// Bytes that wait for the application, of the session that received last.
-    ring_rcv_queue "RingBufferRcvQueue",
+    gauge ring_rcv_queue "RingBufferRcvQueue",
     /// Segments in flight, of the session that sent last.
-    ring_snd_buffer "RingBufferSndBuffer",
+    gauge ring_snd_buffer "RingBufferSndBuffer",
     /// Datagrams beside the stream, which no session here takes.
-    oob_packets "OOBPackets",
+    counter oob_packets "OOBPackets",
 }
 
 /// Adds, and leaves the line of cache alone where there is nothing to add.
@@ -146,5 +170,11 @@ mod tests {
             (Counts::NAMES[0], Counts::NAMES[14]),
             ("BytesSent", "OutBytes")
         );
+        let [first, .., last] = counts.all();
+        assert_eq!((first.key, first.kind), ("bytes_sent", "counter"));
+        assert_eq!(first.help, "Bytes from the application.");
+        assert_eq!((last.key, last.value), ("oob_packets", 7));
+        let gauges = counts.all().into_iter().filter(|one| one.kind == "gauge");
+        assert_eq!(gauges.count(), 7);
     }
 }

@@ -46,7 +46,7 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use counters::{Counters, Counts};
+pub use counters::{Count, Counters, Counts};
 pub use listener::KcpListener;
 pub use settings::{Fec, Settings, SettingsError};
 pub use stream::{Contact, KcpStream, Link, Probe};

@@ -245,6 +245,8 @@ impl Session {
                     return Poll::Ready(Err(dead(&state.kcp)));
                 }
                 None => {
+                    // What was read since the driver looked would be told with the next datagram.
+                    state.report(&self.socket);
                     keep(&mut state.reader, cx);
                     return Poll::Pending;
                 }
@@ -359,7 +361,8 @@ impl State {
             to.ring_snd_queue.store(now.queued.into(), set);
             to.ring_snd_buffer.store(now.in_flight.into(), set);
         }
-        if now.segments_in != told.segments_in {
+        let moved = |s: Stats| (s.segments_in, s.bytes_received);
+        if moved(now) != moved(told) {
             let waiting = self.kcp.readable();
             to.ring_rcv_queue.store(waiting as u64, set);
         }

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use adit_ssh::connection::{ChannelId, Kind};
 use adit_stream::Stream;
+use adit_stream::pool::Class;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::chunks::Chunks;
@@ -115,7 +116,7 @@ impl ChannelReader {
             self.ended = ready!(pipe.poll_take(cx, self.kind, &mut self.bytes))? == 0;
         }
         if want > 1 {
-            self.bytes.join(want);
+            self.bytes.join(want, &self.handle.pipe().mail.spares);
         }
         Poll::Ready(Ok(self.bytes.len()))
     }
@@ -128,8 +129,9 @@ impl ChannelReader {
     /// Marks `n` readable bytes as used.
     pub fn consume(&mut self, n: usize) {
         let n = n.min(self.bytes.len());
-        self.bytes.consume(n);
-        self.handle.pipe().consumed(n);
+        let pipe = self.handle.pipe();
+        self.bytes.consume(n, &pipe.mail.spares);
+        pipe.consumed(n);
     }
 }
 
@@ -160,17 +162,23 @@ impl ChannelWriter {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_slot(&mut self, cx: &mut Context<'_>, min: usize) -> Poll<io::Result<usize>> {
+    fn poll_slot(&mut self, cx: &Context<'_>, min: usize) -> Poll<io::Result<usize>> {
         let min = min.max(MIN_SLOT);
         if !self.bytes.is_empty() && self.bytes.room().len() < min {
             self.bytes.learn(1, 1);
             ready!(self.poll_give(cx))?;
         }
+        let class = self.bytes.class();
+        if self.bytes.capacity() == 0 && class > Class::SMALL {
+            let spares = &self.handle.pipe().mail.spares;
+            let room = min.max(class.bytes());
+            self.bytes = spares.take(room).instead_of(&self.bytes);
+        }
         self.bytes.reserve(min);
         Poll::Ready(Ok(self.bytes.room().len()))
     }
 
-    fn poll_hand_on(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_hand_on(&mut self, cx: &Context<'_>) -> Poll<io::Result<()>> {
         if self.bytes.is_empty() {
             self.bytes.rest();
         } else {
@@ -180,7 +188,7 @@ impl ChannelWriter {
     }
 
     /// Ends the direction behind what was written.
-    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_end(&mut self, cx: &Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_hand_on(cx))?;
         self.handle.pipe().set(|state| state.finish(self.kind));
         Poll::Ready(Ok(()))
@@ -256,7 +264,7 @@ impl AsyncRead for ChannelReader {
                 break;
             }
             out.put_slice(front.get(..n).unwrap_or_default());
-            me.bytes.consume(n);
+            me.bytes.consume(n, &me.handle.pipe().mail.spares);
             copied += n;
         }
         me.handle.pipe().consumed(copied);

@@ -5,6 +5,7 @@ use std::io::IoSlice;
 
 use adit_stream::pool::Class;
 
+use super::spares::Spares;
 use crate::stream::Buffer;
 
 /// What is copied behind other bytes rather than kept in a buffer of its own, octets.
@@ -34,7 +35,7 @@ impl Chunks {
     }
 
     /// Copies `bytes` in.
-    pub(super) fn push(&mut self, mut bytes: &[u8]) {
+    pub(super) fn push(&mut self, mut bytes: &[u8], spares: &Spares) {
         self.len += bytes.len();
         while !bytes.is_empty() {
             let room = self.queue.back_mut().map(Buffer::room).unwrap_or_default();
@@ -48,20 +49,18 @@ impl Chunks {
             bytes = later;
             if !bytes.is_empty() {
                 // The more there is, the larger the pieces.
-                let mut next = Buffer::default();
-                next.reserve(bytes.len().max(self.len.min(Class::LARGE.bytes())));
-                self.queue.push_back(next);
+                let room = bytes.len().max(self.len.min(Class::LARGE.bytes()));
+                self.queue.push_back(spares.take(room));
             }
         }
     }
 
     /// Takes a whole buffer in; a copy of it if it has only few bytes and there is room.
-    pub(super) fn append(&mut self, mut buffer: Buffer) {
+    pub(super) fn append(&mut self, buffer: Buffer, spares: &Spares) {
         let fits = self.queue.back_mut().map_or(0, |back| back.room().len()) >= buffer.len();
-        if buffer.is_empty() {
-            buffer.rest();
-        } else if buffer.len() <= SMALL && fits {
-            self.push(buffer.bytes());
+        if buffer.is_empty() || buffer.len() <= SMALL && fits {
+            self.push(buffer.bytes(), spares);
+            spares.put(buffer);
         } else {
             self.len += buffer.len();
             self.queue.push_back(buffer);
@@ -97,7 +96,7 @@ impl Chunks {
     }
 
     /// Makes the first `want` bytes lie together, if there are as many.
-    pub(super) fn join(&mut self, want: usize) {
+    pub(super) fn join(&mut self, want: usize, spares: &Spares) {
         let want = want.min(self.len);
         let Some(mut first) = self.queue.pop_front() else {
             return;
@@ -114,31 +113,35 @@ impl Chunks {
                 place.copy_from_slice(bytes);
             }
             first.fill(n);
-            next.consume(n);
-            if next.is_empty() {
-                self.queue.pop_front();
+            next.pass(n);
+            if next.is_empty()
+                && let Some(next) = self.queue.pop_front()
+            {
+                spares.put(next);
             }
         }
         self.queue.push_front(first);
     }
 
     /// Passes over `n` bytes; gives emptied buffers back.
-    pub(super) fn consume(&mut self, n: usize) {
+    pub(super) fn consume(&mut self, n: usize, spares: &Spares) {
         let mut n = n.min(self.len);
         self.len -= n;
         while let Some(front) = self.queue.front_mut() {
             let now = n.min(front.len());
-            front.consume(now);
+            front.pass(now);
             n -= now;
             if !front.is_empty() {
                 break;
             }
-            self.queue.pop_front();
+            if let Some(front) = self.queue.pop_front() {
+                spares.put(front);
+            }
         }
     }
 
     /// Moves the first `n` bytes, of as many as there are, behind `out`.
-    pub(super) fn move_to(&mut self, n: usize, out: &mut Vec<u8>) {
+    pub(super) fn move_to(&mut self, n: usize, out: &mut Vec<u8>, spares: &Spares) {
         let mut left = n.min(self.len);
         out.reserve(left);
         while left > 0 {
@@ -149,7 +152,7 @@ impl Chunks {
                 break;
             }
             out.extend_from_slice(now);
-            self.consume(moved);
+            self.consume(moved, spares);
             left -= moved;
         }
     }
@@ -168,39 +171,42 @@ mod tests {
     fn all(chunks: &mut Chunks) -> Vec<u8> {
         let mut out = Vec::new();
         let len = chunks.len();
-        chunks.move_to(len, &mut out);
+        chunks.move_to(len, &mut out, &Spares::default());
         assert!(chunks.is_empty() && chunks.queue.is_empty());
         out
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
         /// Whatever is done to it, it is a queue of bytes.
         #[test]
         fn it_is_a_queue(steps in prop::collection::vec((0u8..5, 0usize..60_000), 1..40)) {
             let (mut chunks, mut model) = (Chunks::default(), VecDeque::new());
+            let spares = Spares::default();
             let mut next = 0u8;
             for (what, n) in steps {
                 let bytes: Vec<u8> = (0..n).map(|_| { next = next.wrapping_add(7); next }).collect();
                 match what {
-                    0 => { chunks.push(&bytes); model.extend(bytes); }
+                    0 => { chunks.push(&bytes, &spares); model.extend(bytes); }
                     1 => {
                         let mut buffer = Buffer::default();
                         buffer.reserve(n);
                         buffer.room()[..n].copy_from_slice(&bytes);
                         buffer.fill(n);
-                        chunks.append(buffer);
+                        chunks.append(buffer, &spares);
                         model.extend(bytes);
                     }
-                    2 => { chunks.consume(n); model.drain(..n.min(model.len())); }
+                    2 => { chunks.consume(n, &spares); model.drain(..n.min(model.len())); }
                     3 => {
-                        chunks.join(n);
+                        chunks.join(n, &spares);
                         let want = n.min(model.len());
                         prop_assert!(chunks.front().len() >= want);
                         prop_assert!(chunks.front()[..want].iter().eq(model.iter().take(want)));
                     }
                     _ => {
                         let mut other = Chunks::default();
-                        other.push(&bytes);
+                        other.push(&bytes, &spares);
                         chunks.take(&mut other);
                         prop_assert!(other.is_empty());
                         model.extend(bytes);

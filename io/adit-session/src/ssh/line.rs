@@ -10,12 +10,15 @@ use adit_ssh::SshError;
 use adit_ssh::auth::Outgoing;
 use adit_ssh::transport::{Event, Step, Transport};
 use adit_stream::{BoxStream, fill};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::error::ConnectError;
 
 /// What an output buffer without traffic may keep, octets.
 const KEPT: usize = 16 << 10;
+
+/// How long the last words may take.
+pub(super) const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The transport and the stream.
 pub(super) struct Line {
@@ -107,14 +110,19 @@ impl Line {
             if let Some(event) = self.transport.poll_event() {
                 return Ok(Came::Event(event));
             }
-            self.flush(wait).await?;
+            // A peer that has left may have said why: what it has sent is read nevertheless.
+            let flushed = match self.flush(wait).await {
+                Err(ConnectError::Io(why)) => Err(why),
+                other => Ok(other?),
+            };
             match self.transport.open_next(self.below.filled()) {
-                Err(why) => {
-                    // The peer may learn from it what is wrong.
-                    let _ = self.flush(wait).await;
-                    return Err(why.into());
-                }
-                Ok(Step::NeedMore { total }) => self.fill(total, wait).await?,
+                Err(why) => return Err(why.into()),
+                Ok(Step::NeedMore { total }) => match (self.fill(total, wait).await, flushed) {
+                    (Err(ConnectError::Ended(_) | ConnectError::Io(_)), Err(why)) => {
+                        return Err(why.into());
+                    }
+                    (filled, _) => filled?,
+                },
                 Ok(Step::Consumed { consumed }) => self.below.consume(consumed),
                 Ok(Step::Payload { consumed, payload }) => {
                     let wire = self.below.filled();
@@ -145,6 +153,37 @@ impl Line {
                     self.flush(wait).await?;
                     done?;
                 }
+            }
+        }
+    }
+
+    /// There will be no session: the peer is told why, in a task of its own.
+    pub(super) fn part(mut self, why: &ConnectError) {
+        if let ConnectError::Ssh(why) = why
+            && let Some(reason) = why.disconnect()
+        {
+            self.transport.disconnect(reason, &why.to_string());
+        }
+        tokio::spawn(timeout(LAST_WORDS, poll_fn(move |cx| self.poll_part(cx))));
+    }
+
+    /// Sends what is sealed, and ends. Then what still comes is read: a socket that is closed with
+    /// bytes in it takes back what it has sent.
+    pub(super) fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let said = match ready!(self.poll_flush(cx)) {
+            Ok(()) => ready!(self.below.poll_finish(cx)),
+            failed => failed,
+        };
+        if said.is_err() {
+            return Poll::Ready(());
+        }
+        loop {
+            match ready!(self.below.poll_fill(cx, 1)) {
+                Ok(_) => match self.below.filled().len() {
+                    0 => return Poll::Ready(()),
+                    n => self.below.consume(n),
+                },
+                Err(_) => return Poll::Ready(()),
             }
         }
     }

@@ -17,6 +17,7 @@ use super::channel::Handle;
 use super::error::{End, OpenError, RequestError};
 use super::forwards::{Asked, Route};
 use super::pipe::Pipe;
+use super::spares::Spares;
 
 /// Something the task is to do.
 pub(super) enum Command {
@@ -68,6 +69,8 @@ pub(super) enum Command {
 /// What both sides share.
 pub(super) struct Mail {
     inner: Mutex<Inner>,
+    /// Buffers between its tasks.
+    pub(super) spares: Spares,
     /// Told when the session is over.
     over: Notify,
 }
@@ -102,6 +105,7 @@ impl Mail {
                 handles: 1,
                 ..Inner::default()
             }),
+            spares: Spares::default(),
             over: Notify::new(),
         }
     }

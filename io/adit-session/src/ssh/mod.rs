@@ -32,6 +32,7 @@ mod mail;
 mod opening;
 mod pipe;
 pub mod server;
+mod spares;
 
 use std::future::Future;
 use std::pin::Pin;

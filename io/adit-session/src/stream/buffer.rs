@@ -76,6 +76,27 @@ impl Buffer {
         self.rest();
     }
 
+    /// Passes over bytes; the buffer stays.
+    pub(crate) fn pass(&mut self, n: usize) {
+        self.start = self.start.saturating_add(n).min(self.end);
+    }
+
+    /// Forgets the bytes; the buffer stays.
+    pub(crate) const fn clear(&mut self) {
+        (self.start, self.end) = (0, 0);
+    }
+
+    /// The octets of the buffer, 0 without one.
+    pub(crate) fn capacity(&self) -> usize {
+        self.lease.len()
+    }
+
+    /// Takes the place of an empty one without a buffer, of which it keeps what was learned.
+    pub(crate) fn instead_of(mut self, other: &Self) -> Self {
+        self.class = other.class;
+        self
+    }
+
     /// Gives the buffer back if there are no bytes.
     pub(crate) fn rest(&mut self) {
         if self.is_empty() {

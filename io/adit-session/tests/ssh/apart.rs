@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use adit_session::ssh::client::{Exit, Program, Session};
 use adit_session::ssh::server::Incoming;
-use adit_session::ssh::{End, OpenError};
+use adit_session::ssh::{End, Keepalive, OpenError};
 use adit_ssh::connection::{OpenFailure, Originator};
 use adit_stream::Stream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -179,6 +179,47 @@ async fn a_connection_that_is_cut_ends_everything() {
     assert!(matches!(refused, OpenError::End(_)));
     let written = program.channel().write_all(b"x").await;
     written.unwrap_err();
+}
+
+#[tokio::test]
+async fn a_peer_that_falls_silent_is_given_up() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let front = listener.local_addr().unwrap().port();
+    let (settings, host) = crate::server::settings();
+    let id = crate::server::key();
+    let port = crate::server::serve(settings, id.public().clone()).await;
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    tokio::spawn(async move {
+        let (mut near, _) = listener.accept().await.unwrap();
+        let mut far = tokio::net::TcpStream::connect(("127.0.0.1", port))
+            .await
+            .unwrap();
+        tokio::select! {
+            _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
+            _ = stopped => {}
+        }
+        // Both are held, and nothing is passed on.
+        std::future::pending::<()>().await;
+    });
+    let login = adit_session::ssh::client::Login::new("me").with_key(id);
+    let mut config = crate::ours::config(host, login);
+    let interval = Duration::from_millis(100);
+    config.keepalive = Some(Keepalive {
+        interval,
+        missed: 3,
+    });
+    let io = crate::world::dial(front).await;
+    let session = adit_session::ssh::client::Client::connect(io, config)
+        .await
+        .unwrap();
+    // Silence alone is no reason: the peer answers.
+    sleep(interval * 8).await;
+    assert!(session.end().is_none() && session.rtt().is_some());
+    stop.send(()).unwrap();
+    let end = timeout(SOON, session.closed()).await.unwrap();
+    assert!(matches!(end, End::Silent(_)), "{end}");
+    let asked = session.ping().await.unwrap_err();
+    assert!(matches!(asked, End::Silent(_)), "{asked}");
 }
 
 #[tokio::test]

@@ -94,9 +94,7 @@ async fn programs_run() {
     assert_eq!((status, &*out, &*err), (Some(7), &b"out\n"[..], "err\n"));
     let (status, ..) = peer.run(&[], "nothing").await;
     assert_eq!(status, Some(127));
-    let (status, out, _) = peer
-        .run(&["-o", "RekeyLimit=1M"], &format!("give {BULK}"))
-        .await;
+    let (status, out, _) = peer.run(&[], &format!("give {BULK}")).await;
     assert_eq!((status, out.len()), (Some(0), BULK));
     let sum = pour(&mut tokio::io::sink(), BULK, 1).await;
     assert_eq!(Sum::EMPTY.with(&out), sum);
@@ -104,7 +102,7 @@ async fn programs_run() {
 
 #[tokio::test]
 async fn much_goes_up() {
-    let peer = Peer::start(|config| config.transport.rekey_bytes = Some(1 << 20)).await;
+    let peer = Peer::start(|_| {}).await;
     let mut child = peer.ssh(&[]).arg("take").spawn().unwrap();
     let input = child.stdin.take().unwrap();
     let bytes = Pattern::new(3).take(BULK);
@@ -113,6 +111,24 @@ async fn much_goes_up() {
     let told = format!("{BULK} {:x}\n", sum.0);
     assert_eq!(String::from_utf8_lossy(&output.stdout), told);
     assert_eq!(output.status.code(), Some(0));
+}
+
+#[tokio::test]
+async fn keys_are_renewed_under_load() {
+    for (ours, theirs) in [(None, "RekeyLimit=1M"), (Some(1 << 20), "RekeyLimit=1G")] {
+        let peer = Peer::start(|config| config.transport.rekey_bytes = ours).await;
+        let some = BULK / 8;
+        let sum = pour(&mut tokio::io::sink(), some, 1).await;
+        let (status, out, _) = peer.run(&["-o", theirs], &format!("give {some}")).await;
+        assert_eq!((status, out.len()), (Some(0), some));
+        assert_eq!(Sum::EMPTY.with(&out), sum);
+        let mut child = peer.ssh(&["-o", theirs]).arg("take").spawn().unwrap();
+        let input = child.stdin.take().unwrap();
+        let bytes = Pattern::new(1).take(some);
+        let ((), output) = tokio::join!(feed(input, bytes), ended(child));
+        let told = format!("{some} {:x}\n", sum.0);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), told);
+    }
 }
 
 #[tokio::test]

@@ -1,12 +1,12 @@
 //! Our client with OpenSSH's server.
 
 use adit_interop::openssh::Sshd;
-use adit_session::ssh::client::Exit;
+use adit_session::ssh::client::{Client, Exit};
 use adit_ssh::connection::Originator;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::world::{BULK, drain, enter, pour};
+use crate::world::{BULK, config_for, dial, drain, enter, pour};
 
 #[tokio::test]
 async fn programs_run() {
@@ -66,4 +66,24 @@ async fn connections_go_through() {
     drop(target);
     let refused = session.direct_tcpip("127.0.0.1", port, Originator::default());
     refused.await.unwrap_err();
+}
+
+#[tokio::test]
+async fn keys_are_renewed_under_load() {
+    for (ours, theirs) in [(Some(1 << 20), ""), (None, "RekeyLimit 1M")] {
+        let sshd = Sshd::start(theirs).unwrap();
+        let mut config = config_for(&sshd);
+        config.transport.rekey_bytes = ours;
+        let session = Client::connect(dial(sshd.port()).await, config).await;
+        let program = session.unwrap().open_session().await.unwrap();
+        program.exec("cat").await.unwrap();
+        let (mut reader, mut writer) = program.into_channel().into_split();
+        let up = async {
+            let sum = pour(&mut writer, BULK / 8, 1).await;
+            writer.shutdown().await.unwrap();
+            sum
+        };
+        let (sent, got) = tokio::join!(up, drain(&mut reader));
+        assert_eq!(got, (BULK / 8, sent));
+    }
 }

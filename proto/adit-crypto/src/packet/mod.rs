@@ -226,6 +226,17 @@ impl PacketKey {
         }
     }
 
+    /// The check alone, over a packet that is laid out for sealing, for comparing speeds. `null` and
+    /// `aes-128-gcm` have none.
+    #[doc(hidden)]
+    pub fn write_check(&self, packet: &mut [u8]) {
+        if let (Inner::Checked(_, checker), Ok(())) = (&self.inner, self.fits(packet.len())) {
+            let (nonce, rest) = packet.split_at_mut(NONCE);
+            let (check, payload) = rest.split_at_mut(checker.check().size());
+            checker.write(nonce, payload, check);
+        }
+    }
+
     const fn fits(&self, len: usize) -> Result<(), CryptoError> {
         if len < self.overhead() {
             return Err(CryptoError::NoRoom);

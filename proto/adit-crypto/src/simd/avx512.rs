@@ -4,7 +4,8 @@ use core::arch::x86_64::*;
 
 use super::{
     Kernel, Rounds, Task,
-    keystream::{self, Words},
+    avx2::{Avx2, Y},
+    keystream::{self, SALSA_COUNTER, Words},
     lanes::{self, Wide},
     limbs26::Limbs26,
     poly1305::Form,
@@ -68,6 +69,17 @@ fn xor(proof: Avx512, state: &[u32; 16], rounds: Rounds, buf: &mut [u8]) {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 #[inline(never)]
 fn salsa(proof: Avx512, state: &[u32; 16], buf: &mut [u8]) {
+    const WHOLE: usize = 16 * <Z as Words>::BYTES;
+    let (whole, rest) = buf.split_at_mut(buf.len() - buf.len() % WHOLE);
+    // The end of a datagram is mostly less than half of the wide registers' share, and the narrow
+    // ones have more units.
+    if let (Some(narrow), true) = (Avx2::detect(), rest.len() <= WHOLE / 2) {
+        keystream::salsa::<Z>(proof, state, whole);
+        let mut state = *state;
+        let blocks = u32::try_from(whole.len() / 64).unwrap_or(0);
+        state[SALSA_COUNTER] = state[SALSA_COUNTER].wrapping_add(blocks);
+        return keystream::salsa::<Y>(narrow, &state, rest);
+    }
     keystream::salsa::<Z>(proof, state, buf);
 }
 

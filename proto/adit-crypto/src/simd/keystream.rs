@@ -82,6 +82,9 @@ pub(super) fn xor<W: Words>(proof: W::Proof, state: &[u32; 16], rounds: Rounds, 
     }
 }
 
+/// Which word of a Salsa20 state counts blocks.
+pub(super) const SALSA_COUNTER: usize = Salsa::COUNTER;
+
 /// Adds the keystream of Salsa20 from block `state[8]` on to `buf`.
 #[inline(always)]
 pub(super) fn salsa<W: Words>(proof: W::Proof, state: &[u32; 16], buf: &mut [u8]) {

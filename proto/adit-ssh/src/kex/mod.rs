@@ -31,4 +31,4 @@ pub enum Role {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

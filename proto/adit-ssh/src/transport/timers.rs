@@ -51,9 +51,8 @@ impl Transport {
         if self.poll_timeout(now).is_none_or(|due| due > now) {
             return Ok(());
         }
-        let due = match &mut self.exchange {
+        let due = match &self.exchange {
             Some(exchange) if matches!(exchange.stage, Stage::Held) && self.theirs.is_some() => {
-                exchange.since = Some(now);
                 self.offered
                     .cipher
                     .retain(|c| *c != Cipher::ChaCha20Poly1305);

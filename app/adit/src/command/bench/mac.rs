@@ -6,27 +6,18 @@ use std::time::Duration;
 use adit_crypto::{hmac_md5, hmac_sha256};
 use adit_umac::{Nonce, Session};
 
-use super::nanoseconds;
+use super::{Rows, nanoseconds};
 use crate::args;
 use crate::command::Done;
 
 const KEY: [u8; 32] = [0x42; 32];
 
 pub(super) fn mac(typed: &args::BenchMac) -> Done {
-    let spend = Duration::from_millis(typed.millis.into());
-    if !typed.json {
-        println!("{:<14} {:>7} {:>10} {:>8}", "MAC", "bytes", "ns", "GB/s");
-    }
+    let rows = Rows::new(&typed.span);
     for (name, measure) in MACS {
         for &length in &typed.bytes {
             let message = vec![7; usize::try_from(length).unwrap_or(usize::MAX)];
-            let ns = measure(&message, spend);
-            if typed.json {
-                println!(r#"{{"name":"{name}","bytes":{length},"ns_per_op":{ns:.2}}}"#);
-            } else {
-                let speed = f64::from(length) / ns;
-                println!("{name:<14} {length:>7} {ns:>10.1} {speed:>8.2}");
-            }
+            rows.row(name, length, measure(&message, rows.spend()));
         }
     }
     Ok(())

@@ -1,8 +1,12 @@
 //! `adit bench …`: what this machine can do, measured on the spot.
 
+mod fec;
+mod kcp;
 mod mac;
+mod packet;
+mod ssh;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Done;
 use crate::args;
@@ -11,6 +15,43 @@ use crate::args;
 pub(super) fn bench(typed: &args::Bench) -> Done {
     match &typed.what {
         args::BenchWhat::Mac(mac) => mac::mac(mac),
+        args::BenchWhat::Fec(span) => fec::fec(span),
+        args::BenchWhat::Kcp(span) => kcp::kcp(span),
+        args::BenchWhat::Ssh(ssh) => ssh::ssh(ssh),
+    }
+}
+
+/// Prints rows: an aligned table, or a JSON object a line.
+struct Rows {
+    json: bool,
+    spend: Duration,
+}
+
+impl Rows {
+    /// The table's head, if it has one.
+    fn new(span: &args::BenchSpan) -> Self {
+        if !span.json {
+            println!("{:<28} {:>7} {:>10} {:>8}", "", "bytes", "ns", "GB/s");
+        }
+        Self {
+            json: span.json,
+            spend: Duration::from_millis(span.millis.into()),
+        }
+    }
+
+    /// How long a row may take.
+    const fn spend(&self) -> Duration {
+        self.spend
+    }
+
+    /// A row: what was done with so many bytes, and nanoseconds of one operation.
+    fn row(&self, name: &str, bytes: u32, ns: f64) {
+        if self.json {
+            println!(r#"{{"name":"{name}","bytes":{bytes},"ns_per_op":{ns:.2}}}"#);
+        } else {
+            let speed = f64::from(bytes) / ns;
+            println!("{name:<28} {bytes:>7} {ns:>10.1} {speed:>8.2}");
+        }
     }
 }
 
@@ -32,9 +73,35 @@ fn nanoseconds(spend: Duration, mut work: impl FnMut()) -> f64 {
 }
 
 fn time(batch: u32, work: &mut impl FnMut()) -> Duration {
-    let start = std::time::Instant::now();
+    let start = Instant::now();
     for _ in 0..batch {
         work();
     }
     start.elapsed()
+}
+
+/// Nanoseconds of one of the `count` operations of `work`, before which `prepare` makes everything
+/// ready in time that does not count; the fastest of as many rounds as `spend` has room for.
+fn nanoseconds_apart<S>(
+    spend: Duration,
+    count: u32,
+    state: &mut S,
+    mut prepare: impl FnMut(&mut S),
+    mut work: impl FnMut(&mut S),
+) -> f64 {
+    let start = Instant::now();
+    let mut fastest = Duration::MAX;
+    let mut rounds = 0;
+    while rounds < 4 || start.elapsed() < spend {
+        prepare(state);
+        let begun = Instant::now();
+        work(state);
+        let took = begun.elapsed();
+        // The first round only brings memory and code into the caches.
+        if rounds > 0 {
+            fastest = fastest.min(took);
+        }
+        rounds += 1;
+    }
+    fastest.as_secs_f64() * 1e9 / f64::from(count)
 }

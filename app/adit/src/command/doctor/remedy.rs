@@ -28,6 +28,7 @@ pub(super) fn ours(kind: &HopKind) -> String {
             "{} with {} and {}, and our password",
             hop.method, hop.protocol, hop.obfs
         ),
+        HopKind::Ssh(hop) => format!("SSH as {}", hop.user),
         HopKind::Far => "its carrier alone".to_owned(),
     }
 }
@@ -41,7 +42,7 @@ fn with_login(name: &str, login: bool) -> String {
 pub(super) fn is_fine(kind: &HopKind, heard: &Heard) -> bool {
     let plain = matches!(
         kind,
-        HopKind::Socks5 { .. } | HopKind::Socks4a { .. } | HopKind::Http { .. }
+        HopKind::Socks5 { .. } | HopKind::Socks4a { .. } | HopKind::Http { .. } | HopKind::Ssh(_)
     );
     match heard {
         Heard::Answer { .. } => true,
@@ -132,6 +133,10 @@ fn advice(kind: &HopKind, heard: &Heard, site: bool) -> String {
              server` prints its own{other}",
             key_id(*method, secret.expose())
         ),
+        HopKind::Ssh(_) => "`ssh -v` to the same server says what it takes; as hop it needs \
+                            `AllowTcpForwarding yes`, and its host key in `known_hosts`, or in \
+                            `host_key`"
+            .to_owned(),
         _ => "is this the proxy's port and its dialect, and is a login needed, or another one?"
             .to_owned(),
     }
@@ -143,6 +148,9 @@ pub(super) const fn no_datagrams(kind: &HopKind) -> &'static str {
         HopKind::Shadowsocks { .. } | HopKind::ShadowsocksR(_) => {
             "does the server carry UDP, and do both firewalls let UDP in on that port? \
              `udp=over-tcp` puts datagrams into a connection, `udp=false` does without"
+        }
+        HopKind::Ssh(_) => {
+            "SSH carries no UDP; `udp=over-tcp` puts it into a stream, which a server of adit's knows"
         }
         _ => "does the proxy offer UDP ASSOCIATE, and do firewalls let UDP pass to it?",
     }

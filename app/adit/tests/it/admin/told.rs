@@ -1,10 +1,16 @@
 //! What is told: metrics, and subscriptions.
 
+use std::net::TcpStream;
+use std::thread::sleep;
+use std::time::Duration;
+
 use adit_interop::origin::Origin;
 use adit_interop::socks::{self, Dest};
-use adit_interop::traffic;
+use adit_interop::{Adit, Folder, PATIENCE, traffic};
 
-use super::world::{ANNA, BERT, CLEO, KEY, METHOD, World, anna, number, server_url, session};
+use super::world::{
+    ANNA, BERT, CLEO, KEY, METHOD, TOKEN, World, anna, ask, number, server_url, session,
+};
 use crate::setup::start;
 
 #[test]
@@ -50,6 +56,62 @@ fn metrics_count_and_tell_nobody() {
     drop(open);
     client.stop().unwrap();
     world.adit.stop().unwrap();
+}
+
+#[test]
+fn metrics_have_the_counters_of_kcp() {
+    let folder = Folder::new("metrics").unwrap();
+    let token = folder.write("token", format!("{TOKEN}\n")).unwrap();
+    let token = format!("@{}", token.display());
+    let origin = Origin::start().unwrap();
+    let keys = "key=a%20word&mode=fast3&data=10&parity=3";
+    let url = format!("mixed+kcp://127.0.0.1:0?allow_private=127.0.0.0/8&{keys}");
+    let admin = ["--admin", "127.0.0.1:0", "--admin-token", &token];
+    let mut server = start(&[&["run", &url], &admin[..]].concat());
+    let hop = format!("socks5+kcp://{}?{keys}", server.addr());
+    let entry = format!("tcp://127.0.0.1:0/{}", origin.addr());
+    let mut client = start(&[&["run", &entry, &hop], &admin[..]].concat());
+    let get = |of: &mut Adit| {
+        let line = of.process().wait_lines("api at ", 1, PATIENCE).unwrap();
+        let api = line[0].rsplit(' ').next().unwrap();
+        let stream = TcpStream::connect(api).unwrap();
+        let bearer = format!("Authorization: Bearer {TOKEN}");
+        ask(
+            stream,
+            "GET /metrics",
+            &[&format!("Host: {api}"), &bearer],
+            "",
+        )
+        .body
+    };
+    let before = get(&mut server);
+    assert_eq!(
+        number(&before, "\nadit_kcp_in_pkts_total"),
+        Some(0),
+        "{before}"
+    );
+    traffic::down(traffic::dial(client.addr()).unwrap(), 100_000).unwrap();
+    // The last acknowledgements may still be on their way.
+    sleep(Duration::from_millis(200));
+    for (end, opened, least) in [
+        (&mut server, "passive", "bytes_sent"),
+        (&mut client, "active", "bytes_received"),
+    ] {
+        let text = get(end);
+        let count = |key: &str| number(&text, &format!("\nadit_kcp_{key}"));
+        assert_eq!(count("curr_estab"), Some(1), "{text}");
+        assert_eq!(count(&format!("{opened}_opens_total")), Some(1), "{text}");
+        assert!(count(&format!("{least}_total")) > Some(50_000), "{text}");
+        assert!(count("in_pkts_total") > Some(0), "{text}");
+        assert!(
+            text.contains("# TYPE adit_kcp_curr_estab gauge\n"),
+            "{text}"
+        );
+        assert!(text.contains("# TYPE adit_kcp_fec_recovered_total counter\n"));
+        assert!(!text.contains(&origin.addr().to_string()), "{text}");
+    }
+    client.stop().unwrap();
+    server.stop().unwrap();
 }
 
 #[test]

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use adit_net::ambient::Chance;
-use adit_ssh::auth::{self, ClientAnswer, ClientAsk, ClientAuth, ClientStep};
+use adit_ssh::auth::{self, ClientAnswer, ClientAsk, ClientAuth, ClientStep, visible};
 use adit_ssh::connection::Role;
 use adit_ssh::key::AnyKey;
 use adit_ssh::transport::{Event, Transport};
-use adit_ssh::{SshError, auth::visible};
+use adit_ssh::{Disconnect, SshError};
 use adit_stream::BoxStream;
 
 use super::{ClientConfig, HostKey, Login, Session};
@@ -27,12 +27,15 @@ use crate::ssh::mail::Mail;
 /// use adit_stream::Tcp;
 ///
 /// let socket = tokio::net::TcpStream::connect("host.example:22").await?;
-/// let host_key = Arc::new(KnownHostsOnly {
-///     known: KnownHosts::parse("known_hosts", &std::fs::read_to_string("known_hosts")?),
-///     host: HostName::new("host.example", 22),
-/// });
+/// let mut known = KnownHosts::default();
+/// known.read("known_hosts", &std::fs::read("known_hosts")?)?;
+/// let host = HostName::new("host.example", 22).ok_or("not a host's name")?;
 /// let key = PrivateKey::read(&std::fs::read_to_string("id_ed25519")?, None)?;
-/// let config = ClientConfig::new(host_key, Login::new("me").with_key(key));
+/// let login = Login::new("me").with_key(key);
+/// let mut config = ClientConfig::new(Arc::new(KnownHostsOnly { known: known.clone(), host: host.clone() }), login);
+/// // The algorithms of known keys first, so that the server shows one of these.
+/// let preferred = &mut config.transport.preferred.host_key;
+/// *preferred = known.prefer(&host, preferred);
 /// let session = Client::connect(Box::new(Tcp::new(socket)), config).await?;
 /// let output = session.open_session().await?.output("uname -a").await?;
 /// println!("{:?}: {}", output.exit, String::from_utf8_lossy(&output.stdout));
@@ -50,10 +53,13 @@ impl Client {
     pub async fn connect(below: BoxStream, config: ClientConfig) -> Result<Session, ConnectError> {
         let transport = Transport::client(Arc::new(config.transport.clone()), Box::new(Chance))?;
         let mut line = Line::new(below, transport);
-        exchange_keys(&mut line, &config).await?;
-        let about = About::of(&line.transport);
-        let about = Arc::new(about.ok_or(SshError::Kex("it did not come to its end"))?);
-        log_in(&mut line, &config).await?;
+        let about = match enter(&mut line, &config).await {
+            Ok(about) => Arc::new(about),
+            Err(why) => {
+                line.part(&why);
+                return Err(why);
+            }
+        };
         let mail = Arc::new(Mail::new());
         let peer = Peer::new(Arc::clone(&mail), Arc::clone(&about));
         Driver::spawn(Start {
@@ -69,6 +75,14 @@ impl Client {
     }
 }
 
+async fn enter(line: &mut Line, config: &ClientConfig) -> Result<About, ConnectError> {
+    exchange_keys(line, config).await?;
+    let about = About::of(&line.transport);
+    let about = about.ok_or(SshError::Kex("it did not come to its end"))?;
+    log_in(line, config).await?;
+    Ok(about)
+}
+
 /// The first key exchange, with the host key judged in it.
 async fn exchange_keys(line: &mut Line, config: &ClientConfig) -> Result<(), ConnectError> {
     let mut wait = Wait::of(config.timeout, "keys were exchanged");
@@ -81,7 +95,6 @@ async fn exchange_keys(line: &mut Line, config: &ClientConfig) -> Result<(), Con
                 wait = Wait::of(config.timeout, wait.doing);
                 if let Err(why) = judged {
                     line.transport.reject_host_key();
-                    let _ = line.flush(wait).await;
                     return Err(why.into());
                 }
                 line.transport.accept_host_key()?;
@@ -112,30 +125,22 @@ async fn log_in(line: &mut Line, config: &ClientConfig) -> Result<(), ConnectErr
             Came::Event(_) => continue,
             Came::Payload(payload) => payload,
         };
-        let mut step = auth.handle(&payload);
+        let mut step = auth.handle(&payload)?;
         loop {
             match step {
-                Ok(ClientStep::Wait) => break,
-                Ok(ClientStep::Banner(text)) => {
+                ClientStep::Wait => break,
+                ClientStep::Banner(text) => {
                     if let Some(prompter) = &login.prompter {
                         prompter.banner(&text);
                     }
                     break;
                 }
-                Ok(ClientStep::Ask(ask)) => step = auth.answer(answer(login, ask).await),
-                Ok(ClientStep::Success) => return Ok(()),
-                Ok(ClientStep::Failed { methods }) => {
-                    let reason = adit_ssh::Disconnect::NoMoreAuthMethods;
+                ClientStep::Ask(ask) => step = auth.answer(answer(login, ask).await)?,
+                ClientStep::Success => return Ok(()),
+                ClientStep::Failed { methods } => {
+                    let reason = Disconnect::NoMoreAuthMethods;
                     line.transport.disconnect(reason, "nothing is left to try");
-                    let _ = line.flush(wait).await;
                     return Err(ConnectError::Auth { methods });
-                }
-                Err(why) => {
-                    if let Some(reason) = why.disconnect() {
-                        line.transport.disconnect(reason, &why.to_string());
-                        let _ = line.flush(wait).await;
-                    }
-                    return Err(why.into());
                 }
             }
         }

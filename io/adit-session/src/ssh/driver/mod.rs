@@ -13,7 +13,7 @@ use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use adit_net::ambient;
@@ -28,7 +28,7 @@ use super::about::About;
 use super::channel::Handle;
 use super::error::{End, OpenError, RequestError};
 use super::forwards::Route;
-use super::line::Line;
+use super::line::{LAST_WORDS, Line};
 use super::mail::{Command, Mail};
 use super::pipe::Pipe;
 use alive::Alive;
@@ -37,8 +37,9 @@ use alive::Alive;
 const ROUNDS: usize = 8;
 /// How long the peer may take to end channels that nobody holds any more.
 const LINGER: Duration = Duration::from_secs(5);
-/// How long the last words may take.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// How long spare buffers are kept.
+const SWEEP: Duration = Duration::from_secs(1);
 
 /// What a new session brings with it.
 pub(super) struct Start {
@@ -73,9 +74,12 @@ pub(super) struct Driver {
     wake: Vec<Waker>,
     sleep: Pin<Box<Sleep>>,
     until: Option<Time>,
+    /// When the spare buffers are looked at, if there are any.
+    sweep: Option<Time>,
     /// Since when nobody holds the session.
     left: Option<Time>,
-    ending: Option<Ending>,
+    /// The session is over; its last words have so much time to leave.
+    ending: Option<Time>,
 }
 
 /// A channel that has not closed.
@@ -97,12 +101,6 @@ enum Global {
     },
     /// Nobody waits.
     Told,
-}
-
-/// The session is over; its last words leave.
-struct Ending {
-    until: Time,
-    said: bool,
 }
 
 impl Live {
@@ -142,6 +140,7 @@ impl Driver {
             wake: Vec::new(),
             sleep: Box::pin(sleep(Duration::ZERO)),
             until: None,
+            sweep: None,
             left: None,
             ending: None,
             mail,
@@ -153,6 +152,7 @@ impl Driver {
         let now = ambient::now();
         self.line.transport.handle_timeout(now)?;
         self.probe(now)?;
+        self.sweep(now);
         let held = self.mail.collect(&mut self.commands, &mut self.dirty);
         self.obey(now)?;
         self.attend_all(now);
@@ -161,6 +161,17 @@ impl Driver {
         self.take_in(cx, now)?;
         self.give_out(cx)?;
         self.leave_if_deserted(held, now)
+    }
+
+    /// Gives spare buffers away when none have gone round for a while.
+    fn sweep(&mut self, now: Time) {
+        let spares = &self.mail.spares;
+        let any = match self.sweep {
+            Some(at) if at > now => return,
+            Some(_) => spares.sweep(),
+            None => spares.is_used(),
+        };
+        self.sweep = any.then_some(now + SWEEP);
     }
 
     /// Ends the session when nobody holds it and nothing is on its way any more.
@@ -178,6 +189,17 @@ impl Driver {
             return Err(End::Closed);
         }
         Ok(())
+    }
+
+    /// A peer that has left may have said why.
+    fn reason(&mut self, cx: &mut Context<'_>, why: End) -> End {
+        match why {
+            End::Below(_) => match self.take_in(cx, ambient::now()) {
+                Err(said @ End::Ssh(_)) => said,
+                _ => why,
+            },
+            why => why,
+        }
     }
 
     /// The session is over: everybody is told, and the last words leave.
@@ -207,46 +229,7 @@ impl Driver {
         self.commands.clear();
         self.dirty.clear();
         self.later.clear();
-        self.ending = Some(Ending {
-            until: now + LAST_WORDS,
-            said: false,
-        });
-    }
-
-    /// The last words leave. Then what still comes is read for a moment: a socket that is closed
-    /// with bytes in it takes them back.
-    fn poll_last_words(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(ending) = &mut self.ending else {
-            return Poll::Ready(());
-        };
-        let (until, mut said) = (ending.until, ending.said);
-        if !said && let Poll::Ready(flushed) = self.line.poll_flush(cx) {
-            if flushed.is_err() {
-                return Poll::Ready(());
-            }
-            said = match self.line.below.poll_finish(cx) {
-                Poll::Ready(Ok(())) => true,
-                Poll::Ready(Err(_)) => return Poll::Ready(()),
-                Poll::Pending => false,
-            };
-        }
-        if let Some(ending) = &mut self.ending {
-            ending.said = said;
-        }
-        if said && self.poll_throw_away(cx).is_ready() {
-            return Poll::Ready(());
-        }
-        self.poll_sleep(cx, until)
-    }
-
-    /// Ready at the end of what the peer sends.
-    fn poll_throw_away(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
-            match ready!(self.line.below.poll_fill(cx, 1)) {
-                Ok(n) if n > 0 => self.line.below.consume(n),
-                _ => return Poll::Ready(()),
-            }
-        }
+        self.ending = Some(now + LAST_WORDS);
     }
 
     /// Sleeps, unless there is something to do already.
@@ -259,6 +242,7 @@ impl Driver {
         let due = [
             self.line.transport.poll_timeout(now),
             self.alive.due(),
+            self.sweep,
             left,
         ];
         match due.into_iter().flatten().min() {
@@ -291,11 +275,15 @@ impl Future for Driver {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let me = self.get_mut();
         for _ in 0..ROUNDS {
-            if me.ending.is_some() {
-                return me.poll_last_words(cx);
+            if let Some(until) = me.ending {
+                // The last words leave.
+                return match me.line.poll_part(cx) {
+                    Poll::Pending => me.poll_sleep(cx, until),
+                    done => done,
+                };
             }
-            let turned = me.turn(cx);
-            if let Err(why) = turned {
+            if let Err(why) = me.turn(cx) {
+                let why = me.reason(cx, why);
                 me.end(&why, ambient::now());
                 me.wake_all();
                 continue;

@@ -102,7 +102,7 @@ impl Driver {
             {
                 continue;
             }
-            bytes.move_to(n, writer.buf());
+            bytes.move_to(n, writer.buf(), &self.mail.spares);
             let sent = state.is_sent();
             self.wake.extend(state.take_writer());
             drop(state);

@@ -26,7 +26,7 @@ use crate::ssh::mail::Mail;
 /// use std::sync::Arc;
 /// use adit_session::ssh::BoxFuture;
 /// use adit_session::ssh::server::{AuthPolicy, Incoming, Proof, Server, ServerConfig};
-/// use adit_ssh::key::{AnyKey, KeySet, PrivateKey};
+/// use adit_ssh::key::{AnyKey, KeySet, PrivateKey, PublicKey};
 /// use adit_stream::Tcp;
 ///
 /// struct OneKey(AnyKey);
@@ -38,7 +38,8 @@ use crate::ssh::mail::Mail;
 ///
 /// let host_key = PrivateKey::read(&std::fs::read_to_string("host_key")?, None)?;
 /// let config = ServerConfig::new(Arc::new(KeySet::from(vec![host_key])));
-/// # let policy: OneKey = todo!();
+/// let (user_key, _) = PublicKey::from_line(&std::fs::read_to_string("id_ed25519.pub")?)?;
+/// let policy = OneKey(AnyKey::Plain(user_key));
 /// let listener = tokio::net::TcpListener::bind("127.0.0.1:2222").await?;
 /// let (socket, _) = listener.accept().await?;
 /// let mut connection = Server::accept(Box::new(Tcp::new(socket)), &config, &policy).await?;
@@ -75,18 +76,14 @@ impl Server {
         let signer = Arc::clone(&config.host_keys);
         let transport = Transport::server(Arc::new(transport), signer, Box::new(Chance))?;
         let mut line = Line::new(below, transport);
-        let wait = Wait::of(config.login_grace, "keys were exchanged");
-        loop {
-            match line.next(wait).await? {
-                Came::Event(Event::Ready(_)) => break,
-                Came::Event(_) => {}
-                Came::Payload(payload) => return Err(unexpected(&payload).into()),
+        let (about, login) = match enter(&mut line, config, policy).await {
+            Ok(entered) => entered,
+            Err(why) => {
+                line.part(&why);
+                return Err(why);
             }
-        }
-        let about = About::of(&line.transport);
-        let about = Arc::new(about.ok_or(SshError::Kex("it did not come to its end"))?);
-        let wait = wait.doing("its user was authenticated");
-        let login = let_in(&mut line, config, policy, wait).await?;
+        };
+        let about = Arc::new(about);
         let mail = Arc::new(Mail::new());
         let peer = Peer::new(Arc::clone(&mail), Arc::clone(&about));
         let (to, arrivals) = mpsc::channel(backlog(config));
@@ -112,6 +109,26 @@ fn backlog(config: &ServerConfig) -> usize {
     limits.pending_opens.saturating_add(limits.requests).max(1)
 }
 
+async fn enter(
+    line: &mut Line,
+    config: &ServerConfig,
+    policy: &dyn AuthPolicy,
+) -> Result<(About, Login), ConnectError> {
+    let wait = Wait::of(config.login_grace, "keys were exchanged");
+    loop {
+        match line.next(wait).await? {
+            Came::Event(Event::Ready(_)) => break,
+            Came::Event(_) => {}
+            Came::Payload(payload) => return Err(unexpected(&payload).into()),
+        }
+    }
+    let about = About::of(&line.transport);
+    let about = about.ok_or(SshError::Kex("it did not come to its end"))?;
+    let wait = wait.doing("its user was authenticated");
+    let login = let_in(line, config, policy, wait).await?;
+    Ok((about, login))
+}
+
 fn unexpected(payload: &[u8]) -> SshError {
     SshError::Unexpected(payload.first().copied().unwrap_or_default())
 }
@@ -128,27 +145,17 @@ async fn let_in(
         line.transport.host_key().unwrap_or_default(),
     );
     loop {
-        let payload = match line.next(wait).await {
-            Ok(Came::Payload(payload)) => payload,
-            Ok(Came::Event(_)) => continue,
-            // Who leaves or waits in the middle did not get in; the log wants to know.
-            Err(why) => return Err(why),
+        let Came::Payload(payload) = line.next(wait).await? else {
+            continue;
         };
-        let mut step = auth.handle(&payload);
+        let mut step = auth.handle(&payload)?;
         let login = loop {
             match step {
-                Ok(ServerStep::Wait) => break None,
-                Ok(ServerStep::Success(login)) => break Some(login),
-                Ok(ServerStep::Ask(ask)) => {
+                ServerStep::Wait => break None,
+                ServerStep::Success(login) => break Some(login),
+                ServerStep::Ask(ask) => {
                     let answer = timeout_at(wait.until, answer(policy, &ask)).await;
-                    step = auth.answer(answer.map_err(|_| wait.over())?);
-                }
-                Err(why) => {
-                    if let Some(reason) = why.disconnect() {
-                        line.transport.disconnect(reason, &why.to_string());
-                        let _ = line.flush(wait).await;
-                    }
-                    return Err(why.into());
+                    step = auth.answer(answer.map_err(|_| wait.over())?)?;
                 }
             }
         };

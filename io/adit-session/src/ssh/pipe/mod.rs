@@ -1,6 +1,7 @@
 //! What a channel's handle and the session's task share: bytes both ways, and how they end.
 
-use std::collections::VecDeque;
+mod state;
+
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -12,6 +13,8 @@ use super::chunks::Chunks;
 use super::error::End;
 use super::mail::{Listed, Mail};
 use crate::stream::Buffer;
+use state::{Cut, index};
+pub(super) use state::{Next, State};
 
 /// Octets that wait in one channel to be sent; one buffer may go beyond.
 const MAX_OUTPUT: usize = 256 << 10;
@@ -31,187 +34,6 @@ pub(super) struct Pipe {
     state: Mutex<State>,
     /// Told when a request came, how the program ended, or the channel closed.
     pub(super) news: Notify,
-}
-
-/// What is behind the lock.
-#[derive(Debug, Default)]
-pub(super) struct State {
-    input: [Inlet; 2],
-    /// The peer sends no more bytes.
-    ended: bool,
-    /// The channel has closed.
-    pub(super) closed: bool,
-    /// It was cut off.
-    cut: Option<Cut>,
-    /// Octets that were read and not told to the task.
-    consumed: usize,
-
-    output: [Chunks; 2],
-    writer: Option<Waker>,
-    /// Streams that may still be written to.
-    writing: [bool; 2],
-    /// Nobody holds the channel any more, or it is at its end.
-    dropped: bool,
-    /// What was not sent is not sent any more.
-    aborted: bool,
-    /// To be told behind the last byte.
-    last: Option<Request>,
-    /// The channel has an end that answers requests.
-    serves: bool,
-
-    /// Requests of the peer.
-    pub(super) requests: VecDeque<(Request, Option<ReplyTo>)>,
-    /// How the program ended.
-    pub(super) exit: Option<Request>,
-}
-
-/// What a channel's own side wants.
-#[derive(Debug)]
-pub(super) enum Next {
-    /// Nothing now.
-    Nothing,
-    /// There are bytes to send.
-    Write,
-    /// All is sent, and that was all.
-    Finish {
-        /// To be told behind it.
-        last: Option<Request>,
-        /// Nobody holds the channel any more.
-        close: bool,
-    },
-    /// The channel is to be closed as it is.
-    Abort,
-}
-
-/// One stream from the peer.
-#[derive(Debug, Default)]
-struct Inlet {
-    bytes: Chunks,
-    reader: Option<Waker>,
-    /// Nobody reads it.
-    deaf: bool,
-}
-
-/// Why reading stops.
-#[derive(Debug, Clone)]
-enum Cut {
-    Session(End),
-    Reset,
-}
-
-impl Cut {
-    fn error(&self) -> io::Error {
-        match self {
-            Self::Session(end) => end.error(),
-            Self::Reset => io::Error::new(
-                io::ErrorKind::ConnectionReset,
-                "the peer closed the channel in the middle",
-            ),
-        }
-    }
-}
-
-const fn index(kind: Kind) -> usize {
-    match kind {
-        Kind::Stdout => 0,
-        Kind::Stderr => 1,
-    }
-}
-
-impl State {
-    fn inlet(&mut self, kind: Kind) -> &mut Inlet {
-        let [out, err] = &mut self.input;
-        if index(kind) == 0 { out } else { err }
-    }
-
-    pub(super) fn outlet(&mut self, kind: Kind) -> &mut Chunks {
-        let [out, err] = &mut self.output;
-        if index(kind) == 0 { out } else { err }
-    }
-
-    fn unsent(&self) -> usize {
-        self.output.iter().map(Chunks::len).sum()
-    }
-
-    /// Whether there is nothing left to send.
-    pub(super) fn is_sent(&self) -> bool {
-        self.unsent() == 0
-    }
-
-    /// Which stream has bytes to send: standard error first, of which there is little.
-    pub(super) fn next_kind(&self) -> Kind {
-        match &self.output {
-            [_, err] if !err.is_empty() => Kind::Stderr,
-            _ => Kind::Stdout,
-        }
-    }
-
-    /// What the task is to do about the channel's own side.
-    pub(super) fn next(&mut self) -> Next {
-        if self.aborted {
-            Next::Abort
-        } else if !self.is_sent() {
-            Next::Write
-        } else if self.writing == [false; 2] {
-            let last = self.last.take();
-            // How the program ended is the last word.
-            self.dropped |= last.is_some();
-            Next::Finish {
-                last,
-                close: self.dropped,
-            }
-        } else {
-            Next::Nothing
-        }
-    }
-
-    /// What was to be told behind the last byte could not be told yet.
-    pub(super) fn put_back(&mut self, last: Request) {
-        self.last = Some(last);
-    }
-
-    /// The handle: nothing is written to this stream any more.
-    pub(super) fn finish(&mut self, kind: Kind) {
-        if let Some(writing) = self.writing.get_mut(index(kind)) {
-            *writing = false;
-        }
-    }
-
-    /// The handle: nobody holds the channel any more.
-    pub(super) fn leave(&mut self) {
-        (self.writing, self.dropped) = ([false; 2], true);
-    }
-
-    /// The handle: this is told behind the last byte.
-    pub(super) fn exit(&mut self, how: Request) {
-        self.last.get_or_insert(how);
-    }
-
-    /// The handle: requests of the peer will be answered, and there is a standard error.
-    pub(super) fn serve(&mut self) {
-        (self.serves, self.writing) = (true, [true; 2]);
-    }
-
-    /// Takes who waits for room, if there is room.
-    pub(super) fn take_writer(&mut self) -> Option<Waker> {
-        if self.unsent() < MAX_OUTPUT {
-            self.writer.take()
-        } else {
-            None
-        }
-    }
-
-    /// Octets that were read since the last time.
-    pub(super) fn take_consumed(&mut self) -> usize {
-        core::mem::take(&mut self.consumed)
-    }
-
-    fn wake_all(&mut self, wake: &mut Vec<Waker>) {
-        wake.extend(self.writer.take());
-        for inlet in &mut self.input {
-            wake.extend(inlet.reader.take());
-        }
-    }
 }
 
 impl Pipe {
@@ -302,7 +124,9 @@ impl Pipe {
             Poll::Ready(Ok(())) => {}
             other => return other,
         }
-        state.outlet(kind).append(core::mem::take(buffer));
+        state
+            .outlet(kind)
+            .append(core::mem::take(buffer), &self.mail.spares);
         drop(state);
         self.mail.poke(self);
         Poll::Ready(Ok(()))
@@ -321,7 +145,9 @@ impl Pipe {
             other => return other.map_ok(|()| 0),
         }
         let n = bytes.len().min(MAX_OUTPUT - state.unsent());
-        state.outlet(kind).push(bytes.get(..n).unwrap_or_default());
+        state
+            .outlet(kind)
+            .push(bytes.get(..n).unwrap_or_default(), &self.mail.spares);
         drop(state);
         self.mail.poke(self);
         Poll::Ready(Ok(n))
@@ -365,7 +191,7 @@ impl Pipe {
         if inlet.deaf {
             return false;
         }
-        inlet.bytes.push(bytes);
+        inlet.bytes.push(bytes, &self.mail.spares);
         wake.extend(inlet.reader.take());
         true
     }

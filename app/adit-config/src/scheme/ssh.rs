@@ -1,0 +1,296 @@
+//! `ssh://`: as hop a client of any SSH server, as listener a server that gives streams alone.
+
+mod login;
+pub(crate) mod text;
+
+use core::time::Duration;
+use std::path::PathBuf;
+
+use adit_ssh::algorithm::{Cipher, Kex, Mac};
+
+use crate::draft::Draft;
+use crate::param::{Key, Param, both, hop as for_hop, listener};
+use crate::plan::{
+    Hop, HopKind, HostTrust, Limits, Listen, ListenKind, ServerHop, SshHop, SshOffer, SshServer,
+    UdpWay,
+};
+use crate::problem::Flaw;
+use crate::scheme::keys;
+use crate::value::{Count, FilePath, SecretValue, Tristate};
+use text::{Algorithms, HostKeys, Strict, names};
+
+pub(crate) const DOC: &str = "SSH (RFC 4251 to 4254). As a hop any SSH server that allows forwarding \
+     (`direct-tcpip`): a few connections are kept, and every stream is a channel on one of them. As \
+     a listener it gives channels to targets alone, for `ssh -D`, `-L`, `-W` and `-J` and for adit: \
+     no shell, no command, no file transfer.";
+
+static KEY: Key<Option<FilePath>> = Key {
+    name: "key",
+    default: None,
+    otherwise: "id_ed25519, id_ecdsa, id_rsa in ~/.ssh, or a password",
+    doc: "Private key to log in with; a certificate in `FILE-cert.pub` is shown with it.",
+};
+static PASSPHRASE: Key<Option<SecretValue>> = Key {
+    name: "passphrase",
+    default: None,
+    otherwise: "none",
+    doc: "What the file of `key` is encrypted with.",
+};
+static AGENT: Key<Tristate> = Key {
+    name: "agent",
+    default: Tristate::Auto,
+    otherwise: "",
+    doc: "Ask the agent of SSH_AUTH_SOCK for keys; `auto` means: unless there is `key` or a \
+          password.",
+};
+static KNOWN_HOSTS: Key<Option<FilePath>> = Key {
+    name: "known_hosts",
+    default: None,
+    otherwise: "~/.ssh/known_hosts, /etc/ssh/ssh_known_hosts",
+    doc: "File of the hosts and their keys.",
+};
+static HOST_KEY: Key<HostKeys> = Key {
+    name: "host_key",
+    default: HostKeys::Unwritten,
+    otherwise: "by known_hosts; a listener makes one and keeps it",
+    doc: "A hop's: fingerprints of the server's key, with commas, instead of known_hosts. A \
+          listener's: `@FILE` of its private key; made if it is not there.",
+};
+static STRICT: Key<Strict> = Key {
+    name: "strict",
+    default: Strict::Yes,
+    otherwise: "",
+    doc: "What becomes of a host that is not known: `accept-new` takes it and notes it down. A \
+          host whose key has changed is refused always.",
+};
+static AUTHORIZED_KEYS: Key<Option<FilePath>> = Key {
+    name: "authorized_keys",
+    default: None,
+    otherwise: "none",
+    doc: "File of the keys that let in, with OpenSSH's options (`from`, `permitopen`, \
+          `expiry-time`, `cert-authority`…); read at every login.",
+};
+static CIPHER: Key<Algorithms<Cipher>> = Key {
+    name: "cipher",
+    default: Algorithms(Vec::new()),
+    otherwise: "by this machine",
+    doc: "Ciphers that are offered, the best first, with commas.",
+};
+static MAC: Key<Algorithms<Mac>> = Key {
+    name: "mac",
+    default: Algorithms(Vec::new()),
+    otherwise: "all, UMAC first",
+    doc: "MACs that are offered, for ciphers without a tag of their own.",
+};
+static KEX: Key<Algorithms<Kex>> = Key {
+    name: "kex",
+    default: Algorithms(Vec::new()),
+    otherwise: "all, those against quantum computers first",
+    doc: "Key exchanges that are offered.",
+};
+static COMPRESSION: Key<bool> = Key {
+    name: "compression",
+    default: false,
+    otherwise: "",
+    doc: "Deflate what is sent, if the other side does too.",
+};
+static KEEPALIVE: Key<Duration> = Key {
+    name: "keepalive",
+    default: Duration::from_secs(30),
+    otherwise: "",
+    doc: "Silence after which the other side is asked whether it is there; three unanswered \
+          questions end the connection.",
+};
+static HANDSHAKE: Key<Duration> = Key {
+    name: keys::HANDSHAKE.name,
+    default: Duration::from_mins(2),
+    otherwise: "",
+    doc: "Time from accept until the user is in; a person may have to type.",
+};
+static SESSIONS: Key<Count> = Key {
+    name: "sessions",
+    default: Count(1),
+    otherwise: "",
+    doc: "Connections that are kept, 64 at most; streams take turns. More use more processors.",
+};
+static UDP: Key<UdpWay> = Key {
+    name: "udp",
+    default: UdpWay::Off,
+    otherwise: "",
+    doc: "`over-tcp` puts UDP into streams, for which the server has to be adit's; SSH itself \
+          carries none.",
+};
+
+pub(crate) const PARAMS: &[Param] = &[
+    for_hop(&KEY),
+    for_hop(&PASSPHRASE),
+    for_hop(&AGENT),
+    for_hop(&KNOWN_HOSTS),
+    both(&HOST_KEY),
+    for_hop(&STRICT),
+    listener(&AUTHORIZED_KEYS),
+    listener(&keys::USERS),
+    both(&CIPHER),
+    both(&MAC),
+    both(&KEX),
+    both(&COMPRESSION),
+    both(&KEEPALIVE),
+    for_hop(&SESSIONS),
+    for_hop(&UDP),
+    listener(&keys::ALLOW_PRIVATE),
+    listener(&keys::PREFER),
+    listener(&HANDSHAKE),
+    both(&keys::DIAL),
+    listener(&keys::IDLE),
+    listener(&keys::HALF_CLOSE_IDLE),
+    listener(&keys::UDP_IDLE),
+    listener(&keys::MAX_CONNECTIONS),
+];
+
+/// The port of SSH.
+pub(crate) const PORT: u16 = 22;
+/// Connections of a hop at most.
+const MAX_SESSIONS: usize = 64;
+
+/// The algorithms, for the reference.
+pub(crate) fn lists() -> Vec<(&'static str, String)> {
+    vec![
+        ("Ciphers", names::<Cipher>()),
+        ("MACs", names::<Mac>()),
+        ("Key exchanges", names::<Kex>()),
+    ]
+}
+
+pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
+    draft.no_target();
+    let addr = draft.listen_addr();
+    let offer = offer(draft);
+    let host_key = match draft.get(&HOST_KEY) {
+        HostKeys::File(path) => Some(draft.resolve(&path)),
+        HostKeys::Unwritten => draft.state("ssh_host_ed25519_key"),
+        HostKeys::Pinned(_) => {
+            let flaw = Flaw::new(
+                draft.value_span(&HOST_KEY),
+                "a listener needs its private key",
+            )
+            .label("expected `@FILE`");
+            draft.problem(flaw);
+            None
+        }
+    };
+    let authorized_keys = draft.get(&AUTHORIZED_KEYS);
+    let (user, users) = login::users(draft, authorized_keys.is_some())?;
+    let authorized_keys = match authorized_keys {
+        None => None,
+        Some(path) => Some(login::authorized(draft, &path.0, &AUTHORIZED_KEYS)?),
+    };
+    let limits = Limits {
+        handshake: draft.get(&HANDSHAKE),
+        ..draft.limits()
+    };
+    let private = draft.get(&keys::ALLOW_PRIVATE);
+    let prefer = draft.get(&keys::PREFER);
+    let keepalive = draft.get(&KEEPALIVE);
+    let addr = addr?;
+    Some(Listen {
+        access: addr.access(private, false),
+        addr,
+        kind: ListenKind::Ssh(Box::new(SshServer {
+            user,
+            users,
+            authorized_keys,
+            host_key: host_key?,
+            offer,
+            keepalive,
+        })),
+        limits,
+        prefer,
+        carried: None,
+    })
+}
+
+pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
+    draft.no_target();
+    let server = draft.server_or(Some(PORT));
+    let offer = offer(draft);
+    let udp = match draft.get(&UDP) {
+        UdpWay::Off => false,
+        UdpWay::OverTcp => true,
+        UdpWay::Native => {
+            let flaw = Flaw::new(draft.value_span(&UDP), "SSH carries no UDP")
+                .help("`?udp=over-tcp` puts it into streams, if the server is adit's");
+            draft.problem(flaw);
+            false
+        }
+    };
+    let sessions = draft.get(&SESSIONS).0;
+    if sessions > MAX_SESSIONS {
+        let title = format!("a hop keeps at most {MAX_SESSIONS} connections");
+        draft.problem(Flaw::new(draft.value_span(&SESSIONS), title));
+    }
+    let trust = trust(draft);
+    let user = login::user(draft);
+    let means = login::means(draft);
+    let dial = draft.get(&keys::DIAL);
+    let keepalive = draft.get(&KEEPALIVE);
+    let means = means?;
+    Some(Hop::Server(ServerHop {
+        server: server?,
+        kind: HopKind::Ssh(Box::new(SshHop {
+            user: user?,
+            password: means.password,
+            keys: means.keys,
+            agent: means.agent,
+            trust: trust?,
+            offer,
+            keepalive,
+            sessions,
+            udp,
+        })),
+        dial,
+        carried: None,
+    }))
+}
+
+fn offer(draft: &mut Draft<'_, '_>) -> SshOffer {
+    SshOffer {
+        kex: draft.get(&KEX).0,
+        cipher: draft.get(&CIPHER).0,
+        mac: draft.get(&MAC).0,
+        compression: draft.get(&COMPRESSION),
+    }
+}
+
+fn trust(draft: &mut Draft<'_, '_>) -> Option<HostTrust> {
+    let accept_new = draft.get(&STRICT) == Strict::AcceptNew;
+    let known = draft.get(&KNOWN_HOSTS);
+    match draft.get(&HOST_KEY) {
+        HostKeys::Pinned(pins) => {
+            for key in [KNOWN_HOSTS.name, STRICT.name] {
+                if let Some(pair) = draft.endpoint().param(key) {
+                    let title = format!("`{key}` says nothing beside `host_key`");
+                    draft.problem(Flaw::new(pair.key.span, title));
+                }
+            }
+            return Some(HostTrust::Pinned(pins));
+        }
+        HostKeys::File(_) => {
+            let flaw = Flaw::new(
+                draft.value_span(&HOST_KEY),
+                "a hop's `host_key` is a fingerprint, not a file",
+            )
+            .help("`ssh-keygen -lf FILE.pub` prints it; `known_hosts=@FILE` names a file of hosts");
+            draft.problem(flaw);
+            return None;
+        }
+        HostKeys::Unwritten => {}
+    }
+    let files = match known {
+        Some(path) => vec![draft.resolve(&path.0)],
+        None => vec![
+            draft.resolve("~/.ssh/known_hosts"),
+            PathBuf::from("/etc/ssh/ssh_known_hosts"),
+        ],
+    };
+    Some(HostTrust::Known { files, accept_new })
+}

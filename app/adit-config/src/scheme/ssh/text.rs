@@ -1,0 +1,191 @@
+//! Values that only SSH has: lists of algorithms, and host keys.
+
+use adit_ssh::algorithm::{Cipher, Kex, Mac};
+
+use crate::suggest::nearest;
+use crate::value::Typed;
+
+/// An algorithm with a name on the wire.
+pub(crate) trait Named: Copy + PartialEq + Sync + 'static {
+    /// What the reference calls a list of them.
+    const LIST: &'static str;
+    /// All of them.
+    const EACH: &'static [Self];
+    /// The name on the wire.
+    fn wire_name(self) -> &'static str;
+}
+
+macro_rules! named {
+    ($type:ty, $list:literal) => {
+        impl Named for $type {
+            const LIST: &'static str = $list;
+            const EACH: &'static [Self] = Self::ALL;
+
+            fn wire_name(self) -> &'static str {
+                self.name()
+            }
+        }
+    };
+}
+
+named!(Kex, "key exchanges");
+named!(Cipher, "ciphers");
+named!(Mac, "MACs");
+
+/// Algorithms, the best first; empty is what the machine is best at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Algorithms<T>(pub(crate) Vec<T>);
+
+impl<T: Named> Algorithms<T> {
+    /// The algorithm of a name, with or without the domain of those who made it: `@` in a URL
+    /// would have to be escaped.
+    fn find(text: &str) -> Option<T> {
+        let mut all = T::EACH.iter().copied();
+        all.clone()
+            .find(|one| one.wire_name() == text)
+            .or_else(|| all.find(|one| short(*one) == text))
+    }
+}
+
+/// The name as far as it says which algorithm is meant.
+fn short<T: Named>(one: T) -> &'static str {
+    let name = one.wire_name();
+    let bare = name.split('@').next().unwrap_or(name);
+    let taken = T::EACH.iter().any(|other| other.wire_name() == bare);
+    if taken { name } else { bare }
+}
+
+/// The names of all, with commas.
+pub(crate) fn names<T: Named>() -> String {
+    let names = T::EACH.iter().map(|one| short(*one));
+    names.collect::<Vec<_>>().join(", ")
+}
+
+impl<T: Named + Clone> Typed for Algorithms<T> {
+    const NAME: &'static str = T::LIST;
+
+    fn read(text: &str) -> Result<Self, String> {
+        let mut list = Vec::new();
+        for name in text.split(',') {
+            let Some(one) = Self::find(name) else {
+                return Err(match nearest(name, T::EACH.iter().map(|one| short(*one))) {
+                    Some(meant) => format!("did you mean `{meant}`?"),
+                    None => format!("expected some of {}", names::<T>()),
+                });
+            };
+            if !list.contains(&one) {
+                list.push(one);
+            }
+        }
+        Ok(Self(list))
+    }
+
+    fn write(&self) -> String {
+        let names = self.0.iter().map(|one| short(*one));
+        names.collect::<Vec<_>>().join(",")
+    }
+}
+
+/// A listener's own host key, or those that a hop believes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum HostKeys {
+    /// Nothing was written.
+    Unwritten,
+    /// `@FILE` of a private key.
+    File(String),
+    /// Fingerprints.
+    Pinned(Vec<String>),
+}
+
+/// Characters of a SHA-256 in base64 without padding.
+const FINGERPRINT: usize = 43;
+
+impl Typed for HostKeys {
+    const NAME: &'static str = "SHA256:…|@file";
+
+    fn read(text: &str) -> Result<Self, String> {
+        if let Some(path) = text.strip_prefix('@').filter(|path| !path.is_empty()) {
+            return Ok(Self::File(path.to_owned()));
+        }
+        let base64 = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/');
+        let fits = |pin: &str| {
+            pin.strip_prefix("SHA256:")
+                .is_some_and(|hash| hash.len() == FINGERPRINT && hash.bytes().all(base64))
+        };
+        let pins: Vec<String> = text.split(',').map(str::to_owned).collect();
+        if pins.iter().all(|pin| fits(pin)) {
+            Ok(Self::Pinned(pins))
+        } else {
+            Err("expected `SHA256:` and 43 characters, as `ssh-keygen -l` prints them".to_owned())
+        }
+    }
+
+    fn write(&self) -> String {
+        match self {
+            Self::Unwritten => String::new(),
+            Self::File(path) => format!("@{path}"),
+            Self::Pinned(pins) => pins.join(","),
+        }
+    }
+}
+
+/// What becomes of a host that is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Strict {
+    Yes,
+    AcceptNew,
+}
+
+impl Typed for Strict {
+    const NAME: &'static str = "yes|accept-new";
+
+    fn read(text: &str) -> Result<Self, String> {
+        match text {
+            "yes" => Ok(Self::Yes),
+            "accept-new" => Ok(Self::AcceptNew),
+            _ => Err("expected `yes` or `accept-new`".to_owned()),
+        }
+    }
+
+    fn write(&self) -> String {
+        match self {
+            Self::Yes => "yes",
+            Self::AcceptNew => "accept-new",
+        }
+        .to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_algorithm_has_a_name_of_its_own() {
+        fn check<T: Named + Clone + core::fmt::Debug>() {
+            for one in T::EACH {
+                for text in [one.wire_name(), short(*one)] {
+                    let read = Algorithms::<T>::read(text).unwrap();
+                    assert_eq!(read.0, [*one], "{text}");
+                    assert_eq!(read.write(), short(*one));
+                }
+            }
+        }
+        check::<Kex>();
+        check::<Cipher>();
+        check::<Mac>();
+        let why = Algorithms::<Cipher>::read("aes128-cgm").unwrap_err();
+        assert_eq!(why, "did you mean `aes128-gcm`?");
+    }
+
+    #[test]
+    fn host_keys_are_read_and_written() {
+        let pin = "SHA256:2nbE5lzxtTLcdVH4yLTnkDwU2dLY6SGlqsW0lG3ePbs";
+        for text in ["@/etc/key", pin, &format!("{pin},{pin}")] {
+            assert_eq!(HostKeys::read(text).unwrap().write(), text);
+        }
+        for text in ["", "@", "SHA256:", &pin[1..], &format!("{pin}="), "MD5:a"] {
+            assert!(HostKeys::read(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Doors without a plan: what a client of another protocol opens for its own user.
+//!
+//! `adit ssh -D` serves SOCKS with the engine's acceptor and relay, over connections of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_stream::Limits;
+
+use crate::Router;
+use crate::acceptor::{Acceptor, Languages, Proxy};
+use crate::connector::Connector;
+use crate::credentials::Credentials;
+use crate::serve::{Associate, Gate, Worker};
+use crate::udp::Ttl;
+
+impl Proxy {
+    /// SOCKS5, SOCKS4 and SOCKS4a for anyone who reaches it, connections alone. A request that is
+    /// not complete after `deadline` is given up.
+    #[must_use]
+    pub fn socks(deadline: Duration) -> Self {
+        Self {
+            languages: Languages {
+                socks5: true,
+                socks4: true,
+                http: false,
+            },
+            credentials: Arc::new(Credentials::new(&[])),
+            deadline,
+            udp: false,
+            bind: false,
+            hide_bind: true,
+            verbose_errors: false,
+        }
+    }
+}
+
+impl Worker {
+    /// Serves connections that [`Worker::serve`] is given, by one way; as many as come, as long as
+    /// they last.
+    #[must_use]
+    pub fn alone(acceptor: Box<dyn Acceptor>, way: Arc<dyn Connector>) -> Arc<Self> {
+        Arc::new(Self {
+            acceptor,
+            router: Arc::new(Router::new(Vec::new(), way)),
+            limits: Limits {
+                idle: Duration::ZERO,
+                half_close_idle: Duration::ZERO,
+            },
+            meter: Arc::default(),
+            ttl: Ttl {
+                idle: Duration::from_mins(1),
+                dns: Duration::from_secs(10),
+            },
+            associate: Associate::default(),
+            guard: None,
+            first_wait: None,
+            over_tcp: false,
+            gate: Arc::new(Gate::new(usize::MAX, None)),
+            over: None,
+        })
+    }
+}

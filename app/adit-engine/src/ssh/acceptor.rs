@@ -1,0 +1,225 @@
+//! Clients of SSH: one connection, many streams, nothing else.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use adit_config::SshServer;
+use adit_session::ssh::server::{Connection, Incoming, Server, ServerConfig};
+use adit_session::ssh::{ConnectError, Keepalive, Opening};
+use adit_ssh::connection::{Limits, OpenFailure};
+use adit_ssh::key::{Grant, KeySet};
+use adit_stream::BoxStream;
+use adit_wire::{Host, Target, unmap};
+use tracing::{debug, info};
+
+use super::offer::offered;
+use super::policy::{Gatekeeper, Rules};
+use super::{SshPlanError, host_key};
+use crate::acceptor::{Acceptor, Inbound, Many, Pending, Reply};
+use crate::{AcceptError, BoxFuture, DialError, Fault, Peer, Request};
+
+/// Channels of one connection at most.
+const CHANNELS: usize = 16_384;
+/// Channels that wait for their targets at most.
+const PENDING: usize = 1024;
+/// Questions without an answer after which a client is gone.
+const MISSED: u32 = 3;
+/// What who wants more than streams is told.
+const STREAMS_ALONE: &str = "this server forwards connections (-D, -L, -W, -J) and nothing else: \
+                             no shell, no command, no files";
+
+/// An SSH server that gives streams.
+pub(crate) struct Ssh {
+    config: ServerConfig,
+    rules: Arc<Rules>,
+}
+
+impl Ssh {
+    /// Reads the host key, or makes it. `grace` is the time to log in.
+    pub(crate) fn new(
+        server: &SshServer,
+        grace: std::time::Duration,
+    ) -> Result<Self, SshPlanError> {
+        let key = host_key::kept(&server.host_key)?;
+        let (shown, file) = (key.public().fingerprint(), server.host_key.display());
+        info!("ssh: the host key is {shown}, in {file}");
+        let rules = Rules::new(server);
+        let mut config = ServerConfig::new(Arc::new(KeySet::from(vec![key])));
+        config.transport.preferred = offered(&server.offer);
+        config.auth = rules.methods();
+        config.login_grace = grace;
+        config.limits = Limits {
+            channels: CHANNELS,
+            pending_opens: PENDING,
+            ..Limits::default()
+        };
+        config.keepalive = Some(Keepalive {
+            interval: server.keepalive,
+            missed: MISSED,
+        });
+        Ok(Self {
+            config,
+            rules: Arc::new(rules),
+        })
+    }
+}
+
+impl Acceptor for Ssh {
+    fn accept(&self, io: BoxStream, peer: Peer) -> BoxFuture<'_, Result<Inbound, AcceptError>> {
+        Box::pin(async move {
+            let gatekeeper = Gatekeeper::new(self.rules.clone(), unmap(peer.remote.ip()));
+            let connection = match Server::accept(io, &self.config, &gatekeeper).await {
+                Ok(connection) => connection,
+                Err(why) if gatekeeper.has_refused() => {
+                    return Err(AcceptError::Login(format!("no login: {why}")));
+                }
+                Err(ConnectError::Io(why)) => return Err(why.into()),
+                Err(ConnectError::Ended(_)) => return Err(AcceptError::Eof),
+                Err(ConnectError::Timeout { .. }) => return Err(AcceptError::Deadline),
+                Err(why) => return Err(AcceptError::Refused(why.to_string())),
+            };
+            let user = connection.login().user.clone();
+            debug!(client = %peer.remote, user, version = connection.version(), "logged in");
+            Ok(Inbound::Many(Box::new(Streams {
+                connection,
+                user,
+                grant: gatekeeper.into_grant(),
+            })))
+        })
+    }
+}
+
+/// What one client asks for.
+struct Streams {
+    connection: Connection,
+    user: String,
+    grant: Grant,
+}
+
+impl Many for Streams {
+    fn next(&mut self) -> BoxFuture<'_, Option<Pending>> {
+        Box::pin(async move {
+            loop {
+                match self.connection.accept().await? {
+                    Incoming::DirectTcpip {
+                        host,
+                        port,
+                        opening,
+                        ..
+                    } => {
+                        if let Some(pending) = self.wish(&host, port, opening) {
+                            return Some(pending);
+                        }
+                    }
+                    Incoming::Session(session) => {
+                        session.refuse(OpenFailure::Prohibited, STREAMS_ALONE);
+                    }
+                    Incoming::DirectStreamlocal { opening, .. } | Incoming::Other(opening) => {
+                        opening.refuse(OpenFailure::Prohibited, STREAMS_ALONE);
+                    }
+                    // Nothing of this machine's is opened to others: dropped is refused.
+                    _ => {}
+                }
+            }
+        })
+    }
+}
+
+impl Streams {
+    fn wish(&self, host: &str, port: u16, opening: Opening) -> Option<Pending> {
+        if !self.grant.port_forwarding || !self.grant.may_open(host, port) {
+            let text = "the key that let you in is not allowed to open this";
+            opening.refuse(OpenFailure::Prohibited, text);
+            return None;
+        }
+        let Ok(host) = Host::parse(host) else {
+            opening.refuse(OpenFailure::ConnectFailed, "this is no host");
+            return None;
+        };
+        let request = Request {
+            user: Some(self.user.clone()),
+            ..Request::to(Target::new(host, port))
+        };
+        Some(Pending::new(request, Verdict { opening }))
+    }
+}
+
+/// A channel that waits for its target.
+struct Verdict {
+    opening: Opening,
+}
+
+impl Reply for Verdict {
+    fn client(&mut self) -> Option<&mut BoxStream> {
+        None
+    }
+
+    fn proceed(
+        self: Box<Self>,
+        _: Option<SocketAddr>,
+    ) -> BoxFuture<'static, io::Result<BoxStream>> {
+        Box::pin(async move {
+            let channel = self.opening.accept().map_err(io::Error::other)?;
+            Ok(Box::new(channel) as BoxStream)
+        })
+    }
+
+    fn refuse<'a>(self: Box<Self>, why: &'a DialError) -> BoxFuture<'a, io::Result<()>> {
+        let (reason, text) = words(why);
+        self.opening.refuse(reason, text);
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// What the client is told: what a direct connection would have given, nothing of the way.
+fn words(why: &DialError) -> (OpenFailure, &'static str) {
+    use io::ErrorKind as K;
+    if why.fault == Fault::Policy || why.source.kind() == K::PermissionDenied {
+        let text = "the server's rules do not allow this destination";
+        return (OpenFailure::Prohibited, text);
+    }
+    match why.source.kind() {
+        K::QuotaExceeded => (OpenFailure::Shortage, "too many connections are open"),
+        K::TimedOut => (OpenFailure::ConnectFailed, "Connection timed out"),
+        K::HostUnreachable => (OpenFailure::ConnectFailed, "No route to host"),
+        K::NetworkUnreachable | K::NetworkDown => {
+            (OpenFailure::ConnectFailed, "Network is unreachable")
+        }
+        K::ConnectionRefused | K::ConnectionReset | K::ConnectionAborted => {
+            (OpenFailure::ConnectFailed, "Connection refused")
+        }
+        _ => (
+            OpenFailure::ConnectFailed,
+            "the destination cannot be reached",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Stage;
+
+    #[test]
+    fn clients_are_told_the_kind_of_failure_alone() {
+        use io::ErrorKind as K;
+        for (kind, reason) in [
+            (K::ConnectionRefused, OpenFailure::ConnectFailed),
+            (K::TimedOut, OpenFailure::ConnectFailed),
+            (K::PermissionDenied, OpenFailure::Prohibited),
+            (K::QuotaExceeded, OpenFailure::Shortage),
+        ] {
+            let hop = "ssh://hidden:22".to_owned();
+            let why = DialError::new(Stage::Dial { hop }, io::Error::new(kind, "secret words"));
+            let (said, text) = words(&why);
+            assert_eq!(said, reason, "{kind:?}");
+            assert!(
+                !text.contains("hidden") && !text.contains("secret"),
+                "{text}"
+            );
+        }
+        let denied = words(&DialError::denied("10.0.0.1 is private"));
+        assert_eq!(denied.0, OpenFailure::Prohibited);
+    }
+}

@@ -1,0 +1,299 @@
+//! A hop to an SSH server: streams are channels of a few connections that are kept.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use adit_config::{ServerHop, SshHop as Plan};
+use adit_session::ssh::client::{Client, ClientConfig, Session};
+use adit_session::ssh::{Channel, ConnectError, End, Keepalive, OpenError};
+use adit_shadowsocks::uot::{self, Version};
+use adit_ssh::SshError;
+use adit_ssh::auth::visible;
+use adit_ssh::connection::{Limits, Originator};
+use adit_stream::put;
+use adit_wire::{Host, Target};
+use tokio::time::{sleep, timeout};
+use tracing::{debug, info, warn};
+
+use super::SshPlanError;
+use super::line::{Failure, Found, Line};
+use super::login::Means;
+use super::offer::offered;
+use super::reasons::{no_channel, no_session};
+use super::trust::{Judge, Trust};
+use crate::connector::{Connected, Connector};
+use crate::udp::{BoxDatagrams, OverTcp};
+use crate::{BoxFuture, DialError, Fault, Stage};
+
+/// Channels of one connection at most.
+const CHANNELS: usize = 16_384;
+/// Questions without an answer after which a connection is over.
+const MISSED: u32 = 3;
+/// How long a channel may take before the server is asked whether it is there at all.
+const DOUBT: Duration = Duration::from_secs(2);
+/// How long it may take with its answer.
+const ANSWER: Duration = Duration::from_secs(3);
+
+/// Reaches targets through an SSH server, and the server through `via`.
+pub struct SshHop {
+    server: Arc<Server>,
+    lines: Vec<Arc<Line>>,
+    turn: AtomicUsize,
+    udp: bool,
+}
+
+/// What is needed to make a connection.
+struct Server {
+    target: Target,
+    name: String,
+    deadline: Duration,
+    keepalive: Duration,
+    offer: adit_ssh::algorithm::Preferred,
+    trust: Arc<Trust>,
+    means: Means,
+    via: Arc<dyn Connector>,
+}
+
+/// Why a connection has no channel for a target.
+enum NoChannel {
+    /// It is over, or gives no more channels.
+    Useless(End),
+    /// It is silent.
+    Silent,
+    Open(OpenError),
+}
+
+impl SshHop {
+    /// A hop; nothing is sent before it is needed.
+    ///
+    /// # Errors
+    /// A key of the plan cannot be read.
+    pub fn new(
+        hop: &ServerHop,
+        plan: &Plan,
+        via: Arc<dyn Connector>,
+    ) -> Result<Self, SshPlanError> {
+        let server = Server {
+            target: hop.server.clone(),
+            name: hop.name(),
+            deadline: hop.dial,
+            keepalive: plan.keepalive,
+            offer: offered(&plan.offer),
+            trust: Arc::new(Trust::new(&hop.server, &plan.trust)?),
+            means: Means::new(plan)?,
+            via,
+        };
+        Ok(Self {
+            server: Arc::new(server),
+            lines: (0..plan.sessions.max(1)).map(|_| Arc::default()).collect(),
+            turn: AtomicUsize::new(0),
+            udp: plan.udp,
+        })
+    }
+
+    /// A channel to `to`.
+    async fn open(&self, to: &Target) -> Result<Channel, DialError> {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let Some(line) = self.lines.get(turn % self.lines.len().max(1)) else {
+            return Err(self.server.failed(io::ErrorKind::NotConnected.into()));
+        };
+        let mut again = true;
+        loop {
+            let session = self.session(line).await?;
+            let why = match channel(&session, to).await {
+                Ok(channel) => return Ok(channel),
+                Err(why) => why,
+            };
+            match why {
+                NoChannel::Open(why) => return Err(self.server.refused(why)),
+                // A kept connection can have ended without a word.
+                NoChannel::Useless(why) if again => {
+                    debug!("{}: a new connection is needed: {why}", self.server.name);
+                }
+                NoChannel::Silent if again => {
+                    info!(
+                        "{}: silent, a new connection takes its place",
+                        self.server.name
+                    );
+                }
+                NoChannel::Useless(why) => return Err(self.server.refused(why.into())),
+                NoChannel::Silent => {
+                    return Err(self.server.failed(io::ErrorKind::TimedOut.into()));
+                }
+            }
+            line.give_up(&session);
+            again = false;
+        }
+    }
+
+    /// The connection of a line, made if there is none.
+    async fn session(&self, line: &Arc<Line>) -> Result<Session, DialError> {
+        let mut news = match line.find() {
+            Found::Up(session) => return Ok(session),
+            Found::Failed(why) => return Err(why.into_error()),
+            Found::Wait(news) => news,
+            Found::Make(attempt) => {
+                let (news, server) = (attempt.news(), self.server.clone());
+                // In a task of its own: others wait for it too.
+                tokio::spawn(async move {
+                    attempt.end(server.connect().await);
+                });
+                news
+            }
+        };
+        let told = news.wait_for(Option::is_some).await;
+        match told.ok().and_then(|outcome| outcome.clone()) {
+            Some(outcome) => outcome.map_err(Failure::into_error),
+            None => Err(self.server.failed(io::ErrorKind::NotConnected.into())),
+        }
+    }
+}
+
+impl Server {
+    /// Connects and logs in.
+    async fn connect(&self) -> Result<Session, Failure> {
+        let late = || Failure::new(self.failed(io::ErrorKind::TimedOut.into()), false);
+        let connected = timeout(self.deadline, self.log_in()).await;
+        let outcome = connected.unwrap_or_else(|_| Err(late()));
+        match &outcome {
+            Ok(session) => {
+                let (name, settled) = (&self.name, session.negotiated());
+                let (kex, cipher) = (settled.kex, settled.client_to_server.cipher);
+                let version = visible(session.version());
+                debug!("{name}: connected to {version}, {kex}, {cipher}");
+            }
+            // Nobody but the user can change that.
+            Err(why) if why.refused => warn!("{}: {}", self.name, why.text),
+            Err(why) => debug!("{}: {}", self.name, why.text),
+        }
+        outcome
+    }
+
+    async fn log_in(&self) -> Result<Session, Failure> {
+        let below = self
+            .via
+            .connect(&self.target, &[])
+            .await
+            .map_err(|mut why| {
+                // An error on the way to our server concerns the server, not the client's target.
+                if matches!(why.stage, Stage::Connect | Stage::Resolve) {
+                    why.stage = Stage::Dial {
+                        hop: self.name.clone(),
+                    };
+                }
+                Failure::new(why, false)
+            })?;
+        let login = self.means.login().await;
+        let mut config = ClientConfig::new(Arc::new(Judge(self.trust.clone())), login);
+        let preferred = &mut config.transport.preferred;
+        preferred.clone_from(&self.offer);
+        preferred.host_key = self.trust.prefer(self.offer.host_key.clone()).await;
+        config.limits = Limits {
+            channels: CHANNELS,
+            ..Limits::default()
+        };
+        config.keepalive = Some(Keepalive {
+            interval: self.keepalive,
+            missed: MISSED,
+        });
+        config.timeout = self.deadline;
+        let session = Client::connect(below.io, config).await;
+        session.map_err(|why| {
+            let refused = matches!(
+                &why,
+                ConnectError::Auth { .. }
+                    | ConnectError::HostKey(_)
+                    | ConnectError::Ssh(SshError::NoCommon { .. })
+            );
+            Failure::new(self.failed(no_session(why)), refused)
+        })
+    }
+
+    fn failed(&self, why: io::Error) -> DialError {
+        let hop = self.name.clone();
+        DialError::new(Stage::Dialect { hop }, why)
+    }
+
+    /// A channel that was not opened: its own client is told what a direct dial would have told.
+    fn refused(&self, why: OpenError) -> DialError {
+        let mut error = self.failed(io::Error::new(no_channel(&why), why.to_string()));
+        // Its rules, not ours: another hop may have others.
+        error.fault = Fault::Upstream;
+        error
+    }
+}
+
+/// A channel, as long as the server is there.
+async fn channel(session: &Session, to: &Target) -> Result<Channel, NoChannel> {
+    let host = match &to.host {
+        Host::Ip(ip) => ip.to_string(),
+        Host::Name(name) => name.as_str().to_owned(),
+    };
+    // Who asks is nobody's business but ours.
+    let originator = Originator {
+        address: "127.0.0.1".to_owned(),
+        port: 0,
+    };
+    let opened = session.direct_tcpip(host, to.port, originator);
+    tokio::pin!(opened);
+    let done = tokio::select! {
+        done = &mut opened => done,
+        // The target may be slow to reach; the server is not.
+        () = sleep(DOUBT) => tokio::select! {
+            done = &mut opened => done,
+            alive = timeout(ANSWER, session.ping()) => match alive {
+                Ok(Ok(_)) => opened.await,
+                Ok(Err(end)) => Err(end.into()),
+                Err(_) => return Err(NoChannel::Silent),
+            },
+        },
+    };
+    done.map_err(|why| match why {
+        OpenError::End(end) => NoChannel::Useless(end),
+        why => NoChannel::Open(why),
+    })
+}
+
+impl Connector for SshHop {
+    fn connect<'a>(
+        &'a self,
+        to: &'a Target,
+        first: &'a [u8],
+    ) -> BoxFuture<'a, Result<Connected, DialError>> {
+        Box::pin(async move {
+            let open = async {
+                let mut io = self.open(to).await?;
+                let sent = put(&mut io, first).await;
+                sent.map_err(|why| self.server.failed(why))?;
+                Ok(Connected {
+                    io: Box::new(io),
+                    bound: None,
+                    first_wait: Duration::ZERO,
+                    watch: None,
+                })
+            };
+            let late = || {
+                let why = io::Error::new(io::ErrorKind::TimedOut, "no answer in time");
+                self.server.failed(why)
+            };
+            let opened = timeout(self.server.deadline, open).await;
+            opened.unwrap_or_else(|_| Err(late()))
+        })
+    }
+
+    fn associate(&self) -> BoxFuture<'_, Result<BoxDatagrams, DialError>> {
+        Box::pin(async move {
+            if !self.udp {
+                return Err(DialError::unsupported(
+                    "SSH carries no UDP; `udp=over-tcp` puts it into a stream, if the server is adit's",
+                ));
+            }
+            let stream =
+                uot::name(Version::V2).ok_or_else(|| DialError::unsupported("UDP over TCP"))?;
+            let opened = self.connect(&stream, &[]).await?;
+            Ok(Box::new(OverTcp::client(opened.io)) as BoxDatagrams)
+        })
+    }
+}

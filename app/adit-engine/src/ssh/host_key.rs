@@ -1,0 +1,69 @@
+//! The host key of a listener: read, or made once and kept.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use adit_net::ambient::SystemChance;
+use adit_net::keep;
+use adit_ssh::key::{KeyKind, PrivateKey};
+
+use super::SshPlanError;
+
+/// The key of a file; a new one, if there is no such file. A file that is no key stays as it is.
+pub(super) fn kept(path: &Path) -> Result<PrivateKey, SshPlanError> {
+    let shown = path.display().to_string();
+    let unusable = |why| SshPlanError::Key {
+        file: shown.clone(),
+        why,
+    };
+    let unkept = |source| SshPlanError::HostKey {
+        file: shown.clone(),
+        source,
+    };
+    match fs::read_to_string(path) {
+        Ok(text) => {
+            let text = adit_crypto::Secret::new(text);
+            PrivateKey::read(text.expose(), None).map_err(unusable)
+        }
+        Err(why) if why.kind() == ErrorKind::NotFound => {
+            let key = PrivateKey::generate(KeyKind::Ed25519, &mut SystemChance);
+            let key = key.map_err(unusable)?.with_comment("adit");
+            let text = key.to_openssh(None, &mut SystemChance).map_err(unusable)?;
+            keep::write(path, text.expose().as_bytes()).map_err(unkept)?;
+            let mut public = path.as_os_str().to_owned();
+            public.push(".pub");
+            let line = key.public().to_line(key.comment());
+            keep::write(Path::new(&public), format!("{line}\n").as_bytes()).map_err(unkept)?;
+            Ok(key)
+        }
+        Err(why) => Err(unkept(why)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_made_once_and_a_broken_file_left_alone() {
+        let name = format!("adit-host-key-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let _ = fs::remove_dir_all(&folder);
+        let path = folder.join("deep").join("key");
+        let made = kept(&path).unwrap();
+        assert_eq!(kept(&path).unwrap().public(), made.public());
+        let line = fs::read_to_string(folder.join("deep").join("key.pub")).unwrap();
+        assert_eq!(line.trim_end(), made.public().to_line("adit"));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+        fs::write(&path, "torn").unwrap();
+        assert!(kept(&path).is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "torn");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -1,0 +1,208 @@
+//! A connection that is kept: made when it is needed, by whoever needs it first, for all.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use adit_session::ssh::client::Session;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::{DialError, Fault, Stage};
+
+/// The pause after a first failure; it doubles with each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// The longest pause, where the server cannot be reached: it may be back at any moment.
+const AWAY_PAUSE: Duration = Duration::from_secs(2);
+/// The longest pause, where it does not want us: it may count what it refuses.
+const REFUSED_PAUSE: Duration = Duration::from_secs(30);
+
+/// Why there is no connection. All who wait for it are told the same.
+#[derive(Debug, Clone)]
+pub(super) struct Failure {
+    pub(super) stage: Stage,
+    pub(super) fault: Fault,
+    pub(super) kind: io::ErrorKind,
+    pub(super) text: String,
+    /// It was reached, and refuses us or is refused.
+    pub(super) refused: bool,
+}
+
+/// What an attempt has come to.
+pub(super) type Outcome = Result<Session, Failure>;
+
+/// A place for one connection.
+#[derive(Default)]
+pub(super) struct Line(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    now: Now,
+    /// Attempts that have failed since the last that did not.
+    failures: u32,
+}
+
+#[derive(Default)]
+enum Now {
+    #[default]
+    Down,
+    /// The last attempt has failed, and it is too soon for another.
+    Pause(Failure, Instant),
+    Connecting(watch::Receiver<Option<Outcome>>),
+    Up(Session),
+}
+
+/// What there is for who needs a connection.
+pub(super) enum Found {
+    Up(Session),
+    /// Somebody makes one.
+    Wait(watch::Receiver<Option<Outcome>>),
+    /// The caller is to make one.
+    Make(Attempt),
+    Failed(Failure),
+}
+
+/// The duty to make a connection. Dropped, it has failed.
+pub(super) struct Attempt {
+    line: Arc<Line>,
+    news: watch::Sender<Option<Outcome>>,
+}
+
+impl Line {
+    pub(super) fn find(self: &Arc<Self>) -> Found {
+        let mut state = self.lock();
+        match &state.now {
+            Now::Up(session) if session.end().is_none() => return Found::Up(session.clone()),
+            Now::Connecting(news) => return Found::Wait(news.clone()),
+            Now::Pause(why, until) if Instant::now() < *until => {
+                return Found::Failed(why.clone());
+            }
+            Now::Up(_) | Now::Pause(..) | Now::Down => {}
+        }
+        let (news, reader) = watch::channel(None);
+        state.now = Now::Connecting(reader);
+        Found::Make(Attempt {
+            line: self.clone(),
+            news,
+        })
+    }
+
+    /// Gives up a connection that is not answered any more. Its streams go on.
+    pub(super) fn give_up(&self, silent: &Session) {
+        let mut state = self.lock();
+        if matches!(&state.now, Now::Up(one) if one.session_id() == silent.session_id()) {
+            state.now = Now::Down;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Attempt {
+    /// Follows its own attempt.
+    pub(super) fn news(&self) -> watch::Receiver<Option<Outcome>> {
+        self.news.subscribe()
+    }
+
+    /// Tells all how it went.
+    pub(super) fn end(self, outcome: Outcome) {
+        let mut state = self.line.lock();
+        match &outcome {
+            Ok(session) => {
+                state.failures = 0;
+                state.now = Now::Up(session.clone());
+            }
+            Err(why) => {
+                let pause = pause(state.failures, why.refused);
+                state.failures = state.failures.saturating_add(1);
+                state.now = Now::Pause(why.clone(), Instant::now() + pause);
+            }
+        }
+        drop(state);
+        self.news.send_replace(Some(outcome));
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        let mut state = self.line.lock();
+        let mine = matches!(&state.now, Now::Connecting(news) if news.same_channel(&self.news.subscribe()));
+        if mine {
+            state.now = Now::Down;
+        }
+    }
+}
+
+impl Failure {
+    pub(super) fn new(why: DialError, refused: bool) -> Self {
+        Self {
+            stage: why.stage,
+            fault: why.fault,
+            kind: why.source.kind(),
+            text: why.source.to_string(),
+            refused,
+        }
+    }
+
+    pub(super) fn into_error(self) -> DialError {
+        DialError {
+            stage: self.stage,
+            fault: self.fault,
+            source: io::Error::new(self.kind, self.text),
+        }
+    }
+}
+
+fn pause(failures: u32, refused: bool) -> Duration {
+    let most = if refused { REFUSED_PAUSE } else { AWAY_PAUSE };
+    FIRST_PAUSE.saturating_mul(1 << failures.min(16)).min(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(refused: bool) -> Failure {
+        let hop = "ssh://h:22".to_owned();
+        let why = io::Error::from(io::ErrorKind::ConnectionRefused);
+        Failure::new(DialError::new(Stage::Dial { hop }, why), refused)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_attempt_serves_all_and_the_next_waits() {
+        let line = Arc::new(Line::default());
+        let Found::Make(attempt) = line.find() else {
+            panic!("there was nothing");
+        };
+        let mut waiting = Vec::new();
+        for _ in 0..3 {
+            let Found::Wait(news) = line.find() else {
+                panic!("one is on its way");
+            };
+            waiting.push(news);
+        }
+        attempt.end(Err(failure(false)));
+        for mut news in waiting {
+            let told = news.wait_for(Option::is_some).await.unwrap();
+            assert!(matches!(&*told, Some(Err(_))));
+        }
+        assert!(matches!(line.find(), Found::Failed(_)), "too soon");
+        tokio::time::advance(FIRST_PAUSE).await;
+        let Found::Make(attempt) = line.find() else {
+            panic!("the pause is over");
+        };
+        // Given up half way, it is nobody's any more.
+        drop(attempt);
+        assert!(matches!(line.find(), Found::Make(_)));
+    }
+
+    #[test]
+    fn pauses_grow_and_end() {
+        assert_eq!(pause(0, true), FIRST_PAUSE);
+        assert_eq!(pause(1, false), FIRST_PAUSE * 2);
+        assert_eq!(pause(40, false), AWAY_PAUSE);
+        assert_eq!(pause(40, true), REFUSED_PAUSE);
+    }
+}

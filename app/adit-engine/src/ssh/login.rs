@@ -1,0 +1,73 @@
+//! Who logs in at a hop's server, and by what.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use adit_config::{SshHop as Plan, SshKey};
+use adit_session::ssh::client::{Agent, Identity, LocalKey, Login};
+use adit_ssh::key::{Certificate, CertifiedKey, KeyError, PrivateKey};
+use tracing::debug;
+
+use super::SshPlanError;
+
+/// The user with his keys, and the agent that may have more.
+pub(super) struct Means {
+    login: Login,
+    agent: Option<PathBuf>,
+}
+
+impl Means {
+    /// Reads the keys of a plan.
+    pub(super) fn new(plan: &Plan) -> Result<Self, SshPlanError> {
+        let mut login = Login::new(&plan.user);
+        // A password that is wrong is wrong the next time too.
+        login.prompts = 1;
+        for key in &plan.keys {
+            let read = identities(key).map_err(|why| SshPlanError::Key {
+                file: key.file.clone(),
+                why,
+            })?;
+            login.identities.extend(read);
+        }
+        if let Some(password) = &plan.password {
+            login = login.with_password(password.expose());
+        }
+        Ok(Self {
+            login,
+            agent: plan.agent.clone(),
+        })
+    }
+
+    /// For one connection: with what the agent has now, behind the keys of files.
+    pub(super) async fn login(&self) -> Login {
+        let mut login = self.login.clone();
+        if let Some(path) = &self.agent {
+            let asked = async { Agent::connect(path).await?.keys().await };
+            match asked.await {
+                Ok(keys) => {
+                    let added = keys
+                        .into_iter()
+                        .map(|key| Arc::new(key) as Arc<dyn Identity>);
+                    login.identities.extend(added);
+                }
+                // The server says what is missing without it.
+                Err(why) => debug!("{}: {why}", path.display()),
+            }
+        }
+        login
+    }
+}
+
+/// The key as its certificate has it, if there is one, and alone.
+fn identities(key: &SshKey) -> Result<Vec<Arc<dyn Identity>>, KeyError> {
+    let passphrase = key.passphrase.as_ref().map(|one| one.expose().as_bytes());
+    let read = || PrivateKey::read(key.text.expose(), passphrase);
+    let mut found: Vec<Arc<dyn Identity>> = Vec::new();
+    if let Some(text) = &key.certificate {
+        let (certificate, _) = Certificate::from_line(text.trim())?;
+        let certified = CertifiedKey::new(read()?, Some(certificate))?;
+        found.push(Arc::new(LocalKey::certified(certified)));
+    }
+    found.push(Arc::new(LocalKey::new(read()?)));
+    Ok(found)
+}

@@ -1,0 +1,104 @@
+//! What may be typed for the commands of SSH.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::ArgAction;
+
+/// How a host is reached: what `ssh`, `sftp` and `scp` have in common.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Way {
+    /// A private key to log in with; can be repeated
+    #[arg(short, value_name = "FILE")]
+    pub(crate) identity: Vec<String>,
+    /// Hosts on the way, with commas
+    #[arg(short = 'J', value_name = "[USER@]HOST[:PORT],…")]
+    pub(crate) jump: Option<String>,
+    /// An option of ssh_config(5), such as `ConnectTimeout=10`; can be repeated
+    #[arg(short, value_name = "KEY=VALUE")]
+    pub(crate) option: Vec<String>,
+    /// Read this configuration instead of ~/.ssh/config and the system's; `none` for no file
+    #[arg(short = 'F', value_name = "FILE")]
+    pub(crate) config: Option<String>,
+    /// Ciphers, with commas; `+`, `-` or `^` in front changes the default list
+    #[arg(short, value_name = "CIPHER,…")]
+    pub(crate) cipher: Option<String>,
+    /// Compress
+    #[arg(short = 'C')]
+    pub(crate) compress: bool,
+    /// IPv4 only
+    #[arg(short = '4', conflicts_with = "v6")]
+    pub(crate) v4: bool,
+    /// IPv6 only
+    #[arg(short = '6')]
+    pub(crate) v6: bool,
+    /// Say nothing but what went wrong
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Ssh {
+    /// The host, or its name in the configuration; `ssh://[user@]host[:port]` too
+    #[arg(value_name = "[USER@]HOST")]
+    pub(crate) destination: String,
+    /// What to run there, instead of a shell
+    #[arg(value_name = "COMMAND", trailing_var_arg = true)]
+    pub(crate) command: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) way: Way,
+    /// The port
+    #[arg(short, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) port: Option<u16>,
+    /// The user to log in as
+    #[arg(short, value_name = "USER")]
+    pub(crate) login: Option<String>,
+    /// MACs, with commas; `+`, `-` or `^` in front changes the default list
+    #[arg(short, value_name = "MAC,…")]
+    pub(crate) mac: Option<String>,
+    /// The address to connect from
+    #[arg(short, value_name = "ADDRESS")]
+    pub(crate) bind: Option<String>,
+    /// Forward a port or a socket here to one that the host reaches: PORT:HOST:HOSTPORT
+    #[arg(short = 'L', value_name = "[BIND:]PORT:HOST:HOSTPORT")]
+    pub(crate) local: Vec<String>,
+    /// Forward a port or a socket of the host to one that is reached from here; PORT alone: SOCKS
+    #[arg(short = 'R', value_name = "[BIND:]PORT[:HOST:HOSTPORT]")]
+    pub(crate) remote: Vec<String>,
+    /// Serve SOCKS here; connections go out at the host
+    #[arg(short = 'D', value_name = "[BIND:]PORT")]
+    pub(crate) dynamic: Vec<String>,
+    /// Other machines may use what is listened on here
+    #[arg(short)]
+    pub(crate) gateway: bool,
+    /// Connect standard input and output to HOST:PORT, or to a socket, as the host reaches it
+    #[arg(short = 'W', value_name = "HOST:PORT", conflicts_with_all = ["command", "no_command"])]
+    pub(crate) stdio: Option<String>,
+    /// Run nothing: forwards alone
+    #[arg(short = 'N', conflicts_with = "command")]
+    pub(crate) no_command: bool,
+    /// The command is the name of a subsystem
+    #[arg(short, requires = "command")]
+    pub(crate) subsystem: bool,
+    /// No standard input
+    #[arg(short)]
+    pub(crate) null: bool,
+    /// Ask for a terminal; twice: even if there is none here
+    #[arg(short, action = ArgAction::Count, conflicts_with = "no_terminal")]
+    pub(crate) terminal: u8,
+    /// Ask for no terminal
+    #[arg(short = 'T')]
+    pub(crate) no_terminal: bool,
+    /// Let programs there use the agent here
+    #[arg(short = 'A', conflicts_with = "no_agent")]
+    pub(crate) agent: bool,
+    /// Let nobody use the agent here
+    #[arg(short = 'a')]
+    pub(crate) no_agent: bool,
+    /// The character that begins an escape at a terminal (`~?` tells which there are); `none`
+    #[arg(short, value_name = "CHAR", allow_hyphen_values = true)]
+    pub(crate) escape: Option<String>,
+    /// Append the log and warnings to a file, instead of standard error
+    #[arg(short = 'E', value_name = "FILE")]
+    pub(crate) log: Option<PathBuf>,
+}

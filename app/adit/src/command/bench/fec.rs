@@ -1,0 +1,212 @@
+//! `adit bench fec`: Reed–Solomon of datagrams, as KCP and the lanes use it.
+//!
+//! All figures are for one datagram of the group: parity of a whole group and the restoring of
+//! what a group has lost are divided by its data shards, as kcp-go's benchmarks do. `code` is the
+//! arithmetic alone, `stage` the framing with it: headers, copies, and the search for groups.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use adit_fec::{Code, CodeError, Decoder, Encoder, HEADER, Matrix};
+use adit_wire::Time;
+
+use super::{Rows, nanoseconds, nanoseconds_apart};
+use crate::args;
+use crate::command::Done;
+use crate::report::{Code as Exit, Failure};
+
+/// Bytes of a datagram.
+const LEN: u32 = 1400;
+
+const MATRICES: [(Matrix, &str); 2] = [
+    (Matrix::Vandermonde, "vandermonde"),
+    (Matrix::Cauchy, "cauchy"),
+];
+
+/// Data and parity shards: kcptun's usual ones, small ones for sparse traffic, many.
+const SHAPES: [(u32, u32); 3] = [(10, 3), (3, 1), (20, 10)];
+
+/// Lost datagrams of a group.
+const LOSSES: [u32; 2] = [1, 3];
+
+pub(super) fn fec(typed: &args::BenchSpan) -> Done {
+    if !typed.json {
+        println!("kernels: {}", adit_fec::level().name());
+    }
+    let rows = Rows::new(typed);
+    for (matrix, kind) in MATRICES {
+        for (data, parity) in SHAPES {
+            let group = Group::new(matrix, data, parity);
+            let mut group = group.map_err(|why| Failure::new(Exit::Failure, why.to_string()))?;
+            let shape = format!("{kind}-{data}+{parity}");
+            let name = format!("code-encode-{shape}");
+            rows.row(&name, LEN, group.encode(rows.spend()));
+            for lost in LOSSES.into_iter().filter(|lost| *lost <= parity) {
+                let name = format!("code-decode-{lost}-{shape}");
+                rows.row(&name, LEN, group.reconstruct(rows.spend(), lost));
+            }
+            let name = format!("stage-encode-{shape}");
+            rows.row(&name, LEN, group.seal(rows.spend()));
+            for lost in LOSSES.into_iter().filter(|lost| *lost <= parity) {
+                let name = format!("stage-decode-{lost}-{shape}");
+                rows.row(&name, LEN, group.restore(rows.spend(), lost));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A group of shards in memory.
+struct Group {
+    code: Code,
+    /// Data shards.
+    count: u32,
+    /// All shards, data first.
+    shards: Vec<Vec<u8>>,
+}
+
+impl Group {
+    fn new(matrix: Matrix, data: u32, parity: u32) -> Result<Self, CodeError> {
+        let size = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+        let code = Code::new(matrix, size(data), size(parity))?;
+        let mut state = 7u32;
+        let mut byte = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state.to_le_bytes()[3]
+        };
+        let mut shard = || (0..LEN).map(|_| byte()).collect();
+        let mut shards: Vec<Vec<u8>> = (0..data).map(|_| shard()).collect();
+        let mut made = vec![vec![0; size(LEN)]; size(parity)];
+        let inputs: Vec<&[u8]> = shards.iter().map(Vec::as_slice).collect();
+        let mut outputs: Vec<&mut [u8]> = made.iter_mut().map(Vec::as_mut_slice).collect();
+        code.encode(&inputs, &mut outputs)?;
+        shards.append(&mut made);
+        Ok(Self {
+            code,
+            count: data,
+            shards,
+        })
+    }
+
+    fn each(&self, of_group: f64) -> f64 {
+        of_group / f64::from(self.count)
+    }
+
+    /// Parity of a whole group.
+    fn encode(&mut self, spend: Duration) -> f64 {
+        let (data, parity) = self.shards.split_at_mut(self.code.data());
+        let inputs: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
+        let mut outputs: Vec<&mut [u8]> = parity.iter_mut().map(Vec::as_mut_slice).collect();
+        let code = &self.code;
+        let whole = nanoseconds(spend, || {
+            let made = code.encode(black_box(&inputs), black_box(&mut outputs));
+            debug_assert_eq!(made, Ok(()));
+        });
+        self.each(whole)
+    }
+
+    /// The first data shards from the others.
+    fn reconstruct(&mut self, spend: Duration, lost: u32) -> f64 {
+        let gone = usize::try_from(lost).unwrap_or(0);
+        let mut restored = vec![vec![0; self.shards.first().map_or(0, Vec::len)]; gone];
+        let at_hand: Vec<Option<&[u8]>> = (self.shards.iter().enumerate())
+            .map(|(place, shard)| (place >= gone).then_some(shard.as_slice()))
+            .collect();
+        let mut outputs: Vec<&mut [u8]> = restored.iter_mut().map(Vec::as_mut_slice).collect();
+        let code = &mut self.code;
+        let whole = nanoseconds(spend, || {
+            let made = code.reconstruct(black_box(&at_hand), black_box(&mut outputs));
+            debug_assert_eq!(made, Ok(()));
+        });
+        debug_assert!(restored.iter().zip(&self.shards).all(|(a, b)| a == b));
+        self.each(whole)
+    }
+
+    /// A group's datagrams through the sender's stage: sealed, and its parity written out.
+    fn seal(&self, spend: Duration) -> f64 {
+        let Ok(mut encoder) = Encoder::new(self.code.clone(), self.longest()) else {
+            return f64::NAN;
+        };
+        let mut packet = vec![7; HEADER + self.longest()];
+        let mut out = vec![0; encoder.max_packet()];
+        let now = Time(0);
+        let whole = nanoseconds(spend, || {
+            for _ in 0..self.count {
+                let sealed = encoder.seal(now, black_box(&mut packet));
+                debug_assert_eq!(sealed, Ok(()));
+                while let Some(len) = encoder.poll_output(black_box(&mut out)) {
+                    black_box(len);
+                }
+            }
+        });
+        self.each(whole)
+    }
+
+    /// Groups without their first datagrams through the receiver's stage.
+    fn restore(&self, spend: Duration, lost: u32) -> f64 {
+        let Ok(mut encoder) = Encoder::new(self.code.clone(), self.longest()) else {
+            return f64::NAN;
+        };
+        let mut decoder = Decoder::new(self.code.clone(), self.longest());
+        let mut out = vec![0; encoder.max_packet()];
+        let whole = nanoseconds_apart(
+            spend,
+            GROUPS,
+            &mut Vec::new(),
+            |packets| {
+                packets.clear();
+                for _ in 0..GROUPS {
+                    for place in 0..self.count {
+                        let mut packet = vec![7; HEADER + self.longest()];
+                        let sealed = encoder.seal(Time(0), &mut packet);
+                        debug_assert_eq!(sealed, Ok(()));
+                        if place >= lost {
+                            packets.push(packet);
+                        }
+                        while let Some(len) = encoder.poll_output(&mut out) {
+                            packets.push(out.get(..len).unwrap_or_default().to_vec());
+                        }
+                    }
+                }
+            },
+            |packets| {
+                let mut restored = 0;
+                for packet in packets {
+                    decoder.input(black_box(packet));
+                    while decoder.poll_recovered().is_some() {
+                        restored += 1;
+                    }
+                }
+                debug_assert_eq!(restored, GROUPS * lost);
+            },
+        );
+        self.each(whole)
+    }
+
+    fn longest(&self) -> usize {
+        self.shards.first().map_or(0, Vec::len)
+    }
+}
+
+/// Groups that are timed together: as many as the second cache holds.
+const GROUPS: u32 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHORT: Duration = Duration::from_millis(15);
+
+    #[test]
+    fn more_parity_takes_longer_and_what_was_lost_comes_back() {
+        let mut small = Group::new(Matrix::Cauchy, 10, 1).unwrap();
+        let mut large = Group::new(Matrix::Cauchy, 10, 10).unwrap();
+        assert!(small.encode(SHORT) * 2.0 < large.encode(SHORT));
+        for (matrix, _) in MATRICES {
+            let mut group = Group::new(matrix, 10, 3).unwrap();
+            // Restoring compares with what there was.
+            assert!(group.reconstruct(SHORT, 3) > 0.0);
+            assert!(group.seal(SHORT) > 0.0 && group.restore(SHORT, 3) > 0.0);
+        }
+    }
+}

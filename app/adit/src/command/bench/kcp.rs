@@ -1,0 +1,162 @@
+//! `adit bench kcp`: the ARQ's own work, and the sealing of packets.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use adit_kcp::{Cmd, Config, HEADER_LEN, Header, Kcp};
+use adit_wire::Time;
+
+use super::{Rows, nanoseconds, nanoseconds_apart, packet};
+use crate::args;
+use crate::command::Done;
+
+const NOW: Time = Time(1_000_000);
+const CONV: u32 = 7;
+
+/// A full window but for one.
+const IN_FLIGHT: u32 = 1023;
+
+pub(super) fn kcp(typed: &args::BenchSpan) -> Done {
+    let rows = Rows::new(typed);
+    let mss = u32::try_from(config().mtu - HEADER_LEN).unwrap_or(u32::MAX);
+    rows.row("flush-1023-in-flight", 0, flush(rows.spend()));
+    rows.row("input-ack", 24, input_ack(rows.spend()));
+    rows.row("input-data", mss, input_data(rows.spend()));
+    rows.row("send-and-flush", mss, send(rows.spend()));
+    packet::table(&rows)
+}
+
+fn config() -> Config {
+    Config {
+        send_window: 1024,
+        recv_window: 1024,
+        ..Config::fast3()
+    }
+}
+
+fn segment(cmd: Cmd, sn: u32, una: u32, data: &[u8]) -> Vec<u8> {
+    let header = Header {
+        conv: CONV,
+        cmd,
+        frg: 0,
+        wnd: 1024,
+        ts: 0,
+        sn,
+        una,
+        len: u32::try_from(data.len()).unwrap_or(u32::MAX),
+    };
+    [&header.bytes(), data].concat()
+}
+
+/// A session whose peer has a window of 1,024 segments.
+fn session() -> Kcp {
+    let mut kcp = Kcp::new(CONV, config(), NOW);
+    let window = segment(Cmd::Wins, 0, 0, &[]);
+    let taken = kcp.input(NOW, &window, false);
+    debug_assert_eq!(taken, Ok(()));
+    kcp
+}
+
+/// Sends so many segments; gives how many datagrams went out.
+fn fill(kcp: &mut Kcp, segments: u32, out: &mut [u8]) -> u32 {
+    let data = vec![7; kcp.config().mtu - HEADER_LEN];
+    let mut sent = 0;
+    for _ in 0..segments {
+        let taken = kcp.send(&data);
+        debug_assert_eq!(taken, Ok(data.len()));
+        while kcp.poll_transmit(NOW, out).is_some() {
+            sent += 1;
+        }
+    }
+    sent
+}
+
+/// A flush that finds 1,023 segments in flight, and nothing due.
+fn flush(spend: Duration) -> f64 {
+    let mut kcp = session();
+    let mut out = vec![0; config().mtu];
+    let sent = fill(&mut kcp, IN_FLIGHT, &mut out);
+    debug_assert_eq!((sent, kcp.stats().in_flight), (IN_FLIGHT, IN_FLIGHT));
+    nanoseconds(spend, || {
+        kcp.flush_now(black_box(NOW));
+        let none = kcp.poll_transmit(black_box(NOW), black_box(&mut out));
+        debug_assert_eq!(none, None);
+    })
+}
+
+/// Datagrams with an acknowledgement each, until 1,023 segments are acknowledged.
+fn input_ack(spend: Duration) -> f64 {
+    let mut out = vec![0; config().mtu];
+    let acks: Vec<_> = (0..IN_FLIGHT)
+        .map(|sn| segment(Cmd::Ack, sn, sn, &[]))
+        .collect();
+    nanoseconds_apart(
+        spend,
+        IN_FLIGHT,
+        &mut session(),
+        |kcp| {
+            *kcp = session();
+            fill(kcp, IN_FLIGHT, &mut out);
+        },
+        |kcp| {
+            for ack in &acks {
+                let taken = kcp.input(NOW, black_box(ack), false);
+                debug_assert_eq!(taken, Ok(()));
+            }
+            debug_assert!(kcp.is_drained());
+        },
+    )
+}
+
+/// Full segments in order, and their bytes read.
+fn input_data(spend: Duration) -> f64 {
+    let data = vec![7; config().mtu - HEADER_LEN];
+    let segments: Vec<_> = (0..IN_FLIGHT)
+        .map(|sn| segment(Cmd::Push, sn, 0, &data))
+        .collect();
+    let prepare = |kcp: &mut Kcp| *kcp = session();
+    nanoseconds_apart(spend, IN_FLIGHT, &mut session(), prepare, |kcp| {
+        for segment in &segments {
+            let taken = kcp.input(NOW, black_box(segment), false);
+            debug_assert_eq!(taken, Ok(()));
+            let read = kcp.consume(data.len());
+            debug_assert_eq!(read, data.len());
+        }
+    })
+}
+
+/// A segment taken from the application and written out as a datagram.
+fn send(spend: Duration) -> f64 {
+    let mut out = vec![0; config().mtu];
+    let data = vec![7; config().mtu - HEADER_LEN];
+    let mut una = 0u32;
+    let confirm = |kcp: &mut Kcp| {
+        // The peer confirms all of it, so that the window is empty again.
+        let confirm = segment(Cmd::Wins, 0, una, &[]);
+        let taken = kcp.input(NOW, &confirm, false);
+        debug_assert_eq!((taken, kcp.is_drained()), (Ok(()), true));
+        una = una.wrapping_add(IN_FLIGHT);
+    };
+    nanoseconds_apart(spend, IN_FLIGHT, &mut session(), confirm, |kcp| {
+        for _ in 0..IN_FLIGHT {
+            let taken = kcp.send(black_box(&data));
+            debug_assert_eq!(taken, Ok(data.len()));
+            let sent = kcp.poll_transmit(NOW, black_box(&mut out));
+            debug_assert_eq!(sent, Some(out.len()));
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is timed is asserted on the way: datagrams, windows, and that nothing is due.
+    #[test]
+    fn everything_is_timed() {
+        for measure in [flush, input_ack, input_data, send] {
+            let ns = measure(Duration::from_millis(15));
+            assert!(ns > 0.0 && ns < 1e6, "{ns}");
+        }
+    }
+}

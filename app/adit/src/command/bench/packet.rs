@@ -1,0 +1,188 @@
+//! Packets of KCP under every cipher: sealed as sessions do, sixteen at a time, sealed alone, and
+//! opened.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use adit_crypto::CryptoError;
+use adit_crypto::packet::session::{PacketSession, Role, SessionCipher, SessionKey};
+use adit_crypto::packet::{Check, PacketKey, PacketKind};
+use adit_net::ambient::Chance;
+use adit_wire::{Broken, Entropy};
+
+use super::{Rows, nanoseconds, nanoseconds_apart};
+use crate::command::Done;
+use crate::report::{Code, Failure};
+
+/// Bytes of a datagram, nonce and check included.
+const LEN: u32 = 1400;
+const SIZE: usize = 1400;
+
+/// Packets that a session seals together.
+const BATCH: u32 = 16;
+
+/// Packets that are timed together where each has to be sealed before.
+const MANY: u32 = 64;
+
+const KEY: [u8; 32] = [0x42; 32];
+
+/// Bytes of kcp-go's nonce.
+const NONCE: u32 = 16;
+
+/// Every row: all names of kcptun, the ciphers of `kcp9`, adit's sessions, then what packets under
+/// any cipher need.
+pub(super) fn table(rows: &Rows) -> Done {
+    let failed = |why: CryptoError| Failure::new(Code::Failure, why.to_string());
+    let kcp9 = [PacketKind::Aes, PacketKind::Aes128, PacketKind::Salsa20];
+    let kcp9 = kcp9.map(|kind| (kind, Check::HighwayHash, "-kcp9"));
+    let plain = PacketKind::ALL.map(|kind| (kind, Check::Crc32, ""));
+    for (kind, check, suffix) in plain.into_iter().chain(kcp9) {
+        let key = PacketKey::from_key(kind, check, &KEY).map_err(failed)?;
+        for (what, measure) in OF_PACKETS {
+            rows.row(
+                &format!("{what}-{kind}{suffix}"),
+                LEN,
+                measure(&key, rows.spend()),
+            );
+        }
+    }
+    for (cipher, name) in SESSIONS {
+        let Sessions { seal, open } = sessions(cipher, rows.spend()).map_err(failed)?;
+        rows.row(&format!("seal-{name}"), LEN, seal);
+        rows.row(&format!("open-{name}"), LEN, open);
+    }
+    for (check, name) in [(Check::Crc32, "crc32"), (Check::HighwayHash, "highwayhash")] {
+        let key = PacketKey::from_key(PacketKind::None, check, &KEY).map_err(failed)?;
+        let mut packet = [7; SIZE];
+        let ns = nanoseconds(rows.spend(), || key.write_check(black_box(&mut packet)));
+        rows.row(name, LEN, ns);
+    }
+    let mut nonce = [0; 16];
+    let ns = nanoseconds(rows.spend(), || Chance.fill(black_box(&mut nonce)));
+    rows.row("nonce", NONCE, ns);
+    Ok(())
+}
+
+type Measure = fn(&PacketKey, Duration) -> f64;
+
+const OF_PACKETS: [(&str, Measure); 3] = [("seal", seal_batch), ("seal-one", seal), ("open", open)];
+
+const SESSIONS: [(SessionCipher, &str); 2] = [
+    (SessionCipher::Aes128Gcm, "adit-aes-128-gcm"),
+    (SessionCipher::ChaCha20Poly1305, "adit-chacha20-poly1305"),
+];
+
+fn seal_batch(key: &PacketKey, spend: Duration) -> f64 {
+    let mut packets = vec![[7; SIZE]; usize::try_from(BATCH).unwrap_or(1)];
+    let all = nanoseconds(spend, || {
+        let sealed = key.seal_batch(black_box(&mut packets), &mut Chance);
+        debug_assert_eq!(sealed, Ok(()));
+    });
+    all / f64::from(BATCH)
+}
+
+fn seal(key: &PacketKey, spend: Duration) -> f64 {
+    let mut packet = [7; SIZE];
+    nanoseconds(spend, || {
+        let sealed = key.seal(black_box(&mut packet), &mut Chance);
+        debug_assert_eq!(sealed, Ok(()));
+    })
+}
+
+fn open(key: &PacketKey, spend: Duration) -> f64 {
+    let mut packets = vec![[7; SIZE]; usize::try_from(MANY).unwrap_or(1)];
+    nanoseconds_apart(
+        spend,
+        MANY,
+        &mut packets,
+        |packets| {
+            let sealed = key.seal_batch(packets, &mut Chance);
+            debug_assert_eq!(sealed, Ok(()));
+        },
+        |packets| {
+            for packet in packets {
+                let opened = key.open(black_box(packet));
+                debug_assert!(opened.is_ok(), "{opened:?}");
+            }
+        },
+    )
+}
+
+/// Nanoseconds of a packet of a session.
+struct Sessions {
+    seal: f64,
+    open: f64,
+}
+
+/// From a client to a server that knows each other.
+fn sessions(cipher: SessionCipher, spend: Duration) -> Result<Sessions, CryptoError> {
+    let key = SessionKey::new(&KEY)?;
+    let mut client = key.connect(cipher, &mut Chance)?;
+    let mut server = meet(&key, &mut client).map_err(|_| CryptoError::Unauthentic)?;
+    let mut packet = [7; SIZE];
+    let seal = nanoseconds(spend, || {
+        let sealed = client.seal(black_box(&mut packet));
+        debug_assert_eq!(sealed, Ok(()));
+    });
+    let mut packets = vec![[7; SIZE]; usize::try_from(MANY).unwrap_or(1)];
+    let open = nanoseconds_apart(
+        spend,
+        MANY,
+        &mut packets,
+        |packets| {
+            for packet in packets {
+                let sealed = client.seal(packet);
+                debug_assert_eq!(sealed, Ok(()));
+            }
+        },
+        |packets| {
+            for packet in packets {
+                let head = key.head(Role::Client, black_box(packet));
+                let opened = head.map(|head| server.open(head, packet));
+                debug_assert!(matches!(opened, Some(Ok(_))), "{opened:?}");
+            }
+        },
+    );
+    Ok(Sessions { seal, open })
+}
+
+/// The server's end, after a packet each way.
+fn meet(key: &SessionKey, client: &mut PacketSession) -> Result<PacketSession, Broken> {
+    let mut packet = [7; SIZE];
+    client.seal(&mut packet)?;
+    let head = key.head(Role::Client, &packet).ok_or(Broken::Unauthentic)?;
+    let (mut server, _) = key.accept(head, &mut packet, &mut Chance)?;
+    server.seal(&mut packet)?;
+    let head = key.head(Role::Server, &packet).ok_or(Broken::Unauthentic)?;
+    client.open(head, &mut packet)?;
+    Ok(server)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHORT: Duration = Duration::from_millis(15);
+
+    /// That packets are opened to their end is asserted on the way.
+    #[test]
+    fn ciphers_cost_more_than_none() {
+        let ns = |kind| {
+            let key = PacketKey::from_key(kind, Check::Crc32, &KEY).unwrap();
+            [seal_batch, seal, open].map(|measure: Measure| measure(&key, SHORT))
+        };
+        let none = ns(PacketKind::None);
+        let triple = ns(PacketKind::TripleDes);
+        for (none, triple) in none.into_iter().zip(triple) {
+            assert!(none > 0.0 && triple > 2.0 * none, "{none} {triple}");
+        }
+    }
+
+    #[test]
+    fn sessions_are_timed() {
+        for (cipher, name) in SESSIONS {
+            let Sessions { seal, open } = sessions(cipher, SHORT).unwrap();
+            assert!(seal > 0.0 && open > 0.0, "{name}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The beginning of a connection, up to the server's lists (RFC 4253 sections 4.2 and 7.1).
+
+use adit_ssh::algorithm::{Machine, Preferred};
+use adit_ssh::kex::{EXT_INFO_CLIENT, KexInit, STRICT_CLIENT, STRICT_SERVER, write_kexinit};
+use adit_ssh::packet::{Opened, Opener, Sealer};
+use adit_ssh::version::{From, Version, VersionReader, VersionStep};
+use adit_ssh::wire::{NameList, Put, Reader, printable};
+use adit_ssh::{Disconnect, SshError, msg};
+use adit_wire::Entropy;
+
+/// Packets that may come before the lists.
+const MAX_BEFORE: u32 = 16;
+/// Octets of a line of somebody who does not speak SSH, and of last words.
+const MAX_SAID: usize = 200;
+
+/// Names in both directions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Both {
+    pub(super) to_server: Vec<String>,
+    pub(super) to_client: Vec<String>,
+}
+
+impl Both {
+    fn new([up, down]: [NameList<'_>; 2]) -> Self {
+        Self {
+            to_server: names(up),
+            to_client: names(down),
+        }
+    }
+
+    /// The names that are in both lists.
+    pub(super) fn common(&self) -> impl Iterator<Item = &str> {
+        let up = self.to_server.iter();
+        up.filter(|name| self.to_client.contains(name))
+            .map(String::as_str)
+    }
+}
+
+/// What a server offers, in its order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Offer {
+    pub(super) version: String,
+    /// Without the markers.
+    pub(super) kex: Vec<String>,
+    pub(super) host_keys: Vec<String>,
+    pub(super) ciphers: Both,
+    pub(super) macs: Both,
+    pub(super) compression: Both,
+    /// Whether it can do strict key exchange.
+    pub(super) strict: bool,
+}
+
+impl Offer {
+    fn new(version: &Version, lists: &KexInit<'_>) -> Self {
+        let mut kex = names(lists.kex);
+        kex.retain(|name| !name.starts_with("ext-info-") && !name.starts_with("kex-strict-"));
+        Self {
+            version: version.to_string(),
+            kex,
+            host_keys: names(lists.host_key),
+            ciphers: Both::new(lists.cipher),
+            macs: Both::new(lists.mac),
+            compression: Both::new(lists.compression),
+            strict: lists.kex.has(STRICT_SERVER),
+        }
+    }
+}
+
+fn names(list: NameList<'_>) -> Vec<String> {
+    list.iter().map(str::to_owned).collect()
+}
+
+/// Our line and our lists, with everything in them.
+pub(super) fn hello(chance: &mut dyn Entropy) -> Result<Vec<u8>, SshError> {
+    let (mut out, mut lists, mut cookie) = (Vec::new(), Vec::new(), [0; 16]);
+    Version::ours(concat!("adit_", env!("CARGO_PKG_VERSION")))?.write(&mut out);
+    chance.fill(&mut cookie);
+    let preferred = Preferred::for_machine(Machine {
+        aes: true,
+        clmul: true,
+    });
+    let markers = [EXT_INFO_CLIENT, STRICT_CLIENT];
+    write_kexinit(&preferred, &markers, cookie, &mut lists);
+    Sealer::new().seal(&lists, &mut out)?;
+    Ok(out)
+}
+
+/// The end, so that the server's log does not say that somebody was lost.
+pub(super) fn farewell() -> Vec<u8> {
+    let mut payload = vec![msg::DISCONNECT];
+    payload.put_u32(Disconnect::ByApplication as u32);
+    payload.put_string(b"only looked at what is offered");
+    payload.put_string(b"");
+    let mut out = Vec::new();
+    // In the clear nothing of this length fails.
+    let _ = Sealer::new().seal(&payload, &mut out);
+    out
+}
+
+/// Reads the server's line and its lists.
+#[derive(Debug)]
+pub(super) struct Looker {
+    lines: VersionReader,
+    version: Option<Version>,
+    opener: Opener,
+    said: Option<String>,
+    before: u32,
+}
+
+impl Default for Looker {
+    fn default() -> Self {
+        Self {
+            lines: VersionReader::new(From::Server),
+            version: None,
+            opener: Opener::new(),
+            said: None,
+            before: 0,
+        }
+    }
+}
+
+impl Looker {
+    /// Takes what it can from the front of `wire`.
+    pub(super) fn step(&mut self, wire: &mut Vec<u8>) -> Result<Option<Offer>, SshError> {
+        loop {
+            let consumed = match &self.version {
+                None => match self.lines.step(wire)? {
+                    VersionStep::NeedMore => return Ok(None),
+                    VersionStep::Skipped { consumed } => {
+                        let line = wire.get(..consumed).unwrap_or_default();
+                        let line = printable(line.trim_ascii_end(), MAX_SAID);
+                        self.said.get_or_insert(line);
+                        consumed
+                    }
+                    VersionStep::Done { consumed, version } => {
+                        self.version = Some(version);
+                        consumed
+                    }
+                },
+                Some(version) => match self.opener.open(wire)? {
+                    Opened::NeedMore { .. } => return Ok(None),
+                    Opened::Packet { consumed, payload } => {
+                        let payload = self.opener.payload(wire, &payload);
+                        if let Some(offer) = packet(version, payload)? {
+                            return Ok(Some(offer));
+                        }
+                        consumed
+                    }
+                },
+            };
+            if self.version.is_some() {
+                self.before += 1;
+            }
+            if self.before > MAX_BEFORE {
+                return Err(SshError::Malformed("packets before the lists"));
+            }
+            wire.drain(..consumed);
+        }
+    }
+
+    /// Its line.
+    pub(super) const fn version(&self) -> Option<&Version> {
+        self.version.as_ref()
+    }
+
+    /// The first line that was none of SSH.
+    pub(super) fn said(&self) -> Option<&str> {
+        self.said.as_deref()
+    }
+}
+
+fn packet(version: &Version, payload: &[u8]) -> Result<Option<Offer>, SshError> {
+    let mut r = Reader::new(payload, "packet");
+    match r.u8()? {
+        msg::KEXINIT => Ok(Some(Offer::new(version, &KexInit::parse(payload)?))),
+        msg::IGNORE | msg::DEBUG | msg::UNIMPLEMENTED => Ok(None),
+        msg::DISCONNECT => Err(SshError::Disconnected {
+            reason: r.u32()?,
+            text: printable(r.string()?, MAX_SAID),
+        }),
+        number => Err(SshError::Unexpected(number)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use adit_wire::FixedEntropy;
+
+    /// A server's side of it: a line before, our own hello, in pieces.
+    #[test]
+    fn the_lists_are_read_in_pieces() {
+        let hello = hello(&mut FixedEntropy::default()).unwrap();
+        let said = [b"Welcome\x07!\r\n", &hello[..]].concat();
+        let (mut looker, mut wire, mut found) = (Looker::default(), Vec::new(), None);
+        for byte in said {
+            assert!(found.is_none(), "found before its end");
+            wire.push(byte);
+            found = looker.step(&mut wire).unwrap();
+        }
+        let offer = found.unwrap();
+        assert_eq!(looker.said(), Some("Welcome?!"));
+        assert_eq!(
+            offer.version,
+            concat!("SSH-2.0-adit_", env!("CARGO_PKG_VERSION"))
+        );
+        assert!(!offer.strict, "a client's marker is no server's");
+        assert_eq!(offer.kex[0], "mlkem768x25519-sha256");
+        assert!(offer.kex.iter().all(|name| !name.contains("kex-strict")));
+        assert_eq!(offer.ciphers.common().count(), 6);
+        assert_eq!(offer.macs.to_client[0], "umac-64-etm@openssh.com");
+    }
+
+    #[test]
+    fn what_is_no_ssh_is_an_error() {
+        for bytes in [
+            &b"SSH-1.5-old\r\n"[..],
+            b"\0\r\n",
+            b"SSH-2.0-x\r\n\xff\xff\xff\xff",
+        ] {
+            assert!(Looker::default().step(&mut bytes.to_vec()).is_err());
+        }
+        let mut flood = b"SSH-2.0-x\r\n".to_vec();
+        let mut sealer = Sealer::new();
+        (0..100).for_each(|_| sealer.seal(&[msg::IGNORE], &mut flood).unwrap());
+        assert!(Looker::default().step(&mut flood).is_err());
+        let mut bye = [b"SSH-2.0-x\r\n", &farewell()[..]].concat();
+        let why = Looker::default().step(&mut bye).unwrap_err().to_string();
+        assert!(why.contains("only looked at"), "{why}");
+    }
+}

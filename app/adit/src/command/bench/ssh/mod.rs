@@ -1,0 +1,170 @@
+//! `adit bench ssh`: what an SSH server offers, what each cipher and MAC of it would cost here,
+//! and which to take. Nobody logs in: it ends behind the lists that come in the clear.
+
+mod advice;
+mod cost;
+mod look;
+mod show;
+
+use std::time::Duration;
+
+use adit_net::ambient::Chance;
+use adit_net::dial::{self, Family};
+use adit_ssh::algorithm::{Cipher, Mac};
+use adit_wire::{Host, Target};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
+
+use crate::args;
+use crate::command::{Done, run};
+use crate::report::{Code, Failure};
+use advice::Advice;
+use look::{Looker, Offer};
+
+/// Where SSH servers listen unless somebody has put them elsewhere.
+const PORT: u16 = 22;
+/// What the connection may take, and again what the server may take to say its lists.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(super) fn ssh(typed: &args::BenchSsh) -> Done {
+    let target = target(&typed.host)?;
+    let mut found = None;
+    let (place, wanted) = (&mut found, &target);
+    run::block_on(|mut signals| async move {
+        tokio::select! {
+            offer = look(wanted) => {
+                *place = Some(offer?);
+                Ok(())
+            }
+            _ = signals.next() => Err(Failure::new(Code::Failure, "interrupted")),
+        }
+    })?;
+    let Some(offer) = found else {
+        return Ok(());
+    };
+    if typed.json {
+        show::offer_json(&target, &offer);
+    } else {
+        show::offer(&target, &offer);
+    }
+    let spend = Duration::from_millis(typed.millis.into());
+    let mut costs = Vec::new();
+    for (cipher, mac) in pairs(&offer) {
+        let cost = cost::measure(cipher, mac, spend);
+        if typed.json {
+            show::cost_json(&cost);
+        } else {
+            show::cost(&cost, costs.is_empty());
+        }
+        costs.push(cost);
+    }
+    let advice = Advice::new(&offer, &costs);
+    if typed.json {
+        show::advice_json(&advice);
+    } else {
+        show::advice(&target, &advice);
+    }
+    Ok(())
+}
+
+/// `HOST` or `HOST:PORT`.
+fn target(text: &str) -> Result<Target, Failure> {
+    let bare = || {
+        let host = Host::parse(text).ok();
+        // What has a colon and is no address has a port that is none.
+        host.filter(|host| matches!(host, Host::Ip(_)) || !text.contains(':'))
+            .map(|host| Target::new(host, PORT))
+    };
+    match (bare(), text.parse::<Target>()) {
+        (Some(target), _) | (None, Ok(target)) => Ok(target),
+        (None, Err(why)) => Err(Failure::new(Code::Usage, format!("`{text}`: {why}"))),
+    }
+}
+
+/// Connects, and hears the server out.
+async fn look(target: &Target) -> Result<Offer, Failure> {
+    let unreachable = |why| Failure::new(Code::Network, format!("{target}: {why}"));
+    let candidates = match (target.socket_addr(), &target.host) {
+        (Some(addr), _) => vec![addr],
+        (None, host) => dial::resolve(&host.to_string(), target.port, Family::Any)
+            .await
+            .map_err(unreachable)?,
+    };
+    let mut tcp = dial::race(&candidates, PATIENCE)
+        .await
+        .map_err(unreachable)?;
+    let mut looker = Looker::default();
+    let heard = timeout(PATIENCE, hear(&mut tcp, &mut looker)).await;
+    match heard {
+        Ok(Ok(offer)) => Ok(offer),
+        Ok(Err(why)) => Err(no_ssh(target, &looker, &why)),
+        Err(_) => Err(no_ssh(target, &looker, "it says nothing more")),
+    }
+}
+
+async fn hear(tcp: &mut tokio::net::TcpStream, looker: &mut Looker) -> Result<Offer, String> {
+    let text = |why: std::io::Error| why.to_string();
+    let hello = look::hello(&mut Chance).map_err(|why| why.to_string())?;
+    tcp.write_all(&hello).await.map_err(text)?;
+    let mut wire = Vec::new();
+    loop {
+        if tcp.read_buf(&mut wire).await.map_err(text)? == 0 {
+            return Err("it closed the connection".to_owned());
+        }
+        if let Some(offer) = looker.step(&mut wire).map_err(|why| why.to_string())? {
+            // Whether it still listens is of no matter.
+            let _ = tcp.write_all(&look::farewell()).await;
+            let _ = tcp.shutdown().await;
+            return Ok(offer);
+        }
+    }
+}
+
+/// What came instead of the lists.
+fn no_ssh(target: &Target, looker: &Looker, why: &str) -> Failure {
+    let what = match looker.version() {
+        None => format!("{target} does not speak SSH: {why}"),
+        Some(version) => format!("{target} ({version}) did not say what it offers: {why}"),
+    };
+    let failure = Failure::new(Code::Network, what);
+    match looker.said() {
+        Some(line) => failure.hint(format!("it said `{line}`")),
+        None => failure,
+    }
+}
+
+/// What both sides could use, the same in both directions.
+fn pairs(offer: &Offer) -> Vec<(Cipher, Option<Mac>)> {
+    let mut out = Vec::new();
+    for cipher in offer.ciphers.common().filter_map(Cipher::by_name) {
+        if cipher.is_aead() {
+            out.push((cipher, None));
+            continue;
+        }
+        let macs = offer.macs.common().filter_map(Mac::by_name);
+        out.extend(macs.map(|mac| (cipher, Some(mac))));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_may_be_left_out() {
+        for (text, shown) in [
+            ("host", Some("host:22")),
+            ("host:2200", Some("host:2200")),
+            ("192.0.2.7", Some("192.0.2.7:22")),
+            ("::1", Some("[::1]:22")),
+            ("[::1]:23", Some("[::1]:23")),
+            ("host:", None),
+            ("host:x", None),
+            ("", None),
+        ] {
+            let found = target(text).ok().map(|target| target.to_string());
+            assert_eq!(found.as_deref(), shown, "{text}");
+        }
+    }
+}

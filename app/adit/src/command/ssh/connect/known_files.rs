@@ -1,0 +1,122 @@
+//! The files of known hosts: read before, written after.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use adit_config::ssh_config::SshSettings;
+use adit_net::ambient::SystemChance;
+use adit_ssh::key::{HostName, KnownHosts, Place, PublicKey};
+use adit_wire::Entropy;
+use tracing::debug;
+
+use crate::report::{Code, Failure};
+
+/// What the files know, and where a new host is written to.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) hosts: KnownHosts,
+    /// The host that is meant.
+    pub(super) name: HostName,
+    file: Option<PathBuf>,
+    hashed: bool,
+}
+
+impl Known {
+    /// Reads the files of a host's settings; those that are missing know nothing.
+    pub(super) fn read(settings: &SshSettings) -> Result<Self, Failure> {
+        let name = HostName::new(&settings.host_name, settings.port).ok_or_else(|| {
+            let what = format!("`{}` is no name of a host", settings.host_name);
+            Failure::new(Code::Usage, what)
+        })?;
+        let mut hosts = KnownHosts::default();
+        for file in settings
+            .user_known_hosts
+            .iter()
+            .chain(&settings.global_known_hosts)
+        {
+            let text = match fs::read(file) {
+                Ok(text) => text,
+                Err(why) if why.kind() == io::ErrorKind::NotFound => continue,
+                Err(why) => return Err(unreadable(file, &why)),
+            };
+            let problems = hosts
+                .read(&file.to_string_lossy(), &text)
+                .map_err(|why| unreadable(file, &why))?;
+            for problem in problems {
+                debug!("{problem}");
+            }
+        }
+        Ok(Self {
+            hosts,
+            name,
+            file: settings.user_known_hosts.first().cloned(),
+            hashed: settings.hash_known_hosts,
+        })
+    }
+
+    /// Where a new host is written to.
+    pub(super) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// Makes the key known.
+    pub(super) fn learn(&self, key: &PublicKey) -> io::Result<()> {
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        let salt = self.hashed.then(|| {
+            let mut salt = [0; 20];
+            SystemChance.fill(&mut salt);
+            salt
+        });
+        append(file, &self.name.line(key, salt))
+    }
+}
+
+fn unreadable(file: &Path, why: &dyn std::fmt::Display) -> Failure {
+    // Without it a host that is known would look new.
+    Failure::new(
+        Code::Config,
+        format!("known hosts: {}: {why}", file.display()),
+    )
+    .hint("mend it, or name another one: -o UserKnownHostsFile=FILE")
+}
+
+fn append(file: &Path, line: &str) -> io::Result<()> {
+    if let Some(folder) = file
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+    {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+    }
+    // A last line without an end must not grow together with ours.
+    let open = match fs::read(file) {
+        Ok(text) => text.last().is_some_and(|last| *last != b'\n'),
+        Err(_) => false,
+    };
+    let text = format!("{}{line}\n", if open { "\n" } else { "" });
+    let mut options = OpenOptions::new();
+    let mut file = options.append(true).create(true).mode(0o600).open(file)?;
+    // By one call: others may write at the same time.
+    file.write_all(text.as_bytes())
+}
+
+/// The fingerprint of the key at a place, if the file still has it there.
+pub(super) fn fingerprint_at(place: &Place) -> Option<String> {
+    let text = fs::read_to_string(&*place.file).ok()?;
+    let line = text.lines().nth(place.line.checked_sub(1)?)?;
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let at = match words.first() {
+        Some(first) if first.starts_with('@') => 2,
+        _ => 1,
+    };
+    let (key, _) = PublicKey::from_line(&words.get(at..)?.join(" "))
+        .ok()
+        .map(|(key, comment)| (key, comment.len()))?;
+    Some(key.fingerprint())
+}

@@ -1,0 +1,48 @@
+//! The agent here, for programs there (`-A`).
+
+use std::path::PathBuf;
+
+use adit_config::ssh_config::ForwardAgent;
+use adit_session::Buffered;
+use adit_ssh::connection::OpenFailure;
+use tokio::net::UnixStream;
+use tracing::debug;
+
+use super::carry;
+use crate::command::ssh::connect::{Reached, agent_path, variable};
+
+/// Whether programs there may use an agent; whoever asks is served from now on.
+pub(in crate::command::ssh) fn offer(reached: &Reached) -> bool {
+    let settings = &reached.settings;
+    let path = match &settings.forward_agent {
+        ForwardAgent::No => None,
+        ForwardAgent::Yes => agent_path(settings),
+        ForwardAgent::Variable(name) => variable(name).map(PathBuf::from),
+        ForwardAgent::Socket(path) => Some(path.clone()),
+    };
+    let (Some(path), true) = (path, reached.trusted) else {
+        return false;
+    };
+    let Ok(mut arrivals) = reached.session.agent_channels() else {
+        return false;
+    };
+    tokio::spawn(async move {
+        while let Some(opening) = arrivals.accept().await {
+            let path = path.clone();
+            tokio::spawn(async move {
+                match UnixStream::connect(&path).await {
+                    Ok(agent) => {
+                        if let Ok(mut channel) = opening.accept() {
+                            carry(&mut channel, &mut Buffered::over(agent), "agent").await;
+                        }
+                    }
+                    Err(why) => {
+                        debug!("{}: {why}", path.display());
+                        opening.refuse(OpenFailure::ConnectFailed, "the agent is not there");
+                    }
+                }
+            });
+        }
+    });
+    true
+}

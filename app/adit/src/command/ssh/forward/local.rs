@@ -1,0 +1,114 @@
+//! Ports and sockets here (`-L`, `-D`).
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use adit_config::ssh_config::SshBind;
+use adit_net::accept::{Acceptor, Turn};
+use adit_net::dial::{self, Family};
+use adit_net::tcp;
+use adit_session::Buffered;
+use adit_stream::{BoxStream, Tcp};
+use rustix::fs::Mode;
+use tokio::net::UnixListener;
+use tracing::debug;
+
+use super::Shared;
+use super::way::Way;
+
+/// What is listened on here.
+pub(super) enum Door {
+    Port(Acceptor),
+    Socket(UnixListener, PathBuf),
+}
+
+impl Door {
+    /// The socket's path, if it is one.
+    pub(super) fn path(&self) -> Option<PathBuf> {
+        match self {
+            Self::Port(_) => None,
+            Self::Socket(_, path) => Some(path.clone()),
+        }
+    }
+}
+
+/// Opens what a forward wants: for `localhost` an address of each family.
+pub(super) async fn open(at: &SshBind, gateway: bool) -> io::Result<Vec<Door>> {
+    let (address, port) = match at {
+        SshBind::Socket(path) => return socket(path).map(|door| vec![door]),
+        SshBind::Port { address, port } => (address.as_deref(), *port),
+    };
+    let any = vec![SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))];
+    let addresses = match address {
+        Some("" | "*") => any,
+        None if gateway => any,
+        None | Some("localhost") => vec![
+            SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+            SocketAddr::from((Ipv6Addr::LOCALHOST, port)),
+        ],
+        Some(name) => dial::resolve(name, port, Family::Any).await?,
+    };
+    let mut doors = Vec::new();
+    let mut failed = None;
+    for address in addresses {
+        let listener = match tcp::listen(address) {
+            // A machine without IPv6.
+            Err(_) if address.ip() == Ipv6Addr::UNSPECIFIED => {
+                tcp::listen(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port))
+            }
+            listener => listener,
+        };
+        match listener {
+            Ok(listener) => doors.push(Door::Port(Acceptor::new(listener))),
+            Err(why) if why.kind() == io::ErrorKind::AddrInUse => return Err(why),
+            Err(why) => failed = failed.or(Some(why)),
+        }
+    }
+    match failed {
+        Some(why) if doors.is_empty() => Err(why),
+        _ => Ok(doors),
+    }
+}
+
+/// For the user alone.
+fn socket(path: &str) -> io::Result<Door> {
+    let before = rustix::process::umask(Mode::from_raw_mode(0o177));
+    let bound = UnixListener::bind(path);
+    rustix::process::umask(before);
+    Ok(Door::Socket(bound?, PathBuf::from(path)))
+}
+
+/// Serves for ever; each connection is a task of its own.
+pub(super) async fn serve(mut door: Door, way: Arc<Way>, shared: Arc<Shared>) {
+    let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    if let Door::Port(acceptor) = &door {
+        debug!("listening on {}", acceptor.local_addr().unwrap_or(nowhere));
+    }
+    loop {
+        let (near, from): (BoxStream, SocketAddr) = match &mut door {
+            Door::Port(acceptor) => match acceptor.next().await {
+                Turn::Connection(stream, from) => (Box::new(Tcp::new(stream)), from),
+                Turn::Exhausted(why) => {
+                    shared.say(&format!("warning: a connection was not accepted: {why}"));
+                    continue;
+                }
+            },
+            Door::Socket(listener, path) => match listener.accept().await {
+                Ok((stream, _)) => (Box::new(Buffered::over(stream)), nowhere),
+                Err(why) => {
+                    shared.say(&format!("warning: {}: {why}", path.display()));
+                    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                    continue;
+                }
+            },
+        };
+        debug!("a connection from {from}");
+        let (way, shared, ticket) = (Arc::clone(&way), Arc::clone(&shared), shared.tally.enter());
+        tokio::spawn(async move {
+            way.serve(near, from, &shared).await;
+            drop(ticket);
+        });
+    }
+}

@@ -1,0 +1,90 @@
+//! `adit ssh`: programs, shells and forwarded ports on another machine.
+//!
+//! ```text
+//! words ─▶ connect::Asked ─▶ SshSettings ─▶ connect() ─▶ Session ─┬▶ program ◀─▶ standard streams
+//!            ~/.ssh/config      jumps, known hosts, keys, agent   └▶ forward ◀─▶ sockets
+//! ```
+//!
+//! [`connect`] is what `sftp` and `scp` use as well. [`terminal`] asks the person at it, and is
+//! the one place that changes its modes.
+
+pub(super) mod connect;
+mod escape;
+mod forward;
+mod options;
+mod program;
+mod pty;
+mod spec;
+mod stdio;
+mod terminal;
+
+use adit_config::ssh_config::SshDestination;
+
+use super::Done;
+use crate::args::ssh::Ssh;
+use crate::report::{Code, Failure};
+use connect::Reached;
+use program::What;
+
+/// The exit code of what went wrong here, not in the program.
+pub(super) const OWN: u8 = 255;
+
+pub(super) fn ssh(typed: &Ssh) -> Done {
+    run(typed).map_err(|why| why.with_status(OWN))
+}
+
+fn run(typed: &Ssh) -> Done {
+    if let Some(file) = &typed.log {
+        terminal::say_to(file)?;
+    }
+    let asked = options::asked(typed)?;
+    let settings = asked.settings()?;
+    let command = options::command(typed, &settings);
+    let stream = typed.stdio.as_deref().map(spec::destination).transpose()?;
+    let what = match command {
+        None => What::Shell,
+        Some(name) if typed.subsystem => {
+            What::Subsystem(String::from_utf8_lossy(&name).into_owned())
+        }
+        Some(command) => What::Command(command),
+    };
+    connect::block_on(async {
+        let reached = connect::connect(&asked, &settings).await?;
+        if let Some(to) = stream {
+            return carry(&reached, &to).await;
+        }
+        let mut forwards = forward::Forwards::start(&reached).await?;
+        if typed.no_command {
+            let end = reached.session.closed().await;
+            let what = format!("{}: {end}", reached.settings.host_name);
+            return Err(Failure::new(Code::Network, what));
+        }
+        let status = program::run(&reached, what, typed.null).await?;
+        tokio::select! {
+            () = forwards.finish() => {}
+            _ = reached.session.closed() => {}
+        }
+        match status {
+            0 => Ok(()),
+            status => Err(Failure::Exit { status, why: None }),
+        }
+    })
+}
+
+/// `-W`: the standard streams are one connection's.
+async fn carry(reached: &Reached, to: &SshDestination) -> Done {
+    if !reached.trusted {
+        let what = "the host's key is not the known one: no streams through it";
+        return Err(Failure::new(Code::Key, what));
+    }
+    let failed = |why: &dyn std::fmt::Display| {
+        Failure::new(
+            Code::Network,
+            format!("{}: {why}", reached.settings.host_name),
+        )
+    };
+    let opened = forward::open_channel(&reached.session, to).await;
+    let (reader, writer) = opened.map_err(|why| failed(&why))?.into_split();
+    stdio::input(writer, None);
+    stdio::output(reader).await.map_err(|why| failed(&why))
+}

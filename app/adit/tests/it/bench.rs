@@ -1,0 +1,111 @@
+//! `adit bench`: every row is there, and every figure is one.
+
+use std::process::Command;
+use std::time::Duration;
+
+use adit_crypto::packet::PacketKind;
+use adit_fec::Level;
+use adit_interop::tool;
+
+use crate::setup::{bin, ended};
+
+#[test]
+fn bench_mac_prints_an_object_for_each_code_and_length() {
+    let args = ["bench", "mac", "--json", "--millis", "20"];
+    let output = ended(&args).success().unwrap();
+    let mut rows: Vec<_> = output.lines().collect();
+    for name in ["umac-64", "umac-128", "hmac-sha2-256", "hmac-md5"] {
+        for bytes in [32, 1024] {
+            let head = format!(r#"{{"name":"{name}","bytes":{bytes},"ns_per_op":"#);
+            let at = rows.iter().position(|row| row.starts_with(&head));
+            let row = rows.remove(at.unwrap_or_else(|| panic!("no {head} in {output}")));
+            let value = row[head.len()..].trim_end_matches('}');
+            assert!(value.parse::<f64>().unwrap() > 1.0, "{row}");
+        }
+    }
+    assert!(rows.is_empty(), "{rows:?}");
+    let shown = ended(&["bench", "mac", "--bytes", "64", "--millis", "20"]);
+    let shown = shown.success().unwrap();
+    for word in ["umac-128", "hmac-md5", "64"] {
+        assert!(shown.contains(word), "{shown}");
+    }
+}
+
+/// Names and lengths of the rows that `adit bench WHAT --json` prints; every figure is one.
+fn bench_rows(what: &str) -> Vec<(String, u64)> {
+    let output = ended(&["bench", what, "--json", "--millis", "1"]);
+    let output = output.success().unwrap();
+    let row = |line: &str| {
+        let row: serde_json::Value = serde_json::from_str(line).unwrap();
+        let fields = row.as_object().unwrap();
+        assert_eq!(fields.len(), 3, "{line}");
+        assert!(row["ns_per_op"].as_f64().unwrap() > 0.0, "{line}");
+        (
+            row["name"].as_str().unwrap().to_owned(),
+            row["bytes"].as_u64().unwrap(),
+        )
+    };
+    output.lines().map(row).collect()
+}
+
+#[test]
+fn bench_fec_prints_an_object_for_each_code() {
+    let rows = bench_rows("fec");
+    // Of each shape the code and the stage encode, and decode as many losses as it can bear.
+    assert_eq!(rows.len(), 2 * (6 + 4 + 6), "{rows:?}");
+    for name in [
+        "code-encode-vandermonde-10+3",
+        "code-decode-3-cauchy-20+10",
+        "stage-encode-cauchy-3+1",
+        "stage-decode-1-vandermonde-3+1",
+    ] {
+        assert!(rows.contains(&(name.to_owned(), 1400)), "{name}: {rows:?}");
+    }
+}
+
+#[test]
+fn bench_kcp_prints_an_object_for_each_step_and_cipher() {
+    let rows = bench_rows("kcp");
+    let ciphers = PacketKind::ALL.map(PacketKind::name);
+    let kcp9 = ["aes-kcp9", "aes-128-kcp9", "salsa20-kcp9"];
+    let sessions = ["adit-aes-128-gcm", "adit-chacha20-poly1305"];
+    for name in ciphers.into_iter().chain(kcp9).chain(sessions) {
+        for what in ["seal", "open"] {
+            let row = (format!("{what}-{name}"), 1400);
+            assert!(rows.contains(&row), "{row:?}: {rows:?}");
+        }
+    }
+    for row in [
+        ("flush-1023-in-flight", 0),
+        ("input-ack", 24),
+        ("input-data", 1376),
+        ("send-and-flush", 1376),
+        ("crc32", 1400),
+        ("highwayhash", 1400),
+        ("nonce", 16),
+    ] {
+        assert!(rows.contains(&(row.0.to_owned(), row.1)), "{row:?}");
+    }
+    assert_eq!(rows.len(), 7 + 3 * 18 + 2 * 2);
+}
+
+#[test]
+fn kernels_of_correction_keep_to_the_limit_of_the_cpu() {
+    let kernels = |limit: &str| {
+        let mut command = Command::new(bin());
+        command.args(["bench", "fec", "--millis", "1"]);
+        command.env("ADIT_CPU", limit);
+        let output = tool::run(command, Duration::from_secs(20)).unwrap();
+        let output = output.success().unwrap();
+        let first = output.lines().next().unwrap().to_owned();
+        first.strip_prefix("kernels: ").unwrap().to_owned()
+    };
+    assert_eq!(kernels("portable"), "portable");
+    let narrow = kernels("avx2");
+    assert!(
+        ["portable", "ssse3", "avx2", "neon"].contains(&narrow.as_str()),
+        "{narrow}"
+    );
+    let widest = Level::available().last().unwrap().name();
+    assert_eq!(kernels("avx512"), widest);
+}

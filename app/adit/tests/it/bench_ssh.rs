@@ -1,0 +1,117 @@
+//! `adit bench ssh` against sshd, against nobody, and against what is no SSH server.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread;
+
+use adit_interop::free_port;
+use adit_interop::openssh::Sshd;
+use adit_interop::tool::Ended;
+
+use crate::setup::ended;
+
+fn bench(port: u16, more: &[&str]) -> Ended {
+    let host = format!("127.0.0.1:{port}");
+    ended(&[&["bench", "ssh", &host, "--millis", "2"], more].concat())
+}
+
+const LISTS: &str = "KexAlgorithms curve25519-sha256,diffie-hellman-group14-sha1\n\
+    Ciphers aes128-ctr,aes128-gcm@openssh.com,aes128-cbc\n\
+    MACs umac-64-etm@openssh.com,hmac-sha1,umac-128-etm@openssh.com\nCompression no";
+
+#[test]
+fn what_sshd_offers_is_told_to_people() {
+    let sshd = Sshd::start(LISTS).unwrap();
+    let told = bench(sshd.port(), &[]).success().unwrap();
+    for words in [
+        "is SSH-2.0-OpenSSH_",
+        "strict key exchange    yes",
+        "key exchange           curve25519-sha256 ~diffie-hellman-group14-sha1\n",
+        "host keys              ssh-ed25519\n",
+        "ciphers                aes128-ctr aes128-gcm@openssh.com ~aes128-cbc\n",
+        "MACs                   umac-64-etm@openssh.com hmac-sha1 umac-128-etm@openssh.com\n",
+        "compression            none\n",
+        "take: ssh -p ",
+        "warning: old algorithms are offered: diffie-hellman-group14-sha1, aes128-cbc, hmac-sha1",
+    ] {
+        assert!(told.contains(words), "`{words}` is not in:\n{told}");
+    }
+    // A row for GCM, and one for each MAC with CTR.
+    let rows = told.lines().filter(|line| line.starts_with("aes128-"));
+    assert_eq!(rows.count(), 4, "{told}");
+    // sshd was not left without a word.
+    let log = sshd.process().log();
+    assert!(!log.contains("Connection reset"), "{log}");
+}
+
+#[test]
+fn as_json() {
+    let sshd = Sshd::start(LISTS).unwrap();
+    let told = bench(sshd.port(), &["--json"]).success().unwrap();
+    let lines: Vec<serde_json::Value> = told
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let [offer, costs @ .., advice] = &lines[..] else {
+        panic!("{told}");
+    };
+    let offer = &offer["offer"];
+    assert_eq!(offer["strict_kex"], true);
+    assert_eq!(offer["kex"][0], "curve25519-sha256");
+    assert_eq!(offer["ciphers"][1][0], "aes128-ctr");
+    assert_eq!(costs.len(), 4);
+    for cost in costs {
+        let cost = &cost["cost"];
+        let seconds = cost["send_cpu_s_per_gib"].as_f64().unwrap();
+        assert!(seconds > 0.0, "{cost}");
+        let gcm = cost["cipher"] == "aes128-gcm@openssh.com";
+        assert_eq!(cost["mac"].is_null(), gcm);
+    }
+    let take = &advice["advice"]["take"];
+    assert_ne!(take["mac"], "hmac-sha1");
+    assert!(take["cipher"].is_string(), "{advice}");
+}
+
+#[test]
+fn nobody_there() {
+    let Ended { code, output } = bench(free_port(), &[]);
+    assert_eq!(code, Some(4), "{output}");
+    assert!(output.contains("127.0.0.1:"), "{output}");
+    assert!(output.to_lowercase().contains("refused"), "{output}");
+}
+
+/// Says this to whoever comes and has spoken, then closes.
+fn says(words: &'static [u8]) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        if let Ok((mut tcp, _)) = listener.accept() {
+            let _ = tcp.read(&mut [0; 4096]);
+            let _ = tcp.write_all(words);
+        }
+    });
+    port
+}
+
+#[test]
+fn no_ssh_server() {
+    for (words, told) in [
+        (
+            &b"HTTP/1.1 400 Bad Request\r\n\r\n"[..],
+            "hint: it said `HTTP/1.1 400 Bad Request`",
+        ),
+        (b"", "does not speak SSH: it closed the connection"),
+        (b"SSH-1.5-old\r\n", "another version of SSH"),
+        (b"\x15\x03\x01\x00\x02\x02\x0a\0\0\0", "does not speak SSH"),
+        (
+            b"SSH-2.0-x\r\n\xff\xff\xff\xff",
+            "(SSH-2.0-x) did not say what it offers",
+        ),
+    ] {
+        let Ended { code, output } = bench(says(words), &[]);
+        assert_eq!(code, Some(4), "{output}");
+        assert!(output.contains(told), "`{told}` is not in:\n{output}");
+    }
+    let Ended { code, output } = ended(&["bench", "ssh", "host:port"]);
+    assert_eq!(code, Some(2), "{output}");
+}

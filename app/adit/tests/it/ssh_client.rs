@@ -1,0 +1,182 @@
+//! `adit ssh` with OpenSSH's server: programs, forwards, terminals, keys, known hosts.
+
+mod algorithms;
+mod forwards;
+mod programs;
+mod terminal;
+mod trust;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use adit_interop::openssh::{Sshd, user};
+use adit_interop::{Folder, PATIENCE};
+
+use crate::setup::bin;
+
+/// How a command ended, and what it said.
+struct Got {
+    code: Option<i32>,
+    out: Vec<u8>,
+    err: String,
+}
+
+impl Got {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.out).into_owned()
+    }
+
+    /// What it printed, if it ended well.
+    #[track_caller]
+    fn fine(self) -> String {
+        assert_eq!(self.code, Some(0), "{}\n{}", self.text(), self.err);
+        self.text()
+    }
+}
+
+/// A server, and what a user has at home.
+struct World {
+    sshd: Sshd,
+    home: Folder,
+}
+
+impl World {
+    /// `more` are lines of the server's configuration.
+    fn new(more: &str) -> Self {
+        Self {
+            sshd: Sshd::start(more).unwrap(),
+            home: Folder::new("ssh-home").unwrap(),
+        }
+    }
+
+    fn at_home(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    fn key(&self) -> PathBuf {
+        self.sshd.folder().join("id")
+    }
+
+    fn place() -> String {
+        format!("{}@127.0.0.1", user())
+    }
+
+    /// `adit ssh` without any options, which ends within a minute and has no terminal to ask at.
+    fn bare(&self) -> Command {
+        let mut command = Command::new("setsid");
+        command.args(["timeout", "60"]).arg(bin()).arg("ssh");
+        self.environment(&mut command);
+        command
+    }
+
+    fn environment(&self, command: &mut Command) {
+        command.env("HOME", self.home.path());
+        for name in ["SSH_AUTH_SOCK", "LANG", "LC_ALL"] {
+            command.env_remove(name);
+        }
+    }
+
+    /// The options by which the server is found and trusted, and lets us in.
+    fn options(&self) -> Vec<String> {
+        let known = self.at_home("known").display().to_string();
+        let port = self.sshd.port().to_string();
+        let key = self.key().display().to_string();
+        let options = [
+            "-F",
+            "none",
+            "-p",
+            &port,
+            "-i",
+            &key,
+            "-o",
+            "StrictHostKeyChecking=accept-new",
+            "-o",
+            &format!("UserKnownHostsFile={known}"),
+            "-o",
+            "GlobalKnownHostsFile=none",
+            "-q",
+        ];
+        options.map(str::to_owned).to_vec()
+    }
+
+    /// `adit ssh` with these options more, and the server's place.
+    fn ssh(&self, more: &[&str]) -> Command {
+        let mut command = self.bare();
+        command.args(self.options()).args(more).arg(Self::place());
+        command
+    }
+
+    fn run(&self, more: &[&str], words: &[&str], input: &[u8]) -> Got {
+        let mut command = self.ssh(more);
+        command.args(words);
+        run(command, input)
+    }
+
+    /// A configuration in which `near` is the server, and `far` is it through itself.
+    fn config(&self) -> PathBuf {
+        let known = self.at_home("known").display().to_string();
+        let text = format!(
+            "Host near far farther\n HostName 127.0.0.1\n Port {}\n User {}\n IdentityFile \"{}\"\n \
+             UserKnownHostsFile {known}\n GlobalKnownHostsFile none\n \
+             StrictHostKeyChecking accept-new\n LogLevel QUIET\n\
+             Host far\n ProxyJump near\nHost farther\n ProxyJump far\n",
+            self.sshd.port(),
+            user(),
+            self.key().display(),
+        );
+        self.home.write("config", text).unwrap()
+    }
+}
+
+/// Runs it to its end with this input.
+fn run(mut command: Command, input: &[u8]) -> Got {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let output = thread::scope(|scope| {
+        scope.spawn(move || {
+            // A program need not want it.
+            let _ = stdin.write_all(input);
+        });
+        child.wait_with_output().unwrap()
+    });
+    Got {
+        code: output.status.code(),
+        out: output.stdout,
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Waits for a file.
+#[track_caller]
+fn appears(path: &Path) {
+    let start = Instant::now();
+    while !path.exists() {
+        assert!(
+            start.elapsed() < PATIENCE,
+            "{} is not there",
+            path.display()
+        );
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A new key pair with this passphrase.
+fn keygen(file: &Path, kind: &str, passphrase: &str) {
+    let mut command = Command::new("ssh-keygen");
+    command.args(["-q", "-t", kind, "-N", passphrase, "-f"]);
+    run_fine(command.arg(file));
+}
+
+fn run_fine(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}

@@ -1,0 +1,246 @@
+//! Hops to SSH servers that end, freeze, are slow, or refuse.
+
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+use adit_interop::openssh::{self, Sshd};
+use adit_interop::origin::Origin;
+use adit_interop::socks::{self, CONNECT, Dest};
+use adit_interop::traffic;
+use adit_interop::{Adit, Folder, PATIENCE, Process, free_port, loopback, tool};
+use rustix::process::Signal;
+#[cfg(target_os = "linux")]
+use rustix::process::{Pid, kill_process};
+
+use crate::setup::{ALLOW, start};
+use crate::ssh_hop::{Ours, front, hop, proxy, some, sshd_hop};
+
+const LEN: usize = 1 << 20;
+
+fn one(front: &Adit) -> anyhow::Result<()> {
+    traffic::one_byte(traffic::dial(front.addr())?)
+}
+
+/// The next request but a few is served.
+fn found_again(front: &Adit) {
+    let since = Instant::now();
+    while one(front).is_err() {
+        assert!(since.elapsed() < Duration::from_secs(5), "not found again");
+        sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn a_server_that_comes_back_is_found_again() {
+    let origin = Origin::start().unwrap();
+    let folder = Folder::new("ssh").unwrap();
+    openssh::keygen(folder.path(), "id").unwrap();
+    let port = free_port();
+    let mut first = Ours::at(&folder, port, "");
+    let hop = hop("ann", loopback(port), folder.path());
+    let front = front(origin.addr(), &[&hop]);
+    some(front.addr(), "before");
+    let mut open = traffic::dial(front.addr()).unwrap();
+    std::io::Write::write_all(&mut open, b"ECHO\n").unwrap();
+    // Killed, not ended.
+    first.process().signal(Signal::KILL).unwrap();
+    first.process().wait(PATIENCE).unwrap();
+    drop(first);
+    // What was open is cut, not left hanging.
+    let mut rest = [0; 8];
+    let cut = std::io::Read::read(&mut open, &mut rest);
+    assert!(matches!(cut, Ok(0) | Err(_)), "{cut:?}");
+    assert!(one(&front).is_err());
+    let second = Ours::at(&folder, port, "");
+    found_again(&front);
+    some(front.addr(), "after");
+    // Ended in order, which cuts the connection too.
+    second.stop().unwrap();
+    let third = Ours::at(&folder, port, "");
+    found_again(&front);
+    third.stop().unwrap();
+    front.stop().unwrap();
+}
+
+/// The processes that `sshd` has made for connections.
+#[cfg(target_os = "linux")]
+fn children(sshd: &Sshd) -> Vec<Pid> {
+    let id = sshd.process().id();
+    let text = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+    let ids = text.split_whitespace().filter_map(|id| id.parse().ok());
+    ids.filter_map(Pid::from_raw).collect()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_connection_that_died_silently_is_replaced() {
+    let origin = Origin::start().unwrap();
+    let sshd = Sshd::start("").unwrap();
+    let front = front(origin.addr(), &[&sshd_hop(&sshd)]);
+    one(&front).unwrap();
+    let frozen = children(&sshd);
+    assert!(!frozen.is_empty());
+    for child in &frozen {
+        kill_process(*child, Signal::STOP).unwrap();
+    }
+    // Asked whether it is there, given up, and made anew, all before the dial is over.
+    let since = Instant::now();
+    let served = one(&front);
+    let took = since.elapsed();
+    let next = Instant::now();
+    let again = one(&front);
+    for child in frozen {
+        let _ = kill_process(child, Signal::KILL);
+    }
+    served.unwrap();
+    again.unwrap();
+    assert!(took < Duration::from_secs(9), "{took:?}");
+    assert!(
+        next.elapsed() < Duration::from_secs(2),
+        "the new one serves"
+    );
+    front.stop().unwrap();
+}
+
+#[test]
+fn what_is_slow_or_dead_holds_up_nothing_else() {
+    let origin = Origin::start().unwrap();
+    // A proxy that takes connections and says nothing.
+    let silent = TcpListener::bind(loopback(0)).unwrap();
+    let folder = Folder::new("ssh").unwrap();
+    openssh::keygen(folder.path(), "id").unwrap();
+    let (at, silent_at) = (folder.path().display(), silent.local_addr().unwrap());
+    let config = format!(
+        "[route.a]\nlisten = \"ssh://127.0.0.1:0?host_key=@{at}/host&authorized_keys=@{at}/id.pub\
+         &{ALLOW}\"\nrules = [{{ match = \":9\", via = \"socks5://{silent_at}\" }}]\n"
+    );
+    let config = folder.write("adit.toml", config).unwrap();
+    let back = start(&["run", "-c", &config.display().to_string()]);
+    let hop = hop("anybody", back.addr(), folder.path());
+    let proxy = proxy(&[&format!("{hop}&dial=4s")]);
+    let to = Dest::Addr(origin.addr());
+    let stream = |to: &Dest| socks::connect(proxy.addr(), None, to);
+    traffic::one_byte(stream(&to).unwrap()).unwrap();
+    // Those that wait for a target.
+    let entry = proxy.addr();
+    let dead: Vec<_> = (0..20)
+        .map(|_| {
+            thread::spawn(move || {
+                let to = Dest::name("nobody.example", 9);
+                socks::ask(entry, None, CONNECT, &to).map(|(_, reply)| reply.code)
+            })
+        })
+        .collect();
+    // Those that send and are not read, and those that are not read and send.
+    let mut slow: Vec<TcpStream> = (0..4).map(|_| stream(&to).unwrap()).collect();
+    for one in &mut slow {
+        std::io::Write::write_all(one, b"GET 100000000 7\n").unwrap();
+    }
+    sleep(Duration::from_millis(300));
+    let since = Instant::now();
+    for _ in 0..20 {
+        traffic::one_byte(stream(&to).unwrap()).unwrap();
+        traffic::both(stream(&to).unwrap(), LEN / 4).unwrap();
+    }
+    let took = since.elapsed();
+    assert!(took < Duration::from_secs(8), "{took:?}");
+    for one in dead {
+        let code = one.join().unwrap().unwrap();
+        assert_ne!(code, 0, "nothing was there");
+    }
+    proxy.stop().unwrap();
+    back.stop().unwrap();
+}
+
+/// The code of a request through a hop that does not work, and what the log says.
+fn fails(hop: &str, part: &str) -> String {
+    let mut proxy = start(&["-v", "run", "mixed://127.0.0.1:0", hop]);
+    let to = Dest::Addr(loopback(9));
+    let (_, reply) = socks::ask(proxy.addr(), None, CONNECT, &to).unwrap();
+    assert_ne!(reply.code, 0, "{hop}");
+    let process: &mut Process = proxy.process();
+    let lines = process.wait_lines(part, 1, Duration::from_secs(5));
+    let lines = lines.unwrap_or_else(|why| panic!("{hop}: {why:#}"));
+    assert!(!process.log().contains("hunter2"), "a secret is logged");
+    lines.join("\n")
+}
+
+#[test]
+fn failures_are_named() {
+    let (sshd, ours) = (Sshd::start("").unwrap(), Ours::start("cipher=aes128-gcm"));
+    let strange = Folder::new("strange").unwrap();
+    let other = openssh::keygen(strange.path(), "other").unwrap();
+    let fingerprint = |file: &Path| {
+        let mut command = Command::new("ssh-keygen");
+        command.arg("-lf").arg(file);
+        let line = tool::run(command, PATIENCE).unwrap().success().unwrap();
+        line.split(' ').nth(1).unwrap().to_owned()
+    };
+    for (hop, folder) in [
+        (sshd_hop(&sshd), sshd.folder()),
+        (ours.hop(), ours.folder.path()),
+    ] {
+        let (url, known) = hop.split_once("&known_hosts=@").unwrap();
+        // Another key than the server knows.
+        let at = url.split_once('?').unwrap().0;
+        let key = other.display();
+        let told = fails(
+            &format!("{at}?key=@{key}&known_hosts=@{known}"),
+            "authentication failed",
+        );
+        assert!(told.contains("publickey"), "{told}");
+        // A password that is none.
+        let (_, address) = at.split_once('@').unwrap();
+        let password = format!("ssh://ann:hunter2@{address}?known_hosts=@{known}");
+        fails(&password, "authentication failed");
+        // A host that is not known, and then is.
+        let fresh = strange.path().join(format!("fresh{}", known.len()));
+        let unknown = format!("{url}&known_hosts=@{}", fresh.display());
+        let host = fingerprint(&folder.join("host.pub"));
+        let told = fails(&unknown, "is not known");
+        assert!(told.contains(&host), "{told}");
+        let accepting = format!("{unknown}&strict=accept-new");
+        let origin = Origin::start().unwrap();
+        for url in [&accepting, &unknown] {
+            let front = front(origin.addr(), &[url]);
+            some(front.addr(), url);
+            front.stop().unwrap();
+        }
+        // A host whose key has changed, whatever is accepted otherwise.
+        let text = fs::read_to_string(&fresh).unwrap();
+        let name = text.split(' ').next().unwrap();
+        let line = fs::read_to_string(strange.path().join("other.pub")).unwrap();
+        fs::write(&fresh, format!("# one\n\n{name} {line}")).unwrap();
+        let told = fails(&accepting, "has changed");
+        for part in [
+            host.clone(),
+            fingerprint(&strange.path().join("other.pub")),
+            format!("{}:3", fresh.display()),
+        ] {
+            assert!(told.contains(&part), "{part}: {told}");
+        }
+        // A fingerprint instead of a file.
+        let pinned = format!("{url}&host_key={host}");
+        let front = front(origin.addr(), &[&pinned]);
+        some(front.addr(), &pinned);
+        front.stop().unwrap();
+        let pin = fingerprint(&strange.path().join("other.pub"));
+        let told = fails(&format!("{url}&host_key={pin}"), "it shows");
+        assert!(told.contains(&host) && told.contains(&pin), "{told}");
+    }
+    let told = fails(
+        &format!("{}&cipher=chacha20-poly1305", ours.hop()),
+        "no common cipher",
+    );
+    assert!(told.contains("aes128-gcm@openssh.com"), "{told}");
+    // No SSH at all, and nobody at all.
+    let origin = Origin::start().unwrap();
+    let at = ours.folder.path();
+    fails(&hop("ann", loopback(free_port()), at), "connect to ssh://");
+    let mute = format!("{}&dial=1s", hop("ann", origin.addr(), at));
+    fails(&mute, "dialogue with ssh://");
+}

@@ -1,0 +1,209 @@
+//! SSH's transport as it is, without a driver of ours: a blocking socket between it and OpenSSH.
+
+mod client;
+mod server;
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use adit_interop::PATIENCE;
+use adit_net::ambient::Chance;
+use adit_ssh::SshError;
+use adit_ssh::algorithm::{Cipher, Kex, KeyAlgorithm, Mac, Machine, Preferred};
+use adit_ssh::key::Signer;
+use adit_ssh::transport::{Config, Event, Step, Transport};
+use anyhow::{Context, Result};
+
+/// The methods that the installed OpenSSH has as well: the hybrid with ML-KEM came with 9.9.
+fn methods(known: &str) -> Vec<Kex> {
+    let known: Vec<&str> = known.lines().map(str::trim).collect();
+    let both = Kex::ALL.iter().filter(|kex| known.contains(&kex.name()));
+    let both: Vec<Kex> = both.copied().collect();
+    assert!(both.len() >= 10, "{both:?}");
+    both
+}
+
+/// Every cipher with every MAC that it goes with.
+fn suites() -> Vec<(Cipher, Mac)> {
+    let mut out = Vec::new();
+    for cipher in Cipher::ALL {
+        let macs = if cipher.is_aead() { 1 } else { Mac::ALL.len() };
+        out.extend(Mac::ALL.iter().take(macs).map(|mac| (*cipher, *mac)));
+    }
+    out
+}
+
+/// Settings that leave no choice.
+fn only(kex: Kex, host_key: KeyAlgorithm, cipher: Cipher, mac: Mac) -> Config {
+    let machine = Machine {
+        aes: true,
+        clmul: true,
+    };
+    let mut names = Preferred::for_machine(machine);
+    names.kex = vec![kex];
+    names.host_key = vec![host_key];
+    names.cipher = vec![cipher];
+    names.mac = vec![mac];
+    Config::new(names)
+}
+
+/// One side over a socket.
+struct Talk {
+    tcp: TcpStream,
+    transport: Transport,
+    inbox: Vec<u8>,
+    /// What came right behind the first keys.
+    early: Option<Vec<u8>>,
+    /// How many times keys were made.
+    keys: usize,
+}
+
+impl Talk {
+    fn client(port: u16, config: Config) -> Result<Self> {
+        let tcp = TcpStream::connect(("127.0.0.1", port))?;
+        Self::new(tcp, Transport::client(Arc::new(config), Box::new(Chance))?)
+    }
+
+    fn server(tcp: TcpStream, config: Config, signer: Arc<dyn Signer>) -> Result<Self> {
+        let transport = Transport::server(Arc::new(config), signer, Box::new(Chance))?;
+        Self::new(tcp, transport)
+    }
+
+    fn new(tcp: TcpStream, transport: Transport) -> Result<Self> {
+        tcp.set_read_timeout(Some(PATIENCE))?;
+        tcp.set_nodelay(true)?;
+        Ok(Self {
+            tcp,
+            transport,
+            inbox: Vec::new(),
+            early: None,
+            keys: 0,
+        })
+    }
+
+    fn send(&mut self, payload: &[u8]) -> Result<()> {
+        self.transport.send(payload)?;
+        self.flush()
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let out = self.transport.take_output();
+        self.tcp.write_all(out)?;
+        out.clear();
+        Ok(())
+    }
+
+    /// The next payload of the peer, waited for.
+    fn payload(&mut self) -> Result<Vec<u8>> {
+        loop {
+            if let Some(payload) = self.open()? {
+                return Ok(payload);
+            }
+            anyhow::ensure!(self.read()? > 0, "the peer has closed");
+        }
+    }
+
+    /// The next payload, if it is there already.
+    fn payload_now(&mut self) -> Result<Option<Vec<u8>>> {
+        loop {
+            if let Some(payload) = self.open()? {
+                return Ok(Some(payload));
+            }
+            self.tcp.set_nonblocking(true)?;
+            let read = self.read();
+            self.tcp.set_nonblocking(false)?;
+            match read {
+                Ok(0) => anyhow::bail!("the peer has closed"),
+                Ok(_) => {}
+                Err(why) if why.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(why) => return Err(why.into()),
+            }
+        }
+    }
+
+    fn read(&mut self) -> std::io::Result<usize> {
+        let mut piece = [0; 40_000];
+        let n = self.tcp.read(&mut piece)?;
+        self.inbox.extend_from_slice(&piece[..n]);
+        Ok(n)
+    }
+
+    /// Opens what is there up to a payload; what is to be said meanwhile is said.
+    fn open(&mut self) -> Result<Option<Vec<u8>>> {
+        if let Some(payload) = self.early.take() {
+            return Ok(Some(payload));
+        }
+        loop {
+            let step = match self.transport.open_next(&mut self.inbox) {
+                Ok(step) => step,
+                Err(why) => {
+                    // The last words, which the peer may not wait for.
+                    let _ = self.flush();
+                    return Err(why.into());
+                }
+            };
+            let (consumed, payload) = match step {
+                Step::NeedMore { .. } => {
+                    self.flush()?;
+                    return Ok(None);
+                }
+                Step::Blocked => (0, None),
+                Step::Consumed { consumed } => (consumed, None),
+                Step::Payload { consumed, payload } => {
+                    let payload = self.transport.payload(&self.inbox, &payload).to_vec();
+                    (consumed, Some(payload))
+                }
+            };
+            self.inbox.drain(..consumed);
+            while let Some(event) = self.transport.poll_event() {
+                match event {
+                    Event::HostKey { .. } => self.transport.accept_host_key()?,
+                    Event::Ready(_) | Event::Rekeyed(_) => self.keys += 1,
+                    _ => {}
+                }
+            }
+            if payload.is_some() {
+                return Ok(payload);
+            }
+        }
+    }
+
+    /// Until the first keys are in use.
+    fn handshake(&mut self) -> Result<()> {
+        while self.keys == 0 {
+            self.early = self.open()?;
+            if self.keys == 0 {
+                let early = &self.early;
+                anyhow::ensure!(early.is_none(), "{early:?} before the keys");
+                anyhow::ensure!(self.read()? > 0, "the peer has closed");
+            }
+        }
+        self.flush()
+    }
+
+    /// The same, with what was wanted in the error.
+    fn greet(&mut self, wanted: &Preferred) -> Result<()> {
+        let named = || format!("{wanted:?}");
+        self.handshake().with_context(named)?;
+        let chosen = self.transport.negotiated().context("nothing agreed on")?;
+        let directions = [chosen.client_to_server, chosen.server_to_client];
+        let kept = wanted.kex.contains(&chosen.kex)
+            && wanted.host_key.contains(&chosen.host_key)
+            && directions.iter().all(|d| wanted.cipher.contains(&d.cipher))
+            && directions
+                .iter()
+                .all(|d| d.mac.is_none_or(|mac| wanted.mac.contains(&mac)));
+        anyhow::ensure!(kept, "{chosen} instead of {}", named());
+        anyhow::ensure!(self.transport.is_strict(), "not strict: {}", named());
+        Ok(())
+    }
+}
+
+/// Why the peer left.
+fn reason(why: &anyhow::Error) -> Option<u32> {
+    match why.downcast_ref() {
+        Some(SshError::Disconnected { reason, .. }) => Some(*reason),
+        _ => None,
+    }
+}

@@ -1,0 +1,297 @@
+//! KCP without kcptun's layers: both ends of a measured session in this process, or a server that
+//! others come to. Started by the suite `kcp` as a process of its own, so that all that it costs is
+//! what was measured.
+
+use std::num::NonZeroUsize;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use adit_crypto::packet::{Check, PacketKey, PacketKind};
+use adit_fec::Matrix;
+use adit_kcp::Config;
+use adit_session::kcp::{Fec, KcpListener, KcpStream, Settings};
+use anyhow::{Context, Error, Result, bail};
+use rustix::time::{ClockId, clock_gettime};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+/// Bytes before those that are measured.
+const WARM_UP: usize = 2 << 20;
+
+/// The password of the peer on kcp-go, if none is given.
+const PASSWORD: &[u8] = b"it's a secrect";
+
+/// What a reader takes at once.
+const READ: usize = 512 << 10;
+
+/// After which a process ends that nobody has ended.
+const LIFE: Duration = Duration::from_secs(600);
+
+/// Bytes of a datagram.
+pub(crate) const MTU: usize = 1400;
+
+/// Shards of the correction.
+pub(crate) const SHARDS: (usize, usize) = (10, 3);
+
+/// What such a process does: `serve`, or `KIND,CIPHER,SIZE,WRITES`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Sends back what comes, to whoever comes.
+    Serve,
+    /// Measures a session with itself.
+    Speed(Speed),
+}
+
+/// A session that is measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Speed {
+    /// There and back, not only there.
+    pub(crate) echo: bool,
+    pub(crate) cipher: PacketKind,
+    /// Bytes of a write.
+    pub(crate) size: NonZeroUsize,
+    pub(crate) writes: u64,
+}
+
+impl FromStr for End {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        if text == "serve" {
+            return Ok(Self::Serve);
+        }
+        let words: Vec<&str> = text.split(',').collect();
+        let [kind, cipher, size, writes] = words[..] else {
+            bail!("`serve`, or KIND,CIPHER,SIZE,WRITES");
+        };
+        let echo = match kind {
+            "echo" => true,
+            "sink" => false,
+            other => bail!("`{other}` is neither `echo` nor `sink`"),
+        };
+        Ok(Self::Speed(Speed {
+            echo,
+            cipher: cipher.parse()?,
+            size: size.parse().context("a size")?,
+            writes: writes.parse().context("a number of writes")?,
+        }))
+    }
+}
+
+/// Does it; what was measured is printed as a JSON object.
+pub(crate) fn run(end: &End) -> Result<()> {
+    match end {
+        End::Serve => {
+            let runtime = Builder::new_multi_thread().enable_all().build()?;
+            runtime.block_on(async { timeout(LIFE, serve()).await })?
+        }
+        End::Speed(speed) => {
+            println!("{}", speed.measure()?);
+            Ok(())
+        }
+    }
+}
+
+fn settings(cipher: PacketKind) -> Result<Settings> {
+    let (data, parity) = SHARDS;
+    Ok(Settings {
+        mtu: MTU,
+        key: Some(Arc::new(PacketKey::new(cipher, Check::Crc32, PASSWORD)?)),
+        fec: Some(Fec {
+            data,
+            parity,
+            matrix: Matrix::Vandermonde,
+        }),
+        ..Settings::new(Config {
+            send_window: 1024,
+            recv_window: 1024,
+            ..Config::fast3()
+        })
+    })
+}
+
+async fn serve() -> Result<()> {
+    let mut listener = KcpListener::bind("127.0.0.1:0".parse()?, settings(PacketKind::Aes)?)?;
+    println!("ready {}", listener.local_addr()?);
+    loop {
+        let (stream, _) = listener.accept().await?;
+        // Small: what is held of an idle session is to be the session.
+        tokio::spawn(async move {
+            let (mut reader, mut writer) = stream.into_split();
+            let mut buf = [0; 16];
+            while let Ok(n @ 1..) = reader.read(&mut buf).await {
+                if writer
+                    .write_all(buf.get(..n).unwrap_or_default())
+                    .await
+                    .is_err()
+                {
+                    break;
+                }
+            }
+        });
+    }
+}
+
+impl Speed {
+    /// Processor time of all threads as the program has them; then, once more and on one thread,
+    /// what is allocated.
+    fn measure(&self) -> Result<serde_json::Value> {
+        let runtime = Builder::new_multi_thread().enable_all().build()?;
+        let (cpu, wall) = self.timed(&runtime)?;
+        drop(runtime);
+        let few = self.writes.div_ceil(8);
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let mut pair = runtime.block_on(Pair::new(self))?;
+        let mut outcome = Ok(());
+        let counted = allocation_counter::measure(|| outcome = runtime.block_on(pair.carry(few)));
+        outcome?;
+        let size = u64::try_from(self.size.get())?;
+        Ok(serde_json::json!({
+            "bytes": self.writes * size,
+            "writes": self.writes,
+            "cpu_ns": u64::try_from(cpu.as_nanos())?,
+            "wall_ns": u64::try_from(wall.as_nanos())?,
+            "allocations": counted.count_total * self.writes / few,
+        }))
+    }
+
+    fn timed(&self, runtime: &Runtime) -> Result<(Duration, Duration)> {
+        let mut pair = runtime.block_on(Pair::new(self))?;
+        let (cpu, start) = (process_clock(), Instant::now());
+        runtime.block_on(pair.carry(self.writes))?;
+        Ok((process_clock() - cpu, start.elapsed()))
+    }
+}
+
+/// The time that all threads of this process have had on processors.
+fn process_clock() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
+}
+
+/// What has arrived at the end of the way.
+#[derive(Debug, Default)]
+struct Arrived {
+    bytes: AtomicU64,
+    more: Notify,
+}
+
+impl Arrived {
+    /// Reads to the end; `echo` is where it goes back to.
+    async fn read(
+        &self,
+        mut from: impl AsyncRead + Unpin,
+        mut echo: Option<impl AsyncWrite + Unpin>,
+    ) -> std::io::Result<()> {
+        let mut buf = vec![0; READ];
+        loop {
+            let n = from.read(&mut buf).await?;
+            if n == 0 {
+                return Ok(());
+            }
+            if let Some(echo) = &mut echo {
+                echo.write_all(buf.get(..n).unwrap_or_default()).await?;
+            } else {
+                self.bytes.fetch_add(n as u64, Ordering::Relaxed);
+                self.more.notify_one();
+            }
+        }
+    }
+}
+
+/// Both ends of a session, with what reads at each.
+struct Pair {
+    writer: Box<dyn AsyncWrite + Unpin>,
+    arrived: Arc<Arrived>,
+    payload: Vec<u8>,
+    /// Bytes that have been written.
+    written: u64,
+}
+
+impl Pair {
+    /// A session that is warm: windows, buffers and estimates are what they will be.
+    async fn new(speed: &Speed) -> Result<Self> {
+        let settings = settings(speed.cipher)?;
+        let mut listener = KcpListener::bind("127.0.0.1:0".parse()?, settings.clone())?;
+        let client = KcpStream::connect(listener.local_addr()?, settings)?;
+        let (reader, writer) = client.into_split();
+        let arrived = Arc::new(Arrived::default());
+        let (there, back) = (arrived.clone(), arrived.clone());
+        let echo = speed.echo;
+        tokio::spawn(async move {
+            let Ok((stream, _)) = listener.accept().await else {
+                return;
+            };
+            let (reader, writer) = stream.into_split();
+            let _ = there.read(reader, echo.then_some(writer)).await;
+        });
+        if echo {
+            tokio::spawn(async move {
+                let nowhere = None::<tokio::io::Sink>;
+                let _ = back.read(reader, nowhere).await;
+            });
+        }
+        let mut pair = Self {
+            writer: Box::new(writer),
+            arrived,
+            payload: (0..speed.size.get())
+                .map(|at| at.to_le_bytes()[0])
+                .collect(),
+            written: 0,
+        };
+        pair.carry(u64::try_from(WARM_UP / speed.size + 1)?).await?;
+        Ok(pair)
+    }
+
+    /// Writes so often, and waits until all of it has arrived.
+    async fn carry(&mut self, writes: u64) -> Result<()> {
+        for _ in 0..writes {
+            self.writer.write_all(&self.payload).await?;
+            self.written += self.payload.len() as u64;
+        }
+        let all = async {
+            while self.arrived.bytes.load(Ordering::Relaxed) < self.written {
+                self.arrived.more.notified().await;
+            }
+        };
+        timeout(LIFE, all).await.context("it did not arrive")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_measured_is_told() {
+        for kind in ["sink", "echo"] {
+            let end: End = format!("{kind},aes-128,65536,40").parse().unwrap();
+            let End::Speed(speed) = &end else {
+                panic!("{end:?}")
+            };
+            let told = speed.measure().unwrap();
+            let count = |key: &str| told[key].as_u64().unwrap();
+            assert_eq!((count("bytes"), count("writes")), (40 << 16, 40));
+            assert!(count("cpu_ns") > 0 && count("wall_ns") > 0, "{told}");
+            assert!(count("allocations") < 100 * 40, "{told}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_refused() {
+        assert_eq!("serve".parse::<End>().unwrap(), End::Serve);
+        for bad in [
+            "",
+            "sink",
+            "sink,aes,0,1",
+            "sink,eas,1,1",
+            "both,aes,1,1",
+            "sink,aes,1",
+        ] {
+            assert!(bad.parse::<End>().is_err(), "{bad}");
+        }
+    }
+}

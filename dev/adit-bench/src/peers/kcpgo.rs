@@ -1,0 +1,47 @@
+//! The peer of the tests on kcp-go, smux and snappy as they are today: kcptun's ends.
+
+use std::net::SocketAddr;
+
+use super::kcptun::SHARE;
+use super::{Kind, Programs, Recipe, Role, Source};
+
+pub(super) const KIND: Kind = Kind {
+    name: "kcp-go",
+    programs: &["kcppeer"],
+    version: |_: &Programs| VERSIONS.to_owned(),
+    recipe,
+    threads: Some("GOMAXPROCS"),
+    relay_files: 2,
+    most_held: None,
+    slower: SHARE,
+    source: Source::Installed,
+};
+
+/// Those that its `go.mod` names; a test compares them.
+const VERSIONS: &str = "kcp-go v5.6.72, smux v1.5.56, klauspost/reedsolomon v1.12.0";
+
+fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
+    let (end, to) = match role {
+        Role::KcptunServer { to } => ("server", format!("-t {to}")),
+        Role::KcptunClient { server } => ("client", format!("-r {server}")),
+        _ => return None,
+    };
+    let line =
+        format!("{end} -l {at} {to} -key benchmark -crypt aes -ds 10 -ps 3 -nocomp -life 600");
+    Some(Recipe::new("kcppeer", line.split(' ')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_those_of_the_module() {
+        let module = include_str!("../../../adit-interop/peers/kcppeer/go.mod");
+        for named in VERSIONS.split(", ") {
+            let (name, version) = named.split_once(' ').unwrap();
+            let line = module.lines().find(|line| line.contains(name)).unwrap();
+            assert!(line.contains(&format!(" {version}")), "{named}: {line}");
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Suite `kcp`: sessions beside kcp-go's, a tunnel beside kcptun's, idle sessions, and every step
+//! of a packet.
+
+use std::env;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+use adit_crypto::packet::PacketKind;
+use adit_interop::{PATIENCE, Process, kcpgo, tool};
+use anyhow::{Context, Result};
+
+use super::turn::{Bench, Contest};
+use super::{Suite, steps, transfer};
+use crate::account;
+use crate::figure::{
+    ALLOCATIONS, CPU_PER_GIB, CPU_SHARE, Figures, GBIT, Metric, PER_SESSION, float, one,
+};
+use crate::kcp_ends::{MTU, SHARDS};
+use crate::peers::Peer;
+use crate::topology::Topology;
+
+/// As in tables.
+const KCP_GO: &str = "kcp-go";
+
+/// Who carries a tunnel.
+const TUNNELS: [&str; 3] = ["adit", "kcptun", KCP_GO];
+
+const KIB: u64 = 1 << 10;
+
+/// Bytes of a write.
+const SIZES: [(u64, &str); 5] = [
+    (4 * KIB, "4 KiB"),
+    (64 * KIB, "64 KiB"),
+    (256 * KIB, "256 KiB"),
+    (512 * KIB, "512 KiB"),
+    (KIB * KIB, "1 MiB"),
+];
+
+/// Of a session that is measured.
+struct Way {
+    echo: bool,
+    cipher: PacketKind,
+    /// CPU seconds for a GiB in writes of 1 MiB, which adit must not exceed.
+    limit: Option<f64>,
+}
+
+const WAYS: [Way; 4] = [
+    Way {
+        echo: false,
+        cipher: PacketKind::Salsa20,
+        limit: Some(1.4),
+    },
+    Way {
+        echo: false,
+        cipher: PacketKind::Aes128,
+        limit: Some(1.0),
+    },
+    Way {
+        echo: true,
+        cipher: PacketKind::Salsa20,
+        limit: Some(8.0),
+    },
+    Way {
+        echo: true,
+        cipher: PacketKind::Aes128,
+        limit: None,
+    },
+];
+
+/// kcptun carries so much less than TCP in the same time.
+const SHARE: u64 = 8;
+
+/// Sessions that are held, and how long they are watched.
+const IDLE: usize = 5000;
+const WATCHED: Duration = Duration::from_secs(10);
+/// Sessions that are there before.
+const FIRST: usize = 16;
+/// An idle session gives its memory back after two seconds.
+const SETTLE: Duration = Duration::from_secs(5);
+
+/// Everything, in the order of the report.
+pub(super) fn run(bench: &mut Bench) {
+    for way in &WAYS {
+        for round in 1..=bench.settings.rounds {
+            for (size, shown) in sizes(bench.settings.smoke) {
+                for who in whos(bench, round) {
+                    let bytes = bench.settings.amounts.bytes / SHARE;
+                    let outcome = way.measure(who, *size, bytes);
+                    let row = format!("{shown}, {who}");
+                    bench.keep(Suite::Kcp, &way.case(), &row, round, outcome);
+                }
+            }
+        }
+    }
+    let topology = Topology::Kcptun;
+    let among = |peer: &Peer| TUNNELS.contains(&peer.name());
+    let case = "kcptun's tunnel, fast3, aes, FEC 10+3, 1 stream";
+    let contest = Contest::new(Suite::Kcp, case, topology)
+        .among(&among)
+        .uncounted();
+    bench.alternate(&contest, |turn| transfer::turns(turn, 1, case));
+    // Its sessions are begun slowly, and it shows the same in every round.
+    let (sessions, watched) = match bench.settings.smoke {
+        true => (50, Duration::from_secs(1)),
+        false => (IDLE, WATCHED),
+    };
+    let case = format!("a server with {sessions} idle sessions, aes, FEC 10+3");
+    for who in whos(bench, 1) {
+        let outcome = idle(who, sessions, watched);
+        bench.keep(Suite::Kcp, &case, who, 1, outcome);
+    }
+    steps::run(bench, Suite::Kcp);
+}
+
+fn sizes(smoke: bool) -> &'static [(u64, &'static str)] {
+    if smoke { &SIZES[1..2] } else { &SIZES }
+}
+
+/// Who is wanted, another one first in each round.
+pub(super) fn whos(bench: &Bench, round: u32) -> Vec<&'static str> {
+    let mut whos = vec!["adit", KCP_GO];
+    if round.is_multiple_of(2) {
+        whos.reverse();
+    }
+    whos.retain(|who| bench.settings.wants(who));
+    whos
+}
+
+impl Way {
+    fn case(&self) -> String {
+        let what = if self.echo {
+            "there and back"
+        } else {
+            "one way"
+        };
+        format!("{what}, {}, FEC 10+3, by the size of writes", self.cipher)
+    }
+
+    /// About so many bytes.
+    fn measure(&self, who: &str, size: u64, bytes: u64) -> Result<Figures> {
+        let kind = if self.echo { "echo" } else { "sink" };
+        let writes = (bytes / size).max(4);
+        let (cipher, (data, parity)) = (self.cipher, SHARDS);
+        let command = if who == KCP_GO {
+            let mut command = Command::new(tool::peer("kcppeer"));
+            let line = format!(
+                "speed -kind {kind} -crypt {cipher} -size {size} -n {writes} -ds {data} \
+                 -ps {parity} -mtu {MTU} -life 300"
+            );
+            command.args(line.split(' '));
+            command
+        } else {
+            let mut command = Command::new(env::current_exe()?);
+            command.arg("--kcp-end");
+            command.arg(format!("{kind},{cipher},{size},{writes}"));
+            command
+        };
+        let told = told(command)?;
+        let count = |key: &str| told.get(key).and_then(serde_json::Value::as_u64);
+        let count = |key: &'static str| count(key).map(float).context(key);
+        let (bytes, cpu) = (count("bytes")?, count("cpu_ns")?);
+        let mut figures = vec![
+            one(CPU_PER_GIB, cpu / 1e9 / (bytes / float(1 << 30))),
+            one(GBIT, bytes * 8.0 / count("wall_ns")?),
+            one(ALLOCATIONS, count("allocations")? / count("writes")?),
+        ];
+        if let (Some(limit), "adit", true) = (self.limit, who, size == KIB * KIB) {
+            figures.insert(1, at_most(CPU_PER_GIB, limit));
+        }
+        Ok(figures)
+    }
+}
+
+/// What adit must not exceed, beside what it needs.
+pub(super) const fn at_most(quantity: crate::figure::Quantity, limit: f64) -> (Metric, f64) {
+    let part = "at most";
+    (Metric { quantity, part }, limit)
+}
+
+/// The JSON object that a program prints.
+fn told(command: Command) -> Result<serde_json::Value> {
+    let ended = tool::run(command, Duration::from_secs(320)).context(tool::missing("kcppeer"))?;
+    let told = ended.success()?;
+    let line = told.lines().last().unwrap_or_default();
+    serde_json::from_str(line).with_context(|| told.clone())
+}
+
+/// The server's processor time and memory while its sessions do nothing.
+fn idle(who: &str, sessions: usize, watched: Duration) -> Result<Figures> {
+    let command = if who == KCP_GO {
+        let mut command = Command::new(tool::peer("kcppeer"));
+        command.args(["echo", "-mtu", "1400", "-life", "600"]);
+        command
+    } else {
+        let mut command = Command::new(env::current_exe()?);
+        command.args(["--kcp-end", "serve"]);
+        command
+    };
+    let mut server = Process::spawn(command).context(tool::missing("kcppeer"))?;
+    let lines = server.wait_lines("ready ", 1, PATIENCE)?;
+    let at = lines.first().and_then(|line| line.rsplit(' ').next());
+    let at = at.context("no address")?.parse()?;
+    // What the process takes once, it takes for the first session.
+    let first = kcpgo::idle(at, FIRST, &["-mtu", "1400"])?;
+    sleep(Duration::from_secs(1));
+    let before = account::memory(server.id())?;
+    let clients = kcpgo::idle(at, sessions, &["-mtu", "1400"])?;
+    sleep(SETTLE);
+    let cpu = account::cpu_time(server.id())?;
+    sleep(watched);
+    let cpu = account::cpu_time(server.id())?.saturating_sub(cpu);
+    let after = account::memory(server.id())?;
+    drop((first, clients));
+    let grown = float(after.resident.saturating_sub(before.resident));
+    let mut figures = vec![
+        one(CPU_SHARE, cpu.as_secs_f64() / watched.as_secs_f64() * 100.0),
+        one(PER_SESSION, grown / sessions as f64),
+    ];
+    if who == "adit" {
+        figures.insert(1, at_most(CPU_SHARE, 1.0));
+        figures.push(at_most(PER_SESSION, 4.0));
+    }
+    Ok(figures)
+}

@@ -1,0 +1,170 @@
+//! Bytes through the input and the output of a program at the server.
+
+use std::io::{Read, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::time::{Duration, Instant};
+
+use adit_interop::Folder;
+use anyhow::{Context, Result, ensure};
+
+use crate::account;
+use crate::figure::{CPU_PER_GIB, Figures, GBIT, as_gib, each, float, one};
+use crate::load::Direction;
+use crate::peers::ssh::{self, Use};
+use crate::peers::{Ready, Role};
+use crate::suite::turn::{Cases, Turn};
+use crate::topology::Rig;
+
+/// Tells when it is there, takes so many bytes as the first line says, tells when it has them, and
+/// waits for the end.
+const UP: &str = "printf +; read n; head -c $n >/dev/null; printf +; cat >/dev/null";
+/// Tells when it is there, gives so many bytes as the first line says, and waits for the end.
+const DOWN: &str = "printf +; read n; head -c $n /dev/zero; cat >/dev/null";
+
+/// Octets written and read at once.
+const CHUNK: usize = 128 << 10;
+/// How long a client may take to end.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Both directions, each with a client of its own; the cases are `case` with the direction.
+pub(super) fn turns(turn: &Turn<'_>, suite: ssh::Suite, case: &str) -> Result<Cases> {
+    // Nothing leads from this server to anywhere.
+    let rig = turn.start(adit_interop::loopback(9))?;
+    let mut cases = Cases::new();
+    for direction in Direction::BOTH {
+        let figures = measure(turn, &rig, suite, direction).map_err(|why| rig.blame(&why))?;
+        cases.push((format!("{case}, {direction}"), figures));
+    }
+    Ok(cases)
+}
+
+fn measure(turn: &Turn<'_>, rig: &Rig, suite: ssh::Suite, direction: Direction) -> Result<Figures> {
+    let server = rig.members().first().context("no server")?;
+    let program = match direction {
+        Direction::Up => UP,
+        Direction::Down => DOWN,
+    };
+    let role = Role::SshClient {
+        suite,
+        server: server.running.at(),
+        what: Use::Exec(program),
+    };
+    let ready = turn.peer().context("nobody")?.command(&role)?;
+    turn.note(ready.shown.clone());
+    let bytes = turn.amounts().bytes;
+    let mut client = Client::start(ready)?;
+    client.sign().context("the program did not start")?;
+    let (mine, its) = (account::cpu_time(client.id())?, rig.cpu()?);
+    let start = Instant::now();
+    writeln!(client.input()?, "{bytes}")?;
+    match direction {
+        Direction::Up => {
+            client.send(bytes)?;
+            client.sign().context("the program did not take it all")?;
+        }
+        Direction::Down => client.receive(bytes)?,
+    }
+    let elapsed = start.elapsed();
+    let spent = account::cpu_time(client.id())?.saturating_sub(mine);
+    let server = rig.cpu_since(&its)?;
+    client.end()?;
+    let mut figures = vec![one(GBIT, float(bytes) * 8.0 / 1e9 / elapsed.as_secs_f64())];
+    let gib = as_gib(bytes);
+    let parts = [
+        ("client", spent.as_secs_f64() / gib),
+        ("server", server.iter().sum::<f64>() / gib),
+    ];
+    figures.extend(each(CPU_PER_GIB, &parts));
+    Ok(figures)
+}
+
+/// A running client with its pipes; ended when it is dropped.
+struct Client {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: ChildStdout,
+    _folder: Folder,
+}
+
+impl Client {
+    fn start(ready: Ready) -> Result<Self> {
+        let Ready {
+            mut command,
+            folder,
+            ..
+        } = ready;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().context("starting the client")?;
+        let output = child.stdout.take().context("no output")?;
+        Ok(Self {
+            input: child.stdin.take(),
+            output,
+            child,
+            _folder: folder,
+        })
+    }
+
+    fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn input(&mut self) -> Result<&mut ChildStdin> {
+        self.input.as_mut().context("no input")
+    }
+
+    /// Waits for the program's sign.
+    fn sign(&mut self) -> Result<()> {
+        let mut sign = [0];
+        self.output.read_exact(&mut sign)?;
+        ensure!(sign == *b"+", "another sign");
+        Ok(())
+    }
+
+    fn send(&mut self, bytes: u64) -> Result<()> {
+        let chunk = vec![0x5a; CHUNK];
+        let mut left = bytes;
+        while left > 0 {
+            let some = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
+            self.input()?
+                .write_all(chunk.get(..some).unwrap_or_default())?;
+            left -= some as u64;
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, bytes: u64) -> Result<()> {
+        let mut chunk = vec![0; CHUNK];
+        let mut left = bytes;
+        while left > 0 {
+            let read = self.output.read(&mut chunk)?;
+            ensure!(read > 0, "{left} bytes are missing");
+            let some = chunk.get(..read).unwrap_or_default();
+            ensure!(some.iter().all(|byte| *byte == 0), "other bytes");
+            left = left.checked_sub(read as u64).context("too many bytes")?;
+        }
+        Ok(())
+    }
+
+    /// Closes its input, upon which it has to end well.
+    fn end(mut self) -> Result<()> {
+        self.input = None;
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait()? {
+                ensure!(status.success(), "the client ended with {status}");
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        anyhow::bail!("the client does not end")
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}

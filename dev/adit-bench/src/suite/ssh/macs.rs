@@ -1,0 +1,108 @@
+//! The MACs alone: adit's as its own command tells them, OpenSSL's beside them.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::figure::{Figures, NS_PER_OP, float, one};
+use crate::places;
+use crate::suite::{Bench, Suite};
+
+const BYTES: [u64; 2] = [32, 1024];
+/// OpenSSL's names of what adit measures too.
+const OPENSSL: [(&str, &str); 2] = [("hmac-sha2-256", "sha256"), ("hmac-md5", "md5")];
+
+/// Every MAC at each length.
+pub(super) fn run(bench: &mut Bench) {
+    let adit = bench.peers.iter().find(|peer| peer.name() == "adit");
+    let adit = adit.and_then(|peer| peer.program().cloned());
+    let openssl = places::find_program("openssl", Path::new(""));
+    let millis = (bench.settings.amounts.cipher_millis * 3).to_string();
+    for round in 1..=bench.settings.rounds {
+        if let Some(adit) = &adit {
+            let args = [
+                "bench", "mac", "--json", "--bytes", "32,1024", "--millis", &millis,
+            ];
+            let told = places::output_of(adit, &args);
+            match rows(&told) {
+                Ok(rows) => {
+                    for (name, bytes, ns) in rows {
+                        let figures = Ok(vec![one(NS_PER_OP, ns)]);
+                        bench.keep(Suite::Ssh, &case(&name, bytes), "adit", round, figures);
+                    }
+                }
+                Err(why) => bench.keep(Suite::Ssh, "MACs", "adit", round, Err(why)),
+            }
+        }
+        let Some(openssl) = openssl
+            .as_deref()
+            .filter(|_| bench.settings.wants("OpenSSH"))
+        else {
+            continue;
+        };
+        for (name, digest) in OPENSSL {
+            for bytes in BYTES {
+                let figures = speed(openssl, digest, bytes);
+                bench.keep(Suite::Ssh, &case(name, bytes), "OpenSSL", round, figures);
+            }
+        }
+    }
+}
+
+fn case(name: &str, bytes: u64) -> String {
+    format!("{name}, {bytes} bytes")
+}
+
+/// Name, length and nanoseconds of each line.
+fn rows(told: &str) -> Result<Vec<(String, u64, f64)>> {
+    let row = |line: &str| {
+        let line: Value = serde_json::from_str(line).ok()?;
+        let name = line["name"].as_str()?.to_owned();
+        Some((name, line["bytes"].as_u64()?, line["ns_per_op"].as_f64()?))
+    };
+    let rows: Option<Vec<_>> = told.lines().map(row).collect();
+    let rows = rows.with_context(|| format!("`adit bench mac --json` says `{told}`"))?;
+    ensure!(!rows.is_empty(), "`adit bench mac --json` says nothing");
+    Ok(rows)
+}
+
+/// One second of `openssl speed`.
+fn speed(openssl: &Path, digest: &str, bytes: u64) -> Result<Figures> {
+    let bytes_word = bytes.to_string();
+    let args = [
+        "speed",
+        "-mr",
+        "-seconds",
+        "1",
+        "-bytes",
+        &bytes_word,
+        "-hmac",
+        digest,
+    ];
+    let told = places::output_of(openssl, &args);
+    let per_second = rate(&told).with_context(|| format!("`openssl speed` says `{told}`"))?;
+    Ok(vec![one(NS_PER_OP, float(bytes) / per_second * 1e9)])
+}
+
+/// Bytes a second, the last field of the line of results.
+fn rate(told: &str) -> Option<f64> {
+    let line = told.lines().rfind(|line| line.starts_with("+F:"))?;
+    let rate: f64 = line.rsplit(':').next()?.trim().parse().ok()?;
+    (rate > 0.0).then_some(rate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_programs_say_is_read() {
+        let told = "{\"name\":\"umac-64\",\"bytes\":32,\"ns_per_op\":35.10}\n";
+        assert_eq!(rows(told).unwrap(), [("umac-64".to_owned(), 32, 35.1)]);
+        assert!(rows("").is_err() && rows("words\n").is_err());
+        let told = "+DT:hmac(sha256):1:1024\n+R:5:x:1\n+H:1024\n+F:26:hmac(sha256):410000000.00";
+        assert_eq!(rate(told), Some(410_000_000.0));
+        assert_eq!(rate("no such digest"), None);
+    }
+}

@@ -1,0 +1,157 @@
+//! The steps of packets and codes in memory, for the suites `kcp` and `fec`: what `adit bench`
+//! prints beside what the peer on kcp-go prints, row by row.
+
+use std::process::Command;
+use std::time::Duration;
+
+use adit_interop::tool;
+use anyhow::{Context, Result};
+
+use super::Suite;
+use super::kcp::{at_most, whos};
+use super::turn::Bench;
+use crate::figure::{Figures, Metric, NS_PER_OP};
+
+/// A table: the rows whose names begin so, and what adit must not exceed in some of them.
+struct Chapter {
+    suite: Suite,
+    title: &'static str,
+    of: fn(&str) -> bool,
+}
+
+const CHAPTERS: [Chapter; 5] = [
+    Chapter {
+        suite: Suite::Kcp,
+        title: "the windows of a session",
+        of: |name| name.starts_with("flush") || name.starts_with("input") || name.contains("send"),
+    },
+    Chapter {
+        suite: Suite::Kcp,
+        title: "sealing and opening a datagram of 1,400 B",
+        of: |name| name.starts_with("seal") || name.starts_with("open"),
+    },
+    Chapter {
+        suite: Suite::Kcp,
+        title: "checks of 1,400 B, and a nonce",
+        of: |name| ["crc32", "highwayhash", "nonce"].contains(&name),
+    },
+    Chapter {
+        suite: Suite::Fec,
+        title: "the codes, for each datagram of 1,400 B",
+        of: |name| name.starts_with("code"),
+    },
+    Chapter {
+        suite: Suite::Fec,
+        title: "the stages around them, for each datagram of 1,400 B",
+        of: |name| name.starts_with("stage"),
+    },
+];
+
+/// Nanoseconds that adit must not exceed.
+const LIMITS: [(&str, f64); 4] = [
+    ("flush-1023-in-flight", 500.0),
+    ("code-encode-vandermonde-10+3", 120.0),
+    ("stage-encode-vandermonde-10+3", 120.0),
+    ("code-decode-3-vandermonde-10+3", 300.0),
+];
+
+/// A row of one of the programs.
+#[derive(Debug, PartialEq)]
+struct Step {
+    name: String,
+    ns: f64,
+}
+
+/// Every round, both programs.
+pub(super) fn run(bench: &mut Bench, suite: Suite) {
+    let adit = bench.peers.iter().find(|peer| peer.name() == "adit");
+    let adit = adit.and_then(|peer| peer.program().cloned());
+    for round in 1..=bench.settings.rounds {
+        for who in whos(bench, round) {
+            let millis = bench.settings.amounts.cipher_millis.to_string();
+            let command = match (&adit, who) {
+                (Some(adit), "adit") => {
+                    let mut command = Command::new(adit);
+                    command.args(["bench", suite.name(), "--json", "--millis", &millis]);
+                    command
+                }
+                (None, "adit") => continue,
+                _ => {
+                    let mut command = Command::new(tool::peer("kcppeer"));
+                    let role = if suite == Suite::Fec { "fec" } else { "steps" };
+                    command.args([role, "-millis", &millis]);
+                    command
+                }
+            };
+            match steps(command) {
+                Ok(steps) => keep(bench, suite, who, round, &steps),
+                Err(why) => bench.keep(suite, "steps in memory", who, round, Err(why)),
+            }
+        }
+    }
+}
+
+fn steps(command: Command) -> Result<Vec<Step>> {
+    let ended = tool::run(command, Duration::from_secs(120)).context(tool::missing("kcppeer"))?;
+    read(&ended.success()?)
+}
+
+fn read(told: &str) -> Result<Vec<Step>> {
+    let step = |line: &str| {
+        let row: serde_json::Value = serde_json::from_str(line).ok()?;
+        Some(Step {
+            name: row.get("name")?.as_str()?.to_owned(),
+            ns: row.get("ns_per_op")?.as_f64()?,
+        })
+    };
+    told.lines()
+        .map(|line| step(line).with_context(|| format!("no row: {line}")))
+        .collect()
+}
+
+fn keep(bench: &mut Bench, suite: Suite, who: &'static str, round: u32, steps: &[Step]) {
+    for chapter in CHAPTERS.iter().filter(|chapter| chapter.suite == suite) {
+        for step in steps.iter().filter(|step| (chapter.of)(&step.name)) {
+            let figures = figures(who, step);
+            bench.keep(suite, chapter.title, &step.name, round, Ok(figures));
+        }
+    }
+}
+
+fn figures(who: &'static str, step: &Step) -> Figures {
+    let metric = Metric {
+        quantity: NS_PER_OP,
+        part: who,
+    };
+    let mut figures = vec![(metric, step.ns)];
+    let limit = LIMITS.iter().find(|(name, _)| *name == step.name);
+    if let (Some((_, limit)), "adit") = (limit, who) {
+        figures.push(at_most(NS_PER_OP, *limit));
+    }
+    figures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_read_and_find_their_chapter() {
+        let rows = r#"{"name":"seal-aes","bytes":1400,"ns_per_op":12.5}
+{"name":"flush-1023-in-flight","bytes":0,"ns_per_op":16}"#;
+        let steps = read(rows).unwrap();
+        assert_eq!(steps[0].ns, 12.5);
+        for (name, title) in [
+            ("seal-one-aes", "sealing and opening a datagram of 1,400 B"),
+            ("send-and-flush", "the windows of a session"),
+            ("nonce", "checks of 1,400 B, and a nonce"),
+        ] {
+            let chapters = CHAPTERS.iter().filter(|chapter| (chapter.of)(name));
+            let titles: Vec<_> = chapters.map(|chapter| chapter.title).collect();
+            assert_eq!(titles, [title]);
+        }
+        assert_eq!(figures("adit", &steps[1]).len(), 2);
+        assert_eq!(figures("kcp-go", &steps[1]).len(), 1);
+        assert!(read("adit 1").is_err() && read("{}").is_err());
+    }
+}

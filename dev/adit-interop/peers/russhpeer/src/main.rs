@@ -1,0 +1,307 @@
+//! A client and a server on russh, with the words of OpenSSH that the benchmarks use.
+//!
+//! The server runs programs and opens connections for whoever has the authorized key; the client
+//! has `-L`, `-D` and programs. Nothing is tuned but the list of algorithms: it shows what a
+//! program gets that uses the crate as its examples do.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::process::Stdio;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail, ensure};
+use russh::keys::{PrivateKeyWithHashAlg, PublicKeyOrCertificate, load_public_key, load_secret_key};
+use russh::server::{Auth, Msg, Server as _, Session, VerifiedPublicKey};
+use russh::{Channel, ChannelId, ChannelMsg, Preferred, cipher, client, mac, server};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional_with_sizes};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::process::Command;
+
+/// Octets of the buffers between a channel and a socket or a pipe.
+const BUFFER: usize = 64 << 10;
+
+/// What was typed: `server AT` or `client …`, each with options.
+struct Words(Vec<String>);
+
+impl Words {
+    /// The word behind an option.
+    fn of(&self, option: &str) -> Option<&str> {
+        let at = self.0.iter().position(|word| word == option)?;
+        self.0.get(at + 1).map(String::as_str)
+    }
+
+    fn need(&self, option: &str) -> Result<&str> {
+        self.of(option).with_context(|| format!("`{option}` is missing"))
+    }
+
+    fn preferred(&self) -> Result<Preferred> {
+        let mut preferred = Preferred::default();
+        if let Some(name) = self.of("-c") {
+            let name = cipher::Name::try_from(name).ok().context("no such cipher")?;
+            preferred.cipher = Cow::Owned(vec![name]);
+        }
+        if let Some(name) = self.of("-m") {
+            let name = mac::Name::try_from(name).ok().context("no such MAC")?;
+            preferred.mac = Cow::Owned(vec![name]);
+        }
+        Ok(preferred)
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let words = Words(std::env::args().skip(1).collect());
+    match words.0.first().map(String::as_str) {
+        Some("--version") => println!("russh 0.65.1"),
+        Some("server") => serve(&words).await?,
+        Some("client") => connect(&words).await?,
+        _ => bail!("`russhpeer server …` or `russhpeer client …`"),
+    }
+    Ok(())
+}
+
+async fn serve(words: &Words) -> Result<()> {
+    let config = server::Config {
+        keys: vec![load_secret_key(words.need("--host-key")?, None)?],
+        preferred: words.preferred()?,
+        inactivity_timeout: None,
+        nodelay: true,
+        ..server::Config::default()
+    };
+    let allowed = Arc::new(load_public_key(words.need("--authorized-keys")?)?);
+    let listener = TcpListener::bind(words.need("--listen")?).await?;
+    let mut server = Server { allowed };
+    server.run_on_socket(Arc::new(config), &listener).await?;
+    Ok(())
+}
+
+struct Server {
+    allowed: Arc<russh::keys::PublicKey>,
+}
+
+impl server::Server for Server {
+    type Handler = Guest;
+
+    fn new_client(&mut self, _: Option<std::net::SocketAddr>) -> Guest {
+        Guest {
+            allowed: Arc::clone(&self.allowed),
+            sessions: HashMap::new(),
+        }
+    }
+}
+
+/// One connection.
+struct Guest {
+    allowed: Arc<russh::keys::PublicKey>,
+    /// Channels for which no program was named yet.
+    sessions: HashMap<ChannelId, Channel<Msg>>,
+}
+
+impl server::Handler for Guest {
+    type Error = anyhow::Error;
+
+    async fn auth_publickey(&mut self, _: &str, key: VerifiedPublicKey<'_>) -> Result<Auth> {
+        if key.key_data() == self.allowed.key_data() {
+            Ok(Auth::Accept)
+        } else {
+            Ok(Auth::reject())
+        }
+    }
+
+    async fn channel_open_session(
+        &mut self,
+        channel: Channel<Msg>,
+        reply: server::ChannelOpenHandle,
+        _: &mut Session,
+    ) -> Result<()> {
+        self.sessions.insert(channel.id(), channel);
+        reply.accept().await;
+        Ok(())
+    }
+
+    async fn exec_request(
+        &mut self,
+        id: ChannelId,
+        program: &[u8],
+        session: &mut Session,
+    ) -> Result<()> {
+        let channel = self.sessions.remove(&id).context("no such channel")?;
+        let program = String::from_utf8(program.to_vec())?;
+        session.channel_success(id)?;
+        let handle = session.handle();
+        tokio::spawn(async move {
+            if let Ok(code) = run(channel, &program).await {
+                let _ = handle.exit_status_request(id, code).await;
+            }
+            let _ = handle.close(id).await;
+        });
+        Ok(())
+    }
+
+    async fn channel_open_direct_tcpip(
+        &mut self,
+        channel: Channel<Msg>,
+        host: &str,
+        port: u32,
+        _: &str,
+        _: u32,
+        reply: server::ChannelOpenHandle,
+        _: &mut Session,
+    ) -> Result<()> {
+        let to = format!("{host}:{port}");
+        tokio::spawn(async move {
+            let Ok(mut tcp) = TcpStream::connect(&to).await else {
+                return;
+            };
+            let _ = tcp.set_nodelay(true);
+            reply.accept().await;
+            let mut stream = channel.into_stream();
+            let _ = copy_bidirectional_with_sizes(&mut tcp, &mut stream, BUFFER, BUFFER).await;
+        });
+        Ok(())
+    }
+}
+
+/// Runs a program with the channel as its input and output.
+async fn run(channel: Channel<Msg>, program: &str) -> Result<u32> {
+    let mut child = Command::new("sh")
+        .args(["-c", program])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let pipes = child.stdout.take().zip(child.stdin.take());
+    let (output, input) = pipes.context("no pipes")?;
+    let mut pipes = tokio::io::join(output, input);
+    let mut stream = channel.into_stream();
+    let _ = copy_bidirectional_with_sizes(&mut pipes, &mut stream, BUFFER, BUFFER).await;
+    drop(pipes);
+    let code = child.wait().await?.code().unwrap_or(255);
+    Ok(u32::try_from(code)?)
+}
+
+/// It trusts every host key: only for loopback.
+struct Trusting;
+
+impl client::Handler for Trusting {
+    type Error = anyhow::Error;
+
+    async fn check_server_key(&mut self, _: &PublicKeyOrCertificate) -> Result<bool> {
+        Ok(true)
+    }
+}
+
+async fn connect(words: &Words) -> Result<()> {
+    let config = client::Config {
+        preferred: words.preferred()?,
+        inactivity_timeout: None,
+        nodelay: true,
+        ..client::Config::default()
+    };
+    let port: u16 = words.need("-p")?.parse()?;
+    let mut session = client::connect(Arc::new(config), ("127.0.0.1", port), Trusting).await?;
+    let key = Arc::new(load_secret_key(words.need("-i")?, None)?);
+    let key = PrivateKeyWithHashAlg::new(key, None);
+    let login = session.authenticate_publickey("user", key).await?;
+    ensure!(login.success(), "not let in");
+    let session = Arc::new(session);
+    if let Some(forward) = words.of("-L") {
+        // ADDRESS:PORT:ADDRESS:PORT.
+        let parts: Vec<&str> = forward.split(':').collect();
+        let [from, port, host, to] = parts[..] else {
+            bail!("`{forward}`");
+        };
+        let listener = TcpListener::bind(format!("{from}:{port}")).await?;
+        let to: u32 = to.parse()?;
+        let host = host.to_owned();
+        loop {
+            let (tcp, _) = listener.accept().await?;
+            tokio::spawn(carry(Arc::clone(&session), tcp, host.clone(), to, false));
+        }
+    }
+    if let Some(at) = words.of("-D") {
+        let listener = TcpListener::bind(at).await?;
+        loop {
+            let (mut tcp, _) = listener.accept().await?;
+            let session = Arc::clone(&session);
+            tokio::spawn(async move {
+                let (host, port) = socks(&mut tcp).await?;
+                carry(session, tcp, host, port, true).await
+            });
+        }
+    }
+    let program = words.0.last().context("no program")?;
+    exec(&session, program).await
+}
+
+async fn carry(
+    session: Arc<client::Handle<Trusting>>,
+    mut tcp: TcpStream,
+    host: String,
+    port: u32,
+    socks: bool,
+) -> Result<()> {
+    tcp.set_nodelay(true)?;
+    let channel = session
+        .channel_open_direct_tcpip(host, port, "127.0.0.1", 1)
+        .await?;
+    if socks {
+        tcp.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).await?;
+    }
+    let mut stream = channel.into_stream();
+    copy_bidirectional_with_sizes(&mut tcp, &mut stream, BUFFER, BUFFER).await?;
+    Ok(())
+}
+
+/// SOCKS5 CONNECT without a login, to an IPv4 address or a name; where to.
+async fn socks(tcp: &mut TcpStream) -> Result<(String, u32)> {
+    let version = tcp.read_u8().await?;
+    let methods = tcp.read_u8().await?;
+    ensure!(version == 5, "not SOCKS5");
+    tcp.read_exact(&mut vec![0; methods.into()]).await?;
+    tcp.write_all(&[5, 0]).await?;
+    let mut head = [0; 4];
+    tcp.read_exact(&mut head).await?;
+    let host = match head {
+        [5, 1, _, 1] => std::net::Ipv4Addr::from(tcp.read_u32().await?).to_string(),
+        [5, 1, _, 3] => {
+            let len = tcp.read_u8().await?;
+            let mut name = vec![0; len.into()];
+            tcp.read_exact(&mut name).await?;
+            String::from_utf8(name)?
+        }
+        _ => bail!("no CONNECT to an address or a name"),
+    };
+    Ok((host, tcp.read_u16().await?.into()))
+}
+
+/// Runs a program at the server with our input and output.
+async fn exec(session: &client::Handle<Trusting>, program: &str) -> Result<()> {
+    let mut channel = session.channel_open_session().await?;
+    channel.exec(true, program).await?;
+    let mut writer = channel.make_writer();
+    tokio::spawn(async move {
+        let mut input = tokio::io::stdin();
+        let mut buffer = vec![0; BUFFER];
+        while let Ok(read @ 1..) = input.read(&mut buffer).await {
+            if writer.write_all(&buffer[..read]).await.is_err() {
+                return;
+            }
+        }
+        let _ = writer.shutdown().await;
+    });
+    let mut output = tokio::io::stdout();
+    let mut code = None;
+    while let Some(message) = channel.wait().await {
+        match message {
+            ChannelMsg::Data { data } => {
+                output.write_all(&data).await?;
+                output.flush().await?;
+            }
+            ChannelMsg::ExitStatus { exit_status } => code = Some(exit_status),
+            _ => {}
+        }
+    }
+    let code = code.context("the program was cut off")?;
+    // The input may be read in a thread that nothing wakes.
+    std::process::exit(i32::try_from(code)?);
+}

@@ -1,0 +1,282 @@
+//! Both sides of SSH's transport with somebody between them who alters, adds and takes away, or
+//! one side against a peer that has the keys and says anything: nobody panics, output and events
+//! stay bounded, and under strict key exchange what arrives is what was sent.
+
+#![no_main]
+
+use std::sync::{Arc, LazyLock};
+
+use adit_fuzz::{Chance, Script, alter};
+use adit_ssh::SshError;
+use adit_ssh::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac, Machine, Preferred};
+use adit_ssh::key::{KeyKind, KeySet, PrivateKey, Signer};
+use adit_ssh::packet::Sealer;
+use adit_ssh::transport::{Config, Event, Step, StrictKex, Transport};
+use adit_wire::Time;
+use libfuzzer_sys::fuzz_target;
+
+/// More than any answer to one input of a fuzzer takes.
+const MAX_OUTPUT: usize = 8 << 20;
+
+static HOST_KEY: LazyLock<Arc<KeySet>> = LazyLock::new(|| {
+    let key = PrivateKey::generate(KeyKind::Ed25519, &mut Chance(1)).expect("a key");
+    Arc::new(KeySet::from(vec![key]))
+});
+
+/// One side.
+struct End {
+    transport: Transport,
+    inbox: Vec<u8>,
+    /// Payloads that it sent, in their order.
+    sent: Vec<Vec<u8>>,
+    heard: Vec<Vec<u8>>,
+    /// The application says no to the host key.
+    rejects: bool,
+    ready: bool,
+    dead: Option<SshError>,
+}
+
+impl End {
+    fn new(transport: Transport, rejects: bool) -> Self {
+        Self {
+            transport,
+            inbox: Vec::new(),
+            sent: Vec::new(),
+            heard: Vec::new(),
+            rejects,
+            ready: false,
+            dead: None,
+        }
+    }
+
+    fn send(&mut self, payload: &[u8]) {
+        if !payload.is_empty() && self.transport.send(payload).is_ok() {
+            self.sent.push(payload.to_vec());
+        }
+    }
+
+    fn hear(&mut self, bytes: &[u8]) {
+        if self.dead.is_some() {
+            return;
+        }
+        self.inbox.extend_from_slice(bytes);
+        while self.open() {
+            self.poll();
+        }
+        self.poll();
+        assert!(self.transport.take_output().len() <= MAX_OUTPUT);
+    }
+
+    /// False when there is nothing more to open.
+    fn open(&mut self) -> bool {
+        let consumed = match self.transport.open_next(&mut self.inbox) {
+            Ok(Step::NeedMore { total }) => {
+                assert!(total > self.inbox.len(), "no more is needed");
+                return false;
+            }
+            Ok(Step::Consumed { consumed }) => consumed,
+            Ok(Step::Payload { consumed, payload }) => {
+                let payload = self.transport.payload(&self.inbox, &payload);
+                assert!(!payload.is_empty());
+                assert!(self.transport.session_id().is_some(), "without keys");
+                self.heard.push(payload.to_vec());
+                consumed
+            }
+            Ok(Step::Blocked) => {
+                self.poll();
+                // Answered now, or over.
+                return self.dead.is_none();
+            }
+            Err(why) => {
+                assert_eq!(self.transport.open_next(&mut self.inbox), Err(why.clone()));
+                assert!(!self.transport.writable());
+                self.dead = Some(why);
+                return false;
+            }
+        };
+        assert!(consumed > 0 && consumed <= self.inbox.len());
+        self.inbox.drain(..consumed);
+        true
+    }
+
+    fn poll(&mut self) {
+        let mut events = 0;
+        while let Some(event) = self.transport.poll_event() {
+            events += 1;
+            assert!(events <= 80, "events without bound");
+            match event {
+                Event::HostKey { algorithm, blob } => {
+                    assert_eq!(blob, HOST_KEY.blob(algorithm), "proved by nobody");
+                    if self.rejects {
+                        self.transport.reject_host_key();
+                        self.dead = Some(SshError::Policy("rejected"));
+                    } else if let Err(why) = self.transport.accept_host_key() {
+                        self.dead = Some(why);
+                    }
+                }
+                Event::Ready(_) => self.ready = true,
+                Event::Debug(text) => assert!(text.bytes().all(|b| (b' '..=b'~').contains(&b))),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn config(script: &mut Script<'_>) -> Config {
+    let (flags, strict) = (script.byte(), script.below(4));
+    let mut names = Preferred::for_machine(Machine {
+        aes: flags & 1 != 0,
+        clmul: flags & 2 != 0,
+    });
+    // The cheap methods: the others are the same to the transport.
+    names.kex = match script.below(4) {
+        0 => vec![Kex::EcdhP256, Kex::Curve25519],
+        1 => vec![Kex::MlKem768X25519, Kex::Curve25519],
+        _ => vec![Kex::Curve25519],
+    };
+    names.host_key = vec![KeyAlgorithm::Ed25519];
+    if flags & 4 != 0 {
+        names.cipher = vec![script.pick(Cipher::ALL), Cipher::Aes128Gcm];
+        names.mac = vec![script.pick(Mac::ALL), Mac::HmacSha256];
+    }
+    names.compression = vec![script.pick(Compression::ALL), Compression::None];
+    let mut config = Config::new(names);
+    config.strict = match strict {
+        0 => StrictKex::Never,
+        1 => StrictKex::Always,
+        _ => StrictKex::WhenExposed,
+    };
+    if flags & 8 != 0 {
+        config.rekey_bytes = Some(1);
+    }
+    if flags & 16 != 0 {
+        config.rekey_packets = 12;
+    }
+    config.max_queue = 50_000;
+    config.max_unsent = 200_000;
+    config
+}
+
+fn transports(script: &mut Script<'_>) -> (End, End) {
+    let (ours, theirs) = (config(script), config(script));
+    let client = Transport::client(Arc::new(ours), Box::new(Chance(2))).expect("a name");
+    let signer: Arc<dyn Signer> = Arc::clone(&*HOST_KEY) as _;
+    let server = Transport::server(Arc::new(theirs), signer, Box::new(Chance(3))).expect("a name");
+    let rejects = script.byte() == 255;
+    (End::new(client, rejects), End::new(server, false))
+}
+
+/// Carries what `from` says to `to`, as the script wants it. Whether it was left as it was.
+fn carry(script: &mut Script<'_>, from: &mut End, to: &mut End) -> bool {
+    let mut said = core::mem::take(from.transport.take_output());
+    match script.byte() {
+        0 if !said.is_empty() => {
+            alter(&mut said, script.short(), script.byte());
+        }
+        // Anybody can say so much in the clear.
+        1 => {
+            let mut added = Vec::new();
+            if Sealer::new().seal(script.bytes(), &mut added).is_err() {
+                to.hear(&said);
+                return true;
+            }
+            if script.flag() {
+                said.splice(0..0, added);
+            } else {
+                said.append(&mut added);
+            }
+        }
+        2 if !said.is_empty() => {
+            let at = usize::from(script.short()) % said.len();
+            let end = at.saturating_add(usize::from(script.short()) + 1);
+            said.drain(at..end.min(said.len()));
+        }
+        3 => said
+            .splice(0..0, script.bytes().iter().copied())
+            .for_each(drop),
+        pieces => {
+            let size = usize::from(pieces)
+                .saturating_sub(3)
+                .saturating_mul(9)
+                .max(1);
+            said.chunks(size).for_each(|piece| to.hear(piece));
+            return true;
+        }
+    }
+    to.hear(&said);
+    false
+}
+
+fuzz_target!(|input: &[u8]| {
+    let mut script = Script::new(input);
+    let (mut client, mut server) = transports(&mut script);
+    let (mut intact, mut now) = (true, 0u64);
+    let mut turns = 0;
+    while !script.is_over() && turns < 200 {
+        turns += 1;
+        let (one, other) = match script.flag() {
+            true => (&mut client, &mut server),
+            false => (&mut server, &mut client),
+        };
+        match script.byte() % 8 {
+            // A message of a layer above, which means nothing here.
+            0 => {
+                let payload = [&[94], script.bytes()].concat();
+                one.send(&payload.repeat(if script.flag() { 1 } else { 20 }));
+            }
+            // Of one who has the keys and says anything.
+            1 => {
+                let payload = script.bytes();
+                let harmless = payload.first().is_some_and(|n| matches!(n, 53 | 80..=127));
+                intact &= harmless || payload.is_empty();
+                one.send(payload);
+            }
+            2 => {
+                let _ = one.transport.rekey();
+            }
+            3 => {
+                now += u64::from(script.byte()) * 1_000_000;
+                let _ = one.transport.poll_timeout(Time(now));
+                intact &= one.transport.handle_timeout(Time(now)).is_ok();
+            }
+            4 => {
+                if let Some(mut writer) = one.transport.begin_payload() {
+                    let payload = script.bytes();
+                    writer.buf().push(94);
+                    writer.buf().extend_from_slice(payload);
+                    if script.flag() && writer.finish().is_ok() {
+                        one.sent.push([&[94], payload].concat());
+                    }
+                }
+            }
+            _ => intact &= carry(&mut script, one, other),
+        }
+    }
+    // Whoever was left alone comes to an end of it, unless the two have nothing in common.
+    if intact && client.dead.is_none() && server.dead.is_none() {
+        for _ in 0..400 {
+            let up = core::mem::take(client.transport.take_output());
+            server.hear(&up);
+            let down = core::mem::take(server.transport.take_output());
+            client.hear(&down);
+            if up.is_empty() && down.is_empty() {
+                break;
+            }
+        }
+        let fine = client.dead.is_none() && server.dead.is_none();
+        if fine && client.ready && server.ready {
+            assert_eq!(client.transport.session_id(), server.transport.session_id());
+            assert!(client.transport.writable() && server.transport.writable());
+            assert!(client.heard == server.sent && server.heard == client.sent);
+        }
+    }
+    // What was altered on the way is never heard: under strict key exchange, what arrives is the
+    // beginning of what was sent.
+    if client.transport.is_strict() && server.transport.is_strict() {
+        for (from, to) in [(&client, &server), (&server, &client)] {
+            let visible = |payload: &&Vec<u8>| matches!(payload.first(), Some(5 | 6 | 50..=127));
+            let mut sent = from.sent.iter().filter(visible);
+            assert!(to.heard.iter().all(|heard| sent.next() == Some(heard)));
+        }
+    }
+});

@@ -1,0 +1,169 @@
+//! A client and a server with bytes in between that a test may cut, alter and add to.
+
+use std::sync::Arc;
+
+use super::super::{Config, Event, Step, Transport};
+use crate::SshError;
+use crate::algorithm::{Kex, KeyAlgorithm};
+use crate::kex::tests::{Noise, preferred};
+use crate::key::{CertifiedKey, KeySet, PrivateKey, Signer};
+use crate::msg;
+use crate::packet::Sealer;
+
+/// Settings with the cheapest method, so that tests are about the rest.
+pub(super) fn settings() -> Config {
+    let mut names = preferred();
+    names.kex = vec![Kex::Curve25519];
+    names.host_key = vec![KeyAlgorithm::Ed25519];
+    Config::new(names)
+}
+
+pub(super) fn host_key() -> Arc<dyn Signer> {
+    let key = include_str!("../../../../../vectors/ssh/keys/ed25519");
+    let key = PrivateKey::read(key, None).unwrap();
+    Arc::new(KeySet::new(vec![CertifiedKey::new(key, None).unwrap()]))
+}
+
+/// A message of a channel with `len` octets that differ with `number`.
+pub(super) fn data(number: usize, len: usize) -> Vec<u8> {
+    let mut out = vec![msg::CHANNEL_DATA];
+    out.extend((0..len).map(|i| (i.wrapping_mul(37) ^ number.wrapping_mul(101)) as u8));
+    out
+}
+
+/// A packet in the clear.
+pub(super) fn clear(payload: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    Sealer::new().seal(payload, &mut out).unwrap();
+    out
+}
+
+/// One side with what it was sent and what came of it.
+pub(super) struct End {
+    pub(super) transport: Transport,
+    /// Received and not opened yet.
+    inbox: Vec<u8>,
+    pub(super) payloads: Vec<Vec<u8>>,
+    pub(super) events: Vec<Event>,
+    /// Whether questions for a host key get a yes at once.
+    pub(super) trusting: bool,
+}
+
+impl End {
+    pub(super) fn new(transport: Transport) -> Self {
+        Self {
+            transport,
+            inbox: Vec::new(),
+            payloads: Vec::new(),
+            events: Vec::new(),
+            trusting: true,
+        }
+    }
+
+    pub(super) fn client(config: Config) -> Self {
+        Self::new(Transport::client(Arc::new(config), Box::new(Noise(1))).unwrap())
+    }
+
+    pub(super) fn server(config: Config) -> Self {
+        let chance = Box::new(Noise(2));
+        Self::new(Transport::server(Arc::new(config), host_key(), chance).unwrap())
+    }
+
+    /// What it has to send.
+    pub(super) fn said(&mut self) -> Vec<u8> {
+        core::mem::take(self.transport.take_output())
+    }
+
+    /// Takes `bytes` and opens what is whole.
+    pub(super) fn hear(&mut self, bytes: &[u8]) -> Result<(), SshError> {
+        self.inbox.extend_from_slice(bytes);
+        let mut at = 0;
+        loop {
+            let rest = &mut self.inbox[at..];
+            let had = rest.len();
+            match self.transport.open_next(rest)? {
+                Step::NeedMore { total } => {
+                    assert!(total > had, "no more is needed");
+                    break;
+                }
+                Step::Consumed { consumed } => at += consumed,
+                Step::Payload { consumed, payload } => {
+                    let payload = self.transport.payload(rest, &payload).to_vec();
+                    self.payloads.push(payload);
+                    at += consumed;
+                }
+                Step::Blocked => {
+                    self.collect()?;
+                    if !self.trusting {
+                        break;
+                    }
+                }
+            }
+        }
+        self.inbox.drain(..at);
+        self.collect()
+    }
+
+    fn collect(&mut self) -> Result<(), SshError> {
+        while let Some(event) = self.transport.poll_event() {
+            if matches!(event, Event::HostKey { .. }) && self.trusting {
+                self.transport.accept_host_key()?;
+            }
+            self.events.push(event);
+        }
+        Ok(())
+    }
+
+    /// How many times keys were made, the first time too.
+    pub(super) fn keys(&self) -> usize {
+        let keys = |event: &&Event| matches!(event, Event::Ready(_) | Event::Rekeyed(_));
+        self.events.iter().filter(keys).count()
+    }
+}
+
+/// Both sides.
+pub(super) struct Link {
+    pub(super) client: End,
+    pub(super) server: End,
+}
+
+impl Link {
+    /// Two sides that have said nothing to each other yet.
+    pub(super) fn new(client: Config, server: Config) -> Self {
+        Self {
+            client: End::client(client),
+            server: End::server(server),
+        }
+    }
+
+    /// Lets them talk until both are silent.
+    pub(super) fn settle(&mut self) -> Result<(), SshError> {
+        self.settle_in(usize::MAX)
+    }
+
+    /// The same, with at most `most` octets in one direction before the other has its turn.
+    pub(super) fn settle_in(&mut self, most: usize) -> Result<(), SshError> {
+        for _ in 0..1_000_000 {
+            let up = piece(self.client.transport.take_output(), most);
+            self.server.hear(&up)?;
+            let down = piece(self.server.transport.take_output(), most);
+            self.client.hear(&down)?;
+            if up.is_empty() && down.is_empty() {
+                return Ok(());
+            }
+        }
+        panic!("they never fall silent");
+    }
+}
+
+fn piece(out: &mut Vec<u8>, most: usize) -> Vec<u8> {
+    out.drain(..out.len().min(most)).collect()
+}
+
+/// Two sides with keys.
+pub(super) fn pair(client: Config, server: Config) -> Link {
+    let mut link = Link::new(client, server);
+    link.settle().unwrap();
+    assert_eq!((link.client.keys(), link.server.keys()), (1, 1));
+    link
+}

@@ -1,0 +1,12 @@
+//! Both sides of the transport in memory, with a peer made by hand where one has to misbehave.
+
+mod anything;
+mod life;
+mod link;
+mod matrix;
+mod rekey;
+mod ssh_client;
+mod ssh_hostile;
+mod ssh_mitm;
+
+use link::{End, Link, clear, data, host_key, pair, settings};
