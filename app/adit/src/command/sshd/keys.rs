@@ -63,7 +63,7 @@ impl Keys {
             ));
         }
         let folder = fs::canonicalize(path)?;
-        let folder = fs::metadata(folder.parent().unwrap_or(Path::new("/")))?;
+        let folder = fs::metadata(folder.parent().unwrap_or_else(|| Path::new("/")))?;
         // In a folder like the one for temporary files nobody replaces what is another's.
         if !safe(&folder) && folder.mode() & 0o1000 == 0 {
             return Err(io::Error::other(

@@ -56,7 +56,7 @@ fn talk_tcp(socket: TcpStream) {
         .unwrap();
     let (writer, end) = (socket.try_clone().unwrap(), socket.try_clone().unwrap());
     talk(socket, writer, move || {
-        end.shutdown(Shutdown::Write).unwrap()
+        end.shutdown(Shutdown::Write).unwrap();
     });
 }
 
@@ -66,7 +66,7 @@ fn talk_local(socket: UnixStream) {
         .unwrap();
     let (writer, end) = (socket.try_clone().unwrap(), socket.try_clone().unwrap());
     talk(socket, writer, move || {
-        end.shutdown(Shutdown::Write).unwrap()
+        end.shutdown(Shutdown::Write).unwrap();
     });
 }
 
