@@ -15,7 +15,7 @@ use russh::keys::{
 };
 use russh::server::{Auth, Msg, Server as _, Session, VerifiedPublicKey};
 use russh::{Channel, ChannelId, ChannelMsg, Preferred, cipher, client, mac, server};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional_with_sizes};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader, copy_bidirectional_with_sizes, copy_buf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Command;
 
@@ -175,11 +175,15 @@ async fn run(channel: Channel<Msg>, program: &str) -> Result<u32> {
         .stdout(Stdio::piped())
         .spawn()?;
     let pipes = child.stdout.take().zip(child.stdin.take());
-    let (output, input) = pipes.context("no pipes")?;
-    let mut pipes = tokio::io::join(output, input);
-    let mut stream = channel.into_stream();
-    let _ = copy_bidirectional_with_sizes(&mut pipes, &mut stream, BUFFER, BUFFER).await;
-    drop(pipes);
+    let (output, mut input) = pipes.context("no pipes")?;
+    let (from, mut to) = tokio::io::split(channel.into_stream());
+    // The pipe is closed by being dropped, which is how the program hears of the end.
+    let feed = tokio::spawn(async move {
+        let _ = copy_buf(&mut BufReader::with_capacity(BUFFER, from), &mut input).await;
+    });
+    let _ = copy_buf(&mut BufReader::with_capacity(BUFFER, output), &mut to).await;
+    let _ = to.shutdown().await;
+    feed.abort();
     let code = child.wait().await?.code().unwrap_or(255);
     Ok(u32::try_from(code)?)
 }
