@@ -74,7 +74,7 @@ impl Kcp {
                 return Ok(());
             }
             match header.cmd {
-                Cmd::Push => self.take_push(&header, data)?,
+                Cmd::Push => self.take_push(&header, data, gathered.recovered)?,
                 Cmd::Ack => self.take_ack(&header, gathered),
                 Cmd::Wask => self.probe.tell = true,
                 Cmd::Wins => {}
@@ -103,7 +103,7 @@ impl Kcp {
         Ok(())
     }
 
-    fn take_push(&mut self, header: &Header, data: &[u8]) -> Result<(), Broken> {
+    fn take_push(&mut self, header: &Header, data: &[u8], recovered: bool) -> Result<(), Broken> {
         let window = self.config.recv_window;
         if !self.config.stream && u32::from(header.frg) >= window {
             // It could never become whole, and would hold the window for ever.
@@ -121,7 +121,20 @@ impl Kcp {
             Pushed::Repeated => self.stats.repeated += 1,
             Pushed::New => {}
         }
-        self.acks.push(sn, header.ts);
+        // What correction brings was lost long ago: echoing its time would tell the peer of a round
+        // trip as long as its group took to fill. The newest time that came by itself is as sure a
+        // sign of what has arrived.
+        let newest = self.peer_ts.unwrap_or(header.ts);
+        let later = elapsed(newest, header.ts) > 0;
+        if !recovered && !later {
+            self.peer_ts = Some(header.ts);
+        }
+        let ts = if recovered && later {
+            newest
+        } else {
+            header.ts
+        };
+        self.acks.push(sn, ts);
         Ok(())
     }
 

@@ -34,6 +34,8 @@ pub struct Kcp {
     pub(crate) reno: Reno,
     pub(crate) bbr: Option<Box<Bbr>>,
     pub(crate) peer_window: u32,
+    /// The newest time stamp of data that came by itself.
+    pub(crate) peer_ts: Option<u32>,
     pub(crate) probe: Probe,
     pub(crate) flush: Flush,
     /// When there is something to flush.
@@ -106,6 +108,7 @@ impl Kcp {
             reno: Reno::new(&config),
             bbr: bbr.map(Box::new),
             peer_window: config.compat.recv_window(),
+            peer_ts: None,
             probe: Probe::default(),
             flush: Flush::default(),
             flush_at: None,

@@ -314,3 +314,37 @@ fn a_hole_is_sent_again_as_soon_as_it_is_overtaken() {
     let stats = here.stats();
     assert_eq!((stats.fast, stats.retransmitted), (1, 1));
 }
+
+#[test]
+fn what_correction_brings_late_is_not_echoed_with_its_old_time() {
+    let mut end = Kcp::new(7, Config::fast3(), Time(0));
+    let push = |sn, ts| {
+        let header = crate::Header {
+            conv: 7,
+            cmd: crate::Cmd::Push,
+            frg: 0,
+            wnd: 32,
+            ts,
+            sn,
+            una: 0,
+            len: 1,
+        };
+        [&header.bytes()[..], b"x"].concat()
+    };
+    let mut echoed = |sn, ts, recovered| {
+        end.input(Time(0), &push(sn, ts), recovered).unwrap();
+        end.flush_now(Time(0));
+        let mut out = [0; 1400];
+        let len = end.poll_transmit(Time(0), &mut out).unwrap();
+        let ack = crate::Header::parse(&out[..len]).unwrap();
+        assert_eq!((ack.cmd, ack.sn), (crate::Cmd::Ack, sn));
+        ack.ts
+    };
+    // Nothing newer is known at first.
+    assert_eq!(echoed(5, 50, true), 50);
+    assert_eq!(echoed(1, 1000, false), 1000);
+    assert_eq!(echoed(0, 100, true), 1000);
+    // What comes by itself is echoed as it is, however late.
+    assert_eq!(echoed(2, 200, false), 200);
+    assert_eq!(echoed(3, 1100, true), 1100);
+}
