@@ -161,6 +161,24 @@ fn json_configurations_name_method_key_and_both_ends() {
 }
 
 #[test]
+fn ends_of_kcptun_are_set_alike() {
+    let role = Role::KcptunServer { to: loopback(3000) };
+    let line = shown("kcptun", &role).unwrap();
+    let head = "kcptun-server -l 127.0.0.1:1000 -t 127.0.0.1:3000 --key benchmark --crypt aes";
+    assert!(line.starts_with(head), "{line}");
+    let ours = line.replace("kcptun-server", "adit kcp server");
+    assert_eq!(shown("adit", &role).unwrap(), ours);
+    let client = Role::KcptunClient {
+        server: loopback(2000),
+    };
+    let line = shown("kcp-go", &client).unwrap();
+    assert!(
+        line.starts_with("kcppeer client -l 127.0.0.1:1000 -r 127.0.0.1:2000 -key benchmark"),
+        "{line}"
+    );
+}
+
+#[test]
 fn a_recipe_uses_only_programs_its_kind_names() {
     let server = loopback(2000);
     let suite = ssh::Suite {
@@ -186,6 +204,8 @@ fn a_recipe_uses_only_programs_its_kind_names() {
             server,
             what: ssh::Use::Dynamic,
         },
+        Role::KcptunServer { to: server },
+        Role::KcptunClient { server },
     ];
     for kind in KINDS {
         let recipes: Vec<Recipe> = roles

@@ -73,9 +73,9 @@ impl Suite {
         Self::Rate,
         Self::Workers,
         Self::Crypto,
+        Self::Headers,
         Self::Kcp,
         Self::Fec,
-        Self::Headers,
         Self::Users,
     ];
 
