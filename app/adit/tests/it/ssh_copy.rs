@@ -289,6 +289,12 @@ fn what_fails_is_named_and_the_rest_is_copied() {
     assert!(ended.output.contains("one: No such file"));
     let ended = desk.scp(&["one", "two"]);
     assert_eq!(ended.code, Some(2), "{}", ended.output);
+    #[cfg(target_os = "linux")]
+    {
+        let ended = desk.scp(&[&desk.word("one"), "/dev/full"]);
+        assert_eq!(ended.code, Some(1), "{}", ended.output);
+        assert!(ended.output.contains("No space left"), "{}", ended.output);
+    }
     let closed = format!("scp://127.0.0.1:{}/x", free_port());
     let ended = desk.scp(&["one", &closed]);
     assert_eq!(ended.code, Some(255), "{}", ended.output);

@@ -50,6 +50,9 @@ pub(crate) enum Job {
     },
 }
 
+/// Work on a channel of its own.
+type Worker<'a> = Pin<Box<dyn Future<Output = Result<(), Fault>> + 'a>>;
+
 struct Queue<'a> {
     jobs: RefCell<Vec<Job>>,
     busy: Cell<usize>,
@@ -83,7 +86,7 @@ pub(crate) async fn carry(
     if alone {
         return queue.work(remote).await;
     }
-    let mut workers: Vec<Pin<Box<dyn Future<Output = Result<(), Fault>> + '_>>> = Vec::new();
+    let mut workers: Vec<Worker<'_>> = Vec::new();
     for _ in 1..WORKERS {
         workers.push(Box::pin(async {
             // A server may allow fewer channels.
@@ -99,15 +102,13 @@ pub(crate) async fn carry(
 }
 
 /// Awaits all of them, or the first that fails.
-async fn all(
-    mut workers: Vec<Pin<Box<dyn Future<Output = Result<(), Fault>> + '_>>>,
-) -> Result<(), Fault> {
+async fn all(mut workers: Vec<Worker<'_>>) -> Result<(), Fault> {
     poll_fn(|cx| {
         let mut failed = None;
         workers.retain_mut(|worker| match worker.as_mut().poll(cx) {
             Poll::Pending => true,
             Poll::Ready(outcome) => {
-                failed = failed.take().or(outcome.err());
+                failed = failed.take().or_else(|| outcome.err());
                 false
             }
         });

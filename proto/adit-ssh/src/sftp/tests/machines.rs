@@ -358,6 +358,38 @@ fn a_transfer_that_fails_says_where_it_can_go_on() {
 }
 
 #[test]
+fn a_download_that_fails_is_missing_what_failed() {
+    let mut server = Server::new(Extensions::ALL);
+    let mut client = ready::<()>(Extensions::ALL, &mut server);
+    let (now, mut out) = (Time(0), Vec::new());
+    let mut download = Download::new(b"h", 5, Some(35), 10);
+    download.request(now, &mut client, &(), &mut out).unwrap();
+    let requests = split(&out);
+    let mut told = Vec::new();
+    for (n, data) in [
+        (0, Some(b"0123456789")),
+        (1, None),
+        (2, Some(b"0123456789")),
+    ] {
+        let (id, _) = Request::parse(&requests[n]).unwrap();
+        let mut frame = Vec::new();
+        match data {
+            Some(data) => Reply::Data(data).put(id, &mut frame),
+            None => Ticket(id).told(Status::Failure, "broken disk", &mut frame),
+        }
+        let Ok(Event::Reply { id, reply, .. }) = client.handle(&frame[4..], &mut out) else {
+            panic!("no reply");
+        };
+        told.push((
+            download.reply(now, id, &reply).is_ok(),
+            download.received_to(),
+        ));
+    }
+    assert_eq!(told, [(true, 15), (false, 15), (true, 15)]);
+    assert!(!download.is_done() && download.in_flight() == 0);
+}
+
+#[test]
 fn a_server_that_gives_more_than_was_asked_for_is_found_out() {
     let mut server = Server::new(Extensions::ALL);
     let mut client = ready::<()>(Extensions::ALL, &mut server);
