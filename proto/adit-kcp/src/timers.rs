@@ -11,7 +11,7 @@ use crate::{Compat, Kcp};
 /// Memory an idle session may keep, in bytes.
 const KEEP: usize = 1024;
 /// How long a session is idle before it gives more than that back.
-const IDLE: Duration = Duration::from_secs(2);
+const IDLE: Duration = Duration::from_secs(1);
 /// Longest wait between two questions for a closed window, milliseconds.
 const PROBE_WAIT_MAX: u64 = 120_000;
 
@@ -31,7 +31,7 @@ impl Kcp {
     /// When [`handle_timeout`](Self::handle_timeout) is to be called, or
     /// [`poll_transmit`](Self::poll_transmit), if no other call comes before. In the past: at once.
     /// `None` while nothing is due: an idle session has no timer, but for one that gives its
-    /// memory back two seconds after it came to rest.
+    /// memory back a second after it came to rest.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         if self.dead {
