@@ -175,7 +175,7 @@ mod tests {
         assert_eq!((whole.as_str(), whole.len()), (wanted, 60));
         let short = line.text(Duration::from_secs(2), 40);
         assert_eq!(short.chars().count(), 40);
-        assert!(short.starts_with("a/file"), "{short}");
+        assert!(short.starts_with("f/a/file "), "{short}");
     }
 
     #[test]
