@@ -67,7 +67,7 @@ impl World {
         let (name, key) = (BLAKE3_AES_128.name, encode(BLAKE3_AES_128.key));
         let url = format!("ss+kcp://{name}:{key}@{}", at(FAR, free_port()));
         let allow = format!("{ALLOW},{FAR}/32");
-        let back = self.far(&["run", &format!("{url}?{keys}&{}", allow)]);
+        let back = self.far(&["run", &format!("{url}?{keys}&{allow}")]);
         let entry = format!("tcp://127.0.0.1:0/{}", self.origin);
         [self.near(&["run", &entry, &format!("{url}?{keys}")]), back]
     }
