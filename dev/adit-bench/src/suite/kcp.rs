@@ -76,7 +76,7 @@ const IDLE: usize = 5000;
 const WATCHED: Duration = Duration::from_secs(10);
 /// Sessions that are there before.
 const FIRST: usize = 16;
-/// An idle session gives its memory back after two seconds.
+/// An idle session gives its memory back after a second.
 const SETTLE: Duration = Duration::from_secs(5);
 
 /// Everything, in the order of the report.
