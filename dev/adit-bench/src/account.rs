@@ -167,7 +167,11 @@ mod tests {
             .wait_lines("done", 1, adit_interop::PATIENCE)
             .unwrap();
         assert!(cpu_time(process.id()).unwrap() >= Duration::from_millis(10));
-        // The shell and its `sleep`.
+        // The shell and its `sleep`, which begins a moment after the word.
+        let late = std::time::Instant::now() + adit_interop::PATIENCE;
+        while pids(process.id()).unwrap().len() < 2 && std::time::Instant::now() < late {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         assert_eq!(pids(process.id()).unwrap().len(), 2);
         assert!(memory(process.id()).unwrap().resident > 500);
     }
