@@ -70,9 +70,9 @@ fn a_sender_stops_at_the_window_of_version_2() {
     assert_eq!(server.held, 10_000);
     assert_eq!(events(&mut client), [Event::Writable(id)]);
     let sent = flood(&mut client, &mut server, id, 1_000_000);
-    // Read by 10,000 and told once an eighth of the buffer is read, so after each 20,000: the last
+    // Read by 1,000 and told once an eighth of the buffer is read, so after each 13,000: the last
     // that it knows are 260,001 of 262,144.
-    let known = 1 + 13 * 20_000;
+    let known = 1 + 20 * 13_000;
     assert_eq!(server.held, known + 100_000 - 262_144);
     assert_eq!(sent, server.held);
 }
