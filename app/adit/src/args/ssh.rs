@@ -122,7 +122,7 @@ pub(crate) struct Sftp {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Scp {
-    /// Files, then where to: PATH here, [USER@]HOST:PATH or scp://[USER@]HOST[:PORT]/PATH there
+    /// Files, then where to: PATH here, `[USER@]HOST:PATH` or `scp://[USER@]HOST[:PORT]/PATH` there
     #[arg(value_name = "SOURCE… TARGET", num_args = 2.., required = true)]
     pub(crate) places: Vec<OsString>,
     #[command(flatten)]
