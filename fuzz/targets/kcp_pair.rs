@@ -38,6 +38,7 @@ impl End {
             mtu: 50 + usize::from(script.byte()),
             stream,
             dead_link: 0,
+            silence_ms: 0,
             ack_nodelay: flags & 4 != 0,
             write_delay: flags & 8 != 0,
             compat: match flags & 16 {
