@@ -55,6 +55,11 @@ fn meet(state: &ServerState, strangers: Strangers, wire: &[u8], pieces: &[usize]
     if !answered {
         assert!(held == wire, "bytes were altered before an answer");
     }
+    // How many of the zeros behind a checksum are the head's depends on what has arrived with it.
+    if state.kind() == ObfsKind::RandomHead && answered {
+        let zeros = held.iter().take_while(|byte| **byte == 0).count();
+        held.drain(..zeros);
+    }
     let opened = codecs.and_then(|codecs| match codecs {
         Some(mut codecs) => open_all(&mut codecs.open, &held, pieces).map(Some),
         None => {
