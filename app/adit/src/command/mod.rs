@@ -10,6 +10,8 @@ mod doctor;
 mod help;
 mod kcp;
 mod manager;
+#[cfg(unix)]
+mod modes;
 mod online;
 mod run;
 #[cfg(unix)]

@@ -2,11 +2,9 @@
 
 use adit_interop::openssh::Sshd;
 use adit_session::ssh::client::{Client, Exit};
-use adit_ssh::connection::Originator;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::io::AsyncWriteExt;
 
-use crate::world::{BULK, config_for, dial, drain, enter, pour};
+use crate::world::{BULK, a_connection_goes_through, config_for, dial, drain, enter, pour};
 
 #[tokio::test]
 async fn programs_run() {
@@ -48,24 +46,7 @@ async fn much_goes_up_and_comes_down() {
 async fn connections_go_through() {
     let sshd = Sshd::start("").unwrap();
     let session = enter(&sshd).await;
-    let target = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = target.local_addr().unwrap().port();
-    let channel = session.direct_tcpip("127.0.0.1", port, Originator::default());
-    let (channel, accepted) = tokio::join!(channel, target.accept());
-    let (mut channel, (mut socket, _)) = (channel.unwrap(), accepted.unwrap());
-    channel.write_all(b"ping").await.unwrap();
-    channel.shutdown().await.unwrap();
-    let mut got = Vec::new();
-    socket.read_to_end(&mut got).await.unwrap();
-    assert_eq!(got, b"ping");
-    socket.write_all(b"pong").await.unwrap();
-    drop(socket);
-    got.clear();
-    channel.read_to_end(&mut got).await.unwrap();
-    assert_eq!(got, b"pong");
-    drop(target);
-    let refused = session.direct_tcpip("127.0.0.1", port, Originator::default());
-    refused.await.unwrap_err();
+    a_connection_goes_through(&session).await;
 }
 
 #[tokio::test]

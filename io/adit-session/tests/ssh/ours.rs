@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use adit_session::ssh::client::{Client, ClientConfig, Exit, Login, PinnedKeys, Session};
 use adit_session::ssh::server::{Connection, Server, ServerConfig};
-use adit_ssh::connection::Originator;
 use adit_ssh::key::{AnyKey, PublicKey};
 use adit_stream::{BoxStream, Stream, Tcp, fill};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -13,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
 use crate::server::{OneKey, key, serve, settings};
-use crate::world::{BULK, dial, drain, pour};
+use crate::world::{BULK, a_connection_goes_through, dial, drain, pour};
 
 /// Both ends, each changed a little.
 pub(crate) async fn pair(
@@ -115,24 +114,7 @@ async fn keys_are_renewed_under_load() {
 #[tokio::test]
 async fn connections_go_both_ways() {
     let session = pair(|_| {}, |_| {}).await;
-    let target = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = target.local_addr().unwrap().port();
-    let channel = session.direct_tcpip("127.0.0.1", port, Originator::default());
-    let (channel, accepted) = tokio::join!(channel, target.accept());
-    let (mut channel, (mut socket, _)) = (channel.unwrap(), accepted.unwrap());
-    channel.write_all(b"ping").await.unwrap();
-    channel.shutdown().await.unwrap();
-    let mut got = Vec::new();
-    socket.read_to_end(&mut got).await.unwrap();
-    assert_eq!(got, b"ping");
-    socket.write_all(b"pong").await.unwrap();
-    drop(socket);
-    got.clear();
-    channel.read_to_end(&mut got).await.unwrap();
-    assert_eq!(got, b"pong");
-    drop(target);
-    let refused = session.direct_tcpip("127.0.0.1", port, Originator::default());
-    refused.await.unwrap_err();
+    a_connection_goes_through(&session).await;
 
     let mut forwarded = session.forward_tcpip("localhost", 0).await.unwrap();
     let port = forwarded.port().unwrap();

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use adit_interop::openssh::{Sshd, user};
 use adit_interop::{Pattern, Sum};
 use adit_session::ssh::client::{Client, ClientConfig, Login, PinnedKeys, Session};
+use adit_ssh::connection::Originator;
 use adit_ssh::key::{AnyKey, PrivateKey, PublicKey};
 use adit_stream::{BoxStream, Tcp};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 
 /// Octets of a bulk transfer.
 pub(crate) const BULK: usize = 64 << 20;
@@ -62,4 +63,27 @@ pub(crate) async fn drain(from: &mut (impl AsyncRead + Unpin)) -> (usize, Sum) {
         len += n;
         sum = sum.with(&buf[..n]);
     }
+}
+
+/// Bytes and the end of each direction go through the other side to a target, and a target that is
+/// not there is refused.
+pub(crate) async fn a_connection_goes_through(session: &Session) {
+    let target = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = target.local_addr().unwrap().port();
+    let channel = session.direct_tcpip("127.0.0.1", port, Originator::default());
+    let (channel, accepted) = tokio::join!(channel, target.accept());
+    let (mut channel, (mut socket, _)) = (channel.unwrap(), accepted.unwrap());
+    channel.write_all(b"ping").await.unwrap();
+    channel.shutdown().await.unwrap();
+    let mut got = Vec::new();
+    socket.read_to_end(&mut got).await.unwrap();
+    assert_eq!(got, b"ping");
+    socket.write_all(b"pong").await.unwrap();
+    drop(socket);
+    got.clear();
+    channel.read_to_end(&mut got).await.unwrap();
+    assert_eq!(got, b"pong");
+    drop(target);
+    let refused = session.direct_tcpip("127.0.0.1", port, Originator::default());
+    refused.await.unwrap_err();
 }

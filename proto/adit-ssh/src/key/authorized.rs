@@ -1,7 +1,6 @@
 //! `authorized_keys`: which keys let a user in, and what for (OpenSSH's `sshd(8)`).
 
 use core::net::IpAddr;
-use std::sync::Arc;
 
 use adit_wire::Unix;
 
@@ -9,6 +8,7 @@ use super::any::AnyKey;
 use super::certificate::{CertCheck, CertError};
 use super::error::{KeyError, Place, Problem};
 use super::grant::Grant;
+use super::lines;
 use super::options::LineOptions;
 use super::pattern::SourceList;
 use super::public::PublicKey;
@@ -97,34 +97,16 @@ impl AuthorizedKeys {
     /// # Errors
     /// [`KeyError::TooMuch`] for a text above 4 MiB, of which nothing is read.
     pub fn read(&mut self, file: &str, text: &[u8]) -> Result<Vec<Problem>, KeyError> {
-        if text.len() > MAX_FILE {
-            return Err(KeyError::TooMuch {
-                what: "a file of authorised keys",
-                limit: MAX_FILE,
+        let what = "a file of authorised keys";
+        lines::read((file, what), text, MAX_FILE, |line, place| {
+            let (options, key) = parse(line)?;
+            self.entries.push(Entry {
+                options,
+                key,
+                place: place.clone(),
             });
-        }
-        let file: Arc<str> = file.into();
-        let mut problems = Vec::new();
-        for (at, line) in text.split(|b| *b == b'\n').enumerate() {
-            let place = Place {
-                file: Arc::clone(&file),
-                line: at + 1,
-            };
-            let text = String::from_utf8_lossy(line);
-            let text = text.trim();
-            if text.is_empty() || text.starts_with('#') {
-                continue;
-            }
-            match parse(text) {
-                Ok((options, key)) => self.entries.push(Entry {
-                    options,
-                    key,
-                    place,
-                }),
-                Err(why) => problems.push(Problem { place, why }),
-            }
-        }
-        Ok(problems)
+            Ok(())
+        })
     }
 
     /// Whether the key lets in, and what for. That the peer has the key is another question: only

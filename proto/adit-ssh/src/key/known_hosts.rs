@@ -1,7 +1,5 @@
 //! `known_hosts`: which host has which key (OpenSSH's `sshd(8)`, SSH_KNOWN_HOSTS FILE FORMAT).
 
-use std::sync::Arc;
-
 use adit_crypto::{ct_eq, hmac_sha1};
 use adit_wire::Unix;
 
@@ -9,6 +7,7 @@ use super::any::AnyKey;
 use super::base64;
 use super::certificate::{CertCheck, CertError};
 use super::error::{KeyError, Place, Problem};
+use super::lines;
 use super::pattern::PatternList;
 use super::public::PublicKey;
 use crate::algorithm::KeyAlgorithm;
@@ -119,35 +118,17 @@ impl KnownHosts {
     /// # Errors
     /// [`KeyError::TooMuch`] for a text above 16 MiB, of which nothing is read.
     pub fn read(&mut self, file: &str, text: &[u8]) -> Result<Vec<Problem>, KeyError> {
-        if text.len() > MAX_FILE {
-            return Err(KeyError::TooMuch {
-                what: "a file of known hosts",
-                limit: MAX_FILE,
+        let what = "a file of known hosts";
+        lines::read((file, what), text, MAX_FILE, |line, place| {
+            let (marker, hosts, key) = parse(line)?;
+            self.entries.push(Entry {
+                marker,
+                hosts,
+                key,
+                place: place.clone(),
             });
-        }
-        let file: Arc<str> = file.into();
-        let mut problems = Vec::new();
-        for (at, line) in text.split(|b| *b == b'\n').enumerate() {
-            let place = Place {
-                file: Arc::clone(&file),
-                line: at + 1,
-            };
-            let text = String::from_utf8_lossy(line);
-            let text = text.trim();
-            if text.is_empty() || text.starts_with('#') {
-                continue;
-            }
-            match parse(text) {
-                Ok((marker, hosts, key)) => self.entries.push(Entry {
-                    marker,
-                    hosts,
-                    key,
-                    place,
-                }),
-                Err(why) => problems.push(Problem { place, why }),
-            }
-        }
-        Ok(problems)
+            Ok(())
+        })
     }
 
     /// What the files say of `key` at `host`. A certificate counts if an authority of the host

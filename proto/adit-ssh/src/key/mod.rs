@@ -18,6 +18,7 @@ mod error;
 mod file;
 mod grant;
 mod known_hosts;
+mod lines;
 mod options;
 mod pattern;
 mod pem;

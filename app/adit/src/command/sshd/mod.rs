@@ -14,7 +14,6 @@ mod environment;
 mod host_key;
 mod keys;
 mod listening;
-mod modes;
 mod program;
 mod serve;
 mod session;

@@ -16,11 +16,12 @@ use adit_ssh::auth::visible;
 use adit_ssh::connection::{self, Pty, Request};
 use tracing::{debug, warn};
 
+use super::super::modes;
 use super::agent::AgentSocket;
 use super::environment::Environment;
+use super::program;
 use super::program::Program;
 use super::visit::Visit;
-use super::{modes, program};
 
 /// What stands for our own server of files, as in OpenSSH.
 const SFTP: &str = "internal-sftp";

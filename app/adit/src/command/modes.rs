@@ -1,4 +1,5 @@
-//! The modes of a terminal as SSH numbers them (RFC 4254 section 8), and as this system has them.
+//! The modes of a terminal as SSH numbers them (RFC 4254 section 8, RFC 8160), and as this system has
+//! them: a client tells those of its own, a server sets them.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -9,7 +10,7 @@ use rustix::termios::{
     tcgetattr, tcsetattr,
 };
 
-/// What switches a character off in the numbers of SSH.
+/// What switches a character off in the numbers of SSH; the system's own is 0.
 const NONE: u32 = 255;
 
 const CHARACTERS: [(u8, SpecialCodeIndex); 14] = [
@@ -29,7 +30,7 @@ const CHARACTERS: [(u8, SpecialCodeIndex); 14] = [
     (18, SpecialCodeIndex::VDISCARD),
 ];
 
-const INPUT: [(u8, InputModes); 12] = [
+const INPUT: &[(u8, InputModes)] = &[
     (30, InputModes::IGNPAR),
     (31, InputModes::PARMRK),
     (32, InputModes::INPCK),
@@ -41,10 +42,11 @@ const INPUT: [(u8, InputModes); 12] = [
     (39, InputModes::IXANY),
     (40, InputModes::IXOFF),
     (41, InputModes::IMAXBEL),
+    #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
     (42, InputModes::IUTF8),
 ];
 
-const LOCAL: [(u8, LocalModes); 12] = [
+const LOCAL: [(u8, LocalModes); 11] = [
     (50, LocalModes::ISIG),
     (51, LocalModes::ICANON),
     (53, LocalModes::ECHO),
@@ -56,7 +58,6 @@ const LOCAL: [(u8, LocalModes); 12] = [
     (59, LocalModes::IEXTEN),
     (60, LocalModes::ECHOCTL),
     (61, LocalModes::ECHOKE),
-    (62, LocalModes::PENDIN),
 ];
 
 const OUTPUT: [(u8, OutputModes); 5] = [
@@ -67,16 +68,52 @@ const OUTPUT: [(u8, OutputModes); 5] = [
     (75, OutputModes::ONLRET),
 ];
 
-const CONTROL: [(u8, ControlModes); 4] = [
-    (90, ControlModes::CS7),
-    (91, ControlModes::CS8),
-    (92, ControlModes::PARENB),
-    (93, ControlModes::PARODD),
-];
+const CONTROL: [(u8, ControlModes); 2] = [(92, ControlModes::PARENB), (93, ControlModes::PARODD)];
+
+/// What is typed is to be printed again: it says how a terminal stands, not how it is to be, so
+/// that it is set and not told.
+const PENDING: u8 = 62;
+
+/// The two sizes of a character.
+const SEVEN: u8 = 90;
+const EIGHT: u8 = 91;
 
 /// The speeds, bits in a second.
 const INPUT_SPEED: u8 = 128;
 const OUTPUT_SPEED: u8 = 129;
+
+/// Those of this terminal; none if it is no terminal: the host's own defaults hold then.
+pub(super) fn of(terminal: impl AsFd) -> Modes {
+    let mut modes = Modes::new();
+    let Ok(now) = tcgetattr(terminal) else {
+        return modes;
+    };
+    for (mode, index) in CHARACTERS {
+        let character = match u32::from(now.special_codes[index]) {
+            0 => NONE,
+            character => character,
+        };
+        modes.set(mode, character);
+    }
+    for &(mode, flag) in INPUT {
+        modes.set(mode, now.input_modes.contains(flag).into());
+    }
+    for (mode, flag) in LOCAL {
+        modes.set(mode, now.local_modes.contains(flag).into());
+    }
+    for (mode, flag) in OUTPUT {
+        modes.set(mode, now.output_modes.contains(flag).into());
+    }
+    let width = now.control_modes & ControlModes::CSIZE;
+    modes.set(SEVEN, (width == ControlModes::CS7).into());
+    modes.set(EIGHT, (width == ControlModes::CS8).into());
+    for (mode, flag) in CONTROL {
+        modes.set(mode, now.control_modes.contains(flag).into());
+    }
+    modes.set(INPUT_SPEED, now.input_speed());
+    modes.set(OUTPUT_SPEED, now.output_speed());
+    modes
+}
 
 /// Sets what this system knows of them.
 pub(super) fn apply(terminal: impl AsFd, modes: &Modes) -> io::Result<()> {
@@ -101,15 +138,15 @@ fn set(termios: &mut Termios, number: u8, value: u32) {
     } else if let Some((_, mode)) = OUTPUT.iter().find(|(n, _)| *n == number) {
         termios.output_modes.set(*mode, on);
     } else if let Some((_, mode)) = CONTROL.iter().find(|(n, _)| *n == number) {
-        // The two sizes of a character overlap: off is not the other one.
-        match *mode {
-            ControlModes::CS7 | ControlModes::CS8 if !on => {}
-            ControlModes::CS7 => {
-                termios.control_modes.remove(ControlModes::CSIZE);
-                termios.control_modes.insert(ControlModes::CS7);
-            }
-            mode => termios.control_modes.set(mode, on),
-        }
+        termios.control_modes.set(*mode, on);
+    } else if number == PENDING {
+        termios.local_modes.set(LocalModes::PENDIN, on);
+    } else if number == SEVEN && on {
+        // The two sizes overlap: off is not the other one.
+        termios.control_modes.remove(ControlModes::CSIZE);
+        termios.control_modes.insert(ControlModes::CS7);
+    } else if number == EIGHT && on {
+        termios.control_modes.insert(ControlModes::CS8);
     } else if number == INPUT_SPEED {
         // A speed that the system does not have is left as it is: nothing runs at it anyway.
         let _ = termios.set_input_speed(value);
