@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::Result;
 
@@ -33,15 +34,23 @@ enum AtEnd {
 impl Tap {
     /// Relays to `upstream`, ends of streams too.
     pub fn start(upstream: SocketAddr) -> Result<Self> {
-        Self::with(upstream, AtEnd::PassOn)
+        Self::with(upstream, AtEnd::PassOn, Duration::ZERO)
+    }
+
+    /// Holds the first answer of each connection back for a moment.
+    ///
+    /// sing-box's client of the 2022 edition notes its request's salt only after the request has
+    /// left; an answer that overtakes it is refused there ("bad request salt").
+    pub fn not_at_once(upstream: SocketAddr) -> Result<Self> {
+        Self::with(upstream, AtEnd::PassOn, Duration::from_millis(50))
     }
 
     /// A relay with the fault that half-close tests look for.
     pub fn closing_at_first_end(upstream: SocketAddr) -> Result<Self> {
-        Self::with(upstream, AtEnd::CloseBoth)
+        Self::with(upstream, AtEnd::CloseBoth, Duration::ZERO)
     }
 
-    fn with(upstream: SocketAddr, at_end: AtEnd) -> Result<Self> {
+    fn with(upstream: SocketAddr, at_end: AtEnd, hold: Duration) -> Result<Self> {
         let any = if upstream.is_ipv4() {
             "127.0.0.1:0"
         } else {
@@ -60,7 +69,7 @@ impl Tap {
                     book.requests.len() - 1
                 };
                 let book = Arc::clone(&book);
-                thread::spawn(move || relay(near, upstream, at_end, &book, page));
+                thread::spawn(move || relay(near, upstream, at_end, hold, &book, page));
             }
         });
         Ok(Self { addr, seen })
@@ -102,6 +111,7 @@ fn relay(
     near: TcpStream,
     upstream: SocketAddr,
     at_end: AtEnd,
+    hold: Duration,
     book: &Arc<Mutex<Book>>,
     page: usize,
 ) -> io::Result<()> {
@@ -111,6 +121,10 @@ fn relay(
     let (near_back, far_back) = (near.try_clone()?, far.try_clone()?);
     let answers = Arc::clone(book);
     let down = thread::spawn(move || {
+        if !hold.is_zero() {
+            far_back.peek(&mut [0])?;
+            thread::sleep(hold);
+        }
         pump(far_back, near_back, at_end, |bytes| {
             let mut book = answers.lock().unwrap_or_else(PoisonError::into_inner);
             keep(book.answers.get_mut(page), bytes);

@@ -68,7 +68,7 @@ fn from_their_clients() {
         for version in [1, 2] {
             let origin = Origin::start().unwrap();
             let back = server(method);
-            let tap = Tap::start(back.addr()).unwrap();
+            let tap = Tap::not_at_once(back.addr()).unwrap();
             let keys = [method.key];
             let client = over_tcp(method, &keys, tap.addr(), version);
             let theirs = peer.forward(&client, origin.addr()).unwrap();
