@@ -23,6 +23,9 @@ use crate::packet::MAX_PAYLOAD;
 const BUFFER: usize = 4 << 20;
 /// Datagrams, or joined runs of them, that one call receives.
 const BATCH: usize = 16;
+/// Whether a call takes as many as there are, up to [`BATCH`] (`recvmmsg`). No socket here is
+/// connected, so no error of an earlier datagram ends a call before its time.
+const EMPTIES: bool = cfg!(target_os = "linux");
 /// Room for one joined run.
 const RUN: usize = 64 << 10;
 /// Segments that one call may send.
@@ -153,14 +156,22 @@ impl Udp {
             let mut slices = scratch.bytes.chunks_mut(RUN).map(IoSliceMut::new);
             let mut buffers: [IoSliceMut<'_>; BATCH] =
                 std::array::from_fn(|_| slices.next().unwrap_or_else(|| IoSliceMut::new(&mut [])));
+            let mut got = None;
             let received = self.socket.try_io(Interest::READABLE, || {
-                self.state
-                    .recv(UdpSockRef::from(&self.socket), &mut buffers, &mut meta)
+                let count =
+                    self.state
+                        .recv(UdpSockRef::from(&self.socket), &mut buffers, &mut meta)?;
+                got = Some(count);
+                // Less than there was room for: the socket is empty, and need not be asked again.
+                if EMPTIES && count < BATCH {
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+                Ok(())
             });
-            match received {
-                Ok(count) => break count,
-                Err(e) if about_an_earlier_datagram(&e) => {}
-                Err(e) => return Err(e),
+            match (got, received) {
+                (Some(count), _) => break count,
+                (None, Err(e)) if !about_an_earlier_datagram(&e) => return Err(e),
+                (None, _) => {}
             }
         };
         for (meta, run) in meta.iter().take(count).zip(scratch.bytes.chunks_mut(RUN)) {
