@@ -93,7 +93,13 @@ fn measure(settings: &Settings) -> Result<()> {
 
 /// Who is here and wanted, and who is wanted but not here.
 fn participants(settings: &Settings) -> Result<(Vec<Peer>, Vec<&'static Kind>)> {
-    let rivals = settings.rivals.clone().unwrap_or_else(places::peers_dir);
+    // Programs are started in folders of their own: a path has to hold there too.
+    let rivals = match &settings.rivals {
+        Some(path) => path
+            .canonicalize()
+            .with_context(|| format!("`--rivals {}`", path.display()))?,
+        None => places::peers_dir(),
+    };
     let needed = settings.suites.iter().any(|suite| suite.has_peers());
     let adit = if needed && settings.wants("adit") {
         Some(adit(settings)?)
