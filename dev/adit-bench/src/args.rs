@@ -6,6 +6,7 @@ use adit_interop::shadowsocks::{BLAKE3_AES_128, CHACHA20, METHODS, Method};
 use anyhow::{Result, ensure};
 use clap::Parser;
 
+use crate::bare_splice::Ends;
 use crate::kcp_ends::End;
 use crate::peers::KINDS;
 use crate::suite::Suite;
@@ -75,6 +76,9 @@ pub(crate) struct Args {
     /// Be an end of KCP sessions, for the suite `kcp`
     #[arg(long, value_name = "END", hide = true)]
     kcp_end: Option<End>,
+    /// Be a relay that only splices, for the suite `ss-relay`
+    #[arg(long, value_name = "ADDR,ADDR", hide = true)]
+    splice: Option<Ends>,
     /// Write the results of these suites, and a chart for each, into the documents
     #[arg(long)]
     write_docs: bool,
@@ -94,6 +98,8 @@ pub(crate) enum Wish {
     Hot { name: String, times: u32 },
     /// Be an end of KCP sessions.
     KcpEnd(End),
+    /// Be a relay that only splices.
+    Splice(Ends),
     /// Run suites.
     Measure(Box<Settings>),
 }
@@ -106,6 +112,9 @@ impl Wish {
         }
         if args.instructions {
             return Ok(Self::Instructions { bless: args.bless });
+        }
+        if let Some(ends) = args.splice {
+            return Ok(Self::Splice(ends));
         }
         if let Some(end) = args.kcp_end {
             return Ok(Self::KcpEnd(end));

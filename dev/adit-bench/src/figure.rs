@@ -108,7 +108,7 @@ pub(crate) fn apart(quantity: Quantity, parts: &[(&'static str, f64)]) -> Figure
         .collect()
 }
 
-/// A figure of each process and, if there are two, their sum.
+/// A figure of each process and, if there are several, their sum.
 pub(crate) fn each(quantity: Quantity, parts: &[(&'static str, f64)]) -> Figures {
     let mut figures = apart(quantity, parts);
     if parts.len() > 1 {
@@ -116,7 +116,7 @@ pub(crate) fn each(quantity: Quantity, parts: &[(&'static str, f64)]) -> Figures
         figures.push((
             Metric {
                 quantity,
-                part: "both",
+                part: if parts.len() == 2 { "both" } else { "all" },
             },
             sum,
         ));

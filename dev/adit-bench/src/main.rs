@@ -11,6 +11,7 @@
 
 mod account;
 mod args;
+mod bare_splice;
 mod environment;
 mod figure;
 mod install;
@@ -56,6 +57,7 @@ fn fulfil(wish: Wish) -> Result<()> {
         Wish::Instructions { bless } => instructions::run(bless),
         Wish::Hot { name, times } => instructions::hot(&name, times),
         Wish::KcpEnd(end) => kcp_ends::run(&end),
+        Wish::Splice(ends) => bare_splice::run(ends),
         Wish::Measure(settings) => measure(&settings),
     }
 }
@@ -108,6 +110,7 @@ fn participants(settings: &Settings) -> Result<(Vec<Peer>, Vec<&'static Kind>)> 
     };
     let find = |program: &str| match program {
         "adit" => adit.clone(),
+        "adit-bench" => std::env::current_exe().ok(),
         _ => places::find_program(program, &rivals),
     };
     let (mut peers, mut missing) = (Vec::new(), Vec::new());

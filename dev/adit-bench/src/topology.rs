@@ -24,6 +24,8 @@ pub(crate) enum Topology {
     Relay,
     /// Two: an entry that leads through a server to one destination.
     Tunnel(Method),
+    /// Three: an entry that leads through a relay, by identity header, and a server behind it.
+    Relayed(Method),
     /// Two: SOCKS5 in, out through a server.
     Client(Method),
     /// Two: an entry of a kcptun tunnel, and its other end.
@@ -51,6 +53,13 @@ impl Topology {
                     to: somewhere,
                 };
                 peer.plays(&Role::Server(method)) && peer.plays(&forwarder)
+            }
+            Self::Relayed(method) => {
+                let (relay, to) = (somewhere, somewhere);
+                let behind = Role::Behind { method, relay, to };
+                peer.plays(&Role::Server(method))
+                    && peer.plays(&Role::Passage { method, to })
+                    && peer.plays(&behind)
             }
             Self::Client(method) => {
                 let client = Role::Client {
@@ -88,6 +97,7 @@ impl fmt::Display for Topology {
             Self::Relay => write!(f, "SOCKS5 relay"),
             Self::Kcptun => write!(f, "client and server of kcptun, fast3, aes, FEC 10+3"),
             Self::Tunnel(method) => write!(f, "forwarder and server, {}", method.name),
+            Self::Relayed(method) => write!(f, "forwarder, relay and server, {}", method.name),
             Self::Ssr(Setup {
                 method,
                 protocol,
@@ -112,7 +122,7 @@ pub(crate) struct Rig {
 /// One of them.
 #[derive(Debug)]
 pub(crate) struct Member {
-    /// `client` or `server`; empty if it is alone.
+    /// `client`, `relay` or `server`; empty if it is alone.
     pub(crate) part: &'static str,
     pub(crate) running: Running,
 }
@@ -155,6 +165,16 @@ impl Rig {
                 )?;
                 let way = Way::Entry(client.running.at());
                 (vec![client, server], way)
+            }
+            Topology::Relayed(method) => {
+                let server = member("server", Role::Server(method))?;
+                let to = server.running.at();
+                let passage = member("relay", Role::Passage { method, to })?;
+                let relay = passage.running.at();
+                let to = origin;
+                let client = member("client", Role::Behind { method, relay, to })?;
+                let way = Way::Entry(client.running.at());
+                (vec![client, passage, server], way)
             }
             Topology::Client(method) => {
                 let server = member("server", Role::Server(method))?;

@@ -2,8 +2,10 @@
 
 use std::net::SocketAddr;
 
+use adit_interop::shadowsocks::{Client, Method};
+
 use super::ssh::client;
-use super::{Kind, Programs, Recipe, Role, Source, kcptun};
+use super::{Kind, Programs, Recipe, Role, Source, kcptun, relay_key};
 
 pub(super) const KIND: Kind = Kind {
     name: "adit",
@@ -21,7 +23,7 @@ fn version(programs: &Programs) -> String {
     programs.ask(&["--version"])
 }
 
-fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
+pub(super) fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
     if let Some((end, words)) = kcptun::words(role, at) {
         let head = ["kcp".to_owned(), end.to_owned()];
         return Some(Recipe::new("adit", head.into_iter().chain(words)));
@@ -46,6 +48,26 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
         Role::Server(method) => vec![format!("{}?allow_private=127.0.0.0/8", method.url(at))],
         Role::Forwarder { method, server, to } => {
             vec![format!("tcp+udp://{at}/{to}"), method.url(*server)]
+        }
+        Role::Passage { method, to } => {
+            let own = Method {
+                key: relay_key(*method)?,
+                ..*method
+            };
+            let config = format!(
+                "[route.relay]\nlisten = \"{}\"\n\n[[route.relay.relay]]\nserver = \"{}\"\n\
+                 port = {}\npsk = \"{}\"\n",
+                own.url(at),
+                to.ip(),
+                to.port(),
+                method.key
+            );
+            return Some(Recipe::new("adit", ["run", "-c"]).with_config(config));
+        }
+        Role::Behind { method, relay, to } => {
+            let keys = [relay_key(*method)?, method.key];
+            let client = Client::new(*method, &keys, *relay);
+            vec![format!("tcp://{at}/{to}"), client.url()]
         }
         Role::SsrServer(setup) => vec![format!("{}&allow_private=127.0.0.0/8", setup.url(at))],
         Role::SsrClient { setup, server } => {

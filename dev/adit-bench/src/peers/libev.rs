@@ -34,6 +34,8 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
         | Role::SsrClient { .. }
         | Role::KcptunServer { .. }
         | Role::KcptunClient { .. }
+        | Role::Passage { .. }
+        | Role::Behind { .. }
         | Role::SshServer(_)
         | Role::SshClient { .. } => None,
         Role::Server(method) => {

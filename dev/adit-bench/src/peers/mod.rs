@@ -3,6 +3,7 @@
 //! One file each with a [`Kind`]; a [`Peer`] is one that is installed here.
 
 mod adit;
+mod bare;
 mod dante;
 mod gost;
 mod hev;
@@ -28,7 +29,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use adit_interop::shadowsocks::Method;
+use adit_interop::shadowsocks::{KEYRINGS, Method};
 use adit_interop::ssr::Setup;
 use adit_interop::{Folder, PATIENCE, Process, Transport, free_port, loopback, wait_port};
 use anyhow::{Context, Result, bail, ensure};
@@ -54,6 +55,7 @@ pub(crate) const KINDS: &[Kind] = &[
     kcpgo::KIND,
     openssh::KIND,
     russh::KIND,
+    bare::KIND,
 ];
 
 /// An implementation.
@@ -101,6 +103,15 @@ pub(crate) enum Role {
         server: SocketAddr,
         to: SocketAddr,
     },
+    /// A relay that finds the way by identity headers and holds its own key, that of the
+    /// method's keyring.
+    Passage { method: Method, to: SocketAddr },
+    /// An entry that leads through such a relay and a server behind it.
+    Behind {
+        method: Method,
+        relay: SocketAddr,
+        to: SocketAddr,
+    },
     /// SOCKS5 through a server.
     Client { method: Method, server: SocketAddr },
     /// A ShadowsocksR server whose clients may reach loopback, over TCP.
@@ -145,11 +156,19 @@ impl Role {
             | Self::KcptunClient { .. }
             | Self::SshServer(_)
             | Self::SshClient { .. } => None,
-            Self::Server(method) | Self::Forwarder { method, .. } | Self::Client { method, .. } => {
-                Some(*method)
-            }
+            Self::Server(method)
+            | Self::Forwarder { method, .. }
+            | Self::Passage { method, .. }
+            | Self::Behind { method, .. }
+            | Self::Client { method, .. } => Some(*method),
         }
     }
+}
+
+/// The key of a relay; none where the method has no identity headers.
+fn relay_key(method: Method) -> Option<&'static str> {
+    let ring = KEYRINGS.iter().find(|ring| ring.method == method)?;
+    ring.relays.first().copied()
 }
 
 /// Where the programs of one implementation are.

@@ -6,7 +6,7 @@ use std::path::Path;
 use adit_interop::shadowsocks::Method;
 use serde_json::{Value, json};
 
-use super::{Kind, Programs, Recipe, Role, Source};
+use super::{Kind, Programs, Recipe, Role, Source, relay_key};
 use crate::places;
 
 pub(super) const KIND: Kind = Kind {
@@ -59,6 +59,26 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
         | Role::KcptunClient { .. }
         | Role::SshServer(_)
         | Role::SshClient { .. } => return None,
+        Role::Passage { method, to } => {
+            inbound["type"] = json!("shadowsocks");
+            inbound["method"] = json!(method.name);
+            inbound["password"] = json!(relay_key(*method)?);
+            inbound["destinations"] = json!([{
+                "name": "server",
+                "server": to.ip(),
+                "server_port": to.port(),
+                "password": method.key,
+            }]);
+            json!({"type": "direct"})
+        }
+        Role::Behind { method, relay, to } => {
+            inbound["type"] = json!("direct");
+            inbound["override_address"] = json!(to.ip());
+            inbound["override_port"] = json!(to.port());
+            let mut outbound = shadowsocks(*method, *relay);
+            outbound["password"] = json!(format!("{}:{}", relay_key(*method)?, method.key));
+            outbound
+        }
         Role::Relay => {
             inbound["type"] = json!("socks");
             json!({"type": "direct"})

@@ -43,6 +43,8 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
         | Role::SsrClient { .. }
         | Role::KcptunServer { .. }
         | Role::KcptunClient { .. }
+        | Role::Passage { .. }
+        | Role::Behind { .. }
         | Role::SshServer(_)
         | Role::SshClient { .. } => return None,
         Role::Relay => {

@@ -72,7 +72,7 @@ pub(super) fn grids(journal: &Journal) -> String {
 
 /// Of all processes together.
 fn figure(table: &Table, who: &str, quantity: Quantity) -> Option<Spread> {
-    let whole = |part: &str| part.is_empty() || part == "both";
+    let whole = |part: &str| ["", "both", "all"].contains(&part);
     let at = table
         .columns
         .iter()

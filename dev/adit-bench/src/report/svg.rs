@@ -41,6 +41,7 @@ fn group(table: &Table, quantity: Quantity) -> Option<Group> {
     let parts = [
         ("", ""),
         ("both", " (client and server)"),
+        ("all", " (client, relay and server)"),
         ("client", " (client)"),
     ];
     let (at, whose) = parts.into_iter().find_map(|(part, whose)| {

@@ -80,6 +80,7 @@ fn too_many(peer: &Peer, topology: Topology, held: u32) -> Option<String> {
     let each = match topology {
         Topology::Relay => peer.relay_files(),
         Topology::Tunnel(_)
+        | Topology::Relayed(_)
         | Topology::Client(_)
         | Topology::Ssr(_)
         | Topology::Kcptun

@@ -29,6 +29,8 @@ pub(crate) use turn::{Bench, NO_RELAY};
 pub(crate) enum Suite {
     /// Shadowsocks over TCP, client and server
     SsTcp,
+    /// Shadowsocks over TCP through a relay (SIP023), beside nothing but `splice(2)`
+    SsRelay,
     /// SOCKS5 CONNECT through one process
     Socks,
     /// Shadowsocks over UDP, client and server
@@ -61,8 +63,9 @@ pub(crate) enum Suite {
 
 impl Suite {
     /// Every suite.
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::SsTcp,
+        Self::SsRelay,
         Self::Socks,
         Self::SsUdp,
         Self::SsTable,
@@ -88,6 +91,7 @@ impl Suite {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::SsTcp => "ss-tcp",
+            Self::SsRelay => "ss-relay",
             Self::Socks => "socks",
             Self::SsUdp => "ss-udp",
             Self::SsTable => "ss-table",
@@ -109,6 +113,7 @@ impl Suite {
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::SsTcp => "Shadowsocks over TCP",
+            Self::SsRelay => "Shadowsocks relay",
             Self::Socks => "SOCKS5 relay",
             Self::SsUdp => "Shadowsocks over UDP",
             Self::SsTable => "Shadowsocks by method",
@@ -134,6 +139,13 @@ impl Suite {
                  payload crosses both once. CPU is user and system time of each process. System \
                  calls are counted in a shorter run of their own under `strace`, which slows the \
                  process down and so makes its reads larger: an order of magnitude, not more."
+            }
+            Self::SsRelay => {
+                "Client, relay and server of the same implementation; the relay takes an identity \
+                 header off and passes the rest on. `bare splice` is a program of two threads a \
+                 connection that does nothing but `splice(2)`, between adit's client and server: \
+                 what the kernel alone costs in this place. CPU is user and system time of each \
+                 process."
             }
             Self::Socks => {
                 "One process relays SOCKS5 CONNECT to a bare TCP connection. CPU is its user and \
@@ -237,7 +249,7 @@ impl Suite {
     /// The quantity of its chart; None if it has none.
     pub(crate) const fn chart(self) -> Option<Quantity> {
         match self {
-            Self::SsTcp | Self::Socks | Self::SsUdp => Some(CPU_PER_GIB),
+            Self::SsTcp | Self::SsRelay | Self::Socks | Self::SsUdp => Some(CPU_PER_GIB),
             Self::Idle => Some(PER_IDLE),
             Self::Rate | Self::Workers => Some(CONNECTIONS),
             Self::Crypto => Some(SEAL),
@@ -257,6 +269,7 @@ impl Suite {
     pub(crate) fn run(self, bench: &mut Bench) {
         match self {
             Self::SsTcp => transfer::shadowsocks(bench),
+            Self::SsRelay => transfer::relay(bench),
             Self::Socks => transfer::socks(bench),
             Self::SsUdp => udp::run(bench),
             Self::SsTable => table::run(bench),

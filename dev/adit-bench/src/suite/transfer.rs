@@ -1,5 +1,6 @@
-//! Suites `ss-tcp` and `socks`: bytes through a relay, up and down.
+//! Suites `ss-tcp`, `ss-relay` and `socks`: bytes through a relay, up and down.
 
+use adit_interop::shadowsocks::BLAKE3_AES_128;
 use anyhow::{Context, Result};
 
 use super::Suite;
@@ -17,6 +18,17 @@ pub(super) fn shadowsocks(bench: &mut Bench) {
     for method in bench.settings.methods.clone() {
         run(bench, Suite::SsTcp, method.name, Topology::Tunnel(method));
     }
+}
+
+/// A relay between client and server, for the methods that have identity headers.
+pub(super) fn relay(bench: &mut Bench) {
+    let method = BLAKE3_AES_128;
+    run(
+        bench,
+        Suite::SsRelay,
+        method.name,
+        Topology::Relayed(method),
+    );
 }
 
 /// One process between client and origin.
