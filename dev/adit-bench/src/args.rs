@@ -6,10 +6,10 @@ use adit_interop::shadowsocks::{BLAKE3_AES_128, CHACHA20, METHODS, Method};
 use anyhow::{Result, ensure};
 use clap::Parser;
 
-use crate::bare_splice::Ends;
 use crate::kcp_ends::End;
 use crate::peers::KINDS;
 use crate::suite::Suite;
+use crate::{bare_records, bare_splice};
 
 /// Measures adit beside whatever rivals are installed: alternating rounds on loopback, CPU
 /// seconds and system calls per GiB of every process, not only Gbit/s.
@@ -78,7 +78,10 @@ pub(crate) struct Args {
     kcp_end: Option<End>,
     /// Be a relay that only splices, for the suite `ss-relay`
     #[arg(long, value_name = "ADDR,ADDR", hide = true)]
-    splice: Option<Ends>,
+    splice: Option<bare_splice::Ends>,
+    /// Be an end of records without a protocol, for the suite `ss-tcp`
+    #[arg(long, value_name = "END", hide = true)]
+    records: Option<bare_records::Ends>,
     /// Write the results of these suites, and a chart for each, into the documents
     #[arg(long)]
     write_docs: bool,
@@ -99,7 +102,9 @@ pub(crate) enum Wish {
     /// Be an end of KCP sessions.
     KcpEnd(End),
     /// Be a relay that only splices.
-    Splice(Ends),
+    Splice(bare_splice::Ends),
+    /// Be an end of records without a protocol.
+    Records(bare_records::Ends),
     /// Run suites.
     Measure(Box<Settings>),
 }
@@ -115,6 +120,9 @@ impl Wish {
         }
         if let Some(ends) = args.splice {
             return Ok(Self::Splice(ends));
+        }
+        if let Some(ends) = args.records {
+            return Ok(Self::Records(ends));
         }
         if let Some(end) = args.kcp_end {
             return Ok(Self::KcpEnd(end));

@@ -11,6 +11,7 @@
 
 mod account;
 mod args;
+mod bare_records;
 mod bare_splice;
 mod environment;
 mod figure;
@@ -58,6 +59,7 @@ fn fulfil(wish: Wish) -> Result<()> {
         Wish::Hot { name, times } => instructions::hot(&name, times),
         Wish::KcpEnd(end) => kcp_ends::run(&end),
         Wish::Splice(ends) => bare_splice::run(ends),
+        Wish::Records(ends) => bare_records::run(ends),
         Wish::Measure(settings) => measure(&settings),
     }
 }

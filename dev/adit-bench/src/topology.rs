@@ -26,6 +26,8 @@ pub(crate) enum Topology {
     Tunnel(Method),
     /// Three: an entry that leads through a relay, by identity header, and a server behind it.
     Relayed(Method),
+    /// Two: the ends of records without a protocol.
+    Records(Method),
     /// Two: SOCKS5 in, out through a server.
     Client(Method),
     /// Two: an entry of a kcptun tunnel, and its other end.
@@ -61,6 +63,7 @@ impl Topology {
                     && peer.plays(&Role::Passage { method, to })
                     && peer.plays(&behind)
             }
+            Self::Records(method) => peer.plays(&Role::RecordsExit(method)),
             Self::Client(method) => {
                 let client = Role::Client {
                     method,
@@ -97,6 +100,7 @@ impl fmt::Display for Topology {
             Self::Relay => write!(f, "SOCKS5 relay"),
             Self::Kcptun => write!(f, "client and server of kcptun, fast3, aes, FEC 10+3"),
             Self::Tunnel(method) => write!(f, "forwarder and server, {}", method.name),
+            Self::Records(method) => write!(f, "records without a protocol, {}", method.name),
             Self::Relayed(method) => write!(f, "forwarder, relay and server, {}", method.name),
             Self::Ssr(Setup {
                 method,
@@ -175,6 +179,17 @@ impl Rig {
                 let client = member("client", Role::Behind { method, relay, to })?;
                 let way = Way::Entry(client.running.at());
                 (vec![client, passage, server], way)
+            }
+            Topology::Records(method) => {
+                let server = member("server", Role::RecordsExit(method))?;
+                let entry = Role::RecordsEntry {
+                    method,
+                    server: server.running.at(),
+                    to: origin,
+                };
+                let client = member("client", entry)?;
+                let way = Way::Entry(client.running.at());
+                (vec![client, server], way)
             }
             Topology::Client(method) => {
                 let server = member("server", Role::Server(method))?;

@@ -73,7 +73,10 @@ pub(super) fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
         Role::SsrClient { setup, server } => {
             vec![format!("socks5://{at}"), setup.url(*server)]
         }
-        Role::KcptunServer { .. } | Role::KcptunClient { .. } => return None,
+        Role::KcptunServer { .. }
+        | Role::KcptunClient { .. }
+        | Role::RecordsEntry { .. }
+        | Role::RecordsExit(_) => return None,
         Role::Client { method, server } => vec![format!("socks5://{at}"), method.url(*server)],
     };
     Some(Recipe::new(

@@ -1,15 +1,16 @@
-//! Nobody's relay: `splice(2)` from socket to socket, two threads for each connection, between
-//! adit's client and server. What a relay costs here cannot be less by much.
+//! What a relay and a tunnel cannot cost much less than here: two blocking threads for each
+//! connection that do nothing but `splice(2)`, between adit's client and server; or nothing but
+//! read, seal or open, and write.
 
 use std::net::SocketAddr;
 
 use super::{Kind, Programs, Recipe, Role, Source, adit};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const SPLICE: Kind = Kind {
     name: "bare splice",
     programs: &["adit-bench", "adit"],
     version: |_: &Programs| "two blocking threads a connection".to_owned(),
-    recipe,
+    recipe: splice,
     threads: None,
     relay_files: 6,
     most_held: None,
@@ -17,7 +18,14 @@ pub(super) const KIND: Kind = Kind {
     source: Source::Installed,
 };
 
-fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
+pub(super) const RECORDS: Kind = Kind {
+    name: "bare records",
+    programs: &["adit-bench"],
+    recipe: records,
+    ..SPLICE
+};
+
+fn splice(role: &Role, at: SocketAddr) -> Option<Recipe> {
     match role {
         Role::Passage { to, .. } => {
             let ends = format!("{at},{to}");
@@ -35,4 +43,15 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
         Role::Server(_) => adit::recipe(role, at),
         _ => None,
     }
+}
+
+fn records(role: &Role, at: SocketAddr) -> Option<Recipe> {
+    let end = match role {
+        Role::RecordsEntry { method, server, to } => {
+            format!("{},{at},{server},{to}", method.name)
+        }
+        Role::RecordsExit(method) => format!("{},{at}", method.name),
+        _ => return None,
+    };
+    Some(Recipe::new("adit-bench", ["--records", &end]))
 }

@@ -36,6 +36,8 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
         | Role::KcptunClient { .. }
         | Role::Passage { .. }
         | Role::Behind { .. }
+        | Role::RecordsEntry { .. }
+        | Role::RecordsExit(_)
         | Role::SshServer(_)
         | Role::SshClient { .. } => None,
         Role::Server(method) => {

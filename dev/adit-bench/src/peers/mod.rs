@@ -55,7 +55,8 @@ pub(crate) const KINDS: &[Kind] = &[
     kcpgo::KIND,
     openssh::KIND,
     russh::KIND,
-    bare::KIND,
+    bare::SPLICE,
+    bare::RECORDS,
 ];
 
 /// An implementation.
@@ -112,6 +113,14 @@ pub(crate) enum Role {
         relay: SocketAddr,
         to: SocketAddr,
     },
+    /// An end of records without a protocol: an entry that leads to one destination.
+    RecordsEntry {
+        method: Method,
+        server: SocketAddr,
+        to: SocketAddr,
+    },
+    /// The other end of them.
+    RecordsExit(Method),
     /// SOCKS5 through a server.
     Client { method: Method, server: SocketAddr },
     /// A ShadowsocksR server whose clients may reach loopback, over TCP.
@@ -160,6 +169,8 @@ impl Role {
             | Self::Forwarder { method, .. }
             | Self::Passage { method, .. }
             | Self::Behind { method, .. }
+            | Self::RecordsEntry { method, .. }
+            | Self::RecordsExit(method)
             | Self::Client { method, .. } => Some(*method),
         }
     }

@@ -57,6 +57,8 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
         | Role::SsrClient { .. }
         | Role::KcptunServer { .. }
         | Role::KcptunClient { .. }
+        | Role::RecordsEntry { .. }
+        | Role::RecordsExit(_)
         | Role::SshServer(_)
         | Role::SshClient { .. } => return None,
         Role::Passage { method, to } => {

@@ -206,6 +206,21 @@ fn a_recipe_uses_only_programs_its_kind_names() {
         },
         Role::KcptunServer { to: server },
         Role::KcptunClient { server },
+        Role::Passage {
+            method: BLAKE3_AES_128,
+            to: server,
+        },
+        Role::Behind {
+            method: BLAKE3_AES_128,
+            relay: server,
+            to: server,
+        },
+        Role::RecordsEntry {
+            method: AES_256,
+            server,
+            to: server,
+        },
+        Role::RecordsExit(AES_256),
     ];
     for kind in KINDS {
         let recipes: Vec<Recipe> = roles

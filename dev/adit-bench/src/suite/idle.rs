@@ -81,6 +81,7 @@ fn too_many(peer: &Peer, topology: Topology, held: u32) -> Option<String> {
         Topology::Relay => peer.relay_files(),
         Topology::Tunnel(_)
         | Topology::Relayed(_)
+        | Topology::Records(_)
         | Topology::Client(_)
         | Topology::Ssr(_)
         | Topology::Kcptun

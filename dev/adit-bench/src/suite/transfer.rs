@@ -17,6 +17,7 @@ use crate::topology::{Rig, Topology};
 pub(super) fn shadowsocks(bench: &mut Bench) {
     for method in bench.settings.methods.clone() {
         run(bench, Suite::SsTcp, method.name, Topology::Tunnel(method));
+        run(bench, Suite::SsTcp, method.name, Topology::Records(method));
     }
 }
 
@@ -40,7 +41,10 @@ fn run(bench: &mut Bench, suite: Suite, what: &str, topology: Topology) {
     for streams in bench.settings.streams.clone() {
         let plural = if streams == 1 { "" } else { "s" };
         let case = format!("{what}, {streams} stream{plural}");
-        let contest = Contest::new(suite, &case, topology).with_baseline();
+        let mut contest = Contest::new(suite, &case, topology);
+        if !matches!(topology, Topology::Records(_)) {
+            contest = contest.with_baseline();
+        }
         bench.alternate(&contest, |turn| turns(turn, streams, &case));
     }
 }

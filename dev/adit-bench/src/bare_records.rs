@@ -1,0 +1,166 @@
+//! The least that a tunnel can cost: read, seal or open, write, for the suite `ss-tcp`. Records of
+//! 64 KiB with their length in front, a fixed key, no protocol and nobody else to serve.
+
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::str::FromStr;
+use std::thread;
+
+use adit_crypto::{AeadKey, AeadKind, NonceCounter, TAG_LEN};
+use anyhow::{Context, Error, Result, bail, ensure};
+
+/// Payload of a record.
+const RECORD: usize = 64 << 10;
+/// Records that one call fills, and one call writes.
+const RECORDS: usize = 4;
+/// The length in front of a record.
+const HEAD: usize = 4;
+const SLOT: usize = HEAD + RECORD + TAG_LEN;
+
+/// An entry, `METHOD,AT,SERVER,TO`, or an exit, `METHOD,AT`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ends {
+    kind: AeadKind,
+    at: SocketAddr,
+    /// The other end, and what it is told to lead to.
+    onward: Option<(SocketAddr, SocketAddr)>,
+}
+
+impl FromStr for Ends {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let parts: Vec<&str> = text.split(',').collect();
+        let (method, at, onward) = match parts[..] {
+            [method, at] => (method, at, None),
+            [method, at, server, to] => (method, at, Some((server.parse()?, to.parse()?))),
+            _ => bail!("a method, and one address or three"),
+        };
+        let kind = match method.trim_start_matches("2022-blake3-") {
+            "aes-128-gcm" => AeadKind::Aes128Gcm,
+            "aes-192-gcm" => AeadKind::Aes192Gcm,
+            "aes-256-gcm" => AeadKind::Aes256Gcm,
+            "chacha8-poly1305" => AeadKind::ChaCha8Poly1305,
+            "chacha20-poly1305" | "chacha20-ietf-poly1305" => AeadKind::ChaCha20Poly1305,
+            other => bail!("no method {other}"),
+        };
+        Ok(Self {
+            kind,
+            at: at.parse()?,
+            onward,
+        })
+    }
+}
+
+/// Carries until the process is ended.
+pub(crate) fn run(ends: Ends) -> Result<()> {
+    for near in TcpListener::bind(ends.at)?.incoming() {
+        let near = near?;
+        // An error is a connection that somebody gave up.
+        thread::spawn(move || connect(near, ends));
+    }
+    Ok(())
+}
+
+fn connect(mut near: TcpStream, ends: Ends) -> Result<()> {
+    near.set_nodelay(true)?;
+    let key = || AeadKey::new(ends.kind, &vec![0x42; ends.kind.key_len()]);
+    let (seal, open) = (key()?, key()?);
+    let (mut plain, mut sealed) = match ends.onward {
+        Some((server, to)) => {
+            let mut far = TcpStream::connect(server)?;
+            writeln!(far, "{to}")?;
+            (near, far)
+        }
+        None => {
+            let mut line = Vec::new();
+            while line.last() != Some(&b'\n') {
+                ensure!(line.len() < 64, "no line");
+                let mut one = [0];
+                near.read_exact(&mut one)?;
+                line.extend(one);
+            }
+            let to: SocketAddr = std::str::from_utf8(&line)?.trim().parse()?;
+            (TcpStream::connect(to)?, near)
+        }
+    };
+    plain.set_nodelay(true)?;
+    sealed.set_nodelay(true)?;
+    let (mut plain_back, mut sealed_back) = (plain.try_clone()?, sealed.try_clone()?);
+    thread::spawn(move || seal_all(&mut plain, &mut sealed, &seal, ends.kind));
+    open_all(&mut sealed_back, &mut plain_back, &open, ends.kind)
+}
+
+fn seal_all(from: &mut TcpStream, to: &mut TcpStream, key: &AeadKey, kind: AeadKind) -> Result<()> {
+    let mut nonce = NonceCounter::new(kind);
+    let mut bytes = vec![0; RECORDS * SLOT];
+    loop {
+        let mut slots = bytes
+            .chunks_exact_mut(SLOT)
+            .map(|slot| IoSliceMut::new(&mut slot[HEAD..HEAD + RECORD]));
+        let mut slots: [IoSliceMut<'_>; RECORDS] =
+            std::array::from_fn(|_| slots.next().unwrap_or_else(|| IoSliceMut::new(&mut [])));
+        let mut n = from.read_vectored(&mut slots)?;
+        if n == 0 {
+            to.shutdown(Shutdown::Write)?;
+            return Ok(());
+        }
+        let mut end = 0;
+        for slot in bytes.chunks_exact_mut(SLOT) {
+            let len = n.min(RECORD);
+            if len == 0 {
+                break;
+            }
+            slot[..HEAD].copy_from_slice(&u32::try_from(len)?.to_be_bytes());
+            let tag = key.seal_in_place(&nonce.advance()?, &mut slot[HEAD..HEAD + len])?;
+            slot[HEAD + len..][..TAG_LEN].copy_from_slice(&tag);
+            (n, end) = (n - len, end + HEAD + len + TAG_LEN);
+        }
+        to.write_all(&bytes[..end])?;
+    }
+}
+
+fn open_all(from: &mut TcpStream, to: &mut TcpStream, key: &AeadKey, kind: AeadKind) -> Result<()> {
+    let mut nonce = NonceCounter::new(kind);
+    let mut bytes = vec![0; RECORDS * SLOT];
+    let mut held = 0;
+    loop {
+        let n = from.read(&mut bytes[held..])?;
+        if n == 0 {
+            to.shutdown(Shutdown::Write)?;
+            return Ok(());
+        }
+        held += n;
+        let mut rest = &mut bytes[..held];
+        let mut runs: Vec<&[u8]> = Vec::with_capacity(RECORDS);
+        while let Some((head, _)) = rest.split_first_chunk::<HEAD>() {
+            let len = usize::try_from(u32::from_be_bytes(*head))?;
+            ensure!(len <= RECORD, "a record of {len} bytes");
+            if rest.len() < HEAD + len + TAG_LEN {
+                break;
+            }
+            let (record, behind) = rest.split_at_mut(HEAD + len + TAG_LEN);
+            let (body, tag) = record[HEAD..].split_at_mut(len);
+            let tag: &[u8; TAG_LEN] = (&*tag).try_into().context("a tag")?;
+            key.open_in_place(&nonce.advance()?, body, tag)?;
+            runs.push(body);
+            rest = behind;
+        }
+        let left = rest.len();
+        write_all(to, &runs)?;
+        bytes.copy_within(held - left..held, 0);
+        held = left;
+    }
+}
+
+fn write_all(to: &mut TcpStream, runs: &[&[u8]]) -> io::Result<()> {
+    let mut slices: Vec<IoSlice<'_>> = runs.iter().map(|run| IoSlice::new(run)).collect();
+    let mut slices = slices.as_mut_slice();
+    while !slices.is_empty() {
+        match to.write_vectored(slices)? {
+            0 => return Err(ErrorKind::WriteZero.into()),
+            n => IoSlice::advance_slices(&mut slices, n),
+        }
+    }
+    Ok(())
+}
