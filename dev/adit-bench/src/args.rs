@@ -6,6 +6,7 @@ use adit_interop::shadowsocks::{BLAKE3_AES_128, CHACHA20, METHODS, Method};
 use anyhow::{Result, ensure};
 use clap::Parser;
 
+use crate::hold::Hold;
 use crate::kcp_ends::End;
 use crate::peers::KINDS;
 use crate::suite::Suite;
@@ -79,6 +80,9 @@ pub(crate) struct Args {
     /// Be a relay that only splices, for the suite `ss-relay`
     #[arg(long, value_name = "ADDR,ADDR", hide = true)]
     splice: Option<bare_splice::Ends>,
+    /// Hold connections, for the suite `idle`
+    #[arg(long, value_name = "COUNT,ADDR,LANE", hide = true)]
+    hold: Option<Hold>,
     /// Be an end of records without a protocol, for the suite `ss-tcp`
     #[arg(long, value_name = "END", hide = true)]
     records: Option<bare_records::Ends>,
@@ -103,6 +107,8 @@ pub(crate) enum Wish {
     KcpEnd(End),
     /// Be a relay that only splices.
     Splice(bare_splice::Ends),
+    /// Hold connections.
+    Hold(Hold),
     /// Be an end of records without a protocol.
     Records(bare_records::Ends),
     /// Run suites.
@@ -117,6 +123,9 @@ impl Wish {
         }
         if args.instructions {
             return Ok(Self::Instructions { bless: args.bless });
+        }
+        if let Some(what) = args.hold {
+            return Ok(Self::Hold(what));
         }
         if let Some(ends) = args.splice {
             return Ok(Self::Splice(ends));

@@ -15,6 +15,7 @@ mod bare_records;
 mod bare_splice;
 mod environment;
 mod figure;
+mod hold;
 mod install;
 mod instructions;
 mod journal;
@@ -59,6 +60,7 @@ fn fulfil(wish: Wish) -> Result<()> {
         Wish::Hot { name, times } => instructions::hot(&name, times),
         Wish::KcpEnd(end) => kcp_ends::run(&end),
         Wish::Splice(ends) => bare_splice::run(ends),
+        Wish::Hold(what) => raise_open_files().and_then(|()| hold::run(what)),
         Wish::Records(ends) => bare_records::run(ends),
         Wish::Measure(settings) => measure(&settings),
     }

@@ -51,8 +51,13 @@ pub(crate) fn churn(way: Way, count: u32, clients: u32) -> Result<Duration> {
 /// Past [`PER_ADDRESS`] they leave from the next address and lead to the next one of the origin,
 /// so that neither we nor the relay run out of ports.
 pub(crate) fn hold(way: Way, count: u32) -> Result<Vec<TcpStream>> {
+    hold_from(way, count, 0)
+}
+
+/// The same, from this lane on.
+pub(crate) fn hold_from(way: Way, count: u32, first: u8) -> Result<Vec<TcpStream>> {
     let one = |n: u32| {
-        let lane = lane(u8::try_from(n / PER_ADDRESS)?);
+        let lane = lane(u8::try_from(n / PER_ADDRESS)?.saturating_add(first));
         echo(way.dial_from(lane)?).with_context(|| format!("connection {} of {count}", n + 1))
     };
     (0..count).map(one).collect()

@@ -1,15 +1,20 @@
 //! Suite `idle`: what a process takes when it does nothing, and what each idle connection adds.
 
+use std::num::NonZeroU32;
 use std::thread::sleep;
 use std::time::Duration;
 
-use anyhow::Result;
+use adit_interop::loopback;
+use anyhow::{Context, Result, bail};
 use rustix::process::{Resource, getrlimit};
 
 use super::Suite;
 use super::turn::{Bench, Cases, Contest, Turn};
+use crate::account::Memory;
 use crate::figure::{FRESH, PER_IDLE, apart, each, float};
+use crate::hold::Holder;
 use crate::journal::Absence;
+use crate::load::Way;
 use crate::load::connections::{PER_ADDRESS, hold, lanes};
 use crate::load::origin::{Origin, Service};
 use crate::peers::Peer;
@@ -39,33 +44,46 @@ pub(super) fn run(bench: &mut Bench) {
         let mut measured = Vec::new();
         for wanted in bench.settings.held.clone() {
             let bound = bound(topology);
-            let held = wanted.min(bound.connections);
-            if held < wanted {
-                let why = format!("{}; measured with {held} instead", bound.why);
-                eprintln!("idle: {what}, {wanted} idle connections: {why}");
-                let case = format!("{what}, {wanted} idle connections");
-                bench.journal.absences.push(absence(&case, "all", why));
+            let Some(processes) = NonZeroU32::new(wanted.div_ceil(bound.connections.max(1))) else {
+                continue;
+            };
+            if processes.get() > 1 {
+                eprintln!("idle: {what}, {wanted} idle connections: {}", bound.why);
             }
-            if held > 0 && !measured.contains(&held) {
-                measured.push(held);
-                one_topology(bench, &what, topology, held);
+            if !measured.contains(&wanted) {
+                measured.push(wanted);
+                one_topology(bench, &what, topology, wanted, processes);
             }
         }
     }
 }
 
-fn one_topology(bench: &mut Bench, what: &str, topology: Topology, held: u32) {
-    let case = format!("{what}, {held} idle connections");
+/// `held` connections, shared by so many of everything.
+fn one_topology(
+    bench: &mut Bench,
+    what: &str,
+    topology: Topology,
+    held: u32,
+    processes: NonZeroU32,
+) {
+    let each = held / processes;
+    let case = match processes.get() {
+        1 => format!("{what}, {held} idle connections"),
+        count => format!("{what}, {held} idle connections, {count} processes"),
+    };
     for peer in bench.peers.iter().filter(|peer| topology.suits(peer)) {
-        if let Some(why) = too_many(peer, topology, held) {
+        if let Some(why) = too_many(peer, topology, each) {
             eprintln!("idle: {case}: {}: {why}", peer.name());
             let absence = absence(&case, peer.name(), why);
             bench.journal.absences.push(absence);
         }
     }
-    let among = |peer: &Peer| too_many(peer, topology, held).is_none();
+    let among = |peer: &Peer| too_many(peer, topology, each).is_none();
     let contest = Contest::new(Suite::Idle, &case, topology).among(&among);
     bench.alternate(&contest, |turn| {
+        if processes.get() > 1 {
+            return shared(turn, &case, each, processes);
+        }
         let origin = Origin::start_on(Service::Hold, lanes(held))?;
         let rig = turn.start(origin.addr())?;
         measure(turn, &rig, &case, held).map_err(|why| rig.blame(&why))
@@ -145,14 +163,69 @@ fn measure(turn: &Turn<'_>, rig: &Rig, case: &str, count: u32) -> Result<Cases> 
     sleep(settle);
     let full = rig.memory()?;
     drop(held);
-    let resident = fresh.iter().map(|memory| float(memory.resident) / 1024.0);
-    let mut figures = apart(FRESH, &rig.parts(resident));
-    let grown = fresh
-        .iter()
-        .zip(&full)
-        .map(|(before, after)| (float(after.resident) - float(before.resident)) / f64::from(count));
-    figures.extend(each(PER_IDLE, &rig.parts(grown)));
-    Ok(vec![(case.to_owned(), figures)])
+    let grown = grown(&fresh, &full, f64::from(count));
+    let fresh = fresh.iter().map(|memory| float(memory.resident));
+    Ok(cases(rig, case, fresh, &grown))
+}
+
+/// The same of several rigs at a time, the connections of each held by a process of its own.
+fn shared(turn: &Turn<'_>, case: &str, each: u32, processes: NonZeroU32) -> Result<Cases> {
+    // The holders have the origins; the rigs are told where by SOCKS.
+    let nowhere = loopback(1);
+    let rigs = (0..processes.get())
+        .map(|_| turn.start(nowhere))
+        .collect::<Result<Vec<Rig>>>()?;
+    let first = rigs.first().context("no processes")?;
+    sleep(SETTLE);
+    let fresh = all(&rigs)?;
+    let mut holders = Vec::new();
+    for (rig, lane) in rigs.iter().zip(0..) {
+        let Way::Socks { proxy, .. } = rig.way() else {
+            bail!("only SOCKS leads to several origins");
+        };
+        holders.push(Holder::start(proxy, each, lane)?);
+    }
+    for (holder, rig) in holders.iter_mut().zip(&rigs) {
+        holder.wait().map_err(|why| rig.blame(&why))?;
+    }
+    sleep(SETTLE);
+    let full = all(&rigs)?;
+    drop(holders);
+    let rigs = f64::from(processes.get());
+    let grown = grown(&fresh, &full, f64::from(each) * rigs);
+    let fresh = fresh.iter().map(|memory| float(memory.resident) / rigs);
+    Ok(cases(first, case, fresh, &grown))
+}
+
+/// The memory of each part, of all rigs together.
+fn all(rigs: &[Rig]) -> Result<Vec<Memory>> {
+    let mut sums: Vec<Memory> = Vec::new();
+    for rig in rigs {
+        let parts = rig.memory()?;
+        if sums.is_empty() {
+            sums = parts;
+            continue;
+        }
+        for (sum, part) in sums.iter_mut().zip(parts) {
+            sum.resident += part.resident;
+        }
+    }
+    Ok(sums)
+}
+
+/// KiB that each connection adds to each part.
+fn grown(fresh: &[Memory], full: &[Memory], connections: f64) -> Vec<f64> {
+    let pairs = fresh.iter().zip(full);
+    pairs
+        .map(|(before, after)| (float(after.resident) - float(before.resident)) / connections)
+        .collect()
+}
+
+/// `fresh` in KiB, of each part.
+fn cases(rig: &Rig, case: &str, fresh: impl Iterator<Item = f64>, grown: &[f64]) -> Cases {
+    let mut figures = apart(FRESH, &rig.parts(fresh.map(|resident| resident / 1024.0)));
+    figures.extend(each(PER_IDLE, &rig.parts(grown.iter().copied())));
+    vec![(case.to_owned(), figures)]
 }
 
 #[cfg(test)]

@@ -1,0 +1,89 @@
+//! Connections that are held by a process of their own: one process may not have as many open files
+//! as the suite `idle` holds connections.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::str::FromStr;
+
+use anyhow::{Context, Error, Result, bail, ensure};
+
+use crate::load::Way;
+use crate::load::connections::{hold_from, lanes};
+use crate::load::origin::{Origin, Service};
+
+/// What the process says when all are open.
+const HELD: &str = "held";
+
+/// How many, through which SOCKS5 proxy, and the lane that they take: `COUNT,ADDR,LANE`. Ports are
+/// bound before it is known where they lead, so several processes need several addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Hold {
+    count: u32,
+    proxy: SocketAddr,
+    lane: u8,
+}
+
+impl FromStr for Hold {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let parts: Vec<&str> = text.split(',').collect();
+        let [count, proxy, lane] = parts[..] else {
+            bail!("a number, an address and a lane");
+        };
+        Ok(Self {
+            count: count.parse()?,
+            proxy: proxy.parse()?,
+            lane: lane.parse()?,
+        })
+    }
+}
+
+/// Opens them to an origin of its own, and holds them until its input ends.
+pub(crate) fn run(what: Hold) -> Result<()> {
+    let Hold { count, proxy, lane } = what;
+    let lanes = lane.saturating_add(lanes(count));
+    let origin = Origin::start_on(Service::Hold, lanes)?;
+    let to = origin.addr();
+    let held = hold_from(Way::Socks { proxy, to }, count, lane)?;
+    println!("{HELD}");
+    io::stdout().flush()?;
+    io::stdin().read_to_end(&mut Vec::new())?;
+    drop(held);
+    Ok(())
+}
+
+/// Such a process; dropping it ends it.
+#[derive(Debug)]
+pub(crate) struct Holder(Child);
+
+impl Holder {
+    /// Starts it. Connections are open when [`Self::wait`] has returned.
+    pub(crate) fn start(proxy: SocketAddr, count: u32, lane: u8) -> Result<Self> {
+        let child = Command::new(std::env::current_exe()?)
+            .args(["--hold", &format!("{count},{proxy},{lane}")])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        Ok(Self(child))
+    }
+
+    /// Waits until every connection is open.
+    pub(crate) fn wait(&mut self) -> Result<()> {
+        let mut line = String::new();
+        let out = self.0.stdout.as_mut().context("no output")?;
+        BufReader::new(out).read_line(&mut line)?;
+        ensure!(line.trim() == HELD, "not every connection could be opened");
+        Ok(())
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        if self.0.wait().is_err() {
+            let _ = self.0.kill();
+        }
+    }
+}
