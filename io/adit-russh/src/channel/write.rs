@@ -195,7 +195,11 @@ impl<S> ChannelWriteHalf<S> {
 
     async fn send(&self, kind: Kind, mut data: Bytes) -> Done {
         while !data.is_empty() {
-            poll_fn(|cx| self.core.poll_send(cx, self.id, kind, &mut data)).await?;
+            poll_fn(|cx| {
+                let take = |room| data.split_to(data.len().min(room));
+                self.core.poll_send(cx, self.id, kind, take)
+            })
+            .await?;
         }
         Ok(())
     }
@@ -289,9 +293,11 @@ impl AsyncWrite for Writer {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let part = bytes.get(..bytes.len().min(PIECE)).unwrap_or_default();
-        let mut part = Bytes::copy_from_slice(part);
-        let sent = self.core.poll_send(cx, self.id, self.kind, &mut part);
+        let take = |room: usize| {
+            let n = bytes.len().min(room).min(PIECE);
+            Bytes::copy_from_slice(bytes.get(..n).unwrap_or_default())
+        };
+        let sent = self.core.poll_send(cx, self.id, self.kind, take);
         sent.map_err(|why| io::Error::new(io::ErrorKind::BrokenPipe, why))
     }
 

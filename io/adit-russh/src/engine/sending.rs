@@ -17,13 +17,14 @@ const MAX_PENDING: usize = 16 << 20;
 const MAX_TOLD: usize = 1024;
 
 impl Core {
-    /// Gives bytes to be sent, once there is room for more; takes as many as there is room for.
+    /// Gives bytes to be sent, once there is room for more: `take` is told for how many, and gives
+    /// no more.
     pub(crate) fn poll_send(
         &self,
         cx: &Context<'_>,
         id: Id,
         kind: Kind,
-        bytes: &mut Bytes,
+        take: impl FnOnce(usize) -> Bytes,
     ) -> Poll<Result<usize, Error>> {
         self.with(|state| {
             state.check()?;
@@ -33,8 +34,9 @@ impl Core {
                 live.writers.push(cx.waker().clone());
                 return Poll::Pending;
             }
-            let n = bytes.len().min(MAX_WAITING - live.waiting);
-            state.put(id, Behind::Data(kind, bytes.split_to(n)))?;
+            let bytes = take(MAX_WAITING - live.waiting);
+            let n = bytes.len();
+            state.put(id, Behind::Data(kind, bytes))?;
             Poll::Ready(Ok(n))
         })
     }

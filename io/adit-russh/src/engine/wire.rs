@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use adit_net::ambient;
+use adit_ssh::SshError;
 use adit_ssh::auth::Outgoing;
 use adit_ssh::connection::{GlobalRequest, Handled};
 use adit_ssh::transport::{Event, Step, Transport};
@@ -35,6 +36,8 @@ pub(crate) struct Wire<IO> {
     until: Option<Time>,
     /// The session ends when nobody holds it.
     leaves: bool,
+    /// The reason code and the words that the peer has ended it with.
+    pub(crate) last_words: Option<(u32, String)>,
 }
 
 /// What came before the user is in.
@@ -57,7 +60,18 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
             sleep: Box::pin(sleep(Duration::ZERO)),
             until: None,
             leaves,
+            last_words: None,
         }
+    }
+
+    /// Opens what is at the front.
+    fn open_next(&mut self) -> Result<Step, Error> {
+        self.transport.open_next(self.rx.filled()).map_err(|why| {
+            if let SshError::Disconnected { reason, text } = &why {
+                self.last_words = Some((*reason, text.clone()));
+            }
+            why.into()
+        })
     }
 
     /// The next event or payload before the user is in, after everything sealed was sent.
@@ -73,7 +87,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
             }
             // A peer that has left may have said why: what it has sent is read nevertheless.
             let flushed = self.poll_flush(cx);
-            match self.transport.open_next(self.rx.filled())? {
+            match self.open_next()? {
                 Step::NeedMore { total } => match self.poll_fill(cx, total) {
                     Poll::Ready(Err(why)) => return Poll::Ready(Err(first(flushed, why))),
                     Poll::Ready(Ok(())) => continue,
@@ -149,7 +163,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
 
     /// Opens the next packet.
     fn take_in(&mut self, cx: &mut Context<'_>, core: &Core) -> Poll<Result<Option<Arrived>, Error>> {
-        match self.transport.open_next(self.rx.filled())? {
+        match self.open_next()? {
             Step::NeedMore { total } => {
                 ready!(self.poll_fill(cx, total))?;
             }

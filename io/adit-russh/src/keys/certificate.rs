@@ -1,6 +1,6 @@
 //! Certificates of OpenSSH's kind.
 
-use adit_ssh::key::{CertCheck, CertKind, Certificate as Below, RSA_MIN_BITS};
+use adit_ssh::key::{CertCheck, CertError, CertKind, Certificate as Below, RSA_MIN_BITS};
 use adit_wire::Unix;
 
 use super::algorithm::HashAlg;
@@ -90,7 +90,15 @@ impl Certificate {
         self.check(Unix(unix), trusted)
     }
 
-    pub(crate) fn check(&self, now: Unix, trusted: bool) -> Result<(), SshKeyError> {
+    /// Everything but whether its authority is trusted, and whose it is.
+    pub(crate) fn is_for_a_user(&self, now: Unix) -> Result<(), SshKeyError> {
+        if self.cert_type() != CertType::User {
+            return Err(CertError::WrongKind.into());
+        }
+        self.check(now, true)
+    }
+
+    fn check(&self, now: Unix, trusted: bool) -> Result<(), SshKeyError> {
         let principals = self.below.principals().iter().map(String::as_str);
         let check = CertCheck {
             kind: self.below.kind(),
@@ -107,7 +115,7 @@ impl Certificate {
             } else {
                 "verify-required"
             };
-            return Err(adit_ssh::key::CertError::CriticalOption(option.to_owned()).into());
+            return Err(CertError::CriticalOption(option.to_owned()).into());
         }
         Ok(())
     }
