@@ -150,5 +150,8 @@ fn kind_of(what: &str) -> AlgorithmKind {
 }
 
 fn split(names: &str) -> Vec<String> {
-    names.split(',').map(|name| name.trim().to_owned()).collect()
+    names
+        .split(',')
+        .map(|name| name.trim().to_owned())
+        .collect()
 }

@@ -17,9 +17,8 @@ impl SshId {
     /// The name of the software.
     pub(crate) fn software(&self) -> Result<&str, Error> {
         let Self::Standard(line) = self;
-        line.strip_prefix("SSH-2.0-").ok_or_else(|| {
-            Error::InvalidConfig(format!("`{line}` does not begin with `SSH-2.0-`"))
-        })
+        line.strip_prefix("SSH-2.0-")
+            .ok_or_else(|| Error::InvalidConfig(format!("`{line}` does not begin with `SSH-2.0-`")))
     }
 }
 

@@ -19,7 +19,8 @@ use crate::{ChannelId, Error, Pty, Sig, pty};
 ///
 /// With `want_reply` the answer comes as [`ChannelMsg::Success`](crate::ChannelMsg::Success) or
 /// [`ChannelMsg::Failure`](crate::ChannelMsg::Failure), in the order of the requests. All fail once
-/// the channel or the session is gone.
+/// the session is gone. In a channel that has closed, what is asked or sent is dropped, as in russh;
+/// writers and streams fail.
 pub struct ChannelWriteHalf<S> {
     pub(super) core: Hold,
     pub(super) id: Id,
@@ -189,8 +190,10 @@ impl<S> ChannelWriteHalf<S> {
 
     async fn copy<R: AsyncRead + Unpin>(&self, kind: Kind, mut data: R) -> Done {
         let mut writer = self.writer(kind);
-        tokio::io::copy(&mut data, &mut writer).await?;
-        Ok(())
+        match tokio::io::copy(&mut data, &mut writer).await {
+            Err(why) if !is_gone(&why) => Err(why.into()),
+            _ => Ok(()),
+        }
     }
 
     async fn send(&self, kind: Kind, mut data: Bytes) -> Done {
@@ -199,7 +202,14 @@ impl<S> ChannelWriteHalf<S> {
                 let take = |room| data.split_to(data.len().min(room));
                 self.core.poll_send(cx, self.id, kind, take)
             })
-            .await?;
+            .await
+            .or_else(|why| match why {
+                Error::WrongChannel => {
+                    data.clear();
+                    Ok(0)
+                }
+                other => Err(other),
+            })?;
         }
         Ok(())
     }
@@ -260,6 +270,12 @@ const fn kind(ext: u32) -> Result<Kind, Error> {
         CHANNEL_STDERR => Ok(Kind::Stderr),
         _ => Err(Error::Inconsistent),
     }
+}
+
+/// Whether it is the channel alone that is gone.
+fn is_gone(why: &io::Error) -> bool {
+    let inner = why.get_ref().and_then(|inner| inner.downcast_ref());
+    matches!(inner, Some(Error::WrongChannel))
 }
 
 impl<S> fmt::Debug for ChannelWriteHalf<S> {

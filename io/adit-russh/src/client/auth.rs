@@ -148,11 +148,7 @@ impl<'a, H: Handler, IO: AsyncRead + AsyncWrite + Unpin> Auth<'a, H, IO> {
         } else {
             let transport = &self.wire.transport;
             let (id, key) = (transport.session_id(), transport.host_key());
-            let machine = ClientAuth::new(
-                config,
-                id.unwrap_or_default(),
-                key.unwrap_or_default(),
-            );
+            let machine = ClientAuth::new(config, id.unwrap_or_default(), key.unwrap_or_default());
             self.machine = Some(machine);
             ClientStep::Wait
         };
@@ -219,7 +215,8 @@ impl<'a, H: Handler, IO: AsyncRead + AsyncWrite + Unpin> Auth<'a, H, IO> {
                     algorithm, data, ..
                 }) => {
                     let signature = key.as_ref().and_then(|key| key.sign(algorithm, &data).ok());
-                    machine.answer(signature.map_or(ClientAnswer::Decline, ClientAnswer::Signature))?
+                    machine
+                        .answer(signature.map_or(ClientAnswer::Decline, ClientAnswer::Signature))?
                 }
                 ClientStep::Ask(ClientAsk::Password { .. }) => {
                     let answer = password.take();

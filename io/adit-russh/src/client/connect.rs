@@ -13,9 +13,9 @@ use tokio::sync::mpsc;
 
 use super::run::Task;
 use super::{Config, Handle, Handler, Session};
+use crate::Error;
 use crate::engine::{Came, Core, Hold, Wire};
 use crate::keys::PublicKeyOrCertificate;
-use crate::Error;
 
 /// Pieces of data that wait in one channel before its writer does.
 const PIECES: usize = 64;
@@ -50,7 +50,8 @@ where
     H: Handler + 'static,
     R: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let transport = Transport::client(config.transport()?, Box::new(Chance)).map_err(Error::from)?;
+    let transport =
+        Transport::client(config.transport()?, Box::new(Chance)).map_err(Error::from)?;
     let mut wire = Wire::new(stream, transport, config.patience(), true);
     match exchange(&mut wire, &mut handler).await {
         Ok(true) => {}

@@ -267,10 +267,7 @@ impl<H: Handler> Handle<H> {
     ///
     /// # Errors
     /// As [`Handle::tcpip_forward`].
-    pub async fn cancel_streamlocal_forward<A: Into<String>>(
-        &self,
-        path: A,
-    ) -> Result<(), Error> {
+    pub async fn cancel_streamlocal_forward<A: Into<String>>(&self, path: A) -> Result<(), Error> {
         let path = path.into().into_bytes();
         let request = GlobalRequest::CancelStreamlocalForward { path };
         self.hold.global(request).await.map(drop)
@@ -293,17 +290,22 @@ impl<H: Handler> Handle<H> {
     /// # Errors
     /// [`Error::NotAuthenticated`], [`Error::Disconnect`].
     pub async fn no_more_sessions(&self, _want_reply: bool) -> Result<(), Error> {
-        self.hold.global(GlobalRequest::NoMoreSessions).await.map(drop)
+        self.hold
+            .global(GlobalRequest::NoMoreSessions)
+            .await
+            .map(drop)
     }
 
-    /// Sends bytes in a channel; gives them back if it is gone, or too much waits.
+    /// Sends bytes in a channel; gives them back if the session is gone, or too much waits.
     ///
     /// # Errors
     /// The bytes.
     #[allow(clippy::unused_async, reason = "as russh has it")]
     pub async fn data(&self, id: ChannelId, data: impl Into<Bytes>) -> Result<(), Bytes> {
         let data = data.into();
-        let sent = self.core.send(id.0, Behind::Data(Kind::Stdout, data.clone()));
+        let sent = self
+            .core
+            .send(id.0, Behind::Data(Kind::Stdout, data.clone()));
         sent.map_err(|_| data)
     }
 

@@ -49,10 +49,7 @@ pub(super) enum Wish {
     /// To log in.
     Try(Try, oneshot::Sender<Result<Outcome, Error>>),
     /// Answers to the server's questions.
-    Answers(
-        Vec<Secret<String>>,
-        oneshot::Sender<Result<Outcome, Error>>,
-    ),
+    Answers(Vec<Secret<String>>, oneshot::Sender<Result<Outcome, Error>>),
     /// The best hash for RSA; the outer `None`: the server does not say.
     RsaHash(oneshot::Sender<Option<Option<HashAlg>>>),
 }

@@ -119,7 +119,9 @@ async fn tell<H: Handler>(
             Kind::Stdout => handler.data(ChannelId(id), &bytes, session).await,
             Kind::Stderr => {
                 let ext = CHANNEL_STDERR;
-                handler.extended_data(ChannelId(id), ext, &bytes, session).await
+                handler
+                    .extended_data(ChannelId(id), ext, &bytes, session)
+                    .await
             }
         },
         Arrived::Answered { id, ok: true } => handler.channel_success(ChannelId(id), session).await,
@@ -131,7 +133,9 @@ async fn tell<H: Handler>(
         Arrived::Room { id, room } => handler.window_adjusted(ChannelId(id), room, session).await,
         Arrived::OpenFailed { id, why, text } => {
             let id = ChannelId(id);
-            handler.channel_open_failure(id, why, &text, "", session).await
+            handler
+                .channel_open_failure(id, why, &text, "", session)
+                .await
         }
         Arrived::Asked { id, request } => asked(handler, session, ChannelId(id), request).await,
         Arrived::Wanted { id, kind, mailbox } => {
@@ -145,7 +149,9 @@ async fn tell<H: Handler>(
             let GlobalRequest::HostKeys(blobs) = request else {
                 return Ok(());
             };
-            let known = blobs.iter().filter_map(|blob| PublicKey::from_bytes(blob).ok());
+            let known = blobs
+                .iter()
+                .filter_map(|blob| PublicKey::from_bytes(blob).ok());
             let keys = known.collect();
             handler.openssh_ext_host_keys_announced(keys, session).await
         }
@@ -212,8 +218,7 @@ async fn wanted<H: Handler>(
         }
         ChannelKind::X11 { originator } => {
             let from = (&originator.address, originator.port);
-            let opened =
-                handler.server_channel_open_x11(channel, from.0, from.1, reply, session);
+            let opened = handler.server_channel_open_x11(channel, from.0, from.1, reply, session);
             opened.await
         }
         // Nothing else may be wanted by a server; what is dropped here is refused.

@@ -24,7 +24,8 @@ impl Session {
     /// Sends bytes in a channel, as its window allows.
     ///
     /// # Errors
-    /// The channel is gone; [`Error::Pending`] if too much waits.
+    /// The session is over; [`Error::Pending`] if too much waits. So with what follows. In a channel
+    /// that has closed it is dropped.
     pub fn data(&mut self, channel: ChannelId, data: impl Into<Bytes>) -> Done {
         let data = Behind::Data(Kind::Stdout, data.into());
         self.core.send(channel.0, data)
@@ -33,7 +34,7 @@ impl Session {
     /// Ends the own side of a channel, behind the bytes that were sent.
     ///
     /// # Errors
-    /// The channel is gone.
+    /// As [`Session::data`].
     pub fn eof(&mut self, channel: ChannelId) -> Done {
         self.core.send(channel.0, Behind::Eof)
     }
@@ -41,7 +42,7 @@ impl Session {
     /// Closes a channel, behind the bytes that were sent.
     ///
     /// # Errors
-    /// It is gone.
+    /// As [`Session::data`].
     pub fn close(&mut self, channel: ChannelId) -> Done {
         self.core.send(channel.0, Behind::Close)
     }
@@ -49,7 +50,7 @@ impl Session {
     /// Wants a terminal.
     ///
     /// # Errors
-    /// The channel is gone, or too much waits.
+    /// As [`Session::data`].
     #[allow(clippy::too_many_arguments, reason = "as russh has it")]
     pub fn request_pty(
         &mut self,
@@ -70,7 +71,7 @@ impl Session {
     /// Wants the user's shell.
     ///
     /// # Errors
-    /// The channel is gone, or too much waits.
+    /// As [`Session::data`].
     pub fn request_shell(&mut self, want_reply: bool, channel: ChannelId) -> Done {
         self.core.tell(channel.0, &Request::Shell, want_reply)
     }
@@ -78,7 +79,7 @@ impl Session {
     /// Wants a command.
     ///
     /// # Errors
-    /// The channel is gone, or too much waits.
+    /// As [`Session::data`].
     pub fn exec(&mut self, channel: ChannelId, want_reply: bool, command: &[u8]) -> Done {
         let request = Request::Exec(command.to_vec());
         self.core.tell(channel.0, &request, want_reply)
@@ -87,13 +88,8 @@ impl Session {
     /// Wants a subsystem.
     ///
     /// # Errors
-    /// The channel is gone, or too much waits.
-    pub fn request_subsystem(
-        &mut self,
-        want_reply: bool,
-        channel: ChannelId,
-        name: &str,
-    ) -> Done {
+    /// As [`Session::data`].
+    pub fn request_subsystem(&mut self, want_reply: bool, channel: ChannelId, name: &str) -> Done {
         let request = Request::Subsystem(name.to_owned());
         self.core.tell(channel.0, &request, want_reply)
     }
@@ -101,7 +97,7 @@ impl Session {
     /// Tells the terminal's new size.
     ///
     /// # Errors
-    /// The channel is gone, or too much waits.
+    /// As [`Session::data`].
     pub fn window_change(
         &mut self,
         channel: ChannelId,
@@ -118,7 +114,7 @@ impl Session {
     /// Sends the program a signal.
     ///
     /// # Errors
-    /// The channel is gone, or too much waits.
+    /// As [`Session::data`].
     pub fn signal(&mut self, channel: ChannelId, signal: Sig) -> Done {
         let request = Request::Signal(signal.name().to_owned());
         self.core.tell(channel.0, &request, false)

@@ -156,7 +156,7 @@ impl Core {
         want_reply: bool,
     ) -> Result<(), Error> {
         let want = want(want_reply);
-        self.call(|state| state.connection.request(id, &request, want))
+        self.call(|state| gone_is_fine(state.connection.request(id, &request, want)))
             .await
     }
 
@@ -245,6 +245,15 @@ impl State {
     /// There is room again.
     pub(super) fn wake_waiters(&mut self) {
         self.waiters.drain(..).for_each(Waker::wake);
+    }
+}
+
+/// What is asked of a channel that has closed is done without, as russh does it: its reader learns
+/// of the end, and whoever races with it is no worse for it.
+pub(super) const fn gone_is_fine(done: Result<(), CallError>) -> Result<(), CallError> {
+    match done {
+        Err(CallError::Gone | CallError::Ended) => Ok(()),
+        other => other,
     }
 }
 

@@ -57,9 +57,8 @@ impl Idle {
 
     /// Whether a sign of life is to be asked for.
     pub(crate) fn tick(&mut self, now: Time) -> Result<bool, Error> {
-        let over = |limit: Option<Duration>, since: Time| {
-            limit.is_some_and(|limit| now >= since + limit)
-        };
+        let over =
+            |limit: Option<Duration>, since: Time| limit.is_some_and(|limit| now >= since + limit);
         if over(self.patience.inactivity, self.still) {
             return Err(Error::InactivityTimeout);
         }

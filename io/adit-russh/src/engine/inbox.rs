@@ -127,10 +127,19 @@ mod tests {
         assert_eq!(mailbox.put(ChannelMsg::Close), 0);
         mailbox.close();
         for _ in 0..2 {
-            assert!(matches!(take(&mailbox), Poll::Ready(Some(ChannelMsg::Success))));
+            assert!(matches!(
+                take(&mailbox),
+                Poll::Ready(Some(ChannelMsg::Success))
+            ));
         }
-        assert!(matches!(take(&mailbox), Poll::Ready(Some(ChannelMsg::Data { .. }))));
-        assert!(matches!(take(&mailbox), Poll::Ready(Some(ChannelMsg::Close))));
+        assert!(matches!(
+            take(&mailbox),
+            Poll::Ready(Some(ChannelMsg::Data { .. }))
+        ));
+        assert!(matches!(
+            take(&mailbox),
+            Poll::Ready(Some(ChannelMsg::Close))
+        ));
         assert!(matches!(take(&mailbox), Poll::Ready(None)));
         assert_eq!(mailbox.put(ChannelMsg::Data { data }), 3);
     }

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use adit_ssh::connection::{CallError, ChannelId as Id, Kind, Request};
 use bytes::Bytes;
 
-use super::core::{State, want};
+use super::core::{State, gone_is_fine, want};
 use super::{Behind, Core};
 use crate::Error;
 
@@ -41,9 +41,16 @@ impl Core {
         })
     }
 
-    /// Gives something to be sent behind what waits, at once.
+    /// Gives something to be sent behind what waits, at once. In a channel that has closed it is
+    /// dropped.
     pub(crate) fn send(&self, id: Id, what: Behind) -> Result<(), Error> {
-        self.with(|state| state.check().and_then(|()| state.put(id, what)))
+        self.with(|state| {
+            state.check()?;
+            match state.put(id, what) {
+                Err(Error::WrongChannel) => Ok(()),
+                done => done,
+            }
+        })
     }
 
     /// Tells something in a channel, ahead of the bytes that wait.
@@ -51,7 +58,7 @@ impl Core {
         self.with(|state| {
             state.check()?;
             let want = want(want_reply);
-            Ok(state.connection.request(id, request, want)?)
+            Ok(gone_is_fine(state.connection.request(id, request, want))?)
         })
     }
 
@@ -60,8 +67,8 @@ impl Core {
     pub(crate) fn answer(&self, id: Id, ok: bool) -> Result<(), Error> {
         self.with(|state| {
             state.check()?;
-            let live = state.lives.get_mut(&id).ok_or(Error::WrongChannel)?;
-            if let Some(to) = live.owed.pop_front() {
+            let live = state.lives.get_mut(&id);
+            if let Some(to) = live.and_then(|live| live.owed.pop_front()) {
                 state.connection.answer(to, ok);
             }
             Ok(())

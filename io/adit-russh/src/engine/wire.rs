@@ -162,7 +162,11 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
     }
 
     /// Opens the next packet.
-    fn take_in(&mut self, cx: &mut Context<'_>, core: &Core) -> Poll<Result<Option<Arrived>, Error>> {
+    fn take_in(
+        &mut self,
+        cx: &mut Context<'_>,
+        core: &Core,
+    ) -> Poll<Result<Option<Arrived>, Error>> {
         match self.open_next()? {
             Step::NeedMore { total } => {
                 ready!(self.poll_fill(cx, total))?;
@@ -313,7 +317,10 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
     pub(crate) async fn part(mut self, why: Option<&Error>) {
         if let Some(why) = why {
             let (reason, words) = match why {
-                Error::UnknownKey => (Disconnect::HostKeyNotVerifiable, "the host key is not known"),
+                Error::UnknownKey => (
+                    Disconnect::HostKeyNotVerifiable,
+                    "the host key is not known",
+                ),
                 Error::InactivityTimeout | Error::KeepaliveTimeout => {
                     (Disconnect::ConnectionLost, "nothing came for too long")
                 }
@@ -323,7 +330,9 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
         }
         let last = poll_fn(|cx| {
             ready!(self.poll_flush(cx))?;
-            Pin::new(&mut self.io).poll_shutdown(cx).map_err(Error::from)
+            Pin::new(&mut self.io)
+                .poll_shutdown(cx)
+                .map_err(Error::from)
         });
         // What comes now is read, or a socket would take back what it has sent.
         if let Ok(Ok(())) = timeout(LAST_WORDS, last).await {

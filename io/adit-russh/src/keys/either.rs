@@ -7,7 +7,10 @@ use super::{Algorithm, Certificate, HashAlg, PrivateKeyWithHashAlg, PublicKey};
 
 /// What a server proves its name with.
 #[derive(Debug, Clone)]
-#[allow(clippy::large_enum_variant, reason = "there is one of it for a session")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there is one of it for a session"
+)]
 pub enum PublicKeyOrCertificate {
     /// A key.
     PublicKey {

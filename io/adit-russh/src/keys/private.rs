@@ -146,7 +146,10 @@ mod tests {
             let other = PrivateKey::random(&mut rand::rng(), algorithm).unwrap();
             assert_ne!(other.public_key(), key.public_key());
         }
-        let shown = format!("{:?}", PrivateKey::random(&mut rand::rng(), Algorithm::Ed25519));
+        let shown = format!(
+            "{:?}",
+            PrivateKey::random(&mut rand::rng(), Algorithm::Ed25519)
+        );
         assert!(!shown.contains("Ed25519Key"), "{shown}");
         assert!(PrivateKey::random(&mut rand::rng(), Algorithm::SkEd25519).is_err());
     }

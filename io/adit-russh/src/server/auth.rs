@@ -186,7 +186,10 @@ impl<H: Handler> Door<'_, H> {
         };
         let answer = self.answer(user, said, query);
         if matches!(answer, ServerAnswer::Reject | ServerAnswer::GoOn { .. }) {
-            let initial = self.config.auth_rejection_time_initial.filter(|_| first && nothing);
+            let initial = self
+                .config
+                .auth_rejection_time_initial
+                .filter(|_| first && nothing);
             let time: Duration = initial.unwrap_or(self.config.auth_rejection_time);
             sleep_until(began + time).await;
         }

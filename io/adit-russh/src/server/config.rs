@@ -198,6 +198,10 @@ mod tests {
         assert!(signer.sign(KeyAlgorithm::Ed25519Cert, b"data").is_err());
         let signature = signer.sign(KeyAlgorithm::Ed25519, b"data").unwrap();
         let public = key.public_key().below();
-        assert!(public.verify(KeyAlgorithm::Ed25519, b"data", &signature).is_ok());
+        assert!(
+            public
+                .verify(KeyAlgorithm::Ed25519, b"data", &signature)
+                .is_ok()
+        );
     }
 }

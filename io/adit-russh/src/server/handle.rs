@@ -16,7 +16,8 @@ pub struct Handle {
     core: Arc<Core>,
 }
 
-/// Fails without a word if the channel or the connection is gone, or too much waits.
+/// Fails without a word if the connection is gone, or too much waits. In a channel that has closed
+/// it is dropped.
 type Done = Result<(), ()>;
 
 impl Handle {
@@ -68,8 +69,13 @@ impl Handle {
     /// Ends the own side of a channel, behind the bytes that were sent.
     ///
     /// # Errors
-    /// The channel or the connection is gone. So with what follows.
-    #[allow(clippy::unused_async, clippy::result_unit_err, reason = "as russh has it")]
+    /// The connection is gone, or too much waits. So with what follows. In a channel that has closed
+    /// it is dropped.
+    #[allow(
+        clippy::unused_async,
+        clippy::result_unit_err,
+        reason = "as russh has it"
+    )]
     pub async fn eof(&self, id: ChannelId) -> Done {
         self.send(id, Behind::Eof)
     }
@@ -78,7 +84,11 @@ impl Handle {
     ///
     /// # Errors
     /// As [`Handle::eof`].
-    #[allow(clippy::unused_async, clippy::result_unit_err, reason = "as russh has it")]
+    #[allow(
+        clippy::unused_async,
+        clippy::result_unit_err,
+        reason = "as russh has it"
+    )]
     pub async fn close(&self, id: ChannelId) -> Done {
         self.send(id, Behind::Close)
     }
@@ -87,7 +97,11 @@ impl Handle {
     ///
     /// # Errors
     /// As [`Handle::eof`].
-    #[allow(clippy::unused_async, clippy::result_unit_err, reason = "as russh has it")]
+    #[allow(
+        clippy::unused_async,
+        clippy::result_unit_err,
+        reason = "as russh has it"
+    )]
     pub async fn channel_success(&self, id: ChannelId) -> Done {
         self.core.answer(id.0, true).map_err(drop)
     }
@@ -96,7 +110,11 @@ impl Handle {
     ///
     /// # Errors
     /// As [`Handle::eof`].
-    #[allow(clippy::unused_async, clippy::result_unit_err, reason = "as russh has it")]
+    #[allow(
+        clippy::unused_async,
+        clippy::result_unit_err,
+        reason = "as russh has it"
+    )]
     pub async fn channel_failure(&self, id: ChannelId) -> Done {
         self.core.answer(id.0, false).map_err(drop)
     }
@@ -105,7 +123,11 @@ impl Handle {
     ///
     /// # Errors
     /// As [`Handle::eof`].
-    #[allow(clippy::unused_async, clippy::result_unit_err, reason = "as russh has it")]
+    #[allow(
+        clippy::unused_async,
+        clippy::result_unit_err,
+        reason = "as russh has it"
+    )]
     pub async fn exit_status_request(&self, id: ChannelId, exit_status: u32) -> Done {
         self.send(id, Behind::Told(Request::ExitStatus(exit_status)))
     }
@@ -115,7 +137,11 @@ impl Handle {
     ///
     /// # Errors
     /// As [`Handle::eof`].
-    #[allow(clippy::unused_async, clippy::result_unit_err, reason = "as russh has it")]
+    #[allow(
+        clippy::unused_async,
+        clippy::result_unit_err,
+        reason = "as russh has it"
+    )]
     pub async fn exit_signal_request(
         &self,
         id: ChannelId,
@@ -131,7 +157,11 @@ impl Handle {
     ///
     /// # Errors
     /// As [`Handle::eof`].
-    #[allow(clippy::unused_async, clippy::result_unit_err, reason = "as russh has it")]
+    #[allow(
+        clippy::unused_async,
+        clippy::result_unit_err,
+        reason = "as russh has it"
+    )]
     pub async fn xon_xoff_request(&self, id: ChannelId, client_can_do: bool) -> Done {
         self.send(id, Behind::Told(Request::FlowControl(client_can_do)))
     }

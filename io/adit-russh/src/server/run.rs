@@ -73,7 +73,9 @@ async fn tell<H: Handler>(
             Kind::Stdout => handler.data(ChannelId(id), &bytes, session).await,
             Kind::Stderr => {
                 let code = CHANNEL_STDERR;
-                handler.extended_data(ChannelId(id), code, &bytes, session).await
+                handler
+                    .extended_data(ChannelId(id), code, &bytes, session)
+                    .await
             }
         },
         Arrived::Eof(id) => handler.channel_eof(ChannelId(id), session).await,
@@ -119,7 +121,10 @@ async fn asked<H: Handler>(
             told.await
         }
         Request::Env { name, value } => {
-            let (name, value) = (String::from_utf8_lossy(&name), String::from_utf8_lossy(&value));
+            let (name, value) = (
+                String::from_utf8_lossy(&name),
+                String::from_utf8_lossy(&value),
+            );
             handler.env_request(id, &name, &value, session).await
         }
         Request::Shell => handler.shell_request(id, session).await,

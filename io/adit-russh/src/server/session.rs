@@ -48,7 +48,8 @@ impl Session {
     /// Sends bytes in a channel, as its window allows.
     ///
     /// # Errors
-    /// The channel is gone; [`Error::Pending`] if too much waits. So with what follows.
+    /// The connection is over; [`Error::Pending`] if too much waits. So with what follows. In a
+    /// channel that has closed it is dropped.
     pub fn data(&mut self, channel: ChannelId, data: impl Into<Bytes>) -> Done {
         let data = Behind::Data(Kind::Stdout, data.into());
         self.core.send(channel.0, data)
@@ -125,7 +126,7 @@ impl Session {
     /// Grants the oldest request of a channel that was not answered.
     ///
     /// # Errors
-    /// The channel is gone.
+    /// The connection is over.
     pub fn channel_success(&mut self, channel: ChannelId) -> Done {
         self.core.answer(channel.0, true)
     }
@@ -133,7 +134,7 @@ impl Session {
     /// Refuses the oldest request of a channel that was not answered.
     ///
     /// # Errors
-    /// The channel is gone.
+    /// The connection is over.
     pub fn channel_failure(&mut self, channel: ChannelId) -> Done {
         self.core.answer(channel.0, false)
     }

@@ -1,0 +1,1 @@
+//! russh's own examples.
