@@ -7,7 +7,7 @@ use adit_russh::client::KeyboardInteractiveAuthResponse as Answer;
 use adit_russh::keys::PrivateKeyWithHashAlg;
 use adit_russh::{AuthResult, Disconnect, Error, MethodKind, client, server};
 
-use crate::world::{Guest, Log, World, new_key};
+use crate::world::{Guest, Host, Log, World, new_key};
 
 fn signed(key: &adit_russh::keys::PrivateKey) -> PrivateKeyWithHashAlg {
     PrivateKeyWithHashAlg::new(Arc::new(key.clone()), None)
@@ -27,10 +27,7 @@ async fn a_handler_that_says_nothing_takes_no_key() {
         keys: vec![new_key()],
         ..Default::default()
     };
-    let host = crate::world::Host {
-        key: new_key(),
-        log: Log::default(),
-    };
+    let host = Host::new(new_key(), Log::default());
     let server = server::run_stream(Arc::new(config), far, host)
         .await
         .unwrap();
@@ -211,10 +208,7 @@ async fn silence_ends_a_session() {
 
 #[tokio::test]
 async fn a_server_without_a_key_does_not_run() {
-    let host = crate::world::Host {
-        key: new_key(),
-        log: Log::default(),
-    };
+    let host = Host::new(new_key(), Log::default());
     let (_, far) = tokio::io::duplex(100);
     let refused = server::run_stream(Arc::default(), far, host).await;
     assert!(matches!(refused, Err(Error::InvalidConfig(_))));
@@ -232,10 +226,7 @@ async fn two_sides_without_a_common_cipher_say_so() {
         preferred: preferred(adit_russh::cipher::AES_128_CTR),
         ..Default::default()
     };
-    let host = crate::world::Host {
-        key: new_key(),
-        log: Log::default(),
-    };
+    let host = Host::new(new_key(), Log::default());
     let server = server::run_stream(Arc::new(config), far, host)
         .await
         .unwrap();

@@ -47,8 +47,10 @@ async fn a_program_runs_to_its_end() {
     channel.close().await.unwrap();
     let mut other = world.client.channel_open_session().await.unwrap();
     other.exec(true, "no").await.unwrap();
+    assert!(matches!(other.wait().await, Some(ChannelMsg::Data { .. })));
+    assert!(matches!(other.wait().await, Some(ChannelMsg::Failure)));
     other.close().await.unwrap();
-    assert!(all(&mut other).await.contains(&"Failure".to_owned()));
+    assert_eq!(all(&mut other).await, ["Close"]);
 }
 
 #[tokio::test]

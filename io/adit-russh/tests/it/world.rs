@@ -21,9 +21,19 @@ pub(crate) type Log = Arc<Mutex<Vec<String>>>;
 pub(crate) struct Host {
     pub(crate) key: PrivateKey,
     pub(crate) log: Log,
+    /// Channels whose bytes the handler sends back.
+    programs: Vec<ChannelId>,
 }
 
 impl Host {
+    pub(crate) fn new(key: PrivateKey, log: Log) -> Self {
+        Self {
+            key,
+            log,
+            programs: Vec::new(),
+        }
+    }
+
     fn note(&self, what: impl Into<String>) {
         self.log.lock().unwrap().push(what.into());
     }
@@ -86,6 +96,7 @@ impl server::Handler for Host {
         reply: server::ChannelOpenHandle,
         session: &mut server::Session,
     ) -> Result<(), Error> {
+        self.programs.push(channel.id());
         // What is sent before the channel is open waits for it.
         session.data(channel.id(), &b"hello "[..])?;
         tokio::spawn(async move { reply.accept().await });
@@ -195,7 +206,10 @@ impl server::Handler for Host {
         if data == b"leave" {
             return Err(Error::Disconnect);
         }
-        session.data(channel, data.to_vec())
+        if self.programs.contains(&channel) {
+            session.data(channel, data.to_vec())?;
+        }
+        Ok(())
     }
 
     async fn tcpip_forward(
@@ -290,10 +304,7 @@ impl World {
         let (told, heard) = (Log::default(), Log::default());
         server.keys = vec![host.clone()];
         server.auth_rejection_time = std::time::Duration::from_millis(20);
-        let handler = Host {
-            key: key.clone(),
-            log: Arc::clone(&told),
-        };
+        let handler = Host::new(key.clone(), Arc::clone(&told));
         let server = server::run_stream(Arc::new(server), far, handler).await;
         let (arrived, arrivals) = tokio::sync::mpsc::channel(4);
         let guest = Guest {
