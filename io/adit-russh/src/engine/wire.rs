@@ -115,13 +115,12 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
 
     /// Sends what authentication wants to say.
     pub(crate) fn say(&mut self, message: &Outgoing) -> Result<(), Error> {
-        self.transport.send(message.payload.expose())?;
         if message.hide_length {
             let mut cover = Vec::new();
             message.put_cover(&mut cover);
             self.transport.send(&cover)?;
         }
-        Ok(())
+        Ok(self.transport.send(message.payload.expose())?)
     }
 
     /// The next thing that happens once the user is in. Cancel-safe.

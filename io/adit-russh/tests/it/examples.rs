@@ -101,7 +101,12 @@ fn example(name: &str) -> Command {
 
 /// The words for a client of ours that logs in at OpenSSH's server.
 fn at(command: &mut Command, sshd: &Sshd) {
-    command.args(["-k", sshd.folder().join("id").to_str().unwrap()]);
+    with_key(command, sshd, sshd.folder());
+}
+
+/// The same with the key of another folder.
+fn with_key(command: &mut Command, sshd: &Sshd, folder: &Path) {
+    command.args(["-k", folder.join("id").to_str().unwrap()]);
     command.args(["-p", &sshd.port().to_string(), "-u", &user()]);
 }
 
@@ -120,8 +125,7 @@ fn client_exec_simple() {
     // The key of another user does not let in.
     let other = Sshd::start("").unwrap();
     let mut command = example("client_exec_simple");
-    at(&mut command, &sshd);
-    command.args(["-p", &other.port().to_string()]);
+    with_key(&mut command, &other, sshd.folder());
     command.args(["127.0.0.1", "true"]);
     let ended = run(command);
     assert_eq!(ended.code, Some(1), "{}", ended.output);
