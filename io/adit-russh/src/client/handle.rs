@@ -57,13 +57,13 @@ impl<H: Handler> Handle<H> {
         answer.await.map_err(|_| Error::Disconnect)
     }
 
-    async fn log_in(&mut self, user: impl Into<String>, with: With) -> Result<Outcome, Error> {
+    async fn log_in(&self, user: impl Into<String>, with: With) -> Result<Outcome, Error> {
         let user = user.into();
         self.wish(|reply| Wish::Try(Try { user, with }, reply))
             .await?
     }
 
-    async fn once(&mut self, user: impl Into<String>, with: With) -> Result<AuthResult, Error> {
+    async fn once(&self, user: impl Into<String>, with: With) -> Result<AuthResult, Error> {
         match self.log_in(user, with).await? {
             Outcome::Done(result) => Ok(result),
             Outcome::Asked { .. } => Err(Error::Inconsistent),

@@ -140,6 +140,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
             while self.transport.poll_event().is_some() {}
             let given = self.poll_give_out(cx, core);
             if let Poll::Ready(Ok(())) = given
+                && self.transport.writable()
                 && self.leave(core)
             {
                 return Poll::Ready(Ok(Arrived::Left));

@@ -132,6 +132,38 @@ fn client_exec_simple() {
 }
 
 #[test]
+fn client_exec_simple_with_a_certificate() {
+    let folder = Folder::new("certified").unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for name in ["ca", "id"] {
+        keygen(folder.path(), name).unwrap();
+    }
+    certify(&folder, &["-n", &user(), &file("id.pub")]);
+    let authority = file("ca.pub");
+    let more = format!("TrustedUserCAKeys {authority}\nAuthorizedKeysFile none");
+    let sshd = Sshd::start(&more).unwrap();
+    for (certificate, code) in [(true, 0), (false, 1)] {
+        let mut command = example("client_exec_simple");
+        with_key(&mut command, &sshd, folder.path());
+        if certificate {
+            command.args(["-o", &file("id-cert.pub")]);
+        }
+        command.args(["127.0.0.1", "echo", "certified"]);
+        let ended = run(command);
+        assert_eq!(ended.code, Some(code), "{}", ended.output);
+        assert_eq!(ended.output.contains("certified\nExitcode: 0"), certificate);
+    }
+}
+
+/// Signs a key with the folder's authority.
+fn certify(folder: &Folder, words: &[&str]) {
+    let mut command = Command::new("ssh-keygen");
+    command.arg("-q").arg("-s").arg(folder.path().join("ca"));
+    command.args(["-I", "test"]).args(words);
+    run(command).success().unwrap();
+}
+
+#[test]
 fn client_exec_interactive() {
     let sshd = Sshd::start("").unwrap();
     let mut command = example("client_exec_interactive");
@@ -267,15 +299,8 @@ fn echoserver_certificates() {
     for name in ["ca", "host", "id"] {
         keygen(folder.path(), name).unwrap();
     }
-    let certify = |words: &[&str]| {
-        let mut command = Command::new("ssh-keygen");
-        command
-            .args(["-q", "-s", &file("ca"), "-I", "test"])
-            .args(words);
-        run(command).success().unwrap();
-    };
-    certify(&["-h", "-n", "127.0.0.1", &file("host.pub")]);
-    certify(&["-n", "me", &file("id.pub")]);
+    certify(&folder, &["-h", "-n", "127.0.0.1", &file("host.pub")]);
+    certify(&folder, &["-n", "me", &file("id.pub")]);
     let authority = fs::read_to_string(file("ca.pub")).unwrap();
     let known = folder.write("known", format!("@cert-authority * {authority}"));
     let known = format!("UserKnownHostsFile={}", known.unwrap().display());
