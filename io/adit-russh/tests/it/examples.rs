@@ -111,7 +111,7 @@ fn with_key(command: &mut Command, sshd: &Sshd, folder: &Path) {
 }
 
 fn run(command: Command) -> Ended {
-    tool::run(command, PATIENCE).unwrap()
+    tool::run(command, 3 * PATIENCE).unwrap()
 }
 
 #[test]
@@ -243,39 +243,40 @@ fn sftp_server() {
     }
 }
 
-/// What is typed into a session of OpenSSH's client, and comes back.
-fn typed(port: u16, key: &Path, options: &[&str]) -> String {
-    let mut command = ssh(port, key);
-    command.args(options).args(["-T", "me@127.0.0.1"]);
+/// A line of a shell that types into a session of OpenSSH's client, and shows what comes back:
+/// Ctrl+C, which ends the session, once there is an answer.
+fn typed(folder: &Folder, port: u16) -> String {
+    let mut command = ssh(port, &folder.path().join("id"));
+    command.args(["-T", "me@127.0.0.1"]);
     let words: Vec<String> = command
         .get_args()
         .map(|word| format!("'{}'", word.to_str().unwrap()))
         .collect();
-    // Ctrl+C ends the session.
-    format!(
-        "{{ sleep 1; echo one; sleep 1; printf '\\003'; sleep 2; }} | ssh {}",
-        words.join(" ")
-    )
+    let shown = folder.path().join("shown");
+    let (shown, words) = (shown.display(), words.join(" "));
+    let answer = wait_for(&format!("grep -q Got {shown}"));
+    format!("{{ echo one; {answer}; printf '\\003'; }} | ssh {words} >{shown} 2>&1; cat {shown}")
 }
 
-fn sh(script: &str) -> Ended {
-    let mut command = Command::new("sh");
-    command.args(["-c", script]);
-    run(command)
+/// A line of a shell that waits until another succeeds.
+fn wait_for(line: &str) -> String {
+    format!("for i in $(seq 200); do {line} && break; sleep 0.1; done")
 }
 
 /// It listens on port 2222, whatever is told: in a network of its own it is free.
 #[test]
 fn echoserver() {
     let folder = Folder::new("echoserver").unwrap();
-    let key = keygen(folder.path(), "id").unwrap();
+    keygen(folder.path(), "id").unwrap();
     let server = built().join("echoserver");
-    let server = server.display();
-    let client = typed(2222, &key, &[]);
+    let log = folder.path().join("log");
+    let (server, log) = (server.display(), log.display());
+    let client = typed(&folder, 2222);
+    let listens = wait_for("ss -ltn | grep -q :2222");
+    let ended = wait_for(&format!("grep -q 'Session error' {log}"));
     let script = format!(
-        "ip link set lo up || exit 9\n{server} & pid=$!\n\
-         for i in $(seq 100); do ss -ltn | grep -q :2222 && break; sleep 0.1; done\n\
-         {client}\nkill $pid\n"
+        "ip link set lo up || exit 9\n{server} >{log} 2>&1 & pid=$!\n\
+         {listens}\n{client}\n{ended}\nkill $pid\ncat {log}\n"
     );
     let mut command = Command::new("unshare");
     if !rustix::process::geteuid().is_root() {
@@ -311,12 +312,14 @@ fn echoserver_certificates() {
     let mut server = Process::spawn(command).unwrap();
     wait_port(Transport::Tcp, port, PATIENCE).unwrap();
     // The first word for an option counts.
-    let script = typed(port, Path::new(&file("id")), &[]).replacen(
+    let script = typed(&folder, port).replacen(
         "ssh '",
-        &format!("ssh -v -o StrictHostKeyChecking=yes -o {known} '"),
+        &format!("ssh -o StrictHostKeyChecking=yes -o {known} '"),
         1,
     );
-    let ended = sh(&script);
+    let mut command = Command::new("sh");
+    command.args(["-c", &script]);
+    let ended = run(command);
     assert!(ended.output.contains("Got data: one"), "{}", ended.output);
     server
         .wait_lines("Session error: Disconnect", 1, PATIENCE)
