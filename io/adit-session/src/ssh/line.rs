@@ -273,13 +273,12 @@ impl Line {
 
     /// Sends what authentication wants to say.
     pub(super) fn say(&mut self, message: &Outgoing) -> Result<(), SshError> {
-        self.transport.send(message.payload.expose())?;
         if message.hide_length {
             let mut cover = Vec::new();
             message.put_cover(&mut cover);
             self.transport.send(&cover)?;
         }
-        Ok(())
+        self.transport.send(message.payload.expose())
     }
 }
 

@@ -3,8 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use adit_crypto::Secret;
+use adit_session::ssh::BoxFuture;
 use adit_session::ssh::client::{Client, ClientConfig, Exit, Login, PinnedKeys, Session};
-use adit_session::ssh::server::{Connection, Server, ServerConfig};
+use adit_session::ssh::server::{AuthPolicy, Connection, Server, ServerConfig};
+use adit_ssh::algorithm::Compression;
+use adit_ssh::auth::{Method, ServerAnswer};
 use adit_ssh::key::{AnyKey, PublicKey};
 use adit_stream::{BoxStream, Stream, Tcp, fill};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -142,4 +146,34 @@ async fn connections_go_both_ways() {
     // The server stops listening.
     let gone = async { while TcpStream::connect(("127.0.0.1", port)).await.is_ok() {} };
     timeout(Duration::from_secs(10), gone).await.unwrap();
+}
+
+/// Takes any password.
+struct Open;
+
+impl AuthPolicy for Open {
+    fn password<'a>(&'a self, _: &'a str, _: &'a Secret<String>) -> BoxFuture<'a, ServerAnswer> {
+        Box::pin(std::future::ready(ServerAnswer::Accept))
+    }
+}
+
+/// What hides the length of a password is not taken for the first compressed packet.
+#[tokio::test]
+async fn a_password_goes_before_compression() {
+    let (mut settings, host) = settings();
+    settings.auth.methods = vec![Method::Password];
+    let mut config = config(host, Login::new("me").with_password("any"));
+    config.transport.preferred.compression = vec![Compression::ZlibDelayed];
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let far = tokio::spawn(async move {
+        let (socket, _) = listener.accept().await.unwrap();
+        let entered = Server::accept(Box::new(Tcp::new(socket)), &settings, &Open).await;
+        entered.unwrap().closed().await
+    });
+    let session = Client::connect(dial(port).await, config).await.unwrap();
+    session.ping().await.unwrap();
+    session.disconnect("done");
+    let end = far.await.unwrap().to_string();
+    assert!(end.contains("done"), "{end}");
 }

@@ -137,6 +137,8 @@ pub struct ClientAuth {
     pub(super) interactives: u32,
     pub(super) partials: u32,
     pub(super) banners: u32,
+    /// The last answer was one part of a success.
+    pub(super) partial: bool,
 }
 
 impl ClientAuth {
@@ -161,6 +163,7 @@ impl ClientAuth {
             interactives: 0,
             partials: 0,
             banners: 0,
+            partial: false,
         }
     }
 

@@ -94,6 +94,7 @@ impl ClientAuth {
         self.allowed = r.name_list()?.iter().map(str::to_owned).collect();
         let partial = r.boolean()?;
         r.end()?;
+        self.partial = partial;
         if partial {
             self.partial(state)?;
         } else if state == State::Interactive(0) {

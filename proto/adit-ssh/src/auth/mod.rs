@@ -9,6 +9,7 @@
 //! client's machine is made: nothing of the user's is sent to an unknown host.
 
 mod client;
+mod client_again;
 mod client_input;
 mod config;
 mod message;

@@ -16,7 +16,9 @@ pub struct Outgoing {
     /// The payload, which may hold a password.
     pub payload: Secret<Vec<u8>>,
     /// Its length tells the length of a secret. The packet is to be padded to a multiple of
-    /// [`HIDDEN_MULTIPLE`]; if the packet layer cannot, [`Outgoing::put_cover`] is sent behind it.
+    /// [`HIDDEN_MULTIPLE`]; if the packet layer cannot, [`Outgoing::put_cover`] is sent before it.
+    /// (Behind it, it could come after the server's word that the user is in, from which on packets
+    /// may be compressed.)
     pub hide_length: bool,
 }
 

@@ -6,6 +6,7 @@ use super::config::ServerConfig;
 use super::message::{Method, Prompt};
 use super::outgoing::{Outbox, Outgoing};
 use super::progress::Progress;
+use crate::algorithm::KeyAlgorithm;
 use crate::error::SshError;
 use crate::key::{AnyKey, Presence};
 use crate::msg;
@@ -90,6 +91,14 @@ pub enum ServerAnswer {
         /// The questions.
         prompts: Vec<Prompt>,
     },
+    /// No, or not all of it: from now on these methods are offered.
+    GoOn {
+        /// The methods.
+        methods: Vec<Method>,
+        /// Whether this try was right, as one part of several. It counts as no failure then, and a
+        /// key that was right does not do again.
+        partial: bool,
+    },
     /// To [`ServerAsk::Password`] and [`ServerAsk::NewPassword`]: it has to be changed first.
     ChangePassword {
         /// What the user is told.
@@ -150,6 +159,8 @@ pub struct ServerAuth {
     pub(super) stage: Stage,
     pub(super) progress: Progress,
     pub(super) pending: Pending,
+    /// What the key that was shown last is used with.
+    pub(super) algorithm: Option<KeyAlgorithm>,
     requests: u32,
     failures: u32,
     tried_none: bool,
@@ -175,6 +186,7 @@ impl ServerAuth {
             stage: Stage::Service,
             progress: Progress::default(),
             pending: Pending::Request,
+            algorithm: None,
             requests: 0,
             failures: 0,
             tried_none: false,
@@ -184,6 +196,12 @@ impl ServerAuth {
     /// The next payload to be sent.
     pub fn poll_output(&mut self) -> Option<Outgoing> {
         self.out.pop()
+    }
+
+    /// The algorithm of the key that was shown last.
+    #[must_use]
+    pub const fn algorithm(&self) -> Option<KeyAlgorithm> {
+        self.algorithm
     }
 
     /// Whether an answer is waited for, and no payload may be fed.
@@ -198,7 +216,7 @@ impl ServerAuth {
     /// [`SshError::Policy`] after too many failures, and for an answer that does not belong to
     /// what was asked.
     pub fn answer(&mut self, answer: ServerAnswer) -> Result<ServerStep, SshError> {
-        use ServerAnswer::{Accept, ChangePassword, Questions, Reject};
+        use ServerAnswer::{Accept, ChangePassword, GoOn, Questions, Reject};
         let pending = core::mem::replace(&mut self.pending, Pending::Request);
         match (pending, answer) {
             (Pending::Request | Pending::Response { .. }, _) => {
@@ -233,6 +251,19 @@ impl ServerAuth {
                     prompts,
                 },
             ) => self.question(&name, &instruction, &prompts),
+            (pending, GoOn { methods, partial }) => {
+                self.config.methods = methods;
+                match pending {
+                    Pending::Nothing => return self.fail_nothing(),
+                    _ if !partial => return self.fail(),
+                    Pending::Key(key) => self.progress.keys.push(key),
+                    // Of what is only asked about, or was never answered, nothing was right.
+                    Pending::Query { .. } | Pending::Interactive => return self.fail(),
+                    _ => {}
+                }
+                self.put_failure(true);
+                Ok(ServerStep::Wait)
+            }
             (Pending::Nothing, Reject) => self.fail_nothing(),
             (_, Reject) => self.fail(),
             // Nobody is let in by questions that were not asked.

@@ -120,6 +120,7 @@ impl ServerAuth {
         let Some(known) = known.filter(|a| self.config.algorithms.contains(a)) else {
             return self.fail();
         };
+        self.algorithm = Some(known);
         let bound = host_key.is_none_or(|host| self.config.hostbound && host == self.host_key);
         let Ok(key) = AnyKey::parse_for(known, blob) else {
             return self.fail();

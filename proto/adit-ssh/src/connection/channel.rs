@@ -13,6 +13,14 @@ pub struct ChannelId {
     pub(super) generation: u32,
 }
 
+impl ChannelId {
+    /// The number that we gave it on the wire.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.number
+    }
+}
+
 impl fmt::Display for ChannelId {
     /// The number that we gave it on the wire.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,6 +2,7 @@
 //! the list of past failures of other implementations.
 
 use super::*;
+use crate::algorithm::KeyAlgorithm;
 use crate::error::SshError;
 use crate::key::Certificate;
 
@@ -159,6 +160,43 @@ fn several_methods() {
         "left alone"
     );
     assert_eq!(numbers(|| server.poll_output()), [0u8; 0]);
+}
+
+#[test]
+fn who_may_come_in_may_go_on_with_other_methods() {
+    let (one, two) = (key(1), key(2));
+    let go_on = |methods: &[Method], partial| ServerAnswer::GoOn {
+        methods: methods.to_vec(),
+        partial,
+    };
+    let mut server = server_with(&[Method::PublicKey, Method::Password]);
+    // A key that is only asked about is no part of anything.
+    ask(&mut server, &query("u", &one));
+    let step = server.answer(go_on(&[Method::PublicKey], true));
+    assert!(matches!(step, Ok(ServerStep::Wait)));
+    assert_eq!(failure(&mut server), ("publickey".into(), false));
+    ask(&mut server, &signed("u", &one, &one, SESSION));
+    assert_eq!(server.algorithm(), Some(KeyAlgorithm::Ed25519));
+    let step = server.answer(go_on(&[Method::PublicKey], true));
+    assert!(matches!(step, Ok(ServerStep::Wait)));
+    assert_eq!(failure(&mut server), ("publickey".into(), true));
+    // The same key is no second one, and a password is not offered any more.
+    for again in [signed("u", &one, &one, SESSION), password("u", "p")] {
+        assert!(matches!(server.handle(&again), Ok(ServerStep::Wait)));
+        assert_eq!(failure(&mut server), ("publickey".into(), false));
+    }
+    ask(&mut server, &signed("u", &two, &two, SESSION));
+    let step = server.answer(go_on(&Method::ALL, false));
+    assert!(matches!(step, Ok(ServerStep::Wait)));
+    assert_eq!(
+        failure(&mut server),
+        ("publickey,password,keyboard-interactive".into(), false)
+    );
+    ask(&mut server, &signed("u", &two, &two, SESSION));
+    assert!(matches!(
+        server.answer(ServerAnswer::Accept),
+        Ok(ServerStep::Success(_))
+    ));
 }
 
 #[test]

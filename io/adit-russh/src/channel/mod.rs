@@ -1,0 +1,87 @@
+//! Channels: what is asked for in them, what comes, and their bytes.
+
+mod msg;
+mod opening;
+mod read;
+mod stream;
+mod write;
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use adit_ssh::connection::ChannelId as Id;
+use tokio::io::AsyncRead;
+
+pub use msg::ChannelMsg;
+pub use opening::ChannelOpenHandle;
+pub use read::ChannelReadHalf;
+pub use stream::ChannelStream;
+pub use write::ChannelWriteHalf;
+
+use crate::engine::{Core, Hold, Mailbox};
+
+/// A channel. `S` is [`client::Msg`](crate::client::Msg) or [`server::Msg`](crate::server::Msg),
+/// and tells the two sides apart.
+///
+/// All that a [`ChannelWriteHalf`] can do, a channel can. To drop it does not close it: see
+/// [`ChannelWriteHalf::close`].
+pub struct Channel<S> {
+    read: ChannelReadHalf,
+    write: ChannelWriteHalf<S>,
+}
+
+impl<S> Channel<S> {
+    pub(crate) fn new(core: &Arc<Core>, id: Id, mailbox: Arc<Mailbox>) -> Self {
+        Self {
+            read: ChannelReadHalf::new(Arc::clone(core), id, mailbox),
+            write: ChannelWriteHalf {
+                core: Hold::new(core),
+                id,
+                side: PhantomData,
+            },
+        }
+    }
+
+    /// What comes next; `None` once the channel has closed. Cancel-safe.
+    pub async fn wait(&mut self) -> Option<ChannelMsg> {
+        self.read.wait().await
+    }
+
+    /// Both halves, for two tasks.
+    #[must_use]
+    pub fn split(self) -> (ChannelReadHalf, ChannelWriteHalf<S>) {
+        (self.read, self.write)
+    }
+
+    /// Its bytes both ways; the channel closes when the stream is dropped.
+    #[must_use]
+    pub fn into_stream(self) -> ChannelStream<S> {
+        ChannelStream::new(self.read, self.write)
+    }
+
+    /// Its bytes, on their way in.
+    pub fn make_reader(&mut self) -> impl AsyncRead + '_ {
+        self.read.make_reader()
+    }
+
+    /// Bytes of its standard error (1) on their way in, or of the channel itself.
+    pub fn make_reader_ext(&mut self, ext: Option<u32>) -> impl AsyncRead + '_ {
+        self.read.make_reader_ext(ext)
+    }
+}
+
+impl<S> Deref for Channel<S> {
+    type Target = ChannelWriteHalf<S>;
+
+    fn deref(&self) -> &ChannelWriteHalf<S> {
+        &self.write
+    }
+}
+
+impl<S> fmt::Debug for Channel<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Channel").field(&self.write.id).finish()
+    }
+}

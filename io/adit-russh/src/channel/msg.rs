@@ -1,0 +1,136 @@
+//! What comes in a channel.
+
+use bytes::Bytes;
+
+use crate::{Pty, Sig};
+
+/// What comes in a channel.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ChannelMsg {
+    /// Bytes.
+    Data {
+        /// They.
+        data: Bytes,
+    },
+    /// Bytes of another stream: standard error.
+    ExtendedData {
+        /// They.
+        data: Bytes,
+        /// 1, standard error.
+        ext: u32,
+    },
+    /// The peer sends no more bytes.
+    Eof,
+    /// The channel has closed.
+    Close,
+    /// A terminal is wanted.
+    RequestPty {
+        /// Whether an answer is.
+        want_reply: bool,
+        /// Its type, as in the variable TERM.
+        term: String,
+        /// Characters in a row.
+        col_width: u32,
+        /// Rows.
+        row_height: u32,
+        /// Width in pixels.
+        pix_width: u32,
+        /// Height in pixels.
+        pix_height: u32,
+        /// Its modes.
+        terminal_modes: Vec<(Pty, u32)>,
+    },
+    /// The user's shell is wanted.
+    RequestShell {
+        /// Whether an answer is.
+        want_reply: bool,
+    },
+    /// A command is wanted.
+    Exec {
+        /// Whether an answer is.
+        want_reply: bool,
+        /// The command.
+        command: Vec<u8>,
+    },
+    /// A signal for the program.
+    Signal {
+        /// Which.
+        signal: Sig,
+    },
+    /// A subsystem is wanted.
+    RequestSubsystem {
+        /// Whether an answer is.
+        want_reply: bool,
+        /// Its name.
+        name: String,
+    },
+    /// Windows for the client's display are wanted.
+    RequestX11 {
+        /// Whether an answer is.
+        want_reply: bool,
+        /// For one connection.
+        single_connection: bool,
+        /// The protocol of the cookie.
+        x11_authentication_protocol: String,
+        /// The cookie, in hexadecimal digits.
+        x11_authentication_cookie: String,
+        /// The screen.
+        x11_screen_number: u32,
+    },
+    /// A variable is to be set.
+    SetEnv {
+        /// Whether an answer is wanted.
+        want_reply: bool,
+        /// Its name.
+        variable_name: String,
+        /// Its value.
+        variable_value: String,
+    },
+    /// The terminal has another size.
+    WindowChange {
+        /// Characters in a row.
+        col_width: u32,
+        /// Rows.
+        row_height: u32,
+        /// Width in pixels.
+        pix_width: u32,
+        /// Height in pixels.
+        pix_height: u32,
+    },
+    /// The client's agent may be used.
+    AgentForward {
+        /// Whether an answer is wanted.
+        want_reply: bool,
+    },
+    /// Whether the client may do flow control itself.
+    XonXoff {
+        /// It may.
+        client_can_do: bool,
+    },
+    /// The program has ended.
+    ExitStatus {
+        /// With this.
+        exit_status: u32,
+    },
+    /// A signal has ended the program.
+    ExitSignal {
+        /// Which.
+        signal_name: Sig,
+        /// A core was dumped.
+        core_dumped: bool,
+        /// Words about it, any characters.
+        error_message: String,
+        /// Their language: always empty.
+        lang_tag: String,
+    },
+    /// A window that was used up has room again.
+    WindowAdjusted {
+        /// Octets that the next message may have.
+        new_size: u32,
+    },
+    /// A request was granted.
+    Success,
+    /// A request was refused.
+    Failure,
+}

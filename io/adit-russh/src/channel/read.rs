@@ -1,0 +1,122 @@
+//! What comes in a channel, as messages or as bytes.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use adit_ssh::connection::ChannelId as Id;
+use bytes::{Buf, Bytes};
+use tokio::io::{AsyncRead, ReadBuf};
+
+use super::ChannelMsg;
+use crate::engine::{Core, Mailbox};
+
+/// What comes in a channel. Bytes that are not taken out hold back the channel's window.
+pub struct ChannelReadHalf {
+    core: Arc<Core>,
+    id: Id,
+    mailbox: Arc<Mailbox>,
+}
+
+impl ChannelReadHalf {
+    pub(super) const fn new(core: Arc<Core>, id: Id, mailbox: Arc<Mailbox>) -> Self {
+        Self { core, id, mailbox }
+    }
+
+    /// What comes next; `None` once the channel has closed. Cancel-safe.
+    pub async fn wait(&mut self) -> Option<ChannelMsg> {
+        poll_fn(|cx| self.poll_wait(cx)).await
+    }
+
+    fn poll_wait(&self, cx: &Context<'_>) -> Poll<Option<ChannelMsg>> {
+        let message = ready!(self.mailbox.poll_take(cx));
+        if let Some(ChannelMsg::Data { data } | ChannelMsg::ExtendedData { data, .. }) = &message {
+            self.core.consumed(self.id, data.len());
+        }
+        Poll::Ready(message)
+    }
+
+    /// Its bytes. Other messages are passed over.
+    pub fn make_reader(&mut self) -> impl AsyncRead + '_ {
+        self.make_reader_ext(None)
+    }
+
+    /// Bytes of its standard error (1), or of the channel itself. Other messages are passed over.
+    pub fn make_reader_ext(&mut self, ext: Option<u32>) -> impl AsyncRead + '_ {
+        Reader {
+            half: self,
+            bytes: Bytes::new(),
+            ended: false,
+            ext,
+        }
+    }
+
+    /// The next bytes of a stream; none at its end.
+    fn poll_bytes(&self, cx: &Context<'_>, wanted: Option<u32>) -> Poll<Bytes> {
+        loop {
+            match ready!(self.poll_wait(cx)) {
+                Some(ChannelMsg::Data { data }) if wanted.is_none() => return Poll::Ready(data),
+                Some(ChannelMsg::ExtendedData { data, ext }) if wanted == Some(ext) => {
+                    return Poll::Ready(data);
+                }
+                Some(ChannelMsg::Eof) | None => return Poll::Ready(Bytes::new()),
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+impl Drop for ChannelReadHalf {
+    fn drop(&mut self) {
+        let left = self.mailbox.deafen();
+        self.core.consumed(self.id, left);
+    }
+}
+
+impl fmt::Debug for ChannelReadHalf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ChannelReadHalf").field(&self.id).finish()
+    }
+}
+
+/// One stream of a channel as bytes.
+#[derive(Debug)]
+pub(super) struct Reader<H> {
+    half: H,
+    bytes: Bytes,
+    ended: bool,
+    ext: Option<u32>,
+}
+
+impl Reader<ChannelReadHalf> {
+    /// The channel's own bytes.
+    pub(super) const fn own(half: ChannelReadHalf) -> Self {
+        Self {
+            half,
+            bytes: Bytes::new(),
+            ended: false,
+            ext: None,
+        }
+    }
+}
+
+impl<H: std::borrow::Borrow<ChannelReadHalf> + Unpin> AsyncRead for Reader<H> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let me = self.get_mut();
+        if me.bytes.is_empty() && !me.ended {
+            me.bytes = ready!(me.half.borrow().poll_bytes(cx, me.ext));
+            me.ended = me.bytes.is_empty();
+        }
+        let n = me.bytes.len().min(out.remaining());
+        out.put_slice(me.bytes.get(..n).unwrap_or_default());
+        me.bytes.advance(n);
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,329 @@
+//! What is asked for, told and sent in a channel.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use adit_crypto::Secret;
+use adit_ssh::connection::{ChannelId as Id, Kind, Request};
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::engine::{Behind, CHANNEL_STDERR, Hold};
+use crate::{ChannelId, Error, Pty, Sig, pty};
+
+/// What is asked for, told and sent in a channel.
+///
+/// With `want_reply` the answer comes as [`ChannelMsg::Success`](crate::ChannelMsg::Success) or
+/// [`ChannelMsg::Failure`](crate::ChannelMsg::Failure), in the order of the requests. All fail once
+/// the session is gone. In a channel that has closed, what is asked or sent is dropped, as in russh;
+/// writers and streams fail.
+pub struct ChannelWriteHalf<S> {
+    pub(super) core: Hold,
+    pub(super) id: Id,
+    pub(super) side: PhantomData<fn() -> S>,
+}
+
+type Done = Result<(), Error>;
+
+impl<S> ChannelWriteHalf<S> {
+    /// The channel's name.
+    #[must_use]
+    pub const fn id(&self) -> ChannelId {
+        ChannelId(self.id)
+    }
+
+    async fn request(&self, request: Request, want_reply: bool) -> Done {
+        self.core.request(self.id, request, want_reply).await
+    }
+
+    /// Wants a terminal: characters in a row, rows, width and height in pixels, its modes.
+    ///
+    /// # Errors
+    /// See [`ChannelWriteHalf`].
+    #[allow(clippy::too_many_arguments, reason = "as russh has it")]
+    pub async fn request_pty(
+        &self,
+        want_reply: bool,
+        term: &str,
+        col_width: u32,
+        row_height: u32,
+        pix_width: u32,
+        pix_height: u32,
+        terminal_modes: &[(Pty, u32)],
+    ) -> Done {
+        let size = [col_width, row_height, pix_width, pix_height];
+        let pty = pty::wanted(term, size, terminal_modes);
+        self.request(Request::Pty(pty), want_reply).await
+    }
+
+    /// Wants the user's shell.
+    ///
+    /// # Errors
+    /// See [`ChannelWriteHalf`].
+    pub async fn request_shell(&self, want_reply: bool) -> Done {
+        self.request(Request::Shell, want_reply).await
+    }
+
+    /// Wants a command.
+    ///
+    /// # Errors
+    /// See [`ChannelWriteHalf`].
+    pub async fn exec<A: Into<Vec<u8>>>(&self, want_reply: bool, command: A) -> Done {
+        self.request(Request::Exec(command.into()), want_reply)
+            .await
+    }
+
+    /// Wants a subsystem.
+    ///
+    /// # Errors
+    /// See [`ChannelWriteHalf`].
+    pub async fn request_subsystem<A: Into<String>>(&self, want_reply: bool, name: A) -> Done {
+        self.request(Request::Subsystem(name.into()), want_reply)
+            .await
+    }
+
+    /// Wants windows for the display of this side.
+    ///
+    /// # Errors
+    /// See [`ChannelWriteHalf`].
+    pub async fn request_x11<A: Into<String>, B: Into<String>>(
+        &self,
+        want_reply: bool,
+        single_connection: bool,
+        x11_authentication_protocol: A,
+        x11_authentication_cookie: B,
+        x11_screen_number: u32,
+    ) -> Done {
+        let request = Request::X11 {
+            single: single_connection,
+            protocol: x11_authentication_protocol.into(),
+            cookie: Secret::new(x11_authentication_cookie.into()),
+            screen: x11_screen_number,
+        };
+        self.request(request, want_reply).await
+    }
+
+    /// Sets a variable for the program to come.
+    ///
+    /// # Errors
+    /// See [`ChannelWriteHalf`].
+    pub async fn set_env<A: Into<String>, B: Into<String>>(
+        &self,
+        want_reply: bool,
+        variable_name: A,
+        variable_value: B,
+    ) -> Done {
+        let request = Request::Env {
+            name: variable_name.into().into_bytes(),
+            value: variable_value.into().into_bytes(),
+        };
+        self.request(request, want_reply).await
+    }
+
+    /// Tells the terminal's new size.
+    ///
+    /// # Errors
+    /// See [`ChannelWriteHalf`].
+    pub async fn window_change(
+        &self,
+        col_width: u32,
+        row_height: u32,
+        pix_width: u32,
+        pix_height: u32,
+    ) -> Done {
+        let size = pty::size([col_width, row_height, pix_width, pix_height]);
+        self.request(Request::WindowChange(size), false).await
+    }
+
+    /// Lets the program use the agent of this side.
+    ///
+    /// # Errors
+    /// See [`ChannelWriteHalf`].
+    pub async fn agent_forward(&self, want_reply: bool) -> Done {
+        self.request(Request::Agent, want_reply).await
+    }
+
+    /// Sends the program a signal.
+    ///
+    /// # Errors
+    /// See [`ChannelWriteHalf`].
+    pub async fn signal(&self, signal: Sig) -> Done {
+        self.request(Request::Signal(signal.name().to_owned()), false)
+            .await
+    }
+
+    /// Sends all that `data` has, as the peer's window allows.
+    ///
+    /// # Errors
+    /// See [`ChannelWriteHalf`]; reading failed.
+    pub async fn data<R: AsyncRead + Unpin>(&self, data: R) -> Done {
+        self.copy(Kind::Stdout, data).await
+    }
+
+    /// Sends bytes, as the peer's window allows.
+    ///
+    /// # Errors
+    /// See [`ChannelWriteHalf`].
+    pub async fn data_bytes(&self, data: impl Into<Bytes>) -> Done {
+        self.send(Kind::Stdout, data.into()).await
+    }
+
+    /// Sends all that `data` has in another stream: 1 is standard error, the only one there is.
+    ///
+    /// # Errors
+    /// See [`ChannelWriteHalf`]; reading failed; [`Error::Inconsistent`] for another number.
+    pub async fn extended_data<R: AsyncRead + Unpin>(&self, ext: u32, data: R) -> Done {
+        self.copy(kind(ext)?, data).await
+    }
+
+    /// Sends bytes in another stream.
+    ///
+    /// # Errors
+    /// As [`ChannelWriteHalf::extended_data`].
+    pub async fn extended_data_bytes(&self, ext: u32, data: impl Into<Bytes>) -> Done {
+        self.send(kind(ext)?, data.into()).await
+    }
+
+    async fn copy<R: AsyncRead + Unpin>(&self, kind: Kind, mut data: R) -> Done {
+        let mut writer = self.writer(kind);
+        match tokio::io::copy(&mut data, &mut writer).await {
+            Err(why) if !is_gone(&why) => Err(why.into()),
+            _ => Ok(()),
+        }
+    }
+
+    async fn send(&self, kind: Kind, mut data: Bytes) -> Done {
+        while !data.is_empty() {
+            poll_fn(|cx| {
+                let take = |room| data.split_to(data.len().min(room));
+                self.core.poll_send(cx, self.id, kind, take)
+            })
+            .await
+            .or_else(|why| match why {
+                Error::WrongChannel => {
+                    data.clear();
+                    Ok(0)
+                }
+                other => Err(other),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Ends the own side, behind the bytes that were sent.
+    ///
+    /// # Errors
+    /// See [`ChannelWriteHalf`].
+    #[allow(clippy::unused_async, reason = "as russh has it")]
+    pub async fn eof(&self) -> Done {
+        self.core.send(self.id, Behind::Eof)
+    }
+
+    /// Tells how the program ended, behind the bytes that were sent.
+    ///
+    /// # Errors
+    /// See [`ChannelWriteHalf`].
+    #[allow(clippy::unused_async, reason = "as russh has it")]
+    pub async fn exit_status(&self, exit_status: u32) -> Done {
+        let told = Request::ExitStatus(exit_status);
+        self.core.send(self.id, Behind::Told(told))
+    }
+
+    /// Closes the channel, behind the bytes that were sent.
+    ///
+    /// # Errors
+    /// See [`ChannelWriteHalf`].
+    #[allow(clippy::unused_async, reason = "as russh has it")]
+    pub async fn close(&self) -> Done {
+        self.core.send(self.id, Behind::Close)
+    }
+
+    /// Its bytes, on their way out. To shut it down ends the own side.
+    pub fn make_writer(&self) -> impl AsyncWrite + Unpin + 'static + use<S> {
+        self.writer(Kind::Stdout)
+    }
+
+    /// The bytes of its standard error, on their way out; of the channel itself for `None`, and
+    /// for a number that means nothing.
+    pub fn make_writer_ext(&self, ext: Option<u32>) -> impl AsyncWrite + Unpin + 'static + use<S> {
+        self.writer(match ext {
+            Some(CHANNEL_STDERR) => Kind::Stderr,
+            _ => Kind::Stdout,
+        })
+    }
+
+    pub(super) fn writer(&self, kind: Kind) -> Writer {
+        Writer {
+            core: self.core.clone(),
+            id: self.id,
+            kind,
+        }
+    }
+}
+
+const fn kind(ext: u32) -> Result<Kind, Error> {
+    match ext {
+        CHANNEL_STDERR => Ok(Kind::Stderr),
+        _ => Err(Error::Inconsistent),
+    }
+}
+
+/// Whether it is the channel alone that is gone.
+fn is_gone(why: &io::Error) -> bool {
+    let inner = why.get_ref().and_then(|inner| inner.downcast_ref());
+    matches!(inner, Some(Error::WrongChannel))
+}
+
+impl<S> fmt::Debug for ChannelWriteHalf<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ChannelWriteHalf").field(&self.id).finish()
+    }
+}
+
+/// One stream of a channel, on its way out.
+#[derive(Debug)]
+pub(super) struct Writer {
+    core: Hold,
+    id: Id,
+    kind: Kind,
+}
+
+impl Writer {
+    /// Closes the channel, behind the bytes that were sent.
+    pub(super) fn close(&self) {
+        // One that is gone is closed.
+        let _ = self.core.send(self.id, Behind::Close);
+    }
+}
+
+/// The most that is copied at once, octets: a message's worth.
+const PIECE: usize = 32 << 10;
+
+impl AsyncWrite for Writer {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let take = |room: usize| {
+            let n = bytes.len().min(room).min(PIECE);
+            Bytes::copy_from_slice(bytes.get(..n).unwrap_or_default())
+        };
+        let sent = self.core.poll_send(cx, self.id, self.kind, take);
+        sent.map_err(|why| io::Error::new(io::ErrorKind::BrokenPipe, why))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // The session's task sends what it was given by itself.
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let ended = self.core.send(self.id, Behind::Eof);
+        Poll::Ready(ended.map_err(|why| io::Error::new(io::ErrorKind::BrokenPipe, why)))
+    }
+}

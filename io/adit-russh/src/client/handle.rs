@@ -1,0 +1,352 @@
+//! A session as its owner sees it.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use adit_crypto::Secret;
+use adit_ssh::connection::{ChannelKind, GlobalAnswer, GlobalRequest, Kind, Originator};
+use adit_ssh::key::AnyKey;
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use super::login::{Outcome, Try, Wish, With};
+use super::{Handler, KeyboardInteractiveAuthResponse, Msg};
+use crate::engine::{Behind, Core, Hold};
+use crate::keys::{Certificate, HashAlg, PrivateKey, PrivateKeyWithHashAlg};
+use crate::{AuthResult, Channel, ChannelId, Disconnect, Error, settings};
+
+/// A session as its owner sees it. It ends when this and the session's channels are dropped.
+///
+/// As a future, it waits for the session's end.
+pub struct Handle<H: Handler> {
+    hold: Hold,
+    core: Arc<Core>,
+    wishes: mpsc::Sender<Wish>,
+    task: JoinHandle<Result<(), H::Error>>,
+}
+
+impl<H: Handler> Handle<H> {
+    pub(super) fn new(
+        core: Arc<Core>,
+        hold: Hold,
+        wishes: mpsc::Sender<Wish>,
+        task: JoinHandle<Result<(), H::Error>>,
+    ) -> Self {
+        Self {
+            hold,
+            core,
+            wishes,
+            task,
+        }
+    }
+
+    /// Whether the session is over.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.task.is_finished() || self.core.with(|state| state.over)
+    }
+
+    async fn wish<T>(&self, make: impl FnOnce(oneshot::Sender<T>) -> Wish) -> Result<T, Error> {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.wishes.send(make(reply)).await;
+        sent.map_err(|_| Error::SendError)?;
+        answer.await.map_err(|_| Error::Disconnect)
+    }
+
+    async fn log_in(&self, user: impl Into<String>, with: With) -> Result<Outcome, Error> {
+        let user = user.into();
+        self.wish(|reply| Wish::Try(Try { user, with }, reply))
+            .await?
+    }
+
+    async fn once(&self, user: impl Into<String>, with: With) -> Result<AuthResult, Error> {
+        match self.log_in(user, with).await? {
+            Outcome::Done(result) => Ok(result),
+            Outcome::Asked { .. } => Err(Error::Inconsistent),
+        }
+    }
+
+    /// Logs in with nothing, which is how the server's methods are learned.
+    ///
+    /// # Errors
+    /// The session is over, or the user is in already. So with the other ways to log in.
+    pub async fn authenticate_none<U: Into<String>>(
+        &mut self,
+        user: U,
+    ) -> Result<AuthResult, Error> {
+        self.once(user, With::Nothing).await
+    }
+
+    /// Logs in with a password. It is not sent to a server that takes none.
+    ///
+    /// # Errors
+    /// As [`Handle::authenticate_none`].
+    pub async fn authenticate_password<U: Into<String>, P: Into<String>>(
+        &mut self,
+        user: U,
+        password: P,
+    ) -> Result<AuthResult, Error> {
+        let password = Secret::new(password.into());
+        self.once(user, With::Password(password)).await
+    }
+
+    /// Logs in with a key.
+    ///
+    /// # Errors
+    /// As [`Handle::authenticate_none`].
+    pub async fn authenticate_publickey<U: Into<String>>(
+        &mut self,
+        user: U,
+        key: PrivateKeyWithHashAlg,
+    ) -> Result<AuthResult, Error> {
+        let with = With::Key {
+            key: AnyKey::Plain(key.public_key().below().clone()),
+            signer: Arc::clone(key.below()),
+            algorithm: key.algorithm().below(),
+        };
+        self.once(user, with).await
+    }
+
+    /// Logs in with a key as its certificate has it.
+    ///
+    /// # Errors
+    /// As [`Handle::authenticate_none`].
+    pub async fn authenticate_openssh_cert<U: Into<String>>(
+        &mut self,
+        user: U,
+        key: Arc<PrivateKey>,
+        cert: Certificate,
+    ) -> Result<AuthResult, Error> {
+        let with = With::Key {
+            key: AnyKey::Certificate(Box::new(cert.below().clone())),
+            signer: Arc::clone(key.below()),
+            algorithm: None,
+        };
+        self.once(user, with).await
+    }
+
+    /// Lets the server ask. The list of methods below this one is not sent: servers leave it alone.
+    ///
+    /// # Errors
+    /// As [`Handle::authenticate_none`].
+    pub async fn authenticate_keyboard_interactive_start<
+        U: Into<String>,
+        S: Into<Option<String>>,
+    >(
+        &mut self,
+        user: U,
+        _submethods: S,
+    ) -> Result<KeyboardInteractiveAuthResponse, Error> {
+        Ok(self.log_in(user, With::Questions).await?.into())
+    }
+
+    /// Answers what the server asked, each question once.
+    ///
+    /// # Errors
+    /// As [`Handle::authenticate_none`]; [`Error::Inconsistent`] for another number of answers than
+    /// there were questions, and if nothing was asked.
+    pub async fn authenticate_keyboard_interactive_respond(
+        &mut self,
+        responses: Vec<String>,
+    ) -> Result<KeyboardInteractiveAuthResponse, Error> {
+        let answers = responses.into_iter().map(Secret::new).collect();
+        let outcome = self.wish(|reply| Wish::Answers(answers, reply)).await??;
+        Ok(outcome.into())
+    }
+
+    /// The best hash that the server takes of RSA keys: `None` if it does not say, `Some(None)` if
+    /// it takes no SHA-2. Waits a second for the server's word; before the user is in.
+    ///
+    /// # Errors
+    /// The session is over, or the user is in already.
+    pub async fn best_supported_rsa_hash(&self) -> Result<Option<Option<HashAlg>>, Error> {
+        self.wish(Wish::RsaHash).await
+    }
+
+    async fn open(&self, kind: ChannelKind) -> Result<Channel<Msg>, Error> {
+        let (id, mailbox) = self.hold.open(kind).await?;
+        Ok(Channel::new(&self.core, id, mailbox))
+    }
+
+    /// Opens a channel for a program, a shell or a subsystem.
+    ///
+    /// # Errors
+    /// [`Error::ChannelOpenFailure`] if the server refused it, [`Error::NotAuthenticated`],
+    /// [`Error::Disconnect`]. So with the other channels.
+    pub async fn channel_open_session(&self) -> Result<Channel<Msg>, Error> {
+        self.open(ChannelKind::Session).await
+    }
+
+    /// Connects from the server to a host and port.
+    ///
+    /// # Errors
+    /// As [`Handle::channel_open_session`]; a port above 65535.
+    pub async fn channel_open_direct_tcpip<A: Into<String>, B: Into<String>>(
+        &self,
+        host_to_connect: A,
+        port_to_connect: u32,
+        originator_address: B,
+        originator_port: u32,
+    ) -> Result<Channel<Msg>, Error> {
+        let kind = ChannelKind::DirectTcpip {
+            host: host_to_connect.into(),
+            port: settings::port(port_to_connect)?,
+            originator: Originator {
+                address: originator_address.into(),
+                port: originator_port,
+            },
+        };
+        self.open(kind).await
+    }
+
+    /// Connects from the server to a socket in its file system (OpenSSH's extension).
+    ///
+    /// # Errors
+    /// As [`Handle::channel_open_session`].
+    pub async fn channel_open_direct_streamlocal<S: Into<String>>(
+        &self,
+        socket_path: S,
+    ) -> Result<Channel<Msg>, Error> {
+        let path = socket_path.into().into_bytes();
+        self.open(ChannelKind::DirectStreamlocal { path }).await
+    }
+
+    /// Has the server listen on an address and forward what comes; gives the port, which the
+    /// server chooses for 0. Connections come to
+    /// [`Handler::server_channel_open_forwarded_tcpip`].
+    ///
+    /// # Errors
+    /// [`Error::RequestDenied`], [`Error::NotAuthenticated`], [`Error::Disconnect`]; a port above
+    /// 65535.
+    pub async fn tcpip_forward<A: Into<String>>(
+        &self,
+        address: A,
+        port: u32,
+    ) -> Result<u32, Error> {
+        let request = GlobalRequest::TcpipForward {
+            address: address.into(),
+            port: settings::port(port)?,
+        };
+        match self.hold.global(request).await? {
+            GlobalAnswer::Bound { port } => Ok(port.into()),
+            _ => Ok(port),
+        }
+    }
+
+    /// Has the server stop that.
+    ///
+    /// # Errors
+    /// As [`Handle::tcpip_forward`].
+    pub async fn cancel_tcpip_forward<A: Into<String>>(
+        &self,
+        address: A,
+        port: u32,
+    ) -> Result<(), Error> {
+        let request = GlobalRequest::CancelTcpipForward {
+            address: address.into(),
+            port: settings::port(port)?,
+        };
+        self.hold.global(request).await.map(drop)
+    }
+
+    /// Has the server listen on a socket in its file system (OpenSSH's extension).
+    ///
+    /// # Errors
+    /// As [`Handle::tcpip_forward`].
+    pub async fn streamlocal_forward<A: Into<String>>(&self, path: A) -> Result<(), Error> {
+        let path = path.into().into_bytes();
+        let request = GlobalRequest::StreamlocalForward { path };
+        self.hold.global(request).await.map(drop)
+    }
+
+    /// Has the server stop that.
+    ///
+    /// # Errors
+    /// As [`Handle::tcpip_forward`].
+    pub async fn cancel_streamlocal_forward<A: Into<String>>(&self, path: A) -> Result<(), Error> {
+        let path = path.into().into_bytes();
+        let request = GlobalRequest::CancelStreamlocalForward { path };
+        self.hold.global(request).await.map(drop)
+    }
+
+    /// Asks the server for a sign of life and waits for it.
+    ///
+    /// # Errors
+    /// [`Error::NotAuthenticated`], [`Error::Disconnect`].
+    pub async fn send_ping(&self) -> Result<(), Error> {
+        match self.hold.global(GlobalRequest::KeepAlive).await {
+            // Any answer will do.
+            Ok(_) | Err(Error::RequestDenied) => Ok(()),
+            Err(why) => Err(why),
+        }
+    }
+
+    /// Tells the server that no session will be wanted any more (OpenSSH's extension).
+    ///
+    /// # Errors
+    /// [`Error::NotAuthenticated`], [`Error::Disconnect`].
+    pub async fn no_more_sessions(&self, _want_reply: bool) -> Result<(), Error> {
+        self.hold
+            .global(GlobalRequest::NoMoreSessions)
+            .await
+            .map(drop)
+    }
+
+    /// Sends bytes in a channel; gives them back if the session is gone, or too much waits.
+    ///
+    /// # Errors
+    /// The bytes.
+    #[allow(clippy::unused_async, reason = "as russh has it")]
+    pub async fn data(&self, id: ChannelId, data: impl Into<Bytes>) -> Result<(), Bytes> {
+        let data = data.into();
+        let sent = self
+            .core
+            .send(id.0, Behind::Data(Kind::Stdout, data.clone()));
+        sent.map_err(|_| data)
+    }
+
+    /// Makes new keys.
+    ///
+    /// # Errors
+    /// [`Error::NotAuthenticated`], [`Error::Disconnect`].
+    #[allow(clippy::unused_async, reason = "as russh has it")]
+    pub async fn rekey_soon(&self) -> Result<(), Error> {
+        self.core.rekey()
+    }
+
+    /// Ends the session, once what waits was sent. The language of the words is not told: nobody
+    /// reads it.
+    ///
+    /// # Errors
+    /// It is over.
+    #[allow(clippy::unused_async, reason = "as russh has it")]
+    pub async fn disconnect(
+        &self,
+        reason: Disconnect,
+        description: &str,
+        _language_tag: &str,
+    ) -> Result<(), Error> {
+        self.core.disconnect(reason, description)
+    }
+}
+
+impl<H: Handler> Future for Handle<H> {
+    type Output = Result<(), H::Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let done = Pin::new(&mut self.task).poll(cx);
+        done.map(|done| done.unwrap_or_else(|why| Err(Error::from(why).into())))
+    }
+}
+
+impl<H: Handler> fmt::Debug for Handle<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle")
+            .field("closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,188 @@
+//! Algorithms of keys.
+
+use std::fmt;
+use std::str::FromStr;
+
+use adit_crypto::EcCurve;
+use adit_ssh::algorithm::KeyAlgorithm;
+use adit_ssh::key::PublicKey;
+
+use super::error::SshKeyError;
+
+/// A curve of ECDSA.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum EcdsaCurve {
+    /// P-256.
+    NistP256,
+    /// P-384.
+    NistP384,
+    /// P-521.
+    NistP521,
+}
+
+impl EcdsaCurve {
+    pub(super) const fn below(self) -> EcCurve {
+        match self {
+            Self::NistP256 => EcCurve::P256,
+            Self::NistP384 => EcCurve::P384,
+            Self::NistP521 => EcCurve::P521,
+        }
+    }
+
+    const fn of(curve: EcCurve) -> Self {
+        match curve {
+            EcCurve::P256 => Self::NistP256,
+            EcCurve::P384 => Self::NistP384,
+            EcCurve::P521 => Self::NistP521,
+        }
+    }
+}
+
+/// A hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub enum HashAlg {
+    /// SHA-256.
+    #[default]
+    Sha256,
+    /// SHA-512.
+    Sha512,
+}
+
+/// What a key signs with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Algorithm {
+    /// ECDSA.
+    Ecdsa {
+        /// Its curve.
+        curve: EcdsaCurve,
+    },
+    /// Ed25519.
+    Ed25519,
+    /// RSA.
+    Rsa {
+        /// The hash of its signatures; `None` where there is no signature, as in a key. (With
+        /// signatures it would be SHA-1, which is neither made nor taken.)
+        hash: Option<HashAlg>,
+    },
+    /// ECDSA on P-256 in a token.
+    SkEcdsaSha2NistP256,
+    /// Ed25519 in a token.
+    SkEd25519,
+}
+
+impl Algorithm {
+    /// Its name; of an RSA key that of the key.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Rsa { hash: None } => "ssh-rsa",
+            Self::Rsa {
+                hash: Some(HashAlg::Sha256),
+            } => "rsa-sha2-256",
+            Self::Rsa {
+                hash: Some(HashAlg::Sha512),
+            } => "rsa-sha2-512",
+            Self::Ed25519 => "ssh-ed25519",
+            Self::Ecdsa { curve } => match curve {
+                EcdsaCurve::NistP256 => "ecdsa-sha2-nistp256",
+                EcdsaCurve::NistP384 => "ecdsa-sha2-nistp384",
+                EcdsaCurve::NistP521 => "ecdsa-sha2-nistp521",
+            },
+            Self::SkEcdsaSha2NistP256 => "sk-ecdsa-sha2-nistp256@openssh.com",
+            Self::SkEd25519 => "sk-ssh-ed25519@openssh.com",
+        }
+    }
+
+    /// Whether it is RSA.
+    #[must_use]
+    pub const fn is_rsa(&self) -> bool {
+        matches!(self, Self::Rsa { .. })
+    }
+
+    /// The algorithm of a signature; `None` for RSA without a hash.
+    pub(crate) fn below(&self) -> Option<KeyAlgorithm> {
+        KeyAlgorithm::by_name(self.as_str())
+    }
+
+    /// The same with a certificate.
+    pub(crate) fn certificate_below(&self) -> Option<KeyAlgorithm> {
+        let plain = self.below()?;
+        let mut all = KeyAlgorithm::ALL.iter().copied();
+        all.find(|a| a.is_certificate() && a.plain() == plain)
+    }
+
+    /// That of a signature, with a certificate or not.
+    pub(crate) fn of(algorithm: KeyAlgorithm) -> Self {
+        match algorithm.plain() {
+            KeyAlgorithm::EcdsaP256 => Self::curve(EcdsaCurve::NistP256),
+            KeyAlgorithm::EcdsaP384 => Self::curve(EcdsaCurve::NistP384),
+            KeyAlgorithm::EcdsaP521 => Self::curve(EcdsaCurve::NistP521),
+            KeyAlgorithm::SkEd25519 => Self::SkEd25519,
+            KeyAlgorithm::SkEcdsaP256 => Self::SkEcdsaSha2NistP256,
+            KeyAlgorithm::RsaSha512 => Self::Rsa {
+                hash: Some(HashAlg::Sha512),
+            },
+            KeyAlgorithm::RsaSha256 => Self::Rsa {
+                hash: Some(HashAlg::Sha256),
+            },
+            _ => Self::Ed25519,
+        }
+    }
+
+    /// That of a key.
+    pub(super) fn of_key(key: &PublicKey) -> Self {
+        match key {
+            PublicKey::Ecdsa { curve, .. } => Self::curve(EcdsaCurve::of(*curve)),
+            PublicKey::Rsa(_) => Self::Rsa { hash: None },
+            PublicKey::SkEd25519 { .. } => Self::SkEd25519,
+            PublicKey::SkEcdsaP256 { .. } => Self::SkEcdsaSha2NistP256,
+            _ => Self::Ed25519,
+        }
+    }
+
+    const fn curve(curve: EcdsaCurve) -> Self {
+        Self::Ecdsa { curve }
+    }
+}
+
+impl AsRef<str> for Algorithm {
+    fn as_ref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Algorithm {
+    type Err = SshKeyError;
+
+    fn from_str(name: &str) -> Result<Self, SshKeyError> {
+        if name == "ssh-rsa" {
+            return Ok(Self::Rsa { hash: None });
+        }
+        let known = KeyAlgorithm::by_name(name).filter(|a| !a.is_certificate());
+        known.map(Self::of).ok_or(SshKeyError::UnknownAlgorithm)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_back() {
+        for below in KeyAlgorithm::ALL.iter().filter(|a| !a.is_certificate()) {
+            let algorithm = Algorithm::of(*below);
+            assert_eq!(algorithm.below(), Some(*below));
+            assert_eq!(below.name().parse::<Algorithm>().unwrap(), algorithm);
+        }
+        let rsa = "ssh-rsa".parse::<Algorithm>().unwrap();
+        assert!(rsa.is_rsa() && rsa.below().is_none());
+        assert!("ssh-dss".parse::<Algorithm>().is_err());
+    }
+}

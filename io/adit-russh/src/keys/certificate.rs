@@ -1,0 +1,136 @@
+//! Certificates of OpenSSH's kind.
+
+use adit_ssh::key::{CertCheck, CertError, CertKind, Certificate as Below, RSA_MIN_BITS};
+use adit_wire::Unix;
+
+use super::algorithm::HashAlg;
+use super::error::SshKeyError;
+use super::public::{Fingerprint, KeyData};
+
+/// A certificate. Nothing of one that was read is checked but its form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Certificate {
+    below: Below,
+    key: KeyData,
+    authority: KeyData,
+}
+
+/// Whom a certificate is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CertType {
+    /// A user.
+    User,
+    /// A host.
+    Host,
+}
+
+impl Certificate {
+    /// Reads the line of a `-cert.pub` file.
+    ///
+    /// # Errors
+    /// It is none, or the key of a type that is not known.
+    pub fn from_openssh(line: &str) -> Result<Self, SshKeyError> {
+        let line = line.lines().find(|line| !line.trim().is_empty());
+        let (certificate, _) = Below::from_line(line.unwrap_or_default())?;
+        Ok(Self::from(certificate))
+    }
+
+    /// The key that is certified.
+    #[must_use]
+    pub const fn public_key(&self) -> &KeyData {
+        &self.key
+    }
+
+    /// The key of the authority.
+    #[must_use]
+    pub const fn signature_key(&self) -> &KeyData {
+        &self.authority
+    }
+
+    /// Whom it is for.
+    #[must_use]
+    pub const fn cert_type(&self) -> CertType {
+        match self.below.kind() {
+            CertKind::User => CertType::User,
+            CertKind::Host => CertType::Host,
+        }
+    }
+
+    /// Its name for logs, as the authority gave it: any characters.
+    #[must_use]
+    pub fn key_id(&self) -> &str {
+        self.below.id()
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn serial(&self) -> u64 {
+        self.below.serial()
+    }
+
+    /// The users or hosts that it is for.
+    #[must_use]
+    pub fn valid_principals(&self) -> &[String] {
+        self.below.principals()
+    }
+
+    /// Whether one of these authorities has signed it, and it is valid at `unix` (seconds since
+    /// 1970). Whose it is, is another question: [`Certificate::valid_principals`].
+    ///
+    /// # Errors
+    /// The first reason why not. Certificates that restrict what their holder may do are refused:
+    /// nobody here would hold him to it.
+    pub fn validate_at<'a>(
+        &self,
+        unix: u64,
+        authorities: impl IntoIterator<Item = &'a Fingerprint>,
+    ) -> Result<(), SshKeyError> {
+        let signer = self.authority.fingerprint(HashAlg::Sha256);
+        let trusted = authorities.into_iter().any(|known| *known == signer);
+        self.check(Unix(unix), trusted)
+    }
+
+    /// Everything but whether its authority is trusted, and whose it is.
+    pub(crate) fn is_for_a_user(&self, now: Unix) -> Result<(), SshKeyError> {
+        if self.cert_type() != CertType::User {
+            return Err(CertError::WrongKind.into());
+        }
+        self.check(now, true)
+    }
+
+    fn check(&self, now: Unix, trusted: bool) -> Result<(), SshKeyError> {
+        let principals = self.below.principals().iter().map(String::as_str);
+        let check = CertCheck {
+            kind: self.below.kind(),
+            // The caller judges them; one without any is refused.
+            principals: &principals.take(1).collect::<Vec<_>>(),
+            now,
+            from: None,
+            rsa_min_bits: RSA_MIN_BITS,
+        };
+        let grant = self.below.check(&check, |_| trusted)?;
+        if grant.command.is_some() || grant.verify_required {
+            let option = if grant.command.is_some() {
+                "force-command"
+            } else {
+                "verify-required"
+            };
+            return Err(CertError::CriticalOption(option.to_owned()).into());
+        }
+        Ok(())
+    }
+
+    pub(crate) const fn below(&self) -> &Below {
+        &self.below
+    }
+}
+
+impl From<Below> for Certificate {
+    fn from(below: Below) -> Self {
+        Self {
+            key: KeyData(below.key().clone()),
+            authority: KeyData(below.authority().clone()),
+            below,
+        }
+    }
+}

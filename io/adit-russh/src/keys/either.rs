@@ -1,0 +1,81 @@
+//! A key, or the certificate that it comes in.
+
+use adit_ssh::algorithm::KeyAlgorithm;
+use adit_ssh::key::AnyKey;
+
+use super::{Algorithm, Certificate, HashAlg, PrivateKeyWithHashAlg, PublicKey};
+
+/// What a server proves its name with.
+#[derive(Debug, Clone)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there is one of it for a session"
+)]
+pub enum PublicKeyOrCertificate {
+    /// A key.
+    PublicKey {
+        /// The key.
+        key: PublicKey,
+        /// The hash of its signature, for RSA.
+        hash_alg: Option<HashAlg>,
+    },
+    /// A certificate, of which nothing is checked but its form and that the server has its key.
+    Certificate(Certificate),
+}
+
+impl PublicKeyOrCertificate {
+    /// The key; of a certificate the one inside.
+    #[must_use]
+    pub fn public_key(&self) -> PublicKey {
+        match self {
+            Self::PublicKey { key, .. } => key.clone(),
+            Self::Certificate(certificate) => certificate.public_key().clone().into(),
+        }
+    }
+
+    /// The certificate, if it is one.
+    #[must_use]
+    pub const fn certificate(&self) -> Option<&Certificate> {
+        match self {
+            Self::PublicKey { .. } => None,
+            Self::Certificate(certificate) => Some(certificate),
+        }
+    }
+
+    pub(crate) fn of(key: AnyKey, algorithm: KeyAlgorithm) -> Self {
+        match key {
+            AnyKey::Plain(key) => Self::PublicKey {
+                key: key.into(),
+                hash_alg: match Algorithm::of(algorithm) {
+                    Algorithm::Rsa { hash } => hash,
+                    _ => None,
+                },
+            },
+            AnyKey::Certificate(certificate) => Self::Certificate((*certificate).into()),
+        }
+    }
+}
+
+impl From<PublicKey> for PublicKeyOrCertificate {
+    fn from(key: PublicKey) -> Self {
+        Self::PublicKey {
+            key,
+            hash_alg: None,
+        }
+    }
+}
+
+impl From<Certificate> for PublicKeyOrCertificate {
+    fn from(certificate: Certificate) -> Self {
+        Self::Certificate(certificate)
+    }
+}
+
+impl From<&PrivateKeyWithHashAlg> for PublicKeyOrCertificate {
+    fn from(key: &PrivateKeyWithHashAlg) -> Self {
+        Self::PublicKey {
+            key: key.public_key().clone(),
+            hash_alg: key.hash_alg(),
+        }
+    }
+}

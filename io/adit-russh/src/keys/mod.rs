@@ -1,0 +1,150 @@
+//! Keys: their types, the files they come from, and the hosts they are known for.
+//!
+//! The types are adit's own, under the names that russh re-exports from the crate `ssh-key`; the
+//! part of that crate which programs name is in [`ssh_key`].
+
+mod algorithm;
+mod certificate;
+mod either;
+mod error;
+pub mod known_hosts;
+mod private;
+mod public;
+pub mod ssh_key;
+mod with_hash;
+
+use std::fs;
+use std::path::Path;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use rand_core::CryptoRng;
+
+pub use algorithm::{Algorithm, EcdsaCurve, HashAlg};
+pub use certificate::Certificate;
+pub use either::PublicKeyOrCertificate;
+pub use error::Error;
+pub use known_hosts::{check_known_hosts, check_known_hosts_path};
+pub use private::PrivateKey;
+pub use public::PublicKey;
+pub use with_hash::PrivateKeyWithHashAlg;
+
+/// Keys with what they need to sign, under russh's name for the module.
+pub mod key {
+    pub use super::{PrivateKeyWithHashAlg, safe_rng};
+}
+
+/// A generator that is fit for keys.
+#[must_use]
+pub fn safe_rng() -> impl CryptoRng {
+    rand::rng()
+}
+
+/// Reads a private key, with the passphrase if the file is encrypted.
+///
+/// # Errors
+/// The file cannot be read, is no key, or is encrypted otherwise.
+pub fn load_secret_key(
+    path: impl AsRef<Path>,
+    passphrase: Option<&str>,
+) -> Result<PrivateKey, Error> {
+    let text = adit_crypto::Secret::new(fs::read_to_string(path)?);
+    decode_secret_key(text.expose(), passphrase)
+}
+
+/// Reads the text of a private key, with the passphrase if it is encrypted.
+///
+/// # Errors
+/// As [`load_secret_key`].
+pub fn decode_secret_key(text: &str, passphrase: Option<&str>) -> Result<PrivateKey, Error> {
+    PrivateKey::read(text, passphrase).map_err(|why| match why {
+        ssh_key::Error::Key(why) => why.into(),
+        other => other.into(),
+    })
+}
+
+/// Reads the first key of a `.pub` file.
+///
+/// # Errors
+/// The file cannot be read, or has no key.
+pub fn load_public_key(path: impl AsRef<Path>) -> Result<PublicKey, Error> {
+    let text = fs::read_to_string(path)?;
+    let mut lines = text.lines().map(str::trim);
+    let line = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
+    Ok(PublicKey::from_openssh(
+        line.ok_or(Error::CouldNotReadKey)?,
+    )?)
+}
+
+/// Reads the certificate of a `-cert.pub` file.
+///
+/// # Errors
+/// The file cannot be read, or has none.
+pub fn load_openssh_certificate(path: impl AsRef<Path>) -> Result<Certificate, ssh_key::Error> {
+    Certificate::from_openssh(&fs::read_to_string(path)?)
+}
+
+/// Reads a public key's blob in base64.
+///
+/// # Errors
+/// It is none.
+pub fn parse_public_key_base64(text: &str) -> Result<PublicKey, Error> {
+    let blob = BASE64_STANDARD.decode(text.trim());
+    let blob = blob.map_err(|_| Error::CouldNotReadKey)?;
+    Ok(PublicKey::from_bytes(&blob)?)
+}
+
+/// A public key's blob, also in base64.
+pub trait PublicKeyBase64 {
+    /// The blob.
+    fn public_key_bytes(&self) -> Vec<u8>;
+
+    /// The blob in base64.
+    fn public_key_base64(&self) -> String {
+        BASE64_STANDARD.encode(self.public_key_bytes())
+    }
+}
+
+impl PublicKeyBase64 for PublicKey {
+    fn public_key_bytes(&self) -> Vec<u8> {
+        self.below().to_blob()
+    }
+}
+
+impl PublicKeyBase64 for PrivateKey {
+    fn public_key_bytes(&self) -> Vec<u8> {
+        self.public_key().public_key_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use adit_interop::Folder;
+
+    use super::*;
+
+    #[test]
+    fn files_are_read() {
+        let folder = Folder::new("keys").unwrap();
+        let file = |name: &str| folder.path().join(name);
+        let key = PrivateKey::random(&mut safe_rng(), Algorithm::Ed25519).unwrap();
+        let text = key.to_openssh(Some("secret")).unwrap();
+        fs::write(file("id"), text.expose()).unwrap();
+        let why = load_secret_key(file("id"), None).unwrap_err();
+        assert!(matches!(why, Error::KeyIsEncrypted), "{why}");
+        assert!(load_secret_key(file("id"), Some("wrong")).is_err());
+        let read = load_secret_key(file("id"), Some("secret")).unwrap();
+        assert_eq!(read.public_key(), key.public_key());
+
+        let line = key.public_key().to_openssh().unwrap();
+        fs::write(file("id.pub"), format!("# a remark\n\n{line}\n")).unwrap();
+        let public = load_public_key(file("id.pub")).unwrap();
+        assert_eq!(&public, key.public_key());
+        let text = public.public_key_base64();
+        assert_eq!(parse_public_key_base64(&text).unwrap(), public);
+        fs::write(file("none"), "\n").unwrap();
+        assert!(load_public_key(file("none")).is_err());
+        assert!(load_openssh_certificate(file("id.pub")).is_err());
+        assert!(parse_public_key_base64("AAAA").is_err());
+    }
+}

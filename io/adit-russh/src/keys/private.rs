@@ -1,0 +1,156 @@
+//! Private keys.
+
+use std::fmt;
+use std::sync::Arc;
+
+use adit_crypto::Secret;
+use adit_net::ambient::Chance;
+use adit_ssh::key::{Encryption, KeyKind, PrivateKey as Below};
+use adit_wire::Entropy;
+use rand_core::CryptoRng;
+
+use super::algorithm::{Algorithm, HashAlg};
+use super::error::SshKeyError;
+use super::public::{Fingerprint, PublicKey};
+
+/// Bits of a new RSA key.
+const RSA_BITS: usize = 4096;
+/// Rounds of the KDF of a file, as OpenSSH has them.
+const ROUNDS: u32 = 24;
+
+/// A private key. Clones are the same key; it is cleared with the last one.
+#[derive(Clone)]
+pub struct PrivateKey {
+    key: Arc<Below>,
+    public: PublicKey,
+}
+
+impl PrivateKey {
+    fn of(key: Below) -> Self {
+        let mut public = PublicKey::from(key.public().clone());
+        public.set_comment(key.comment());
+        Self {
+            key: Arc::new(key),
+            public,
+        }
+    }
+
+    /// A new key. RSA has 4096 bits, takes its chance from the provider, and some time.
+    ///
+    /// # Errors
+    /// Keys in tokens cannot be made; the provider failed.
+    pub fn random<R: CryptoRng + ?Sized>(
+        rng: &mut R,
+        algorithm: Algorithm,
+    ) -> Result<Self, SshKeyError> {
+        let kind = match algorithm {
+            Algorithm::Ed25519 => KeyKind::Ed25519,
+            Algorithm::Ecdsa { curve } => KeyKind::Ecdsa(curve.below()),
+            Algorithm::Rsa { .. } => KeyKind::Rsa { bits: RSA_BITS },
+            Algorithm::SkEcdsaSha2NistP256 | Algorithm::SkEd25519 => {
+                return Err(SshKeyError::UnknownAlgorithm);
+            }
+        };
+        Ok(Self::of(Below::generate(kind, &mut Drawn(rng))?))
+    }
+
+    /// Reads the text of a key file that is not encrypted.
+    ///
+    /// # Errors
+    /// It is no key file, or encrypted.
+    pub fn from_openssh(text: impl AsRef<str>) -> Result<Self, SshKeyError> {
+        Self::read(text.as_ref(), None)
+    }
+
+    pub(super) fn read(text: &str, passphrase: Option<&str>) -> Result<Self, SshKeyError> {
+        let key = Below::read(text, passphrase.map(str::as_bytes))?;
+        Ok(Self::of(key))
+    }
+
+    /// The text of OpenSSH's file, encrypted if there is a passphrase.
+    ///
+    /// # Errors
+    /// An empty passphrase.
+    pub fn to_openssh(&self, passphrase: Option<&str>) -> Result<Secret<String>, SshKeyError> {
+        let encryption = passphrase.map(|passphrase| Encryption {
+            passphrase: passphrase.as_bytes(),
+            rounds: ROUNDS,
+        });
+        Ok(self.key.to_openssh(encryption, &mut Chance)?)
+    }
+
+    /// The public key.
+    #[must_use]
+    pub const fn public_key(&self) -> &PublicKey {
+        &self.public
+    }
+
+    /// What it signs with.
+    #[must_use]
+    pub fn algorithm(&self) -> Algorithm {
+        self.public.algorithm()
+    }
+
+    /// The comment.
+    #[must_use]
+    pub fn comment(&self) -> &str {
+        self.public.comment()
+    }
+
+    /// The fingerprint of the public key.
+    #[must_use]
+    pub fn fingerprint(&self, hash: HashAlg) -> Fingerprint {
+        self.public.fingerprint(hash)
+    }
+
+    pub(crate) const fn below(&self) -> &Arc<Below> {
+        &self.key
+    }
+}
+
+impl fmt::Debug for PrivateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PrivateKey").field(&self.public).finish()
+    }
+}
+
+impl From<&PrivateKey> for PublicKey {
+    fn from(key: &PrivateKey) -> Self {
+        key.public.clone()
+    }
+}
+
+/// A generator of `rand` as the cores want it.
+struct Drawn<'a, R: ?Sized>(&'a mut R);
+
+impl<R: CryptoRng + ?Sized> Entropy for Drawn<'_, R> {
+    fn fill(&mut self, out: &mut [u8]) {
+        self.0.fill_bytes(out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::EcdsaCurve;
+
+    #[test]
+    fn keys_come_back_from_their_files() {
+        let curve = EcdsaCurve::NistP384;
+        for algorithm in [Algorithm::Ed25519, Algorithm::Ecdsa { curve }] {
+            let key = PrivateKey::random(&mut rand::rng(), algorithm).unwrap();
+            assert_eq!(key.algorithm(), algorithm);
+            let plain = key.to_openssh(None).unwrap();
+            let read = PrivateKey::from_openssh(plain.expose()).unwrap();
+            assert_eq!(read.public_key(), key.public_key());
+            let other = PrivateKey::random(&mut rand::rng(), algorithm).unwrap();
+            assert_ne!(other.public_key(), key.public_key());
+        }
+        let shown = format!(
+            "{:?}",
+            PrivateKey::random(&mut rand::rng(), Algorithm::Ed25519)
+        );
+        assert!(!shown.contains("Ed25519Key"), "{shown}");
+        assert!(PrivateKey::random(&mut rand::rng(), Algorithm::SkEd25519).is_err());
+    }
+}

@@ -1,0 +1,177 @@
+//! Public keys.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use adit_crypto::Sha2;
+use adit_ssh::key::PublicKey as Below;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD_NO_PAD as STANDARD_NO_PAD;
+
+use super::algorithm::{Algorithm, HashAlg};
+use super::error::SshKeyError;
+
+/// A public key without its comment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyData(pub(crate) Below);
+
+impl KeyData {
+    /// What it signs with.
+    #[must_use]
+    pub fn algorithm(&self) -> Algorithm {
+        Algorithm::of_key(&self.0)
+    }
+
+    /// Its fingerprint.
+    #[must_use]
+    pub fn fingerprint(&self, hash: HashAlg) -> Fingerprint {
+        let (name, kind) = match hash {
+            HashAlg::Sha256 => ("SHA256", Sha2::Sha256),
+            HashAlg::Sha512 => ("SHA512", Sha2::Sha512),
+        };
+        let digest = kind.hash(&[&self.0.to_blob()]);
+        let text = STANDARD_NO_PAD.encode(digest.expose());
+        Fingerprint(format!("{name}:{text}"))
+    }
+}
+
+/// A fingerprint, printed as `ssh-keygen -l` does.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Fingerprint(String);
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// A public key with its comment. Two are equal if their keys are.
+#[derive(Debug, Clone)]
+pub struct PublicKey {
+    data: KeyData,
+    comment: String,
+}
+
+impl PublicKey {
+    /// A key with this comment.
+    #[must_use]
+    pub fn new(data: KeyData, comment: impl Into<String>) -> Self {
+        Self {
+            data,
+            comment: comment.into(),
+        }
+    }
+
+    /// Reads the line of a `.pub` file.
+    ///
+    /// # Errors
+    /// The line is none, or the key of a type that is not known.
+    pub fn from_openssh(line: &str) -> Result<Self, SshKeyError> {
+        let (key, comment) = Below::from_line(line)?;
+        Ok(Self::new(KeyData(key), comment))
+    }
+
+    /// Reads a key's blob.
+    ///
+    /// # Errors
+    /// It is none, or of a type that is not known.
+    pub fn from_bytes(blob: &[u8]) -> Result<Self, SshKeyError> {
+        Ok(Self::from(Below::parse(blob)?))
+    }
+
+    /// The line of a `.pub` file.
+    ///
+    /// # Errors
+    /// None; russh's has some.
+    pub fn to_openssh(&self) -> Result<String, SshKeyError> {
+        Ok(self.data.0.to_line(&self.comment))
+    }
+
+    /// The blob.
+    ///
+    /// # Errors
+    /// None; russh's has some.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, SshKeyError> {
+        Ok(self.data.0.to_blob())
+    }
+
+    /// What it signs with.
+    #[must_use]
+    pub fn algorithm(&self) -> Algorithm {
+        self.data.algorithm()
+    }
+
+    /// The key without its comment.
+    #[must_use]
+    pub const fn key_data(&self) -> &KeyData {
+        &self.data
+    }
+
+    /// The comment.
+    #[must_use]
+    pub fn comment(&self) -> &str {
+        &self.comment
+    }
+
+    /// Gives it another comment.
+    pub fn set_comment(&mut self, comment: impl Into<String>) {
+        self.comment = comment.into();
+    }
+
+    /// Its fingerprint.
+    #[must_use]
+    pub fn fingerprint(&self, hash: HashAlg) -> Fingerprint {
+        self.data.fingerprint(hash)
+    }
+
+    pub(crate) const fn below(&self) -> &Below {
+        &self.data.0
+    }
+}
+
+impl From<Below> for PublicKey {
+    fn from(key: Below) -> Self {
+        Self::new(KeyData(key), "")
+    }
+}
+
+impl From<KeyData> for PublicKey {
+    fn from(data: KeyData) -> Self {
+        Self::new(data, "")
+    }
+}
+
+impl PartialEq for PublicKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.data == other.data
+    }
+}
+
+impl Eq for PublicKey {}
+
+impl Hash for PublicKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.data.0.to_blob().hash(state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fingerprints_are_those_of_the_protocol() {
+        let line = "ssh-ed25519 \
+            AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ me there";
+        let key = PublicKey::from_openssh(line).unwrap();
+        assert_eq!(key.comment(), "me there");
+        assert_eq!(key.to_openssh().unwrap(), line);
+        let own = key.below().fingerprint();
+        assert_eq!(key.fingerprint(HashAlg::Sha256).to_string(), own);
+        let long = key.fingerprint(HashAlg::Sha512).to_string();
+        assert!(long.starts_with("SHA512:") && long.len() == 7 + 86);
+        let mut other = PublicKey::from_bytes(&key.to_bytes().unwrap()).unwrap();
+        other.set_comment("elsewhere");
+        assert_eq!(other, key);
+    }
+}

@@ -1,0 +1,167 @@
+//! What a side offers, the best first.
+
+use std::borrow::Cow;
+
+use adit_session::ssh::preferred;
+use adit_ssh::algorithm::{self as below, KeyAlgorithm};
+
+use crate::keys::{Algorithm, EcdsaCurve, HashAlg};
+use crate::{Error, cipher, compression, kex, mac};
+
+/// What a side offers, the best first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preferred {
+    /// Methods of key exchange.
+    pub kex: Cow<'static, [kex::Name]>,
+    /// Algorithms of host keys.
+    pub key: Cow<'static, [Algorithm]>,
+    /// Algorithms of host keys of which a client takes certificates too, in front of `key`. A
+    /// server shows the certificates that it has.
+    pub host_key_certificates: Cow<'static, [Algorithm]>,
+    /// Ciphers.
+    pub cipher: Cow<'static, [cipher::Name]>,
+    /// Message authentication codes.
+    pub mac: Cow<'static, [mac::Name]>,
+    /// Compression.
+    pub compression: Cow<'static, [compression::Name]>,
+}
+
+const KEYS: &[Algorithm] = &[
+    Algorithm::Ed25519,
+    Algorithm::Ecdsa {
+        curve: EcdsaCurve::NistP256,
+    },
+    Algorithm::Ecdsa {
+        curve: EcdsaCurve::NistP384,
+    },
+    Algorithm::Ecdsa {
+        curve: EcdsaCurve::NistP521,
+    },
+    Algorithm::SkEd25519,
+    Algorithm::SkEcdsaSha2NistP256,
+    Algorithm::Rsa {
+        hash: Some(HashAlg::Sha512),
+    },
+    Algorithm::Rsa {
+        hash: Some(HashAlg::Sha256),
+    },
+];
+
+impl Preferred {
+    /// Everything there is, in the order for a processor that is fast at AES.
+    pub const DEFAULT: Self = Self {
+        kex: Cow::Borrowed(kex::ALL),
+        key: Cow::Borrowed(KEYS),
+        host_key_certificates: Cow::Borrowed(&[]),
+        cipher: Cow::Borrowed(cipher::ALL),
+        mac: Cow::Borrowed(mac::ALL),
+        compression: Cow::Borrowed(&[compression::NONE, compression::ZLIB_LEGACY]),
+    };
+
+    /// The same, with compression wherever the peer does it too.
+    pub const COMPRESSED: Self = Self {
+        compression: Cow::Borrowed(&[
+            compression::ZLIB_LEGACY,
+            compression::ZLIB,
+            compression::NONE,
+        ]),
+        ..Self::DEFAULT
+    };
+
+    /// What the transport is told. Names that are markers are its own affair.
+    pub(crate) fn below(&self, certified: Certified) -> Result<below::Preferred, Error> {
+        let plain = self.key.iter().filter_map(Algorithm::below);
+        let certificates: Vec<KeyAlgorithm> = match certified {
+            Certified::Listed => {
+                let listed = self.host_key_certificates.iter();
+                listed.filter_map(Algorithm::certificate_below).collect()
+            }
+            Certified::All => {
+                let all = KeyAlgorithm::ALL.iter().copied();
+                all.filter(|a| a.is_certificate()).collect()
+            }
+        };
+        Ok(below::Preferred {
+            kex: known("methods of key exchange", &self.kex, below::Kex::by_name)?,
+            host_key: some(
+                "algorithms of host keys",
+                certificates.into_iter().chain(plain).collect(),
+            )?,
+            cipher: known("ciphers", &self.cipher, below::Cipher::by_name)?,
+            mac: known("MACs", &self.mac, below::Mac::by_name)?,
+            compression: known(
+                "compressions",
+                &self.compression,
+                below::Compression::by_name,
+            )?,
+        })
+    }
+}
+
+/// Which certificates of hosts are taken, or shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Certified {
+    /// A client: those of [`Preferred::host_key_certificates`].
+    Listed,
+    /// A server: all that it has.
+    All,
+}
+
+fn known<N: AsRef<str>, T>(
+    what: &str,
+    names: &[N],
+    find: impl Fn(&str) -> Option<T>,
+) -> Result<Vec<T>, Error> {
+    let found = names.iter().filter_map(|name| find(name.as_ref()));
+    some(what, found.collect())
+}
+
+fn some<T>(what: &str, list: Vec<T>) -> Result<Vec<T>, Error> {
+    if list.is_empty() {
+        return Err(Error::InvalidConfig(format!("no {what} to offer")));
+    }
+    Ok(list)
+}
+
+impl Default for Preferred {
+    /// Everything there is, the ciphers in the order that suits this processor.
+    fn default() -> Self {
+        let order = preferred().cipher;
+        let named = order
+            .iter()
+            .filter_map(|cipher| cipher::Name::try_from(cipher.name()).ok());
+        Self {
+            cipher: named.collect(),
+            ..Self::DEFAULT
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every name is one of the transport's, and none of the transport's is missing.
+    #[test]
+    fn names_are_complete() {
+        let all = Preferred::DEFAULT.below(Certified::All).unwrap();
+        assert_eq!(all.kex, below::Kex::ALL);
+        assert_eq!(all.mac, preferred().mac);
+        assert_eq!(all.cipher.len(), below::Cipher::ALL.len());
+        assert_eq!(all.host_key.len(), KeyAlgorithm::ALL.len());
+        assert_eq!(compression::ALL.len(), below::Compression::ALL.len());
+        let own = Preferred::default().below(Certified::Listed).unwrap();
+        assert_eq!(own.cipher, preferred().cipher);
+        assert!(own.host_key.iter().all(|a| !a.is_certificate()));
+    }
+
+    #[test]
+    fn lists_of_nothing_are_refused() {
+        let preferred = Preferred {
+            kex: Cow::Borrowed(&[kex::EXTENSION_SUPPORT_AS_CLIENT]),
+            ..Preferred::DEFAULT
+        };
+        let why = preferred.below(Certified::Listed).unwrap_err();
+        assert!(matches!(why, Error::InvalidConfig(_)));
+    }
+}

@@ -1,0 +1,207 @@
+//! What a server decides for all connections.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_ssh::algorithm::KeyAlgorithm;
+use adit_ssh::auth::ServerConfig;
+use adit_ssh::key::{Certificate as CertificateBelow, PrivateKey as KeyBelow, Signer};
+use adit_ssh::{SshError, connection, transport};
+
+use crate::engine::Patience;
+use crate::keys::{Certificate, PrivateKey};
+use crate::preferred::Certified;
+use crate::{Error, Limits, MethodKind, MethodSet, Preferred, SshId, settings};
+
+/// What a server decides for all connections.
+pub struct Config {
+    /// The line that it introduces itself with.
+    pub server_id: SshId,
+    /// The methods that are offered.
+    pub methods: MethodSet,
+    /// How long every refusal takes, so that its reason cannot be told by the time.
+    pub auth_rejection_time: Duration,
+    /// The same for the first try with nothing, by which clients learn the methods.
+    pub auth_rejection_time_initial: Option<Duration>,
+    /// The host keys.
+    pub keys: Vec<PrivateKey>,
+    /// Certificates of host keys that are among `keys`.
+    pub certificates: Vec<Certificate>,
+    /// When new keys are made.
+    pub limits: Limits,
+    /// What the client may send in a channel before it is read, octets.
+    pub window_size: u32,
+    /// The most that the client may put into one message, octets.
+    pub maximum_packet_size: u32,
+    /// Messages without bytes that wait for a channel's reader; more are only told to the
+    /// [`Handler`](super::Handler).
+    pub channel_buffer_size: usize,
+    /// Pieces of data that wait in one channel before its writer does.
+    pub event_buffer_size: usize,
+    /// What is offered.
+    pub preferred: Preferred,
+    /// Tries that may fail before the connection ends.
+    pub max_auth_attempts: usize,
+    /// Ends the connection when nothing has happened for so long.
+    pub inactivity_timeout: Option<Duration>,
+    /// Asks for a sign of life when nothing has come for so long.
+    pub keepalive_interval: Option<Duration>,
+    /// So many questions without an answer end the connection.
+    pub keepalive_max: usize,
+    /// Sends small packets at once (`TCP_NODELAY`); for [`Server`](super::Server).
+    pub nodelay: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            server_id: SshId::default(),
+            methods: MethodSet::server_supported(),
+            auth_rejection_time: Duration::from_secs(1),
+            auth_rejection_time_initial: None,
+            keys: Vec::new(),
+            certificates: Vec::new(),
+            limits: Limits::default(),
+            window_size: settings::WINDOW,
+            maximum_packet_size: settings::PACKET,
+            channel_buffer_size: settings::MAILBOX,
+            event_buffer_size: 10,
+            preferred: Preferred::default(),
+            max_auth_attempts: 10,
+            inactivity_timeout: Some(Duration::from_mins(10)),
+            keepalive_interval: None,
+            keepalive_max: settings::KEEPALIVES,
+            nodelay: false,
+        }
+    }
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("server_id", &self.server_id)
+            .field("methods", &self.methods)
+            .field("keys", &self.keys.len())
+            .field("certificates", &self.certificates.len())
+            .field("limits", &self.limits)
+            .field("preferred", &self.preferred)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Config {
+    pub(super) fn transport(&self) -> Result<Arc<transport::Config>, Error> {
+        let preferred = self.preferred.below(Certified::All)?;
+        settings::transport(preferred, &self.server_id, &self.limits)
+    }
+
+    pub(super) fn signer(&self) -> Result<Arc<dyn Signer>, Error> {
+        let mut all = Vec::new();
+        for key in &self.keys {
+            let mut own = self.certificates.iter();
+            let own = own.find(|one| one.below().key() == key.public_key().below());
+            all.push(HostKey {
+                key: Arc::clone(key.below()),
+                certificate: own.map(|certificate| certificate.below().clone()),
+            });
+        }
+        let used = all.iter().filter(|key| key.certificate.is_some()).count();
+        if all.is_empty() || used < self.certificates.len() {
+            let why = if all.is_empty() {
+                "a server needs a host key"
+            } else {
+                "a certificate is of none of the host keys"
+            };
+            return Err(Error::InvalidConfig(why.to_owned()));
+        }
+        Ok(Arc::new(HostKeys(all)))
+    }
+
+    pub(super) fn auth(&self, banner: Option<String>) -> ServerConfig {
+        ServerConfig {
+            methods: self.methods.below(),
+            ask_none: self.methods.contains(&MethodKind::None),
+            tries: u32::try_from(self.max_auth_attempts).unwrap_or(u32::MAX),
+            banner,
+            ..ServerConfig::default()
+        }
+    }
+
+    pub(super) fn connection(&self) -> connection::Limits {
+        settings::connection(self.window_size, self.maximum_packet_size)
+    }
+
+    pub(super) const fn patience(&self) -> Patience {
+        Patience {
+            inactivity: self.inactivity_timeout,
+            keepalive: self.keepalive_interval,
+            missed: self.keepalive_max,
+        }
+    }
+}
+
+/// The host keys with their certificates.
+struct HostKeys(Vec<HostKey>);
+
+struct HostKey {
+    key: Arc<KeyBelow>,
+    certificate: Option<CertificateBelow>,
+}
+
+impl HostKey {
+    fn blob(&self, algorithm: KeyAlgorithm) -> Option<Vec<u8>> {
+        if !algorithm.is_certificate() {
+            let own = self.key.public().algorithms().contains(&algorithm);
+            return own.then(|| self.key.public().to_blob());
+        }
+        let certificate = self.certificate.as_ref()?;
+        let own = certificate.algorithms().contains(&algorithm);
+        own.then(|| certificate.blob().to_vec())
+    }
+}
+
+impl Signer for HostKeys {
+    fn algorithms(&self) -> Vec<KeyAlgorithm> {
+        let known = |a: &KeyAlgorithm| self.0.iter().any(|key| key.blob(*a).is_some());
+        KeyAlgorithm::ALL.iter().copied().filter(known).collect()
+    }
+
+    fn blob(&self, algorithm: KeyAlgorithm) -> Vec<u8> {
+        let mut blobs = self.0.iter().filter_map(|key| key.blob(algorithm));
+        blobs.next().unwrap_or_default()
+    }
+
+    fn sign(&self, algorithm: KeyAlgorithm, data: &[u8]) -> Result<Vec<u8>, SshError> {
+        let mut keys = self.0.iter();
+        let key = keys.find(|key| key.blob(algorithm).is_some());
+        let key = key.ok_or(SshError::Policy("no host key for this algorithm"))?;
+        Ok(key.key.sign(algorithm, data)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::Algorithm;
+
+    #[test]
+    fn a_server_has_a_key() {
+        let mut config = Config::default();
+        assert!(matches!(config.signer(), Err(Error::InvalidConfig(_))));
+        let key = PrivateKey::random(&mut rand::rng(), Algorithm::Ed25519).unwrap();
+        config.keys = vec![key.clone()];
+        let signer = config.signer().unwrap();
+        assert_eq!(signer.algorithms(), [KeyAlgorithm::Ed25519]);
+        let blob = signer.blob(KeyAlgorithm::Ed25519);
+        assert_eq!(blob, key.public_key().to_bytes().unwrap());
+        assert!(signer.sign(KeyAlgorithm::Ed25519Cert, b"data").is_err());
+        let signature = signer.sign(KeyAlgorithm::Ed25519, b"data").unwrap();
+        let public = key.public_key().below();
+        assert!(
+            public
+                .verify(KeyAlgorithm::Ed25519, b"data", &signature)
+                .is_ok()
+        );
+    }
+}

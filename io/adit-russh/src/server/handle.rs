@@ -1,0 +1,248 @@
+//! A connection as other tasks of the server see it.
+
+use std::sync::Arc;
+
+use adit_ssh::connection::{ChannelKind, Kind, Originator, Request};
+use bytes::Bytes;
+
+use super::Msg;
+use super::session::by_signal;
+use crate::engine::{Behind, CHANNEL_STDERR, Core};
+use crate::{Channel, ChannelId, Disconnect, Error, Sig, settings};
+
+/// A connection as other tasks of the server see it. It does not keep the connection alive.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    core: Arc<Core>,
+}
+
+/// Fails without a word if the connection is gone, or too much waits. In a channel that has closed
+/// it is dropped.
+type Done = Result<(), ()>;
+
+impl Handle {
+    pub(super) const fn new(core: Arc<Core>) -> Self {
+        Self { core }
+    }
+
+    fn send(&self, channel: ChannelId, what: Behind) -> Done {
+        self.core.send(channel.0, what).map_err(drop)
+    }
+
+    async fn bytes(&self, id: ChannelId, kind: Kind, mut data: Bytes) -> Result<(), Bytes> {
+        while !data.is_empty() {
+            let sent = std::future::poll_fn(|cx| {
+                let take = |room| data.split_to(data.len().min(room));
+                self.core.poll_send(cx, id.0, kind, take)
+            });
+            if sent.await.is_err() {
+                return Err(data);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends bytes in a channel, as its window allows.
+    ///
+    /// # Errors
+    /// The bytes that were not taken: the channel or the connection is gone.
+    pub async fn data(&self, id: ChannelId, data: impl Into<Bytes>) -> Result<(), Bytes> {
+        self.bytes(id, Kind::Stdout, data.into()).await
+    }
+
+    /// Sends bytes of another stream: 1 is standard error, the only one there is.
+    ///
+    /// # Errors
+    /// As [`Handle::data`]; all of them for another number.
+    pub async fn extended_data(
+        &self,
+        id: ChannelId,
+        ext: u32,
+        data: impl Into<Bytes>,
+    ) -> Result<(), Bytes> {
+        if ext != CHANNEL_STDERR {
+            return Err(data.into());
+        }
+        self.bytes(id, Kind::Stderr, data.into()).await
+    }
+
+    /// Ends the own side of a channel, behind the bytes that were sent.
+    ///
+    /// # Errors
+    /// The connection is gone, or too much waits. So with what follows. In a channel that has closed
+    /// it is dropped.
+    #[allow(
+        clippy::unused_async,
+        clippy::result_unit_err,
+        reason = "as russh has it"
+    )]
+    pub async fn eof(&self, id: ChannelId) -> Done {
+        self.send(id, Behind::Eof)
+    }
+
+    /// Closes a channel, behind the bytes that were sent.
+    ///
+    /// # Errors
+    /// As [`Handle::eof`].
+    #[allow(
+        clippy::unused_async,
+        clippy::result_unit_err,
+        reason = "as russh has it"
+    )]
+    pub async fn close(&self, id: ChannelId) -> Done {
+        self.send(id, Behind::Close)
+    }
+
+    /// Grants the oldest request of a channel that was not answered.
+    ///
+    /// # Errors
+    /// As [`Handle::eof`].
+    #[allow(
+        clippy::unused_async,
+        clippy::result_unit_err,
+        reason = "as russh has it"
+    )]
+    pub async fn channel_success(&self, id: ChannelId) -> Done {
+        self.core.answer(id.0, true).map_err(drop)
+    }
+
+    /// Refuses the oldest request of a channel that was not answered.
+    ///
+    /// # Errors
+    /// As [`Handle::eof`].
+    #[allow(
+        clippy::unused_async,
+        clippy::result_unit_err,
+        reason = "as russh has it"
+    )]
+    pub async fn channel_failure(&self, id: ChannelId) -> Done {
+        self.core.answer(id.0, false).map_err(drop)
+    }
+
+    /// Tells how the program ended, behind the bytes that were sent.
+    ///
+    /// # Errors
+    /// As [`Handle::eof`].
+    #[allow(
+        clippy::unused_async,
+        clippy::result_unit_err,
+        reason = "as russh has it"
+    )]
+    pub async fn exit_status_request(&self, id: ChannelId, exit_status: u32) -> Done {
+        self.send(id, Behind::Told(Request::ExitStatus(exit_status)))
+    }
+
+    /// Tells that a signal ended the program. The language of the words is not told: nobody reads
+    /// it.
+    ///
+    /// # Errors
+    /// As [`Handle::eof`].
+    #[allow(
+        clippy::unused_async,
+        clippy::result_unit_err,
+        reason = "as russh has it"
+    )]
+    pub async fn exit_signal_request(
+        &self,
+        id: ChannelId,
+        signal_name: Sig,
+        core_dumped: bool,
+        error_message: String,
+        _lang_tag: String,
+    ) -> Done {
+        self.send(id, by_signal(&signal_name, core_dumped, &error_message))
+    }
+
+    /// Tells whether the client may do flow control by ^S and ^Q itself.
+    ///
+    /// # Errors
+    /// As [`Handle::eof`].
+    #[allow(
+        clippy::unused_async,
+        clippy::result_unit_err,
+        reason = "as russh has it"
+    )]
+    pub async fn xon_xoff_request(&self, id: ChannelId, client_can_do: bool) -> Done {
+        self.send(id, Behind::Told(Request::FlowControl(client_can_do)))
+    }
+
+    async fn open(&self, kind: ChannelKind) -> Result<Channel<Msg>, Error> {
+        let (id, mailbox) = self.core.open(kind).await?;
+        Ok(Channel::new(&self.core, id, mailbox))
+    }
+
+    /// Hands on a connection that came to an address the client wants forwarded: that address and
+    /// port as they were asked for, and who has connected. Not from within a handler's method,
+    /// which keeps the client's answer from being read.
+    ///
+    /// # Errors
+    /// The client refused it, or the connection is over; a port above 65535.
+    pub async fn channel_open_forwarded_tcpip<A: Into<String>, B: Into<String>>(
+        &self,
+        connected_address: A,
+        connected_port: u32,
+        originator_address: B,
+        originator_port: u32,
+    ) -> Result<Channel<Msg>, Error> {
+        let kind = ChannelKind::ForwardedTcpip {
+            address: connected_address.into(),
+            port: settings::port(connected_port)?,
+            originator: Originator {
+                address: originator_address.into(),
+                port: originator_port,
+            },
+        };
+        self.open(kind).await
+    }
+
+    /// The same for a socket in the file system.
+    ///
+    /// # Errors
+    /// As [`Handle::channel_open_forwarded_tcpip`].
+    pub async fn channel_open_forwarded_streamlocal<A: Into<String>>(
+        &self,
+        server_socket_path: A,
+    ) -> Result<Channel<Msg>, Error> {
+        let path = server_socket_path.into().into_bytes();
+        self.open(ChannelKind::ForwardedStreamlocal { path }).await
+    }
+
+    /// Connects to the client's agent, which it has offered.
+    ///
+    /// # Errors
+    /// As [`Handle::channel_open_forwarded_tcpip`].
+    pub async fn channel_open_agent(&self) -> Result<Channel<Msg>, Error> {
+        self.open(ChannelKind::Agent).await
+    }
+
+    /// Connects to the client's display, which it has offered.
+    ///
+    /// # Errors
+    /// As [`Handle::channel_open_forwarded_tcpip`].
+    pub async fn channel_open_x11<A: Into<String>>(
+        &self,
+        originator_address: A,
+        originator_port: u32,
+    ) -> Result<Channel<Msg>, Error> {
+        let originator = Originator {
+            address: originator_address.into(),
+            port: originator_port,
+        };
+        self.open(ChannelKind::X11 { originator }).await
+    }
+
+    /// Ends the connection, once what waits was sent. The language of the words is not told: nobody
+    /// reads it.
+    ///
+    /// # Errors
+    /// It is over.
+    #[allow(clippy::unused_async, reason = "as russh has it")]
+    pub async fn disconnect(
+        &self,
+        reason: Disconnect,
+        description: String,
+        _language_tag: String,
+    ) -> Result<(), Error> {
+        self.core.disconnect(reason, &description)
+    }
+}

@@ -1,0 +1,82 @@
+//! One connection over any stream.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use adit_net::ambient::Chance;
+use adit_ssh::connection::Role;
+use adit_ssh::transport::Transport;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::JoinHandle;
+
+use super::run::Task;
+use super::{Config, Handle, Handler, Session};
+use crate::Error;
+use crate::engine::{Core, Wire};
+
+/// A connection that runs. As a future it waits for its end; dropped, the connection goes on.
+pub struct RunningSession<H: Handler> {
+    handle: Handle,
+    task: JoinHandle<Result<(), H::Error>>,
+}
+
+impl<H: Handler> RunningSession<H> {
+    /// A handle for other tasks.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+}
+
+impl<H: Handler> Future for RunningSession<H> {
+    type Output = Result<(), H::Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let done = Pin::new(&mut self.task).poll(cx);
+        done.map(|done| done.unwrap_or_else(|why| Err(Error::from(why).into())))
+    }
+}
+
+impl<H: Handler> fmt::Debug for RunningSession<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RunningSession")
+    }
+}
+
+/// Serves one client over any stream, in a task of its own.
+///
+/// # Errors
+/// The configuration cannot work. What the client does wrong is told by the [`RunningSession`].
+#[allow(clippy::unused_async, reason = "as russh has it")]
+pub async fn run_stream<H, R>(
+    config: Arc<Config>,
+    stream: R,
+    handler: H,
+) -> Result<RunningSession<H>, H::Error>
+where
+    H: Handler + Send + 'static,
+    R: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (below, signer) = (config.transport()?, config.signer()?);
+    let transport = Transport::server(below, signer, Box::new(Chance)).map_err(Error::from)?;
+    let wire = Wire::new(stream, transport, config.patience(), false);
+    let core = Core::new(
+        Role::Server,
+        config.connection(),
+        config.channel_buffer_size,
+        config.event_buffer_size,
+    );
+    let handle = Handle::new(Arc::clone(&core));
+    let task = Task {
+        wire,
+        handler,
+        session: Session::new(Arc::clone(&core), Arc::clone(&config)),
+        core,
+        config,
+    };
+    let task = tokio::spawn(task.run());
+    Ok(RunningSession { handle, task })
+}

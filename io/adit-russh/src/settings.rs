@@ -1,0 +1,44 @@
+//! What the configurations of both sides come to below.
+
+use std::sync::Arc;
+
+use adit_ssh::algorithm::Preferred;
+use adit_ssh::{connection, transport};
+
+use crate::{Error, Limits, SshId};
+
+/// The window of a channel, octets.
+pub(crate) const WINDOW: u32 = 2 << 20;
+/// The most in one message, octets.
+pub(crate) const PACKET: u32 = 32 << 10;
+/// Messages without bytes that wait for a channel's reader.
+pub(crate) const MAILBOX: usize = 100;
+/// Signs of life that may be missed.
+pub(crate) const KEEPALIVES: usize = 3;
+
+pub(crate) fn transport(
+    preferred: Preferred,
+    id: &SshId,
+    limits: &Limits,
+) -> Result<Arc<transport::Config>, Error> {
+    let mut config = transport::Config::new(preferred);
+    config.software = id.software()?.to_owned();
+    config.rekey_bytes = Some(limits.octets());
+    config.rekey_after = Some(limits.rekey_time_limit);
+    Ok(Arc::new(config))
+}
+
+pub(crate) fn connection(window: u32, packet: u32) -> connection::Limits {
+    let defaults = connection::Limits::default();
+    connection::Limits {
+        window,
+        max_window: defaults.max_window.max(window),
+        max_packet: packet,
+        ..defaults
+    }
+}
+
+/// Ports of the protocol are wider than those of the world.
+pub(crate) fn port(port: u32) -> Result<u16, Error> {
+    port.try_into().map_err(|_| Error::Inconsistent)
+}

@@ -1,0 +1,100 @@
+//! The client's machine: further tries in the same connection, by whoever decides one at a time.
+
+use super::client::{ClientAuth, ClientStep, State};
+use super::config::ClientConfig;
+use crate::error::SshError;
+
+impl ClientAuth {
+    /// Whether the server took the last try as one part of a success.
+    #[must_use]
+    pub const fn was_partial(&self) -> bool {
+        self.partial
+    }
+
+    /// Goes on after [`ClientStep::Failed`] with other methods, identities, or another user. Each
+    /// of the methods is tried, whatever the server said would go on: another user may do.
+    ///
+    /// # Errors
+    /// [`SshError::Policy`] before that, and once the user is in.
+    pub fn again(&mut self, config: ClientConfig) -> Result<ClientStep, SshError> {
+        if self.state != State::Failed {
+            return Err(SshError::Policy("another try is still under way"));
+        }
+        self.allowed = config.methods.iter().map(|m| m.name().to_owned()).collect();
+        self.tried = vec![false; config.identities.len()];
+        self.used = Vec::new();
+        (self.passwords, self.interactives, self.partial) = (0, 0, false);
+        self.config = config;
+        Ok(self.next_try())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use adit_crypto::Secret;
+
+    use super::super::{ClientAnswer, ClientAsk, Method};
+    use super::*;
+    use crate::msg;
+    use crate::wire::Put;
+
+    fn config(user: &str, methods: &[Method]) -> ClientConfig {
+        let mut config = ClientConfig::new(user);
+        config.methods = methods.to_vec();
+        config.prompts = 1;
+        config
+    }
+
+    fn failure(partial: bool) -> Vec<u8> {
+        let mut out = vec![msg::USERAUTH_FAILURE];
+        out.put_string(b"publickey,password");
+        out.put_bool(partial);
+        out
+    }
+
+    fn accepted() -> Vec<u8> {
+        let mut out = vec![msg::SERVICE_ACCEPT];
+        out.put_string(b"ssh-userauth");
+        out
+    }
+
+    fn password(step: ClientStep, auth: &mut ClientAuth) {
+        assert!(matches!(
+            step,
+            ClientStep::Ask(ClientAsk::Password { failed: 0 })
+        ));
+        let answer = ClientAnswer::Password(Secret::new("wrong".to_owned()));
+        assert!(matches!(auth.answer(answer), Ok(ClientStep::Wait)));
+    }
+
+    #[test]
+    fn one_try_after_the_other() {
+        let mut auth = ClientAuth::new(config("a", &[]), b"session", b"host");
+        assert!(auth.again(config("a", &[])).is_err());
+        assert!(matches!(auth.handle(&accepted()), Ok(ClientStep::Wait)));
+        let step = auth.handle(&failure(false)).unwrap();
+        assert!(matches!(step, ClientStep::Failed { .. }));
+        while auth.poll_output().is_some() {}
+
+        // Another user, and a method that nobody has announced for him.
+        let step = auth.again(config("b", &[Method::Password])).unwrap();
+        password(step, &mut auth);
+        let sent = auth.poll_output().unwrap();
+        assert_eq!(sent.payload.expose().get(5..6), Some(&b"b"[..]));
+        let step = auth.handle(&failure(false)).unwrap();
+        assert!(matches!(step, ClientStep::Failed { .. }) && !auth.was_partial());
+
+        let step = auth.again(config("b", &[Method::Password])).unwrap();
+        password(step, &mut auth);
+        let step = auth.handle(&failure(true)).unwrap();
+        assert!(auth.was_partial());
+        // The password is asked for again as a second part; there is none.
+        assert!(matches!(
+            step,
+            ClientStep::Ask(ClientAsk::Password { failed: 0 })
+        ));
+        let step = auth.answer(ClientAnswer::Decline).unwrap();
+        assert!(matches!(step, ClientStep::Failed { methods } if methods.len() == 2));
+        assert!(auth.was_partial());
+    }
+}
