@@ -41,8 +41,14 @@ impl Login {
 
     /// With a key that is in memory.
     #[must_use]
-    pub fn with_key(mut self, key: PrivateKey) -> Self {
-        self.identities.push(Arc::new(LocalKey::new(key)));
+    pub fn with_key(self, key: PrivateKey) -> Self {
+        self.with_identity(LocalKey::new(key))
+    }
+
+    /// With a key wherever its private half is: in an agent, with a certificate.
+    #[must_use]
+    pub fn with_identity(mut self, key: impl Identity + 'static) -> Self {
+        self.identities.push(Arc::new(key));
         self
     }
 
