@@ -160,6 +160,7 @@ Host web
   GatewayPorts yes
   ExitOnForwardFailure yes
   HashKnownHosts yes
+  UpdateHostKeys ask
   BatchMode yes
   ForwardAgent yes
 Host *

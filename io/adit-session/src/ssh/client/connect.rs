@@ -4,17 +4,20 @@ use std::sync::Arc;
 
 use adit_net::ambient::Chance;
 use adit_net::dial::{self, Family};
-use adit_ssh::auth::{self, ClientAnswer, ClientAsk, ClientAuth, ClientStep, visible};
+use adit_ssh::auth::{self, ClientAnswer, ClientAsk, ClientAuth, ClientStep, Method, visible};
 use adit_ssh::connection::Role;
 use adit_ssh::key::AnyKey;
 use adit_ssh::transport::{Event, Transport};
 use adit_ssh::{Disconnect, SshError};
 use adit_stream::{BoxStream, Tcp};
 
-use super::{ClientConfig, HostKey, Login, Session};
+use tokio::sync::mpsc;
+
+use super::{ClientConfig, HostKey, Login, Session, SessionBinding};
 use crate::ssh::about::{About, Peer};
 use crate::ssh::driver::{Driver, Start};
 use crate::ssh::error::ConnectError;
+use crate::ssh::forwards::{Asked, Route};
 use crate::ssh::line::{Came, Line, Wait};
 use crate::ssh::mail::Mail;
 
@@ -69,6 +72,7 @@ impl Client {
         };
         let mail = Arc::new(Mail::new());
         let peer = Peer::new(Arc::clone(&mail), Arc::clone(&about));
+        let (to, told) = mpsc::channel(super::host_keys::BACKLOG);
         Driver::spawn(Start {
             line,
             role: Role::Client,
@@ -76,9 +80,12 @@ impl Client {
             keepalive: config.keepalive,
             mail,
             about,
-            routes: Vec::new(),
+            routes: vec![Route {
+                asked: Asked::HostKeys,
+                to,
+            }],
         });
-        Ok(Session::new(peer))
+        Ok(Session::new(peer, told))
     }
 }
 
@@ -118,6 +125,14 @@ async fn exchange_keys(line: &mut Line, config: &ClientConfig) -> Result<(), Con
 
 async fn log_in(line: &mut Line, config: &ClientConfig) -> Result<(), ConnectError> {
     let login = &config.login;
+    if login.methods.contains(&Method::PublicKey)
+        && let Some(binding) = SessionBinding::of(&line.transport)
+    {
+        // Agents are told what they will sign for.
+        for identity in &login.identities {
+            identity.bind(&binding).await;
+        }
+    }
     let mut auth = machine(line, login);
     loop {
         let wait = Wait::of(config.timeout, "the user was authenticated");

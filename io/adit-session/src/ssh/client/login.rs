@@ -8,6 +8,7 @@ use adit_ssh::algorithm::KeyAlgorithm;
 use adit_ssh::auth::{Method, Prompt};
 use adit_ssh::key::{AnyKey, CertifiedKey, PrivateKey, Signer};
 
+use super::SessionBinding;
 use crate::ssh::BoxFuture;
 
 /// Who logs in, and with what.
@@ -69,6 +70,13 @@ pub trait Identity: Send + Sync {
     /// agents, tokens and encrypted files.
     fn query(&self) -> bool {
         false
+    }
+
+    /// Told what session it will sign for, once for each and before anything is signed: agents
+    /// keep keys that are meant for some hosts alone.
+    fn bind<'a>(&'a self, session: &'a SessionBinding) -> BoxFuture<'a, ()> {
+        let _ = session;
+        Box::pin(std::future::ready(()))
     }
 
     /// The signature of `data` with its name; `None` if there will be none.
