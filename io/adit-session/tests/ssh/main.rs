@@ -9,6 +9,7 @@
 
 mod apart;
 mod entry;
+mod host_keys;
 mod matrix;
 mod openssh_client;
 mod openssh_server;

@@ -66,8 +66,10 @@ fn keys_to_come_are_learned_before_they_are_used() {
         wanted.iter().all(|key| learned.contains(key)),
         "{learned:?}"
     );
-    // With a signature of the other hash, as the key exchange had it.
+    // With a signature of the other hash, as the key exchange had it. A key that is new itself
+    // vouches for no other.
     fs::write(&known, "").unwrap();
+    assert_eq!(enter("yes", "rsa-sha2-256"), [line(&rsa)]);
     let learned = enter("yes", "rsa-sha2-256,ssh-ed25519");
     assert_eq!(learned.len(), 3, "{learned:?}");
 }
