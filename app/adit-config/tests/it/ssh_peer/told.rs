@@ -126,7 +126,7 @@ pub(super) fn ours(found: &SshSettings, defaults: &Told) -> Vec<(&'static str, V
         ("hashknownhosts", one(&yes(found.hash_known_hosts))),
         (
             "updatehostkeys",
-            one(match found.update_host_keys {
+            one(&match found.update_host_keys {
                 UpdateHostKeys::No => "false",
                 UpdateHostKeys::Yes => "true",
                 UpdateHostKeys::Ask => "ask",

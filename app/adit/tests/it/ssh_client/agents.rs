@@ -126,10 +126,8 @@ fn a_key_for_one_host_opens_that_one_alone() {
     // Through one host to another each has a binding of its own.
     let jump = format!("{}:{one}", World::place());
     let options = ["-o", &format!("ProxyJump={jump}")];
-    let config = format!(
-        "Host *\n StrictHostKeyChecking no\n UserKnownHostsFile /dev/null\n BatchMode yes\n\
-         LogLevel QUIET\n"
-    );
+    let config = "Host *\n StrictHostKeyChecking no\n UserKnownHostsFile /dev/null\n \
+                  BatchMode yes\n LogLevel QUIET\n";
     let config = hosts.world.home.write("config", config).unwrap();
     let mut command = hosts.world.bare();
     command.env("SSH_AUTH_SOCK", agent.socket());

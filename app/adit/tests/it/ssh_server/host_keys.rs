@@ -58,7 +58,7 @@ fn keys_to_come_are_learned_before_they_are_used() {
         keys(&fs::read_to_string(file.with_extension("pub")).unwrap()).remove(0)
     };
     let now = line(&host.path("host"));
-    assert_eq!(enter("no", "ssh-ed25519"), [now.clone()]);
+    assert_eq!(enter("no", "ssh-ed25519"), std::slice::from_ref(&now));
     let learned = enter("yes", "ssh-ed25519,rsa-sha2-512");
     let wanted = [now, line(&next), line(&rsa)];
     assert_eq!(learned.len(), 3, "{learned:?}");

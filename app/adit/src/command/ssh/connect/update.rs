@@ -37,12 +37,14 @@ pub(crate) struct Update {
 }
 
 impl Update {
-    /// Lets what has begun come to its end.
-    pub(crate) async fn settle(self) {
+    /// Lets what has begun come to its end; nothing begins any more.
+    pub(crate) async fn settle(mut self) {
         if self.busy.load(Ordering::Acquire) {
             // A host that does not answer is not waited for.
-            let _ = timeout(END, self.task).await;
+            let _ = timeout(END, &mut self.task).await;
         }
+        // It holds the session.
+        self.task.abort();
     }
 }
 
