@@ -220,6 +220,12 @@ fn the_peer_reads_the_same() {
     ] {
         desk.same(BLOCKS, host, &[]);
     }
+    for value in ["yes", "no", "ask"] {
+        let text = format!("UserKnownHostsFile /a\nUpdateHostKeys {value}\n");
+        desk.same(&text, "h", &[]);
+    }
+    desk.same("UpdateHostKeys ask\n", "h", &["BatchMode=yes"]);
+    desk.same("UserKnownHostsFile /a\n", "h", &[]);
 }
 
 #[test]
