@@ -172,10 +172,8 @@ impl Draft {
             check_host_key: self.check_host_key.unwrap_or_default(),
             hash_known_hosts: self.hash_known_hosts.unwrap_or(false),
             update_host_keys: match (self.update_host_keys, &self.user_known_hosts) {
-                // Nobody is there to be asked.
-                (Some(UpdateHostKeys::Ask), _) if self.batch_mode == Some(true) => {
-                    UpdateHostKeys::No
-                }
+                // As OpenSSH: a command of the configuration is not to be held up.
+                (Some(UpdateHostKeys::Ask), _) if remote_command.is_some() => UpdateHostKeys::No,
                 (Some(said), _) => said,
                 // Files that somebody else may keep are not written by themselves.
                 (None, Some(_)) => UpdateHostKeys::No,

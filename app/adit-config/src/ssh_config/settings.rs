@@ -157,7 +157,7 @@ pub enum UpdateHostKeys {
     /// user has not named files of known hosts.
     #[default]
     Yes,
-    /// The same, if the user says so; nothing with `BatchMode`.
+    /// The same, if the user says so; nothing with `RemoteCommand`.
     Ask,
 }
 

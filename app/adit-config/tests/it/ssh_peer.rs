@@ -224,7 +224,7 @@ fn the_peer_reads_the_same() {
         let text = format!("UserKnownHostsFile /a\nUpdateHostKeys {value}\n");
         desk.same(&text, "h", &[]);
     }
-    desk.same("UpdateHostKeys ask\n", "h", &["BatchMode=yes"]);
+    desk.same("UpdateHostKeys ask\n", "h", &["RemoteCommand=x"]);
     desk.same("UserKnownHostsFile /a\n", "h", &[]);
 }
 

@@ -60,6 +60,9 @@ pub(super) async fn begin(
         UpdateHostKeys::Yes => false,
         UpdateHostKeys::Ask => true,
     };
+    if ask && settings.batch_mode {
+        return None;
+    }
     let mut told = session.told_keys()?;
     let host = Host {
         session: session.clone(),
