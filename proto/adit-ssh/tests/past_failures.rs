@@ -41,6 +41,10 @@ sources! {
     SFTP_MACHINES = "proto/adit-ssh/src/sftp/tests/machines.rs",
     SFTP_STATUS = "proto/adit-ssh/src/sftp/status.rs",
     VERSION = "proto/adit-ssh/src/version.rs",
+    PROOF = "proto/adit-ssh/src/key/host_proof.rs",
+    HOST_KEYS = "io/adit-session/tests/ssh/host_keys.rs",
+    AGENTS = "app/adit/tests/it/ssh_client/agents.rs",
+    LEARNED = "app/adit/tests/it/ssh_client/host_keys.rs",
     SESSIONS = "io/adit-session/tests/ssh/apart.rs",
     ENTRY = "io/adit-session/tests/ssh/entry.rs",
     TRUST = "app/adit/tests/it/ssh_client/trust.rs",
@@ -158,6 +162,23 @@ const CLASSES: &[Class] = &[
             (ENTRY, "keys_of_hosts_are_judged"),
             (TRUST, "a_new_host_is_learned_once_or_refused"),
             (TRUST, "a_changed_key_is_never_taken_in_silence"),
+        ],
+    },
+    Class {
+        what: "a host key that is learned without a proof, or where the user keeps it by hand",
+        tests: &[
+            (PROOF, "all_keys_of_a_host_are_proved"),
+            (PROOF, "a_host_signs_for_its_own_keys_once"),
+            (HOST_KEYS, "a_key_that_is_told_only_is_not_proved"),
+            (LEARNED, "what_is_not_to_be_touched_stays"),
+        ],
+    },
+    Class {
+        what: "an agent that signs for hosts that a key is not meant for",
+        tests: &[
+            (HOST_KEYS, "agents_are_told_before_they_sign"),
+            (AGENTS, "a_key_for_one_host_opens_that_one_alone"),
+            (AGENTS, "a_forwarded_agent_knows_where_it_is_used"),
         ],
     },
     Class {
