@@ -16,6 +16,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use adit_session::ssh::client::{Client, ClientConfig, Exit, KnownHostsOnly, Login, Session};
+use adit_session::ssh::{Channel, End};
 use adit_ssh::connection::{Modes, Pty, Size};
 use adit_ssh::key::PrivateKey;
 use adit_stream::{BoxStream, Tcp};
@@ -139,5 +140,34 @@ pub(crate) async fn shell(session: &Session, typed: &[u8]) -> Fallible<Vec<u8>> 
     let mut shown = Vec::new();
     program.channel().read_to_end(&mut shown).await?;
     Ok(shown)
+}
+// end
+
+// region: subsystem
+/// `Session.RequestSubsystem`: a channel that speaks its protocol.
+pub(crate) async fn subsystem(session: &Session, name: &str) -> Fallible<Channel> {
+    let program = session.open_session().await?;
+    program.subsystem(name).await?;
+    Ok(program.into_channel())
+}
+// end
+
+// region: about
+/// `Conn.ServerVersion`, `Conn.SessionID`, `Conn.User` is what you have logged in with.
+pub(crate) fn about(session: &Session) -> String {
+    let id = session.session_id().len();
+    format!(
+        "{}, {}, {id} octets",
+        session.version(),
+        session.negotiated()
+    )
+}
+// end
+
+// region: close
+/// `Client.Close` and `Client.Wait`. A session whose last handle and channel are dropped ends too.
+pub(crate) async fn close(session: Session) -> End {
+    session.disconnect("that was all");
+    session.closed().await
 }
 // end

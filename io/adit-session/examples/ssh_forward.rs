@@ -11,14 +11,16 @@
 #![allow(clippy::print_stdout, reason = "a program for a terminal")]
 
 use std::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use adit_session::ssh::Channel;
-use adit_session::ssh::client::{Client, ClientConfig, KnownHostsOnly, Login, Session};
+use adit_session::ssh::client::{
+    AgentUse, Client, ClientConfig, KnownHostsOnly, Login, Output, Session,
+};
 use adit_ssh::connection::Originator;
 use adit_ssh::key::PrivateKey;
 use tokio::io::{AsyncReadExt, copy_bidirectional};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 
 pub(crate) type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -103,5 +105,33 @@ pub(crate) async fn listen_unix(session: &Session, path: &str) -> Fallible<Strin
     let mut text = String::new();
     channel.read_to_string(&mut text).await?;
     Ok(text)
+}
+// end
+
+// region: agent
+/// `agent.ForwardToAgent` and `agent.RequestAgentForwarding`: a program there uses the agent here.
+pub(crate) async fn with_agent(
+    session: &Session,
+    agent: PathBuf,
+    command: &str,
+) -> Fallible<Output> {
+    let mut wanted = session.agent_channels()?;
+    let binding = session.binding();
+    let served = tokio::spawn(async move {
+        while let Some(opening) = wanted.accept().await {
+            let mut agent = UnixStream::connect(&agent).await?;
+            // Keys that are meant for some hosts alone (`ssh-add -h`) stay so; an agent that knows
+            // nothing of that refuses, and can be used nevertheless.
+            let _ = binding.tell(&mut agent, AgentUse::Forwarding).await;
+            let mut channel = opening.accept()?;
+            tokio::spawn(async move { copy_bidirectional(&mut channel, &mut agent).await });
+        }
+        Fallible::Ok(())
+    });
+    let program = session.open_session().await?;
+    program.control().forward_agent().await?;
+    let output = program.output(command).await;
+    served.abort();
+    Ok(output?)
 }
 // end

@@ -21,9 +21,9 @@ use adit_session::ssh::client::{
     Prompter,
 };
 use adit_session::ssh::{BoxFuture, HostKeyRefused, Keepalive};
-use adit_ssh::algorithm::{Cipher, Kex, Mac};
+use adit_ssh::algorithm::{Cipher, Kex, KeyAlgorithm, Mac};
 use adit_ssh::auth::Prompt;
-use adit_ssh::key::{AnyKey, Certificate, CertifiedKey, PrivateKey, PublicKey};
+use adit_ssh::key::{AnyKey, Certificate, CertifiedKey, HostName, PrivateKey, PublicKey};
 
 pub(crate) type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -128,13 +128,24 @@ pub(crate) fn host_key_callback(fingerprint: String) -> Arc<dyn HostKeyPolicy> {
 }
 // end
 
+// region: known
+/// `knownhosts.Line`, and with a salt `knownhosts.HashHostname`.
+pub(crate) fn known_line(host: &str, port: u16, key: &PublicKey) -> Fallible<String> {
+    let host = HostName::new(host, port).ok_or("not a host's name")?;
+    let salt = None;
+    Ok(host.line(key, salt))
+}
+// end
+
 // region: config
-/// `ssh.Config`: `Ciphers`, `MACs`, `KeyExchanges`, `RekeyThreshold`; `ClientConfig.Timeout`.
+/// `ssh.Config`: `Ciphers`, `MACs`, `KeyExchanges`, `RekeyThreshold`; `ClientConfig.Timeout` and
+/// `ClientConfig.HostKeyAlgorithms`.
 pub(crate) fn choose(config: &mut ClientConfig) {
     let preferred = &mut config.transport.preferred;
     preferred.cipher = vec![Cipher::Aes128Ctr, Cipher::Aes256Ctr];
     preferred.mac = vec![Mac::Umac64Etm, Mac::HmacSha256Etm];
     preferred.kex = vec![Kex::Curve25519];
+    preferred.host_key = vec![KeyAlgorithm::Ed25519];
     config.transport.rekey_bytes = Some(1 << 30);
     config.timeout = Duration::from_secs(10);
     // What a Go program does by hand with `keepalive@openssh.com`.

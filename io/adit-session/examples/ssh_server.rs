@@ -16,13 +16,17 @@ use std::sync::Arc;
 
 use adit_crypto::Secret;
 use adit_session::ssh::BoxFuture;
-use adit_session::ssh::server::{AuthPolicy, Incoming, Proof, Server, ServerConfig, ServerSession};
+use adit_session::ssh::server::{
+    AuthPolicy, ForwardPlace, ForwardRequest, Incoming, Proof, Server, ServerConfig, ServerHandle,
+    ServerSession,
+};
 use adit_ssh::auth::{Method, Prompt, ServerAnswer, password_eq};
-use adit_ssh::connection::{OpenFailure, Request};
+use adit_ssh::connection::{OpenFailure, Originator, Request};
 use adit_ssh::key::{AnyKey, KeySet, PrivateKey, PublicKey};
 use adit_stream::Tcp;
 use tokio::io::{AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
 
 pub(crate) type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -153,6 +157,7 @@ pub(crate) async fn serve(
 async fn attend(socket: TcpStream, config: &ServerConfig, users: &Users) -> Fallible<()> {
     let mut connection = Server::accept(Box::new(Tcp::new(socket)), config, users).await?;
     let user = connection.login().user.clone();
+    let mut forwards = JoinSet::new();
     while let Some(incoming) = connection.accept().await {
         match incoming {
             // `NewChannel.Accept`
@@ -177,10 +182,39 @@ async fn attend(socket: TcpStream, config: &ServerConfig, users: &Users) -> Fall
                     Fallible::Ok(())
                 });
             }
+            Incoming::Forward(request) => {
+                forwards.spawn(listen(request, connection.handle().clone()));
+            }
             _ => {} // What is dropped is refused.
         }
     }
-    Ok(())
+    Ok(()) // What was listened on is dropped with `forwards`.
+}
+// end
+
+// region: forward
+/// A `tcpip-forward` request, and `ServerConn.OpenChannel("forwarded-tcpip", …)` for each
+/// connection. On loopback, whatever was asked for.
+async fn listen(request: ForwardRequest, handle: ServerHandle) -> Fallible<()> {
+    let ForwardPlace::Tcpip { address, port } = request.place().clone() else {
+        return Ok(());
+    };
+    let listener = TcpListener::bind(("127.0.0.1", port)).await?;
+    let port = listener.local_addr()?.port();
+    request.grant(port);
+    loop {
+        let (mut socket, from) = listener.accept().await?;
+        let originator = Originator {
+            address: from.ip().to_string(),
+            port: from.port().into(),
+        };
+        let (handle, address) = (handle.clone(), address.clone());
+        tokio::spawn(async move {
+            let opened = handle.open_forwarded_tcpip(address, port, originator);
+            copy_bidirectional(&mut opened.await?, &mut socket).await?;
+            Fallible::Ok(())
+        });
+    }
 }
 // end
 

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use adit_interop::Folder;
 use adit_interop::openssh::{Sshd, keygen, user};
+use adit_session::ssh::End;
 use adit_session::ssh::client::{Client, ClientConfig, Exit, Login, Session};
 use adit_session::ssh::server::{Incoming, Server};
 use adit_ssh::algorithm::{Cipher, Kex, Mac};
@@ -106,9 +107,7 @@ impl Host {
         let (key, _) = PublicKey::from_line(&sshd.host_key().unwrap())
             .map(|(key, comment)| (key, comment.len()))
             .unwrap();
-        let line = HostName::new("127.0.0.1", sshd.port())
-            .unwrap()
-            .line(&key, None);
+        let line = ssh_login::known_line("127.0.0.1", sshd.port(), &key).unwrap();
         let known_hosts = sshd.folder().join("known_hosts");
         fs::write(&known_hosts, line).unwrap();
         Self { sshd, known_hosts }
@@ -138,6 +137,17 @@ async fn programs_of_the_client() {
         .unwrap();
     let shown = String::from_utf8_lossy(&shown).into_owned();
     assert!(shown.contains("24 132"), "{shown}");
+    let mut sftp = ssh_client::subsystem(&session, "sftp").await.unwrap();
+    // INIT, version 3: VERSION comes back.
+    sftp.write_all(&[0, 0, 0, 5, 1, 0, 0, 0, 3]).await.unwrap();
+    sftp.flush().await.unwrap();
+    let mut answer = [0; 9];
+    sftp.read_exact(&mut answer).await.unwrap();
+    assert_eq!(answer[4..], [2, 0, 0, 0, 3]);
+    let about = ssh_client::about(&session);
+    assert!(about.starts_with("SSH-2.0-OpenSSH"), "{about}");
+    assert!(matches!(ssh_client::close(session).await, End::Closed));
+    sftp.read_to_end(&mut Vec::new()).await.unwrap_err();
 }
 
 #[tokio::test]
@@ -257,6 +267,12 @@ async fn ways_to_log_in() {
             assert_eq!(negotiated.client_to_server.mac, Some(Mac::Umac64Etm));
             let said = ssh_client::output(&session, "there").await.unwrap();
             assert_eq!(said, b"hello ann: there\n");
+            // Through the server to itself: it greets with its version.
+            let remote = ssh_forward::listen(&session, port).await.unwrap();
+            let mut socket = TcpStream::connect(("127.0.0.1", remote)).await.unwrap();
+            let mut greeting = [0; 8];
+            socket.read_exact(&mut greeting).await.unwrap();
+            assert_eq!(&greeting, b"SSH-2.0-");
         }
     }
     let [line, fingerprint, file] = ssh_login::forms(&key()).unwrap();
@@ -286,6 +302,10 @@ async fn agents_and_certificates() {
         .await
         .unwrap();
     assert_eq!(ssh_client::run(&session, "true").await.unwrap(), 0);
+
+    let listed = ssh_forward::with_agent(&session, agent.socket(), "ssh-add -l").await;
+    let listed = String::from_utf8(listed.unwrap().stdout).unwrap();
+    assert!(listed.contains("(ED25519)"), "{listed}");
 
     let authority = keygen(folder, "ca").unwrap();
     let mut keygen = std::process::Command::new("ssh-keygen");
