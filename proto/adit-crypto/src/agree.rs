@@ -1,10 +1,12 @@
 //! Agreement on a secret: X25519 (RFC 7748), ECDH on the NIST curves, ML-KEM-768 (FIPS 203).
 //!
-//! The provider draws the private keys from the system's generator. Every length and the form of a
-//! point are checked before the provider sees them: it would take others.
+//! Private keys of the curves are drawn from the caller's [`Entropy`], those of ML-KEM by the
+//! provider from the system's generator. Every length and the form of a point are checked before
+//! the provider sees them: it would take others.
 
 use core::fmt;
 
+use adit_wire::Entropy;
 use aws_lc_rs::agreement::{
     self, Algorithm, ECDH_P256, ECDH_P384, ECDH_P521, PrivateKey, UnparsedPublicKey, X25519,
 };
@@ -16,6 +18,10 @@ use crate::{CryptoError, Secret};
 pub const ML_KEM_PUBLIC_LEN: usize = 1184;
 /// Octets of a ciphertext of ML-KEM-768.
 pub const ML_KEM_CIPHERTEXT_LEN: usize = 1088;
+
+/// Draws of a private key before the source of randomness is taken for broken: that one number is
+/// not below the order of P-256, the likeliest case, has a chance of 2⁻³².
+const DRAWS: usize = 16;
 
 /// A curve to agree on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +48,16 @@ impl Curve {
         }
     }
 
+    /// Octets of a private key, and the bits that may be set in the first of them.
+    const fn private_form(self) -> (usize, u8) {
+        match self {
+            Self::X25519 | Self::P256 => (32, 0xff),
+            Self::P384 => (48, 0xff),
+            // 521 bits.
+            Self::P521 => (66, 0x01),
+        }
+    }
+
     const fn algorithm(self) -> &'static Algorithm {
         match self {
             Self::X25519 => &X25519,
@@ -60,12 +76,23 @@ pub struct EcdhKey {
 }
 
 impl EcdhKey {
-    /// A new key on `curve`.
+    /// A new key on `curve`, drawn from `entropy`.
     ///
     /// # Errors
-    /// [`CryptoError::Provider`] if the system has no randomness.
-    pub fn generate(curve: Curve) -> Result<Self, CryptoError> {
-        let private = PrivateKey::generate(curve.algorithm()).map_err(|_| CryptoError::Provider)?;
+    /// [`CryptoError::Provider`] if what is drawn is never a key, as from a source that is broken.
+    pub fn generate(curve: Curve, entropy: &mut dyn Entropy) -> Result<Self, CryptoError> {
+        let (len, first_bits) = curve.private_form();
+        let mut number = Secret::new(vec![0; len]);
+        // Numbers that are not below the order of a NIST curve are drawn again, not reduced
+        // (FIPS 186-5, A.2.2): none is likelier than another. X25519 takes all.
+        let drawn = (0..DRAWS).find_map(|_| {
+            entropy.fill(number.expose_mut());
+            if let Some(first) = number.expose_mut().first_mut() {
+                *first &= first_bits;
+            }
+            PrivateKey::from_private_key(curve.algorithm(), number.expose()).ok()
+        });
+        let private = drawn.ok_or(CryptoError::Provider)?;
         let public = private
             .compute_public_key()
             .map_err(|_| CryptoError::Provider)?
@@ -195,15 +222,29 @@ fn reduced(public: &[u8]) -> bool {
 mod tests {
     use super::*;
 
+    /// Octets that pass for random.
+    struct Noise(u64);
+
+    impl Entropy for Noise {
+        fn fill(&mut self, out: &mut [u8]) {
+            for byte in out {
+                self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005) + 1;
+                *byte = (self.0 >> 56) as u8;
+            }
+        }
+    }
+
     const CURVES: [Curve; 4] = [Curve::X25519, Curve::P256, Curve::P384, Curve::P521];
 
     #[test]
     fn both_sides_get_the_same() {
         for curve in CURVES {
+            let mut chance = Noise(1);
             let (a, b) = (
-                EcdhKey::generate(curve).unwrap(),
-                EcdhKey::generate(curve).unwrap(),
+                EcdhKey::generate(curve, &mut chance).unwrap(),
+                EcdhKey::generate(curve, &mut chance).unwrap(),
             );
+            assert_ne!(a.public(), b.public());
             assert_eq!(a.public().len(), curve.public_len());
             assert!(a.agree(b.public()).unwrap() == b.agree(a.public()).unwrap());
         }
@@ -221,8 +262,10 @@ mod tests {
     #[test]
     fn public_values_that_are_refused() {
         for curve in CURVES {
-            let key = EcdhKey::generate(curve).unwrap();
-            let good = EcdhKey::generate(curve).unwrap().public().to_vec();
+            let mut chance = Noise(2);
+            let key = EcdhKey::generate(curve, &mut chance).unwrap();
+            let good = EcdhKey::generate(curve, &mut chance).unwrap();
+            let good = good.public().to_vec();
             let mut long = good.clone();
             long.push(0);
             let zeros = vec![0; good.len()];
@@ -255,6 +298,37 @@ mod tests {
                     assert!(key.agree(bad).is_err(), "{curve:?}");
                 }
             }
+        }
+    }
+
+    /// Bob's key of RFC 7748 section 6.1 has his public value.
+    #[test]
+    fn a_key_is_what_was_drawn() {
+        let hex = |text: &str| crate::tests::hex(&text.into());
+        let key = |octets: &str| {
+            let mut chance = adit_wire::FixedEntropy::new(hex(octets));
+            EcdhKey::generate(Curve::X25519, &mut chance).unwrap()
+        };
+        let bob = key("5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb");
+        let public = "de9edb7d7b7dc1b4d35b61c2ece435373f8343c85b78674dadfc7e146f882b4f";
+        assert_eq!(bob.public(), hex(public));
+    }
+
+    /// A number that is no key is drawn again, and a source that gives no other is an error.
+    #[test]
+    fn numbers_beyond_the_order_are_drawn_again() {
+        for curve in [Curve::P256, Curve::P384, Curve::P521] {
+            let (len, _) = curve.private_form();
+            let mut octets = vec![0xff; len];
+            octets.extend(vec![0x01; len]);
+            let mut chance = adit_wire::FixedEntropy::new(octets);
+            let key = EcdhKey::generate(curve, &mut chance).unwrap();
+            let mut ones = adit_wire::FixedEntropy::new(vec![0x01; len]);
+            let same = EcdhKey::generate(curve, &mut ones).unwrap();
+            assert_eq!(key.public(), same.public(), "{curve:?}");
+            let mut zeros = adit_wire::FixedEntropy::default();
+            let none = EcdhKey::generate(curve, &mut zeros);
+            assert_eq!(none.err(), Some(CryptoError::Provider), "{curve:?}");
         }
     }
 

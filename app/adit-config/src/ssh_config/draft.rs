@@ -9,7 +9,7 @@ use super::forward::{SshBind, SshDestination, SshForward};
 use super::jump::SshJump;
 use super::settings::{
     AddressFamily, CheckHostKey, ForwardAgent, IdentityAgent, RekeyLimit, RequestTty, SshLogLevel,
-    SshSettings,
+    SshSettings, UpdateHostKeys,
 };
 use super::{SshQuestion, SshSources};
 use crate::problem::Warning;
@@ -55,6 +55,7 @@ pub(super) struct Draft {
     pub(super) global_known_hosts: Option<Vec<String>>,
     pub(super) check_host_key: Option<CheckHostKey>,
     pub(super) hash_known_hosts: Option<bool>,
+    pub(super) update_host_keys: Option<UpdateHostKeys>,
     pub(super) ciphers: Option<AlgorithmList>,
     pub(super) macs: Option<AlgorithmList>,
     pub(super) kex: Option<AlgorithmList>,
@@ -170,6 +171,14 @@ impl Draft {
             },
             check_host_key: self.check_host_key.unwrap_or_default(),
             hash_known_hosts: self.hash_known_hosts.unwrap_or(false),
+            update_host_keys: match (self.update_host_keys, &self.user_known_hosts) {
+                // As OpenSSH: a command of the configuration is not to be held up.
+                (Some(UpdateHostKeys::Ask), _) if remote_command.is_some() => UpdateHostKeys::No,
+                (Some(said), _) => said,
+                // Files that somebody else may keep are not written by themselves.
+                (None, Some(_)) => UpdateHostKeys::No,
+                (None, None) => UpdateHostKeys::Yes,
+            },
             ciphers: self.ciphers,
             macs: self.macs,
             kex: self.kex,

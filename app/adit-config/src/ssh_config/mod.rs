@@ -33,7 +33,7 @@ pub use forward::{SshBind, SshDestination, SshForward};
 pub use jump::SshJump;
 pub use settings::{
     AddressFamily, CheckHostKey, ForwardAgent, IdentityAgent, RekeyLimit, RequestTty, SshLogLevel,
-    SshSettings,
+    SshSettings, UpdateHostKeys,
 };
 
 /// [`Sources`] that can tell which files a folder has, for `Include` with `*`.

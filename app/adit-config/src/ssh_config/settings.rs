@@ -66,6 +66,8 @@ pub struct SshSettings {
     pub check_host_key: CheckHostKey,
     /// Names are hashed in the user's file.
     pub hash_known_hosts: bool,
+    /// What happens with further keys of a host that is known.
+    pub update_host_keys: UpdateHostKeys,
 
     /// Ciphers.
     pub ciphers: Option<AlgorithmList>,
@@ -144,6 +146,19 @@ pub enum CheckHostKey {
     AcceptNew,
     /// Everything is accepted.
     Off,
+}
+
+/// `UpdateHostKeys`: keys that a host tells once one is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UpdateHostKeys {
+    /// They are not looked at.
+    No,
+    /// New ones are learned, those that the host has no more are forgotten. The default where the
+    /// user has not named files of known hosts.
+    #[default]
+    Yes,
+    /// The same, if the user says so; nothing with `RemoteCommand`.
+    Ask,
 }
 
 /// `IdentityAgent`.

@@ -5,7 +5,9 @@ use super::draft::{Agent, Draft, Proxy};
 use super::forward::SshForward;
 use super::jump::SshJump;
 use super::pattern;
-use super::settings::{AddressFamily, CheckHostKey, RekeyLimit, RequestTty, SshLogLevel};
+use super::settings::{
+    AddressFamily, CheckHostKey, RekeyLimit, RequestTty, SshLogLevel, UpdateHostKeys,
+};
 use super::value;
 
 /// Values that a keyword may add up to.
@@ -128,6 +130,9 @@ keywords! {
         first(&mut d.check_host_key, value::one_of(CHECKS, one(w)?)?)
     },
     "TCPKeepAlive" => |d, w, _| switch(&mut d.tcp_keep_alive, w),
+    "UpdateHostKeys" => |d, w, _| {
+        first(&mut d.update_host_keys, value::one_of(UPDATES, one(w)?)?)
+    },
     "User" => |d, w, _| first(&mut d.user, one(w)?.to_owned()),
     "UserKnownHostsFile" => |d, w, _| first(&mut d.user_known_hosts, some(w)?),
 }
@@ -167,6 +172,14 @@ const CHECKS: &[(&str, CheckHostKey)] = &[
     ("false", CheckHostKey::Off),
     ("off", CheckHostKey::Off),
     ("accept-new", CheckHostKey::AcceptNew),
+];
+
+const UPDATES: &[(&str, UpdateHostKeys)] = &[
+    ("yes", UpdateHostKeys::Yes),
+    ("true", UpdateHostKeys::Yes),
+    ("no", UpdateHostKeys::No),
+    ("false", UpdateHostKeys::No),
+    ("ask", UpdateHostKeys::Ask),
 ];
 
 /// Keywords of OpenSSH that have no effect here.
@@ -222,7 +235,6 @@ const ELSEWHERE: &[&str] = &[
     "Tag",
     "Tunnel",
     "TunnelDevice",
-    "UpdateHostKeys",
     "VerifyHostKeyDNS",
     "VisualHostKey",
     "XAuthLocation",

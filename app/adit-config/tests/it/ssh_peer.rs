@@ -160,6 +160,7 @@ Host web
   GatewayPorts yes
   ExitOnForwardFailure yes
   HashKnownHosts yes
+  UpdateHostKeys ask
   BatchMode yes
   ForwardAgent yes
 Host *
@@ -219,6 +220,12 @@ fn the_peer_reads_the_same() {
     ] {
         desk.same(BLOCKS, host, &[]);
     }
+    for value in ["yes", "no", "ask"] {
+        let text = format!("UserKnownHostsFile /a\nUpdateHostKeys {value}\n");
+        desk.same(&text, "h", &[]);
+    }
+    desk.same("UpdateHostKeys ask\n", "h", &["RemoteCommand=x"]);
+    desk.same("UserKnownHostsFile /a\n", "h", &[]);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! `adit ssh` with OpenSSH's server: programs, forwards, terminals, keys, known hosts.
 
+mod agents;
 mod algorithms;
 mod forwards;
+mod host_keys;
 mod passwords;
 mod programs;
 mod terminal;

@@ -17,6 +17,7 @@ pub(super) struct About {
     version: String,
     session_id: Vec<u8>,
     host_key: Vec<u8>,
+    host_signature: Vec<u8>,
     strict: bool,
 }
 
@@ -29,6 +30,7 @@ impl About {
             version: String::from_utf8_lossy(version).into_owned(),
             session_id: transport.session_id()?.to_vec(),
             host_key: transport.host_key()?.to_vec(),
+            host_signature: transport.host_signature()?.to_vec(),
             strict: transport.is_strict(),
         })
     }
@@ -75,6 +77,12 @@ impl Peer {
     #[must_use]
     pub fn host_key(&self) -> &[u8] {
         &self.about.host_key
+    }
+
+    /// The host's signature of the session's identifier, with its name.
+    #[must_use]
+    pub fn host_signature(&self) -> &[u8] {
+        &self.about.host_signature
     }
 
     /// Whether both sides do strict key exchange.

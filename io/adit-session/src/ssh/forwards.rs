@@ -18,6 +18,8 @@ pub(super) enum Asked {
     Agent,
     /// Windows for our display.
     X11,
+    /// Word of the server's keys.
+    HostKeys,
     /// A server: everything.
     All,
 }

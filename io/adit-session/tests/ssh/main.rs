@@ -9,9 +9,19 @@
 
 mod apart;
 mod entry;
+mod host_keys;
 mod matrix;
 mod openssh_client;
 mod openssh_server;
 mod ours;
+mod recorder;
 mod server;
 mod world;
+
+// What is recorded and replayed stands beside the machines that it is a test of.
+#[path = "../../../../proto/adit-ssh/tests/sessions/plan.rs"]
+mod plan;
+#[path = "../../../../proto/adit-ssh/tests/sessions/player.rs"]
+mod player;
+#[path = "../../../../proto/adit-ssh/tests/sessions/recording.rs"]
+mod recording;

@@ -49,13 +49,15 @@ impl ClientKex {
     /// # Errors
     /// [`SshError::Crypto`] if there is no randomness.
     pub fn start(kex: Kex, entropy: &mut dyn Entropy, out: &mut Vec<u8>) -> Result<Self, SshError> {
-        let x25519 = || EcdhKey::generate(Curve::X25519).map_err(fault);
         let group = |which| DhGroup::rfc3526(which).map_err(fault);
         let state = match kex {
-            Kex::MlKem768X25519 => State::MlKem(MlKemKey::generate().map_err(fault)?, x25519()?),
+            Kex::MlKem768X25519 => {
+                let key = MlKemKey::generate().map_err(fault)?;
+                State::MlKem(key, ecdh_key(Curve::X25519, entropy)?)
+            }
             Kex::Sntrup761X25519 | Kex::Sntrup761X25519OpenSsh => {
                 let key = SntrupKey::generate(entropy).map_err(fault)?;
-                State::Sntrup(Box::new(key), x25519()?)
+                State::Sntrup(Box::new(key), ecdh_key(Curve::X25519, entropy)?)
             }
             Kex::GroupExchange => State::AwaitGroup,
             Kex::Group14 => State::Group(dh_key(group(Modp::Bits2048)?, entropy)?),
@@ -67,7 +69,7 @@ impl ClientKex {
             | Kex::EcdhP384
             | Kex::EcdhP521 => {
                 let curve = curve_of(kex).unwrap_or(Curve::X25519);
-                State::Curve(EcdhKey::generate(curve).map_err(fault)?)
+                State::Curve(ecdh_key(curve, entropy)?)
             }
         };
         out.put_u8(match state {
@@ -171,6 +173,10 @@ impl State {
             Self::AwaitGroup | Self::Done => Err(r.malformed()),
         }
     }
+}
+
+pub(super) fn ecdh_key(curve: Curve, entropy: &mut dyn Entropy) -> Result<EcdhKey, SshError> {
+    EcdhKey::generate(curve, entropy).map_err(fault)
 }
 
 fn dh_key(group: DhGroup, entropy: &mut dyn Entropy) -> Result<DhKey, SshError> {

@@ -1,13 +1,13 @@
 //! The server's side of each method.
 
 use adit_crypto::{
-    Curve, DhGroup, DhKey, EcdhKey, ML_KEM_PUBLIC_LEN, Modp, SNTRUP_PUBLIC_LEN, Sha2,
-    ml_kem_encapsulate, sntrup_encapsulate,
+    Curve, DhGroup, DhKey, ML_KEM_PUBLIC_LEN, Modp, SNTRUP_PUBLIC_LEN, Sha2, ml_kem_encapsulate,
+    sntrup_encapsulate,
 };
 use adit_wire::Entropy;
 
 use super::Agreed;
-use super::client::halves;
+use super::client::{ecdh_key, halves};
 use super::secret::{curve_of, fault, hybrid, number};
 use crate::algorithm::Kex;
 use crate::error::SshError;
@@ -129,7 +129,7 @@ fn answer(kex: Kex, mut r: Reader<'_>, entropy: &mut dyn Entropy) -> Result<Answ
     let theirs = r.string()?;
     r.end()?;
     let (ours, secret) = if let Some(curve) = curve_of(kex) {
-        let key = EcdhKey::generate(curve).map_err(fault)?;
+        let key = ecdh_key(curve, entropy)?;
         let secret = number(&key.agree(theirs).map_err(fault)?);
         (key.public().to_vec(), secret)
     } else {
@@ -140,7 +140,7 @@ fn answer(kex: Kex, mut r: Reader<'_>, entropy: &mut dyn Entropy) -> Result<Answ
             ML_KEM_PUBLIC_LEN
         };
         let (lattice, point) = halves(theirs, len)?;
-        let key = EcdhKey::generate(Curve::X25519).map_err(fault)?;
+        let key = ecdh_key(Curve::X25519, entropy)?;
         let classical = key.agree(point).map_err(fault)?;
         let (mut ours, secret) = if sntrup {
             let (ours, inner) = sntrup_encapsulate(lattice, entropy).map_err(fault)?;

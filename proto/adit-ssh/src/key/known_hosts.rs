@@ -84,6 +84,17 @@ pub enum Verdict {
     BadCertificate(Place, CertError),
 }
 
+/// A key that a host is known with, by a line without a marker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownKey<'a> {
+    /// The key.
+    pub key: &'a PublicKey,
+    /// Its line.
+    pub place: &'a Place,
+    /// The line is this host's alone: its one name, as it is or hashed.
+    pub alone: bool,
+}
+
 /// The lines of all files.
 #[derive(Debug, Clone, Default)]
 pub struct KnownHosts {
@@ -187,6 +198,19 @@ impl KnownHosts {
         }
     }
 
+    /// The keys that the host is known with, in the order of their lines.
+    pub fn keys_of(&self, host: &HostName) -> impl Iterator<Item = KnownKey<'_>> {
+        let keys = self.of(host).filter(|entry| entry.marker == Marker::Key);
+        keys.map(|entry| KnownKey {
+            key: &entry.key,
+            place: &entry.place,
+            alone: match &entry.hosts {
+                Hosts::Patterns(list) => list.is_name(),
+                Hosts::Hashed { .. } => true,
+            },
+        })
+    }
+
     /// `offered` with those first that the host is known with, so that it shows a key that can be
     /// compared; else in their order.
     #[must_use]
@@ -217,7 +241,8 @@ impl KnownHosts {
     }
 
     fn of(&self, host: &HostName) -> impl Iterator<Item = &Entry> {
-        self.entries.iter().filter(|entry| match &entry.hosts {
+        let host = host.clone();
+        self.entries.iter().filter(move |entry| match &entry.hosts {
             Hosts::Patterns(list) => list.includes(&host.entry),
             Hosts::Hashed { salt, hash } => ct_eq(&hmac_sha1(salt, &[host.entry.as_bytes()]), hash),
         })

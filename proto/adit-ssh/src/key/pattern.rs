@@ -47,6 +47,11 @@ impl PatternList {
         text.split(',').map(one).collect::<Option<_>>().map(Self)
     }
 
+    /// Whether it is one name, and no pattern.
+    pub(super) fn is_name(&self) -> bool {
+        matches!(&*self.0, [(false, name)] if !name.contains(['*', '?']))
+    }
+
     /// Whether a pattern includes the text and none excludes it.
     pub(super) fn includes(&self, text: &str) -> bool {
         let mut included = false;

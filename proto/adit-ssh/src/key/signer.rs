@@ -20,6 +20,35 @@ pub trait Signer: Send + Sync {
     /// # Errors
     /// [`SshError`] for an algorithm that is not one of these, and if the provider fails.
     fn sign(&self, algorithm: KeyAlgorithm, data: &[u8]) -> Result<Vec<u8>, SshError>;
+
+    /// The blobs of all plain keys, each once: what a host tells its clients. More than one may be
+    /// of the same kind, of which [`Signer::blob`] knows the first.
+    fn blobs(&self) -> Vec<Vec<u8>> {
+        let mut all = Vec::new();
+        for algorithm in self.algorithms() {
+            let blob = self.blob(algorithm);
+            if !algorithm.is_certificate() && !all.contains(&blob) {
+                all.push(blob);
+            }
+        }
+        all
+    }
+
+    /// The signature of `data` by the key of this blob.
+    ///
+    /// # Errors
+    /// As [`Signer::sign`], and for a key that is not there.
+    fn sign_by(
+        &self,
+        blob: &[u8],
+        algorithm: KeyAlgorithm,
+        data: &[u8],
+    ) -> Result<Vec<u8>, SshError> {
+        if self.blob(algorithm) != blob {
+            return Err(KeyError::WrongAlgorithm.into());
+        }
+        self.sign(algorithm, data)
+    }
 }
 
 impl Signer for PrivateKey {
@@ -145,5 +174,26 @@ impl Signer for KeySet {
     fn sign(&self, algorithm: KeyAlgorithm, data: &[u8]) -> Result<Vec<u8>, SshError> {
         let key = self.with(algorithm).ok_or(KeyError::WrongAlgorithm)?;
         Signer::sign(key, algorithm, data)
+    }
+
+    fn blobs(&self) -> Vec<Vec<u8>> {
+        let mut all = Vec::new();
+        for blob in self.0.iter().map(|key| key.key.public().to_blob()) {
+            if !all.contains(&blob) {
+                all.push(blob);
+            }
+        }
+        all
+    }
+
+    fn sign_by(
+        &self,
+        blob: &[u8],
+        algorithm: KeyAlgorithm,
+        data: &[u8],
+    ) -> Result<Vec<u8>, SshError> {
+        let key = self.0.iter().find(|key| key.key.public().to_blob() == blob);
+        let key = key.ok_or(KeyError::WrongAlgorithm)?;
+        Signer::sign(&key.key, algorithm, data)
     }
 }

@@ -52,6 +52,8 @@ pub(super) struct Finish {
     agreed: Agreed,
     hash: Vec<u8>,
     host_key: Vec<u8>,
+    /// The host's, over the hash.
+    signature: Vec<u8>,
 }
 
 impl Exchange {
@@ -254,10 +256,9 @@ impl Transport {
                 match answer {
                     None => None,
                     Some(answer) => {
-                        let (finish, signature) = self.sign(negotiated, answer.agreed)?;
-                        answer
-                            .reply
-                            .write(&finish.host_key, &signature, &mut payload);
+                        let finish = self.sign(negotiated, answer.agreed)?;
+                        let (key, signature) = (&finish.host_key, &finish.signature);
+                        answer.reply.write(key, signature, &mut payload);
                         Some(finish)
                     }
                 }
@@ -291,22 +292,23 @@ impl Transport {
             agreed: reply.agreed,
             hash,
             host_key: reply.host_key,
+            signature: reply.signature,
         })
     }
 
-    fn sign(&self, negotiated: Negotiated, agreed: Agreed) -> Result<(Finish, Vec<u8>), SshError> {
+    fn sign(&self, negotiated: Negotiated, agreed: Agreed) -> Result<Finish, SshError> {
         let signer = self.signer.as_ref();
         let signer = signer.ok_or(SshError::Crypto("no host key to sign with"))?;
         let host_key = signer.blob(negotiated.host_key);
         let hash = self.hash(&negotiated, &host_key, &agreed);
         let signature = signer.sign(negotiated.host_key, &hash)?;
-        let finish = Finish {
+        Ok(Finish {
             negotiated,
             agreed,
             hash,
             host_key,
-        };
-        Ok((finish, signature))
+            signature,
+        })
     }
 
     fn hash(&self, negotiated: &Negotiated, host_key: &[u8], agreed: &Agreed) -> Vec<u8> {
@@ -362,6 +364,7 @@ impl Transport {
             agreed,
             hash,
             host_key,
+            signature,
         } = finish;
         let first = self.session.is_none();
         let session = match self.session.take() {
@@ -372,6 +375,7 @@ impl Transport {
             None => Session {
                 id: hash.clone(),
                 host_key,
+                signature,
                 negotiated,
             },
         };

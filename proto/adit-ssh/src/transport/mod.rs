@@ -77,6 +77,8 @@ pub enum Event {
 struct Session {
     id: Vec<u8>,
     host_key: Vec<u8>,
+    /// The host's, over `id`.
+    signature: Vec<u8>,
     negotiated: Negotiated,
 }
 
@@ -208,6 +210,13 @@ impl Transport {
     #[must_use]
     pub fn host_key(&self) -> Option<&[u8]> {
         self.session.as_ref().map(|session| &*session.host_key)
+    }
+
+    /// The host's signature of the session's identifier, with its name: what agents are shown, see
+    /// [`put_session_bind`](crate::key::agent::put_session_bind).
+    #[must_use]
+    pub fn host_signature(&self) -> Option<&[u8]> {
+        self.session.as_ref().map(|session| &*session.signature)
     }
 
     /// What was agreed on at the last exchange, for logs.

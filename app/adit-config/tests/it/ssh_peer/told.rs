@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use adit_config::ssh_config::{
     AddressFamily, AlgorithmList, CheckHostKey, ForwardAgent, IdentityAgent, RequestTty, SshBind,
-    SshDestination, SshForward, SshSettings,
+    SshDestination, SshForward, SshSettings, UpdateHostKeys,
 };
 
 use super::Told;
@@ -124,6 +124,14 @@ pub(super) fn ours(found: &SshSettings, defaults: &Told) -> Vec<(&'static str, V
             }),
         ),
         ("hashknownhosts", one(&yes(found.hash_known_hosts))),
+        (
+            "updatehostkeys",
+            one(&match found.update_host_keys {
+                UpdateHostKeys::No => "false",
+                UpdateHostKeys::Yes => "true",
+                UpdateHostKeys::Ask => "ask",
+            }),
+        ),
         ("userknownhostsfile", paths(&found.user_known_hosts)),
         ("globalknownhostsfile", paths(&found.global_known_hosts)),
         ("ciphers", list("ciphers", &found.ciphers)),

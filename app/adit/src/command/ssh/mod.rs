@@ -49,7 +49,7 @@ fn run(typed: &Ssh) -> Done {
         Some(command) => What::Command(command),
     };
     connect::block_on(async {
-        let reached = connect::connect(&asked, &settings).await?;
+        let mut reached = connect::connect(&asked, &settings).await?;
         if let Some(to) = stream {
             return carry(&reached, &to).await;
         }
@@ -63,6 +63,9 @@ fn run(typed: &Ssh) -> Done {
         tokio::select! {
             () = forwards.finish() => {}
             _ = reached.session.closed() => {}
+        }
+        if let Some(update) = reached.update.take() {
+            update.settle().await;
         }
         match status {
             0 => Ok(()),

@@ -48,7 +48,7 @@ impl Terminal {
     }
 
     /// `adit ssh` with these options and words.
-    fn ssh(world: &World, options: &[&str], words: &str) -> Self {
+    pub(super) fn ssh(world: &World, options: &[&str], words: &str) -> Self {
         let mut all = world.options();
         all.extend(options.iter().map(|&word| word.to_owned()));
         let all: Vec<String> = all.iter().map(|word| format!("'{word}'")).collect();

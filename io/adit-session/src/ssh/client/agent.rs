@@ -13,20 +13,26 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::Identity;
+use super::{AgentUse, Identity, SessionBinding};
 use crate::ssh::BoxFuture;
 
 /// How long an agent may take for its keys. A signature may wait for a person.
-const LISTING: Duration = Duration::from_secs(10);
+pub(super) const LISTING: Duration = Duration::from_secs(10);
 /// As much is read at once, octets.
 const READ: usize = 4096;
 
 /// A connection to an agent.
 #[derive(Clone)]
-pub struct Agent(Arc<Mutex<Option<Box<dyn Talk>>>>);
+pub struct Agent(Arc<Mutex<Line>>);
+
+/// The connection, and the session that it was bound to.
+struct Line {
+    io: Option<Box<dyn Talk>>,
+    bound: Option<SessionBinding>,
+}
 
 /// What an agent can be talked to over.
-trait Talk: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(super) trait Talk: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Talk for T {}
 
@@ -69,7 +75,10 @@ impl Agent {
     /// An agent at the other end of this.
     #[must_use]
     pub fn over(io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
-        Self(Arc::new(Mutex::new(Some(Box::new(io)))))
+        Self(Arc::new(Mutex::new(Line {
+            io: Some(Box::new(io)),
+            bound: None,
+        })))
     }
 
     /// Its keys, in its order.
@@ -111,19 +120,37 @@ impl Agent {
         }
     }
 
+    /// Tells it which session it signs for from now on; once for all its keys. An agent that does
+    /// not know of sessions refuses that, and signs nevertheless.
+    async fn bind(&self, session: &SessionBinding) -> Result<(), AgentError> {
+        {
+            let mut line = self.0.lock().await;
+            if line.bound.as_ref() == Some(session) {
+                return Ok(());
+            }
+            line.bound = Some(session.clone());
+        }
+        let question = session.question(AgentUse::Login);
+        let answer = timeout(LISTING, self.ask(&question)).await;
+        match answer.map_err(|_| AgentError::Timeout)?? {
+            Answer::Success => Ok(()),
+            _ => Err(AgentError::Refused),
+        }
+    }
+
     /// One question at a time. A question that is given up takes the connection with it: its
     /// answer would be taken for another's.
     async fn ask(&self, question: &[u8]) -> Result<Answer, AgentError> {
-        let mut place = self.0.lock().await;
+        let mut line = self.0.lock().await;
         let gone = || io::Error::from(io::ErrorKind::NotConnected);
-        let mut io = place.take().ok_or_else(gone)?;
+        let mut io = line.io.take().ok_or_else(gone)?;
         let answer = exchange(&mut *io, question).await?;
-        *place = Some(io);
+        line.io = Some(io);
         Ok(answer)
     }
 }
 
-async fn exchange(io: &mut dyn Talk, question: &[u8]) -> Result<Answer, AgentError> {
+pub(super) async fn exchange(io: &mut dyn Talk, question: &[u8]) -> Result<Answer, AgentError> {
     io.write_all(question).await?;
     let mut bytes = Vec::new();
     loop {
@@ -158,6 +185,13 @@ impl Identity for AgentKey {
 
     fn query(&self) -> bool {
         true
+    }
+
+    fn bind<'a>(&'a self, session: &'a SessionBinding) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            // An agent that refuses will say so again where it matters.
+            let _ = self.agent.bind(session).await;
+        })
     }
 
     fn sign<'a>(

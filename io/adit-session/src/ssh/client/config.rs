@@ -6,7 +6,7 @@ use std::time::Duration;
 use adit_ssh::connection::Limits;
 use adit_ssh::transport;
 
-use super::{HostKeyPolicy, Login};
+use super::{HostKeyPolicy, KnownHostsOnly, Login};
 use crate::ssh::Keepalive;
 use crate::ssh::machine::preferred;
 
@@ -38,5 +38,15 @@ impl ClientConfig {
             keepalive: Some(Keepalive::default()),
             timeout: Duration::from_mins(1),
         }
+    }
+    /// The defaults for a host that is known by files: its key has to be one of them, and a server
+    /// that has several is asked for one of these first.
+    #[must_use]
+    pub fn known(known: KnownHostsOnly, login: Login) -> Self {
+        let mut preferred = preferred();
+        preferred.host_key = known.known.prefer(&known.host, &preferred.host_key);
+        let mut new = Self::new(Arc::new(known), login);
+        new.transport.preferred = preferred;
+        new
     }
 }

@@ -3,17 +3,21 @@
 use std::sync::Arc;
 
 use adit_net::ambient::Chance;
-use adit_ssh::auth::{self, ClientAnswer, ClientAsk, ClientAuth, ClientStep, visible};
+use adit_net::dial::{self, Family};
+use adit_ssh::auth::{self, ClientAnswer, ClientAsk, ClientAuth, ClientStep, Method, visible};
 use adit_ssh::connection::Role;
 use adit_ssh::key::AnyKey;
 use adit_ssh::transport::{Event, Transport};
 use adit_ssh::{Disconnect, SshError};
-use adit_stream::BoxStream;
+use adit_stream::{BoxStream, Tcp};
 
-use super::{ClientConfig, HostKey, Login, Session};
+use tokio::sync::mpsc;
+
+use super::{ClientConfig, HostKey, Login, Session, SessionBinding};
 use crate::ssh::about::{About, Peer};
 use crate::ssh::driver::{Driver, Start};
 use crate::ssh::error::ConnectError;
+use crate::ssh::forwards::{Asked, Route};
 use crate::ssh::line::{Came, Line, Wait};
 use crate::ssh::mail::Mail;
 
@@ -21,22 +25,13 @@ use crate::ssh::mail::Mail;
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// use std::sync::Arc;
 /// use adit_session::ssh::client::{Client, ClientConfig, KnownHostsOnly, Login};
-/// use adit_ssh::key::{HostName, KnownHosts, PrivateKey};
-/// use adit_stream::Tcp;
+/// use adit_ssh::key::PrivateKey;
 ///
-/// let socket = tokio::net::TcpStream::connect("host.example:22").await?;
-/// let mut known = KnownHosts::default();
-/// known.read("known_hosts", &std::fs::read("known_hosts")?)?;
-/// let host = HostName::new("host.example", 22).ok_or("not a host's name")?;
+/// let known = KnownHostsOnly::read("host.example", 22, &["known_hosts"])?;
 /// let key = PrivateKey::read(&std::fs::read_to_string("id_ed25519")?, None)?;
-/// let login = Login::new("me").with_key(key);
-/// let mut config = ClientConfig::new(Arc::new(KnownHostsOnly { known: known.clone(), host: host.clone() }), login);
-/// // The algorithms of known keys first, so that the server shows one of these.
-/// let preferred = &mut config.transport.preferred.host_key;
-/// *preferred = known.prefer(&host, preferred);
-/// let session = Client::connect(Box::new(Tcp::new(socket)), config).await?;
+/// let config = ClientConfig::known(known, Login::new("me").with_key(key));
+/// let session = Client::dial("host.example", 22, config).await?;
 /// let output = session.open_session().await?.output("uname -a").await?;
 /// println!("{:?}: {}", output.exit, String::from_utf8_lossy(&output.stdout));
 /// # Ok(()) }
@@ -45,6 +40,21 @@ use crate::ssh::mail::Mail;
 pub struct Client;
 
 impl Client {
+    /// Connects to a host by TCP, at each of its addresses until one answers, and begins a session.
+    /// [`ClientConfig::timeout`] bounds the connection, and each wait behind it.
+    ///
+    /// # Errors
+    /// The name is not known, nobody answers, and what [`Client::connect`] fails for.
+    pub async fn dial(
+        host: &str,
+        port: u16,
+        config: ClientConfig,
+    ) -> Result<Session, ConnectError> {
+        let found = dial::resolve(host, port, Family::Any).await?;
+        let socket = dial::race(&found, config.timeout).await?;
+        Self::connect(Box::new(Tcp::new(socket)), config).await
+    }
+
     /// Begins a session over a fresh connection and logs in.
     ///
     /// # Errors
@@ -62,6 +72,7 @@ impl Client {
         };
         let mail = Arc::new(Mail::new());
         let peer = Peer::new(Arc::clone(&mail), Arc::clone(&about));
+        let (to, told) = mpsc::channel(super::host_keys::BACKLOG);
         Driver::spawn(Start {
             line,
             role: Role::Client,
@@ -69,9 +80,12 @@ impl Client {
             keepalive: config.keepalive,
             mail,
             about,
-            routes: Vec::new(),
+            routes: vec![Route {
+                asked: Asked::HostKeys,
+                to,
+            }],
         });
-        Ok(Session::new(peer))
+        Ok(Session::new(peer, told))
     }
 }
 
@@ -111,6 +125,14 @@ async fn exchange_keys(line: &mut Line, config: &ClientConfig) -> Result<(), Con
 
 async fn log_in(line: &mut Line, config: &ClientConfig) -> Result<(), ConnectError> {
     let login = &config.login;
+    if login.methods.contains(&Method::PublicKey)
+        && let Some(binding) = SessionBinding::of(&line.transport)
+    {
+        // Agents are told what they will sign for.
+        for identity in &login.identities {
+            identity.bind(&binding).await;
+        }
+    }
     let mut auth = machine(line, login);
     loop {
         let wait = Wait::of(config.timeout, "the user was authenticated");

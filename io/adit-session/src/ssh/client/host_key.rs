@@ -1,6 +1,7 @@
 //! Whose key a server may have.
 
-use std::fmt;
+use std::path::Path;
+use std::{fmt, fs, io};
 
 use adit_net::ambient;
 use adit_ssh::algorithm::KeyAlgorithm;
@@ -31,6 +32,26 @@ pub struct KnownHostsOnly {
     pub known: KnownHosts,
     /// The host as it was asked for.
     pub host: HostName,
+}
+
+impl KnownHostsOnly {
+    /// Reads files of known hosts for one host. Lines that cannot be read are left out, as in
+    /// OpenSSH; a file that is not there is an error.
+    ///
+    /// # Errors
+    /// A file cannot be read or is too long, or `host` is no name of a host.
+    pub fn read(host: &str, port: u16, files: &[impl AsRef<Path>]) -> io::Result<Self> {
+        let odd = || io::Error::new(io::ErrorKind::InvalidInput, "not a host's name");
+        let host = HostName::new(host, port).ok_or_else(odd)?;
+        let mut known = KnownHosts::default();
+        for file in files {
+            let file = file.as_ref();
+            let text = fs::read(file)?;
+            let read = known.read(&file.to_string_lossy(), &text);
+            read.map_err(io::Error::other)?;
+        }
+        Ok(Self { known, host })
+    }
 }
 
 impl HostKeyPolicy for KnownHostsOnly {

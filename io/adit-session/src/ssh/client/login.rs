@@ -8,6 +8,7 @@ use adit_ssh::algorithm::KeyAlgorithm;
 use adit_ssh::auth::{Method, Prompt};
 use adit_ssh::key::{AnyKey, CertifiedKey, PrivateKey, Signer};
 
+use super::SessionBinding;
 use crate::ssh::BoxFuture;
 
 /// Who logs in, and with what.
@@ -41,8 +42,14 @@ impl Login {
 
     /// With a key that is in memory.
     #[must_use]
-    pub fn with_key(mut self, key: PrivateKey) -> Self {
-        self.identities.push(Arc::new(LocalKey::new(key)));
+    pub fn with_key(self, key: PrivateKey) -> Self {
+        self.with_identity(LocalKey::new(key))
+    }
+
+    /// With a key wherever its private half is: in an agent, with a certificate.
+    #[must_use]
+    pub fn with_identity(mut self, key: impl Identity + 'static) -> Self {
+        self.identities.push(Arc::new(key));
         self
     }
 
@@ -63,6 +70,13 @@ pub trait Identity: Send + Sync {
     /// agents, tokens and encrypted files.
     fn query(&self) -> bool {
         false
+    }
+
+    /// Told what session it will sign for, once for each and before anything is signed: agents
+    /// keep keys that are meant for some hosts alone.
+    fn bind<'a>(&'a self, session: &'a SessionBinding) -> BoxFuture<'a, ()> {
+        let _ = session;
+        Box::pin(std::future::ready(()))
     }
 
     /// The signature of `data` with its name; `None` if there will be none.

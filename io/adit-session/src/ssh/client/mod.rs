@@ -1,19 +1,23 @@
 //! The client's side: logs in, opens channels.
 
 mod agent;
+mod binding;
 mod config;
 mod connect;
 mod forwarded;
 mod host_key;
+mod host_keys;
 mod login;
 mod program;
 mod session;
 
 pub use agent::{Agent, AgentError, AgentKey};
+pub use binding::{AgentUse, SessionBinding};
 pub use config::ClientConfig;
 pub use connect::Client;
 pub use forwarded::{Arrivals, Forwarded};
 pub use host_key::{HostKey, HostKeyFn, HostKeyPolicy, KnownHostsOnly, PinnedKeys};
+pub use host_keys::{ProofError, ToldKeys};
 pub use login::{Identity, LocalKey, Login, Password, Prompter};
 pub use program::{Exit, Output, Program, ProgramControl};
 pub use session::Session;

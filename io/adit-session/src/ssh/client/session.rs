@@ -1,6 +1,7 @@
 //! A session as its owner sees it.
 
 use std::ops::Deref;
+use std::sync::{Arc, Mutex};
 
 use adit_ssh::connection::{ChannelKind, GlobalAnswer, GlobalRequest, Originator};
 use tokio::sync::mpsc;
@@ -10,7 +11,7 @@ use super::program::Program;
 use crate::ssh::about::Peer;
 use crate::ssh::channel::{Channel, Handle};
 use crate::ssh::error::{End, OpenError, RequestError};
-use crate::ssh::forwards::{Asked, Route};
+use crate::ssh::forwards::{Arrival, Asked, Route};
 use crate::ssh::mail::Command;
 
 /// A session with a server, after the login.
@@ -20,11 +21,16 @@ use crate::ssh::mail::Command;
 #[derive(Debug, Clone)]
 pub struct Session {
     peer: Peer,
+    /// Where word of the server's keys comes, until somebody takes it.
+    pub(super) told: Arc<Mutex<Option<mpsc::Receiver<Arrival>>>>,
 }
 
 impl Session {
-    pub(super) const fn new(peer: Peer) -> Self {
-        Self { peer }
+    pub(super) fn new(peer: Peer, told: mpsc::Receiver<Arrival>) -> Self {
+        Self {
+            peer,
+            told: Arc::new(Mutex::new(Some(told))),
+        }
     }
 
     /// The other end.

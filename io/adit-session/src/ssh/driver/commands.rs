@@ -171,7 +171,7 @@ impl Driver {
             Asked::Streamlocal(path) => {
                 GlobalRequest::CancelStreamlocalForward { path: path.clone() }
             }
-            Asked::Agent | Asked::X11 | Asked::All => return,
+            Asked::Agent | Asked::X11 | Asked::HostKeys | Asked::All => return,
         };
         // With a full output the server goes on; what comes from it is refused.
         if let Ok(Some(id)) = self.connection.global_request(&request) {

@@ -105,10 +105,11 @@ impl Driver {
 
     fn asked(&self, request: GlobalRequest, reply: Option<GlobalReplyTo>) {
         let reply = GlobalReply::new(reply, Arc::clone(&self.mail));
-        let route = self.routes.iter().find(|route| route.asked == Asked::All);
-        if let Some(route) = route
-            && is_forward(&request)
-        {
+        let route = self
+            .routes
+            .iter()
+            .find(|route| takes(&route.asked, &request));
+        if let Some(route) = route {
             // What cannot be handed on is dropped, and refused by that.
             let _ = route.to.try_send(Arrival::Global(request, reply));
         }
@@ -144,13 +145,16 @@ impl Driver {
     }
 }
 
-/// Whether somebody may want to know of it: a place to listen at, of a length that makes sense.
-const fn is_forward(request: &GlobalRequest) -> bool {
+/// Whether it is for who has asked for this: a place to listen at has a length that makes sense.
+fn takes(asked: &Asked, request: &GlobalRequest) -> bool {
+    let all = *asked == Asked::All;
     match request {
+        GlobalRequest::HostKeys(_) => *asked == Asked::HostKeys,
+        GlobalRequest::HostKeysProve(_) => all,
         GlobalRequest::TcpipForward { address, .. }
-        | GlobalRequest::CancelTcpipForward { address, .. } => address.len() <= 255,
+        | GlobalRequest::CancelTcpipForward { address, .. } => all && address.len() <= 255,
         GlobalRequest::StreamlocalForward { path }
-        | GlobalRequest::CancelStreamlocalForward { path } => path.len() <= 4096,
+        | GlobalRequest::CancelStreamlocalForward { path } => all && path.len() <= 4096,
         _ => false,
     }
 }

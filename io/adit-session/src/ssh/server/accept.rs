@@ -99,7 +99,12 @@ impl Server {
                 to,
             }],
         });
-        Ok(Connection::new(ServerHandle::new(peer), login, arrivals))
+        let host_keys = Arc::clone(&config.host_keys);
+        let connection = Connection::new(ServerHandle::new(peer), login, arrivals, host_keys);
+        if config.tell_host_keys {
+            connection.tell_host_keys();
+        }
+        Ok(connection)
     }
 }
 

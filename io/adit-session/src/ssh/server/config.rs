@@ -19,6 +19,9 @@ pub struct ServerConfig {
     pub transport: transport::Config,
     /// What the server proves its name with, such as an [`adit_ssh::key::KeySet`].
     pub host_keys: Arc<dyn Signer>,
+    /// Tell clients all keys of the host once they are in, and prove them when asked (OpenSSH's
+    /// `UpdateHostKeys`): so a key can be replaced before the old one is gone.
+    pub tell_host_keys: bool,
     /// Methods of authentication, tries, the banner.
     pub auth: auth::ServerConfig,
     /// Channels, windows and bounds of what waits.
@@ -41,6 +44,7 @@ impl ServerConfig {
         Self {
             transport: transport::Config::new(preferred()),
             host_keys,
+            tell_host_keys: true,
             auth: auth::ServerConfig::default(),
             limits,
             keepalive: Some(Keepalive::default()),

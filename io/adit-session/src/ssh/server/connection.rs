@@ -1,16 +1,19 @@
 //! A connection as its server sees it.
 
+use std::fmt;
 use std::ops::Deref;
+use std::sync::Arc;
 
 use adit_ssh::auth::Login;
-use adit_ssh::connection::{ChannelKind, Originator};
-use tokio::sync::mpsc;
+use adit_ssh::connection::{ChannelKind, GlobalAnswer, GlobalRequest, Originator};
+use adit_ssh::key::{Signer, prove};
+use tokio::sync::{mpsc, oneshot};
 
 use super::Incoming;
 use crate::ssh::about::Peer;
 use crate::ssh::channel::Channel;
 use crate::ssh::error::OpenError;
-use crate::ssh::forwards::Arrival;
+use crate::ssh::forwards::{Arrival, GlobalReply};
 use crate::ssh::mail::Command;
 
 /// A connection with a client whose user is in. What is known of the other end is in [`Peer`],
@@ -18,11 +21,11 @@ use crate::ssh::mail::Command;
 ///
 /// When it is dropped, what the client wants from then on is refused; channels that are open go
 /// on, and the connection ends with the last of them.
-#[derive(Debug)]
 pub struct Connection {
     handle: ServerHandle,
     login: Login,
     arrivals: mpsc::Receiver<Arrival>,
+    host_keys: Arc<dyn Signer>,
 }
 
 impl Connection {
@@ -30,12 +33,36 @@ impl Connection {
         handle: ServerHandle,
         login: Login,
         arrivals: mpsc::Receiver<Arrival>,
+        host_keys: Arc<dyn Signer>,
     ) -> Self {
         Self {
             handle,
             login,
             arrivals,
+            host_keys,
         }
+    }
+
+    /// Tells the client all keys of the host.
+    pub(super) fn tell_host_keys(&self) {
+        // Nobody waits: it wants no answer.
+        let (reply, _) = oneshot::channel();
+        let request = GlobalRequest::HostKeys(self.host_keys.blobs());
+        let tell = Command::Global {
+            request,
+            route: None,
+            reply,
+        };
+        // The session may be over already.
+        let _ = self.handle.peer.mail.send(tell);
+    }
+
+    /// Proves that the host has these keys, or does not answer what is none of its keys.
+    fn prove(&self, blobs: &[Vec<u8>], reply: GlobalReply) {
+        let agreed = self.negotiated().host_key;
+        if let Ok(data) = prove(&*self.host_keys, agreed, self.session_id(), blobs) {
+            reply.give(GlobalAnswer::Granted { data });
+        } // What is dropped is refused.
     }
 
     /// The user, and how he got in.
@@ -49,8 +76,15 @@ impl Connection {
     /// Whoever takes it decides elsewhere: while nobody asks for the next wish, all wait.
     pub async fn accept(&mut self) -> Option<Incoming> {
         loop {
-            if let Some(incoming) = Incoming::of(self.arrivals.recv().await?) {
-                return Some(incoming);
+            match self.arrivals.recv().await? {
+                Arrival::Global(GlobalRequest::HostKeysProve(blobs), reply) => {
+                    self.prove(&blobs, reply);
+                }
+                other => {
+                    if let Some(incoming) = Incoming::of(other) {
+                        return Some(incoming);
+                    }
+                }
             }
         }
     }
@@ -67,6 +101,15 @@ impl Deref for Connection {
 
     fn deref(&self) -> &Peer {
         &self.handle.peer
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("handle", &self.handle)
+            .field("login", &self.login)
+            .finish_non_exhaustive()
     }
 }
 

@@ -124,3 +124,57 @@ fn closed_channels_count_until_their_bytes_are_consumed() {
     server.close(held[1]);
     assert_eq!(server.channels(), 2);
 }
+
+/// Messages with no data in them use up no window: a hundred thousand leave nothing behind.
+#[test]
+fn empty_data_flood() {
+    let (mut server, id) = server_with_session(1, 10);
+    let stderr = |bytes: &[u8]| {
+        message(msg::CHANNEL_EXTENDED_DATA, |out| {
+            out.put_u32(0);
+            out.put_u32(1);
+            out.put_string(bytes);
+        })
+    };
+    let given = server.budget.given();
+    for _ in 0..50_000 {
+        for payload in [data(0, b""), stderr(b"")] {
+            assert_eq!(server.handle(NOW, &payload), Ok(Handled::Done));
+        }
+    }
+    assert_eq!((events(&mut server), output(&mut server)), (vec![], vec![]));
+    assert_eq!(server.budget.given(), given);
+    let payload = data(0, b"x");
+    let came = server.handle(NOW, &payload).unwrap();
+    assert!(matches!(came, Handled::Data { channel, .. } if channel == id));
+}
+
+/// More host keys than a host can have, told and asked for, and lengths that promise them.
+#[test]
+fn host_keys_flood() {
+    let keys = |count: usize| {
+        let mut fields = Vec::new();
+        (0..count).for_each(|_| fields.put_string(b"key"));
+        fields
+    };
+    let told = |fields: &[u8]| global_request("hostkeys-00@openssh.com", false, fields);
+    let asked = |fields: &[u8]| global_request("hostkeys-prove-00@openssh.com", true, fields);
+    assert_eq!(client().handle(NOW, &told(&keys(64))), Ok(Handled::Done));
+    assert_eq!(server().handle(NOW, &asked(&keys(64))), Ok(Handled::Done));
+    for count in [65, 8000] {
+        for why in [
+            fails(&mut client(), &told(&keys(count))),
+            fails(&mut server(), &asked(&keys(count))),
+        ] {
+            assert!(matches!(why, SshError::TooMuch { limit: 64, .. }), "{why}");
+        }
+    }
+    let promise = fails(&mut client(), &told(&[0xff, 0xff, 0xff, 0xff]));
+    assert!(matches!(promise, SshError::Malformed(_)));
+    // A server is not told of keys, and a client has none to prove: nothing comes of it.
+    let (mut wrong, mut way) = (server(), client());
+    assert_eq!(wrong.handle(NOW, &told(&keys(1))), Ok(Handled::Done));
+    assert_eq!(way.handle(NOW, &asked(&keys(1))), Ok(Handled::Done));
+    assert_eq!((events(&mut wrong), events(&mut way)), (vec![], vec![]));
+    assert_eq!(output(&mut way), [[msg::REQUEST_FAILURE]]);
+}

@@ -149,6 +149,32 @@ fn hosts_with_certificates() {
 }
 
 #[test]
+fn keys_of_a_host_and_whose_lines_they_are() {
+    let (one, two) = (
+        include_str!("../../../../../vectors/ssh/keys/ed25519.pub").trim_end(),
+        include_str!("../../../../../vectors/ssh/keys/ecdsa256.pub").trim_end(),
+    );
+    let name = host("h", 2222);
+    let hashed = name.line(any(two).key(), Some([7; 20]));
+    let known = hosts(&format!(
+        "[h]:2222 {one}\n{hashed}\n[h]:2222,i {two}\n[?]:2222 {two}\n@revoked [h]:2222 {one}\n\
+         @cert-authority * {one}\nh {one}\n"
+    ));
+    let found: Vec<_> = known
+        .keys_of(&name)
+        .map(|known| (known.place.line, known.alone, known.key.type_name()))
+        .collect();
+    let (ed, ec) = ("ssh-ed25519", "ecdsa-sha2-nistp256");
+    // The files of keys end their lines themselves.
+    let lines: Vec<_> = found
+        .iter()
+        .map(|(_, alone, kind)| (*alone, *kind))
+        .collect();
+    assert_eq!(lines, [(true, ed), (true, ec), (false, ec), (false, ec)]);
+    assert!(found.is_sorted());
+}
+
+#[test]
 fn known_algorithms_come_first() {
     use KeyAlgorithm::{EcdsaP256, Ed25519, Ed25519Cert, RsaSha256, RsaSha512};
     let offered = [Ed25519Cert, Ed25519, EcdsaP256, RsaSha512, RsaSha256];

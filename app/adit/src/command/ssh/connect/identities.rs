@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use adit_config::ssh_config::{IdentityAgent, SshSettings};
 use adit_crypto::Secret;
 use adit_session::ssh::BoxFuture;
-use adit_session::ssh::client::{Agent, AgentKey, Identity, LocalKey, Login};
+use adit_session::ssh::client::{Agent, AgentKey, Identity, LocalKey, Login, SessionBinding};
 use adit_ssh::algorithm::KeyAlgorithm;
 use adit_ssh::auth::Method;
 use adit_ssh::key::{AnyKey, Certificate, KeyError, MAX_KEY_FILE, PrivateKey, PublicKey};
@@ -259,6 +259,10 @@ impl Identity for Certified {
 
     fn query(&self) -> bool {
         self.inner.query()
+    }
+
+    fn bind<'a>(&'a self, session: &'a SessionBinding) -> BoxFuture<'a, ()> {
+        self.inner.bind(session)
     }
 
     fn sign<'a>(

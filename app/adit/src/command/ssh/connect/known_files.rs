@@ -66,12 +66,17 @@ impl Known {
         let Some(file) = &self.file else {
             return Ok(());
         };
+        append(file, &self.line(key))
+    }
+
+    /// The line that makes the key known.
+    pub(super) fn line(&self, key: &PublicKey) -> String {
         let salt = self.hashed.then(|| {
             let mut salt = [0; 20];
             SystemChance.fill(&mut salt);
             salt
         });
-        append(file, &self.name.line(key, salt))
+        self.name.line(key, salt)
     }
 }
 

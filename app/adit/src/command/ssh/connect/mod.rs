@@ -16,6 +16,7 @@ mod key_file;
 mod known_files;
 mod prompter;
 mod runtime;
+mod update;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,6 +33,7 @@ pub(crate) use asked::{Asked, is_quiet, option, variable};
 pub(crate) use dial::nobody;
 pub(crate) use identities::agent_path;
 pub(crate) use runtime::block_on;
+pub(crate) use update::Update;
 
 use crate::report::Failure;
 
@@ -47,6 +49,8 @@ pub(crate) struct Reached {
     /// Its key is known, or was learned. If not (`StrictHostKeyChecking no` and a changed key),
     /// neither passwords nor forwards are for it.
     pub(crate) trusted: bool,
+    /// Further keys of the host that are being looked at.
+    pub(crate) update: Option<Update>,
 }
 
 /// Connects and logs in, through the hosts on the way.
@@ -65,6 +69,7 @@ async fn over(below: BoxStream, settings: &SshSettings) -> Result<Reached, Failu
     if settings.host_key_algorithms.is_none() {
         preferred.host_key = known.hosts.prefer(&known.name, &preferred.host_key);
     }
+    let offered = preferred.host_key.clone();
     let mut transport = transport::Config::new(preferred);
     transport.rekey_bytes = settings.rekey_limit.bytes;
     transport.rekey_after = settings.rekey_limit.time;
@@ -88,9 +93,15 @@ async fn over(below: BoxStream, settings: &SshSettings) -> Result<Reached, Failu
         settings.host_name,
         session.version()
     );
+    let trusted = !doubted.load(Ordering::Relaxed);
+    let update = match trusted {
+        true => update::begin(&session, settings, offered).await,
+        false => None,
+    };
     Ok(Reached {
         session,
         settings: settings.clone(),
-        trusted: !doubted.load(Ordering::Relaxed),
+        trusted,
+        update,
     })
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use adit_config::ssh_config::ForwardAgent;
 use adit_session::Buffered;
+use adit_session::ssh::client::{AgentError, AgentUse};
 use adit_ssh::connection::OpenFailure;
 use tokio::net::UnixStream;
 use tracing::debug;
@@ -26,12 +27,26 @@ pub(in crate::command::ssh) fn offer(reached: &Reached) -> bool {
     let Ok(mut arrivals) = reached.session.agent_channels() else {
         return false;
     };
+    // Without the session: it ends when nothing else holds it.
+    let binding = reached.session.binding();
     tokio::spawn(async move {
         while let Some(opening) = arrivals.accept().await {
-            let path = path.clone();
+            let (path, binding) = (path.clone(), binding.clone());
             tokio::spawn(async move {
                 match UnixStream::connect(&path).await {
-                    Ok(agent) => {
+                    Ok(mut agent) => {
+                        // Keys that are not meant for what the host does stay here. An agent that
+                        // knows nothing of that is used as it is.
+                        match binding.tell(&mut agent, AgentUse::Forwarding).await {
+                            Ok(()) => {}
+                            Err(AgentError::Refused) => debug!("the agent is not bound"),
+                            Err(why) => {
+                                debug!("{}: {why}", path.display());
+                                let text = "the agent does not answer";
+                                opening.refuse(OpenFailure::ConnectFailed, text);
+                                return;
+                            }
+                        }
                         if let Ok(mut channel) = opening.accept() {
                             carry(&mut channel, &mut Buffered::over(agent), "agent").await;
                         }

@@ -1,0 +1,149 @@
+//! How a host proves keys beside the one of the key exchange (OpenSSH's `PROTOCOL`, 2.5): with
+//! `hostkeys-prove-00@openssh.com` a client names some, and gets a signature by each.
+
+use super::public::PublicKey;
+use super::signer::Signer;
+use crate::algorithm::KeyAlgorithm;
+use crate::error::SshError;
+use crate::wire::{Put, Reader};
+
+const PURPOSE: &[u8] = b"hostkeys-prove-00@openssh.com";
+
+/// What a host signs for the key of `blob` in this session.
+fn signed(session_id: &[u8], blob: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(PURPOSE.len() + session_id.len() + blob.len() + 12);
+    out.put_string(PURPOSE);
+    out.put_string(session_id);
+    out.put_string(blob);
+    out
+}
+
+/// The answer's data: a signature by each key of `blobs`, in their order. RSA keys sign with
+/// `agreed`, the algorithm of the key exchange, if it is one of theirs.
+///
+/// # Errors
+/// [`SshError::Policy`] for a key that the host has not, or is asked for twice.
+pub fn prove(
+    signer: &dyn Signer,
+    agreed: KeyAlgorithm,
+    session_id: &[u8],
+    blobs: &[Vec<u8>],
+) -> Result<Vec<u8>, SshError> {
+    let mut own = signer.blobs();
+    let mut out = Vec::new();
+    for blob in blobs {
+        let at = own.iter().position(|one| one == blob);
+        let at = at.ok_or(SshError::Policy("a proof for a key that is not the host's"))?;
+        own.swap_remove(at);
+        let able = PublicKey::parse(blob)?.algorithms();
+        let usual = able.first().copied();
+        let usual = usual.ok_or(SshError::Crypto("a key without algorithms"))?;
+        let algorithm = if able.contains(&agreed.plain()) {
+            agreed.plain()
+        } else {
+            usual
+        };
+        let data = signed(session_id, blob);
+        out.put_string(&signer.sign_by(blob, algorithm, &data)?);
+    }
+    Ok(out)
+}
+
+/// Checks an answer's data: that the host has all of `keys`. The least modulus is in bits.
+///
+/// # Errors
+/// [`SshError::Malformed`] for another number of signatures, [`SshError::Kex`] for one that is not
+/// by its key over this session.
+pub fn check_proof(
+    rsa_min_bits: usize,
+    session_id: &[u8],
+    keys: &[PublicKey],
+    data: &[u8],
+) -> Result<(), SshError> {
+    let mut r = Reader::new(data, "proof of host keys");
+    for key in keys {
+        let signature = r.string()?;
+        let name = Reader::new(signature, "signature").string()?;
+        let named = |algorithm: &&KeyAlgorithm| algorithm.name().as_bytes() == name;
+        let algorithm = key.algorithms().iter().find(named).copied();
+        let algorithm = algorithm.ok_or(SshError::Kex("a proof by an unknown algorithm"))?;
+        let data = signed(session_id, &key.to_blob());
+        key.verify_with(rsa_min_bits, algorithm, &data, signature)
+            .map_err(|_| SshError::Kex("a host key that was told was not proved"))?;
+    }
+    r.end()
+}
+
+#[cfg(test)]
+mod tests {
+    use adit_wire::FixedEntropy;
+
+    use super::*;
+    use crate::key::{KeyKind, KeySet, PrivateKey};
+
+    fn ed25519(seed: u8) -> PrivateKey {
+        let mut chance = FixedEntropy::new([seed; 32]);
+        PrivateKey::generate(KeyKind::Ed25519, &mut chance).unwrap()
+    }
+
+    /// Two keys of one kind, and RSA.
+    fn host() -> KeySet {
+        let rsa = include_str!("../../../../vectors/ssh/keys/rsa2048");
+        let rsa = PrivateKey::read(rsa, None).unwrap();
+        KeySet::from(vec![ed25519(1), ed25519(2), rsa])
+    }
+
+    fn keys(host: &KeySet) -> Vec<PublicKey> {
+        let blobs = host.blobs();
+        blobs.iter().map(|b| PublicKey::parse(b).unwrap()).collect()
+    }
+
+    #[test]
+    fn all_keys_of_a_host_are_proved() {
+        let host = host();
+        let (blobs, keys) = (host.blobs(), keys(&host));
+        assert_eq!(blobs.len(), 3);
+        for agreed in [KeyAlgorithm::Ed25519, KeyAlgorithm::RsaSha256] {
+            let proof = prove(&host, agreed, b"id", &blobs).unwrap();
+            assert_eq!(check_proof(2048, b"id", &keys, &proof), Ok(()));
+            let sha256 = proof.windows(12).any(|name| name == b"rsa-sha2-256");
+            assert_eq!(sha256, agreed == KeyAlgorithm::RsaSha256);
+            assert!(
+                check_proof(2048, b"di", &keys, &proof).is_err(),
+                "another session"
+            );
+            assert!(
+                check_proof(4096, b"id", &keys, &proof).is_err(),
+                "a short key"
+            );
+            assert!(
+                check_proof(2048, b"id", &keys[..2], &proof).is_err(),
+                "one too many"
+            );
+            let mut other = keys.clone();
+            other.swap(0, 1);
+            assert!(
+                check_proof(2048, b"id", &other, &proof).is_err(),
+                "in another order"
+            );
+            for at in 0..proof.len() {
+                assert!(
+                    check_proof(2048, b"id", &keys, &proof[..at]).is_err(),
+                    "{at}"
+                );
+            }
+        }
+        assert_eq!(prove(&host, KeyAlgorithm::Ed25519, b"id", &[]), Ok(vec![]));
+    }
+
+    #[test]
+    fn a_host_signs_for_its_own_keys_once() {
+        let host = host();
+        let own = host.blobs().remove(0);
+        let strange = ed25519(3).public().to_blob();
+        for asked in [vec![strange], vec![own.clone(), own], vec![vec![]]] {
+            let proof = prove(&host, KeyAlgorithm::Ed25519, b"id", &asked);
+            assert!(matches!(proof, Err(SshError::Policy(_))), "{proof:?}");
+        }
+    }
+}
