@@ -210,7 +210,10 @@ impl Bbr {
                 self.rtt_at = now;
             }
         }
-        if self.newest.is_none_or(|newest| newest.at <= sent.at) {
+        // Too soon for the repetition: what was sent first has arrived, or was restored. When that
+        // left is not known any more.
+        let too_soon = sent.again && now.saturating_sub(sent.at) < self.rtt;
+        if !too_soon && self.newest.is_none_or(|newest| newest.at <= sent.at) {
             self.newest = Some(sent);
         }
     }
@@ -315,9 +318,12 @@ impl Bbr {
                     Overrun::Bursts => Phase::Startup,
                 };
             }
-        } else if self.loss.is_congestion(self.rtt) && self.phase != Phase::Startup {
-            for rate in &mut self.rates {
-                *rate -= *rate * 15 / 100;
+        } else if self.loss.is_congestion(self.rtt) {
+            // What was measured while looking for the limit is no estimate that was too high.
+            if self.phase != Phase::Startup {
+                for rate in &mut self.rates {
+                    *rate -= *rate * 15 / 100;
+                }
             }
             self.phase = Phase::Drain;
         }

@@ -14,8 +14,9 @@ use super::route::Route;
 use super::settings::LONGEST;
 use super::socket::Socket;
 
-/// Datagrams that are sealed together: the chains of CFB run side by side.
-const BATCH: usize = 16;
+/// Datagrams that are sealed together, for the chains of CFB to run side by side, and handed to the
+/// system at once: as many full ones as its largest packet holds.
+const BATCH: usize = 44;
 /// What a send may exceed its rate by, in bytes.
 const BURST: u64 = 64 * 1500;
 
@@ -33,11 +34,13 @@ pub(super) struct Wire {
     spent: Time,
 }
 
-/// Datagrams of a batch, each in a place of its own.
+/// Datagrams of a batch, one behind the other.
 struct Batch {
     bytes: Vec<u8>,
     lens: [usize; BATCH],
     count: usize,
+    /// Bytes of all of them.
+    used: usize,
 }
 
 thread_local! {
@@ -66,10 +69,7 @@ impl Wire {
                 bytes += batch.send(socket, peer, session.as_deref_mut());
             }
             if packets > 0 {
-                // A datagram that the socket does not take is lost, and sent again like any other.
-                let failed = socket.udp.flush().is_err();
                 let counters = &socket.settings.counters;
-                add(&counters.in_errs, failed.into());
                 add(&counters.out_pkts, packets);
                 add(&counters.out_bytes, bytes);
             }
@@ -216,6 +216,7 @@ impl Batch {
         bytes: Vec::new(),
         lens: [0; BATCH],
         count: 0,
+        used: 0,
     };
 
     /// Where the next datagram is put together; `None` when the batch is full.
@@ -223,7 +224,10 @@ impl Batch {
         if self.bytes.is_empty() {
             self.bytes.resize(BATCH * LONGEST, 0);
         }
-        self.bytes.chunks_exact_mut(LONGEST).nth(self.count)
+        if self.count == BATCH {
+            return None;
+        }
+        self.bytes.get_mut(self.used..self.used + LONGEST)
     }
 
     /// The datagram in that place is complete but for its encryption.
@@ -231,22 +235,26 @@ impl Batch {
         if let Some(place) = self.lens.get_mut(self.count) {
             *place = len;
             self.count += 1;
+            self.used += len;
         }
     }
 
-    /// Seals all and hands them to the socket; gives their bytes.
+    /// Seals all and hands them to the socket; gives their bytes. A datagram that the socket does
+    /// not take is lost, and sent again like any other.
     fn send(
         &mut self,
         socket: &Socket,
         peer: SocketAddr,
         session: Option<&mut PacketSession>,
     ) -> u64 {
+        let lens = self.lens.get(..self.count).unwrap_or_default();
         let mut packets: [&mut [u8]; BATCH] = std::array::from_fn(|_| Default::default());
-        let places = self.bytes.chunks_exact_mut(LONGEST).zip(self.lens);
-        for (packet, (place, len)) in packets.iter_mut().zip(places.take(self.count)) {
-            *packet = place.get_mut(..len).unwrap_or_default();
+        let mut rest = &mut self.bytes[..];
+        for (packet, len) in packets.iter_mut().zip(lens) {
+            (*packet, rest) = rest.split_at_mut(*len);
         }
         let packets = packets.get_mut(..self.count).unwrap_or_default();
+        let used = std::mem::take(&mut self.used);
         self.count = 0;
         let sealed = match (session, &socket.settings.key) {
             (Some(session), _) => packets
@@ -260,13 +268,42 @@ impl Batch {
             // will count as dead.
             return 0;
         }
-        let mut bytes = 0;
-        for packet in packets {
-            bytes += packet.len() as u64;
-            if socket.udp.queue(packet, peer).is_err() {
-                add(&socket.settings.counters.in_errs, 1);
-            }
+        let mut rest = self.bytes.get(..used).unwrap_or_default();
+        for run in runs(lens) {
+            let segment = run.first().copied().unwrap_or(0);
+            let (bytes, behind) = rest.split_at(run.iter().sum::<usize>().min(rest.len()));
+            rest = behind;
+            let failed = socket.udp.send_all(bytes, segment, peer).is_err();
+            add(&socket.settings.counters.in_errs, failed.into());
         }
-        bytes
+        used as u64
+    }
+}
+
+/// Runs of equal lengths, the last of each of which may be shorter.
+fn runs(mut lens: &[usize]) -> impl Iterator<Item = &[usize]> {
+    std::iter::from_fn(move || {
+        let first = *lens.first()?;
+        let equal = lens.iter().take_while(|len| **len == first).count();
+        let short = lens.get(equal).is_some_and(|len| *len < first);
+        let (run, rest) = lens.split_at(equal + usize::from(short));
+        lens = rest;
+        Some(run)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_last_of_a_run_is_shorter() {
+        let found = |lens| runs(lens).map(<[usize]>::to_vec).collect::<Vec<_>>();
+        assert_eq!(found(&[]), [[0; 0]; 0]);
+        assert_eq!(found(&[7]), [[7]]);
+        assert_eq!(
+            found(&[9, 9, 9, 5, 5, 9, 3, 2, 2]),
+            [&[9, 9, 9, 5][..], &[5], &[9, 3], &[2, 2]]
+        );
     }
 }
