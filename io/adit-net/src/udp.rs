@@ -148,10 +148,7 @@ impl Udp {
         self.try_recv_runs(&mut |run, from| run.each(from, each))
     }
 
-    fn try_recv_runs(
-        &self,
-        each: &mut dyn FnMut(Received<'_>, SocketAddr),
-    ) -> io::Result<()> {
+    fn try_recv_runs(&self, each: &mut dyn FnMut(Received<'_>, SocketAddr)) -> io::Result<()> {
         // `each` may come to receive on another socket; then there is no scratch for it.
         SCRATCH.with(|scratch| match scratch.try_borrow_mut() {
             Ok(mut scratch) => self.recv_into(&mut scratch, each),

@@ -253,8 +253,9 @@ impl Bbr {
         self.idle_until = Some(self.delivered + out);
     }
 
-    pub(crate) const fn heap(&self) -> usize {
-        size_of::<Self>() + self.sent.heap()
+    /// Bytes that [`release`](Self::release) gives back.
+    pub(crate) const fn spare(&self) -> usize {
+        self.sent.heap()
     }
 
     pub(crate) fn release(&mut self) {

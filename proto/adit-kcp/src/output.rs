@@ -6,10 +6,10 @@
 
 use adit_wire::Time;
 
-use crate::{Compat, Kcp};
 use crate::resend::Why;
 use crate::segment::{Cmd, HEADER_LEN, Header};
 use crate::seq::{Sn, low32};
+use crate::{Compat, Kcp};
 
 /// The flush under way.
 #[derive(Debug, Default)]

@@ -197,7 +197,7 @@ impl Session {
         state.alarm = None;
         let (reader, writer, settled) = self.settle_locked(&mut state, now);
         if state.kcp.poll_timeout().is_none() {
-            state.wire.trim();
+            state.wire.trim(&self.socket);
         }
         drop(state);
         reader.into_iter().chain(writer).for_each(Waker::wake);

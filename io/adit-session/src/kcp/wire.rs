@@ -21,13 +21,19 @@ const BATCH: usize = 44;
 const BURST: u64 = 64 * 1500;
 
 /// The stages between a session's [`Kcp`] and its socket. Both ends of the correction are made when
-/// they are first needed.
+/// they are needed, and given up while the session rests.
 #[derive(Debug, Default)]
 pub(super) struct Wire {
     encoder: Option<Box<Encoder>>,
     decoder: Option<Box<Decoder>>,
+    /// The number of the next shard, while there is no encoder.
+    next: u32,
     /// The peer sends without correction, and this end does as it does.
     plain: bool,
+    /// Something of what the peer sends was part of a group.
+    corrects: bool,
+    /// What was known of its groups when the decoder was given up.
+    shards: Option<(usize, usize)>,
     /// What was told of the decoder's counters.
     told: adit_fec::Counters,
     /// Until when what was sent has used up the rate.
@@ -128,7 +134,7 @@ impl Wire {
     fn encoder(&mut self, socket: &Socket) -> Option<&mut Encoder> {
         if self.encoder.is_none() && !self.plain {
             let code = socket.code.clone()?;
-            let new = Encoder::new(code, socket.layout.kcp_mtu).ok()?;
+            let new = Encoder::resume(code, socket.layout.kcp_mtu, self.next).ok()?;
             self.encoder = Some(Box::new(new));
         }
         self.encoder.as_deref_mut()
@@ -146,7 +152,7 @@ impl Wire {
         // What was wrong is counted by the session itself; it goes on.
         match route {
             Route::Bare(datagram, _) => {
-                if socket.settings.fec_follows && self.decoder.is_none() {
+                if socket.settings.fec_follows && !self.corrects {
                     (self.plain, self.encoder) = (true, None);
                 }
                 let _ = kcp.input(now, datagram, false);
@@ -159,7 +165,7 @@ impl Wire {
         if !matches!(route, Route::Data(..) | Route::Parity) {
             return;
         }
-        self.plain = false;
+        (self.plain, self.corrects) = (false, true);
         let decoder = self.decoder.get_or_insert_with(|| {
             let fec = socket.settings.fec;
             let matrix = fec.map_or(Matrix::Vandermonde, |fec| fec.matrix);
@@ -176,21 +182,35 @@ impl Wire {
 
     /// Whether anything of what the peer sends was part of a group.
     pub(super) const fn peer_corrects(&self) -> bool {
-        self.decoder.is_some()
+        self.corrects
     }
 
     /// Data and parity shards of what the peer sends, once they are known.
     pub(super) fn peer_shards(&self) -> Option<(usize, usize)> {
-        let decoder = self.decoder.as_ref()?;
-        (decoder.counters().parity > 0).then(|| decoder.shards())?
+        let Some(decoder) = &self.decoder else {
+            return self.shards;
+        };
+        if decoder.counters().parity > 0 {
+            return decoder.shards();
+        }
+        self.shards
     }
 
     /// Gives memory back: nothing has come or gone for a while.
-    pub(super) fn trim(&mut self) {
-        if let Some(encoder) = &mut self.encoder {
-            encoder.trim();
+    pub(super) fn trim(&mut self, socket: &Socket) {
+        self.report(socket);
+        if let Some(encoder) = self.encoder.take() {
+            self.next = encoder.position();
         }
-        if let Some(decoder) = &mut self.decoder {
+        self.shards = self.peer_shards();
+        let Some(decoder) = &mut self.decoder else {
+            return;
+        };
+        let settings = socket.settings.fec.map(|fec| (fec.data, fec.parity));
+        if decoder.shards() == settings {
+            (self.decoder, self.told) = (None, adit_fec::Counters::default());
+        } else {
+            // What it has found out would have to be found out again.
             decoder.trim();
         }
     }
@@ -207,6 +227,11 @@ impl Wire {
         add(&counters.fec_full_shards, now.complete - told.complete);
         add(&counters.fec_recovered, now.recovered - told.recovered);
         add(&counters.fec_errs, now.errors - told.errors);
+        let set = std::sync::atomic::Ordering::Relaxed;
+        let waiting = u64::try_from(decoder.waiting()).unwrap_or(u64::MAX);
+        counters.fec_shard_set.store(waiting, set);
+        let newest = decoder.newest_group().unwrap_or(0);
+        counters.fec_shard_min.store(newest.into(), set);
         self.told = now;
     }
 }
