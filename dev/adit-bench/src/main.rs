@@ -16,6 +16,7 @@ mod figure;
 mod install;
 mod instructions;
 mod journal;
+mod kcp_crowd;
 mod kcp_ends;
 mod load;
 mod packets;
