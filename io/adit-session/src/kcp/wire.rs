@@ -14,9 +14,11 @@ use super::route::Route;
 use super::settings::LONGEST;
 use super::socket::Socket;
 
-/// Datagrams that are sealed together, for the chains of CFB to run side by side, and handed to the
-/// system at once: as many full ones as its largest packet holds.
+/// Datagrams that are handed to the system at once: as many full ones as its largest packet holds.
 const BATCH: usize = 44;
+/// Datagrams that are sealed together, for the chains of CFB to run side by side: as many as are
+/// still in the nearest cache then.
+const SEALED: usize = 16;
 /// What a send may exceed its rate by, in bytes.
 const BURST: u64 = 64 * 1500;
 
@@ -47,6 +49,8 @@ struct Batch {
     count: usize,
     /// Bytes of all of them.
     used: usize,
+    /// How many are sealed, and their bytes.
+    sealed: (usize, usize),
 }
 
 thread_local! {
@@ -67,12 +71,19 @@ impl Wire {
         PLACES.with_borrow_mut(|batch| {
             let (mut packets, mut bytes) = (0, 0);
             loop {
+                let before = batch.count;
                 self.fill(batch, socket, kcp, now);
-                if batch.count == 0 {
+                if batch.count > before {
+                    batch.seal(socket, session.as_deref_mut());
+                }
+                let last = batch.count < (before + SEALED).min(BATCH);
+                if last || batch.count == BATCH {
+                    packets += batch.count as u64;
+                    bytes += batch.send(socket, peer);
+                }
+                if last {
                     break;
                 }
-                packets += batch.count as u64;
-                bytes += batch.send(socket, peer, session.as_deref_mut());
             }
             if packets > 0 {
                 let counters = &socket.settings.counters;
@@ -101,7 +112,8 @@ impl Wire {
         let layout = socket.layout;
         let limited = socket.settings.rate > 0;
         let header = if self.plain { 0 } else { layout.fec };
-        while let Some(place) = batch.place() {
+        let end = (batch.count + SEALED).min(BATCH);
+        while let Some(place) = batch.place(end) {
             let (_, rest) = place.split_at_mut(layout.head);
             let parity = self.encoder.as_mut().and_then(|e| e.poll_output(rest));
             let len = match parity {
@@ -242,14 +254,15 @@ impl Batch {
         lens: [0; BATCH],
         count: 0,
         used: 0,
+        sealed: (0, 0),
     };
 
-    /// Where the next datagram is put together; `None` when the batch is full.
-    fn place(&mut self) -> Option<&mut [u8]> {
+    /// Where the next datagram is put together; `None` when there are `end`.
+    fn place(&mut self, end: usize) -> Option<&mut [u8]> {
         if self.bytes.is_empty() {
             self.bytes.resize(BATCH * LONGEST, 0);
         }
-        if self.count == BATCH {
+        if self.count >= end {
             return None;
         }
         self.bytes.get_mut(self.used..self.used + LONGEST)
@@ -264,23 +277,16 @@ impl Batch {
         }
     }
 
-    /// Seals all and hands them to the socket; gives their bytes. A datagram that the socket does
-    /// not take is lost, and sent again like any other.
-    fn send(
-        &mut self,
-        socket: &Socket,
-        peer: SocketAddr,
-        session: Option<&mut PacketSession>,
-    ) -> u64 {
-        let lens = self.lens.get(..self.count).unwrap_or_default();
-        let mut packets: [&mut [u8]; BATCH] = std::array::from_fn(|_| Default::default());
-        let mut rest = &mut self.bytes[..];
+    /// Seals those that are not yet, at most [`SEALED`].
+    fn seal(&mut self, socket: &Socket, session: Option<&mut PacketSession>) {
+        let (done, start) = self.sealed;
+        let lens = self.lens.get(done..self.count).unwrap_or_default();
+        let mut packets: [&mut [u8]; SEALED] = std::array::from_fn(|_| Default::default());
+        let mut rest = self.bytes.get_mut(start..).unwrap_or_default();
         for (packet, len) in packets.iter_mut().zip(lens) {
             (*packet, rest) = rest.split_at_mut(*len);
         }
-        let packets = packets.get_mut(..self.count).unwrap_or_default();
-        let used = std::mem::take(&mut self.used);
-        self.count = 0;
+        let packets = packets.get_mut(..lens.len()).unwrap_or_default();
         let sealed = match (session, &socket.settings.key) {
             (Some(session), _) => packets
                 .iter_mut()
@@ -290,11 +296,19 @@ impl Batch {
         };
         if sealed.is_err() {
             // Every place has the room of the layout: the session has used all its numbers, and
-            // will count as dead.
-            return 0;
+            // will count as dead. Nothing leaves that is not sealed.
+            (self.count, self.used) = self.sealed;
         }
+        self.sealed = (self.count, self.used);
+    }
+
+    /// Hands all to the socket; gives their bytes. A datagram that the socket does not take is
+    /// lost, and sent again like any other.
+    fn send(&mut self, socket: &Socket, peer: SocketAddr) -> u64 {
+        let (count, used) = std::mem::take(&mut self.sealed);
+        (self.count, self.used) = (0, 0);
         let mut rest = self.bytes.get(..used).unwrap_or_default();
-        for run in runs(lens) {
+        for run in runs(self.lens.get(..count).unwrap_or_default()) {
             let segment = run.first().copied().unwrap_or(0);
             let (bytes, behind) = rest.split_at(run.iter().sum::<usize>().min(rest.len()));
             rest = behind;

@@ -48,9 +48,10 @@ fn wide<const N: usize>(_: Avx2, key: &[u64; 4], messages: [Message<'_>; N]) -> 
 struct Pieces<'a> {
     joined: Option<[u8; BLOCK]>,
     blocks: &'a [[u8; BLOCK]],
-    /// The last bytes, fewer than a block.
-    end: [u8; BLOCK],
-    end_len: usize,
+    /// The last bytes, fewer than a block, as the state takes them in.
+    last: [u8; BLOCK],
+    /// How many those are.
+    size: usize,
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -60,47 +61,56 @@ impl<'a> Pieces<'a> {
         debug_assert!(head.len() <= BLOCK);
         let (front, rest) = rest.split_at(rest.len().min((BLOCK - head.len()) % BLOCK));
         let mut first = [0; BLOCK];
-        for (to, byte) in first.iter_mut().zip(head.iter().chain(front)) {
-            *to = *byte;
+        if let (Ok(head), Ok(front)) = (head.try_into(), front.try_into()) {
+            // A nonce and what follows it: copies of lengths that the compiler knows.
+            let [head, front]: [[u8; BLOCK / 2]; 2] = [head, front];
+            first[..BLOCK / 2].copy_from_slice(&head);
+            first[BLOCK / 2..].copy_from_slice(&front);
+        } else {
+            for (to, byte) in first.iter_mut().zip(head.iter().chain(front)) {
+                *to = *byte;
+            }
         }
         let len = head.len() + front.len();
         if len % BLOCK != 0 {
             return Self {
                 joined: None,
                 blocks: &[],
-                end: first,
-                end_len: len,
+                last: last(first.get(..len).unwrap_or_default()),
+                size: len,
             };
         }
         let (blocks, tail) = rest.as_chunks();
-        let mut end = [0; BLOCK];
-        if let Some(to) = end.get_mut(..tail.len()) {
-            to.copy_from_slice(tail);
-        }
         Self {
             joined: (len > 0).then_some(first),
             blocks,
-            end,
-            end_len: tail.len(),
+            last: last(tail),
+            size: tail.len(),
         }
     }
+}
 
-    /// The end as the state takes it in: words of it in their place, and what is left of them
-    /// behind, or spread where less than half a block is filled.
-    fn last(&self) -> [u8; BLOCK] {
-        let (size, odd) = (self.end_len, self.end_len % 4);
-        let mut last = [0; BLOCK];
-        let whole = size - odd;
-        last[..whole].copy_from_slice(&self.end[..whole]);
-        if size >= BLOCK / 2 {
-            last[BLOCK - 4..].copy_from_slice(&self.end[size - 4..size]);
-        } else if odd > 0 {
-            last[16] = self.end[whole];
-            last[17] = self.end[whole + odd / 2];
-            last[18] = self.end[size - 1];
-        }
-        last
+/// The end of a message, fewer bytes than a block: its words in their places, and what is left of
+/// them behind, or spread where less than half a block is filled.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn last(end: &[u8]) -> [u8; BLOCK] {
+    let mut last = [0; BLOCK];
+    let (words, odd) = end.as_chunks::<4>();
+    let (places, _) = last.as_chunks_mut::<4>();
+    for (place, word) in places.iter_mut().zip(words) {
+        *place = *word;
     }
+    if end.len() >= BLOCK / 2 {
+        if let (Some(place), Some(bytes)) = (places.last_mut(), end.last_chunk()) {
+            *place = *bytes;
+        }
+    } else if let (Some(first), Some(behind)) = (odd.first(), odd.last()) {
+        last[16] = *first;
+        last[17] = odd.get(odd.len() / 2).copied().unwrap_or(0);
+        last[18] = *behind;
+    }
+    last
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -155,7 +165,7 @@ mod kernel {
             for block in &pieces[at].blocks[least..] {
                 states[at].update(load(block));
             }
-            if pieces[at].end_len > 0 {
+            if pieces[at].size > 0 {
                 states[at].remainder(&pieces[at]);
             }
         }
@@ -203,7 +213,7 @@ mod kernel {
         #[inline]
         fn update(&mut self, block: __m256i) {
             // The block first: `mul0` is what comes last out of the round before.
-            let v1 = _mm256_add_epi64(_mm256_add_epi64(self.v1, block), self.mul0);
+            let v1 = _mm256_add_epi64(kept(_mm256_add_epi64(self.v1, block)), self.mul0);
             let product = _mm256_mul_epu32(v1, _mm256_srli_epi64::<32>(self.v0));
             self.mul0 = _mm256_xor_si256(self.mul0, product);
             let v0 = _mm256_add_epi64(self.v0, self.mul1);
@@ -217,13 +227,13 @@ mod kernel {
         #[inline]
         fn remainder(&mut self, piece: &Pieces<'_>) {
             // At most 31.
-            let size = piece.end_len as i32;
+            let size = piece.size as i32;
             self.v0 = _mm256_add_epi64(self.v0, _mm256_set1_epi32(size));
             self.v1 = _mm256_or_si256(
                 _mm256_sll_epi32(self.v1, _mm_cvtsi32_si128(size)),
                 _mm256_srl_epi32(self.v1, _mm_cvtsi32_si128(32 - size)),
             );
-            self.update(load(&piece.last()));
+            self.update(load(&piece.last));
         }
 
         #[target_feature(enable = "avx2")]
@@ -242,6 +252,17 @@ mod kernel {
             );
             _mm256_extract_epi64::<0>(sum).cast_unsigned()
         }
+    }
+
+    /// The same, and a sum that the compiler does not order anew.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn kept(mut v: __m256i) -> __m256i {
+        // SAFETY: no instruction at all.
+        unsafe {
+            core::arch::asm!("/* {0} */", inout(ymm_reg) v, options(pure, nomem, nostack, preserves_flags));
+        }
+        v
     }
 
     /// Bytes of each half in the order that mixes the well mixed ones with the others.
