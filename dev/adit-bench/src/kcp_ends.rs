@@ -2,6 +2,7 @@
 //! others come to. Started by the suite `kcp` as a process of its own, so that all that it costs is
 //! what was measured.
 
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -19,17 +20,19 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
+use crate::kcp_crowd;
+
 /// Bytes before those that are measured.
 const WARM_UP: usize = 2 << 20;
 
 /// The password of the peer on kcp-go, if none is given.
-const PASSWORD: &[u8] = b"it's a secrect";
+pub(crate) const PASSWORD: &[u8] = b"it's a secrect";
 
 /// What a reader takes at once.
 const READ: usize = 512 << 10;
 
 /// After which a process ends that nobody has ended.
-const LIFE: Duration = Duration::from_secs(600);
+pub(crate) const LIFE: Duration = Duration::from_secs(600);
 
 /// Bytes of a datagram.
 pub(crate) const MTU: usize = 1400;
@@ -37,11 +40,13 @@ pub(crate) const MTU: usize = 1400;
 /// Shards of the correction.
 pub(crate) const SHARDS: (usize, usize) = (10, 3);
 
-/// What such a process does: `serve`, or `KIND,CIPHER,SIZE,WRITES`.
+/// What such a process does: `serve,CIPHER`, `crowd,SERVER,SESSIONS`, or `KIND,CIPHER,SIZE,WRITES`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
     /// Sends back what comes, to whoever comes.
-    Serve,
+    Serve(PacketKind),
+    /// Holds so many sessions with a server.
+    Crowd(SocketAddr, u32),
     /// Measures a session with itself.
     Speed(Speed),
 }
@@ -61,12 +66,15 @@ impl FromStr for End {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        if text == "serve" {
-            return Ok(Self::Serve);
-        }
         let words: Vec<&str> = text.split(',').collect();
-        let [kind, cipher, size, writes] = words[..] else {
-            bail!("`serve`, or KIND,CIPHER,SIZE,WRITES");
+        let (kind, cipher, size, writes) = match words[..] {
+            ["serve", cipher] => return Ok(Self::Serve(cipher.parse()?)),
+            ["crowd", server, sessions] => {
+                let sessions = sessions.parse().context("a number of sessions")?;
+                return Ok(Self::Crowd(server.parse().context("a server")?, sessions));
+            }
+            [kind, cipher, size, writes] => (kind, cipher, size, writes),
+            _ => bail!("`serve,CIPHER`, `crowd,SERVER,SESSIONS`, or KIND,CIPHER,SIZE,WRITES"),
         };
         let echo = match kind {
             "echo" => true,
@@ -85,10 +93,11 @@ impl FromStr for End {
 /// Does it; what was measured is printed as a JSON object.
 pub(crate) fn run(end: &End) -> Result<()> {
     match end {
-        End::Serve => {
+        End::Serve(cipher) => {
             let runtime = Builder::new_multi_thread().enable_all().build()?;
-            runtime.block_on(async { timeout(LIFE, serve()).await })?
+            runtime.block_on(async { timeout(LIFE, serve(*cipher)).await })?
         }
+        End::Crowd(server, sessions) => kcp_crowd::hold(*server, *sessions),
         End::Speed(speed) => {
             println!("{}", speed.measure()?);
             Ok(())
@@ -114,8 +123,8 @@ fn settings(cipher: PacketKind) -> Result<Settings> {
     })
 }
 
-async fn serve() -> Result<()> {
-    let mut listener = KcpListener::bind("127.0.0.1:0".parse()?, settings(PacketKind::Aes)?)?;
+async fn serve(cipher: PacketKind) -> Result<()> {
+    let mut listener = KcpListener::bind("127.0.0.1:0".parse()?, settings(cipher)?)?;
     println!("ready {}", listener.local_addr()?);
     loop {
         let (stream, _) = listener.accept().await?;
@@ -282,10 +291,15 @@ mod tests {
 
     #[test]
     fn mistakes_are_refused() {
-        assert_eq!("serve".parse::<End>().unwrap(), End::Serve);
+        let serve = "serve,aes".parse::<End>().unwrap();
+        assert_eq!(serve, End::Serve(PacketKind::Aes));
+        let crowd = "crowd,127.0.0.1:9,50000".parse::<End>().unwrap();
+        assert_eq!(crowd, End::Crowd("127.0.0.1:9".parse().unwrap(), 50_000));
         for bad in [
             "",
             "sink",
+            "serve",
+            "crowd,127.0.0.1,1",
             "sink,aes,0,1",
             "sink,eas,1,1",
             "both,aes,1,1",

@@ -19,6 +19,7 @@ mod hold;
 mod install;
 mod instructions;
 mod journal;
+mod kcp_crowd;
 mod kcp_ends;
 mod load;
 mod packets;

@@ -23,4 +23,4 @@ pub mod transparent;
 pub mod udp;
 
 pub use packet::PacketBuf;
-pub use udp::Udp;
+pub use udp::{Received, Udp};

@@ -128,9 +128,18 @@ impl Udp {
         cx: &mut Context<'_>,
         each: &mut dyn FnMut(&mut [u8], SocketAddr),
     ) -> Poll<io::Result<()>> {
+        self.poll_recv_runs(cx, &mut |run, from| run.each(from, each))
+    }
+
+    /// As [`poll_recv`](Self::poll_recv), but gives runs of datagrams from one sender as they lie.
+    pub fn poll_recv_runs(
+        &self,
+        cx: &mut Context<'_>,
+        each: &mut dyn FnMut(Received<'_>, SocketAddr),
+    ) -> Poll<io::Result<()>> {
         loop {
             ready!(self.socket.poll_recv_ready(cx))?;
-            match self.try_recv(each) {
+            match self.try_recv_runs(each) {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 done => return Poll::Ready(done),
             }
@@ -139,6 +148,10 @@ impl Udp {
 
     /// As [`poll_recv`](Self::poll_recv), without waiting.
     pub fn try_recv(&self, each: &mut dyn FnMut(&mut [u8], SocketAddr)) -> io::Result<()> {
+        self.try_recv_runs(&mut |run, from| run.each(from, each))
+    }
+
+    fn try_recv_runs(&self, each: &mut dyn FnMut(Received<'_>, SocketAddr)) -> io::Result<()> {
         // `each` may come to receive on another socket; then there is no scratch for it.
         SCRATCH.with(|scratch| match scratch.try_borrow_mut() {
             Ok(mut scratch) => self.recv_into(&mut scratch, each),
@@ -149,7 +162,7 @@ impl Udp {
     fn recv_into(
         &self,
         scratch: &mut Scratch,
-        each: &mut dyn FnMut(&mut [u8], SocketAddr),
+        each: &mut dyn FnMut(Received<'_>, SocketAddr),
     ) -> io::Result<()> {
         let mut meta = [RecvMeta::default(); BATCH];
         let count = loop {
@@ -176,13 +189,9 @@ impl Udp {
         };
         for (meta, run) in meta.iter().take(count).zip(scratch.bytes.chunks_mut(RUN)) {
             let from = SocketAddr::new(unmap(meta.addr.ip()), meta.addr.port());
-            let run = run.get_mut(..meta.len).unwrap_or_default();
-            if run.is_empty() {
-                each(run, from);
-            } else {
-                run.chunks_mut(meta.stride.max(1))
-                    .for_each(|datagram| each(datagram, from));
-            }
+            let bytes = run.get_mut(..meta.len).unwrap_or_default();
+            let stride = meta.stride.max(1);
+            each(Received { bytes, stride }, from);
         }
         Ok(())
     }
@@ -198,12 +207,7 @@ impl Udp {
         if bytes.len() > MAX_PAYLOAD {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
         }
-        let to = match to {
-            SocketAddr::V4(v4) if self.v6 => {
-                SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port())
-            }
-            other => other,
-        };
+        let to = self.mapped(to);
         let mut run = self.run();
         if !run.takes(bytes, to, self.segments()) {
             self.send_run(&mut run)?;
@@ -233,7 +237,7 @@ impl Udp {
         let Some(destination) = run.to.take() else {
             return Ok(());
         };
-        let sent = self.send_segments(run, destination);
+        let sent = self.send_segments(&run.bytes, run.segment, destination);
         run.count = 0;
         run.bytes.clear();
         if run.bytes.capacity() > 0 {
@@ -248,7 +252,33 @@ impl Udp {
         sent
     }
 
-    fn send_segments(&self, run: &Run, destination: SocketAddr) -> io::Result<()> {
+    /// Sends datagrams of `segment` bytes each that lie one behind the other, the last of which may
+    /// be shorter, from where they lie. What was [queued](Self::queue) is not waited for.
+    pub fn send_all(&self, bytes: &[u8], segment: usize, to: SocketAddr) -> io::Result<()> {
+        let to = self.mapped(to);
+        let segment = segment.max(1);
+        let most = self.segments().min(MAX_PAYLOAD / segment).max(1);
+        bytes
+            .chunks(most * segment)
+            .try_for_each(|run| self.send_segments(run, segment, to))
+    }
+
+    /// The address as the socket's family has it.
+    fn mapped(&self, to: SocketAddr) -> SocketAddr {
+        match to {
+            SocketAddr::V4(v4) if self.v6 => {
+                SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port())
+            }
+            other => other,
+        }
+    }
+
+    fn send_segments(
+        &self,
+        bytes: &[u8],
+        segment: usize,
+        destination: SocketAddr,
+    ) -> io::Result<()> {
         let send = |contents: &[u8], segment_size: Option<usize>| {
             let transmit = Transmit {
                 destination,
@@ -268,19 +298,39 @@ impl Udp {
                 sent => sent,
             }
         };
-        if run.count <= 1 {
-            return send(&run.bytes, None);
+        if bytes.len() <= segment {
+            return send(bytes, None);
         }
-        match send(&run.bytes, Some(run.segment)) {
+        match send(bytes, Some(segment)) {
             // The route does not segment: the state has noticed, from now on one by one.
             Err(e)
                 if self.state.max_gso_segments() <= 1 && e.kind() != io::ErrorKind::WouldBlock =>
             {
-                run.bytes
-                    .chunks(run.segment.max(1))
+                bytes
+                    .chunks(segment.max(1))
                     .try_for_each(|one| send(one, None))
             }
             sent => sent,
+        }
+    }
+}
+
+/// Datagrams of one sender as the kernel gave them: one behind the other.
+#[derive(Debug)]
+pub struct Received<'a> {
+    /// All of them; none is one of no bytes.
+    pub bytes: &'a mut [u8],
+    /// Bytes of each, at least 1; the last may be shorter.
+    pub stride: usize,
+}
+
+impl Received<'_> {
+    fn each(self, from: SocketAddr, each: &mut dyn FnMut(&mut [u8], SocketAddr)) {
+        if self.bytes.is_empty() {
+            each(self.bytes, from);
+        } else {
+            let datagrams = self.bytes.chunks_mut(self.stride);
+            datagrams.for_each(|datagram| each(datagram, from));
         }
     }
 }

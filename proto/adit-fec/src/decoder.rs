@@ -141,6 +141,19 @@ impl Decoder {
         Some((state.code.data(), state.code.parity()))
     }
 
+    /// Groups of which shards wait for others.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        let groups = self.state.iter().flat_map(|state| &state.window.groups);
+        groups.filter(|group| group.waits()).count()
+    }
+
+    /// The number of the newest group: its first shard's, divided by the shards of a group.
+    #[must_use]
+    pub fn newest_group(&self) -> Option<u32> {
+        self.state.as_ref()?.window.newest
+    }
+
     /// What was seen until now.
     #[must_use]
     pub const fn counters(&self) -> Counters {

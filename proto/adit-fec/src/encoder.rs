@@ -96,6 +96,24 @@ impl Encoder {
         })
     }
 
+    /// Goes on where another encoder of the same code [stood](Self::position). A group that was open
+    /// gets no parity.
+    pub fn resume(code: Code, max_datagram: usize, position: u32) -> Result<Self, CodeError> {
+        let mut new = Self::new(code, max_datagram)?;
+        let place = new.numbers.place(position).map_or(0, |(_, place)| place);
+        if place < new.code.data() {
+            new.first = position.wrapping_sub(u32::try_from(place).unwrap_or(0));
+            (new.filled, new.given_up) = (place, place > 0);
+        }
+        Ok(new)
+    }
+
+    /// The number that the next data shard has.
+    #[must_use]
+    pub fn position(&self) -> u32 {
+        Self::seqid(self.first, self.filled)
+    }
+
     /// Protects datagrams that have waited `after` for their group to fill up; `None` leaves them
     /// alone. See [above](Self#sparse-traffic).
     pub fn set_early(&mut self, after: Option<Duration>) {

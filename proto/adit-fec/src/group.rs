@@ -95,6 +95,11 @@ impl Group {
         }
     }
 
+    /// Whether shards are held until others come.
+    pub(crate) const fn waits(&self) -> bool {
+        self.data + self.parity > 0
+    }
+
     /// Forgets all shards.
     pub(crate) fn clear(&mut self, pool: &mut Pool) {
         self.finish(pool);

@@ -15,8 +15,10 @@ const ROUNDS: usize = 10;
 const RTT_AGE: u64 = 10_000_000;
 /// How long the path is drained to measure it again, at least.
 const PROBE_RTT: u64 = 200_000;
-/// Credit a late timer may use up at once, and the least time between two wake-ups.
+/// The least time between two wake-ups.
 const QUANTUM: u64 = 1_000;
+/// How much of what it did not send in time a late sender may send at once, at the most.
+const CATCH_UP: u64 = 20_000;
 /// How long the peer may hold acknowledgements back while nothing is known of that.
 const ACK_DELAY: u64 = 40_000;
 /// Segments in flight before anything is known, and at the least.
@@ -182,8 +184,13 @@ impl Bbr {
             };
         }
         if let Some(time) = (wide(len) * 1_000_000).checked_div(self.pace()) {
-            // Whoever was late may catch up by so much.
-            let from = self.next_send.max(now.saturating_sub(2 * QUANTUM));
+            // Whoever was late may catch up: what a busy machine holds back is no measure of the
+            // path, and would slow the pace more with every round.
+            let credit = match self.rtt {
+                u64::MAX => 2 * QUANTUM,
+                rtt => (rtt / 4).clamp(2 * QUANTUM, CATCH_UP),
+            };
+            let from = self.next_send.max(now.saturating_sub(credit));
             self.next_send = from.saturating_add(time);
         }
     }
@@ -210,7 +217,10 @@ impl Bbr {
                 self.rtt_at = now;
             }
         }
-        if self.newest.is_none_or(|newest| newest.at <= sent.at) {
+        // Too soon for the repetition: what was sent first has arrived, or was restored. When that
+        // left is not known any more.
+        let too_soon = sent.again && now.saturating_sub(sent.at) < self.rtt;
+        if !too_soon && self.newest.is_none_or(|newest| newest.at <= sent.at) {
             self.newest = Some(sent);
         }
     }
@@ -250,8 +260,9 @@ impl Bbr {
         self.idle_until = Some(self.delivered + out);
     }
 
-    pub(crate) const fn heap(&self) -> usize {
-        size_of::<Self>() + self.sent.heap()
+    /// Bytes that [`release`](Self::release) gives back.
+    pub(crate) const fn spare(&self) -> usize {
+        self.sent.heap()
     }
 
     pub(crate) fn release(&mut self) {
@@ -315,9 +326,12 @@ impl Bbr {
                     Overrun::Bursts => Phase::Startup,
                 };
             }
-        } else if self.loss.is_congestion(self.rtt) && self.phase != Phase::Startup {
-            for rate in &mut self.rates {
-                *rate -= *rate * 15 / 100;
+        } else if self.loss.is_congestion(self.rtt) {
+            // What was measured while looking for the limit is no estimate that was too high.
+            if self.phase != Phase::Startup {
+                for rate in &mut self.rates {
+                    *rate -= *rate * 15 / 100;
+                }
             }
             self.phase = Phase::Drain;
         }

@@ -245,7 +245,12 @@ impl Kcp {
     }
 
     pub(crate) fn heap(&self) -> usize {
-        let bbr = self.bbr.as_ref().map_or(0, |bbr| bbr.heap());
+        self.spare() + self.bbr.as_ref().map_or(0, |_| size_of::<Bbr>())
+    }
+
+    /// Bytes of it that an idle session can give back.
+    pub(crate) fn spare(&self) -> usize {
+        let bbr = self.bbr.as_ref().map_or(0, |bbr| bbr.spare());
         self.send.heap() + self.recv.heap() + self.acks.heap() + bbr
     }
 

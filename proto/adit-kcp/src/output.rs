@@ -6,10 +6,10 @@
 
 use adit_wire::Time;
 
-use crate::Kcp;
 use crate::resend::Why;
 use crate::segment::{Cmd, HEADER_LEN, Header};
 use crate::seq::{Sn, low32};
+use crate::{Compat, Kcp};
 
 /// The flush under way.
 #[derive(Debug, Default)]
@@ -22,9 +22,15 @@ pub(crate) struct Flush {
     fast: bool,
     /// A segment that timed out has been sent again.
     lost: bool,
+    /// A segment that timed out, of which a copy follows in a datagram of its own.
+    copy: Option<Sn>,
     /// The window it began with.
     window: u32,
 }
+
+/// Segments in flight up to which one that times out is sent twice: so little is talk, which waits
+/// for every answer, and a second loss would cost more than twice the time of the first.
+const TALK: u32 = 4;
 
 /// The caller's buffer, up to the MTU.
 struct Datagram<'a> {
@@ -63,6 +69,9 @@ impl Kcp {
             return None;
         }
         self.fill(&mut datagram);
+        if datagram.used == 0 {
+            self.fill_copy(&mut datagram);
+        }
         if datagram.used == 0 {
             return None;
         }
@@ -120,6 +129,27 @@ impl Kcp {
         }
     }
 
+    /// Once more what has timed out, if that is wished for.
+    fn fill_copy(&mut self, datagram: &mut Datagram<'_>) {
+        let Some(sn) = self.flush.copy.take() else {
+            return;
+        };
+        if !self.send.flight().is_live(sn) {
+            return;
+        }
+        let header = self.header(Cmd::Push, low32(self.ms()), sn);
+        let Some((seg, parts)) = self.send.segment(sn) else {
+            return;
+        };
+        let (frg, len) = (seg.frg, seg.len);
+        if datagram.fits(len) {
+            let len = u32::try_from(len).unwrap_or(u32::MAX);
+            datagram.put(&Header { frg, len, ..header }, parts);
+            self.stats.segments_out += 1;
+            self.stats.retransmitted += 1;
+        }
+    }
+
     /// Whether all the data is out.
     fn fill_data(&mut self, datagram: &mut Datagram<'_>) -> bool {
         let now = self.ms();
@@ -164,6 +194,10 @@ impl Kcp {
             Why::Timeout => {
                 self.stats.lost += 1;
                 self.flush.lost = true;
+                let talk = self.send.flight().live() <= TALK && self.send.unsent() == 0;
+                if self.config.compat == Compat::Go && self.config.nodelay > 0 && talk {
+                    self.flush.copy.get_or_insert(sn);
+                }
             }
             Why::Fast => {
                 self.stats.fast += 1;
@@ -179,8 +213,13 @@ impl Kcp {
 
     fn end_flush(&mut self) {
         let Flush {
-            fast, lost, window, ..
+            fast,
+            lost,
+            copy,
+            window,
+            ..
         } = core::mem::take(&mut self.flush);
+        self.flush.copy = copy;
         self.reno
             .flushed(fast, lost, self.send.span(), window, self.config.resend);
         if let Some(bbr) = &mut self.bbr {

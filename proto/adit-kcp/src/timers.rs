@@ -8,9 +8,7 @@ use adit_wire::Time;
 use crate::flight::NEVER;
 use crate::{Compat, Kcp};
 
-/// Memory an idle session may keep, in bytes.
-const KEEP: usize = 1024;
-/// How long a session is idle before it gives more than that back.
+/// How long a session is idle before it gives its memory back.
 const IDLE: Duration = Duration::from_secs(1);
 /// Longest wait between two questions for a closed window, milliseconds.
 const PROBE_WAIT_MAX: u64 = 120_000;
@@ -163,6 +161,6 @@ impl Kcp {
 
     fn give_back_at(&self) -> Option<Time> {
         let idle = self.send.is_empty() && self.recv.is_empty() && self.acks.len() == 0;
-        (idle && self.heap() > KEEP).then(|| self.active + IDLE)
+        (idle && self.spare() > 0).then(|| self.active + IDLE)
     }
 }

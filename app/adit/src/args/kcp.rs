@@ -125,6 +125,10 @@ options! {
         /// 1: without congestion control [default: 0]
         #[arg(long, value_name = "0|1", help_heading = "KCP")]
         nc: u8,
+        /// What holds a sender back that outruns the line: auto, off, reno, bbr; kcptun has no such
+        /// option [default: auto, with --mode manual as --nc says]
+        #[arg(long, value_name = "NAME", help_heading = "KCP")]
+        cc: String,
         /// Acknowledge at once
         #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true",
             require_equals = true, help_heading = "KCP")]

@@ -2,6 +2,7 @@
 //! of a packet.
 
 use std::env;
+use std::net::SocketAddr;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use crate::account;
 use crate::figure::{
     ALLOCATIONS, CPU_PER_GIB, CPU_SHARE, Figures, GBIT, Metric, PER_SESSION, float, one,
 };
+use crate::kcp_crowd;
 use crate::kcp_ends::{MTU, SHARDS};
 use crate::peers::Peer;
 use crate::topology::Topology;
@@ -71,11 +73,15 @@ const WAYS: [Way; 4] = [
 /// kcptun carries so much less than TCP in the same time.
 const SHARE: u64 = 8;
 
-/// Sessions that are held, and how long they are watched.
+/// Sessions that are held, and how long they are watched; and as many as a large server has, of
+/// which kcp-go's client would need more sockets than a process may have.
 const IDLE: usize = 5000;
+const CROWD: usize = 50_000;
 const WATCHED: Duration = Duration::from_secs(10);
 /// Sessions that are there before.
 const FIRST: usize = 16;
+/// How long so many sessions may take to begin.
+const CROWDING: Duration = Duration::from_secs(300);
 /// An idle session gives its memory back after a second.
 const SETTLE: Duration = Duration::from_secs(5);
 
@@ -101,14 +107,20 @@ pub(super) fn run(bench: &mut Bench) {
         .uncounted();
     bench.alternate(&contest, |turn| transfer::turns(turn, 1, case));
     // Its sessions are begun slowly, and it shows the same in every round.
-    let (sessions, watched) = match bench.settings.smoke {
-        true => (50, Duration::from_secs(1)),
-        false => (IDLE, WATCHED),
+    let (sessions, crowd, watched) = match bench.settings.smoke {
+        true => (50, 200, Duration::from_secs(1)),
+        false => (IDLE, CROWD, WATCHED),
     };
     let case = format!("a server with {sessions} idle sessions, aes, FEC 10+3");
     for who in whos(bench, 1) {
         let outcome = idle(who, sessions, watched);
         bench.keep(Suite::Kcp, &case, who, 1, outcome);
+    }
+    if bench.settings.wants("adit") {
+        let cipher = kcp_crowd::CIPHER;
+        let case = format!("a server with {crowd} idle sessions, {cipher}, FEC 10+3");
+        let outcome = crowded(crowd, watched);
+        bench.keep(Suite::Kcp, &case, "adit", 1, outcome);
     }
     steps::run(bench, Suite::Kcp);
 }
@@ -193,33 +205,63 @@ fn idle(who: &str, sessions: usize, watched: Duration) -> Result<Figures> {
         command.args(["echo", "-mtu", "1400", "-life", "600"]);
         command
     } else {
-        let mut command = Command::new(env::current_exe()?);
-        command.args(["--kcp-end", "serve"]);
-        command
+        end(&format!("serve,{}", PacketKind::Aes))?
     };
-    let mut server = Process::spawn(command).context(tool::missing("kcppeer"))?;
-    let lines = server.wait_lines("ready ", 1, PATIENCE)?;
-    let at = lines.first().and_then(|line| line.rsplit(' ').next());
-    let at = at.context("no address")?.parse()?;
+    let (server, at) = started(command, PATIENCE)?;
     // What the process takes once, it takes for the first session.
     let first = kcpgo::idle(at, FIRST, &["-mtu", "1400"])?;
     sleep(Duration::from_secs(1));
-    let before = account::memory(server.id())?;
+    let before = account::memory(server.id())?.resident;
     let clients = kcpgo::idle(at, sessions, &["-mtu", "1400"])?;
-    sleep(SETTLE);
-    let cpu = account::cpu_time(server.id())?;
-    sleep(watched);
-    let cpu = account::cpu_time(server.id())?.saturating_sub(cpu);
-    let after = account::memory(server.id())?;
+    let mut figures = watch(&server, sessions, before, watched)?;
     drop((first, clients));
-    let grown = float(after.resident.saturating_sub(before.resident));
-    let mut figures = vec![
-        one(CPU_SHARE, cpu.as_secs_f64() / watched.as_secs_f64() * 100.0),
-        one(PER_SESSION, grown / sessions as f64),
-    ];
     if who == "adit" {
         figures.insert(1, at_most(CPU_SHARE, 1.0));
         figures.push(at_most(PER_SESSION, 4.0));
     }
     Ok(figures)
+}
+
+/// As [`idle`], of more sessions than there may be sockets.
+fn crowded(sessions: usize, watched: Duration) -> Result<Figures> {
+    let (server, at) = started(end(&format!("serve,{}", kcp_crowd::CIPHER))?, PATIENCE)?;
+    let hold = |count: usize| started(end(&format!("crowd,{at},{count}"))?, CROWDING);
+    let first = hold(FIRST)?;
+    sleep(Duration::from_secs(1));
+    let before = account::memory(server.id())?.resident;
+    let clients = hold(sessions)?;
+    let mut figures = watch(&server, sessions, before, watched)?;
+    drop((first, clients));
+    figures.push(at_most(PER_SESSION, 4.0));
+    Ok(figures)
+}
+
+/// This program as one end.
+fn end(what: &str) -> Result<Command> {
+    let mut command = Command::new(env::current_exe()?);
+    command.args(["--kcp-end", what]);
+    Ok(command)
+}
+
+/// A process that says when it is ready, and at which address.
+fn started(command: Command, patience: Duration) -> Result<(Process, SocketAddr)> {
+    let mut process = Process::spawn(command).context(tool::missing("kcppeer"))?;
+    let lines = process.wait_lines("ready ", 1, patience)?;
+    let at = lines.first().and_then(|line| line.rsplit(' ').next());
+    let at = at.context("no address")?.parse()?;
+    Ok((process, at))
+}
+
+/// What a server needs while its sessions do nothing, beyond the memory it had before them.
+fn watch(server: &Process, sessions: usize, before: u64, watched: Duration) -> Result<Figures> {
+    sleep(SETTLE);
+    let cpu = account::cpu_time(server.id())?;
+    sleep(watched);
+    let cpu = account::cpu_time(server.id())?.saturating_sub(cpu);
+    let after = account::memory(server.id())?.resident;
+    let grown = float(after.saturating_sub(before));
+    Ok(vec![
+        one(CPU_SHARE, cpu.as_secs_f64() / watched.as_secs_f64() * 100.0),
+        one(PER_SESSION, grown / sessions as f64),
+    ])
 }

@@ -131,7 +131,15 @@ mod linux {
                 ("kcptun", _) => Tunnel::Kcptun,
                 _ => continue,
             };
-            for (with, more) in [("FEC 10+3", "--ds 10 --ps 3"), ("no FEC", "--ds 0 --ps 0")] {
+            let rows = [
+                ("FEC 10+3", "--ds 10 --ps 3"),
+                ("no FEC", "--ds 0 --ps 0"),
+                ("FEC 10+3, bbr", "--ds 10 --ps 3 --cc bbr"),
+                ("no FEC, bbr", "--ds 0 --ps 0 --cc bbr"),
+            ];
+            // kcptun has nothing to choose there.
+            let count = if peer.name() == "adit" { 4 } else { 2 };
+            for (with, more) in rows.into_iter().take(count) {
                 everyone.push(Entrant {
                     who: format!("{}, {with}", peer.name()),
                     tunnel: tunnel.clone(),

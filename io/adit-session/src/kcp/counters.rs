@@ -112,9 +112,9 @@ counters! {
     counter fec_errs "FECErrs",
     /// Datagrams that correction restored.
     counter fec_recovered "FECRecovered",
-    /// Sessions whose peer's shard numbers are known.
+    /// Groups of which shards wait for others, of the session that received last.
     gauge fec_shard_set "FECShardSet",
-    /// Shards of a group of the last such peer.
+    /// The number of the newest group, of the session that received last.
     gauge fec_shard_min "FECShardMin",
     /// Segments that wait for a window, of the session that sent last.
     gauge ring_snd_queue "RingBufferSndQueue",

@@ -121,6 +121,34 @@ impl Session {
         !std::mem::replace(&mut state.touched, true)
     }
 
+    /// As [`input`](Self::input), for the packets at the front that are this session's: how many
+    /// those are, and whether the first of them is the first since the session was settled.
+    pub(super) fn input_run(&self, packets: &[&[u8]], now: Time) -> (usize, bool) {
+        let mut state = self.lock();
+        let State { wire, kcp, .. } = &mut *state;
+        let mut taken = 0;
+        for packet in packets {
+            let route = Route::of(packet);
+            let ours = match route {
+                Route::Bare(_, opening) | Route::Data(_, Some(opening)) => {
+                    opening.conv == self.conv
+                }
+                Route::Data(_, None) | Route::Parity => true,
+                Route::Oob | Route::Unknown => false,
+            };
+            if !ours {
+                break;
+            }
+            wire.input(&self.socket, kcp, route, packet, now);
+            taken += 1;
+        }
+        if taken == 0 {
+            return (0, false);
+        }
+        state.unanswered = None;
+        (taken, !std::mem::replace(&mut state.touched, true))
+    }
+
     /// Opens a packet with the keys of the session. A peer that writes from elsewhere is answered
     /// there from now on.
     pub(super) fn open(
@@ -169,7 +197,7 @@ impl Session {
         state.alarm = None;
         let (reader, writer, settled) = self.settle_locked(&mut state, now);
         if state.kcp.poll_timeout().is_none() {
-            state.wire.trim();
+            state.wire.trim(&self.socket);
         }
         drop(state);
         reader.into_iter().chain(writer).for_each(Waker::wake);

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use adit_crypto::packet::session::{PacketSession, SessionId};
-use adit_wire::Time;
+use adit_wire::{Room, Time};
 use tokio::sync::mpsc;
 
 use super::counters::add;
@@ -47,6 +47,9 @@ pub(super) struct Table {
     pub(super) newcomers: Option<Newcomers>,
 }
 
+/// Datagrams that are opened together: as many as are still in the nearest cache when they are read.
+const BATCH: usize = 16;
+
 /// What one batch brought.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
@@ -55,6 +58,13 @@ pub(super) struct Tally {
     pub(super) refused: u64,
     pub(super) malformed: u64,
     pub(super) oob: u64,
+}
+
+impl Tally {
+    fn count(&mut self, datagram: &[u8]) {
+        self.packets += 1;
+        self.bytes += datagram.len() as u64;
+    }
 }
 
 impl Table {
@@ -89,8 +99,18 @@ impl Table {
     ) -> Poll<std::io::Result<()>> {
         let socket = Arc::clone(&self.socket);
         let mut tally = Tally::default();
-        let done = socket.udp.poll_recv(cx, &mut |packet, from| {
-            self.datagram(packet, from, now, &mut tally);
+        let done = socket.udp.poll_recv_runs(cx, &mut |run, from| {
+            if socket.settings.session.is_some() {
+                for packet in run.bytes.chunks_mut(run.stride) {
+                    tally.count(packet);
+                    self.sealed(packet, from, now, &mut tally);
+                }
+                return;
+            }
+            for some in run.bytes.chunks_mut(run.stride * BATCH) {
+                let packets = some.chunks_mut(run.stride);
+                self.datagrams(&socket, packets, from, now, &mut tally);
+            }
         });
         let counters = &socket.settings.counters;
         add(&counters.in_pkts, tally.packets);
@@ -141,25 +161,67 @@ impl Table {
         Link::stream(session)
     }
 
-    fn datagram(&mut self, packet: &mut [u8], from: SocketAddr, now: Time, tally: &mut Tally) {
-        tally.packets += 1;
-        tally.bytes += packet.len() as u64;
-        if self.socket.settings.session.is_some() {
-            return self.sealed(packet, from, now, tally);
+    /// Takes in at most [`BATCH`] datagrams of one peer.
+    fn datagrams<'p>(
+        &mut self,
+        socket: &Socket,
+        datagrams: impl Iterator<Item = &'p mut [u8]>,
+        from: SocketAddr,
+        now: Time,
+        tally: &mut Tally,
+    ) {
+        let mut packets: [&mut [u8]; BATCH] = std::array::from_fn(|_| Default::default());
+        let mut count = 0;
+        for (place, datagram) in packets.iter_mut().zip(datagrams) {
+            tally.count(datagram);
+            *place = datagram;
+            count += 1;
         }
-        let payload: &[u8] = match &self.socket.settings.key {
-            None => packet,
-            Some(key) => match key.open(packet) {
-                Ok(range) => packet.get(range).unwrap_or_default(),
-                Err(_) => {
-                    tally.refused += 1;
-                    if self.peers.contains_key(&from) {
-                        self.socket.refuse();
-                    }
-                    return;
+        let packets = packets.get_mut(..count).unwrap_or_default();
+        let mut opened = [true; BATCH];
+        let (mut head, mut tail) = (0, 0);
+        if let Some(key) = &socket.settings.key {
+            Room { head, tail, .. } = key.room();
+            key.open_batch(packets, |at, packet| {
+                if let (Err(_), Some(opened)) = (packet, opened.get_mut(at)) {
+                    *opened = false;
                 }
-            },
-        };
+            });
+        }
+        let mut payloads: [&[u8]; BATCH] = [&[]; BATCH];
+        let mut count = 0;
+        for (packet, opened) in packets.iter().zip(opened) {
+            let payload = packet.get(head..packet.len().saturating_sub(tail));
+            if let (true, Some(payload), Some(place)) = (opened, payload, payloads.get_mut(count)) {
+                *place = payload;
+                count += 1;
+            } else {
+                tally.refused += 1;
+                if self.peers.contains_key(&from) {
+                    socket.refuse();
+                }
+            }
+        }
+        let mut rest = payloads.get(..count).unwrap_or_default();
+        while let Some((first, others)) = rest.split_first() {
+            // Mostly they are all of the session that the last one was of.
+            if let Some((_, session)) = self.last.as_ref().filter(|(peer, _)| *peer == from) {
+                let (taken, fresh) = session.input_run(rest, now);
+                if fresh {
+                    self.touched.push(session.slot);
+                }
+                rest = rest.get(taken..).unwrap_or_default();
+                if taken > 0 {
+                    continue;
+                }
+            }
+            self.payload(first, from, now, tally);
+            rest = others;
+        }
+    }
+
+    /// Takes in a packet that is not of the session that the last one was of.
+    fn payload(&mut self, payload: &[u8], from: SocketAddr, now: Time, tally: &mut Tally) {
         let route = Route::of(payload);
         let conv = match route {
             Route::Bare(_, opening) | Route::Data(_, Some(opening)) => Some(opening.conv),
@@ -173,15 +235,6 @@ impl Table {
                 return;
             }
         };
-        if let Some((peer, session)) = &self.last
-            && *peer == from
-            && conv.is_none_or(|conv| conv == session.conv)
-        {
-            if session.input(route, payload, now) {
-                self.touched.push(session.slot);
-            }
-            return;
-        }
         let Some(session) = self
             .find(from, conv)
             .or_else(|| self.begin(from, route, now))

@@ -175,6 +175,7 @@ async fn bulk_comes_through_a_bad_path() {
             "{counts:?}"
         );
         assert_eq!(counts.fec_recovered > 0, fec.is_some(), "{counts:?}");
+        assert_eq!(counts.fec_shard_min > 0, fec.is_some(), "{counts:?}");
         assert_eq!(probe.peer_shards(), fec.map(|fec| (fec.data, fec.parity)));
         let (_, lost) = relay.counts();
         assert!(lost > 100, "{lost}");

@@ -14,30 +14,43 @@ use super::route::Route;
 use super::settings::LONGEST;
 use super::socket::Socket;
 
-/// Datagrams that are sealed together: the chains of CFB run side by side.
-const BATCH: usize = 16;
+/// Datagrams that are handed to the system at once: as many full ones as its largest packet holds.
+const BATCH: usize = 44;
+/// Datagrams that are sealed together, for the chains of CFB to run side by side: as many as are
+/// still in the nearest cache then.
+const SEALED: usize = 16;
 /// What a send may exceed its rate by, in bytes.
 const BURST: u64 = 64 * 1500;
 
 /// The stages between a session's [`Kcp`] and its socket. Both ends of the correction are made when
-/// they are first needed.
+/// they are needed, and given up while the session rests.
 #[derive(Debug, Default)]
 pub(super) struct Wire {
     encoder: Option<Box<Encoder>>,
     decoder: Option<Box<Decoder>>,
+    /// The number of the next shard, while there is no encoder.
+    next: u32,
     /// The peer sends without correction, and this end does as it does.
     plain: bool,
+    /// Something of what the peer sends was part of a group.
+    corrects: bool,
+    /// What was known of its groups when the decoder was given up.
+    shards: Option<(usize, usize)>,
     /// What was told of the decoder's counters.
     told: adit_fec::Counters,
     /// Until when what was sent has used up the rate.
     spent: Time,
 }
 
-/// Datagrams of a batch, each in a place of its own.
+/// Datagrams of a batch, one behind the other.
 struct Batch {
     bytes: Vec<u8>,
     lens: [usize; BATCH],
     count: usize,
+    /// Bytes of all of them.
+    used: usize,
+    /// How many are sealed, and their bytes.
+    sealed: (usize, usize),
 }
 
 thread_local! {
@@ -58,18 +71,22 @@ impl Wire {
         PLACES.with_borrow_mut(|batch| {
             let (mut packets, mut bytes) = (0, 0);
             loop {
+                let before = batch.count;
                 self.fill(batch, socket, kcp, now);
-                if batch.count == 0 {
+                if batch.count > before {
+                    batch.seal(socket, session.as_deref_mut());
+                }
+                let last = batch.count < (before + SEALED).min(BATCH);
+                if last || batch.count == BATCH {
+                    packets += batch.count as u64;
+                    bytes += batch.send(socket, peer);
+                }
+                if last {
                     break;
                 }
-                packets += batch.count as u64;
-                bytes += batch.send(socket, peer, session.as_deref_mut());
             }
             if packets > 0 {
-                // A datagram that the socket does not take is lost, and sent again like any other.
-                let failed = socket.udp.flush().is_err();
                 let counters = &socket.settings.counters;
-                add(&counters.in_errs, failed.into());
                 add(&counters.out_pkts, packets);
                 add(&counters.out_bytes, bytes);
             }
@@ -95,7 +112,8 @@ impl Wire {
         let layout = socket.layout;
         let limited = socket.settings.rate > 0;
         let header = if self.plain { 0 } else { layout.fec };
-        while let Some(place) = batch.place() {
+        let end = (batch.count + SEALED).min(BATCH);
+        while let Some(place) = batch.place(end) {
             let (_, rest) = place.split_at_mut(layout.head);
             let parity = self.encoder.as_mut().and_then(|e| e.poll_output(rest));
             let len = match parity {
@@ -128,7 +146,7 @@ impl Wire {
     fn encoder(&mut self, socket: &Socket) -> Option<&mut Encoder> {
         if self.encoder.is_none() && !self.plain {
             let code = socket.code.clone()?;
-            let new = Encoder::new(code, socket.layout.kcp_mtu).ok()?;
+            let new = Encoder::resume(code, socket.layout.kcp_mtu, self.next).ok()?;
             self.encoder = Some(Box::new(new));
         }
         self.encoder.as_deref_mut()
@@ -146,7 +164,7 @@ impl Wire {
         // What was wrong is counted by the session itself; it goes on.
         match route {
             Route::Bare(datagram, _) => {
-                if socket.settings.fec_follows && self.decoder.is_none() {
+                if socket.settings.fec_follows && !self.corrects {
                     (self.plain, self.encoder) = (true, None);
                 }
                 let _ = kcp.input(now, datagram, false);
@@ -159,7 +177,7 @@ impl Wire {
         if !matches!(route, Route::Data(..) | Route::Parity) {
             return;
         }
-        self.plain = false;
+        (self.plain, self.corrects) = (false, true);
         let decoder = self.decoder.get_or_insert_with(|| {
             let fec = socket.settings.fec;
             let matrix = fec.map_or(Matrix::Vandermonde, |fec| fec.matrix);
@@ -176,21 +194,35 @@ impl Wire {
 
     /// Whether anything of what the peer sends was part of a group.
     pub(super) const fn peer_corrects(&self) -> bool {
-        self.decoder.is_some()
+        self.corrects
     }
 
     /// Data and parity shards of what the peer sends, once they are known.
     pub(super) fn peer_shards(&self) -> Option<(usize, usize)> {
-        let decoder = self.decoder.as_ref()?;
-        (decoder.counters().parity > 0).then(|| decoder.shards())?
+        let Some(decoder) = &self.decoder else {
+            return self.shards;
+        };
+        if decoder.counters().parity > 0 {
+            return decoder.shards();
+        }
+        self.shards
     }
 
     /// Gives memory back: nothing has come or gone for a while.
-    pub(super) fn trim(&mut self) {
-        if let Some(encoder) = &mut self.encoder {
-            encoder.trim();
+    pub(super) fn trim(&mut self, socket: &Socket) {
+        self.report(socket);
+        if let Some(encoder) = self.encoder.take() {
+            self.next = encoder.position();
         }
-        if let Some(decoder) = &mut self.decoder {
+        self.shards = self.peer_shards();
+        let Some(decoder) = &mut self.decoder else {
+            return;
+        };
+        let settings = socket.settings.fec.map(|fec| (fec.data, fec.parity));
+        if decoder.shards() == settings {
+            (self.decoder, self.told) = (None, adit_fec::Counters::default());
+        } else {
+            // What it has found out would have to be found out again.
             decoder.trim();
         }
     }
@@ -207,6 +239,11 @@ impl Wire {
         add(&counters.fec_full_shards, now.complete - told.complete);
         add(&counters.fec_recovered, now.recovered - told.recovered);
         add(&counters.fec_errs, now.errors - told.errors);
+        let set = std::sync::atomic::Ordering::Relaxed;
+        let waiting = u64::try_from(decoder.waiting()).unwrap_or(u64::MAX);
+        counters.fec_shard_set.store(waiting, set);
+        let newest = decoder.newest_group().unwrap_or(0);
+        counters.fec_shard_min.store(newest.into(), set);
         self.told = now;
     }
 }
@@ -216,14 +253,19 @@ impl Batch {
         bytes: Vec::new(),
         lens: [0; BATCH],
         count: 0,
+        used: 0,
+        sealed: (0, 0),
     };
 
-    /// Where the next datagram is put together; `None` when the batch is full.
-    fn place(&mut self) -> Option<&mut [u8]> {
+    /// Where the next datagram is put together; `None` when there are `end`.
+    fn place(&mut self, end: usize) -> Option<&mut [u8]> {
         if self.bytes.is_empty() {
             self.bytes.resize(BATCH * LONGEST, 0);
         }
-        self.bytes.chunks_exact_mut(LONGEST).nth(self.count)
+        if self.count >= end {
+            return None;
+        }
+        self.bytes.get_mut(self.used..self.used + LONGEST)
     }
 
     /// The datagram in that place is complete but for its encryption.
@@ -231,23 +273,20 @@ impl Batch {
         if let Some(place) = self.lens.get_mut(self.count) {
             *place = len;
             self.count += 1;
+            self.used += len;
         }
     }
 
-    /// Seals all and hands them to the socket; gives their bytes.
-    fn send(
-        &mut self,
-        socket: &Socket,
-        peer: SocketAddr,
-        session: Option<&mut PacketSession>,
-    ) -> u64 {
-        let mut packets: [&mut [u8]; BATCH] = std::array::from_fn(|_| Default::default());
-        let places = self.bytes.chunks_exact_mut(LONGEST).zip(self.lens);
-        for (packet, (place, len)) in packets.iter_mut().zip(places.take(self.count)) {
-            *packet = place.get_mut(..len).unwrap_or_default();
+    /// Seals those that are not yet, at most [`SEALED`].
+    fn seal(&mut self, socket: &Socket, session: Option<&mut PacketSession>) {
+        let (done, start) = self.sealed;
+        let lens = self.lens.get(done..self.count).unwrap_or_default();
+        let mut packets: [&mut [u8]; SEALED] = std::array::from_fn(|_| Default::default());
+        let mut rest = self.bytes.get_mut(start..).unwrap_or_default();
+        for (packet, len) in packets.iter_mut().zip(lens) {
+            (*packet, rest) = rest.split_at_mut(*len);
         }
-        let packets = packets.get_mut(..self.count).unwrap_or_default();
-        self.count = 0;
+        let packets = packets.get_mut(..lens.len()).unwrap_or_default();
         let sealed = match (session, &socket.settings.key) {
             (Some(session), _) => packets
                 .iter_mut()
@@ -257,16 +296,53 @@ impl Batch {
         };
         if sealed.is_err() {
             // Every place has the room of the layout: the session has used all its numbers, and
-            // will count as dead.
-            return 0;
+            // will count as dead. Nothing leaves that is not sealed.
+            (self.count, self.used) = self.sealed;
         }
-        let mut bytes = 0;
-        for packet in packets {
-            bytes += packet.len() as u64;
-            if socket.udp.queue(packet, peer).is_err() {
-                add(&socket.settings.counters.in_errs, 1);
-            }
+        self.sealed = (self.count, self.used);
+    }
+
+    /// Hands all to the socket; gives their bytes. A datagram that the socket does not take is
+    /// lost, and sent again like any other.
+    fn send(&mut self, socket: &Socket, peer: SocketAddr) -> u64 {
+        let (count, used) = std::mem::take(&mut self.sealed);
+        (self.count, self.used) = (0, 0);
+        let mut rest = self.bytes.get(..used).unwrap_or_default();
+        for run in runs(self.lens.get(..count).unwrap_or_default()) {
+            let segment = run.first().copied().unwrap_or(0);
+            let (bytes, behind) = rest.split_at(run.iter().sum::<usize>().min(rest.len()));
+            rest = behind;
+            let failed = socket.udp.send_all(bytes, segment, peer).is_err();
+            add(&socket.settings.counters.in_errs, failed.into());
         }
-        bytes
+        used as u64
+    }
+}
+
+/// Runs of equal lengths, the last of each of which may be shorter.
+fn runs(mut lens: &[usize]) -> impl Iterator<Item = &[usize]> {
+    std::iter::from_fn(move || {
+        let first = *lens.first()?;
+        let equal = lens.iter().take_while(|len| **len == first).count();
+        let short = lens.get(equal).is_some_and(|len| *len < first);
+        let (run, rest) = lens.split_at(equal + usize::from(short));
+        lens = rest;
+        Some(run)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_last_of_a_run_is_shorter() {
+        let found = |lens| runs(lens).map(<[usize]>::to_vec).collect::<Vec<_>>();
+        assert_eq!(found(&[]), [[0; 0]; 0]);
+        assert_eq!(found(&[7]), [[7]]);
+        assert_eq!(
+            found(&[9, 9, 9, 5, 5, 9, 3, 2, 2]),
+            [&[9, 9, 9, 5][..], &[5], &[9, 3], &[2, 2]]
+        );
     }
 }

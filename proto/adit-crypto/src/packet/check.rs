@@ -1,9 +1,10 @@
 //! The check in front of a payload: CRC-32 or keyed HighwayHash-64, both little-endian.
 
-use highway::{HighwayHash, HighwayHasher, Key};
-
 use super::Check;
-use crate::{Secret, ct_eq};
+use crate::{
+    Secret, ct_eq,
+    simd::{Path, highway64},
+};
 
 /// What the key of HighwayHash is derived under, by SHA-256.
 const CONTEXT: &[u8] = b"kcp9 highwayhash key v1";
@@ -11,11 +12,11 @@ const CONTEXT: &[u8] = b"kcp9 highwayhash key v1";
 /// A check with its key.
 pub(super) enum Checker {
     Crc32,
-    HighwayHash(Secret<[u64; 4]>),
+    HighwayHash(Path, Secret<[u64; 4]>),
 }
 
 impl Checker {
-    pub(super) fn new(check: Check, key: &[u8; 32]) -> Self {
+    pub(super) fn new(path: Path, check: Check, key: &[u8; 32]) -> Self {
         match check {
             Check::Crc32 => Self::Crc32,
             Check::HighwayHash => {
@@ -24,7 +25,7 @@ impl Checker {
                 front.copy_from_slice(CONTEXT);
                 back.copy_from_slice(key);
                 let derived = Secret::new(crate::sha256(material.expose()));
-                Self::HighwayHash(Secret::new(words(derived.expose())))
+                Self::HighwayHash(path, Secret::new(words(derived.expose())))
             }
         }
     }
@@ -32,7 +33,7 @@ impl Checker {
     pub(super) const fn check(&self) -> Check {
         match self {
             Self::Crc32 => Check::Crc32,
-            Self::HighwayHash(_) => Check::HighwayHash,
+            Self::HighwayHash(..) => Check::HighwayHash,
         }
     }
 
@@ -40,8 +41,26 @@ impl Checker {
     pub(super) fn write(&self, nonce: &[u8], payload: &[u8], out: &mut [u8]) {
         match self {
             Self::Crc32 => out.copy_from_slice(&crc32fast::hash(payload).to_le_bytes()),
-            Self::HighwayHash(key) => {
-                out.copy_from_slice(&highway(key.expose(), &[nonce, payload]).to_le_bytes());
+            Self::HighwayHash(path, key) => {
+                let [hash] = highway64(*path, key.expose(), [(nonce, payload)]);
+                out.copy_from_slice(&hash.to_le_bytes());
+            }
+        }
+    }
+
+    /// Writes the checks of two packets, each in three pieces: nonce, check and payload.
+    pub(super) fn write_two(&self, packets: [(&[u8], &mut [u8], &[u8]); 2]) {
+        let [(nonce, out, payload), (other_nonce, other_out, other)] = packets;
+        match self {
+            Self::Crc32 => {
+                self.write(nonce, payload, out);
+                self.write(other_nonce, other, other_out);
+            }
+            Self::HighwayHash(path, key) => {
+                let messages = [(nonce, payload), (other_nonce, other)];
+                let [first, second] = highway64(*path, key.expose(), messages);
+                out.copy_from_slice(&first.to_le_bytes());
+                other_out.copy_from_slice(&second.to_le_bytes());
             }
         }
     }
@@ -50,20 +69,12 @@ impl Checker {
     pub(super) fn verify(&self, nonce: &[u8], payload: &[u8], found: &[u8]) -> bool {
         match self {
             Self::Crc32 => crc32fast::hash(payload).to_le_bytes() == *found,
-            Self::HighwayHash(key) => ct_eq(
-                &highway(key.expose(), &[nonce, payload]).to_le_bytes(),
-                found,
-            ),
+            Self::HighwayHash(path, key) => {
+                let [hash] = highway64(*path, key.expose(), [(nonce, payload)]);
+                ct_eq(&hash.to_le_bytes(), found)
+            }
         }
     }
-}
-
-fn highway(key: &[u64; 4], parts: &[&[u8]]) -> u64 {
-    let mut hasher = HighwayHasher::new(Key(*key));
-    for part in parts {
-        hasher.append(part);
-    }
-    hasher.finalize64()
 }
 
 fn words(bytes: &[u8; 32]) -> [u64; 4] {
@@ -87,16 +98,25 @@ mod tests {
             let byte = |j: u64| if len == 1400 { j * 7 + 1 } else { j } as u8;
             let data: Vec<u8> = (0..len).map(byte).collect();
             let expected = u64::from_str_radix(case["h64"].as_str().unwrap(), 16).unwrap();
-            let (front, back) = data.split_at(data.len() / 3);
-            assert_eq!(highway(&key, &[&data]), expected, "{len}");
-            assert_eq!(highway(&key, &[front, back]), expected, "{len} in two");
+            for path in Path::available() {
+                for head in [
+                    0,
+                    16.min(data.len()),
+                    32.min(data.len()),
+                    data.len().min(32) / 3,
+                ] {
+                    let message = data.split_at(head);
+                    let found = highway64(path, &key, [message]);
+                    assert_eq!(found, [expected], "{path:?}, {len} after {head}");
+                }
+            }
         }
     }
 
     /// ITU-T V.42's check value, and nothing at all.
     #[test]
     fn crc_of_the_standard() {
-        let checker = Checker::new(Check::Crc32, &[0; 32]);
+        let checker = Checker::new(Path::Portable, Check::Crc32, &[0; 32]);
         let mut out = [0; 4];
         checker.write(&[1; 16], b"123456789", &mut out);
         assert_eq!(u32::from_le_bytes(out), 0xcbf4_3926);

@@ -101,7 +101,10 @@ impl PacketKey {
                 let (key, _) = key.split_at(AeadKind::Aes128Gcm.key_len());
                 Inner::Aead(AeadKey::new(AeadKind::Aes128Gcm, key)?)
             }
-            _ => Inner::Checked(Cipher::new(path, kind, key)?, Checker::new(check, key)),
+            _ => Inner::Checked(
+                Cipher::new(path, kind, key)?,
+                Checker::new(path, check, key),
+            ),
         };
         Ok(Self {
             kind,
@@ -164,20 +167,28 @@ impl PacketKey {
             }
             Inner::Checked(cipher, checker) => {
                 cipher.apply(Direction::Decrypt, packet);
-                let (nonce, rest) = packet.split_at_checked(NONCE).ok_or(unauthentic)?;
-                let (found, payload) = rest
-                    .split_at_checked(checker.check().size())
-                    .ok_or(unauthentic)?;
-                if !checker.verify(nonce, payload, found) {
-                    return Err(unauthentic);
-                }
+                return self.checked(checker, packet);
             }
         }
         Ok(payload)
     }
 
+    /// Where the payload of a decrypted packet lies, if its check is right.
+    fn checked(&self, checker: &Checker, packet: &[u8]) -> Result<Range<usize>, CryptoError> {
+        let unauthentic = CryptoError::Unauthentic;
+        let (nonce, rest) = packet.split_at_checked(NONCE).ok_or(unauthentic)?;
+        let (found, payload) = rest
+            .split_at_checked(checker.check().size())
+            .ok_or(unauthentic)?;
+        if !checker.verify(nonce, payload, found) {
+            return Err(unauthentic);
+        }
+        Ok(self.room.head..packet.len() - self.room.tail)
+    }
+
     /// Seals each of the packets as [`Self::seal`] does, the CFB chains of eight side by side: three
     /// to five times as fast with AES, SM4, TEA and XTEA, about twice with the other block ciphers.
+    /// Blocks of Salsa20 and the hashes of two packets stand side by side too.
     ///
     /// If one of them has no room, none is sealed.
     pub fn seal_batch<P: AsMut<[u8]>>(
@@ -188,28 +199,55 @@ impl PacketKey {
         for packet in &mut *packets {
             self.fits(packet.as_mut().len())?;
         }
-        let mut packets = packets.iter_mut().map(AsMut::as_mut);
         match &self.inner {
             Inner::Null => Ok(()),
-            Inner::Aead(key) => packets.try_for_each(|packet| seal_aead(key, packet, chance)),
+            Inner::Aead(key) => packets
+                .iter_mut()
+                .try_for_each(|packet| seal_aead(key, packet.as_mut(), chance)),
             Inner::Checked(cipher, checker) => {
-                cipher.encrypt_all(packets.map(|packet| headed(checker, packet, chance)));
+                for two in packets.chunks_mut(2) {
+                    match two {
+                        [one, other] => {
+                            let packets = [one.as_mut(), other.as_mut()]
+                                .map(|packet| front(checker, packet, chance));
+                            checker.write_two(packets);
+                        }
+                        alone => alone.iter_mut().for_each(|packet| {
+                            headed(checker, packet.as_mut(), chance);
+                        }),
+                    }
+                }
+                cipher.encrypt_all(packets.iter_mut().map(AsMut::as_mut));
                 Ok(())
             }
         }
     }
 
     /// Opens each of the datagrams as [`Self::open`] does and hands what came out, with its place
-    /// in `packets`, to `each`. Decryption works on many blocks of one packet already: this is a
-    /// loop.
+    /// in `packets`, to `each`: the blocks of all of them side by side with Salsa20; other ciphers
+    /// work on many blocks of one packet already.
     pub fn open_batch<P: AsMut<[u8]>>(
         &self,
         packets: &mut [P],
         mut each: impl FnMut(usize, Result<&mut [u8], CryptoError>),
     ) {
+        let batched = match &self.inner {
+            Inner::Checked(cipher, checker) if cipher.is_better_together() => {
+                let fit = packets.iter_mut().map(AsMut::as_mut);
+                cipher.decrypt_all(fit.filter(|packet| self.fits(packet.len()).is_ok()));
+                Some(checker)
+            }
+            _ => None,
+        };
         for (place, packet) in packets.iter_mut().enumerate() {
             let packet = packet.as_mut();
-            let opened = self.open(packet);
+            let opened = match batched {
+                Some(checker) => self
+                    .fits(packet.len())
+                    .map_err(|_| CryptoError::Unauthentic)
+                    .and_then(|()| self.checked(checker, packet)),
+                None => self.open(packet),
+            };
             each(
                 place,
                 opened.and_then(|range| packet.get_mut(range).ok_or(CryptoError::NoRoom)),
@@ -256,11 +294,21 @@ impl fmt::Debug for PacketKey {
 
 /// The packet with nonce and check in front of its payload.
 fn headed<'p>(checker: &Checker, packet: &'p mut [u8], chance: &mut dyn Entropy) -> &'p mut [u8] {
+    let (nonce, check, payload) = front(checker, packet, chance);
+    checker.write(nonce, payload, check);
+    packet
+}
+
+/// The packet in pieces: a fresh nonce, the place of the check, the payload.
+fn front<'p>(
+    checker: &Checker,
+    packet: &'p mut [u8],
+    chance: &mut dyn Entropy,
+) -> (&'p [u8], &'p mut [u8], &'p [u8]) {
     let (nonce, rest) = packet.split_at_mut(NONCE);
     let (check, payload) = rest.split_at_mut(checker.check().size());
     chance.fill(nonce);
-    checker.write(nonce, payload, check);
-    packet
+    (nonce, check, payload)
 }
 
 fn seal_aead(

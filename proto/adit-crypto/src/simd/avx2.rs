@@ -4,11 +4,13 @@ use core::arch::x86_64::*;
 
 use super::{
     Kernel, Rounds, Task,
+    avx512::Avx512,
     keystream::{self, Words},
     lanes::{self, Wide},
     limbs26::Limbs26,
     poly1305::Form,
     wipe,
+    xor::Piece,
 };
 
 /// Shows that this CPU has AVX2.
@@ -22,6 +24,11 @@ impl Avx2 {
     /// The proof, if this CPU has it.
     pub(super) fn detect() -> Option<Self> {
         is_x86_feature_detected!("avx2").then_some(Self(()))
+    }
+
+    /// What has AVX-512 has AVX2.
+    pub(super) const fn implied_by(_: Avx512) -> Self {
+        Self(())
     }
 }
 
@@ -42,6 +49,12 @@ impl Kernel for Avx2 {
     fn salsa(self, state: &[u32; 16], buf: &mut [u8]) {
         // SAFETY: `self` shows that the feature is there.
         unsafe { salsa(self, state, buf) }
+    }
+
+    #[inline(always)]
+    fn salsa_pieces(self, state: &[u32; 16], pieces: &mut [Piece<'_>]) {
+        // SAFETY: `self` shows that the feature is there.
+        unsafe { salsa_pieces(self, state, pieces) }
     }
 
     #[inline(always)]
@@ -66,6 +79,14 @@ fn xor(proof: Avx2, state: &[u32; 16], rounds: Rounds, buf: &mut [u8]) {
 #[inline(never)]
 fn salsa(proof: Avx2, state: &[u32; 16], buf: &mut [u8]) {
     keystream::salsa::<Y>(proof, state, buf);
+}
+
+#[target_feature(enable = "avx2")]
+#[inline(never)]
+fn salsa_pieces(proof: Avx2, state: &[u32; 16], pieces: &mut [Piece<'_>]) {
+    for pieces in pieces.chunks_mut(const { Y::BYTES / 4 }) {
+        keystream::salsa_pieces::<Y>(proof, state, pieces);
+    }
 }
 
 #[target_feature(enable = "avx2")]

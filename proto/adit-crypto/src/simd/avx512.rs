@@ -9,6 +9,7 @@ use super::{
     lanes::{self, Wide},
     limbs26::Limbs26,
     poly1305::Form,
+    xor::Piece,
 };
 
 /// Shows that this CPU has AVX-512 F, BW, DQ and VL.
@@ -21,7 +22,8 @@ const SHORTEST: usize = 20;
 impl Avx512 {
     /// The proof, if this CPU has it all.
     pub(super) fn detect() -> Option<Self> {
-        (is_x86_feature_detected!("avx512f")
+        (is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl"))
@@ -49,6 +51,12 @@ impl Kernel for Avx512 {
     }
 
     #[inline(always)]
+    fn salsa_pieces(self, state: &[u32; 16], pieces: &mut [Piece<'_>]) {
+        // SAFETY: `self` shows that the features are there.
+        unsafe { salsa_pieces(self, state, pieces) }
+    }
+
+    #[inline(always)]
     fn tag(self, key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16] {
         // SAFETY: `self` shows that the features are there.
         unsafe { tag(self, key, data, form) }
@@ -73,14 +81,23 @@ fn salsa(proof: Avx512, state: &[u32; 16], buf: &mut [u8]) {
     let (whole, rest) = buf.split_at_mut(buf.len() - buf.len() % WHOLE);
     // The end of a datagram is mostly less than half of the wide registers' share, and the narrow
     // ones have more units.
-    if let (Some(narrow), true) = (Avx2::detect(), rest.len() <= WHOLE / 2) {
+    if rest.len() <= WHOLE / 2 {
         keystream::salsa::<Z>(proof, state, whole);
         let mut state = *state;
         let blocks = u32::try_from(whole.len() / 64).unwrap_or(0);
         state[SALSA_COUNTER] = state[SALSA_COUNTER].wrapping_add(blocks);
-        return keystream::salsa::<Y>(narrow, &state, rest);
+        return keystream::salsa::<Y>(Avx2::implied_by(proof), &state, rest);
     }
     keystream::salsa::<Z>(proof, state, buf);
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[inline(never)]
+fn salsa_pieces(proof: Avx512, state: &[u32; 16], pieces: &mut [Piece<'_>]) {
+    if pieces.len() <= const { Y::BYTES / 4 } {
+        return keystream::salsa_pieces::<Y>(Avx2::implied_by(proof), state, pieces);
+    }
+    keystream::salsa_pieces::<Z>(proof, state, pieces);
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]

@@ -7,6 +7,7 @@ use super::{
     avx512::{Avx512, Z},
     lanes::{self, Accumulator, Wide},
     poly1305::{Form, Limbs},
+    xor::Piece,
 };
 
 const LOW44: u64 = (1 << 44) - 1;
@@ -26,6 +27,11 @@ impl Ifma {
             .filter(|_| is_x86_feature_detected!("avx512ifma"))
             .map(Self)
     }
+
+    /// The proof without IFMA.
+    pub(super) const fn without(self) -> Avx512 {
+        self.0
+    }
 }
 
 impl Kernel for Ifma {
@@ -43,6 +49,11 @@ impl Kernel for Ifma {
     #[inline(always)]
     fn salsa(self, state: &[u32; 16], buf: &mut [u8]) {
         self.0.salsa(state, buf);
+    }
+
+    #[inline(always)]
+    fn salsa_pieces(self, state: &[u32; 16], pieces: &mut [Piece<'_>]) {
+        self.0.salsa_pieces(state, pieces);
     }
 
     #[inline(always)]

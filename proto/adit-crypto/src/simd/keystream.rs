@@ -3,7 +3,7 @@
 //! *Columns*: sixteen vectors, each with one state word of as many blocks as it has words; no
 //! shuffling while stirring, a transposition at the end. *Rows*: four vectors hold the four rows
 //! of as many blocks as they have 128-bit lanes; for what is left at the end of a message. Salsa20,
-//! whose rows lie askew, has the columns alone.
+//! whose rows lie askew, has the columns alone, but those may be blocks of several messages.
 //!
 //! No closures over vectors here or in [`super::lanes`]: those need not be inlined, and outside
 //! the functions compiled for a feature each operation would become a call.
@@ -13,7 +13,7 @@
     reason = "indices that the compiler knows keep the vectors in registers"
 )]
 
-use super::{Rounds, wipe};
+use super::{Rounds, wipe, xor::Piece};
 
 /// A vector of 32-bit words, seen as lanes of four.
 pub(super) trait Words: Copy {
@@ -107,6 +107,58 @@ pub(super) fn salsa<W: Words>(proof: W::Proof, state: &[u32; 16], buf: &mut [u8]
     }
 }
 
+/// As many blocks of Salsa20 as a vector has words, or fewer, wherever they belong; of `state`, nonce
+/// and counter do not count.
+#[inline(always)]
+pub(super) fn salsa_pieces<W: Words>(proof: W::Proof, state: &[u32; 16], pieces: &mut [Piece<'_>]) {
+    assert!(pieces.len() <= W::BYTES / 4);
+    let mut own = [[0; 16]; 3];
+    for (lane, piece) in pieces.iter().enumerate() {
+        [own[0][lane], own[1][lane]] = piece.nonce;
+        own[2][lane] = piece.counter;
+    }
+    let mut start = [W::splat(proof, 0); 16];
+    for i in 0..16 {
+        start[i] = W::splat(proof, state[i]);
+    }
+    for i in 0..3 {
+        start[Salsa::NONCE + i] = W::load(proof, &own[i]);
+    }
+    let mut v = start;
+    for _ in 0..Rounds::TWENTY.doubled() {
+        Salsa::stir(&mut v);
+    }
+    for i in 0..16 {
+        v[i] = v[i].add(start[i]);
+    }
+    let per_block = 64 / W::BYTES;
+    let quads = quads(v);
+    for k in 0..4 {
+        let dealt = W::deal([quads[0][k], quads[1][k], quads[2][k], quads[3][k]]);
+        for i in 0..4 {
+            let Some(piece) = pieces.get_mut(4 * (i / per_block) + k) else {
+                continue;
+            };
+            let Some(bytes) = piece.bytes.get_mut(i % per_block * W::BYTES..) else {
+                continue;
+            };
+            let len = bytes.len().min(W::BYTES);
+            dealt[i].xor_into(&mut bytes[..len]);
+        }
+    }
+}
+
+/// quads[g][k], lane l: words 4g to 4g + 3 of block 4l + k.
+#[inline(always)]
+fn quads<W: Words>(v: [W; 16]) -> [[W; 4]; 4] {
+    [
+        W::transpose([v[0], v[1], v[2], v[3]]),
+        W::transpose([v[4], v[5], v[6], v[7]]),
+        W::transpose([v[8], v[9], v[10], v[11]]),
+        W::transpose([v[12], v[13], v[14], v[15]]),
+    ]
+}
+
 /// What the columns of one cipher go through.
 trait Core {
     /// The word that counts blocks.
@@ -142,13 +194,7 @@ fn columns<W: Words, C: Core>(
         let word = if i == C::COUNTER { counter } else { state[i] };
         v[i] = v[i].add(W::splat(proof, word));
     }
-    // quads[g][k], lane l: words 4g to 4g + 3 of block 4l + k.
-    let quads = [
-        W::transpose([v[0], v[1], v[2], v[3]]),
-        W::transpose([v[4], v[5], v[6], v[7]]),
-        W::transpose([v[8], v[9], v[10], v[11]]),
-        W::transpose([v[12], v[13], v[14], v[15]]),
-    ];
+    let quads = quads(v);
     let per_block = 64 / W::BYTES;
     for k in 0..4 {
         let dealt = W::deal([quads[0][k], quads[1][k], quads[2][k], quads[3][k]]);
@@ -211,6 +257,9 @@ impl Core for Salsa {
 }
 
 impl Salsa {
+    /// Two words of nonce, and the one that counts blocks behind them.
+    const NONCE: usize = 6;
+
     #[inline(always)]
     fn quarter<W: Words>(v: &mut [W; 16], a: usize, b: usize, c: usize, d: usize) {
         v[b] = v[b].xor(v[a].add(v[d]).rotl7());

@@ -1,5 +1,6 @@
-//! ChaCha-Poly1305 (RFC 8439) with 8, 12 or 20 rounds, and the keystreams of ChaCha20 and Salsa20
-//! alone, in the widest vectors that this CPU has; plain loops of others, compiled for the same.
+//! ChaCha-Poly1305 (RFC 8439) with 8, 12 or 20 rounds, the keystreams of ChaCha20 and Salsa20
+//! alone, and HighwayHash, in the widest vectors that this CPU has; plain loops of others, compiled
+//! for the same.
 //!
 //! Not an API of its own: [`crate::AeadKey`] decides which messages come here, [`crate::stream`]
 //! counts the blocks of its streams, and [`crate::packet`] brings its loops. Start with [`Path`], the choice made once
@@ -15,6 +16,7 @@
 
 mod aead;
 mod cpu;
+mod highway;
 mod poly1305;
 mod portable;
 mod ssh;
@@ -41,11 +43,13 @@ pub use cpu::{CpuLevel, cpu_level, limit_cpu};
 
 pub(crate) use aead::ChaChaKey;
 pub(crate) use cpu::Path;
+pub(crate) use highway::highway64;
 pub(crate) use ssh::SshKeys;
 pub(crate) use wide::{Loop, widest};
-pub(crate) use xor::{xor_chacha20, xor_salsa20};
+pub(crate) use xor::{xor_chacha20, xor_salsa20, xor_salsa20_all};
 
 use poly1305::Form;
+use xor::Piece;
 
 /// How often the ChaCha state is stirred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +80,9 @@ trait Kernel: Copy {
 
     /// Adds the keystream of Salsa20 from block `state[8]` on to `buf`. The counter wraps at 2³².
     fn salsa(self, state: &[u32; 16], buf: &mut [u8]);
+
+    /// The keystream of Salsa20 for at most 16 blocks of any streams; `state` names the key.
+    fn salsa_pieces(self, state: &[u32; 16], pieces: &mut [Piece<'_>]);
 
     /// Poly1305 over `data` in this form.
     fn tag(self, key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16];

@@ -7,6 +7,7 @@ use super::{
     Kernel, Rounds, Task,
     poly1305::{Ending, Form, Poly1305},
     wipe,
+    xor::Piece,
 };
 
 /// Blocks side by side.
@@ -31,6 +32,15 @@ impl Kernel for Portable {
 
     fn salsa(self, state: &[u32; 16], buf: &mut [u8]) {
         xor::<8>(state, Rounds::TWENTY, salsa, buf);
+    }
+
+    fn salsa_pieces(self, state: &[u32; 16], pieces: &mut [Piece<'_>]) {
+        for piece in pieces {
+            let mut state = *state;
+            [state[6], state[7]] = piece.nonce;
+            state[8] = piece.counter;
+            self.salsa(&state, piece.bytes);
+        }
     }
 
     fn tag(self, key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16] {

@@ -12,6 +12,68 @@ pub(crate) fn xor_salsa20(path: Path, state: &[u32; 16], buf: &mut [u8]) {
     path.run(Salsa(state, buf));
 }
 
+/// Adds keystreams of Salsa20 to messages, each from block 0 on; `state` is that of their key under any
+/// nonce. Blocks of several messages are made side by side, so that short ones leave no lane empty.
+pub(crate) fn xor_salsa20_all<'p>(
+    path: Path,
+    state: &[u32; 16],
+    messages: impl Iterator<Item = (&'p [u8; 8], &'p mut [u8])>,
+) {
+    let mut pieces: [Piece<'_>; PIECES] = core::array::from_fn(|_| Piece::default());
+    let mut count = 0;
+    for (nonce, bytes) in messages {
+        let (words, _) = nonce.as_chunks();
+        let nonce = [0, 1].map(|at| words.get(at).copied().map_or(0, u32::from_le_bytes));
+        if matches!(path, Path::Portable) {
+            let mut state = *state;
+            [state[6], state[7]] = nonce;
+            xor_salsa20(path, &state, bytes);
+            continue;
+        }
+        for (counter, bytes) in (0..).zip(bytes.chunks_mut(BLOCK)) {
+            pieces[count] = Piece {
+                nonce,
+                counter,
+                bytes,
+            };
+            count += 1;
+            if count == PIECES {
+                path.run(Pieces(state, &mut pieces));
+                count = 0;
+            }
+        }
+    }
+    if let Some(rest @ [_, ..]) = pieces.get_mut(..count) {
+        path.run(Pieces(state, rest));
+    }
+}
+
+/// Bytes of a block of Salsa20.
+const BLOCK: usize = 64;
+
+/// Blocks that are made side by side at most.
+const PIECES: usize = 16;
+
+/// A block of keystream: of which stream, which one there, and the bytes that it is added to, one
+/// block of them at most.
+#[derive(Default)]
+pub(super) struct Piece<'p> {
+    pub(super) nonce: [u32; 2],
+    pub(super) counter: u32,
+    pub(super) bytes: &'p mut [u8],
+}
+
+struct Pieces<'a, 'p>(&'a [u32; 16], &'a mut [Piece<'p>]);
+
+impl Task for Pieces<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) {
+        kernel.salsa_pieces(self.0, self.1);
+    }
+}
+
 /// ChaCha with any number of rounds.
 pub(super) struct ChaCha<'a>(
     pub(super) &'a [u32; 16],

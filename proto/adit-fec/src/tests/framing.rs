@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use super::{Dice, decoder, drain, encoder, groups, recovered, seal};
-use crate::{Decoder, Matrix, Packet};
+use crate::{Code, Decoder, Encoder, HEADER, Matrix, Packet};
+use adit_wire::Time;
 
 #[test]
 fn losses_up_to_the_parity_come_back_in_any_order() {
@@ -110,9 +111,9 @@ fn a_pause_within_a_group_costs_its_parity() {
 fn shard_numbers_are_measured() {
     for matrix in [Matrix::Vandermonde, Matrix::Cauchy] {
         for (data, parity) in [(10, 3), (3, 1), (1, 1), (20, 5)] {
-            let code = crate::Code::new(matrix, data, parity).unwrap();
-            let mut sender = crate::Encoder::new(code, 1400).unwrap();
-            let told = Decoder::new(crate::Code::new(matrix, 7, 2).unwrap(), 1400);
+            let code = Code::new(matrix, data, parity).unwrap();
+            let mut sender = Encoder::new(code, 1400).unwrap();
+            let told = Decoder::new(Code::new(matrix, 7, 2).unwrap(), 1400);
             for mut receiver in [Decoder::unknown(matrix, 1400), told] {
                 let (packets, _) = groups(&mut sender, &mut Dice(1), data, 9);
                 let mut restored = 0;
@@ -240,4 +241,33 @@ proptest! {
             prop_assert!(receiver.buffers() <= 4 * (data + parity));
         }
     }
+}
+
+#[test]
+fn an_encoder_goes_on_where_another_stood() {
+    let code = Code::vandermonde(3, 2).unwrap();
+    let mut numbers = Vec::new();
+    let mut parity = 0;
+    let mut encoder = Encoder::new(code.clone(), 100).unwrap();
+    for at in 0..11_u8 {
+        // Given up and made anew in the middle of the second group.
+        if at == 4 {
+            let position = encoder.position();
+            encoder = Encoder::resume(code.clone(), 100, position).unwrap();
+            assert_eq!(encoder.position(), position);
+        }
+        let mut packet = [0; HEADER + 5];
+        encoder.seal(Time(0), &mut packet).unwrap();
+        numbers.push(u32::from_le_bytes([
+            packet[0], packet[1], packet[2], packet[3],
+        ]));
+        let mut out = [0; 200];
+        while encoder.poll_output(&mut out).is_some() {
+            parity += 1;
+        }
+    }
+    assert_eq!(numbers, [0, 1, 2, 5, 6, 7, 10, 11, 12, 15, 16]);
+    // The first group of an encoder gets its parity only if its datagrams are continuous; the one
+    // that was open gets none.
+    assert_eq!(parity, 4);
 }

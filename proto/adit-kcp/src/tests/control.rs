@@ -12,6 +12,11 @@ struct Carried {
 
 /// Ten seconds of bulk over 20 Mbit/s and 40 ms, after two that do not count.
 fn bulk(congestion: Congestion, compat: Compat, loss: u64, queue: u64) -> Carried {
+    stalled(congestion, compat, loss, queue, 0)
+}
+
+/// The same, of ends that run only every so many microseconds.
+fn stalled(congestion: Congestion, compat: Compat, loss: u64, queue: u64, stall: u64) -> Carried {
     let config = Config {
         send_window: 512,
         recv_window: 512,
@@ -29,6 +34,7 @@ fn bulk(congestion: Congestion, compat: Compat, loss: u64, queue: u64) -> Carrie
     };
     let ends = [(); 2].map(|()| Kcp::new(1, config, Time(0)));
     let mut world = World::new(ends, path, Time(0), 7);
+    world.stall = stall;
     let data = [7; 65_536];
     let [mut received, mut before] = [0; 2];
     loop {
@@ -71,6 +77,20 @@ fn loss_does_not_halve_the_pace() {
     assert!(reno.percent < 20, "{} %", reno.percent);
     let worse = bulk(Congestion::Bbr, Compat::Go, 20, 100_000);
     assert!(worse.percent >= 35, "{} %", worse.percent);
+}
+
+#[test]
+fn a_busy_machine_does_not_wear_the_pace_down() {
+    for (stall, least) in [(5_000, 75), (12_000, 60)] {
+        for congestion in [Congestion::Bbr, Congestion::Auto] {
+            let got = stalled(congestion, Compat::Go, 5, 100_000, stall);
+            assert!(
+                got.percent >= least,
+                "{congestion:?}, {stall} µs: {} %",
+                got.percent
+            );
+        }
+    }
 }
 
 #[test]

@@ -45,6 +45,8 @@ type Arrival = (u64, u64, usize, Vec<u8>);
 pub(crate) struct World {
     pub(crate) ends: [Kcp; 2],
     pub(crate) now: Time,
+    /// Both ends run only at multiples of so many microseconds, as on a busy machine; 0: at once.
+    pub(crate) stall: u64,
     path: Path,
     dice: Dice,
     /// When the queue of each direction is empty, microseconds.
@@ -58,6 +60,7 @@ impl World {
         Self {
             ends,
             now,
+            stall: 0,
             path,
             dice: Dice(seed),
             busy: [0; 2],
@@ -89,6 +92,9 @@ impl World {
             return false;
         }
         self.now = self.now.max(next);
+        if self.stall > 0 {
+            self.now = Time(self.now.0.div_ceil(self.stall) * self.stall);
+        }
         while let Some(Reverse((at, ..))) = self.under_way.peek() {
             if *at > self.now.0 {
                 break;

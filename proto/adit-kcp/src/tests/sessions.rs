@@ -145,7 +145,7 @@ proptest! {
         while world.step(limit) {}
         for end in &world.ends {
             prop_assert_eq!(end.poll_timeout(), None);
-            prop_assert!(end.memory() <= 2048 + end.bbr.as_ref().map_or(0, |bbr| bbr.heap()));
+            prop_assert!(end.memory() <= 2048 + size_of::<crate::bbr::Bbr>());
         }
     }
 
@@ -256,14 +256,17 @@ fn a_session_at_rest_has_no_timer_and_little_memory() {
     let mut world = World::new(pair(Config::fast3(), Time(0), 0), path(0), Time(0), 1);
     assert_eq!(world.ends[0].poll_timeout(), None);
     assert!(world.ends[0].memory() < 1500);
-    // Small talk needs nothing given back.
+    // Small talk is over within milliseconds, and its memory given back a second later.
     world.ends[0].send(b"ping").unwrap();
     while world.ends[1].front().is_none() {
         assert!(world.step(Time(HOUR)));
     }
     assert_eq!(world.ends[1].consume(4), 4);
     while world.step(Time(HOUR)) {}
-    assert!(world.now < Time(1_000_000), "{:?}", world.now);
+    assert!(world.now < Time(2_000_000), "{:?}", world.now);
+    for end in &world.ends {
+        assert_eq!(end.heap(), 0);
+    }
 
     world.ends[0].send(&noise(150_000, 1)).unwrap();
     while world.step(Time(HOUR)) {
@@ -347,4 +350,36 @@ fn what_correction_brings_late_is_not_echoed_with_its_old_time() {
     // What comes by itself is echoed as it is, however late.
     assert_eq!(echoed(2, 200, false), 200);
     assert_eq!(echoed(3, 1100, true), 1100);
+}
+
+#[test]
+fn talk_that_times_out_goes_twice() {
+    let [mut here, mut there] = pair(Config::fast3(), Time(0), 0);
+    let mut out = [0; 1400];
+    here.send(b"first").unwrap();
+    while here.poll_transmit(Time(0), &mut out).is_some() {}
+    let late = here.poll_timeout().unwrap();
+    let mut copies = Vec::new();
+    while let Some(len) = here.poll_transmit(late, &mut out) {
+        copies.push(out[..len].to_vec());
+    }
+    assert_eq!(copies.len(), 2, "each in a datagram of its own");
+    assert_eq!(copies[0], copies[1]);
+    // The second one is enough, and the first says nothing new.
+    for copy in copies.iter().rev() {
+        there.input(late, copy, false).unwrap();
+    }
+    assert_eq!(there.front(), Some(&b"first"[..]));
+    assert_eq!(there.stats().repeated, 1);
+
+    // A window of data is not talk.
+    here.send(&noise(100_000, 1)).unwrap();
+    let sent = |here: &mut Kcp, now: Time| {
+        let mut out = [0; 1400];
+        std::iter::from_fn(|| here.poll_transmit(now, &mut out)).count()
+    };
+    let first = sent(&mut here, late);
+    assert!(first > 20, "{first}");
+    let late = here.poll_timeout().unwrap() + std::time::Duration::from_millis(100);
+    assert!(sent(&mut here, late) <= first + 1);
 }

@@ -186,9 +186,17 @@ fn arq(options: &Both, server: bool) -> Result<Config, Failure> {
     };
     let (send, receive) = if server { (1024, 1024) } else { (128, 512) };
     // The named modes of kcptun never hold anything back, and lose most of it on a full path.
-    let congestion = match options.mode.as_deref() {
-        Some("manual") => named.congestion,
-        _ => Congestion::Auto,
+    let congestion = match (options.cc.as_deref(), options.mode.as_deref()) {
+        (Some("auto"), _) => Congestion::Auto,
+        (Some("off"), _) => Congestion::Off,
+        (Some("reno"), _) => Congestion::Reno,
+        (Some("bbr"), _) => Congestion::Bbr,
+        (Some(other), _) => {
+            let what = format!("--cc {other} is none of auto, off, reno, bbr");
+            return Err(Failure::new(Code::Config, what));
+        }
+        (None, Some("manual")) => named.congestion,
+        (None, _) => Congestion::Auto,
     };
     Ok(Config {
         congestion,
@@ -348,6 +356,29 @@ mod tests {
     }
 
     #[test]
+    fn congestion_control_is_as_asked_for() {
+        for (cc, mode, nc, wanted) in [
+            (None, None, None, Congestion::Auto),
+            (None, Some("manual"), None, Congestion::Reno),
+            (None, Some("manual"), Some(1), Congestion::Off),
+            (Some("bbr"), None, None, Congestion::Bbr),
+            (Some("bbr"), Some("manual"), Some(0), Congestion::Bbr),
+            (Some("off"), Some("fast3"), None, Congestion::Off),
+            (Some("reno"), Some("fast3"), None, Congestion::Reno),
+            (Some("auto"), Some("manual"), None, Congestion::Auto),
+        ] {
+            let options = Both {
+                cc: cc.map(str::to_owned),
+                mode: mode.map(str::to_owned),
+                nc,
+                ..Both::default()
+            };
+            let plan = made(options, Role::Client);
+            assert_eq!(plan.kcp.kcp.congestion, wanted, "{cc:?} {mode:?} {nc:?}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_had_is_refused() {
         let none = Both::default;
         for wrong in [
@@ -365,6 +396,10 @@ mod tests {
             },
             Both {
                 mode: Some("fast4".into()),
+                ..none()
+            },
+            Both {
+                cc: Some("cubic".into()),
                 ..none()
             },
             Both {

@@ -2,6 +2,7 @@
 
 mod agreement;
 mod allocation;
+mod highway;
 mod salsa;
 mod vectors;
 

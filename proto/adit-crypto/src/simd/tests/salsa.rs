@@ -8,7 +8,7 @@ use salsa20::{
 use super::Dice;
 use crate::{
     salsa,
-    simd::{Path, xor_salsa20},
+    simd::{Path, xor_salsa20, xor_salsa20_all},
 };
 
 fn by_crate(key: &[u8; 32], nonce: &[u8; 8], block: u32, len: usize) -> Vec<u8> {
@@ -58,6 +58,39 @@ fn counters_up_to_the_end_and_around_it() {
                 xor_salsa20(path, &state, &mut buf);
                 assert!(buf == expected[..len], "{path:?}: {back} before, {len}");
             }
+        }
+    }
+}
+
+#[test]
+fn messages_side_by_side_are_as_each_alone() {
+    let mut dice = Dice(13);
+    let key = dice.bytes();
+    let base = salsa::state(&key, &[0; 8]);
+    for count in 0..20 {
+        let mut messages: Vec<([u8; 8], Vec<u8>)> = (0..count)
+            .map(|_| (dice.bytes(), vec![7; dice.below(1500)]))
+            .collect();
+        // Nothing at all, whole blocks, and one byte more.
+        for ((_, bytes), len) in messages.iter_mut().zip([0, 64, 65, 1024, 1392]) {
+            bytes.resize(len, 7);
+        }
+        let expected: Vec<Vec<u8>> = messages
+            .iter()
+            .map(|(nonce, bytes)| {
+                let mut bytes = bytes.clone();
+                xor_salsa20(Path::Portable, &salsa::state(&key, nonce), &mut bytes);
+                bytes
+            })
+            .collect();
+        for path in Path::available() {
+            let mut found = messages.clone();
+            let all = found
+                .iter_mut()
+                .map(|(nonce, bytes)| (&*nonce, &mut bytes[..]));
+            xor_salsa20_all(path, &base, all);
+            let found: Vec<Vec<u8>> = found.into_iter().map(|(_, bytes)| bytes).collect();
+            assert!(found == expected, "{path:?}, {count}");
         }
     }
 }

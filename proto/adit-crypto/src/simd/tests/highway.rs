@@ -1,0 +1,39 @@
+//! HighwayHash on every path: the crate's hashes, over lengths, and of two messages at once.
+
+use highway::{HighwayHash, Key, PortableHash};
+
+use super::Dice;
+use crate::simd::{Path, highway64};
+
+fn by_crate(key: &[u64; 4], head: &[u8], rest: &[u8]) -> u64 {
+    let mut hash = PortableHash::new(Key(*key));
+    hash.append(head);
+    hash.append(rest);
+    hash.finalize64()
+}
+
+#[test]
+fn every_length_equals_the_crate_on_every_path() {
+    let mut dice = Dice(17);
+    let key = [dice.roll(), dice.roll(), dice.roll(), dice.roll()];
+    let mut bytes = [0; 600];
+    dice.fill(&mut bytes);
+    for head in [0, 1, 15, 16, 31, 32] {
+        let (head, rest) = bytes.split_at(head);
+        for len in 0..500 {
+            let other = dice.below(568);
+            let messages = [(head, &rest[..len]), (head, &rest[..other])];
+            let expected = messages.map(|(head, rest)| by_crate(&key, head, rest));
+            for path in Path::available() {
+                let context = || format!("{path:?}, {} + {len} and {other}", head.len());
+                assert_eq!(highway64(path, &key, messages), expected, "{}", context());
+                assert_eq!(
+                    highway64(path, &key, [messages[0]]),
+                    [expected[0]],
+                    "{}",
+                    context()
+                );
+            }
+        }
+    }
+}
