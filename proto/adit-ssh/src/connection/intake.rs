@@ -84,8 +84,13 @@ impl Intake {
     /// Whether an adjust is worth a message. It always is before the sender has to stop: with
     /// everything consumed, either half of the window is left or half of it can be granted.
     pub(super) fn is_due(&self) -> bool {
+        self.lacks() == 0
+    }
+
+    /// How much has to be consumed before an adjust is worth a message, octets.
+    pub(super) fn lacks(&self) -> u32 {
         let worth = (self.target / 4).max(BATCH).min(self.target / 2).max(1);
-        self.grantable() >= worth
+        worth.saturating_sub(self.grantable())
     }
 
     /// Grants all that can be granted; gives how much that is.

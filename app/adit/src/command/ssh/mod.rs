@@ -12,6 +12,7 @@ pub(super) mod connect;
 mod escape;
 mod forward;
 mod options;
+mod pace;
 mod program;
 mod pty;
 mod spec;

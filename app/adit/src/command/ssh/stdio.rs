@@ -5,19 +5,24 @@
 
 use std::fs::File;
 use std::future::{pending, poll_fn};
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::AsFd;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::thread;
 
 use adit_session::ssh::{ChannelReader, ChannelWriter};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::escape::{Escapes, Wish};
+use super::pace::{self, Pace};
 
-/// As much is read at once, octets.
-const PIECE: usize = 128 << 10;
+/// As much is read at once where escapes are looked for, octets.
+const PIECE: usize = 16 << 10;
+/// Pieces written at once.
+const GATHER: usize = 8;
 
 /// What is typed, as far as it is for us.
 #[derive(Debug)]
@@ -58,22 +63,19 @@ pub(super) fn input(mut writer: ChannelWriter, escape: Option<char>) -> Input {
     let runtime = Handle::current();
     let (to, wishes) = mpsc::channel(1);
     thread::spawn(move || {
-        let done = own(io::stdin()).and_then(|mut stdin| {
+        let done = own(io::stdin()).and_then(|stdin| {
+            let mut stdin = Blocking(stdin);
+            let Some(character) = escape else {
+                return pour(&runtime, stdin, writer);
+            };
             let (mut piece, mut out) = (vec![0; PIECE], Vec::new());
-            let mut escapes = escape.map(|character| Escapes::new(Some(character)));
+            let mut escapes = Escapes::new(Some(character));
             loop {
-                let n = match stdin.read(&mut piece) {
-                    Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
-                    read => read?,
-                };
+                let n = stdin.read(&mut piece)?;
                 if n == 0 {
                     return runtime.block_on(writer.shutdown());
                 }
                 let mut typed = piece.get(..n).unwrap_or_default();
-                let Some(escapes) = &mut escapes else {
-                    send(&runtime, &mut writer, typed)?;
-                    continue;
-                };
                 while !typed.is_empty() {
                     out.clear();
                     let (done, wish) = escapes.feed(typed, &mut out);
@@ -102,9 +104,49 @@ fn send(runtime: &Handle, writer: &mut ChannelWriter, bytes: &[u8]) -> io::Resul
     })
 }
 
+/// Moves all of it as it is.
+fn pour(runtime: &Handle, mut stdin: Blocking, mut writer: ChannelWriter) -> io::Result<()> {
+    let mut pace = Pace::new(pace::widened(&stdin.0));
+    loop {
+        let read = poll_fn(|cx| writer.poll_write_from(cx, Pin::new(&mut stdin)));
+        match runtime.block_on(read)? {
+            0 => return runtime.block_on(writer.shutdown()),
+            n => pace.rest(n),
+        }
+    }
+}
+
+/// A file whose reads hold up the whole thread, which is there for them.
+struct Blocking(File);
+
+impl Read for Blocking {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.0.read(out) {
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+                read => return read,
+            }
+        }
+    }
+}
+
+impl AsyncRead for Blocking {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let n = self.get_mut().read(out.initialize_unfilled())?;
+        out.advance(n);
+        Poll::Ready(Ok(()))
+    }
+}
+
 /// Moves what the program prints to standard output, until its end.
 pub(super) async fn output(reader: ChannelReader) -> io::Result<()> {
-    moved(own(io::stdout())?, reader).await
+    let stdout = own(io::stdout())?;
+    pace::widened(&stdout);
+    moved(stdout, reader).await
 }
 
 /// Moves its standard error to ours, until its end.
@@ -127,12 +169,14 @@ async fn moved(mut to: File, mut from: ChannelReader) -> io::Result<()> {
                 Ok(_) => {}
                 Err(why) => break Err(why),
             }
-            let bytes = from.filled();
-            let n = bytes.len();
-            if let Err(why) = to.write_all(bytes) {
-                break Err(why);
+            let mut runs = [IoSlice::new(&[]); GATHER];
+            let count = from.runs(&mut runs);
+            match to.write_vectored(runs.get(..count).unwrap_or_default()) {
+                Ok(0) => break Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => from.consume(n),
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+                Err(why) => break Err(why),
             }
-            from.consume(n);
         };
         let _ = done.send(outcome);
     });

@@ -1,9 +1,9 @@
 //! A program that runs: its streams, its signals, its end.
 
 use std::future::poll_fn;
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::unix::process::ExitStatusExt;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -14,16 +14,14 @@ use adit_session::ssh::server::{ServerSession, SessionControl};
 use adit_session::ssh::{ChannelReader, ChannelWriter};
 use adit_ssh::connection::{self, Request};
 use rustix::process::Signal;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
 use super::signals;
 
-/// What is read of a program's output at once, octets.
-const OUTPUT: usize = 64 << 10;
-/// The same of what is mostly little.
-const ERRORS: usize = 8 << 10;
+/// Pieces written to a program at once.
+const GATHER: usize = 8;
 /// How long a program may take to end whose user has gone.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// How long a program may take to end that has closed its output, before the client is told that
@@ -48,8 +46,8 @@ impl Program {
             Self::Piped(piped) => {
                 let outputs = async {
                     tokio::join!(
-                        drain(piped.stdout, writer, OUTPUT),
-                        drain(piped.stderr, stderr, ERRORS)
+                        drain(piped.stdout, writer),
+                        drain(piped.stderr, stderr)
                     )
                 };
                 let watch = Watch {
@@ -69,7 +67,7 @@ impl Program {
                     terminal: Some(&terminal),
                     signals,
                 };
-                let outputs = drain(&terminal, writer, OUTPUT);
+                let outputs = drain(&terminal, writer);
                 watch.attend(feed(reader, &terminal), outputs).await
             }
         };
@@ -163,29 +161,20 @@ async fn hang_up(mut leash: Leash) {
 /// Carries what the client sends to a program, until either has ended.
 async fn feed(mut from: ChannelReader, mut to: impl AsyncWrite + Unpin) {
     while let Ok(1..) = poll_fn(|cx| from.poll_fill(cx, 1)).await {
-        let bytes = from.filled();
-        let n = bytes.len();
+        let mut runs = [IoSlice::new(&[]); GATHER];
+        let count = from.runs(&mut runs);
+        let written = to.write_vectored(runs.get(..count).unwrap_or_default());
         // A program that reads no more is none of the client's errors.
-        if to.write_all(bytes).await.is_err() {
+        let Ok(n @ 1..) = written.await else {
             return;
-        }
+        };
         from.consume(n);
     }
 }
 
 /// Carries a program's output to the client, until either has ended; gives the client's end.
-async fn drain(
-    mut from: impl AsyncRead + Unpin,
-    mut to: ChannelWriter,
-    at_once: usize,
-) -> ChannelWriter {
-    let mut buffer = vec![0; at_once];
-    while let Ok(n @ 1..) = from.read(&mut buffer).await {
-        let bytes = buffer.get(..n).unwrap_or_default();
-        if to.write_all(bytes).await.is_err() {
-            break;
-        }
-    }
+async fn drain(mut from: impl AsyncRead + Unpin, mut to: ChannelWriter) -> ChannelWriter {
+    while let Ok(1..) = poll_fn(|cx| to.poll_write_from(cx, Pin::new(&mut from))).await {}
     to
 }
 

@@ -22,7 +22,8 @@ const MAX_OUTPUT: usize = 256 << 10;
 const MAX_REQUESTS: usize = 128;
 /// Octets of the names and values in them: as long as one message may be.
 const MAX_ASKED: usize = 256 << 10;
-/// Consumed octets that are told to the task at once; windows are widened by no less.
+/// Consumed octets that are told to a task that has not said how many it wants to hear of: a
+/// quarter of a window's least, and no more than this.
 const WORTH: usize = 128 << 10;
 
 /// A channel between its two sides.
@@ -31,8 +32,6 @@ pub(super) struct Pipe {
     pub(super) id: ChannelId,
     pub(super) mail: Arc<Mail>,
     pub(super) listed: Listed,
-    /// Consumed octets that are worth a message to the task: at once, and before a reader waits.
-    worth: (usize, usize),
     state: Mutex<State>,
     /// Told when a request came, how the program ended, or the channel closed.
     pub(super) news: Notify,
@@ -44,13 +43,13 @@ impl Pipe {
         let window = usize::try_from(window).unwrap_or(usize::MAX);
         let state = State {
             writing: [true, false],
+            worth: (window / 4).clamp(1, WORTH),
             ..State::default()
         };
         Self {
             id,
             mail,
             listed: Listed::default(),
-            worth: (WORTH, (window / 4).clamp(1, WORTH)),
             state: Mutex::new(state),
             news: Notify::new(),
         }
@@ -80,12 +79,6 @@ impl Pipe {
             Some(cut) => Poll::Ready(Err(cut.error())),
             None => {
                 keep(&mut inlet.reader, cx);
-                // The peer may wait for the window that this reader has made.
-                let tell = state.consumed >= self.worth.1;
-                drop(state);
-                if tell {
-                    self.mail.poke(self);
-                }
                 Poll::Pending
             }
         }
@@ -95,7 +88,7 @@ impl Pipe {
     pub(super) fn consumed(self: &Arc<Self>, n: usize) {
         let mut state = self.lock();
         state.consumed += n;
-        let tell = state.consumed >= self.worth.0;
+        let tell = state.consumed >= state.worth;
         drop(state);
         if tell {
             self.mail.poke(self);
@@ -184,6 +177,17 @@ impl Pipe {
                 output.clear();
             }
         });
+    }
+
+    /// The task: so many consumed octets it wants to hear of the next time. Gives them if there are
+    /// as many already.
+    pub(super) fn set_worth(&self, octets: usize) -> usize {
+        let mut state = self.lock();
+        state.worth = octets;
+        match state.consumed >= octets {
+            true => state.take_consumed(),
+            false => 0,
+        }
     }
 
     /// The task: bytes came. Gives who is to be woken; `false` if nobody reads them.
