@@ -7,22 +7,23 @@ use std::fs::File;
 use std::future::{pending, poll_fn};
 use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::AsFd;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::thread;
 
 use adit_session::ssh::{ChannelReader, ChannelWriter};
-use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
+use tokio::io::AsyncWriteExt;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::escape::{Escapes, Wish};
-use super::pace::{self, Pace};
+use crate::command::pace::widened;
+use crate::command::pour::{Source, pour};
 
 /// As much is read at once where escapes are looked for, octets.
 const PIECE: usize = 16 << 10;
 /// Pieces written at once.
 const GATHER: usize = 8;
+/// A pipe that we have written so much to is made larger, octets.
+const LITTLE: usize = 8 << 20;
 
 /// What is typed, as far as it is for us.
 #[derive(Debug)]
@@ -64,9 +65,13 @@ pub(super) fn input(mut writer: ChannelWriter, escape: Option<char>) -> Input {
     let (to, wishes) = mpsc::channel(1);
     thread::spawn(move || {
         let done = own(io::stdin()).and_then(|stdin| {
-            let mut stdin = Blocking(stdin);
             let Some(character) = escape else {
-                return pour(&runtime, stdin, writer);
+                pour(&runtime, stdin, &mut writer, || true)?;
+                return runtime.block_on(writer.shutdown());
+            };
+            let mut stdin = Source {
+                from: stdin,
+                is_wanted: || true,
             };
             let (mut piece, mut out) = (vec![0; PIECE], Vec::new());
             let mut escapes = Escapes::new(Some(character));
@@ -104,49 +109,9 @@ fn send(runtime: &Handle, writer: &mut ChannelWriter, bytes: &[u8]) -> io::Resul
     })
 }
 
-/// Moves all of it as it is.
-fn pour(runtime: &Handle, mut stdin: Blocking, mut writer: ChannelWriter) -> io::Result<()> {
-    let mut pace = Pace::new(pace::widened(&stdin.0));
-    loop {
-        let read = poll_fn(|cx| writer.poll_write_from(cx, Pin::new(&mut stdin)));
-        match runtime.block_on(read)? {
-            0 => return runtime.block_on(writer.shutdown()),
-            n => pace.rest(n),
-        }
-    }
-}
-
-/// A file whose reads hold up the whole thread, which is there for them.
-struct Blocking(File);
-
-impl Read for Blocking {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        loop {
-            match self.0.read(out) {
-                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
-                read => return read,
-            }
-        }
-    }
-}
-
-impl AsyncRead for Blocking {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        out: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let n = self.get_mut().read(out.initialize_unfilled())?;
-        out.advance(n);
-        Poll::Ready(Ok(()))
-    }
-}
-
 /// Moves what the program prints to standard output, until its end.
 pub(super) async fn output(reader: ChannelReader) -> io::Result<()> {
-    let stdout = own(io::stdout())?;
-    pace::widened(&stdout);
-    moved(stdout, reader).await
+    moved(own(io::stdout())?, reader).await
 }
 
 /// Moves its standard error to ours, until its end.
@@ -163,6 +128,7 @@ async fn moved(mut to: File, mut from: ChannelReader) -> io::Result<()> {
     let runtime = Handle::current();
     let (done, end) = oneshot::channel();
     thread::spawn(move || {
+        let mut left = LITTLE;
         let outcome = loop {
             match runtime.block_on(poll_fn(|cx| from.poll_fill(cx, 1))) {
                 Ok(0) => break Ok(()),
@@ -173,7 +139,13 @@ async fn moved(mut to: File, mut from: ChannelReader) -> io::Result<()> {
             let count = from.runs(&mut runs);
             match to.write_vectored(runs.get(..count).unwrap_or_default()) {
                 Ok(0) => break Err(io::ErrorKind::WriteZero.into()),
-                Ok(n) => from.consume(n),
+                Ok(n) => {
+                    from.consume(n);
+                    if left > 0 && n >= left {
+                        widened(&to);
+                    }
+                    left = left.saturating_sub(n);
+                }
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
                 Err(why) => break Err(why),
             }

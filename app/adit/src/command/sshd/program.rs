@@ -5,6 +5,7 @@ use std::io::{self, IoSlice};
 use std::os::unix::process::ExitStatusExt;
 use std::pin::{Pin, pin};
 use std::process::ExitStatus;
+use std::thread;
 use std::time::Duration;
 
 use adit_net::child::Leash;
@@ -15,10 +16,15 @@ use adit_session::ssh::{ChannelReader, ChannelWriter};
 use adit_ssh::connection::{self, Request};
 use rustix::process::Signal;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::unix::pipe;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
 use super::signals;
+use crate::command::pace::Pace;
+use crate::command::pour::pour;
 
 /// Pieces written to a program at once.
 const GATHER: usize = 8;
@@ -46,7 +52,7 @@ impl Program {
             Self::Piped(piped) => {
                 let outputs = async {
                     tokio::join!(
-                        drain(piped.stdout, writer),
+                        drain_much(piped.stdout, writer),
                         drain(piped.stderr, stderr)
                     )
                 };
@@ -176,6 +182,28 @@ async fn feed(mut from: ChannelReader, mut to: impl AsyncWrite + Unpin) {
 async fn drain(mut from: impl AsyncRead + Unpin, mut to: ChannelWriter) -> ChannelWriter {
     while let Ok(1..) = poll_fn(|cx| to.poll_write_from(cx, Pin::new(&mut from))).await {}
     to
+}
+
+/// The same of what may be much: once it comes fast, a thread goes on with it.
+async fn drain_much(mut from: pipe::Receiver, mut to: ChannelWriter) -> Option<ChannelWriter> {
+    let mut pace = Pace::default();
+    while !pace.is_fast() {
+        let read = poll_fn(|cx| to.poll_write_from(cx, Pin::new(&mut from)));
+        let Ok(n @ 1..) = read.await else {
+            return Some(to);
+        };
+        pace.after(n, &from);
+    }
+    let from = from.into_nonblocking_fd().ok()?;
+    let runtime = Handle::current();
+    let (done, end) = oneshot::channel();
+    thread::spawn(move || {
+        if let Err(why) = pour(&runtime, from.into(), &mut to, || !done.is_closed()) {
+            debug!("a program's output: {why}");
+        }
+        let _ = done.send(to);
+    });
+    end.await.ok()
 }
 
 /// A size as terminals have it.

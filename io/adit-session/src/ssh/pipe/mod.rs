@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use adit_ssh::connection::{ChannelId, Kind, ReplyTo, Request};
+use adit_stream::pool::SIZES;
 use tokio::sync::Notify;
 
 use super::chunks::Chunks;
@@ -16,8 +17,9 @@ use crate::stream::Buffer;
 use state::{Cut, index, octets};
 pub(super) use state::{Next, State};
 
-/// Octets that wait in one channel to be sent; one buffer may go beyond.
-const MAX_OUTPUT: usize = 256 << 10;
+/// Octets that wait in one channel to be sent, a little more than the largest buffer, so that there
+/// is a second one when the first has left; one buffer may go beyond.
+const MAX_OUTPUT: usize = SIZES[SIZES.len() - 1] + (4 << 10);
 /// Requests of the peer that wait in one channel.
 const MAX_REQUESTS: usize = 128;
 /// Octets of the names and values in them: as long as one message may be.
