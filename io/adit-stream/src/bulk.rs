@@ -36,12 +36,7 @@ pub struct Bulk {
 impl Bulk {
     /// The source has nothing to give after `moved` bytes in all; true if it has to be asked
     /// again. To be called whenever the source makes its reader wait, with the same task.
-    pub fn poll_pause(
-        &mut self,
-        cx: &mut Context<'_>,
-        source: &mut Tcp,
-        moved: u64,
-    ) -> bool {
+    pub fn poll_pause(&mut self, cx: &mut Context<'_>, source: &mut Tcp, moved: u64) -> bool {
         let Some((timer, before)) = &mut self.marked else {
             return self.measure(cx, source, moved);
         };

@@ -8,11 +8,11 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// How much is looked at together, octets.
-const WINDOW: u64 = 8 << 20;
-/// The longest time for that much: 0.8 Gbit/s. Slower flows are left alone.
-const FAST: Duration = Duration::from_millis(80);
+const WINDOW: u64 = 2 << 20;
+/// The longest time for that much: 16 MiB/s. Slower flows are left alone.
+const FAST: Duration = Duration::from_millis(125);
 /// The longest pause.
-const MOST: Duration = Duration::from_micros(1500);
+const MOST: Duration = Duration::from_millis(3);
 /// What the pipe of a fast flow is to hold, if the system agrees, octets.
 #[cfg(target_os = "linux")]
 const PIPE: usize = 1 << 20;
@@ -88,9 +88,9 @@ mod tests {
     #[test]
     fn pauses_follow_the_rate() {
         let (half, ms) = (512 << 10, Duration::from_millis);
-        assert_eq!(pause(half, WINDOW, ms(80)), MOST);
-        assert_eq!(pause(half, WINDOW, ms(8)), Duration::from_micros(500));
-        assert_eq!(pause(0, WINDOW, ms(8)), Duration::ZERO);
+        assert_eq!(pause(half, WINDOW, ms(100)), MOST);
+        assert_eq!(pause(half, WINDOW, ms(2)), Duration::from_micros(500));
+        assert_eq!(pause(0, WINDOW, ms(2)), Duration::ZERO);
     }
 
     #[cfg(target_os = "linux")]

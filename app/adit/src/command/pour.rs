@@ -70,10 +70,7 @@ impl<F: Fn() -> bool> Read for Source<F> {
 impl<F: Fn() -> bool> Source<F> {
     /// Until there is something.
     fn wait(&self) -> io::Result<()> {
-        let mut watched = [PollFd::from_borrowed_fd(
-            self.from.as_fd(),
-            PollFlags::IN,
-        )];
+        let mut watched = [PollFd::from_borrowed_fd(self.from.as_fd(), PollFlags::IN)];
         match poll(&mut watched, Some(&LOOK)) {
             Ok(0) if !(self.is_wanted)() => Err(io::ErrorKind::BrokenPipe.into()),
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),

@@ -1,7 +1,9 @@
 //! The receive window of a channel, which tunes itself, and the budget of all of them.
 //!
-//! A window is worth what the peer can send in a round trip: if all of it was consumed within two
-//! of them, the link may hold more, and it doubles. A reader that lags keeps what it has.
+//! A window is worth what the peer can send in a round trip: if all of it was consumed within one
+//! and a half of them, the link may hold more, and it doubles. A reader that lags keeps what it has.
+//! No larger than that: OpenSSH's server takes in as much as the window lets it send, and pays for it
+//! with nearly twice the CPU.
 
 use core::time::Duration;
 
@@ -68,7 +70,7 @@ impl Intake {
 
     /// Whether the window holds the sender back. Asked after each [`Intake::consume`].
     pub(super) fn is_tight(&mut self, now: Time, rtt: Duration) -> bool {
-        let quick = now.since(self.since) <= rtt.saturating_mul(2);
+        let quick = now.since(self.since) <= rtt.saturating_add(rtt / 2);
         if quick && self.taken < self.target {
             return false;
         }

@@ -60,10 +60,7 @@ mod linux {
 
     /// The buffers of the kernel's TCP, octets: what is on its way and waits, twice.
     const BUFFERS: &str = "4096 131072 67108864";
-    const LIMITS: [&str; 2] = [
-        "/proc/sys/net/ipv4/tcp_rmem",
-        "/proc/sys/net/ipv4/tcp_wmem",
-    ];
+    const LIMITS: [&str; 2] = ["/proc/sys/net/ipv4/tcp_rmem", "/proc/sys/net/ipv4/tcp_wmem"];
 
     pub(super) fn run(bench: &mut Bench, able: &[&'static str]) -> Result<()> {
         let path = Path::new(ROUND_TRIP, 0).at(RATE, QUEUE);
@@ -114,7 +111,9 @@ mod linux {
         }
         let far = |port| SocketAddr::from((FAR, port));
         let at = far(free_port());
-        let origin = link.far().enter(|| Origin::start_at(Service::Streams, at))?;
+        let origin = link
+            .far()
+            .enter(|| Origin::start_at(Service::Streams, at))?;
         let mut world = World {
             origin: Some(origin),
             members: Vec::new(),
@@ -124,7 +123,10 @@ mod linux {
         if let Some(peer) = peer {
             let role = Role::SshServer(SUITES[0]);
             let place = far(free_port());
-            let server = world.link.far().enter(|| peer.start_at(&role, place, None))?;
+            let server = world
+                .link
+                .far()
+                .enter(|| peer.start_at(&role, place, None))?;
             let role = Role::SshClient {
                 suite: SUITES[0],
                 server: place,
