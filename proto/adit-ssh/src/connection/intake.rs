@@ -168,26 +168,26 @@ mod tests {
         let fill = |intake: &mut Intake, at: u64, used: u32| {
             assert!(intake.receive(Time(at), 1000));
             intake.consume(used);
-            let tight = intake.is_tight(Time(at + 150), rtt);
+            let tight = intake.is_tight(Time(at + 140), rtt);
             intake.grant();
             tight
         };
         assert!(!fill(&mut intake, 0, 999), "not all was consumed");
         intake.consume(1);
-        assert!(intake.is_tight(Time(160), rtt));
+        assert!(intake.is_tight(Time(150), rtt));
         intake.grow(1000);
         assert_eq!(intake.grant(), 1001);
         // Twice as much within the same time, but after a pause, which does not count.
         assert!(intake.receive(Time(9000), 2000));
         intake.consume(2000);
-        assert!(intake.is_tight(Time(9200), rtt));
+        assert!(intake.is_tight(Time(9150), rtt));
         // Too slow.
         intake.grant();
         assert!(intake.receive(Time(20_000), 2000));
         intake.consume(1000);
         assert!(!intake.is_tight(Time(20_100), rtt));
         intake.consume(1000);
-        assert!(!intake.is_tight(Time(20_201), rtt));
+        assert!(!intake.is_tight(Time(20_151), rtt));
     }
 
     #[test]
