@@ -191,6 +191,21 @@ mod tests {
     }
 
     #[test]
+    fn an_adjust_is_due_when_what_lacks_was_consumed() {
+        for (target, lacks) in [(2 << 20, 512 << 10), (600 << 10, 256 << 10), (1000, 500)] {
+            let mut intake = Intake::new(target);
+            assert!(intake.receive(Time(0), target));
+            assert_eq!(intake.lacks(), lacks);
+            intake.consume(lacks - 1);
+            assert!(!intake.is_due() && intake.lacks() == 1);
+            intake.consume(1);
+            assert!(intake.is_due());
+            assert_eq!(intake.grant(), lacks);
+            assert_eq!(intake.lacks(), lacks, "and again");
+        }
+    }
+
+    #[test]
     fn the_budget_leaves_something_for_channels_to_come() {
         let mut budget = Budget::new(64 << 20);
         let mut big = budget.open(2 << 20, 32 << 10);
