@@ -99,8 +99,8 @@ mod tests {
     use super::*;
 
     /// A pipe whose reading end does not wait by itself.
-    fn pipe() -> (File, std::io::PipeWriter) {
-        let (read, write) = std::io::pipe().unwrap();
+    fn pipe() -> (File, io::PipeWriter) {
+        let (read, write) = io::pipe().unwrap();
         let flags = rustix::fs::fcntl_getfl(&read).unwrap();
         rustix::fs::fcntl_setfl(&read, flags | rustix::fs::OFlags::NONBLOCK).unwrap();
         (File::from(std::os::fd::OwnedFd::from(read)), write)
