@@ -77,7 +77,7 @@ impl Program {
                 watch.attend(feed(reader, &terminal), outputs).await
             }
         };
-        // Its streams are closed by now, and its terminal has hung up.
+        // Its streams are closed by now, or will be within a second; its terminal has hung up.
         if let Some(leash) = running {
             hang_up(leash).await;
         }
