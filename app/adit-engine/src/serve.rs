@@ -1,39 +1,35 @@
-//! The heart: from an accepted connection to the pump; and the accept loop around it.
+//! The heart: from an accepted connection to the pump. The accept loop around it is in `gate`, what
+//! is asked for beside streams in `wishes`.
 
-use std::net::SocketAddr;
+mod gate;
+mod wishes;
+
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use adit_net::accept::{self, Turn};
-use adit_net::{Udp, tcp};
 use adit_shadowsocks::uot;
-use adit_stream::{BoxStream, Count, End, Limits, Meter, Outcome, Stream, Tcp, fill, relay};
-use adit_wire::{Host, Target};
+use adit_stream::{BoxStream, Count, End, Limits, Meter, Outcome, Stream, fill, relay};
+use adit_wire::Target;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, timeout};
-use tracing::{debug, warn};
+use tokio::time::{sleep, timeout};
+use tracing::debug;
 
 use crate::Peer;
-use crate::acceptor::{Acceptor, Association, Binding, Inbound, Many, Pending};
+use crate::acceptor::{Acceptor, Inbound, Many, Pending};
 use crate::account::{Account, Both, Open, during};
-use crate::connector::{Bound, Watch};
+use crate::connector::Watch;
 use crate::error::{AcceptError, DialError, Stage};
 use crate::guard::Guard;
 use crate::router::Router;
-use crate::udp::{Listener, OverTcp, SocksPackets, Ttl, accept_over_tcp, between};
+use crate::udp::Ttl;
 
-/// How long BIND waits for its one connection.
-const BIND_WAIT: Duration = Duration::from_secs(120);
-/// What a client may say on the control connection of an association before it is closed.
-const CONTROL_NOISE: usize = 4096;
+pub use gate::{Gate, accept_loop};
+
 /// What a client may say before its request is granted; then reading stops.
 const EARLY: usize = 16 << 10;
 /// A keyed hop that has not proved itself after this long is worth a word.
 const SILENCE: Duration = Duration::from_secs(6);
-/// Complaints about exhaustion are at least this far apart.
-const QUIET: Duration = Duration::from_secs(10);
 
 /// Everything one listener needs to serve its connections.
 pub struct Worker {
@@ -68,91 +64,6 @@ pub struct Associate {
     pub advertise: Option<std::net::IpAddr>,
     /// Whether fragments are put together.
     pub reassemble: bool,
-}
-
-/// Counts connections and turns away what is too much.
-#[derive(Debug)]
-pub struct Gate {
-    open: AtomicUsize,
-    max: usize,
-    /// The gate of the whole process, behind that of a listener.
-    outer: Option<Arc<Self>>,
-}
-
-impl Gate {
-    /// Lets `max` connections in at a time, as far as `outer` does.
-    #[must_use]
-    pub const fn new(max: usize, outer: Option<Arc<Self>>) -> Self {
-        Self {
-            open: AtomicUsize::new(0),
-            max,
-            outer,
-        }
-    }
-
-    /// Connections open now.
-    #[must_use]
-    pub fn open(&self) -> usize {
-        self.open.load(Ordering::Relaxed)
-    }
-
-    /// The lowest bound that holds.
-    fn limit(&self) -> usize {
-        let outer = self
-            .outer
-            .as_ref()
-            .map_or(usize::MAX, |outer| outer.limit());
-        self.max.min(outer)
-    }
-
-    fn enter(self: &Arc<Self>) -> Option<Ticket> {
-        let outer = match &self.outer {
-            Some(outer) => Some(Box::new(outer.enter()?)),
-            None => None,
-        };
-        let ticket = Ticket {
-            gate: self.clone(),
-            _outer: outer,
-        };
-        (self.open.fetch_add(1, Ordering::Relaxed) < self.max).then_some(ticket)
-    }
-}
-
-/// One connection's place; leaves when dropped, even by a panic.
-struct Ticket {
-    gate: Arc<Gate>,
-    _outer: Option<Box<Self>>,
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        self.gate.open.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Accepts for ever; each connection is a task of its own.
-pub async fn accept_loop(mut socket: accept::Acceptor, worker: Arc<Worker>) {
-    let mut complained: Option<Instant> = None;
-    loop {
-        let complaint = match socket.next().await {
-            Turn::Connection(stream, remote) => {
-                let local = stream.local_addr().unwrap_or(remote);
-                let peer = Peer { remote, local };
-                if worker.clone().admit(Box::new(Tcp::new(stream)), peer) {
-                    continue;
-                }
-                format!(
-                    "{} connections are open: closing new ones",
-                    worker.gate.limit()
-                )
-            }
-            Turn::Exhausted(e) => format!("accepting connections: {e}"),
-        };
-        if complained.is_none_or(|at| at.elapsed() >= QUIET) {
-            complained = Some(Instant::now());
-            warn!("{complaint} (said once in {} s)", QUIET.as_secs());
-        }
-    }
 }
 
 impl Worker {
@@ -338,143 +249,6 @@ impl Worker {
         let (up, down, end) = (outcome.up, outcome.down, &outcome.end);
         debug!(client = %peer.remote, user, %target, up, down, "closed: {end:?}");
     }
-
-    /// Datagrams inside the stream that was asked for.
-    async fn over_tcp(
-        &self,
-        mut pending: Pending,
-        version: uot::Version,
-        account: Option<&Arc<Account>>,
-    ) -> std::io::Result<()> {
-        let first = std::mem::take(&mut pending.request.first);
-        let near = pending.proceed(None).await?;
-        let deadline = self.ttl.idle;
-        let late = |_| std::io::Error::from(std::io::ErrorKind::TimedOut);
-        let (near, target) = timeout(deadline, accept_over_tcp(near, first, version))
-            .await
-            .map_err(late)??;
-        self.carry(near, target, account).await
-    }
-
-    /// Datagrams in a stream, to wherever each goes; `target` is the first of them, if known.
-    async fn carry(
-        &self,
-        near: OverTcp,
-        target: Option<Target>,
-        account: Option<&Arc<Account>>,
-    ) -> std::io::Result<()> {
-        let anywhere = Target::from(SocketAddr::from(([0u8; 4], 0)));
-        let connector = self.router.pick(target.as_ref().unwrap_or(&anywhere));
-        let far = connector.associate().await.map_err(std::io::Error::other)?;
-        let _open = Open::new(&self.meter);
-        if let Some(account) = account {
-            account.begin_udp();
-        }
-        between(&near, &*far, self.ttl, &|n, up| {
-            if up {
-                self.meter.add_up(n);
-            } else {
-                self.meter.add_down(n);
-            }
-            match account {
-                Some(account) if up => account.packet_up(n),
-                Some(account) => account.packet_down(n),
-                None => {}
-            }
-        })
-        .await
-    }
-
-    /// Waits for the one connection from outside.
-    async fn bind(&self, mut binding: Binding, peer: Peer) -> Option<Session> {
-        let connector = self.router.pick(&binding.expected);
-        let Bound { socket, access } = match connector.listen(peer.local).await {
-            Ok(bound) => bound,
-            Err(why) => {
-                binding.refuse(&why).await;
-                return None;
-            }
-        };
-        binding.listening(socket.local_addr().ok()?).await.ok()?;
-        let expected = binding.expected.clone();
-        let wanted = |from: SocketAddr| {
-            let named = match &expected.host {
-                Host::Ip(ip) => ip.is_unspecified() || *ip == adit_wire::unmap(from.ip()),
-                Host::Name(_) => true,
-            };
-            named && access.check(from).is_ok()
-        };
-        let accept = async {
-            loop {
-                let (stream, from) = socket.accept().await?;
-                if wanted(from) {
-                    return Ok::<_, std::io::Error>((stream, from));
-                }
-            }
-        };
-        let come = tokio::select! {
-            come = timeout(BIND_WAIT, accept) => come,
-            // Early bytes stay where they are and go to the peer when it comes.
-            gone = closed(binding.control()) => {
-                debug!(client = %peer.remote, "BIND given up by the client: {gone}");
-                return None;
-            }
-        };
-        let (stream, from) = match come {
-            Ok(Ok(come)) => come,
-            failed => {
-                let e = match failed {
-                    Ok(Err(e)) => e,
-                    _ => std::io::ErrorKind::TimedOut.into(),
-                };
-                binding.refuse(&DialError::new(Stage::Connect, e)).await;
-                return None;
-            }
-        };
-        tcp::tune(&stream);
-        Some(Session {
-            near: binding.accepted(from).await.ok()?,
-            far: Box::new(Tcp::new(stream)),
-            watch: None,
-            account: None,
-            about: Box::new((from.into(), String::new())),
-        })
-    }
-
-    async fn datagrams(&self, association: Association) {
-        let peer = association.peer;
-        let opened = Udp::bind(SocketAddr::new(peer.local.ip(), 0))
-            .and_then(|socket| Ok((socket.local_addr()?, socket)));
-        let (at, socket) = match opened {
-            Ok(opened) => opened,
-            Err(e) => return association.refuse(&DialError::new(Stage::Connect, e)).await,
-        };
-        let shown = SocketAddr::new(
-            self.associate.advertise.unwrap_or_else(|| at.ip()),
-            at.port(),
-        );
-        let codec = SocksPackets::new(
-            peer.remote.ip(),
-            &association.declared,
-            self.associate.reassemble,
-        );
-        let Ok(mut control) = association.proceed(shown).await else {
-            return;
-        };
-        debug!(client = %peer.remote, "association open on {at}");
-        let listener = Listener::new(
-            Arc::new(socket),
-            Box::new(codec),
-            self.router.clone(),
-            self.meter.clone(),
-            self.ttl,
-        );
-        tokio::select! {
-            () = listener.single().run() => {}
-            () = swallow(&mut control) => {}
-        }
-        debug!(client = %peer.remote, "association closed");
-    }
 }
 
 impl Watch {
@@ -537,56 +311,5 @@ async fn reset(io: &mut BoxStream) {
             Ok(_) => return std::future::pending().await,
             Err(_) => return,
         }
-    }
-}
-
-/// Waits until the client closes; what it says is kept.
-async fn closed(io: &mut BoxStream) -> &'static str {
-    loop {
-        let have = io.filled().len();
-        match fill(io, have + 1).await {
-            Ok(n) if n > have && n < EARLY => {}
-            Ok(n) if n > have => return "too much early data",
-            _ => return "closed",
-        }
-    }
-}
-
-/// Waits until the control connection of an association ends, or talks too much.
-async fn swallow(io: &mut BoxStream) {
-    let mut noise = 0;
-    while let Ok(n) = fill(io, 1).await {
-        noise += n;
-        if n == 0 || noise > CONTROL_NOISE {
-            return;
-        }
-        io.consume(n);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_gate_within_a_gate() {
-        let outer = Arc::new(Gate::new(3, None));
-        let (a, b) = [2, 9]
-            .map(|max| Arc::new(Gate::new(max, Some(outer.clone()))))
-            .into();
-        let (one, two) = (a.enter(), a.enter());
-        assert!(
-            one.is_some() && two.is_some() && a.enter().is_none(),
-            "two of its own"
-        );
-        assert_eq!(
-            (a.open(), outer.open()),
-            (2, 2),
-            "a refusal leaves no trace"
-        );
-        let three = b.enter();
-        assert!(three.is_some() && b.enter().is_none(), "three in all");
-        drop((one, three));
-        assert!(b.enter().is_some());
     }
 }

@@ -92,6 +92,9 @@ impl fmt::Display for Metric {
     }
 }
 
+/// The part of a figure that is a limit and was not measured.
+pub(crate) const AT_MOST: &str = "at most";
+
 /// What one measurement gave.
 pub(crate) type Figures = Vec<(Metric, f64)>;
 

@@ -25,8 +25,8 @@ const MARK: (u64, u64) = (128 << 10, 512 << 10);
 const TAIL: Duration = Duration::from_millis(2);
 
 /// What is known of one direction.
-#[derive(Default)]
-pub(crate) struct Bulk {
+#[derive(Debug, Default)]
+pub struct Bulk {
     /// Where the present window began: bytes and time.
     since: Option<(u64, Instant)>,
     /// Set while the source has a mark: when to look for a tail, and what had moved before.
@@ -35,13 +35,8 @@ pub(crate) struct Bulk {
 
 impl Bulk {
     /// The source has nothing to give after `moved` bytes in all; true if it has to be asked
-    /// again.
-    pub(crate) fn poll_pause(
-        &mut self,
-        cx: &mut Context<'_>,
-        source: &mut Tcp,
-        moved: u64,
-    ) -> bool {
+    /// again. To be called whenever the source makes its reader wait, with the same task.
+    pub fn poll_pause(&mut self, cx: &mut Context<'_>, source: &mut Tcp, moved: u64) -> bool {
         let Some((timer, before)) = &mut self.marked else {
             return self.measure(cx, source, moved);
         };

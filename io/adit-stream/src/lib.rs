@@ -5,6 +5,7 @@
 //! * [`run`]: drives a [`adit_wire::Handshake`] over a stream.
 //! * [`relay`]: pumps between two streams until both directions are done, feeding a [`Meter`].
 //! * [`pool`]: buffers on loan, so that an idle stream owns none.
+//! * [`bulk`]: fast flows wake their reader less often.
 //!
 //! Data passes through like this: `relay` asks the destination for a slot, the source reads into
 //! it (or lends what its codec opened in place), the destination seals in place, one write sends
@@ -12,7 +13,7 @@
 
 #![forbid(unsafe_code)]
 
-mod bulk;
+pub mod bulk;
 mod handshake;
 mod layered;
 mod meter;

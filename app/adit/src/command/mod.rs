@@ -13,6 +13,10 @@ mod manager;
 #[cfg(unix)]
 mod modes;
 mod online;
+#[cfg(unix)]
+mod pace;
+#[cfg(unix)]
+mod pour;
 mod run;
 #[cfg(unix)]
 mod scp;

@@ -54,21 +54,30 @@ impl Origin {
         Self::start_on(service, 1)
     }
 
+    /// Starts it at this address.
+    pub(crate) fn start_at(service: Service, at: SocketAddr) -> Result<Self> {
+        Self::begin(service, TcpListener::bind(at)?)
+    }
+
     /// Starts it on the same port of so many loopback addresses, of which [`Self::addr`] is the
     /// first.
     pub(crate) fn start_on(service: Service, lanes: u8) -> Result<Self> {
-        let first = TcpListener::bind(loopback(0))?;
-        let addr = first.local_addr()?;
-        let mut origin = Self {
-            addr,
-            stop: Arc::new(AtomicBool::new(false)),
-            acceptors: Vec::new(),
-        };
-        origin.serve(first, service)?;
+        let mut origin = Self::begin(service, TcpListener::bind(loopback(0))?)?;
+        let addr = origin.addr;
         for number in 1..lanes {
             let listener = TcpListener::bind((lane(number), addr.port()))?;
             origin.serve(listener, service)?;
         }
+        Ok(origin)
+    }
+
+    fn begin(service: Service, first: TcpListener) -> Result<Self> {
+        let mut origin = Self {
+            addr: first.local_addr()?,
+            stop: Arc::new(AtomicBool::new(false)),
+            acceptors: Vec::new(),
+        };
+        origin.serve(first, service)?;
         Ok(origin)
     }
 

@@ -91,7 +91,7 @@ pub(crate) enum Source {
     ByHand,
 }
 
-/// What a process is to do. Every listener is on loopback.
+/// What a process is to do.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Role {
     /// SOCKS5, straight to the destination.
@@ -272,7 +272,16 @@ impl Peer {
     /// Starts it on a free port, on so many threads if a number is given, and waits until it
     /// listens there.
     pub(crate) fn start(&self, role: &Role, threads: Option<u32>) -> Result<Running> {
-        let at = loopback(free_port());
+        self.start_at(role, loopback(free_port()), threads)
+    }
+
+    /// The same at this address.
+    pub(crate) fn start_at(
+        &self,
+        role: &Role,
+        at: SocketAddr,
+        threads: Option<u32>,
+    ) -> Result<Running> {
         let Ready {
             command,
             folder,

@@ -1,15 +1,18 @@
 //! A bar chart as SVG: a group for each case, a bar for each implementation, a whisker from the
-//! least to the most.
+//! least to the most. Where a case is a list of steps and its columns are implementations, each
+//! step is a group.
 
 use std::fmt::Write;
 
-use crate::figure::{Better, Metric, Quantity, Spread, short};
-use crate::journal::{Journal, Table};
-use crate::suite::{NO_RELAY, Suite};
+use crate::figure::{AT_MOST, Better, Metric, Quantity, Spread, short};
+use crate::journal::{Journal, Row, Table};
+use crate::suite::{Chart, NO_RELAY, Suite};
 
 const WIDTH: f64 = 760.0;
-/// Left of the bars: the names.
-const NAMES: f64 = 150.0;
+/// Left of the bars: the names, at least and at most.
+const NAMES: (f64, f64) = (150.0, 320.0);
+/// A letter of a name.
+const LETTER: f64 = 7.0;
 /// Right of them: the figures.
 const FIGURES: f64 = 140.0;
 const BAR: f64 = 18.0;
@@ -19,16 +22,19 @@ const TOP: f64 = 44.0;
 
 /// The chart of a suite; None if nothing of what it shows was measured.
 pub(crate) fn chart(journal: &Journal, suite: Suite) -> Option<String> {
-    let quantity = suite.chart()?;
-    let groups: Vec<Group> = journal
-        .tables(suite)
-        .iter()
-        .filter_map(|t| group(t, quantity))
+    let chart = suite.chart();
+    let tables = journal.tables(suite);
+    let shown = tables.iter().filter(|t| t.case.ends_with(chart.cases));
+    let groups: Vec<Group> = shown
+        .flat_map(|table| match group(table, chart.quantity) {
+            Some(group) => vec![group],
+            None => steps(table, chart.quantity),
+        })
         .collect();
     if groups.is_empty() {
         return None;
     }
-    Some(draw(suite.title(), quantity, &groups))
+    Some(draw(suite.title(), chart, &groups))
 }
 
 struct Group {
@@ -60,18 +66,45 @@ fn group(table: &Table, quantity: Quantity) -> Option<Group> {
     })
 }
 
-fn draw(title: &str, quantity: Quantity, groups: &[Group]) -> String {
-    let bars = groups.iter().flat_map(|group| &group.bars);
-    let most = bars
-        .map(|(_, spread)| spread.max)
-        .fold(f64::MIN_POSITIVE, f64::max);
-    let scale = (WIDTH - NAMES - FIGURES) / most;
+/// A group for each row, whose columns are implementations. What is only a limit is no bar.
+fn steps(table: &Table, quantity: Quantity) -> Vec<Group> {
+    let of_row = |row: &Row| {
+        let cells = table.columns.iter().zip(&row.cells);
+        let bars: Vec<_> = cells
+            .filter(|(metric, _)| metric.quantity == quantity && metric.part != AT_MOST)
+            .filter_map(|(metric, cell)| Some((metric.part.to_owned(), (*cell)?)))
+            .collect();
+        (!bars.is_empty()).then(|| Group {
+            title: row.who.clone(),
+            bars,
+        })
+    };
+    table.rows.iter().filter_map(of_row).collect()
+}
+
+/// The most of some bars.
+fn most<'a>(groups: impl IntoIterator<Item = &'a Group>) -> f64 {
+    let bars = groups.into_iter().flat_map(|group| &group.bars);
+    bars.map(|(_, spread)| spread.max)
+        .fold(f64::MIN_POSITIVE, f64::max)
+}
+
+fn draw(title: &str, chart: Chart, groups: &[Group]) -> String {
+    let quantity = chart.quantity;
+    let names = groups.iter().flat_map(|group| &group.bars);
+    let longest = names.map(|(who, _)| who.chars().count()).max();
+    let names = (longest.unwrap_or(0) as f64 * LETTER + 20.0).clamp(NAMES.0, NAMES.1);
+    let room = WIDTH - names - FIGURES;
+    let common = most(groups);
     let rows: usize = groups.iter().map(|group| group.bars.len()).sum();
     let height = TOP + HEADING * groups.len() as f64 + STEP * rows as f64 + 12.0;
-    let wish = if quantity.better == Better::More {
-        "more is better"
-    } else {
-        "less is better"
+    let wish = match quantity.better {
+        Better::More => "more is better",
+        Better::Less => "less is better",
+    };
+    let wish = match chart.apart {
+        true => format!("{wish}; each group has a scale of its own"),
+        false => wish.to_owned(),
     };
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
@@ -92,8 +125,9 @@ fn draw(title: &str, quantity: Quantity, groups: &[Group]) -> String {
             escaped(&group.title)
         );
         y += HEADING;
+        let scale = room / if chart.apart { most([group]) } else { common };
         for (who, spread) in &group.bars {
-            bar(&mut out, y, who, *spread, scale);
+            bar(&mut out, y, names, who, *spread, scale);
             y += STEP;
         }
     }
@@ -101,17 +135,18 @@ fn draw(title: &str, quantity: Quantity, groups: &[Group]) -> String {
     out
 }
 
-fn bar(out: &mut String, y: f64, who: &str, spread: Spread, scale: f64) {
-    let x = |value: f64| NAMES + value.max(0.0) * scale;
-    let color = if who == "adit" { "#0b69a3" } else { "#9aa5b1" };
+fn bar(out: &mut String, y: f64, names: f64, who: &str, spread: Spread, scale: f64) {
+    let x = |value: f64| names + value.max(0.0) * scale;
+    let ours = who.split(", ").any(|part| part == "adit");
+    let color = if ours { "#0b69a3" } else { "#9aa5b1" };
     let (text, middle) = (y + BAR / 2.0 + 4.5, y + BAR / 2.0);
     let _ = writeln!(
         out,
         "<text x=\"{:.1}\" y=\"{text:.1}\" text-anchor=\"end\" fill=\"#1f2933\">{}</text>\
-         <rect x=\"{NAMES}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{BAR}\" rx=\"2\" fill=\"{color}\"/>",
-        NAMES - 8.0,
+         <rect x=\"{names}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{BAR}\" rx=\"2\" fill=\"{color}\"/>",
+        names - 8.0,
         escaped(who),
-        x(spread.median) - NAMES,
+        x(spread.median) - names,
     );
     if spread.max > spread.min {
         let (from, to) = (x(spread.min), x(spread.max));
@@ -140,6 +175,8 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figure::NS_PER_OP;
+    use crate::journal::Sample;
     use crate::journal::tests::journal;
 
     fn numbers_of(svg: &str, attribute: &str) -> Vec<f64> {
@@ -154,7 +191,7 @@ mod tests {
     fn bars_are_as_long_as_the_figures() {
         let svg = chart(&journal(), Suite::SsTcp).unwrap();
         // Both processes: medians 3 and 6, the most is 8.
-        let room = WIDTH - NAMES - FIGURES;
+        let room = WIDTH - NAMES.0 - FIGURES;
         let drawn = numbers_of(&svg, "width");
         assert_eq!(drawn.len(), 2);
         for (drawn, value) in drawn.into_iter().zip([3.0, 6.0]) {
@@ -200,11 +237,64 @@ mod tests {
             title: "a<b & c".to_owned(),
             bars: vec![("\"x\"".to_owned(), spread)],
         };
-        let svg = draw("T", Suite::SsTcp.chart().unwrap(), &[group]);
+        let svg = draw("T", Suite::SsTcp.chart(), &[group]);
         assert!(
             svg.contains("a&lt;b &amp; c") && svg.contains("&quot;x&quot;"),
             "{svg}"
         );
+    }
+
+    /// Steps of two implementations, far apart, and a limit of one.
+    #[test]
+    fn steps_are_groups_with_scales_of_their_own() {
+        let mut journal = Journal::default();
+        let metric = |part| Metric {
+            quantity: NS_PER_OP,
+            part,
+        };
+        for (step, ours, theirs) in [("small", 4.0, 8.0), ("large", 4000.0, 2000.0)] {
+            for (who, ns) in [("adit", ours), ("other", theirs)] {
+                journal.samples.push(Sample {
+                    suite: Suite::Fec,
+                    case: "codes".to_owned(),
+                    who: step.to_owned(),
+                    round: 1,
+                    figures: vec![(metric(who), ns), (metric(AT_MOST), 1e6)],
+                });
+            }
+        }
+        let svg = chart(&journal, Suite::Fec).unwrap();
+        let room = WIDTH - NAMES.0 - FIGURES;
+        assert_eq!(
+            numbers_of(&svg, "width"),
+            [room / 2.0, room, room, room / 2.0]
+        );
+        assert_eq!(svg.matches(">adit</text>").count(), 2);
+        for shown in [">small</text>", ">large</text>", "a scale of its own"] {
+            assert!(svg.contains(shown), "{shown} in {svg}");
+        }
+        assert!(!svg.contains(AT_MOST), "{svg}");
+    }
+
+    #[test]
+    fn every_suite_has_a_chart_of_what_it_measures() {
+        for suite in Suite::ALL {
+            let mut journal = Journal::default();
+            journal.samples.push(Sample {
+                suite,
+                case: format!("a case{}", suite.chart().cases),
+                who: "2022-blake3-chacha20-poly1305 and more, adit".to_owned(),
+                round: 1,
+                figures: vec![crate::figure::one(suite.chart().quantity, 1.0)],
+            });
+            let svg = chart(&journal, suite).unwrap();
+            assert!(svg.contains("#0b69a3"), "adit's bar in {svg}");
+            assert!(numbers_of(&svg, "x").into_iter().all(|x| x < WIDTH));
+            // Not one of those that are left out.
+            journal.samples[0].case = "another".to_owned();
+            let all = suite.chart().cases.is_empty();
+            assert_eq!(chart(&journal, suite).is_some(), all, "{suite}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::turn::{Bench, Contest};
 use super::{Suite, steps, transfer};
 use crate::account;
 use crate::figure::{
-    ALLOCATIONS, CPU_PER_GIB, CPU_SHARE, Figures, GBIT, Metric, PER_SESSION, float, one,
+    ALLOCATIONS, AT_MOST, CPU_PER_GIB, CPU_SHARE, Figures, GBIT, Metric, PER_SESSION, float, one,
 };
 use crate::kcp_crowd;
 use crate::kcp_ends::{MTU, SHARDS};
@@ -186,7 +186,7 @@ impl Way {
 
 /// What adit must not exceed, beside what it needs.
 pub(super) const fn at_most(quantity: crate::figure::Quantity, limit: f64) -> (Metric, f64) {
-    let part = "at most";
+    let part = AT_MOST;
     (Metric { quantity, part }, limit)
 }
 

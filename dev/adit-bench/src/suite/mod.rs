@@ -20,7 +20,7 @@ use std::fmt;
 
 use clap::ValueEnum;
 
-use crate::figure::{CONNECTIONS, CPU_PER_GIB, PER_IDLE, Quantity, SEAL};
+use crate::figure::{CONNECTIONS, CPU_PER_GIB, MB, NS_PER_OP, PER_IDLE, Quantity, SEAL};
 
 pub(crate) use turn::{Bench, NO_RELAY};
 
@@ -177,7 +177,10 @@ impl Suite {
             Self::Ssh => {
                 "Client and server of the same implementation. A program: its input up, its output \
                  down (`head` at the server, which is counted with it), through the pipes of the \
-                 client; with `-L` and `-D` one stream through a port of the client's. CPU is user \
+                 client; with `-L` and `-D` one stream through a port of the client's. The far server \
+                 is behind a link in user space between two network namespaces (`dev/adit-link`), \
+                 with buffers for TCP that do not hold it back; `no relay` is TCP alone, which \
+                 tells what the link allows on this machine. CPU is user \
                  and system time of each process, its children included, behind the login. System \
                  calls are counted in a shorter run of their own under `strace`: an order of \
                  magnitude, not more. The MACs are measured in memory by `adit bench mac`, those \
@@ -249,22 +252,27 @@ impl Suite {
         }
     }
 
-    /// The quantity of its chart; None if it has none.
-    pub(crate) const fn chart(self) -> Option<Quantity> {
-        match self {
-            Self::SsTcp | Self::SsRelay | Self::Socks | Self::SsUdp => Some(CPU_PER_GIB),
-            Self::Idle => Some(PER_IDLE),
-            Self::Rate | Self::Workers => Some(CONNECTIONS),
-            Self::Crypto => Some(SEAL),
-            // A hundred bars, and bars of five nanoseconds beside others of two thousand.
-            Self::Lossy
-            | Self::SsTable
-            | Self::Ssr
-            | Self::Kcp
-            | Self::Fec
-            | Self::Ssh
-            | Self::Headers
-            | Self::Users => None,
+    /// What its chart shows.
+    pub(crate) const fn chart(self) -> Chart {
+        let (quantity, cases, apart) = match self {
+            Self::SsTcp | Self::SsRelay | Self::Socks | Self::SsUdp | Self::Ssh => {
+                (CPU_PER_GIB, "", false)
+            }
+            // Every method and stack: half of the directions is long enough.
+            Self::SsTable => (CPU_PER_GIB, ", TCP, down", false),
+            Self::Ssr => (CPU_PER_GIB, ", down", true),
+            Self::Kcp => (CPU_PER_GIB, "", true),
+            Self::Idle => (PER_IDLE, "", false),
+            Self::Lossy => (MB, "", false),
+            Self::Rate | Self::Workers => (CONNECTIONS, "", false),
+            Self::Crypto => (SEAL, "", false),
+            // Five nanoseconds beside two thousand.
+            Self::Fec | Self::Headers | Self::Users => (NS_PER_OP, "", true),
+        };
+        Chart {
+            quantity,
+            cases,
+            apart,
         }
     }
 
@@ -289,6 +297,16 @@ impl Suite {
             Self::Users => users::run(bench),
         }
     }
+}
+
+/// What the chart of a suite shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Chart {
+    pub(crate) quantity: Quantity,
+    /// How the names of the cases that stand in it end.
+    pub(crate) cases: &'static str,
+    /// Each case has a scale of its own.
+    pub(crate) apart: bool,
 }
 
 impl fmt::Display for Suite {

@@ -1,6 +1,7 @@
 //! Suite `ssh`: what programs, forwarded ports and SOCKS cost over SSH, and the MACs alone.
 
 mod exec;
+mod far;
 mod macs;
 
 use super::turn::{Bench, Contest};
@@ -40,6 +41,7 @@ pub(super) fn run(bench: &mut Bench) {
     } else {
         &SUITES[..]
     };
+    far::run(bench, &able);
     for (n, &suite) in suites.iter().enumerate() {
         let name = suite.name();
         let program = format!("{name}, a program");

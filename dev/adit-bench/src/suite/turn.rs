@@ -258,7 +258,7 @@ fn keep(
 
 /// The figures that matter most, for the line of progress.
 fn headline(suite: Suite, figures: &Figures) -> String {
-    let charted = |metric: &Metric| Some(metric.quantity) == suite.chart();
+    let charted = |metric: &Metric| metric.quantity == suite.chart().quantity;
     let shown = figures
         .iter()
         .filter(|(metric, _)| charted(metric) || metric.part.is_empty());

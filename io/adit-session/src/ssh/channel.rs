@@ -126,6 +126,11 @@ impl ChannelReader {
         self.bytes.front()
     }
 
+    /// Puts the pieces of the readable bytes into `out`, in their order; gives how many.
+    pub fn runs<'a>(&'a self, out: &mut [IoSlice<'a>]) -> usize {
+        self.bytes.runs(out)
+    }
+
     /// Marks `n` readable bytes as used.
     pub fn consume(&mut self, n: usize) {
         let n = n.min(self.bytes.len());
@@ -178,6 +183,36 @@ impl ChannelWriter {
         Poll::Ready(Ok(self.bytes.room().len()))
     }
 
+    /// Reads once from `source`, straight into the place where bytes wait to be sealed, and hands
+    /// them on; gives how many, 0 at the end of the source. What finds no room in the channel is
+    /// handed on before the next read.
+    ///
+    /// # Errors
+    /// Those of the source; the session failed; the peer takes no more.
+    pub fn poll_write_from(
+        &mut self,
+        cx: &mut Context<'_>,
+        source: Pin<&mut impl AsyncRead>,
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_give(cx))?;
+        ready!(self.poll_slot(cx, 1))?;
+        let room = self.bytes.room();
+        let offered = room.len();
+        let mut room = ReadBuf::new(room);
+        if source.poll_read(cx, &mut room)?.is_pending() {
+            // Nobody waits with a buffer in hand.
+            self.bytes.rest();
+            return Poll::Pending;
+        }
+        let n = room.filled().len();
+        self.bytes.fill(n);
+        self.bytes.learn(n, offered);
+        if let Poll::Ready(done) = self.poll_give(cx) {
+            done?;
+        }
+        Poll::Ready(Ok(n))
+    }
+
     fn poll_hand_on(&mut self, cx: &Context<'_>) -> Poll<io::Result<()>> {
         if self.bytes.is_empty() {
             self.bytes.rest();
@@ -211,7 +246,7 @@ impl Stream for Channel {
     }
 
     fn runs<'a>(&'a mut self, out: &mut [IoSlice<'a>]) -> usize {
-        self.reader.bytes.runs(out)
+        self.reader.runs(out)
     }
 
     fn consume(&mut self, n: usize) {

@@ -10,6 +10,7 @@ use adit_ssh::SshError;
 use adit_ssh::auth::Outgoing;
 use adit_ssh::packet::Payload;
 use adit_ssh::transport::{Event, Step, Transport};
+use adit_stream::bulk::Bulk;
 use adit_stream::{BoxStream, Stream};
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -28,6 +29,9 @@ pub(super) struct Line {
     pub(super) transport: Transport,
     /// What came from a bare socket.
     rx: Buffer,
+    /// How fast that is, and how much of it there was, octets.
+    bulk: Bulk,
+    received: u64,
     /// It has ended.
     ended: bool,
     /// Octets of the transport's output that have left.
@@ -56,6 +60,8 @@ impl Line {
             below,
             transport,
             rx: Buffer::default(),
+            bulk: Bulk::default(),
+            received: 0,
             ended: false,
             sent: 0,
         }
@@ -89,6 +95,9 @@ impl Line {
             if self.rx.is_empty() {
                 self.rx.clear();
                 if socket.poll_readable(cx)?.is_pending() {
+                    if self.bulk.poll_pause(cx, socket, self.received) {
+                        continue;
+                    }
                     // Nobody waits with a buffer in hand.
                     self.rx.rest();
                     return Poll::Pending;
@@ -102,9 +111,11 @@ impl Line {
                 Poll::Ready(done) => {
                     let n = done?;
                     self.ended = n == 0;
+                    self.received += n as u64;
                     self.rx.fill(n);
                     self.rx.learn(n, offered);
                 }
+                Poll::Pending if self.bulk.poll_pause(cx, socket, self.received) => {}
                 Poll::Pending => return Poll::Pending,
             }
         }

@@ -122,6 +122,15 @@ impl Connection {
         }
     }
 
+    /// How many octets have to go on to a channel's reader before [`consumed`](Self::consumed)
+    /// can lead to anything; they may be told together. At least 1.
+    #[must_use]
+    pub fn worth(&self, id: ChannelId) -> usize {
+        let channel = self.slots.get(id).filter(|c| c.still_receives());
+        let worth = channel.map_or(1, |c| c.intake.lacks());
+        usize::try_from(worth).unwrap_or(usize::MAX).max(1)
+    }
+
     /// Appends the next control payload to `out`; false if there is none. They come in order.
     pub fn poll_output(&mut self, out: &mut Vec<u8>) -> bool {
         if self.outbox.pop(out) {

@@ -1,7 +1,9 @@
 //! The receive window of a channel, which tunes itself, and the budget of all of them.
 //!
-//! A window is worth what the peer can send in a round trip: if all of it was consumed within two
-//! of them, the link may hold more, and it doubles. A reader that lags keeps what it has.
+//! A window is worth what the peer can send in a round trip: if all of it was consumed within one
+//! and a half of them, the link may hold more, and it doubles. A reader that lags keeps what it has.
+//! No larger than that: OpenSSH's server takes in as much as the window lets it send, and pays for it
+//! with nearly twice the CPU.
 
 use core::time::Duration;
 
@@ -68,7 +70,7 @@ impl Intake {
 
     /// Whether the window holds the sender back. Asked after each [`Intake::consume`].
     pub(super) fn is_tight(&mut self, now: Time, rtt: Duration) -> bool {
-        let quick = now.since(self.since) <= rtt.saturating_mul(2);
+        let quick = now.since(self.since) <= rtt.saturating_add(rtt / 2);
         if quick && self.taken < self.target {
             return false;
         }
@@ -84,8 +86,13 @@ impl Intake {
     /// Whether an adjust is worth a message. It always is before the sender has to stop: with
     /// everything consumed, either half of the window is left or half of it can be granted.
     pub(super) fn is_due(&self) -> bool {
+        self.lacks() == 0
+    }
+
+    /// How much has to be consumed before an adjust is worth a message, octets.
+    pub(super) fn lacks(&self) -> u32 {
         let worth = (self.target / 4).max(BATCH).min(self.target / 2).max(1);
-        self.grantable() >= worth
+        worth.saturating_sub(self.grantable())
     }
 
     /// Grants all that can be granted; gives how much that is.
@@ -161,26 +168,41 @@ mod tests {
         let fill = |intake: &mut Intake, at: u64, used: u32| {
             assert!(intake.receive(Time(at), 1000));
             intake.consume(used);
-            let tight = intake.is_tight(Time(at + 150), rtt);
+            let tight = intake.is_tight(Time(at + 140), rtt);
             intake.grant();
             tight
         };
         assert!(!fill(&mut intake, 0, 999), "not all was consumed");
         intake.consume(1);
-        assert!(intake.is_tight(Time(160), rtt));
+        assert!(intake.is_tight(Time(150), rtt));
         intake.grow(1000);
         assert_eq!(intake.grant(), 1001);
         // Twice as much within the same time, but after a pause, which does not count.
         assert!(intake.receive(Time(9000), 2000));
         intake.consume(2000);
-        assert!(intake.is_tight(Time(9200), rtt));
+        assert!(intake.is_tight(Time(9150), rtt));
         // Too slow.
         intake.grant();
         assert!(intake.receive(Time(20_000), 2000));
         intake.consume(1000);
         assert!(!intake.is_tight(Time(20_100), rtt));
         intake.consume(1000);
-        assert!(!intake.is_tight(Time(20_201), rtt));
+        assert!(!intake.is_tight(Time(20_151), rtt));
+    }
+
+    #[test]
+    fn an_adjust_is_due_when_what_lacks_was_consumed() {
+        for (target, lacks) in [(2 << 20, 512 << 10), (600 << 10, 256 << 10), (1000, 500)] {
+            let mut intake = Intake::new(target);
+            assert!(intake.receive(Time(0), target));
+            assert_eq!(intake.lacks(), lacks);
+            intake.consume(lacks - 1);
+            assert!(!intake.is_due() && intake.lacks() == 1);
+            intake.consume(1);
+            assert!(intake.is_due());
+            assert_eq!(intake.grant(), lacks);
+            assert_eq!(intake.lacks(), lacks, "and again");
+        }
     }
 
     #[test]

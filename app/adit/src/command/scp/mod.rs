@@ -32,7 +32,7 @@ pub(super) fn scp(typed: &Scp) -> Done {
         meter: Meter::new(typed.way.quiet, rate),
         failed: Cell::new(false),
     };
-    connect::block_on(async {
+    connect::block_on(2, async {
         let mut hosts = Hosts {
             typed,
             reached: HashMap::new(),

@@ -26,7 +26,7 @@ use crate::report::{Code, Failure};
 pub(super) fn sftp(typed: &Sftp) -> Done {
     let (destination, path) = place(octets(Path::new(&typed.destination)))?;
     let mut input = Input::open(typed.batch.as_deref())?;
-    connect::block_on(async {
+    connect::block_on(2, async {
         let host = Host::reach(&destination, typed.how.port, &typed.way).await?;
         let name = host.name.clone();
         let work = async {

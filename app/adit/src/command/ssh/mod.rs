@@ -18,7 +18,7 @@ mod spec;
 mod stdio;
 mod terminal;
 
-use adit_config::ssh_config::SshDestination;
+use adit_config::ssh_config::{SshDestination, SshSettings};
 
 use super::Done;
 use crate::args::ssh::Ssh;
@@ -48,7 +48,7 @@ fn run(typed: &Ssh) -> Done {
         }
         Some(command) => What::Command(command),
     };
-    connect::block_on(async {
+    connect::block_on(workers(typed, &settings), async {
         let mut reached = connect::connect(&asked, &settings).await?;
         if let Some(to) = stream {
             return carry(&reached, &to).await;
@@ -72,6 +72,18 @@ fn run(typed: &Ssh) -> Done {
             status => Err(Failure::Exit { status, why: None }),
         }
     })
+}
+
+/// One thread can move a forward's bytes while another seals; a program's streams have threads of
+/// their own, and two workers would only wake each other.
+fn workers(typed: &Ssh, settings: &SshSettings) -> usize {
+    let forwards = [
+        &settings.local_forwards,
+        &settings.dynamic_forwards,
+        &settings.remote_forwards,
+    ];
+    let forwards = typed.no_command || forwards.iter().any(|list| !list.is_empty());
+    if forwards { 2 } else { 1 }
 }
 
 /// `-W`: the standard streams are one connection's.

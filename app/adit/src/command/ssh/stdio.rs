@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::future::{pending, poll_fn};
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::AsFd;
 use std::thread;
 
@@ -15,9 +15,15 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::escape::{Escapes, Wish};
+use crate::command::pace::widened;
+use crate::command::pour::{Source, pour};
 
-/// As much is read at once, octets.
-const PIECE: usize = 128 << 10;
+/// As much is read at once where escapes are looked for, octets.
+const PIECE: usize = 16 << 10;
+/// Pieces written at once.
+const GATHER: usize = 8;
+/// A pipe that we have written so much to is made larger, octets.
+const LITTLE: usize = 8 << 20;
 
 /// What is typed, as far as it is for us.
 #[derive(Debug)]
@@ -58,22 +64,23 @@ pub(super) fn input(mut writer: ChannelWriter, escape: Option<char>) -> Input {
     let runtime = Handle::current();
     let (to, wishes) = mpsc::channel(1);
     thread::spawn(move || {
-        let done = own(io::stdin()).and_then(|mut stdin| {
+        let done = own(io::stdin()).and_then(|stdin| {
+            let Some(character) = escape else {
+                pour(&runtime, stdin, &mut writer, || true)?;
+                return runtime.block_on(writer.shutdown());
+            };
+            let mut stdin = Source {
+                from: stdin,
+                is_wanted: || true,
+            };
             let (mut piece, mut out) = (vec![0; PIECE], Vec::new());
-            let mut escapes = escape.map(|character| Escapes::new(Some(character)));
+            let mut escapes = Escapes::new(Some(character));
             loop {
-                let n = match stdin.read(&mut piece) {
-                    Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
-                    read => read?,
-                };
+                let n = stdin.read(&mut piece)?;
                 if n == 0 {
                     return runtime.block_on(writer.shutdown());
                 }
                 let mut typed = piece.get(..n).unwrap_or_default();
-                let Some(escapes) = &mut escapes else {
-                    send(&runtime, &mut writer, typed)?;
-                    continue;
-                };
                 while !typed.is_empty() {
                     out.clear();
                     let (done, wish) = escapes.feed(typed, &mut out);
@@ -121,18 +128,27 @@ async fn moved(mut to: File, mut from: ChannelReader) -> io::Result<()> {
     let runtime = Handle::current();
     let (done, end) = oneshot::channel();
     thread::spawn(move || {
+        let mut left = LITTLE;
         let outcome = loop {
             match runtime.block_on(poll_fn(|cx| from.poll_fill(cx, 1))) {
                 Ok(0) => break Ok(()),
                 Ok(_) => {}
                 Err(why) => break Err(why),
             }
-            let bytes = from.filled();
-            let n = bytes.len();
-            if let Err(why) = to.write_all(bytes) {
-                break Err(why);
+            let mut runs = [IoSlice::new(&[]); GATHER];
+            let count = from.runs(&mut runs);
+            match to.write_vectored(runs.get(..count).unwrap_or_default()) {
+                Ok(0) => break Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => {
+                    from.consume(n);
+                    if left > 0 && n >= left {
+                        widened(&to);
+                    }
+                    left = left.saturating_sub(n);
+                }
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+                Err(why) => break Err(why),
             }
-            from.consume(n);
         };
         let _ = done.send(outcome);
     });

@@ -1,10 +1,11 @@
 //! A program that runs: its streams, its signals, its end.
 
 use std::future::poll_fn;
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::unix::process::ExitStatusExt;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::process::ExitStatus;
+use std::thread;
 use std::time::Duration;
 
 use adit_net::child::Leash;
@@ -14,16 +15,19 @@ use adit_session::ssh::server::{ServerSession, SessionControl};
 use adit_session::ssh::{ChannelReader, ChannelWriter};
 use adit_ssh::connection::{self, Request};
 use rustix::process::Signal;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::unix::pipe;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
 use super::signals;
+use crate::command::pace::Pace;
+use crate::command::pour::pour;
 
-/// What is read of a program's output at once, octets.
-const OUTPUT: usize = 64 << 10;
-/// The same of what is mostly little.
-const ERRORS: usize = 8 << 10;
+/// Pieces written to a program at once.
+const GATHER: usize = 8;
 /// How long a program may take to end whose user has gone.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// How long a program may take to end that has closed its output, before the client is told that
@@ -48,8 +52,8 @@ impl Program {
             Self::Piped(piped) => {
                 let outputs = async {
                     tokio::join!(
-                        drain(piped.stdout, writer, OUTPUT),
-                        drain(piped.stderr, stderr, ERRORS)
+                        drain_much(piped.stdout, writer),
+                        drain(piped.stderr, stderr)
                     )
                 };
                 let watch = Watch {
@@ -69,11 +73,11 @@ impl Program {
                     terminal: Some(&terminal),
                     signals,
                 };
-                let outputs = drain(&terminal, writer, OUTPUT);
+                let outputs = drain(&terminal, writer);
                 watch.attend(feed(reader, &terminal), outputs).await
             }
         };
-        // Its streams are closed by now, and its terminal has hung up.
+        // Its streams are closed by now, or will be within a second; its terminal has hung up.
         if let Some(leash) = running {
             hang_up(leash).await;
         }
@@ -163,30 +167,43 @@ async fn hang_up(mut leash: Leash) {
 /// Carries what the client sends to a program, until either has ended.
 async fn feed(mut from: ChannelReader, mut to: impl AsyncWrite + Unpin) {
     while let Ok(1..) = poll_fn(|cx| from.poll_fill(cx, 1)).await {
-        let bytes = from.filled();
-        let n = bytes.len();
+        let mut runs = [IoSlice::new(&[]); GATHER];
+        let count = from.runs(&mut runs);
+        let written = to.write_vectored(runs.get(..count).unwrap_or_default());
         // A program that reads no more is none of the client's errors.
-        if to.write_all(bytes).await.is_err() {
+        let Ok(n @ 1..) = written.await else {
             return;
-        }
+        };
         from.consume(n);
     }
 }
 
 /// Carries a program's output to the client, until either has ended; gives the client's end.
-async fn drain(
-    mut from: impl AsyncRead + Unpin,
-    mut to: ChannelWriter,
-    at_once: usize,
-) -> ChannelWriter {
-    let mut buffer = vec![0; at_once];
-    while let Ok(n @ 1..) = from.read(&mut buffer).await {
-        let bytes = buffer.get(..n).unwrap_or_default();
-        if to.write_all(bytes).await.is_err() {
-            break;
-        }
-    }
+async fn drain(mut from: impl AsyncRead + Unpin, mut to: ChannelWriter) -> ChannelWriter {
+    while let Ok(1..) = poll_fn(|cx| to.poll_write_from(cx, Pin::new(&mut from))).await {}
     to
+}
+
+/// The same of what may be much: once it comes fast, a thread goes on with it.
+async fn drain_much(mut from: pipe::Receiver, mut to: ChannelWriter) -> Option<ChannelWriter> {
+    let mut pace = Pace::default();
+    while !pace.is_fast() {
+        let read = poll_fn(|cx| to.poll_write_from(cx, Pin::new(&mut from)));
+        let Ok(n @ 1..) = read.await else {
+            return Some(to);
+        };
+        pace.after(n, &from);
+    }
+    let from = from.into_nonblocking_fd().ok()?;
+    let runtime = Handle::current();
+    let (done, end) = oneshot::channel();
+    thread::spawn(move || {
+        if let Err(why) = pour(&runtime, from.into(), &mut to, || !done.is_closed()) {
+            debug!("a program's output: {why}");
+        }
+        let _ = done.send(to);
+    });
+    end.await.ok()
 }
 
 /// A size as terminals have it.

@@ -135,6 +135,36 @@ fn a_client_that_is_killed_leaves_no_child() {
     until("the deaf one ends", || !lives(&pid));
 }
 
+/// Much at once, a pause, a little: every byte comes, in time, and how it ended. Then a client that
+/// is killed in the middle, and one while the program is silent.
+#[test]
+fn fast_output_pauses_and_ends() {
+    let host = Host::start(&[]);
+    let line = "head -c 33000000 /dev/zero; sleep 0.3; printf late; sleep 0.3; printf last; exit 7";
+    let output = ended(host.ssh(&[], line), b"");
+    assert_eq!(output.status.code(), Some(7));
+    let (zeros, rest) = output.stdout.split_at(33_000_000);
+    assert!(zeros.iter().all(|byte| *byte == 0));
+    assert_eq!(String::from_utf8_lossy(rest), "latelast");
+    let path = host.path("pid");
+    for after in [
+        "exec cat /dev/zero",
+        "head -c 33000000 /dev/zero; sleep 600; :",
+    ] {
+        let line = format!("echo $$ > {}; {after}", path.display());
+        let mut ssh = host.ssh(&[], &line);
+        let mut ssh = Guard::spawn(ssh.stdin(Stdio::piped()).stdout(Stdio::piped()));
+        let pid = line_of(&path);
+        let mut much = vec![0; 33_000_000];
+        let mut out = ssh.0.stdout.take().unwrap();
+        std::io::Read::read_exact(&mut out, &mut much).unwrap();
+        assert!(lives(&pid));
+        ssh.kill();
+        until("the program ends", || !lives(&pid));
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
 #[test]
 fn the_end_of_the_server_is_the_end_of_its_programs() {
     let host = Host::start(&[]);

@@ -13,6 +13,9 @@ use crate::ssh::error::End;
 
 /// Questions without an answer; beyond it none are asked.
 const MAX_ASKED: usize = 16;
+/// Questions of a new session, one after the other: the first answer of a server that is still
+/// making a home for its user comes late, and windows grow by the round trip.
+const FIRST: u32 = 3;
 
 /// When the peer was heard, and what it was asked.
 pub(super) struct Alive {
@@ -26,8 +29,8 @@ pub(super) struct Alive {
     wanted: Vec<oneshot::Sender<Result<Duration, End>>>,
     number: u64,
     rtt: Option<Duration>,
-    /// The first one is owed.
-    first: bool,
+    /// So many are owed.
+    first: u32,
 }
 
 struct Question {
@@ -45,7 +48,7 @@ impl Alive {
             wanted: Vec::new(),
             number: 0,
             rtt: None,
-            first: true,
+            first: FIRST,
         }
     }
 
@@ -98,11 +101,12 @@ impl Driver {
             }
             alive.silent += 1;
         }
-        let ask = due || alive.first || !alive.wanted.is_empty();
+        let owed = alive.first > 0 && alive.asked.is_empty();
+        let ask = due || owed || !alive.wanted.is_empty();
         if !ask || alive.asked.len() >= MAX_ASKED {
             return Ok(());
         }
-        alive.first = false;
+        alive.first = alive.first.saturating_sub(1);
         alive.number += 1;
         let number = alive.number.to_be_bytes();
         if !self.line.transport.ping(&number)? {

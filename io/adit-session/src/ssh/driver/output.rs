@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use adit_ssh::connection::{ChannelId, WantReply};
+use adit_stream::pool::SIZES;
 use adit_wire::Time;
 
 use super::Driver;
 use crate::ssh::error::End;
 use crate::ssh::pipe::{Next, Pipe};
 
-/// Sealed octets that wait to be written; one packet may go beyond.
-const BATCH: usize = 256 << 10;
+/// Sealed octets that wait to be written, what the largest buffer of a channel holds, so that what
+/// was read at once leaves at once; one packet may go beyond.
+const BATCH: usize = SIZES[SIZES.len() - 1];
 
 impl Driver {
     /// Looks at the channels whose handles have done something.
@@ -28,10 +30,11 @@ impl Driver {
     pub(super) fn attend(&mut self, pipe: &Arc<Pipe>, now: Time) {
         pipe.listed.clear();
         let mut state = pipe.lock();
-        let (consumed, next) = (state.take_consumed(), state.next());
+        let (mut consumed, next) = (state.take_consumed(), state.next());
         drop(state);
-        if consumed > 0 {
+        while consumed > 0 {
             self.connection.consumed(pipe.id, consumed, now);
+            consumed = pipe.set_worth(self.connection.worth(pipe.id));
         }
         match next {
             Next::Nothing => {}

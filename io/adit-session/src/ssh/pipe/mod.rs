@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use adit_ssh::connection::{ChannelId, Kind, ReplyTo, Request};
+use adit_stream::pool::SIZES;
 use tokio::sync::Notify;
 
 use super::chunks::Chunks;
@@ -16,13 +17,15 @@ use crate::stream::Buffer;
 use state::{Cut, index, octets};
 pub(super) use state::{Next, State};
 
-/// Octets that wait in one channel to be sent; one buffer may go beyond.
-const MAX_OUTPUT: usize = 256 << 10;
+/// Octets that wait in one channel to be sent, a little more than the largest buffer, so that there
+/// is a second one when the first has left; one buffer may go beyond.
+const MAX_OUTPUT: usize = SIZES[SIZES.len() - 1] + (4 << 10);
 /// Requests of the peer that wait in one channel.
 const MAX_REQUESTS: usize = 128;
 /// Octets of the names and values in them: as long as one message may be.
 const MAX_ASKED: usize = 256 << 10;
-/// Consumed octets that are told to the task at once; windows are widened by no less.
+/// Consumed octets that are told to a task that has not said how many it wants to hear of: a
+/// quarter of a window's least, and no more than this.
 const WORTH: usize = 128 << 10;
 
 /// A channel between its two sides.
@@ -31,8 +34,6 @@ pub(super) struct Pipe {
     pub(super) id: ChannelId,
     pub(super) mail: Arc<Mail>,
     pub(super) listed: Listed,
-    /// Consumed octets that are worth a message to the task: at once, and before a reader waits.
-    worth: (usize, usize),
     state: Mutex<State>,
     /// Told when a request came, how the program ended, or the channel closed.
     pub(super) news: Notify,
@@ -44,13 +45,13 @@ impl Pipe {
         let window = usize::try_from(window).unwrap_or(usize::MAX);
         let state = State {
             writing: [true, false],
+            worth: (window / 4).clamp(1, WORTH),
             ..State::default()
         };
         Self {
             id,
             mail,
             listed: Listed::default(),
-            worth: (WORTH, (window / 4).clamp(1, WORTH)),
             state: Mutex::new(state),
             news: Notify::new(),
         }
@@ -80,12 +81,6 @@ impl Pipe {
             Some(cut) => Poll::Ready(Err(cut.error())),
             None => {
                 keep(&mut inlet.reader, cx);
-                // The peer may wait for the window that this reader has made.
-                let tell = state.consumed >= self.worth.1;
-                drop(state);
-                if tell {
-                    self.mail.poke(self);
-                }
                 Poll::Pending
             }
         }
@@ -95,7 +90,7 @@ impl Pipe {
     pub(super) fn consumed(self: &Arc<Self>, n: usize) {
         let mut state = self.lock();
         state.consumed += n;
-        let tell = state.consumed >= self.worth.0;
+        let tell = state.consumed >= state.worth;
         drop(state);
         if tell {
             self.mail.poke(self);
@@ -184,6 +179,17 @@ impl Pipe {
                 output.clear();
             }
         });
+    }
+
+    /// The task: so many consumed octets it wants to hear of the next time. Gives them if there are
+    /// as many already.
+    pub(super) fn set_worth(&self, octets: usize) -> usize {
+        let mut state = self.lock();
+        state.worth = octets;
+        match state.consumed >= octets {
+            true => state.take_consumed(),
+            false => 0,
+        }
     }
 
     /// The task: bytes came. Gives who is to be woken; `false` if nobody reads them.

@@ -22,6 +22,8 @@ pub(in crate::ssh) struct State {
     pub(super) cut: Option<Cut>,
     /// Octets that were read and not told to the task.
     pub(super) consumed: usize,
+    /// So many of them are worth a message to the task.
+    pub(super) worth: usize,
 
     pub(super) output: [Chunks; 2],
     pub(super) writer: Option<Waker>,

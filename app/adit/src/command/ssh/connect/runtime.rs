@@ -10,10 +10,11 @@ use crate::command::Done;
 use crate::command::ssh::terminal;
 use crate::report::{Code, Failure};
 
-/// Runs a client to its end; a signal ends it before. The terminal is left as it was found.
-pub(crate) fn block_on(work: impl Future<Output = Done>) -> Done {
+/// Runs a client to its end on so many threads; a signal ends it before. The terminal is left as it
+/// was found.
+pub(crate) fn block_on(workers: usize, work: impl Future<Output = Done>) -> Done {
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+        .worker_threads(workers)
         .enable_all()
         .build()
         .context("starting the runtime")?;

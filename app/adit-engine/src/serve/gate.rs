@@ -1,0 +1,128 @@
+//! How many connections may be open, and the accept loop that keeps to it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use adit_net::accept::{self, Turn};
+use adit_stream::Tcp;
+use tokio::time::Instant;
+use tracing::warn;
+
+use super::Worker;
+use crate::Peer;
+
+/// Complaints about exhaustion are at least this far apart.
+const QUIET: Duration = Duration::from_secs(10);
+
+/// Counts connections and turns away what is too much.
+#[derive(Debug)]
+pub struct Gate {
+    open: AtomicUsize,
+    max: usize,
+    /// The gate of the whole process, behind that of a listener.
+    outer: Option<Arc<Self>>,
+}
+
+impl Gate {
+    /// Lets `max` connections in at a time, as far as `outer` does.
+    #[must_use]
+    pub const fn new(max: usize, outer: Option<Arc<Self>>) -> Self {
+        Self {
+            open: AtomicUsize::new(0),
+            max,
+            outer,
+        }
+    }
+
+    /// Connections open now.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// The lowest bound that holds.
+    fn limit(&self) -> usize {
+        let outer = self
+            .outer
+            .as_ref()
+            .map_or(usize::MAX, |outer| outer.limit());
+        self.max.min(outer)
+    }
+
+    pub(super) fn enter(self: &Arc<Self>) -> Option<Ticket> {
+        let outer = match &self.outer {
+            Some(outer) => Some(Box::new(outer.enter()?)),
+            None => None,
+        };
+        let ticket = Ticket {
+            gate: self.clone(),
+            _outer: outer,
+        };
+        (self.open.fetch_add(1, Ordering::Relaxed) < self.max).then_some(ticket)
+    }
+}
+
+/// One connection's place; leaves when dropped, even by a panic.
+pub(super) struct Ticket {
+    gate: Arc<Gate>,
+    _outer: Option<Box<Self>>,
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.gate.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Accepts for ever; each connection is a task of its own.
+pub async fn accept_loop(mut socket: accept::Acceptor, worker: Arc<Worker>) {
+    let mut complained: Option<Instant> = None;
+    loop {
+        let complaint = match socket.next().await {
+            Turn::Connection(stream, remote) => {
+                let local = stream.local_addr().unwrap_or(remote);
+                let peer = Peer { remote, local };
+                if worker.clone().admit(Box::new(Tcp::new(stream)), peer) {
+                    continue;
+                }
+                format!(
+                    "{} connections are open: closing new ones",
+                    worker.gate.limit()
+                )
+            }
+            Turn::Exhausted(e) => format!("accepting connections: {e}"),
+        };
+        if complained.is_none_or(|at| at.elapsed() >= QUIET) {
+            complained = Some(Instant::now());
+            warn!("{complaint} (said once in {} s)", QUIET.as_secs());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gate_within_a_gate() {
+        let outer = Arc::new(Gate::new(3, None));
+        let (a, b) = [2, 9]
+            .map(|max| Arc::new(Gate::new(max, Some(outer.clone()))))
+            .into();
+        let (one, two) = (a.enter(), a.enter());
+        assert!(
+            one.is_some() && two.is_some() && a.enter().is_none(),
+            "two of its own"
+        );
+        assert_eq!(
+            (a.open(), outer.open()),
+            (2, 2),
+            "a refusal leaves no trace"
+        );
+        let three = b.enter();
+        assert!(three.is_some() && b.enter().is_none(), "three in all");
+        drop((one, three));
+        assert!(b.enter().is_some());
+    }
+}

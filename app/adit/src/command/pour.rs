@@ -1,0 +1,136 @@
+//! Bytes of a file or a pipe into a channel, moved by a thread that is there for nothing else.
+//!
+//! A pipe that is watched for readiness wakes the watcher with every write of the other program; a
+//! thread that sleeps is not woken, and a thread may wait whatever the file is.
+
+use std::fs::File;
+use std::future::poll_fn;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::thread;
+
+use adit_session::ssh::ChannelWriter;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::runtime::Handle;
+
+use super::pace::Pace;
+
+/// How often a source that does not wait by itself is asked whether it is still wanted.
+const LOOK: Timespec = Timespec {
+    tv_sec: 1,
+    tv_nsec: 0,
+};
+
+/// Moves all of `from`, to its end. Blocks the calling thread, which must not be the runtime's.
+///
+/// # Errors
+/// Those of the file; the session failed; the peer takes no more; `is_wanted` gave `false`.
+pub(super) fn pour(
+    runtime: &Handle,
+    from: File,
+    to: &mut ChannelWriter,
+    is_wanted: impl Fn() -> bool + Unpin,
+) -> io::Result<()> {
+    let mut source = Source { from, is_wanted };
+    let mut pace = Pace::default();
+    loop {
+        let read = poll_fn(|cx| to.poll_write_from(cx, Pin::new(&mut source)));
+        match runtime.block_on(read)? {
+            0 => return Ok(()),
+            n => {
+                if let Some(pause) = pace.after(n, &source.from) {
+                    thread::sleep(pause);
+                }
+            }
+        }
+    }
+}
+
+/// A file whose reads hold up the whole thread.
+pub(super) struct Source<F> {
+    pub(super) from: File,
+    pub(super) is_wanted: F,
+}
+
+impl<F: Fn() -> bool> Read for Source<F> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.from.read(out) {
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+                Err(why) if why.kind() == io::ErrorKind::WouldBlock => self.wait()?,
+                read => return read,
+            }
+        }
+    }
+}
+
+impl<F: Fn() -> bool> Source<F> {
+    /// Until there is something.
+    fn wait(&self) -> io::Result<()> {
+        let mut watched = [PollFd::from_borrowed_fd(self.from.as_fd(), PollFlags::IN)];
+        match poll(&mut watched, Some(&LOOK)) {
+            Ok(0) if !(self.is_wanted)() => Err(io::ErrorKind::BrokenPipe.into()),
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(why) => Err(why.into()),
+        }
+    }
+}
+
+impl<F: Fn() -> bool + Unpin> AsyncRead for Source<F> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let n = self.get_mut().read(out.initialize_unfilled())?;
+        out.advance(n);
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A pipe whose reading end does not wait by itself.
+    fn pipe() -> (File, io::PipeWriter) {
+        let (read, write) = io::pipe().unwrap();
+        let flags = rustix::fs::fcntl_getfl(&read).unwrap();
+        rustix::fs::fcntl_setfl(&read, flags | rustix::fs::OFlags::NONBLOCK).unwrap();
+        (File::from(std::os::fd::OwnedFd::from(read)), write)
+    }
+
+    #[test]
+    fn a_source_waits_for_what_comes_late() {
+        let (from, mut late) = pipe();
+        let writer = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(30));
+            late.write_all(b"here").unwrap();
+        });
+        let mut source = Source {
+            from,
+            is_wanted: || true,
+        };
+        let mut got = Vec::new();
+        source.read_to_end(&mut got).unwrap();
+        writer.join().unwrap();
+        assert_eq!(got, b"here");
+    }
+
+    #[test]
+    fn a_silent_source_that_nobody_wants_is_left() {
+        let (from, _silent) = pipe();
+        let mut source = Source {
+            from,
+            is_wanted: || false,
+        };
+        let why = source.read(&mut [0]).unwrap_err();
+        assert_eq!(why.kind(), io::ErrorKind::BrokenPipe);
+    }
+}

@@ -1,0 +1,161 @@
+//! What is named, by patterns and in batches, and what fails.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use adit_interop::free_port;
+use adit_interop::openssh;
+
+use super::desk::{LIMIT, same, with_both};
+
+#[test]
+fn what_fails_is_named_and_the_rest_is_copied() {
+    with_both(|desk| {
+        for name in ["one", "two"] {
+            fs::write(desk.here(name), name).unwrap();
+            fs::write(desk.there(name), name).unwrap();
+        }
+        fs::create_dir(desk.there("into")).unwrap();
+        fs::create_dir(desk.here("folder")).unwrap();
+        let ended = desk.scp(&["one", "missing", "folder", "two", &desk.word("into")]);
+        assert_eq!(ended.code, Some(1), "{}", ended.output);
+        for words in ["missing: No such file", "folder: is a folder"] {
+            assert!(ended.output.contains(words), "{}", ended.output);
+        }
+        same(&desk.here("one"), &desk.there("into/one"));
+        same(&desk.here("two"), &desk.there("into/two"));
+
+        let word = desk.word("missing");
+        let ended = desk.scp(&[&word, &desk.word("one"), "folder"]);
+        assert_eq!(ended.code, Some(1), "{}", ended.output);
+        assert!(ended.output.contains("there/missing: No such file"));
+        same(&desk.here("one"), &desk.here("folder/one"));
+
+        for args in [
+            [&desk.word("one")[..], &desk.word("two"), "no/folder"],
+            ["one", "two", &desk.word("three")],
+        ] {
+            let ended = desk.scp(&args);
+            assert_eq!(ended.code, Some(1), "{}", ended.output);
+            assert!(ended.output.contains("is no folder"), "{}", ended.output);
+        }
+        // A place that cannot be written to, here and there.
+        let ended = desk.scp(&["one", &desk.word("no/folder/x")]);
+        assert_eq!(ended.code, Some(1), "{}", ended.output);
+        assert!(ended.output.contains("one: No such file"));
+        let ended = desk.scp(&["one", "two"]);
+        assert_eq!(ended.code, Some(2), "{}", ended.output);
+        #[cfg(target_os = "linux")]
+        {
+            let ended = desk.scp(&[&desk.word("one"), "/dev/full"]);
+            assert_eq!(ended.code, Some(1), "{}", ended.output);
+            assert!(ended.output.contains("No space left"), "{}", ended.output);
+        }
+        let closed = format!("scp://127.0.0.1:{}/x", free_port());
+        let ended = desk.scp(&["one", &closed]);
+        assert_eq!(ended.code, Some(255), "{}", ended.output);
+    });
+}
+
+#[test]
+fn patterns_are_for_the_host_where_they_are() {
+    with_both(|desk| {
+        for name in ["a1", "a2", "b1", ".a3", "c*", "[x]"] {
+            fs::write(desk.there(name), name).unwrap();
+        }
+        fs::create_dir(desk.there("d")).unwrap();
+        fs::write(desk.there("d/a4"), "").unwrap();
+        let names = |folder: &str| -> Vec<String> {
+            let path = desk.here(folder);
+            let entries = fs::read_dir(&path).unwrap();
+            let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
+            let mut names: Vec<_> = entries.map(|entry| name(entry.unwrap())).collect();
+            names.sort();
+            fs::remove_dir_all(path).unwrap();
+            names
+        };
+        for (pattern, wanted) in [
+            ("a*", &["a1", "a2"][..]),
+            ("[!a]1", &["b1"]),
+            ("c\\*", &["c*"]),
+            ("[x]", &["[x]"]),
+            ("*/a?", &["a4"]),
+        ] {
+            fs::create_dir(desk.here("to")).unwrap();
+            desk.scp(&[&desk.word(pattern), "to"]).success().unwrap();
+            assert_eq!(names("to"), wanted, "{pattern}");
+        }
+        fs::create_dir(desk.here("to")).unwrap();
+        let commands = "lcd to\nmget a* \"c*\"\nls '[x]'\n";
+        let said = desk.sftp(&[], commands).success().unwrap();
+        assert_eq!(names("to"), ["a1", "a2", "c*"]);
+        assert!(said.contains("ls '[x]'\n[x]"), "{said}");
+    });
+}
+
+#[test]
+fn a_batch_does_what_it_says_and_ends_at_what_fails() {
+    with_both(|desk| {
+        fs::write(desk.here("file"), b"content").unwrap();
+        let commands = "\
+    # nothing
+    pwd
+    mkdir -p one/two
+    cd one/two
+    put file 'a file'
+    ls -l
+    chmod 600 'a file'
+    rename 'a file' b
+    ln b c
+    ln -s b d
+    symlink b e
+    get e back
+    rm c
+    rmdir ../two/../none
+    ";
+        let ended = desk.sftp(&[], commands);
+        assert_eq!(ended.code, Some(1), "{}", ended.output);
+        let said = ended.output;
+        for words in [
+            "sftp> pwd\nRemote working directory: ",
+            "sftp> ls -l\n-rw-r--r--",
+            "a file\n",
+            "one/two/../two/../none: No such file",
+        ] {
+            assert!(said.contains(words), "{words} in\n{said}");
+        }
+        let two = desk.there("one/two");
+        let about = fs::metadata(two.join("b")).unwrap();
+        assert_eq!((about.mode() & 0o777, about.nlink()), (0o600, 1));
+        assert_eq!(fs::read_link(two.join("d")).unwrap(), Path::new("b"));
+        assert_eq!(fs::read_link(two.join("e")).unwrap(), Path::new("b"));
+        same(&desk.here("file"), &desk.here("back"));
+
+        let forgiven = desk.sftp(
+            &[],
+            "-rm none\n@cd one\n-nonsense\nmkdir done\nbye\nmkdir not\n",
+        );
+        let said = forgiven.success().unwrap();
+        assert!(!said.contains("sftp> @cd"), "{said}");
+        assert!(desk.there("one/done").is_dir() && !desk.there("one/not").exists());
+
+        for wrong in [
+            "get",
+            "ls -z",
+            "cd none",
+            "cd one/two/b",
+            "put 'x",
+            "chmod x one",
+        ] {
+            let ended = desk.sftp(&[], &format!("{wrong}\nmkdir never\n"));
+            assert_eq!(ended.code, Some(1), "{wrong}: {}", ended.output);
+            assert!(!desk.there("never").exists());
+        }
+        // A file that is named is fetched, and that is all.
+        let mut command = desk.command("sftp");
+        command.arg(desk.word("one/two/b"));
+        openssh::run(command, LIMIT).unwrap().success().unwrap();
+        same(&desk.here("file"), &desk.here("b"));
+    });
+}
