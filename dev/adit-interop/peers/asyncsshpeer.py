@@ -24,21 +24,33 @@ class Door(asyncssh.SSHServer):
         return True
 
 
+async def move(reader, writer):
+    """Moves bytes to their end."""
+    while some := await reader.read(1 << 16):
+        writer.write(some)
+        await writer.drain()
+
+
 async def program(process):
-    columns, rows, *_ = process.get_terminal_size()
-    given = dict(process.get_environment())
-    child = subprocess.Popen(
+    columns, rows, *_ = process.term_size
+    environment = os.environ | process.env
+    child = await asyncio.create_subprocess_shell(
         process.command,
-        shell=True,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=shown_environment(os.environ | given, process.get_terminal_type(), columns, rows),
+        env=shown_environment(environment, process.term_type, columns, rows),
     )
-    await process.redirect(stdin=child.stdin, stdout=child.stdout, stderr=child.stderr)
-    await process.stdout.drain()
-    await process.stderr.drain()
-    process.exit(await asyncio.to_thread(child.wait))
+
+    async def feed():
+        await move(process.stdin, child.stdin)
+        child.stdin.close()
+
+    feeding = asyncio.create_task(feed())
+    await asyncio.gather(move(child.stdout, process.stdout), move(child.stderr, process.stderr))
+    status = await child.wait()
+    feeding.cancel()
+    process.exit(status)
 
 
 async def serve(words):

@@ -75,27 +75,24 @@ class Session:
         self.check(publickey(self.session, *counted(user), key + b".pub", key, None))
 
     def check(self, code):
-        if not code or code < 0:
+        """For calls of which zero is the best answer, or a count."""
+        if code is None or code < 0:
             message = c_char_p()
             last_error(self.session, byref(message), None, 0)
             sys.exit(f"{self.job.text}: {code}: {(message.value or b'').decode()}")
         return code
-
-    def well(self, code):
-        """For calls of which zero is the best answer."""
-        return code and self.check(code)
 
     def open(self):
         kind = counted(b"session")
         return self.check(open_channel(self.session, *kind, WINDOW, PACKET, None, 0))
 
     def start(self, channel, line):
-        self.well(startup(channel, *counted(b"exec"), *counted(line.encode())))
+        self.check(startup(channel, *counted(b"exec"), *counted(line.encode())))
 
     def read(self, channel, stream):
         """All that comes."""
         got, buffer = bytearray(), ctypes.create_string_buffer(1 << 16)
-        while count := self.well(read_some(channel, stream, buffer, len(buffer))):
+        while count := self.check(read_some(channel, stream, buffer, len(buffer))):
             got += buffer.raw[:count]
         return bytes(got)
 
@@ -109,13 +106,13 @@ class Session:
             if at < len(sent):
                 # What could not be written whole is wanted again as it was.
                 count = write_some(channel, STANDARD_OUTPUT, *counted(sent[at : at + 50_000]))
-                if count != AGAIN:
+                if count not in (AGAIN, 0):
                     at, idle = at + self.check(count), False
             elif not ended:
                 ended = send_eof(channel) != AGAIN
                 idle = not ended
             count = read_some(channel, STANDARD_OUTPUT, buffer, len(buffer))
-            if count != AGAIN and count != 0:
+            if count not in (AGAIN, 0):
                 got += buffer.raw[: self.check(count)]
                 idle = False
             if idle:
@@ -125,8 +122,8 @@ class Session:
         return bytes(got)
 
     def end(self, channel):
-        self.well(close(channel))
-        self.well(wait_closed(channel))
+        self.check(close(channel))
+        self.check(wait_closed(channel))
         status = exit_status(channel)
         free(channel)
         return str(status)
@@ -148,8 +145,8 @@ def echo(session, job):
 def terminal(session, job):
     channel = session.open()
     size = (COLUMNS, ROWS, 0, 0)
-    session.well(request_pty(channel, *counted(TERM.encode()), b"", 0, *size))
-    session.well(setenv(channel, *counted(VARIABLE.encode()), *counted(VALUE.encode())))
+    session.check(request_pty(channel, *counted(TERM.encode()), b"", 0, *size))
+    session.check(setenv(channel, *counted(VARIABLE.encode()), *counted(VALUE.encode())))
     session.start(channel, "terminal 7")
     same(job, session.read(channel, STANDARD_OUTPUT), TOLD)
     same(job, session.read(channel, STANDARD_ERROR), b"err\n")
@@ -161,7 +158,7 @@ def forwarded(session, job):
     channel = direct_tcpip(session.session, b"127.0.0.1", port, b"127.0.0.1", 1)
     session.check(channel)
     session.check(write_some(channel, STANDARD_OUTPUT, *counted(b"ping")))
-    session.well(send_eof(channel))
+    session.check(send_eof(channel))
     same(job, session.read(channel, STANDARD_OUTPUT), b"pong")
     session.end(channel)
 
