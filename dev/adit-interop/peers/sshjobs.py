@@ -5,7 +5,7 @@ Each is run as this file and its own, one behind the other:
     algorithms      says `cipher NAME`, `mac NAME`, `kex NAME`
     server          --host-key FILE --authorized-keys FILE [--rekey BYTES]: says `ready HOST:PORT`,
                     then `keys` for every key exchange; programs are run by a shell
-    client          --port N --key FILE --user NAME JOB...: says `done JOB` for each
+    jobs            --port N --key FILE --user NAME JOB...: says `done JOB` for each
 
 A job is a kind and options, `echo,bytes=100,cipher=aes128-ctr`; each has a connection of its own.
 """

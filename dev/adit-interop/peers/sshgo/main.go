@@ -4,7 +4,7 @@
 //	sshgo server --host-key FILE --authorized-keys FILE [--rekey BYTES]
 //	                  says "ready HOST:PORT", then "keys" for every key exchange; programs are run
 //	                  by a shell
-//	sshgo client --port N --key FILE --user NAME JOB...
+//	sshgo jobs --port N --key FILE --user NAME JOB...
 //	                  says "done JOB" for each
 //
 // A job is a kind and options, "echo,bytes=100,cipher=aes128-ctr"; each has a connection of its own.
@@ -96,7 +96,7 @@ func either(wish, all []string) []string {
 func main() {
 	log.SetFlags(0)
 	if len(os.Args) < 2 {
-		log.Fatal("algorithms, server or client")
+		log.Fatal("algorithms, server or jobs")
 	}
 	time.AfterFunc(life, func() { log.Fatal("out of time") })
 	all := read(os.Args[2:])
@@ -108,7 +108,7 @@ func main() {
 		say("kex", config.KeyExchanges)
 	case "server":
 		serve(all)
-	case "client":
+	case "jobs":
 		work(all)
 	default:
 		log.Fatal("no such role")
