@@ -4,6 +4,7 @@ mod access;
 mod algorithms;
 mod files;
 mod forwarding;
+mod libraries;
 mod programs;
 mod terminals;
 mod world;

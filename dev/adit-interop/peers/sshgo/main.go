@@ -105,7 +105,8 @@ func main() {
 		config := job{}.config()
 		say("cipher", config.Ciphers)
 		say("mac", config.MACs)
-		say("kex", config.KeyExchanges)
+		// A second name of the first curve, which the package adds by itself.
+		say("kex", append(config.KeyExchanges, "curve25519-sha256@libssh.org"))
 	case "server":
 		serve(all)
 	case "jobs":

@@ -170,8 +170,7 @@ async fn hand_on_socket(listener: UnixListener, handle: ServerHandle, path: Vec<
 
 /// `echo`, `give N`, `take`, `both`, `terminal N`, `exit N`, `kill`, `wait`.
 async fn run(session: ServerSession) {
-    // The terminal and the variables that were wanted.
-    let mut told = String::new();
+    let (mut terminal, mut variables) = (String::new(), String::new());
     let command = loop {
         let Some(next) = session.next_request().await else {
             return;
@@ -183,11 +182,11 @@ async fn run(session: ServerSession) {
             }
             Request::Env { name, value } => {
                 let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-                let _ = write!(told, " {}={}", text(&name), text(&value));
+                let _ = write!(variables, " {}={}", text(&name), text(&value));
                 next.reply.grant();
             }
             Request::Pty(pty) => {
-                let _ = write!(told, "{} {}x{}", pty.term, pty.size.columns, pty.size.rows);
+                terminal = format!("{} {}x{}", pty.term, pty.size.columns, pty.size.rows);
                 next.reply.grant();
             }
             Request::Agent => next.reply.grant(),
@@ -211,7 +210,7 @@ async fn run(session: ServerSession) {
             stderr.write_all(b"err\n").await.unwrap();
         }
         "terminal" => {
-            told.push('\n');
+            let told = format!("{terminal}{variables}\n");
             writer.write_all(told.as_bytes()).await.unwrap();
             stderr.write_all(b"err\n").await.unwrap();
         }

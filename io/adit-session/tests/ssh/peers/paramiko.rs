@@ -1,4 +1,4 @@
-//! paramiko: AES alone; no limits are too small for it.
+//! paramiko, which has no ChaCha20.
 
 use adit_interop::sshpeer::SshPeer;
 use adit_ssh::algorithm::{Cipher, Kex, Mac};
