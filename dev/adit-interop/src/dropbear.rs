@@ -12,6 +12,9 @@ use crate::port::{Transport, free_port, wait_port};
 use crate::sshpeer::Algorithms;
 use crate::{Folder, PATIENCE, Process, tool};
 
+/// Where Debian has it, which an ordinary user's PATH leaves out.
+const DROPBEAR: &str = "/usr/sbin/dropbear";
+
 const CIPHERS: [&str; 3] = ["chacha20-poly1305@openssh.com", "aes128-ctr", "aes256-ctr"];
 const MACS: [&str; 2] = ["hmac-sha1", "hmac-sha2-256"];
 const KEX: [&str; 6] = [
@@ -54,7 +57,7 @@ impl Dropbear {
         }
         let users = folder.write("passwd", other_home(&home)?)?;
         let port = free_port();
-        let mut command = Command::new("dropbear");
+        let mut command = Command::new(DROPBEAR);
         command.args(["-F", "-E", "-p", &format!("127.0.0.1:{port}"), "-r"]);
         command.arg(path("dropbear")).arg("-P").arg(path("pid"));
         command.env("LD_PRELOAD", tool::library(WRAPPER)?);

@@ -23,9 +23,10 @@ async fn takes_new_keys() {
 }
 
 #[tokio::test]
-async fn runs_programs_gives_terminals_and_connects() {
+async fn serves_programs_terminals_connections_and_old_clients() {
     let far = Far::dropbear();
     their_server::runs_programs(&far).await;
     their_server::gives_a_terminal(&far, false).await;
     their_server::connects(&far).await;
+    their_server::serves_clients_that_are_not_strict(&far).await;
 }

@@ -3,7 +3,7 @@
 use adit_interop::sshpeer::SshPeer;
 use adit_ssh::algorithm::{Cipher, Kex, Mac};
 
-use super::Suite;
+use super::{Suite, their_client};
 
 const SUITES: [Suite; 2] = [
     (Cipher::Aes128Ctr, Mac::HmacSha256, Kex::Curve25519),
@@ -11,3 +11,8 @@ const SUITES: [Suite; 2] = [
 ];
 
 client_tests!(SshPeer::Libssh2, "libssh2_1.", strict: false, (9, 9), SUITES);
+
+#[tokio::test]
+async fn it_is_refused_where_strict_key_exchange_is_a_must() {
+    their_client::is_refused_as_not_strict(SshPeer::Libssh2).await;
+}

@@ -59,11 +59,12 @@ macro_rules! tests_of_both {
             }
 
             #[tokio::test]
-            async fn runs_programs_gives_terminals_and_connects() {
+            async fn serves_programs_terminals_connections_and_old_clients() {
                 let far = Far::start($peer, None);
                 their_server::runs_programs(&far).await;
                 their_server::gives_a_terminal(&far, true).await;
                 their_server::connects(&far).await;
+    their_server::serves_clients_that_are_not_strict(&far).await;
             }
         }
     };

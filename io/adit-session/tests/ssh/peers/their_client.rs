@@ -15,6 +15,7 @@ use adit_ssh::SshError;
 use adit_ssh::algorithm::{Compression, KeyAlgorithm};
 use adit_ssh::kex::Negotiated;
 use adit_ssh::key::{KeySet, PublicKey, Signer};
+use adit_ssh::transport::StrictKex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
@@ -93,9 +94,13 @@ impl Host {
     }
 
     async fn does(&self, jobs: Vec<String>) {
+        self.tries(jobs).await.unwrap();
+    }
+
+    async fn tries(&self, jobs: Vec<String>) -> Result<(), String> {
         let (peer, addr, id) = (self.peer, self.addr, self.id.clone());
         let done = spawn_blocking(move || peer.jobs(addr, &id, &jobs, LIMIT));
-        done.await.unwrap().unwrap();
+        done.await.unwrap().map_err(|why| format!("{why:#}"))
     }
 }
 
@@ -174,4 +179,18 @@ pub(super) async fn has_a_terminal_and_a_connection(peer: SshPeer) {
     let near = host.does(vec![format!("connection,port={port}")]);
     let (got, ()) = tokio::join!(far, near);
     assert_eq!(got, b"ping");
+}
+
+/// A server that wants strict key exchange of everybody does not let it in.
+pub(super) async fn is_refused_as_not_strict(peer: SshPeer) {
+    let job = vec![format!("echo,program=echo,bytes={SMALL}")];
+    for strict in [StrictKex::Always, StrictKex::WhenExposed] {
+        let host = Host::start(peer, |config| config.transport.strict = strict).await;
+        let done = host.tries(job.clone()).await;
+        let came = host.seen.lock().unwrap().len();
+        match strict {
+            StrictKex::Always => assert!(done.is_err() && came == 0, "{done:?}"),
+            _ => assert!(done.is_ok() && came == 1, "{done:?}"),
+        }
+    }
 }

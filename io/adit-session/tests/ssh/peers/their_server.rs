@@ -8,8 +8,9 @@ use adit_interop::openssh::keygen;
 use adit_interop::sshpeer::{Algorithms, SshPeer};
 use adit_interop::{Folder, PATIENCE, Pattern};
 use adit_session::ssh::client::{Client, ClientConfig, Exit, Program, Session};
-use adit_ssh::algorithm::Compression;
+use adit_ssh::algorithm::{Cipher, Compression};
 use adit_ssh::connection::{Modes, Pty, Size};
+use adit_ssh::transport::StrictKex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{EXCHANGES, MUCH, RENEWED, Suite};
@@ -196,4 +197,19 @@ pub(super) async fn gives_a_terminal(far: &Far, takes_variables: bool) {
 pub(super) async fn connects(far: &Far) {
     let session = far.enter(far.config()).await;
     a_connection_goes_through(&session).await;
+}
+
+/// A client that does not offer strict key exchange is served all the same, over several exchanges.
+pub(super) async fn serves_clients_that_are_not_strict(far: &Far) {
+    let mut config = far.config();
+    config.transport.strict = StrictKex::Never;
+    config.transport.preferred.cipher = vec![Cipher::Aes128Ctr];
+    config.transport.rekey_bytes = Some(1 << 16);
+    let session = far.enter(config).await;
+    assert!(!session.is_strict());
+    let bytes = Pattern::new(3).take(4 * SMALL);
+    let program = session.open_session().await.unwrap();
+    let (exit, got) = through_cat(program, &bytes).await;
+    assert_eq!(exit, Some(Exit::Status(0)));
+    assert!(got == bytes, "{}", got.len());
 }
