@@ -128,14 +128,16 @@ def echo(transport, job):
     channel = transport.open_session()
     channel.exec_command(job.get("program"))
 
-    def feed():
-        channel.sendall(sent)
-        channel.shutdown_write()
-
-    feeding = threading.Thread(target=feed)
+    feeding = threading.Thread(target=channel.sendall, args=(sent,))
     feeding.start()
     got = bytearray()
-    move(channel.recv, got.extend, feeding.join)
+    while len(got) < len(sent) and (some := channel.recv(1 << 16)):
+        got += some
+    feeding.join()
+    # The end is said last: a channel that is closed while paramiko waits for new keys blocks it,
+    # since the thread that would read them wants to answer first.
+    channel.shutdown_write()
+    move(channel.recv, got.extend, lambda: None)
     same(job, bytes(got), sent)
     same(job, str(channel.recv_exit_status()), "0")
 
