@@ -88,7 +88,7 @@ async fn main() -> Result<()> {
 }
 
 async fn serve(words: &Words) -> Result<()> {
-    let config = server::Config {
+    let mut config = server::Config {
         keys: vec![load_secret_key(words.need("--host-key")?, None)?],
         preferred: words.preferred()?,
         limits: words.limits()?,
@@ -96,6 +96,12 @@ async fn serve(words: &Words) -> Result<()> {
         nodelay: true,
         ..server::Config::default()
     };
+    if words.of("--offer").is_some() {
+        // The task of a connection waits for room for what has come, and sends nothing meanwhile. A
+        // program that sends back what comes waits for that in turn, so that its input has to have
+        // room for a whole window, whatever the sizes of its packets.
+        config.channel_buffer_size = 1 << 16;
+    }
     let allowed = Arc::new(load_public_key(words.need("--authorized-keys")?)?);
     let listener = TcpListener::bind(words.of("--listen").unwrap_or("127.0.0.1:0")).await?;
     println!("ready {}", listener.local_addr()?);
