@@ -88,6 +88,8 @@ impl<'a> Job<'a> {
     fn config(&self) -> Result<client::Config> {
         let mut config = client::Config {
             preferred: all(),
+            // Room for a window of small packets, as in the server.
+            channel_buffer_size: 1 << 16,
             nodelay: true,
             ..client::Config::default()
         };
