@@ -8,6 +8,7 @@
 
 mod adit;
 pub mod dns;
+pub mod dropbear;
 mod folder;
 pub mod hostile;
 pub mod iperf;
@@ -24,6 +25,7 @@ pub mod probe;
 mod process;
 pub mod shadowsocks;
 pub mod socks;
+pub mod sshpeer;
 pub mod ssr;
 pub mod tap;
 pub mod tool;

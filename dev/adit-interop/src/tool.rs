@@ -62,15 +62,18 @@ pub fn peer(name: &str) -> PathBuf {
 /// Makes a program see another wall clock; its timers run on as they are.
 pub fn shift_clock(command: &mut Command, offset: &str) -> Result<()> {
     // The `faketime` command forks, so that a signal would not reach the program itself.
-    let places = fs::read_dir("/usr/lib")?.flatten();
-    let library = places
-        .map(|place| place.path().join("faketime/libfaketimeMT.so.1"))
-        .find(|path| path.is_file());
-    command.env("LD_PRELOAD", library.with_context(|| missing("faketime"))?);
+    command.env("LD_PRELOAD", library("faketime/libfaketimeMT.so.1")?);
     command
         .env("FAKETIME", offset)
         .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
     Ok(())
+}
+
+/// Where the system has a library, by its name below the folder of the machine's kind.
+pub(crate) fn library(name: &str) -> Result<PathBuf> {
+    let mut places = fs::read_dir("/usr/lib")?.flatten();
+    let found = places.find_map(|place| Some(place.path().join(name)).filter(|p| p.is_file()));
+    found.with_context(|| missing(name))
 }
 
 /// What to say when a program cannot be started.

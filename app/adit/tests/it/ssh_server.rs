@@ -5,6 +5,7 @@ mod algorithms;
 mod files;
 mod forwarding;
 mod host_keys;
+mod libraries;
 mod programs;
 mod terminals;
 mod world;

@@ -1,4 +1,4 @@
-//! SSH sessions between our two ends, and with OpenSSH at either.
+//! SSH sessions between our two ends, and with others at either.
 
 #![cfg(target_os = "linux")]
 #![allow(
@@ -14,6 +14,7 @@ mod matrix;
 mod openssh_client;
 mod openssh_server;
 mod ours;
+mod peers;
 mod recorder;
 mod server;
 mod world;

@@ -4,8 +4,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use adit_interop::openssh::{Sshd, keygen, ssh};
+use adit_interop::sshpeer::Algorithms;
 use adit_interop::{Folder, Sum};
-use adit_session::ssh::client::{Client, Exit};
+use adit_session::ssh::client::{Client, ClientConfig, Exit};
 use adit_ssh::algorithm::{Cipher, Compression, Kex, Mac};
 use adit_ssh::key::PublicKey;
 use tokio::sync::Semaphore;
@@ -15,51 +16,76 @@ use crate::server::{serve, settings};
 use crate::world::{config_for, dial, pour};
 
 /// Octets of each transfer: several packets, the last one not full.
-const SMALL: usize = 100_001;
+pub(crate) const SMALL: usize = 100_001;
 /// Sessions at a time.
 const AT_A_TIME: usize = 4;
 
-/// What both have, as `ssh -Q` tells.
-fn known(what: &str) -> Vec<String> {
-    let output = Command::new("ssh").args(["-Q", what]).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    text.lines().map(str::to_owned).collect()
+/// What OpenSSH has, as `ssh -Q` tells.
+fn known() -> Algorithms {
+    let list = |what: &str| {
+        let output = Command::new("ssh").args(["-Q", what]).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines().map(str::to_owned).collect()
+    };
+    Algorithms {
+        cipher: list("cipher"),
+        mac: list("mac"),
+        kex: list("kex"),
+    }
 }
 
-type Choice = (Cipher, Mac, Kex, Compression);
+pub(crate) type Choice = (Cipher, Mac, Kex, Compression);
 
-/// Every cipher with every MAC that it takes, and each method of key exchange.
-fn choices() -> Vec<Choice> {
-    let has = |all: Vec<String>| move |name: &str| all.iter().any(|one| one == name);
-    let (cipher, mac, kex) = (has(known("cipher")), has(known("mac")), has(known("kex")));
-    let macs: Vec<Mac> = Mac::ALL.iter().copied().filter(|m| mac(m.name())).collect();
-    let mut pairs = Vec::new();
-    for one in Cipher::ALL.iter().copied().filter(|c| cipher(c.name())) {
+/// Every cipher with every MAC that it takes, and each method of key exchange, of those that
+/// `theirs` names too. There have to be so many pairs and methods at least.
+pub(crate) fn choices(theirs: &Algorithms, pairs: usize, methods: usize) -> Vec<Choice> {
+    let has = |all: &[String], name: &str| all.iter().any(|one| one == name);
+    let macs = Mac::ALL.iter().copied();
+    let macs: Vec<Mac> = macs.filter(|m| has(&theirs.mac, m.name())).collect();
+    let mut both = Vec::new();
+    let ciphers = Cipher::ALL.iter().copied();
+    for one in ciphers.filter(|c| has(&theirs.cipher, c.name())) {
         let some = if one.is_aead() { &macs[..1] } else { &macs[..] };
-        pairs.extend(some.iter().map(|mac| (one, *mac)));
+        both.extend(some.iter().map(|mac| (one, *mac)));
     }
-    let methods: Vec<Kex> = Kex::ALL.iter().copied().filter(|k| kex(k.name())).collect();
+    let kex = Kex::ALL.iter().copied();
+    let kex: Vec<Kex> = kex.filter(|k| has(&theirs.kex, k.name())).collect();
     assert!(
-        pairs.len() > 30 && methods.len() > 8,
-        "{pairs:?} {methods:?}"
+        both.len() >= pairs && kex.len() >= methods,
+        "{} pairs, {} methods: {theirs:?}",
+        both.len(),
+        kex.len()
     );
     let compression = [
         Compression::None,
         Compression::None,
         Compression::ZlibDelayed,
     ];
-    let rest = methods.iter().cycle().zip(compression.iter().cycle());
-    let joined = pairs.into_iter().zip(rest);
+    let rest = kex.iter().cycle().zip(compression.iter().cycle());
+    let joined = both.iter().cycle().zip(rest);
     joined
-        .map(|((cipher, mac), (kex, zip))| (cipher, mac, *kex, *zip))
+        .take(both.len().max(kex.len()))
+        .map(|((cipher, mac), (kex, zip))| (*cipher, *mac, *kex, *zip))
         .collect()
 }
 
+/// Offers nothing else.
+pub(crate) fn choose(config: &mut ClientConfig, choice: Choice) {
+    let preferred = &mut config.transport.preferred;
+    preferred.cipher = vec![choice.0];
+    preferred.mac = vec![choice.1];
+    preferred.kex = vec![choice.2];
+    preferred.compression = vec![choice.3];
+}
+
 /// Runs all of them, some at a time.
-async fn each<F: Future<Output = ()> + Send + 'static>(run: impl Fn(Choice) -> F) {
+pub(crate) async fn each<F: Future<Output = ()> + Send + 'static>(
+    choices: Vec<Choice>,
+    run: impl Fn(Choice) -> F,
+) {
     let gate = Arc::new(Semaphore::new(AT_A_TIME));
     let mut all = JoinSet::new();
-    for choice in choices() {
+    for choice in choices {
         let (gate, run) = (Arc::clone(&gate), run(choice));
         all.spawn(async move {
             let _place = gate.acquire().await.unwrap();
@@ -73,36 +99,36 @@ async fn each<F: Future<Output = ()> + Send + 'static>(run: impl Fn(Choice) -> F
 
 #[tokio::test]
 async fn with_its_server() {
+    let known = known();
     let more = format!(
         "Ciphers {}\nMACs {}\nKexAlgorithms {}\nCompression yes",
-        known("cipher").join(","),
-        known("mac").join(","),
-        known("kex").join(",")
+        known.cipher.join(","),
+        known.mac.join(","),
+        known.kex.join(",")
     );
     let sshd = Arc::new(Sshd::start(&more).unwrap());
-    each(|(cipher, mac, kex, compression)| {
-        let sshd = Arc::clone(&sshd);
-        async move {
-            let mut config = config_for(&sshd);
-            let preferred = &mut config.transport.preferred;
-            preferred.cipher = vec![cipher];
-            preferred.mac = vec![mac];
-            preferred.kex = vec![kex];
-            preferred.compression = vec![compression];
-            let session = Client::connect(dial(sshd.port()).await, config).await;
-            let session = session.unwrap_or_else(|why| panic!("{cipher} {mac} {kex}: {why}"));
-            let negotiated = session.negotiated();
-            assert_eq!(
-                (negotiated.kex, negotiated.client_to_server.cipher),
-                (kex, cipher)
-            );
-            let command = format!("head -c {SMALL} /dev/zero");
-            let program = session.open_session().await.unwrap();
-            let output = program.output(command).await.unwrap();
-            assert_eq!(output.exit, Some(Exit::Status(0)), "{cipher} {mac} {kex}");
-            assert_eq!(output.stdout, vec![0; SMALL], "{cipher} {mac} {kex}");
-        }
-    })
+    each(
+        choices(&known, 33, 11),
+        |(cipher, mac, kex, compression)| {
+            let sshd = Arc::clone(&sshd);
+            async move {
+                let mut config = config_for(&sshd);
+                choose(&mut config, (cipher, mac, kex, compression));
+                let session = Client::connect(dial(sshd.port()).await, config).await;
+                let session = session.unwrap_or_else(|why| panic!("{cipher} {mac} {kex}: {why}"));
+                let negotiated = session.negotiated();
+                assert_eq!(
+                    (negotiated.kex, negotiated.client_to_server.cipher),
+                    (kex, cipher)
+                );
+                let command = format!("head -c {SMALL} /dev/zero");
+                let program = session.open_session().await.unwrap();
+                let output = program.output(command).await.unwrap();
+                assert_eq!(output.exit, Some(Exit::Status(0)), "{cipher} {mac} {kex}");
+                assert_eq!(output.stdout, vec![0; SMALL], "{cipher} {mac} {kex}");
+            }
+        },
+    )
     .await;
 }
 
@@ -115,25 +141,28 @@ async fn with_its_client() {
     let (config, _) = settings();
     let port = serve(config, user).await;
     let sum = pour(&mut tokio::io::sink(), SMALL, 1).await;
-    each(|(cipher, mac, kex, compression)| {
-        let mut command = ssh(port, &id);
-        command.args(["-c", cipher.name(), "-m", mac.name(), "-o"]);
-        command.arg(format!("KexAlgorithms={}", kex.name()));
-        if compression != Compression::None {
-            command.arg("-C");
-        }
-        command.args(["me@127.0.0.1", &format!("give {SMALL}")]);
-        command.stdin(Stdio::null());
-        async move {
-            let output = spawn_blocking(move || command.output().unwrap())
-                .await
-                .unwrap();
-            let said = String::from_utf8_lossy(&output.stderr);
-            let status = i32::try_from(SMALL % 256).ok();
-            assert_eq!(output.status.code(), status, "{cipher} {mac} {kex}: {said}");
-            let got = Sum::EMPTY.with(&output.stdout);
-            assert_eq!(got, sum, "{cipher} {mac} {kex}");
-        }
-    })
+    each(
+        choices(&known(), 33, 11),
+        |(cipher, mac, kex, compression)| {
+            let mut command = ssh(port, &id);
+            command.args(["-c", cipher.name(), "-m", mac.name(), "-o"]);
+            command.arg(format!("KexAlgorithms={}", kex.name()));
+            if compression != Compression::None {
+                command.arg("-C");
+            }
+            command.args(["me@127.0.0.1", &format!("give {SMALL}")]);
+            command.stdin(Stdio::null());
+            async move {
+                let output = spawn_blocking(move || command.output().unwrap())
+                    .await
+                    .unwrap();
+                let said = String::from_utf8_lossy(&output.stderr);
+                let status = i32::try_from(SMALL % 256).ok();
+                assert_eq!(output.status.code(), status, "{cipher} {mac} {kex}: {said}");
+                let got = Sum::EMPTY.with(&output.stdout);
+                assert_eq!(got, sum, "{cipher} {mac} {kex}");
+            }
+        },
+    )
     .await;
 }

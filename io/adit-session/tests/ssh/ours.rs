@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use adit_crypto::Secret;
 use adit_session::ssh::BoxFuture;
-use adit_session::ssh::client::{Client, ClientConfig, Exit, Login, PinnedKeys, Session};
-use adit_session::ssh::server::{AuthPolicy, Connection, Server, ServerConfig};
+use adit_session::ssh::client::{Client, ClientConfig, Exit, Login, Output, PinnedKeys, Session};
+use adit_session::ssh::server::{AuthPolicy, Connection, Incoming, Server, ServerConfig};
 use adit_ssh::algorithm::Compression;
 use adit_ssh::auth::{Method, ServerAnswer};
 use adit_ssh::key::{AnyKey, PublicKey};
@@ -74,6 +74,45 @@ async fn programs_run() {
     let shell = session.open_session().await.unwrap();
     shell.shell().await.unwrap_err();
     assert!(session.ping().await.unwrap() < Duration::from_secs(5));
+}
+
+/// The server hears the request for a program, writes this and tells this status, closes the
+/// channel, and does not answer before; gives what the client makes of it.
+async fn late_answer(out: &[u8], status: Option<u32>) -> std::io::Result<Output> {
+    let (session, mut connection) = both(|_| {}).await;
+    let server = async {
+        let Some(Incoming::Session(opening)) = connection.accept().await else {
+            panic!("no session");
+        };
+        let asked = opening.accept().unwrap();
+        let request = asked.next_request().await.unwrap();
+        let (control, mut channel, _) = asked.into_parts();
+        channel.write_all(out).await.unwrap();
+        if let Some(status) = status {
+            control.exit(status);
+        }
+        request
+    };
+    let client = async { session.open_session().await.unwrap().output("quick").await };
+    let (output, request) = tokio::join!(client, server);
+    request.reply.grant();
+    output
+}
+
+#[tokio::test]
+async fn a_program_is_quicker_than_the_answer_to_its_request() {
+    let output = late_answer(b"out", Some(3)).await.unwrap();
+    let exit = Some(Exit::Status(3));
+    assert_eq!((&*output.stdout, output.exit), (&b"out"[..], exit));
+    let output = late_answer(b"", Some(4)).await.unwrap();
+    assert_eq!(output.exit, Some(Exit::Status(4)));
+    let output = late_answer(b"out", None).await.unwrap();
+    assert_eq!((&*output.stdout, output.exit), (&b"out"[..], None));
+}
+
+#[tokio::test]
+async fn a_channel_that_closes_without_a_word_has_run_nothing() {
+    late_answer(b"", None).await.unwrap_err();
 }
 
 #[tokio::test]

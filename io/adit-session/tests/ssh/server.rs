@@ -1,6 +1,7 @@
 //! A small server of ours: a few programs that are not programs, connections, forwards.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use adit_net::ambient::Chance;
@@ -44,6 +45,15 @@ pub(crate) fn settings() -> (ServerConfig, PublicKey) {
 
 /// Listens and serves whoever has the key; gives the port.
 pub(crate) async fn serve(config: ServerConfig, user: PublicKey) -> u16 {
+    serve_seen(config, user, |_| {}).await
+}
+
+/// The same, and shows who has come.
+pub(crate) async fn serve_seen(
+    config: ServerConfig,
+    user: PublicKey,
+    seen: impl Fn(&Connection) + Clone + Send + 'static,
+) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
@@ -51,10 +61,14 @@ pub(crate) async fn serve(config: ServerConfig, user: PublicKey) -> u16 {
             let (socket, _) = listener.accept().await.unwrap();
             socket.set_nodelay(true).unwrap();
             let (config, policy) = (config.clone(), OneKey(user.clone()));
+            let seen = seen.clone();
             tokio::spawn(async move {
                 let io: BoxStream = Box::new(Tcp::new(socket));
                 match Server::accept(io, &config, &policy).await {
-                    Ok(connection) => attend(connection).await,
+                    Ok(connection) => {
+                        seen(&connection);
+                        attend(connection).await;
+                    }
                     Err(why) => eprintln!("server: {why}"),
                 }
             });
@@ -154,8 +168,9 @@ async fn hand_on_socket(listener: UnixListener, handle: ServerHandle, path: Vec<
     let _ = copy_bidirectional(&mut channel.unwrap(), &mut socket).await;
 }
 
-/// `echo`, `give N`, `take`, `both`, `exit N`, `kill`, `wait`.
+/// `echo`, `give N`, `take`, `both`, `terminal N`, `exit N`, `kill`, `wait`.
 async fn run(session: ServerSession) {
+    let (mut terminal, mut variables) = (String::new(), String::new());
     let command = loop {
         let Some(next) = session.next_request().await else {
             return;
@@ -165,7 +180,16 @@ async fn run(session: ServerSession) {
                 next.reply.grant();
                 break String::from_utf8(command).unwrap();
             }
-            Request::Env { .. } | Request::Pty(_) | Request::Agent => next.reply.grant(),
+            Request::Env { name, value } => {
+                let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+                let _ = write!(variables, " {}={}", text(&name), text(&value));
+                next.reply.grant();
+            }
+            Request::Pty(pty) => {
+                terminal = format!("{} {}x{}", pty.term, pty.size.columns, pty.size.rows);
+                next.reply.grant();
+            }
+            Request::Agent => next.reply.grant(),
             _ => next.reply.refuse(),
         }
     };
@@ -183,6 +207,11 @@ async fn run(session: ServerSession) {
         }
         "both" => {
             writer.write_all(b"out\n").await.unwrap();
+            stderr.write_all(b"err\n").await.unwrap();
+        }
+        "terminal" => {
+            let told = format!("{terminal}{variables}\n");
+            writer.write_all(told.as_bytes()).await.unwrap();
             stderr.write_all(b"err\n").await.unwrap();
         }
         "exit" => {}

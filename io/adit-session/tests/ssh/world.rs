@@ -1,5 +1,7 @@
 //! What the tests share: connecting, and moving many bytes.
 
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use adit_interop::openssh::{Sshd, user};
@@ -23,10 +25,15 @@ pub(crate) async fn dial(port: u16) -> BoxStream {
 
 /// What gets into `sshd`.
 pub(crate) fn config_for(sshd: &Sshd) -> ClientConfig {
-    let (key, _) = PublicKey::from_line(&sshd.host_key().unwrap())
-        .map(|(key, comment)| (key, comment.to_owned()))
-        .unwrap();
-    let id = PrivateKey::read(&sshd.user_key().unwrap(), None).unwrap();
+    config_of(sshd.folder())
+}
+
+/// What gets in where the keys `host` and `id` are in a folder.
+pub(crate) fn config_of(folder: &Path) -> ClientConfig {
+    let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    let line = read("host.pub");
+    let (key, _) = PublicKey::from_line(&line).unwrap();
+    let id = PrivateKey::read(&read("id"), None).unwrap();
     let host_key = Arc::new(PinnedKeys(vec![AnyKey::Plain(key)]));
     ClientConfig::new(host_key, Login::new(user()).with_key(id))
 }

@@ -3,6 +3,11 @@
 //! The server runs programs and opens connections for whoever has the authorized key; the client
 //! has `-L`, `-D` and programs. Nothing is tuned but the list of algorithms: it shows what a
 //! program gets that uses the crate as its examples do.
+//!
+//! For the tests of interoperation it also has `algorithms` and `jobs`, and its server, which then
+//! offers all it has, says `ready HOST:PORT` and `keys` for each exchange in a group of its choice.
+
+mod jobs;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,11 +15,12 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
+use russh::client::GexParams;
 use russh::keys::{
     PrivateKeyWithHashAlg, PublicKeyOrCertificate, load_public_key, load_secret_key,
 };
 use russh::server::{Auth, Msg, Server as _, Session, VerifiedPublicKey};
-use russh::{Channel, ChannelId, ChannelMsg, Preferred, cipher, client, mac, server};
+use russh::{Channel, ChannelId, ChannelMsg, Limits, Preferred, cipher, client, kex, mac, server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader, copy_bidirectional_with_sizes, copy_buf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Command;
@@ -38,7 +44,10 @@ impl Words {
     }
 
     fn preferred(&self) -> Result<Preferred> {
-        let mut preferred = Preferred::default();
+        let mut preferred = match self.of("--offer") {
+            Some("all") => jobs::all(),
+            _ => Preferred::default(),
+        };
         if let Some(name) = self.of("-c") {
             let name = cipher::Name::try_from(name)
                 .ok()
@@ -51,6 +60,17 @@ impl Words {
         }
         Ok(preferred)
     }
+
+    /// When keys are renewed: after `--rekey` octets in either direction.
+    fn limits(&self) -> Result<Limits> {
+        Ok(self
+            .of("--rekey")
+            .map_or_else(|| Ok(Limits::default()), |bytes| bytes.parse().map(limits))?)
+    }
+}
+
+fn limits(bytes: usize) -> Limits {
+    Limits::new(bytes, bytes, Limits::default().rekey_time_limit)
 }
 
 #[tokio::main]
@@ -60,21 +80,31 @@ async fn main() -> Result<()> {
         Some("--version") => println!("russh 0.65.1"),
         Some("server") => serve(&words).await?,
         Some("client") => connect(&words).await?,
-        _ => bail!("`russhpeer server …` or `russhpeer client …`"),
+        Some("algorithms") => jobs::say_algorithms(),
+        Some("jobs") => jobs::work(&words).await?,
+        _ => bail!("`russhpeer server …`, `client …`, `algorithms` or `jobs …`"),
     }
     Ok(())
 }
 
 async fn serve(words: &Words) -> Result<()> {
-    let config = server::Config {
+    let mut config = server::Config {
         keys: vec![load_secret_key(words.need("--host-key")?, None)?],
         preferred: words.preferred()?,
+        limits: words.limits()?,
         inactivity_timeout: None,
         nodelay: true,
         ..server::Config::default()
     };
+    if words.of("--offer").is_some() {
+        // The task of a connection waits for room for what has come, and sends nothing meanwhile. A
+        // program that sends back what comes waits for that in turn, so that its input has to have
+        // room for a whole window, whatever the sizes of its packets.
+        config.channel_buffer_size = 1 << 16;
+    }
     let allowed = Arc::new(load_public_key(words.need("--authorized-keys")?)?);
-    let listener = TcpListener::bind(words.need("--listen")?).await?;
+    let listener = TcpListener::bind(words.of("--listen").unwrap_or("127.0.0.1:0")).await?;
+    println!("ready {}", listener.local_addr()?);
     let mut server = Server { allowed };
     server.run_on_socket(Arc::new(config), &listener).await?;
     Ok(())
@@ -98,8 +128,19 @@ impl server::Server for Server {
 /// One connection.
 struct Guest {
     allowed: Arc<russh::keys::PublicKey>,
-    /// Channels for which no program was named yet.
-    sessions: HashMap<ChannelId, Channel<Msg>>,
+    /// Channels for which no program was named yet, and its variables.
+    sessions: HashMap<ChannelId, (Channel<Msg>, Variables)>,
+}
+
+type Variables = Vec<(String, String)>;
+
+impl Guest {
+    /// Keeps variables for the program to come.
+    fn keep(&mut self, id: ChannelId, variables: Variables, session: &mut Session) -> Result<()> {
+        let (_, kept) = self.sessions.get_mut(&id).context("no such channel")?;
+        kept.extend(variables);
+        Ok(session.channel_success(id)?)
+    }
 }
 
 impl server::Handler for Guest {
@@ -119,9 +160,43 @@ impl server::Handler for Guest {
         reply: server::ChannelOpenHandle,
         _: &mut Session,
     ) -> Result<()> {
-        self.sessions.insert(channel.id(), channel);
+        self.sessions.insert(channel.id(), (channel, Vec::new()));
         reply.accept().await;
         Ok(())
+    }
+
+    async fn env_request(
+        &mut self,
+        id: ChannelId,
+        name: &str,
+        value: &str,
+        session: &mut Session,
+    ) -> Result<()> {
+        self.keep(id, vec![(name.to_owned(), value.to_owned())], session)
+    }
+
+    async fn pty_request(
+        &mut self,
+        id: ChannelId,
+        term: &str,
+        columns: u32,
+        rows: u32,
+        _: u32,
+        _: u32,
+        _: &[(russh::Pty, u32)],
+        session: &mut Session,
+    ) -> Result<()> {
+        let term = ("TERM".to_owned(), term.to_owned());
+        let size = ("SIZE".to_owned(), format!("{rows} {columns}"));
+        self.keep(id, vec![term, size], session)
+    }
+
+    async fn lookup_dh_gex_group(
+        &mut self,
+        _: &GexParams,
+    ) -> Result<Option<kex::dh::groups::DhGroup>> {
+        println!("keys");
+        Ok(Some(kex::dh::groups::DH_GROUP14.clone()))
     }
 
     async fn exec_request(
@@ -130,12 +205,12 @@ impl server::Handler for Guest {
         program: &[u8],
         session: &mut Session,
     ) -> Result<()> {
-        let channel = self.sessions.remove(&id).context("no such channel")?;
+        let (channel, variables) = self.sessions.remove(&id).context("no such channel")?;
         let program = String::from_utf8(program.to_vec())?;
         session.channel_success(id)?;
         let handle = session.handle();
         tokio::spawn(async move {
-            if let Ok(code) = run(channel, &program).await {
+            if let Ok(code) = run(channel, &program, variables).await {
                 let _ = handle.exit_status_request(id, code).await;
             }
             let _ = handle.close(id).await;
@@ -168,20 +243,29 @@ impl server::Handler for Guest {
 }
 
 /// Runs a program with the channel as its input and output.
-async fn run(channel: Channel<Msg>, program: &str) -> Result<u32> {
+async fn run(channel: Channel<Msg>, program: &str, variables: Variables) -> Result<u32> {
     let mut child = Command::new("sh")
         .args(["-c", program])
+        .envs(variables)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()?;
     let pipes = child.stdout.take().zip(child.stdin.take());
     let (output, mut input) = pipes.context("no pipes")?;
+    let mut errors = child.stderr.take().context("no pipe")?;
+    // What SSH calls the standard error of a program (RFC 4254 section 5.2).
+    let mut aside = channel.make_writer_ext(Some(1));
+    let errors = tokio::spawn(async move {
+        let _ = tokio::io::copy(&mut errors, &mut aside).await;
+    });
     let (from, mut to) = tokio::io::split(channel.into_stream());
     // The pipe is closed by being dropped, which is how the program hears of the end.
     let feed = tokio::spawn(async move {
         let _ = copy_buf(&mut BufReader::with_capacity(BUFFER, from), &mut input).await;
     });
     let _ = copy_buf(&mut BufReader::with_capacity(BUFFER, output), &mut to).await;
+    let _ = errors.await;
     let _ = to.shutdown().await;
     feed.abort();
     let code = child.wait().await?.code().unwrap_or(255);

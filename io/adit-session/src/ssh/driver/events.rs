@@ -64,9 +64,14 @@ impl Driver {
             }
             Event::Closed(id) => {
                 if let Some(live) = self.lives.remove(&id) {
+                    // Some servers answer the request for a program after it has ended, when
+                    // nothing can be said any more: that it has spoken is an answer.
+                    let ran = live.pipe.lock().has_spoken();
                     live.pipe.close(self.resets, &mut self.wake);
-                    for (_, reply) in live.asked {
-                        let _ = reply.send(Err(RequestError::Closed));
+                    for (name, reply) in live.asked {
+                        let started = ran && matches!(name, "exec" | "shell" | "subsystem");
+                        let closed = || RequestError::Closed;
+                        let _ = reply.send(started.then_some(()).ok_or_else(closed));
                     }
                 }
             }

@@ -112,6 +112,11 @@ impl State {
         self.output.iter().map(Chunks::len).sum()
     }
 
+    /// Whether the peer's side has told how a program ended, or there are bytes to be read.
+    pub(in crate::ssh) fn has_spoken(&self) -> bool {
+        self.exit.is_some() || self.input.iter().any(|from| !from.bytes.is_empty())
+    }
+
     /// Whether there is nothing left to send.
     pub(in crate::ssh) fn is_sent(&self) -> bool {
         self.unsent() == 0

@@ -1,0 +1,120 @@
+//! dropbear's server, which looks for keys in the home of a user and nowhere else.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::openssh::{keygen, user};
+use crate::port::{Transport, free_port, wait_port};
+use crate::sshpeer::Algorithms;
+use crate::{Folder, PATIENCE, Process, tool};
+
+/// Where Debian has it, which an ordinary user's PATH leaves out.
+const DROPBEAR: &str = "/usr/sbin/dropbear";
+
+const CIPHERS: [&str; 3] = ["chacha20-poly1305@openssh.com", "aes128-ctr", "aes256-ctr"];
+const MACS: [&str; 2] = ["hmac-sha1", "hmac-sha2-256"];
+const KEX: [&str; 6] = [
+    "curve25519-sha256",
+    "curve25519-sha256@libssh.org",
+    "ecdh-sha2-nistp256",
+    "ecdh-sha2-nistp384",
+    "ecdh-sha2-nistp521",
+    "diffie-hellman-group14-sha256",
+];
+
+/// What gives a process other users than the system's.
+const WRAPPER: &str = "libnss_wrapper.so";
+
+/// A running server on loopback that lets the calling user in with one key.
+#[derive(Debug)]
+pub struct Dropbear {
+    folder: Folder,
+    process: Process,
+    port: u16,
+}
+
+impl Dropbear {
+    /// Starts it.
+    pub fn start() -> Result<Self> {
+        let folder = Folder::new("dropbear")?;
+        let path = |name: &str| folder.path().join(name);
+        keygen(folder.path(), "host")?;
+        keygen(folder.path(), "id")?;
+        let mut convert = Command::new("dropbearconvert");
+        convert.args(["openssh", "dropbear"]);
+        convert.args([path("host"), path("dropbear")]);
+        tool::run(convert, PATIENCE)?.success()?;
+        // Others must not be able to write into what leads to the keys.
+        let home = path("home");
+        fs::create_dir_all(home.join(".ssh"))?;
+        fs::copy(path("id.pub"), home.join(".ssh/authorized_keys"))?;
+        for place in [home.clone(), home.join(".ssh")] {
+            fs::set_permissions(place, fs::Permissions::from_mode(0o700))?;
+        }
+        let users = folder.write("passwd", other_home(&home)?)?;
+        let port = free_port();
+        let mut command = Command::new(DROPBEAR);
+        command.args(["-F", "-E", "-p", &format!("127.0.0.1:{port}"), "-r"]);
+        command.arg(path("dropbear")).arg("-P").arg(path("pid"));
+        command.env("LD_PRELOAD", tool::library(WRAPPER)?);
+        command.env("NSS_WRAPPER_PASSWD", users);
+        command.env("NSS_WRAPPER_GROUP", "/etc/group");
+        let process = Process::spawn(command)?;
+        wait_port(Transport::Tcp, port, PATIENCE)
+            .with_context(|| format!("dropbear says:\n{}", process.log()))?;
+        Ok(Self {
+            folder,
+            process,
+            port,
+        })
+    }
+
+    /// What version 2022.83 offers, less what uses SHA-1 in a key exchange.
+    #[must_use]
+    pub fn algorithms() -> Algorithms {
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        Algorithms {
+            cipher: names(&CIPHERS),
+            mac: names(&MACS),
+            kex: names(&KEX),
+        }
+    }
+
+    /// The port it listens on, at 127.0.0.1.
+    #[must_use]
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The folder with its files, among them the key pairs `host` and `id`.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The process of the listener.
+    #[must_use]
+    pub const fn process(&self) -> &Process {
+        &self.process
+    }
+}
+
+/// The system's users, and the calling one at home in `home`.
+fn other_home(home: &Path) -> Result<String> {
+    let (users, me) = (fs::read_to_string("/etc/passwd")?, user());
+    let mut lines = String::new();
+    for line in users.lines() {
+        let mut fields: Vec<&str> = line.split(':').collect();
+        let (home, mine) = (home.to_string_lossy(), fields.first() == Some(&&*me));
+        if let Some(place) = fields.get_mut(5).filter(|_| mine) {
+            *place = &home;
+        }
+        lines += &fields.join(":");
+        lines.push('\n');
+    }
+    Ok(lines)
+}

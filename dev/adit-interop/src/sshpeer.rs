@@ -1,0 +1,163 @@
+//! Implementations of SSH that are libraries, each under a small program of ours that speaks one
+//! language with the tests: what it has, a server, and a client that does jobs.
+//!
+//! The programs are `peers/sshgo`, `peers/russhpeer`, and those in Python, which `peers/sshjobs.py`
+//! describes.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::kcpgo::Running;
+use crate::openssh::user;
+use crate::{PATIENCE, tool};
+
+const JOBS: &str = include_str!("../peers/sshjobs.py");
+const ASYNCSSH: &str = include_str!("../peers/asyncsshpeer.py");
+const PARAMIKO: &str = include_str!("../peers/paramikopeer.py");
+const LIBSSH2: &str = include_str!("../peers/libssh2peer.py");
+
+/// Whose it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SshPeer {
+    /// asyncssh, in Python; the one with all four UMACs.
+    Asyncssh,
+    /// golang.org/x/crypto/ssh.
+    Go,
+    /// libssh2 1.10, in C, as a client alone; without strict key exchange.
+    Libssh2,
+    /// paramiko, in Python.
+    Paramiko,
+    /// russh, in Rust.
+    Russh,
+}
+
+/// The names of the algorithms that a peer has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Algorithms {
+    /// Ciphers.
+    pub cipher: Vec<String>,
+    /// MACs.
+    pub mac: Vec<String>,
+    /// Methods of key exchange.
+    pub kex: Vec<String>,
+}
+
+impl Algorithms {
+    /// From lines of a kind and a name.
+    fn read(told: &str) -> Self {
+        let mut all = Self::default();
+        for (kind, name) in told.lines().filter_map(|line| line.split_once(' ')) {
+            match kind {
+                "cipher" => all.cipher.push(name.to_owned()),
+                "mac" => all.mac.push(name.to_owned()),
+                "kex" => all.kex.push(name.to_owned()),
+                _ => {}
+            }
+        }
+        all
+    }
+}
+
+impl SshPeer {
+    /// What it has.
+    pub fn algorithms(self) -> Result<Algorithms> {
+        let told = tool::run(self.command("algorithms"), PATIENCE);
+        let told = told.context(tool::missing(self.name()))?.success()?;
+        let all = Algorithms::read(&told);
+        ensure!(!all.cipher.is_empty() && !all.kex.is_empty(), "{told}");
+        Ok(all)
+    }
+
+    /// A server with a private host key that lets the owner of one public key in and runs programs
+    /// by a shell; new keys after `rekey` octets. It says `keys` for each key exchange; the one on
+    /// russh only with `diffie-hellman-group-exchange-sha256`.
+    pub fn server(self, host_key: &Path, allowed: &Path, rekey: Option<u64>) -> Result<Running> {
+        let mut command = self.command("server");
+        command.arg("--host-key").arg(host_key);
+        command.arg("--authorized-keys").arg(allowed);
+        if let Some(bytes) = rekey {
+            command.args(["--rekey", &bytes.to_string()]);
+        }
+        if self == Self::Russh {
+            command.args(["--offer", "all"]);
+        }
+        Running::start(command, self.name())
+    }
+
+    /// A client that does the jobs one after the other, each on a connection of its own; it ends
+    /// well when all are done within `limit`.
+    ///
+    /// A job is `echo`, `terminal`, `connection` or `files` and its options, as
+    /// `echo,program=cat,bytes=100,cipher=aes128-ctr,mac=hmac-sha1,kex=curve25519-sha256,rekey=9`.
+    pub fn jobs(
+        self,
+        server: SocketAddr,
+        key: &Path,
+        jobs: &[String],
+        limit: Duration,
+    ) -> Result<()> {
+        let mut command = self.command("jobs");
+        command.args(["--port", &server.port().to_string(), "--key"]);
+        command.arg(key).args(["--user", &user()]).args(jobs);
+        let ended = tool::run(command, limit).context(tool::missing(self.name()))?;
+        let told = ended.success().context(self.name())?;
+        let done = told.lines().filter_map(|line| line.strip_prefix("done "));
+        ensure!(
+            done.eq(jobs),
+            "{} of {} jobs: {told}",
+            self.name(),
+            jobs.len()
+        );
+        Ok(())
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Asyncssh | Self::Libssh2 | Self::Paramiko => "python/bin/python",
+            Self::Go => "sshgo",
+            Self::Russh => "russhpeer",
+        }
+    }
+
+    fn command(self, role: &str) -> Command {
+        let mut command = Command::new(tool::peer(self.name()));
+        let own = match self {
+            Self::Asyncssh => Some(ASYNCSSH),
+            Self::Libssh2 => Some(LIBSSH2),
+            Self::Paramiko => Some(PARAMIKO),
+            Self::Go | Self::Russh => None,
+        };
+        if let Some(own) = own {
+            command.arg("-c").arg(format!("{JOBS}\n{own}"));
+        }
+        command.arg(role);
+        command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_algorithms_are_read() {
+        let all = Algorithms::read("cipher a\nmac b\nkex c\nmac d\nelse e\nno\n");
+        let names = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect::<Vec<_>>();
+        assert_eq!(all.cipher, names(&["a"]));
+        assert_eq!(all.mac, names(&["b", "d"]));
+        assert_eq!(all.kex, names(&["c"]));
+    }
+
+    #[test]
+    fn a_client_without_a_server_is_no_success() {
+        let folder = crate::Folder::new("sshpeer").unwrap();
+        let key = crate::openssh::keygen(folder.path(), "id").unwrap();
+        let nobody = SocketAddr::from(([127, 0, 0, 1], crate::free_port()));
+        let job = ["echo,program=cat,bytes=1".to_owned()];
+        SshPeer::Go.jobs(nobody, &key, &job, PATIENCE).unwrap_err();
+    }
+}
