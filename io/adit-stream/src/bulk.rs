@@ -1,9 +1,9 @@
 //! Finds a flow that is fast enough to be worth waking for less often.
 //!
 //! A socket that is drained as fast as it fills wakes its reader for every few segments. Once a
-//! direction has moved [`WINDOW`] bytes fast enough, its source announces only so much at once as it
-//! brings in [`FILL`]. The tail of such a flow stays below the mark: [`Bulk::poll_pause`] takes the
-//! mark away when nothing has moved for [`TAIL`].
+//! direction has moved `WINDOW` bytes fast enough, its source announces only so much at once as it
+//! brings in `FILL`. The tail of such a flow stays below the mark: [`Bulk::poll_pause`] takes the
+//! mark away when nothing has moved for `TAIL`.
 
 use std::pin::Pin;
 use std::task::Context;
