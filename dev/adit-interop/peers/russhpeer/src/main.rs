@@ -11,6 +11,7 @@ mod jobs;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
 use std::process::Stdio;
 use std::sync::Arc;
 
@@ -59,6 +60,13 @@ impl Words {
             preferred.mac = Cow::Owned(vec![name]);
         }
         Ok(preferred)
+    }
+
+    /// The address in a word like `user@127.0.0.1`; names of ciphers have no address.
+    fn host(&self) -> Option<IpAddr> {
+        self.0
+            .iter()
+            .find_map(|word| word.split_once('@')?.1.parse().ok())
     }
 
     /// When keys are renewed: after `--rekey` octets in either direction.
@@ -291,7 +299,8 @@ async fn connect(words: &Words) -> Result<()> {
         ..client::Config::default()
     };
     let port: u16 = words.need("-p")?.parse()?;
-    let mut session = client::connect(Arc::new(config), ("127.0.0.1", port), Trusting).await?;
+    let host = words.host().unwrap_or(Ipv4Addr::LOCALHOST.into());
+    let mut session = client::connect(Arc::new(config), (host, port), Trusting).await?;
     let key = Arc::new(load_secret_key(words.need("-i")?, None)?);
     let key = PrivateKeyWithHashAlg::new(key, None);
     let login = session.authenticate_publickey("user", key).await?;
