@@ -12,8 +12,10 @@ use tokio::time::{Instant, Sleep, sleep};
 use crate::bulk::Bulk;
 use crate::{Count, Stream, Tcp};
 
-/// Bytes one direction may move before it lets the other one, and other sessions, go on.
-const BUDGET: usize = 1 << 20;
+/// Bytes one direction may move before it lets the other one, and other sessions, go on: a few
+/// milliseconds. Each time, the runtime takes a task that goes on at once for more work than one
+/// thread can do, and wakes another thread to share it.
+const BUDGET: usize = 8 << 20;
 /// Slots filled by one read.
 const SCATTER: usize = 8;
 /// Runs gathered in one write.
