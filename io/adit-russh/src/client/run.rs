@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use super::auth::Auth;
 use super::login::Wish;
 use super::{ChannelOpenHandle, DisconnectReason, Handler, RemoteDisconnectInfo, Session};
-use crate::engine::{Arrived, CHANNEL_STDERR, Core, Mailbox, Wire};
+use crate::engine::{Arrived, CHANNEL_STDERR, Core, Mailbox, Over, Wire};
 use crate::keys::PublicKey;
 use crate::{Channel, ChannelId, Disconnect, Error, Sig};
 
@@ -95,15 +95,6 @@ impl<H: Handler, IO: AsyncRead + AsyncWrite + Unpin> Task<H, IO> {
                 Err(why) => return Stop::Error(why),
             }
         }
-    }
-}
-
-/// Whoever waits is told also when the runtime ends the task.
-struct Over(Arc<Core>);
-
-impl Drop for Over {
-    fn drop(&mut self) {
-        self.0.finish();
     }
 }
 

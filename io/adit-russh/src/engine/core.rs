@@ -302,3 +302,12 @@ impl fmt::Debug for Core {
         f.write_str("Core")
     }
 }
+
+/// Whoever waits is told also when the runtime ends the task.
+pub(crate) struct Over(pub(crate) Arc<Core>);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.finish();
+    }
+}

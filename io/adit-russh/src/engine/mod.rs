@@ -19,7 +19,7 @@ mod rx;
 mod sending;
 mod wire;
 
-pub(crate) use self::core::{Core, Hold};
+pub(crate) use self::core::{Core, Hold, Over};
 pub(crate) use arrive::{Arrived, CHANNEL_STDERR};
 pub(crate) use idle::{Idle, Patience};
 pub(crate) use inbox::Mailbox;

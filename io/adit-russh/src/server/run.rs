@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::auth::let_in;
 use super::{ChannelOpenHandle, Config, Handler, Session};
-use crate::engine::{Arrived, CHANNEL_STDERR, Core, Mailbox, Wire};
+use crate::engine::{Arrived, CHANNEL_STDERR, Core, Mailbox, Over, Wire};
 use crate::{Channel, ChannelId, Error, Sig, pty};
 
 /// The task of a server's connection.
@@ -49,15 +49,6 @@ impl<H: Handler, IO: AsyncRead + AsyncWrite + Unpin> Task<H, IO> {
             let told = tell(&mut self.handler, &mut self.session, &core, arrived);
             self.wire.beside(&core, told).await?;
         }
-    }
-}
-
-/// Whoever waits is told also when the runtime ends the task.
-struct Over(Arc<Core>);
-
-impl Drop for Over {
-    fn drop(&mut self) {
-        self.0.finish();
     }
 }
 
