@@ -66,7 +66,8 @@ fn one_topology(
     held: u32,
     processes: NonZeroU32,
 ) {
-    let each = held / processes;
+    // No fewer than the case says.
+    let each = held.div_ceil(processes.get());
     let case = match processes.get() {
         1 => format!("{what}, {held} idle connections"),
         count => format!("{what}, {held} idle connections, {count} processes"),
