@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use adit_config::{Steering, Transparent};
 use adit_net::dial::{self, Family};
-use adit_net::{Udp, tcp, transparent};
+use adit_net::{Buffers, Udp, tcp, transparent};
 use adit_wire::Host;
 use tokio::time::sleep;
 
@@ -28,6 +28,16 @@ pub(crate) struct Sockets {
 }
 
 impl Sockets {
+    /// What the system gave each socket for datagrams that wait, if it takes datagrams.
+    pub(crate) fn buffers(&self) -> Option<Buffers> {
+        match (&self.carried, &self.taken) {
+            (Some(Bound::Kcp(listener, _)), _) => Some(listener.buffers()),
+            (Some(Bound::Fec(listener, _)), _) => Some(listener.buffers()),
+            (None, Some(taken)) => Some(taken.buffers()),
+            (None, None) => self.udp.first().map(Udp::buffers),
+        }
+    }
+
     /// What the sockets take, in a word.
     pub(crate) fn carries(&self) -> &'static str {
         match &self.carried {

@@ -23,4 +23,4 @@ pub mod transparent;
 pub mod udp;
 
 pub use packet::PacketBuf;
-pub use udp::{Received, Udp};
+pub use udp::{Buffers, Received, Udp};
