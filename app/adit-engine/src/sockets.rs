@@ -73,11 +73,20 @@ pub(crate) async fn address(host: &Option<Host>, port: u16) -> io::Result<Socket
     }
 }
 
+/// How a port takes connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tcp {
+    /// After a handshake.
+    Shaken,
+    /// With first bytes in the SYN, too.
+    Fast,
+}
+
 /// Binds one port for TCP, for UDP by so many sockets, or for both.
 pub(crate) async fn bind(
     host: &Option<Host>,
     port: u16,
-    tcp: bool,
+    tcp: Option<Tcp>,
     udp: usize,
 ) -> io::Result<Sockets> {
     bind_by(host, port, |addr| bind_once(addr, tcp, udp)).await
@@ -150,8 +159,12 @@ async fn bind_by(
     Err(last)
 }
 
-fn bind_once(mut addr: SocketAddr, tcp: bool, udp: usize) -> io::Result<Sockets> {
-    let tcp = if tcp { Some(tcp::listen(addr)?) } else { None };
+fn bind_once(mut addr: SocketAddr, tcp: Option<Tcp>, udp: usize) -> io::Result<Sockets> {
+    let tcp = match tcp {
+        None => None,
+        Some(Tcp::Shaken) => Some(tcp::listen(addr)?),
+        Some(Tcp::Fast) => Some(tcp::listen_fast(addr)?),
+    };
     if let Some(socket) = &tcp {
         addr = socket.local_addr()?;
     }

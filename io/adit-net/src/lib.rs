@@ -16,6 +16,8 @@ pub mod dial;
 pub mod keep;
 pub mod limits;
 pub mod lowat;
+#[cfg(target_os = "linux")]
+mod option;
 pub mod packet;
 pub mod splice;
 pub mod tcp;

@@ -10,9 +10,28 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 /// Connections the kernel keeps for us while the accept loop is busy.
 const BACKLOG: i32 = 1024;
 
+/// Connections by fast open that may wait for their handshake to end.
+#[cfg(target_os = "linux")]
+const FAST_OPEN_QUEUE: u32 = 256;
+
 /// Opens a listening socket. A v6 wildcard also takes IPv4.
 pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
     listen_with(addr, |_| Ok(()))
+}
+
+/// As [`listen`]; clients that have come before may send first bytes with their SYN (RFC 7413).
+/// Whether the system grants it is its own affair (`net.ipv4.tcp_fastopen` on Linux).
+pub fn listen_fast(addr: SocketAddr) -> io::Result<TcpListener> {
+    listen_with(addr, |_socket| {
+        #[cfg(target_os = "linux")]
+        let _ = crate::option::set(
+            _socket,
+            libc::IPPROTO_TCP,
+            libc::TCP_FASTOPEN,
+            FAST_OPEN_QUEUE,
+        );
+        Ok(())
+    })
 }
 
 /// As [`listen`], with one more option set before the socket is bound.
@@ -35,11 +54,39 @@ pub(crate) fn listen_with(
 
 /// Connects and sets the options of [`tune`].
 pub async fn connect(addr: SocketAddr) -> io::Result<TcpStream> {
+    connect_by(addr, Opening::Shaken).await
+}
+
+/// When a connection counts as made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Opening {
+    /// When the server has answered.
+    #[default]
+    Shaken,
+    /// At once, where the system has been there before: the first bytes travel with the SYN
+    /// (RFC 7413), and the first read or write tells whether there is a server. Only for
+    /// protocols whose clients speak first, and whose first bytes may come twice.
+    Fast,
+}
+
+/// As [`connect`], in the way of `opening`.
+pub async fn connect_by(addr: SocketAddr, opening: Opening) -> io::Result<TcpStream> {
     let socket = if addr.is_ipv4() {
         TcpSocket::new_v4()?
     } else {
         TcpSocket::new_v6()?
     };
+    #[cfg(target_os = "linux")]
+    if opening == Opening::Fast {
+        // Where it is not to be had, the connection begins as usual.
+        let _ = nix::sys::socket::setsockopt(
+            &socket,
+            nix::sys::socket::sockopt::TcpFastOpenConnect,
+            &true,
+        );
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = opening;
     let stream = socket.connect(addr).await?;
     tune(&stream);
     Ok(stream)
