@@ -15,7 +15,7 @@ const SEGMENTS: usize = 64;
 
 /// Equal datagrams for one peer that wait for the rest of their batch.
 #[derive(Debug, Default)]
-struct Run {
+pub(super) struct Run {
     bytes: Vec<u8>,
     to: Option<SocketAddr>,
     /// Size of each but the last, which may be shorter.
