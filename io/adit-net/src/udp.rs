@@ -8,9 +8,9 @@
 mod receive;
 mod send;
 
-use std::{fmt, io};
 use std::net::SocketAddr;
 use std::sync::{Mutex, OnceLock};
+use std::{fmt, io};
 
 use adit_wire::unmap;
 use quinn_udp::{UdpSockRef, UdpSocketState};
@@ -193,7 +193,11 @@ mod tests {
         let text = given.to_string();
         let kib = given.receive / 1024;
         assert!(text.starts_with(&format!("{kib} KiB to receive")), "{text}");
-        assert_eq!(text.contains("net.core.rmem_max"), given.limited(), "{text}");
+        assert_eq!(
+            text.contains("net.core.rmem_max"),
+            given.limited(),
+            "{text}"
+        );
     }
 
     pub(super) async fn recv(socket: &Udp, want: usize) -> Vec<(Vec<u8>, SocketAddr)> {

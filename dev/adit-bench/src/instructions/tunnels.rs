@@ -45,9 +45,11 @@ pub(super) const LOOPS: [Loop; 10] = [
     of("SSH aes128-gcm: seal and open 1 MiB", FEW, |n| {
         packets(Cipher::Aes128Gcm, None, n)
     }),
-    of("SSH aes128-ctr, umac-64-etm: seal and open 1 MiB", FEW, |n| {
-        packets(Cipher::Aes128Ctr, Some(Mac::Umac64Etm), n)
-    }),
+    of(
+        "SSH aes128-ctr, umac-64-etm: seal and open 1 MiB",
+        FEW,
+        |n| packets(Cipher::Aes128Ctr, Some(Mac::Umac64Etm), n),
+    ),
     of("SSH chacha20-poly1305: seal and open 1 MiB", FEW, |n| {
         packets(Cipher::ChaCha20Poly1305, None, n)
     }),
