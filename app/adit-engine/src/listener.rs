@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::{Listen, ListenKind, Plugin, Proxy as ProxyPlan, Route};
+use adit_net::tcp::FastOpen;
 use adit_net::{accept, limits};
 use adit_session::kcp::Counters;
 use adit_stream::{Limits, Meter};
@@ -27,7 +28,7 @@ use crate::credentials::Credentials;
 use crate::guard::Guard;
 use crate::plugin::{Host, Role};
 use crate::serve::{Associate, Gate, Worker, accept_loop};
-use crate::sockets::{self, Sockets, Tcp};
+use crate::sockets::{self, Sockets};
 use crate::udp::{FixedPackets, Listener as Table, PacketCodec, Ttl};
 use crate::{Roster, Router, StartError};
 
@@ -154,8 +155,8 @@ impl Prepared {
     ) -> Result<(Sockets, Kept), StartError> {
         let fast = matches!(&listen.kind, ListenKind::Shadowsocks(server) if server.fast_open);
         let tcp = self.served.worker.as_ref().map(|_| match fast {
-            true => Tcp::Fast,
-            false => Tcp::Shaken,
+            true => FastOpen::On,
+            false => FastOpen::Off,
         });
         let codecs = self.served.packets.as_ref();
         let udp = codecs.map_or(0, |(codecs, _)| codecs.len());

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use adit_config::{Steering, Transparent};
 use adit_net::dial::{self, Family};
+use adit_net::tcp::FastOpen;
 use adit_net::{Buffers, Udp, tcp, transparent};
 use adit_wire::Host;
 use tokio::time::sleep;
@@ -73,20 +74,11 @@ pub(crate) async fn address(host: &Option<Host>, port: u16) -> io::Result<Socket
     }
 }
 
-/// How a port takes connections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tcp {
-    /// After a handshake.
-    Shaken,
-    /// With first bytes in the SYN, too.
-    Fast,
-}
-
 /// Binds one port for TCP, for UDP by so many sockets, or for both.
 pub(crate) async fn bind(
     host: &Option<Host>,
     port: u16,
-    tcp: Option<Tcp>,
+    tcp: Option<FastOpen>,
     udp: usize,
 ) -> io::Result<Sockets> {
     bind_by(host, port, |addr| bind_once(addr, tcp, udp)).await
@@ -159,11 +151,10 @@ async fn bind_by(
     Err(last)
 }
 
-fn bind_once(mut addr: SocketAddr, tcp: Option<Tcp>, udp: usize) -> io::Result<Sockets> {
+fn bind_once(mut addr: SocketAddr, tcp: Option<FastOpen>, udp: usize) -> io::Result<Sockets> {
     let tcp = match tcp {
         None => None,
-        Some(Tcp::Shaken) => Some(tcp::listen(addr)?),
-        Some(Tcp::Fast) => Some(tcp::listen_fast(addr)?),
+        Some(fast_open) => Some(tcp::listen_by(addr, fast_open)?),
     };
     if let Some(socket) = &tcp {
         addr = socket.local_addr()?;

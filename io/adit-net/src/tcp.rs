@@ -16,20 +16,32 @@ const FAST_OPEN_QUEUE: u32 = 256;
 
 /// Opens a listening socket. A v6 wildcard also takes IPv4.
 pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
-    listen_with(addr, |_| Ok(()))
+    listen_by(addr, FastOpen::Off)
 }
 
-/// As [`listen`]; clients that have come before may send first bytes with their SYN (RFC 7413).
-/// Whether the system grants it is its own affair (`net.ipv4.tcp_fastopen` on Linux).
-pub fn listen_fast(addr: SocketAddr) -> io::Result<TcpListener> {
+/// Whether first bytes travel with the SYN of a connection (TCP Fast Open, RFC 7413). Only for
+/// protocols whose clients speak first, and whose first bytes may come twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FastOpen {
+    /// After the handshake.
+    #[default]
+    Off,
+    /// With the SYN, where both systems grant it: a connection then counts as made at once, and the
+    /// first read or write tells whether there is a server.
+    On,
+}
+
+/// As [`listen`]. Whether the system grants fast open is its own affair (`net.ipv4.tcp_fastopen`
+/// on Linux); where it does not, connections begin as ever.
+pub fn listen_by(addr: SocketAddr, fast_open: FastOpen) -> io::Result<TcpListener> {
     listen_with(addr, |_socket| {
         #[cfg(target_os = "linux")]
-        let _ = crate::option::set(
-            _socket,
-            libc::IPPROTO_TCP,
-            libc::TCP_FASTOPEN,
-            FAST_OPEN_QUEUE,
-        );
+        if fast_open == FastOpen::On {
+            let queue = FAST_OPEN_QUEUE;
+            let _ = crate::option::set(_socket, libc::IPPROTO_TCP, libc::TCP_FASTOPEN, queue);
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = fast_open;
         Ok(())
     })
 }
@@ -54,30 +66,18 @@ pub(crate) fn listen_with(
 
 /// Connects and sets the options of [`tune`].
 pub async fn connect(addr: SocketAddr) -> io::Result<TcpStream> {
-    connect_by(addr, Opening::Shaken).await
+    connect_by(addr, FastOpen::Off).await
 }
 
-/// When a connection counts as made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Opening {
-    /// When the server has answered.
-    #[default]
-    Shaken,
-    /// At once, where the system has been there before: the first bytes travel with the SYN
-    /// (RFC 7413), and the first read or write tells whether there is a server. Only for
-    /// protocols whose clients speak first, and whose first bytes may come twice.
-    Fast,
-}
-
-/// As [`connect`], in the way of `opening`.
-pub async fn connect_by(addr: SocketAddr, opening: Opening) -> io::Result<TcpStream> {
+/// As [`connect`], with fast open if it is on and the system has been there before.
+pub async fn connect_by(addr: SocketAddr, fast_open: FastOpen) -> io::Result<TcpStream> {
     let socket = if addr.is_ipv4() {
         TcpSocket::new_v4()?
     } else {
         TcpSocket::new_v6()?
     };
     #[cfg(target_os = "linux")]
-    if opening == Opening::Fast {
+    if fast_open == FastOpen::On {
         // Where it is not to be had, the connection begins as usual.
         let _ = nix::sys::socket::setsockopt(
             &socket,
@@ -86,7 +86,7 @@ pub async fn connect_by(addr: SocketAddr, opening: Opening) -> io::Result<TcpStr
         );
     }
     #[cfg(not(target_os = "linux"))]
-    let _ = opening;
+    let _ = fast_open;
     let stream = socket.connect(addr).await?;
     tune(&stream);
     Ok(stream)
