@@ -45,7 +45,7 @@ fn requests_travel_with_the_syn_where_that_is_wanted() {
     }
     let origin = enter(GATEWAY, || {
         fs::write("/proc/sys/net/ipv4/tcp_fastopen", "3").unwrap();
-        Origin::at(loopback(0))
+        Origin::at(loopback(7000))
     })
     .unwrap();
     let private = "allow_private=127.0.0.0/8";
