@@ -75,11 +75,27 @@ fn pass(now: Time, from: &mut Kcp, to: &mut Kcp, out: &mut [u8]) -> Result<usize
     Ok(passed)
 }
 
+/// Two ends, of which the first has heard of the other's window.
+fn ends(data: &[u8], out: &mut [u8]) -> Result<(Kcp, Kcp)> {
+    let (mut near, mut far) = (session(), session());
+    near.send(data)?;
+    pass(Time(0), &mut near, &mut far, out)?;
+    ensure!(far.consume(data.len()) == data.len(), "nothing came");
+    far.flush_now(Time(0));
+    pass(Time(0), &mut far, &mut near, out)?;
+    Ok((near, far))
+}
+
+/// A full segment, and room for a datagram.
+fn segment() -> (Vec<u8>, Vec<u8>) {
+    let mtu = session().config().mtu;
+    (vec![7; mtu - HEADER_LEN], vec![0; mtu])
+}
+
 /// Full segments from one end to the other, read there and confirmed.
 fn there(times: u32) -> Result<()> {
-    let (mut near, mut far) = (session(), session());
-    let mut out = vec![0; near.config().mtu];
-    let data = vec![7; near.config().mtu - HEADER_LEN];
+    let (data, mut out) = segment();
+    let (mut near, mut far) = ends(&data, &mut out)?;
     for turn in 1..=u64::from(times) {
         let now = Time(turn * STEP);
         for _ in 0..MANY {
@@ -96,14 +112,8 @@ fn there(times: u32) -> Result<()> {
 
 /// A full window that nothing is due of.
 fn flushes(times: u32) -> Result<()> {
-    let (mut near, mut far) = (session(), session());
-    let mut out = vec![0; near.config().mtu];
-    let data = vec![7; near.config().mtu - HEADER_LEN];
-    // The peer's window is known from what it says.
-    near.send(&data)?;
-    pass(Time(0), &mut near, &mut far, &mut out)?;
-    far.flush_now(Time(0));
-    pass(Time(0), &mut far, &mut near, &mut out)?;
+    let (data, mut out) = segment();
+    let (mut near, _) = ends(&data, &mut out)?;
     let mut sent = 0;
     for _ in 0..IN_FLIGHT {
         near.send(&data)?;
