@@ -77,8 +77,9 @@ fn memory(pool: &SaltPool) -> usize {
         let shard = lock(shard);
         let exact = [&shard.exact.current, &shard.exact.previous];
         let digests = [&shard.digests.current, &shard.digests.previous];
-        exact.map(HashTable::allocation_size).iter().sum::<usize>()
-            + digests.map(HashTable::allocation_size).iter().sum::<usize>()
+        let bytes = exact.map(HashTable::allocation_size).into_iter();
+        let bytes = bytes.chain(digests.map(HashTable::allocation_size));
+        bytes.sum::<usize>()
     });
     shards.sum()
 }
