@@ -191,6 +191,7 @@ fn hop_line(hop: &Hop) -> String {
             method,
             secret,
             first_wait,
+            fast_open,
             plugin,
             ..
         } => {
@@ -203,6 +204,9 @@ fn hop_line(hop: &Hop) -> String {
                 let _ = write!(what, "; {}", through(plugin));
             }
             let _ = write!(what, "; first bytes waited for {}", time(*first_wait));
+            if *fast_open {
+                what.push_str(", then sent with the SYN");
+            }
             what
         }
         HopKind::ShadowsocksR(hop) => ssr::hop(hop),

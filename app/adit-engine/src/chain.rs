@@ -8,6 +8,7 @@ use adit_config::{
     ServerHop, SsRole,
 };
 use adit_net::dial::Family;
+use adit_net::tcp::FastOpen;
 use adit_session::kcp::Counters;
 use adit_shadowsocks::KeyChain;
 use adit_wire::Target;
@@ -47,6 +48,7 @@ pub(crate) async fn router(
         family,
         deadline,
         filter,
+        fast_open: FastOpen::Off,
     });
     let relays = matches!(&listen.kind, ListenKind::Shadowsocks(server)
         if matches!(server.role, SsRole::Relay { .. }));
@@ -92,11 +94,16 @@ async fn chain(
 /// This machine's sockets without a rule, for servers that the configuration names.
 #[must_use]
 pub(crate) fn free() -> Arc<dyn Connector> {
+    straight(FastOpen::Off)
+}
+
+fn straight(fast_open: FastOpen) -> Arc<dyn Connector> {
     Arc::new(Direct {
         access: Access::FREE,
         family: Family::Any,
         deadline: Duration::from_secs(10),
         filter: Filter::Anyone,
+        fast_open,
     })
 }
 
@@ -146,6 +153,7 @@ pub(crate) async fn server_hop(
             secret,
             udp,
             first_wait,
+            fast_open,
             plugin,
         } => {
             let keys = KeyChain::parse(*method, secret.expose())?;
@@ -162,7 +170,10 @@ pub(crate) async fn server_hop(
                 first_wait: *first_wait,
                 health,
             };
-            hop(dialect, plan, via, plugin)
+            // What stands before this hop, or a carrier, opens connections in its own way.
+            let fast = *fast_open && first && plan.carried.is_none();
+            let fast = fast.then(|| straight(FastOpen::On));
+            hop(dialect, plan, fast.as_ref().unwrap_or(via), plugin)
         }
         HopKind::ShadowsocksR(ssr) => {
             let dialect = ShadowsocksR::new(ssr, &plan.server)?;

@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use adit_config::{Listen, Plan, Route};
-use adit_net::limits;
+use adit_net::{Buffers, limits};
 use adit_shadowsocks::relay::RelayError;
 use adit_shadowsocks::{KeyError, UsersError};
 use adit_stream::{Counts, Meter};
 use adit_wire::Target;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
+use tracing::debug;
 
 use adit_session::kcp;
 
@@ -86,6 +87,8 @@ pub struct Listening {
     pub route: String,
     /// Whether it takes connections, datagrams or both.
     pub carries: &'static str,
+    /// What the system gave each of its UDP sockets for datagrams that wait.
+    pub buffers: Option<Buffers>,
 }
 
 /// Why a plan cannot run.
@@ -275,7 +278,11 @@ impl Engine {
             addr: sockets.addr,
             route: route.name.clone(),
             carries: sockets.carries(),
+            buffers: sockets.buffers(),
         };
+        if let Some(buffers) = listening.buffers {
+            debug!("UDP buffers on {}: {buffers}", listening.addr);
+        }
         Ok(Running {
             listening,
             router: listener.router(),

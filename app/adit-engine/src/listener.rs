@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::{Listen, ListenKind, Plugin, Proxy as ProxyPlan, Route};
+use adit_net::tcp::FastOpen;
 use adit_net::{accept, limits};
 use adit_session::kcp::Counters;
 use adit_stream::{Limits, Meter};
@@ -152,7 +153,11 @@ impl Prepared {
         listen: &Listen,
         kcp: &Arc<Counters>,
     ) -> Result<(Sockets, Kept), StartError> {
-        let tcp = self.served.worker.is_some();
+        let fast = matches!(&listen.kind, ListenKind::Shadowsocks(server) if server.fast_open);
+        let tcp = self.served.worker.as_ref().map(|_| match fast {
+            true => FastOpen::On,
+            false => FastOpen::Off,
+        });
         let codecs = self.served.packets.as_ref();
         let udp = codecs.map_or(0, |(codecs, _)| codecs.len());
         let failed = |source| StartError::Listen {
@@ -177,16 +182,17 @@ impl Prepared {
         };
         let spec = spec(plugin);
         let (inner_tcp, inner_udp) = (
-            tcp && spec.mode.tcp(),
+            tcp.filter(|_| spec.mode.tcp()),
             if spec.mode.udp() { udp } else { 0 },
         );
-        let (outer_tcp, outer_udp) = (tcp && !inner_tcp, udp - inner_udp);
+        let outer_tcp = tcp.filter(|_| inner_tcp.is_none());
+        let outer_udp = udp - inner_udp;
         let here = Some(std::net::Ipv4Addr::LOCALHOST.into());
         let inner = sockets::bind(&here.map(WireHost::Ip), 0, inner_tcp, inner_udp).await;
         let inner = inner.map_err(failed)?;
         let public = sockets::address(host, port).await.map_err(failed)?;
         let outer = match (outer_tcp, outer_udp) {
-            (false, 0) => None,
+            (None, 0) => None,
             (tcp, udp) => Some(sockets::bind(host, port, tcp, udp).await.map_err(failed)?),
         };
         let role = Role::Server {

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use adit_config::{Steering, Transparent};
 use adit_net::dial::{self, Family};
-use adit_net::{Udp, tcp, transparent};
+use adit_net::tcp::FastOpen;
+use adit_net::{Buffers, Udp, tcp, transparent};
 use adit_wire::Host;
 use tokio::time::sleep;
 
@@ -28,6 +29,16 @@ pub(crate) struct Sockets {
 }
 
 impl Sockets {
+    /// What the system gave each socket for datagrams that wait, if it takes datagrams.
+    pub(crate) fn buffers(&self) -> Option<Buffers> {
+        match (&self.carried, &self.taken) {
+            (Some(Bound::Kcp(listener, _)), _) => Some(listener.buffers()),
+            (Some(Bound::Fec(listener, _)), _) => Some(listener.buffers()),
+            (None, Some(taken)) => Some(taken.buffers()),
+            (None, None) => self.udp.first().map(Udp::buffers),
+        }
+    }
+
     /// What the sockets take, in a word.
     pub(crate) fn carries(&self) -> &'static str {
         match &self.carried {
@@ -67,7 +78,7 @@ pub(crate) async fn address(host: &Option<Host>, port: u16) -> io::Result<Socket
 pub(crate) async fn bind(
     host: &Option<Host>,
     port: u16,
-    tcp: bool,
+    tcp: Option<FastOpen>,
     udp: usize,
 ) -> io::Result<Sockets> {
     bind_by(host, port, |addr| bind_once(addr, tcp, udp)).await
@@ -140,8 +151,11 @@ async fn bind_by(
     Err(last)
 }
 
-fn bind_once(mut addr: SocketAddr, tcp: bool, udp: usize) -> io::Result<Sockets> {
-    let tcp = if tcp { Some(tcp::listen(addr)?) } else { None };
+fn bind_once(mut addr: SocketAddr, tcp: Option<FastOpen>, udp: usize) -> io::Result<Sockets> {
+    let tcp = match tcp {
+        None => None,
+        Some(fast_open) => Some(tcp::listen_by(addr, fast_open)?),
+    };
     if let Some(socket) = &tcp {
         addr = socket.local_addr()?;
     }

@@ -1,8 +1,11 @@
 //! The `adit` command: arguments → plan → engine.
 //!
 //! Data passes through like this: [`args`] says what may be typed, one module of [`command`] each
-//! does it, [`report`] says what went wrong and with which exit code. Started as a SIP003 plugin,
-//! without an argument, it is [`guest`] alone.
+//! does it, [`out`] prints, [`report`] says what went wrong and with which exit code. Started as a
+//! SIP003 plugin, without an argument, it is [`guest`] alone.
+
+#[macro_use]
+mod out;
 
 mod args;
 mod command;

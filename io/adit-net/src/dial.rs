@@ -12,7 +12,7 @@ use adit_wire::unmap;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::tcp;
+use crate::tcp::{self, FastOpen};
 
 /// Time the system's resolver gets.
 pub const RESOLVE_DEADLINE: Duration = Duration::from_secs(5);
@@ -95,13 +95,22 @@ pub fn order(found: Vec<SocketAddr>, family: Family) -> Vec<SocketAddr> {
 ///
 /// When all fail, the error of the best informed one: refused, then timed out, then unreachable.
 pub async fn race(candidates: &[SocketAddr], deadline: Duration) -> io::Result<TcpStream> {
+    race_by(candidates, deadline, FastOpen::Off).await
+}
+
+/// As [`race`], each with fast open if it is on.
+pub async fn race_by(
+    candidates: &[SocketAddr],
+    deadline: Duration,
+    fast_open: FastOpen,
+) -> io::Result<TcpStream> {
     if let [only] = candidates {
-        return match timeout(deadline, tcp::connect(*only)).await {
+        return match timeout(deadline, tcp::connect_by(*only, fast_open)).await {
             Ok(result) => result,
             Err(_) => Err(timed_out()),
         };
     }
-    match timeout(deadline, race_many(candidates)).await {
+    match timeout(deadline, race_many(candidates, fast_open)).await {
         Ok(result) => result,
         Err(_) => Err(timed_out()),
     }
@@ -116,7 +125,7 @@ fn timed_out() -> io::Error {
 
 type Attempt = Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
 
-async fn race_many(candidates: &[SocketAddr]) -> io::Result<TcpStream> {
+async fn race_many(candidates: &[SocketAddr], fast_open: FastOpen) -> io::Result<TcpStream> {
     let mut waiting = candidates.iter().copied();
     let mut running: Vec<Attempt> = Vec::new();
     let mut worst: Option<io::Error> = None;
@@ -142,7 +151,7 @@ async fn race_many(candidates: &[SocketAddr]) -> io::Result<TcpStream> {
             }
             match waiting.next() {
                 Some(addr) => {
-                    running.push(Box::pin(tcp::connect(addr)));
+                    running.push(Box::pin(tcp::connect_by(addr, fast_open)));
                     head_start.as_mut().reset(Instant::now() + STAGGER);
                 }
                 None if running.is_empty() => {

@@ -16,6 +16,8 @@ pub mod dial;
 pub mod keep;
 pub mod limits;
 pub mod lowat;
+#[cfg(target_os = "linux")]
+mod option;
 pub mod packet;
 pub mod splice;
 pub mod tcp;
@@ -23,4 +25,4 @@ pub mod transparent;
 pub mod udp;
 
 pub use packet::PacketBuf;
-pub use udp::{Received, Udp};
+pub use udp::{Buffers, Received, Udp};

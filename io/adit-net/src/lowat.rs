@@ -10,28 +10,8 @@ use tokio::net::TcpStream;
 /// Sets the mark, in bytes; 1 is the system's default. Raising a receive buffer that is too small
 /// for it is left to the system.
 #[cfg(target_os = "linux")]
-#[allow(unsafe_code, reason = "no safe wrapper has this socket option")]
 pub fn set_receive_mark(socket: &TcpStream, bytes: u32) -> io::Result<()> {
-    use std::os::fd::AsRawFd;
-
-    let value = libc::c_int::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let len = libc::socklen_t::try_from(size_of_val(&value)).unwrap_or_default();
-    // SAFETY: the descriptor is open for as long as `socket` is borrowed; the pointer and the
-    // length are those of `value`, which lives beyond the call, and the system only reads it.
-    let done = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_RCVLOWAT,
-            (&raw const value).cast(),
-            len,
-        )
-    };
-    if done == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    crate::option::set(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes)
 }
 
 /// Other systems have no mark.

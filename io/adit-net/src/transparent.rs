@@ -32,7 +32,7 @@ mod linux {
     use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
     use crate::udp::about_an_earlier_datagram;
-    use crate::{PacketBuf, Udp, tcp, udp};
+    use crate::{Buffers, PacketBuf, Udp, tcp, udp};
 
     /// Datagrams that one [`Taken::try_recv`] takes.
     const BATCH: usize = 16;
@@ -103,6 +103,12 @@ mod linux {
         /// The address it is bound to.
         pub fn local_addr(&self) -> io::Result<SocketAddr> {
             self.socket.local_addr()
+        }
+
+        /// What the system gave it for datagrams that wait.
+        #[must_use]
+        pub fn buffers(&self) -> Buffers {
+            Buffers::of(SockRef::from(&self.socket))
         }
 
         /// Waits until there is something to receive.
@@ -221,7 +227,7 @@ mod absent {
 
     use tokio::net::{TcpListener, TcpStream};
 
-    use crate::{PacketBuf, Udp};
+    use crate::{Buffers, PacketBuf, Udp};
 
     fn absent<T>() -> io::Result<T> {
         Err(io::Error::new(
@@ -277,6 +283,12 @@ mod absent {
 
         /// There is no such socket.
         pub fn local_addr(&self) -> io::Result<SocketAddr> {
+            match self.0 {}
+        }
+
+        /// There is no such socket.
+        #[must_use]
+        pub fn buffers(&self) -> Buffers {
             match self.0 {}
         }
 

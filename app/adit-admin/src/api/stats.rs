@@ -112,6 +112,21 @@ pub(super) fn metrics(engine: &Engine) -> Reply {
         "Sessions that are open.",
         each(|counts| counts.opened.saturating_sub(counts.closed)),
     );
+    let buffers = engine.listening().into_iter().filter_map(|at| {
+        let buffers = at.buffers?;
+        let labels = format!("route=\"{}\",listen=\"{}\"", at.route, at.addr);
+        let sizes = [("receive", buffers.receive), ("send", buffers.send)];
+        Some(sizes.map(|(direction, size)| {
+            let labels = format!("{labels},direction=\"{direction}\"");
+            (labels, u64::try_from(size).unwrap_or(u64::MAX))
+        }))
+    });
+    family(
+        "adit_udp_buffer_bytes",
+        "gauge",
+        "What the system gave a UDP socket for datagrams that wait, as the system counts it.",
+        buffers.flatten().collect(),
+    );
     let keyed = engine
         .servers()
         .into_iter()

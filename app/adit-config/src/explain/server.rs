@@ -56,6 +56,9 @@ pub(super) fn lines(server: &SsServer) -> Vec<String> {
             lines.push(format!("relay, by identity header: {}", names.join(", ")));
         }
     }
+    if server.fast_open {
+        lines.push("connections may begin with first bytes in the SYN".to_owned());
+    }
     if let Some(plugin) = &server.plugin {
         lines.push(through(plugin));
     }

@@ -11,7 +11,6 @@ pub(super) const REASONS: Reasons = &[
     (
         &[
             "dscp",
-            "fast_open",
             "keep_alive",
             "mptcp",
             "mtu",
@@ -25,6 +24,10 @@ pub(super) const REASONS: Reasons = &[
             "udp_mtu",
         ],
         OURS,
+    ),
+    (
+        &["fast_open"],
+        "left out; `fast_open=true` in a URL is the same, where both ends and the network take it",
     ),
     (
         &["nofile", "use_syslog", "user", "workdir", "log", "runtime"],
@@ -52,11 +55,11 @@ pub(super) const REASONS: Reasons = &[
     ),
     (
         &["manager_address", "manager_port"],
-        "there is no manager protocol; left out",
+        "`adit manager` is a command of its own; left out",
     ),
     (
         &["online_config"],
-        "nothing is fetched: fetch the document and convert it",
+        "`adit client --subscribe URL` fetches it; left out",
     ),
     (
         &["auth"],

@@ -81,6 +81,8 @@ pub enum HopKind {
         udp: UdpWay,
         /// Longest wait for first bytes that can travel with the request.
         first_wait: Duration,
+        /// First bytes travel with the SYN (TCP Fast Open), at the first hop.
+        fast_open: bool,
         /// The program before the server.
         plugin: Option<Plugin>,
     },

@@ -24,6 +24,8 @@ pub struct SsServer {
     pub reject: RejectPolicy,
     /// What requests from before the start see.
     pub restart: Restart,
+    /// First bytes may come with the SYN of a connection (TCP Fast Open).
+    pub fast_open: bool,
     /// The program between the network and this server; what it carries is served.
     pub plugin: Option<Plugin>,
     /// Where the salt filter of the AEAD edition, or of the IVs of a legacy method, is kept over

@@ -94,6 +94,12 @@ pub(crate) static FIRST_WAIT: Key<Wait> = key(
     "Longest wait for first bytes that can travel with the request.",
 );
 
+pub(crate) static FAST_OPEN: Key<bool> = key(
+    "fast_open",
+    false,
+    "First bytes travel with the SYN (TCP Fast Open), which saves a round trip; both ends and their systems have to allow it, and some networks lose such packets. Of hops, the first.",
+);
+
 // What is offered.
 
 pub(crate) static UDP: Key<bool> = key("udp", true, "Carry UDP.");

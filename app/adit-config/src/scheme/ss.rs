@@ -27,6 +27,7 @@ pub(crate) const PARAMS: &[Param] = &[
     both(&keys::SS_UDP),
     listener(&keys::PREFER),
     for_hop(&keys::FIRST_WAIT),
+    both(&keys::FAST_OPEN),
     listener(&keys::HANDSHAKE),
     both(&keys::DIAL),
     listener(&keys::IDLE),
@@ -52,6 +53,7 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
     let reject = draft.get(&keys::REJECT);
     let restart = draft.get(&keys::RESTART);
     let state = draft.get(&keys::STATE);
+    let fast_open = draft.get(&keys::FAST_OPEN);
     let limits = draft.limits();
     let private = draft.get(&keys::ALLOW_PRIVATE);
     let prefer = draft.get(&keys::PREFER);
@@ -88,6 +90,7 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
             udp,
             reject,
             restart,
+            fast_open,
             plugin,
             state: state.map(|path| draft.resolve(&path.0)),
         }),
@@ -104,6 +107,7 @@ pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
     let udp = draft.get(&keys::SS_UDP);
     let plugin = plugin(draft, true, udp == UdpWay::Native);
     let first_wait = draft.get(&keys::FIRST_WAIT).0;
+    let fast_open = draft.get(&keys::FAST_OPEN);
     let dial = draft.get(&keys::DIAL);
     if first_wait > dial {
         let span = draft.value_span(&keys::FIRST_WAIT);
@@ -122,6 +126,7 @@ pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
             secret,
             udp,
             first_wait,
+            fast_open,
             plugin,
         },
         dial,

@@ -42,7 +42,7 @@ via = [\"ss://aes-256-gcm:bar%2Ffoo%21@vpn.example.com:8388\"]
         [
             "note: read as the configuration of a client, since it has `local_port`; \
              `--role server` reads it as the other",
-            "note: `fast_open`: adit sets this itself",
+            "note: `fast_open`: left out; `fast_open=true` in a URL is the same, where both ends and the network take it",
             "note: `nameserver`: names are looked up by the system's resolver; left out",
             "note: `shiny`: unknown field, left out",
         ]

@@ -29,6 +29,29 @@ fn a_hop_can_have_keys_for_the_servers_on_the_way() {
 }
 
 #[test]
+fn first_bytes_travel_with_the_syn_where_that_is_asked_for() {
+    for (query, asked) in [
+        ("", false),
+        ("?fast_open=false", false),
+        ("?fast_open=true", true),
+    ] {
+        let url = format!("ss://aes-256-gcm:p@127.0.0.1:1{query}");
+        assert_eq!(server(&url).fast_open, asked, "{url}");
+        let HopKind::Shadowsocks { fast_open, .. } = hop(&url).kind else {
+            panic!("{url}");
+        };
+        assert_eq!(fast_open, asked, "{url}");
+        let drawn = |words_of: &[&str]| adit_config::explain(&words(words_of).unwrap());
+        let ends = drawn(&[&url]) + &drawn(&["mixed://127.0.0.1:0", &url]);
+        assert_eq!(
+            ends.matches("the SYN").count(),
+            if asked { 2 } else { 0 },
+            "{ends}"
+        );
+    }
+}
+
+#[test]
 fn the_way_of_datagrams_is_read() {
     for (url, way) in [
         ("ss://aes-256-gcm:p@h:1", UdpWay::Native),

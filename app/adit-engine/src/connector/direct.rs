@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use adit_net::dial::{self, Family};
-use adit_net::tcp;
+use adit_net::tcp::{self, FastOpen};
 use adit_stream::{Tcp, put};
 use adit_wire::{Host, Target};
 use tokio::time::timeout;
@@ -26,6 +26,8 @@ pub struct Direct {
     pub deadline: Duration,
     /// Who may answer datagrams.
     pub filter: Filter,
+    /// Whether first bytes travel with the SYN.
+    pub fast_open: FastOpen,
 }
 
 impl Direct {
@@ -62,7 +64,7 @@ impl Connector for Direct {
         Box::pin(async move {
             let open = async {
                 let candidates = self.candidates(to).await?;
-                let socket = dial::race(&candidates, self.deadline)
+                let socket = dial::race_by(&candidates, self.deadline, self.fast_open)
                     .await
                     .map_err(|e| DialError::new(Stage::Connect, e))?;
                 let bound = socket.local_addr().ok();

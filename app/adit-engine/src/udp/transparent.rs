@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use adit_net::transparent::{self, Taken};
-use adit_net::{PacketBuf, Udp};
+use adit_net::{Buffers, PacketBuf, Udp};
 use adit_wire::{Broken, Host, Target, unmap};
 use tracing::warn;
 
@@ -36,6 +36,11 @@ pub struct Interception {
 }
 
 impl Interception {
+    /// What the system gave its socket for datagrams that wait.
+    pub(crate) fn buffers(&self) -> Buffers {
+        self.socket.buffers()
+    }
+
     /// What `socket`, which is bound to `port`, takes. Answers come from whom the client has
     /// written to, or with `full_cone` from every public address.
     #[must_use]

@@ -400,3 +400,27 @@ fn slower_paths_carry_the_same() {
     assert_eq!(ended.code, Some(2), "{}", ended.output);
     says(&ended.output, &["z80", "portable, avx2, avx512"]);
 }
+
+/// `adit … | head -1`: the end of the reader is the end, without a word.
+#[test]
+fn a_reader_may_leave() {
+    let url = BLAKE3_AES_128.url(loopback(1));
+    for args in [
+        &["explain", "mixed://127.0.0.1:0", &url][..],
+        &["qr", &url],
+        &["help", "ss"],
+        &["bench", "mac"],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = Command::new(bin());
+        command.args(args).stdout(writer);
+        let ended = command.output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(0), "{args:?}:\n{said}");
+        assert!(
+            !said.contains("panicked") && !said.contains("error"),
+            "{args:?}:\n{said}"
+        );
+    }
+}

@@ -17,6 +17,8 @@ mod cli;
 mod convert;
 mod curl;
 mod doctor;
+#[cfg(target_os = "linux")]
+mod fast_open;
 mod forward;
 mod hostile;
 mod kcp;

@@ -1,4 +1,5 @@
 //! The loops: records, packets, keys and the relay, all in memory, without chance or clock.
+//! Those of [`tunnels`](super::tunnels) stand apart.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -42,7 +43,7 @@ pub(super) struct Loop {
     pub(super) work: fn(u32) -> Result<()>,
 }
 
-const fn of(name: &'static str, times: (u32, u32), work: fn(u32) -> Result<()>) -> Loop {
+pub(super) const fn of(name: &'static str, times: (u32, u32), work: fn(u32) -> Result<()>) -> Loop {
     Loop { name, times, work }
 }
 

@@ -9,6 +9,7 @@
 mod counts;
 mod loops;
 mod memory;
+mod tunnels;
 
 use std::env;
 use std::fs;
@@ -21,7 +22,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 
 use counts::{Cost, Counts};
-use loops::{LOOPS, Loop};
+use loops::Loop;
 
 /// As for adit itself: which instructions our own ciphers may use.
 const CPU: &str = "ADIT_CPU";
@@ -30,6 +31,10 @@ const LEVEL: CpuLevel = CpuLevel::Avx2;
 /// How long one run under valgrind may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+fn loops() -> impl Iterator<Item = &'static Loop> {
+    loops::LOOPS.iter().chain(&tunnels::LOOPS)
+}
+
 /// Counts every loop; writes the counts down if `bless`, else compares them.
 pub(crate) fn run(bless: bool) -> Result<()> {
     ensure!(
@@ -37,7 +42,7 @@ pub(crate) fn run(bless: bool) -> Result<()> {
         "counts without optimisation mean nothing; use `cargo xtask bench --instructions`"
     );
     let (mut platform, mut measured) = (String::new(), Vec::new());
-    for one in &LOOPS {
+    for one in loops() {
         let (level, cost) = cost(one).with_context(|| one.name.to_owned())?;
         platform = format!("{}-{level}", env::consts::ARCH);
         println!("{cost}  {}", one.name);
@@ -60,7 +65,7 @@ pub(crate) fn hot(name: &str, times: u32) -> Result<()> {
         limit_cpu(level);
     }
     println!("level {}", adit_crypto::cpu_level().name());
-    let one = LOOPS.iter().find(|one| one.name == name);
+    let one = loops().find(|one| one.name == name);
     (one.with_context(|| format!("no loop `{name}`"))?.work)(times)
 }
 
@@ -142,7 +147,7 @@ mod tests {
 
     #[test]
     fn every_loop_runs() {
-        for one in &LOOPS {
+        for one in loops() {
             let (few, many) = one.times;
             assert!(few < many, "{}", one.name);
             (one.work)(1).unwrap();

@@ -13,36 +13,63 @@ use crate::load::tcp::transfer;
 use crate::syscalls::Trace;
 use crate::topology::{Rig, Topology};
 
-/// A tunnel for every method.
+/// What bytes are carried through.
+#[derive(Clone, Copy)]
+struct Course<'a> {
+    suite: Suite,
+    name: &'a str,
+    topology: Topology,
+    /// Whether the load alone is measured beside it; where two share a case, one is enough.
+    baseline: bool,
+}
+
+/// A tunnel for every method, and records without a protocol in the same case.
 pub(super) fn shadowsocks(bench: &mut Bench) {
     for method in bench.settings.methods.clone() {
-        run(bench, Suite::SsTcp, method.name, Topology::Tunnel(method));
-        run(bench, Suite::SsTcp, method.name, Topology::Records(method));
+        let tunnel = Course {
+            suite: Suite::SsTcp,
+            name: method.name,
+            topology: Topology::Tunnel(method),
+            baseline: true,
+        };
+        run(bench, tunnel);
+        let records = Course {
+            topology: Topology::Records(method),
+            baseline: false,
+            ..tunnel
+        };
+        run(bench, records);
     }
 }
 
 /// A relay between client and server, for the methods that have identity headers.
 pub(super) fn relay(bench: &mut Bench) {
-    let method = BLAKE3_AES_128;
-    run(
-        bench,
-        Suite::SsRelay,
-        method.name,
-        Topology::Relayed(method),
-    );
+    let course = Course {
+        suite: Suite::SsRelay,
+        name: BLAKE3_AES_128.name,
+        topology: Topology::Relayed(BLAKE3_AES_128),
+        baseline: true,
+    };
+    run(bench, course);
 }
 
 /// One process between client and origin.
 pub(super) fn socks(bench: &mut Bench) {
-    run(bench, Suite::Socks, "SOCKS5 CONNECT", Topology::Relay);
+    let course = Course {
+        suite: Suite::Socks,
+        name: "SOCKS5 CONNECT",
+        topology: Topology::Relay,
+        baseline: true,
+    };
+    run(bench, course);
 }
 
-fn run(bench: &mut Bench, suite: Suite, what: &str, topology: Topology) {
+fn run(bench: &mut Bench, course: Course<'_>) {
     for streams in bench.settings.streams.clone() {
         let plural = if streams == 1 { "" } else { "s" };
-        let case = format!("{what}, {streams} stream{plural}");
-        let mut contest = Contest::new(suite, &case, topology);
-        if !matches!(topology, Topology::Records(_)) {
+        let case = format!("{}, {streams} stream{plural}", course.name);
+        let mut contest = Contest::new(course.suite, &case, course.topology);
+        if course.baseline {
             contest = contest.with_baseline();
         }
         bench.alternate(&contest, |turn| turns(turn, streams, &case));

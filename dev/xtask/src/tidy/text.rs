@@ -17,7 +17,7 @@ const IMPURE: &[&str] = &[
 ];
 
 /// The modules that may hold `unsafe`: kernels, each with a safe twin or a test that compares
-/// (SEC-X1), what a child does between `fork` and `exec`, a socket option and a device without safe
+/// (SEC-X1), what a child does between `fork` and `exec`, socket options and a device without safe
 /// wrappers.
 const UNSAFE_MODULES: &[&str] = &[
     "proto/adit-crypto/src/simd/",
@@ -25,7 +25,7 @@ const UNSAFE_MODULES: &[&str] = &[
     "proto/adit-umac/src/simd/",
     "dev/adit-link/src/tun.rs",
     "io/adit-net/src/child/prepare.rs",
-    "io/adit-net/src/lowat.rs",
+    "io/adit-net/src/option.rs",
 ];
 
 /// The beginnings of one machine's paths. Written apart so that this file obeys its own rule.

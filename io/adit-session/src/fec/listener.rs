@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 
 use adit_crypto::packet::session::{Role, SessionId};
-use adit_net::ambient;
+use adit_net::{Buffers, ambient};
 use adit_wire::Time;
 
 use super::lane::{Lane, Shared};
@@ -61,6 +61,12 @@ impl FecListener {
     /// What the system says.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.udp.local_addr()
+    }
+
+    /// What the system gave its socket for datagrams that wait.
+    #[must_use]
+    pub fn buffers(&self) -> Buffers {
+        self.socket.udp.buffers()
     }
 
     /// Waits for the next lane, and receives for all others meanwhile: it has to be called again at

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use adit_net::Buffers;
 use tokio::sync::mpsc;
 
 use super::driver::Driver;
@@ -49,6 +50,12 @@ impl KcpListener {
     /// The address it listens on.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.udp.local_addr()
+    }
+
+    /// What the system gave its socket for datagrams that wait.
+    #[must_use]
+    pub fn buffers(&self) -> Buffers {
+        self.socket.udp.buffers()
     }
 
     /// Waits for the next session. Cancel-safe.

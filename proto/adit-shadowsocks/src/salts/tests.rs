@@ -71,6 +71,41 @@ fn sec_r2_a_full_pool_refuses_and_recovers() {
     assert_eq!(pool.insert(&salt(5000), Some(later), later), Ok(()));
 }
 
+/// What the tables of a pool have from the allocator, in bytes.
+fn memory(pool: &SaltPool) -> usize {
+    let shards = pool.shards.iter().map(|shard| {
+        let shard = lock(shard);
+        let exact = [&shard.exact.current, &shard.exact.previous];
+        let digests = [&shard.digests.current, &shard.digests.previous];
+        let bytes = exact.map(HashTable::allocation_size).into_iter();
+        let bytes = bytes.chain(digests.map(HashTable::allocation_size));
+        bytes.sum::<usize>()
+    });
+    shards.sum()
+}
+
+/// In either edition, and however the salts fall into generations.
+#[test]
+fn a_million_salts_take_64_mib_at_most() {
+    const MOST: usize = 64 << 20;
+    for before in [0, 450_000, 600_000, 900_000] {
+        let pool = pool(Restart::Lenient);
+        let mut kept = 0;
+        // The shards do not fill evenly, and a full one refuses.
+        for n in 0..1_100_000 {
+            let now = Unix(START + if n < before { 0 } else { GENERATION });
+            kept += usize::from(pool.insert(&salt(n), Some(now), now).is_ok());
+        }
+        assert!(kept > 990_000, "{before}: {kept} salts");
+        assert!(memory(&pool) <= MOST, "{before}: {} bytes", memory(&pool));
+    }
+    let pool = pool(Restart::Lenient);
+    for n in 0..3_000_000 {
+        pool.insert(&salt(n), None, Unix(START)).unwrap();
+    }
+    assert!(memory(&pool) <= MOST, "digests: {} bytes", memory(&pool));
+}
+
 #[test]
 fn the_clock_may_jump_to_both_ends() {
     let pool = pool(Restart::Strict);

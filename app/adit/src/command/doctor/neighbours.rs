@@ -103,13 +103,17 @@ impl Neighbour {
             (
                 Self::Shadowsocks(method),
                 HopKind::Shadowsocks {
-                    secret, first_wait, ..
+                    secret,
+                    first_wait,
+                    fast_open,
+                    ..
                 },
             ) => HopKind::Shadowsocks {
                 method: *method,
                 secret: Secret::from(secret.expose()),
                 udp: UdpWay::Off,
                 first_wait: *first_wait,
+                fast_open: *fast_open,
                 plugin: None,
             },
             _ => return None,

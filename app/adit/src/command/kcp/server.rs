@@ -52,6 +52,7 @@ pub(super) fn run(typed: Server) -> Done {
             })?;
             let at = listener.local_addr().unwrap_or(addr);
             eprintln!("listening on {at} (UDP), leading to {target}");
+            debug!("UDP buffers on {at}: {}", listener.buffers());
             tokio::spawn(accept(listener, Arc::clone(&shared)));
         }
         let counters = &plan.kcp.counters;

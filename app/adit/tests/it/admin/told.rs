@@ -38,6 +38,11 @@ fn metrics_count_and_tell_nobody() {
         number(&text, &format!("adit_sessions_open{{{at}}}")).unwrap() >= 1,
         "{text}"
     );
+    for direction in ["receive", "send"] {
+        let buffer = format!("adit_udp_buffer_bytes{{{at},direction=\"{direction}\"}}");
+        // What a socket has without asking: 208 KiB on Linux, never below a page.
+        assert!(number(&text, &buffer) > Some(4096), "{text}");
+    }
     assert!(
         number(&text, "\nadit_connections_open").unwrap() >= 1,
         "{text}"

@@ -11,6 +11,7 @@ use adit_engine::serve::Worker;
 use adit_engine::udp::Filter;
 use adit_engine::{DialError, Peer};
 use adit_net::dial::Family;
+use adit_net::tcp::FastOpen;
 use adit_session::Buffered;
 use adit_session::ssh::client::Forwarded;
 use adit_session::ssh::{Opening, RequestError};
@@ -64,6 +65,7 @@ async fn serve(mut forwarded: Forwarded, to: SshDestination, shared: Arc<Shared>
         family: Family::Any,
         deadline: DIAL,
         filter: Filter::Contacted,
+        fast_open: FastOpen::Off,
     });
     let worker = Arc::new(socks(direct.clone()));
     while let Some(opening) = forwarded.accept().await {

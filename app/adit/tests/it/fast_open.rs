@@ -1,0 +1,83 @@
+//! TCP Fast Open: a client that has been at a server before sends the request with its SYN. In a
+//! network of its own, since the system's switch is closed to servers by default.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use adit_interop::origin::Origin;
+use adit_interop::shadowsocks::BLAKE3_AES_128;
+use adit_interop::{Adit, loopback, traffic};
+
+use crate::netns::{GATEWAY, command, enter, world};
+use crate::setup::bin;
+
+fn adit(args: &[&str]) -> Adit {
+    let bin = bin();
+    let words: Vec<&str> = [&[bin.to_str().unwrap(), "run"], args].concat();
+    Adit::launch(command(GATEWAY, &words), 1).unwrap()
+}
+
+/// A counter of the network that the calling thread is in.
+fn counted(name: &str) -> u64 {
+    let text = fs::read_to_string("/proc/thread-self/net/netstat").unwrap();
+    let mut lines = text.lines().filter(|line| line.starts_with("TcpExt:"));
+    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+    let at = names.split(' ').position(|word| word == name).expect(name);
+    values.split(' ').nth(at).unwrap().parse().unwrap()
+}
+
+/// What has been accepted with first bytes in the SYN, once it is as many or time is over.
+fn accepted(wanted: u64) -> u64 {
+    let end = Instant::now() + Duration::from_secs(5);
+    loop {
+        let count = enter(GATEWAY, || counted("TCPFastOpenPassive"));
+        if count >= wanted || Instant::now() > end {
+            return count;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn requests_travel_with_the_syn_where_that_is_wanted() {
+    if !world("fast_open::requests_travel_with_the_syn_where_that_is_wanted") {
+        return;
+    }
+    let origin = enter(GATEWAY, || {
+        fs::write("/proc/sys/net/ipv4/tcp_fastopen", "3").unwrap();
+        Origin::at(loopback(7000))
+    })
+    .unwrap();
+    let private = "allow_private=127.0.0.0/8";
+    let target = format!("tcp://127.0.0.1:0/{}", origin.addr());
+    let url = |at, keys: &str| format!("{}?{keys}", BLAKE3_AES_128.url(at));
+    let carry = |server: &Adit, keys: &str| {
+        let client = adit(&[&target, &url(server.addr(), keys)]);
+        for _ in 0..4 {
+            enter(GATEWAY, || {
+                traffic::both(traffic::dial(client.addr()).unwrap(), 300_000)
+            })
+            .unwrap();
+        }
+        client.stop().unwrap();
+    };
+    let fast = adit(&[&url(loopback(0), &format!("{private}&fast_open=true"))]);
+    // Who does not ask for it is served as ever.
+    carry(&fast, "");
+    assert_eq!(accepted(0), 0);
+    // The first connection fetches the cookie, the others use it.
+    carry(&fast, "fast_open=true");
+    assert_eq!(accepted(3), 3);
+    fast.stop().unwrap();
+    // A server without it: the client falls back by itself.
+    let plain = adit(&[&url(loopback(0), private)]);
+    carry(&plain, "fast_open=true");
+    assert_eq!(accepted(3), 3);
+    plain.stop().unwrap();
+    // Nobody there is told as such, although the connection seemed to be made.
+    let gone = adit(&[&target, &url(loopback(1), "fast_open=true")]);
+    enter(GATEWAY, || {
+        assert!(traffic::one_byte(traffic::dial(gone.addr()).unwrap()).is_err());
+    });
+    gone.stop().unwrap();
+}

@@ -1,0 +1,243 @@
+//! The loops of KCP, of error correction and of SSH, all in memory.
+
+use std::hint::black_box;
+
+use adit_crypto::Secret;
+use adit_crypto::packet::{Check, PacketKey, PacketKind};
+use adit_fec::{Code, Decoder, Encoder, HEADER, Matrix};
+use adit_kcp::{Config, HEADER_LEN, Kcp};
+use adit_ssh::algorithm::{Cipher, Compression, Mac};
+use adit_ssh::packet::{DirectionKeys, Opened, Opener, Sealer};
+use adit_umac::{Nonce, Session};
+use adit_wire::{FixedEntropy, Time};
+use anyhow::{Context, Result, bail, ensure};
+
+use super::loops::{Loop, of};
+
+/// Segments, datagrams or tags of one turn.
+const MANY: usize = 64;
+/// Segments in flight: a full window but for one.
+const IN_FLIGHT: u32 = 1023;
+/// Bytes of a datagram.
+const DATAGRAM: usize = 1400;
+/// Bytes of data in a packet of SSH, as channels send them.
+const DATA: usize = 32 * 1024;
+/// Packets of SSH in one turn: 1 MiB.
+const PACKETS: usize = 32;
+/// Between one turn of KCP and the next, in microseconds.
+const STEP: u64 = 10_000;
+
+const TURNS: (u32, u32) = (1, 17);
+const FEW: (u32, u32) = (1, 5);
+
+/// All of them.
+pub(super) const LOOPS: [Loop; 10] = [
+    of("KCP: 64 segments there, acknowledged", TURNS, there),
+    of("KCP: 64 flushes, 1,023 segments in flight", TURNS, flushes),
+    of("FEC 10+3: ten datagrams sealed", TURNS, parity),
+    of("FEC 10+3: three datagrams of ten restored", TURNS, restored),
+    of("kcptun aes: seal and open 64 datagrams", TURNS, |n| {
+        datagrams(PacketKind::Aes, n)
+    }),
+    of("kcptun salsa20: seal and open 64 datagrams", TURNS, |n| {
+        datagrams(PacketKind::Salsa20, n)
+    }),
+    of("SSH aes128-gcm: seal and open 1 MiB", FEW, |n| {
+        packets(Cipher::Aes128Gcm, None, n)
+    }),
+    of(
+        "SSH aes128-ctr, umac-64-etm: seal and open 1 MiB",
+        FEW,
+        |n| packets(Cipher::Aes128Ctr, Some(Mac::Umac64Etm), n),
+    ),
+    of("SSH chacha20-poly1305: seal and open 1 MiB", FEW, |n| {
+        packets(Cipher::ChaCha20Poly1305, None, n)
+    }),
+    of("64 tags of UMAC-64 of 1 KiB", TURNS, tags),
+];
+
+fn session() -> Kcp {
+    let config = Config {
+        send_window: 1024,
+        recv_window: 1024,
+        ..Config::fast3()
+    };
+    Kcp::new(7, config, Time(0))
+}
+
+/// Everything that one end has to say goes to the other.
+fn pass(now: Time, from: &mut Kcp, to: &mut Kcp, out: &mut [u8]) -> Result<usize> {
+    let mut passed = 0;
+    while let Some(len) = from.poll_transmit(now, out) {
+        to.input(now, out.get(..len).context("a datagram")?, false)?;
+        passed += 1;
+    }
+    Ok(passed)
+}
+
+/// Two ends, of which the first has heard of the other's window.
+fn ends(data: &[u8], out: &mut [u8]) -> Result<(Kcp, Kcp)> {
+    let (mut near, mut far) = (session(), session());
+    near.send(data)?;
+    pass(Time(0), &mut near, &mut far, out)?;
+    ensure!(far.consume(data.len()) == data.len(), "nothing came");
+    far.flush_now(Time(0));
+    pass(Time(0), &mut far, &mut near, out)?;
+    Ok((near, far))
+}
+
+/// A full segment, and room for a datagram.
+fn segment() -> (Vec<u8>, Vec<u8>) {
+    let mtu = session().config().mtu;
+    (vec![7; mtu - HEADER_LEN], vec![0; mtu])
+}
+
+/// Full segments from one end to the other, read there and confirmed.
+fn there(times: u32) -> Result<()> {
+    let (data, mut out) = segment();
+    let (mut near, mut far) = ends(&data, &mut out)?;
+    for turn in 1..=u64::from(times) {
+        let now = Time(turn * STEP);
+        for _ in 0..MANY {
+            ensure!(near.send(black_box(&data))? == data.len(), "no room");
+            pass(now, &mut near, &mut far, &mut out)?;
+            ensure!(far.consume(data.len()) == data.len(), "nothing came");
+        }
+        far.flush_now(now);
+        pass(now, &mut far, &mut near, &mut out)?;
+        ensure!(near.is_drained(), "not all is acknowledged");
+    }
+    Ok(())
+}
+
+/// A full window that nothing is due of.
+fn flushes(times: u32) -> Result<()> {
+    let (data, mut out) = segment();
+    let (mut near, _) = ends(&data, &mut out)?;
+    let mut sent = 0;
+    for _ in 0..IN_FLIGHT {
+        near.send(&data)?;
+        while near.poll_transmit(Time(0), &mut out).is_some() {
+            sent += 1;
+        }
+    }
+    ensure!(sent == IN_FLIGHT, "{sent} segments in flight");
+    for _ in 0..times {
+        for _ in 0..MANY {
+            near.flush_now(black_box(Time(0)));
+            let due = near.poll_transmit(black_box(Time(0)), black_box(&mut out));
+            ensure!(due.is_none(), "something is due");
+        }
+    }
+    Ok(())
+}
+
+fn code() -> Result<Code> {
+    Ok(Code::new(Matrix::Vandermonde, 10, 3)?)
+}
+
+/// A group's datagrams, and its parity written out.
+fn parity(times: u32) -> Result<()> {
+    let mut encoder = Encoder::new(code()?, DATAGRAM)?;
+    let mut packet = vec![7; HEADER + DATAGRAM];
+    let mut out = vec![0; encoder.max_packet()];
+    for _ in 0..times {
+        let mut made = 0;
+        for _ in 0..10 {
+            encoder.seal(Time(0), black_box(&mut packet))?;
+            while encoder.poll_output(black_box(&mut out)).is_some() {
+                made += 1;
+            }
+        }
+        ensure!(made == 3, "{made} of parity");
+    }
+    Ok(())
+}
+
+/// A group whose first three datagrams are lost, sealed and restored.
+fn restored(times: u32) -> Result<()> {
+    let mut encoder = Encoder::new(code()?, DATAGRAM)?;
+    let mut decoder = Decoder::new(code()?, DATAGRAM);
+    let mut packet = vec![7; HEADER + DATAGRAM];
+    let mut out = vec![0; encoder.max_packet()];
+    for _ in 0..times {
+        let mut back = 0;
+        for place in 0..10 {
+            encoder.seal(Time(0), &mut packet)?;
+            if place >= 3 {
+                decoder.input(black_box(&packet));
+            }
+            while let Some(len) = encoder.poll_output(&mut out) {
+                decoder.input(black_box(out.get(..len).context("parity")?));
+            }
+            while decoder.poll_recovered().is_some() {
+                back += 1;
+            }
+        }
+        ensure!(back == 3, "{back} restored");
+    }
+    Ok(())
+}
+
+/// Datagrams as kcptun seals them, sixteen at a time.
+fn datagrams(kind: PacketKind, times: u32) -> Result<()> {
+    let key = PacketKey::from_key(kind, Check::Crc32, &[0x42; 32])?;
+    let mut chance = FixedEntropy::default();
+    let mut packets = vec![[7; DATAGRAM]; MANY];
+    for _ in 0..times {
+        for batch in packets.chunks_mut(16) {
+            key.seal_batch(black_box(batch), &mut chance)?;
+        }
+        for packet in &mut packets {
+            key.open(black_box(packet))?;
+        }
+    }
+    Ok(())
+}
+
+fn keys(cipher: Cipher, mac: Option<Mac>) -> DirectionKeys {
+    let (key, iv) = cipher.key_iv_len();
+    DirectionKeys {
+        cipher,
+        mac,
+        compression: Compression::None,
+        key: Secret::new(vec![1; key]),
+        iv: Secret::new(vec![2; iv]),
+        mac_key: Secret::new(vec![3; mac.map_or(0, |mac| mac.key_tag_len().0)]),
+    }
+}
+
+/// Packets of a connection, sealed into one buffer and opened there.
+fn packets(cipher: Cipher, mac: Option<Mac>, times: u32) -> Result<()> {
+    let (mut sealer, mut opener) = (Sealer::new(), Opener::new());
+    sealer.set_keys(keys(cipher, mac), true)?;
+    opener.set_keys(keys(cipher, mac), true)?;
+    let data = vec![0x5a; DATA];
+    let mut buffer = Vec::with_capacity((DATA + 256) * PACKETS);
+    for _ in 0..times {
+        buffer.clear();
+        for _ in 0..PACKETS {
+            sealer.seal(black_box(&data), &mut buffer)?;
+        }
+        let (mut wire, mut opened) = (buffer.as_mut_slice(), 0);
+        while !wire.is_empty() {
+            let Opened::Packet { consumed, payload } = opener.open(wire)? else {
+                bail!("a packet is not complete");
+            };
+            opened += black_box(opener.payload(wire, &payload)).len();
+            wire = wire.get_mut(consumed..).unwrap_or_default();
+        }
+        ensure!(opened == PACKETS * DATA, "{opened} bytes were opened");
+    }
+    Ok(())
+}
+
+/// Packet after packet of one connection: the nonces follow each other.
+fn tags(times: u32) -> Result<()> {
+    let mut session = Session::<8>::new(&[0x42; 16]);
+    let message = [7; 1024];
+    for number in 0..u64::from(times) * MANY as u64 {
+        black_box(session.tag(Nonce::from(number), black_box(&message)));
+    }
+    Ok(())
+}

@@ -1,0 +1,32 @@
+//! Socket options that no safe wrapper has.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// Sets an option whose value is an `int`.
+#[allow(unsafe_code, reason = "no safe wrapper has these socket options")]
+pub(crate) fn set(
+    socket: &impl AsFd,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: u32,
+) -> io::Result<()> {
+    let value = libc::c_int::try_from(value).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let len = libc::socklen_t::try_from(size_of_val(&value)).unwrap_or_default();
+    // SAFETY: the descriptor is open for as long as `socket` is borrowed; the pointer and the
+    // length are those of `value`, which lives beyond the call, and the system only reads it.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            level,
+            name,
+            (&raw const value).cast(),
+            len,
+        )
+    };
+    if done == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
