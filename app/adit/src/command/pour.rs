@@ -16,6 +16,7 @@ use adit_session::ssh::{ChannelReader, ChannelWriter};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
 use super::pace::Pace;
 
@@ -52,19 +53,26 @@ pub(super) fn pour(
     }
 }
 
-/// Moves all of `from` into a pipe that does not wait by itself, to its end. Blocks the calling
-/// thread, which must not be the runtime's.
+/// Moves all of `from` into a pipe that does not wait by itself, to its end, or until nobody listens
+/// to `wanted` any more. Blocks the calling thread, which must not be the runtime's.
 ///
 /// # Errors
-/// Those of the pipe; the session failed; `is_wanted` gave `false`.
+/// Those of the pipe; the session failed.
 pub(super) fn press(
     runtime: &Handle,
     from: &mut ChannelReader,
     mut to: File,
-    is_wanted: impl Fn() -> bool,
+    wanted: &mut oneshot::Sender<()>,
 ) -> io::Result<()> {
     let mut pace = Pace::default();
-    while is_wanted() && runtime.block_on(poll_fn(|cx| from.poll_fill(cx, 1)))? > 0 {
+    loop {
+        let fill = poll_fn(|cx| match wanted.poll_closed(cx) {
+            Poll::Ready(()) => Poll::Ready(Ok(0)),
+            Poll::Pending => from.poll_fill(cx, 1),
+        });
+        if runtime.block_on(fill)? == 0 {
+            return Ok(());
+        }
         let mut runs = [IoSlice::new(&[]); GATHER];
         let count = from.runs(&mut runs);
         let runs = runs.get(..count).unwrap_or_default();
@@ -74,7 +82,7 @@ pub(super) fn press(
             Ok(n) => n,
             Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
             Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
-                wait(&to, PollFlags::OUT, &is_wanted)?;
+                wait(&to, PollFlags::OUT, || !wanted.is_closed())?;
                 continue;
             }
             Err(why) => return Err(why),
@@ -84,7 +92,6 @@ pub(super) fn press(
             thread::sleep(pause);
         }
     }
-    Ok(())
 }
 
 /// Until `file` is ready.

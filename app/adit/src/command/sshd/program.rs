@@ -181,13 +181,11 @@ async fn feed_much(mut from: ChannelReader, mut to: pipe::Sender) {
         return;
     };
     let runtime = Handle::current();
-    let (done, end) = oneshot::channel::<()>();
+    let (mut done, end) = oneshot::channel();
     thread::spawn(move || {
-        let is_wanted = || !done.is_closed();
-        if let Err(why) = press(&runtime, &mut from, to.into(), is_wanted) {
+        if let Err(why) = press(&runtime, &mut from, to.into(), &mut done) {
             debug!("a program's input: {why}");
         }
-        drop(done);
     });
     // There is nothing to be told: that it has ended is the news.
     let _ = end.await;
