@@ -124,7 +124,7 @@ fn many_at_once_do_not_wait_for_each_other() {
     let mut input = stuck.0.stdin.take().unwrap();
     let writer = thread::spawn(move || {
         // Until the window is full, or the client has gone.
-        std::io::Write::write_all(&mut input, &vec![0; 64 << 20]).is_err()
+        input.write_all(&vec![0; 64 << 20]).is_err()
     });
     for n in 0..5 {
         let output = ended(shared(&[], &format!("echo {n}")), b"");
