@@ -72,7 +72,7 @@ fn expand<const N: usize, const L: usize>(key: &[u8; L]) -> [u128; N] {
         let mut word = words[n - 1];
         if n % length == 0 {
             word = substituted(word).rotate_right(8) ^ u32::from(constant);
-            constant = constant << 1 ^ (constant >> 7) * 0x1b;
+            constant = (constant << 1) ^ ((constant >> 7) * 0x1b);
         } else if length > 6 && n % length == 4 {
             word = substituted(word);
         }
