@@ -1,7 +1,8 @@
-//! Files that outlive us: written so that a crash leaves the old one or the new one, never half.
+//! Files that outlive us: replaced so that a crash leaves the old one or the new one, never half;
+//! or longer by whole lines.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 /// Writes a whole file that the user alone can read (REL-5): beside it, to the disk, then renamed.
@@ -38,6 +39,35 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// Adds a line, without its end, to a file that others may lengthen too; one that is not there is
+/// made for the user alone, with its folders. A last line that was left without an end gets it
+/// first, so that the two do not grow together.
+///
+/// # Errors
+/// The file or its folder cannot be made, read or written.
+pub fn append_line(path: &Path, line: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
+        let mut made = fs::DirBuilder::new();
+        made.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut made, 0o700);
+        made.create(folder)?;
+    }
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    let mut last = [b'\n'];
+    if file.seek(SeekFrom::End(0))? > 0 {
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+    }
+    let begin = if last == *b"\n" { "" } else { "\n" };
+    // By one call, which goes to the end wherever that is by now.
+    file.write_all(format!("{begin}{line}\n").as_bytes())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,6 +86,25 @@ mod tests {
             let mode = fs::metadata(&path).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
         }
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn lines_do_not_grow_together() {
+        let folder = std::env::temp_dir().join(format!("adit-lines-{}", std::process::id()));
+        let path = folder.join("deep").join("file");
+        append_line(&path, "one").unwrap();
+        append_line(&path, "two").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"one\ntwo\n");
+        #[cfg(unix)]
+        for (path, mode) in [(&*path, 0o600), (path.parent().unwrap(), 0o700)] {
+            use std::os::unix::fs::PermissionsExt;
+            let found = fs::metadata(path).unwrap().permissions().mode();
+            assert_eq!(found & 0o777, mode, "{}", path.display());
+        }
+        fs::write(&path, "no end").unwrap();
+        append_line(&path, "three").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"no end\nthree\n");
         fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -1,10 +1,10 @@
 //! Files of known hosts: read whenever a connection is made, written when a new host is taken.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use adit_net::ambient;
+use adit_net::{ambient, keep};
 use adit_ssh::key::{AnyKey, HostName, KnownHosts, Place, PublicKey, Verdict};
 use tracing::{info, warn};
 
@@ -76,7 +76,7 @@ impl Files {
             return Err("there is no file to note new hosts in".to_owned());
         };
         let line = host.line(key.key(), None);
-        match append(path, &line) {
+        match keep::append_line(path, &line) {
             Ok(()) => {
                 let (file, shown) = (path.display(), key.key().fingerprint());
                 info!("{host} is new: its key {shown} is now in {file}");
@@ -111,30 +111,6 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
         .take(MAX_FILE + 1)
         .read_to_end(&mut text)?;
     Ok(text)
-}
-
-/// Adds a line by one write, so that several can do it at a time.
-fn append(path: &Path, line: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
-        let mut made = fs::DirBuilder::new();
-        made.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut made, 0o700);
-        made.create(folder)?;
-    }
-    let before = match read(path) {
-        Ok(text) => text,
-        Err(why) if why.kind() == io::ErrorKind::NotFound => Vec::new(),
-        Err(why) => return Err(why),
-    };
-    let whole = before.last().is_none_or(|last| *last == b'\n');
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    let begin = if whole { "" } else { "\n" };
-    file.write_all(format!("{begin}{line}\n").as_bytes())
 }
 
 #[cfg(test)]

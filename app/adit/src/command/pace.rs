@@ -1,8 +1,8 @@
-//! How often a pipe is read that another program fills.
+//! How often a pipe is read that another program fills, or written that another program reads.
 //!
-//! Whoever reads a pipe as soon as there is something wakes for every write of the other program.
-//! Once a flow is fast, the pipe is made larger, and its reader lets it fill to the half before it
-//! looks again.
+//! Whoever reads a pipe as soon as there is something wakes for every write of the other program,
+//! and whoever writes as soon as there is room for every read. Once a flow is fast, the pipe is made
+//! larger, and its reader lets it fill to the half before it looks again, its writer lets it empty.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ const MOST: Duration = Duration::from_millis(3);
 #[cfg(target_os = "linux")]
 const PIPE: usize = 1 << 20;
 
-/// The pauses of one reader.
+/// The pauses of one reader or writer.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     moved: u64,
@@ -36,6 +36,25 @@ impl Pace {
     /// `n` octets were read at once: how long to wait before the next read, if the pipe is empty
     /// by that and fills fast.
     pub(super) fn after(&mut self, n: usize, pipe: impl AsFd) -> Option<Duration> {
+        let n = self.count(n, pipe);
+        let drained = self.half.is_some_and(|half| n < half / 2);
+        (drained && self.is_fast()).then_some(self.pause)
+    }
+
+    /// `n` of `offered` octets were written at once: how long to wait before the next write, if the
+    /// pipe is full by that and empties fast.
+    pub(super) fn after_write(
+        &mut self,
+        n: usize,
+        offered: usize,
+        pipe: impl AsFd,
+    ) -> Option<Duration> {
+        self.count(n, pipe);
+        (n < offered && self.is_fast()).then_some(self.pause)
+    }
+
+    /// Counts, and learns how fast the flow is; gives the number.
+    fn count(&mut self, n: usize, pipe: impl AsFd) -> u64 {
         let n = u64::try_from(n).unwrap_or(u64::MAX);
         self.moved += n;
         let since = *self.since.get_or_insert_with(Instant::now);
@@ -48,8 +67,7 @@ impl Pace {
             }
             (self.moved, self.since) = (0, None);
         }
-        let drained = self.half.is_some_and(|half| n < half / 2);
-        (drained && self.is_fast()).then_some(self.pause)
+        n
     }
 }
 
@@ -96,7 +114,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn only_fast_pipes_are_let_fill() {
-        let (read, _write) = std::io::pipe().unwrap();
+        let (read, write) = std::io::pipe().unwrap();
         let null = std::fs::File::open("/dev/null").unwrap();
         let window = usize::try_from(WINDOW).unwrap();
         let mut pace = Pace::default();
@@ -106,6 +124,11 @@ mod tests {
         assert!(half >= 32 << 10 && pace.half == Some(half));
         let pause = pace.after(1000, &read).unwrap();
         assert!(pause <= MOST && pace.is_fast(), "{pause:?}");
+        let mut writer = Pace::default();
+        assert_eq!(writer.after_write(1000, 9000, &write), None, "who knows");
+        assert_eq!(writer.after_write(window, window, &write), None, "room");
+        let pause = writer.after_write(1000, 9000, &write);
+        assert!(pause.is_some_and(|pause| pause <= MOST), "{pause:?}");
         let mut other = Pace::default();
         for n in [1000, window, 1000, 1000] {
             assert_eq!(other.after(n, &null), None, "no pipe");

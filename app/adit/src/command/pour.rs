@@ -1,24 +1,28 @@
-//! Bytes of a file or a pipe into a channel, moved by a thread that is there for nothing else.
+//! Bytes of a file or a pipe into a channel, or of a channel into a pipe, moved by a thread that is
+//! there for nothing else.
 //!
 //! A pipe that is watched for readiness wakes the watcher with every write of the other program; a
 //! thread that sleeps is not woken, and a thread may wait whatever the file is.
 
 use std::fs::File;
 use std::future::poll_fn;
-use std::io::{self, Read};
+use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::thread;
 
-use adit_session::ssh::ChannelWriter;
+use adit_session::ssh::{ChannelReader, ChannelWriter};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
 use super::pace::Pace;
 
-/// How often a source that does not wait by itself is asked whether it is still wanted.
+/// Pieces written at once.
+pub(super) const GATHER: usize = 8;
+/// How often a file that does not wait by itself is asked whether it is still wanted.
 const LOOK: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,
@@ -49,6 +53,57 @@ pub(super) fn pour(
     }
 }
 
+/// Moves all of `from` into a pipe that does not wait by itself, to its end, or until nobody listens
+/// to `wanted` any more. Blocks the calling thread, which must not be the runtime's.
+///
+/// # Errors
+/// Those of the pipe; the session failed.
+pub(super) fn press(
+    runtime: &Handle,
+    from: &mut ChannelReader,
+    mut to: File,
+    wanted: &mut oneshot::Sender<()>,
+) -> io::Result<()> {
+    let mut pace = Pace::default();
+    loop {
+        let fill = poll_fn(|cx| match wanted.poll_closed(cx) {
+            Poll::Ready(()) => Poll::Ready(Ok(0)),
+            Poll::Pending => from.poll_fill(cx, 1),
+        });
+        if runtime.block_on(fill)? == 0 {
+            return Ok(());
+        }
+        let mut runs = [IoSlice::new(&[]); GATHER];
+        let count = from.runs(&mut runs);
+        let runs = runs.get(..count).unwrap_or_default();
+        let offered = runs.iter().map(|run| run.len()).sum();
+        let n = match to.write_vectored(runs) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(n) => n,
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
+            Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
+                wait(&to, PollFlags::OUT, || !wanted.is_closed())?;
+                continue;
+            }
+            Err(why) => return Err(why),
+        };
+        from.consume(n);
+        if let Some(pause) = pace.after_write(n, offered, &to) {
+            thread::sleep(pause);
+        }
+    }
+}
+
+/// Until `file` is ready.
+fn wait(file: impl AsFd, ready: PollFlags, is_wanted: impl Fn() -> bool) -> io::Result<()> {
+    let mut watched = [PollFd::from_borrowed_fd(file.as_fd(), ready)];
+    match poll(&mut watched, Some(&LOOK)) {
+        Ok(0) if !is_wanted() => Err(io::ErrorKind::BrokenPipe.into()),
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(why) => Err(why.into()),
+    }
+}
+
 /// A file whose reads hold up the whole thread.
 pub(super) struct Source<F> {
     pub(super) from: File,
@@ -60,21 +115,11 @@ impl<F: Fn() -> bool> Read for Source<F> {
         loop {
             match self.from.read(out) {
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
-                Err(why) if why.kind() == io::ErrorKind::WouldBlock => self.wait()?,
+                Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
+                    wait(&self.from, PollFlags::IN, &self.is_wanted)?;
+                }
                 read => return read,
             }
-        }
-    }
-}
-
-impl<F: Fn() -> bool> Source<F> {
-    /// Until there is something.
-    fn wait(&self) -> io::Result<()> {
-        let mut watched = [PollFd::from_borrowed_fd(self.from.as_fd(), PollFlags::IN)];
-        match poll(&mut watched, Some(&LOOK)) {
-            Ok(0) if !(self.is_wanted)() => Err(io::ErrorKind::BrokenPipe.into()),
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(why) => Err(why.into()),
         }
     }
 }

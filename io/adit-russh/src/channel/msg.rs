@@ -1,11 +1,12 @@
 //! What comes in a channel.
 
+use std::fmt;
+
 use bytes::Bytes;
 
 use crate::{Pty, Sig};
 
 /// What comes in a channel.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum ChannelMsg {
     /// Bytes.
@@ -133,4 +134,82 @@ pub enum ChannelMsg {
     Success,
     /// A request was refused.
     Failure,
+}
+
+/// As it would be derived, but for the cookie: who has it is let onto the client's display.
+impl fmt::Debug for ChannelMsg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        macro_rules! shown {
+            ($($variant:ident { $($field:ident),* })*) => {
+                match self {
+                    Self::RequestX11 {
+                        want_reply,
+                        single_connection,
+                        x11_authentication_protocol,
+                        x11_authentication_cookie: _,
+                        x11_screen_number,
+                    } => f
+                        .debug_struct("RequestX11")
+                        .field("want_reply", want_reply)
+                        .field("single_connection", single_connection)
+                        .field("x11_authentication_protocol", x11_authentication_protocol)
+                        .field("x11_authentication_cookie", &"***")
+                        .field("x11_screen_number", x11_screen_number)
+                        .finish(),
+                    $(Self::$variant { $($field),* } => f
+                        .debug_struct(stringify!($variant))
+                        $(.field(stringify!($field), $field))*
+                        .finish(),)*
+                }
+            };
+        }
+        shown! {
+            Data { data }
+            ExtendedData { data, ext }
+            Eof {}
+            Close {}
+            RequestPty {
+                want_reply, term, col_width, row_height, pix_width, pix_height, terminal_modes
+            }
+            RequestShell { want_reply }
+            Exec { want_reply, command }
+            Signal { signal }
+            RequestSubsystem { want_reply, name }
+            SetEnv { want_reply, variable_name, variable_value }
+            WindowChange { col_width, row_height, pix_width, pix_height }
+            AgentForward { want_reply }
+            XonXoff { client_can_do }
+            ExitStatus { exit_status }
+            ExitSignal { signal_name, core_dumped, error_message, lang_tag }
+            WindowAdjusted { new_size }
+            Success {}
+            Failure {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_is_shown_but_the_cookie() {
+        let asked = ChannelMsg::RequestX11 {
+            want_reply: true,
+            single_connection: false,
+            x11_authentication_protocol: "MIT-MAGIC-COOKIE-1".to_owned(),
+            x11_authentication_cookie: "0123abcd".to_owned(),
+            x11_screen_number: 3,
+        };
+        assert_eq!(
+            format!("{asked:?}"),
+            "RequestX11 { want_reply: true, single_connection: false, \
+             x11_authentication_protocol: \"MIT-MAGIC-COOKIE-1\", \
+             x11_authentication_cookie: \"***\", x11_screen_number: 3 }"
+        );
+        assert_eq!(format!("{:?}", ChannelMsg::Eof), "Eof");
+        let data = Bytes::from_static(b"x");
+        let shown = format!("{:?}", ChannelMsg::ExtendedData { data, ext: 1 });
+        assert_eq!(shown, "ExtendedData { data: b\"x\", ext: 1 }");
+    }
 }

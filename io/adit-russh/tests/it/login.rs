@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use adit_russh::client::KeyboardInteractiveAuthResponse as Answer;
 use adit_russh::keys::{HashAlg, PrivateKeyWithHashAlg};
-use adit_russh::{AuthResult, Disconnect, Error, MethodKind, client, server};
+use adit_russh::{AuthResult, ChannelMsg, Disconnect, Error, MethodKind, client, server};
+use tokio::time::timeout;
 
 use crate::world::{Guest, Host, Log, World, new_key};
 
@@ -240,4 +241,43 @@ async fn two_sides_without_a_common_cipher_say_so() {
         "{refused:?}"
     );
     server.await.unwrap_err();
+}
+
+/// Whoever waits in one runtime is told when another one, that of the session, ends with it.
+#[tokio::test]
+async fn a_runtime_that_ends_tells_whoever_waits() {
+    let other = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let made = other.spawn(async {
+        let config = client::Config {
+            window_size: 50_000,
+            ..Default::default()
+        };
+        let world = World::with(config, server::Config::default()).await;
+        let world = world.entered().await;
+        let silent = world.client.channel_open_session().await.unwrap();
+        let lags = world
+            .client
+            .channel_open_direct_tcpip("echo", 7, "here", 1)
+            .await;
+        (world, silent, lags.unwrap())
+    });
+    let (world, mut silent, lags) = made.await.unwrap();
+    let first = silent.wait().await;
+    assert!(matches!(first, Some(ChannelMsg::Data { .. })), "{first:?}");
+    // Nobody reads the echo: the windows are used up, then there is no room here either.
+    let much = vec![7; 8 << 20];
+    let mut waiting = Box::pin(async { tokio::join!(silent.wait(), lags.data(&*much)) });
+    let before = timeout(Duration::from_millis(300), &mut waiting).await;
+    assert!(before.is_err(), "they wait: {before:?}");
+    other.shutdown_background();
+    let told = timeout(Duration::from_secs(10), &mut waiting).await;
+    let (heard, sent) = told.expect("whoever waits is told");
+    assert!(heard.is_none(), "{heard:?}");
+    assert!(sent.is_err());
+    let opened = world.client.channel_open_session().await;
+    assert!(matches!(opened, Err(Error::Disconnect)), "{opened:?}");
 }

@@ -17,7 +17,7 @@ pub enum CpuLevel {
     Portable,
     /// 256-bit vectors: AVX2
     Avx2,
-    /// 512-bit vectors: AVX-512 F, BW, DQ and VL; IFMA too where the CPU has it
+    /// 512-bit vectors: AVX-512 F, BW, DQ and VL; IFMA and VAES too where the CPU has them
     Avx512,
 }
 

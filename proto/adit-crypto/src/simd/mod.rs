@@ -1,5 +1,5 @@
-//! ChaCha-Poly1305 (RFC 8439) with 8, 12 or 20 rounds, the keystreams of ChaCha20 and Salsa20
-//! alone, and HighwayHash, in the widest vectors that this CPU has; plain loops of others, compiled
+//! ChaCha-Poly1305 (RFC 8439) with 8, 12 or 20 rounds, the keystreams of ChaCha20, Salsa20 and AES
+//! in counter mode alone, and HighwayHash, in the widest vectors that this CPU has; plain loops of others, compiled
 //! for the same.
 //!
 //! Not an API of its own: [`crate::AeadKey`] decides which messages come here, [`crate::stream`]
@@ -9,13 +9,14 @@
 //! The only module with `unsafe`. It is confined to three places per vector width: entering a
 //! function compiled for a CPU feature, the operations on one register type, and its loads and
 //! stores from slices whose length was checked. Each value of such a type descends from a proof
-//! ([`avx2::Avx2`], [`avx512::Avx512`], [`ifma::Ifma`]) that only detection hands out, so the
+//! ([`avx2::Avx2`], [`avx512::Avx512`], [`ifma::Ifma`], [`vaes::Vaes`]) that only detection hands out, so the
 //! algorithms above them are safe code. Every path runs in a time that depends on lengths alone.
 //! Keystream, keys and powers in memory are cleared; what the compiler keeps in registers, or
 //! spills from them, is out of reach, as in any library.
 
 mod aead;
 mod cpu;
+mod ctr;
 mod highway;
 mod poly1305;
 mod portable;
@@ -35,6 +36,8 @@ mod keystream;
 mod lanes;
 #[cfg(target_arch = "x86_64")]
 mod limbs26;
+#[cfg(target_arch = "x86_64")]
+mod vaes;
 
 #[cfg(test)]
 mod tests;
@@ -43,6 +46,7 @@ pub use cpu::{CpuLevel, cpu_level, limit_cpu};
 
 pub(crate) use aead::ChaChaKey;
 pub(crate) use cpu::Path;
+pub(crate) use ctr::CtrKey;
 pub(crate) use highway::highway64;
 pub(crate) use ssh::SshKeys;
 pub(crate) use wide::{Loop, widest};

@@ -10,8 +10,43 @@ use aes::cipher::{
 use zeroize::Zeroize;
 
 use super::feedback::xor;
+use crate::simd::CtrKey;
 
 const BLOCK: usize = 16;
+
+/// What makes keystream of counters.
+pub(super) trait Keystream {
+    /// Adds the keystream from block `next` on to whole blocks, and counts them.
+    fn add(&self, next: &mut u128, blocks: &mut [u8]);
+
+    /// Block `next` of it, which is counted.
+    fn block(&self, next: &mut u128) -> [u8; BLOCK];
+}
+
+impl<C: BlockCipherEncrypt + BlockSizeUser<BlockSize = U16>> Keystream for C {
+    fn add(&self, next: &mut u128, blocks: &mut [u8]) {
+        let (blocks, _) = Array::slice_as_chunks_mut(blocks);
+        self.encrypt_with_backend(Whole { next, blocks });
+    }
+
+    fn block(&self, next: &mut u128) -> [u8; BLOCK] {
+        let mut block = step(next);
+        self.encrypt_block(&mut block);
+        block.into()
+    }
+}
+
+impl Keystream for CtrKey {
+    fn add(&self, next: &mut u128, blocks: &mut [u8]) {
+        Self::add(self, next, blocks);
+    }
+
+    fn block(&self, next: &mut u128) -> [u8; BLOCK] {
+        let mut block = [0; BLOCK];
+        Self::add(self, next, &mut block);
+        block
+    }
+}
 
 /// The state of a stream; both directions are alike.
 pub(super) struct Counter<C> {
@@ -23,7 +58,7 @@ pub(super) struct Counter<C> {
     used: usize,
 }
 
-impl<C: BlockCipherEncrypt + BlockSizeUser<BlockSize = U16>> Counter<C> {
+impl<C: Keystream> Counter<C> {
     pub(super) const fn new(cipher: Arc<C>, iv: [u8; BLOCK]) -> Self {
         Self {
             cipher,
@@ -37,17 +72,12 @@ impl<C: BlockCipherEncrypt + BlockSizeUser<BlockSize = U16>> Counter<C> {
         let open = if self.used == 0 { 0 } else { BLOCK - self.used };
         let (head, rest) = data.split_at_mut(open.min(data.len()));
         self.part(head);
-        let (blocks, tail) = Array::slice_as_chunks_mut(rest);
+        let (blocks, tail) = rest.split_at_mut(rest.len() - rest.len() % BLOCK);
         if !blocks.is_empty() {
-            self.cipher.encrypt_with_backend(Whole {
-                next: &mut self.next,
-                blocks,
-            });
+            self.cipher.add(&mut self.next, blocks);
         }
         if !tail.is_empty() {
-            let mut block = step(&mut self.next);
-            self.cipher.encrypt_block(&mut block);
-            self.keystream = block.into();
+            self.keystream = self.cipher.block(&mut self.next);
             self.part(tail);
         }
     }
@@ -131,7 +161,9 @@ fn step(next: &mut u128) -> Block<Whole<'static>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simd::Path;
     use aes::cipher::KeyInit;
+    use aes::{Aes128Enc, Aes192Enc, Aes256Enc};
 
     /// In one piece, and byte by byte, which counts in another way; around the carries.
     #[test]
@@ -151,5 +183,45 @@ mod tests {
             }
             assert_eq!(whole, bytes, "{iv:02x?}");
         }
+    }
+
+    /// The vectors against the `aes` crate: every length of key, on every path that has them, around
+    /// every size of set, from the middle of a block, and around the carries.
+    #[test]
+    fn vectors_make_the_same_keystream() {
+        let key: [u8; 32] = core::array::from_fn(|n| (n * 73 + 5) as u8);
+        let starts = [0, 1 << 64, u128::MAX - 3, (7 << 64) - 9, u128::MAX >> 3];
+        for path in Path::available() {
+            for length in [16, 24, 32] {
+                let key = &key[..length];
+                let Some(wide) = CtrKey::new(path, key).map(Arc::new) else {
+                    continue;
+                };
+                for (start, len) in starts.into_iter().flat_map(|start| {
+                    let lengths = (0..1100).chain([4096, 32_768 + 16, 40_000]);
+                    lengths.map(move |len| (start, len))
+                }) {
+                    let data: Vec<u8> = (0..len).map(|n| (n * n) as u8).collect();
+                    let (mut ours, mut theirs) = (data.clone(), data);
+                    let cut = len / 3;
+                    let iv = u128::to_be_bytes(start);
+                    let mut counter = Counter::new(wide.clone(), iv);
+                    counter.apply(&mut ours[..cut]);
+                    counter.apply(&mut ours[cut..]);
+                    match length {
+                        16 => whole(Aes128Enc::new_from_slice(key).unwrap(), iv, &mut theirs),
+                        24 => whole(Aes192Enc::new_from_slice(key).unwrap(), iv, &mut theirs),
+                        _ => whole(Aes256Enc::new_from_slice(key).unwrap(), iv, &mut theirs),
+                    }
+                    assert!(ours == theirs, "{path:?}, {length}, {start:x}, {len}");
+                }
+            }
+        }
+        assert!(CtrKey::new(Path::chosen(), &key[..31]).is_none());
+        assert!(CtrKey::new(Path::Portable, &key).is_none());
+    }
+
+    fn whole(cipher: impl Keystream, iv: [u8; BLOCK], data: &mut [u8]) {
+        Counter::new(Arc::new(cipher), iv).apply(data);
     }
 }

@@ -136,10 +136,7 @@ impl Cover {
             Self::Gcm(gcm) => gcm.seal(packet),
             Self::ChaCha(chacha) => chacha.seal(sequence, packet),
             Self::Etm(Counter { cipher, mac, .. }) => {
-                if let Some((_, body)) = packet.split_at_mut_checked(LENGTH_LEN) {
-                    cipher.apply(body);
-                }
-                return mac.write(sequence, packet, tag);
+                return mac.write_behind(cipher, sequence, packet, tag);
             }
             Self::Plain(Counter { cipher, mac, .. }) => {
                 mac.write(sequence, packet, tag)?;
@@ -153,7 +150,8 @@ impl Cover {
     }
 
     /// Checks a packet and decrypts it in place, all but the length, which the caller has read
-    /// before. Of [`Cover::Plain`] the first block is plaintext already.
+    /// before. Of [`Cover::Plain`] the first block is plaintext already. After an error the packet
+    /// holds nothing of use.
     pub(super) fn open(
         &mut self,
         sequence: u32,
@@ -165,11 +163,7 @@ impl Cover {
             Self::Gcm(gcm) => gcm.open(packet, tag).is_ok(),
             Self::ChaCha(chacha) => chacha.open(sequence, packet, tag).is_ok(),
             Self::Etm(Counter { cipher, mac, .. }) => {
-                let fits = mac.fits(sequence, packet, tag);
-                if fits && let Some((_, body)) = packet.split_at_mut_checked(LENGTH_LEN) {
-                    cipher.apply(body);
-                }
-                fits
+                mac.fits_before(cipher, sequence, packet, tag)
             }
             Self::Plain(Counter { cipher, mac, .. }) => {
                 if let Some((_, body)) = packet.split_at_mut_checked(AES_BLOCK) {

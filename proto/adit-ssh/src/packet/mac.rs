@@ -1,10 +1,19 @@
 //! The MACs of packets: UMAC with the sequence number as its nonce, HMAC with it in front.
+//!
+//! Over ciphertext, UMAC and the cipher take turns, a [`STRIDE`] each: what the one has touched is
+//! still in the nearest cache for the other, and the CPU does the end of the one turn together with
+//! the beginning of the next.
 
-use adit_crypto::{HmacKey, HmacKind, ct_eq};
-use adit_umac::{Nonce, Session};
+use adit_crypto::{HmacKey, HmacKind, StreamCipher, ct_eq};
+use adit_umac::{Nonce, Session, Tag};
 
+use super::LENGTH_LEN;
+use super::cover::AES_BLOCK;
 use crate::SshError;
 use crate::algorithm::Mac;
+
+/// Octets of a turn: whole blocks of UMAC's hash, which are of 1024.
+const STRIDE: usize = 2048;
 
 /// The key of one direction.
 #[allow(
@@ -49,6 +58,48 @@ impl MacKey {
         }
     }
 
+    /// Encrypts all of packet `sequence` but its length, and fills in the tag of what comes out.
+    pub(super) fn write_behind(
+        &mut self,
+        cipher: &mut StreamCipher,
+        sequence: u32,
+        packet: &mut [u8],
+        tag: &mut [u8],
+    ) -> Result<(), SshError> {
+        let nonce = Nonce::from(u64::from(sequence));
+        match self {
+            Self::Umac64(umac) => copy(encrypt(umac, cipher, nonce, packet).as_ref(), tag),
+            Self::Umac128(umac) => copy(encrypt(umac, cipher, nonce, packet).as_ref(), tag),
+            Self::Hmac(_) => {
+                cipher.apply(packet.get_mut(LENGTH_LEN..).unwrap_or_default());
+                self.write(sequence, packet, tag)
+            }
+        }
+    }
+
+    /// Whether `tag` is that of packet `sequence`; all of it but the length is decrypted. If not, it
+    /// holds nothing of use.
+    pub(super) fn fits_before(
+        &mut self,
+        cipher: &mut StreamCipher,
+        sequence: u32,
+        packet: &mut [u8],
+        tag: &[u8],
+    ) -> bool {
+        let nonce = Nonce::from(u64::from(sequence));
+        match self {
+            Self::Umac64(umac) => ct_eq(decrypt(umac, cipher, nonce, packet).as_ref(), tag),
+            Self::Umac128(umac) => ct_eq(decrypt(umac, cipher, nonce, packet).as_ref(), tag),
+            Self::Hmac(_) => {
+                let fits = self.fits(sequence, packet, tag);
+                if fits {
+                    cipher.apply(packet.get_mut(LENGTH_LEN..).unwrap_or_default());
+                }
+                fits
+            }
+        }
+    }
+
     /// Whether `tag` is that of packet `sequence`.
     #[inline]
     pub(super) fn fits(&mut self, sequence: u32, packet: &[u8], tag: &[u8]) -> bool {
@@ -61,10 +112,102 @@ impl MacKey {
     }
 }
 
+/// Encrypts all of `packet` but its length; gives the tag of what comes out.
+fn encrypt<const TAG: usize>(
+    umac: &mut Session<TAG>,
+    cipher: &mut StreamCipher,
+    nonce: Nonce,
+    packet: &mut [u8],
+) -> Tag<TAG> {
+    if packet.len() <= STRIDE {
+        cipher.apply(packet.get_mut(LENGTH_LEN..).unwrap_or_default());
+        return umac.tag(nonce, packet);
+    }
+    let mut hasher = umac.hasher();
+    let (mut from, mut hashed) = (LENGTH_LEN, 0);
+    while hashed < packet.len() {
+        // The cipher is ahead of the hash, by whole blocks: it stops in the middle of none.
+        let to = packet.len().min(from + STRIDE);
+        cipher.apply(packet.get_mut(from..to).unwrap_or_default());
+        let end = packet.len().min(hashed + STRIDE);
+        hasher.update(packet.get(hashed..end).unwrap_or_default());
+        (from, hashed) = (to, end);
+    }
+    hasher.finish(nonce)
+}
+
+/// Decrypts all of `packet` but its length; gives the tag of what it was before.
+fn decrypt<const TAG: usize>(
+    umac: &mut Session<TAG>,
+    cipher: &mut StreamCipher,
+    nonce: Nonce,
+    packet: &mut [u8],
+) -> Tag<TAG> {
+    if packet.len() <= STRIDE {
+        let tag = umac.tag(nonce, packet);
+        cipher.apply(packet.get_mut(LENGTH_LEN..).unwrap_or_default());
+        return tag;
+    }
+    let mut hasher = umac.hasher();
+    let (mut from, mut hashed) = (LENGTH_LEN, 0);
+    while hashed < packet.len() {
+        let end = packet.len().min(hashed + STRIDE);
+        hasher.update(packet.get(hashed..end).unwrap_or_default());
+        // The cipher is behind the hash: the block that it has not seen whole waits.
+        let to = match end < packet.len() {
+            true => end - (AES_BLOCK - LENGTH_LEN),
+            false => end,
+        };
+        cipher.apply(packet.get_mut(from..to).unwrap_or_default());
+        (from, hashed) = (to, end);
+    }
+    hasher.finish(nonce)
+}
+
 fn copy(from: &[u8], to: &mut [u8]) -> Result<(), SshError> {
     if from.len() != to.len() {
         return Err(SshError::Crypto("room for a tag"));
     }
     to.copy_from_slice(from);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use adit_crypto::{Direction, StreamKind};
+
+    use super::*;
+
+    fn cipher() -> StreamCipher {
+        StreamCipher::new(
+            StreamKind::Aes128Ctr,
+            &[5; 16],
+            &[6; 16],
+            Direction::Encrypt,
+        )
+        .unwrap()
+    }
+
+    /// Taking turns changes nothing, wherever a packet ends in a turn.
+    #[test]
+    fn turns_make_what_two_passes_make() {
+        const KEY: &[u8; 16] = b"abcdefghijklmnop";
+        let (mut sealing, mut opening, mut whole) = (cipher(), cipher(), cipher());
+        let mut umac = Session::<8>::new(KEY);
+        let blocks = (1..8).chain(120..136).chain(250..262).chain([2048, 2050]);
+        for (number, blocks) in (7..).zip(blocks) {
+            let nonce = Nonce::from(number);
+            let plain: Vec<u8> = (0..LENGTH_LEN + blocks * AES_BLOCK)
+                .map(|n| (n * n / 7) as u8)
+                .collect();
+            let mut expected = plain.clone();
+            whole.apply(&mut expected[LENGTH_LEN..]);
+            let right = umac.tag(nonce, &expected);
+            let mut packet = plain.clone();
+            assert_eq!(encrypt(&mut umac, &mut sealing, nonce, &mut packet), right);
+            assert!(packet == expected, "{blocks} blocks");
+            assert_eq!(decrypt(&mut umac, &mut opening, nonce, &mut packet), right);
+            assert!(packet == plain, "{blocks} blocks");
+        }
+    }
 }

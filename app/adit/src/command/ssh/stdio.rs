@@ -16,12 +16,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::escape::{Escapes, Wish};
 use crate::command::pace::widened;
-use crate::command::pour::{Source, pour};
+use crate::command::pour::{GATHER, Source, pour};
 
 /// As much is read at once where escapes are looked for, octets.
 const PIECE: usize = 16 << 10;
-/// Pieces written at once.
-const GATHER: usize = 8;
 /// A pipe that we have written so much to is made larger, octets.
 const LITTLE: usize = 8 << 20;
 

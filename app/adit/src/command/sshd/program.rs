@@ -24,10 +24,8 @@ use tracing::debug;
 
 use super::signals;
 use crate::command::pace::Pace;
-use crate::command::pour::pour;
+use crate::command::pour::{GATHER, pour, press};
 
-/// Pieces written to a program at once.
-const GATHER: usize = 8;
 /// How long a program may take to end whose user has gone.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// How long a program may take to end that has closed its output, before the client is told that
@@ -62,7 +60,8 @@ impl Program {
                     terminal: None,
                     signals,
                 };
-                watch.attend(feed(reader, piped.stdin), outputs).await
+                let input = feed_much(reader, piped.stdin);
+                watch.attend(input, outputs).await
             }
             Self::Terminal(leash, terminal) => {
                 // All of its output is one stream.
@@ -166,16 +165,44 @@ async fn hang_up(mut leash: Leash) {
 
 /// Carries what the client sends to a program, until either has ended.
 async fn feed(mut from: ChannelReader, mut to: impl AsyncWrite + Unpin) {
-    while let Ok(1..) = poll_fn(|cx| from.poll_fill(cx, 1)).await {
-        let mut runs = [IoSlice::new(&[]); GATHER];
-        let count = from.runs(&mut runs);
-        let written = to.write_vectored(runs.get(..count).unwrap_or_default());
-        // A program that reads no more is none of the client's errors.
-        let Ok(n @ 1..) = written.await else {
+    while let Some(1..) = step(&mut from, &mut to).await {}
+}
+
+/// The same of what may be much: once it comes fast, a thread goes on with it.
+async fn feed_much(mut from: ChannelReader, mut to: pipe::Sender) {
+    let mut pace = Pace::default();
+    while !pace.is_fast() {
+        let Some(n @ 1..) = step(&mut from, &mut to).await else {
             return;
         };
-        from.consume(n);
+        pace.after(n, &to);
     }
+    let Ok(to) = to.into_nonblocking_fd() else {
+        return;
+    };
+    let runtime = Handle::current();
+    let (mut done, end) = oneshot::channel();
+    thread::spawn(move || {
+        if let Err(why) = press(&runtime, &mut from, to.into(), &mut done) {
+            debug!("a program's input: {why}");
+        }
+    });
+    // There is nothing to be told: that it has ended is the news.
+    let _ = end.await;
+}
+
+/// Carries what is there; gives how much was taken, nothing when either has ended.
+async fn step(from: &mut ChannelReader, to: &mut (impl AsyncWrite + Unpin)) -> Option<usize> {
+    let Ok(1..) = poll_fn(|cx| from.poll_fill(cx, 1)).await else {
+        return None;
+    };
+    let mut runs = [IoSlice::new(&[]); GATHER];
+    let count = from.runs(&mut runs);
+    let written = to.write_vectored(runs.get(..count).unwrap_or_default());
+    // A program that reads no more is none of the client's errors.
+    let n = written.await.ok()?;
+    from.consume(n);
+    Some(n)
 }
 
 /// Carries a program's output to the client, until either has ended; gives the client's end.

@@ -1,5 +1,6 @@
 //! Programs: their streams, their ends, what they are told, and what is left of them.
 
+use std::io::Write;
 use std::process::{Command, Stdio};
 use std::thread;
 
@@ -44,6 +45,30 @@ fn much_both_ways_with_new_keys() {
     let output = ended(host.ssh(&["-C"], "cat >&2; echo done"), &bytes[..4 << 20]);
     assert_eq!(sum(&output.stderr), sum(&bytes[..4 << 20]));
     assert_eq!(output.stdout, b"done\n");
+}
+
+/// A program that has been given much, and ends, ends its client, which would have more to say.
+#[test]
+fn the_end_of_a_program_is_not_kept_back_by_its_input() {
+    let host = Host::start(&[]);
+    for (line, status) in [
+        ("head -c 33554432 >/dev/null; exit 3", 3),
+        ("head -c 25165824 >/dev/null; sleep 0.3; exit 4", 4),
+    ] {
+        let mut ssh = host.ssh(&[], line);
+        let mut child = Guard::spawn(ssh.stdin(Stdio::piped()));
+        let mut input = child.0.stdin.take().unwrap();
+        // The second one leaves some of it where it is, and its client perhaps too.
+        let given = input.write_all(&vec![7; 32 << 20]);
+        assert!(given.is_ok() || status == 4, "{given:?}");
+        let mut ended = None;
+        until("the client ends", || {
+            ended = child.0.try_wait().unwrap();
+            ended.is_some()
+        });
+        assert_eq!(ended.and_then(|ended| ended.code()), Some(status), "{line}");
+        drop(input);
+    }
 }
 
 #[test]
@@ -99,7 +124,7 @@ fn many_at_once_do_not_wait_for_each_other() {
     let mut input = stuck.0.stdin.take().unwrap();
     let writer = thread::spawn(move || {
         // Until the window is full, or the client has gone.
-        std::io::Write::write_all(&mut input, &vec![0; 64 << 20]).is_err()
+        input.write_all(&vec![0; 64 << 20]).is_err()
     });
     for n in 0..5 {
         let output = ended(shared(&[], &format!("echo {n}")), b"");

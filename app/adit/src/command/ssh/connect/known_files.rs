@@ -1,12 +1,12 @@
 //! The files of known hosts: read before, written after.
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use adit_config::ssh_config::SshSettings;
 use adit_net::ambient::SystemChance;
+use adit_net::keep;
 use adit_ssh::key::{HostName, KnownHosts, Place, PublicKey};
 use adit_wire::Entropy;
 use tracing::debug;
@@ -66,7 +66,7 @@ impl Known {
         let Some(file) = &self.file else {
             return Ok(());
         };
-        append(file, &self.line(key))
+        keep::append_line(file, &self.line(key))
     }
 
     /// The line that makes the key known.
@@ -87,28 +87,6 @@ fn unreadable(file: &Path, why: &dyn std::fmt::Display) -> Failure {
         format!("known hosts: {}: {why}", file.display()),
     )
     .hint("mend it, or name another one: -o UserKnownHostsFile=FILE")
-}
-
-fn append(file: &Path, line: &str) -> io::Result<()> {
-    if let Some(folder) = file
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-    {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)?;
-    }
-    // A last line without an end must not grow together with ours.
-    let open = match fs::read(file) {
-        Ok(text) => text.last().is_some_and(|last| *last != b'\n'),
-        Err(_) => false,
-    };
-    let text = format!("{}{line}\n", if open { "\n" } else { "" });
-    let mut options = OpenOptions::new();
-    let mut file = options.append(true).create(true).mode(0o600).open(file)?;
-    // By one call: others may write at the same time.
-    file.write_all(text.as_bytes())
 }
 
 /// The fingerprint of the key at a place, if the file still has it there.
