@@ -5,6 +5,9 @@
 //! the same peer and hands them over as one (`UDP_SEGMENT`). Both fall back by themselves where
 //! the system does not offer them; `ADIT_IO=portable` forces the fall-back.
 
+mod heard;
+mod run;
+
 use std::cell::RefCell;
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
@@ -13,10 +16,10 @@ use std::task::{Context, Poll, ready};
 
 use adit_wire::unmap;
 use quinn_udp::{RecvMeta, Transmit, UdpSockRef, UdpSocketState};
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
-use tokio::io::Interest;
-use tokio::net::UdpSocket;
+use socket2::{Domain, Protocol, Socket, Type};
 
+use self::heard::Heard;
+use self::run::Run;
 use crate::packet::MAX_PAYLOAD;
 
 /// Socket buffers asked for, in bytes; the system may give less.
@@ -36,20 +39,10 @@ const SEGMENTS: usize = 64;
 /// Addresses go in and come out unmapped: a dual-stack socket never shows `::ffff:a.b.c.d`.
 #[derive(Debug)]
 pub struct Udp {
-    socket: UdpSocket,
+    socket: Heard,
     state: UdpSocketState,
     v6: bool,
     run: Mutex<Run>,
-}
-
-/// Equal datagrams for one peer that wait for the rest of their batch.
-#[derive(Debug, Default)]
-struct Run {
-    bytes: Vec<u8>,
-    to: Option<SocketAddr>,
-    /// Size of each but the last, which may be shorter.
-    segment: usize,
-    count: usize,
 }
 
 /// Whether batches by the kernel are switched off.
@@ -89,9 +82,8 @@ impl Udp {
     pub(crate) fn bound(socket: Socket, addr: SocketAddr) -> io::Result<Self> {
         socket.bind(&addr.into())?;
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
-        let socket = UdpSocket::from_std(socket.into())?;
         Ok(Self {
-            socket,
+            socket: Heard::new(socket)?,
             state,
             v6: addr.is_ipv6(),
             run: Mutex::default(),
@@ -113,7 +105,7 @@ impl Udp {
     /// The receive buffer the system gave, in bytes.
     #[must_use]
     pub fn recv_buffer(&self) -> usize {
-        SockRef::from(&self.socket).recv_buffer_size().unwrap_or(0)
+        self.socket.options().recv_buffer_size().unwrap_or(0)
     }
 
     /// Waits until there is something to receive.
@@ -138,7 +130,7 @@ impl Udp {
         each: &mut dyn FnMut(Received<'_>, SocketAddr),
     ) -> Poll<io::Result<()>> {
         loop {
-            ready!(self.socket.poll_recv_ready(cx))?;
+            ready!(self.socket.poll_readable(cx))?;
             match self.try_recv_runs(each) {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 done => return Poll::Ready(done),
@@ -170,10 +162,10 @@ impl Udp {
             let mut buffers: [IoSliceMut<'_>; BATCH] =
                 std::array::from_fn(|_| slices.next().unwrap_or_else(|| IoSliceMut::new(&mut [])));
             let mut got = None;
-            let received = self.socket.try_io(Interest::READABLE, || {
+            let received = self.socket.take(|| {
                 let count =
                     self.state
-                        .recv(UdpSockRef::from(&self.socket), &mut buffers, &mut meta)?;
+                        .recv(self.socket.datagrams(), &mut buffers, &mut meta)?;
                 got = Some(count);
                 // Less than there was room for: the socket is empty, and need not be asked again.
                 if EMPTIES && count < BATCH {
@@ -234,22 +226,7 @@ impl Udp {
     }
 
     fn send_run(&self, run: &mut Run) -> io::Result<()> {
-        let Some(destination) = run.to.take() else {
-            return Ok(());
-        };
-        let sent = self.send_segments(&run.bytes, run.segment, destination);
-        run.count = 0;
-        run.bytes.clear();
-        if run.bytes.capacity() > 0 {
-            // Nobody waits with a buffer in hand.
-            SPARE.with_borrow_mut(|spare| {
-                let bytes = std::mem::take(&mut run.bytes);
-                if spare.capacity() < bytes.capacity() {
-                    *spare = bytes;
-                }
-            });
-        }
-        sent
+        run.leave(|bytes, segment, to| self.send_segments(bytes, segment, to))
     }
 
     /// Sends datagrams of `segment` bytes each that lie one behind the other, the last of which may
@@ -289,12 +266,12 @@ impl Udp {
             };
             match self
                 .state
-                .try_send(UdpSockRef::from(&self.socket), &transmit)
+                .try_send(self.socket.datagrams(), &transmit)
             {
                 // An ICMP answer to an earlier datagram says nothing of this one.
                 Err(e) if about_an_earlier_datagram(&e) => self
                     .state
-                    .try_send(UdpSockRef::from(&self.socket), &transmit),
+                    .try_send(self.socket.datagrams(), &transmit),
                 sent => sent,
             }
         };
@@ -335,36 +312,6 @@ impl Received<'_> {
     }
 }
 
-impl Run {
-    /// Whether a datagram may join: equal ones, the last one may be shorter.
-    fn takes(&self, bytes: &[u8], to: SocketAddr, segments: usize) -> bool {
-        match self.to {
-            None => true,
-            Some(peer) => {
-                peer == to
-                    && self.count < segments
-                    && self.segment > 0
-                    && !bytes.is_empty()
-                    && bytes.len() <= self.segment
-                    && self.bytes.len() == self.segment * self.count
-                    && self.bytes.len() + bytes.len() <= MAX_PAYLOAD
-            }
-        }
-    }
-
-    fn push(&mut self, bytes: &[u8], to: SocketAddr) {
-        if self.to.is_none() {
-            self.segment = bytes.len();
-            if self.bytes.capacity() == 0 {
-                self.bytes = SPARE.with_borrow_mut(std::mem::take);
-            }
-        }
-        self.to = Some(to);
-        self.count += 1;
-        self.bytes.extend_from_slice(bytes);
-    }
-}
-
 /// Where a batch is received: one for all sockets of a thread.
 struct Scratch {
     bytes: Vec<u8>,
@@ -380,8 +327,6 @@ impl Default for Scratch {
 
 thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
-    /// The buffer of the last run that was sent.
-    static SPARE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A socket for `addr` that is not bound yet. A v6 wildcard will also take IPv4.
@@ -407,99 +352,4 @@ pub(crate) fn about_an_earlier_datagram(e: &io::Error) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[cfg(target_os = "linux")]
-    #[tokio::test]
-    async fn a_shared_port_is_ours_alone() {
-        let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let ours = Udp::bind_shared(any, 3).unwrap();
-        let at = ours[0].local_addr().unwrap();
-        assert!(ours.iter().all(|socket| socket.local_addr().unwrap() == at));
-        let taken = Udp::bind_shared(at, 3).unwrap_err();
-        assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
-    }
-
-    use std::future::poll_fn;
-
-    async fn recv(socket: &Udp, want: usize) -> Vec<(Vec<u8>, SocketAddr)> {
-        let mut got = Vec::new();
-        while got.len() < want {
-            poll_fn(|cx| socket.poll_recv(cx, &mut |bytes, from| got.push((bytes.to_vec(), from))))
-                .await
-                .unwrap();
-        }
-        got
-    }
-
-    #[tokio::test]
-    async fn both_families_through_one_socket() {
-        let out = Udp::ephemeral().unwrap();
-        let here = Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        for payload in [&b""[..], b"x", &[7; 9000]] {
-            out.try_send(payload, here.local_addr().unwrap()).unwrap();
-            let (got, from) = recv(&here, 1).await.remove(0);
-            assert_eq!(got, payload);
-            here.try_send(&got, from).unwrap();
-            let (got, from) = recv(&out, 1).await.remove(0);
-            assert_eq!((from, &*got), (here.local_addr().unwrap(), payload));
-        }
-    }
-
-    #[tokio::test]
-    async fn a_closed_port_does_not_break_the_socket() {
-        let gone = Udp::bind("127.0.0.1:0".parse().unwrap())
-            .unwrap()
-            .local_addr()
-            .unwrap();
-        let out = Udp::ephemeral().unwrap();
-        let here = Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        for _ in 0..3 {
-            out.try_send(b"lost", gone).unwrap();
-        }
-        out.try_send(b"found", here.local_addr().unwrap()).unwrap();
-        assert_eq!(recv(&here, 1).await[0].0, b"found");
-    }
-
-    #[tokio::test]
-    async fn runs_keep_order_borders_and_peers() {
-        let out = Udp::ephemeral().unwrap();
-        let a = Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let b = Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let (to_a, to_b) = (a.local_addr().unwrap(), b.local_addr().unwrap());
-        let sizes = [
-            100, 100, 100, 40, 100, 0, 100, 200, 200, 1400, 1400, 1400, 1, 0, 0, 7,
-        ];
-        let mut sent = Vec::new();
-        for (i, size) in sizes.into_iter().cycle().take(400).enumerate() {
-            let datagram = vec![i as u8; size];
-            out.queue(&datagram, to_a).unwrap();
-            sent.push(datagram);
-            if i % 97 == 0 {
-                out.queue(b"other", to_b).unwrap();
-            }
-        }
-        out.flush().unwrap();
-        let got: Vec<_> = recv(&a, sent.len())
-            .await
-            .into_iter()
-            .map(|(bytes, _)| bytes)
-            .collect();
-        assert!(got == sent, "every datagram as it was, in order");
-        assert_eq!(recv(&b, 5).await.len(), 5);
-    }
-
-    #[test]
-    fn a_run_takes_equal_ones_and_one_shorter_last() {
-        let (to, other) = ("1.2.3.4:5".parse().unwrap(), "1.2.3.4:6".parse().unwrap());
-        let mut run = Run::default();
-        assert!(run.takes(&[1; 9], to, 64));
-        run.push(&[1; 9], to);
-        assert!(run.takes(&[1; 9], to, 64) && !run.takes(&[1; 9], to, 1));
-        assert!(!run.takes(&[1; 10], to, 64) && !run.takes(&[1; 9], other, 64));
-        assert!(!run.takes(&[], to, 64), "an empty datagram is no segment");
-        run.push(&[1; 4], to);
-        assert!(!run.takes(&[1; 4], to, 64), "the shorter one was the last");
-    }
-}
+mod tests;
