@@ -83,7 +83,7 @@ pub(crate) struct Args {
     /// Hold connections, for the suite `idle`
     #[arg(long, value_name = "COUNT,ADDR,LANE", hide = true)]
     hold: Option<Hold>,
-    /// Be an end of records without a protocol, for the suite `ss-tcp`
+    /// Be an end of records without a protocol, for the suites `ss-tcp` and `ss-udp`
     #[arg(long, value_name = "END", hide = true)]
     records: Option<bare_records::Ends>,
     /// Write the results of these suites, and a chart for each, into the documents

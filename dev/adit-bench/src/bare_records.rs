@@ -9,6 +9,8 @@ use std::thread;
 use adit_crypto::{AeadKey, AeadKind, NonceCounter, TAG_LEN};
 use anyhow::{Context, Error, Result, bail, ensure};
 
+use crate::bare_datagrams;
+
 /// Payload of a record.
 const RECORD: usize = 64 << 10;
 /// Records that one call fills, and one call writes.
@@ -52,8 +54,9 @@ impl FromStr for Ends {
     }
 }
 
-/// Carries until the process is ended.
+/// Carries until the process is ended: connections, and datagrams at the same address.
 pub(crate) fn run(ends: Ends) -> Result<()> {
+    thread::spawn(move || bare_datagrams::run(ends.kind, ends.at, ends.onward));
     for near in TcpListener::bind(ends.at)?.incoming() {
         let near = near?;
         // An error is a connection that somebody gave up.

@@ -11,6 +11,7 @@
 
 mod account;
 mod args;
+mod bare_datagrams;
 mod bare_records;
 mod bare_splice;
 mod environment;

@@ -5,6 +5,7 @@
 //! the same peer and hands them over as one (`UDP_SEGMENT`). Both fall back by themselves where
 //! the system does not offer them; `ADIT_IO=portable` forces the fall-back.
 
+mod heard;
 mod receive;
 mod send;
 
@@ -15,8 +16,8 @@ use std::{fmt, io};
 use adit_wire::unmap;
 use quinn_udp::{UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
-use tokio::net::UdpSocket;
 
+use heard::Heard;
 pub use receive::Received;
 use send::Run;
 
@@ -28,7 +29,7 @@ const BUFFER: usize = 4 << 20;
 /// Addresses go in and come out unmapped: a dual-stack socket never shows `::ffff:a.b.c.d`.
 #[derive(Debug)]
 pub struct Udp {
-    socket: UdpSocket,
+    socket: Heard,
     state: UdpSocketState,
     v6: bool,
     run: Mutex<Run>,
@@ -71,9 +72,8 @@ impl Udp {
     pub(crate) fn bound(socket: Socket, addr: SocketAddr) -> io::Result<Self> {
         socket.bind(&addr.into())?;
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
-        let socket = UdpSocket::from_std(socket.into())?;
         Ok(Self {
-            socket,
+            socket: Heard::new(socket)?,
             state,
             v6: addr.is_ipv6(),
             run: Mutex::default(),
@@ -95,7 +95,7 @@ impl Udp {
     /// What the system gave it for datagrams that wait.
     #[must_use]
     pub fn buffers(&self) -> Buffers {
-        Buffers::of(SockRef::from(&self.socket))
+        Buffers::of(self.socket.options())
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a relay and a tunnel cannot cost much less than here: two blocking threads for each
 //! connection that do nothing but `splice(2)`, between adit's client and server; or nothing but
-//! read, seal or open, and write.
+//! read, seal or open, and write, records and datagrams.
 
 use std::net::SocketAddr;
 
@@ -21,6 +21,7 @@ pub(super) const SPLICE: Kind = Kind {
 pub(super) const RECORDS: Kind = Kind {
     name: "bare records",
     programs: &["adit-bench"],
+    version: |_: &Programs| "two blocking threads a connection, or for all datagrams".to_owned(),
     recipe: records,
     ..SPLICE
 };

@@ -160,7 +160,8 @@ impl Suite {
                  1,382 bytes down in one flow, sent one by one. With 64 under way the sender waits \
                  for arrivals, so hardly anything is lost; at 200 Mbit/s of payload it waits for \
                  the clock; in a flood it never waits. All per GiB and per second refers to what \
-                 arrived."
+                 arrived. `bare records` is no rival: two blocking threads that receive, seal or \
+                 open, and send each datagram as it comes, without a protocol."
             }
             Self::SsTable => {
                 "Client and server of the same implementation, one stream, or a flood of datagrams \

@@ -6,8 +6,7 @@ use std::net::SocketAddr;
 use std::task::{Context, Poll, ready};
 
 use adit_wire::unmap;
-use quinn_udp::{RecvMeta, UdpSockRef};
-use tokio::io::Interest;
+use quinn_udp::RecvMeta;
 
 use super::{Udp, about_an_earlier_datagram};
 
@@ -62,7 +61,7 @@ impl Udp {
         each: &mut dyn FnMut(Received<'_>, SocketAddr),
     ) -> Poll<io::Result<()>> {
         loop {
-            ready!(self.socket.poll_recv_ready(cx))?;
+            ready!(self.socket.poll_readable(cx))?;
             match self.try_recv_runs(each) {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 done => return Poll::Ready(done),
@@ -94,10 +93,10 @@ impl Udp {
             let mut buffers: [IoSliceMut<'_>; BATCH] =
                 std::array::from_fn(|_| slices.next().unwrap_or_else(|| IoSliceMut::new(&mut [])));
             let mut got = None;
-            let received = self.socket.try_io(Interest::READABLE, || {
+            let received = self.socket.take(|| {
                 let count =
                     self.state
-                        .recv(UdpSockRef::from(&self.socket), &mut buffers, &mut meta)?;
+                        .recv(self.socket.datagrams(), &mut buffers, &mut meta)?;
                 got = Some(count);
                 // Less than there was room for: the socket is empty, and need not be asked again.
                 if EMPTIES && count < BATCH {

@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{MutexGuard, PoisonError};
 
-use quinn_udp::{Transmit, UdpSockRef};
+use quinn_udp::Transmit;
 
 use super::{Udp, about_an_earlier_datagram, portable_io};
 use crate::packet::MAX_PAYLOAD;
@@ -117,12 +117,12 @@ impl Udp {
             };
             match self
                 .state
-                .try_send(UdpSockRef::from(&self.socket), &transmit)
+                .try_send(self.socket.datagrams(), &transmit)
             {
                 // An ICMP answer to an earlier datagram says nothing of this one.
                 Err(e) if about_an_earlier_datagram(&e) => self
                     .state
-                    .try_send(UdpSockRef::from(&self.socket), &transmit),
+                    .try_send(self.socket.datagrams(), &transmit),
                 sent => sent,
             }
         };
