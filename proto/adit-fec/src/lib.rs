@@ -41,6 +41,7 @@ mod plans;
 // Kernels: each `unsafe` there says why it is sound; tests compare each with its safe twin.
 #[allow(unsafe_code)]
 mod simd;
+mod sums;
 mod tune;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! ChaCha-Poly1305 (RFC 8439) with 8, 12 or 20 rounds, the keystreams of ChaCha20 and Salsa20
-//! alone, and HighwayHash, in the widest vectors that this CPU has; plain loops of others, compiled
+//! alone, HighwayHash and CRC-32, in the widest vectors that this CPU has; plain loops of others, compiled
 //! for the same.
 //!
 //! Not an API of its own: [`crate::AeadKey`] decides which messages come here, [`crate::stream`]
@@ -16,6 +16,7 @@
 
 mod aead;
 mod cpu;
+mod crc32;
 mod highway;
 mod poly1305;
 mod portable;
@@ -43,6 +44,7 @@ pub use cpu::{CpuLevel, cpu_level, limit_cpu};
 
 pub(crate) use aead::ChaChaKey;
 pub(crate) use cpu::Path;
+pub(crate) use crc32::Crc32;
 pub(crate) use highway::highway64;
 pub(crate) use ssh::SshKeys;
 pub(crate) use wide::{Loop, widest};
