@@ -48,7 +48,7 @@ mod tune;
 mod tests;
 
 pub use code::{Code, CodeError};
-pub use decoder::{Counters, Decoder};
+pub use decoder::{Counters, Decoder, View};
 pub use encoder::Encoder;
 pub use matrix::Matrix;
 pub use packet::{HEADER, OOB_HEADER, Packet, put_oob};

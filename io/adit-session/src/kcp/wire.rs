@@ -42,6 +42,15 @@ pub(super) struct Wire {
     spent: Time,
 }
 
+/// What to do with a batch that is not full when all that is due is in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// Send it
+    Goes,
+    /// Nothing: the same thread goes on with it at once
+    Waits,
+}
+
 /// Datagrams of a batch, one behind the other.
 struct Batch {
     bytes: Vec<u8>,
@@ -67,16 +76,20 @@ impl Wire {
         mut session: Option<&mut PacketSession>,
         kcp: &mut Kcp,
         now: Time,
+        rest: Rest,
     ) {
         PLACES.with_borrow_mut(|batch| {
             let (mut packets, mut bytes) = (0, 0);
             loop {
-                let before = batch.count;
+                let (sealed, _) = batch.sealed;
                 self.fill(batch, socket, kcp, now);
-                if batch.count > before {
+                let last = batch.count < (sealed + SEALED).min(BATCH);
+                if last && rest == Rest::Waits {
+                    break;
+                }
+                if batch.count > sealed {
                     batch.seal(socket, session.as_deref_mut());
                 }
-                let last = batch.count < (before + SEALED).min(BATCH);
                 if last || batch.count == BATCH {
                     packets += batch.count as u64;
                     bytes += batch.send(socket, peer);
@@ -112,7 +125,8 @@ impl Wire {
         let layout = socket.layout;
         let limited = socket.settings.rate > 0;
         let header = if self.plain { 0 } else { layout.fec };
-        let end = (batch.count + SEALED).min(BATCH);
+        let (sealed, _) = batch.sealed;
+        let end = (sealed + SEALED).min(BATCH);
         while let Some(place) = batch.place(end) {
             let (_, rest) = place.split_at_mut(layout.head);
             let parity = self.encoder.as_mut().and_then(|e| e.poll_output(rest));
