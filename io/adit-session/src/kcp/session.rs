@@ -116,10 +116,10 @@ impl Session {
     }
 
     /// A decrypted packet has come; true if it is the first since the session was settled.
-    pub(super) fn input(&self, route: Route<'_>, packet: &[u8], now: Time) -> bool {
+    pub(super) fn input(&self, packet: &[u8], now: Time) -> bool {
         let mut state = self.lock();
         let State { wire, kcp, .. } = &mut *state;
-        wire.input(&self.socket, kcp, route, packet, now);
+        wire.input(&self.socket, kcp, &[packet], now, |_| true);
         state.unanswered = None;
         !std::mem::replace(&mut state.touched, true)
     }
@@ -129,22 +129,11 @@ impl Session {
     pub(super) fn input_run(&self, packets: &[&[u8]], now: Time) -> (usize, bool) {
         let mut state = self.lock();
         let State { wire, kcp, .. } = &mut *state;
-        let mut taken = 0;
-        for packet in packets {
-            let route = Route::of(packet);
-            let ours = match route {
-                Route::Bare(_, opening) | Route::Data(_, Some(opening)) => {
-                    opening.conv == self.conv
-                }
-                Route::Data(_, None) | Route::Parity => true,
-                Route::Oob | Route::Unknown => false,
-            };
-            if !ours {
-                break;
-            }
-            wire.input(&self.socket, kcp, route, packet, now);
-            taken += 1;
-        }
+        let taken = wire.input(&self.socket, kcp, packets, now, |route| match route {
+            Route::Bare(_, opening) | Route::Data(_, Some(opening)) => opening.conv == self.conv,
+            Route::Data(_, None) | Route::Parity => true,
+            Route::Oob | Route::Unknown => false,
+        });
         if taken == 0 {
             return (0, false);
         }

@@ -1,5 +1,5 @@
 //! ChaCha-Poly1305 (RFC 8439) with 8, 12 or 20 rounds, the keystreams of ChaCha20 and Salsa20
-//! alone, HighwayHash and CRC-32, in the widest vectors that this CPU has; plain loops of others, compiled
+//! alone, HighwayHash, CRC-32 and the chains of AES in CFB, in the widest vectors that this CPU has; plain loops of others, compiled
 //! for the same.
 //!
 //! Not an API of its own: [`crate::AeadKey`] decides which messages come here, [`crate::stream`]
@@ -15,6 +15,7 @@
 //! spills from them, is out of reach, as in any library.
 
 mod aead;
+mod cfb;
 mod cpu;
 mod crc32;
 mod highway;
@@ -43,6 +44,7 @@ mod tests;
 pub use cpu::{CpuLevel, cpu_level, limit_cpu};
 
 pub(crate) use aead::ChaChaKey;
+pub(crate) use cfb::{Chains, LEAST as LEAST_CHAINS, MOST as MOST_CHAINS};
 pub(crate) use cpu::Path;
 pub(crate) use crc32::Crc32;
 pub(crate) use highway::highway64;
