@@ -2,14 +2,16 @@
 
 use crate::Code;
 
-/// A row is a multiple of the widest register.
+/// Bytes of the widest register, and of a line of cache.
 const ROUND: usize = 64;
 
 /// The parity shards of a group, as far as it has come.
 #[derive(Debug, Default)]
 pub(crate) struct Sums {
-    /// Rows of `stride` bytes; none until the first shard.
+    /// Rows of `stride` bytes from `start` on, each at the beginning of a line of cache; none until
+    /// the first shard.
     bytes: Vec<u8>,
+    start: usize,
     stride: usize,
     /// Bytes of each row that are of this group, a multiple of [`ROUND`].
     extent: usize,
@@ -37,27 +39,24 @@ impl Sums {
         self.clear();
     }
 
-    /// Length of the parity shards.
-    pub(crate) const fn len(&self) -> usize {
-        self.len
-    }
-
     /// A parity shard.
     pub(crate) fn row(&self, row: usize) -> Option<&[u8]> {
-        self.bytes
-            .chunks_exact(self.stride)
-            .nth(row)?
-            .get(..self.len)
+        let rows = self.bytes.get(self.start..)?;
+        rows.chunks_exact(self.stride).nth(row)?.get(..self.len)
     }
 
     /// Adds data shard `place`, of at most the longest length.
     pub(crate) fn add(&mut self, code: &Code, place: usize, shard: &[u8]) {
         let wanted = shard.len().next_multiple_of(ROUND).min(self.stride);
+        let size = code.parity() * self.stride;
         if self.bytes.is_empty() {
-            self.bytes = vec![0; code.parity() * self.stride];
+            self.bytes = vec![0; size + ROUND];
+            self.start = self.bytes.as_ptr().align_offset(ROUND).min(ROUND);
         }
+        let rows = self.bytes.get_mut(self.start..self.start + size);
+        let rows = rows.unwrap_or_default();
         if self.extent < wanted {
-            for row in self.bytes.chunks_exact_mut(self.stride) {
+            for row in rows.chunks_exact_mut(self.stride) {
                 if let Some(behind) = row.get_mut(self.extent..wanted) {
                     behind.fill(0);
                 }
@@ -65,6 +64,6 @@ impl Sums {
             self.extent = wanted;
         }
         self.len = self.len.max(shard.len());
-        code.add(place, shard, &mut self.bytes, self.stride);
+        code.add(place, shard, rows, self.stride);
     }
 }
