@@ -173,15 +173,13 @@ impl Udp {
         scratch: &mut Scratch,
         each: &mut dyn FnMut(Received<'_>, SocketAddr),
     ) -> io::Result<()> {
-        static X: OnceLock<usize> = OnceLock::new();
-        let all = *X.get_or_init(|| std::env::var("ADIT_X").ok().and_then(|x| x.parse().ok()).unwrap_or(BATCH));
-        let mut left = all;
+        let mut left = BATCH;
         while left > 0 {
             let long = self.long.load(Ordering::Relaxed);
             let room = if long { FEW.min(left) } else { BATCH };
             let count = match self.recv_some(scratch, room, each) {
                 // What came before is no error.
-                Err(_) if left < all => break,
+                Err(_) if left < BATCH => break,
                 received => received?,
             };
             if count < room || !long {
@@ -207,9 +205,9 @@ impl Udp {
             let buffers = buffers.get_mut(..room).unwrap_or_default();
             let mut got = None;
             let received = self.socket.try_io(Interest::READABLE, || {
-                let count =
-                    self.state
-                        .recv(UdpSockRef::from(&self.socket), buffers, &mut meta)?;
+                let count = self
+                    .state
+                    .recv(UdpSockRef::from(&self.socket), buffers, &mut meta)?;
                 got = Some(count);
                 // Less than there was room for: the socket is empty, and need not be asked again.
                 if EMPTIES && count < room {

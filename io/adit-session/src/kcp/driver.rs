@@ -51,9 +51,7 @@ impl Future for Driver {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let me = self.get_mut();
         me.table.socket.alarms().awake();
-        static X: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
-        let rounds = *X.get_or_init(|| std::env::var("ADIT_Y").ok().and_then(|x| x.parse().ok()).unwrap_or(ROUNDS));
-        for _ in 0..rounds {
+        for _ in 0..ROUNDS {
             let received = me.table.poll_receive(cx, ambient::now());
             let now = ambient::now();
             me.table.settle(now);

@@ -159,9 +159,7 @@ impl<N: ArraySize, I> BlockSizeUser for Lanes<'_, N, I> {
     type BlockSize = N;
 }
 
-impl<'p, N: ArraySize, I: Iterator<Item = &'p mut [u8]>> BlockCipherEncClosure
-    for Lanes<'_, N, I>
-{
+impl<'p, N: ArraySize, I: Iterator<Item = &'p mut [u8]>> BlockCipherEncClosure for Lanes<'_, N, I> {
     #[inline(always)]
     fn call<B: BlockCipherEncBackend<BlockSize = N>>(mut self, backend: &B) {
         let mut registers: [Array<u8, N>; LANES] = core::array::from_fn(|_| self.first.clone());

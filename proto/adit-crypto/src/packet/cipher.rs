@@ -74,13 +74,13 @@ impl Cipher {
             PacketKind::Salsa20 => Self::Salsa20(path, Secret::new(*key)),
             PacketKind::Aes128 => {
                 Self::Aes128(cfb(Aes128Enc::new(short.into())).with(Chains::new(path, short)))
-            },
+            }
             PacketKind::Aes192 => {
                 Self::Aes192(cfb(Aes192Enc::new(middle.into())).with(Chains::new(path, middle)))
-            },
+            }
             PacketKind::Aes => {
                 Self::Aes256(cfb(Aes256Enc::new(key.into())).with(Chains::new(path, key)))
-            },
+            }
             PacketKind::Blowfish => {
                 let wrong = |_| CryptoError::KeyLength {
                     expected: 32,

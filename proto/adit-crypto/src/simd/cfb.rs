@@ -120,7 +120,11 @@ mod wide {
                 if at % long == 0 {
                     word = substituted(proof, word.rotate_right(8)) ^ constant;
                     // 2 · the one before in GF(2⁸); there are ten at most.
-                    constant = if constant == 0x80 { 0x1b } else { constant << 1 };
+                    constant = if constant == 0x80 {
+                        0x1b
+                    } else {
+                        constant << 1
+                    };
                 } else if long > 6 && at % long == 4 {
                     word = substituted(proof, word);
                 }

@@ -53,7 +53,7 @@ pub(crate) use wide::{Loop, widest};
 pub(crate) use xor::{xor_chacha20, xor_salsa20, xor_salsa20_all};
 
 use poly1305::Form;
-use xor::Piece;
+use xor::Pieces;
 
 /// How often the ChaCha state is stirred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ trait Kernel: Copy {
     fn salsa(self, state: &[u32; 16], buf: &mut [u8]);
 
     /// The keystream of Salsa20 for at most 16 blocks of any streams; `state` names the key.
-    fn salsa_pieces(self, state: &[u32; 16], pieces: &mut [Piece<'_>]);
+    fn salsa_pieces(self, state: &[u32; 16], pieces: Pieces<'_, '_>);
 
     /// Poly1305 over `data` in this form.
     fn tag(self, key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16];
