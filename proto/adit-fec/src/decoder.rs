@@ -225,7 +225,7 @@ impl Decoder {
             return;
         };
         let (code, pool, ready) = (&mut state.code, &mut self.pool, &mut self.ready);
-        match group.add(place, kind, len, lent, code, pool, ready) {
+        match group.add(place, kind, lent, code, pool, ready) {
             Added::Nothing => {}
             Added::Complete => self.counters.complete += 1,
             // They are taken from the end.

@@ -71,6 +71,14 @@ pub(crate) struct Lent<'a> {
     pub(crate) at: usize,
 }
 
+impl<'a> Lent<'a> {
+    /// Of the shard.
+    fn payload(self) -> &'a [u8] {
+        let packet = self.packets.get(self.at).copied().unwrap_or_default();
+        packet.get(SHARD_HEADER..).unwrap_or_default()
+    }
+}
+
 /// A place in a group.
 #[derive(Debug, Default)]
 enum Slot {
@@ -155,9 +163,8 @@ impl Group {
             return;
         }
         for slot in &mut self.slots {
-            if let Slot::Lent(at) = slot {
-                let packet = packets.get(*at).copied().unwrap_or_default();
-                *slot = Slot::Held(pool.copy(packet.get(SHARD_HEADER..).unwrap_or_default()));
+            if let Slot::Lent(at) = *slot {
+                *slot = Slot::Held(pool.copy(Lent { packets, at }.payload()));
             }
         }
     }
@@ -167,12 +174,12 @@ impl Group {
         &mut self,
         place: usize,
         kind: Kind,
-        len: usize,
         lent: Lent<'_>,
         code: &mut Code,
         pool: &mut Pool,
         ready: &mut Vec<Shard>,
     ) -> Added {
+        let len = lent.payload().len();
         let Some(slot @ Slot::Empty) = self.slots.get_mut(place).filter(|_| !self.done) else {
             return Added::Nothing;
         };

@@ -207,12 +207,12 @@ mod wide {
                 states[q] = _mm512_xor_si512(states[q], round[0]);
             }
             for key in &round[1..RK - 1] {
-                for q in 0..Q {
-                    states[q] = _mm512_aesenc_epi128(states[q], *key);
+                for state in &mut states {
+                    *state = _mm512_aesenc_epi128(*state, *key);
                 }
             }
-            for q in 0..Q {
-                states[q] = _mm512_aesenclast_epi128(states[q], round[RK - 1]);
+            for state in &mut states {
+                *state = _mm512_aesenclast_epi128(*state, round[RK - 1]);
             }
         }
         for q in 0..Q {

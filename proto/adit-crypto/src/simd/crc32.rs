@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn every_length_and_place() {
-        let bytes: Vec<u8> = (0..3000u32).map(|n| (n * n >> 3) as u8 ^ 0x5a).collect();
+        let bytes: Vec<u8> = (0..3000u32).map(|n| ((n * n) >> 3) as u8 ^ 0x5a).collect();
         for path in Path::available() {
             let crc = Crc32::on(path);
             assert_eq!(crc.of(b"123456789"), 0xcbf4_3926);
