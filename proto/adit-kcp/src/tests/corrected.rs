@@ -70,8 +70,8 @@ fn echoes(corrected: bool, count: usize, seed: u64) -> Vec<u64> {
     let (mut times, mut began) = (Vec::new(), Time(0));
     ends[0].kcp.send(&[7; SAID]).unwrap();
     while times.len() < count {
-        for end in 0..2 {
-            while let Some(packet) = ends[end].transmit(now) {
+        for (end, machine) in ends.iter_mut().enumerate() {
+            while let Some(packet) = machine.transmit(now) {
                 if !dice.chance(LOSS) {
                     number += 1;
                     let late = dice.roll() % JITTER;
