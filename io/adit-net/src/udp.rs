@@ -10,6 +10,7 @@ mod receive;
 mod send;
 
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, OnceLock};
 use std::{fmt, io};
 
@@ -32,6 +33,8 @@ pub struct Udp {
     socket: Heard,
     state: UdpSocketState,
     v6: bool,
+    /// The last call brought long runs.
+    long: AtomicBool,
     run: Mutex<Run>,
 }
 
@@ -76,6 +79,7 @@ impl Udp {
             socket: Heard::new(socket)?,
             state,
             v6: addr.is_ipv6(),
+            long: AtomicBool::new(false),
             run: Mutex::default(),
         })
     }

@@ -6,6 +6,11 @@ use crate::{
     simd::{Factors, Path},
 };
 
+/// The widest register, in bytes.
+const ROUND: usize = 64;
+/// Parity shards that are added to at once.
+const FOUR: usize = 4;
+
 /// Why a code or a call is not possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -122,6 +127,37 @@ impl Code {
         let factors = Factors::new(&self.rows, self.data);
         self.path.combine(factors, data, parity);
         Ok(())
+    }
+
+    /// Adds the share of data shard `place` to all parity shards: rows of `stride` bytes, as long as
+    /// the shard at least, and a multiple of 64.
+    pub(crate) fn add(&self, place: usize, shard: &[u8], parity: &mut [u8], stride: usize) {
+        let (whole, rest) = shard.as_chunks::<ROUND>();
+        let whole = whole.as_flattened();
+        let mut end = [0; ROUND];
+        if let Some(to) = end.get_mut(..rest.len()) {
+            to.copy_from_slice(rest);
+        }
+        let pieces = [(0, whole), (whole.len(), &end[..])];
+        let pieces = pieces.get(..1 + usize::from(!rest.is_empty()));
+        let mut factors = [0; FOUR];
+        let mut rows = self.rows.chunks_exact(self.data);
+        for four in parity.chunks_mut(FOUR * stride) {
+            for (factor, row) in factors.iter_mut().zip(&mut rows) {
+                *factor = row.get(place).copied().unwrap_or(0);
+            }
+            for (at, piece) in pieces.unwrap_or_default() {
+                let mut outputs: [&mut [u8]; FOUR] = Default::default();
+                let mut count = 0;
+                for (output, row) in outputs.iter_mut().zip(four.chunks_exact_mut(stride)) {
+                    *output = row.get_mut(*at..at + piece.len()).unwrap_or_default();
+                    count += 1;
+                }
+                let outputs = outputs.get_mut(..count).unwrap_or_default();
+                let factors = factors.get(..count).unwrap_or_default();
+                self.path.add(factors, piece, outputs);
+            }
+        }
     }
 
     /// Writes the data shards that are `None` in `shards` to `lost`, in their order.

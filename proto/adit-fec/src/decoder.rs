@@ -2,7 +2,7 @@
 
 use crate::{
     Code, Matrix, Packet,
-    group::{Added, Group, Pool, Shard},
+    group::{Added, Group, Lent, Pool, Shard},
     packet::{Numbers, SIZE},
     tune::{Kind, Tuner},
 };
@@ -101,17 +101,16 @@ impl Decoder {
     ///
     /// Restored datagrams that were not asked for until now are gone.
     pub fn input<'p>(&mut self, packet: &'p [u8]) -> Option<Packet<'p>> {
-        let found = Packet::parse(packet)?;
-        self.forget_ready();
-        match found {
-            Packet::Data { seqid, payload, .. } => self.take(seqid, Kind::Data, payload),
-            Packet::Parity { seqid, payload } => {
-                self.counters.parity += 1;
-                self.take(seqid, Kind::Parity, payload);
-            }
-            Packet::Oob { .. } => {}
+        self.look_at(&[packet]).input(0)
+    }
+
+    /// The same for several packets that lie side by side: of those whose groups are complete when
+    /// the last one is taken in, none is copied.
+    pub const fn look_at<'d, 'p>(&'d mut self, packets: &'d [&'p [u8]]) -> View<'d, 'p> {
+        View {
+            decoder: self,
+            packets,
         }
-        Some(found)
     }
 
     /// The next restored datagram.
@@ -178,7 +177,30 @@ impl Decoder {
         }
     }
 
-    fn take(&mut self, seqid: u32, kind: Kind, payload: &[u8]) {
+    fn input_lent<'p>(&mut self, packet: &'p [u8], lent: Lent<'_>) -> Option<Packet<'p>> {
+        let found = Packet::parse(packet)?;
+        self.forget_ready();
+        match found {
+            Packet::Data { seqid, payload, .. } => {
+                self.take(seqid, Kind::Data, payload.len(), lent);
+            }
+            Packet::Parity { seqid, payload } => {
+                self.counters.parity += 1;
+                self.take(seqid, Kind::Parity, payload.len(), lent);
+            }
+            Packet::Oob { .. } => {}
+        }
+        Some(found)
+    }
+
+    /// Copies what is still needed of packets that go out of sight.
+    fn hold(&mut self, packets: &[&[u8]]) {
+        let groups = self.state.iter_mut().flat_map(|s| &mut s.window.groups);
+        groups.for_each(|group| group.hold(packets, &mut self.pool));
+    }
+
+    /// Takes in a shard with so many bytes of payload.
+    fn take(&mut self, seqid: u32, kind: Kind, len: usize, lent: Lent<'_>) {
         let turned = self.tuner.sample(seqid, kind);
         let place = self.place(seqid, kind);
         let was_sure = self.sure;
@@ -195,7 +217,7 @@ impl Decoder {
         let (Some((group, place)), Some(state)) = (place, self.state.as_mut()) else {
             return;
         };
-        if payload.len() > self.longest {
+        if len > self.longest {
             self.counters.errors += 1;
             return;
         }
@@ -203,7 +225,7 @@ impl Decoder {
             return;
         };
         let (code, pool, ready) = (&mut state.code, &mut self.pool, &mut self.ready);
-        match group.add(place, kind, payload, code, pool, ready) {
+        match group.add(place, kind, lent, code, pool, ready) {
             Added::Nothing => {}
             Added::Complete => self.counters.complete += 1,
             // They are taken from the end.
@@ -236,6 +258,33 @@ impl Decoder {
             self.state = code.and_then(State::new);
         }
         self.sure = self.state.is_some();
+    }
+}
+
+/// Packets of one peer that are taken in one after the other, where they lie.
+#[derive(Debug)]
+pub struct View<'d, 'p> {
+    decoder: &'d mut Decoder,
+    packets: &'d [&'p [u8]],
+}
+
+impl<'p> View<'_, 'p> {
+    /// As [`Decoder::input`], of the packet in that place; `None` if there is none too.
+    pub fn input(&mut self, at: usize) -> Option<Packet<'p>> {
+        let packets = self.packets;
+        self.decoder
+            .input_lent(packets.get(at)?, Lent { packets, at })
+    }
+
+    /// As [`Decoder::poll_recovered`].
+    pub fn poll_recovered(&mut self) -> Option<&[u8]> {
+        self.decoder.poll_recovered()
+    }
+}
+
+impl Drop for View<'_, '_> {
+    fn drop(&mut self) {
+        self.decoder.hold(self.packets);
     }
 }
 

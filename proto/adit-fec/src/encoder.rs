@@ -1,4 +1,5 @@
-//! The sender of shards: numbers datagrams, keeps copies, and makes parity of each full group.
+//! The sender of shards: numbers datagrams and makes parity of each full group, adding each as it
+//! goes; copies are kept only where they may be sent again.
 
 use core::{ops::Range, time::Duration};
 
@@ -7,7 +8,7 @@ use adit_wire::{Broken, Time};
 use crate::{
     Code, CodeError,
     packet::{DATA, Numbers, PARITY, SHARD_HEADER, SIZE, put_header},
-    plans::MAX_SHARDS,
+    sums::Sums,
 };
 
 /// Parity of a group is worth sending only if its last two datagrams lie no further apart.
@@ -42,13 +43,17 @@ pub struct Encoder {
     numbers: Numbers,
     /// Bytes of the longest payload, and from one payload to the next.
     longest: usize,
-    data: Vec<u8>,
+    /// Parity of the group that is being filled.
+    sums: Sums,
+    /// Copies of its shards and their lengths, if they may be sent again.
+    copies: Vec<u8>,
     lens: Vec<usize>,
-    parity: Vec<u8>,
+    /// Shards at the front of the group of which there are none.
+    uncopied: usize,
     /// Number of the first shard of the group that is being filled.
     first: u32,
     filled: usize,
-    /// Copies of this group were given up: it gets no parity.
+    /// Not all of this group is known here: it gets no parity.
     given_up: bool,
     last: Option<Time>,
     early: Option<Duration>,
@@ -57,7 +62,8 @@ pub struct Encoder {
     due: Option<Time>,
     again: Pending,
     made: Pending,
-    made_len: usize,
+    /// Parity of the group before.
+    parity: Sums,
 }
 
 /// Shards that are to be sent: the number of the first of the group, and the places.
@@ -69,7 +75,8 @@ struct Pending {
 
 impl Encoder {
     /// For datagrams of at most `max_datagram` bytes (65,533 at most). With the first datagrams it
-    /// takes memory for all shards of a group, until it is [trimmed](Self::trim).
+    /// takes memory for the parity of two groups, and for copies of one group's shards if they may
+    /// be sent [again](Self::set_early), until it is [trimmed](Self::trim).
     pub fn new(code: Code, max_datagram: usize) -> Result<Self, CodeError> {
         let longest = max_datagram.min(usize::from(u16::MAX) - SIZE) + SIZE;
         let none = Pending {
@@ -79,9 +86,10 @@ impl Encoder {
         Ok(Self {
             numbers: Numbers::new(code.shards())?,
             longest,
-            data: Vec::new(),
+            sums: Sums::new(longest),
+            copies: Vec::new(),
             lens: vec![0; code.data()],
-            parity: Vec::new(),
+            uncopied: 0,
             first: 0,
             filled: 0,
             given_up: false,
@@ -91,7 +99,7 @@ impl Encoder {
             due: None,
             again: none.clone(),
             made: none,
-            made_len: 0,
+            parity: Sums::new(longest),
             code,
         })
     }
@@ -117,6 +125,9 @@ impl Encoder {
     /// Protects datagrams that have waited `after` for their group to fill up; `None` leaves them
     /// alone. See [above](Self#sparse-traffic).
     pub fn set_early(&mut self, after: Option<Duration>) {
+        if self.early.is_none() {
+            self.uncopied = self.filled;
+        }
         self.early = after;
         if after.is_none() {
             self.due = None;
@@ -126,7 +137,9 @@ impl Encoder {
     /// Frees all buffers, for a link that fell silent. A group that is open goes on without parity,
     /// which would come too late.
     pub fn trim(&mut self) {
-        (self.data, self.parity) = (Vec::new(), Vec::new());
+        self.copies = Vec::new();
+        self.sums.trim();
+        self.parity.trim();
         (self.again.places, self.made.places) = (0..0, 0..0);
         (self.given_up, self.due) = (self.filled > 0, None);
     }
@@ -165,7 +178,7 @@ impl Encoder {
     pub fn poll_output(&mut self, out: &mut [u8]) -> Option<usize> {
         if let Some(place) = self.again.places.clone().next() {
             let seqid = Self::seqid(self.again.first, place);
-            let payload = slot(&self.data, self.longest, place)?;
+            let payload = slot(&self.copies, self.longest, place)?;
             let payload = payload.get(..*self.lens.get(place)?)?;
             let len = put_shard(out, seqid, DATA, payload)?;
             self.again.places.start += 1;
@@ -173,8 +186,7 @@ impl Encoder {
         }
         let place = self.made.places.clone().next()?;
         let seqid = Self::seqid(self.made.first, self.code.data() + place);
-        let payload = slot(&self.parity, self.longest, place)?.get(..self.made_len)?;
-        let len = put_shard(out, seqid, PARITY, payload)?;
+        let len = put_shard(out, seqid, PARITY, self.parity.row(place)?)?;
         self.made.places.start += 1;
         Some(len)
     }
@@ -193,7 +205,7 @@ impl Encoder {
         }
         self.due = None;
         self.reserve(self.code.data());
-        let waiting = self.protected..self.filled;
+        let waiting = self.protected.max(self.uncopied)..self.filled;
         let end = self.filled + waiting.len();
         if end <= self.code.data() {
             self.queue_from_here(end);
@@ -210,12 +222,12 @@ impl Encoder {
         }
     }
 
-    /// Has room for the copies of so many datagrams, unless this group's were given up.
+    /// Has room for the copies of so many datagrams.
     fn reserve(&mut self, places: usize) {
         let len = places * self.longest;
-        if self.data.len() < len && !self.given_up {
-            self.data.reserve_exact(len - self.data.len());
-            self.data.resize(len, 0);
+        if self.copies.len() < len {
+            self.copies.reserve_exact(len - self.copies.len());
+            self.copies.resize(len, 0);
         }
     }
 
@@ -232,33 +244,47 @@ impl Encoder {
     fn repeat(&mut self, place: usize) {
         let from = place * self.longest;
         let len = self.lens.get(place).copied().unwrap_or(0);
-        self.data
+        self.copies
             .copy_within(from..from + len, self.filled * self.longest);
-        self.count(len);
+        self.count_copy(len);
     }
 
     fn fill(&mut self, filler: &[u8]) {
         let most = self.longest - SIZE;
         let filler = filler.get(..most).unwrap_or(filler);
         let size = u16::try_from(SIZE + filler.len()).unwrap_or(0);
-        if let Some(slot) = slot_mut(&mut self.data, self.longest, self.filled) {
+        if let Some(slot) = slot_mut(&mut self.copies, self.longest, self.filled) {
             put(slot, 0, &size.to_le_bytes());
             put(slot, SIZE, filler);
         }
-        self.count(SIZE + filler.len());
+        self.count_copy(SIZE + filler.len());
     }
 
     fn push(&mut self, payload: &[u8]) {
         if self.filled == 0 {
             self.again.places = 0..0;
         }
-        // Many sessions never fill a group: the first datagrams take little more than they need.
-        let places = (self.filled + 1).next_power_of_two();
-        self.reserve(places.min(self.code.data()));
-        if let Some(slot) = slot_mut(&mut self.data, self.longest, self.filled) {
-            put(slot, 0, payload);
+        if self.early.is_some() && !self.given_up {
+            // Many sessions never fill a group: the first datagrams take little more than they need.
+            let places = (self.filled + 1).next_power_of_two();
+            self.reserve(places.min(self.code.data()));
+            if let Some(slot) = slot_mut(&mut self.copies, self.longest, self.filled) {
+                put(slot, 0, payload);
+            }
+        }
+        if !self.given_up {
+            self.sums.add(&self.code, self.filled, payload);
         }
         self.count(payload.len());
+    }
+
+    /// Counts a shard of which there is a copy alone.
+    fn count_copy(&mut self, len: usize) {
+        let copy = slot(&self.copies, self.longest, self.filled);
+        if let (Some(copy), false) = (copy.and_then(|copy| copy.get(..len)), self.given_up) {
+            self.sums.add(&self.code, self.filled, copy);
+        }
+        self.count(len);
     }
 
     fn count(&mut self, len: usize) {
@@ -270,40 +296,19 @@ impl Encoder {
 
     /// Ends the group, with its parity if that is wanted and not all of it was sent twice.
     fn close(&mut self, wanted: bool) {
-        if wanted && !self.given_up && self.protected < self.filled {
-            self.make_parity();
-        }
-        let shards = u32::try_from(self.code.shards()).unwrap_or(0);
-        self.first = self.numbers.after(self.first, shards);
-        (self.filled, self.protected, self.due) = (0, 0, None);
-        self.given_up = false;
-    }
-
-    fn make_parity(&mut self) {
-        self.parity.resize(self.code.parity() * self.longest, 0);
-        let len = self.lens.iter().copied().max().unwrap_or(0);
-        let mut inputs = [&[] as &[u8]; MAX_SHARDS];
-        let slots = self.data.chunks_exact_mut(self.longest).zip(&self.lens);
-        for (input, (slot, filled)) in inputs.iter_mut().zip(slots) {
-            if let Some(rest) = slot.get_mut(*filled..len) {
-                rest.fill(0);
-            }
-            *input = slot.get(..len).unwrap_or_default();
-        }
-        let mut outputs: [&mut [u8]; MAX_SHARDS] = core::array::from_fn(|_| Default::default());
-        let slots = self.parity.chunks_exact_mut(self.longest);
-        for (output, slot) in outputs.iter_mut().zip(slots) {
-            *output = slot.get_mut(..len).unwrap_or_default();
-        }
-        let inputs = inputs.get(..self.code.data()).unwrap_or_default();
-        let outputs = outputs.get_mut(..self.code.parity()).unwrap_or_default();
-        if self.code.encode(inputs, outputs).is_ok() {
-            self.made_len = len;
+        let twice = self.uncopied == 0 && self.protected == self.filled;
+        if wanted && !self.given_up && !twice {
+            core::mem::swap(&mut self.sums, &mut self.parity);
             self.made = Pending {
                 first: self.first,
                 places: 0..self.code.parity(),
             };
         }
+        self.sums.clear();
+        let shards = u32::try_from(self.code.shards()).unwrap_or(0);
+        self.first = self.numbers.after(self.first, shards);
+        (self.filled, self.protected, self.due) = (0, 0, None);
+        (self.given_up, self.uncopied) = (false, 0);
     }
 
     /// The number of a shard; a group does not straddle the end of the numbers.

@@ -2,6 +2,7 @@
 
 use crate::{
     Code,
+    packet::SHARD_HEADER,
     plans::{MAX_SHARDS, Set},
     tune::Kind,
 };
@@ -63,6 +64,43 @@ impl Pool {
     }
 }
 
+/// A shard where it was received, as one of several packets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lent<'a> {
+    pub(crate) packets: &'a [&'a [u8]],
+    pub(crate) at: usize,
+}
+
+impl<'a> Lent<'a> {
+    /// Of the shard.
+    fn payload(self) -> &'a [u8] {
+        let packet = self.packets.get(self.at).copied().unwrap_or_default();
+        packet.get(SHARD_HEADER..).unwrap_or_default()
+    }
+}
+
+/// A place in a group.
+#[derive(Debug, Default)]
+enum Slot {
+    /// Its shard has not come
+    #[default]
+    Empty,
+    /// It is that one of the packets that are looked at
+    Lent(usize),
+    /// Copied
+    Held(Shard),
+}
+
+impl Slot {
+    /// The shard, which must have been copied.
+    const fn held(&self) -> Option<&Shard> {
+        match self {
+            Self::Held(shard) => Some(shard),
+            Self::Empty | Self::Lent(_) => None,
+        }
+    }
+}
+
 /// What a shard did to its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Added {
@@ -76,10 +114,13 @@ pub(crate) enum Added {
     Inconsistent,
 }
 
-/// One group. Once its data is complete or given up it holds no buffers.
+/// One group. Once its data is complete or given up it holds no buffers; most are complete before
+/// the packets that brought them are out of sight, and never hold any.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
-    slots: Vec<Option<Shard>>,
+    slots: Vec<Slot>,
+    /// Some of them are only lent.
+    lent: bool,
     done: bool,
     data: usize,
     parity: usize,
@@ -90,7 +131,7 @@ pub(crate) struct Group {
 impl Group {
     pub(crate) fn new(shards: usize) -> Self {
         Self {
-            slots: (0..shards).map(|_| None).collect(),
+            slots: (0..shards).map(|_| Slot::Empty).collect(),
             ..Self::default()
         }
     }
@@ -107,42 +148,61 @@ impl Group {
     }
 
     fn finish(&mut self, pool: &mut Pool) {
-        let held = self.slots.iter_mut().filter_map(Option::take);
-        held.for_each(|shard| pool.give(shard));
+        for slot in &mut self.slots {
+            if let Slot::Held(shard) = core::mem::take(slot) {
+                pool.give(shard);
+            }
+        }
         (self.done, self.data, self.parity, self.len) = (true, 0, 0, None);
+        self.lent = false;
     }
 
-    /// Takes in a shard of at most the pool's size; restored ones go to `ready`.
+    /// Copies what is only lent: its packets go out of sight, or it is needed.
+    pub(crate) fn hold(&mut self, packets: &[&[u8]], pool: &mut Pool) {
+        if !core::mem::take(&mut self.lent) {
+            return;
+        }
+        for slot in &mut self.slots {
+            if let Slot::Lent(at) = *slot {
+                *slot = Slot::Held(pool.copy(Lent { packets, at }.payload()));
+            }
+        }
+    }
+
+    /// Takes in the shard `lent`, of at most the pool's size; restored ones go to `ready`.
     pub(crate) fn add(
         &mut self,
         place: usize,
         kind: Kind,
-        payload: &[u8],
+        lent: Lent<'_>,
         code: &mut Code,
         pool: &mut Pool,
         ready: &mut Vec<Shard>,
     ) -> Added {
-        let Some(slot @ None) = self.slots.get_mut(place).filter(|_| !self.done) else {
+        let len = lent.payload().len();
+        let Some(slot @ Slot::Empty) = self.slots.get_mut(place).filter(|_| !self.done) else {
             return Added::Nothing;
         };
         match kind {
             Kind::Data => self.data += 1,
-            Kind::Parity if self.len.is_some_and(|len| len != payload.len()) => {
+            Kind::Parity if self.len.is_some_and(|known| known != len) => {
                 return Added::Inconsistent;
             }
             Kind::Parity => {
                 self.parity += 1;
-                self.len = Some(payload.len());
+                self.len = Some(len);
             }
         }
         if self.data == code.data() {
             self.finish(pool);
             return Added::Complete;
         }
-        *slot = Some(pool.copy(payload));
+        *slot = Slot::Lent(lent.at);
+        self.lent = true;
         if self.data + self.parity < code.data() {
             return Added::Nothing;
         }
+        self.hold(lent.packets, pool);
         let restored = self.restore(code, pool, ready);
         self.finish(pool);
         restored.map_or(Added::Inconsistent, |()| Added::Restored)
@@ -155,10 +215,10 @@ impl Group {
         let mut inputs = [&[] as &[u8]; MAX_SHARDS];
         let (data, parity) = self.slots.split_at_mut_checked(code.data())?;
         let parity = parity.iter().zip(code.data()..);
-        let mut parity = parity.filter_map(|(shard, place)| Some((shard.as_ref()?, place)));
+        let mut parity = parity.filter_map(|(slot, place)| Some((slot.held()?, place)));
         let first = ready.len();
         for ((place, slot), input) in data.iter_mut().enumerate().zip(&mut inputs) {
-            if let Some(shard) = slot {
+            if let Slot::Held(shard) = slot {
                 // Parity is made over the longest payload with zeros behind the others.
                 shard.bytes.get_mut(shard.len..len)?.fill(0);
                 at_hand.insert(place);
@@ -191,6 +251,6 @@ impl Pool {
 #[cfg(test)]
 impl Group {
     pub(crate) fn held(&self) -> usize {
-        self.slots.iter().flatten().count()
+        self.slots.iter().filter_map(Slot::held).count()
     }
 }

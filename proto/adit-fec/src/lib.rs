@@ -41,13 +41,14 @@ mod plans;
 // Kernels: each `unsafe` there says why it is sound; tests compare each with its safe twin.
 #[allow(unsafe_code)]
 mod simd;
+mod sums;
 mod tune;
 
 #[cfg(test)]
 mod tests;
 
 pub use code::{Code, CodeError};
-pub use decoder::{Counters, Decoder};
+pub use decoder::{Counters, Decoder, View};
 pub use encoder::Encoder;
 pub use matrix::Matrix;
 pub use packet::{HEADER, OOB_HEADER, Packet, put_oob};

@@ -124,7 +124,9 @@ impl Config {
         self
     }
 
-    pub(crate) const fn mss(&self) -> usize {
+    /// Data bytes of a full segment, if the settings are within their bounds.
+    #[must_use]
+    pub const fn mss(&self) -> usize {
         self.mtu - HEADER_LEN
     }
 

@@ -121,21 +121,32 @@ impl Kcp {
             Pushed::Repeated => self.stats.repeated += 1,
             Pushed::New => {}
         }
-        // What correction brings was lost long ago: echoing its time would tell the peer of a round
-        // trip as long as its group took to fill. The newest time that came by itself is as sure a
-        // sign of what has arrived.
-        let newest = self.peer_ts.unwrap_or(header.ts);
-        let later = elapsed(newest, header.ts) > 0;
-        if !recovered && !later {
-            self.peer_ts = Some(header.ts);
-        }
-        let ts = if recovered && later {
-            newest
-        } else {
-            header.ts
-        };
+        let ts = self.echo(header.ts, recovered);
         self.acks.push(sn, ts);
         Ok(())
+    }
+
+    /// The time to tell in answer to data that was sent at `ts`.
+    ///
+    /// What correction brings was lost long ago: echoing its time would tell the peer of a round
+    /// trip as long as its group took to fill. The time on the peer's clock when it would have sent
+    /// what came by itself just now is as sure a sign of what has arrived.
+    fn echo(&mut self, ts: u32, recovered: bool) -> u32 {
+        let ms = self.ms();
+        let Some((newest, came)) = self.peer_ts else {
+            if !recovered {
+                self.peer_ts = Some((ts, ms));
+            }
+            return ts;
+        };
+        if recovered {
+            let now = newest.wrapping_add(low32(ms - came));
+            return if elapsed(now, ts) > 0 { now } else { ts };
+        }
+        if elapsed(newest, ts) <= 0 {
+            self.peer_ts = Some((ts, ms));
+        }
+        ts
     }
 
     fn take_ack(&mut self, header: &Header, gathered: &mut Gathered) {

@@ -34,8 +34,8 @@ pub struct Kcp {
     pub(crate) reno: Reno,
     pub(crate) bbr: Option<Box<Bbr>>,
     pub(crate) peer_window: u32,
-    /// The newest time stamp of data that came by itself.
-    pub(crate) peer_ts: Option<u32>,
+    /// The newest time stamp of data that came by itself, and the millisecond in which it came.
+    pub(crate) peer_ts: Option<(u32, u64)>,
     pub(crate) probe: Probe,
     pub(crate) flush: Flush,
     /// When there is something to flush.

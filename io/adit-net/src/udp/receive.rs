@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 
 use adit_wire::unmap;
@@ -12,6 +13,11 @@ use super::{Udp, about_an_earlier_datagram};
 
 /// Datagrams, or joined runs of them, that one call receives.
 const BATCH: usize = 16;
+/// As many where the last ones were long runs: what a call brings is looked at while it is in the
+/// nearest cache but one, and the next call writes to the same places.
+const FEW: usize = 2;
+/// Bytes from which on a run is long.
+const LONG: usize = RUN / 4;
 /// Whether a call takes as many as there are, up to [`BATCH`] (`recvmmsg`). No socket here is
 /// connected, so no error of an earlier datagram ends a call before its time.
 const EMPTIES: bool = cfg!(target_os = "linux");
@@ -87,19 +93,44 @@ impl Udp {
         scratch: &mut Scratch,
         each: &mut dyn FnMut(Received<'_>, SocketAddr),
     ) -> io::Result<()> {
+        let mut left = BATCH;
+        while left > 0 {
+            let long = self.long.load(Ordering::Relaxed);
+            let room = if long { FEW.min(left) } else { BATCH };
+            let count = match self.recv_some(scratch, room, each) {
+                // What came before is no error.
+                Err(_) if left < BATCH => break,
+                received => received?,
+            };
+            if count < room || !long {
+                break;
+            }
+            left -= count;
+        }
+        Ok(())
+    }
+
+    /// As many runs as there are, up to `room`; gives how many.
+    fn recv_some(
+        &self,
+        scratch: &mut Scratch,
+        room: usize,
+        each: &mut dyn FnMut(Received<'_>, SocketAddr),
+    ) -> io::Result<usize> {
         let mut meta = [RecvMeta::default(); BATCH];
         let count = loop {
             let mut slices = scratch.bytes.chunks_mut(RUN).map(IoSliceMut::new);
             let mut buffers: [IoSliceMut<'_>; BATCH] =
                 std::array::from_fn(|_| slices.next().unwrap_or_else(|| IoSliceMut::new(&mut [])));
+            let buffers = buffers.get_mut(..room).unwrap_or_default();
             let mut got = None;
             let received = self.socket.take(|| {
                 let count =
                     self.state
-                        .recv(self.socket.datagrams(), &mut buffers, &mut meta)?;
+                        .recv(self.socket.datagrams(), buffers, &mut meta)?;
                 got = Some(count);
                 // Less than there was room for: the socket is empty, and need not be asked again.
-                if EMPTIES && count < BATCH {
+                if EMPTIES && count < room {
                     return Err(io::ErrorKind::WouldBlock.into());
                 }
                 Ok(())
@@ -110,13 +141,19 @@ impl Udp {
                 (None, _) => {}
             }
         };
+        let mut bytes_of_all = 0;
         for (meta, run) in meta.iter().take(count).zip(scratch.bytes.chunks_mut(RUN)) {
             let from = SocketAddr::new(unmap(meta.addr.ip()), meta.addr.port());
             let bytes = run.get_mut(..meta.len).unwrap_or_default();
             let stride = meta.stride.max(1);
+            bytes_of_all += bytes.len();
             each(Received { bytes, stride }, from);
         }
-        Ok(())
+        let long = bytes_of_all > count * LONG;
+        if long != self.long.load(Ordering::Relaxed) {
+            self.long.store(long, Ordering::Relaxed);
+        }
+        Ok(count)
     }
 }
 

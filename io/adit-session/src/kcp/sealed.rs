@@ -78,8 +78,8 @@ impl Table {
             _ if packet.is_empty() => {}
             Route::Oob => tally.oob += 1,
             Route::Unknown => tally.malformed += 1,
-            route => {
-                if session.input(route, packet, now) {
+            _ => {
+                if session.input(packet, now) {
                     self.touched.push(session.slot);
                 }
             }

@@ -17,12 +17,15 @@ use crate::newcomers::nothing;
 use super::counters::add;
 use super::route::Route;
 use super::socket::Socket;
-use super::wire::Wire;
+use super::wire::{Rest, Wire};
 
 /// How long what was written may go on being sent when the stream is gone.
 const LINGER: Duration = Duration::from_secs(5);
 /// Room for which a waiting writer is woken, in bytes; less if the window is small.
 const WORTH_WAKING: usize = 32 << 10;
+/// Segments of a long write that are sent before more of it is taken: as many as are still in the
+/// nearest cache when they are put into datagrams.
+const SLICE: usize = 16;
 
 /// A conversation.
 #[derive(Debug)]
@@ -113,10 +116,10 @@ impl Session {
     }
 
     /// A decrypted packet has come; true if it is the first since the session was settled.
-    pub(super) fn input(&self, route: Route<'_>, packet: &[u8], now: Time) -> bool {
+    pub(super) fn input(&self, packet: &[u8], now: Time) -> bool {
         let mut state = self.lock();
         let State { wire, kcp, .. } = &mut *state;
-        wire.input(&self.socket, kcp, route, packet, now);
+        wire.input(&self.socket, kcp, &[packet], now, |_| true);
         state.unanswered = None;
         !std::mem::replace(&mut state.touched, true)
     }
@@ -126,22 +129,11 @@ impl Session {
     pub(super) fn input_run(&self, packets: &[&[u8]], now: Time) -> (usize, bool) {
         let mut state = self.lock();
         let State { wire, kcp, .. } = &mut *state;
-        let mut taken = 0;
-        for packet in packets {
-            let route = Route::of(packet);
-            let ours = match route {
-                Route::Bare(_, opening) | Route::Data(_, Some(opening)) => {
-                    opening.conv == self.conv
-                }
-                Route::Data(_, None) | Route::Parity => true,
-                Route::Oob | Route::Unknown => false,
-            };
-            if !ours {
-                break;
-            }
-            wire.input(&self.socket, kcp, route, packet, now);
-            taken += 1;
-        }
+        let taken = wire.input(&self.socket, kcp, packets, now, |route| match route {
+            Route::Bare(_, opening) | Route::Data(_, Some(opening)) => opening.conv == self.conv,
+            Route::Data(_, None) | Route::Parity => true,
+            Route::Oob | Route::Unknown => false,
+        });
         if taken == 0 {
             return (0, false);
         }
@@ -226,15 +218,13 @@ impl Session {
 
     /// Sends what is due, and sets the alarm for what will be.
     fn advance(&self, state: &mut State, now: Time) {
-        let State {
-            wire, kcp, crypt, ..
-        } = state;
-        if !kcp.is_drained() {
+        if !state.kcp.is_drained() {
             state.unanswered.get_or_insert(now);
         }
-        if kcp.poll_timeout().is_some_and(|at| at <= now) {
-            wire.transmit(&self.socket, state.peer, crypt.as_deref_mut(), kcp, now);
+        if state.kcp.poll_timeout().is_some_and(|at| at <= now) {
+            self.send(state, now, Rest::Goes);
         }
+        let (wire, kcp) = (&state.wire, &state.kcp);
         let due = match (kcp.poll_timeout(), wire.held_until(&self.socket, now)) {
             (Some(due), Some(held)) => Some(due.max(held)),
             (due, _) => due,
@@ -247,6 +237,18 @@ impl Session {
             self.socket.set_alarm(self.slot, state.alarm, due);
             state.alarm = Some(due);
         }
+    }
+
+    /// Sends what is due; what waits in an unfinished batch too.
+    fn send(&self, state: &mut State, now: Time, rest: Rest) {
+        let State {
+            wire,
+            kcp,
+            crypt,
+            peer,
+            ..
+        } = state;
+        wire.transmit(&self.socket, *peer, crypt.as_deref_mut(), kcp, now, rest);
     }
 
     /// The driver forgets the session.
@@ -285,13 +287,35 @@ impl Session {
     /// Queues as much as there is room for, or a whole message, and sends what may go.
     pub(super) fn poll_write(&self, cx: &Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let mut state = self.lock();
-        match state.kcp.send(bytes) {
+        let now = ambient::now();
+        let config = state.kcp.config();
+        let slice = match config.stream {
+            true => SLICE * config.mss(),
+            false => usize::MAX,
+        };
+        let mut rest = bytes;
+        let outcome = loop {
+            let (piece, behind) = rest.split_at(rest.len().min(slice));
+            match state.kcp.send(piece) {
+                Ok(n) if n == slice && !behind.is_empty() => {
+                    self.send(&mut state, now, Rest::Waits);
+                    rest = behind;
+                }
+                Ok(n) => break Ok(bytes.len() - rest.len() + n),
+                Err(_) if rest.len() < bytes.len() => break Ok(bytes.len() - rest.len()),
+                Err(why) => break Err(why),
+            }
+        };
+        if rest.len() < bytes.len() {
+            self.send(&mut state, now, Rest::Goes);
+        }
+        match outcome {
             Ok(0) | Err(SendError::Full) => {
                 keep(&mut state.writer, cx);
                 Poll::Pending
             }
             Ok(n) => {
-                self.advance(&mut state, ambient::now());
+                self.advance(&mut state, now);
                 Poll::Ready(Ok(n))
             }
             Err(SendError::Dead) => Poll::Ready(Err(dead(&state.kcp))),

@@ -241,7 +241,7 @@ impl Table {
         else {
             return;
         };
-        if session.input(route, payload, now) {
+        if session.input(payload, now) {
             self.touched.push(session.slot);
         }
         self.last = Some((from, session));

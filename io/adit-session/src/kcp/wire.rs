@@ -42,6 +42,15 @@ pub(super) struct Wire {
     spent: Time,
 }
 
+/// What to do with a batch that is not full when all that is due is in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// Send it
+    Goes,
+    /// Nothing: the same thread goes on with it at once
+    Waits,
+}
+
 /// Datagrams of a batch, one behind the other.
 struct Batch {
     bytes: Vec<u8>,
@@ -67,16 +76,20 @@ impl Wire {
         mut session: Option<&mut PacketSession>,
         kcp: &mut Kcp,
         now: Time,
+        rest: Rest,
     ) {
         PLACES.with_borrow_mut(|batch| {
             let (mut packets, mut bytes) = (0, 0);
             loop {
-                let before = batch.count;
+                let (sealed, _) = batch.sealed;
                 self.fill(batch, socket, kcp, now);
-                if batch.count > before {
+                let last = batch.count < (sealed + SEALED).min(BATCH);
+                if last && rest == Rest::Waits {
+                    break;
+                }
+                if batch.count > sealed {
                     batch.seal(socket, session.as_deref_mut());
                 }
-                let last = batch.count < (before + SEALED).min(BATCH);
                 if last || batch.count == BATCH {
                     packets += batch.count as u64;
                     bytes += batch.send(socket, peer);
@@ -112,7 +125,8 @@ impl Wire {
         let layout = socket.layout;
         let limited = socket.settings.rate > 0;
         let header = if self.plain { 0 } else { layout.fec };
-        let end = (batch.count + SEALED).min(BATCH);
+        let (sealed, _) = batch.sealed;
+        let end = (sealed + SEALED).min(BATCH);
         while let Some(place) = batch.place(end) {
             let (_, rest) = place.split_at_mut(layout.head);
             let parity = self.encoder.as_mut().and_then(|e| e.poll_output(rest));
@@ -152,31 +166,49 @@ impl Wire {
         self.encoder.as_deref_mut()
     }
 
-    /// Takes in a decrypted packet.
+    /// Takes in those decrypted packets at the front that are for this session, and gives how many
+    /// those are.
     pub(super) fn input(
         &mut self,
         socket: &Socket,
         kcp: &mut Kcp,
-        route: Route<'_>,
-        packet: &[u8],
+        packets: &[&[u8]],
         now: Time,
-    ) {
-        // What was wrong is counted by the session itself; it goes on.
-        match route {
-            Route::Bare(datagram, _) => {
-                if socket.settings.fec_follows && !self.corrects {
-                    (self.plain, self.encoder) = (true, None);
+        ours: impl Fn(Route<'_>) -> bool,
+    ) -> usize {
+        let mut taken = 0;
+        while let Some(rest @ [packet, ..]) = packets.get(taken..) {
+            let route = Route::of(packet);
+            if !ours(route) {
+                break;
+            }
+            match route {
+                Route::Data(..) | Route::Parity => {
+                    taken += self.shards(socket, kcp, rest, now, &ours);
                 }
-                let _ = kcp.input(now, datagram, false);
+                Route::Bare(datagram, _) => {
+                    if socket.settings.fec_follows && !self.corrects {
+                        (self.plain, self.encoder) = (true, None);
+                    }
+                    // What was wrong is counted by the session itself; it goes on.
+                    let _ = kcp.input(now, datagram, false);
+                    taken += 1;
+                }
+                Route::Oob | Route::Unknown => taken += 1,
             }
-            Route::Data(datagram, _) if !datagram.is_empty() => {
-                let _ = kcp.input(now, datagram, false);
-            }
-            _ => {}
         }
-        if !matches!(route, Route::Data(..) | Route::Parity) {
-            return;
-        }
+        taken
+    }
+
+    /// As [`input`](Self::input), as far as they are shards; the first one is.
+    fn shards(
+        &mut self,
+        socket: &Socket,
+        kcp: &mut Kcp,
+        packets: &[&[u8]],
+        now: Time,
+        ours: impl Fn(Route<'_>) -> bool,
+    ) -> usize {
         (self.plain, self.corrects) = (false, true);
         let decoder = self.decoder.get_or_insert_with(|| {
             let fec = socket.settings.fec;
@@ -186,10 +218,23 @@ impl Wire {
                 None => Decoder::unknown(matrix, LONGEST),
             })
         });
-        decoder.input(packet);
-        while let Some(datagram) = decoder.poll_recovered() {
-            let _ = kcp.input(now, datagram, true);
+        let mut view = decoder.look_at(packets);
+        for (at, packet) in packets.iter().enumerate() {
+            let route = Route::of(packet);
+            match route {
+                Route::Data(..) | Route::Parity if at > 0 && !ours(route) => return at,
+                Route::Data(datagram, _) if !datagram.is_empty() => {
+                    let _ = kcp.input(now, datagram, false);
+                }
+                Route::Data(..) | Route::Parity => {}
+                Route::Bare(..) | Route::Oob | Route::Unknown => return at,
+            }
+            view.input(at);
+            while let Some(datagram) = view.poll_recovered() {
+                let _ = kcp.input(now, datagram, true);
+            }
         }
+        packets.len()
     }
 
     /// Whether anything of what the peer sends was part of a group.

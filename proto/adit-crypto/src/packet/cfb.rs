@@ -12,7 +12,10 @@ use aes::cipher::{
 };
 use zeroize::Zeroize;
 
-use crate::stream::feedback::{Feed, feed, xor};
+use crate::{
+    simd::{Chains, LEAST_CHAINS, MOST_CHAINS},
+    stream::feedback::{Feed, feed, xor},
+};
 
 /// The IV of every packet; ciphers with blocks of 8 bytes take its first half.
 const IV: [u8; 16] = [
@@ -27,6 +30,8 @@ pub(super) struct Cfb<C: BlockCipherEncrypt> {
     cipher: C,
     /// The encrypted IV.
     first: Block<C>,
+    /// What does many packets in less time, with the same key.
+    chains: Option<Chains>,
 }
 
 impl<C: BlockCipherEncrypt> Cfb<C> {
@@ -36,28 +41,86 @@ impl<C: BlockCipherEncrypt> Cfb<C> {
             *byte = iv;
         }
         cipher.encrypt_block(&mut first);
-        Self { cipher, first }
+        Self {
+            cipher,
+            first,
+            chains: None,
+        }
+    }
+
+    /// The same; `chains` are of the same key.
+    pub(super) fn with(self: Box<Self>, chains: Option<Chains>) -> Box<Self> {
+        let mut with = self;
+        with.chains = chains;
+        with
     }
 
     pub(super) fn encrypt(&self, packet: &mut [u8]) {
-        self.apply(Feed::Output, packet);
+        self.apply(Feed::Output, self.first.clone(), packet);
     }
 
     pub(super) fn decrypt(&self, packet: &mut [u8]) {
-        self.apply(Feed::Input, packet);
+        self.apply(Feed::Input, self.first.clone(), packet);
     }
 
-    fn apply(&self, direction: Feed, packet: &mut [u8]) {
-        let mut register = self.first.clone();
+    /// From a block on that is hidden under `register`.
+    fn apply(&self, direction: Feed, mut register: Block<C>, packet: &mut [u8]) {
         let (blocks, tail) = Array::slice_as_chunks_mut(packet);
-        feed(&self.cipher, direction, &mut register, blocks);
+        if !blocks.is_empty() {
+            feed(&self.cipher, direction, &mut register, blocks);
+        }
         cover(tail, &register);
         register.as_mut_slice().zeroize();
     }
 
     /// Encrypts each of the packets, as [`Self::encrypt`] would.
-    pub(super) fn encrypt_all<'p>(&self, packets: impl Iterator<Item = &'p mut [u8]>) {
-        self.cipher.encrypt_with_backend(Chains {
+    pub(super) fn encrypt_all<'p>(&self, mut packets: impl Iterator<Item = &'p mut [u8]>) {
+        let Some(chains) = &self.chains else {
+            return self.encrypt_lanes(packets);
+        };
+        loop {
+            let mut some: [&mut [u8]; MOST_CHAINS] = Default::default();
+            let mut count = 0;
+            for (place, packet) in some.iter_mut().zip(&mut packets) {
+                *place = packet;
+                count += 1;
+            }
+            let together = match count {
+                MOST_CHAINS => MOST_CHAINS,
+                LEAST_CHAINS.. => LEAST_CHAINS,
+                _ => 0,
+            };
+            let (some, _) = some.split_at_mut(count);
+            let (front, rest) = some.split_at_mut(together);
+            self.encrypt_chains(chains, front);
+            if !rest.is_empty() {
+                self.encrypt_lanes(rest.iter_mut().map(|packet| &mut **packet));
+            }
+            if count < MOST_CHAINS {
+                return;
+            }
+        }
+    }
+
+    /// Encrypts [`LEAST_CHAINS`] or [`MOST_CHAINS`] packets; none is nothing.
+    fn encrypt_chains(&self, chains: &Chains, packets: &mut [&mut [u8]]) {
+        let first = self.first.as_slice().try_into().unwrap_or_default();
+        let mut registers = [first; MOST_CHAINS];
+        let done = chains.encrypt(packets, &mut registers) * first.len();
+        for (packet, register) in packets.iter_mut().zip(&registers) {
+            let mut block = self.first.clone();
+            for (to, byte) in block.iter_mut().zip(register) {
+                *to = *byte;
+            }
+            let (_, rest) = packet.split_at_mut(done);
+            self.apply(Feed::Output, block, rest);
+        }
+        registers.as_flattened_mut().zeroize();
+    }
+
+    /// The same in any number, a few side by side.
+    fn encrypt_lanes<'p>(&self, packets: impl Iterator<Item = &'p mut [u8]>) {
+        self.cipher.encrypt_with_backend(Lanes {
             first: &self.first,
             packets,
         });
@@ -87,18 +150,16 @@ impl<'p, N: ArraySize> Lane<'p, N> {
     }
 }
 
-struct Chains<'f, N: ArraySize, I> {
+struct Lanes<'f, N: ArraySize, I> {
     first: &'f Array<u8, N>,
     packets: I,
 }
 
-impl<N: ArraySize, I> BlockSizeUser for Chains<'_, N, I> {
+impl<N: ArraySize, I> BlockSizeUser for Lanes<'_, N, I> {
     type BlockSize = N;
 }
 
-impl<'p, N: ArraySize, I: Iterator<Item = &'p mut [u8]>> BlockCipherEncClosure
-    for Chains<'_, N, I>
-{
+impl<'p, N: ArraySize, I: Iterator<Item = &'p mut [u8]>> BlockCipherEncClosure for Lanes<'_, N, I> {
     #[inline(always)]
     fn call<B: BlockCipherEncBackend<BlockSize = N>>(mut self, backend: &B) {
         let mut registers: [Array<u8, N>; LANES] = core::array::from_fn(|_| self.first.clone());

@@ -3,7 +3,7 @@
 use super::Check;
 use crate::{
     Secret, ct_eq,
-    simd::{Path, highway64},
+    simd::{Crc32, Path, highway64},
 };
 
 /// What the key of HighwayHash is derived under, by SHA-256.
@@ -11,14 +11,14 @@ const CONTEXT: &[u8] = b"kcp9 highwayhash key v1";
 
 /// A check with its key.
 pub(super) enum Checker {
-    Crc32,
+    Crc32(Crc32),
     HighwayHash(Path, Secret<[u64; 4]>),
 }
 
 impl Checker {
     pub(super) fn new(path: Path, check: Check, key: &[u8; 32]) -> Self {
         match check {
-            Check::Crc32 => Self::Crc32,
+            Check::Crc32 => Self::Crc32(Crc32::on(path)),
             Check::HighwayHash => {
                 let mut material = Secret::new([0; CONTEXT.len() + 32]);
                 let (front, back) = material.expose_mut().split_at_mut(CONTEXT.len());
@@ -32,7 +32,7 @@ impl Checker {
 
     pub(super) const fn check(&self) -> Check {
         match self {
-            Self::Crc32 => Check::Crc32,
+            Self::Crc32(_) => Check::Crc32,
             Self::HighwayHash(..) => Check::HighwayHash,
         }
     }
@@ -40,7 +40,7 @@ impl Checker {
     /// Writes the check of `nonce` and `payload` to `out`, which has [`Check::size`] bytes.
     pub(super) fn write(&self, nonce: &[u8], payload: &[u8], out: &mut [u8]) {
         match self {
-            Self::Crc32 => out.copy_from_slice(&crc32fast::hash(payload).to_le_bytes()),
+            Self::Crc32(crc) => out.copy_from_slice(&crc.of(payload).to_le_bytes()),
             Self::HighwayHash(path, key) => {
                 let [hash] = highway64(*path, key.expose(), [(nonce, payload)]);
                 out.copy_from_slice(&hash.to_le_bytes());
@@ -52,7 +52,7 @@ impl Checker {
     pub(super) fn write_two(&self, packets: [(&[u8], &mut [u8], &[u8]); 2]) {
         let [(nonce, out, payload), (other_nonce, other_out, other)] = packets;
         match self {
-            Self::Crc32 => {
+            Self::Crc32(_) => {
                 self.write(nonce, payload, out);
                 self.write(other_nonce, other, other_out);
             }
@@ -68,7 +68,7 @@ impl Checker {
     /// Whether `found` is the check of `nonce` and `payload`.
     pub(super) fn verify(&self, nonce: &[u8], payload: &[u8], found: &[u8]) -> bool {
         match self {
-            Self::Crc32 => crc32fast::hash(payload).to_le_bytes() == *found,
+            Self::Crc32(crc) => crc.of(payload).to_le_bytes() == *found,
             Self::HighwayHash(path, key) => {
                 let [hash] = highway64(*path, key.expose(), [(nonce, payload)]);
                 ct_eq(&hash.to_le_bytes(), found)

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     CryptoError, Direction, Secret, pbkdf2_hmac_sha1, salsa,
-    simd::{Loop, Path, widest, xor_salsa20, xor_salsa20_all},
+    simd::{Chains, Loop, Path, widest, xor_salsa20, xor_salsa20_all},
 };
 
 /// Length of the pad of [`PacketKind::Xor`], and so of its longest packet: kcp-go's longest too.
@@ -72,9 +72,15 @@ impl Cipher {
                 Self::Pad(path, pad)
             }
             PacketKind::Salsa20 => Self::Salsa20(path, Secret::new(*key)),
-            PacketKind::Aes128 => Self::Aes128(cfb(Aes128Enc::new(short.into()))),
-            PacketKind::Aes192 => Self::Aes192(cfb(Aes192Enc::new(middle.into()))),
-            PacketKind::Aes => Self::Aes256(cfb(Aes256Enc::new(key.into()))),
+            PacketKind::Aes128 => {
+                Self::Aes128(cfb(Aes128Enc::new(short.into())).with(Chains::new(path, short)))
+            }
+            PacketKind::Aes192 => {
+                Self::Aes192(cfb(Aes192Enc::new(middle.into())).with(Chains::new(path, middle)))
+            }
+            PacketKind::Aes => {
+                Self::Aes256(cfb(Aes256Enc::new(key.into())).with(Chains::new(path, key)))
+            }
             PacketKind::Blowfish => {
                 let wrong = |_| CryptoError::KeyLength {
                     expected: 32,

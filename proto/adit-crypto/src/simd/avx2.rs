@@ -10,7 +10,7 @@ use super::{
     limbs26::Limbs26,
     poly1305::Form,
     wipe,
-    xor::Piece,
+    xor::Pieces,
 };
 
 /// Shows that this CPU has AVX2.
@@ -52,7 +52,7 @@ impl Kernel for Avx2 {
     }
 
     #[inline(always)]
-    fn salsa_pieces(self, state: &[u32; 16], pieces: &mut [Piece<'_>]) {
+    fn salsa_pieces(self, state: &[u32; 16], pieces: Pieces<'_, '_>) {
         // SAFETY: `self` shows that the feature is there.
         unsafe { salsa_pieces(self, state, pieces) }
     }
@@ -83,9 +83,16 @@ fn salsa(proof: Avx2, state: &[u32; 16], buf: &mut [u8]) {
 
 #[target_feature(enable = "avx2")]
 #[inline(never)]
-fn salsa_pieces(proof: Avx2, state: &[u32; 16], pieces: &mut [Piece<'_>]) {
-    for pieces in pieces.chunks_mut(const { Y::BYTES / 4 }) {
-        keystream::salsa_pieces::<Y>(proof, state, pieces);
+fn salsa_pieces(proof: Avx2, state: &[u32; 16], pieces: Pieces<'_, '_>) {
+    const HALF: usize = Y::BYTES / 4;
+    let Pieces { words, bytes } = pieces;
+    let (bytes, more) = bytes.split_at_mut(bytes.len().min(HALF));
+    keystream::salsa_pieces::<Y>(proof, state, Pieces { words, bytes });
+    if !more.is_empty() {
+        let mut behind = *words;
+        behind.iter_mut().for_each(|words| words.rotate_left(HALF));
+        let (words, bytes) = (&behind, more);
+        keystream::salsa_pieces::<Y>(proof, state, Pieces { words, bytes });
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     lanes::{self, Wide},
     limbs26::Limbs26,
     poly1305::Form,
-    xor::Piece,
+    xor::Pieces,
 };
 
 /// Shows that this CPU has AVX-512 F, BW, DQ and VL.
@@ -51,7 +51,7 @@ impl Kernel for Avx512 {
     }
 
     #[inline(always)]
-    fn salsa_pieces(self, state: &[u32; 16], pieces: &mut [Piece<'_>]) {
+    fn salsa_pieces(self, state: &[u32; 16], pieces: Pieces<'_, '_>) {
         // SAFETY: `self` shows that the features are there.
         unsafe { salsa_pieces(self, state, pieces) }
     }
@@ -93,8 +93,8 @@ fn salsa(proof: Avx512, state: &[u32; 16], buf: &mut [u8]) {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 #[inline(never)]
-fn salsa_pieces(proof: Avx512, state: &[u32; 16], pieces: &mut [Piece<'_>]) {
-    if pieces.len() <= const { Y::BYTES / 4 } {
+fn salsa_pieces(proof: Avx512, state: &[u32; 16], pieces: Pieces<'_, '_>) {
+    if pieces.bytes.len() <= const { Y::BYTES / 4 } {
         return keystream::salsa_pieces::<Y>(Avx2::implied_by(proof), state, pieces);
     }
     keystream::salsa_pieces::<Z>(proof, state, pieces);

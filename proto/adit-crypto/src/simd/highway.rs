@@ -46,71 +46,70 @@ fn wide<const N: usize>(_: Avx2, key: &[u64; 4], messages: [Message<'_>; N]) -> 
 /// A message as the state takes it: a block that joins its pieces, whole blocks, and the end.
 #[cfg(target_arch = "x86_64")]
 struct Pieces<'a> {
-    joined: Option<[u8; BLOCK]>,
+    front: Front<'a>,
     blocks: &'a [[u8; BLOCK]],
-    /// The last bytes, fewer than a block, as the state takes them in.
-    last: [u8; BLOCK],
-    /// How many those are.
-    size: usize,
+    /// The last bytes, fewer than a block.
+    end: &'a [u8],
+}
+
+/// Half a block.
+#[cfg(target_arch = "x86_64")]
+type Half = [u8; BLOCK / 2];
+
+/// The first block, where it does not lie in one piece.
+#[cfg(target_arch = "x86_64")]
+enum Front<'a> {
+    /// It does
+    None,
+    /// A nonce and what follows it
+    Halves(&'a Half, &'a Half),
+    /// Of other pieces
+    Block([u8; BLOCK]),
+    /// Of other pieces, which are the whole message: fewer bytes than a block, and how many
+    End([u8; BLOCK], usize),
 }
 
 #[cfg(target_arch = "x86_64")]
 impl<'a> Pieces<'a> {
     #[inline]
     fn of((head, rest): Message<'a>) -> Self {
-        debug_assert!(head.len() <= BLOCK);
-        let (front, rest) = rest.split_at(rest.len().min((BLOCK - head.len()) % BLOCK));
-        let mut first = [0; BLOCK];
-        if let (Ok(head), Ok(front)) = (head.try_into(), front.try_into()) {
-            // A nonce and what follows it: copies of lengths that the compiler knows.
-            let [head, front]: [[u8; BLOCK / 2]; 2] = [head, front];
-            first[..BLOCK / 2].copy_from_slice(&head);
-            first[BLOCK / 2..].copy_from_slice(&front);
-        } else {
-            for (to, byte) in first.iter_mut().zip(head.iter().chain(front)) {
-                *to = *byte;
-            }
+        if let (Ok(head), Some((front, rest))) = (head.try_into(), rest.split_first_chunk()) {
+            return Self::behind(Front::Halves(head, front), rest);
         }
-        let len = head.len() + front.len();
-        if len % BLOCK != 0 {
-            return Self {
-                joined: None,
-                blocks: &[],
-                last: last(first.get(..len).unwrap_or_default()),
-                size: len,
-            };
+        if head.is_empty() {
+            return Self::behind(Front::None, rest);
         }
-        let (blocks, tail) = rest.as_chunks();
-        Self {
-            joined: (len > 0).then_some(first),
-            blocks,
-            last: last(tail),
-            size: tail.len(),
-        }
+        Self::joined(head, rest)
     }
-}
 
-/// The end of a message, fewer bytes than a block: its words in their places, and what is left of
-/// them behind, or spread where less than half a block is filled.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-fn last(end: &[u8]) -> [u8; BLOCK] {
-    let mut last = [0; BLOCK];
-    let (words, odd) = end.as_chunks::<4>();
-    let (places, _) = last.as_chunks_mut::<4>();
-    for (place, word) in places.iter_mut().zip(words) {
-        *place = *word;
+    #[inline]
+    fn behind(front: Front<'a>, rest: &'a [u8]) -> Self {
+        let (blocks, end) = rest.as_chunks();
+        Self { front, blocks, end }
     }
-    if end.len() >= BLOCK / 2 {
-        if let (Some(place), Some(bytes)) = (places.last_mut(), end.last_chunk()) {
-            *place = *bytes;
+
+    #[cold]
+    fn joined(head: &'a [u8], rest: &'a [u8]) -> Self {
+        debug_assert!(head.len() <= BLOCK);
+        let mut first = [0; BLOCK];
+        let (front, rest) = rest.split_at(rest.len().min(BLOCK - head.len().min(BLOCK)));
+        for (to, byte) in first.iter_mut().zip(head.iter().chain(front)) {
+            *to = *byte;
         }
-    } else if let (Some(first), Some(behind)) = (odd.first(), odd.last()) {
-        last[16] = *first;
-        last[17] = odd.get(odd.len() / 2).copied().unwrap_or(0);
-        last[18] = *behind;
+        match head.len() + front.len() {
+            BLOCK => Self::behind(Front::Block(first), rest),
+            len => Self::behind(Front::End(first, len), rest),
+        }
     }
-    last
+
+    /// The last bytes, fewer than a block.
+    #[inline]
+    fn end(&self) -> &[u8] {
+        match &self.front {
+            Front::End(bytes, len) => bytes.get(..*len).unwrap_or_default(),
+            _ => self.end,
+        }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -119,7 +118,7 @@ mod kernel {
 
     use core::arch::x86_64::*;
 
-    use super::{BLOCK, Pieces};
+    use super::{BLOCK, Front, Half, Pieces};
 
     /// Digits of π, as the definition has them.
     const FIRST: [u64; 4] = [
@@ -147,8 +146,13 @@ mod kernel {
     pub(super) fn hash<const N: usize>(key: &[u64; 4], pieces: &[Pieces<'_>; N]) -> [u64; N] {
         let mut states = [State::new(key); N];
         for at in 0..N {
-            if let Some(joined) = &pieces[at].joined {
-                states[at].update(load(joined));
+            match &pieces[at].front {
+                Front::None | Front::End(..) => {}
+                Front::Halves(head, front) => {
+                    let halves = _mm256_set_m128i(half(front), half(head));
+                    states[at].update(halves);
+                }
+                Front::Block(block) => states[at].update(load(block)),
             }
         }
         // In step as far as the shortest goes, then each for itself.
@@ -165,8 +169,9 @@ mod kernel {
             for block in &pieces[at].blocks[least..] {
                 states[at].update(load(block));
             }
-            if pieces[at].size > 0 {
-                states[at].remainder(&pieces[at]);
+            let end = pieces[at].end();
+            if !end.is_empty() {
+                states[at].remainder(end);
             }
         }
         for _ in 0..4 {
@@ -186,6 +191,44 @@ mod kernel {
     fn load(bytes: &[u8; BLOCK]) -> __m256i {
         // SAFETY: 32 bytes are read from a reference to as many, aligned or not.
         unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
+    }
+
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn half(bytes: &Half) -> __m128i {
+        // SAFETY: 16 bytes are read from a reference to as many, aligned or not.
+        unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
+    }
+
+    /// The whole words of less than 16 bytes, and zeros.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn whole(bytes: &[u8]) -> __m128i {
+        let count = i32::try_from(bytes.len() / 4).unwrap_or(0);
+        let mask = _mm_cmpgt_epi32(_mm_set1_epi32(count), _mm_setr_epi32(0, 1, 2, 3));
+        // SAFETY: of the four words there only as many are read as the slice has.
+        unsafe { _mm_maskload_epi32(bytes.as_ptr().cast(), mask) }
+    }
+
+    /// The end of a message, fewer bytes than a block: its words in their places, and what is left
+    /// of them behind, or spread where less than half a block is filled.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn last(end: &[u8]) -> __m256i {
+        if let (Some((first, words)), Some(last)) = (end.split_first_chunk(), end.last_chunk()) {
+            let high = _mm_insert_epi32::<3>(whole(words), i32::from_le_bytes(*last));
+            return _mm256_set_m128i(high, half(first));
+        }
+        let odd = end.len() % 4;
+        let (_, odd) = end.split_at(end.len() - odd);
+        let spread = match *odd {
+            [a] => [a, a, a, 0],
+            [a, b] => [a, b, b, 0],
+            [a, b, c] => [a, b, c, 0],
+            _ => [0; 4],
+        };
+        let high = _mm_cvtsi32_si128(i32::from_le_bytes(spread));
+        _mm256_set_m128i(high, whole(end))
     }
 
     #[target_feature(enable = "avx2")]
@@ -225,15 +268,14 @@ mod kernel {
 
         #[target_feature(enable = "avx2")]
         #[inline]
-        fn remainder(&mut self, piece: &Pieces<'_>) {
-            // At most 31.
-            let size = piece.size as i32;
+        fn remainder(&mut self, end: &[u8]) {
+            let size = i32::try_from(end.len()).unwrap_or(0);
             self.v0 = _mm256_add_epi64(self.v0, _mm256_set1_epi32(size));
             self.v1 = _mm256_or_si256(
                 _mm256_sll_epi32(self.v1, _mm_cvtsi32_si128(size)),
                 _mm256_srl_epi32(self.v1, _mm_cvtsi32_si128(32 - size)),
             );
-            self.update(load(&piece.last));
+            self.update(last(end));
         }
 
         #[target_feature(enable = "avx2")]

@@ -7,7 +7,7 @@ use super::{
     avx512::{Avx512, Z},
     lanes::{self, Accumulator, Wide},
     poly1305::{Form, Limbs},
-    xor::Piece,
+    xor::Pieces,
 };
 
 const LOW44: u64 = (1 << 44) - 1;
@@ -52,7 +52,7 @@ impl Kernel for Ifma {
     }
 
     #[inline(always)]
-    fn salsa_pieces(self, state: &[u32; 16], pieces: &mut [Piece<'_>]) {
+    fn salsa_pieces(self, state: &[u32; 16], pieces: Pieces<'_, '_>) {
         self.0.salsa_pieces(state, pieces);
     }
 

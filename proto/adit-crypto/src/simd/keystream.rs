@@ -13,7 +13,7 @@
     reason = "indices that the compiler knows keep the vectors in registers"
 )]
 
-use super::{Rounds, wipe, xor::Piece};
+use super::{Rounds, wipe, xor::Pieces};
 
 /// A vector of 32-bit words, seen as lanes of four.
 pub(super) trait Words: Copy {
@@ -110,19 +110,15 @@ pub(super) fn salsa<W: Words>(proof: W::Proof, state: &[u32; 16], buf: &mut [u8]
 /// As many blocks of Salsa20 as a vector has words, or fewer, wherever they belong; of `state`, nonce
 /// and counter do not count.
 #[inline(always)]
-pub(super) fn salsa_pieces<W: Words>(proof: W::Proof, state: &[u32; 16], pieces: &mut [Piece<'_>]) {
-    assert!(pieces.len() <= W::BYTES / 4);
-    let mut own = [[0; 16]; 3];
-    for (lane, piece) in pieces.iter().enumerate() {
-        [own[0][lane], own[1][lane]] = piece.nonce;
-        own[2][lane] = piece.counter;
-    }
+pub(super) fn salsa_pieces<W: Words>(proof: W::Proof, state: &[u32; 16], pieces: Pieces<'_, '_>) {
+    let Pieces { words, bytes } = pieces;
+    assert!(bytes.len() <= W::BYTES / 4);
     let mut start = [W::splat(proof, 0); 16];
     for i in 0..16 {
         start[i] = W::splat(proof, state[i]);
     }
     for i in 0..3 {
-        start[Salsa::NONCE + i] = W::load(proof, &own[i]);
+        start[Salsa::NONCE + i] = W::load(proof, &words[i]);
     }
     let mut v = start;
     for _ in 0..Rounds::TWENTY.doubled() {
@@ -136,10 +132,10 @@ pub(super) fn salsa_pieces<W: Words>(proof: W::Proof, state: &[u32; 16], pieces:
     for k in 0..4 {
         let dealt = W::deal([quads[0][k], quads[1][k], quads[2][k], quads[3][k]]);
         for i in 0..4 {
-            let Some(piece) = pieces.get_mut(4 * (i / per_block) + k) else {
+            let Some(block) = bytes.get_mut(4 * (i / per_block) + k) else {
                 continue;
             };
-            let Some(bytes) = piece.bytes.get_mut(i % per_block * W::BYTES..) else {
+            let Some(bytes) = block.get_mut(i % per_block * W::BYTES..) else {
                 continue;
             };
             let len = bytes.len().min(W::BYTES);

@@ -1,6 +1,6 @@
 //! ChaCha-Poly1305 (RFC 8439) with 8, 12 or 20 rounds, the keystreams of ChaCha20, Salsa20 and AES
-//! in counter mode alone, and HighwayHash, in the widest vectors that this CPU has; plain loops of others, compiled
-//! for the same.
+//! in counter mode alone, the chains of AES in CFB, HighwayHash and CRC-32, in the widest vectors
+//! that this CPU has; plain loops of others, compiled for the same.
 //!
 //! Not an API of its own: [`crate::AeadKey`] decides which messages come here, [`crate::stream`]
 //! counts the blocks of its streams, and [`crate::packet`] brings its loops. Start with [`Path`], the choice made once
@@ -15,7 +15,9 @@
 //! spills from them, is out of reach, as in any library.
 
 mod aead;
+mod cfb;
 mod cpu;
+mod crc32;
 mod ctr;
 mod highway;
 mod poly1305;
@@ -45,7 +47,9 @@ mod tests;
 pub use cpu::{CpuLevel, cpu_level, limit_cpu};
 
 pub(crate) use aead::ChaChaKey;
+pub(crate) use cfb::{Chains, LEAST as LEAST_CHAINS, MOST as MOST_CHAINS};
 pub(crate) use cpu::Path;
+pub(crate) use crc32::Crc32;
 pub(crate) use ctr::CtrKey;
 pub(crate) use highway::highway64;
 pub(crate) use ssh::SshKeys;
@@ -53,7 +57,7 @@ pub(crate) use wide::{Loop, widest};
 pub(crate) use xor::{xor_chacha20, xor_salsa20, xor_salsa20_all};
 
 use poly1305::Form;
-use xor::Piece;
+use xor::Pieces;
 
 /// How often the ChaCha state is stirred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +90,7 @@ trait Kernel: Copy {
     fn salsa(self, state: &[u32; 16], buf: &mut [u8]);
 
     /// The keystream of Salsa20 for at most 16 blocks of any streams; `state` names the key.
-    fn salsa_pieces(self, state: &[u32; 16], pieces: &mut [Piece<'_>]);
+    fn salsa_pieces(self, state: &[u32; 16], pieces: Pieces<'_, '_>);
 
     /// Poly1305 over `data` in this form.
     fn tag(self, key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16];

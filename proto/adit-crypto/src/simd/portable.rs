@@ -7,7 +7,7 @@ use super::{
     Kernel, Rounds, Task,
     poly1305::{Ending, Form, Poly1305},
     wipe,
-    xor::Piece,
+    xor::Pieces,
 };
 
 /// Blocks side by side.
@@ -34,12 +34,13 @@ impl Kernel for Portable {
         xor::<8>(state, Rounds::TWENTY, salsa, buf);
     }
 
-    fn salsa_pieces(self, state: &[u32; 16], pieces: &mut [Piece<'_>]) {
-        for piece in pieces {
+    fn salsa_pieces(self, state: &[u32; 16], pieces: Pieces<'_, '_>) {
+        let [first, second, counters] = pieces.words;
+        let words = first.iter().zip(second).zip(counters);
+        for (bytes, ((first, second), counter)) in pieces.bytes.iter_mut().zip(words) {
             let mut state = *state;
-            [state[6], state[7]] = piece.nonce;
-            state[8] = piece.counter;
-            self.salsa(&state, piece.bytes);
+            [state[6], state[7], state[8]] = [*first, *second, *counter];
+            self.salsa(&state, bytes);
         }
     }
 

@@ -19,11 +19,12 @@ pub(crate) fn xor_salsa20_all<'p>(
     state: &[u32; 16],
     messages: impl Iterator<Item = (&'p [u8; 8], &'p mut [u8])>,
 ) {
-    let mut pieces: [Piece<'_>; PIECES] = core::array::from_fn(|_| Piece::default());
+    let mut words = [[0; PIECES]; 3];
+    let mut places: [&mut [u8]; PIECES] = Default::default();
     let mut count = 0;
     for (nonce, bytes) in messages {
-        let (words, _) = nonce.as_chunks();
-        let nonce = [0, 1].map(|at| words.get(at).copied().map_or(0, u32::from_le_bytes));
+        let (halves, _) = nonce.as_chunks();
+        let nonce = [0, 1].map(|at| halves.get(at).copied().map_or(0, u32::from_le_bytes));
         if matches!(path, Path::Portable) {
             let mut state = *state;
             [state[6], state[7]] = nonce;
@@ -31,20 +32,20 @@ pub(crate) fn xor_salsa20_all<'p>(
             continue;
         }
         for (counter, bytes) in (0..).zip(bytes.chunks_mut(BLOCK)) {
-            pieces[count] = Piece {
-                nonce,
-                counter,
-                bytes,
-            };
+            places[count] = bytes;
+            [words[0][count], words[1][count]] = nonce;
+            words[2][count] = counter;
             count += 1;
             if count == PIECES {
-                path.run(Pieces(state, &mut pieces));
+                let (words, bytes) = (&words, &mut places[..]);
+                path.run(SalsaPieces(state, Pieces { words, bytes }));
                 count = 0;
             }
         }
     }
-    if let Some(rest @ [_, ..]) = pieces.get_mut(..count) {
-        path.run(Pieces(state, rest));
+    if let Some(bytes @ [_, ..]) = places.get_mut(..count) {
+        let words = &words;
+        path.run(SalsaPieces(state, Pieces { words, bytes }));
     }
 }
 
@@ -54,18 +55,19 @@ const BLOCK: usize = 64;
 /// Blocks that are made side by side at most.
 const PIECES: usize = 16;
 
-/// A block of keystream: of which stream, which one there, and the bytes that it is added to, one
-/// block of them at most.
-#[derive(Default)]
-pub(super) struct Piece<'p> {
-    pub(super) nonce: [u32; 2],
-    pub(super) counter: u32,
-    pub(super) bytes: &'p mut [u8],
+/// Blocks of keystream: for each the nonce of its stream in two words and which block it is there,
+/// and the bytes that it is added to, one block of them at most.
+///
+/// The words lie as the vectors take them, and in memory: put together in registers, one after the
+/// other, they took a tenth of the time of their keystream.
+pub(super) struct Pieces<'a, 'p> {
+    pub(super) words: &'a [[u32; PIECES]; 3],
+    pub(super) bytes: &'a mut [&'p mut [u8]],
 }
 
-struct Pieces<'a, 'p>(&'a [u32; 16], &'a mut [Piece<'p>]);
+struct SalsaPieces<'a, 'p>(&'a [u32; 16], Pieces<'a, 'p>);
 
-impl Task for Pieces<'_, '_> {
+impl Task for SalsaPieces<'_, '_> {
     type Output = ();
 
     #[inline(always)]

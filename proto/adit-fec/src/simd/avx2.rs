@@ -20,11 +20,22 @@ impl Avx2 {
         // SAFETY: `self` shows that the feature is there.
         unsafe { combine(self, factors, inputs, outputs) }
     }
+
+    /// All slices have one length, a multiple of 32.
+    pub(super) fn add(self, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
+        // SAFETY: `self` shows that the feature is there.
+        unsafe { add(self, factors, input, outputs) }
+    }
 }
 
 #[target_feature(enable = "avx2")]
 fn combine(proof: Avx2, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
     super::combine::<Y, 32, 2>(proof, factors, inputs, outputs);
+}
+
+#[target_feature(enable = "avx2")]
+fn add(proof: Avx2, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
+    super::add::<Y, 32, 2>(proof, factors, input, outputs);
 }
 
 /// A register. Making one takes the proof, so that its operations may rely on the CPU.
@@ -46,6 +57,12 @@ impl Vector<32> for Y {
     fn zero(_: Avx2) -> Self {
         // SAFETY: the proof.
         Self(unsafe { _mm256_setzero_si256() })
+    }
+
+    #[inline(always)]
+    fn fetch(_: Avx2, bytes: &[u8; 32]) -> Self {
+        // SAFETY: the proof; 32 bytes are read from a reference to 32, aligned or not.
+        Self(unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) })
     }
 
     #[inline(always)]

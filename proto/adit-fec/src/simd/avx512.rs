@@ -26,11 +26,22 @@ impl Avx512 {
         // SAFETY: `self` shows that the features are there.
         unsafe { combine(self, factors, inputs, outputs) }
     }
+
+    /// All slices have one length, a multiple of 64.
+    pub(super) fn add(self, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
+        // SAFETY: `self` shows that the features are there.
+        unsafe { add(self, factors, input, outputs) }
+    }
 }
 
 #[target_feature(enable = "avx512f,avx512bw")]
 fn combine(proof: Avx512, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
     super::combine::<Z, 64, 2>(proof, factors, inputs, outputs);
+}
+
+#[target_feature(enable = "avx512f,avx512bw")]
+fn add(proof: Avx512, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
+    super::add::<Z, 64, 2>(proof, factors, input, outputs);
 }
 
 /// A register. Making one takes the proof, so that its operations may rely on the CPU.
@@ -52,6 +63,12 @@ impl Vector<64> for Z {
     fn zero(_: Avx512) -> Self {
         // SAFETY: the proof.
         Self(unsafe { _mm512_setzero_si512() })
+    }
+
+    #[inline(always)]
+    fn fetch(_: Avx512, bytes: &[u8; 64]) -> Self {
+        // SAFETY: the proof; 64 bytes are read from a reference to 64, aligned or not.
+        Self(unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) })
     }
 
     #[inline(always)]

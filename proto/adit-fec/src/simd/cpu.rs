@@ -180,6 +180,27 @@ impl Path {
             _ => portable::combine(factors, inputs, outputs),
         }
     }
+
+    /// Adds to each output the products of `input` and the output's factor.
+    ///
+    /// All slices have one length, a multiple of 64: of the widest register.
+    pub(crate) fn add(self, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
+        match self {
+            Self::Portable => portable::add(factors, input, outputs),
+            #[cfg(target_arch = "x86_64")]
+            Self::Ssse3(kernel) => kernel.add(factors, input, outputs),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(kernel) => kernel.add(factors, input, outputs),
+            #[cfg(target_arch = "x86_64")]
+            Self::Gfni256(kernel) => kernel.add(factors, input, outputs),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(kernel) => kernel.add(factors, input, outputs),
+            #[cfg(target_arch = "x86_64")]
+            Self::Gfni512(kernel) => kernel.add(factors, input, outputs),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(kernel) => kernel.add(factors, input, outputs),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -24,6 +24,12 @@ impl Gfni256 {
         // SAFETY: `self` shows that the features are there.
         unsafe { combine256(self, factors, inputs, outputs) }
     }
+
+    /// All slices have one length, a multiple of 32.
+    pub(super) fn add(self, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
+        // SAFETY: `self` shows that the features are there.
+        unsafe { add256(self, factors, input, outputs) }
+    }
 }
 
 /// Shows that this CPU has AVX-512 F and BW, AVX2 and GFNI.
@@ -47,6 +53,12 @@ impl Gfni512 {
         // SAFETY: `self` shows that the features are there.
         unsafe { combine512(self, factors, inputs, outputs) }
     }
+
+    /// All slices have one length, a multiple of 64.
+    pub(super) fn add(self, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
+        // SAFETY: `self` shows that the features are there.
+        unsafe { add512(self, factors, input, outputs) }
+    }
 }
 
 #[target_feature(enable = "avx2,gfni")]
@@ -54,9 +66,19 @@ fn combine256(proof: Gfni256, factors: Factors<'_>, inputs: &[&[u8]], outputs: &
     super::combine::<Y, 32, 2>(proof, factors, inputs, outputs);
 }
 
+#[target_feature(enable = "avx2,gfni")]
+fn add256(proof: Gfni256, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
+    super::add::<Y, 32, 2>(proof, factors, input, outputs);
+}
+
 #[target_feature(enable = "avx512f,avx512bw,gfni")]
 fn combine512(proof: Gfni512, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
     super::combine::<Z, 64, 4>(proof, factors, inputs, outputs);
+}
+
+#[target_feature(enable = "avx512f,avx512bw,gfni")]
+fn add512(proof: Gfni512, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
+    super::add::<Z, 64, 4>(proof, factors, input, outputs);
 }
 
 /// A register. Making one takes the proof, so that its operations may rely on the CPU.
@@ -74,6 +96,12 @@ impl Vector<32> for Y {
     fn zero(_: Gfni256) -> Self {
         // SAFETY: the proof.
         Self(unsafe { _mm256_setzero_si256() })
+    }
+
+    #[inline(always)]
+    fn fetch(_: Gfni256, bytes: &[u8; 32]) -> Self {
+        // SAFETY: the proof; 32 bytes are read from a reference to 32, aligned or not.
+        Self(unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) })
     }
 
     #[inline(always)]
@@ -116,6 +144,12 @@ impl Vector<64> for Z {
     fn zero(_: Gfni512) -> Self {
         // SAFETY: the proof.
         Self(unsafe { _mm512_setzero_si512() })
+    }
+
+    #[inline(always)]
+    fn fetch(_: Gfni512, bytes: &[u8; 64]) -> Self {
+        // SAFETY: the proof; 64 bytes are read from a reference to 64, aligned or not.
+        Self(unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) })
     }
 
     #[inline(always)]

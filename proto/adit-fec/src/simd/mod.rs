@@ -66,6 +66,8 @@ trait Vector<const N: usize>: Copy {
     const WIDE: usize;
 
     fn zero(proof: Self::Proof) -> Self;
+    /// A sum to go on with.
+    fn fetch(proof: Self::Proof, bytes: &[u8; N]) -> Self;
     fn load(proof: Self::Proof, bytes: &[u8; N]) -> Self::Input;
     fn factor(proof: Self::Proof, factor: u8) -> Self::Factor;
     /// Adds the product.
@@ -117,19 +119,68 @@ fn rows<V: Vector<N>, const N: usize, const R: usize, const WIDE: usize>(
     }
     let mut at = 0;
     while len - at >= WIDE * N {
-        block::<V, N, R, WIDE>(proof, &chosen, inputs, outputs, at);
+        block::<V, N, R, WIDE>(proof, &chosen, inputs, outputs, at, false);
         at += WIDE * N;
     }
     while len - at >= N {
-        block::<V, N, R, 1>(proof, &chosen, inputs, outputs, at);
+        block::<V, N, R, 1>(proof, &chosen, inputs, outputs, at, false);
         at += N;
     }
     if at < len && len >= N {
-        block::<V, N, R, 1>(proof, &chosen, inputs, outputs, len - N);
+        block::<V, N, R, 1>(proof, &chosen, inputs, outputs, len - N, false);
     }
 }
 
-/// `W` registers of `R` outputs at `at`.
+/// Adds the products of one input to outputs, up to four at a time. All slices have one length, a
+/// multiple of `N`.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[inline(always)]
+fn add<V: Vector<N>, const N: usize, const WIDE: usize>(
+    proof: V::Proof,
+    factors: &[u8],
+    input: &[u8],
+    outputs: &mut [&mut [u8]],
+) {
+    const { assert!(WIDE == V::WIDE) };
+    let mut factors = factors.chunks(1);
+    let (fours, rest) = outputs.as_chunks_mut::<4>();
+    for four in fours {
+        onto::<V, N, 4, WIDE>(proof, &mut factors, input, four);
+    }
+    if let Ok(three) = <&mut [_; 3]>::try_from(&mut *rest) {
+        onto::<V, N, 3, WIDE>(proof, &mut factors, input, three);
+    } else if let Ok(two) = <&mut [_; 2]>::try_from(&mut *rest) {
+        onto::<V, N, 2, WIDE>(proof, &mut factors, input, two);
+    } else if let Ok(one) = <&mut [_; 1]>::try_from(rest) {
+        onto::<V, N, 1, WIDE>(proof, &mut factors, input, one);
+    }
+}
+
+/// Adds the products of one input to `R` outputs, whose factors come next.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[inline(always)]
+fn onto<'f, V: Vector<N>, const N: usize, const R: usize, const WIDE: usize>(
+    proof: V::Proof,
+    factors: &mut impl Iterator<Item = &'f [u8]>,
+    input: &[u8],
+    outputs: &mut [&mut [u8]; R],
+) {
+    let mut chosen = [&[] as &[u8]; R];
+    for (chosen, factor) in chosen.iter_mut().zip(factors) {
+        *chosen = factor;
+    }
+    let mut at = 0;
+    while input.len() - at >= WIDE * N {
+        block::<V, N, R, WIDE>(proof, &chosen, &[input], outputs, at, true);
+        at += WIDE * N;
+    }
+    while input.len() - at >= N {
+        block::<V, N, R, 1>(proof, &chosen, &[input], outputs, at, true);
+        at += N;
+    }
+}
+
+/// `W` registers of `R` outputs at `at`; `more`: added to what they hold.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline(always)]
 fn block<V: Vector<N>, const N: usize, const R: usize, const W: usize>(
@@ -138,8 +189,24 @@ fn block<V: Vector<N>, const N: usize, const R: usize, const W: usize>(
     inputs: &[&[u8]],
     outputs: &mut [&mut [u8]; R],
     at: usize,
+    more: bool,
 ) {
     let mut sums = [[V::zero(proof); W]; R];
+    if more {
+        let mut r = 0;
+        while r < R {
+            let Some(bytes) = outputs[r].get(at..at + W * N) else {
+                return;
+            };
+            let (chunks, _) = bytes.as_chunks::<N>();
+            let mut w = 0;
+            while w < W {
+                sums[r][w] = V::fetch(proof, &chunks[w]);
+                w += 1;
+            }
+            r += 1;
+        }
+    }
     for (column, input) in inputs.iter().enumerate() {
         let Some(bytes) = input.get(at..at + W * N) else {
             return;

@@ -20,11 +20,22 @@ impl Neon {
         // SAFETY: `self` shows that the feature is there.
         unsafe { combine(self, factors, inputs, outputs) }
     }
+
+    /// All slices have one length, a multiple of 16.
+    pub(super) fn add(self, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
+        // SAFETY: `self` shows that the feature is there.
+        unsafe { add(self, factors, input, outputs) }
+    }
 }
 
 #[target_feature(enable = "neon")]
 fn combine(proof: Neon, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
     super::combine::<Q, 16, 4>(proof, factors, inputs, outputs);
+}
+
+#[target_feature(enable = "neon")]
+fn add(proof: Neon, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
+    super::add::<Q, 16, 4>(proof, factors, input, outputs);
 }
 
 /// A register. Making one takes the proof, so that its operations may rely on the CPU.
@@ -46,6 +57,12 @@ impl Vector<16> for Q {
     fn zero(_: Neon) -> Self {
         // SAFETY: the proof.
         Self(unsafe { vdupq_n_u8(0) })
+    }
+
+    #[inline(always)]
+    fn fetch(_: Neon, bytes: &[u8; 16]) -> Self {
+        // SAFETY: the proof; 16 bytes are read from a reference to 16, aligned or not.
+        Self(unsafe { vld1q_u8(bytes.as_ptr()) })
     }
 
     #[inline(always)]

@@ -13,6 +13,8 @@ use crate::field::mul;
 /// Words of a full round.
 const WORDS: usize = 16;
 const WORD: usize = 8;
+/// Bytes of which products are added at once.
+const PIECE: usize = 64;
 
 pub(super) fn combine(factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
     for (row, output) in outputs.iter_mut().enumerate() {
@@ -30,6 +32,21 @@ pub(super) fn combine(factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mu
             let bytes = inputs.iter().filter_map(|input| input.get(place));
             let products = factors.iter().zip(bytes).map(|(f, byte)| mul(*f, *byte));
             *sum = products.fold(0, |sum, product| sum ^ product);
+        }
+    }
+}
+
+/// Adds the products of one input to the outputs.
+pub(super) fn add(factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
+    for (factor, output) in factors.chunks(1).zip(outputs) {
+        let (sums, _) = output.as_chunks_mut::<PIECE>();
+        let (pieces, _) = input.as_chunks::<PIECE>();
+        for (sum, piece) in sums.iter_mut().zip(pieces) {
+            let mut product = [0; PIECE];
+            combine(Factors::new(factor, 1), &[piece], &mut [&mut product]);
+            for (sum, product) in sum.iter_mut().zip(product) {
+                *sum ^= product;
+            }
         }
     }
 }

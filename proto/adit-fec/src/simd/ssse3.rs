@@ -20,11 +20,22 @@ impl Ssse3 {
         // SAFETY: `self` shows that the feature is there.
         unsafe { combine(self, factors, inputs, outputs) }
     }
+
+    /// All slices have one length, a multiple of 16.
+    pub(super) fn add(self, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
+        // SAFETY: `self` shows that the feature is there.
+        unsafe { add(self, factors, input, outputs) }
+    }
 }
 
 #[target_feature(enable = "ssse3")]
 fn combine(proof: Ssse3, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
     super::combine::<X, 16, 1>(proof, factors, inputs, outputs);
+}
+
+#[target_feature(enable = "ssse3")]
+fn add(proof: Ssse3, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
+    super::add::<X, 16, 1>(proof, factors, input, outputs);
 }
 
 /// A register. Making one takes the proof, so that its operations may rely on the CPU.
@@ -46,6 +57,12 @@ impl Vector<16> for X {
     fn zero(_: Ssse3) -> Self {
         // SAFETY: the proof.
         Self(unsafe { _mm_setzero_si128() })
+    }
+
+    #[inline(always)]
+    fn fetch(_: Ssse3, bytes: &[u8; 16]) -> Self {
+        // SAFETY: the proof; 16 bytes are read from a reference to 16, aligned or not.
+        Self(unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) })
     }
 
     #[inline(always)]

@@ -147,3 +147,22 @@ fn random_cases() {
         Case::roll(&mut dice, columns, rows, len, shift).check();
     }
 }
+
+#[test]
+fn what_is_added_comes_to_what_was_there() {
+    let mut dice = Dice(6);
+    for (rows, len) in (1..=9).zip([64, 128, 192, 256, 320, 448, 512, 832, 1408]) {
+        let (factors, input) = (dice.bytes(rows), dice.bytes(len));
+        let before: Vec<Vec<u8>> = (0..rows).map(|_| dice.bytes(len)).collect();
+        for path in Path::available() {
+            let mut found = before.clone();
+            let mut outputs: Vec<&mut [u8]> = found.iter_mut().map(|row| &mut row[..]).collect();
+            path.add(&factors, &input, &mut outputs);
+            for ((found, before), factor) in found.iter().zip(&before).zip(&factors) {
+                let sums = before.iter().zip(&input);
+                let sums: Vec<u8> = sums.map(|(sum, byte)| sum ^ mul(*factor, *byte)).collect();
+                assert!(*found == sums, "{path:?}: {rows} rows of {len} bytes");
+            }
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! Vectors, whole sessions over simulated links, hostile peers.
 
 mod control;
+mod corrected;
 mod hostile;
 mod link;
 mod sessions;

@@ -128,6 +128,28 @@ fn packets_without_room_stay_as_they_are() {
     assert_eq!(key.open(&mut [1; 1501]), Err(CryptoError::Unauthentic));
 }
 
+#[test]
+fn chains_in_step_equal_each_alone() {
+    for (path, kind) in Path::available().flat_map(|path| {
+        [PacketKind::Aes128, PacketKind::Aes192, PacketKind::Aes].map(|kind| (path, kind))
+    }) {
+        let key = PacketKey::on_path(path, kind, Check::Crc32, &KEY).unwrap();
+        for count in 0..=33 {
+            for length in [|_: usize| 1372, |at| 40 + at * 7 % 90, |at| at % 3] {
+                let texts: Vec<Vec<u8>> = (0..count).map(length).map(payload).collect();
+                let mut together: Vec<_> = texts.iter().map(|text| roomy(&key, text)).collect();
+                let mut alone = together.clone();
+                let mut chance = Counting(1);
+                for packet in &mut alone {
+                    key.seal(packet, &mut chance).unwrap();
+                }
+                key.seal_batch(&mut together, &mut Counting(1)).unwrap();
+                assert!(together == alone, "{path:?}, {kind}, {count} packets");
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 

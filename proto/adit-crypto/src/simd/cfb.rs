@@ -1,0 +1,256 @@
+//! AES in CFB over many packets side by side: four blocks to a 512-bit vector, three or four vectors
+//! in step (FIPS 197, NIST SP 800-38A section 6.3).
+//!
+//! A chain of CFB waits for each of its blocks, so only blocks of different packets can be done
+//! together, and those never lie side by side: they are put into a vector and taken out of it one by
+//! one. That pays from [`LEAST`] packets on. CPUs without `VAES` on 512 bits, and fewer packets, get
+//! the crate `aes`.
+
+use super::Path;
+
+/// The most packets that go in step, and the least that are worth it.
+pub(crate) const MOST: usize = 16;
+pub(crate) const LEAST: usize = 12;
+
+/// A block of AES.
+pub(crate) type Block = [u8; 16];
+
+/// The key of chains, expanded; cleared on drop.
+pub(crate) struct Chains {
+    #[cfg(target_arch = "x86_64")]
+    keys: wide::Keys,
+}
+
+impl Chains {
+    /// For a key of 16, 24 or 32 bytes, where this path is faster than the crate.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn new(path: Path, key: &[u8]) -> Option<Self> {
+        let proof = match path {
+            Path::Portable | Path::Avx2(_) => None,
+            Path::Avx512(proof) => wide::Vaes512::detect(proof),
+            Path::Ifma(proof) => wide::Vaes512::detect(proof.without()),
+        };
+        let keys = wide::Keys::new(proof?, key);
+        Some(Self { keys })
+    }
+
+    /// For a key of 16, 24 or 32 bytes, where this path is faster than the crate.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub(crate) const fn new(_: Path, _: &[u8]) -> Option<Self> {
+        None
+    }
+
+    /// Encrypts the fronts of [`LEAST`] packets or more, up to [`MOST`] of them, as far as all of
+    /// them go in whole blocks, and gives how many blocks those are. `registers` are the encrypted
+    /// IVs at first, and then what the block behind is hidden under.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn encrypt(
+        &self,
+        packets: &mut [&mut [u8]],
+        registers: &mut [Block; MOST],
+    ) -> usize {
+        if packets.len() >= MOST {
+            self.keys.in_step::<4>(packets, registers)
+        } else {
+            self.keys.in_step::<3>(packets, registers)
+        }
+    }
+
+    /// There are none.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub(crate) const fn encrypt(&self, _: &mut [&mut [u8]], _: &mut [Block; MOST]) -> usize {
+        0
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod wide {
+    use core::arch::x86_64::*;
+
+    use zeroize::Zeroize;
+
+    use super::{Block, MOST};
+    use crate::simd::avx512::Avx512;
+
+    /// Round keys of the longest key.
+    const ROUNDS: usize = 15;
+
+    /// Shows that this CPU has AVX-512 F, BW, DQ and VL, `AES` and `VAES`.
+    #[derive(Clone, Copy, Debug)]
+    pub(super) struct Vaes512(());
+
+    impl Vaes512 {
+        /// The proof, if this CPU has it all.
+        pub(super) fn detect(_: Avx512) -> Option<Self> {
+            (is_x86_feature_detected!("aes") && is_x86_feature_detected!("vaes"))
+                .then_some(Self(()))
+        }
+    }
+
+    /// The keys of all rounds; cleared on drop.
+    pub(super) struct Keys {
+        words: [[u32; 4]; ROUNDS],
+        /// How many of them the key has.
+        count: usize,
+        proof: Vaes512,
+    }
+
+    impl Drop for Keys {
+        fn drop(&mut self) {
+            self.words.zeroize();
+        }
+    }
+
+    impl Keys {
+        /// Expands a key (FIPS 197 section 5.2) in constant time.
+        pub(super) fn new(proof: Vaes512, key: &[u8]) -> Self {
+            let long = (key.len() / 4).clamp(4, 8);
+            let mut keys = Self {
+                words: [[0; 4]; ROUNDS],
+                count: long + 7,
+                proof,
+            };
+            let flat = keys.words.as_flattened_mut();
+            for (word, bytes) in flat.iter_mut().zip(key.as_chunks().0) {
+                *word = u32::from_le_bytes(*bytes);
+            }
+            let mut constant = 1;
+            for at in long..4 * (long + 7) {
+                let mut word = flat[at - 1];
+                if at % long == 0 {
+                    word = substituted(proof, word.rotate_right(8)) ^ constant;
+                    // 2 · the one before in GF(2⁸); there are ten at most.
+                    constant = if constant == 0x80 {
+                        0x1b
+                    } else {
+                        constant << 1
+                    };
+                } else if long > 6 && at % long == 4 {
+                    word = substituted(proof, word);
+                }
+                flat[at] = flat[at - long] ^ word;
+            }
+            keys
+        }
+
+        /// `Q` vectors of four packets each.
+        pub(super) fn in_step<const Q: usize>(
+            &self,
+            packets: &mut [&mut [u8]],
+            registers: &mut [Block; MOST],
+        ) -> usize {
+            let mut lanes: [[&mut [Block]; 4]; Q] = core::array::from_fn(|_| Default::default());
+            let mut steps = usize::MAX;
+            let mut count = 0;
+            for (lane, packet) in lanes.as_flattened_mut().iter_mut().zip(packets) {
+                let (blocks, _) = packet.as_chunks_mut();
+                steps = steps.min(blocks.len());
+                *lane = blocks;
+                count += 1;
+            }
+            if count < 4 * Q {
+                return 0;
+            }
+            match self.count {
+                // SAFETY: the proof shows that the features are there.
+                11 => unsafe { in_step::<Q, 11>(self.proof, &self.words, lanes, registers, steps) },
+                // SAFETY: the proof shows that the features are there.
+                13 => unsafe { in_step::<Q, 13>(self.proof, &self.words, lanes, registers, steps) },
+                // SAFETY: the proof shows that the features are there.
+                _ => unsafe { in_step::<Q, 15>(self.proof, &self.words, lanes, registers, steps) },
+            }
+            steps
+        }
+    }
+
+    /// Each byte of a word in its place in the S-box.
+    fn substituted(_: Vaes512, word: u32) -> u32 {
+        #[target_feature(enable = "aes")]
+        fn last_round(word: i32) -> i32 {
+            // With the same word in all columns the shift of rows changes nothing.
+            let state = _mm_aesenclast_si128(_mm_set1_epi32(word), _mm_setzero_si128());
+            _mm_cvtsi128_si32(state)
+        }
+        // SAFETY: the proof shows that the feature is there.
+        unsafe { last_round(word.cast_signed()) }.cast_unsigned()
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,aes,vaes")]
+    #[inline(never)]
+    fn in_step<const Q: usize, const RK: usize>(
+        _: Vaes512,
+        keys: &[[u32; 4]; ROUNDS],
+        mut lanes: [[&mut [Block]; 4]; Q],
+        registers: &mut [Block; MOST],
+        steps: usize,
+    ) {
+        let mut round = [_mm512_setzero_si512(); RK];
+        for (round, words) in round.iter_mut().zip(keys) {
+            // SAFETY: 16 bytes are read from a reference to as many, aligned or not.
+            let words = unsafe { _mm_loadu_si128(words.as_ptr().cast()) };
+            *round = _mm512_broadcast_i32x4(words);
+        }
+        let (registers, _) = registers.as_chunks_mut::<4>();
+        let mut states = [_mm512_setzero_si512(); Q];
+        for q in 0..Q {
+            states[q] = gathered(registers[q].each_ref());
+        }
+        for step in 0..steps {
+            for q in 0..Q {
+                let [Some(a), Some(b), Some(c), Some(d)] =
+                    lanes[q].each_mut().map(|lane| lane.get_mut(step))
+                else {
+                    return;
+                };
+                states[q] = _mm512_xor_si512(states[q], gathered([&*a, &*b, &*c, &*d]));
+                scatter(states[q], [a, b, c, d]);
+                states[q] = _mm512_xor_si512(states[q], round[0]);
+            }
+            for key in &round[1..RK - 1] {
+                for state in &mut states {
+                    *state = _mm512_aesenc_epi128(*state, *key);
+                }
+            }
+            for state in &mut states {
+                *state = _mm512_aesenclast_epi128(*state, round[RK - 1]);
+            }
+        }
+        for q in 0..Q {
+            scatter(states[q], registers[q].each_mut());
+        }
+    }
+
+    /// Four blocks in a vector.
+    #[target_feature(enable = "avx512f,avx512dq")]
+    #[inline]
+    fn gathered([a, b, c, d]: [&Block; 4]) -> __m512i {
+        let four = _mm512_castsi128_si512(load(a));
+        let four = _mm512_inserti32x4::<1>(four, load(b));
+        let four = _mm512_inserti32x4::<2>(four, load(c));
+        _mm512_inserti32x4::<3>(four, load(d))
+    }
+
+    /// The four blocks of a vector to their places.
+    #[target_feature(enable = "avx512f,avx512dq")]
+    #[inline]
+    fn scatter(four: __m512i, [a, b, c, d]: [&mut Block; 4]) {
+        store(a, _mm512_castsi512_si128(four));
+        store(b, _mm512_extracti32x4_epi32::<1>(four));
+        store(c, _mm512_extracti32x4_epi32::<2>(four));
+        store(d, _mm512_extracti32x4_epi32::<3>(four));
+    }
+
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn load(block: &Block) -> __m128i {
+        // SAFETY: 16 bytes are read from a reference to as many, aligned or not.
+        unsafe { _mm_loadu_si128(block.as_ptr().cast()) }
+    }
+
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn store(block: &mut Block, bytes: __m128i) {
+        // SAFETY: 16 bytes are written to a reference to as many, aligned or not.
+        unsafe { _mm_storeu_si128(block.as_mut_ptr().cast(), bytes) }
+    }
+}

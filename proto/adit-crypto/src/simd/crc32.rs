@@ -1,0 +1,261 @@
+//! CRC-32 of ITU-T V.42 over packets, 64 bytes at a step: carry-less multiplication on 512-bit
+//! vectors.
+//!
+//! Bits are in the reflected order of the wire, so that the first byte of a message has its highest
+//! powers. A register that is moved on by n bits is multiplied by xⁿ modulo the polynomial, its two
+//! halves by constants of their own ([`factor`]); what lies there is added. At the end 128 bits are
+//! left, and those are reduced by the method of Barrett. Shorter messages, and every CPU without
+//! `VPCLMULQDQ`, get the crate `crc32fast`.
+
+#[cfg(target_arch = "x86_64")]
+use super::Path;
+
+/// The check with which code this CPU gets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Crc32 {
+    /// Any CPU
+    Library,
+    /// AVX-512 and `VPCLMULQDQ`
+    #[cfg(target_arch = "x86_64")]
+    Wide(wide::Clmul512),
+}
+
+impl Crc32 {
+    /// The fastest on this path.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn on(path: Path) -> Self {
+        let proof = match path {
+            Path::Portable | Path::Avx2(_) => None,
+            Path::Avx512(proof) => wide::Clmul512::detect(proof),
+            Path::Ifma(proof) => wide::Clmul512::detect(proof.without()),
+        };
+        proof.map_or(Self::Library, Self::Wide)
+    }
+
+    /// The fastest on this path.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub(crate) const fn on(_: super::Path) -> Self {
+        Self::Library
+    }
+
+    /// The checksum of `data`.
+    #[inline]
+    pub(crate) fn of(self, data: &[u8]) -> u32 {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Wide(proof) if data.len() >= wide::SHORTEST => proof.crc32(data),
+            _ => crc32fast::hash(data),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod wide {
+    use core::arch::x86_64::*;
+
+    use super::super::avx512::Avx512;
+
+    /// Bytes of a register.
+    const BLOCK: usize = 64;
+    /// Bytes from which it wins; two registers at least, since the first may be nearly empty.
+    pub(super) const SHORTEST: usize = 2 * BLOCK;
+
+    /// The polynomial, reflected, without its x³².
+    const POLYNOMIAL: u32 = 0xedb8_8320;
+    /// The same with its x³², and ⌊x⁶⁴ / P⌋, both reflected.
+    const WHOLE: i64 = 0x1_db71_0641;
+    const QUOTIENT: i64 = 0x1_f701_1641;
+
+    /// What the register begins with, added to the first bytes of the message; zeros behind.
+    static START: [u8; 2 * BLOCK] = {
+        let mut start = [0; 2 * BLOCK];
+        let mut at = 0;
+        while at < 4 {
+            start[at] = 0xff;
+            at += 1;
+        }
+        start
+    };
+
+    /// xⁿ modulo the polynomial, reflected, and one bit further: a carry-less product of reflected
+    /// numbers lies one bit too low.
+    const fn factor(n: u32) -> i64 {
+        let (mut power, mut at) = (1u32 << 31, 0);
+        while at < n {
+            let carry = if power & 1 != 0 { POLYNOMIAL } else { 0 };
+            power = (power >> 1) ^ carry;
+            at += 1;
+        }
+        // A number of 33 bits.
+        (power as i64) << 1
+    }
+
+    /// The factors that move both halves of 128 bits on by `n` bits: the first half lies before the
+    /// second.
+    const fn factors(n: u32) -> [i64; 2] {
+        [factor(n + 32), factor(n - 32)]
+    }
+
+    /// Shows that this CPU has AVX-512 F, BW, DQ and VL, and `VPCLMULQDQ`.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Clmul512(());
+
+    impl Clmul512 {
+        /// The proof, if this CPU has it all.
+        pub(super) fn detect(_: Avx512) -> Option<Self> {
+            (is_x86_feature_detected!("vpclmulqdq") && is_x86_feature_detected!("pclmulqdq"))
+                .then_some(Self(()))
+        }
+
+        /// Of [`SHORTEST`] bytes or more.
+        #[inline]
+        pub(super) fn crc32(self, data: &[u8]) -> u32 {
+            // SAFETY: `self` shows that the features are there.
+            unsafe { crc32(data) }
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vpclmulqdq,pclmulqdq")]
+    fn crc32(data: &[u8]) -> u32 {
+        // The first block is the short one, at the end of a register of zeros: those change nothing.
+        let odd = match data.len() % BLOCK {
+            0 => BLOCK,
+            odd => odd,
+        };
+        let (head, rest) = data.split_at(odd);
+        let (start, beyond) = START.split_at(odd);
+        let first = _mm512_xor_si512(at_end(head), at_end(start));
+        let (blocks, _) = rest.as_chunks::<BLOCK>();
+        let Some((second, blocks)) = blocks.split_first() else {
+            return crc32fast::hash(data);
+        };
+        // Behind a head of less than four bytes the start goes on.
+        let beyond = beyond.first_chunk().unwrap_or(&[0; BLOCK]);
+        let second = _mm512_xor_si512(load(second), load(beyond));
+        let near = spread(const { factors(512) });
+        let (mut sum, rest) = if let [third, fourth, blocks @ ..] = blocks {
+            let far = spread(const { factors(2048) });
+            let mut sums = [first, second, load(third), load(fourth)];
+            let (fours, rest) = blocks.as_chunks::<4>();
+            for four in fours {
+                for (sum, block) in sums.iter_mut().zip(four) {
+                    *sum = moved(*sum, far, load(block));
+                }
+            }
+            let [a, b, c, d] = sums;
+            (moved(moved(moved(a, near, b), near, c), near, d), rest)
+        } else {
+            (moved(first, near, second), blocks)
+        };
+        for block in rest {
+            sum = moved(sum, near, load(block));
+        }
+        !reduced(sum)
+    }
+
+    /// `sum` moved on by the bits that the factors stand for, and `block` there.
+    #[target_feature(enable = "avx512f,vpclmulqdq")]
+    #[inline]
+    fn moved(sum: __m512i, factors: __m512i, block: __m512i) -> __m512i {
+        let front = _mm512_clmulepi64_epi128::<0x00>(sum, factors);
+        let back = _mm512_clmulepi64_epi128::<0x11>(sum, factors);
+        // 0x96 is the sum of all three.
+        _mm512_ternarylogic_epi64::<0x96>(front, back, block)
+    }
+
+    /// The register modulo the polynomial.
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,vpclmulqdq,pclmulqdq")]
+    #[inline]
+    fn reduced(sum: __m512i) -> u32 {
+        // The four quarters onto the last.
+        let [a, b] = const { factors(384) };
+        let [c, d] = const { factors(256) };
+        let [e, f] = const { factors(128) };
+        let last = _mm512_maskz_mov_epi64(0b1100_0000, sum);
+        let sum = moved(sum, _mm512_setr_epi64(a, b, c, d, e, f, 0, 0), last);
+        let (low, high) = (
+            _mm512_castsi512_si256(sum),
+            _mm512_extracti64x4_epi64::<1>(sum),
+        );
+        let half = _mm256_xor_si256(low, high);
+        let (low, high) = (
+            _mm256_castsi256_si128(half),
+            _mm256_extracti128_si256::<1>(half),
+        );
+        let sum = _mm_xor_si128(low, high);
+        // 128 bits to 96 and to 64, with the 32 of the checksum that are still to come.
+        let word = _mm_setr_epi32(-1, 0, 0, 0);
+        let by = _mm_set_epi64x(const { factor(64) }, const { factor(96) });
+        let sum = _mm_xor_si128(
+            _mm_clmulepi64_si128::<0x00>(sum, by),
+            _mm_srli_si128::<8>(sum),
+        );
+        let front = _mm_and_si128(sum, word);
+        let sum = _mm_xor_si128(
+            _mm_clmulepi64_si128::<0x10>(front, by),
+            _mm_srli_si128::<4>(sum),
+        );
+        let by = _mm_set_epi64x(WHOLE, QUOTIENT);
+        let times = _mm_clmulepi64_si128::<0x00>(_mm_and_si128(sum, word), by);
+        let whole = _mm_clmulepi64_si128::<0x10>(_mm_and_si128(times, word), by);
+        _mm_extract_epi32::<1>(_mm_xor_si128(sum, whole)).cast_unsigned()
+    }
+
+    /// Factors for every quarter of a register.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn spread([front, back]: [i64; 2]) -> __m512i {
+        _mm512_setr_epi64(front, back, front, back, front, back, front, back)
+    }
+
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn load(bytes: &[u8; BLOCK]) -> __m512i {
+        // SAFETY: 64 bytes are read from a reference to as many, aligned or not.
+        unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+    }
+
+    /// At most 64 bytes at the end of a register of zeros.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    #[inline]
+    fn at_end(bytes: &[u8]) -> __m512i {
+        let before = BLOCK - bytes.len().min(BLOCK);
+        let mask = u64::MAX.checked_shl(u32::try_from(before).unwrap_or(64));
+        let from = bytes.as_ptr().wrapping_sub(before);
+        // SAFETY: of the 64 bytes from there on only those are read that the mask names: the last
+        // ones, which are the slice. The others may be anybody's, and are not touched.
+        unsafe { _mm512_maskz_loadu_epi8(mask.unwrap_or(0), from.cast()) }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        /// As published for the polynomial.
+        #[test]
+        fn known_factors() {
+            assert_eq!(factors(512), [0x1_5444_2bd4, 0x1_c6e4_1596]);
+            assert_eq!(factors(128), [0x1_7519_97d0, 0x0_ccaa_009e]);
+            assert_eq!(factor(64), 0x1_63cd_6124);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Path;
+    use super::*;
+
+    #[test]
+    fn every_length_and_place() {
+        let bytes: Vec<u8> = (0..3000u32).map(|n| ((n * n) >> 3) as u8 ^ 0x5a).collect();
+        for path in Path::available() {
+            let crc = Crc32::on(path);
+            assert_eq!(crc.of(b"123456789"), 0xcbf4_3926);
+            for len in 0..bytes.len() {
+                let data = &bytes[len % 67..][..len.min(bytes.len() - 67)];
+                assert_eq!(crc.of(data), crc32fast::hash(data), "{crc:?}, {len}");
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Talk over a path that loses, with and without error correction around it, in virtual time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use adit_fec::{Code, Decoder, Encoder, HEADER, Packet};
+
+use super::link::Dice;
+use super::*;
+
+/// One way, microseconds.
+const DELAY: u64 = 25_000;
+/// Added at random up to this.
+const JITTER: u64 = 2_000;
+/// Of 100 datagrams.
+const LOSS: u64 = 5;
+/// Bytes of an echo.
+const SAID: usize = 72;
+
+/// One end with the stages around it.
+struct End {
+    kcp: Kcp,
+    correction: Option<(Encoder, Decoder)>,
+}
+
+impl End {
+    fn new(corrected: bool) -> Self {
+        let code = || Code::vandermonde(10, 3).unwrap();
+        let correction = corrected.then(|| {
+            let encoder = Encoder::new(code(), 1400).unwrap();
+            (encoder, Decoder::new(code(), 1400))
+        });
+        let kcp = Kcp::new(7, Config::fast3(), Time(0));
+        Self { kcp, correction }
+    }
+
+    fn transmit(&mut self, now: Time) -> Option<Vec<u8>> {
+        let mut out = [0; 1500];
+        let Some((encoder, _)) = &mut self.correction else {
+            let len = self.kcp.poll_transmit(now, &mut out)?;
+            return Some(out[..len].to_vec());
+        };
+        if let Some(len) = encoder.poll_output(&mut out) {
+            return Some(out[..len].to_vec());
+        }
+        let len = HEADER + self.kcp.poll_transmit(now, &mut out[HEADER..])?;
+        encoder.seal(now, &mut out[..len]).unwrap();
+        Some(out[..len].to_vec())
+    }
+
+    fn receive(&mut self, now: Time, packet: &[u8]) {
+        let Some((_, decoder)) = &mut self.correction else {
+            return self.kcp.input(now, packet, false).unwrap();
+        };
+        if let Some(Packet::Data { datagram, .. }) = decoder.input(packet) {
+            self.kcp.input(now, datagram, false).unwrap();
+        }
+        while let Some(datagram) = decoder.poll_recovered() {
+            self.kcp.input(now, datagram, true).unwrap();
+        }
+    }
+}
+
+/// Of so many echoes, one after the other: the times in milliseconds, sorted.
+fn echoes(corrected: bool, count: usize, seed: u64) -> Vec<u64> {
+    let mut ends = [End::new(corrected), End::new(corrected)];
+    let mut dice = Dice(seed);
+    let mut under_way = BinaryHeap::new();
+    let (mut now, mut number) = (Time(0), 0u64);
+    let (mut times, mut began) = (Vec::new(), Time(0));
+    ends[0].kcp.send(&[7; SAID]).unwrap();
+    while times.len() < count {
+        for (end, machine) in ends.iter_mut().enumerate() {
+            while let Some(packet) = machine.transmit(now) {
+                if !dice.chance(LOSS) {
+                    number += 1;
+                    let late = dice.roll() % JITTER;
+                    under_way.push(Reverse((now.0 + DELAY + late, number, 1 - end, packet)));
+                }
+            }
+        }
+        let timers = ends.iter().filter_map(|end| end.kcp.poll_timeout());
+        let arrival = under_way.peek().map(|Reverse((at, ..))| Time(*at));
+        now = now.max(timers.chain(arrival).min().unwrap());
+        while under_way
+            .peek()
+            .is_some_and(|Reverse((at, ..))| *at <= now.0)
+        {
+            let Reverse((_, _, to, packet)) = under_way.pop().unwrap();
+            ends[to].receive(now, &packet);
+        }
+        if ends[1].kcp.readable() >= SAID {
+            ends[1].kcp.consume(SAID);
+            ends[1].kcp.send(&[8; SAID]).unwrap();
+        }
+        if ends[0].kcp.readable() >= SAID {
+            ends[0].kcp.consume(SAID);
+            times.push(now.since(began).as_millis() as u64);
+            began = now;
+            ends[0].kcp.send(&[7; SAID]).unwrap();
+        }
+    }
+    times.sort_unstable();
+    times
+}
+
+#[test]
+fn correction_makes_no_answer_later() {
+    let all = |corrected| {
+        let mut all: Vec<u64> = (0..16)
+            .flat_map(|seed| echoes(corrected, 500, seed))
+            .collect();
+        all.sort_unstable();
+        [500, 950, 990, 995].map(|of_1000| all[(all.len() - 1) * of_1000 / 1000])
+    };
+    let (without, with) = (all(false), all(true));
+    println!("without {without:?}, with {with:?}");
+    for (without, with) in without.into_iter().zip(with) {
+        assert!(with <= without, "{with}, without {without}");
+    }
+    // A time-out, then a round trip.
+    assert!(with[2] <= 120, "{with:?}");
+}
