@@ -113,7 +113,8 @@ impl End {
         bytes[NUMBER + 4..][..2].copy_from_slice(&party.port().to_be_bytes());
         let end = NUMBER + PARTY + len;
         let nonce = Self::nonce(&bytes[..NUMBER]);
-        let tag = (self.key).seal_in_place(&nonce[..self.kind.nonce_len()], &mut bytes[NUMBER..end])?;
+        let tag =
+            (self.key).seal_in_place(&nonce[..self.kind.nonce_len()], &mut bytes[NUMBER..end])?;
         bytes[end..][..TAG_LEN].copy_from_slice(&tag);
         Ok(&bytes[..end + TAG_LEN])
     }
@@ -121,7 +122,9 @@ impl End {
     fn open<'a>(&self, bytes: &'a mut [u8]) -> Result<(SocketAddr, &'a [u8])> {
         ensure!(bytes.len() >= NUMBER + PARTY + TAG_LEN, "a short datagram");
         let nonce = Self::nonce(&bytes[..NUMBER]);
-        let (body, tag) = bytes[NUMBER..].split_last_chunk_mut::<TAG_LEN>().context("a tag")?;
+        let (body, tag) = bytes[NUMBER..]
+            .split_last_chunk_mut::<TAG_LEN>()
+            .context("a tag")?;
         (self.key).open_in_place(&nonce[..self.kind.nonce_len()], body, tag)?;
         let (party, payload) = body.split_first_chunk::<PARTY>().context("a party")?;
         let [a, b, c, d, port @ ..] = *party;

@@ -125,9 +125,9 @@ impl Udp {
             let buffers = buffers.get_mut(..room).unwrap_or_default();
             let mut got = None;
             let received = self.socket.take(|| {
-                let count =
-                    self.state
-                        .recv(self.socket.datagrams(), buffers, &mut meta)?;
+                let count = self
+                    .state
+                    .recv(self.socket.datagrams(), buffers, &mut meta)?;
                 got = Some(count);
                 // Less than there was room for: the socket is empty, and need not be asked again.
                 if EMPTIES && count < room {

@@ -115,14 +115,11 @@ impl Udp {
                 segment_size,
                 src_ip: None,
             };
-            match self
-                .state
-                .try_send(self.socket.datagrams(), &transmit)
-            {
+            match self.state.try_send(self.socket.datagrams(), &transmit) {
                 // An ICMP answer to an earlier datagram says nothing of this one.
-                Err(e) if about_an_earlier_datagram(&e) => self
-                    .state
-                    .try_send(self.socket.datagrams(), &transmit),
+                Err(e) if about_an_earlier_datagram(&e) => {
+                    self.state.try_send(self.socket.datagrams(), &transmit)
+                }
                 sent => sent,
             }
         };

@@ -18,19 +18,14 @@ pub(crate) type Block = [u8; 16];
 /// The key of chains, expanded; cleared on drop.
 pub(crate) struct Chains {
     #[cfg(target_arch = "x86_64")]
-    keys: wide::Keys,
+    keys: super::vaes::AnyKeys,
 }
 
 impl Chains {
     /// For a key of 16, 24 or 32 bytes, where this path is faster than the crate.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn new(path: Path, key: &[u8]) -> Option<Self> {
-        let proof = match path {
-            Path::Portable | Path::Avx2(_) => None,
-            Path::Avx512(proof) => wide::Vaes512::detect(proof),
-            Path::Ifma(proof) => wide::Vaes512::detect(proof.without()),
-        };
-        let keys = wide::Keys::new(proof?, key);
+        let keys = super::vaes::AnyKeys::new(path, key)?;
         Some(Self { keys })
     }
 
@@ -50,9 +45,9 @@ impl Chains {
         registers: &mut [Block; MOST],
     ) -> usize {
         if packets.len() >= MOST {
-            self.keys.in_step::<4>(packets, registers)
+            wide::in_step::<4>(&self.keys, packets, registers)
         } else {
-            self.keys.in_step::<3>(packets, registers)
+            wide::in_step::<3>(&self.keys, packets, registers)
         }
     }
 
@@ -67,128 +62,49 @@ impl Chains {
 mod wide {
     use core::arch::x86_64::*;
 
-    use zeroize::Zeroize;
-
     use super::{Block, MOST};
-    use crate::simd::avx512::Avx512;
+    use crate::simd::vaes::{AnyKeys, Keys, everywhere};
 
-    /// Round keys of the longest key.
-    const ROUNDS: usize = 15;
-
-    /// Shows that this CPU has AVX-512 F, BW, DQ and VL, `AES` and `VAES`.
-    #[derive(Clone, Copy, Debug)]
-    pub(super) struct Vaes512(());
-
-    impl Vaes512 {
-        /// The proof, if this CPU has it all.
-        pub(super) fn detect(_: Avx512) -> Option<Self> {
-            (is_x86_feature_detected!("aes") && is_x86_feature_detected!("vaes"))
-                .then_some(Self(()))
+    /// `Q` vectors of four packets each.
+    pub(super) fn in_step<const Q: usize>(
+        keys: &AnyKeys,
+        packets: &mut [&mut [u8]],
+        registers: &mut [Block; MOST],
+    ) -> usize {
+        let mut lanes: [[&mut [Block]; 4]; Q] = core::array::from_fn(|_| Default::default());
+        let mut steps = usize::MAX;
+        let mut count = 0;
+        for (lane, packet) in lanes.as_flattened_mut().iter_mut().zip(packets) {
+            let (blocks, _) = packet.as_chunks_mut();
+            steps = steps.min(blocks.len());
+            *lane = blocks;
+            count += 1;
         }
-    }
-
-    /// The keys of all rounds; cleared on drop.
-    pub(super) struct Keys {
-        words: [[u32; 4]; ROUNDS],
-        /// How many of them the key has.
-        count: usize,
-        proof: Vaes512,
-    }
-
-    impl Drop for Keys {
-        fn drop(&mut self) {
-            self.words.zeroize();
+        if count < 4 * Q {
+            return 0;
         }
-    }
-
-    impl Keys {
-        /// Expands a key (FIPS 197 section 5.2) in constant time.
-        pub(super) fn new(proof: Vaes512, key: &[u8]) -> Self {
-            let long = (key.len() / 4).clamp(4, 8);
-            let mut keys = Self {
-                words: [[0; 4]; ROUNDS],
-                count: long + 7,
-                proof,
-            };
-            let flat = keys.words.as_flattened_mut();
-            for (word, bytes) in flat.iter_mut().zip(key.as_chunks().0) {
-                *word = u32::from_le_bytes(*bytes);
-            }
-            let mut constant = 1;
-            for at in long..4 * (long + 7) {
-                let mut word = flat[at - 1];
-                if at % long == 0 {
-                    word = substituted(proof, word.rotate_right(8)) ^ constant;
-                    // 2 · the one before in GF(2⁸); there are ten at most.
-                    constant = if constant == 0x80 {
-                        0x1b
-                    } else {
-                        constant << 1
-                    };
-                } else if long > 6 && at % long == 4 {
-                    word = substituted(proof, word);
-                }
-                flat[at] = flat[at - long] ^ word;
-            }
-            keys
+        match keys {
+            // SAFETY: expanded keys show that the features are there.
+            AnyKeys::Aes128(keys) => unsafe { chains(keys, lanes, registers, steps) },
+            // SAFETY: expanded keys show that the features are there.
+            AnyKeys::Aes192(keys) => unsafe { chains(keys, lanes, registers, steps) },
+            // SAFETY: expanded keys show that the features are there.
+            AnyKeys::Aes256(keys) => unsafe { chains(keys, lanes, registers, steps) },
         }
-
-        /// `Q` vectors of four packets each.
-        pub(super) fn in_step<const Q: usize>(
-            &self,
-            packets: &mut [&mut [u8]],
-            registers: &mut [Block; MOST],
-        ) -> usize {
-            let mut lanes: [[&mut [Block]; 4]; Q] = core::array::from_fn(|_| Default::default());
-            let mut steps = usize::MAX;
-            let mut count = 0;
-            for (lane, packet) in lanes.as_flattened_mut().iter_mut().zip(packets) {
-                let (blocks, _) = packet.as_chunks_mut();
-                steps = steps.min(blocks.len());
-                *lane = blocks;
-                count += 1;
-            }
-            if count < 4 * Q {
-                return 0;
-            }
-            match self.count {
-                // SAFETY: the proof shows that the features are there.
-                11 => unsafe { in_step::<Q, 11>(self.proof, &self.words, lanes, registers, steps) },
-                // SAFETY: the proof shows that the features are there.
-                13 => unsafe { in_step::<Q, 13>(self.proof, &self.words, lanes, registers, steps) },
-                // SAFETY: the proof shows that the features are there.
-                _ => unsafe { in_step::<Q, 15>(self.proof, &self.words, lanes, registers, steps) },
-            }
-            steps
-        }
-    }
-
-    /// Each byte of a word in its place in the S-box.
-    fn substituted(_: Vaes512, word: u32) -> u32 {
-        #[target_feature(enable = "aes")]
-        fn last_round(word: i32) -> i32 {
-            // With the same word in all columns the shift of rows changes nothing.
-            let state = _mm_aesenclast_si128(_mm_set1_epi32(word), _mm_setzero_si128());
-            _mm_cvtsi128_si32(state)
-        }
-        // SAFETY: the proof shows that the feature is there.
-        unsafe { last_round(word.cast_signed()) }.cast_unsigned()
+        steps
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,aes,vaes")]
     #[inline(never)]
-    fn in_step<const Q: usize, const RK: usize>(
-        _: Vaes512,
-        keys: &[[u32; 4]; ROUNDS],
+    fn chains<const Q: usize, const RK: usize>(
+        keys: &Keys<RK>,
         mut lanes: [[&mut [Block]; 4]; Q],
         registers: &mut [Block; MOST],
         steps: usize,
     ) {
         let mut round = [_mm512_setzero_si512(); RK];
-        for (round, words) in round.iter_mut().zip(keys) {
-            // SAFETY: 16 bytes are read from a reference to as many, aligned or not.
-            let words = unsafe { _mm_loadu_si128(words.as_ptr().cast()) };
-            *round = _mm512_broadcast_i32x4(words);
+        for (round, key) in round.iter_mut().zip(keys.rounds()) {
+            *round = everywhere(*key);
         }
         let (registers, _) = registers.as_chunks_mut::<4>();
         let mut states = [_mm512_setzero_si512(); Q];

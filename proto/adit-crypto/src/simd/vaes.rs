@@ -1,4 +1,5 @@
-//! AES in counter mode in 512-bit vectors: four blocks in a register, eight registers at a time.
+//! AES in 512-bit vectors, four blocks in a register: its keys, and the counter mode, eight registers
+//! at a time.
 //!
 //! Counters are made in registers and what AES makes of them is added to the data at once: no
 //! keystream goes through memory, where loads that are wider than the stores before them wait.
@@ -7,6 +8,7 @@ use core::arch::x86_64::*;
 
 use zeroize::Zeroize;
 
+use super::Path;
 use super::avx512::{Avx512, Z};
 use super::keystream::Words;
 
@@ -44,6 +46,11 @@ impl<const N: usize> Keys<N> {
         Self { proof, rounds }
     }
 
+    /// The keys of the rounds, in the order of their octets.
+    pub(super) const fn rounds(&self) -> &[u128; N] {
+        &self.rounds
+    }
+
     /// Adds the keystream from block `next` on to `data`, and counts its blocks; the last may be
     /// the first part of one.
     #[inline]
@@ -56,6 +63,45 @@ impl<const N: usize> Keys<N> {
 impl<const N: usize> Drop for Keys<N> {
     fn drop(&mut self) {
         self.rounds.zeroize();
+    }
+}
+
+/// An expanded key of one of the three lengths; cleared on drop.
+pub(crate) enum AnyKeys {
+    Aes128(Keys<11>),
+    Aes192(Keys<13>),
+    Aes256(Keys<15>),
+}
+
+impl AnyKeys {
+    /// Expands a key of 16, 24 or 32 octets. `None` for others, and on paths without such vectors.
+    pub(super) fn new(path: Path, key: &[u8]) -> Option<Self> {
+        let wide = match path {
+            Path::Portable | Path::Avx2(_) => return None,
+            Path::Avx512(kernel) => kernel,
+            Path::Ifma(kernel) => kernel.without(),
+        };
+        let proof = Vaes::detect(wide)?;
+        if let Ok(key) = <&[u8; 16]>::try_from(key) {
+            Some(Self::Aes128(Keys::new(proof, key)))
+        } else if let Ok(key) = <&[u8; 24]>::try_from(key) {
+            Some(Self::Aes192(Keys::new(proof, key)))
+        } else if let Ok(key) = <&[u8; 32]>::try_from(key) {
+            Some(Self::Aes256(Keys::new(proof, key)))
+        } else {
+            None
+        }
+    }
+
+    /// Adds the keystream from block `next` on to `data`, and counts its blocks; the last may be
+    /// the first part of one.
+    #[inline]
+    pub(crate) fn add(&self, next: &mut u128, data: &mut [u8]) {
+        match self {
+            Self::Aes128(keys) => keys.add(next, data),
+            Self::Aes192(keys) => keys.add(next, data),
+            Self::Aes256(keys) => keys.add(next, data),
+        }
     }
 }
 
@@ -148,7 +194,7 @@ fn wide<const N: usize>(rounds: &[u128; N]) -> [__m512i; N] {
 /// A number in all four lanes.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn everywhere(number: u128) -> __m512i {
+pub(super) fn everywhere(number: u128) -> __m512i {
     let [low, high] = halves(number);
     let lane = _mm_set_epi64x(high.cast_signed(), low.cast_signed());
     _mm512_broadcast_i32x4(lane)
