@@ -1,7 +1,7 @@
 //! Instructions instead of time: hot loops under valgrind against committed counts.
 //!
 //! A count hardly varies from run to run, however busy the machine is, so a few per cent show.
-//! Each [`loops`] entry is run twice with different numbers of turns, and the difference counts:
+//! Each [`loops()`] entry is run twice with different numbers of turns, and the difference counts:
 //! what comes before and after the loop falls out. Valgrind knows no AVX-512, so that the ciphers
 //! are held to AVX2 and the counts are of that path. Its tool `dhat` counts allocations too, also
 //! those of C libraries, which an allocator of Rust does not see.
