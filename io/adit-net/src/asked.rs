@@ -150,7 +150,8 @@ mod nowhere {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::future::poll_fn;
     use std::io::{Read, Write};
