@@ -1,7 +1,8 @@
 //! What adit asks of the kernel, in one crate.
 //!
 //! Sockets with the options the project agreed on ([`tcp`], [`udp`]), an accept loop that survives
-//! descriptor exhaustion ([`accept`]), pipes for bytes that stay in the kernel ([`splice`]), a mark
+//! descriptor exhaustion ([`accept`]), pipes for bytes that stay in the kernel ([`splice`]), sockets that are
+//! watched only while somebody waits ([`asked`]), a mark
 //! that wakes a reader once for much ([`lowat`]), traffic that was meant for others
 //! ([`transparent`]), names and the race between addresses ([`dial`]), the wall clock, the monotonic
 //! clock and chance ([`ambient`]), the descriptor limit ([`limits`]), child processes that do not
@@ -10,6 +11,7 @@
 
 pub mod accept;
 pub mod ambient;
+pub mod asked;
 #[cfg(unix)]
 pub mod child;
 pub mod dial;

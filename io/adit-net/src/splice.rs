@@ -11,14 +11,13 @@ pub use nowhere::{Pipe, lease};
 #[cfg(target_os = "linux")]
 mod linux {
     use std::io;
-    use std::os::fd::OwnedFd;
+    use std::os::fd::{AsFd, OwnedFd};
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
     use rustix::pipe::{
         PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with, splice,
     };
-    use tokio::net::TcpStream;
 
     /// Pipes on loan at a time; each has two descriptors.
     const LEASED: usize = 256;
@@ -104,7 +103,7 @@ mod linux {
         }
 
         /// Moves what the socket has into the pipe, which must be empty; 0 is the end.
-        pub fn fill(&mut self, from: &TcpStream) -> io::Result<usize> {
+        pub fn fill(&mut self, from: &impl AsFd) -> io::Result<usize> {
             let Some((_, write)) = &self.ends else {
                 return Err(io::ErrorKind::BrokenPipe.into());
             };
@@ -115,7 +114,7 @@ mod linux {
         }
 
         /// Moves from the pipe into the socket.
-        pub fn drain(&mut self, to: &TcpStream) -> io::Result<usize> {
+        pub fn drain(&mut self, to: &impl AsFd) -> io::Result<usize> {
             let Some((read, _)) = &self.ends else {
                 return Err(io::ErrorKind::BrokenPipe.into());
             };
@@ -149,6 +148,7 @@ mod linux {
     #[cfg(test)]
     mod tests {
         use super::*;
+        use tokio::net::TcpStream;
 
         #[tokio::test]
         async fn bytes_pass_and_a_pipe_with_bytes_is_not_given_on() {
@@ -197,8 +197,6 @@ mod linux {
 mod nowhere {
     use std::io;
 
-    use tokio::net::TcpStream;
-
     /// There is none.
     #[derive(Debug)]
     pub enum Pipe {}
@@ -217,12 +215,12 @@ mod nowhere {
         }
 
         /// Never called.
-        pub fn fill(&mut self, _: &TcpStream) -> io::Result<usize> {
+        pub fn fill<S>(&mut self, _: &S) -> io::Result<usize> {
             match *self {}
         }
 
         /// Never called.
-        pub fn drain(&mut self, _: &TcpStream) -> io::Result<usize> {
+        pub fn drain<S>(&mut self, _: &S) -> io::Result<usize> {
             match *self {}
         }
     }

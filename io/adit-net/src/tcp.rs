@@ -110,7 +110,10 @@ pub fn tune(stream: &TcpStream) {
 
 /// Reads what has arrived into several buffers by one call.
 #[cfg(unix)]
-pub fn read_vectored(stream: &TcpStream, out: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+pub fn read_vectored(
+    stream: &impl std::os::fd::AsFd,
+    out: &mut [IoSliceMut<'_>],
+) -> io::Result<usize> {
     Ok(rustix::io::readv(stream, out)?)
 }
 

@@ -24,11 +24,35 @@ const MARK: (u64, u64) = (128 << 10, 512 << 10);
 /// The longest time that the tail of a flow waits, to the timer's granularity.
 const TAIL: Duration = Duration::from_millis(2);
 
+/// How fast a direction is.
+#[derive(Debug, Default)]
+pub(crate) struct Rate {
+    /// Where the present window began: bytes and time.
+    since: Option<(u64, Instant)>,
+}
+
+impl Rate {
+    /// What a window has brought, and in what time, if one ends after `moved` bytes in all. No
+    /// clock is read in between.
+    pub(crate) fn window(&mut self, moved: u64) -> Option<(u64, Duration)> {
+        let ended = match self.since {
+            Some((start, _)) if moved - start < WINDOW => return None,
+            since => since.map(|(start, at)| (moved - start, at.elapsed())),
+        };
+        self.since = Some((moved, Instant::now()));
+        ended
+    }
+
+    /// Whether a fast one has just ended.
+    pub(crate) fn is_fast(&mut self, moved: u64) -> bool {
+        self.window(moved).is_some_and(|(_, time)| time <= FAST)
+    }
+}
+
 /// What is known of one direction.
 #[derive(Debug, Default)]
 pub struct Bulk {
-    /// Where the present window began: bytes and time.
-    since: Option<(u64, Instant)>,
+    rate: Rate,
     /// Set while the source has a mark: when to look for a tail, and what had moved before.
     marked: Option<(Pin<Box<Sleep>>, u64)>,
 }
@@ -48,26 +72,20 @@ impl Bulk {
             return false;
         }
         self.marked = None;
-        self.since = None;
+        self.rate = Rate::default();
         // What waits below the mark is announced by this call itself.
         source.set_mark(1).is_ok()
     }
 
     fn measure(&mut self, cx: &mut Context<'_>, source: &mut Tcp, moved: u64) -> bool {
-        match self.since {
-            Some((start, _)) if moved - start < WINDOW => return false,
-            Some((start, at)) => {
-                let mark = mark_of(moved - start, at.elapsed());
-                if mark.is_some_and(|mark| source.set_mark(mark).is_ok()) {
-                    let mut timer = Box::pin(sleep(TAIL));
-                    // Pending: it has just been made. The poll is what arms it.
-                    let _ = timer.as_mut().poll(cx);
-                    self.marked = Some((timer, moved));
-                }
-            }
-            None => {}
+        let window = self.rate.window(moved);
+        let mark = window.and_then(|(bytes, time)| mark_of(bytes, time));
+        if mark.is_some_and(|mark| source.set_mark(mark).is_ok()) {
+            let mut timer = Box::pin(sleep(TAIL));
+            // Pending: it has just been made. The poll is what arms it.
+            let _ = timer.as_mut().poll(cx);
+            self.marked = Some((timer, moved));
         }
-        self.since = Some((moved, Instant::now()));
         false
     }
 }

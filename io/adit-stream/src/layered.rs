@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use adit_wire::{Broken, Open, Opened, Room, Seal};
 
-use crate::Stream;
+use crate::{Stream, Tcp};
 
 /// A further slot smaller than this is not worth a record of its own.
 const MIN_PAYLOAD: usize = 4096;
@@ -139,6 +139,10 @@ fn broken(why: Broken) -> io::Error {
 }
 
 impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
+    fn bottom(&mut self) -> Option<&mut Tcp> {
+        self.below.bottom()
+    }
+
     fn poll_fill(&mut self, cx: &mut Context<'_>, want: usize) -> Poll<io::Result<usize>> {
         loop {
             let readable = self.readable();

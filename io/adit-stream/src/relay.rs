@@ -9,7 +9,7 @@ use std::time::Duration;
 use adit_net::splice::{self, Pipe};
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::bulk::Bulk;
+use crate::bulk::Rate;
 use crate::{Count, Stream, Tcp};
 
 /// Bytes one direction may move before it lets the other one, and other sessions, go on: a few
@@ -158,7 +158,7 @@ struct Direction {
     phase: Phase,
     moved: u64,
     splice: Splice,
-    bulk: Bulk,
+    rate: Rate,
 }
 
 /// Whether bytes may stay in the kernel, and the pipe they are in.
@@ -219,6 +219,11 @@ impl Direction {
                     }
                     Moved::SourceEmpty => {
                         let _ = to.poll_flush(cx).map_err(Fault::To)?;
+                        if self.rate.is_fast(self.moved)
+                            && let Some(bottom) = from.bottom()
+                        {
+                            bottom.watch_when_asked(cx).map_err(Fault::From)?;
+                        }
                         return Poll::Pending;
                     }
                     Moved::TargetFull => return Poll::Pending,
@@ -263,9 +268,6 @@ impl Direction {
             // Readiness first, so that nobody waits with a pipe in hand.
             match from.poll_readable(cx) {
                 Poll::Ready(done) => done.map_err(Fault::From)?,
-                Poll::Pending if self.bulk.poll_pause(cx, from, self.moved) => {
-                    return self.splice_step(cx, from, to);
-                }
                 Poll::Pending => return Ok(Some(Moved::SourceEmpty)),
             }
             match splice::lease() {
@@ -290,9 +292,6 @@ impl Direction {
                 Poll::Ready(Err(e)) => return Err(Fault::From(e)),
                 Poll::Pending => {
                     self.splice = Splice::Idle;
-                    if self.bulk.poll_pause(cx, from, self.moved) {
-                        return self.splice_step(cx, from, to);
-                    }
                     return Ok(Some(Moved::SourceEmpty));
                 }
             }

@@ -71,6 +71,11 @@ pub trait Stream: Send {
     fn bare(&mut self) -> Option<&mut Tcp> {
         None
     }
+
+    /// The socket below all codecs, if this stream comes from one alone.
+    fn bottom(&mut self) -> Option<&mut Tcp> {
+        self.bare()
+    }
 }
 
 /// A stream of any kind: one virtual call per chunk.
@@ -115,6 +120,9 @@ impl<S: Stream + ?Sized> Stream for Box<S> {
     }
     fn bare(&mut self) -> Option<&mut Tcp> {
         (**self).bare()
+    }
+    fn bottom(&mut self) -> Option<&mut Tcp> {
+        (**self).bottom()
     }
 }
 

@@ -1,9 +1,10 @@
 //! The bare stream: a TCP socket with buffers on loan.
 
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use adit_net::asked::Asked;
 use adit_net::splice::Pipe;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
@@ -20,12 +21,21 @@ const MIN_SLOT: usize = 4096;
 /// size follows the traffic: it grows when reads or writes fill it and shrinks when they do not.
 #[derive(Debug)]
 pub struct Tcp {
-    socket: TcpStream,
+    socket: Socket,
     rx: Side,
     tx: Side,
     ended: bool,
-    /// Whether the socket announces only much at once.
-    marked: bool,
+}
+
+/// How the runtime watches the socket.
+#[derive(Debug)]
+enum Socket {
+    /// Always, both ways.
+    Watched(TcpStream),
+    /// For what arrives, while somebody waits.
+    Asked(Asked),
+    /// It could not be watched again.
+    Lost,
 }
 
 /// A buffer with bytes in `start..end`.
@@ -93,23 +103,73 @@ impl Side {
     }
 }
 
+impl Socket {
+    fn poll_read(&mut self, cx: &mut Context<'_>, out: &mut [u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Watched(socket) => {
+                let mut out = ReadBuf::new(out);
+                ready!(Pin::new(socket).poll_read(cx, &mut out))?;
+                Poll::Ready(Ok(out.filled().len()))
+            }
+            Self::Asked(asked) => asked.poll_take(cx, |mut socket| socket.read(out)),
+            Self::Lost => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        }
+    }
+
+    /// For a socket that is watched.
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Watched(socket) => Pin::new(socket).poll_write(cx, bytes),
+            Self::Asked(_) | Self::Lost => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        }
+    }
+}
+
 impl Tcp {
     /// Wraps a connected socket.
     #[must_use]
     pub fn new(socket: TcpStream) -> Self {
         Self {
-            socket,
+            socket: Socket::Watched(socket),
             rx: Side::default(),
             tx: Side::default(),
             ended: false,
-            marked: false,
         }
     }
 
-    /// The socket.
-    #[must_use]
-    pub const fn socket(&self) -> &TcpStream {
-        &self.socket
+    /// The socket, watched always.
+    pub fn socket(&mut self) -> io::Result<&mut TcpStream> {
+        if let Socket::Asked(_) = &self.socket
+            && let Socket::Asked(asked) = std::mem::replace(&mut self.socket, Socket::Lost)
+        {
+            self.socket = Socket::Watched(asked.watched()?);
+        }
+        match &mut self.socket {
+            Socket::Watched(socket) => Ok(socket),
+            Socket::Asked(_) | Socket::Lost => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    /// The same for who is about to wait for it; whoever else does is woken to look again.
+    fn watched(&mut self, cx: &Context<'_>) -> io::Result<&mut TcpStream> {
+        if let Socket::Asked(_) = &self.socket {
+            cx.waker().wake_by_ref();
+        }
+        self.socket()
+    }
+
+    /// From now on the socket is watched for what arrives only while somebody waits for that,
+    /// until somebody waits for something else. Wakes the task, since whoever waits has to look
+    /// again. For a fast flow that comes from here.
+    pub fn watch_when_asked(&mut self, cx: &Context<'_>) -> io::Result<()> {
+        if let Socket::Watched(_) = &self.socket
+            && Asked::is_possible()
+            && let Socket::Watched(socket) = std::mem::replace(&mut self.socket, Socket::Lost)
+        {
+            self.socket = Socket::Asked(Asked::new(socket)?);
+            cx.waker().wake_by_ref();
+        }
+        Ok(())
     }
 
     /// Bytes received and not consumed.
@@ -129,7 +189,10 @@ impl Tcp {
         if self.rx.len() > 0 || self.ended {
             return Poll::Ready(Ok(()));
         }
-        self.socket.poll_read_ready(cx)
+        match &mut self.socket {
+            Socket::Asked(asked) => asked.poll_arrival(cx),
+            _ => self.watched(cx)?.poll_read_ready(cx),
+        }
     }
 
     /// Reads straight into the caller's memory, past our own buffer. Only while that is empty.
@@ -142,12 +205,19 @@ impl Tcp {
         if self.ended {
             return Poll::Ready(Ok(0));
         }
+        if let Socket::Asked(asked) = &mut self.socket {
+            let take = |socket: &_| adit_net::tcp::read_vectored(socket, out);
+            let n = ready!(asked.poll_take(cx, take))?;
+            self.ended = n == 0;
+            return Poll::Ready(Ok(n));
+        }
         let offered: usize = out.iter().map(|slice| slice.len()).sum();
+        let socket = &*self.watched(cx)?;
         loop {
-            ready!(self.socket.poll_read_ready(cx))?;
+            ready!(socket.poll_read_ready(cx))?;
             let mut got = None;
-            let done = self.socket.try_io(Interest::READABLE, || {
-                let n = adit_net::tcp::read_vectored(&self.socket, out)?;
+            let done = socket.try_io(Interest::READABLE, || {
+                let n = adit_net::tcp::read_vectored(socket, out)?;
                 got = Some(n);
                 // Less than was offered: the socket is empty, and need not be asked again.
                 if n < offered {
@@ -176,9 +246,16 @@ impl Tcp {
         runs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_flush(cx))?;
+        if let Socket::Asked(asked) = &self.socket {
+            match asked.socket().write_vectored(runs) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                done => return Poll::Ready(done),
+            }
+        }
+        let socket = Pin::new(self.watched(cx)?);
         match runs {
-            [one] => Pin::new(&mut self.socket).poll_write(cx, one),
-            many => Pin::new(&mut self.socket).poll_write_vectored(cx, many),
+            [one] => socket.poll_write(cx, one),
+            many => socket.poll_write_vectored(cx, many),
         }
     }
 
@@ -191,39 +268,27 @@ impl Tcp {
         if self.ended {
             return Poll::Ready(Ok(0));
         }
-        loop {
-            ready!(self.socket.poll_read_ready(cx))?;
-            let mut got = None;
-            let marked = self.marked;
-            let done = self.socket.try_io(Interest::READABLE, || {
-                let n = pipe.fill(&self.socket)?;
-                got = Some(n);
-                // With a mark, what is left over is announced together with what follows.
-                if marked && n > 0 {
-                    Err(io::ErrorKind::WouldBlock.into())
-                } else {
-                    Ok(())
-                }
-            });
-            match (got, done) {
-                (Some(n), _) => {
-                    self.ended = n == 0;
-                    return Poll::Ready(Ok(n));
-                }
-                (None, Err(e)) if e.kind() != io::ErrorKind::WouldBlock => {
-                    return Poll::Ready(Err(e));
-                }
-                (None, _) => {}
-            }
+        if let Socket::Asked(asked) = &mut self.socket {
+            let n = ready!(asked.poll_take(cx, |socket| pipe.fill(socket)))?;
+            self.ended = n == 0;
+            return Poll::Ready(Ok(n));
         }
+        let socket = &*self.watched(cx)?;
+        let n = loop {
+            ready!(socket.poll_read_ready(cx))?;
+            match socket.try_io(Interest::READABLE, || pipe.fill(socket)) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                done => break done?,
+            }
+        };
+        self.ended = n == 0;
+        Poll::Ready(Ok(n))
     }
 
     /// Has this socket announce bytes only when `mark` of them have come, or at once again with
     /// 1. Who sets a mark has to look for a flow that stays below it.
     pub fn set_mark(&mut self, mark: u32) -> io::Result<()> {
-        adit_net::lowat::set_receive_mark(&self.socket, mark)?;
-        self.marked = mark > 1;
-        Ok(())
+        adit_net::lowat::set_receive_mark(self.socket()?, mark)
     }
 
     /// Moves what is in a pipe out. Only while nothing is unsent.
@@ -232,12 +297,16 @@ impl Tcp {
         cx: &mut Context<'_>,
         pipe: &mut Pipe,
     ) -> Poll<io::Result<usize>> {
+        if let Socket::Asked(asked) = &self.socket {
+            match pipe.drain(asked.socket()) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                done => return Poll::Ready(done),
+            }
+        }
+        let socket = &*self.watched(cx)?;
         loop {
-            ready!(self.socket.poll_write_ready(cx))?;
-            match self
-                .socket
-                .try_io(Interest::WRITABLE, || pipe.drain(&self.socket))
-            {
+            ready!(socket.poll_write_ready(cx))?;
+            match socket.try_io(Interest::WRITABLE, || pipe.drain(socket)) {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 done => return Poll::Ready(done),
             }
@@ -249,16 +318,17 @@ impl Stream for Tcp {
     fn poll_fill(&mut self, cx: &mut Context<'_>, want: usize) -> Poll<io::Result<usize>> {
         while self.rx.len() < want && !self.ended {
             if self.rx.buf.is_none() {
-                ready!(self.socket.poll_read_ready(cx))?;
+                ready!(match &mut self.socket {
+                    Socket::Asked(asked) => asked.poll_arrival(cx),
+                    _ => self.watched(cx)?.poll_read_ready(cx),
+                })?;
             }
             // A first read takes what the last ones suggest; it is not held to `want`.
             self.rx.make_room(want);
             let space = self.rx.space();
             let offered = space.len();
-            let mut space = ReadBuf::new(space);
-            match Pin::new(&mut self.socket).poll_read(cx, &mut space) {
-                Poll::Ready(Ok(())) => {
-                    let n = space.filled().len();
+            match self.socket.poll_read(cx, space) {
+                Poll::Ready(Ok(n)) => {
                     self.ended = n == 0;
                     self.rx.end += n;
                     self.rx.learn(n, offered);
@@ -320,7 +390,17 @@ impl Stream for Tcp {
             self.tx.hint = self.tx.hint.shrunk();
         }
         while self.tx.len() > 0 {
-            let n = ready!(Pin::new(&mut self.socket).poll_write(cx, self.tx.bytes()))?;
+            let asked = match &self.socket {
+                Socket::Asked(asked) => asked.socket().write(self.tx.bytes()),
+                _ => Err(io::ErrorKind::WouldBlock.into()),
+            };
+            let n = match asked {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    self.watched(cx)?;
+                    ready!(self.socket.poll_write(cx, self.tx.bytes()))?
+                }
+                done => done?,
+            };
             if n == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
@@ -332,11 +412,13 @@ impl Stream for Tcp {
 
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_flush(cx))?;
-        Pin::new(&mut self.socket).poll_shutdown(cx)
+        Pin::new(self.watched(cx)?).poll_shutdown(cx)
     }
 
     fn abort(&mut self) {
-        adit_net::tcp::reset_on_close(&self.socket);
+        if let Ok(socket) = self.socket() {
+            adit_net::tcp::reset_on_close(socket);
+        }
     }
 
     fn bare(&mut self) -> Option<&mut Tcp> {

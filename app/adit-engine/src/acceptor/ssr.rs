@@ -71,7 +71,9 @@ impl Acceptor for ShadowsocksR {
         Box::pin(async move {
             let mut io = io;
             let port = peer.local.port();
-            let mss = io.bare().and_then(|tcp| tcp::max_segment(tcp.socket()));
+            let mss = io
+                .bare()
+                .and_then(|tcp| tcp::max_segment(tcp.socket().ok()?));
             let mut seen = Seen::new(self.deadline, &self.rejects);
             let until = seen.deadline();
             let undressed = timeout_at(until, undress(&self.obfs, &mut io, &mut seen)).await;

@@ -26,7 +26,9 @@ impl Intercepted {
         let target = match self.steering {
             Steering::Tproxy => local,
             Steering::Redirect => {
-                let socket = io.bare().map(|tcp| transparent::original_dst(tcp.socket()));
+                let socket = io
+                    .bare()
+                    .map(|tcp| transparent::original_dst(tcp.socket()?));
                 match socket {
                     Some(Ok(target)) if target != local => target,
                     // Untracked, or tracked and going nowhere else.

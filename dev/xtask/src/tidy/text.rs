@@ -24,6 +24,7 @@ const UNSAFE_MODULES: &[&str] = &[
     "proto/adit-fec/src/simd/",
     "proto/adit-umac/src/simd/",
     "dev/adit-link/src/tun.rs",
+    "io/adit-net/src/asked.rs",
     "io/adit-net/src/child/prepare.rs",
     "io/adit-net/src/option.rs",
     "io/adit-net/src/udp/heard.rs",

@@ -1,5 +1,6 @@
 //! The relay over real sockets, bare and sealed.
 
+use std::task::Poll;
 use std::time::Duration;
 
 use adit_stream::{End, Layered, Limits, Meter, Outcome, Stream, Tcp, relay};
@@ -276,4 +277,84 @@ async fn a_fast_flow_does_not_hold_back_its_tail() {
             assert_eq!(got[0], byte);
         }
     }
+}
+
+/// Fast in both directions: each socket is a source, and a destination that fills up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fast_flows_pass_both_ways_at_once() {
+    const CHUNKS: usize = 64;
+    let (mut near, client) = pair().await;
+    let (mut far, target) = pair().await;
+    let task =
+        tokio::spawn(async move { relay(&mut near, &mut far, &LIMITS, &Meter::default()).await });
+    let chunk = pattern(1 << 20);
+    let write = async |mut to: tokio::net::tcp::OwnedWriteHalf| {
+        for _ in 0..CHUNKS {
+            to.write_all(&chunk).await.unwrap();
+        }
+    };
+    let read = async |mut from: tokio::net::tcp::OwnedReadHalf| {
+        let mut got = vec![0; 1 << 20];
+        for n in 0..CHUNKS {
+            from.read_exact(&mut got).await.unwrap();
+            assert!(got == chunk, "chunk {n}");
+            if n % 16 == 0 {
+                // The flow stands still for a while, and begins again.
+                tokio::time::sleep(Duration::from_millis(30)).await;
+            }
+        }
+        assert_eq!(from.read(&mut got).await.unwrap(), 0);
+    };
+    let ((cr, cw), (tr, tw)) = (client.into_split(), target.into_split());
+    let all = async { tokio::join!(write(cw), write(tw), read(cr), read(tr)) };
+    tokio::time::timeout(Duration::from_secs(60), all)
+        .await
+        .expect("nothing stands still for ever");
+    let outcome = task.await.unwrap();
+    assert!(matches!(outcome.end, End::Finished), "{outcome:?}");
+    let bytes = (CHUNKS as u64) << 20;
+    assert_eq!((outcome.up, outcome.down), (bytes, bytes));
+}
+
+/// However often the way a socket is watched changes, nobody waits in vain.
+#[tokio::test]
+async fn who_waits_is_woken_however_the_socket_is_watched() {
+    let (mut near, echo) = pair().await;
+    tokio::spawn(async move {
+        let (mut from, mut to) = echo.into_split();
+        tokio::io::copy(&mut from, &mut to).await.unwrap();
+    });
+    let sent = pattern(12 << 20);
+    let (mut out, mut back, mut polls) = (0, 0, 0);
+    let all = std::future::poll_fn(|cx| {
+        polls += 1;
+        if polls % 3 == 0 {
+            near.watch_when_asked(cx).unwrap();
+        }
+        while out < sent.len() {
+            let Poll::Ready(room) = near.poll_slot(cx, 1) else {
+                break;
+            };
+            let n = room.unwrap().min(sent.len() - out);
+            near.slot()[..n].copy_from_slice(&sent[out..out + n]);
+            near.commit(n).unwrap();
+            out += n;
+        }
+        if let Poll::Ready(done) = near.poll_flush(cx) {
+            done.unwrap();
+        }
+        while let Poll::Ready(n) = near.poll_fill(cx, 1) {
+            let n = n.unwrap();
+            assert!(near.filled()[..n] == sent[back..back + n]);
+            near.consume(n);
+            back += n;
+            if back == sent.len() {
+                return Poll::Ready(());
+            }
+        }
+        Poll::Pending
+    });
+    tokio::time::timeout(Duration::from_secs(60), all)
+        .await
+        .expect("nobody waits in vain");
 }

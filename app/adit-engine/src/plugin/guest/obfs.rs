@@ -135,13 +135,16 @@ impl Disguised {
     /// Takes the disguise off. Whoever does not wear it is left to the policy; that can last.
     pub(super) async fn undress(
         &self,
-        io: Tcp,
+        mut io: Tcp,
         limit: std::time::Duration,
     ) -> io::Result<BoxStream> {
         if self.state.kind() == ObfsKind::Plain {
             return Ok(Box::new(io));
         }
-        let port = io.socket().local_addr().map_or(0, |addr| addr.port());
+        let port = io
+            .socket()
+            .and_then(|socket| socket.local_addr())
+            .map_or(0, |addr| addr.port());
         let mut io: BoxStream = Box::new(io);
         let mut seen = Seen::new(limit, &self.rejects);
         let undressed = tokio::time::timeout(limit, undress(&self.state, &mut io, &mut seen)).await;

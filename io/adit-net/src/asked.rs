@@ -1,0 +1,209 @@
+//! A TCP socket that is watched for what arrives only while somebody waits for it.
+//!
+//! One that is always watched tells of everything that arrives: to a reader who is at work, too, and
+//! to one who waits for his destination. In a fast flow that is a good part of what a relay costs.
+
+#[cfg(not(unix))]
+pub use nowhere::Asked;
+#[cfg(unix)]
+pub use unix::Asked;
+
+#[cfg(unix)]
+mod unix {
+    use std::io;
+    use std::os::fd::{AsRawFd, RawFd};
+    use std::task::{Context, Poll, ready};
+
+    use tokio::io::Interest;
+    use tokio::io::unix::AsyncFd;
+    use tokio::net::TcpStream;
+
+    /// A connected socket that nobody watches unless he is [asked](Self::poll_take) to.
+    #[derive(Debug)]
+    pub struct Asked {
+        /// Before the socket whose descriptor it has, so that it goes first.
+        wait: Option<AsyncFd<Descriptor>>,
+        socket: std::net::TcpStream,
+    }
+
+    /// The descriptor of a socket that lives longer.
+    #[derive(Debug)]
+    struct Descriptor(RawFd);
+
+    impl AsRawFd for Descriptor {
+        fn as_raw_fd(&self) -> RawFd {
+            self.0
+        }
+    }
+
+    impl Asked {
+        /// Whether there is such a thing here.
+        #[must_use]
+        pub fn is_possible() -> bool {
+            !crate::udp::portable_io()
+        }
+
+        /// No longer watched. Whoever waited for it has to look again.
+        pub fn new(socket: TcpStream) -> io::Result<Self> {
+            let socket = socket.into_std()?;
+            Ok(Self { wait: None, socket })
+        }
+
+        /// Watched always, as ever. Whoever waited for it has to look again.
+        pub fn watched(self) -> io::Result<TcpStream> {
+            let Self { wait, socket } = self;
+            drop(wait);
+            TcpStream::from_std(socket)
+        }
+
+        /// The socket, which does not block.
+        #[must_use]
+        pub const fn socket(&self) -> &std::net::TcpStream {
+            &self.socket
+        }
+
+        /// Waits for what has been asked for; ready at once if nobody has asked.
+        pub fn poll_arrival(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            if let Some(wait) = &self.wait {
+                ready!(wait.poll_read_ready(cx))?.retain_ready();
+                self.wait = None;
+            }
+            Poll::Ready(Ok(()))
+        }
+
+        /// Takes what has arrived by `take`, and waits when that says
+        /// [`WouldBlock`](io::ErrorKind::WouldBlock).
+        pub fn poll_take<R>(
+            &mut self,
+            cx: &mut Context<'_>,
+            mut take: impl FnMut(&std::net::TcpStream) -> io::Result<R>,
+        ) -> Poll<io::Result<R>> {
+            loop {
+                ready!(self.poll_arrival(cx))?;
+                match take(&self.socket) {
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.ask()?,
+                    done => return Poll::Ready(done),
+                }
+            }
+        }
+
+        #[allow(unsafe_code, reason = "no safe way watches for one direction alone")]
+        fn ask(&mut self) -> io::Result<()> {
+            let descriptor = Descriptor(self.socket.as_raw_fd());
+            // SAFETY: the descriptor is that of `self.socket`, which stays the same and open until
+            // after `self.wait` is gone: it is dropped behind it, in `watched` too, and nothing
+            // replaces it.
+            let wait = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) };
+            self.wait = Some(wait?);
+            Ok(())
+        }
+    }
+}
+
+#[cfg(not(unix))]
+mod nowhere {
+    use std::io;
+    use std::task::{Context, Poll};
+
+    use tokio::net::TcpStream;
+
+    /// There is none.
+    #[derive(Debug)]
+    pub enum Asked {}
+
+    impl Asked {
+        /// No.
+        #[must_use]
+        pub const fn is_possible() -> bool {
+            false
+        }
+
+        /// Never called.
+        pub fn new(_: TcpStream) -> io::Result<Self> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+
+        /// Never called.
+        pub fn watched(self) -> io::Result<TcpStream> {
+            match self {}
+        }
+
+        /// Never called.
+        #[must_use]
+        pub const fn socket(&self) -> &std::net::TcpStream {
+            match *self {}
+        }
+
+        /// Never called.
+        pub fn poll_arrival(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            match *self {}
+        }
+
+        /// Never called.
+        pub fn poll_take<R>(
+            &mut self,
+            _: &mut Context<'_>,
+            _: impl FnMut(&std::net::TcpStream) -> io::Result<R>,
+        ) -> Poll<io::Result<R>> {
+            match *self {}
+        }
+    }
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::io::{Read, Write};
+    use std::time::Duration;
+
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::time::timeout;
+
+    use super::Asked;
+
+    async fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let (near, far) = tokio::join!(TcpStream::connect(at), listener.accept());
+        (near.unwrap(), far.unwrap().0)
+    }
+
+    async fn take(asked: &mut Asked) -> Vec<u8> {
+        let mut bytes = [0; 64];
+        let n = poll_fn(|cx| asked.poll_take(cx, |mut socket| socket.read(&mut bytes)));
+        let n = n.await.unwrap();
+        bytes[..n].to_vec()
+    }
+
+    #[tokio::test]
+    async fn what_comes_wakes_who_has_asked() {
+        let (near, far) = pair().await;
+        let (mut near, mut far) = (Asked::new(near).unwrap(), Asked::new(far).unwrap());
+        for turn in 0..3u8 {
+            let early = timeout(Duration::from_millis(20), take(&mut far)).await;
+            assert!(early.is_err(), "nothing has come");
+            near.socket().write_all(&[turn; 5]).unwrap();
+            assert_eq!(take(&mut far).await, [turn; 5]);
+            far.socket().write_all(&[turn; 7]).unwrap();
+            assert_eq!(take(&mut near).await, [turn; 7]);
+        }
+        drop(near);
+        assert_eq!(take(&mut far).await, [], "the end comes too");
+    }
+
+    #[tokio::test]
+    async fn it_can_be_watched_again() {
+        let (near, far) = pair().await;
+        let mut far = Asked::new(far).unwrap();
+        assert!(
+            timeout(Duration::from_millis(20), take(&mut far))
+                .await
+                .is_err()
+        );
+        let far = far.watched().unwrap();
+        near.try_write(b"again").unwrap();
+        far.readable().await.unwrap();
+        assert_eq!(far.try_read(&mut [0; 9]).unwrap(), 5);
+    }
+}
