@@ -318,8 +318,10 @@ fn datagrams_with_correction_alone_come_nearly_all_and_no_later() {
         // What was not lost is not held up; the rest waits for its group, on each way.
         let (half, bare) = (seen.within(50), bare.within(50));
         assert!(half < bare + Duration::from_millis(4), "{keys}: {half:?}");
+        // Were all held up until their group of 10 is whole, it would be 29 ms; a busy machine is
+        // some late.
         let most = seen.within(85);
-        assert!(most < bare + Duration::from_millis(8), "{keys}: {most:?}");
+        assert!(most < bare + Duration::from_millis(18), "{keys}: {most:?}");
         let last = seen.within(100);
         assert!(last < bare + Duration::from_millis(150), "{keys}: {last:?}");
         front.stop().unwrap();

@@ -120,12 +120,11 @@ impl Inflater {
             self.filled += result.bytes_written;
             match result.status {
                 Ok(MZStatus::Ok) => {}
-                // No octets in, none out: all was there before.
+                // No octets in, none out: all was there before. That no octets are left is not
+                // enough: at the end of its window the inflater stops in the middle of a match, and
+                // it may hold the last bits of a partial flush already.
                 Err(MZError::Buf) if packet.is_empty() => break,
                 _ => return Err(SshError::Malformed("compressed payload")),
-            }
-            if self.filled < self.out.len() && packet.is_empty() {
-                break;
             }
             grow(&mut self.out, self.filled)?;
         }

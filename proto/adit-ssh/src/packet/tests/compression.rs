@@ -162,3 +162,71 @@ proptest::proptest! {
         let _ = given(&mut opener, &mut sealer, &[head, &rest].concat());
     }
 }
+
+/// What zlib writes with `Z_PARTIAL_FLUSH`, as OpenSSH does: the last bits of a packet may wait for
+/// the next one.
+#[derive(Default)]
+struct Partial {
+    bits: u64,
+    count: u32,
+    out: Vec<u8>,
+}
+
+impl Partial {
+    fn put(&mut self, value: u64, count: u32) {
+        self.bits |= value << self.count;
+        self.count += count;
+        while self.count >= 8 {
+            self.out.extend(self.bits.to_le_bytes().first());
+            self.bits >>= 8;
+            self.count -= 8;
+        }
+    }
+
+    /// A block with codes of its own (RFC 1951 section 3.2.7), as zlib makes it of zeros: one of
+    /// them alone, and this many times 258 more. Then the empty block of a flush.
+    fn zeros(&mut self, matches: usize) -> Vec<u8> {
+        self.put(0b100, 3);
+        self.put(29, 5);
+        self.put(0, 5);
+        self.put(14, 4);
+        // The lengths of the codes of 16, 17, 18, 0, 8, 7, 9, …, 1.
+        for len in [0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 2] {
+            self.put(len, 3);
+        }
+        let one = |to: &mut Self| to.put(0b01, 2);
+        let two = |to: &mut Self| to.put(0b11, 2);
+        let none = |to: &mut Self, times: u64| to.put((times - 11) << 1, 8);
+        two(self);
+        none(self, 138);
+        none(self, 117);
+        two(self);
+        none(self, 28);
+        one(self);
+        one(self);
+        self.put(0b01, 2);
+        for _ in 0..matches {
+            self.put(0b00, 2);
+        }
+        self.put(0b11, 2);
+        self.put(0b010, 3);
+        self.put(0, 7);
+        std::mem::take(&mut self.out)
+    }
+}
+
+/// No packet ends before its end, wherever it meets the end of the inflater's window of 32 KiB.
+#[test]
+fn all_of_a_partial_flush_is_there() {
+    let mut inflater = crate::packet::deflate::Inflater::new();
+    let mut zlib = Partial {
+        out: vec![0x78, 0x9c],
+        ..Partial::default()
+    };
+    for turn in 0..20_000 {
+        let matches = 1 + turn % 7;
+        inflater.inflate(&zlib.zeros(matches)).unwrap();
+        let len = inflater.payload().len();
+        assert_eq!(len, 1 + 258 * matches, "packet {turn}");
+    }
+}
