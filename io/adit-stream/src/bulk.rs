@@ -17,6 +17,8 @@ use crate::Tcp;
 const WINDOW: u64 = 8 << 20;
 /// The longest time for that much: 0.8 Gbit/s. Slower flows are left alone.
 const FAST: Duration = Duration::from_millis(80);
+/// The same for a flow that is only watched in another way, by which a slower one loses little.
+const GLANCE: (u64, Duration) = (1 << 20, Duration::from_millis(10));
 /// The time a flow has to fill its mark.
 const FILL: Duration = Duration::from_micros(1500);
 /// What is announced at once, at least and at most.
@@ -32,11 +34,11 @@ pub(crate) struct Rate {
 }
 
 impl Rate {
-    /// What a window has brought, and in what time, if one ends after `moved` bytes in all. No
-    /// clock is read in between.
-    pub(crate) fn window(&mut self, moved: u64) -> Option<(u64, Duration)> {
+    /// What a window of `len` has brought, and in what time, if one ends after `moved` bytes in
+    /// all. No clock is read in between.
+    fn window(&mut self, len: u64, moved: u64) -> Option<(u64, Duration)> {
         let ended = match self.since {
-            Some((start, _)) if moved - start < WINDOW => return None,
+            Some((start, _)) if moved - start < len => return None,
             since => since.map(|(start, at)| (moved - start, at.elapsed())),
         };
         self.since = Some((moved, Instant::now()));
@@ -45,7 +47,9 @@ impl Rate {
 
     /// Whether a fast one has just ended.
     pub(crate) fn is_fast(&mut self, moved: u64) -> bool {
-        self.window(moved).is_some_and(|(_, time)| time <= FAST)
+        let (len, fast) = GLANCE;
+        let ended = self.window(len, moved);
+        ended.is_some_and(|(_, time)| time <= fast)
     }
 }
 
@@ -78,7 +82,7 @@ impl Bulk {
     }
 
     fn measure(&mut self, cx: &mut Context<'_>, source: &mut Tcp, moved: u64) -> bool {
-        let window = self.rate.window(moved);
+        let window = self.rate.window(WINDOW, moved);
         let mark = window.and_then(|(bytes, time)| mark_of(bytes, time));
         if mark.is_some_and(|mark| source.set_mark(mark).is_ok()) {
             let mut timer = Box::pin(sleep(TAIL));
@@ -103,6 +107,17 @@ fn mark_of(bytes: u64, time: Duration) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_glance_tells_a_fast_flow() {
+        let mut rate = Rate::default();
+        assert!(!rate.is_fast(37), "a window begins");
+        assert!(!rate.is_fast(1 << 20), "a window goes on");
+        assert!(rate.is_fast((1 << 20) + 37));
+        assert!(!rate.is_fast(2 << 20));
+        rate.since = rate.since.map(|(moved, at)| (moved, at - GLANCE.1));
+        assert!(!rate.is_fast(4 << 20), "too slow");
+    }
 
     #[test]
     fn marks_follow_the_rate() {
