@@ -7,6 +7,8 @@
 pub use nowhere::Asked;
 #[cfg(unix)]
 pub use unix::Asked;
+#[cfg(unix)]
+pub(crate) use unix::Descriptor;
 
 #[cfg(unix)]
 mod unix {
@@ -28,7 +30,13 @@ mod unix {
 
     /// The descriptor of a socket that lives longer.
     #[derive(Debug)]
-    struct Descriptor(RawFd);
+    pub(crate) struct Descriptor(RawFd);
+
+    impl Descriptor {
+        pub(crate) const fn of(descriptor: RawFd) -> Self {
+            Self(descriptor)
+        }
+    }
 
     impl AsRawFd for Descriptor {
         fn as_raw_fd(&self) -> RawFd {
@@ -89,7 +97,7 @@ mod unix {
 
         #[allow(unsafe_code, reason = "no safe way watches for one direction alone")]
         fn ask(&mut self) -> io::Result<()> {
-            let descriptor = Descriptor(self.socket.as_raw_fd());
+            let descriptor = Descriptor::of(self.socket.as_raw_fd());
             // SAFETY: the descriptor is that of `self.socket`, which stays the same and open until
             // after `self.wait` is gone: it is dropped behind it, in `watched` too, and nothing
             // replaces it.

@@ -5,7 +5,11 @@
 //! the same peer and hands them over as one (`UDP_SEGMENT`). Both fall back by themselves where
 //! the system does not offer them; `ADIT_IO=portable` forces the fall-back.
 
+#[cfg(unix)]
+mod beat;
 mod heard;
+#[cfg(unix)]
+mod pace;
 mod receive;
 mod send;
 

@@ -27,6 +27,7 @@ const UNSAFE_MODULES: &[&str] = &[
     "io/adit-net/src/asked.rs",
     "io/adit-net/src/child/prepare.rs",
     "io/adit-net/src/option.rs",
+    "io/adit-net/src/udp/beat.rs",
     "io/adit-net/src/udp/heard.rs",
 ];
 

@@ -94,10 +94,11 @@ impl Udp {
         each: &mut dyn FnMut(Received<'_>, SocketAddr),
     ) -> io::Result<()> {
         let mut left = BATCH;
+        let mut datagrams = 0;
         while left > 0 {
             let long = self.long.load(Ordering::Relaxed);
             let room = if long { FEW.min(left) } else { BATCH };
-            let count = match self.recv_some(scratch, room, each) {
+            let count = match self.recv_some(scratch, room, each, &mut datagrams) {
                 // What came before is no error.
                 Err(_) if left < BATCH => break,
                 received => received?,
@@ -107,15 +108,17 @@ impl Udp {
             }
             left -= count;
         }
+        self.socket.looked(datagrams);
         Ok(())
     }
 
-    /// As many runs as there are, up to `room`; gives how many.
+    /// As many runs as there are, up to `room`; gives how many, and counts their `datagrams`.
     fn recv_some(
         &self,
         scratch: &mut Scratch,
         room: usize,
         each: &mut dyn FnMut(Received<'_>, SocketAddr),
+        datagrams: &mut usize,
     ) -> io::Result<usize> {
         let mut meta = [RecvMeta::default(); BATCH];
         let count = loop {
@@ -147,6 +150,7 @@ impl Udp {
             let bytes = run.get_mut(..meta.len).unwrap_or_default();
             let stride = meta.stride.max(1);
             bytes_of_all += bytes.len();
+            *datagrams += bytes.len().div_ceil(stride).max(1);
             each(Received { bytes, stride }, from);
         }
         let long = bytes_of_all > count * LONG;

@@ -1,0 +1,192 @@
+//! Whether a socket is better looked at in a beat than watched.
+//!
+//! Datagrams that come one by one, thousands in a second, wake a thread each; what the waking costs
+//! is then more than all the rest. Looked at every [`BEAT`], they come in batches, each of them by
+//! at most so much later. A sender who waits for answers would be slowed by that: a flow that
+//! becomes slower is watched again, and if that makes it faster it is left alone for a while.
+
+use std::time::{Duration, Instant};
+
+/// The time between two looks.
+pub(super) const BEAT: Duration = Duration::from_micros(400);
+/// Looks that are judged together.
+const LOOKS: u32 = 256;
+/// The longest time they take where a beat pays, since it saves half of them: 5,000 in a second.
+const FAST: Duration = Duration::from_micros(51_200);
+/// Datagrams of a look, on average, from which on a waking is worth its cost.
+const BATCHES: u32 = 3;
+/// Datagrams of a beat below which it is not.
+const LEAST: u32 = 2;
+/// Datagrams of a beat above which a socket of a usual system may soon have no room for more.
+const MOST: usize = 64;
+/// A beat is to blame for a flow's slowness if the flow is that much faster without it.
+const BLAME: f64 = 1.3;
+/// The time for which such a flow is left alone; twice as much each time.
+const REST: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
+/// A beat that went on for as long was none that made it slower.
+const LASTING: Duration = Duration::from_secs(2);
+
+/// How to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// As it is.
+    Same,
+    /// In a beat.
+    Beat,
+    /// Watched.
+    Watched,
+}
+
+/// What is known of one socket.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    looks: u32,
+    datagrams: u32,
+    /// When the looks that are counted began.
+    since: Option<Instant>,
+    /// In a beat: since when, and how many datagrams came in a second before.
+    beating: Option<(Instant, f64)>,
+    /// Just watched again: since when it had been in a beat, and how many came in a second.
+    left: Option<(Instant, f64)>,
+    /// Watched until then at least, and the time for which it was to be.
+    resting: Option<(Instant, Duration)>,
+}
+
+impl Pace {
+    /// One look brought this many datagrams. `now` is asked once in many looks.
+    pub(super) fn looked(&mut self, datagrams: usize, now: impl FnOnce() -> Instant) -> Verdict {
+        if datagrams > MOST
+            && let Some((since, _)) = self.beating.take()
+        {
+            let now = now();
+            self.rest(now, since);
+            self.begin(now);
+            return Verdict::Watched;
+        }
+        self.looks += 1;
+        let datagrams = u32::try_from(datagrams).unwrap_or(u32::MAX);
+        self.datagrams = self.datagrams.saturating_add(datagrams);
+        if self.looks < LOOKS {
+            return Verdict::Same;
+        }
+        let now = now();
+        let verdict = self.since.map_or(Verdict::Same, |since| {
+            self.judge(now, now.saturating_duration_since(since))
+        });
+        self.begin(now);
+        verdict
+    }
+
+    fn begin(&mut self, now: Instant) {
+        (self.looks, self.datagrams, self.since) = (0, 0, Some(now));
+    }
+
+    /// No beat for a while, after one that did no good.
+    fn rest(&mut self, now: Instant, since: Instant) {
+        let lasted = now.saturating_duration_since(since) > LASTING;
+        let last = self.resting.filter(|_| !lasted);
+        let rest = last.map_or(REST.0, |(_, rest)| (2 * rest).min(REST.1));
+        self.resting = Some((now + rest, rest));
+    }
+
+    fn judge(&mut self, now: Instant, took: Duration) -> Verdict {
+        let rate = f64::from(self.datagrams) / took.as_secs_f64().max(f64::EPSILON);
+        if let Some((since, before)) = self.beating {
+            if self.datagrams >= LOOKS * LEAST && rate > before / BLAME {
+                return Verdict::Same;
+            }
+            self.beating = None;
+            self.left = Some((since, rate));
+            return Verdict::Watched;
+        }
+        if let Some((since, slower)) = self.left.take()
+            && rate > slower * BLAME
+        {
+            self.rest(now, since);
+        }
+        let rested = self.resting.is_none_or(|(until, _)| now >= until);
+        if rested && took <= FAST && self.datagrams < LOOKS * BATCHES {
+            self.beating = Some((now, rate));
+            return Verdict::Beat;
+        }
+        Verdict::Same
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A flow of so many datagrams in each look, and so long between two.
+    struct Flow {
+        pace: Pace,
+        now: Instant,
+    }
+
+    impl Flow {
+        fn new() -> Self {
+            Self {
+                pace: Pace::default(),
+                now: Instant::now(),
+            }
+        }
+
+        /// The verdicts of this many windows.
+        fn go(&mut self, windows: u32, datagrams: usize, between: Duration) -> Vec<Verdict> {
+            let looks = (0..windows * LOOKS).map(|_| {
+                self.now += between;
+                self.pace.looked(datagrams, || self.now)
+            });
+            looks.filter(|verdict| *verdict != Verdict::Same).collect()
+        }
+    }
+
+    const MICRO: Duration = Duration::from_micros(1);
+
+    #[test]
+    fn slow_flows_and_batches_are_watched() {
+        assert_eq!(Flow::new().go(50, 1, 210 * MICRO), []);
+        assert_eq!(Flow::new().go(50, 3, 20 * MICRO), []);
+    }
+
+    #[test]
+    fn a_fast_one_goes_in_a_beat_until_it_ends() {
+        let mut flow = Flow::new();
+        assert_eq!(flow.go(2, 1, 50 * MICRO), [Verdict::Beat]);
+        assert_eq!(flow.go(1000, 8, BEAT), []);
+        assert_eq!(flow.go(1, 1, BEAT), [Verdict::Watched]);
+        assert_eq!(flow.go(9, 1, 210 * MICRO), [], "too slow for one");
+    }
+
+    #[test]
+    fn one_that_became_slower_by_itself_goes_on_in_a_beat() {
+        let mut flow = Flow::new();
+        assert_eq!(flow.go(2, 2, 12 * MICRO), [Verdict::Beat]);
+        assert_eq!(flow.go(9, 60, BEAT), []);
+        assert_eq!(flow.go(1, 8, BEAT), [Verdict::Watched]);
+        assert_eq!(flow.go(1, 1, 50 * MICRO), [Verdict::Beat]);
+        assert_eq!(flow.go(9, 8, BEAT), []);
+    }
+
+    #[test]
+    fn a_flood_is_watched_at_once() {
+        let mut flow = Flow::new();
+        assert_eq!(flow.go(2, 1, 50 * MICRO), [Verdict::Beat]);
+        assert_eq!(flow.pace.looked(65, || flow.now), Verdict::Watched);
+        assert_eq!(flow.go(15, 1, 50 * MICRO), [], "not again at once");
+    }
+
+    #[test]
+    fn who_waits_for_answers_is_left_alone_ever_longer() {
+        let mut flow = Flow::new();
+        let began = flow.now;
+        let mut beats = 0;
+        while flow.now - began < Duration::from_secs(100) {
+            if flow.go(1, 1, 50 * MICRO) == [Verdict::Beat] {
+                beats += 1;
+                assert_eq!(flow.go(1, 1, BEAT + 50 * MICRO), [Verdict::Watched]);
+            }
+        }
+        assert!((5..13).contains(&beats), "{beats} times");
+    }
+}
