@@ -232,6 +232,30 @@ mod tests {
         }
     }
 
+    /// In a beat, and watched again: nothing is lost or waits for what comes after it.
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn datagrams_come_in_a_beat_too() {
+        let out = Udp::ephemeral().unwrap();
+        let here = Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let to = here.local_addr().unwrap();
+        let in_beat = || format!("{:?}", here.socket).contains("InBeat");
+        // Looks as of many datagrams one by one, and then of hardly any.
+        for (looks, datagrams, beats) in [(600, 1, !portable_io()), (300, 0, false)] {
+            (0..looks).for_each(|_| here.socket.looked(datagrams));
+            assert_eq!(in_beat(), beats, "{datagrams} at a time");
+            for turn in 0..5u8 {
+                out.try_send(&[turn; 9], to).unwrap();
+                let got = tokio::time::timeout(std::time::Duration::from_secs(5), recv(&here, 1));
+                assert_eq!(got.await.unwrap()[0].0, [turn; 9]);
+            }
+            out.try_send(b"one", to).unwrap();
+            out.try_send(b"other", to).unwrap();
+            let got = recv(&here, 2).await;
+            assert_eq!((&*got[0].0, &*got[1].0), (&b"one"[..], &b"other"[..]));
+        }
+    }
+
     #[tokio::test]
     async fn a_closed_port_does_not_break_the_socket() {
         let gone = Udp::bind("127.0.0.1:0".parse().unwrap())
