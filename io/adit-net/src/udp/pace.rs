@@ -48,8 +48,17 @@ pub(super) struct Pace {
     beating: Option<(Instant, f64)>,
     /// Just watched again: since when it had been in a beat, and how many came in a second.
     left: Option<(Instant, f64)>,
-    /// Watched until then at least, and the time for which it was to be.
-    resting: Option<(Instant, Duration)>,
+    resting: Option<Rest>,
+}
+
+/// Watched, since a beat did no good.
+#[derive(Debug)]
+struct Rest {
+    until: Instant,
+    /// The time for which it was to be.
+    time: Duration,
+    /// The datagrams that came in a second: one much slower or faster is another flow.
+    rate: f64,
 }
 
 impl Pace {
@@ -59,7 +68,7 @@ impl Pace {
             && let Some((since, _)) = self.beating.take()
         {
             let now = now();
-            self.rest(now, since);
+            self.rest(now, since, datagrams as f64 / BEAT.as_secs_f64());
             self.begin(now);
             return Verdict::Watched;
         }
@@ -82,11 +91,12 @@ impl Pace {
     }
 
     /// No beat for a while, after one that did no good.
-    fn rest(&mut self, now: Instant, since: Instant) {
+    fn rest(&mut self, now: Instant, since: Instant, rate: f64) {
         let lasted = now.saturating_duration_since(since) > LASTING;
-        let last = self.resting.filter(|_| !lasted);
-        let rest = last.map_or(REST.0, |(_, rest)| (2 * rest).min(REST.1));
-        self.resting = Some((now + rest, rest));
+        let last = self.resting.as_ref().filter(|_| !lasted);
+        let time = last.map_or(REST.0, |last| (2 * last.time).min(REST.1));
+        let until = now + time;
+        self.resting = Some(Rest { until, time, rate });
     }
 
     fn judge(&mut self, now: Instant, took: Duration) -> Verdict {
@@ -102,9 +112,11 @@ impl Pace {
         if let Some((since, slower)) = self.left.take()
             && rate > slower * BLAME
         {
-            self.rest(now, since);
+            self.rest(now, since, rate);
         }
-        let rested = self.resting.is_none_or(|(until, _)| now >= until);
+        let another = |last: &Rest| !(last.rate / 2.0..last.rate * 2.0).contains(&rate);
+        let rested = |last: &Rest| now >= last.until || another(last);
+        let rested = self.resting.as_ref().is_none_or(rested);
         if rested && took <= FAST && self.datagrams < LOOKS * BATCHES {
             self.beating = Some((now, rate));
             return Verdict::Beat;
@@ -173,7 +185,8 @@ mod tests {
         let mut flow = Flow::new();
         assert_eq!(flow.go(2, 1, 50 * MICRO), [Verdict::Beat]);
         assert_eq!(flow.pace.looked(65, || flow.now), Verdict::Watched);
-        assert_eq!(flow.go(15, 1, 50 * MICRO), [], "not again at once");
+        assert_eq!(flow.go(30, 2, 12 * MICRO), [], "not again at once");
+        assert_eq!(flow.go(1, 1, 50 * MICRO), [Verdict::Beat], "another flow");
     }
 
     #[test]
