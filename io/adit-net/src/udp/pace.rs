@@ -8,11 +8,11 @@
 use std::time::{Duration, Instant};
 
 /// The time between two looks.
-pub(super) const BEAT: Duration = Duration::from_micros(400);
+pub(super) const BEAT: Duration = Duration::from_micros(500);
 /// Looks that are judged together.
 const LOOKS: u32 = 256;
-/// The longest time they take where a beat pays, since it saves half of them: 5,000 in a second.
-const FAST: Duration = Duration::from_micros(51_200);
+/// The longest time they take where a beat pays, since it saves half of them: 4,000 in a second.
+const FAST: Duration = Duration::from_millis(64);
 /// Datagrams of a look, on average, from which on a waking is worth its cost.
 const BATCHES: u32 = 3;
 /// Datagrams of a beat below which it is not.
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn slow_flows_and_batches_are_watched() {
-        assert_eq!(Flow::new().go(50, 1, 210 * MICRO), []);
+        assert_eq!(Flow::new().go(50, 1, 260 * MICRO), []);
         assert_eq!(Flow::new().go(50, 3, 20 * MICRO), []);
     }
 
@@ -165,19 +165,19 @@ mod tests {
     fn a_fast_one_goes_in_a_beat_until_it_ends() {
         let mut flow = Flow::new();
         assert_eq!(flow.go(2, 1, 50 * MICRO), [Verdict::Beat]);
-        assert_eq!(flow.go(1000, 8, BEAT), []);
+        assert_eq!(flow.go(1000, 10, BEAT), []);
         assert_eq!(flow.go(1, 1, BEAT), [Verdict::Watched]);
-        assert_eq!(flow.go(9, 1, 210 * MICRO), [], "too slow for one");
+        assert_eq!(flow.go(9, 1, 260 * MICRO), [], "too slow for one");
     }
 
     #[test]
     fn one_that_became_slower_by_itself_goes_on_in_a_beat() {
         let mut flow = Flow::new();
-        assert_eq!(flow.go(2, 2, 12 * MICRO), [Verdict::Beat]);
+        assert_eq!(flow.go(2, 2, 13 * MICRO), [Verdict::Beat]);
         assert_eq!(flow.go(9, 60, BEAT), []);
-        assert_eq!(flow.go(1, 8, BEAT), [Verdict::Watched]);
+        assert_eq!(flow.go(1, 10, BEAT), [Verdict::Watched]);
         assert_eq!(flow.go(1, 1, 50 * MICRO), [Verdict::Beat]);
-        assert_eq!(flow.go(9, 8, BEAT), []);
+        assert_eq!(flow.go(9, 10, BEAT), []);
     }
 
     #[test]
