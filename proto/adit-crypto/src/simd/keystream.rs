@@ -13,7 +13,7 @@
     reason = "indices that the compiler knows keep the vectors in registers"
 )]
 
-use super::{Rounds, wipe, xor::Pieces};
+use super::{Rounds, xor::Pieces};
 
 /// A vector of 32-bit words, seen as lanes of four.
 pub(super) trait Words: Copy {
@@ -97,13 +97,7 @@ pub(super) fn salsa<W: Words>(proof: W::Proof, state: &[u32; 16], buf: &mut [u8]
     }
     if !rest.is_empty() {
         // Less than that is hardly faster made in any other way.
-        let mut keystream = [0; 16 * 64];
-        let (keystream, _) = keystream.split_at_mut(16 * W::BYTES);
-        columns::<W, Salsa>(proof, state, counter, ROUNDS, keystream);
-        for (byte, key) in rest.iter_mut().zip(&*keystream) {
-            *byte ^= key;
-        }
-        wipe(keystream);
+        columns::<W, Salsa>(proof, state, counter, ROUNDS, rest);
     }
 }
 
@@ -163,7 +157,7 @@ trait Core {
     fn stir<W: Words>(v: &mut [W; 16]);
 }
 
-/// Exactly 16 vectors of keystream.
+/// At most 16 vectors of keystream.
 #[inline(always)]
 fn columns<W: Words, C: Core>(
     proof: W::Proof,
@@ -172,7 +166,7 @@ fn columns<W: Words, C: Core>(
     rounds: Rounds,
     buf: &mut [u8],
 ) {
-    assert_eq!(buf.len(), 16 * W::BYTES);
+    assert!(buf.len() <= 16 * W::BYTES);
     let count = W::load(
         proof,
         &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
@@ -192,11 +186,17 @@ fn columns<W: Words, C: Core>(
     }
     let quads = quads(v);
     let per_block = 64 / W::BYTES;
+    let whole = buf.len() == 16 * W::BYTES;
     for k in 0..4 {
         let dealt = W::deal([quads[0][k], quads[1][k], quads[2][k], quads[3][k]]);
         for i in 0..4 {
             let at = (4 * (i / per_block) + k) * 64 + i % per_block * W::BYTES;
-            dealt[i].xor_into(&mut buf[at..at + W::BYTES]);
+            if whole {
+                dealt[i].xor_into(&mut buf[at..at + W::BYTES]);
+            } else if let Some(bytes) = buf.get_mut(at..) {
+                let len = bytes.len().min(W::BYTES);
+                dealt[i].xor_into(&mut bytes[..len]);
+            }
         }
     }
 }

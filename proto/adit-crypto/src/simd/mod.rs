@@ -80,6 +80,9 @@ impl Rounds {
 
 /// What a path provides; implemented by the proofs that its CPU features are there.
 trait Kernel: Copy {
+    /// Whether blocks of several streams are better made side by side.
+    const TOGETHER: bool = true;
+
     /// Runs `task` in code compiled for this path.
     fn enter<T: Task>(self, task: T) -> T::Output;
 

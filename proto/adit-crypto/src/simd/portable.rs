@@ -22,6 +22,8 @@ type Column = [u32; SIDE];
 pub(super) struct Portable;
 
 impl Kernel for Portable {
+    const TOGETHER: bool = false;
+
     fn enter<T: Task>(self, task: T) -> T::Output {
         task.run(self)
     }

@@ -13,39 +13,81 @@ pub(crate) fn xor_salsa20(path: Path, state: &[u32; 16], buf: &mut [u8]) {
 }
 
 /// Adds keystreams of Salsa20 to messages, each from block 0 on; `state` is that of their key under any
-/// nonce. Blocks of several messages are made side by side, so that short ones leave no lane empty.
+/// nonce. The ends of several messages are made side by side, so that short ones leave no lane empty.
 pub(crate) fn xor_salsa20_all<'p>(
     path: Path,
     state: &[u32; 16],
     messages: impl Iterator<Item = (&'p [u8; 8], &'p mut [u8])>,
 ) {
-    let mut words = [[0; PIECES]; 3];
-    let mut places: [&mut [u8]; PIECES] = Default::default();
-    let mut count = 0;
-    for (nonce, bytes) in messages {
-        let (halves, _) = nonce.as_chunks();
-        let nonce = [0, 1].map(|at| halves.get(at).copied().map_or(0, u32::from_le_bytes));
-        if matches!(path, Path::Portable) {
-            let mut state = *state;
-            [state[6], state[7]] = nonce;
-            xor_salsa20(path, &state, bytes);
-            continue;
-        }
-        for (counter, bytes) in (0..).zip(bytes.chunks_mut(BLOCK)) {
-            places[count] = bytes;
-            [words[0][count], words[1][count]] = nonce;
-            words[2][count] = counter;
-            count += 1;
-            if count == PIECES {
-                let (words, bytes) = (&words, &mut places[..]);
-                path.run(SalsaPieces(state, Pieces { words, bytes }));
-                count = 0;
+    path.run(SalsaAll(state, messages));
+}
+
+struct SalsaAll<'a, I>(&'a [u32; 16], I);
+
+impl<'p, I: Iterator<Item = (&'p [u8; 8], &'p mut [u8])>> Task for SalsaAll<'_, I> {
+    type Output = ();
+
+    /// What fills all lanes by itself goes by the shorter way: no block has to be put into its place.
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) {
+        let Self(state, messages) = self;
+        let mut state = *state;
+        let mut ends = Ends::default();
+        for (nonce, bytes) in messages {
+            let (halves, _) = nonce.as_chunks();
+            let nonce = [0, 1].map(|at| halves.get(at).copied().map_or(0, u32::from_le_bytes));
+            let whole = if K::TOGETHER {
+                bytes.len() - bytes.len() % (PIECES * BLOCK)
+            } else {
+                bytes.len()
+            };
+            let (front, end) = bytes.split_at_mut(whole);
+            if !front.is_empty() {
+                [state[6], state[7]] = nonce;
+                kernel.salsa(&state, front);
+            }
+            let first = u32::try_from(whole / BLOCK).unwrap_or(u32::MAX);
+            for (counter, block) in (first..).zip(end.chunks_mut(BLOCK)) {
+                ends.push(nonce, counter, block);
+                if ends.count == PIECES {
+                    kernel.salsa_pieces(&state, ends.take());
+                }
             }
         }
+        if ends.count > 0 {
+            kernel.salsa_pieces(&state, ends.take());
+        }
     }
-    if let Some(bytes @ [_, ..]) = places.get_mut(..count) {
-        let words = &words;
-        path.run(SalsaPieces(state, Pieces { words, bytes }));
+}
+
+/// Pieces in the making.
+#[derive(Default)]
+struct Ends<'p> {
+    words: [[u32; PIECES]; 3],
+    places: [&'p mut [u8]; PIECES],
+    count: usize,
+}
+
+impl<'p> Ends<'p> {
+    /// There is room for it.
+    #[inline(always)]
+    fn push(&mut self, [first, second]: [u32; 2], counter: u32, block: &'p mut [u8]) {
+        let at = self.count;
+        self.words[0][at] = first;
+        self.words[1][at] = second;
+        self.words[2][at] = counter;
+        self.places[at] = block;
+        self.count += 1;
+    }
+
+    /// All of them; the next one is the first again.
+    #[inline(always)]
+    fn take(&mut self) -> Pieces<'_, 'p> {
+        let count = core::mem::take(&mut self.count);
+        Pieces {
+            words: &self.words,
+            bytes: &mut self.places[..count],
+        }
     }
 }
 
@@ -63,17 +105,6 @@ const PIECES: usize = 16;
 pub(super) struct Pieces<'a, 'p> {
     pub(super) words: &'a [[u32; PIECES]; 3],
     pub(super) bytes: &'a mut [&'p mut [u8]],
-}
-
-struct SalsaPieces<'a, 'p>(&'a [u32; 16], Pieces<'a, 'p>);
-
-impl Task for SalsaPieces<'_, '_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<K: Kernel>(self, kernel: K) {
-        kernel.salsa_pieces(self.0, self.1);
-    }
 }
 
 /// ChaCha with any number of rounds.

@@ -69,10 +69,11 @@ fn messages_side_by_side_are_as_each_alone() {
     let base = salsa::state(&key, &[0; 8]);
     for count in 0..20 {
         let mut messages: Vec<([u8; 8], Vec<u8>)> = (0..count)
-            .map(|_| (dice.bytes(), vec![7; dice.below(1500)]))
+            .map(|at| (dice.bytes(), vec![at; dice.below(3500)]))
             .collect();
-        // Nothing at all, whole blocks, and one byte more.
-        for ((_, bytes), len) in messages.iter_mut().zip([0, 64, 65, 1024, 1392]) {
+        // Nothing at all, whole blocks, one byte more, all lanes once and twice, and datagrams.
+        let lens = [0, 64, 65, 1024, 1025, 2048, 1392, 1392, 23];
+        for ((_, bytes), len) in messages.iter_mut().zip(lens) {
             bytes.resize(len, 7);
         }
         let expected: Vec<Vec<u8>> = messages
