@@ -174,7 +174,12 @@ fn client_exec_interactive() {
         .map(|word| word.to_str().unwrap().to_owned());
     let words: Vec<String> = words.collect();
     let program = command.get_program().to_str().unwrap().to_owned();
-    let line = format!("{program} {} 'tty; stty size; exit 6'", words.join(" "));
+    // The example ends with the exit status, which OpenSSH sends as soon as the program has ended,
+    // be there something to read from its terminal or not.
+    let line = format!(
+        "{program} {} 'tty; stty size; sleep 1; exit 6'",
+        words.join(" ")
+    );
     // It wants a terminal of its own.
     let mut script = Command::new("script");
     script.args([
