@@ -105,7 +105,9 @@ pub(crate) fn run(steps: &mut Steps, scope: Scope) {
     for name in ["tokiokcp", "russhpeer"] {
         steps.step(&format!("install {name}"), || rust_peer(name));
     }
-    steps.step("fetch the examples of russh", || fetch("russhexamples"));
+    for name in ["russhpeer", "russhexamples"] {
+        steps.step(&format!("fetch {name}"), || fetch(name));
+    }
     steps.step("install peers in Python", python_peers);
     if scope == Scope::All {
         steps.step("install shadowsocks-rust", shadowsocks_rust);
@@ -337,7 +339,8 @@ fn rust_peer(name: &str) -> Result<String> {
     Ok("built".to_owned())
 }
 
-/// Brings the sources of a peer that a test builds, or looks into.
+/// Brings the sources of a peer that a test builds, or looks into: those for other systems too,
+/// without which cargo tells nothing of a package offline.
 fn fetch(name: &str) -> Result<String> {
     let manifest = root().join("dev/adit-interop/peers").join(name);
     Run::cargo(["fetch", "--quiet", "--locked", "--manifest-path"])
