@@ -249,10 +249,16 @@ impl Direction {
     ) -> Result<Moved, Fault> {
         if let (Some(from), Some(to)) = (from.bare(), to.bare())
             && from.buffered() == 0
-            && to.unsent() == 0
-            && let Some(moved) = self.splice_step(cx, from, to)?
+            && !matches!(self.splice, Splice::Never)
         {
-            return Ok(moved);
+            // What was read with the handshake leaves first: nothing else is copied behind it.
+            match to.poll_flush(cx) {
+                Poll::Ready(done) => done.map_err(Fault::To)?,
+                Poll::Pending => return Ok(Moved::TargetFull),
+            }
+            if let Some(moved) = self.splice_step(cx, from, to)? {
+                return Ok(moved);
+            }
         }
         copy_step(cx, from, to)
     }
