@@ -233,8 +233,8 @@ impl Suite {
                  today's kcp-go, smux and snappy put together as kcptun has them. An idle session \
                  has said one byte and has had it back; its client is kcp-go for both servers, and \
                  memory is `VmRSS`. The rest is in memory and on one thread, the fastest round of \
-                 each: `seal` as sessions do it, adit sixteen datagrams at a time, `seal-one` one \
-                 alone, nonces by each one's own generator."
+                 each: `seal`, `open` and the checks as sessions do them, adit with sixteen datagrams \
+                 at a time, `-one` with one alone, nonces by each one's own generator."
             }
             Self::Fec => {
                 "In memory and on one thread, the fastest round of each. Everything is divided by \

@@ -9,6 +9,9 @@ use crate::{
 /// What the key of HighwayHash is derived under, by SHA-256.
 const CONTEXT: &[u8] = b"kcp9 highwayhash key v1";
 
+/// What a packet is made of: nonce, check, payload.
+pub(super) type Pieces<'p> = (&'p [u8], &'p [u8], &'p [u8]);
+
 /// A check with its key.
 pub(super) enum Checker {
     Crc32(Crc32),
@@ -65,8 +68,8 @@ impl Checker {
         }
     }
 
-    /// Whether `found` is the check of `nonce` and `payload`.
-    pub(super) fn verify(&self, nonce: &[u8], payload: &[u8], found: &[u8]) -> bool {
+    /// Whether the check is that of nonce and payload.
+    pub(super) fn verify(&self, (nonce, found, payload): Pieces<'_>) -> bool {
         match self {
             Self::Crc32(crc) => crc.of(payload).to_le_bytes() == *found,
             Self::HighwayHash(path, key) => {
@@ -74,6 +77,16 @@ impl Checker {
                 ct_eq(&hash.to_le_bytes(), found)
             }
         }
+    }
+
+    /// The same for two packets; one that is not there is not right.
+    pub(super) fn verify_two(&self, packets: [Option<Pieces<'_>>; 2]) -> [bool; 2] {
+        let (Self::HighwayHash(path, key), [Some(one), Some(other)]) = (self, packets) else {
+            return packets.map(|pieces| pieces.is_some_and(|pieces| self.verify(pieces)));
+        };
+        let hashes = highway64(*path, key.expose(), [(one.0, one.2), (other.0, other.2)]);
+        let [first, second] = hashes.map(u64::to_le_bytes);
+        [ct_eq(&first, one.1), ct_eq(&second, other.1)]
     }
 }
 
@@ -120,8 +133,8 @@ mod tests {
         let mut out = [0; 4];
         checker.write(&[1; 16], b"123456789", &mut out);
         assert_eq!(u32::from_le_bytes(out), 0xcbf4_3926);
-        assert!(checker.verify(&[2; 16], b"123456789", &out));
-        assert!(!checker.verify(&[2; 16], b"123456788", &out));
+        assert!(checker.verify((&[2; 16], &out, b"123456789")));
+        assert!(!checker.verify((&[2; 16], &out, b"123456788")));
         checker.write(&[1; 16], b"", &mut out);
         assert_eq!(out, [0; 4]);
     }

@@ -43,7 +43,7 @@ use core::ops::Range;
 use adit_wire::{Entropy, Room};
 
 use self::{
-    check::Checker,
+    check::{Checker, Pieces},
     cipher::Cipher,
     kind::{GCM_NONCE, NONCE},
 };
@@ -167,23 +167,21 @@ impl PacketKey {
             }
             Inner::Checked(cipher, checker) => {
                 cipher.apply(Direction::Decrypt, packet);
-                return self.checked(checker, packet);
+                let pieces = self.pieces(checker, packet).ok_or(unauthentic)?;
+                if !checker.verify(pieces) {
+                    return Err(unauthentic);
+                }
             }
         }
         Ok(payload)
     }
 
-    /// Where the payload of a decrypted packet lies, if its check is right.
-    fn checked(&self, checker: &Checker, packet: &[u8]) -> Result<Range<usize>, CryptoError> {
-        let unauthentic = CryptoError::Unauthentic;
-        let (nonce, rest) = packet.split_at_checked(NONCE).ok_or(unauthentic)?;
-        let (found, payload) = rest
-            .split_at_checked(checker.check().size())
-            .ok_or(unauthentic)?;
-        if !checker.verify(nonce, payload, found) {
-            return Err(unauthentic);
-        }
-        Ok(self.room.head..packet.len() - self.room.tail)
+    /// A decrypted packet in pieces, if it has them all: nonce, check, payload.
+    fn pieces<'p>(&self, checker: &Checker, packet: &'p [u8]) -> Option<Pieces<'p>> {
+        self.fits(packet.len()).ok()?;
+        let (nonce, rest) = packet.split_at_checked(NONCE)?;
+        let (check, payload) = rest.split_at_checked(checker.check().size())?;
+        Some((nonce, check, payload))
     }
 
     /// Seals each of the packets as [`Self::seal`] does, the CFB chains of eight side by side: three
@@ -224,34 +222,45 @@ impl PacketKey {
     }
 
     /// Opens each of the datagrams as [`Self::open`] does and hands what came out, with its place
-    /// in `packets`, to `each`: the blocks of all of them side by side with Salsa20; other ciphers
-    /// work on many blocks of one packet already.
+    /// in `packets`, to `each`: the blocks of all of them side by side with Salsa20, the hashes of
+    /// two; other ciphers work on many blocks of one packet already.
     pub fn open_batch<P: AsMut<[u8]>>(
         &self,
         packets: &mut [P],
         mut each: impl FnMut(usize, Result<&mut [u8], CryptoError>),
     ) {
-        let batched = match &self.inner {
-            Inner::Checked(cipher, checker) if cipher.is_better_together() => {
-                let fit = packets.iter_mut().map(AsMut::as_mut);
-                cipher.decrypt_all(fit.filter(|packet| self.fits(packet.len()).is_ok()));
-                Some(checker)
+        let Inner::Checked(cipher, checker) = &self.inner else {
+            for (place, packet) in packets.iter_mut().enumerate() {
+                let packet = packet.as_mut();
+                let opened = self.open(packet);
+                each(place, opened.and_then(|range| payload_of(packet, range)));
             }
-            _ => None,
+            return;
         };
-        for (place, packet) in packets.iter_mut().enumerate() {
-            let packet = packet.as_mut();
-            let opened = match batched {
-                Some(checker) => self
-                    .fits(packet.len())
-                    .map_err(|_| CryptoError::Unauthentic)
-                    .and_then(|()| self.checked(checker, packet)),
-                None => self.open(packet),
-            };
-            each(
-                place,
-                opened.and_then(|range| packet.get_mut(range).ok_or(CryptoError::NoRoom)),
-            );
+        let together = cipher.is_better_together();
+        if together {
+            let fit = packets.iter_mut().map(AsMut::as_mut);
+            cipher.decrypt_all(fit.filter(|packet| self.fits(packet.len()).is_ok()));
+        }
+        for (pair, two) in packets.chunks_mut(2).enumerate() {
+            let mut pieces = [None; 2];
+            for (pieces, packet) in pieces.iter_mut().zip(&mut *two) {
+                let packet = packet.as_mut();
+                if !together && self.fits(packet.len()).is_ok() {
+                    cipher.apply(Direction::Decrypt, packet);
+                }
+                *pieces = self.pieces(checker, packet);
+            }
+            let right = checker.verify_two(pieces);
+            for (at, (packet, right)) in two.iter_mut().zip(right).enumerate() {
+                let packet = packet.as_mut();
+                let opened = if right {
+                    payload_of(packet, self.room.head..packet.len() - self.room.tail)
+                } else {
+                    Err(CryptoError::Unauthentic)
+                };
+                each(2 * pair + at, opened);
+            }
         }
     }
 
@@ -264,13 +273,24 @@ impl PacketKey {
         }
     }
 
-    /// The check alone, over a packet that is laid out for sealing, for comparing speeds. `null` and
-    /// `aes-128-gcm` have none.
+    /// The checks alone, over two packets that are laid out for sealing, for comparing speeds.
+    /// `null` and `aes-128-gcm` have none.
+    #[doc(hidden)]
+    pub fn write_checks(&self, packets: [&mut [u8]; 2]) {
+        let fit = packets.iter().all(|packet| self.fits(packet.len()).is_ok());
+        if let (Inner::Checked(_, checker), true) = (&self.inner, fit) {
+            checker.write_two(packets.map(|packet| {
+                let (nonce, check, payload) = split(checker, packet);
+                (&*nonce, check, payload)
+            }));
+        }
+    }
+
+    /// The same for one.
     #[doc(hidden)]
     pub fn write_check(&self, packet: &mut [u8]) {
         if let (Inner::Checked(_, checker), Ok(())) = (&self.inner, self.fits(packet.len())) {
-            let (nonce, rest) = packet.split_at_mut(NONCE);
-            let (check, payload) = rest.split_at_mut(checker.check().size());
+            let (nonce, check, payload) = split(checker, packet);
             checker.write(nonce, payload, check);
         }
     }
@@ -305,10 +325,20 @@ fn front<'p>(
     packet: &'p mut [u8],
     chance: &mut dyn Entropy,
 ) -> (&'p [u8], &'p mut [u8], &'p [u8]) {
-    let (nonce, rest) = packet.split_at_mut(NONCE);
-    let (check, payload) = rest.split_at_mut(checker.check().size());
+    let (nonce, check, payload) = split(checker, packet);
     chance.fill(nonce);
     (nonce, check, payload)
+}
+
+/// A packet that is laid out for sealing: the places of its nonce and its check, the payload.
+fn split<'p>(checker: &Checker, packet: &'p mut [u8]) -> (&'p mut [u8], &'p mut [u8], &'p [u8]) {
+    let (nonce, rest) = packet.split_at_mut(NONCE);
+    let (check, payload) = rest.split_at_mut(checker.check().size());
+    (nonce, check, payload)
+}
+
+fn payload_of(packet: &mut [u8], range: Range<usize>) -> Result<&mut [u8], CryptoError> {
+    packet.get_mut(range).ok_or(CryptoError::NoRoom)
 }
 
 fn seal_aead(

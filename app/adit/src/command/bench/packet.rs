@@ -1,5 +1,5 @@
-//! Packets of KCP under every cipher: sealed as sessions do, sixteen at a time, sealed alone, and
-//! opened.
+//! Packets of KCP under every cipher: sealed and opened as sessions do, sixteen at a time, and each
+//! alone.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::report::{Code, Failure};
 const LEN: u32 = 1400;
 const SIZE: usize = 1400;
 
-/// Packets that a session seals together.
+/// Packets that a session seals or opens together.
 const BATCH: u32 = 16;
 
 /// Packets that are timed together where each has to be sealed before.
@@ -53,9 +53,13 @@ pub(super) fn table(rows: &Rows) -> Done {
     }
     for (check, name) in [(Check::Crc32, "crc32"), (Check::HighwayHash, "highwayhash")] {
         let key = PacketKey::from_key(PacketKind::None, check, &KEY).map_err(failed)?;
-        let mut packet = [7; SIZE];
-        let ns = nanoseconds(rows.spend(), || key.write_check(black_box(&mut packet)));
-        rows.row(name, LEN, ns);
+        let (mut packet, mut other) = ([7; SIZE], [7; SIZE]);
+        let two = nanoseconds(rows.spend(), || {
+            key.write_checks(black_box([&mut packet, &mut other]));
+        });
+        rows.row(name, LEN, two / 2.0);
+        let one = nanoseconds(rows.spend(), || key.write_check(black_box(&mut packet)));
+        rows.row(&format!("{name}-one"), LEN, one);
     }
     let mut nonce = [0; 16];
     let ns = nanoseconds(rows.spend(), || Chance.fill(black_box(&mut nonce)));
@@ -65,7 +69,12 @@ pub(super) fn table(rows: &Rows) -> Done {
 
 type Measure = fn(&PacketKey, Duration) -> f64;
 
-const OF_PACKETS: [(&str, Measure); 3] = [("seal", seal_batch), ("seal-one", seal), ("open", open)];
+const OF_PACKETS: [(&str, Measure); 4] = [
+    ("seal", seal_batch),
+    ("seal-one", seal),
+    ("open", open_batch),
+    ("open-one", open),
+];
 
 const SESSIONS: [(SessionCipher, &str); 2] = [
     (SessionCipher::Aes128Gcm, "adit-aes-128-gcm"),
@@ -89,23 +98,33 @@ fn seal(key: &PacketKey, spend: Duration) -> f64 {
     })
 }
 
-fn open(key: &PacketKey, spend: Duration) -> f64 {
-    let mut packets = vec![[7; SIZE]; usize::try_from(MANY).unwrap_or(1)];
-    nanoseconds_apart(
-        spend,
-        MANY,
-        &mut packets,
-        |packets| {
-            let sealed = key.seal_batch(packets, &mut Chance);
-            debug_assert_eq!(sealed, Ok(()));
-        },
-        |packets| {
-            for packet in packets {
-                let opened = key.open(black_box(packet));
+fn open_batch(key: &PacketKey, spend: Duration) -> f64 {
+    opening(key, spend, |packets| {
+        for packets in packets.chunks_mut(usize::try_from(BATCH).unwrap_or(1)) {
+            key.open_batch(black_box(packets), |_, opened| {
                 debug_assert!(opened.is_ok(), "{opened:?}");
-            }
-        },
-    )
+                black_box(&opened);
+            });
+        }
+    })
+}
+
+fn open(key: &PacketKey, spend: Duration) -> f64 {
+    opening(key, spend, |packets| {
+        for packet in packets {
+            let opened = key.open(black_box(packet));
+            debug_assert!(opened.is_ok(), "{opened:?}");
+        }
+    })
+}
+
+fn opening(key: &PacketKey, spend: Duration, open: impl FnMut(&mut [[u8; SIZE]])) -> f64 {
+    let mut packets = vec![[7; SIZE]; usize::try_from(MANY).unwrap_or(1)];
+    let seal = |packets: &mut [[u8; SIZE]]| {
+        let sealed = key.seal_batch(packets, &mut Chance);
+        debug_assert_eq!(sealed, Ok(()));
+    };
+    nanoseconds_apart(spend, MANY, &mut packets, seal, open)
 }
 
 /// Nanoseconds of a packet of a session.
