@@ -82,7 +82,7 @@ fn time(batch: u32, work: &mut impl FnMut()) -> Duration {
 
 /// Nanoseconds of one of the `count` operations of `work`, before which `prepare` makes everything
 /// ready in time that does not count; the fastest of as many rounds as `spend` has room for.
-fn nanoseconds_apart<S>(
+fn nanoseconds_apart<S: ?Sized>(
     spend: Duration,
     count: u32,
     state: &mut S,

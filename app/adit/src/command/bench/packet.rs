@@ -124,7 +124,7 @@ fn opening(key: &PacketKey, spend: Duration, open: impl FnMut(&mut [[u8; SIZE]])
         let sealed = key.seal_batch(packets, &mut Chance);
         debug_assert_eq!(sealed, Ok(()));
     };
-    nanoseconds_apart(spend, MANY, &mut packets, seal, open)
+    nanoseconds_apart(spend, MANY, &mut packets[..], seal, open)
 }
 
 /// Nanoseconds of a packet of a session.
