@@ -22,6 +22,11 @@ pub struct Sshd {
     port: u16,
 }
 
+/// Makes the folder of sshd's unprivileged part, which its service makes where one runs.
+pub fn make_room() {
+    let _ = fs::create_dir_all("/run/sshd");
+}
+
 impl Sshd {
     /// Starts it; `more` are further lines of its configuration.
     pub fn start(more: &str) -> Result<Self> {
@@ -30,8 +35,7 @@ impl Sshd {
         keygen(folder.path(), "id")?;
         let keys = folder.path().join("authorized_keys");
         fs::copy(folder.path().join("id.pub"), &keys)?;
-        // Its own folder for the unprivileged part of the process.
-        let _ = fs::create_dir_all("/run/sshd");
+        make_room();
         let port = free_port();
         let folder_path = folder.path().display();
         // The first word for a keyword counts, so that `more` goes before the defaults.

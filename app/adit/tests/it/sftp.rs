@@ -78,7 +78,7 @@ impl Desk {
         );
         let settings = self.folder.write("sshd", settings).unwrap();
         // sshd wants a folder to be locked up in, and its own name with the path.
-        let _ = fs::create_dir_all("/run/sshd");
+        adit_interop::openssh::make_room();
         let found = tool::peer("sshd");
         let sshd = match found.is_absolute() {
             true => found,

@@ -37,6 +37,7 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
                 at.ip(),
                 suite.cipher,
             );
+            adit_interop::openssh::make_room();
             let recipe = Recipe::new("sshd", ["-D", "-e", "-f"]).with_config(config);
             Some(recipe.with_keys())
         }
