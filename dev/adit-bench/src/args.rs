@@ -197,7 +197,7 @@ impl Amounts {
         Self {
             bytes,
             warm_up: (bytes / 16).clamp(MIB, 32 * MIB),
-            traced: (bytes / 16).clamp(MIB, 64 * MIB),
+            traced: (bytes / 4).clamp(MIB, 256 * MIB),
             datagram_bytes: (bytes / 4).max(MIB),
             connections: 5000,
             cipher_millis: 100,

@@ -21,7 +21,7 @@ const WINDOW: Pace = Pace::Window(64);
 const STEADY: Pace = Pace::Bits(200_000_000);
 
 /// A traced process takes some 50 µs for each datagram, so fewer than of a stream's bytes.
-const TRACED_SHARE: u64 = 8;
+const TRACED_SHARE: u64 = 32;
 
 /// A steady run takes as long as it must at its rate, so fewer bytes.
 const STEADY_SHARE: u64 = 4;
