@@ -222,6 +222,28 @@ async fn bare_streams_are_spliced_and_nothing_is_lost() {
     assert_eq!((outcome.up, outcome.down), (6_000_001, 6_000_001));
 }
 
+/// The target takes nothing while its first bytes, read with the handshake, still wait.
+#[tokio::test]
+async fn nothing_is_copied_behind_what_came_with_the_handshake() {
+    let (mut near, mut client) = pair().await;
+    let (mut far, target) = pair().await;
+    let full = vec![0; 1 << 20];
+    while far.socket().unwrap().try_write(&full).is_ok() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    std::future::poll_fn(|cx| far.poll_slot(cx, 1))
+        .await
+        .unwrap();
+    far.commit(1000).unwrap();
+    client.write_all(&pattern(10_000)).await.unwrap();
+    let meter = Meter::default();
+    let relayed = relay(&mut near, &mut far, &LIMITS, &meter);
+    let ended = tokio::time::timeout(Duration::from_millis(200), relayed).await;
+    assert!(ended.is_err(), "{ended:?}");
+    assert_eq!((far.unsent(), near.buffered()), (1000, 0));
+    drop(target);
+}
+
 #[tokio::test]
 async fn a_hundred_bare_sessions_share_the_pipes() {
     let mut sessions = Vec::new();
