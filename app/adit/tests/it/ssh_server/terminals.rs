@@ -34,7 +34,10 @@ fn its_size_follows_the_client() {
     let host = Host::start(&[]);
     let mut ssh = host.options(&["-t", "-e", "none"]);
     ssh.arg(destination());
-    ssh.arg("stty size; trap 'stty size' WINCH; echo ready; while :; do sleep 0.05; done");
+    let resized = "trap 'stty size; exec cat' WINCH";
+    ssh.arg(format!(
+        "stty size; {resized}; echo ready; while :; do sleep 0.05; done"
+    ));
     let words: Vec<String> = std::iter::once(ssh.get_program())
         .chain(ssh.get_args())
         .map(|word| format!("'{}'", word.to_string_lossy().replace('\'', r"'\''")))
@@ -66,7 +69,13 @@ fn its_size_follows_the_client() {
     stty.args(["-F", &tty, "rows", "12", "cols", "77"]);
     assert!(stty.status().unwrap().success());
     until("the second size", || has("12 77"));
-    // Control and C goes through both terminals to the program.
-    client.0.stdin.as_mut().unwrap().write_all(&[3]).unwrap();
+    // Control and C goes through both terminals to the program: `cat`, which has said that it runs.
+    // A shell takes no interrupt that comes while its child ends by itself.
+    let mut keys = client.0.stdin.take().unwrap();
+    keys.write_all(b"here\n").unwrap();
+    until("what was typed, twice", || {
+        said.lock().unwrap().matches("here").count() == 2
+    });
+    keys.write_all(&[3]).unwrap();
     until("the end", || client.0.try_wait().unwrap().is_some());
 }
