@@ -82,7 +82,7 @@ const WATCHED: Duration = Duration::from_secs(10);
 const FIRST: usize = 16;
 /// How long so many sessions may take to begin.
 const CROWDING: Duration = Duration::from_secs(300);
-/// An idle session gives its memory back after a second.
+/// An idle session gives its memory back after half a second.
 const SETTLE: Duration = Duration::from_secs(5);
 
 /// Everything, in the order of the report.

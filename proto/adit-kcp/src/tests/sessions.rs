@@ -256,14 +256,14 @@ fn a_session_at_rest_has_no_timer_and_little_memory() {
     let mut world = World::new(pair(Config::fast3(), Time(0), 0), path(0), Time(0), 1);
     assert_eq!(world.ends[0].poll_timeout(), None);
     assert!(world.ends[0].memory() < 1500);
-    // Small talk is over within milliseconds, and its memory given back a second later.
+    // Small talk is over within milliseconds, and its memory given back half a second later.
     world.ends[0].send(b"ping").unwrap();
     while world.ends[1].front().is_none() {
         assert!(world.step(Time(HOUR)));
     }
     assert_eq!(world.ends[1].consume(4), 4);
     while world.step(Time(HOUR)) {}
-    assert!(world.now < Time(2_000_000), "{:?}", world.now);
+    assert!(world.now < Time(700_000), "{:?}", world.now);
     for end in &world.ends {
         assert_eq!(end.heap(), 0);
     }
