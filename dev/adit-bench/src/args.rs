@@ -77,8 +77,8 @@ pub(crate) struct Args {
     /// Be an end of KCP sessions, for the suite `kcp`
     #[arg(long, value_name = "END", hide = true)]
     kcp_end: Option<End>,
-    /// Be a relay that only splices, for the suite `ss-relay`
-    #[arg(long, value_name = "ADDR,ADDR", hide = true)]
+    /// Be a relay that only splices, for the suites `ss-relay` and `socks`
+    #[arg(long, value_name = "ADDR[,ADDR]", hide = true)]
     splice: Option<bare_splice::Ends>,
     /// Hold connections, for the suite `idle`
     #[arg(long, value_name = "COUNT,ADDR,LANE", hide = true)]

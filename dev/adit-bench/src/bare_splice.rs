@@ -1,47 +1,77 @@
-//! The least that a relay can cost: `splice(2)` and nothing else, for the suite `ss-relay`.
+//! The least that a relay can cost: `splice(2)` and nothing else, for the suites `ss-relay` and
+//! `socks`.
 
-use std::io::ErrorKind;
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::str::FromStr;
 use std::thread;
 
-use anyhow::{Context, Error, Result};
+use anyhow::{Error, Result, ensure};
 use rustix::pipe::{SpliceFlags, fcntl_setpipe_size, pipe, splice};
 
 /// Bytes that wait in a pipe, at most.
 const PIPE: usize = 1 << 20;
 
-/// Where it listens, and where it leads: `ADDR,ADDR`.
+/// What the load generator's SOCKS5 greeting is, and what becomes of it: without a password.
+const GREETING: ([u8; 3], [u8; 2]) = ([5, 1, 0], [5, 0]);
+/// The beginning of its request, to an IPv4 address, and the answer of who went there.
+const CONNECT: ([u8; 4], [u8; 10]) = ([5, 1, 0, 1], [5, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+
+/// Where it listens, and where it leads: `ADDR,ADDR`, or `ADDR` alone if it is told by SOCKS5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ends {
     at: SocketAddr,
-    to: SocketAddr,
+    to: Option<SocketAddr>,
 }
 
 impl FromStr for Ends {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let (at, to) = text.split_once(',').context("two addresses")?;
-        Ok(Self {
-            at: at.parse()?,
-            to: to.parse()?,
-        })
+        let (at, to) = match text.split_once(',') {
+            Some((at, to)) => (at, Some(to.parse()?)),
+            None => (text, None),
+        };
+        let at = at.parse()?;
+        Ok(Self { at, to })
     }
 }
 
 /// Relays until the process is ended.
 pub(crate) fn run(ends: Ends) -> Result<()> {
     for near in TcpListener::bind(ends.at)?.incoming() {
-        let (near, far) = (near?, TcpStream::connect(ends.to)?);
-        near.set_nodelay(true)?;
-        far.set_nodelay(true)?;
-        let (near_back, far_back) = (near.try_clone()?, far.try_clone()?);
+        let near = near?;
         // An error is a connection that somebody gave up.
-        thread::spawn(move || pass_on(&near, &far));
-        thread::spawn(move || pass_on(&far_back, &near_back));
+        thread::spawn(move || relay(near, ends.to));
     }
     Ok(())
+}
+
+fn relay(mut near: TcpStream, to: Option<SocketAddr>) -> Result<()> {
+    near.set_nodelay(true)?;
+    let to = match to {
+        Some(to) => to,
+        None => asked(&mut near)?,
+    };
+    let far = TcpStream::connect(to)?;
+    far.set_nodelay(true)?;
+    let (near_back, far_back) = (near.try_clone()?, far.try_clone()?);
+    thread::spawn(move || pass_on(&far_back, &near_back));
+    pass_on(&near, &far)
+}
+
+/// Where a SOCKS5 client wants to go; it is told that it is there.
+fn asked(near: &mut (impl Read + Write)) -> Result<SocketAddr> {
+    let (mut greeting, mut head, mut to) = ([0; 3], [0; 4], [0; 6]);
+    near.read_exact(&mut greeting)?;
+    ensure!(greeting == GREETING.0, "a password is wanted");
+    near.write_all(&GREETING.1)?;
+    near.read_exact(&mut head)?;
+    ensure!(head == CONNECT.0, "CONNECT to an IPv4 address alone");
+    near.read_exact(&mut to)?;
+    near.write_all(&CONNECT.1)?;
+    let [a, b, c, d, high, low] = to;
+    Ok((Ipv4Addr::new(a, b, c, d), u16::from_be_bytes([high, low])).into())
 }
 
 fn pass_on(from: &TcpStream, to: &TcpStream) -> Result<()> {
@@ -59,5 +89,44 @@ fn pass_on(from: &TcpStream, to: &TcpStream) -> Result<()> {
         while held > 0 {
             held -= splice(&read, None, to, None, held, SpliceFlags::MOVE)?;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use adit_interop::socks::{self, Dest};
+    use adit_interop::traffic;
+
+    use super::*;
+
+    #[test]
+    fn it_goes_where_it_is_told() {
+        let far = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (at, to) = (near.local_addr().unwrap(), far.local_addr().unwrap());
+        let relay = |ends: Option<SocketAddr>| {
+            let near = near.try_clone().unwrap();
+            thread::spawn(move || relay(near.accept().unwrap().0, ends))
+        };
+        for told in [true, false] {
+            let relay = relay((!told).then_some(to));
+            let mut client = match told {
+                true => socks::connect(at, None, &Dest::Addr(to)).unwrap(),
+                false => traffic::dial(at).unwrap(),
+            };
+            let (mut target, _) = far.accept().unwrap();
+            client.write_all(b"there").unwrap();
+            target.write_all(b"back").unwrap();
+            let (mut there, mut back) = ([0; 5], [0; 4]);
+            target.read_exact(&mut there).unwrap();
+            client.read_exact(&mut back).unwrap();
+            assert_eq!((&there, &back), (b"there", b"back"));
+            drop((client, target));
+            // Its end, or a reset.
+            let _ = relay.join().unwrap();
+        }
+        let ends: Ends = "127.0.0.1:1".parse().unwrap();
+        assert_eq!(ends.to, None);
+        assert!("127.0.0.1:1,x".parse::<Ends>().is_err());
     }
 }

@@ -1,13 +1,16 @@
 //! What a relay and a tunnel cannot cost much less than here: two blocking threads for each
-//! connection that do nothing but `splice(2)`, between adit's client and server; or nothing but
-//! read, seal or open, and write, records and datagrams.
+//! connection that do nothing but `splice(2)`, behind a SOCKS5 request or between adit's client and
+//! server; or nothing but read, seal or open, and write, records and datagrams.
 
 use std::net::SocketAddr;
 
 use super::{Kind, Programs, Recipe, Role, Source, adit};
 
+/// Two threads a connection, which nobody would have for thousands of them.
+pub(crate) const BARE_SPLICE: &str = "bare splice";
+
 pub(super) const SPLICE: Kind = Kind {
-    name: "bare splice",
+    name: BARE_SPLICE,
     programs: &["adit-bench", "adit"],
     version: |_: &Programs| "two blocking threads a connection".to_owned(),
     recipe: splice,
@@ -28,6 +31,7 @@ pub(super) const RECORDS: Kind = Kind {
 
 fn splice(role: &Role, at: SocketAddr) -> Option<Recipe> {
     match role {
+        Role::Relay => Some(Recipe::new("adit-bench", ["--splice", &at.to_string()])),
         Role::Passage { to, .. } => {
             let ends = format!("{at},{to}");
             Some(Recipe::new("adit-bench", ["--splice", &ends]))

@@ -3,7 +3,7 @@
 //! One file each with a [`Kind`]; a [`Peer`] is one that is installed here.
 
 mod adit;
-mod bare;
+pub(crate) mod bare;
 mod dante;
 mod gost;
 mod hev;

@@ -8,6 +8,8 @@ use crate::figure::{CONNECTIONS, CPU_PER_CONNECTION, Figures, each, one};
 use crate::load::Way;
 use crate::load::connections::churn;
 use crate::load::origin::{Origin, Service};
+use crate::peers::Peer;
+use crate::peers::bare::BARE_SPLICE;
 use crate::topology::{Rig, Topology};
 
 /// Clients that open one connection after the other at the same time.
@@ -23,7 +25,10 @@ pub(super) fn run(bench: &mut Bench) {
 }
 
 fn one_topology(bench: &mut Bench, case: &str, topology: Topology) {
-    let contest = Contest::new(Suite::Rate, case, topology).with_baseline();
+    let among = |peer: &Peer| peer.name() != BARE_SPLICE;
+    let contest = Contest::new(Suite::Rate, case, topology)
+        .among(&among)
+        .with_baseline();
     bench.alternate(&contest, |turn| {
         let origin = Origin::start(Service::Echo)?;
         let rig = turn.start(origin.addr())?;
