@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use adit_net::{ambient, keep};
-use adit_ssh::key::{AnyKey, HostName, KnownHosts, Place, PublicKey, Verdict};
+use adit_ssh::key::{AnyKey, HostName, KnownHosts, PublicKey, Verdict};
 use tracing::{info, warn};
 
 /// Octets of a file that are read at most.
@@ -44,7 +44,8 @@ impl Files {
     pub(super) fn judge(&self, host: &HostName, key: &AnyKey) -> Result<(), String> {
         let shown = key.key().fingerprint();
         let kind = key.key().type_name();
-        match self.read().check(host, key, ambient::unix()) {
+        let known = self.read();
+        match known.check(host, key, ambient::unix()) {
             Verdict::Known(_) => Ok(()),
             Verdict::Unknown { other_type: None } if self.accept_new => self.note(host, key),
             Verdict::Unknown { other_type: None } => Err(format!(
@@ -60,7 +61,9 @@ impl Files {
             Verdict::Changed(place) => Err(format!(
                 "the key of {host} has changed: it shows {shown}, and {place} says {}. Somebody \
                  may be in between; if the server has a new key, remove that line",
-                fingerprint_at(&place).unwrap_or_else(|| "another".to_owned()),
+                known
+                    .key_at(&place)
+                    .map_or_else(|| "another".to_owned(), PublicKey::fingerprint),
             )),
             Verdict::Revoked(place) => {
                 Err(format!("the key {shown} of {host} is revoked ({place})"))
@@ -88,21 +91,6 @@ impl Files {
             )),
         }
     }
-}
-
-/// The fingerprint of the key in a line.
-fn fingerprint_at(place: &Place) -> Option<String> {
-    let text = read(Path::new(&*place.file)).ok()?;
-    let text = String::from_utf8_lossy(&text);
-    let line = text.split('\n').nth(place.line.checked_sub(1)?)?.trim();
-    let behind = |text: &'_ str| Some(text.split_once([' ', '\t'])?.1.trim_start().to_owned());
-    // A marker, the hosts, and then the key.
-    let hosts = match line.starts_with('@') {
-        true => behind(line)?,
-        false => line.to_owned(),
-    };
-    let (key, _) = PublicKey::from_line(&behind(&hosts)?).ok()?;
-    Some(key.fingerprint())
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {

@@ -142,6 +142,13 @@ impl KnownHosts {
         })
     }
 
+    /// The key in the line that a verdict names.
+    #[must_use]
+    pub fn key_at(&self, place: &Place) -> Option<&PublicKey> {
+        let entry = self.entries.iter().find(|entry| entry.place == *place)?;
+        Some(&entry.key)
+    }
+
     /// What the files say of `key` at `host`. A certificate counts if an authority of the host
     /// vouches for it; else its key is looked up as any other.
     #[must_use]

@@ -11,7 +11,7 @@ use adit_session::ssh::{BoxFuture, HostKeyRefused};
 use adit_ssh::key::{Place, PublicKey, Verdict};
 
 use super::asked::is_quiet;
-use super::known_files::{Known, fingerprint_at};
+use super::known_files::Known;
 use crate::command::ssh::terminal;
 
 /// How often an answer that is neither yes nor no is asked for again.
@@ -132,7 +132,8 @@ impl Policy {
 
     fn changed(&self, key: &PublicKey, place: &Place) -> Judged {
         let host = &self.known.name;
-        let was = fingerprint_at(place).unwrap_or_default();
+        let was = self.known.hosts.key_at(place);
+        let was = was.map(PublicKey::fingerprint).unwrap_or_default();
         let text = format!(
             "the key of {host} has changed\n\n  it shows  {}\n  known is  {was} ({place})\n\n\
              Somebody may be listening in between, or the host was set up anew. Ask its keeper \

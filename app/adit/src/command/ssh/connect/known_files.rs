@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use adit_config::ssh_config::SshSettings;
 use adit_net::ambient::SystemChance;
 use adit_net::keep;
-use adit_ssh::key::{HostName, KnownHosts, Place, PublicKey};
+use adit_ssh::key::{HostName, KnownHosts, PublicKey};
 use adit_wire::Entropy;
 use tracing::debug;
 
@@ -87,19 +87,4 @@ fn unreadable(file: &Path, why: &dyn std::fmt::Display) -> Failure {
         format!("known hosts: {}: {why}", file.display()),
     )
     .hint("mend it, or name another one: -o UserKnownHostsFile=FILE")
-}
-
-/// The fingerprint of the key at a place, if the file still has it there.
-pub(super) fn fingerprint_at(place: &Place) -> Option<String> {
-    let text = fs::read_to_string(&*place.file).ok()?;
-    let line = text.lines().nth(place.line.checked_sub(1)?)?;
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let at = match words.first() {
-        Some(first) if first.starts_with('@') => 2,
-        _ => 1,
-    };
-    let (key, _) = PublicKey::from_line(&words.get(at..)?.join(" "))
-        .ok()
-        .map(|(key, comment)| (key, comment.len()))?;
-    Some(key.fingerprint())
 }
