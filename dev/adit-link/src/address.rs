@@ -1,5 +1,6 @@
 //! The address an end is seen under: a translation in the middle of the link, as a router makes
-//! one whose address changes. Only IPv4 without options, TCP and UDP.
+//! one whose address changes. Only IPv4 without options, TCP and UDP; `partial` where their
+//! checksum is left to the network card.
 
 use std::net::Ipv4Addr;
 
@@ -12,17 +13,22 @@ pub(crate) fn is_v4(packet: &[u8]) -> bool {
 }
 
 /// The source becomes `to` if it is `from`.
-pub(crate) fn rewrite_source(packet: &mut [u8], from: Ipv4Addr, to: Ipv4Addr) {
+pub(crate) fn rewrite_source(packet: &mut [u8], from: Ipv4Addr, to: Ipv4Addr, partial: bool) {
     if at(packet, SOURCE) == Some(from) {
-        rewrite(packet, SOURCE, from, to);
+        rewrite(packet, SOURCE, from, to, partial);
     }
 }
 
 /// The destination becomes `to` if it is `from`; false if it is `to` already, which nobody has
 /// any more.
-pub(crate) fn rewrite_destination(packet: &mut [u8], from: Ipv4Addr, to: Ipv4Addr) -> bool {
+pub(crate) fn rewrite_destination(
+    packet: &mut [u8],
+    from: Ipv4Addr,
+    to: Ipv4Addr,
+    partial: bool,
+) -> bool {
     match at(packet, DESTINATION) {
-        Some(address) if address == from => rewrite(packet, DESTINATION, from, to),
+        Some(address) if address == from => rewrite(packet, DESTINATION, from, to, partial),
         Some(address) => return address != to,
         None => {}
     }
@@ -34,39 +40,41 @@ fn at(packet: &[u8], place: usize) -> Option<Ipv4Addr> {
     Some(bytes.into())
 }
 
-fn rewrite(packet: &mut [u8], place: usize, from: Ipv4Addr, to: Ipv4Addr) {
+fn rewrite(packet: &mut [u8], place: usize, from: Ipv4Addr, to: Ipv4Addr, partial: bool) {
     if let Some(slot) = packet.get_mut(place..place + 4) {
         slot.copy_from_slice(&to.octets());
     }
-    mend(packet, 10, from, to);
+    mend(packet, 10, from, to, false);
     // What follows the header covers both addresses with its own checksum; only the first
     // fragment has one.
     let first = packet
         .get(6..8)
         .is_some_and(|offset| u16_of(offset) & 0x1fff == 0);
     match packet.get(9) {
-        Some(6) if first => mend(packet, 20 + 16, from, to),
+        Some(6) if first => mend(packet, 20 + 16, from, to, partial),
         // 0 is none.
         Some(17) if first && packet.get(26..28).is_some_and(|sum| u16_of(sum) != 0) => {
-            mend(packet, 20 + 6, from, to);
+            mend(packet, 20 + 6, from, to, partial);
         }
         _ => {}
     }
 }
 
-/// The checksum at `place` after a change from one address to another (RFC 1624, equation 3).
-fn mend(packet: &mut [u8], place: usize, from: Ipv4Addr, to: Ipv4Addr) {
+/// The checksum at `place` after a change from one address to another (RFC 1624, equation 3). A
+/// partial one is a sum of which nobody has taken the complement yet.
+fn mend(packet: &mut [u8], place: usize, from: Ipv4Addr, to: Ipv4Addr, partial: bool) {
     let Some(slot) = packet.get_mut(place..place + 2) else {
         return;
     };
-    let mut sum = u32::from(!u16_of(slot));
+    let flip = if partial { 0 } else { 0xffff };
+    let mut sum = u32::from(u16_of(slot) ^ flip);
     for (old, new) in from.octets().chunks(2).zip(to.octets().chunks(2)) {
         sum += u32::from(!u16_of(old)) + u32::from(u16_of(new));
     }
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }
-    let sum = !u16::try_from(sum).unwrap_or_default();
+    let sum = u16::try_from(sum).unwrap_or_default() ^ flip;
     slot.copy_from_slice(&sum.to_be_bytes());
 }
 
@@ -75,4 +83,74 @@ fn u16_of(bytes: &[u8]) -> u16 {
         .iter()
         .take(2)
         .fold(0, |word, byte| word << 8 | u16::from(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sum(bytes: &[u8]) -> u16 {
+        let words = bytes.chunks(2).map(|pair| match pair {
+            [high] => u32::from(*high) << 8,
+            pair => u32::from(u16_of(pair)),
+        });
+        let all: u32 = words.sum();
+        let all = (all & 0xffff) + (all >> 16);
+        u16::try_from((all & 0xffff) + (all >> 16)).unwrap()
+    }
+
+    /// A packet of TCP or UDP with the sum of its pseudo-header where its checksum belongs.
+    fn packet(protocol: u8, source: [u8; 4], destination: [u8; 4], rest: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, protocol, 0, 0];
+        packet.extend([source, destination].concat());
+        let header = sum(&packet);
+        packet[10..12].copy_from_slice(&(!header).to_be_bytes());
+        packet.extend(rest);
+        let len = u16::try_from(rest.len()).unwrap().to_be_bytes();
+        let pseudo = [&packet[12..20], &[0, protocol], &len].concat();
+        let place = place(protocol);
+        packet[place..place + 2].copy_from_slice(&sum(&pseudo).to_be_bytes());
+        packet
+    }
+
+    const fn place(protocol: u8) -> usize {
+        20 + if protocol == 6 { 16 } else { 6 }
+    }
+
+    /// What the network card makes of it.
+    fn finish(packet: &mut [u8], protocol: u8) {
+        let sum = match !sum(&packet[20..]) {
+            0 => 0xffff,
+            sum => sum,
+        };
+        packet[place(protocol)..][..2].copy_from_slice(&sum.to_be_bytes());
+    }
+
+    proptest! {
+        #[test]
+        fn checksums_hold_finished_or_not(
+            near: [u8; 4], seen: [u8; 4], far: [u8; 4], udp: bool,
+            rest in prop::collection::vec(any::<u8>(), 20..100),
+        ) {
+            let protocol = if udp { 17 } else { 6 };
+            let mut expected = packet(protocol, seen, far, &rest);
+            let mut partial = packet(protocol, near, far, &rest);
+            let mut complete = partial.clone();
+            rewrite_source(&mut partial, near.into(), seen.into(), true);
+            prop_assert_eq!(&partial, &expected);
+            finish(&mut expected, protocol);
+            finish(&mut complete, protocol);
+            rewrite_source(&mut complete, near.into(), seen.into(), false);
+            // 0 and 0xffff are the same sum.
+            for place in [10, place(protocol)] {
+                let at = |packet: &[u8]| u16_of(&packet[place..]) % 0xffff;
+                prop_assert_eq!(at(&complete), at(&expected));
+            }
+            let mut answer = packet(protocol, far, seen, &rest);
+            prop_assert!(rewrite_destination(&mut answer, seen.into(), near.into(), true));
+            prop_assert_eq!(answer, packet(protocol, far, near, &rest));
+        }
+    }
 }

@@ -18,6 +18,8 @@ mod line;
 mod link;
 #[cfg(target_os = "linux")]
 mod namespace;
+#[cfg(target_os = "linux")]
+mod offload;
 mod path;
 #[cfg(target_os = "linux")]
 mod rights;

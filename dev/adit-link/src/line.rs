@@ -56,14 +56,18 @@ impl Line {
         }
     }
 
-    /// A packet goes in. Times only grow. What is lost has used its share of the rate, as on a
-    /// radio link; while the link is `cut` everything is lost.
-    pub fn send(&mut self, now: Duration, bytes: &[u8], cut: bool) {
-        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    /// A packet goes in, or a group of segments; on the wire it has `size` bytes. Times only grow.
+    /// What is lost has used its share of the rate, as on a radio link; while the link is `cut`
+    /// everything is lost.
+    pub fn send(&mut self, now: Duration, bytes: &[u8], size: u64, cut: bool) {
         let copies = 1 + u8::from(self.dice.chance(self.path.doubled));
         for _ in 0..copies {
             let start = self.busy.max(now);
-            let waits = start - now + self.path.time(size);
+            let mut waits = start - now;
+            // A group may be longer than the whole queue.
+            if !self.path.offload {
+                waits += self.path.time(size);
+            }
             if self.path.rate > 0 && waits > self.path.time(self.path.queue) {
                 self.tally.dropped += 1;
                 continue;
@@ -146,7 +150,7 @@ mod tests {
             fetch(&mut line, Some(now));
             let mut bytes = vec![0; 1000];
             bytes[..4].copy_from_slice(&number.to_be_bytes());
-            line.send(now, &bytes, false);
+            line.send(now, &bytes, 1000, false);
             now += every;
         }
         fetch(&mut line, None);
@@ -180,6 +184,23 @@ mod tests {
     }
 
     #[test]
+    fn a_group_takes_the_time_of_its_segments() {
+        // 1,000 bytes a millisecond, and groups of 30 segments that are longer than the queue.
+        let mut path = Path::new(50 * MS, 0).at(8_000_000, 20 * MS);
+        path.offload = true;
+        let mut line = Line::new(path, 1);
+        for now in [Duration::ZERO, 5 * MS, 25 * MS] {
+            line.send(now, &[0; 43_492], 45_000, false);
+        }
+        let tally = line.tally();
+        assert_eq!((tally.passed, tally.dropped), (2, 1));
+        for due in [45 + 25, 90 + 25] {
+            assert_eq!(line.due(), Some(due * MS));
+            assert!(line.recv(due * MS).is_some());
+        }
+    }
+
+    #[test]
     fn each_fault_happens_in_its_share() {
         let mut path = Path::new(50 * MS, 50);
         path.doubled = 20;
@@ -197,9 +218,9 @@ mod tests {
     #[test]
     fn nothing_passes_a_cut_line() {
         let mut line = Line::new(Path::new(50 * MS, 0), 1);
-        line.send(MS, b"x", true);
+        line.send(MS, b"x", 1, true);
         assert_eq!((line.due(), line.tally().lost), (None, 1));
-        line.send(MS, b"x", false);
+        line.send(MS, b"x", 1, false);
         assert_eq!(line.due(), Some(26 * MS));
     }
 
@@ -216,7 +237,7 @@ mod tests {
             let mut now = Duration::ZERO;
             for (gap, len) in &gaps {
                 now += Duration::from_micros(*gap);
-                line.send(now, &vec![0; *len], false);
+                line.send(now, &vec![0; *len], u64::try_from(*len).unwrap(), false);
             }
             let tally = line.tally();
             let all = tally.passed + tally.lost + tally.dropped;

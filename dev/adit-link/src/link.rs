@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::address::{is_v4, rewrite_destination, rewrite_source};
+use crate::offload::{HEADER, LONGEST, is_partial, on_the_wire};
 use crate::{Line, Namespace, Path, Tally};
 
 /// The address of the near end.
@@ -28,6 +29,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How long packets come together once there are some: at 1 Gbit/s there is one every 12 µs, and a
 /// thread that wakes for each takes the processor that its ends need.
 const GRAIN: Duration = Duration::from_micros(200);
+/// The same where segments travel together: the time that a group of 64 KiB takes there.
+const GROUP_GRAIN: Duration = Duration::from_micros(500);
 /// Packets read before those that are due are looked at again.
 const BATCH: usize = 256;
 
@@ -70,11 +73,17 @@ impl Link {
     /// A link that is the same in both directions. The seed decides which packets are lost.
     ///
     /// # Errors
-    /// Without the rights of root, without `ip`, or where the kernel has no TUN devices.
+    /// Without the rights of root, without `ip`, or where the kernel has no TUN devices; if the
+    /// path has `offload`, and some packets are to be lost, doubled or late.
     pub fn start(path: Path, seed: u64) -> Result<Self> {
+        ensure!(
+            !path.offload || (path.lost, path.doubled, path.late) == (0, 0, 0),
+            "a link with offload cannot lose, double or delay some of its packets: they are \
+             groups of segments"
+        );
         let (near, far) = (Namespace::create()?, Namespace::create()?);
-        let near_tun = device(&near, NEAR)?;
-        let far_tun = device(&far, FAR)?;
+        let near_tun = device(&near, NEAR, path.offload)?;
+        let far_tun = device(&far, FAR, path.offload)?;
         let shared = Arc::new(Shared::default());
         let (near_too, far_too) = (near_tun.try_clone()?, far_tun.try_clone()?);
         let line = |seed| Line::new(path, seed);
@@ -85,7 +94,7 @@ impl Link {
         let threads = directions.map(|(way, from, to, line)| {
             let shared = Arc::clone(&shared);
             // A device that fails ends the direction, and with it whatever needs the link.
-            thread::spawn(move || drop(carry(way, from, to, line, &shared)))
+            thread::spawn(move || drop(carry(way, from, to, line, path.offload, &shared)))
         });
         Ok(Self {
             near,
@@ -155,8 +164,8 @@ impl Counters {
     }
 }
 
-fn device(space: &Namespace, address: Ipv4Addr) -> Result<File> {
-    let tun = space.enter(|| crate::tun::open(DEVICE));
+fn device(space: &Namespace, address: Ipv4Addr, offload: bool) -> Result<File> {
+    let tun = space.enter(|| crate::tun::open(DEVICE, offload));
     let tun = tun.context("cannot make a TUN device")?;
     space
         .enter(|| std::fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1"))
@@ -172,10 +181,23 @@ enum Way {
     Back,
 }
 
-/// One direction, until the link is over.
-fn carry(way: Way, mut from: File, mut to: File, mut line: Line, shared: &Shared) -> Result<()> {
+/// One direction, until the link is over. With `offload` there is a header before each packet,
+/// which goes with it: the other device takes a group as one that its network card put together.
+fn carry(
+    way: Way,
+    mut from: File,
+    mut to: File,
+    mut line: Line,
+    offload: bool,
+    shared: &Shared,
+) -> Result<()> {
     let began = Instant::now();
-    let mut buf = vec![0; 65_536];
+    let mut buf = vec![0; LONGEST];
+    let (head, grain) = if offload {
+        (HEADER, GROUP_GRAIN)
+    } else {
+        (0, GRAIN)
+    };
     let counters = match way {
         Way::There => &shared.there,
         Way::Back => &shared.back,
@@ -188,7 +210,7 @@ fn carry(way: Way, mut from: File, mut to: File, mut line: Line, shared: &Shared
                 line.due().map(|due| due.saturating_sub(began.elapsed())),
             )?;
         } else {
-            thread::sleep(GRAIN);
+            thread::sleep(grain);
         }
         quiet = true;
         for _ in 0..BATCH {
@@ -198,9 +220,14 @@ fn carry(way: Way, mut from: File, mut to: File, mut line: Line, shared: &Shared
                 Err(why) => return Err(why.into()),
             };
             quiet = false;
-            let packet = buf.get_mut(..len).unwrap_or_default();
-            if is_v4(packet) && translate(way, packet, shared) {
-                line.send(began.elapsed(), packet, shared.cut.load(Ordering::Relaxed));
+            let bytes = buf.get_mut(..len).unwrap_or_default();
+            let Some((header, packet)) = bytes.split_at_mut_checked(head) else {
+                continue;
+            };
+            if is_v4(packet) && translate(way, packet, is_partial(header), shared) {
+                let size = on_the_wire(header, packet);
+                let cut = shared.cut.load(Ordering::Relaxed);
+                line.send(began.elapsed(), bytes, size, cut);
             }
         }
         counters.set(line.tally());
@@ -223,17 +250,17 @@ fn wait(from: &File, due: Option<Duration>) -> Result<()> {
 }
 
 /// Puts the address in under which the near end is seen; false if nobody has it any more.
-fn translate(way: Way, packet: &mut [u8], shared: &Shared) -> bool {
+fn translate(way: Way, packet: &mut [u8], partial: bool, shared: &Shared) -> bool {
     let seen = match shared.seen.load(Ordering::Relaxed) {
         0 => return true,
         bits => Ipv4Addr::from(bits),
     };
     match way {
         Way::There => {
-            rewrite_source(packet, NEAR, seen);
+            rewrite_source(packet, NEAR, seen, partial);
             true
         }
-        Way::Back => rewrite_destination(packet, seen, NEAR),
+        Way::Back => rewrite_destination(packet, seen, NEAR, partial),
     }
 }
 
@@ -310,6 +337,64 @@ mod tests {
             (from.ip(), stream.unwrap().peer_addr().unwrap()),
             (other.into(), at)
         );
+    }
+
+    #[test]
+    fn segments_travel_together_at_the_same_rate() {
+        if !as_root("link::tests::segments_travel_together_at_the_same_rate") {
+            return;
+        }
+        const SEGMENT: usize = 1448;
+        let mut path = Path::new(10 * MS, 0).at(1_000_000_000, 20 * MS);
+        path.offload = true;
+        let link = Link::start(path, 1).unwrap();
+        let other = Ipv4Addr::new(10, 77, 0, 99);
+        link.seen_as(Some(other));
+        let content: Vec<u8> = (0..8_000_000u32).flat_map(u32::to_ne_bytes).collect();
+        let listener = link.far().enter(|| TcpListener::bind((FAR, 0))).unwrap();
+        let at = listener.local_addr().unwrap();
+        let read = |mut stream: &TcpStream| {
+            let mut got = vec![0; content.len()];
+            stream.set_read_timeout(Some(5000 * MS)).unwrap();
+            stream.read_exact(&mut got).unwrap();
+            assert!(got == content);
+        };
+        let began = Instant::now();
+        thread::scope(|scope| {
+            let near = scope.spawn(|| {
+                let connect = || TcpStream::connect_timeout(&at, 1000 * MS);
+                let mut stream = link.near().enter(connect).unwrap();
+                stream.write_all(&content).unwrap();
+                read(&stream);
+            });
+            let (mut stream, from) = listener.accept().unwrap();
+            assert_eq!(from.ip(), other);
+            read(&stream);
+            stream.write_all(&content).unwrap();
+            near.join().unwrap();
+        });
+        let took = began.elapsed();
+        let segments = content.len() / SEGMENT;
+        let least = path.time(u64::try_from(2 * segments * 1500).unwrap());
+        assert!(took >= least, "{took:?}, at least {least:?}");
+        let Counts { there, back } = link.counts();
+        for tally in [there, back] {
+            assert!(
+                tally.passed < u64::try_from(segments).unwrap() / 4,
+                "{tally:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn groups_are_not_lost_by_chance() {
+        for fault in 0..3 {
+            let mut path = Path::new(10 * MS, 0);
+            path.offload = true;
+            *[&mut path.lost, &mut path.doubled, &mut path.late][fault] = 1;
+            let why = Link::start(path, 1).unwrap_err().to_string();
+            assert!(why.contains("offload"), "{why}");
+        }
     }
 
     #[test]

@@ -51,6 +51,9 @@ mod linux {
         /// Milliseconds a packet may wait for the rate before it is dropped
         #[arg(long, value_name = "MS", default_value_t = 50)]
         queue: u64,
+        /// Segments of TCP travel in groups, which costs less CPU; not with losses
+        #[arg(long)]
+        offload: bool,
         /// Decides which packets are lost
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
@@ -74,6 +77,7 @@ mod linux {
         let mut path = Path::new(Duration::from_millis(args.rtt), thousandths(args.loss))
             .at(args.rate * 1_000_000, Duration::from_millis(args.queue));
         (path.doubled, path.late) = (thousandths(args.doubled), thousandths(args.late));
+        path.offload = args.offload;
         // Before there are threads, so that none of them takes a signal.
         let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGUSR1]
             .into_iter()

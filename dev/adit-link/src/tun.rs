@@ -1,5 +1,5 @@
 //! A TUN device: packets of one network namespace as reads and writes of a file. The one module
-//! with `unsafe`: the device is told its name by an `ioctl`.
+//! with `unsafe`: the device is told its name and what it is like by `ioctl`s.
 
 #![allow(unsafe_code)]
 
@@ -12,6 +12,10 @@ use rustix::fs::OFlags;
 
 /// Packets of IP without a header of the device (`IFF_TUN | IFF_NO_PI` of `linux/if_tun.h`).
 const FLAGS: u16 = 0x0001 | 0x1000;
+/// With one that says what is left to the network card (`IFF_VNET_HDR`).
+const HEADERS: u16 = 0x4000;
+/// Left to it are checksums, and segments of TCP over IPv4 (`TUN_F_CSUM | TUN_F_TSO4`).
+const LEFT: nix::libc::c_int = 1 | 2;
 
 /// `struct ifreq` of `linux/if.h`, of which this call reads name and flags: 40 bytes at most.
 #[repr(C)]
@@ -27,9 +31,15 @@ nix::ioctl_write_ptr_bad!(
     Request
 );
 
+nix::ioctl_write_int_bad!(
+    set_offload,
+    nix::request_code_write!(b'T', 208, size_of::<nix::libc::c_uint>())
+);
+
 /// Makes a device with this name, of 15 bytes at most, in the namespace of the calling thread. It
-/// goes when the file is closed. Reads do not wait.
-pub(crate) fn open(name: &str) -> io::Result<File> {
+/// goes when the file is closed. Reads do not wait. With `offload` each packet has a header of
+/// [`crate::offload`], and groups of segments come unsegmented.
+pub(crate) fn open(name: &str, offload: bool) -> io::Result<File> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
     let file = OpenOptions::new()
         .read(true)
@@ -38,7 +48,7 @@ pub(crate) fn open(name: &str) -> io::Result<File> {
         .open("/dev/net/tun")?;
     let mut request = Request {
         name: [0; 16],
-        flags: FLAGS,
+        flags: if offload { FLAGS | HEADERS } else { FLAGS },
         rest: [0; 22],
     };
     let slots = request.name.iter_mut().take(15);
@@ -48,5 +58,9 @@ pub(crate) fn open(name: &str) -> io::Result<File> {
     // SAFETY: the descriptor is open, and the request is as long as the kernel copies and lives
     // until the call returns.
     unsafe { set_interface(file.as_raw_fd(), &raw const request) }?;
+    if offload {
+        // SAFETY: the descriptor is open, and the argument is a number.
+        unsafe { set_offload(file.as_raw_fd(), LEFT) }?;
+    }
     Ok(file)
 }

@@ -65,7 +65,9 @@ mod linux {
     const LIMITS: [&str; 2] = ["/proc/sys/net/ipv4/tcp_rmem", "/proc/sys/net/ipv4/tcp_wmem"];
 
     pub(super) fn run(bench: &mut Bench, able: &[&'static str]) -> Result<()> {
-        let path = Path::new(ROUND_TRIP, 0).at(RATE, QUEUE);
+        let mut path = Path::new(ROUND_TRIP, 0).at(RATE, QUEUE);
+        // The processor is for the ends.
+        path.offload = true;
         // Without the rights for it nobody is measured.
         drop(Link::start(path, 1)?);
         let bytes = bench.settings.amounts.bytes.min(MOST);

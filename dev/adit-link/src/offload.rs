@@ -1,0 +1,71 @@
+//! What a device that segments says of a packet, in front of each that is read or written:
+//! `struct virtio_net_hdr` of `linux/virtio_net.h`, in the byte order of the machine.
+
+/// Its length.
+pub(crate) const HEADER: usize = 10;
+/// The most that a device hands over: this, and the longest packet of IPv4.
+pub(crate) const LONGEST: usize = HEADER + 65_535;
+
+/// `VIRTIO_NET_HDR_F_NEEDS_CSUM`.
+const NEEDS_CSUM: u8 = 1;
+/// `VIRTIO_NET_HDR_GSO_TCPV4`.
+const TCP4: u8 = 1;
+
+/// Whether the checksum of TCP or UDP is left to the network card: its field has the sum of the
+/// pseudo-header as yet, not complemented.
+pub(crate) fn is_partial(header: &[u8]) -> bool {
+    header.first().is_some_and(|flags| flags & NEEDS_CSUM != 0)
+}
+
+/// Bytes of this whole packet of IPv4 on the wire, where each segment of a group has headers of
+/// its own.
+pub(crate) fn on_the_wire(header: &[u8], packet: &[u8]) -> u64 {
+    let most = match header {
+        [_, TCP4, _, _, low, high, ..] => usize::from(u16::from_ne_bytes([*low, *high])),
+        _ => 0,
+    };
+    // The length of the headers in `header` is a hint; they say it themselves.
+    let ip = packet.first().map_or(0, |byte| usize::from(byte & 15) * 4);
+    let tcp = packet.get(ip + 12);
+    let headers = ip + tcp.map_or(0, |byte| usize::from(byte >> 4) * 4);
+    let payload = packet.len().saturating_sub(headers);
+    let more = match most {
+        0 => 0,
+        most => payload.div_ceil(most).saturating_sub(1),
+    };
+    u64::try_from(packet.len() + more * headers).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A header for segments of 1,448 bytes, and headers of 20 and 32 bytes before this payload.
+    fn group(kind: u8, payload: usize) -> ([u8; HEADER], Vec<u8>) {
+        let mut header = [0; HEADER];
+        (header[0], header[1]) = (NEEDS_CSUM, kind);
+        header[4..6].copy_from_slice(&1448u16.to_ne_bytes());
+        let mut packet = vec![0; 52 + payload];
+        (packet[0], packet[32]) = (0x45, 0x80);
+        (header, packet)
+    }
+
+    #[test]
+    fn each_segment_has_headers_of_its_own() {
+        let cases = [
+            (TCP4, 0, 52),
+            (TCP4, 1448, 1500),
+            (TCP4, 1449, 1500 + 53),
+            (TCP4, 3 * 1448, 4500),
+            (0, 1448, 1500),
+        ];
+        for (kind, payload, size) in cases {
+            let (header, packet) = group(kind, payload);
+            assert!(is_partial(&header));
+            assert_eq!(on_the_wire(&header, &packet), size, "{payload}");
+        }
+        // Without such a header.
+        let (_, packet) = group(TCP4, 5000);
+        assert_eq!((on_the_wire(&[], &packet), is_partial(&[])), (5052, false));
+    }
+}
