@@ -11,6 +11,8 @@ use adit_wire::Time;
 
 /// Below this an adjust waits, if the window is large enough to go on meanwhile, octets.
 const BATCH: u32 = 256 << 10;
+/// Above this none does: what waits to be granted is missing in the window of a long path.
+const MOST: u32 = 1 << 20;
 
 /// What one channel of ours may receive. `window + unread` is never above `target`.
 #[derive(Debug)]
@@ -91,7 +93,8 @@ impl Intake {
 
     /// How much has to be consumed before an adjust is worth a message, octets.
     pub(super) fn lacks(&self) -> u32 {
-        let worth = (self.target / 4).max(BATCH).min(self.target / 2).max(1);
+        let worth = (self.target / 4).clamp(BATCH, MOST).min(self.target / 2);
+        let worth = worth.max(1);
         worth.saturating_sub(self.grantable())
     }
 
@@ -192,7 +195,13 @@ mod tests {
 
     #[test]
     fn an_adjust_is_due_when_what_lacks_was_consumed() {
-        for (target, lacks) in [(2 << 20, 512 << 10), (600 << 10, 256 << 10), (1000, 500)] {
+        let cases = [
+            (16 << 20, 1 << 20),
+            (2 << 20, 512 << 10),
+            (600 << 10, 256 << 10),
+            (1000, 500),
+        ];
+        for (target, lacks) in cases {
             let mut intake = Intake::new(target);
             assert!(intake.receive(Time(0), target));
             assert_eq!(intake.lacks(), lacks);
