@@ -94,3 +94,33 @@ fn passing(e: &io::Error) -> bool {
             | io::ErrorKind::HostUnreachable
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use socket2::SockRef;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn both_ends_find_a_dead_peer_and_do_not_wait_to_send() {
+        let listener = tcp::listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let mut acceptor = Acceptor::new(listener);
+        let at = acceptor.local_addr().unwrap();
+        let (near, far) = tokio::join!(tcp::connect(at), acceptor.next());
+        let Turn::Connection(far, _) = far else {
+            panic!("{far:?}");
+        };
+        for stream in [near.unwrap(), far] {
+            let socket = SockRef::from(&stream);
+            assert!(socket.tcp_nodelay().unwrap() && socket.keepalive().unwrap());
+            #[cfg(target_os = "linux")]
+            {
+                let seconds = Duration::from_secs;
+                assert_eq!(socket.tcp_keepalive_time().unwrap(), seconds(60));
+                assert_eq!(socket.tcp_keepalive_interval().unwrap(), seconds(15));
+                assert_eq!(socket.tcp_keepalive_retries().unwrap(), 4);
+                assert_eq!(socket.tcp_user_timeout().unwrap(), Some(seconds(120)));
+            }
+        }
+    }
+}
