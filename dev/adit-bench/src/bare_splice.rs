@@ -61,7 +61,7 @@ fn relay(mut near: TcpStream, to: Option<SocketAddr>) -> Result<()> {
 }
 
 /// Where a SOCKS5 client wants to go; it is told that it is there.
-fn asked(near: &mut (impl Read + Write)) -> Result<SocketAddr> {
+fn asked(near: &mut TcpStream) -> Result<SocketAddr> {
     let (mut greeting, mut head, mut to) = ([0; 3], [0; 4], [0; 6]);
     near.read_exact(&mut greeting)?;
     ensure!(greeting == GREETING.0, "a password is wanted");

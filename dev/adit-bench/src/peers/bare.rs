@@ -6,11 +6,8 @@ use std::net::SocketAddr;
 
 use super::{Kind, Programs, Recipe, Role, Source, adit};
 
-/// Two threads a connection, which nobody would have for thousands of them.
-pub(crate) const BARE_SPLICE: &str = "bare splice";
-
 pub(super) const SPLICE: Kind = Kind {
-    name: BARE_SPLICE,
+    name: "bare splice",
     programs: &["adit-bench", "adit"],
     version: |_: &Programs| "two blocking threads a connection".to_owned(),
     recipe: splice,

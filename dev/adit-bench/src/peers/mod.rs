@@ -3,7 +3,7 @@
 //! One file each with a [`Kind`]; a [`Peer`] is one that is installed here.
 
 mod adit;
-pub(crate) mod bare;
+mod bare;
 mod dante;
 mod gost;
 mod hev;
@@ -262,6 +262,11 @@ impl Peer {
     /// By what the bytes of a transfer are divided.
     pub(crate) const fn slower(&self) -> u64 {
         self.kind.slower
+    }
+
+    /// Whether people run it; a floor only tells what the thing costs at least.
+    pub(crate) fn is_no_floor(&self) -> bool {
+        ![bare::SPLICE.name, bare::RECORDS.name].contains(&self.name())
     }
 
     /// Whether the number of its threads can be chosen.

@@ -18,7 +18,6 @@ use crate::load::Way;
 use crate::load::connections::{PER_ADDRESS, hold, lanes};
 use crate::load::origin::{Origin, Service};
 use crate::peers::Peer;
-use crate::peers::bare::BARE_SPLICE;
 use crate::topology::{Rig, Topology};
 
 /// A started process, and one whose last connection has just gone quiet, has things to put away.
@@ -73,8 +72,7 @@ fn one_topology(
         1 => format!("{what}, {held} idle connections"),
         count => format!("{what}, {held} idle connections, {count} processes"),
     };
-    let rival = |peer: &Peer| peer.name() != BARE_SPLICE;
-    let fit = |peer: &&Peer| topology.suits(peer) && rival(peer);
+    let fit = |peer: &&Peer| topology.suits(peer) && peer.is_no_floor();
     for peer in bench.peers.iter().filter(fit) {
         if let Some(why) = too_many(peer, topology, each) {
             eprintln!("idle: {case}: {}: {why}", peer.name());
@@ -82,7 +80,7 @@ fn one_topology(
             bench.journal.absences.push(absence);
         }
     }
-    let among = |peer: &Peer| rival(peer) && too_many(peer, topology, each).is_none();
+    let among = |peer: &Peer| peer.is_no_floor() && too_many(peer, topology, each).is_none();
     let contest = Contest::new(Suite::Idle, &case, topology).among(&among);
     bench.alternate(&contest, |turn| {
         if processes.get() > 1 {

@@ -181,7 +181,8 @@ impl Suite {
                 "Client and server of the same implementation. A program: its input up, its output \
                  down (`head` at the server, which is counted with it), through the pipes of the \
                  client; with `-L` and `-D` one stream through a port of the client's. The far server \
-                 is behind a link in user space between two network namespaces (`dev/adit-link`), \
+                 is behind a link in user space between two network namespaces (`dev/adit-link`) \
+                 that carries segments of TCP in groups, as network cards do, \
                  with buffers for TCP that do not hold it back; `no relay` is TCP alone, which \
                  tells what the link allows on this machine. CPU is user \
                  and system time of each process, its children included, behind the login. System \

@@ -9,7 +9,6 @@ use crate::load::Way;
 use crate::load::connections::churn;
 use crate::load::origin::{Origin, Service};
 use crate::peers::Peer;
-use crate::peers::bare::BARE_SPLICE;
 use crate::topology::{Rig, Topology};
 
 /// Clients that open one connection after the other at the same time.
@@ -25,9 +24,8 @@ pub(super) fn run(bench: &mut Bench) {
 }
 
 fn one_topology(bench: &mut Bench, case: &str, topology: Topology) {
-    let among = |peer: &Peer| peer.name() != BARE_SPLICE;
     let contest = Contest::new(Suite::Rate, case, topology)
-        .among(&among)
+        .among(&Peer::is_no_floor)
         .with_baseline();
     bench.alternate(&contest, |turn| {
         let origin = Origin::start(Service::Echo)?;

@@ -259,6 +259,7 @@ mod tests {
         run.push(&[1; 4], to);
         assert!(!run.takes(&[1; 4], to, 64), "the shorter one was the last");
     }
+
     #[test]
     fn the_processor_is_offered_behind_long_runs_to_this_machine() {
         let offered = |to: &str, count: usize| {

@@ -93,8 +93,8 @@ impl Intake {
 
     /// How much has to be consumed before an adjust is worth a message, octets.
     pub(super) fn lacks(&self) -> u32 {
-        let worth = (self.target / 4).clamp(BATCH, MOST).min(self.target / 2);
-        let worth = worth.max(1);
+        let worth = (self.target / 4).clamp(BATCH, MOST);
+        let worth = worth.min(self.target / 2).max(1);
         worth.saturating_sub(self.grantable())
     }
 
