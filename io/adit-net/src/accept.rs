@@ -18,6 +18,8 @@ pub struct Acceptor {
     socket: TcpListener,
     reserve: Option<File>,
     pause: Duration,
+    /// Connections have their options from the listening socket.
+    tuned: bool,
 }
 
 const PAUSE_MIN: Duration = Duration::from_millis(5);
@@ -38,6 +40,7 @@ impl Acceptor {
     #[must_use]
     pub fn new(socket: TcpListener) -> Self {
         Self {
+            tuned: tcp::tunes_all(&socket),
             socket,
             reserve: reserve(),
             pause: PAUSE_MIN,
@@ -58,7 +61,9 @@ impl Acceptor {
                     if self.reserve.is_none() {
                         self.reserve = reserve();
                     }
-                    tcp::tune(&stream);
+                    if !self.tuned {
+                        tcp::tune(&stream);
+                    }
                     return Turn::Connection(stream, from);
                 }
                 // The peer went away between its SYN and our accept: nothing of ours is wrong.
@@ -103,24 +108,40 @@ mod tests {
 
     #[tokio::test]
     async fn both_ends_find_a_dead_peer_and_do_not_wait_to_send() {
-        let listener = tcp::listen("127.0.0.1:0".parse().unwrap()).unwrap();
-        let mut acceptor = Acceptor::new(listener);
-        let at = acceptor.local_addr().unwrap();
-        let (near, far) = tokio::join!(tcp::connect(at), acceptor.next());
-        let Turn::Connection(far, _) = far else {
-            panic!("{far:?}");
-        };
-        for stream in [near.unwrap(), far] {
-            let socket = SockRef::from(&stream);
-            assert!(socket.tcp_nodelay().unwrap() && socket.keepalive().unwrap());
-            #[cfg(target_os = "linux")]
-            {
-                let seconds = Duration::from_secs;
-                assert_eq!(socket.tcp_keepalive_time().unwrap(), seconds(60));
-                assert_eq!(socket.tcp_keepalive_interval().unwrap(), seconds(15));
-                assert_eq!(socket.tcp_keepalive_retries().unwrap(), 4);
-                assert_eq!(socket.tcp_user_timeout().unwrap(), Some(seconds(120)));
+        let ours = tcp::listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let foreign = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        for listener in [ours, foreign] {
+            let mut acceptor = Acceptor::new(listener);
+            let at = acceptor.local_addr().unwrap();
+            let (near, far) = tokio::join!(tcp::connect(at), acceptor.next());
+            let Turn::Connection(far, _) = far else {
+                panic!("{far:?}");
+            };
+            for stream in [near.unwrap(), far] {
+                let socket = SockRef::from(&stream);
+                assert!(socket.tcp_nodelay().unwrap() && socket.keepalive().unwrap());
+                #[cfg(target_os = "linux")]
+                {
+                    let seconds = Duration::from_secs;
+                    assert_eq!(socket.tcp_keepalive_time().unwrap(), seconds(60));
+                    assert_eq!(socket.tcp_keepalive_interval().unwrap(), seconds(15));
+                    assert_eq!(socket.tcp_user_timeout().unwrap(), Some(seconds(120)));
+                }
             }
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn options_are_set_once_for_all_connections_of_a_listener() {
+        let listener = tcp::listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let at = listener.local_addr().unwrap();
+        let (_near, accepted) = tokio::join!(tcp::connect(at), listener.accept());
+        let (far, _) = accepted.unwrap();
+        assert!(
+            SockRef::from(&far).keepalive().unwrap(),
+            "as it was accepted"
+        );
+        assert!(Acceptor::new(listener).tuned);
     }
 }

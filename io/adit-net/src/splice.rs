@@ -102,6 +102,13 @@ mod linux {
             self.held
         }
 
+        /// The pieces that it has room for. One holds a byte at least, so fewer bytes than this,
+        /// moved into an empty pipe, are all that the socket had.
+        #[must_use]
+        pub fn slots(&self) -> usize {
+            self.capacity / rustix::param::page_size()
+        }
+
         /// Moves what the socket has into the pipe, which must be empty; 0 is the end.
         pub fn fill(&mut self, from: &impl AsFd) -> io::Result<usize> {
             let Some((_, write)) = &self.ends else {
@@ -211,6 +218,12 @@ mod nowhere {
         /// Bytes in the pipe.
         #[must_use]
         pub const fn held(&self) -> usize {
+            match *self {}
+        }
+
+        /// The pieces that it has room for.
+        #[must_use]
+        pub const fn slots(&self) -> usize {
             match *self {}
         }
 

@@ -14,6 +14,9 @@ const BACKLOG: i32 = 1024;
 #[cfg(target_os = "linux")]
 const FAST_OPEN_QUEUE: u32 = 256;
 
+/// Whether connections begin with the options of their listening socket.
+const HANDED_DOWN: bool = cfg!(target_os = "linux");
+
 /// Opens a listening socket. A v6 wildcard also takes IPv4.
 pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
     listen_by(addr, FastOpen::Off)
@@ -57,6 +60,9 @@ pub(crate) fn listen_with(
     }
     #[cfg(unix)]
     socket.set_reuse_address(true)?;
+    if HANDED_DOWN {
+        set_options(&socket);
+    }
     prepare(&socket)?;
     socket.bind(&addr.into())?;
     socket.listen(BACKLOG)?;
@@ -92,15 +98,27 @@ pub async fn connect_by(addr: SocketAddr, fast_open: FastOpen) -> io::Result<Tcp
     Ok(stream)
 }
 
-/// `TCP_NODELAY`, keepalive 60/15/4 and a user time-out of 120 s, so that a dead peer is found.
+/// `TCP_NODELAY`, and a peer that is dead is found within two minutes: keepalive after 60 s, every
+/// 15 s, and a user time-out of 120 s.
 ///
 /// Best effort: a socket whose peer is gone already refuses options, and the next read tells.
 pub fn tune(stream: &TcpStream) {
-    let socket = SockRef::from(stream);
+    set_options(&SockRef::from(stream));
+}
+
+/// Whether the connections of a listening socket need no [`tune`].
+pub(crate) fn tunes_all(listener: &TcpListener) -> bool {
+    // One that was not opened here has been given no options.
+    HANDED_DOWN && matches!(SockRef::from(listener).tcp_nodelay(), Ok(true))
+}
+
+fn set_options(socket: &Socket) {
     let keepalive = TcpKeepalive::new()
         .with_time(Duration::from_secs(60))
-        .with_interval(Duration::from_secs(15))
-        .with_retries(4);
+        .with_interval(Duration::from_secs(15));
+    // The user time-out says when to give up, and the number of probes is not asked (tcp(7)).
+    #[cfg(not(target_os = "linux"))]
+    let keepalive = keepalive.with_retries(4);
     // Errors are of no use here, see above.
     let _ = socket.set_tcp_nodelay(true);
     let _ = socket.set_tcp_keepalive(&keepalive);

@@ -213,30 +213,10 @@ impl Tcp {
         }
         let offered: usize = out.iter().map(|slice| slice.len()).sum();
         let socket = &*self.watched(cx)?;
-        loop {
-            ready!(socket.poll_read_ready(cx))?;
-            let mut got = None;
-            let done = socket.try_io(Interest::READABLE, || {
-                let n = adit_net::tcp::read_vectored(socket, out)?;
-                got = Some(n);
-                // Less than was offered: the socket is empty, and need not be asked again.
-                if n < offered {
-                    Err(io::ErrorKind::WouldBlock.into())
-                } else {
-                    Ok(())
-                }
-            });
-            match (got, done) {
-                (Some(n), _) => {
-                    self.ended = n == 0;
-                    return Poll::Ready(Ok(n));
-                }
-                (None, Err(e)) if e.kind() != io::ErrorKind::WouldBlock => {
-                    return Poll::Ready(Err(e));
-                }
-                _ => {}
-            }
-        }
+        let take = || adit_net::tcp::read_vectored(socket, out);
+        let n = ready!(poll_take(cx, socket, offered, take))?;
+        self.ended = n == 0;
+        Poll::Ready(Ok(n))
     }
 
     /// Writes straight from the caller's memory. Only while nothing of ours is unsent.
@@ -274,13 +254,7 @@ impl Tcp {
             return Poll::Ready(Ok(n));
         }
         let socket = &*self.watched(cx)?;
-        let n = loop {
-            ready!(socket.poll_read_ready(cx))?;
-            match socket.try_io(Interest::READABLE, || pipe.fill(socket)) {
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-                done => break done?,
-            }
-        };
+        let n = ready!(poll_take(cx, socket, pipe.slots(), || pipe.fill(socket)))?;
         self.ended = n == 0;
         Poll::Ready(Ok(n))
     }
@@ -310,6 +284,33 @@ impl Tcp {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 done => return Poll::Ready(done),
             }
+        }
+    }
+}
+
+/// Takes what has arrived by `take`. If that gives less than `room` bytes the socket is empty, and
+/// need not be asked again.
+fn poll_take(
+    cx: &mut Context<'_>,
+    socket: &TcpStream,
+    room: usize,
+    mut take: impl FnMut() -> io::Result<usize>,
+) -> Poll<io::Result<usize>> {
+    loop {
+        ready!(socket.poll_read_ready(cx))?;
+        let mut got = None;
+        let done = socket.try_io(Interest::READABLE, || {
+            let n = *got.insert(take()?);
+            if n < room {
+                // Forgets that something was there, but not that it is the end.
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            Ok(())
+        });
+        match (got, done) {
+            (Some(n), _) => return Poll::Ready(Ok(n)),
+            (None, Err(e)) if e.kind() != io::ErrorKind::WouldBlock => return Poll::Ready(Err(e)),
+            _ => {}
         }
     }
 }

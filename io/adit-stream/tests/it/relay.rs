@@ -1,5 +1,6 @@
 //! The relay over real sockets, bare and sealed.
 
+use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -231,9 +232,7 @@ async fn nothing_is_copied_behind_what_came_with_the_handshake() {
     while far.socket().unwrap().try_write(&full).is_ok() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    std::future::poll_fn(|cx| far.poll_slot(cx, 1))
-        .await
-        .unwrap();
+    poll_fn(|cx| far.poll_slot(cx, 1)).await.unwrap();
     far.commit(1000).unwrap();
     client.write_all(&pattern(10_000)).await.unwrap();
     let meter = Meter::default();
@@ -348,7 +347,7 @@ async fn who_waits_is_woken_however_the_socket_is_watched() {
     });
     let sent = pattern(12 << 20);
     let (mut out, mut back, mut polls) = (0, 0, 0);
-    let all = std::future::poll_fn(|cx| {
+    let all = poll_fn(|cx| {
         polls += 1;
         if polls % 3 == 0 {
             near.watch_when_asked(cx).unwrap();
@@ -379,4 +378,29 @@ async fn who_waits_is_woken_however_the_socket_is_watched() {
     tokio::time::timeout(Duration::from_secs(60), all)
         .await
         .expect("nobody waits in vain");
+}
+
+/// A socket that gave less than there was room for is not asked again, and its end is not missed.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_socket_that_gave_little_is_known_to_be_empty() {
+    let (mut near, mut far) = pair().await;
+    for last in [false, true] {
+        far.write_all(b"little").await.unwrap();
+        if last {
+            far.shutdown().await.unwrap();
+            // Both have come before the first look.
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let Some(mut pipe) = adit_net::splice::lease() else {
+            return assert_eq!(std::env::var("ADIT_IO").unwrap(), "portable");
+        };
+        let n = poll_fn(|cx| near.poll_fill_pipe(cx, &mut pipe)).await;
+        assert_eq!(n.unwrap(), 6);
+        let again = poll_fn(|cx| Poll::Ready(near.poll_readable(cx).is_ready())).await;
+        assert_eq!(again, last, "it is looked at again for an end alone");
+    }
+    let mut pipe = adit_net::splice::lease().unwrap();
+    let end = poll_fn(|cx| near.poll_fill_pipe(cx, &mut pipe)).await;
+    assert_eq!(end.unwrap(), 0);
 }
