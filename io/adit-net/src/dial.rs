@@ -95,28 +95,22 @@ pub fn order(found: Vec<SocketAddr>, family: Family) -> Vec<SocketAddr> {
 ///
 /// When all fail, the error of the best informed one: refused, then timed out, then unreachable.
 pub async fn race(candidates: &[SocketAddr], deadline: Duration) -> io::Result<TcpStream> {
-    race_by(candidates, deadline, FastOpen::Off).await
+    timeout(deadline, race_by(candidates, FastOpen::Off))
+        .await
+        .unwrap_or_else(|_| Err(no_answer()))
 }
 
-/// As [`race`], each with fast open if it is on.
-pub async fn race_by(
-    candidates: &[SocketAddr],
-    deadline: Duration,
-    fast_open: FastOpen,
-) -> io::Result<TcpStream> {
-    if let [only] = candidates {
-        return match timeout(deadline, tcp::connect_by(*only, fast_open)).await {
-            Ok(result) => result,
-            Err(_) => Err(timed_out()),
-        };
-    }
-    match timeout(deadline, race_many(candidates, fast_open)).await {
-        Ok(result) => result,
-        Err(_) => Err(timed_out()),
+/// As [`race`] without a deadline, each with fast open if it is on.
+pub async fn race_by(candidates: &[SocketAddr], fast_open: FastOpen) -> io::Result<TcpStream> {
+    match candidates {
+        [only] => tcp::connect_by(*only, fast_open).await,
+        many => race_many(many, fast_open).await,
     }
 }
 
-fn timed_out() -> io::Error {
+/// What a deadline that has passed is called.
+#[must_use]
+pub fn no_answer() -> io::Error {
     io::Error::new(
         io::ErrorKind::TimedOut,
         "no answer to the connection attempt",

@@ -93,9 +93,9 @@ pub async fn connect_by(addr: SocketAddr, fast_open: FastOpen) -> io::Result<Tcp
     }
     #[cfg(not(target_os = "linux"))]
     let _ = fast_open;
-    let stream = socket.connect(addr).await?;
-    tune(&stream);
-    Ok(stream)
+    // While nothing is connected this starts no timers, and none is refused.
+    set_options(&SockRef::from(&socket));
+    socket.connect(addr).await
 }
 
 /// `TCP_NODELAY`, and a peer that is dead is found within two minutes: keepalive after 60 s, every

@@ -64,7 +64,7 @@ impl Connector for Direct {
         Box::pin(async move {
             let open = async {
                 let candidates = self.candidates(to).await?;
-                let socket = dial::race_by(&candidates, self.deadline, self.fast_open)
+                let socket = dial::race_by(&candidates, self.fast_open)
                     .await
                     .map_err(|e| DialError::new(Stage::Connect, e))?;
                 let bound = socket.local_addr().ok();
@@ -79,12 +79,9 @@ impl Connector for Direct {
                     watch: None,
                 })
             };
-            timeout(self.deadline, open).await.unwrap_or_else(|_| {
-                Err(DialError::new(
-                    Stage::Connect,
-                    std::io::ErrorKind::TimedOut.into(),
-                ))
-            })
+            timeout(self.deadline, open)
+                .await
+                .unwrap_or_else(|_| Err(DialError::new(Stage::Connect, dial::no_answer())))
         })
     }
 
