@@ -177,7 +177,7 @@ pub(crate) struct Amounts {
     pub(crate) bytes: u64,
     /// Bytes of the transfer before it, of which every byte is compared.
     pub(crate) warm_up: u64,
-    /// Bytes of the transfer under strace.
+    /// Bytes of the transfer under strace, which slows it down.
     pub(crate) traced: u64,
     /// Bytes of a transfer of datagrams.
     pub(crate) datagram_bytes: u64,

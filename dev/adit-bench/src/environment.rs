@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::args::Settings;
 use crate::peers::Peer;
 use crate::places::output_of;
+use crate::syscalls::Counter;
 
 /// As the kernel calls them.
 const ABILITIES: [&str; 8] = [
@@ -37,8 +38,8 @@ pub(crate) struct Environment {
     pub(crate) versions: Vec<(&'static str, String)>,
     /// Implementations that are not here.
     pub(crate) missing: Vec<&'static str>,
-    /// The version of strace, which counts system calls; empty if it is not here.
-    pub(crate) strace: String,
+    /// Who counts system calls, with its version.
+    pub(crate) counter: Option<(Counter, String)>,
 }
 
 impl Environment {
@@ -47,19 +48,15 @@ impl Environment {
         settings: &Settings,
         peers: &[Peer],
         missing: Vec<&'static str>,
-        strace: bool,
+        counter: Option<Counter>,
     ) -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        // Its first line reads `strace -- version 6.1`.
-        let strace = if strace {
-            output_of("strace", &["--version"])
-        } else {
-            String::new()
+        // Their first lines read `strace -- version 6.1` and `perf version 6.1`.
+        let version = |counter: Counter| {
+            let said = output_of(counter.name(), &["--version"]);
+            let first = said.lines().next().unwrap_or_default();
+            first.split_whitespace().last().unwrap_or("?").to_owned()
         };
-        let strace = strace
-            .lines()
-            .next()
-            .and_then(|line| line.split_whitespace().last());
         let load = read("/proc/loadavg");
         Self {
             date: output_of("date", &["-u", "+%Y-%m-%d %H:%M UTC"]),
@@ -81,7 +78,7 @@ impl Environment {
                 .map(|peer| (peer.name(), peer.version().to_owned()))
                 .collect(),
             missing,
-            strace: strace.unwrap_or_default().to_owned(),
+            counter: counter.map(|counter| (counter, version(counter))),
         }
     }
 }

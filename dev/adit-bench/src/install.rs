@@ -11,7 +11,8 @@ use anyhow::{Context, Result, ensure};
 use crate::places::{cargo, find_program, peers_dir};
 
 /// A program that only the benchmarks use, and its Debian package.
-const PROGRAMS: [(&str, &str); 3] = [
+const PROGRAMS: [(&str, &str); 4] = [
+    ("perf", "linux-perf"),
     ("strace", "strace"),
     ("microsocks", "microsocks"),
     ("danted", "dante-server"),

@@ -44,6 +44,7 @@ use environment::Environment;
 use journal::Journal;
 use peers::{KINDS, Kind, Peer, Source};
 use suite::Bench;
+use syscalls::Counter;
 
 fn main() -> ExitCode {
     match Wish::from_args(Args::parse()).and_then(fulfil) {
@@ -82,15 +83,15 @@ fn measure(settings: &Settings) -> Result<()> {
         eprintln!("{}: not installed; hint: {hint}", kind.name);
     }
     let missing = missing.into_iter().map(|kind| kind.name).collect();
-    let strace = syscalls::available();
-    let environment = Environment::now(settings, &peers, missing, strace);
+    let counter = Counter::here();
+    let environment = Environment::now(settings, &peers, missing, counter);
     for (name, version) in &environment.versions {
         eprintln!("{name}: {version}");
     }
     let mut bench = Bench {
         settings: settings.clone(),
         peers,
-        strace,
+        counter,
         journal: Journal::default(),
     };
     for suite in &settings.suites {

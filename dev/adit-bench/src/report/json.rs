@@ -47,7 +47,7 @@ fn run(environment: &Environment) -> Value {
         "commit": environment.commit,
         "versions": versions,
         "missing": environment.missing,
-        "strace": environment.strace,
+        "counter": environment.counter.as_ref().map(|(counter, version)| format!("{} {version}", counter.name())),
     })
 }
 

@@ -8,6 +8,7 @@ use crate::environment::Environment;
 use crate::figure::Better;
 use crate::journal::{Journal, Table};
 use crate::suite::Suite;
+use crate::syscalls::Counter;
 
 /// A section that stands for itself, with the address of its chart.
 pub(crate) fn section(
@@ -84,7 +85,7 @@ pub(crate) fn machine(environment: &Environment) -> String {
         commit,
         versions,
         missing,
-        strace,
+        counter,
     } = environment;
     let mut out = format!(
         "Median of the rounds (least–most); loopback, everybody in turn in the same run. \
@@ -101,9 +102,16 @@ pub(crate) fn machine(environment: &Environment) -> String {
     if !missing.is_empty() {
         let _ = write!(out, " Not installed: {}.", missing.join(", "));
     }
-    match strace.as_str() {
-        "" => out.push_str(" System calls were not counted: there is no strace here."),
-        version => _ = write!(out, " strace {version}."),
+    match counter {
+        None => out.push_str(" System calls were not counted: neither perf nor strace can here."),
+        Some((Counter::Perf, version)) => _ = write!(out, " System calls by perf {version}."),
+        Some((Counter::Strace, version)) => {
+            let _ = write!(
+                out,
+                " System calls by strace {version}, which slows a process down and so makes its \
+                 reads larger: an order of magnitude, not more."
+            );
+        }
     }
     out
 }
@@ -200,7 +208,7 @@ mod tests {
             "`cargo xtask bench --suite ss-tcp` on 2020-01-01 00:00 UTC; 2 × CPU, Linux 6.1",
             "Versions: adit 0.1.0, other (1.2).",
             "Not installed: third.",
-            "there is no strace here",
+            "neither perf nor strace",
             "Not measured: other, m: broken\n",
             "```sh\n# m\nadit run x\n```",
         ] {

@@ -137,9 +137,7 @@ impl Suite {
             Self::SsTcp => {
                 "Client and server of the same implementation, a fixed forwarder in front; the \
                  payload crosses both once. CPU is user and system time of each process. System \
-                 calls are counted in a shorter run of their own under `strace`, which slows the \
-                 process down and so makes its reads larger: an order of magnitude, not more. \
-                 `bare records` is no rival: two blocking threads a connection that read, seal or \
+                 calls are counted in a transfer of their own. `bare records` is no rival: two blocking threads a connection that read, seal or \
                  open, and write, without a protocol. That is what the copies and the cipher \
                  alone cost here."
             }
@@ -152,8 +150,8 @@ impl Suite {
             }
             Self::Socks => {
                 "One process relays SOCKS5 CONNECT to a bare TCP connection. CPU is its user and \
-                 system time, its children included. System calls are counted in a shorter run of \
-                 their own under `strace`: an order of magnitude, not more. `bare splice` is no \
+                 system time, its children included. System calls are counted in a transfer of \
+                 their own. `bare splice` is no \
                  rival: two blocking threads a connection that do nothing but `splice(2)` once the \
                  request is read. That is what the kernel alone costs here."
             }
@@ -186,8 +184,7 @@ impl Suite {
                  with buffers for TCP that do not hold it back; `no relay` is TCP alone, which \
                  tells what the link allows on this machine. CPU is user \
                  and system time of each process, its children included, behind the login. System \
-                 calls are counted in a shorter run of their own under `strace`: an order of \
-                 magnitude, not more. The MACs are measured in memory by `adit bench mac`, those \
+                 calls are counted in a transfer of their own. The MACs are measured in memory by `adit bench mac`, those \
                  of OpenSSL by `openssl speed`."
             }
             Self::Idle => {

@@ -10,6 +10,7 @@ use crate::figure::{Figures, Metric, short};
 use crate::journal::{Failure, Journal, Sample};
 use crate::peers::Peer;
 use crate::suite::Suite;
+use crate::syscalls::Counter;
 use crate::topology::{Rig, Topology};
 
 /// Who measures nothing in between: what the load itself can do here.
@@ -20,8 +21,8 @@ pub(crate) const NO_RELAY: &str = "no relay";
 pub(crate) struct Bench {
     pub(crate) settings: Settings,
     pub(crate) peers: Vec<Peer>,
-    /// Whether system calls can be counted.
-    pub(crate) strace: bool,
+    /// Who counts system calls, if somebody can.
+    pub(crate) counter: Option<Counter>,
     pub(crate) journal: Journal,
 }
 
@@ -102,8 +103,8 @@ pub(crate) struct Turn<'a> {
     entrant: Entrant<'a>,
     topology: Topology,
     pub(crate) settings: &'a Settings,
-    /// Whether this is the round in which system calls are counted.
-    pub(crate) counts_calls: bool,
+    /// Who counts system calls in this turn.
+    pub(crate) counter: Option<Counter>,
     commands: RefCell<Vec<String>>,
 }
 
@@ -155,7 +156,7 @@ impl Bench {
         let Self {
             settings,
             peers,
-            strace,
+            counter,
             journal,
         } = self;
         let Contest {
@@ -192,7 +193,7 @@ impl Bench {
                     entrant,
                     topology,
                     settings,
-                    counts_calls: *strace && contest.counts_calls && round == 1,
+                    counter: counter.filter(|who| contest.counts_calls && who.counts_in(round)),
                     commands: RefCell::default(),
                 };
                 match measure(&turn) {

@@ -20,9 +20,6 @@ const WINDOW: Pace = Pace::Window(64);
 /// What a good line carries, and every implementation should be able to.
 const STEADY: Pace = Pace::Bits(200_000_000);
 
-/// A traced process takes some 50 µs for each datagram, so fewer than of a stream's bytes.
-const TRACED_SHARE: u64 = 32;
-
 /// A steady run takes as long as it must at its rate, so fewer bytes.
 const STEADY_SHARE: u64 = 4;
 
@@ -84,7 +81,7 @@ fn measure(
             let mut figures = rates(&delivery, direction);
             let cost = cpu.iter().map(|seconds| seconds / as_gib(bytes));
             figures.extend(each(CPU_PER_GIB, &rig.parts(cost)));
-            if turn.counts_calls && *pace == WINDOW && !rig.members().is_empty() {
+            if *pace == WINDOW && !rig.members().is_empty() {
                 figures.extend(calls(turn, rig, session, direction)?);
             }
             cases.push((format!("{case}, {direction}{shown}"), figures));
@@ -94,11 +91,14 @@ fn measure(
 }
 
 fn calls(turn: &Turn<'_>, rig: &Rig, session: &Session, direction: Direction) -> Result<Figures> {
-    let trace = Trace::attach(rig)?;
+    let Some(counter) = turn.counter else {
+        return Ok(Figures::new());
+    };
+    let trace = Trace::attach(counter, rig)?;
     let size = payload(direction) as u64;
-    let count = (turn.settings.amounts.traced / TRACED_SHARE / size).max(100);
+    let count = (counter.datagram_bytes(&turn.settings.amounts) / size).max(100);
     let traced = session.run(direction, count, WINDOW);
-    let bytes = traced.context("under strace")?.delivered * size;
+    let bytes = traced.context("while calls are counted")?.delivered * size;
     let counts = trace.finish()?;
     let counts = counts.iter().map(|calls| float(*calls) / as_gib(bytes));
     Ok(each(CALLS_PER_GIB, &rig.parts(counts)))
