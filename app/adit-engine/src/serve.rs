@@ -24,6 +24,7 @@ use crate::guard::Guard;
 use crate::router::Router;
 use crate::udp::Ttl;
 
+use gate::Ticket;
 pub use gate::{Gate, accept_loop};
 
 /// What a client may say before its request is granted; then reading stops.
@@ -68,28 +69,46 @@ pub struct Associate {
 
 impl Worker {
     /// Serves a connection in a task of its own, if the gate lets it in.
-    pub(crate) fn admit(self: Arc<Self>, io: BoxStream, peer: Peer) -> bool {
+    pub(crate) fn admit(self: &Arc<Self>, io: BoxStream, peer: Peer) -> bool {
         let Some(ticket) = self.gate.enter() else {
             return false;
         };
-        tokio::spawn(async move {
-            self.serve(io, peer).await;
-            drop(ticket);
-        });
+        tokio::spawn(self.session(self.clone().meet(io, peer), Some(ticket)));
         true
     }
 
     /// Serves one connection from its first byte to its last.
-    pub async fn serve(self: &Arc<Self>, io: BoxStream, peer: Peer) {
-        // What opens a session is much larger than what it takes to run one, and most live long.
-        let session = Box::pin(self.meet(io, peer)).await;
-        if let Some(session) = session {
-            self.pump(session, peer).await;
+    pub fn serve(
+        self: &Arc<Self>,
+        io: BoxStream,
+        peer: Peer,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        self.session(self.clone().meet(io, peer), None)
+    }
+
+    /// A session from `opening` it to its end.
+    ///
+    /// Most live long, and what opens one is much larger than what it takes to run it: that is
+    /// given back, and nothing of it is kept beside the session.
+    fn session<O>(
+        self: &Arc<Self>,
+        opening: O,
+        ticket: Option<Ticket>,
+    ) -> impl Future<Output = ()> + Send + use<O>
+    where
+        O: Future<Output = Option<Session>> + Send,
+    {
+        let (worker, opening) = (self.clone(), Box::pin(opening));
+        async move {
+            if let Some(mut session) = opening.await {
+                worker.pump(&mut session).await;
+            }
+            drop(ticket);
         }
     }
 
     /// Everything up to an open session; other wishes are served here.
-    async fn meet(self: &Arc<Self>, io: BoxStream, peer: Peer) -> Option<Session> {
+    async fn meet(self: Arc<Self>, io: BoxStream, peer: Peer) -> Option<Session> {
         let stranger = match &self.guard {
             None => None,
             Some(guard) => match guard.enter(peer.remote.ip()) {
@@ -139,13 +158,8 @@ impl Worker {
             };
             if let Some(ticket) = self.gate.enter() {
                 let worker = self.clone();
-                tokio::spawn(async move {
-                    let session = Box::pin(worker.open(pending, peer)).await;
-                    if let Some(session) = session {
-                        worker.pump(session, peer).await;
-                    }
-                    drop(ticket);
-                });
+                let opening = async move { worker.open(pending, peer).await };
+                tokio::spawn(self.session(opening, Some(ticket)));
                 continue;
             }
             let why = "too many connections are open";
@@ -208,21 +222,21 @@ impl Worker {
             far: far.io,
             watch: far.watch,
             account,
-            about: Box::new((target, user)),
+            about: Box::new(About { peer, target, user }),
         })
     }
 
     /// The relay, with an eye on a keyed hop; ends when the user is removed.
-    async fn pump(&self, session: Session, peer: Peer) {
+    async fn pump(&self, session: &mut Session) {
         let Session {
-            mut near,
-            mut far,
+            near,
+            far,
             watch,
             account,
             about,
         } = session;
-        let (target, user) = &*about;
-        if let Some(account) = &account {
+        let About { peer, target, user } = &**about;
+        if let Some(account) = account {
             account.begin_tcp();
         }
         let _open = Open::new(&self.meter);
@@ -231,7 +245,7 @@ impl Worker {
             account: account.as_ref(),
         };
         let outcome = {
-            let mut relay = pin!(relay(&mut *near, &mut *far, &self.limits, &both));
+            let mut relay = pin!(relay(&mut **near, &mut **far, &self.limits, &both));
             let watched = pin!(watched(watch.as_ref(), relay.as_mut()));
             during(account.as_deref(), watched).await
         };
@@ -241,7 +255,7 @@ impl Worker {
             far.abort();
             return debug!(client = %peer.remote, user, %target, "closed: the user was removed");
         };
-        if let Some(watch) = &watch
+        if let Some(watch) = watch
             && (outcome.down > 0 || matches!(outcome.end, End::Finished | End::Far(_)))
         {
             watch.look("has closed the connection without an answer");
@@ -267,8 +281,14 @@ struct Session {
     far: BoxStream,
     watch: Option<Watch>,
     account: Option<Arc<Account>>,
-    /// Target and user, for the log.
-    about: Box<(Target, String)>,
+    about: Box<About>,
+}
+
+/// Whose session it is, for the log.
+struct About {
+    peer: Peer,
+    target: Target,
+    user: String,
 }
 
 /// The relay; a keyed hop that stays silent is worth a word.

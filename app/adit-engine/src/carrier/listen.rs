@@ -91,7 +91,7 @@ async fn streams(session: KcpStream, smux: smux::Settings, worker: Arc<Worker>, 
     let end = loop {
         match mux.accept().await {
             Ok(stream) => {
-                if !worker.clone().admit(Box::new(stream), peer) {
+                if !worker.admit(Box::new(stream), peer) {
                     debug!(client = %peer.remote, "too many connections: a stream is closed");
                 }
             }

@@ -83,7 +83,7 @@ pub async fn accept_loop(mut socket: accept::Acceptor, worker: Arc<Worker>) {
             Turn::Connection(stream, remote) => {
                 let local = stream.local_addr().unwrap_or(remote);
                 let peer = Peer { remote, local };
-                if worker.clone().admit(Box::new(Tcp::new(stream)), peer) {
+                if worker.admit(Box::new(Tcp::new(stream)), peer) {
                     continue;
                 }
                 format!(

@@ -11,7 +11,7 @@ use adit_wire::{Host, Target};
 use tokio::time::timeout;
 use tracing::debug;
 
-use super::{EARLY, Session, Worker};
+use super::{About, EARLY, Session, Worker};
 use crate::Peer;
 use crate::acceptor::{Association, Binding, Pending};
 use crate::account::{Account, Open};
@@ -123,7 +123,11 @@ impl Worker {
             far: Box::new(Tcp::new(stream)),
             watch: None,
             account: None,
-            about: Box::new((from.into(), String::new())),
+            about: Box::new(About {
+                peer,
+                target: from.into(),
+                user: String::new(),
+            }),
         })
     }
 
