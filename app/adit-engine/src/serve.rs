@@ -333,3 +333,18 @@ async fn reset(io: &mut BoxStream) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of the 3 KiB that an idle connection may take, two sockets and the allocator have two thirds.
+    #[test]
+    fn a_session_is_small_however_it_was_opened() {
+        fn size_of_future<F>(_: impl Fn(&Arc<Worker>, BoxStream, Peer) -> F) -> usize {
+            size_of::<F>()
+        }
+        let size = size_of_future(|worker, io, peer| worker.serve(io, peer));
+        assert!(size <= 1100, "{size} bytes");
+    }
+}
