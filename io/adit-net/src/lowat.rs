@@ -5,18 +5,22 @@
 
 use std::io;
 
-use tokio::net::TcpStream;
-
-/// Sets the mark, in bytes; 1 is the system's default. Raising a receive buffer that is too small
-/// for it is left to the system.
+/// Sets the mark, in bytes; 1 is the system's default.
+///
+/// A receive buffer that is too small for a mark is raised by the system so that the window is just
+/// the mark: the sender would stand still whenever it is reached. So there is room for two.
 #[cfg(target_os = "linux")]
-pub fn set_receive_mark(socket: &TcpStream, bytes: u32) -> io::Result<()> {
-    crate::option::set(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes)
+pub fn set_receive_mark(socket: &impl std::os::fd::AsFd, bytes: u32) -> io::Result<()> {
+    let set = |bytes| crate::option::set(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes);
+    if bytes > 1 {
+        set(bytes.saturating_mul(2).min(i32::MAX.unsigned_abs()))?;
+    }
+    set(bytes)
 }
 
 /// Other systems have no mark.
 #[cfg(not(target_os = "linux"))]
-pub fn set_receive_mark(_: &TcpStream, _: u32) -> io::Result<()> {
+pub fn set_receive_mark<S>(_: &S, _: u32) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
@@ -25,7 +29,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
     use tokio::io::AsyncWriteExt;
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpStream};
     use tokio::time::timeout;
 
     #[tokio::test]

@@ -15,14 +15,18 @@ use crate::Tcp;
 
 /// How much is looked at together.
 const WINDOW: u64 = 8 << 20;
-/// The longest time for that much: 0.8 Gbit/s. Slower flows are left alone.
-const FAST: Duration = Duration::from_millis(80);
+/// The longest time for that much: 0.4 Gbit/s. Slower flows are left alone.
+const FAST: Duration = Duration::from_millis(160);
 /// The same for a flow that is only watched in another way, by which a slower one loses little.
 const GLANCE: (u64, Duration) = (1 << 20, Duration::from_millis(10));
 /// The time a flow has to fill its mark.
 const FILL: Duration = Duration::from_micros(1500);
-/// What is announced at once, at least and at most.
-const MARK: (u64, u64) = (128 << 10, 512 << 10);
+/// What is announced at once, at least.
+const MARK: u64 = 64 << 10;
+/// The same at most, where the bytes are opened or sealed: more would leave the cache before.
+pub const OPENED: u64 = 512 << 10;
+/// And where they only pass through the kernel.
+pub const PASSED: u64 = 1 << 20;
 /// The longest time that the tail of a flow waits, to the timer's granularity.
 const TAIL: Duration = Duration::from_millis(2);
 
@@ -63,10 +67,17 @@ pub struct Bulk {
 
 impl Bulk {
     /// The source has nothing to give after `moved` bytes in all; true if it has to be asked
-    /// again. To be called whenever the source makes its reader wait, with the same task.
-    pub fn poll_pause(&mut self, cx: &mut Context<'_>, source: &mut Tcp, moved: u64) -> bool {
+    /// again. To be called whenever the source makes its reader wait, with the same task. It
+    /// announces `most` bytes at once at most: [`OPENED`] or [`PASSED`].
+    pub fn poll_pause(
+        &mut self,
+        cx: &mut Context<'_>,
+        source: &mut Tcp,
+        moved: u64,
+        most: u64,
+    ) -> bool {
         let Some((timer, before)) = &mut self.marked else {
-            return self.measure(cx, source, moved);
+            return self.measure(cx, source, moved, most);
         };
         if *before != moved {
             *before = moved;
@@ -81,9 +92,9 @@ impl Bulk {
         source.set_mark(1).is_ok()
     }
 
-    fn measure(&mut self, cx: &mut Context<'_>, source: &mut Tcp, moved: u64) -> bool {
+    fn measure(&mut self, cx: &mut Context<'_>, source: &mut Tcp, moved: u64, most: u64) -> bool {
         let window = self.rate.window(WINDOW, moved);
-        let mark = window.and_then(|(bytes, time)| mark_of(bytes, time));
+        let mark = window.and_then(|(bytes, time)| mark_of(bytes, time, most));
         if mark.is_some_and(|mark| source.set_mark(mark).is_ok()) {
             let mut timer = Box::pin(sleep(TAIL));
             // Pending: it has just been made. The poll is what arms it.
@@ -95,18 +106,70 @@ impl Bulk {
 }
 
 /// The mark for a flow of `bytes` in `time`; none for a slow one.
-fn mark_of(bytes: u64, time: Duration) -> Option<u32> {
+fn mark_of(bytes: u64, time: Duration, most: u64) -> Option<u32> {
     if time > FAST {
         return None;
     }
     let share = u128::from(bytes) * FILL.as_micros() / time.as_micros().max(1);
     let mark = u64::try_from(share).unwrap_or(u64::MAX);
-    u32::try_from(mark.clamp(MARK.0, MARK.1)).ok()
+    u32::try_from(mark.clamp(MARK, most.max(MARK))).ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
+    use std::task::Poll;
+
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::time::timeout;
+
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_fast_source_gets_a_mark_and_its_tail_takes_it_away() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let (near, far) = tokio::join!(TcpStream::connect(at), listener.accept());
+        let (mut near, mut source) = (near.unwrap(), Tcp::new(far.unwrap().0));
+        let mut bulk = Bulk::default();
+        poll_fn(|cx| {
+            // A new socket counts as readable until a read has found nothing.
+            assert!(
+                source
+                    .poll_read_into(cx, &mut [std::io::IoSliceMut::new(&mut [0])])
+                    .is_pending()
+            );
+            assert!(
+                !bulk.poll_pause(cx, &mut source, 0, OPENED),
+                "a window begins"
+            );
+            assert!(
+                !bulk.poll_pause(cx, &mut source, WINDOW, OPENED),
+                "it was fast"
+            );
+            Poll::Ready(())
+        })
+        .await;
+        assert!(bulk.marked.is_some());
+        near.write_all(&[7; 999]).await.unwrap();
+        let early = timeout(
+            Duration::from_micros(500),
+            source.socket().unwrap().readable(),
+        );
+        assert!(early.await.is_err(), "the mark holds it back");
+        poll_fn(
+            |cx| match bulk.poll_pause(cx, &mut source, WINDOW, OPENED) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            },
+        )
+        .await;
+        assert!(bulk.marked.is_none());
+        let came = timeout(Duration::from_secs(5), source.socket().unwrap().readable());
+        came.await.expect("what is there is announced").unwrap();
+    }
 
     #[test]
     fn a_glance_tells_a_fast_flow() {
@@ -122,9 +185,11 @@ mod tests {
     #[test]
     fn marks_follow_the_rate() {
         let ms = Duration::from_millis;
-        assert_eq!(mark_of(WINDOW, ms(81)), None);
-        assert_eq!(mark_of(WINDOW, ms(80)), Some(157_286));
-        assert_eq!(mark_of(WINDOW, ms(10)), Some(512 << 10));
-        assert_eq!(mark_of(WINDOW, Duration::ZERO), Some(512 << 10));
+        assert_eq!(mark_of(WINDOW, ms(161), PASSED), None);
+        assert_eq!(mark_of(WINDOW, ms(160), PASSED), Some(78_643));
+        assert_eq!(mark_of(WINDOW, ms(80), PASSED), Some(157_286));
+        assert_eq!(mark_of(WINDOW, ms(10), PASSED), Some(1 << 20));
+        assert_eq!(mark_of(WINDOW, Duration::ZERO, PASSED), Some(1 << 20));
+        assert_eq!(mark_of(WINDOW, Duration::ZERO, OPENED), Some(512 << 10));
     }
 }

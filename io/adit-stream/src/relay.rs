@@ -9,7 +9,7 @@ use std::time::Duration;
 use adit_net::splice::{self, Pipe};
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::bulk::Rate;
+use crate::bulk::{self, Bulk, Rate};
 use crate::{Count, Stream, Tcp};
 
 /// Bytes one direction may move before it lets the other one, and other sessions, go on: a few
@@ -158,7 +158,8 @@ struct Direction {
     phase: Phase,
     moved: u64,
     splice: Splice,
-    rate: Rate,
+    glance: Rate,
+    bulk: Bulk,
 }
 
 /// Whether bytes may stay in the kernel, and the pipe they are in.
@@ -219,10 +220,8 @@ impl Direction {
                     }
                     Moved::SourceEmpty => {
                         let _ = to.poll_flush(cx).map_err(Fault::To)?;
-                        if self.rate.is_fast(self.moved)
-                            && let Some(bottom) = from.bottom()
-                        {
-                            bottom.watch_when_asked(cx).map_err(Fault::From)?;
+                        if self.wake_less(cx, from, to).map_err(Fault::From)? {
+                            continue;
                         }
                         return Poll::Pending;
                     }
@@ -240,6 +239,27 @@ impl Direction {
 }
 
 impl Direction {
+    /// Has a fast source that is empty now announce itself less often; true if it has to be asked
+    /// again.
+    fn wake_less(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &mut dyn Stream,
+        to: &mut dyn Stream,
+    ) -> io::Result<bool> {
+        let most = match (from.bare(), to.bare()) {
+            (Some(_), Some(_)) => bulk::PASSED,
+            _ => bulk::OPENED,
+        };
+        let Some(source) = from.bottom() else {
+            return Ok(false);
+        };
+        if self.glance.is_fast(self.moved) {
+            source.watch_when_asked(cx)?;
+        }
+        Ok(self.bulk.poll_pause(cx, source, self.moved, most))
+    }
+
     /// Moves some bytes in the cheapest way the two streams allow.
     fn step(
         &mut self,

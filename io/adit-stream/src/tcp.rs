@@ -262,7 +262,11 @@ impl Tcp {
     /// Has this socket announce bytes only when `mark` of them have come, or at once again with
     /// 1. Who sets a mark has to look for a flow that stays below it.
     pub fn set_mark(&mut self, mark: u32) -> io::Result<()> {
-        adit_net::lowat::set_receive_mark(self.socket()?, mark)
+        match &self.socket {
+            Socket::Watched(socket) => adit_net::lowat::set_receive_mark(socket, mark),
+            Socket::Asked(asked) => adit_net::lowat::set_receive_mark(asked.socket(), mark),
+            Socket::Lost => Err(io::ErrorKind::NotConnected.into()),
+        }
     }
 
     /// Moves what is in a pipe out. Only while nothing is unsent.

@@ -10,7 +10,7 @@ use adit_ssh::SshError;
 use adit_ssh::auth::Outgoing;
 use adit_ssh::packet::Payload;
 use adit_ssh::transport::{Event, Step, Transport};
-use adit_stream::bulk::Bulk;
+use adit_stream::bulk::{Bulk, OPENED};
 use adit_stream::{BoxStream, Stream};
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -95,7 +95,7 @@ impl Line {
             if self.rx.is_empty() {
                 self.rx.clear();
                 if socket.poll_readable(cx)?.is_pending() {
-                    if self.bulk.poll_pause(cx, socket, self.received) {
+                    if self.bulk.poll_pause(cx, socket, self.received, OPENED) {
                         continue;
                     }
                     // Nobody waits with a buffer in hand.
@@ -115,7 +115,7 @@ impl Line {
                     self.rx.fill(n);
                     self.rx.learn(n, offered);
                 }
-                Poll::Pending if self.bulk.poll_pause(cx, socket, self.received) => {}
+                Poll::Pending if self.bulk.poll_pause(cx, socket, self.received, OPENED) => {}
                 Poll::Pending => return Poll::Pending,
             }
         }

@@ -1,6 +1,8 @@
 //! The relay over real sockets, bare and sealed.
 
 use std::future::poll_fn;
+use std::io::Write;
+use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -298,6 +300,56 @@ async fn a_fast_flow_does_not_hold_back_its_tail() {
             assert_eq!(got[0], byte);
         }
     }
+}
+
+/// A source that is slower than the relay, as a network is: it does not wake it for each burst.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fast_flow_wakes_its_relay_seldom() {
+    const BURST: usize = 64 << 10;
+    const BURSTS: usize = 1536;
+    let mut seen = Vec::new();
+    // A machine with other work may starve the source: then it is tried again.
+    for _ in 0..5 {
+        let (mut near, client) = pair().await;
+        let (mut far, mut target) = pair().await;
+        let mut polls = 0;
+        let meter = Meter::default();
+        let relayed = async {
+            let mut relayed = pin!(relay(&mut near, &mut far, &LIMITS, &meter));
+            poll_fn(|cx| {
+                polls += 1;
+                relayed.as_mut().poll(cx)
+            })
+            .await
+        };
+        let client = client.into_std().unwrap();
+        client.set_nonblocking(false).unwrap();
+        let source = std::thread::spawn(move || {
+            let mut to = &client;
+            for _ in 0..BURSTS {
+                let began = std::time::Instant::now();
+                to.write_all(&[7; BURST]).unwrap();
+                while began.elapsed() < Duration::from_micros(150) {
+                    std::hint::spin_loop();
+                }
+            }
+        });
+        let sink = tokio::spawn(async move {
+            let mut got = vec![0; 1 << 20];
+            while target.read(&mut got).await.unwrap() > 0 {}
+            target.shutdown().await.unwrap();
+        });
+        let outcome = relayed.await;
+        sink.await.unwrap();
+        source.join().unwrap();
+        assert_eq!(outcome.up, (BURST * BURSTS) as u64);
+        if polls <= BURSTS / 3 {
+            return;
+        }
+        seen.push(polls);
+    }
+    panic!("{BURSTS} bursts woke the relay {seen:?} times");
 }
 
 /// Fast in both directions: each socket is a source, and a destination that fills up.
