@@ -16,6 +16,8 @@ use crate::{Count, Stream, Tcp};
 /// milliseconds. Each time, the runtime takes a task that goes on at once for more work than one
 /// thread can do, and wakes another thread to share it.
 const BUDGET: usize = 8 << 20;
+/// Below this nobody asks how fast a direction is.
+const LARGE: u64 = 1 << 20;
 /// Slots filled by one read.
 const SCATTER: usize = 8;
 /// Runs gathered in one write.
@@ -158,6 +160,13 @@ struct Direction {
     phase: Phase,
     moved: u64,
     splice: Splice,
+    /// Once it has moved enough to be told from a small one.
+    large: Option<Box<Large>>,
+}
+
+/// What is known of a direction that has moved more than `LARGE` bytes.
+#[derive(Default)]
+struct Large {
     glance: Rate,
     bulk: Bulk,
 }
@@ -247,6 +256,9 @@ impl Direction {
         from: &mut dyn Stream,
         to: &mut dyn Stream,
     ) -> io::Result<bool> {
+        if self.moved < LARGE {
+            return Ok(false);
+        }
         let most = match (from.bare(), to.bare()) {
             (Some(_), Some(_)) => bulk::PASSED,
             _ => bulk::OPENED,
@@ -254,10 +266,11 @@ impl Direction {
         let Some(source) = from.bottom() else {
             return Ok(false);
         };
-        if self.glance.is_fast(self.moved) {
+        let large = self.large.get_or_insert_default();
+        if large.glance.is_fast(self.moved) {
             source.watch_when_asked(cx)?;
         }
-        Ok(self.bulk.poll_pause(cx, source, self.moved, most))
+        Ok(large.bulk.poll_pause(cx, source, self.moved, most))
     }
 
     /// Moves some bytes in the cheapest way the two streams allow.
