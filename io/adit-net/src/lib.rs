@@ -3,7 +3,7 @@
 //! Sockets with the options the project agreed on ([`tcp`], [`udp`]), an accept loop that survives
 //! descriptor exhaustion ([`accept`]), pipes for bytes that stay in the kernel ([`splice`]), sockets that are
 //! watched only while somebody waits ([`asked`]), a mark
-//! that wakes a reader once for much ([`lowat`]), traffic that was meant for others
+//! that wakes a reader once for much ([`lowat`]), urgent data ([`urgent`]), traffic that was meant for others
 //! ([`transparent`]), names and the race between addresses ([`dial`]), the wall clock, the monotonic
 //! clock and chance ([`ambient`]), the descriptor limit ([`limits`]), child processes that do not
 //! outlive us, and terminals for them ([`child`]), files that do ([`keep`]).
@@ -25,6 +25,7 @@ pub mod splice;
 pub mod tcp;
 pub mod transparent;
 pub mod udp;
+pub mod urgent;
 
 pub use packet::PacketBuf;
 pub use udp::{Buffers, Received, Udp};

@@ -120,6 +120,18 @@ mod linux {
             Ok(n)
         }
 
+        /// As [`fill`](Self::fill), for a socket that may stand at urgent data, which splicing never
+        /// passes: the error is [`InvalidInput`](io::ErrorKind::InvalidInput) then, and what is there
+        /// has to be copied.
+        pub fn fill_or_copy(&mut self, from: &impl AsFd) -> io::Result<usize> {
+            match self.fill(from) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock && crate::urgent::is_next(from) => {
+                    Err(io::ErrorKind::InvalidInput.into())
+                }
+                done => done,
+            }
+        }
+
         /// Moves from the pipe into the socket.
         pub fn drain(&mut self, to: &impl AsFd) -> io::Result<usize> {
             let Some((read, _)) = &self.ends else {
@@ -229,6 +241,11 @@ mod nowhere {
 
         /// Never called.
         pub fn fill<S>(&mut self, _: &S) -> io::Result<usize> {
+            match *self {}
+        }
+
+        /// Never called.
+        pub fn fill_or_copy<S>(&mut self, _: &S) -> io::Result<usize> {
             match *self {}
         }
 

@@ -6,6 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use adit_net::asked::Asked;
 use adit_net::splice::Pipe;
+use adit_net::urgent;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -25,6 +26,8 @@ pub struct Tcp {
     rx: Side,
     tx: Side,
     ended: bool,
+    /// Somebody has waited for what arrives, and nothing was taken since.
+    waited: bool,
 }
 
 /// How the runtime watches the socket.
@@ -104,6 +107,8 @@ impl Side {
 }
 
 impl Socket {
+    /// For handshakes and records, which know no urgent data: after a short read nothing is
+    /// expected until more is announced.
     fn poll_read(&mut self, cx: &mut Context<'_>, out: &mut [u8]) -> Poll<io::Result<usize>> {
         match self {
             Self::Watched(socket) => {
@@ -134,6 +139,7 @@ impl Tcp {
             rx: Side::default(),
             tx: Side::default(),
             ended: false,
+            waited: false,
         }
     }
 
@@ -189,10 +195,12 @@ impl Tcp {
         if self.rx.len() > 0 || self.ended {
             return Poll::Ready(Ok(()));
         }
-        match &mut self.socket {
+        let ready = match &mut self.socket {
             Socket::Asked(asked) => asked.poll_arrival(cx),
             _ => self.watched(cx)?.poll_read_ready(cx),
-        }
+        };
+        self.waited |= ready.is_pending();
+        ready
     }
 
     /// Reads straight into the caller's memory, past our own buffer. Only while that is empty.
@@ -239,7 +247,8 @@ impl Tcp {
         }
     }
 
-    /// Moves what has arrived into an empty pipe. Only while nothing is buffered. 0 is the end.
+    /// Moves what has arrived into an empty pipe. Only while nothing is buffered. 0 is the end; with
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) it has to be read instead.
     pub fn poll_fill_pipe(
         &mut self,
         cx: &mut Context<'_>,
@@ -249,12 +258,21 @@ impl Tcp {
             return Poll::Ready(Ok(0));
         }
         if let Socket::Asked(asked) = &mut self.socket {
-            let n = ready!(asked.poll_take(cx, |socket| pipe.fill(socket)))?;
+            // It is announced each time somebody asks: once more without a byte is urgent data.
+            let told = std::mem::take(&mut self.waited);
+            let taken = asked.poll_take(cx, |socket| match told {
+                true => pipe.fill_or_copy(socket),
+                false => pipe.fill(socket),
+            });
+            self.waited = taken.is_pending();
+            let n = ready!(taken)?;
             self.ended = n == 0;
             return Poll::Ready(Ok(n));
         }
         let socket = &*self.watched(cx)?;
-        let n = ready!(poll_take(cx, socket, pipe.slots(), || pipe.fill(socket)))?;
+        let room = pipe.slots();
+        let take = || pipe.fill_or_copy(socket);
+        let n = ready!(poll_take(cx, socket, room, take))?;
         self.ended = n == 0;
         Poll::Ready(Ok(n))
     }
@@ -293,7 +311,7 @@ impl Tcp {
 }
 
 /// Takes what has arrived by `take`. If that gives less than `room` bytes the socket is empty, and
-/// need not be asked again.
+/// need not be asked again, unless urgent data stopped it.
 fn poll_take(
     cx: &mut Context<'_>,
     socket: &TcpStream,
@@ -305,7 +323,7 @@ fn poll_take(
         let mut got = None;
         let done = socket.try_io(Interest::READABLE, || {
             let n = *got.insert(take()?);
-            if n < room {
+            if n < room && (n == 0 || !urgent::is_next(socket)) {
                 // Forgets that something was there, but not that it is the end.
                 return Err(io::ErrorKind::WouldBlock.into());
             }

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use adit_config::Plan;
 use adit_engine::Engine;
-use tokio::io::AsyncReadExt;
-use tokio::net::TcpListener;
+use socket2::SockRef;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
 use crate::world::{echo, server, socks, start, talk, url};
@@ -38,6 +39,41 @@ async fn every_kind_of_hop_carries_a_stream() {
             .unwrap_or_else(|e| panic!("{chain:?}: {e}"));
         let say = vec![7; 200_000];
         assert!(talk(&mut socket, &say).await.unwrap() == say, "{chain:?}");
+    }
+}
+
+/// As of FTP's ABOR and of telnet's break: the byte is part of what is said.
+#[tokio::test]
+async fn an_urgent_byte_comes_in_its_place() {
+    async fn say(socket: &mut TcpStream) {
+        socket.write_all(b"before ").await.unwrap();
+        SockRef::from(&*socket).send_out_of_band(b"!").unwrap();
+        socket.write_all(b" after").await.unwrap();
+    }
+    async fn hears(socket: &mut TcpStream) {
+        let mut heard = [0; 14];
+        let all = timeout(Duration::from_secs(5), socket.read_exact(&mut heard)).await;
+        let heard = String::from_utf8_lossy(&heard);
+        all.unwrap_or_else(|_| panic!("only {heard:?}")).unwrap();
+        assert_eq!(heard, "before ! after");
+    }
+    let (_ss, ss) = server("").await;
+    let hop = url(ss);
+    for words in [
+        vec!["socks5://127.0.0.1:0"],
+        vec!["socks5://127.0.0.1:0", &hop],
+    ] {
+        let (_proxy, proxy) = start(&words).await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let (client, target) = tokio::join!(socks(proxy, at), listener.accept());
+        let (mut client, mut target) = (client.unwrap(), target.unwrap().0);
+        for _ in 0..3 {
+            say(&mut client).await;
+            hears(&mut target).await;
+            say(&mut target).await;
+            hears(&mut client).await;
+        }
     }
 }
 
@@ -137,9 +173,7 @@ async fn a_server_that_speaks_first_is_heard_without_a_word() {
     let target = greeter.local_addr().unwrap();
     tokio::spawn(async move {
         let (mut socket, _) = greeter.accept().await.unwrap();
-        tokio::io::AsyncWriteExt::write_all(&mut socket, b"220 ready")
-            .await
-            .unwrap();
+        socket.write_all(b"220 ready").await.unwrap();
         let _ = socket.read(&mut [0; 8]).await;
     });
     let (_server, at) = server("").await;
@@ -166,12 +200,8 @@ async fn a_target_that_closes_without_a_word_ends_cleanly() {
     let (_server, at) = server("").await;
     let (_client, proxy) = start(&["socks5://127.0.0.1:0", &url(at)]).await;
     let mut socket = socks(proxy, target).await.unwrap();
-    tokio::io::AsyncWriteExt::write_all(&mut socket, &[1; 100_000])
-        .await
-        .unwrap();
-    tokio::io::AsyncWriteExt::shutdown(&mut socket)
-        .await
-        .unwrap();
+    socket.write_all(&[1; 100_000]).await.unwrap();
+    socket.shutdown().await.unwrap();
     let mut rest = Vec::new();
     timeout(Duration::from_secs(3), socket.read_to_end(&mut rest))
         .await

@@ -352,6 +352,35 @@ async fn a_fast_flow_wakes_its_relay_seldom() {
     panic!("{BURSTS} bursts woke the relay {seen:?} times");
 }
 
+/// `splice(2)` stops at TCP's urgent data, and so must not be what goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn urgent_data_stops_nothing() {
+    for before in [0, 5, 24 << 20] {
+        let (mut near, mut client) = pair().await;
+        let (mut far, mut target) = pair().await;
+        tokio::spawn(async move { relay(&mut near, &mut far, &LIMITS, &Meter::default()).await });
+        let sent = tokio::spawn(async move {
+            client.write_all(&vec![7; before]).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            socket2::SockRef::from(&client)
+                .send_out_of_band(b"!")
+                .unwrap();
+            client.write_all(b"more").await.unwrap();
+            client
+        });
+        let mut got = vec![0; before];
+        target.read_exact(&mut got).await.unwrap();
+        let mut client = sent.await.unwrap();
+        let mut got = [0; 4];
+        let more = tokio::time::timeout(Duration::from_secs(3), target.read_exact(&mut got)).await;
+        more.expect("what follows the urgent byte").unwrap();
+        assert_eq!(&got, b"more");
+        target.write_all(b"back").await.unwrap();
+        client.read_exact(&mut got).await.unwrap();
+        assert_eq!(&got, b"back");
+    }
+}
+
 /// Fast in both directions: each socket is a source, and a destination that fills up.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fast_flows_pass_both_ways_at_once() {

@@ -1,0 +1,55 @@
+//! TCP's urgent data (RFC 9293, section 3.8.5; RFC 6093): FTP's ABOR, telnet's break.
+//!
+//! A read stops before it and `splice(2)` never passes it, so neither a short read nor `EAGAIN` from
+//! a splice says that the socket is empty.
+
+/// Whether urgent data comes next.
+#[cfg(target_os = "linux")]
+pub fn is_next(socket: &impl std::os::fd::AsFd) -> bool {
+    use std::os::fd::AsRawFd;
+
+    at_mark::sockatmark(socket.as_fd().as_raw_fd()) == 1
+}
+
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "no crate declares this function")]
+mod at_mark {
+    // SAFETY: this is its declaration in POSIX.1-2001. It takes any number, and gives -1 for what is
+    // not a socket.
+    unsafe extern "C" {
+        pub(super) safe fn sockatmark(socket: libc::c_int) -> libc::c_int;
+    }
+}
+
+/// It may be: whoever asks looks at the socket once more.
+#[cfg(not(target_os = "linux"))]
+pub fn is_next<S>(_: &S) -> bool {
+    true
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::is_next;
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn it_is_seen_where_a_read_stops() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut far, _) = listener.accept().unwrap();
+        assert!(!is_next(&far));
+        let near = socket2::SockRef::from(&near);
+        near.send(b"before").unwrap();
+        near.send_out_of_band(b"!").unwrap();
+        near.send(b"after").unwrap();
+        let far_ref = socket2::SockRef::from(&far);
+        far_ref.set_out_of_band_inline(true).unwrap();
+        let mut heard = [0; 99];
+        assert_eq!(far.read(&mut heard).unwrap(), 6);
+        assert!(is_next(&far));
+        far.read_exact(&mut heard[..6]).unwrap();
+        assert_eq!(&heard[..6], b"!after");
+        assert!(!is_next(&far));
+    }
+}
