@@ -1,4 +1,4 @@
-//! Socket options that no safe wrapper has.
+//! Socket options, and a question to a socket, that no safe wrapper has.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -28,5 +28,21 @@ pub(crate) fn set(
         Ok(())
     } else {
         Err(io::Error::last_os_error())
+    }
+}
+
+/// Whether a TCP socket stands at urgent data.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_at_mark(socket: &impl AsFd) -> bool {
+    posix::sockatmark(socket.as_fd().as_raw_fd()) == 1
+}
+
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "no crate declares this function")]
+mod posix {
+    // SAFETY: this is its declaration in POSIX.1-2001. It takes any number, and gives -1 for what is
+    // not a socket.
+    unsafe extern "C" {
+        pub(super) safe fn sockatmark(socket: libc::c_int) -> libc::c_int;
     }
 }

@@ -6,19 +6,7 @@
 /// Whether urgent data comes next.
 #[cfg(target_os = "linux")]
 pub fn is_next(socket: &impl std::os::fd::AsFd) -> bool {
-    use std::os::fd::AsRawFd;
-
-    at_mark::sockatmark(socket.as_fd().as_raw_fd()) == 1
-}
-
-#[cfg(target_os = "linux")]
-#[allow(unsafe_code, reason = "no crate declares this function")]
-mod at_mark {
-    // SAFETY: this is its declaration in POSIX.1-2001. It takes any number, and gives -1 for what is
-    // not a socket.
-    unsafe extern "C" {
-        pub(super) safe fn sockatmark(socket: libc::c_int) -> libc::c_int;
-    }
+    crate::option::is_at_mark(socket)
 }
 
 /// It may be: whoever asks looks at the socket once more.
