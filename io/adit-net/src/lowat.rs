@@ -7,8 +7,9 @@ use std::io;
 
 /// Sets the mark, in bytes; 1 is the system's default.
 ///
-/// A receive buffer that is too small for a mark is raised by the system so that the window is just
-/// the mark: the sender would stand still whenever it is reached. So there is room for two.
+/// The system raises a receive buffer that is too small for a mark. Older kernels then leave a
+/// window of just the mark, and the sender would stand still whenever it is reached: so room for two
+/// is asked for first.
 #[cfg(target_os = "linux")]
 pub fn set_receive_mark(socket: &impl std::os::fd::AsFd, bytes: u32) -> io::Result<()> {
     let set = |bytes| crate::option::set(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes);
