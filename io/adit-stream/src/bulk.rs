@@ -138,7 +138,11 @@ mod tests {
             // A new socket counts as readable until a read has found nothing.
             assert!(
                 source
-                    .poll_read_into(cx, &mut [std::io::IoSliceMut::new(&mut [0])])
+                    .poll_read_into(
+                        cx,
+                        &mut [std::io::IoSliceMut::new(&mut [0])],
+                        crate::Short::Empty
+                    )
                     .is_pending()
             );
             assert!(

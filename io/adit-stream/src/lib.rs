@@ -27,4 +27,4 @@ pub use layered::Layered;
 pub use meter::{Count, Counts, Meter};
 pub use relay::{End, Limits, Outcome, relay};
 pub use stream::{BoxStream, Stream, fill, finish, flush};
-pub use tcp::Tcp;
+pub use tcp::{Short, Tcp};

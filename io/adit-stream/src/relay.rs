@@ -10,7 +10,7 @@ use adit_net::splice::{self, Pipe};
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::bulk::{self, Bulk, Rate};
-use crate::{Count, Stream, Tcp};
+use crate::{Count, Short, Stream, Tcp};
 
 /// Bytes one direction may move before it lets the other one, and other sessions, go on: a few
 /// milliseconds. Each time, the runtime takes a task that goes on at once for more work than one
@@ -366,7 +366,11 @@ fn copy_step(
         let mut slots: [IoSliceMut<'_>; SCATTER] =
             std::array::from_fn(|_| IoSliceMut::new(&mut []));
         let count = to.slots(&mut slots);
-        return match socket.poll_read_into(cx, slots.get_mut(..count).unwrap_or_default()) {
+        return match socket.poll_read_into(
+            cx,
+            slots.get_mut(..count).unwrap_or_default(),
+            Short::Ask,
+        ) {
             Poll::Ready(Ok(0)) => Ok(Moved::End),
             Poll::Ready(Ok(n)) => to.commit(n).map(|()| Moved::Bytes(n)).map_err(Fault::To),
             Poll::Ready(Err(e)) => Err(Fault::From(e)),

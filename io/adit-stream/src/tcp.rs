@@ -30,6 +30,15 @@ pub struct Tcp {
     waited: bool,
 }
 
+/// What a read says that gave less than it could.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Short {
+    /// Nothing is left until more is announced. For records, which know no urgent data.
+    Empty,
+    /// The same, unless urgent data stopped it. For what programs say.
+    Ask,
+}
+
 /// How the runtime watches the socket.
 #[derive(Debug)]
 enum Socket {
@@ -209,6 +218,7 @@ impl Tcp {
         &mut self,
         cx: &mut Context<'_>,
         out: &mut [IoSliceMut<'_>],
+        short: Short,
     ) -> Poll<io::Result<usize>> {
         if self.ended {
             return Poll::Ready(Ok(0));
@@ -222,7 +232,7 @@ impl Tcp {
         let offered: usize = out.iter().map(|slice| slice.len()).sum();
         let socket = &*self.watched(cx)?;
         let take = || adit_net::tcp::read_vectored(socket, out);
-        let n = ready!(poll_take(cx, socket, offered, take))?;
+        let n = ready!(poll_take(cx, socket, offered, short, take))?;
         self.ended = n == 0;
         Poll::Ready(Ok(n))
     }
@@ -272,7 +282,7 @@ impl Tcp {
         let socket = &*self.watched(cx)?;
         let room = pipe.slots();
         let take = || pipe.fill_or_copy(socket);
-        let n = ready!(poll_take(cx, socket, room, take))?;
+        let n = ready!(poll_take(cx, socket, room, Short::Ask, take))?;
         self.ended = n == 0;
         Poll::Ready(Ok(n))
     }
@@ -311,11 +321,12 @@ impl Tcp {
 }
 
 /// Takes what has arrived by `take`. If that gives less than `room` bytes the socket is empty, and
-/// need not be asked again, unless urgent data stopped it.
+/// need not be asked again, unless urgent data stopped it; `short` says whether it may have.
 fn poll_take(
     cx: &mut Context<'_>,
     socket: &TcpStream,
     room: usize,
+    short: Short,
     mut take: impl FnMut() -> io::Result<usize>,
 ) -> Poll<io::Result<usize>> {
     loop {
@@ -323,7 +334,7 @@ fn poll_take(
         let mut got = None;
         let done = socket.try_io(Interest::READABLE, || {
             let n = *got.insert(take()?);
-            if n < room && (n == 0 || !urgent::is_next(socket)) {
+            if n < room && (n == 0 || short == Short::Empty || !urgent::is_next(socket)) {
                 // Forgets that something was there, but not that it is the end.
                 return Err(io::ErrorKind::WouldBlock.into());
             }

@@ -11,7 +11,7 @@ use adit_ssh::auth::Outgoing;
 use adit_ssh::packet::Payload;
 use adit_ssh::transport::{Event, Step, Transport};
 use adit_stream::bulk::{Bulk, OPENED};
-use adit_stream::{BoxStream, Stream};
+use adit_stream::{BoxStream, Short, Stream};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::error::ConnectError;
@@ -107,7 +107,7 @@ impl Line {
             self.rx.reserve(room);
             let room = self.rx.room();
             let offered = room.len();
-            match socket.poll_read_into(cx, &mut [IoSliceMut::new(room)]) {
+            match socket.poll_read_into(cx, &mut [IoSliceMut::new(room)], Short::Empty) {
                 Poll::Ready(done) => {
                     let n = done?;
                     self.ended = n == 0;
