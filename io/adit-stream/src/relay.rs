@@ -10,12 +10,9 @@ use adit_net::splice::{self, Pipe};
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::bulk::{self, Bulk, Rate};
+use crate::slice::{TimeSlice, give_way};
 use crate::{Count, Short, Stream, Tcp};
 
-/// Bytes one direction may move before it lets the other one, and other sessions, go on: a few
-/// milliseconds. Each time, the runtime takes a task that goes on at once for more work than one
-/// thread can do, and wakes another thread to share it.
-const BUDGET: usize = 8 << 20;
 /// Below this nobody asks how fast a direction is.
 const LARGE: u64 = 1 << 20;
 /// Slots filled by one read.
@@ -213,17 +210,16 @@ impl Direction {
         to: &mut dyn Stream,
         mut count: impl FnMut(usize),
     ) -> Poll<Result<(), Fault>> {
-        let mut budget = BUDGET;
+        let mut slice = TimeSlice::default();
         loop {
             match self.phase {
                 Phase::Copy => match self.step(cx, from, to)? {
                     Moved::Bytes(n) => {
                         self.moved += n as u64;
                         count(n);
-                        budget = budget.saturating_sub(n);
-                        if budget == 0 {
+                        if slice.is_over(n) {
                             let _ = to.poll_flush(cx).map_err(Fault::To)?;
-                            cx.waker().wake_by_ref();
+                            give_way(cx);
                             return Poll::Pending;
                         }
                     }

@@ -5,3 +5,4 @@
 mod layers;
 mod relay;
 mod toy;
+mod turns;
