@@ -183,6 +183,8 @@ pub(crate) struct Amounts {
     pub(crate) datagram_bytes: u64,
     /// Connections opened and closed.
     pub(crate) connections: u32,
+    /// Milliseconds of echoes.
+    pub(crate) latency_millis: u64,
     /// Milliseconds that one measurement of a cipher takes at least.
     pub(crate) cipher_millis: u64,
 }
@@ -200,6 +202,7 @@ impl Amounts {
             traced: (bytes / 4).clamp(MIB, 256 * MIB),
             datagram_bytes: (bytes / 4).max(MIB),
             connections: 5000,
+            latency_millis: 3000,
             cipher_millis: 100,
         }
     }
@@ -222,6 +225,7 @@ impl Amounts {
             traced: MIB,
             datagram_bytes: 2 * MIB,
             connections: 100,
+            latency_millis: 20,
             cipher_millis: 1,
         }
     }

@@ -50,6 +50,7 @@ pub(crate) const MB: Quantity = more("mb_per_s", "MB/s");
 pub(crate) const OVERRUN: Quantity = less("overrun_percent", "dropped by the queue %");
 pub(crate) const P50: Quantity = less("p50_ms", "p50 ms");
 pub(crate) const P99: Quantity = less("p99_ms", "p99 ms");
+pub(crate) const P999: Quantity = less("p999_ms", "p99.9 ms");
 pub(crate) const MAX: Quantity = less("max_ms", "max ms");
 pub(crate) const SEAL: Quantity = more("seal_gb_per_s", "seal GB/s");
 pub(crate) const OPEN: Quantity = more("open_gb_per_s", "open GB/s");

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, ensure};
 
 use super::content::{CHUNK, Check, Content};
+use super::latency::Service;
 use super::origin::wait_end;
 use super::{Direction, Way};
 
@@ -139,6 +140,9 @@ fn ask(mut stream: TcpStream, header: Header) -> Result<()> {
 pub(super) fn serve(mut stream: TcpStream) -> io::Result<()> {
     let mut wire = [0; Header::LEN];
     stream.read_exact(&mut wire)?;
+    if let Some(service) = Service::decode(wire) {
+        return service.serve(stream);
+    }
     let header = Header::decode(wire).ok_or(ErrorKind::InvalidData)?;
     match header.direction {
         Direction::Up => {

@@ -4,6 +4,7 @@ mod crypto;
 mod headers;
 mod idle;
 mod kcp;
+mod latency;
 mod lossy;
 mod rate;
 mod ssh;
@@ -20,7 +21,7 @@ use std::fmt;
 
 use clap::ValueEnum;
 
-use crate::figure::{CONNECTIONS, CPU_PER_GIB, MB, NS_PER_OP, PER_IDLE, Quantity, SEAL};
+use crate::figure::{CONNECTIONS, CPU_PER_GIB, MB, NS_PER_OP, P99, PER_IDLE, Quantity, SEAL};
 
 pub(crate) use turn::{Bench, NO_RELAY};
 
@@ -47,6 +48,8 @@ pub(crate) enum Suite {
     Lossy,
     /// Short connections: how many a second, and what each costs
     Rate,
+    /// Small requests alone, beside bulk, and beside other small ones: how long they take
+    Latency,
     /// Connections and transfers on one worker thread and on two
     Workers,
     /// The ciphers of adit-crypto, in memory
@@ -63,7 +66,7 @@ pub(crate) enum Suite {
 
 impl Suite {
     /// Every suite.
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::SsTcp,
         Self::SsRelay,
         Self::Socks,
@@ -74,6 +77,7 @@ impl Suite {
         Self::Idle,
         Self::Lossy,
         Self::Rate,
+        Self::Latency,
         Self::Workers,
         Self::Crypto,
         Self::Headers,
@@ -100,6 +104,7 @@ impl Suite {
             Self::Idle => "idle",
             Self::Lossy => "lossy",
             Self::Rate => "rate",
+            Self::Latency => "latency",
             Self::Workers => "workers",
             Self::Crypto => "crypto",
             Self::Kcp => "kcp",
@@ -122,6 +127,7 @@ impl Suite {
             Self::Idle => "Memory",
             Self::Lossy => "KCP over a link that loses",
             Self::Rate => "Short connections",
+            Self::Latency => "Latency under load",
             Self::Workers => "Workers",
             Self::Crypto => "Ciphers",
             Self::Kcp => "KCP",
@@ -206,6 +212,15 @@ impl Suite {
                 "Eight clients open one connection after the other, send one byte, wait for it to \
                  come back and close."
             }
+            Self::Latency => {
+                "One connection sends nine bytes, waits until they come back, and begins again, \
+                 through the same processes as what runs beside it: four flows of 60 MB/s each \
+                 from the origin (5 MB/s over KCP), four that are as fast as they can be, or 200 \
+                 clients that download 64 KiB, pause for 200 ms and begin again. MB/s is what came \
+                 beside the echoes. Load and origin need the same processors as the processes do; \
+                 `no relay` tells what that alone makes of it. `bare splice` and `bare records` \
+                 are no rivals: blocking threads without a protocol."
+            }
             Self::Workers => {
                 "Each process is told how many worker threads to use (`TOKIO_WORKER_THREADS`, or \
                  `GOMAXPROCS`). As many clients as there are connections open one after the other \
@@ -264,6 +279,7 @@ impl Suite {
             Self::Ssr => (CPU_PER_GIB, ", down", true),
             Self::Kcp => (CPU_PER_GIB, "", true),
             Self::Idle => (PER_IDLE, "", false),
+            Self::Latency => (P99, ", beside four paced flows", true),
             Self::Lossy => (MB, "", false),
             Self::Rate | Self::Workers => (CONNECTIONS, "", false),
             Self::Crypto => (SEAL, "", false),
@@ -290,6 +306,7 @@ impl Suite {
             Self::Idle => idle::run(bench),
             Self::Lossy => lossy::run(bench),
             Self::Rate => rate::run(bench),
+            Self::Latency => latency::run(bench),
             Self::Workers => workers::run(bench),
             Self::Crypto => crypto::run(bench),
             Self::Kcp => kcp::run(bench),

@@ -1,0 +1,271 @@
+//! How long small requests take while others use the same way.
+//!
+//! One connection sends a few bytes, waits until they come back, and begins again. What runs beside
+//! it comes from the origin, through the same processes, on connections of its own.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, ensure};
+
+use super::Way;
+use super::content::{CHUNK, Content};
+
+/// Bytes of a request, and of its answer.
+const ECHO: usize = 9;
+/// Bytes of a small download, and the pause of its client before the next one.
+const SMALL: u64 = 64 << 10;
+const PAUSE: Duration = Duration::from_millis(200);
+/// A paced flow sends this often.
+const TICK: Duration = Duration::from_millis(2);
+/// Until the flows beside it run at their rate.
+const SETTLE: Duration = Duration::from_millis(500);
+
+/// What a connection asks of the origin: one letter, and a number for some.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Service {
+    /// Everything back at once, until the client ends.
+    Echo,
+    /// Bytes until the client ends: so many a second, or with 0 as many as can be.
+    Flow(u64),
+    /// So many bytes, then the end.
+    Download(u64),
+}
+
+impl Service {
+    fn encode(self) -> [u8; 10] {
+        let (letter, number) = match self {
+            Self::Echo => (b'E', 0),
+            Self::Flow(rate) => (b'F', rate),
+            Self::Download(bytes) => (b'G', bytes),
+        };
+        let mut wire = [0; 10];
+        wire[0] = letter;
+        wire[2..].copy_from_slice(&number.to_be_bytes());
+        wire
+    }
+
+    /// None of the header of a transfer.
+    pub(super) fn decode(wire: [u8; 10]) -> Option<Self> {
+        let [letter, _, number @ ..] = wire;
+        let number = u64::from_be_bytes(number);
+        match letter {
+            b'E' => Some(Self::Echo),
+            b'F' => Some(Self::Flow(number)),
+            b'G' => Some(Self::Download(number)),
+            _ => None,
+        }
+    }
+
+    /// The origin's side.
+    pub(super) fn serve(self, mut stream: TcpStream) -> io::Result<()> {
+        match self {
+            Self::Echo => {
+                let mut buf = [0; ECHO];
+                loop {
+                    stream.read_exact(&mut buf)?;
+                    stream.write_all(&buf)?;
+                }
+            }
+            Self::Flow(0) => loop {
+                stream.write_all(Content::get().at(0, CHUNK))?;
+            },
+            Self::Flow(rate) => flow(stream, rate),
+            Self::Download(bytes) => {
+                let mut left = bytes;
+                while left > 0 {
+                    let n = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
+                    stream.write_all(Content::get().at(0, n))?;
+                    left -= n as u64;
+                }
+                stream.shutdown(Shutdown::Write)
+            }
+        }
+    }
+}
+
+/// What is behind after a standstill is not made up for: a source of this rate is meant, not a
+/// burst.
+fn flow(mut stream: TcpStream, rate: u64) -> io::Result<()> {
+    let each = rate / 1000 * TICK.as_millis() as u64;
+    let mut due = Instant::now();
+    loop {
+        let mut left = each;
+        while left > 0 {
+            let n = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
+            stream.write_all(Content::get().at(0, n))?;
+            left -= n as u64;
+        }
+        due = (due + TICK).max(Instant::now() - 4 * TICK);
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+    }
+}
+
+/// What runs beside the echoes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beside {
+    Nothing,
+    /// So many flows, each of so many bytes a second, or with 0 as many as can be.
+    Flows(u32, u64),
+    /// So many clients that download 64 KiB, pause for 200 ms and begin again.
+    Downloads(u32),
+}
+
+/// What was measured.
+#[derive(Debug)]
+pub(crate) struct Latency {
+    /// Milliseconds of each echo, the shortest first.
+    times: Vec<f64>,
+    /// Bytes a second that came beside them.
+    pub(crate) beside: f64,
+}
+
+impl Latency {
+    /// The time that this share of the echoes did not exceed, in milliseconds.
+    pub(crate) fn quantile(&self, share: f64) -> Result<f64> {
+        let last = self.times.len().saturating_sub(1);
+        let place = (last as f64 * share).ceil() as usize;
+        self.times.get(place.min(last)).copied().context("no echo")
+    }
+}
+
+/// Echoes for this long, one after the other, with this beside them.
+pub(crate) fn measure(way: Way, beside: Beside, long: Duration) -> Result<Latency> {
+    let (stop, got) = (AtomicBool::new(false), AtomicU64::new(0));
+    thread::scope(|scope| {
+        let (stop, got) = (&stop, &got);
+        let clients = match beside {
+            Beside::Nothing => 0,
+            Beside::Flows(count, _) | Beside::Downloads(count) => count,
+        };
+        let others: Vec<_> = (0..clients)
+            .map(|number| {
+                scope.spawn(move || match beside {
+                    Beside::Flows(_, rate) => take_flow(way, rate, stop, got),
+                    _ => take_downloads(way, number, stop, got),
+                })
+            })
+            .collect();
+        let settle = if clients == 0 { Duration::ZERO } else { SETTLE };
+        thread::sleep(settle.min(long));
+        let before = (Instant::now(), got.load(Ordering::Relaxed));
+        let times = echoes(way, long);
+        let took = before.0.elapsed().as_secs_f64();
+        let bytes = got.load(Ordering::Relaxed) - before.1;
+        stop.store(true, Ordering::Relaxed);
+        for other in others {
+            let ended = other.join().map_err(|_| anyhow!("a client panicked"))?;
+            ended.context("beside the echoes")?;
+        }
+        let mut times = times?;
+        times.sort_by(f64::total_cmp);
+        Ok(Latency {
+            times,
+            beside: bytes as f64 / took,
+        })
+    })
+}
+
+fn echoes(way: Way, long: Duration) -> Result<Vec<f64>> {
+    let mut stream = way.dial()?;
+    stream.write_all(&Service::Echo.encode())?;
+    let (mut times, mut back) = (Vec::new(), [0; ECHO]);
+    let start = Instant::now();
+    let mut number = 0u64;
+    while start.elapsed() < long {
+        let mut said = [b'.'; ECHO];
+        said[..8].copy_from_slice(&number.to_be_bytes());
+        let began = Instant::now();
+        stream.write_all(&said)?;
+        stream.read_exact(&mut back)?;
+        ensure!(back == said, "other bytes came back");
+        // The first finds the connection still being opened.
+        if number > 0 {
+            times.push(began.elapsed().as_secs_f64() * 1e3);
+        }
+        number += 1;
+    }
+    Ok(times)
+}
+
+fn take_flow(way: Way, rate: u64, stop: &AtomicBool, got: &AtomicU64) -> Result<()> {
+    let mut stream = way.dial()?;
+    stream.write_all(&Service::Flow(rate).encode())?;
+    let mut buf = vec![0; CHUNK];
+    while !stop.load(Ordering::Relaxed) {
+        let n = stream.read(&mut buf)?;
+        ensure!(n > 0, "a flow has ended");
+        got.fetch_add(n as u64, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+fn take_downloads(way: Way, number: u32, stop: &AtomicBool, got: &AtomicU64) -> Result<()> {
+    // They do not begin at the same moment.
+    thread::sleep(PAUSE * (number % 64) / 64);
+    let mut buf = vec![0; CHUNK];
+    while !stop.load(Ordering::Relaxed) {
+        let mut stream = way.dial()?;
+        stream.write_all(&Service::Download(SMALL).encode())?;
+        let mut left = SMALL;
+        while left > 0 {
+            let n = match stream.read(&mut buf) {
+                Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
+                done => done,
+            }?;
+            got.fetch_add(n as u64, Ordering::Relaxed);
+            left = left.saturating_sub(n as u64);
+        }
+        drop(stream);
+        thread::sleep(PAUSE);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::origin::{Origin, Service as Served};
+
+    #[test]
+    fn echoes_are_timed_beside_others() {
+        let origin = Origin::start(Served::Streams).unwrap();
+        let way = Way::Entry(origin.addr());
+        let long = Duration::from_millis(60);
+        for beside in [
+            Beside::Nothing,
+            Beside::Flows(2, 0),
+            Beside::Flows(2, 10_000_000),
+            Beside::Downloads(3),
+        ] {
+            let latency = measure(way, beside, long).unwrap();
+            let [p50, p99] = [0.5, 0.99].map(|share| latency.quantile(share).unwrap());
+            assert!(0.0 < p50 && p50 <= p99, "{latency:?}");
+            assert_eq!(latency.beside == 0.0, beside == Beside::Nothing);
+        }
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_sorted() {
+        let latency = Latency {
+            times: (1..=1000).map(f64::from).collect(),
+            beside: 0.0,
+        };
+        let quantile = |share| latency.quantile(share).unwrap();
+        assert_eq!(
+            [0.0, 0.5, 0.99, 0.999, 1.0].map(quantile),
+            [1.0, 501.0, 991.0, 1000.0, 1000.0]
+        );
+    }
+
+    #[test]
+    fn services_survive_the_wire() {
+        for service in [Service::Echo, Service::Flow(7), Service::Download(1 << 40)] {
+            assert_eq!(Service::decode(service.encode()), Some(service));
+        }
+        assert_eq!(Service::decode(*b"UW\0\0\0\0\0\0\0\x01"), None);
+    }
+}
