@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::task::{Context, Poll};
 
 use adit_net::PacketBuf;
+use adit_stream::slice::give_way;
 use tokio::time::{Instant, sleep};
 
 use super::{Datagrams, Ttl};
@@ -80,7 +81,7 @@ fn one_way(
             }
         }
     }
-    cx.waker().wake_by_ref();
+    give_way(cx);
     flush(to);
     Poll::Pending
 }

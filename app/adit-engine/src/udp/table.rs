@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use adit_net::{PacketBuf, Udp};
+use adit_stream::slice::give_way;
 use adit_stream::{Count, Meter};
 use adit_wire::Target;
 use tokio::sync::mpsc;
@@ -391,7 +392,7 @@ impl Association {
                     Poll::Pending => return Poll::Pending,
                 }
             }
-            cx.waker().wake_by_ref();
+            give_way(cx);
             Poll::Pending
         })
     }

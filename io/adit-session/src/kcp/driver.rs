@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use adit_net::ambient;
+use adit_stream::slice::give_way;
 use adit_wire::Time;
 use tokio::time::{Instant, Sleep, sleep};
 
@@ -68,7 +69,7 @@ impl Future for Driver {
             }
             me.table.socket.alarms().awake();
         }
-        cx.waker().wake_by_ref();
+        give_way(cx);
         Poll::Pending
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use adit_net::ambient;
 use adit_stream::BoxStream;
+use adit_stream::slice::give_way;
 use adit_wire::Time;
 use tokio::time::{Instant, Sleep, sleep};
 
@@ -105,7 +106,7 @@ impl Driver {
                 Poll::Pending => break,
             }
             if round + 1 == ROUNDS {
-                cx.waker().wake_by_ref();
+                give_way(cx);
             }
         }
         self.output(cx)?;
@@ -171,7 +172,7 @@ impl Future for Driver {
                 return Poll::Pending;
             }
         }
-        cx.waker().wake_by_ref();
+        give_way(cx);
         Poll::Pending
     }
 }

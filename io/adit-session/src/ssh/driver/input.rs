@@ -5,13 +5,14 @@ use std::task::{Context, Poll};
 use adit_ssh::SshError;
 use adit_ssh::connection::Handled;
 use adit_ssh::transport::{Event, Step};
+use adit_stream::slice::give_way;
 use adit_wire::Time;
 
 use super::Driver;
 use crate::ssh::error::End;
 
 /// Octets that are taken in before what they lead to is sent.
-const TURN: usize = 1 << 20;
+pub(super) const TURN: usize = 1 << 20;
 
 impl Driver {
     /// Takes in what came, as long as there is room for what it leads to.
@@ -29,7 +30,7 @@ impl Driver {
                 taken += consumed;
                 self.line.consume(consumed);
                 if taken >= TURN {
-                    cx.waker().wake_by_ref();
+                    give_way(cx);
                     return Ok(());
                 }
             }

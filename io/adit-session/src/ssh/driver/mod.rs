@@ -19,6 +19,7 @@ use std::time::Duration;
 use adit_net::ambient;
 use adit_ssh::connection::{ChannelId, Connection, GlobalAnswer, GlobalId, Limits, Role};
 use adit_ssh::{Disconnect, SshError};
+use adit_stream::slice::{TimeSlice, give_way};
 use adit_wire::Time;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep, sleep};
@@ -274,6 +275,7 @@ impl Future for Driver {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let me = self.get_mut();
+        let mut slice = TimeSlice::default();
         for _ in 0..ROUNDS {
             if let Some(until) = me.ending {
                 // The last words leave.
@@ -292,8 +294,11 @@ impl Future for Driver {
             if me.rest(cx).is_pending() {
                 return Poll::Pending;
             }
+            if slice.is_over(input::TURN) {
+                break;
+            }
         }
-        cx.waker().wake_by_ref();
+        give_way(cx);
         Poll::Pending
     }
 }
