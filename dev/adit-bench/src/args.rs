@@ -86,6 +86,9 @@ pub(crate) struct Args {
     /// Be an end of records without a protocol, for the suites `ss-tcp` and `ss-udp`
     #[arg(long, value_name = "END", hide = true)]
     records: Option<bare_records::Ends>,
+    /// Only count, for the busy cases of `ss-tcp` and `socks`
+    #[arg(long, hide = true)]
+    spin: bool,
     /// Write the results of these suites, and a chart for each, into the documents
     #[arg(long)]
     write_docs: bool,
@@ -111,6 +114,8 @@ pub(crate) enum Wish {
     Hold(Hold),
     /// Be an end of records without a protocol.
     Records(bare_records::Ends),
+    /// Keep a processor busy.
+    Spin,
     /// Run suites.
     Measure(Box<Settings>),
 }
@@ -132,6 +137,9 @@ impl Wish {
         }
         if let Some(ends) = args.records {
             return Ok(Self::Records(ends));
+        }
+        if args.spin {
+            return Ok(Self::Spin);
         }
         if let Some(end) = args.kcp_end {
             return Ok(Self::KcpEnd(end));

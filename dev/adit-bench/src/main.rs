@@ -27,6 +27,7 @@ mod packets;
 mod peers;
 mod places;
 mod report;
+mod spin;
 mod suite;
 mod syscalls;
 mod topology;
@@ -65,6 +66,7 @@ fn fulfil(wish: Wish) -> Result<()> {
         Wish::Splice(ends) => bare_splice::run(ends),
         Wish::Hold(what) => raise_open_files().and_then(|()| hold::run(what)),
         Wish::Records(ends) => bare_records::run(ends),
+        Wish::Spin => spin::run(),
         Wish::Measure(settings) => measure(&settings),
     }
 }

@@ -143,7 +143,8 @@ impl Suite {
             Self::SsTcp => {
                 "Client and server of the same implementation, a fixed forwarder in front; the \
                  payload crosses both once. CPU is user and system time of each process. System \
-                 calls are counted in a transfer of their own. `bare records` is no rival: two blocking threads a connection that read, seal or \
+                 calls are counted in a transfer of their own. `busy` is beside a process for each \
+                 core that only counts. `bare records` is no rival: two blocking threads a connection that read, seal or \
                  open, and write, without a protocol. That is what the copies and the cipher \
                  alone cost here."
             }
@@ -157,7 +158,7 @@ impl Suite {
             Self::Socks => {
                 "One process relays SOCKS5 CONNECT to a bare TCP connection. CPU is its user and \
                  system time, its children included. System calls are counted in a transfer of \
-                 their own. `bare splice` is no \
+                 their own. `busy` is beside a process for each core that only counts. `bare splice` is no \
                  rival: two blocking threads a connection that do nothing but `splice(2)` once the \
                  request is read. That is what the kernel alone costs here."
             }

@@ -10,6 +10,7 @@ use crate::load::Direction;
 use crate::load::content::Check;
 use crate::load::origin::{Origin, Service};
 use crate::load::tcp::transfer;
+use crate::spin::Spinners;
 use crate::syscalls::Trace;
 use crate::topology::{Rig, Topology};
 
@@ -21,6 +22,8 @@ struct Course<'a> {
     topology: Topology,
     /// Whether the load alone is measured beside it; where two share a case, one is enough.
     baseline: bool,
+    /// Whether it is measured on a busy machine as well.
+    busy: bool,
 }
 
 /// A tunnel for every method, and records without a protocol in the same case.
@@ -31,6 +34,7 @@ pub(super) fn shadowsocks(bench: &mut Bench) {
             name: method.name,
             topology: Topology::Tunnel(method),
             baseline: true,
+            busy: true,
         };
         run(bench, tunnel);
         let records = Course {
@@ -49,6 +53,7 @@ pub(super) fn relay(bench: &mut Bench) {
         name: BLAKE3_AES_128.name,
         topology: Topology::Relayed(BLAKE3_AES_128),
         baseline: true,
+        busy: false,
     };
     run(bench, course);
 }
@@ -60,6 +65,7 @@ pub(super) fn socks(bench: &mut Bench) {
         name: "SOCKS5 CONNECT",
         topology: Topology::Relay,
         baseline: true,
+        busy: true,
     };
     run(bench, course);
 }
@@ -73,6 +79,17 @@ fn run(bench: &mut Bench, course: Course<'_>) {
             contest = contest.with_baseline();
         }
         bench.alternate(&contest, |turn| turns(turn, streams, &case));
+    }
+    if course.busy {
+        let case = format!("{}, 1 stream, busy", course.name);
+        let mut contest = Contest::new(course.suite, &case, course.topology);
+        if course.baseline {
+            contest = contest.with_baseline();
+        }
+        bench.alternate(&contest, |turn| {
+            let _spinners = Spinners::start()?;
+            turns(turn, 1, &case)
+        });
     }
 }
 
