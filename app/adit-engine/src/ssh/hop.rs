@@ -22,7 +22,7 @@ use super::line::{Failure, Found, Line};
 use super::login::Means;
 use super::offer::offered;
 use super::reasons::{no_channel, no_session};
-use super::trust::{Judge, Trust};
+use super::trust::Trust;
 use crate::connector::{Connected, Connector};
 use crate::udp::{BoxDatagrams, OverTcp};
 use crate::{BoxFuture, DialError, Fault, Stage};
@@ -51,7 +51,7 @@ struct Server {
     deadline: Duration,
     keepalive: Duration,
     offer: adit_ssh::algorithm::Preferred,
-    trust: Arc<Trust>,
+    trust: Trust,
     means: Means,
     via: Arc<dyn Connector>,
 }
@@ -81,7 +81,7 @@ impl SshHop {
             deadline: hop.dial,
             keepalive: plan.keepalive,
             offer: offered(&plan.offer),
-            trust: Arc::new(Trust::new(&hop.server, &plan.trust)?),
+            trust: Trust::new(&hop.server, &plan.trust)?,
             means: Means::new(plan)?,
             via,
         };
@@ -185,11 +185,17 @@ impl Server {
                 }
                 Failure::new(why, false)
             })?;
+        let offered = self.offer.host_key.clone();
+        let (judge, offered) = self
+            .trust
+            .open(offered)
+            .await
+            .map_err(|why| Failure::new(self.failed(no_session(why.into())), true))?;
         let login = self.means.login().await;
-        let mut config = ClientConfig::new(Arc::new(Judge(self.trust.clone())), login);
+        let mut config = ClientConfig::new(Arc::new(judge), login);
         let preferred = &mut config.transport.preferred;
         preferred.clone_from(&self.offer);
-        preferred.host_key = self.trust.prefer(self.offer.host_key.clone()).await;
+        preferred.host_key = offered;
         config.limits = Limits {
             channels: CHANNELS,
             ..Limits::default()

@@ -11,7 +11,6 @@
 mod acceptor;
 mod hop;
 mod host_key;
-mod known_hosts;
 mod line;
 mod login;
 mod offer;

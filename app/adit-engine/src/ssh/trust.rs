@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use adit_config::HostTrust;
-use adit_session::ssh::client::{HostKey, HostKeyPolicy};
+use adit_session::ssh::client::{HostKey, HostKeyPolicy, KnownHost, KnownHostsFiles};
 use adit_session::ssh::{BoxFuture, HostKeyRefused};
 use adit_ssh::algorithm::KeyAlgorithm;
-use adit_ssh::key::HostName;
+use adit_ssh::key::{HostName, Verdict};
 use adit_wire::{Host, Target};
 use tokio::task::spawn_blocking;
+use tracing::{info, warn};
 
 use super::SshPlanError;
-use super::known_hosts::Files;
 
 /// What a plan says of the key of one server.
 #[derive(Debug, Clone)]
@@ -23,7 +23,21 @@ pub(super) struct Trust {
 #[derive(Debug, Clone)]
 enum Rule {
     Pinned(Vec<String>),
-    Files(Files),
+    Files {
+        files: KnownHostsFiles,
+        /// A host that is not known is taken, and written down in the first file.
+        accept_new: bool,
+    },
+}
+
+/// The rule for one connection, with the files as they were when it began.
+#[derive(Debug)]
+pub(super) struct Judge(Arc<Known>);
+
+#[derive(Debug)]
+enum Known {
+    Pinned(Vec<String>),
+    Files { host: KnownHost, accept_new: bool },
 }
 
 impl Trust {
@@ -35,47 +49,90 @@ impl Trust {
         let host = HostName::new(&name, server.port).ok_or(SshPlanError::Host(name))?;
         let rule = match trust {
             HostTrust::Pinned(pins) => Rule::Pinned(pins.clone()),
-            HostTrust::Known { files, accept_new } => Rule::Files(Files {
-                paths: files.clone(),
+            HostTrust::Known { files, accept_new } => Rule::Files {
+                files: KnownHostsFiles {
+                    paths: files.clone(),
+                    hashed: false,
+                },
                 accept_new: *accept_new,
-            }),
+            },
         };
         Ok(Self { host, rule })
     }
 
-    /// `offered` with those first of which the server's key is known.
-    pub(super) async fn prefer(self: &Arc<Self>, offered: Vec<KeyAlgorithm>) -> Vec<KeyAlgorithm> {
-        let (trust, usual) = (self.clone(), offered.clone());
-        let sorted = spawn_blocking(move || match &trust.rule {
-            Rule::Pinned(_) => offered,
-            Rule::Files(files) => files.read().prefer(&trust.host, &offered),
-        });
-        sorted.await.unwrap_or(usual)
+    /// Reads the files, beside the tasks; also returns `offered` with those first of which the
+    /// server's key is known.
+    ///
+    /// # Errors
+    /// A file cannot be read: then nobody knows whose key the server has.
+    pub(super) async fn open(
+        &self,
+        offered: Vec<KeyAlgorithm>,
+    ) -> Result<(Judge, Vec<KeyAlgorithm>), HostKeyRefused> {
+        let trust = self.clone();
+        let read = spawn_blocking(move || trust.read(offered)).await;
+        read.unwrap_or_else(|why| Err(HostKeyRefused(why.to_string())))
     }
 
+    fn read(
+        self,
+        offered: Vec<KeyAlgorithm>,
+    ) -> Result<(Judge, Vec<KeyAlgorithm>), HostKeyRefused> {
+        let (files, accept_new) = match self.rule {
+            Rule::Pinned(pins) => return Ok((Judge(Arc::new(Known::Pinned(pins))), offered)),
+            Rule::Files { files, accept_new } => (files, accept_new),
+        };
+        let host = KnownHost::read(self.host, &files)
+            .map_err(|why| HostKeyRefused(format!("known hosts cannot be read: {why}")))?;
+        for problem in host.problems() {
+            warn!("known hosts: {problem}");
+        }
+        let sorted = host.prefer(&offered);
+        Ok((Judge(Arc::new(Known::Files { host, accept_new })), sorted))
+    }
+}
+
+impl Known {
     fn judge(&self, key: &HostKey) -> Result<(), String> {
-        match &self.rule {
-            Rule::Files(files) => files.judge(&self.host, &key.key),
-            Rule::Pinned(pins) => {
-                let shown = key.key.key().fingerprint();
-                if pins.contains(&shown) {
-                    return Ok(());
-                }
+        let shown = key.key.key().fingerprint();
+        let (host, accept_new) = match self {
+            Self::Files { host, accept_new } => (host, *accept_new),
+            Self::Pinned(pins) if pins.contains(&shown) => return Ok(()),
+            Self::Pinned(pins) => {
                 let pins = pins.join(" or ");
-                Err(format!("it shows {shown}, and `host_key` says {pins}"))
+                return Err(format!("it shows {shown}, and `host_key` says {pins}"));
             }
+        };
+        let verdict = host.check(&key.key);
+        match (host.objection(key.key.key(), &verdict), &verdict) {
+            (None, _) => Ok(()),
+            (Some(_), Verdict::Unknown) if accept_new => learn(host, key),
+            (Some(why), Verdict::Unknown) => Err(format!(
+                "{why}: if that is its own, write `host_key={shown}`, or `strict=accept-new` once"
+            )),
+            (Some(why), _) => Err(why),
         }
     }
 }
 
-/// The rule as a session asks it; files are read beside the tasks.
-pub(super) struct Judge(pub(super) Arc<Trust>);
+fn learn(host: &KnownHost, key: &HostKey) -> Result<(), String> {
+    let name = host.name();
+    let Some(file) = host.file() else {
+        return Err("there is no file to write new hosts to".to_owned());
+    };
+    let (key, file) = (key.key.key(), file.display());
+    host.learn(key)
+        .map_err(|why| format!("{name} is new, and not taken: {why}"))?;
+    let shown = key.fingerprint();
+    info!("{name} is new: its key {shown} is now in {file}");
+    Ok(())
+}
 
 impl HostKeyPolicy for Judge {
     fn verify<'a>(&'a self, key: &'a HostKey) -> BoxFuture<'a, Result<(), HostKeyRefused>> {
-        let (trust, key) = (self.0.clone(), key.clone());
+        let (known, key) = (self.0.clone(), key.clone());
         Box::pin(async move {
-            let judged = spawn_blocking(move || trust.judge(&key)).await;
+            let judged = spawn_blocking(move || known.judge(&key)).await;
             let told = judged.unwrap_or_else(|why| Err(why.to_string()));
             told.map_err(HostKeyRefused)
         })

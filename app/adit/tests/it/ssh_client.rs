@@ -4,6 +4,7 @@ mod agents;
 mod algorithms;
 mod forwards;
 mod host_keys;
+mod other_type;
 mod passwords;
 mod programs;
 mod terminal;

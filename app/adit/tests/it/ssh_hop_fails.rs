@@ -244,3 +244,44 @@ fn failures_are_named() {
     let mute = format!("{}&dial=1s", hop("ann", origin.addr(), at));
     fails(&mute, "dialogue with ssh://");
 }
+
+#[test]
+fn what_is_known_of_a_server_is_neither_overlooked_nor_added_to() {
+    let folder = Folder::new("known-hop").unwrap();
+    openssh::keygen(folder.path(), "other").unwrap();
+    let ecdsa = folder.path().join("ecdsa");
+    let mut command = Command::new("ssh-keygen");
+    command
+        .args(["-q", "-t", "ecdsa", "-N", "", "-f"])
+        .arg(&ecdsa);
+    tool::run(command, PATIENCE).unwrap().success().unwrap();
+    // It shows an ECDSA key alone, and is known by one of Ed25519.
+    let sshd = Sshd::start(&format!(
+        "HostKey {}\nHostKeyAlgorithms ecdsa-sha2-nistp256",
+        ecdsa.display()
+    ));
+    let sshd = sshd.unwrap();
+    let other = fs::read_to_string(folder.path().join("other.pub")).unwrap();
+    let known = folder.path().join("known");
+    let line = format!("[127.0.0.1]:{} {other}", sshd.port());
+    fs::write(&known, &line).unwrap();
+    let hop = sshd_hop(&sshd);
+    let (url, _) = hop.split_once("&known_hosts=@").unwrap();
+    let hop = format!("{url}&known_hosts=@{}&strict=accept-new", known.display());
+    let told = fails(&hop, "another type");
+    assert!(told.contains(&format!("{}:1", known.display())), "{told}");
+    assert_eq!(fs::read_to_string(&known).unwrap(), line);
+    // A file that is too long to be read could have any key in it.
+    let file = fs::OpenOptions::new().append(true).open(&known).unwrap();
+    let len = (16 << 20) + 1;
+    file.set_len(len).unwrap();
+    let told = fails(&hop, "longer than");
+    assert!(told.contains(&known.display().to_string()), "{told}");
+    assert_eq!(file.metadata().unwrap().len(), len);
+    // So could one that is no file.
+    let hop = format!(
+        "{url}&known_hosts=@{}&strict=accept-new",
+        folder.path().display()
+    );
+    fails(&hop, "cannot be read");
+}

@@ -1,5 +1,6 @@
 //! Why a key, or a file of keys, is of no use.
 
+use adit_session::ssh::client::KnownHostsError;
 use adit_ssh::key::{CertError, KeyError};
 
 /// What russh's `keys::Error` stands for: files, and what is in them.
@@ -33,6 +34,9 @@ pub enum Error {
     /// The file cannot be read or written.
     #[error(transparent)]
     IO(#[from] std::io::Error),
+    /// A file of known hosts cannot be read or written, or knows another key by now.
+    #[error(transparent)]
+    KnownHosts(#[from] KnownHostsError),
     /// The key.
     #[error(transparent)]
     SshKey(#[from] SshKeyError),

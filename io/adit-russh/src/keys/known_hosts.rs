@@ -1,21 +1,15 @@
 //! The user's file of known hosts.
 
-use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use adit_net::ambient;
-use adit_ssh::key::{AnyKey, HostName, KnownHosts, Verdict};
+use adit_session::ssh::client::{KnownHost, KnownHostsFiles};
+use adit_ssh::key::{AnyKey, HostName, Verdict};
 
 use super::{Error, PublicKey};
 
 fn path() -> Result<PathBuf, Error> {
     let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
     Ok(home.ok_or(Error::NoHomeDir)?.join(".ssh/known_hosts"))
-}
-
-fn host_name(host: &str, port: u16) -> Result<HostName, Error> {
-    HostName::new(host, port).ok_or(Error::InvalidParameters)
 }
 
 /// Whether the user's file has this key for the host.
@@ -26,30 +20,36 @@ pub fn check_known_hosts(host: &str, port: u16, key: &PublicKey) -> Result<bool,
     check_known_hosts_path(host, port, key, path()?)
 }
 
+fn known(host: &str, port: u16, path: &Path) -> Result<KnownHost, Error> {
+    let host = HostName::new(host, port).ok_or(Error::InvalidParameters)?;
+    let files = KnownHostsFiles {
+        paths: vec![path.to_owned()],
+        hashed: false,
+    };
+    Ok(KnownHost::read(host, &files)?)
+}
+
 /// Whether this file has this key for the host; a file that is not there has none.
 ///
+/// Unlike russh's, this one does not answer `false` for a host that is known by keys of other types
+/// alone: programs learn what is not known, and would learn the key of whoever is in between.
+///
 /// # Errors
-/// [`Error::KeyChanged`] if the file has another key of the same type for the host,
-/// [`Error::KeyRevoked`] if it says that the key is not to be trusted; a file that cannot be read.
+/// [`Error::KeyChanged`] if the file has other keys for the host, [`Error::KeyRevoked`] if it says
+/// that the key is not to be trusted; a file that cannot be read, or is longer than 16 MiB.
 pub fn check_known_hosts_path(
     host: &str,
     port: u16,
     key: &PublicKey,
     path: impl AsRef<Path>,
 ) -> Result<bool, Error> {
-    let host = host_name(host, port)?;
-    let text = match fs::read(path) {
-        Ok(text) => text,
-        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(false),
-        Err(why) => return Err(why.into()),
-    };
-    let mut known = KnownHosts::default();
-    known.read("known_hosts", &text)?;
-    let key = AnyKey::Plain(key.below().clone());
-    match known.check(&host, &key, ambient::unix()) {
+    let known = known(host, port, path.as_ref())?;
+    match known.check(&AnyKey::Plain(key.below().clone())) {
         Verdict::Known(_) => Ok(true),
-        Verdict::Unknown { .. } => Ok(false),
-        Verdict::Changed(place) => Err(Error::KeyChanged { line: place.line }),
+        Verdict::Unknown => Ok(false),
+        Verdict::OtherType(place) | Verdict::Changed(place) => {
+            Err(Error::KeyChanged { line: place.line })
+        }
         Verdict::Revoked(place) | Verdict::BadCertificate(place, _) => {
             Err(Error::KeyRevoked { line: place.line })
         }
@@ -64,45 +64,35 @@ pub fn learn_known_hosts(host: &str, port: u16, key: &PublicKey) -> Result<(), E
     learn_known_hosts_path(host, port, key, path()?)
 }
 
-/// Adds the host's key to this file, which is made if it is not there.
+/// Adds the host's key to this file, which is made if it is not there. A key that is known already
+/// is not written again.
 ///
 /// # Errors
-/// The file cannot be written.
+/// The file cannot be read or written, or has other keys for the host.
 pub fn learn_known_hosts_path(
     host: &str,
     port: u16,
     key: &PublicKey,
     path: impl AsRef<Path>,
 ) -> Result<(), Error> {
-    let line = host_name(host, port)?.line(key.below(), None);
-    if let Some(folder) = path.as_ref().parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let mut file = OpenOptions::new()
-        .read(true)
-        .append(true)
-        .create(true)
-        .open(path)?;
-    // The last line may have been left without its end.
-    let mut last = [b'\n'];
-    if file.metadata()?.len() > 0 {
-        file.seek(SeekFrom::End(-1))?;
-        file.read_exact(&mut last)?;
-    }
-    let gap = if last == [b'\n'] { "" } else { "\n" };
-    file.write_all(format!("{gap}{}\n", line.trim_end()).as_bytes())?;
-    Ok(())
+    Ok(known(host, port, path.as_ref())?.learn(key.below())?)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use adit_interop::Folder;
 
     use super::*;
-    use crate::keys::{Algorithm, PrivateKey};
+    use crate::keys::{Algorithm, EcdsaCurve, PrivateKey};
 
     fn key() -> PublicKey {
-        let key = PrivateKey::random(&mut rand::rng(), Algorithm::Ed25519).unwrap();
+        of_type(Algorithm::Ed25519)
+    }
+
+    fn of_type(algorithm: Algorithm) -> PublicKey {
+        let key = PrivateKey::random(&mut rand::rng(), algorithm).unwrap();
         key.public_key().clone()
     }
 
@@ -122,5 +112,35 @@ mod tests {
         let why = check("b.example", 2222, &one).unwrap_err();
         assert!(matches!(why, Error::KeyChanged { line: 2 }), "{why}");
         assert!(check("no host", 22, &one).is_err());
+    }
+
+    #[test]
+    fn a_key_of_another_type_is_not_a_new_host() {
+        let folder = Folder::new("other-type").unwrap();
+        let path = folder.path().join("known_hosts");
+        let curve = EcdsaCurve::NistP256;
+        let (one, other) = (key(), of_type(Algorithm::Ecdsa { curve }));
+        learn_known_hosts_path("a.example", 22, &one, &path).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        let why = check_known_hosts_path("a.example", 22, &other, &path).unwrap_err();
+        assert!(matches!(why, Error::KeyChanged { line: 1 }), "{why}");
+        // Nor is it written beside the first, whatever a program makes of that.
+        learn_known_hosts_path("a.example", 22, &other, &path).unwrap_err();
+        learn_known_hosts_path("a.example", 22, &one, &path).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+
+    #[test]
+    fn a_file_that_is_too_long_is_not_read_as_empty() {
+        let folder = Folder::new("too-long").unwrap();
+        let path = folder.path().join("known_hosts");
+        learn_known_hosts_path("a.example", 22, &key(), &path).unwrap();
+        let file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+        let len = (16 << 20) + 1;
+        file.set_len(len).unwrap();
+        let why = check_known_hosts_path("a.example", 22, &key(), &path).unwrap_err();
+        assert!(matches!(why, Error::KnownHosts(_)), "{why}");
+        learn_known_hosts_path("b.example", 22, &key(), &path).unwrap_err();
+        assert_eq!(file.metadata().unwrap().len(), len);
     }
 }

@@ -12,8 +12,8 @@ use super::pattern::PatternList;
 use super::public::PublicKey;
 use crate::algorithm::KeyAlgorithm;
 
-/// The longest file, octets.
-const MAX_FILE: usize = 16 << 20;
+/// The longest file of known hosts, octets.
+pub const MAX_KNOWN_HOSTS: usize = 16 << 20;
 /// The longest line, octets; longer ones are left out.
 const MAX_LINE: usize = 65_536;
 /// The port whose hosts stand without it.
@@ -70,12 +70,11 @@ impl core::fmt::Display for HostName {
 pub enum Verdict {
     /// It is the host's, by this line: a key, or an authority.
     Known(Place),
-    /// The host is not known. If it is known with keys of other types only, one such line: then
-    /// the key should not be taken without asking.
-    Unknown {
-        /// A line with a key of another type.
-        other_type: Option<Place>,
-    },
+    /// No line without a marker is the host's: it is new.
+    Unknown,
+    /// The host is known, but with keys of other types alone, of which this line has the first. It
+    /// is no new host: who is in between shows whatever key is at hand. OpenSSH counts it as changed.
+    OtherType(Place),
     /// The host has another key of this type: an attack, or a new key.
     Changed(Place),
     /// The key, or its authority, is revoked.
@@ -130,7 +129,7 @@ impl KnownHosts {
     /// [`KeyError::TooMuch`] for a text above 16 MiB, of which nothing is read.
     pub fn read(&mut self, file: &str, text: &[u8]) -> Result<Vec<Problem>, KeyError> {
         let what = "a file of known hosts";
-        lines::read((file, what), text, MAX_FILE, |line, place| {
+        lines::read((file, what), text, MAX_KNOWN_HOSTS, |line, place| {
             let (marker, hosts, key) = parse(line)?;
             self.entries.push(Entry {
                 marker,
@@ -147,6 +146,15 @@ impl KnownHosts {
     pub fn key_at(&self, place: &Place) -> Option<&PublicKey> {
         let entry = self.entries.iter().find(|entry| entry.place == *place)?;
         Some(&entry.key)
+    }
+
+    /// The key in the line that a verdict names, for people: its type, its fingerprint, the line.
+    #[must_use]
+    pub fn shown_at(&self, place: &Place) -> String {
+        match self.key_at(place) {
+            Some(key) => format!("{} {} ({place})", key.type_name(), key.fingerprint()),
+            None => place.to_string(),
+        }
     }
 
     /// What the files say of `key` at `host`. A certificate counts if an authority of the host
@@ -183,8 +191,9 @@ impl KnownHosts {
         if let Some(entry) = keys().find(|e| e.key.type_name() == kind) {
             return Verdict::Changed(entry.place.clone());
         }
-        Verdict::Unknown {
-            other_type: keys().next().map(|e| e.place.clone()),
+        match keys().next() {
+            Some(entry) => Verdict::OtherType(entry.place.clone()),
+            None => Verdict::Unknown,
         }
     }
 
@@ -200,7 +209,7 @@ impl KnownHosts {
     ) -> Verdict {
         match (self.check(host, key, now), self.check(address, key, now)) {
             (_, found @ Verdict::Revoked(_)) => found,
-            (Verdict::Known(_), found @ Verdict::Changed(_)) => found,
+            (Verdict::Known(_), found @ (Verdict::Changed(_) | Verdict::OtherType(_))) => found,
             (found, _) => found,
         }
     }

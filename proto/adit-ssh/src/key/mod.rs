@@ -35,7 +35,7 @@ pub use error::{KeyError, Place, Problem};
 pub use file::{Encryption, MAX_KEY_FILE};
 pub use grant::{Forward, Grant};
 pub use host_proof::{check_proof, prove};
-pub use known_hosts::{HostName, KnownHosts, KnownKey, Verdict};
+pub use known_hosts::{HostName, KnownHosts, KnownKey, MAX_KNOWN_HOSTS, Verdict};
 pub use pattern::{Cidr, SourceList};
 pub use private::{KeyKind, PrivateKey};
 pub use public::{PublicKey, certificate_type};

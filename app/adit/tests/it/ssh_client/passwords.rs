@@ -107,8 +107,8 @@ async fn serve(listener: TcpListener) {
 /// `adit ssh` at a terminal.
 fn at_terminal(home: &Folder, port: u16, options: &str) -> Terminal {
     let line = format!(
-        "'{}' ssh -F none -p {port} -o StrictHostKeyChecking=accept-new \
-         -o UserKnownHostsFile='{}/known' {options} me@127.0.0.1 hello",
+        "'{}' ssh -F none -p {port} {options} -o StrictHostKeyChecking=accept-new \
+         -o UserKnownHostsFile='{}/known' me@127.0.0.1 hello",
         bin().display(),
         home.path().display()
     );
@@ -157,5 +157,17 @@ fn they_are_asked_for_and_not_shown() {
     .end();
     assert_eq!(code, Some(255), "{shown}");
     assert!(!shown.contains("password of"), "{shown}");
+    // Nor is anybody for a host that shows a key of another type than the known one.
+    let other = home.path().join("other");
+    super::keygen(&other, "ecdsa", "");
+    let other = std::fs::read_to_string(other.with_extension("pub")).unwrap();
+    home.write("known", format!("[127.0.0.1]:{port} {other}"))
+        .unwrap();
+    let (code, shown) = at_terminal(&home, port, "-o StrictHostKeyChecking=no").end();
+    assert_eq!(code, Some(255), "{shown}");
+    assert!(shown.contains("of another type"), "{shown}");
+    for question in ["password of", "the code", "name? "] {
+        assert!(!shown.contains(question), "{question}: {shown}");
+    }
     runtime.shutdown_timeout(Duration::from_millis(100));
 }

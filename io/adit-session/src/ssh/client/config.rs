@@ -44,7 +44,7 @@ impl ClientConfig {
     #[must_use]
     pub fn known(known: KnownHostsOnly, login: Login) -> Self {
         let mut preferred = preferred();
-        preferred.host_key = known.known.prefer(&known.host, &preferred.host_key);
+        preferred.host_key = known.0.prefer(&preferred.host_key);
         let mut new = Self::new(Arc::new(known), login);
         new.transport.preferred = preferred;
         new

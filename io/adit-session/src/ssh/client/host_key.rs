@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::{fmt, fs, io};
 
-use adit_net::ambient;
 use adit_ssh::algorithm::KeyAlgorithm;
-use adit_ssh::key::{AnyKey, HostName, KnownHosts, Verdict};
+use adit_ssh::key::{AnyKey, HostName};
 
+use super::known_hosts::{KnownHost, KnownHostsFiles};
 use crate::ssh::{BoxFuture, HostKeyRefused};
 
 /// A key that the server has proved to own.
@@ -27,12 +27,7 @@ pub trait HostKeyPolicy: Send + Sync {
 
 /// Takes what the files know for this host, and nothing else.
 #[derive(Debug, Clone)]
-pub struct KnownHostsOnly {
-    /// The files.
-    pub known: KnownHosts,
-    /// The host as it was asked for.
-    pub host: HostName,
-}
+pub struct KnownHostsOnly(pub KnownHost);
 
 impl KnownHostsOnly {
     /// Reads files of known hosts for one host. Lines that cannot be read are left out, as in
@@ -43,37 +38,25 @@ impl KnownHostsOnly {
     pub fn read(host: &str, port: u16, files: &[impl AsRef<Path>]) -> io::Result<Self> {
         let odd = || io::Error::new(io::ErrorKind::InvalidInput, "not a host's name");
         let host = HostName::new(host, port).ok_or_else(odd)?;
-        let mut known = KnownHosts::default();
-        for file in files {
-            let file = file.as_ref();
-            let text = fs::read(file)?;
-            let read = known.read(&file.to_string_lossy(), &text);
-            read.map_err(io::Error::other)?;
+        let paths: Vec<_> = files.iter().map(|file| file.as_ref().to_owned()).collect();
+        for path in &paths {
+            fs::metadata(path)?;
         }
-        Ok(Self { known, host })
+        let files = KnownHostsFiles {
+            paths,
+            hashed: false,
+        };
+        let known = KnownHost::read(host, &files).map_err(io::Error::other)?;
+        Ok(Self(known))
     }
 }
 
 impl HostKeyPolicy for KnownHostsOnly {
     fn verify<'a>(&'a self, key: &'a HostKey) -> BoxFuture<'a, Result<(), HostKeyRefused>> {
-        let verdict = self.known.check(&self.host, &key.key, ambient::unix());
-        let host = &self.host;
-        let refused = |why: String| Err(HostKeyRefused(why));
-        let done = match verdict {
-            Verdict::Known(_) => Ok(()),
-            Verdict::Unknown { other_type: None } => refused(format!("{host} is not known")),
-            Verdict::Unknown {
-                other_type: Some(place),
-            } => refused(format!(
-                "{host} is known with a key of another type ({place})"
-            )),
-            Verdict::Changed(place) => refused(format!(
-                "the key of {host} has changed: somebody may be listening ({place})"
-            )),
-            Verdict::Revoked(place) => refused(format!("the key is revoked ({place})")),
-            Verdict::BadCertificate(place, why) => {
-                refused(format!("the certificate is not in order: {why} ({place})"))
-            }
+        let verdict = self.0.check(&key.key);
+        let done = match self.0.objection(key.key.key(), &verdict) {
+            None => Ok(()),
+            Some(why) => Err(HostKeyRefused(why)),
         };
         Box::pin(std::future::ready(done))
     }

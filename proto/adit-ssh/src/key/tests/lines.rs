@@ -45,7 +45,7 @@ fn hashed_hosts_of_ssh_keygen() {
         let verdict = known.check(&host(name, port), &key, NOW);
         assert_eq!(verdict, Verdict::Known(at(line)));
     }
-    let unknown = Verdict::Unknown { other_type: None };
+    let unknown = Verdict::Unknown;
     for (name, port) in [("port.example.org", 22), ("plain.example.org", 2222)] {
         assert_eq!(known.check(&host(name, port), &key, NOW), unknown);
     }
@@ -94,9 +94,8 @@ fn another_key_is_no_unknown_one() {
     assert_eq!(check("b.org", ed), Verdict::Known(at(5)));
     assert_eq!(check("a.org", p256), Verdict::Known(at(4)));
     assert_eq!(check("a.org", vector!("ca.pub")), Verdict::Changed(at(3)));
-    let other_type = Some(at(3));
-    assert_eq!(check("a.org", rsa), Verdict::Unknown { other_type });
-    assert_eq!(check("a.net", rsa), Verdict::Unknown { other_type: None });
+    assert_eq!(check("a.org", rsa), Verdict::OtherType(at(3)));
+    assert_eq!(check("a.net", rsa), Verdict::Unknown);
     let both = |a, b, line| known.check_both(&host(a, 22), &host(b, 22), &any(line), NOW);
     assert_eq!(both("b.org", "9.9.9.9", ed), Verdict::Known(at(5)));
     let (foreign, other) = (
@@ -129,10 +128,7 @@ fn hosts_with_certificates() {
     assert_eq!(check("host.example.org"), Verdict::Known(at(1)));
     let wrong = Verdict::BadCertificate(at(1), CertError::WrongPrincipal);
     assert_eq!(check("other.example.org"), wrong);
-    assert_eq!(
-        check("host.example.net"),
-        Verdict::Unknown { other_type: None }
-    );
+    assert_eq!(check("host.example.net"), Verdict::Unknown);
     // A user's certificate is no host's, and the authority's key is no host key.
     let user = known.check(
         &host("a.example.org", 22),
@@ -141,7 +137,7 @@ fn hosts_with_certificates() {
     );
     assert_eq!(user, Verdict::BadCertificate(at(1), CertError::WrongKind));
     let itself = known.check(&host("a.example.org", 22), &any(ca), NOW);
-    assert_eq!(itself, Verdict::Unknown { other_type: None });
+    assert_eq!(itself, Verdict::Unknown);
     // Without its authority a certificate is its key.
     let plain = hosts(&format!("host.example.net {ed}"));
     let verdict = plain.check(&host("host.example.net", 22), &certified, NOW);

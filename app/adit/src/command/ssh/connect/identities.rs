@@ -5,7 +5,6 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use adit_config::ssh_config::{IdentityAgent, SshSettings};
 use adit_crypto::Secret;
@@ -17,6 +16,7 @@ use adit_ssh::key::{AnyKey, Certificate, KeyError, MAX_KEY_FILE, PrivateKey, Pub
 use tracing::debug;
 
 use super::asked::{is_quiet, variable};
+use super::host_key::Taken;
 use super::key_file::EncryptedKey;
 use super::prompter::Person;
 use crate::command::ssh::terminal;
@@ -26,14 +26,11 @@ use crate::report::{Code, Failure};
 const USUAL: [&str; 3] = ["id_rsa", "id_ecdsa", "id_ed25519"];
 
 /// The user, and all he can show that he is.
-pub(super) async fn login(
-    settings: &SshSettings,
-    doubted: &Arc<AtomicBool>,
-) -> Result<Login, Failure> {
+pub(super) async fn login(settings: &SshSettings, taken: &Taken) -> Result<Login, Failure> {
     let mut login = Login::new(settings.user.clone());
     login.methods = methods(settings)?;
     login.prompts = settings.password_prompts;
-    login.prompter = Some(Arc::new(Person::new(settings, doubted)));
+    login.prompter = Some(Arc::new(Person::new(settings, taken)));
     if login.methods.contains(&Method::PublicKey) {
         login.identities = identities(settings).await;
         for identity in &login.identities {

@@ -19,7 +19,6 @@ mod runtime;
 mod update;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use adit_config::ssh_config::SshSettings;
@@ -31,6 +30,7 @@ use tracing::debug;
 
 pub(crate) use asked::{Asked, is_quiet, option, variable};
 pub(crate) use dial::nobody;
+use host_key::{Standing, Taken};
 pub(crate) use identities::agent_path;
 pub(crate) use runtime::block_on;
 pub(crate) use update::Update;
@@ -46,8 +46,8 @@ pub(crate) struct Reached {
     pub(crate) session: Session,
     /// How it was reached.
     pub(crate) settings: SshSettings,
-    /// Its key is known, or was learned. If not (`StrictHostKeyChecking no` and a changed key),
-    /// neither passwords nor forwards are for it.
+    /// Its key is known, or was learned. If not (`StrictHostKeyChecking no`, and other keys are
+    /// known), neither passwords nor forwards are for it.
     pub(crate) trusted: bool,
     /// Further keys of the host that are being looked at.
     pub(crate) update: Option<Update>,
@@ -64,18 +64,18 @@ pub(crate) async fn connect(asked: &Asked, settings: &SshSettings) -> Result<Rea
 
 /// Begins a session over a stream to the host.
 async fn over(below: BoxStream, settings: &SshSettings) -> Result<Reached, Failure> {
-    let known = known_files::Known::read(settings)?;
+    let known = known_files::read(settings)?;
     let mut preferred = algorithms::preferred(settings)?;
     if settings.host_key_algorithms.is_none() {
-        preferred.host_key = known.hosts.prefer(&known.name, &preferred.host_key);
+        preferred.host_key = known.prefer(&preferred.host_key);
     }
     let offered = preferred.host_key.clone();
     let mut transport = transport::Config::new(preferred);
     transport.rekey_bytes = settings.rekey_limit.bytes;
     transport.rekey_after = settings.rekey_limit.time;
-    let doubted = Arc::new(AtomicBool::new(false));
-    let policy = host_key::Policy::new(settings, known, Arc::clone(&doubted));
-    let login = identities::login(settings, &doubted).await?;
+    let taken = Taken::default();
+    let policy = host_key::Policy::new(settings, known, &taken);
+    let login = identities::login(settings, &taken).await?;
     let mut config = ClientConfig::new(Arc::new(policy), login);
     config.transport = transport;
     config.timeout = settings.connect_timeout.unwrap_or(PATIENCE);
@@ -93,15 +93,17 @@ async fn over(below: BoxStream, settings: &SshSettings) -> Result<Reached, Failu
         settings.host_name,
         session.version()
     );
-    let trusted = !doubted.load(Ordering::Relaxed);
-    let update = match trusted {
-        true => update::begin(&session, settings, offered).await,
-        false => None,
+    let update = match taken.standing() {
+        Some(Standing::Known) => update::begin(&session, settings, offered, true).await,
+        // A key that was learned just now may be anybody's: it is no reason to forget others.
+        Some(Standing::Confirmed) => update::begin(&session, settings, offered, false).await,
+        // As in OpenSSH: a key that nobody has looked at vouches for no other.
+        Some(Standing::Unasked | Standing::Doubted) | None => None,
     };
     Ok(Reached {
         session,
         settings: settings.clone(),
-        trusted,
+        trusted: !taken.is_doubted(),
         update,
     })
 }

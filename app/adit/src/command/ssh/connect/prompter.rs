@@ -1,8 +1,5 @@
 //! Passwords and answers to the server's questions, from the person at the terminal.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use adit_config::ssh_config::SshSettings;
 use adit_crypto::Secret;
 use adit_session::ssh::BoxFuture;
@@ -10,6 +7,7 @@ use adit_session::ssh::client::Prompter;
 use adit_ssh::auth::{Prompt, password_eq, visible};
 
 use super::asked::is_quiet;
+use super::host_key::Taken;
 use crate::command::ssh::terminal;
 
 /// Asks at the terminal; in batch mode nobody.
@@ -18,22 +16,22 @@ pub(super) struct Person {
     pub(super) name: String,
     batch: bool,
     quiet: bool,
-    /// The host's key is not the known one: no password is for it.
-    doubted: Arc<AtomicBool>,
+    /// If the host's key is not a known one, neither password nor answer is for it.
+    taken: Taken,
 }
 
 impl Person {
-    pub(super) fn new(settings: &SshSettings, doubted: &Arc<AtomicBool>) -> Self {
+    pub(super) fn new(settings: &SshSettings, taken: &Taken) -> Self {
         Self {
             name: format!("{}@{}", settings.user, settings.host_name),
             batch: settings.batch_mode,
             quiet: is_quiet(settings),
-            doubted: Arc::clone(doubted),
+            taken: taken.clone(),
         }
     }
 
     fn is_silent(&self) -> bool {
-        self.batch || self.doubted.load(Ordering::Relaxed)
+        self.batch || self.taken.is_doubted()
     }
 }
 
@@ -77,7 +75,9 @@ impl Prompter for Person {
     ) -> BoxFuture<'a, Option<Vec<Secret<String>>>> {
         Box::pin(async move {
             if self.is_silent() {
-                return prompts.is_empty().then(Vec::new);
+                // Even no answer is one.
+                let may = prompts.is_empty() && !self.taken.is_doubted();
+                return may.then(Vec::new);
             }
             for text in [name, instruction] {
                 if !text.is_empty() && !self.quiet {

@@ -5,24 +5,21 @@
 //! told ─▶ Change::of the files ─▶ proof ─▶ Change::of the files, again ─▶ written
 //! ```
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use adit_config::ssh_config::{SshSettings, UpdateHostKeys};
-use adit_net::{ambient, keep};
-use adit_session::ssh::client::Session;
+use adit_session::ssh::client::{KnownHost, KnownHostsError, Session};
 use adit_ssh::algorithm::KeyAlgorithm;
 use adit_ssh::key::{AnyKey, PublicKey, RSA_MIN_BITS, Verdict};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use tracing::debug;
 
-use super::known_files::Known;
+use super::known_files;
 use crate::command::ssh::terminal;
 
 /// How long word of a host's keys is waited for: it comes with the login, or never.
@@ -49,11 +46,12 @@ impl Update {
 }
 
 /// Looks at the keys that the host tells, as the settings say; `offered` are the algorithms of host
-/// keys that are taken. To ask comes before the program, whose terminal it is from then on.
+/// keys that are taken, and keys that the host has no more are forgotten if `forget`. To ask comes before the program, whose terminal it is from then on.
 pub(super) async fn begin(
     session: &Session,
     settings: &SshSettings,
     offered: Vec<KeyAlgorithm>,
+    forget: bool,
 ) -> Option<Update> {
     let ask = match settings.update_host_keys {
         UpdateHostKeys::No => return None,
@@ -68,6 +66,7 @@ pub(super) async fn begin(
         session: session.clone(),
         settings: settings.clone(),
         offered,
+        forget,
     };
     if ask {
         // What was told with the login is here when the answer is.
@@ -91,6 +90,7 @@ struct Host {
     session: Session,
     settings: SshSettings,
     offered: Vec<KeyAlgorithm>,
+    forget: bool,
 }
 
 impl Host {
@@ -132,8 +132,8 @@ impl Host {
             return Ok(None);
         };
         let (settings, offered) = (self.settings.clone(), self.offered.clone());
-        let told = told.to_vec();
-        let found = spawn_blocking(move || Change::of(&settings, &own, &told, &offered));
+        let (told, forget) = (told.to_vec(), self.forget);
+        let found = spawn_blocking(move || Change::of(&settings, &own, &told, &offered, forget));
         found.await?
     }
 }
@@ -152,13 +152,13 @@ async fn agreed(host: &str, change: &Change) -> bool {
 
 /// What the files have to learn and to forget.
 struct Change {
-    known: Known,
+    known: KnownHost,
     /// Keys that are not known.
     new: Vec<PublicKey>,
     /// Keys that the host has no more.
     gone: Vec<PublicKey>,
-    /// The lines of `gone`, by file, each counted from 1.
-    lines: BTreeMap<PathBuf, Vec<usize>>,
+    /// The files that have lines of `gone`.
+    files: BTreeSet<PathBuf>,
     /// The file that knows the key of this session.
     file: PathBuf,
 }
@@ -172,12 +172,12 @@ impl Change {
         own: &PublicKey,
         told: &[PublicKey],
         offered: &[KeyAlgorithm],
+        forget: bool,
     ) -> anyhow::Result<Option<Self>> {
-        let everywhere = Known::read(settings).map_err(|why| anyhow::anyhow!("{why:?}"))?;
-        let mut users = settings.clone();
-        users.global_known_hosts.clear();
-        let known = Known::read(&users).map_err(|why| anyhow::anyhow!("{why:?}"))?;
-        let keys: Vec<_> = known.hosts.keys_of(&known.name).collect();
+        let unread = |why| anyhow::anyhow!("{why:?}");
+        let everywhere = known_files::read(settings).map_err(unread)?;
+        let known = known_files::read_own(settings).map_err(unread)?;
+        let keys: Vec<_> = known.lines().keys_of(known.name()).collect();
         let Some(here) = keys.iter().find(|key| key.key == own) else {
             return Ok(None);
         };
@@ -188,17 +188,16 @@ impl Change {
         let taken = |key: &&PublicKey| {
             let algorithms = key.algorithms();
             let plain = AnyKey::Plain((*key).clone());
-            let verdict = everywhere.hosts.check(&known.name, &plain, ambient::unix());
+            let verdict = everywhere.check(&plain);
             algorithms.iter().any(|one| offered.contains(one))
                 && !matches!(verdict, Verdict::Revoked(_))
                 && !keys.iter().any(|known| known.key == *key)
         };
         let new: Vec<_> = told.iter().filter(taken).cloned().collect();
-        let mut lines: BTreeMap<PathBuf, Vec<usize>> = BTreeMap::new();
+        let mut files = BTreeSet::new();
         let mut gone = Vec::new();
-        for key in keys.iter().filter(|key| !told.contains(key.key)) {
-            let file = PathBuf::from(&*key.place.file);
-            lines.entry(file).or_default().push(key.place.line);
+        for key in keys.iter().filter(|key| forget && !told.contains(key.key)) {
+            files.insert(PathBuf::from(&*key.place.file));
             gone.push(key.key.clone());
         }
         if new.is_empty() && gone.is_empty() {
@@ -209,46 +208,23 @@ impl Change {
             known,
             new,
             gone,
-            lines,
+            files,
             file,
         }))
     }
 
-    fn write(mut self) -> io::Result<()> {
-        self.lines.entry(self.file.clone()).or_default();
-        for (file, gone) in &self.lines {
+    fn write(mut self) -> Result<(), KnownHostsError> {
+        self.files.insert(self.file.clone());
+        for file in &self.files {
             let learned: &[PublicKey] = if *file == self.file { &self.new } else { &[] };
-            if !gone.is_empty() || !learned.is_empty() {
-                self.rewrite(file, gone, learned)?;
-            }
+            self.known.rewrite(file, learned, &self.gone)?;
         }
         for (what, keys) in [("learned", &self.new), ("forgotten", &self.gone)] {
             for key in keys {
                 let (kind, print) = (key.type_name(), key.fingerprint());
-                debug!("{}: {what}: {kind} {print}", self.known.name);
+                debug!("{}: {what}: {kind} {print}", self.known.name());
             }
         }
         Ok(())
-    }
-
-    /// Writes a file anew without some of its lines, and with more at its end.
-    fn rewrite(&self, file: &Path, gone: &[usize], learned: &[PublicKey]) -> io::Result<()> {
-        // Through a link, not in its place.
-        let file = fs::canonicalize(file)?;
-        let text = fs::read(&file)?;
-        let mut out = Vec::with_capacity(text.len() + 1024);
-        for (at, line) in text.split_inclusive(|octet| *octet == b'\n').enumerate() {
-            if !gone.contains(&(at + 1)) {
-                out.extend_from_slice(line);
-            }
-        }
-        if out.last().is_some_and(|last| *last != b'\n') {
-            out.push(b'\n');
-        }
-        for key in learned {
-            out.extend_from_slice(self.known.line(key).as_bytes());
-            out.push(b'\n');
-        }
-        keep::write(&file, &out)
     }
 }

@@ -1,9 +1,13 @@
 //! Files that outlive us: replaced so that a crash leaves the old one or the new one, never half;
 //! or longer by whole lines.
 
+mod lines;
+
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
+
+pub use lines::Lines;
 
 /// Writes a whole file that the user alone can read (REL-5): beside it, to the disk, then renamed.
 /// Folders that are missing are made.
@@ -39,33 +43,20 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Adds a line, without its end, to a file that others may lengthen too; one that is not there is
-/// made for the user alone, with its folders. A last line that was left without an end gets it
-/// first, so that the two do not grow together.
+/// The content of a file of at most `limit` octets. Of a longer one nothing is read: who sees a part
+/// of it takes what is missing for what was never there.
 ///
 /// # Errors
-/// The file or its folder cannot be made, read or written.
-pub fn append_line(path: &Path, line: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
-        let mut made = fs::DirBuilder::new();
-        made.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut made, 0o700);
-        made.create(folder)?;
+/// [`io::ErrorKind::FileTooLarge`], and what the system says.
+pub fn read(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    File::open(path)?.take(most).read_to_end(&mut content)?;
+    if content.len() > limit {
+        let why = format!("the file is longer than {limit} octets, so nothing of it is read");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }
-    let mut options = OpenOptions::new();
-    options.read(true).append(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    let mut last = [b'\n'];
-    if file.seek(SeekFrom::End(0))? > 0 {
-        file.seek(SeekFrom::End(-1))?;
-        file.read_exact(&mut last)?;
-    }
-    let begin = if last == *b"\n" { "" } else { "\n" };
-    // By one call, which goes to the end wherever that is by now.
-    file.write_all(format!("{begin}{line}\n").as_bytes())
+    Ok(content)
 }
 
 #[cfg(test)]
@@ -90,21 +81,12 @@ mod tests {
     }
 
     #[test]
-    fn lines_do_not_grow_together() {
-        let folder = std::env::temp_dir().join(format!("adit-lines-{}", std::process::id()));
-        let path = folder.join("deep").join("file");
-        append_line(&path, "one").unwrap();
-        append_line(&path, "two").unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"one\ntwo\n");
-        #[cfg(unix)]
-        for (path, mode) in [(&*path, 0o600), (path.parent().unwrap(), 0o700)] {
-            use std::os::unix::fs::PermissionsExt;
-            let found = fs::metadata(path).unwrap().permissions().mode();
-            assert_eq!(found & 0o777, mode, "{}", path.display());
-        }
-        fs::write(&path, "no end").unwrap();
-        append_line(&path, "three").unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"no end\nthree\n");
-        fs::remove_dir_all(folder).unwrap();
+    fn a_file_is_read_whole_or_not_at_all() {
+        let path = std::env::temp_dir().join(format!("adit-read-{}", std::process::id()));
+        fs::write(&path, "12345").unwrap();
+        assert_eq!(read(&path, 5).unwrap(), b"12345");
+        let why = read(&path, 4).unwrap_err();
+        assert_eq!(why.kind(), io::ErrorKind::FileTooLarge);
+        fs::remove_file(path).unwrap();
     }
 }

@@ -1,0 +1,181 @@
+//! Files of lines that several programs write to, one after the other.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long another program may hold the file.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often it is asked for.
+const AGAIN: Duration = Duration::from_millis(10);
+/// How often the file may be replaced before it is ours.
+const TRIES: u32 = 16;
+
+/// A file of lines that waits for those who write to it as we do (`flock`): between reading it and
+/// writing to it nobody of them comes in between.
+#[derive(Debug)]
+pub struct Lines {
+    file: File,
+    path: PathBuf,
+    /// Not `/dev/null`, say, which has no lines and needs no lock.
+    regular: bool,
+}
+
+impl Lines {
+    /// Opens a file, which is made for the user alone, with its folders, if it is not there. Links
+    /// are followed: the file is the user's own, and may be kept elsewhere.
+    ///
+    /// # Errors
+    /// The file or its folder cannot be made or opened, or somebody holds it for too long.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
+            let mut made = fs::DirBuilder::new();
+            made.recursive(true);
+            #[cfg(unix)]
+            std::os::unix::fs::DirBuilderExt::mode(&mut made, 0o700);
+            made.create(folder)?;
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        for _ in 0..TRIES {
+            let file = options.open(path)?;
+            let path = fs::canonicalize(path)?;
+            let regular = file.metadata()?.is_file();
+            let lines = Self {
+                file,
+                path,
+                regular,
+            };
+            if !regular {
+                return Ok(lines);
+            }
+            lock(&lines.file)?;
+            if lines.is_current() {
+                return Ok(lines);
+            }
+        }
+        Err(io::Error::other("the file is replaced again and again"))
+    }
+
+    /// Whether the path still leads to this file: it may have been replaced while we waited.
+    fn is_current(&self) -> bool {
+        let (Ok(here), Ok(there)) = (self.file.metadata(), fs::metadata(&self.path)) else {
+            return false;
+        };
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            (here.dev(), here.ino()) == (there.dev(), there.ino())
+        }
+        #[cfg(not(unix))]
+        {
+            here.len() == there.len()
+        }
+    }
+
+    /// Adds a line, without its end, by one write that goes to the end wherever that is by now. A
+    /// last line that was left without an end gets it first, so that the two do not grow together.
+    /// A line that does not go in whole is taken out again.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn append(&mut self, line: &str) -> io::Result<()> {
+        let mut last = [b'\n'];
+        let len = match self.regular {
+            true => self.file.seek(SeekFrom::End(0))?,
+            false => 0,
+        };
+        if len > 0 {
+            self.file.seek(SeekFrom::End(-1))?;
+            self.file.read_exact(&mut last)?;
+        }
+        let begin = if last == *b"\n" { "" } else { "\n" };
+        let text = format!("{begin}{line}\n");
+        let written = self.file.write_all(text.as_bytes());
+        if !self.regular {
+            return written;
+        }
+        written
+            .and_then(|()| self.file.sync_all())
+            .inspect_err(|_| {
+                // Half a line would spoil the next one; if even this fails, it is as it was left.
+                let _ = self.file.set_len(len);
+            })
+    }
+
+    /// Puts another content in place of the file, which is replaced whole.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn replace(self, content: &[u8]) -> io::Result<()> {
+        super::write(&self.path, content)
+    }
+}
+
+/// Waits for the lock of a file, where its file system has such a thing.
+fn lock(file: &File) -> io::Result<()> {
+    let since = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if since.elapsed() < PATIENCE => sleep(AGAIN),
+            Err(TryLockError::WouldBlock) => {
+                let why = "another program holds the file";
+                return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
+            }
+            Err(TryLockError::Error(why)) if why.kind() == io::ErrorKind::Interrupted => {}
+            // Without locks one write is still one line.
+            Err(TryLockError::Error(_)) => return Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn append(path: &Path, line: &str) {
+        Lines::open(path).unwrap().append(line).unwrap();
+    }
+
+    #[test]
+    fn lines_do_not_grow_together() {
+        let folder = std::env::temp_dir().join(format!("adit-lines-{}", std::process::id()));
+        let path = folder.join("deep").join("file");
+        append(&path, "one");
+        append(&path, "two");
+        assert_eq!(fs::read(&path).unwrap(), b"one\ntwo\n");
+        #[cfg(unix)]
+        for (path, mode) in [(&*path, 0o600), (path.parent().unwrap(), 0o700)] {
+            use std::os::unix::fs::PermissionsExt;
+            let found = fs::metadata(path).unwrap().permissions().mode();
+            assert_eq!(found & 0o777, mode, "{}", path.display());
+        }
+        fs::write(&path, "no end").unwrap();
+        append(&path, "three");
+        assert_eq!(fs::read(&path).unwrap(), b"no end\nthree\n");
+        append(Path::new("/dev/null"), "nothing");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn who_waits_finds_the_file_that_took_its_place() {
+        let folder = std::env::temp_dir().join(format!("adit-turns-{}", std::process::id()));
+        let path = folder.join("file");
+        append(&path, "one");
+        let held = Lines::open(&path).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| append(&path, "three"));
+            // It waits for us, or comes later; the line is not lost either way.
+            sleep(AGAIN * 3);
+            assert_eq!(fs::read(&path).unwrap(), b"one\n");
+            held.replace(b"two\n").unwrap();
+        });
+        assert_eq!(fs::read(&path).unwrap(), b"two\nthree\n");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
