@@ -38,7 +38,7 @@ impl Kcp {
         let una = self.send.una();
         let mut gathered = Gathered {
             recovered,
-            now: low32(self.ms()),
+            now: self.wire_clock(),
             echoed: None,
             highest: None,
             overtaken: false,
@@ -75,7 +75,10 @@ impl Kcp {
             }
             match header.cmd {
                 Cmd::Push => self.take_push(&header, data, gathered.recovered)?,
-                Cmd::Ack => self.take_ack(&header, gathered),
+                Cmd::Ack => {
+                    self.take_proof(&header, gathered.now);
+                    self.take_ack(&header, gathered);
+                }
                 Cmd::Wask => self.probe.tell = true,
                 Cmd::Wins => {}
             }

@@ -42,6 +42,8 @@ pub struct Kcp {
     pub(crate) flush_at: Option<Time>,
     pub(crate) flushed: Option<Time>,
     pub(crate) dead: bool,
+    /// The wire's clock from which on an echo proves that the peer receives; none: it has.
+    pub(crate) unproven_since: Option<u32>,
     /// What the peer has confirmed.
     pub(crate) confirmed: Confirmed,
     pub(crate) stats: Stats,
@@ -114,6 +116,7 @@ impl Kcp {
             flush_at: None,
             flushed: None,
             dead: false,
+            unproven_since: None,
             confirmed: Confirmed::new(Sn(first)),
             stats: Stats::default(),
         }

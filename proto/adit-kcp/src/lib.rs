@@ -45,6 +45,7 @@ mod input;
 mod kcp;
 mod meters;
 mod output;
+mod reached;
 mod recv;
 mod reno;
 mod resend;

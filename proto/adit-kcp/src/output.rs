@@ -8,7 +8,7 @@ use adit_wire::Time;
 
 use crate::resend::Why;
 use crate::segment::{Cmd, HEADER_LEN, Header};
-use crate::seq::{Sn, low32};
+use crate::seq::Sn;
 use crate::{Compat, Kcp};
 
 /// The flush under way.
@@ -40,7 +40,7 @@ struct Datagram<'a> {
 
 impl Datagram<'_> {
     fn fits(&self, len: usize) -> bool {
-        HEADER_LEN + len <= self.room.len() - self.used
+        HEADER_LEN + len <= self.room.len().saturating_sub(self.used)
     }
 
     /// Appends a segment that fits.
@@ -60,8 +60,21 @@ impl Kcp {
     /// nothing to send now. `out` must have room for [`Config::mtu`](crate::Config::mtu) bytes,
     /// else nothing is sent.
     pub fn poll_transmit(&mut self, now: Time, out: &mut [u8]) -> Option<usize> {
+        self.poll_transmit_within(now, out, usize::MAX)
+    }
+
+    /// As [`poll_transmit`](Self::poll_transmit), with at most `limit` bytes. What does not fit
+    /// goes on waiting; [`poll_timeout`](Self::poll_timeout) then says a time that has passed.
+    pub fn poll_transmit_within(
+        &mut self,
+        now: Time,
+        out: &mut [u8],
+        limit: usize,
+    ) -> Option<usize> {
+        let room = out.get_mut(..self.config.mtu)?;
+        let longest = room.len().min(limit);
         let mut datagram = Datagram {
-            room: out.get_mut(..self.config.mtu)?,
+            room: room.get_mut(..longest)?,
             used: 0,
         };
         self.handle_timeout(now);
@@ -137,7 +150,7 @@ impl Kcp {
         if !self.send.flight().is_live(sn) {
             return;
         }
-        let header = self.header(Cmd::Push, low32(self.ms()), sn);
+        let header = self.header(Cmd::Push, self.wire_clock(), sn);
         let Some((seg, parts)) = self.send.segment(sn) else {
             return;
         };
@@ -152,9 +165,9 @@ impl Kcp {
 
     /// Whether all the data is out.
     fn fill_data(&mut self, datagram: &mut Datagram<'_>) -> bool {
-        let now = self.ms();
+        let (now, ts) = (self.ms(), self.wire_clock());
         while let Some((sn, why)) = self.send.next(now) {
-            let header = self.header(Cmd::Push, low32(now), sn);
+            let header = self.header(Cmd::Push, ts, sn);
             if self.paced_until().is_some() {
                 return false;
             }
@@ -240,7 +253,7 @@ impl Kcp {
         self.stats.segments_out += 1;
     }
 
-    fn header(&self, cmd: Cmd, ts: u32, sn: Sn) -> Header {
+    pub(crate) fn header(&self, cmd: Cmd, ts: u32, sn: Sn) -> Header {
         Header {
             conv: self.conv,
             cmd,

@@ -100,6 +100,8 @@ pub(crate) struct Rules {
     compat: Compat,
     nodelay: u8,
     resend: u16,
+    /// The wire's clock at millisecond 0.
+    pub(crate) origin: u32,
     /// Transmissions so far.
     turn: u32,
     /// The latest of them known to have arrived.
@@ -114,6 +116,7 @@ impl Rules {
             compat: config.compat,
             nodelay: config.nodelay,
             resend: config.resend,
+            origin: 0,
             turn: 0,
             arrived: 0,
             progress_at: 0,
@@ -203,7 +206,7 @@ impl Rules {
         }
         .min(RTO_MAX);
         seg.resend_at = now + u64::from(seg.rto + slack);
-        seg.ts = low32(now);
+        seg.ts = low32(now).wrapping_add(self.origin);
         self.turn = self.turn.wrapping_add(1);
         seg.turn = self.turn;
         seg.xmit = seg.xmit.saturating_add(1);
@@ -226,6 +229,7 @@ mod tests {
             compat,
             nodelay,
             resend: 2,
+            origin: 0,
             turn: u32::MAX - 1,
             arrived: u32::MAX - 1,
             progress_at: 0,

@@ -65,6 +65,20 @@ impl SendWindow {
         &self.flight
     }
 
+    /// The wire's clock at millisecond 0.
+    pub(crate) const fn origin(&self) -> u32 {
+        self.rules.origin
+    }
+
+    pub(crate) const fn set_origin(&mut self, origin: u32) {
+        self.rules.origin = origin;
+    }
+
+    /// Whether a segment of this number, or one before all, has gone out.
+    pub(crate) const fn was_sent(&self, sn: Sn) -> bool {
+        sn.before(self.fresh)
+    }
+
     /// The first number not acknowledged.
     pub(crate) const fn una(&self) -> Sn {
         self.una

@@ -6,6 +6,7 @@ use core::time::Duration;
 use adit_wire::Time;
 
 use crate::flight::NEVER;
+use crate::seq::low32;
 use crate::{Compat, Kcp};
 
 /// How long a session is idle before it gives its memory back: as long as the datagrams of a group
@@ -114,6 +115,11 @@ impl Kcp {
     /// This end's clock in milliseconds.
     pub(crate) const fn ms(&self) -> u64 {
         self.clock.0.saturating_sub(self.start.0) / 1000
+    }
+
+    /// The clock of the wire: milliseconds, wrapping.
+    pub(crate) fn wire_clock(&self) -> u32 {
+        low32(self.ms()).wrapping_add(self.send.origin())
     }
 
     fn moment(&self, ms: u64) -> Time {

@@ -25,6 +25,7 @@ mod kcp;
 #[cfg(target_os = "linux")]
 mod kcp_link;
 mod kcp_peers;
+mod kcp_reflection;
 mod kcp_unlike;
 mod legacy;
 #[cfg(unix)]

@@ -32,6 +32,7 @@
 //! ```
 
 mod alarms;
+mod allowance;
 mod counters;
 mod driver;
 mod listener;
@@ -44,6 +45,8 @@ mod stream;
 mod table;
 mod wire;
 
+#[cfg(test)]
+mod reflection;
 #[cfg(test)]
 mod tests;
 

@@ -37,7 +37,7 @@ impl Table {
         };
         let session = slot.and_then(|slot| self.slots.get(slot)?.clone());
         if let Some(session) = session {
-            return match session.open(head, packet, from) {
+            return match session.open(head, packet, from, now) {
                 Ok(range) => self.opened(&session, packet.get(range), now, tally),
                 // A network may double.
                 Err(Broken::Replayed) => {}

@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use adit_crypto::packet::session::{Head, PacketSession, SessionId};
 use adit_kcp::{Kcp, SendError, State as Life, Stats};
-use adit_net::ambient;
-use adit_wire::{Broken, Time};
+use adit_net::ambient::{self, Chance};
+use adit_wire::{Broken, Entropy, Time};
 
 use crate::newcomers::nothing;
 
+use super::allowance::Allowance;
 use super::counters::add;
 use super::route::Route;
 use super::socket::Socket;
@@ -47,6 +48,8 @@ struct State {
     crypt: Option<Box<PacketSession>>,
     /// Where the peer is.
     peer: SocketAddr,
+    /// Where it has last shown that it receives.
+    reached: Option<SocketAddr>,
     reader: Option<Waker>,
     writer: Option<Waker>,
     /// Room for which the writer is woken.
@@ -80,21 +83,32 @@ impl Session {
         peer: SocketAddr,
         conv: u32,
         slot: usize,
+        by_peer: bool,
         crypt: Option<Box<PacketSession>>,
     ) -> Self {
         let config = adit_kcp::Config {
             mtu: socket.layout.kcp_mtu,
             ..socket.settings.kcp
         };
-        let kcp = Kcp::new(conv, config, ambient::now());
+        let now = ambient::now();
+        let mut kcp = Kcp::new(conv, config, now);
+        let mut origin = [0; 4];
+        Chance.fill(&mut origin);
+        kcp.set_origin(u32::from_le_bytes(origin));
+        let mut wire = Wire::default();
+        if by_peer {
+            kcp.demand_proof(now);
+            wire.allowance = Some(Box::default());
+        }
         let worth = (kcp.send_room() / 2).clamp(1, WORTH_WAKING);
         Self {
             state: Mutex::new(State {
                 worth: if config.stream { worth } else { 1 },
                 kcp,
-                wire: Wire::default(),
+                wire,
                 crypt,
                 peer,
+                reached: (!by_peer).then_some(peer),
                 reader: None,
                 writer: None,
                 alarm: None,
@@ -120,7 +134,7 @@ impl Session {
         let mut state = self.lock();
         let State { wire, kcp, .. } = &mut *state;
         wire.input(&self.socket, kcp, &[packet], now, |_| true);
-        state.unanswered = None;
+        state.came(&self.socket, &[packet]);
         !std::mem::replace(&mut state.touched, true)
     }
 
@@ -137,7 +151,7 @@ impl Session {
         if taken == 0 {
             return (0, false);
         }
-        state.unanswered = None;
+        state.came(&self.socket, packets.get(..taken).unwrap_or_default());
         (taken, !std::mem::replace(&mut state.touched, true))
     }
 
@@ -148,13 +162,16 @@ impl Session {
         head: Head,
         packet: &mut [u8],
         from: SocketAddr,
+        now: Time,
     ) -> Result<Range<usize>, Broken> {
         let mut state = self.lock();
-        let State { crypt, peer, .. } = &mut *state;
-        let crypt = crypt.as_mut().ok_or(Broken::Unauthentic)?;
+        let crypt = state.crypt.as_mut().ok_or(Broken::Unauthentic)?;
         let unknown = crypt.peer_id().is_none();
         let range = crypt.open(head, packet)?;
-        *peer = from;
+        if state.peer != from {
+            state.moved(from, now);
+        }
+        let crypt = state.crypt.as_mut().ok_or(Broken::Unauthentic)?;
         // The server waits for a sign that we are no recording, and there may be nothing to send.
         if unknown && let Some(sign) = nothing(crypt) {
             let sent = self.socket.udp.try_send(&sign[..], from);
@@ -224,8 +241,16 @@ impl Session {
         if state.kcp.poll_timeout().is_some_and(|at| at <= now) {
             self.send(state, now, Rest::Goes);
         }
-        let (wire, kcp) = (&state.wire, &state.kcp);
+        let State {
+            wire,
+            kcp,
+            crypt,
+            peer,
+            ..
+        } = state;
+        let asks = wire.ask(&self.socket, *peer, crypt.as_deref_mut(), kcp, now);
         let due = match (kcp.poll_timeout(), wire.held_until(&self.socket, now)) {
+            (Some(_), _) if asks.is_some() => asks,
             (Some(due), Some(held)) => Some(due.max(held)),
             (due, _) => due,
         };
@@ -382,6 +407,34 @@ impl Session {
 }
 
 impl State {
+    /// Packets came from where the peer is, and have been taken in.
+    fn came(&mut self, socket: &Socket, packets: &[&[u8]]) {
+        self.unanswered = None;
+        let Some(allowance) = &mut self.wire.allowance else {
+            return;
+        };
+        if self.kcp.is_proven() {
+            (self.wire.allowance, self.reached) = (None, Some(self.peer));
+            return;
+        }
+        let around = socket.layout.head + socket.layout.tail;
+        let bytes = packets.iter().map(|packet| packet.len() + around).sum();
+        allowance.came(packets.len(), bytes);
+        allowance.blocked = None;
+    }
+
+    /// The peer writes from elsewhere.
+    fn moved(&mut self, to: SocketAddr, now: Time) {
+        self.peer = to;
+        if self.reached == Some(to) {
+            self.kcp.waive_proof();
+            self.wire.allowance = None;
+        } else {
+            self.kcp.demand_proof(now);
+            self.wire.allowance = Some(Box::<Allowance>::default());
+        }
+    }
+
     /// Passes over what nobody reads any more, so that the peer can come to its end.
     fn discard(&mut self) {
         while self.kcp.front().is_some() {

@@ -152,7 +152,7 @@ impl Table {
             self.slots.len() - 1
         });
         let socket = Arc::clone(&self.socket);
-        let session = Arc::new(Session::new(socket, peer, conv, slot, crypt));
+        let session = Arc::new(Session::new(socket, peer, conv, slot, by_peer, crypt));
         if let Some(place) = self.slots.get_mut(slot) {
             *place = Some(Arc::clone(&session));
         }

@@ -2,13 +2,15 @@
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use adit_crypto::packet::session::PacketSession;
 use adit_fec::{Decoder, Encoder, Matrix};
-use adit_kcp::Kcp;
+use adit_kcp::{HEADER_LEN, Kcp};
 use adit_net::ambient::Chance;
 use adit_wire::Time;
 
+use super::allowance::Allowance;
 use super::counters::add;
 use super::route::Route;
 use super::settings::LONGEST;
@@ -40,6 +42,8 @@ pub(super) struct Wire {
     told: adit_fec::Counters,
     /// Until when what was sent has used up the rate.
     spent: Time,
+    /// What may go to the peer, while it is not known whether it receives.
+    pub(super) allowance: Option<Box<Allowance>>,
 }
 
 /// What to do with a batch that is not full when all that is due is in it.
@@ -106,6 +110,69 @@ impl Wire {
         });
     }
 
+    /// Asks the peer whether it receives, if something waits for that and there is room to ask.
+    /// Says when to look again: to ask once more, or to give the session up.
+    pub(super) fn ask(
+        &mut self,
+        socket: &Socket,
+        peer: SocketAddr,
+        session: Option<&mut PacketSession>,
+        kcp: &mut Kcp,
+        now: Time,
+    ) -> Option<Time> {
+        let allowance = self.allowance.as_mut()?;
+        if kcp.poll_timeout().is_none_or(|at| at > now) {
+            return None;
+        }
+        let silence = Duration::from_millis(kcp.config().silence_ms.into());
+        let end = *allowance.blocked.get_or_insert(now) + silence;
+        if end <= now {
+            kcp.give_up();
+            return None;
+        }
+        let layout = socket.layout;
+        let header = if self.plain { 0 } else { layout.fec };
+        let len = layout.head + header + HEADER_LEN + layout.tail;
+        if allowance.may_ask(len, now) {
+            allowance.asks(len, now);
+            self.put_question(socket, peer, session, kcp, now);
+        }
+        let again = self.allowance.as_ref()?.ask_at(len);
+        Some(again.map_or(end, |at| at.min(end)))
+    }
+
+    fn put_question(
+        &mut self,
+        socket: &Socket,
+        peer: SocketAddr,
+        session: Option<&mut PacketSession>,
+        kcp: &mut Kcp,
+        now: Time,
+    ) {
+        PLACES.with_borrow_mut(|batch| {
+            let layout = socket.layout;
+            let header = if self.plain { 0 } else { layout.fec };
+            let Some(place) = batch.place(BATCH) else {
+                return;
+            };
+            let (_, rest) = place.split_at_mut(layout.head);
+            let (_, room) = rest.split_at_mut(header);
+            let Some(len) = kcp.question(now, room) else {
+                return;
+            };
+            let len = header + len;
+            if let (Some(encoder), Some(shard)) = (self.encoder(socket), rest.get_mut(..len)) {
+                let _ = encoder.seal(now, shard);
+            }
+            batch.push(layout.head + len + layout.tail);
+            batch.seal(socket, session);
+            let bytes = batch.send(socket, peer);
+            let counters = &socket.settings.counters;
+            add(&counters.out_pkts, 1);
+            add(&counters.out_bytes, bytes);
+        });
+    }
+
     /// When the rate allows more, if it does not now.
     pub(super) fn held_until(&self, socket: &Socket, now: Time) -> Option<Time> {
         let rate = u64::from(socket.settings.rate);
@@ -127,15 +194,22 @@ impl Wire {
         let header = if self.plain { 0 } else { layout.fec };
         let (sealed, _) = batch.sealed;
         let end = (sealed + SEALED).min(BATCH);
+        let frame = layout.head + header + layout.tail;
         while let Some(place) = batch.place(end) {
             let (_, rest) = place.split_at_mut(layout.head);
-            let parity = self.encoder.as_mut().and_then(|e| e.poll_output(rest));
+            let mut parity = self.encoder.as_mut().and_then(|e| e.poll_output(rest));
+            let limit = match &self.allowance {
+                // Parity for a peer that may not be there is left out.
+                Some(_) if parity.take().is_some() => continue,
+                Some(allowance) => allowance.room(frame + HEADER_LEN).saturating_sub(frame),
+                None => usize::MAX,
+            };
             let len = match parity {
                 Some(len) => len,
                 None if limited && self.held_until(socket, now).is_some() => break,
                 None => {
                     let (_, room) = rest.split_at_mut(header);
-                    let Some(len) = kcp.poll_transmit(now, room) else {
+                    let Some(len) = kcp.poll_transmit_within(now, room, limit) else {
                         break;
                     };
                     let len = header + len;
@@ -151,6 +225,9 @@ impl Wire {
             };
             let len = layout.head + len + layout.tail;
             batch.push(len);
+            if let Some(allowance) = &mut self.allowance {
+                allowance.goes(len);
+            }
             if limited {
                 self.spend(socket, len, now);
             }

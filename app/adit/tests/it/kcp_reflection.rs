@@ -1,0 +1,103 @@
+//! KCP listeners are of no use to those who want to flood somebody else: what comes back to a
+//! sender that never answers, and that honest ones are served all the same.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use adit_interop::{kcptun, loopback, traffic};
+
+use crate::kcp::{client, server};
+use crate::setup::start;
+
+/// What the target says.
+const MUCH: usize = 4 << 20;
+
+/// A target that speaks first, and much.
+fn talker() -> SocketAddr {
+    let listener = TcpListener::bind(loopback(0)).unwrap();
+    let addr = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || (&stream).write_all(&vec![7; MUCH]));
+        }
+    });
+    addr
+}
+
+/// The first datagram of a client without encryption and correction: a segment of KCP with the
+/// frame of smux that opens a stream.
+fn opening() -> Vec<u8> {
+    let words = [7_u32, 0xffff_0051, 0, 0, 0, 8];
+    let segment = words.into_iter().flat_map(u32::to_le_bytes);
+    let frame = [1, 0, 0, 0, 3, 0, 0, 0];
+    segment.chain(frame).collect()
+}
+
+#[test]
+fn a_datagram_brings_three_times_as_much_at_most() {
+    let target = talker();
+    let bare = ["--crypt", "null", "--nocomp", "--smuxver", "1"];
+    let tunnel = server(target, &bare);
+    let keys = "crypt=null&nocomp=true&smuxver=1&datashard=0&parityshard=0";
+    let url = format!("kcptun://127.0.0.1:0/{target}?{keys}");
+    let listener = start(&["run", &url]);
+    let attackers = [tunnel.addr(), listener.addr()].map(|at| {
+        let socket = UdpSocket::bind(loopback(0)).unwrap();
+        socket.send_to(&opening(), at).unwrap();
+        socket
+    });
+    thread::sleep(Duration::from_millis(1_500));
+    for attacker in attackers {
+        attacker.set_nonblocking(true).unwrap();
+        let (mut packets, mut bytes) = (0, 0);
+        let mut buf = [0; 2000];
+        while let Ok(len) = attacker.recv(&mut buf) {
+            packets += 1;
+            bytes += len;
+        }
+        assert!(packets > 0, "an honest client is answered");
+        assert!(
+            packets <= 3 && bytes <= 3 * opening().len(),
+            "{packets} datagrams, {bytes} bytes for {}",
+            opening().len()
+        );
+    }
+    tunnel.stop().unwrap();
+    listener.stop().unwrap();
+}
+
+#[test]
+fn a_target_that_speaks_first_is_heard() {
+    let target = talker();
+    for options in [
+        &["--crypt", "aes", "--smuxver", "1"][..],
+        &[
+            "--crypt",
+            "aes",
+            "--smuxver",
+            "2",
+            "--nocomp",
+            "--ds",
+            "0",
+            "--ps",
+            "0",
+        ],
+    ] {
+        let back = server(target, options);
+        let debian = kcptun::client(back.addr(), options).unwrap();
+        let ours = client(back.addr(), options);
+        for entry in [debian.addr(), ours.addr()] {
+            let begun = Instant::now();
+            let mut stream = traffic::dial(entry).unwrap();
+            let mut some = vec![0; 50_000];
+            stream.read_exact(&mut some).unwrap();
+            let took = begun.elapsed();
+            // Both ends of smux say something every ten seconds: it must not be that.
+            assert!(took < Duration::from_secs(6), "{took:?}");
+        }
+        ours.stop().unwrap();
+        back.stop().unwrap();
+    }
+}

@@ -1,0 +1,72 @@
+//! Whether what is sent reaches the peer, or an address that never asked for it.
+//!
+//! An acknowledgement echoes the time stamp of the data. Where the clock of the wire starts at a
+//! random number, only an end that has received the data knows it: neither a forger nor a
+//! recording of an earlier session does.
+
+use adit_wire::Time;
+
+use crate::Kcp;
+use crate::segment::{Cmd, HEADER_LEN, Header};
+use crate::seq::{Sn, elapsed};
+
+impl Kcp {
+    /// Counts the milliseconds of the wire from `origin`, which should be random where strangers
+    /// can send; see [`demand_proof`](Self::demand_proof). Only before anything was sent.
+    pub fn set_origin(&mut self, origin: u32) {
+        self.send.set_origin(origin);
+    }
+
+    /// From now on the peer is [unproven](Self::is_proven) until it acknowledges something that is
+    /// sent after this call, as when its address has changed.
+    pub fn demand_proof(&mut self, now: Time) {
+        self.see(now);
+        // What was sent in this millisecond must not count.
+        self.send.set_origin(self.send.origin().wrapping_add(1));
+        self.unproven_since = Some(self.wire_clock());
+    }
+
+    /// Takes the peer for proven: it has shown it elsewhere.
+    pub const fn waive_proof(&mut self) {
+        self.unproven_since = None;
+    }
+
+    /// Whether the peer has acknowledged something since proof was last demanded, or none was.
+    #[must_use]
+    pub const fn is_proven(&self) -> bool {
+        self.unproven_since.is_none()
+    }
+
+    /// Writes a question to the front of `out` that every implementation answers with an
+    /// acknowledgement: an empty segment with the number before the first unacknowledged one,
+    /// which the peer takes for a repetition. `None` if there is no room or the session is dead.
+    pub fn question(&mut self, now: Time, out: &mut [u8]) -> Option<usize> {
+        self.see(now);
+        if self.dead {
+            return None;
+        }
+        let before = self.send.una().plus(u32::MAX);
+        let header = self.header(Cmd::Push, self.wire_clock(), before);
+        out.get_mut(..HEADER_LEN)?.copy_from_slice(&header.bytes());
+        self.active = self.clock;
+        self.stats.datagrams_out += 1;
+        self.stats.segments_out += 1;
+        Some(HEADER_LEN)
+    }
+
+    /// Gives the session up: its state is [`State::Dead`](crate::State::Dead).
+    pub const fn give_up(&mut self) {
+        self.dead = true;
+    }
+
+    /// Looks whether an acknowledgement is the proof.
+    pub(crate) fn take_proof(&mut self, ack: &Header, now: u32) {
+        let Some(since) = self.unproven_since else {
+            return;
+        };
+        let echoed = elapsed(ack.ts, since) >= 0 && elapsed(now, ack.ts) >= 0;
+        if echoed && self.send.was_sent(Sn(ack.sn)) {
+            self.unproven_since = None;
+        }
+    }
+}
