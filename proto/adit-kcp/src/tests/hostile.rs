@@ -201,3 +201,20 @@ proptest! {
         let _ = input(&mut kcp, &ours);
     }
 }
+
+#[test]
+fn an_overtaken_datagram_tells_no_window() {
+    let mut kcp = session();
+    kcp.send(&[1; 3000]).unwrap();
+    let mut out = [0; 1400];
+    while kcp.poll_transmit(Time(0), &mut out).is_some() {}
+    let told = |una, wnd| Header {
+        una,
+        wnd,
+        ..header(Cmd::Wins, 0)
+    };
+    for (una, wnd, window) in [(2, 10, 10), (1, 500, 10), (2, 20, 20)] {
+        input(&mut kcp, &told(una, wnd).bytes()).unwrap();
+        assert_eq!(kcp.stats().peer_window, window, "una {una}, wnd {wnd}");
+    }
+}

@@ -1,5 +1,7 @@
 //! Two ends over a bad link: exactly what was sent arrives in order, or the end is reported.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 
 use super::link::{Dice, Path, World};
@@ -210,6 +212,53 @@ fn a_peer_that_is_gone_is_reported() {
 }
 
 #[test]
+fn a_peer_that_began_anew_is_noticed() {
+    for compat in [Compat::C, Compat::Go] {
+        let config = Config {
+            compat,
+            ..Config::fast3()
+        };
+        let mut world = World::new(pair(config, Time(0), 0), path(0), Time(0), 1);
+        world.ends[0].send(b"one").unwrap();
+        while world.step(Time(HOUR)) {}
+        assert!(world.ends[0].is_drained());
+        let now = world.now;
+        let [fresh, _] = pair(config, now, 0);
+        world.ends[1] = fresh;
+        world.ends[0].send(b"two").unwrap();
+        while world.step(Time(HOUR)) {}
+        assert_eq!(world.ends[0].state(), State::Dead, "{compat:?}");
+        assert!(world.ends[0].is_forgotten());
+        assert_eq!(world.ends[0].send(b"x"), Err(crate::SendError::Dead));
+        let took = world.now.since(now);
+        assert!(took.as_secs() < 5, "at its first answer: {took:?}");
+    }
+}
+
+#[test]
+fn a_peer_that_falls_silent_is_given_up() {
+    let config = Config {
+        dead_link: 8,
+        silence_ms: 2_000,
+        ..Config::fast3()
+    };
+    let mut world = World::new(pair(config, Time(0), 0), path(0), Time(0), 1);
+    world.ends[0].send(b"one").unwrap();
+    while world.step(Time(HOUR)) {}
+    assert_eq!(world.ends[0].state(), State::Open);
+    let silent = world.now;
+    world.ends[0].send(b"two").unwrap();
+    // Nothing gets through from here on.
+    let mut out = [0; 1500];
+    while let Some(at) = world.ends[0].poll_timeout() {
+        assert!(at < silent + Duration::from_secs(60), "it never gives up");
+        while world.ends[0].poll_transmit(at, &mut out).is_some() {}
+    }
+    assert_eq!(world.ends[0].state(), State::Dead);
+    assert!(!world.ends[0].is_forgotten());
+}
+
+#[test]
 fn a_closed_window_is_asked_for_and_told() {
     for compat in [Compat::C, Compat::Go] {
         let config = Config {
@@ -336,7 +385,7 @@ fn what_correction_brings_late_is_not_echoed_with_its_old_time() {
     };
     let mut now = Time(0);
     let mut echoed = |sn, ts, recovered| {
-        now = now + std::time::Duration::from_millis(10);
+        now = now + Duration::from_millis(10);
         end.input(now, &push(sn, ts), recovered).unwrap();
         end.flush_now(now);
         let mut out = [0; 1400];
@@ -383,6 +432,6 @@ fn talk_that_times_out_goes_twice() {
     };
     let first = sent(&mut here, late);
     assert!(first > 20, "{first}");
-    let late = here.poll_timeout().unwrap() + std::time::Duration::from_millis(100);
+    let late = here.poll_timeout().unwrap() + Duration::from_millis(100);
     assert!(sent(&mut here, late) <= first + 1);
 }
