@@ -1,5 +1,6 @@
 //! What may be typed.
 
+pub(crate) mod ends;
 pub(crate) mod kcp;
 #[cfg(unix)]
 pub(crate) mod ssh;
@@ -259,12 +260,8 @@ pub(crate) struct Plan {
     /// The first URL listens, the others are the chain, in the order of the way
     #[arg(value_name = "URL", required_unless_present_any = ["config", "listen"])]
     pub(crate) words: Vec<String>,
-    /// A listener; begins a route, or joins the one before while that has no hop
-    #[arg(short = 'L', long, value_name = "URL")]
-    pub(crate) listen: Vec<String>,
-    /// A hop of the route before it
-    #[arg(short = 'F', long, value_name = "URL")]
-    pub(crate) forward: Vec<String>,
+    #[command(flatten)]
+    pub(crate) ends: ends::Ends,
     /// A TOML file with the same URLs, or another program's JSON (see `adit help convert`)
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["words", "listen", "forward"])]
     pub(crate) config: Option<PathBuf>,

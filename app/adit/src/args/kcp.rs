@@ -204,11 +204,13 @@ options! {
 /// kcptun itself.
 pub(crate) fn as_typed(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.collect();
-    let position = words.iter().position(|word| word == "kcp");
-    if position != Some(1) {
+    // What stands in front of a command has no value: `-v` alone.
+    let is_flag = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
+    let position = words.iter().skip(1).position(|word| !is_flag(word));
+    let Some(at) = position.filter(|at| words.get(at + 1).is_some_and(|word| word == "kcp")) else {
         return words;
-    }
-    for word in words.iter_mut().skip(2) {
+    };
+    for word in words.iter_mut().skip(at + 2) {
         let long = word.to_str().and_then(|text| {
             let name = text.strip_prefix('-')?;
             let (plain, _) = name.split_once('=').unwrap_or((name, ""));
@@ -248,6 +250,12 @@ mod tests {
             typed("adit kcp client -remoteaddr h:1 -l :2 -mode=fast3 --key k -vv -nocomp -l:80"),
             "adit kcp client --remoteaddr h:1 -l :2 --mode=fast3 --key k -vv --nocomp -l:80"
         );
-        assert_eq!(typed("adit run -listen x"), "adit run -listen x");
+        assert_eq!(
+            typed("adit -v --verbose kcp server -listen=:1 -l :2"),
+            "adit -v --verbose kcp server --listen=:1 -l :2"
+        );
+        for other in ["adit run -listen x", "adit run kcp -listen x", "adit -v"] {
+            assert_eq!(typed(other), other);
+        }
     }
 }

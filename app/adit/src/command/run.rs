@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::{
-    ArgItem, Hop, HopKind, ListenKind, Plan, SsRole, SsServer, Stage, Warning, WarningKind,
+    ArgItem, Endpoint, Hop, HopKind, ListenKind, Plan, Route, Scheme, SsRole, SsServer, Stage,
+    Warning, WarningKind,
 };
 use adit_engine::Engine;
 use adit_shadowsocks::{Edition, Key, Method};
@@ -40,15 +41,16 @@ pub(super) fn plan(typed: &args::Plan) -> Result<Plan, Failure> {
     if let Some(path) = &typed.config {
         return convert::plan(path);
     }
+    let ends = &typed.ends;
     if let [word] = typed.words.as_slice()
-        && typed.listen.is_empty()
+        && ends.listens() == 0
         && !word.contains("://")
         && Path::new(word).is_file()
     {
         return convert::plan(Path::new(word));
     }
-    if typed.listen.is_empty() {
-        if !typed.forward.is_empty() {
+    if ends.listens() == 0 {
+        if !ends.items().is_empty() {
             return Err(
                 Failure::new(Code::Usage, "-F adds a hop to a route, which -L begins")
                     .hint("adit run -L mixed://127.0.0.1:1080 -F ss://…"),
@@ -62,35 +64,35 @@ pub(super) fn plan(typed: &args::Plan) -> Result<Plan, Failure> {
             "URLs stand either alone or behind -L and -F",
         ));
     }
-    Ok(Plan::from_args(&in_order(std::env::args().skip(1)))?)
+    let plan = Plan::from_args(ends.items())?;
+    all_there(ends.items(), &plan)?;
+    Ok(plan)
 }
 
-/// `-L` and `-F` as they follow each other: their order is their meaning.
-fn in_order(argv: impl Iterator<Item = String>) -> Vec<ArgItem> {
-    let mut items = Vec::new();
-    let mut argv = argv;
-    while let Some(word) = argv.next() {
-        let (flag, glued) = match word.split_once('=') {
-            Some((flag, value)) if flag.starts_with("--") => {
-                (flag.to_owned(), Some(value.to_owned()))
-            }
-            _ if word.starts_with("--") || word.len() <= 2 => (word, None),
-            _ => match word.split_at_checked(2) {
-                Some((flag, value)) => (
-                    flag.to_owned(),
-                    Some(value.strip_prefix('=').unwrap_or(value).to_owned()),
-                ),
-                None => (word, None),
-            },
-        };
-        let make: fn(String) -> ArgItem = match flag.as_str() {
-            "-L" | "--listen" => ArgItem::Listen,
-            "-F" | "--forward" => ArgItem::Forward,
-            _ => continue,
-        };
-        items.extend(glued.or_else(|| argv.next()).map(make));
+/// Every listener and every hop that was typed is in the plan. Without a hop, what was to go through
+/// it would go in the clear.
+fn all_there(typed: &[ArgItem], plan: &Plan) -> Result<(), Failure> {
+    // A lone `direct://` is a chain without hops, and beside other hops there is none.
+    let is_direct =
+        |url: &str| Endpoint::parse(url).is_ok_and(|url| url.scheme.value == Scheme::Direct.name());
+    let (mut listeners, mut hops) = (0, 0);
+    for item in typed {
+        match item {
+            ArgItem::Listen(_) => listeners += 1,
+            ArgItem::Forward(url) if is_direct(url) => {}
+            ArgItem::Forward(_) => hops += 1,
+        }
     }
-    items
+    let has = |count: fn(&Route) -> usize| plan.routes.iter().map(count).sum::<usize>();
+    let planned = (has(|r| r.listen.len()), has(|r| r.via.hops.len()));
+    if planned == (listeners, hops) {
+        return Ok(());
+    }
+    let what = format!(
+        "{listeners} -L and {hops} -F were typed, but the plan has {} listeners and {} hops",
+        planned.0, planned.1
+    );
+    Err(Failure::new(Code::Usage, what).hint("`adit explain` with the same options draws the plan"))
 }
 
 pub(super) fn warn(plan: &Plan) {
@@ -241,23 +243,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_keep_their_order() {
-        let argv = [
-            "run",
-            "-L",
-            "a",
-            "-Lb",
-            "-F=c",
-            "--listen=d",
-            "--forward",
-            "e",
-            "-v",
-        ];
-        let items = in_order(argv.iter().map(ToString::to_string));
-        let text = format!("{items:?}");
-        assert_eq!(
-            text,
-            r#"[Listen("a"), Listen("b"), Forward("c"), Listen("d"), Forward("e")]"#
-        );
+    fn a_plan_that_lost_a_hop_does_not_start() {
+        let listen = |url: &str| ArgItem::Listen(url.to_owned());
+        let forward = |url: &str| ArgItem::Forward(url.to_owned());
+        let (a, b) = (listen("mixed://127.0.0.1:0"), listen("mixed://127.0.0.1:1"));
+        let hop = forward("socks5://127.0.0.1:2");
+        let clear = Plan::from_args(std::slice::from_ref(&a)).unwrap();
+        for typed in [vec![a.clone(), hop.clone()], vec![a.clone(), b.clone()]] {
+            let why = all_there(&typed, &clear).unwrap_err();
+            assert_eq!(why.code(), Code::Usage);
+            all_there(&typed, &Plan::from_args(&typed).unwrap()).unwrap();
+        }
+        let direct = [a, forward("Direct://"), b, hop.clone(), hop];
+        all_there(&direct, &Plan::from_args(&direct).unwrap()).unwrap();
     }
 }

@@ -207,6 +207,46 @@ fn two_listeners_share_a_process() {
 }
 
 #[test]
+fn a_hop_counts_however_its_option_is_spelled() {
+    let hop = format!("socks5://{}", loopback(9));
+    let begin = ["explain", "-L", "mixed://127.0.0.1:0"];
+    let plan = |hop: &[&str]| ended(&[&begin[..], hop].concat()).success().unwrap();
+    let wanted = plan(&["-F", &hop]);
+    says(&wanted, &["socks5", "127.0.0.1:9"]);
+    for flag in ["-F", "-vF", "-vvF", "--forward"] {
+        let signed = format!("{flag}={hop}");
+        let mut spellings = vec![vec![flag, &hop], vec![&signed]];
+        let glued = format!("{flag}{hop}");
+        if !flag.starts_with("--") {
+            spellings.push(vec![&glued]);
+        }
+        for typed in spellings {
+            assert_eq!(plan(&typed), wanted, "{typed:?}");
+        }
+    }
+    // The value of another option is no option.
+    let output = ended(&["explain", "-L", "mixed://127.0.0.1:0", "-F", "-F"]);
+    assert_eq!(output.code, Some(2), "{}", output.output);
+}
+
+#[test]
+fn nothing_goes_past_a_hop_that_was_typed_in_a_group() {
+    let origin = Origin::start().unwrap();
+    // Nobody listens there: what arrives came past the hop.
+    let hop = format!("socks5://{}", loopback(free_port()));
+    let listen = format!("tcp://127.0.0.1:0/{}", origin.addr());
+    for args in [
+        ["run", "-L", &listen, "-vF", &hop],
+        ["run", "-vvL", &listen, "-F", &hop],
+    ] {
+        let adit = start(&args);
+        let carried = traffic::dial(adit.addr()).and_then(traffic::one_byte);
+        assert!(carried.is_err(), "{args:?}: it went in the clear");
+        adit.stop().unwrap();
+    }
+}
+
+#[test]
 fn check_and_explain_show_the_chain_and_no_secret() {
     let hop = BLAKE3_AES_128.url(loopback(8388));
     let args = ["mixed://127.0.0.1:1080", &hop];
