@@ -11,6 +11,8 @@ use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::out;
+
 /// Starts the log. Destinations appear from `-v` on, not before; nothing at all if it is `quiet`.
 /// With a file it is appended to that.
 pub(crate) fn start(verbose: u8, quiet: bool, file: Option<&Path>) -> io::Result<()> {
@@ -28,7 +30,7 @@ pub(crate) fn start(verbose: u8, quiet: bool, file: Option<&Path>) -> io::Result
     let colours = std::env::var_os("NO_COLOR").is_none();
     let (writer, colours) = match file {
         None => (
-            BoxMakeWriter::new(io::stderr),
+            BoxMakeWriter::new(out::stderr),
             colours && io::stderr().is_terminal(),
         ),
         Some(path) => {

@@ -11,6 +11,8 @@ mod args;
 mod command;
 mod guest;
 mod logging;
+#[cfg(unix)]
+mod patient;
 mod pick;
 mod qr;
 mod report;

@@ -1,11 +1,19 @@
-//! Standard output, whose reader may leave: that is the end of the program, as it is of every
-//! filter, and nothing to complain about (`adit explain … | head -1`).
+//! The standard streams.
+//!
+//! The reader of standard output may leave: that is the end of the program, as it is of every
+//! filter, and nothing to complain about (`adit explain … | head -1`). Each of them may be shared
+//! with a program that has made it non-blocking (`patient`).
 //!
 //! The macros stand in front of the standard library's, which panic.
 
 use std::fmt;
-use std::io::{self, ErrorKind, Write};
+use std::io::{ErrorKind, Write};
 use std::process;
+
+#[cfg(unix)]
+pub(crate) use crate::patient::{stderr, stdin, stdout};
+#[cfg(not(unix))]
+pub(crate) use std::io::{stderr, stdin, stdout};
 
 /// Prints, without the end of a line.
 macro_rules! print {
@@ -18,9 +26,17 @@ macro_rules! println {
     ($($what:tt)*) => { $crate::out::put(format_args!("{}\n", format_args!($($what)*))) };
 }
 
+/// Prints a line on standard error.
+macro_rules! eprintln {
+    ($($what:tt)*) => { $crate::out::tell(format_args!("{}\n", format_args!($($what)*))) };
+}
+
 /// Prints; ends the program if nobody can read it.
 pub(crate) fn put(what: fmt::Arguments<'_>) {
-    match io::stdout().write_fmt(what) {
+    // One call for all of it: lines of several threads do not mix.
+    let text = what.to_string();
+    let mut out = stdout();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => {}
         Err(why) if why.kind() == ErrorKind::BrokenPipe => process::exit(0),
         Err(why) => {
@@ -28,4 +44,9 @@ pub(crate) fn put(what: fmt::Arguments<'_>) {
             process::exit(1);
         }
     }
+}
+
+/// Prints on standard error. Nobody to hear it is no failure.
+pub(crate) fn tell(what: fmt::Arguments<'_>) {
+    let _ = stderr().write_all(what.to_string().as_bytes());
 }

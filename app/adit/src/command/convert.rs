@@ -29,7 +29,7 @@ pub(super) fn convert(typed: &args::Convert) -> Done {
     match &typed.output {
         Some(path) => write(path, &converted.toml),
         None => {
-            let mut out = io::stdout().lock();
+            let mut out = crate::out::stdout();
             let done = out.write_all(converted.toml.as_bytes());
             done.and_then(|()| out.flush())
                 .map_err(|why| Failure::new(Code::Failure, format!("writing: {why}")))
@@ -53,7 +53,7 @@ pub(super) fn plan(path: &Path) -> Result<Plan, Failure> {
 /// The text of a file, `-` being what comes in, and its name for messages.
 fn read(path: &Path) -> Result<(String, String), Failure> {
     let (name, read) = if path == Path::new("-") {
-        ("standard input".to_owned(), limited(io::stdin().lock()))
+        ("standard input".to_owned(), limited(crate::out::stdin()))
     } else {
         (
             path.display().to_string(),

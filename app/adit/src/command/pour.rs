@@ -13,12 +13,13 @@ use std::task::{Context, Poll};
 use std::thread;
 
 use adit_session::ssh::{ChannelReader, ChannelWriter};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFlags, Timespec};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::pace::Pace;
+use crate::patient;
 
 /// Pieces written at once.
 pub(super) const GATHER: usize = 8;
@@ -53,18 +54,19 @@ pub(super) fn pour(
     }
 }
 
-/// Moves all of `from` into a pipe that does not wait by itself, to its end, or until nobody listens
-/// to `wanted` any more. Blocks the calling thread, which must not be the runtime's.
+/// Moves all of `from` into a stream, whether that waits by itself or not, to its end, or until nobody
+/// listens to `wanted` any more. Blocks the calling thread, which must not be the runtime's.
 ///
 /// # Errors
-/// Those of the pipe; the session failed.
-pub(super) fn press(
+/// Those of the stream; the session failed.
+pub(super) fn press<T>(
     runtime: &Handle,
     from: &mut ChannelReader,
     mut to: File,
-    wanted: &mut oneshot::Sender<()>,
+    wanted: &mut oneshot::Sender<T>,
 ) -> io::Result<()> {
     let mut pace = Pace::default();
+    let mut in_vain = false;
     loop {
         let fill = poll_fn(|cx| match wanted.poll_closed(cx) {
             Poll::Ready(()) => Poll::Ready(Ok(0)),
@@ -82,11 +84,12 @@ pub(super) fn press(
             Ok(n) => n,
             Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
             Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
-                wait(&to, PollFlags::OUT, || !wanted.is_closed())?;
+                in_vain = wait(&to, PollFlags::OUT, in_vain, || !wanted.is_closed())?;
                 continue;
             }
             Err(why) => return Err(why),
         };
+        in_vain = false;
         from.consume(n);
         if let Some(pause) = pace.after_write(n, offered, &to) {
             thread::sleep(pause);
@@ -94,14 +97,18 @@ pub(super) fn press(
     }
 }
 
-/// Until `file` is ready.
-fn wait(file: impl AsFd, ready: PollFlags, is_wanted: impl Fn() -> bool) -> io::Result<()> {
-    let mut watched = [PollFd::from_borrowed_fd(file.as_fd(), ready)];
-    match poll(&mut watched, Some(&LOOK)) {
-        Ok(0) if !is_wanted() => Err(io::ErrorKind::BrokenPipe.into()),
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-        Err(why) => Err(why.into()),
+/// Waits for `file` a while; returns whether it is ready.
+fn wait(
+    file: impl AsFd,
+    ready: PollFlags,
+    in_vain: bool,
+    is_wanted: impl Fn() -> bool,
+) -> io::Result<bool> {
+    let is_ready = patient::wait(file, ready, in_vain, Some(&LOOK))?;
+    if !is_ready && !is_wanted() {
+        return Err(io::ErrorKind::BrokenPipe.into());
     }
+    Ok(is_ready)
 }
 
 /// A file whose reads hold up the whole thread.
@@ -112,11 +119,12 @@ pub(super) struct Source<F> {
 
 impl<F: Fn() -> bool> Read for Source<F> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let mut in_vain = false;
         loop {
             match self.from.read(out) {
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
                 Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
-                    wait(&self.from, PollFlags::IN, &self.is_wanted)?;
+                    in_vain = wait(&self.from, PollFlags::IN, in_vain, &self.is_wanted)?;
                 }
                 read => return read,
             }

@@ -7,6 +7,7 @@ mod host_keys;
 mod other_type;
 mod passwords;
 mod programs;
+mod streams;
 mod terminal;
 mod trust;
 

@@ -4,6 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use crate::patient::stderr;
+
 /// A line is drawn anew after this.
 const OFTEN: Duration = Duration::from_millis(150);
 /// Columns of a terminal that does not tell.
@@ -64,7 +66,7 @@ impl Meter {
     pub(crate) fn say(&self, text: &str) {
         let clear = if self.dirty.take() { "\r\x1b[K" } else { "" };
         // Nobody to hear it is no failure.
-        let _ = writeln!(io::stderr(), "{clear}{text}");
+        let _ = writeln!(stderr(), "{clear}{text}");
     }
 
     /// A file begins, at octet `first`.
@@ -104,7 +106,7 @@ impl Line<'_> {
     pub(crate) fn done(self) {
         if self.meter.shows.get() {
             self.draw();
-            let _ = writeln!(io::stderr());
+            let _ = writeln!(stderr());
             self.meter.dirty.set(false);
         }
     }
@@ -116,7 +118,7 @@ impl Line<'_> {
             rustix::termios::tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
         let width = if width == 0 { USUAL_WIDTH } else { width };
         let text = self.text(self.began.elapsed(), width.saturating_sub(1));
-        let _ = write!(io::stderr(), "\r\x1b[K{text}");
+        let _ = write!(stderr(), "\r\x1b[K{text}");
     }
 
     /// The line after `spent`, `width` columns at most.

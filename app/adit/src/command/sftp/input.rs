@@ -1,12 +1,13 @@
 //! Where commands come from.
 
 use std::fs;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read};
 use std::path::Path;
 use std::thread;
 
 use tokio::sync::mpsc;
 
+use crate::out;
 use crate::report::{Code, Failure};
 
 /// The longest line, octets.
@@ -35,7 +36,7 @@ impl Input {
                     Failure::new(Code::Usage, format!("{}: {why}", path.display()))
                 })?)
             }
-            None => Box::new(io::stdin()),
+            None => Box::new(out::stdin()),
         };
         let (send, lines) = mpsc::channel(1);
         // A read from a terminal cannot be taken back: nobody waits for this thread.
@@ -69,7 +70,6 @@ impl Input {
     pub(super) async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         if self.person {
             print!("{PROMPT}");
-            io::stdout().flush()?;
         }
         let line = self.lines.recv().await.transpose()?;
         if self.person && line.is_none() {

@@ -4,8 +4,8 @@
 //! terminal, a pipe, a file. Bytes of the session are written straight from where they lie.
 
 use std::fs::File;
-use std::future::{pending, poll_fn};
-use std::io::{self, IoSlice, Read, Write};
+use std::future::pending;
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::thread;
 
@@ -15,13 +15,10 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::escape::{Escapes, Wish};
-use crate::command::pace::widened;
-use crate::command::pour::{GATHER, Source, pour};
+use crate::command::pour::{Source, pour, press};
 
 /// As much is read at once where escapes are looked for, octets.
 const PIECE: usize = 16 << 10;
-/// A pipe that we have written so much to is made larger, octets.
-const LITTLE: usize = 8 << 20;
 
 /// What is typed, as far as it is for us.
 #[derive(Debug)]
@@ -122,32 +119,11 @@ fn own(stream: impl AsFd) -> io::Result<File> {
     Ok(File::from(stream.as_fd().try_clone_to_owned()?))
 }
 
-async fn moved(mut to: File, mut from: ChannelReader) -> io::Result<()> {
+async fn moved(to: File, mut from: ChannelReader) -> io::Result<()> {
     let runtime = Handle::current();
-    let (done, end) = oneshot::channel();
+    let (mut done, end) = oneshot::channel();
     thread::spawn(move || {
-        let mut left = LITTLE;
-        let outcome = loop {
-            match runtime.block_on(poll_fn(|cx| from.poll_fill(cx, 1))) {
-                Ok(0) => break Ok(()),
-                Ok(_) => {}
-                Err(why) => break Err(why),
-            }
-            let mut runs = [IoSlice::new(&[]); GATHER];
-            let count = from.runs(&mut runs);
-            match to.write_vectored(runs.get(..count).unwrap_or_default()) {
-                Ok(0) => break Err(io::ErrorKind::WriteZero.into()),
-                Ok(n) => {
-                    from.consume(n);
-                    if left > 0 && n >= left {
-                        widened(&to);
-                    }
-                    left = left.saturating_sub(n);
-                }
-                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
-                Err(why) => break Err(why),
-            }
-        };
+        let outcome = press(&runtime, &mut from, to, &mut done);
         let _ = done.send(outcome);
     });
     end.await.unwrap_or(Ok(()))

@@ -17,6 +17,7 @@ use rustix::termios::{
     tcsetattr,
 };
 
+use crate::patient::stderr;
 use crate::report::{Code, Failure};
 
 /// The longest answer, octets.
@@ -110,9 +111,9 @@ pub(super) fn say(text: &str) {
     let _ = match SAID_TO.get() {
         Some(mut file) => writeln!(file, "{text}"),
         None if changed().is_some() => {
-            write!(io::stderr().lock(), "{}\r\n", text.replace('\n', "\r\n"))
+            write!(stderr(), "{}\r\n", text.replace('\n', "\r\n"))
         }
-        None => writeln!(io::stderr().lock(), "{text}"),
+        None => writeln!(stderr(), "{text}"),
     };
 }
 

@@ -181,7 +181,7 @@ async fn feed_much(mut from: ChannelReader, mut to: pipe::Sender) {
         return;
     };
     let runtime = Handle::current();
-    let (mut done, end) = oneshot::channel();
+    let (mut done, end) = oneshot::channel::<()>();
     thread::spawn(move || {
         if let Err(why) = press(&runtime, &mut from, to.into(), &mut done) {
             debug!("a program's input: {why}");
