@@ -40,6 +40,11 @@ pub(crate) struct Args {
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 
+    /// What `adit ssh -f` starts itself with.
+    #[cfg(unix)]
+    #[arg(long, hide = true)]
+    pub(crate) in_background: bool,
+
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -96,7 +101,8 @@ pub(crate) enum Command {
     /// Options, configuration, known hosts, keys and agent are those of OpenSSH's `ssh`.
     /// Exit code: that of the program, 255 if there is none.
     #[cfg(unix)]
-    Ssh(ssh::Ssh),
+    #[command(version, args_override_self = true)]
+    Ssh(Box<ssh::Ssh>),
     /// Serve SSH: you, and nobody else, can log in with the keys of a file
     ///
     /// Gives programs, shells with terminals, files (sftp, scp) and forwarding to the user who

@@ -27,10 +27,10 @@ pub(crate) struct Way {
     #[arg(short = 'C')]
     pub(crate) compress: bool,
     /// IPv4 only
-    #[arg(short = '4', conflicts_with = "v6")]
+    #[arg(short = '4', overrides_with = "v6")]
     pub(crate) v4: bool,
     /// IPv6 only
-    #[arg(short = '6')]
+    #[arg(short = '6', overrides_with = "v4")]
     pub(crate) v6: bool,
     /// Say nothing but what went wrong
     #[arg(short, long)]
@@ -40,19 +40,19 @@ pub(crate) struct Way {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Ssh {
     /// The host, or its name in the configuration; `ssh://[user@]host[:port]` too
-    #[arg(value_name = "[USER@]HOST")]
-    pub(crate) destination: String,
+    #[arg(value_name = "[USER@]HOST", required_unless_present = "query")]
+    pub(crate) destination: Option<String>,
     /// What to run there, instead of a shell
     #[arg(value_name = "COMMAND", trailing_var_arg = true)]
     pub(crate) command: Vec<OsString>,
     #[command(flatten)]
     pub(crate) way: Way,
-    /// The port
+    /// The port; the first counts
     #[arg(short, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) port: Option<u16>,
-    /// The user to log in as
+    pub(crate) port: Vec<u16>,
+    /// The user to log in as; the first counts
     #[arg(short, value_name = "USER")]
-    pub(crate) login: Option<String>,
+    pub(crate) login: Vec<String>,
     /// MACs, with commas; `+`, `-` or `^` in front changes the default list
     #[arg(short, value_name = "MAC,…")]
     pub(crate) mac: Option<String>,
@@ -83,6 +83,9 @@ pub(crate) struct Ssh {
     /// No standard input
     #[arg(short)]
     pub(crate) null: bool,
+    /// Go into the background once logged in, without standard input; wants a command or -N
+    #[arg(short = 'f', conflicts_with = "stdio")]
+    pub(crate) fork: bool,
     /// Ask for a terminal; twice: even if there is none here
     #[arg(short, action = ArgAction::Count, conflicts_with = "no_terminal")]
     pub(crate) terminal: u8,
@@ -90,10 +93,10 @@ pub(crate) struct Ssh {
     #[arg(short = 'T')]
     pub(crate) no_terminal: bool,
     /// Let programs there use the agent here
-    #[arg(short = 'A', conflicts_with = "no_agent")]
+    #[arg(short = 'A', overrides_with = "no_agent")]
     pub(crate) agent: bool,
     /// Let nobody use the agent here
-    #[arg(short = 'a')]
+    #[arg(short = 'a', overrides_with = "agent")]
     pub(crate) no_agent: bool,
     /// The character that begins an escape at a terminal (`~?` tells which there are); `none`
     #[arg(short, value_name = "CHAR", allow_hyphen_values = true)]
@@ -101,6 +104,112 @@ pub(crate) struct Ssh {
     /// Append the log and warnings to a file, instead of standard error
     #[arg(short = 'E', value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) granted: Granted,
+    #[command(flatten)]
+    pub(crate) refused: Refused,
+}
+
+/// What OpenSSH's clients pass, or habit types, and what is so anyway: no X11, no GSSAPI, version 2.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Granted {
+    #[arg(short = 'x', hide = true)]
+    no_x11: bool,
+    #[arg(short = 'k', hide = true)]
+    no_gssapi_delegation: bool,
+    #[arg(short = 'K', hide = true)]
+    gssapi: bool,
+    #[arg(short = '2', hide = true)]
+    version_2: bool,
+}
+
+/// Options of OpenSSH that are not here. Each has its own message: as an unknown letter it would
+/// look like a typing error.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Refused {
+    #[arg(short = 'M', hide = true, action = ArgAction::Count)]
+    master: u8,
+    #[arg(short = 'O', hide = true)]
+    control: Option<OsString>,
+    #[arg(short = 'S', hide = true)]
+    control_path: Option<OsString>,
+    #[arg(short = 'X', hide = true)]
+    x11: bool,
+    #[arg(short = 'Y', hide = true)]
+    trusted_x11: bool,
+    #[arg(short = 'G', hide = true)]
+    print: bool,
+    #[arg(short = 'Q', hide = true)]
+    query: Option<OsString>,
+    #[arg(short = 'w', hide = true)]
+    tunnel: Option<OsString>,
+    #[arg(short = 'I', hide = true)]
+    token: Option<OsString>,
+    #[arg(short = 'B', hide = true)]
+    interface: Option<OsString>,
+    #[arg(short = 'P', hide = true)]
+    tag: Option<OsString>,
+    #[arg(short = 'y', hide = true)]
+    syslog: bool,
+    #[arg(short = '1', hide = true)]
+    version_1: bool,
+}
+
+impl Refused {
+    /// The option that was typed, why it is not there, and what does the same.
+    pub(crate) fn first(&self) -> Option<(&'static str, &'static str, &'static str)> {
+        const SHARING: &str = "connections are not shared between processes";
+        const X11: &str = "X11 is not forwarded";
+        let path = self.control_path.as_ref();
+        [
+            (self.master > 0, "-M", SHARING, ""),
+            (self.control.is_some(), "-O", SHARING, ""),
+            // `none` asks for no sharing, which is what there is.
+            (path.is_some_and(|path| path != "none"), "-S", SHARING, ""),
+            (self.x11, "-X", X11, ""),
+            (self.trusted_x11, "-Y", X11, ""),
+            (
+                self.print,
+                "-G",
+                "the configuration is not printed",
+                "-v names what it passes over",
+            ),
+            (
+                self.query.is_some(),
+                "-Q",
+                "algorithms are not listed",
+                "`adit bench ssh HOST` shows those of a server, with their costs here",
+            ),
+            (self.tunnel.is_some(), "-w", "there is no tunnel device", ""),
+            (
+                self.token.is_some(),
+                "-I",
+                "keys in a token are not read",
+                "an agent can hold them: ssh-add -s LIBRARY",
+            ),
+            (
+                self.interface.is_some(),
+                "-B",
+                "no interface can be named",
+                "-b ADDRESS",
+            ),
+            (
+                self.tag.is_some(),
+                "-P",
+                "the configuration has no tags",
+                "-p is the port",
+            ),
+            (
+                self.syslog,
+                "-y",
+                "nothing is logged to the system",
+                "-E FILE",
+            ),
+            (self.version_1, "-1", "version 1 of SSH is not spoken", ""),
+        ]
+        .into_iter()
+        .find_map(|(typed, option, why, instead)| typed.then_some((option, why, instead)))
+    }
 }
 
 #[derive(Debug, clap::Args)]

@@ -55,7 +55,7 @@ pub(crate) fn dispatch(args: Args) -> Done {
         Command::Kcp(kcp) => kcp::kcp(kcp),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
         #[cfg(unix)]
-        Command::Ssh(ssh) => ssh::ssh(&ssh),
+        Command::Ssh(ssh) => ssh::ssh(&ssh, args.in_background),
         #[cfg(unix)]
         Command::Sftp(typed) => sftp::sftp(&typed),
         #[cfg(unix)]

@@ -2,6 +2,8 @@
 
 mod agents;
 mod algorithms;
+mod background;
+mod callers;
 mod forwards;
 mod host_keys;
 mod other_type;

@@ -8,6 +8,7 @@
 //! [`connect`] is what `sftp` and `scp` use as well. [`terminal`] asks the person at it, and is
 //! the one place that changes its modes.
 
+mod background;
 pub(super) mod connect;
 mod escape;
 mod forward;
@@ -29,17 +30,22 @@ use program::What;
 /// The exit code of what went wrong here, not in the program.
 pub(super) const OWN: u8 = 255;
 
-pub(super) fn ssh(typed: &Ssh) -> Done {
-    run(typed).map_err(|why| why.with_status(OWN))
+/// `in_background` says that this is the process that stays there (`-f`).
+pub(super) fn ssh(typed: &Ssh, in_background: bool) -> Done {
+    run(typed, in_background).map_err(|why| why.with_status(OWN))
 }
 
-fn run(typed: &Ssh) -> Done {
+fn run(typed: &Ssh, in_background: bool) -> Done {
     if let Some(file) = &typed.log {
         terminal::say_to(file)?;
     }
     let asked = options::asked(typed)?;
     let settings = asked.settings()?;
     let command = options::command(typed, &settings);
+    if typed.fork && command.is_none() && !typed.no_command {
+        let what = "-f: a shell has no use for the background";
+        return Err(Failure::new(Code::Usage, what).hint("add a command, or -N for forwards alone"));
+    }
     let stream = typed.stdio.as_deref().map(spec::destination).transpose()?;
     let what = match command {
         None => What::Shell,
@@ -48,18 +54,24 @@ fn run(typed: &Ssh) -> Done {
         }
         Some(command) => What::Command(command),
     };
+    if typed.fork && !in_background {
+        return background::start();
+    }
     connect::block_on(workers(typed, &settings), async {
         let mut reached = connect::connect(&asked, &settings).await?;
         if let Some(to) = stream {
             return carry(&reached, &to).await;
         }
         let mut forwards = forward::Forwards::start(&reached).await?;
+        if typed.fork {
+            background::leave(!typed.no_command)?;
+        }
         if typed.no_command {
             let end = reached.session.closed().await;
             let what = format!("{}: {end}", reached.settings.host_name);
             return Err(Failure::new(Code::Network, what));
         }
-        let status = program::run(&reached, what, typed.null).await?;
+        let status = program::run(&reached, what, typed.null || typed.fork).await?;
         tokio::select! {
             () = forwards.finish() => {}
             _ = reached.session.closed() => {}

@@ -7,16 +7,25 @@ use adit_config::ssh_config::SshSettings;
 use super::connect::{Asked, option};
 use super::spec;
 use crate::args::ssh::Ssh;
-use crate::report::Failure;
+use crate::report::{Code, Failure};
 
 /// The question that was typed.
 pub(super) fn asked(typed: &Ssh) -> Result<Asked, Failure> {
-    let mut asked = Asked::new(&typed.destination, &typed.way)?;
-    if let Some(user) = &typed.login {
+    if let Some((option, why, instead)) = typed.refused.first() {
+        let failure = Failure::new(Code::Usage, format!("adit ssh has no {option}: {why}"));
+        return Err(match instead {
+            "" => failure,
+            instead => failure.hint(instead),
+        });
+    }
+    // There is one, or the arguments were refused.
+    let destination = typed.destination.as_deref().unwrap_or_default();
+    let mut asked = Asked::new(destination, &typed.way)?;
+    if let Some(user) = typed.login.first() {
         asked.user.get_or_insert_with(|| user.clone());
     }
-    if let Some(port) = typed.port {
-        asked.port.get_or_insert(port);
+    if let Some(port) = typed.port.first() {
+        asked.port.get_or_insert(*port);
     }
     let mut more = Vec::new();
     for (keyword, value) in [
