@@ -190,8 +190,8 @@ impl Worker {
                 let both = Both { meter: &self.meter, account: account.as_ref() };
                 both.add_up(first.len());
             }),
-            () = left(pending.client()) => {
-                debug!(client = %peer.remote, %target, "the client left before the dial ended");
+            why = left(pending.client()) => {
+                debug!(client = %peer.remote, user, %target, "ended before the dial did: {why}");
                 return None;
             }
         };
@@ -313,23 +313,28 @@ async fn ended(over: Option<watch::Receiver<()>>) {
     }
 }
 
-/// Waits until the client has left, as far as that can be seen.
-async fn left(client: Option<&mut BoxStream>) {
+/// Waits until the client has left or broken its protocol, as far as that can be seen, and says
+/// which.
+async fn left(client: Option<&mut BoxStream>) -> String {
     match client {
         Some(io) => reset(io).await,
         None => std::future::pending().await,
     }
 }
 
-/// Waits until the client resets; what it says is kept. An end is no reason to give up: a client
-/// may have said all it has to say.
-async fn reset(io: &mut BoxStream) {
+/// Waits until reading from the client fails; what it says is kept. An end is no reason to give up:
+/// a client may have said all it has to say.
+async fn reset(io: &mut BoxStream) -> String {
     loop {
         let have = io.filled().len();
         match fill(io, have + 1).await {
             Ok(n) if n > have && n < EARLY => {}
             Ok(_) => return std::future::pending().await,
-            Err(_) => return,
+            // What a codec says: the bytes were the client's, and they were wrong.
+            Err(e) if e.kind() == std::io::ErrorKind::InvalidData => {
+                return format!("the client broke its protocol: {e}");
+            }
+            Err(e) => return format!("the client left: {e}"),
         }
     }
 }

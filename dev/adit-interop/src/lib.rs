@@ -7,6 +7,7 @@
 //! Start with [`Adit`]; the peers are in [`shadowsocks`] and [`ssr`], the traffic to send in [`traffic`].
 
 mod adit;
+pub mod deaf;
 pub mod dns;
 pub mod dropbear;
 mod folder;

@@ -17,6 +17,7 @@ mod cli;
 mod convert;
 mod curl;
 mod doctor;
+mod empty_chunks;
 #[cfg(target_os = "linux")]
 mod fast_open;
 mod forward;

@@ -310,6 +310,10 @@ impl Waiting {
         chunks.block(wire, header.clone())?;
         let header = wire.get(header).ok_or(short)?;
         let n = self.check(header, progress)?;
+        if n == 0 {
+            // A head goes out with the first payload: every peer's server has one then.
+            return Err(Broken::Malformed("response: its first payload is empty"));
+        }
         chunks.expect(self.head_len(), n)?;
         Ok(BodyOpen::Chunks(chunks))
     }

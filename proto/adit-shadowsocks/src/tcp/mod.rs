@@ -22,6 +22,8 @@ mod server;
 mod server_seal;
 
 #[cfg(test)]
+mod empty_chunks;
+#[cfg(test)]
 mod golden;
 
 pub(crate) use request::FIXED_SEALED;

@@ -1,0 +1,109 @@
+//! Peers that send empty chunks, and what a server says of bytes that are wrong.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
+use std::thread;
+
+use adit_interop::deaf::Deaf;
+use adit_interop::shadowsocks::{AES_256, BLAKE3_AES_128, CHACHA20, Peer};
+use adit_interop::traffic::dial;
+use adit_interop::{Adit, PATIENCE, loopback};
+
+use crate::setup::{ALLOW, bin, server, start};
+
+const BANNER: &str = "220 the server speaks first\r\n";
+
+/// A server of a protocol in which the server speaks first: a banner, then each line comes back.
+fn banners() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                stream.write_all(BANNER.as_bytes())?;
+                let mut lines = BufReader::new(stream.try_clone()?);
+                std::io::copy(&mut lines, &mut stream)
+            });
+        }
+    });
+    addr
+}
+
+/// A client that listens first.
+fn greeted(entry: SocketAddr) -> std::io::Result<String> {
+    let mut stream = dial(entry).map_err(std::io::Error::other)?;
+    let mut lines = BufReader::new(stream.try_clone()?);
+    let mut heard = String::new();
+    lines.read_line(&mut heard)?;
+    stream.write_all(b"HELO\r\n")?;
+    lines.read_line(&mut heard)?;
+    Ok(heard)
+}
+
+/// Xray's client of the AEAD edition sends an empty chunk when its application is silent for
+/// 100 ms, as that of every such protocol is.
+#[test]
+fn server_first_protocols_pass_from_xrays_client() {
+    for method in [AES_256, CHACHA20] {
+        let ours = server(method);
+        let theirs = Peer::Xray
+            .forwarder(method, ours.addr(), banners())
+            .unwrap();
+        let entry = theirs.addr();
+        let clients: Vec<_> = (0..20)
+            .map(|_| thread::spawn(move || greeted(entry)))
+            .collect();
+        let heard = clients.into_iter().map(|client| client.join().unwrap());
+        let right =
+            heard.filter(|heard| matches!(heard, Ok(text) if *text == format!("{BANNER}HELO\r\n")));
+        assert_eq!(right.count(), 20, "{}: of 20", method.name);
+        ours.stop().unwrap();
+    }
+}
+
+/// Passes the first bytes on as they are and changes one of those that follow.
+fn corrupting(upstream: SocketAddr) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = listener.local_addr().unwrap();
+    thread::spawn(move || -> std::io::Result<()> {
+        let (mut near, _) = listener.accept()?;
+        let mut far = TcpStream::connect(upstream)?;
+        let mut buf = [0; 4096];
+        for changed in [0, 1, 0] {
+            let n = near.read(&mut buf)?;
+            buf[n / 2] ^= changed;
+            far.write_all(&buf[..n])?;
+        }
+        // Whoever closes first is not the one in between.
+        far.read(&mut buf).map(drop)
+    });
+    addr
+}
+
+/// While the target is being dialled: the log says what was wrong, not that the client has left.
+#[test]
+fn a_protocol_error_before_the_dial_ended_is_named() {
+    let target = Deaf::start().unwrap();
+    let url = format!("{}?{ALLOW}", BLAKE3_AES_128.url(loopback(0)));
+    let mut command = Command::new(bin());
+    command.args(["run", "-v", &url]);
+    let mut back = Adit::launch(command, 1).unwrap();
+    let hop = BLAKE3_AES_128.url(corrupting(back.addr()));
+    let entry = format!("tcp://127.0.0.1:0/{}", target.addr());
+    let front = start(&["run", &entry, &hop]);
+    let mut stream = dial(front.addr()).unwrap();
+    stream.write_all(b"with the request").unwrap();
+    thread::sleep(std::time::Duration::from_millis(200));
+    stream.write_all(b"changed on the way").unwrap();
+    let lines = back
+        .process()
+        .wait_lines("ended before the dial did", 1, PATIENCE)
+        .unwrap();
+    assert!(
+        lines[0].contains("broke its protocol: authentication failed"),
+        "{lines:?}"
+    );
+    front.stop().unwrap();
+    back.stop().unwrap();
+}
