@@ -135,6 +135,15 @@ impl DialError {
         }
     }
 
+    /// What a hop's server has said in refusing, for the body of an HTTP failure.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&'static str> {
+        match self.source.get_ref()?.downcast_ref::<Broken>()? {
+            Broken::Refused(why) => Some(why),
+            _ => None,
+        }
+    }
+
     /// A short name for logs and metrics.
     #[must_use]
     pub const fn label(&self) -> &'static str {

@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use tracing::debug;
 
 use crate::Peer;
-use crate::acceptor::{Acceptor, Inbound, Many, Pending};
+use crate::acceptor::{Acceptor, Again, Inbound, Many, Pending};
 use crate::account::{Account, Both, Open, during};
 use crate::connector::Watch;
 use crate::error::{AcceptError, DialError, Stage};
@@ -100,11 +100,26 @@ impl Worker {
     {
         let (worker, opening) = (self.clone(), Box::pin(opening));
         async move {
-            if let Some(mut session) = opening.await {
+            let mut opened = opening.await;
+            while let Some(mut session) = opened.take() {
                 worker.pump(&mut session).await;
+                if let Some(again) = session.again.take() {
+                    let peer = session.about.peer;
+                    drop(session);
+                    opened = Box::pin(worker.clone().further(again, peer)).await;
+                }
             }
             drop(ticket);
         }
+    }
+
+    /// Waits for the next request on a connection whose last exchange is over, and opens its way.
+    async fn further(self: Arc<Self>, again: Box<dyn Again>, peer: Peer) -> Option<Session> {
+        let pending = tokio::select! {
+            () = ended(self.over.clone()) => return None,
+            pending = again.next() => pending?,
+        };
+        self.open(pending, peer).await
     }
 
     /// Everything up to an open session; other wishes are served here.
@@ -204,6 +219,7 @@ impl Worker {
                 return None;
             }
         };
+        let again = pending.again();
         let mut near = match pending.proceed(far.bound).await {
             Ok(near) => near,
             Err(e) => {
@@ -221,6 +237,7 @@ impl Worker {
             near,
             far: far.io,
             watch: far.watch,
+            again,
             account,
             about: Box::new(About { peer, target, user }),
         })
@@ -234,6 +251,7 @@ impl Worker {
             watch,
             account,
             about,
+            ..
         } = session;
         let About { peer, target, user } = &**about;
         if let Some(account) = account {
@@ -280,6 +298,8 @@ struct Session {
     near: BoxStream,
     far: BoxStream,
     watch: Option<Watch>,
+    /// Further requests on the same connection.
+    again: Option<Box<dyn Again>>,
     account: Option<Arc<Account>>,
     about: Box<About>,
 }

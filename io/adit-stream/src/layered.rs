@@ -320,6 +320,10 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
         self.below.abort();
     }
 
+    fn complete(&self) -> bool {
+        self.seal.ended()
+    }
+
     fn owes_head(&self) -> bool {
         self.seal.owes_head() || self.below.owes_head()
     }

@@ -224,6 +224,11 @@ impl Direction {
                         }
                     }
                     Moved::SourceEmpty => {
+                        if to.complete() {
+                            // A source that keeps its connection would never end it.
+                            self.phase = Phase::Finish;
+                            continue;
+                        }
                         let _ = to.poll_flush(cx).map_err(Fault::To)?;
                         if self.wake_less(cx, from, to).map_err(Fault::From)? {
                             continue;

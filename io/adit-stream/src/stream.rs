@@ -67,6 +67,12 @@ pub trait Stream: Send {
         false
     }
 
+    /// Whether what is written is complete by the protocol's own means and takes no more, so that
+    /// nobody need wait for the other side's end.
+    fn complete(&self) -> bool {
+        false
+    }
+
     /// The socket itself, if this stream is bare: no codec stands above it.
     fn bare(&mut self) -> Option<&mut Tcp> {
         None
@@ -117,6 +123,9 @@ impl<S: Stream + ?Sized> Stream for Box<S> {
     }
     fn owes_head(&self) -> bool {
         (**self).owes_head()
+    }
+    fn complete(&self) -> bool {
+        (**self).complete()
     }
     fn bare(&mut self) -> Option<&mut Tcp> {
         (**self).bare()

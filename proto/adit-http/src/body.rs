@@ -4,11 +4,13 @@
 //! what is written to it.
 
 mod chunks;
+mod ends;
 mod open;
 mod progress;
 mod seal;
 mod switch;
 
+pub use ends::Ends;
 pub use open::BodyOpen;
 pub use seal::ResponseSeal;
 
@@ -28,5 +30,17 @@ pub fn exchange(body: Framing, upgrade: bool, head_request: bool) -> (BodyOpen, 
     (
         BodyOpen::behind(switch.clone()),
         ResponseSeal::turning(switch),
+    )
+}
+
+/// The same for a client that may ask again ([`server::Request::Forward`](crate::server::Request)):
+/// once [`Ends::both`] have come, its next request follows in its stream.
+#[must_use]
+pub fn kept(body: Framing, head_request: bool) -> (BodyOpen, ResponseSeal, Ends) {
+    let ends = Ends::default();
+    (
+        BodyOpen::new(body).noting(ends.clone()),
+        ResponseSeal::keeping(head_request, ends.clone()),
+        ends,
     )
 }

@@ -1,6 +1,6 @@
 //! How long a body is (RFC 9112 section 6).
 
-use crate::head::{Fields, Minor};
+use crate::head::{Fields, Minor, trim};
 
 /// Where a message's body ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,8 +28,12 @@ enum Declared {
 const CODINGS: [&str; 5] = ["gzip", "x-gzip", "deflate", "compress", "x-compress"];
 
 impl Declared {
-    fn by(fields: &Fields<'_>, version: Minor) -> Result<Self, &'static str> {
-        let length = fields.one("Content-Length")?;
+    /// `length` is what the `Content-Length` fields say together.
+    fn by(
+        fields: &Fields<'_>,
+        length: Option<&[u8]>,
+        version: Minor,
+    ) -> Result<Self, &'static str> {
         if fields.all("Transfer-Encoding").next().is_none() {
             return Ok(match length {
                 None => Self::Nothing,
@@ -64,9 +68,27 @@ fn parse_length(digits: &[u8]) -> Option<u64> {
     u64::try_from(length).ok()
 }
 
-/// The framing of a request's body.
+/// The digits on which all `Content-Length` fields of a response agree, and all members of each
+/// (RFC 9110 section 8.6): what is passed on in their place.
+pub(crate) fn agreed_length<'a>(fields: &Fields<'a>) -> Result<Option<&'a [u8]>, &'static str> {
+    let mut agreed: Option<(u64, &[u8])> = None;
+    for value in fields.all("Content-Length") {
+        for digits in value.split(|b| *b == b',').map(trim) {
+            let length = parse_length(digits).ok_or("Content-Length")?;
+            match agreed {
+                Some((first, _)) if first != length => return Err("Content-Length"),
+                Some(_) => {}
+                None => agreed = Some((length, digits)),
+            }
+        }
+    }
+    Ok(agreed.map(|(_, digits)| digits))
+}
+
+/// The framing of a request's body. Two lengths are refused although they be equal.
 pub(crate) fn of_request(fields: &Fields<'_>, version: Minor) -> Result<Framing, &'static str> {
-    Ok(match Declared::by(fields, version)? {
+    let length = fields.one("Content-Length")?;
+    Ok(match Declared::by(fields, length, version)? {
         Declared::Nothing => Framing::None,
         Declared::Length(n) => Framing::Length(n),
         Declared::Chunked => Framing::Chunked,
@@ -81,7 +103,7 @@ pub(crate) fn of_response(
     status: u16,
     to_head: bool,
 ) -> Result<Framing, &'static str> {
-    let declared = Declared::by(fields, version)?;
+    let declared = Declared::by(fields, agreed_length(fields)?, version)?;
     if to_head || matches!(status, 100..=199 | 204 | 304) {
         return Ok(Framing::None);
     }

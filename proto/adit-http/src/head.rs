@@ -5,10 +5,23 @@ mod hop;
 mod scan;
 mod start;
 
-pub(crate) use fields::{Fields, is_text, is_token, is_token_byte};
+pub(crate) use fields::{Fields, is_text, is_token, is_token_byte, trim};
 pub(crate) use hop::HopByHop;
 pub(crate) use scan::{HeadError, Scan};
 pub(crate) use start::{Minor, RequestLine, StatusLine};
+
+/// Makes one line of each folded one (RFC 9112 section 5.2), without moving a byte. A blank behind
+/// the start line is no fold.
+pub(crate) fn unfold(head: &mut [u8]) {
+    let mut folds = false;
+    for at in 0..head.len() {
+        match head.get_mut(at..).unwrap_or_default() {
+            [cr @ b'\r', lf @ b'\n', b' ' | b'\t', ..] if folds => (*cr, *lf) = (b' ', b' '),
+            [b'\r', b'\n', ..] => folds = true,
+            _ => {}
+        }
+    }
+}
 
 /// Splits a complete head into its start line and the block of its fields.
 pub(crate) fn split(head: &[u8]) -> (&[u8], &[u8]) {

@@ -6,8 +6,10 @@
 //!   body exactly as it is framed, and the response with its head rewritten.
 //! * [`client::Connect`] asks an upstream proxy for a tunnel.
 //!
-//! One exchange per connection. The parser is strict on purpose: whatever two parsers could read
-//! in two ways is refused, since that is how requests are smuggled past a proxy.
+//! A client may ask again on the same connection ([`body::kept`]); each of its requests has a
+//! connection of its own to the origin. The parser is strict on purpose: whatever two parsers could
+//! read in two ways is refused, since that is how requests are smuggled past a proxy. Of an origin
+//! it takes what browsers take: folded lines and equal lengths, which it passes on as one.
 //!
 //! Not here: HTTP/2 and HTTP/3, TLS, caching, connecting, access rules, deadlines.
 //!
@@ -25,9 +27,13 @@ pub mod server;
 
 pub use framing::Framing;
 
-/// The longest head of a request or a response, in bytes, with its empty line.
+/// The longest head of a request, in bytes, with its empty line.
 pub const MAX_HEAD: usize = 16 << 10;
-/// The most header lines of a head.
+/// The most header lines of a request.
 pub const MAX_FIELDS: usize = 128;
+/// The longest head of an origin's response: as much as Squid takes, a quarter of what browsers do.
+pub const MAX_RESPONSE_HEAD: usize = 64 << 10;
+/// The most header lines of a response. Browsers do not count them.
+pub const MAX_RESPONSE_FIELDS: usize = 1000;
 /// The longest start line, in bytes, without its CRLF.
 pub const MAX_START_LINE: usize = 8 << 10;

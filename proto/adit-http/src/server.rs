@@ -7,7 +7,7 @@ mod refusal;
 use adit_wire::Target;
 
 pub use head::Head;
-pub use refusal::{Refusal, failure};
+pub use refusal::{Refusal, explained, failure};
 
 use crate::Framing;
 
@@ -48,5 +48,7 @@ pub enum Request {
         upgrade: bool,
         /// Whether the method is HEAD, whose response has no body.
         head_request: bool,
+        /// Whether the client may ask again on this connection ([`crate::body::kept`]).
+        keep: bool,
     },
 }

@@ -1,21 +1,54 @@
 //! HTTP proxy clients.
 
+mod lent;
+
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
 use adit_http::Framing;
 use adit_http::body;
 use adit_http::server::{self, Head, Request as Asked};
-use adit_stream::{BoxStream, Layered, run, send};
+use adit_stream::{BoxStream, Layered, fill, run, send};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+use tracing::debug;
 
+use self::lent::Lent;
 use super::proxy::{Proxy, give_up};
 use super::reject::farewell;
-use super::{Inbound, Pending, Reply};
+use super::{Again, Pending, Reply};
+use crate::credentials::Credentials;
 use crate::{AcceptError, BoxFuture, DialError, Request};
 
-pub(super) async fn read(proxy: &Proxy, mut io: BoxStream) -> Result<Inbound, AcceptError> {
-    let mut core = Head::new(&*proxy.credentials);
-    let asked = match run(&mut io, &mut core).await {
+/// How long a client may be silent between two requests. Browsers give a connection up after five
+/// minutes, and look for this before they use it again.
+const BETWEEN: Duration = Duration::from_secs(60);
+
+/// What holds for all requests of one connection.
+#[derive(Clone)]
+pub(super) struct Rules {
+    credentials: Arc<Credentials>,
+    /// Time for the head of a request.
+    deadline: Duration,
+    verbose: bool,
+}
+
+impl Rules {
+    pub(super) fn of(proxy: &Proxy) -> Self {
+        Self {
+            credentials: proxy.credentials.clone(),
+            deadline: proxy.deadline,
+            verbose: proxy.verbose_errors,
+        }
+    }
+}
+
+/// Reads one request. The caller keeps the deadline.
+pub(super) async fn read(rules: Rules, mut io: BoxStream) -> Result<Pending, AcceptError> {
+    let asked = run(&mut io, &mut Head::new(&*rules.credentials)).await;
+    let asked = match asked {
         Ok(asked) => asked,
         Err(why) => {
             return Err(give_up(io, why, |e| {
@@ -24,24 +57,8 @@ pub(super) async fn read(proxy: &Proxy, mut io: BoxStream) -> Result<Inbound, Ac
             .await);
         }
     };
-    let verbose = proxy.verbose_errors;
-    Ok(Inbound::Stream(match asked {
-        Asked::Connect { target, user } => {
-            let request = Request {
-                target,
-                first: Vec::new(),
-                user: shown(user),
-                account: None,
-            };
-            Pending::new(
-                request,
-                Http {
-                    io,
-                    verbose,
-                    kind: Kind::Tunnel,
-                },
-            )
-        }
+    let (target, first, user, kind) = match asked {
+        Asked::Connect { target, user } => (target, Vec::new(), user, Kind::Tunnel),
         Asked::Forward {
             target,
             user,
@@ -49,28 +66,42 @@ pub(super) async fn read(proxy: &Proxy, mut io: BoxStream) -> Result<Inbound, Ac
             body,
             upgrade,
             head_request,
+            keep,
         } => {
-            let request = Request {
-                target,
-                first: head,
-                user: shown(user),
-                account: None,
-            };
             let kind = Kind::Exchange {
                 body,
                 upgrade,
                 head_request,
+                keep,
             };
-            Pending::new(request, Http { io, verbose, kind })
+            (target, head, user, kind)
         }
-    }))
+    };
+    let request = Request {
+        target,
+        first,
+        user: user.map(|u| u.escape_ascii().to_string()),
+        account: None,
+    };
+    let back = None;
+    Ok(Pending::new(
+        request,
+        Http {
+            io,
+            rules,
+            kind,
+            back,
+        },
+    ))
 }
 
 /// An HTTP client that waits for its answer.
 struct Http {
     io: BoxStream,
-    verbose: bool,
+    rules: Rules,
     kind: Kind,
+    /// Where the connection goes after the exchange.
+    back: Option<oneshot::Sender<BoxStream>>,
 }
 
 enum Kind {
@@ -81,6 +112,7 @@ enum Kind {
         body: Framing,
         upgrade: bool,
         head_request: bool,
+        keep: bool,
     },
 }
 
@@ -89,38 +121,80 @@ impl Reply for Http {
         Some(&mut self.io)
     }
 
+    fn again(&mut self) -> Option<Box<dyn Again>> {
+        if !matches!(self.kind, Kind::Exchange { keep: true, .. }) {
+            return None;
+        }
+        let (back, connection) = oneshot::channel();
+        self.back = Some(back);
+        let rules = self.rules.clone();
+        Some(Box::new(Kept { connection, rules }))
+    }
+
     fn proceed(
         mut self: Box<Self>,
         _: Option<SocketAddr>,
     ) -> BoxFuture<'static, io::Result<BoxStream>> {
         Box::pin(async move {
-            match self.kind {
+            let (body, upgrade, head_request) = match self.kind {
                 Kind::Tunnel => {
                     send(&mut self.io, server::ESTABLISHED).await?;
-                    Ok(self.io)
+                    return Ok(self.io);
                 }
                 Kind::Exchange {
                     body,
                     upgrade,
                     head_request,
-                } => {
-                    let (open, seal) = body::exchange(body, upgrade, head_request);
-                    Ok(Box::new(Layered::new(self.io, seal, open)) as BoxStream)
-                }
+                    ..
+                } => (body, upgrade, head_request),
+            };
+            if let Some(back) = self.back {
+                let (open, seal, ends) = body::kept(body, head_request);
+                let io = Lent::new(self.io, ends, back);
+                return Ok(Box::new(Layered::new(io, seal, open)) as BoxStream);
             }
+            let (open, seal) = body::exchange(body, upgrade, head_request);
+            Ok(Box::new(Layered::new(self.io, seal, open)) as BoxStream)
         })
     }
 
     fn refuse<'a>(mut self: Box<Self>, why: &'a DialError) -> BoxFuture<'a, io::Result<()>> {
         Box::pin(async move {
-            let token = self.verbose.then(|| why.label());
-            farewell(&mut self.io, &server::failure(why.http_status(), token)).await;
+            let token = self.rules.verbose.then(|| why.label());
+            let said = why
+                .refusal()
+                .map(|said| format!("the next proxy refuses: {said}"));
+            let answer = server::explained(why.http_status(), token, &said.unwrap_or_default());
+            farewell(&mut self.io, &answer).await;
             Ok(())
         })
     }
 }
 
-/// A user as it appears in the log.
-fn shown(user: Option<Vec<u8>>) -> Option<String> {
-    user.map(|u| u.escape_ascii().to_string())
+/// A connection whose exchange has not come to its end.
+struct Kept {
+    connection: oneshot::Receiver<BoxStream>,
+    rules: Rules,
+}
+
+impl Again for Kept {
+    fn next(self: Box<Self>) -> BoxFuture<'static, Option<Pending>> {
+        Box::pin(async move {
+            // An exchange that ended in another way has closed the connection.
+            let mut io = self.connection.await.ok()?;
+            let more = timeout(BETWEEN, fill(&mut io, 1)).await;
+            if !matches!(more, Ok(Ok(1..))) {
+                return None;
+            }
+            let deadline = self.rules.deadline;
+            let read = timeout(deadline, read(self.rules, io)).await;
+            match read.unwrap_or(Err(AcceptError::Deadline)) {
+                Ok(pending) => Some(pending),
+                Err(why) => {
+                    debug!("no further request: {why}");
+                    None
+                }
+            }
+        })
+    }
 }

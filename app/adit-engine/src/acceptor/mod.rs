@@ -113,6 +113,13 @@ impl Pending {
         self.reply.client()
     }
 
+    /// What the client asks for on this connection afterwards, if its language has more than one
+    /// request; to be called before the verdict. Waits for the end of the stream that
+    /// [`proceed`](Self::proceed) returns.
+    pub(crate) fn again(&mut self) -> Option<Box<dyn Again>> {
+        self.reply.again()
+    }
+
     /// Tells the client that the way is open; gives its stream.
     pub async fn proceed(self, bound: Option<SocketAddr>) -> io::Result<BoxStream> {
         self.reply.proceed(bound).await
@@ -124,10 +131,20 @@ impl Pending {
     }
 }
 
+/// A connection on which the next request follows the end of the last exchange.
+pub(crate) trait Again: Send {
+    /// That request; `None` once the client has gone, or has said nothing for long.
+    fn next(self: Box<Self>) -> BoxFuture<'static, Option<Pending>>;
+}
+
 /// How a language says yes and no.
 pub(crate) trait Reply: Send {
     /// See [`Pending::client`].
     fn client(&mut self) -> Option<&mut BoxStream>;
+    /// See [`Pending::again`].
+    fn again(&mut self) -> Option<Box<dyn Again>> {
+        None
+    }
     fn proceed(
         self: Box<Self>,
         bound: Option<SocketAddr>,

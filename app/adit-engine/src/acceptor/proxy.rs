@@ -46,7 +46,10 @@ impl Proxy {
         match io.filled().first() {
             Some(0x05) if self.languages.socks5 => socks::read5(self, io, peer).await,
             Some(0x04) if self.languages.socks5 => socks::read4(self, io, peer).await,
-            Some(b'A'..=b'Z') if self.languages.http => http::read(self, io).await,
+            Some(b'A'..=b'Z') if self.languages.http => {
+                let pending = http::read(http::Rules::of(self), io).await?;
+                Ok(Inbound::Stream(pending))
+            }
             // Nothing is said to what is none of our languages.
             first => Err(AcceptError::Refused(format!(
                 "first byte {:#04x} begins no request that this listener speaks",

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::{Connected, Connector};
 use crate::dialect::{Dialect, Spoken};
-use crate::error::Stage;
+use crate::error::{Fault, Stage};
 use crate::plugin::Host;
 use crate::udp::{BoxDatagrams, OverTcp};
 use crate::{BoxFuture, DialError};
@@ -61,12 +61,13 @@ impl<D: Dialect> Hop<D> {
     }
 
     fn in_dialogue(&self, why: std::io::Error) -> DialError {
-        DialError::new(
-            Stage::Dialect {
-                hop: self.name.clone(),
-            },
-            why,
-        )
+        let hop = self.name.clone();
+        let mut why = DialError::new(Stage::Dialect { hop }, why);
+        if why.fault == Fault::Policy {
+            // The server's rules, or its opinion of our password; ours have allowed it.
+            why.fault = Fault::Upstream;
+        }
+        why
     }
 }
 

@@ -22,6 +22,7 @@ mod empty_chunks;
 mod fast_open;
 mod forward;
 mod hostile;
+mod http_proxy;
 mod kcp;
 #[cfg(target_os = "linux")]
 mod kcp_link;

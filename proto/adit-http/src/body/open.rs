@@ -2,6 +2,7 @@
 
 use adit_wire::{Broken, Open, Opened};
 
+use super::ends::Ends;
 use super::progress::Progress;
 use super::switch::{Switch, Turn};
 use crate::{Framing, MAX_HEAD};
@@ -12,7 +13,10 @@ use crate::{Framing, MAX_HEAD};
 /// A body may be over before any byte of it has come: ask with what there is, even if that is
 /// nothing. Bytes behind the body are the client's next request, which is not ours to forward.
 #[derive(Debug)]
-pub struct BodyOpen(Source);
+pub struct BodyOpen {
+    source: Source,
+    ends: Option<Ends>,
+}
 
 #[derive(Debug)]
 enum Source {
@@ -24,12 +28,24 @@ impl BodyOpen {
     /// A body of that framing. See [`super::exchange`] for requests with an upgrade.
     #[must_use]
     pub fn new(framing: Framing) -> Self {
-        Self(Source::Body(Progress::new(framing)))
+        Self {
+            source: Source::Body(Progress::new(framing)),
+            ends: None,
+        }
+    }
+
+    /// The same; takes note of the end.
+    pub(super) fn noting(self, ends: Ends) -> Self {
+        let ends = Some(ends);
+        Self { ends, ..self }
     }
 
     /// Bytes that wait for the origin's consent.
     pub(super) const fn behind(switch: Switch) -> Self {
-        Self(Source::Upgrade(switch))
+        Self {
+            source: Source::Upgrade(switch),
+            ends: None,
+        }
     }
 }
 
@@ -38,8 +54,13 @@ impl Open for BodyOpen {
         let more = Opened::NeedMore {
             total: wire.len() + 1,
         };
-        let n = match &mut self.0 {
-            Source::Body(progress) if progress.ended() => return Ok(Opened::End),
+        let n = match &mut self.source {
+            Source::Body(progress) if progress.ended() => {
+                if let Some(ends) = &self.ends {
+                    ends.set_request();
+                }
+                return Ok(Opened::End);
+            }
             Source::Body(progress) => progress.take(wire)?,
             Source::Upgrade(switch) => match switch.turn() {
                 Turn::Declined => return Ok(Opened::End),
@@ -64,7 +85,7 @@ impl Open for BodyOpen {
     }
 
     fn at_boundary(&self, unread: usize) -> bool {
-        match &self.0 {
+        match &self.source {
             Source::Body(progress) => progress.may_close(),
             Source::Upgrade(switch) => switch.turn() == Turn::Declined || unread == 0,
         }

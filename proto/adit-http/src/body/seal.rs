@@ -4,15 +4,16 @@ use core::ops::Range;
 
 use adit_wire::{Broken, Room, Seal};
 
+use super::ends::Ends;
 use super::progress::Progress;
 use super::switch::Switch;
-use crate::MAX_HEAD;
+use crate::MAX_RESPONSE_HEAD;
 use crate::framing::{self, Framing};
-use crate::head::{Fields, HeadError, HopByHop, Minor, Scan, StatusLine, split};
+use crate::head::{Fields, HeadError, HopByHop, Minor, Scan, StatusLine, split, unfold};
 use crate::server::failure;
 
 /// How much longer than the bytes they came in the rewritten heads may be: one blank in each
-/// status line, then `Connection: close` or the whole of a 502.
+/// status line, then a `Connection` or the whole of a 502.
 const GROWTH: usize = 256;
 /// The most 1xx responses before the final one.
 const MAX_INTERIM: usize = 32;
@@ -20,8 +21,9 @@ const MAX_INTERIM: usize = 32;
 const MAX_PAYLOAD: usize = 1 << 30;
 
 /// Takes the origin's response and gives it to the client with its head rewritten: the fields of
-/// the other hop removed, `Connection: close` added. 1xx responses pass; the body passes exactly
-/// as it is framed, and what stands behind it is thrown away.
+/// the other hop removed, folded lines made one, equal lengths made one, `Connection` added. 1xx
+/// responses pass; the body passes exactly as it is framed, and what stands behind it is thrown
+/// away.
 ///
 /// An origin whose head cannot be passed on is answered for with a 502; [`fault`](Self::fault)
 /// tells why.
@@ -30,6 +32,10 @@ pub struct ResponseSeal {
     state: State,
     to_head: bool,
     switch: Option<Switch>,
+    /// Of a connection that may be used again.
+    ends: Option<Ends>,
+    /// The client has been told that it stays.
+    keeps: bool,
     fault: Option<Broken>,
 }
 
@@ -40,28 +46,44 @@ enum State {
 }
 
 /// The part of a head that has come.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Collected {
     bytes: Vec<u8>,
     scan: Scan,
     interim: usize,
 }
 
+impl Collected {
+    const fn new() -> Self {
+        Self {
+            bytes: Vec::new(),
+            scan: Scan::response(),
+            interim: 0,
+        }
+    }
+}
+
 /// What follows a rewritten head.
 enum Next {
     AnotherHead,
-    Body(Framing),
+    Body {
+        framing: Framing,
+        /// Whether the connection stays.
+        keeps: bool,
+    },
 }
 
 impl ResponseSeal {
     /// The response to a request, `to_head` if that was a HEAD. See [`super::exchange`] for
     /// requests with an upgrade.
     #[must_use]
-    pub fn new(to_head: bool) -> Self {
+    pub const fn new(to_head: bool) -> Self {
         Self {
-            state: State::Head(Collected::default()),
+            state: State::Head(Collected::new()),
             to_head,
             switch: None,
+            ends: None,
+            keeps: false,
             fault: None,
         }
     }
@@ -72,6 +94,13 @@ impl ResponseSeal {
             switch: Some(switch),
             ..Self::new(false)
         }
+    }
+
+    /// The response on a connection that may be used again.
+    pub(super) fn keeping(to_head: bool, ends: Ends) -> Self {
+        let mut seal = Self::new(to_head);
+        seal.ends = Some(ends);
+        seal
     }
 
     /// Why the client got a 502 instead of the origin's response.
@@ -97,7 +126,7 @@ impl ResponseSeal {
             let rest = bytes.get(taken..).unwrap_or_default();
             let held = head.bytes.len();
             // Of a body behind the head there is no need to see more.
-            let room = MAX_HEAD.saturating_sub(held).min(rest.len());
+            let room = MAX_RESPONSE_HEAD.saturating_sub(held).min(rest.len());
             head.bytes
                 .extend_from_slice(rest.get(..room).unwrap_or_default());
             let found = head.scan.advance(&head.bytes).map_err(broken);
@@ -112,15 +141,19 @@ impl ResponseSeal {
             let mut whole = core::mem::take(&mut head.bytes);
             whole.truncate(end);
             taken += end.saturating_sub(held);
-            head.scan = Scan::default();
+            head.scan = Scan::response();
             head.interim += 1;
             let too_many = head.interim > MAX_INTERIM;
+            unfold(&mut whole);
             match self.rewrite(&whole, out) {
                 Ok(Next::AnotherHead) if too_many => {
                     self.fail(Broken::Malformed("number of 1xx responses"), out);
                 }
                 Ok(Next::AnotherHead) => {}
-                Ok(Next::Body(framing)) => self.state = State::Body(Progress::new(framing)),
+                Ok(Next::Body { framing, keeps }) => {
+                    self.state = State::Body(Progress::new(framing));
+                    self.keeps = keeps;
+                }
                 Err(what) => self.fail(Broken::Malformed(what), out),
             }
         }
@@ -137,10 +170,10 @@ impl ResponseSeal {
         let (connection, next) = match (line.status, &self.switch) {
             (101, Some(switch)) => {
                 switch.accept();
-                (
-                    &b"Connection: Upgrade\r\n"[..],
-                    Next::Body(Framing::UntilClose),
-                )
+                let framing = Framing::UntilClose;
+                let keeps = false;
+                let next = Next::Body { framing, keeps };
+                (&b"Connection: Upgrade\r\n"[..], next)
             }
             (101, None) => return Err("upgrade that nobody asked for"),
             (100..=199, _) => (&b""[..], Next::AnotherHead),
@@ -148,15 +181,27 @@ impl ResponseSeal {
                 if let Some(switch) = switch {
                     switch.decline();
                 }
-                (&b"Connection: close\r\n"[..], Next::Body(framing))
+                // Not while the request goes on: nobody knows whether the client cuts it short.
+                let ends = self.ends.as_ref();
+                let keeps = framing != Framing::UntilClose && ends.is_some_and(Ends::request);
+                let connection: &[u8] = match keeps {
+                    true => b"Connection: keep-alive\r\n",
+                    false => b"Connection: close\r\n",
+                };
+                (connection, Next::Body { framing, keeps })
             }
         };
         let status = line.status;
         out.extend_from_slice(format!("{} {status} ", Minor::One.as_str()).as_bytes());
         out.extend_from_slice(line.reason);
         out.extend_from_slice(b"\r\n");
+        let mut length = framing::agreed_length(&fields)?;
         for field in fields.iter() {
-            if !hop.holds(field) || (status == 101 && field.is("Upgrade")) {
+            if field.is("Content-Length") {
+                if let Some(digits) = length.take() {
+                    field.with(digits).put(out);
+                }
+            } else if !hop.holds(field) || (status == 101 && field.is("Upgrade")) {
                 field.put(out);
             }
         }
@@ -181,7 +226,7 @@ const fn broken(why: HeadError) -> Broken {
         HeadError::Malformed(what) => Broken::Malformed(what),
         HeadError::TooLarge(what) => Broken::TooLong {
             what,
-            limit: MAX_HEAD,
+            limit: MAX_RESPONSE_HEAD,
         },
     }
 }
@@ -208,7 +253,16 @@ impl Seal for ResponseSeal {
         let rest = bytes.get(taken..).unwrap_or_default();
         let passed = match &mut self.state {
             State::Head(_) => 0,
-            State::Body(progress) => progress.take(rest)?,
+            State::Body(progress) => {
+                let passed = progress.take(rest)?;
+                if progress.ended()
+                    && self.keeps
+                    && let Some(ends) = &self.ends
+                {
+                    ends.set_response();
+                }
+                passed
+            }
         };
         let body = payload.start + taken;
         let start = body.checked_sub(heads.len()).ok_or(no_room)?;

@@ -1,6 +1,6 @@
 //! Header fields (RFC 9112 section 5).
 
-/// The fields of one head, in order. At most [`crate::MAX_FIELDS`].
+/// The fields of one head, in order. As many as [`super::Scan`] lets pass.
 #[derive(Debug)]
 pub(crate) struct Fields<'a>(Vec<Field<'a>>);
 
@@ -84,6 +84,11 @@ impl<'a> Field<'a> {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }
 
+    /// The same field with another value, of which the old one is a longer spelling.
+    pub(crate) const fn with(self, value: &'a [u8]) -> Self {
+        Self { value, ..self }
+    }
+
     /// Appends the line, which is never longer than it was.
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         let colon: &[u8] = if self.blank { b": " } else { b":" };
@@ -94,7 +99,7 @@ impl<'a> Field<'a> {
 }
 
 /// Without blanks and tabs around it.
-fn trim(mut bytes: &[u8]) -> &[u8] {
+pub(crate) fn trim(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = bytes {
         bytes = rest;
     }

@@ -1,6 +1,6 @@
 //! Finds the end of a head as its bytes arrive, looking at each byte once.
 
-use crate::{MAX_FIELDS, MAX_HEAD, MAX_START_LINE};
+use crate::{MAX_FIELDS, MAX_HEAD, MAX_RESPONSE_FIELDS, MAX_RESPONSE_HEAD, MAX_START_LINE};
 
 /// Why bytes are not a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,8 +15,10 @@ pub(crate) enum HeadError {
 ///
 /// Lines end in CRLF: a CR or an LF alone is refused as soon as it comes (RFC 9112 section 2.2
 /// would let a lone LF pass, and parsers that differ there are smuggled through), and so is NUL.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Scan {
+    max_head: usize,
+    max_fields: usize,
     seen: usize,
     line_start: usize,
     lines: usize,
@@ -24,6 +26,27 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
+    const fn within(max_head: usize, max_fields: usize) -> Self {
+        Self {
+            max_head,
+            max_fields,
+            seen: 0,
+            line_start: 0,
+            lines: 0,
+            after_cr: false,
+        }
+    }
+
+    /// For the head of a request.
+    pub(crate) const fn request() -> Self {
+        Self::within(MAX_HEAD, MAX_FIELDS)
+    }
+
+    /// For the head of a response.
+    pub(crate) const fn response() -> Self {
+        Self::within(MAX_RESPONSE_HEAD, MAX_RESPONSE_FIELDS)
+    }
+
     /// Looks at what is new in `bytes`, which begins with the first byte of the head each time.
     /// Gives the length of the head with its empty line when it is complete.
     pub(crate) fn advance(&mut self, bytes: &[u8]) -> Result<Option<usize>, HeadError> {
@@ -45,7 +68,7 @@ impl Scan {
                     }
                     self.lines += 1;
                     self.line_start = self.seen;
-                    if self.lines > 1 + MAX_FIELDS {
+                    if self.lines > 1 + self.max_fields {
                         return Err(HeadError::TooLarge("number of header lines"));
                     }
                 }
@@ -54,7 +77,7 @@ impl Scan {
                 (0, false) => return Err(HeadError::Malformed("byte in the head")),
                 _ => {}
             }
-            if self.seen >= MAX_HEAD {
+            if self.seen >= self.max_head {
                 return Err(HeadError::TooLarge("head"));
             }
         }

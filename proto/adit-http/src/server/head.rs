@@ -39,7 +39,7 @@ impl<'c> Head<'c> {
     pub fn new(credentials: &'c dyn BasicAuth) -> Self {
         Self {
             credentials,
-            scan: Scan::default(),
+            scan: Scan::request(),
             asked: false,
             via: false,
         }
@@ -80,6 +80,7 @@ impl<'c> Head<'c> {
                     body,
                     upgrade,
                     head_request: line.method == "HEAD",
+                    keep: !upgrade && stays(&line, &fields),
                 }
             }
         }))
@@ -121,13 +122,15 @@ impl<'c> Head<'c> {
     /// Whether the client gets a second try on this connection: once, and only if it is certain
     /// where its next request begins.
     fn may_ask(&self, line: &RequestLine<'_>, fields: &Fields<'_>, body: Framing) -> bool {
-        let wants_close =
-            fields.lists("Connection", "close") || fields.lists("Proxy-Connection", "close");
-        !self.asked
-            && matches!(body, Framing::None | Framing::Length(0))
-            && line.version == Minor::One
-            && !wants_close
+        !self.asked && matches!(body, Framing::None | Framing::Length(0)) && stays(line, fields)
     }
+}
+
+/// Whether the client means to ask again on this connection.
+fn stays(line: &RequestLine<'_>, fields: &Fields<'_>) -> bool {
+    let wants_close =
+        fields.lists("Connection", "close") || fields.lists("Proxy-Connection", "close");
+    line.version == Minor::One && !wants_close
 }
 
 impl Handshake for Head<'_> {
@@ -156,7 +159,7 @@ impl Handshake for Head<'_> {
                 Ok(Verdict::Ask) => {
                     tx.put(ASK);
                     self.asked = true;
-                    self.scan = Scan::default();
+                    self.scan = Scan::request();
                 }
                 Err(why) => {
                     tx.put(&failure(why.status(), None));

@@ -74,6 +74,12 @@ impl From<Refusal> for Broken {
 /// token (RFC 9110 section 5.6.2) is left out.
 #[must_use]
 pub fn failure(status: u16, token: Option<&str>) -> Vec<u8> {
+    explained(status, token, "")
+}
+
+/// The same with a body of one line that says why, if there is something to say.
+#[must_use]
+pub fn explained(status: u16, token: Option<&str>, why: &str) -> Vec<u8> {
     let reason = match status {
         400 => "Bad Request",
         403 => "Forbidden",
@@ -93,7 +99,15 @@ pub fn failure(status: u16, token: Option<&str>) -> Vec<u8> {
         out.push_str(token);
         out.push_str("\r\n");
     }
-    out.push_str("Content-Length: 0\r\nConnection: close\r\n\r\n");
+    if why.is_empty() {
+        out.push_str("Content-Length: 0\r\nConnection: close\r\n\r\n");
+        return out.into_bytes();
+    }
+    let length = why.len() + 1;
+    out.push_str(&format!(
+        "Content-Type: text/plain; charset=utf-8\r\nContent-Length: {length}\r\n\
+         Connection: close\r\n\r\n{why}\n"
+    ));
     out.into_bytes()
 }
 

@@ -23,6 +23,7 @@ fn forward(input: &str) -> Forwarded {
             body,
             upgrade,
             head_request,
+            keep: _,
             user: None,
         }) => Forwarded {
             target: target.to_string(),
@@ -56,6 +57,7 @@ fn what_curl_sends() {
             body: Framing::None,
             upgrade: false,
             head_request: false,
+            keep: true,
         }
     );
     let with_via = every_split(|| Head::new(&User).via(), input.as_bytes()).unwrap();

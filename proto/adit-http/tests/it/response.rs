@@ -1,10 +1,10 @@
 //! The response on its way to the client.
 
 use adit_http::Framing;
-use adit_http::body::{ResponseSeal, exchange};
+use adit_http::body::{ResponseSeal, exchange, kept};
 use adit_http::server::failure;
 use adit_wire::law::seal_all;
-use adit_wire::{Broken, Seal};
+use adit_wire::{Broken, Open, Opened, Seal};
 use proptest::prelude::*;
 
 /// What the client gets, the same in pieces of every size.
@@ -86,6 +86,79 @@ fn framing_by_the_rules_in_their_order() {
     assert!(got.ends_with("\r\n\r\n") && seal.ended());
 }
 
+/// What browsers take of an origin, and a proxy has to make unambiguous.
+#[test]
+fn folded_lines_and_equal_lengths_become_one() {
+    let end = "Connection: close\r\n\r\nhello";
+    for (fields, passed) in [
+        (
+            "A: b\r\n c\r\n\td \r\nContent-Length: 5\r\n",
+            "A: b   c  \td\r\nContent-Length: 5\r\n",
+        ),
+        (
+            "A:\r\n \r\nContent-Length:\r\n 5\r\n",
+            "A: \r\nContent-Length: 5\r\n",
+        ),
+        (
+            "Content-Length: 5\r\nA: b\r\ncontent-length: 5\r\n",
+            "Content-Length: 5\r\nA: b\r\n",
+        ),
+        ("Content-Length: 5, 5,5\r\n", "Content-Length: 5\r\n"),
+        (
+            "Content-Length: 05\r\nContent-Length: 5\r\n",
+            "Content-Length: 05\r\n",
+        ),
+    ] {
+        let (got, seal) = get(&format!("HTTP/1.1 200 OK\r\n{fields}\r\nhello and more"));
+        assert_eq!(got, format!("HTTP/1.1 200 OK\r\n{passed}{end}"));
+        assert!(seal.ended() && seal.fault().is_none());
+    }
+    let many = "A: b\r\n".repeat(1000);
+    let (got, seal) = get(&format!("HTTP/1.1 200 OK\r\n{many}\r\n"));
+    assert!(got.matches("A: b").count() == 1000 && seal.fault().is_none());
+}
+
+/// The connection stays if the request has come to its end before the response's head, and the
+/// response's end can be told.
+#[test]
+fn a_connection_stays_when_both_ends_are_known() {
+    let whole = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+    let end = Ok(Opened::End);
+    for (answer, stays) in [
+        (whole, true),
+        ("HTTP/1.0 204 \r\n\r\n", true),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            true,
+        ),
+        ("HTTP/1.1 200 OK\r\n\r\nhi", false),
+        ("nonsense\r\n\r\n", false),
+    ] {
+        let (mut open, mut seal, ends) = kept(Framing::None, false);
+        assert!(!ends.request());
+        assert_eq!(open.open(&mut []), end);
+        assert!(ends.request() && !ends.both());
+        let got = seal_all(&mut seal, answer.as_bytes(), 7).unwrap();
+        let got = String::from_utf8(got).unwrap();
+        assert_eq!(ends.both(), stays, "{answer}");
+        assert_eq!(got.contains("Connection: keep-alive\r\n"), stays, "{got}");
+        assert_eq!(got.contains("Connection: close\r\n"), !stays, "{got}");
+    }
+    // The answer does not wait for the body, which the client may then keep to itself.
+    let (mut open, mut seal, ends) = kept(Framing::Length(1), false);
+    assert!(matches!(open.open(&mut []), Ok(Opened::NeedMore { .. })));
+    let got = seal_all(&mut seal, whole.as_bytes(), 99).unwrap();
+    assert!(String::from_utf8_lossy(&got).contains("Connection: close\r\n"));
+    assert!(open.open(&mut [1]).is_ok());
+    assert_eq!(open.open(&mut []), end);
+    assert!(ends.request() && !ends.both());
+    // Half a response is no end.
+    let (mut open, mut seal, ends) = kept(Framing::None, false);
+    assert_eq!(open.open(&mut []), end);
+    seal_all(&mut seal, &whole.as_bytes()[..whole.len() - 1], 99).unwrap();
+    assert!(!ends.both());
+}
+
 #[test]
 fn interim_responses_pass() {
     let (got, seal) = get(
@@ -112,7 +185,8 @@ fn interim_responses_pass() {
 
 #[test]
 fn an_origin_that_cannot_be_understood_becomes_a_502() {
-    let long = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "y".repeat(16 << 10));
+    let long = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "y".repeat(64 << 10));
+    let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "A: b\r\n".repeat(1001));
     for head in [
         "SSH-2.0-OpenSSH\r\n\r\n",
         "HTTP/2.0 200 OK\r\n\r\n",
@@ -122,7 +196,9 @@ fn an_origin_that_cannot_be_understood_becomes_a_502() {
         "HTTP/1.1 2000 OK\r\n\r\n",
         "HTTP/1.1 200 OK\n\n",
         "HTTP/1.1 200 OK\r\nA : b\r\n\r\n",
-        "HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n",
+        "HTTP/1.1 200 OK\r\n A: b\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1, 2\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1,\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, gzip\r\n\r\n",
@@ -130,6 +206,7 @@ fn an_origin_that_cannot_be_understood_becomes_a_502() {
         "HTTP/1.1 200 OK\r\nConnection: content-length\r\nContent-Length: 1\r\n\r\n",
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n",
         &long,
+        &many,
     ] {
         let (got, seal) = get(&format!("{head}body"));
         assert_eq!(got.as_bytes(), failure(502, None), "{head:?}");

@@ -1,0 +1,219 @@
+//! HTTP proxying as browsers use it: long and odd responses, many requests on one connection,
+//! logins that are missing here and at the next proxy.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use adit_interop::PATIENCE;
+use adit_interop::tap::Tap;
+use adit_interop::tool;
+use adit_interop::traffic::dial;
+use adit_interop::web::Web;
+
+use crate::setup::{ALLOW, Proxy, Way, start};
+
+/// An origin that answers every request with these bytes. It closes only if it is told to.
+fn origin(answer: String) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let answer = answer.clone();
+            thread::spawn(move || -> std::io::Result<()> {
+                let mut lines = BufReader::new(stream.try_clone()?);
+                let mut line = String::new();
+                while lines.read_line(&mut line)? > 2 {
+                    line.clear();
+                }
+                stream.write_all(answer.as_bytes())?;
+                if !answer.contains("Content-Length") {
+                    return stream.shutdown(Shutdown::Write);
+                }
+                // It keeps its connection whatever it was asked for.
+                lines.read_line(&mut line).map(drop)
+            });
+        }
+    });
+    addr
+}
+
+/// A response without a line of its body, and then that.
+fn answer(reader: &mut impl BufRead) -> (Vec<String>, String) {
+    let mut head = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        match line.trim_end() {
+            "" => break,
+            line => head.push(line.to_owned()),
+        }
+    }
+    let length = head.iter().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        let length = name
+            .eq_ignore_ascii_case("content-length")
+            .then_some(value)?;
+        length.trim().parse::<usize>().ok()
+    });
+    let mut body = vec![0; length.unwrap_or(0)];
+    reader.read_exact(&mut body).unwrap();
+    (head, String::from_utf8(body).unwrap())
+}
+
+fn curl(proxy: SocketAddr, args: &[&str]) -> tool::Ended {
+    let mut command = Command::new("curl");
+    command.args(["-q", "-sS", "--max-time", "20", "--noproxy", ""]);
+    command.args(["-x", &format!("http://{proxy}")]).args(args);
+    tool::run(command, Duration::from_secs(30)).unwrap()
+}
+
+/// What origins say and browsers take.
+#[test]
+fn long_and_odd_responses_pass() {
+    let proxy = Proxy::mixed(Way::Alone);
+    let fields: String = (0..150).map(|n| format!("X-{n}: {n}\r\n")).collect();
+    let long = format!("Set-Cookie: {}\r\n", "c".repeat(3000)).repeat(12);
+    for fields in [
+        format!("{fields}Content-Length: 5\r\n"),
+        format!("{long}Content-Length: 5\r\n"),
+        "X-Folded: one\r\n\ttwo\r\n   three\r\nContent-Length: 5\r\n".to_owned(),
+        "Content-Length: 5\r\nX: y\r\nContent-Length: 5\r\n".to_owned(),
+        "Content-Length: 5, 5\r\n".to_owned(),
+    ] {
+        let at = origin(format!("HTTP/1.1 200 OK\r\n{fields}\r\nhello"));
+        let got = curl(proxy.addr(), &["-i", &format!("http://{at}/")]);
+        let got = got.success().unwrap().replace('\r', "");
+        assert!(
+            got.starts_with("HTTP/1.1 200 OK") && got.ends_with("\n\nhello"),
+            "{fields}\n{got}"
+        );
+        assert_eq!(got.matches("Content-Length: 5\n").count(), 1, "{got}");
+        assert_eq!(
+            got.contains("one  \ttwo"),
+            fields.contains("one\r\n\ttwo"),
+            "{got}"
+        );
+    }
+    for fields in [
+        "Content-Length: 5\r\nContent-Length: 6\r\n",
+        "Content-Length: 5, 6\r\n",
+        "A : b\r\nContent-Length: 5\r\n",
+    ] {
+        let at = origin(format!("HTTP/1.1 200 OK\r\n{fields}\r\nhello"));
+        let got = curl(proxy.addr(), &["-i", &format!("http://{at}/")]);
+        assert!(got.output.starts_with("HTTP/1.1 502"), "{}", got.output);
+    }
+    proxy.stop();
+}
+
+/// Requests to several origins on one connection, one of which keeps its own open; a CONNECT is
+/// the last of them.
+#[test]
+fn a_connection_carries_one_request_after_the_other() {
+    for way in [Way::Alone, Way::Tunnel] {
+        let web = Web::start(&[("/page", "text/plain", b"of the web")]).unwrap();
+        let other = origin("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello".to_owned());
+        let proxy = Proxy::mixed(way);
+        let mut stream = dial(proxy.addr()).unwrap();
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let at = format!("127.0.0.1:{}", web.port());
+        for _ in 0..3 {
+            write!(
+                stream,
+                "GET http://{at}/page HTTP/1.1\r\nHost: {at}\r\n\r\n"
+            )
+            .unwrap();
+            let (head, body) = answer(&mut reader);
+            assert_eq!((&head[0][..], &body[..]), ("HTTP/1.1 200 OK", "of the web"));
+            assert!(
+                head.iter().any(|line| line == "Connection: keep-alive"),
+                "{head:?}"
+            );
+            write!(
+                stream,
+                "GET http://{other}/ HTTP/1.1\r\nHost: {other}\r\n\r\n"
+            )
+            .unwrap();
+            assert_eq!(answer(&mut reader).1, "hello");
+        }
+        // A body that has to be followed to its end, with the next request right behind it.
+        let body = "x".repeat(200_000);
+        write!(
+            stream,
+            "PUT http://{at}/up HTTP/1.1\r\nHost: {at}\r\nContent-Length: {}\r\n\r\n{body}\
+             GET http://{at}/page HTTP/1.1\r\nHost: {at}\r\n\r\n",
+            body.len()
+        )
+        .unwrap();
+        assert!(answer(&mut reader).1.starts_with("200000 "));
+        assert_eq!(answer(&mut reader).1, "of the web");
+        write!(stream, "CONNECT {at} HTTP/1.1\r\nHost: {at}\r\n\r\n").unwrap();
+        assert!(answer(&mut reader).0[0].contains("200"));
+        write!(stream, "GET /page HTTP/1.1\r\nHost: {at}\r\n\r\n").unwrap();
+        assert_eq!(answer(&mut reader).1, "of the web");
+        drop((stream, reader));
+        proxy.stop();
+    }
+}
+
+/// What has no end but the close, and what the client closes, ends the connection.
+#[test]
+fn a_connection_that_cannot_stay_is_closed() {
+    let proxy = Proxy::mixed(Way::Alone);
+    let at = origin("HTTP/1.1 200 OK\r\n\r\nuntil the end".to_owned());
+    let sized = origin("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi".to_owned());
+    for request in [
+        format!("GET http://{at}/ HTTP/1.1\r\nHost: {at}\r\n\r\n"),
+        format!("GET http://{sized}/ HTTP/1.1\r\nHost: {sized}\r\nConnection: close\r\n\r\n"),
+        format!("GET http://{sized}/ HTTP/1.0\r\n\r\n"),
+    ] {
+        let mut stream = dial(proxy.addr()).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut got = String::new();
+        stream.read_to_string(&mut got).unwrap();
+        assert!(got.contains("Connection: close\r\n"), "{request}\n{got}");
+    }
+    proxy.stop();
+}
+
+/// curl asks for two pages over one connection, as browsers do for all that a page is made of.
+#[test]
+fn curl_uses_its_connection_again() {
+    let web = Web::start(&[("/page", "text/plain", b"hello")]).unwrap();
+    let proxy = Proxy::mixed(Way::Tunnel);
+    let tap = Tap::start(proxy.addr()).unwrap();
+    let url = format!("http://127.0.0.1:{}/page", web.port());
+    let got = curl(tap.addr(), &[&url, &url, &url]).success().unwrap();
+    assert_eq!(got, "hellohellohello");
+    assert_eq!(tap.seen().len(), 1, "connections");
+    proxy.stop();
+}
+
+/// The password of the next proxy is ours to know, not the client's: no 403, no prompt, but why.
+#[test]
+fn a_password_that_the_next_proxy_refuses_is_named() {
+    let next = start(&["run", &format!("http://u:right@127.0.0.1:0?{ALLOW}")]);
+    let web = Web::start(&[("/page", "text/plain", b"hello")]).unwrap();
+    let url = format!("http://127.0.0.1:{}/page", web.port());
+    for login in ["", "u:wrong@"] {
+        let hop = format!("http://{login}{}", next.addr());
+        let front = start(&["run", "mixed://127.0.0.1:0", &hop]);
+        let got = curl(front.addr(), &["-i", &url]).output;
+        assert!(
+            got.starts_with("HTTP/1.1 502") && got.contains("password (HTTP status 407)"),
+            "{got}"
+        );
+        let got = curl(
+            front.addr(),
+            &["-p", "-o", "/dev/null", "-w", "%{http_connect}", &url],
+        );
+        assert!(got.output.contains("502"), "{}", got.output);
+        front.stop().unwrap();
+    }
+    assert_eq!(web.asked(), []);
+    next.stop().unwrap();
+}
