@@ -4,9 +4,12 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use adit_net::keep;
+use adit_net::keep::{self, Owner};
 use adit_shadowsocks::{Key, Method};
 use anyhow::{Context, Result, bail};
+
+/// A method and its key are shorter, octets.
+const MAX_FILE: usize = 4096;
 
 /// A method and its key.
 pub(crate) struct Kept {
@@ -72,7 +75,7 @@ pub(crate) fn key(
 
 /// Reads `METHOD KEY`. A file that says anything else is moved aside, not lost.
 fn read(path: &Path) -> Result<Option<(Method, String)>> {
-    let text = match fs::read_to_string(path) {
+    let text = match Owner::current().read_secret(path, MAX_FILE) {
         Ok(text) => text,
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
         Err(e) if e.kind() == ErrorKind::InvalidData => String::new(),

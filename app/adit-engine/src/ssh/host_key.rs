@@ -1,12 +1,11 @@
 //! The host key of a listener: read, or made once and kept.
 
-use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
 use adit_net::ambient::SystemChance;
-use adit_net::keep;
-use adit_ssh::key::{KeyKind, PrivateKey};
+use adit_net::keep::{self, Owner};
+use adit_ssh::key::{KeyKind, MAX_KEY_FILE, PrivateKey};
 
 use super::SshPlanError;
 
@@ -21,7 +20,7 @@ pub(super) fn kept(path: &Path) -> Result<PrivateKey, SshPlanError> {
         file: shown.clone(),
         source,
     };
-    match fs::read_to_string(path) {
+    match Owner::current().read_secret(path, MAX_KEY_FILE) {
         Ok(text) => {
             let text = adit_crypto::Secret::new(text);
             PrivateKey::read(text.expose(), None).map_err(unusable)
@@ -43,6 +42,8 @@ pub(super) fn kept(path: &Path) -> Result<PrivateKey, SshPlanError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

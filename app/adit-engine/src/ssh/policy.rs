@@ -1,17 +1,18 @@
 //! Who gets into a listener, and how far.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use adit_config::SshServer;
 use adit_crypto::Secret;
 use adit_net::ambient;
+use adit_net::keep::Owner;
 use adit_session::ssh::BoxFuture;
 use adit_session::ssh::server::{AuthPolicy, Proof};
 use adit_ssh::auth::{Method, ServerAnswer, ServerConfig};
-use adit_ssh::key::{AnyKey, AuthorizedKeys, Denied, Grant, Offer};
+use adit_ssh::key::{AnyKey, AuthorizedKeys, Denied, Grant, MAX_AUTHORIZED_KEYS, Offer};
 use tokio::task::spawn_blocking;
 use tracing::{debug, warn};
 
@@ -39,6 +40,13 @@ impl Rules {
             user: server.user.clone(),
             keys: server.authorized_keys.clone(),
             passwords: Credentials::new(&server.users),
+        }
+    }
+
+    /// Says what is wrong with the file of keys before anybody needs it.
+    pub(super) fn warn(&self) {
+        if let Some(Err(why)) = self.keys.as_deref().map(read) {
+            warn!("no key lets in: {why}");
         }
     }
 
@@ -97,13 +105,7 @@ impl Gatekeeper {
             Proof::Signature(presence) => presence,
         };
         let found = spawn_blocking(move || {
-            let file = path.display().to_string();
-            let text = std::fs::read(&path).map_err(|why| format!("{file}: {why}"))?;
-            let mut keys = AuthorizedKeys::default();
-            let problems = keys.read(&file, &text);
-            for problem in problems.map_err(|why| format!("{file}: {why}"))? {
-                warn!("{problem}");
-            }
+            let keys = read(&path)?;
             let offer = Offer {
                 user: &name,
                 key: &key,
@@ -137,6 +139,19 @@ impl Gatekeeper {
             }
         }
     }
+}
+
+/// The keys of a file that nobody else can change.
+fn read(path: &Path) -> Result<AuthorizedKeys, String> {
+    let file = path.display().to_string();
+    let told = |why: &dyn std::fmt::Display| format!("{file}: {why}");
+    let text = Owner::current().read_believed(path, MAX_AUTHORIZED_KEYS);
+    let text = text.map_err(|why| told(&why))?;
+    let mut keys = AuthorizedKeys::default();
+    for problem in keys.read(&file, &text).map_err(|why| told(&why))? {
+        warn!("{problem}");
+    }
+    Ok(keys)
 }
 
 impl AuthPolicy for Gatekeeper {

@@ -29,6 +29,7 @@ mod kcp_link;
 mod kcp_peers;
 mod kcp_reflection;
 mod kcp_unlike;
+mod kept_files;
 mod legacy;
 #[cfg(unix)]
 mod manager;

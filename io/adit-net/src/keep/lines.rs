@@ -31,11 +31,7 @@ impl Lines {
     /// The file or its folder cannot be made or opened, or somebody holds it for too long.
     pub fn open(path: &Path) -> io::Result<Self> {
         if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
-            let mut made = fs::DirBuilder::new();
-            made.recursive(true);
-            #[cfg(unix)]
-            std::os::unix::fs::DirBuilderExt::mode(&mut made, 0o700);
-            made.create(folder)?;
+            super::make_folder(folder)?;
         }
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);

@@ -2,45 +2,88 @@
 //! or longer by whole lines.
 
 mod lines;
+#[cfg(unix)]
+mod owner;
 
-use std::fs::{self, File, OpenOptions};
+use std::ffi::OsStr;
+use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+use adit_wire::Entropy;
+
 pub use lines::Lines;
+#[cfg(unix)]
+pub use owner::Owner;
+
+use crate::ambient::SystemChance;
 
 /// Writes a whole file that the user alone can read (REL-5): beside it, to the disk, then renamed.
-/// Folders that are missing are made.
+/// Folders that are missing are made for the user alone.
+///
+/// Who can write to the folder cannot lead it elsewhere: the file beside it has a name that nobody
+/// can guess and is new (`O_EXCL`), links are not followed, and a link that has the name of the file
+/// is itself replaced. Who has the old file open, or linked, keeps the old content.
+///
+/// # Errors
+/// The folder cannot be made or opened, or the file cannot be written; then the old one is there.
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    fs::create_dir_all(folder)?;
-    let mut fresh_name = name.to_owned();
-    fresh_name.push(".new");
-    let fresh = folder.join(fresh_name);
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+    make_folder(folder)?;
+    replace(folder, name, content)
+}
+
+/// Makes a folder with those above it, for the user alone, unless it is there.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    let mut made = DirBuilder::new();
+    made.recursive(true);
     #[cfg(unix)]
-    {
-        use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-        options.mode(0o600);
-        // Left behind by a crash, perhaps with other rights.
-        if let Ok(old) = fs::metadata(&fresh) {
-            let mut mode = old.permissions();
-            mode.set_mode(0o600);
-            fs::set_permissions(&fresh, mode)?;
-        }
+    std::os::unix::fs::DirBuilderExt::mode(&mut made, 0o700);
+    made.create(folder)
+}
+
+/// A name that is not to be guessed.
+fn fresh_name() -> String {
+    let mut chance = [0; 16];
+    SystemChance.fill(&mut chance);
+    format!(".adit-{:032x}", u128::from_le_bytes(chance))
+}
+
+#[cfg(unix)]
+fn replace(folder: &Path, name: &OsStr, content: &[u8]) -> io::Result<()> {
+    use rustix::fs::{AtFlags, Mode, OFlags, fsync, open, openat, renameat, unlinkat};
+
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    // From here on it is this folder, whatever its path leads to.
+    let folder = open(folder, flags, Mode::empty())?;
+    let fresh = fresh_name();
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = File::from(openat(&folder, &*fresh, flags, Mode::RUSR | Mode::WUSR)?);
+    let mut written = || {
+        file.write_all(content)?;
+        file.sync_all()?;
+        renameat(&folder, &*fresh, &folder, name)?;
+        Ok(())
+    };
+    if let Err(why) = written() {
+        // What is left behind is nobody's loss but the disk's.
+        let _ = unlinkat(&folder, &*fresh, AtFlags::empty());
+        return Err(why);
     }
-    let mut file = options.open(&fresh)?;
+    Ok(fsync(&folder)?)
+}
+
+#[cfg(not(unix))]
+fn replace(folder: &Path, name: &OsStr, content: &[u8]) -> io::Result<()> {
+    let fresh = folder.join(fresh_name());
+    let mut file = File::create_new(&fresh)?;
     file.write_all(content)?;
     file.sync_all()?;
-    fs::rename(&fresh, path)?;
-    #[cfg(unix)]
-    File::open(folder)?.sync_all()?;
-    Ok(())
+    std::fs::rename(&fresh, folder.join(name))
 }
 
 /// The content of a file of at most `limit` octets. Of a longer one nothing is read: who sees a part
@@ -49,9 +92,15 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
 /// # Errors
 /// [`io::ErrorKind::FileTooLarge`], and what the system says.
 pub fn read(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
-    let mut content = Vec::new();
+    whole(File::open(path)?, limit)
+}
+
+fn whole(file: File, limit: usize) -> io::Result<Vec<u8>> {
+    // Enough at once: of a secret no copy is left behind by growing.
+    let len = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+    let mut content = Vec::with_capacity(len.min(limit).saturating_add(1));
     let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
-    File::open(path)?.take(most).read_to_end(&mut content)?;
+    file.take(most).read_to_end(&mut content)?;
     if content.len() > limit {
         let why = format!("the file is longer than {limit} octets, so nothing of it is read");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
@@ -61,6 +110,8 @@ pub fn read(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -77,6 +128,58 @@ mod tests {
             let mode = fs::metadata(&path).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
         }
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    /// Written in place, both would have the new content.
+    #[test]
+    #[cfg(unix)]
+    fn the_old_file_stays_as_it_was_for_who_has_it() {
+        use std::os::unix::fs::MetadataExt;
+
+        let folder = std::env::temp_dir().join(format!("adit-old-{}", std::process::id()));
+        let (path, link) = (folder.join("file"), folder.join("link"));
+        write(&path, b"the old content").unwrap();
+        fs::hard_link(&path, &link).unwrap();
+        let mut open = File::open(&path).unwrap();
+        let before = fs::metadata(&path).unwrap().ino();
+        write(&path, b"new").unwrap();
+        let mut read = String::new();
+        open.read_to_string(&mut read).unwrap();
+        assert_eq!(read, "the old content");
+        assert_eq!(fs::read(&link).unwrap(), b"the old content");
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_ne!(fs::metadata(&path).unwrap().ino(), before);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn links_lead_nowhere() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+
+        let folder = std::env::temp_dir().join(format!("adit-led-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder).unwrap();
+        let victim = folder.join("victim");
+        fs::write(&victim, "precious").unwrap();
+        fs::set_permissions(&victim, fs::Permissions::from_mode(0o644)).unwrap();
+        let path = folder.join("file");
+        // What was written to once, and the name of the file itself.
+        for link in [folder.join("file.new"), path.clone()] {
+            symlink(&victim, link).unwrap();
+        }
+        write(&path, b"content").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"content");
+        assert!(fs::symlink_metadata(&path).unwrap().is_file());
+        assert_eq!(fs::read(&victim).unwrap(), b"precious");
+        let mode = fs::metadata(&victim).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o644);
+        // What cannot be put in its place leaves nothing behind.
+        let taken = folder.join("taken");
+        fs::create_dir_all(taken.join("in it")).unwrap();
+        write(&taken, b"content").unwrap_err();
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 4);
         fs::remove_dir_all(folder).unwrap();
     }
 

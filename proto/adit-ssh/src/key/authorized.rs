@@ -14,8 +14,8 @@ use super::pattern::SourceList;
 use super::public::PublicKey;
 use super::verify::{Presence, RSA_MIN_BITS};
 
-/// The longest file, octets.
-const MAX_FILE: usize = 4 << 20;
+/// The longest file of authorised keys, octets.
+pub const MAX_AUTHORIZED_KEYS: usize = 4 << 20;
 /// The longest line, octets; longer ones are left out.
 const MAX_LINE: usize = 65_536;
 
@@ -98,7 +98,7 @@ impl AuthorizedKeys {
     /// [`KeyError::TooMuch`] for a text above 4 MiB, of which nothing is read.
     pub fn read(&mut self, file: &str, text: &[u8]) -> Result<Vec<Problem>, KeyError> {
         let what = "a file of authorised keys";
-        lines::read((file, what), text, MAX_FILE, |line, place| {
+        lines::read((file, what), text, MAX_AUTHORIZED_KEYS, |line, place| {
             let (options, key) = parse(line)?;
             self.entries.push(Entry {
                 options,

@@ -29,7 +29,7 @@ mod signer;
 mod verify;
 
 pub use any::{AnyKey, MAX_KEY_BLOB, verify_blob};
-pub use authorized::{AuthorizedKeys, Denied, Offer};
+pub use authorized::{AuthorizedKeys, Denied, MAX_AUTHORIZED_KEYS, Offer};
 pub use certificate::{CertCheck, CertError, CertKind, Certificate};
 pub use error::{KeyError, Place, Problem};
 pub use file::{Encryption, MAX_KEY_FILE};

@@ -4,7 +4,8 @@ use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use nix::unistd::{Gid, Group, Uid, User};
+use adit_net::keep::Owner;
+use nix::unistd::{Uid, User};
 
 /// The user who started the server.
 #[derive(Debug)]
@@ -59,34 +60,19 @@ impl Account {
         }
     }
 
-    /// Whether a file of this owner, group and mode can be changed by this user and root alone. A
-    /// group counts as the user's own if it has his name.
-    pub(super) fn alone_changes(&self, owner: u32, group: u32, mode: u32) -> bool {
-        let owner = Uid::from_raw(owner);
-        let own_group = || {
-            let group = Group::from_gid(Gid::from_raw(group)).ok().flatten();
-            group.is_some_and(|group| group.name.as_bytes() == self.name.as_bytes())
-        };
-        (owner == self.uid || owner.is_root())
-            && mode & 0o002 == 0
-            && (mode & 0o020 == 0 || own_group())
+    /// Whose files are believed.
+    pub(super) fn owner(&self) -> Owner {
+        Owner {
+            uid: self.uid.as_raw(),
+            name: self.name.clone(),
+            home: self.home.clone(),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn files_of_others_are_not_trusted() {
-        let account = Account::own();
-        let me = account.uid.as_raw();
-        assert!(account.alone_changes(me, 12345, 0o644));
-        assert!(account.alone_changes(0, 12345, 0o600));
-        assert!(!account.alone_changes(me.wrapping_add(7).max(1), 0, 0o600));
-        assert!(!account.alone_changes(me, 12345, 0o664));
-        assert!(!account.alone_changes(me, 0, 0o646));
-    }
 
     #[test]
     fn paths_and_names() {

@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use adit_crypto::Secret;
 use adit_net::ambient::SystemChance;
-use adit_net::keep;
-use adit_ssh::key::{Certificate, CertifiedKey, KeyKind, PrivateKey};
+use adit_net::keep::{self, Owner};
+use adit_ssh::key::{Certificate, CertifiedKey, KeyKind, MAX_KEY_FILE, PrivateKey};
 use anyhow::Context;
 
 use crate::report::{Code, Failure};
@@ -22,15 +23,13 @@ pub(super) struct HostKey {
 /// file.
 pub(super) fn load(path: &Path) -> Result<HostKey, Failure> {
     let shown = path.display();
-    match fs::read_to_string(path) {
+    match Owner::current()
+        .read_secret(path, MAX_KEY_FILE)
+        .map(Secret::new)
+    {
         Ok(text) => {
-            let about = fs::metadata(path).context("host key")?;
-            if about.mode() & 0o077 != 0 {
-                let what = format!("host key {shown}: other users can read it");
-                return Err(Failure::new(Code::Key, what).hint(format!("chmod 600 {shown}")));
-            }
-            let read = |text: &str| -> anyhow::Result<CertifiedKey> {
-                let key = PrivateKey::read(text, None)?;
+            let read = |text: &Secret<String>| -> anyhow::Result<CertifiedKey> {
+                let key = PrivateKey::read(text.expose(), None)?;
                 Ok(CertifiedKey::new(key, certificate(path)?)?)
             };
             let key = read(&text)

@@ -1,10 +1,8 @@
 //! Who gets in: the lines of `authorized_keys`, read anew for every key that is shown.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
 use std::net::IpAddr;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,13 +10,10 @@ use adit_net::ambient;
 use adit_session::ssh::BoxFuture;
 use adit_session::ssh::server::{AuthPolicy, Proof};
 use adit_ssh::auth::visible;
-use adit_ssh::key::{AnyKey, AuthorizedKeys, Grant, Offer, Presence};
+use adit_ssh::key::{AnyKey, AuthorizedKeys, Grant, MAX_AUTHORIZED_KEYS, Offer, Presence};
 use tracing::{debug, info, warn};
 
 use super::account::Account;
-
-/// The longest file, octets; more than its reader takes.
-const MAX_FILE: u64 = (4 << 20) + 1;
 
 /// The files of one account.
 #[derive(Debug)]
@@ -37,42 +32,20 @@ impl Keys {
         let mut keys = AuthorizedKeys::default();
         for file in &self.files {
             let name = file.display().to_string();
-            let read = self.text(file).and_then(|text| {
+            let text = self
+                .account
+                .owner()
+                .read_believed(file, MAX_AUTHORIZED_KEYS);
+            let read = text.and_then(|text| {
                 let problems = keys.read(&name, &text).map_err(io::Error::other)?;
                 Ok(problems)
             });
             match read {
                 Ok(problems) => problems.iter().for_each(|problem| warn!("{problem}")),
-                Err(why) => warn!("{name}: {why}"),
+                Err(why) => warn!("nobody is let in by {name}: {why}"),
             }
         }
         keys
-    }
-
-    /// The text of a file that nobody but the user and root can change.
-    fn text(&self, path: &Path) -> io::Result<Vec<u8>> {
-        let file = File::open(path)?;
-        let safe = |of: &fs::Metadata| self.account.alone_changes(of.uid(), of.gid(), of.mode());
-        let about = file.metadata()?;
-        if !about.is_file() {
-            return Err(io::Error::other("not a file"));
-        }
-        if !safe(&about) {
-            return Err(io::Error::other(
-                "other users can change this file, so nobody is let in by it",
-            ));
-        }
-        let folder = fs::canonicalize(path)?;
-        let folder = fs::metadata(folder.parent().unwrap_or_else(|| Path::new("/")))?;
-        // In a folder like the one for temporary files nobody replaces what is another's.
-        if !safe(&folder) && folder.mode() & 0o1000 == 0 {
-            return Err(io::Error::other(
-                "other users can replace this file, so nobody is let in by it",
-            ));
-        }
-        let mut text = Vec::new();
-        file.take(MAX_FILE).read_to_end(&mut text)?;
-        Ok(text)
     }
 }
 

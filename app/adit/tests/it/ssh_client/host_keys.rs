@@ -1,6 +1,7 @@
 //! `UpdateHostKeys`: further keys of a host that is known, with OpenSSH's server.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use adit_interop::Folder;
 
@@ -36,7 +37,12 @@ impl Case {
 
     /// Connects with these lines known; gives the lines that are known then.
     fn enter(&self, known: &str, options: &[&str]) -> (Got, Vec<String>) {
-        let file = self.world.home.write("known", known).unwrap();
+        self.world.home.write("known", known).unwrap();
+        self.enter_again(options)
+    }
+
+    /// Connects with what is known; gives the lines that are known then.
+    fn enter_again(&self, options: &[&str]) -> (Got, Vec<String>) {
         let mut command = self.world.bare();
         // The first word for a keyword counts.
         command
@@ -45,7 +51,7 @@ impl Case {
         command.args(self.world.options());
         command.arg(World::place()).arg("echo in");
         let got = run(command, b"");
-        let text = fs::read_to_string(file).unwrap();
+        let text = fs::read_to_string(self.world.at_home("known")).unwrap();
         (got, text.lines().map(str::to_owned).collect())
     }
 }
@@ -62,9 +68,17 @@ const YES: [&str; 2] = ["-o", "UpdateHostKeys=yes"];
 fn new_keys_are_learned_and_old_ones_forgotten() {
     let case = Case::new();
     let (first, other) = (&case.first, &case.other);
-    let (got, known) = case.enter(first, &YES);
+    // The file is replaced, not written in place, and through no link that waits for it.
+    let (old, victim) = (case.world.at_home("old"), case.world.at_home("victim"));
+    fs::write(&victim, "precious").unwrap();
+    symlink(&victim, case.world.at_home("known.new")).unwrap();
+    let file = case.world.home.write("known", first).unwrap();
+    fs::hard_link(file, &old).unwrap();
+    let (got, known) = case.enter_again(&YES);
     assert_eq!(got.fine(), "in\n");
     assert_eq!(known, [first.clone(), other.clone()]);
+    assert_eq!(&fs::read_to_string(old).unwrap(), first);
+    assert_eq!(fs::read_to_string(victim).unwrap(), "precious");
     // From then on the host is known by either.
     let (got, known) = case.enter(other, &["-o", "HostKeyAlgorithms=ecdsa-sha2-nistp256"]);
     assert_eq!(

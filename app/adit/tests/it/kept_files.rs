@@ -1,0 +1,152 @@
+//! Files that are kept, and what others could do with them.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use adit_interop::openssh::{self, keygen, ssh};
+use adit_interop::{Adit, Folder, PATIENCE};
+
+use crate::setup::{ALLOW, bin, ended};
+
+fn chmod(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// A file of somebody's, with links to it by these names.
+fn victim(folder: &Path, links: &[PathBuf]) -> PathBuf {
+    let victim = folder.join("victim");
+    fs::write(&victim, "precious").unwrap();
+    chmod(&victim, 0o644);
+    for link in links {
+        symlink(&victim, link).unwrap();
+    }
+    victim
+}
+
+#[track_caller]
+fn is_untouched(victim: &Path) {
+    assert_eq!(fs::read_to_string(victim).unwrap(), "precious");
+    assert_eq!(mode(victim), 0o644);
+}
+
+#[test]
+fn a_planted_link_leads_no_key_elsewhere() {
+    let folder = Folder::new("planted").unwrap();
+    let (state, host) = (folder.path().join("state"), folder.path().join("host"));
+    fs::create_dir(&state).unwrap();
+    let beside = |path: &Path| PathBuf::from(format!("{}.new", path.display()));
+    let key = state.join("server.key");
+    let victim = victim(folder.path(), &[beside(&key), beside(&host)]);
+    let server = |words: &[&str]| {
+        let mut args = vec!["server", "--listen", "127.0.0.1:0", "--no-qr", "--state"];
+        args.push(state.to_str().unwrap());
+        args.extend(words);
+        Adit::start_with(&bin(), &args, 1).unwrap().stop().unwrap();
+    };
+    server(&["--method", "2022-blake3-aes-128-gcm"]);
+    is_untouched(&victim);
+    assert_eq!(mode(&key), 0o600);
+    // The next one takes its place: who has the old one has it as it was.
+    let (old, text) = (folder.path().join("old"), fs::read(&key).unwrap());
+    fs::hard_link(&key, &old).unwrap();
+    server(&["--method", "2022-blake3-aes-256-gcm"]);
+    assert_eq!(fs::read(&old).unwrap(), text);
+    assert_ne!(fs::read(&key).unwrap(), text);
+    is_untouched(&victim);
+
+    let id = keygen(folder.path(), "id").unwrap();
+    let keys = id.with_extension("pub");
+    let mut args = vec!["sshd", "--listen", "127.0.0.1:0", "--host-key"];
+    args.extend([host.to_str().unwrap(), "--authorized-keys"]);
+    args.push(keys.to_str().unwrap());
+    Adit::start(&args, 1).unwrap().stop().unwrap();
+    is_untouched(&victim);
+    assert_eq!(mode(&host), 0o600);
+    fs::remove_file(&host).unwrap();
+    let (host, keys) = (host.display(), keys.display());
+    let url = format!("ssh://:0?host_key=@{host}&authorized_keys=@{keys}&{ALLOW}");
+    Adit::start(&["run", &url], 1).unwrap().stop().unwrap();
+    is_untouched(&victim);
+}
+
+#[test]
+fn a_secret_that_others_can_read_is_refused() {
+    let folder = Folder::new("readable").unwrap();
+    let key = folder.path().join("server.key");
+    let state = folder.path().to_str().unwrap();
+    let args = ["server", "--listen", "127.0.0.1:0", "--state", state];
+    Adit::start_with(&bin(), &args, 1).unwrap().stop().unwrap();
+    chmod(&key, 0o644);
+    let text = fs::read(&key).unwrap();
+    let told = ended(&args);
+    assert_ne!(told.code, Some(0));
+    let mend = format!("chmod 600 '{}'", key.display());
+    assert!(told.output.contains(&mend), "{}", told.output);
+    assert_eq!(fs::read(&key).unwrap(), text);
+
+    let host = keygen(folder.path(), "host").unwrap();
+    chmod(&host, 0o640);
+    let url = format!("ssh://ann:secret@127.0.0.1:0?host_key=@{}", host.display());
+    let told = ended(&["run", &url]);
+    assert_ne!(told.code, Some(0));
+    let mend = format!("chmod 600 '{}'", host.display());
+    assert!(told.output.contains(&mend), "{}", told.output);
+}
+
+/// Whether the key `id` of this folder lets OpenSSH's client in.
+fn enters(folder: &Folder, port: u16, words: &[&str]) -> bool {
+    let mut command = ssh(port, &folder.path().join("id"));
+    command.args(words);
+    let ended = openssh::run(command, PATIENCE).unwrap();
+    !ended.output.contains("Permission denied")
+}
+
+#[test]
+fn keys_that_others_can_change_let_nobody_in() {
+    let folder = Folder::new("changed").unwrap();
+    let id = keygen(folder.path(), "id").unwrap();
+    let above = folder.path().join("above");
+    let keys = above.join("folder/keys");
+    fs::create_dir_all(keys.parent().unwrap()).unwrap();
+    fs::copy(id.with_extension("pub"), &keys).unwrap();
+    let host = folder.path().join("host");
+    let (host, file) = (host.display().to_string(), keys.display().to_string());
+    let url = format!("ssh://127.0.0.1:0?host_key=@{host}&authorized_keys=@{file}&{ALLOW}");
+    let sshd = ["sshd", "-l", "127.0.0.1:0", "--host-key", &host];
+    let sshd = [&sshd[..], &["--authorized-keys", &file]].concat();
+    let place = format!("{}@127.0.0.1", openssh::user());
+    for (mut adit, words) in [
+        (Adit::start(&sshd, 1).unwrap(), vec![&*place, "true"]),
+        (
+            Adit::start(&["run", &url], 1).unwrap(),
+            // Nobody listens there, which is told after the login.
+            vec!["-W", "127.0.0.1:1", &place],
+        ),
+    ] {
+        let port = adit.addr().port();
+        let is_let_in = |adit: &mut Adit| {
+            let before = adit.process().log().len();
+            enters(&folder, port, &words) || !adit.process().log()[before..].contains("chmod go-w")
+        };
+        assert!(is_let_in(&mut adit), "{}", adit.process().log());
+        for (path, open, fine) in [
+            (&keys, 0o666, 0o600),
+            (&keys.parent().unwrap().to_owned(), 0o777, 0o755),
+            // Who can write above can put another folder there.
+            (&above, 0o757, 0o755),
+        ] {
+            chmod(path, open);
+            assert!(!enters(&folder, port, &words), "{}", path.display());
+            let mend = format!("chmod go-w '{}'", path.display());
+            adit.process().wait_lines(&mend, 1, PATIENCE).unwrap();
+            chmod(path, fine);
+        }
+        assert!(enters(&folder, port, &words), "{}", adit.process().log());
+        adit.stop().unwrap();
+    }
+}

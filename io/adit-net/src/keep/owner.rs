@@ -1,0 +1,211 @@
+//! Files that are believed because others cannot change or read them, as OpenSSH's `StrictModes`
+//! checks them.
+
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{Gid, Group, Uid, User};
+
+/// The user for whom files are read.
+#[derive(Debug, Clone)]
+pub struct Owner {
+    /// Their number.
+    pub uid: u32,
+    /// Their name, which is that of their own group too, if they have one.
+    pub name: String,
+    /// Their home folder: what is above it is the system's.
+    pub home: PathBuf,
+}
+
+impl Owner {
+    /// The user as whom the program runs.
+    #[must_use]
+    pub fn current() -> Self {
+        let uid = Uid::effective();
+        match User::from_uid(uid).ok().flatten() {
+            Some(user) => Self {
+                uid: uid.as_raw(),
+                name: user.name,
+                home: user.dir,
+            },
+            None => Self {
+                uid: uid.as_raw(),
+                name: uid.to_string(),
+                home: std::env::var_os("HOME").unwrap_or_default().into(),
+            },
+        }
+    }
+
+    /// Whether a file of this owner, group and mode can be changed by this user and root alone. A
+    /// group counts as the user's own if it has their name.
+    #[must_use]
+    pub fn alone_changes(&self, owner: u32, group: u32, mode: u32) -> bool {
+        let own_group = || {
+            let group = Group::from_gid(Gid::from_raw(group)).ok().flatten();
+            group.is_some_and(|group| group.name == self.name)
+        };
+        (owner == self.uid || owner == 0) && mode & 0o002 == 0 && (mode & 0o020 == 0 || own_group())
+    }
+
+    /// What lets others change something, and how to mend it.
+    fn objection(&self, path: &Path, of: &Metadata) -> Option<String> {
+        let path = path.display();
+        if of.uid() != self.uid && of.uid() != 0 {
+            let (uid, name) = (of.uid(), &self.name);
+            return Some(format!(
+                "{path} belongs to user {uid}; chown {name} '{path}'"
+            ));
+        }
+        if self.alone_changes(of.uid(), of.gid(), of.mode()) {
+            return None;
+        }
+        let mode = of.mode() & 0o7777;
+        Some(format!(
+            "others can write to {path} (mode {mode:03o}); chmod go-w '{path}'"
+        ))
+    }
+
+    /// The content of a file that says whom to believe. Others can neither change it nor put
+    /// another one in its place: it, its folder and those above it, up to the home if it is in there,
+    /// belong to this user or to root, and nobody else can write to them. A folder like the one for
+    /// temporary files, where nobody replaces what is another's, is fine.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::PermissionDenied`] with what to change, and what the system says.
+    pub fn read_believed(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+        let file = File::open(path)?;
+        let refused = |why| io::Error::new(io::ErrorKind::PermissionDenied, why);
+        let about = file.metadata()?;
+        if !about.is_file() {
+            return Err(io::Error::other("not a file"));
+        }
+        // Without links: what they lead to is what has to be mended.
+        let real = fs::canonicalize(path)?;
+        if let Some(why) = self.objection(&real, &about) {
+            return Err(refused(why));
+        }
+        let home = fs::canonicalize(&self.home).ok();
+        for folder in real.ancestors().skip(1) {
+            let about = fs::metadata(folder)?;
+            let sticky = about.mode() & 0o1000 != 0 && [0, self.uid].contains(&about.uid());
+            if let Some(why) = self.objection(folder, &about).filter(|_| !sticky) {
+                return Err(refused(why));
+            }
+            if home.as_deref() == Some(folder) {
+                break;
+            }
+        }
+        super::whole(file, limit)
+    }
+
+    /// The content of a file with a secret: others cannot read it. One of root's may be readable for
+    /// a group, as packages hand keys to a service.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::PermissionDenied`] with what to change, and what the system says.
+    pub fn read_secret(&self, path: &Path, limit: usize) -> io::Result<String> {
+        let file = File::open(path)?;
+        let about = file.metadata()?;
+        let shown = path.display();
+        let (owner, mode) = (about.uid(), about.mode() & 0o7777);
+        let why = if owner != self.uid && owner != 0 {
+            let name = &self.name;
+            format!("it belongs to user {owner}, who can change it; chown {name} '{shown}'")
+        } else if (owner == self.uid && mode & 0o077 != 0) || mode & 0o027 != 0 {
+            format!("others can read it (mode {mode:03o}); chmod 600 '{shown}'")
+        } else {
+            let text = String::from_utf8(super::whole(file, limit)?);
+            return text
+                .map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why.utf8_error()));
+        };
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn chmod(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn what_others_can_change_is_not_believed() {
+        let base = std::env::temp_dir().join(format!("adit-owner-{}", std::process::id()));
+        let deep = base.join("one/two");
+        fs::create_dir_all(&deep).unwrap();
+        for folder in [&base, &base.join("one"), &deep] {
+            chmod(folder, 0o755);
+        }
+        let (file, link) = (deep.join("keys"), base.join("link"));
+        fs::write(&file, "keys").unwrap();
+        chmod(&file, 0o644);
+        symlink(&file, &link).unwrap();
+        let mut owner = Owner::current();
+        let read = |owner: &Owner, path: &Path| owner.read_believed(path, 100);
+        assert_eq!(read(&owner, &link).unwrap(), b"keys");
+        for (path, mode, fine) in [
+            (&file, 0o646, 0o644),
+            (&deep, 0o777, 0o755),
+            // Not only the next folder.
+            (&base.join("one"), 0o757, 0o755),
+        ] {
+            chmod(path, mode);
+            let why = read(&owner, &link).unwrap_err();
+            assert_eq!(why.kind(), io::ErrorKind::PermissionDenied);
+            let told = format!("chmod go-w '{}'", path.display());
+            assert!(why.to_string().contains(&told), "{why}");
+            chmod(path, fine);
+        }
+        // Above the home is the system's.
+        chmod(&base.join("one"), 0o757);
+        owner.home = deep.clone();
+        read(&owner, &link).unwrap();
+        owner.home = PathBuf::new();
+        chmod(&base.join("one"), 0o1777);
+        read(&owner, &link).unwrap();
+        assert!(owner.read_believed(&link, 3).is_err());
+        let stranger = Owner {
+            uid: owner.uid.wrapping_add(7),
+            ..owner.clone()
+        };
+        if !Uid::effective().is_root() {
+            assert!(read(&stranger, &file).is_err());
+        }
+        fs::remove_dir_all(base).unwrap();
+    }
+
+    #[test]
+    fn a_secret_is_the_owners_alone() {
+        let path = std::env::temp_dir().join(format!("adit-secret-{}", std::process::id()));
+        fs::write(&path, "secret").unwrap();
+        let owner = Owner::current();
+        for (mode, fine) in [(0o600, true), (0o400, true), (0o640, false), (0o604, false)] {
+            chmod(&path, mode);
+            let read = owner.read_secret(&path, 100);
+            assert_eq!(read.is_ok(), fine, "{mode:o}: {read:?}");
+            if let Err(why) = read {
+                assert!(why.to_string().contains("chmod 600"), "{why}");
+            }
+        }
+        chmod(&path, 0o600);
+        owner.read_secret(&path, 5).unwrap_err();
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn groups_of_the_same_name_are_ones_own() {
+        let owner = Owner::current();
+        let me = owner.uid;
+        assert!(owner.alone_changes(me, 12345, 0o644));
+        assert!(owner.alone_changes(0, 12345, 0o600));
+        assert!(!owner.alone_changes(me.wrapping_add(7).max(1), 0, 0o600));
+        assert!(!owner.alone_changes(me, 12345, 0o664));
+        assert!(!owner.alone_changes(me, 0, 0o646));
+    }
+}
