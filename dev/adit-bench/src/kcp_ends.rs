@@ -115,6 +115,8 @@ fn settings(cipher: PacketKind) -> Result<Settings> {
             parity,
             matrix: Matrix::Vandermonde,
         }),
+        // All its clients are of one machine.
+        per_source: usize::MAX,
         ..Settings::new(Config {
             send_window: 1024,
             recv_window: 1024,

@@ -114,7 +114,12 @@ async fn theirs_serves(case: Case, len: usize, faults: Option<Faults>) {
         let (mut reader, mut writer) = stream.into_split();
         let mut got = vec![0; len];
         let read = timeout(LIMIT, reader.read_exact(&mut got));
-        let (wrote, read) = tokio::join!(writer.write_all(&pattern), read);
+        let write = async {
+            writer.write_all(&pattern).await?;
+            // kcp-go takes our farewell for news of a window, and goes on.
+            writer.shutdown().await
+        };
+        let (wrote, read) = tokio::join!(write, read);
         wrote.unwrap();
         read.unwrap_or_else(|_| panic!("{case:?}: late")).unwrap();
         assert!(got == pattern, "{case:?}: other bytes came back");

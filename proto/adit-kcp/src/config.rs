@@ -111,23 +111,52 @@ impl Config {
         }
     }
 
-    /// Every value within its bounds.
-    pub(crate) fn bounded(mut self) -> Self {
-        let least = match self.compat {
+    /// Whether every value is within its bounds. [`Kcp::new`](crate::Kcp::new) brings those that
+    /// are not to the nearest that is.
+    ///
+    /// # Errors
+    /// The first that is not.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let held = self.bounded();
+        if self.nodelay != held.nodelay {
+            Err(ConfigError::Nodelay(self.nodelay))
+        } else if self.interval_ms != held.interval_ms {
+            Err(ConfigError::Interval(self.interval_ms))
+        } else if self.send_window != held.send_window {
+            Err(ConfigError::SendWindow(self.send_window))
+        } else if self.recv_window != held.recv_window {
+            let (given, least) = (self.recv_window, self.least_window());
+            Err(ConfigError::RecvWindow { given, least })
+        } else if self.mtu != held.mtu {
+            Err(ConfigError::Mtu(self.mtu))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn least_window(&self) -> u32 {
+        match self.compat {
             Compat::C => Compat::C.recv_window(),
             Compat::Go => 1,
-        };
+        }
+    }
+
+    /// Every value brought to its bounds.
+    #[must_use]
+    pub fn bounded(mut self) -> Self {
+        let least = self.least_window();
+        self.nodelay = self.nodelay.min(2);
         self.interval_ms = self.interval_ms.clamp(10, 5000);
         self.send_window = self.send_window.clamp(1, WINDOW_MAX);
         self.recv_window = self.recv_window.clamp(least, WINDOW_MAX);
-        self.mtu = self.mtu.clamp(50, 65_507);
+        self.mtu = self.mtu.clamp(MTU.0, MTU.1);
         self
     }
 
-    /// Data bytes of a full segment, if the settings are within their bounds.
+    /// Data bytes of a full segment, with an MTU brought to its bounds.
     #[must_use]
-    pub const fn mss(&self) -> usize {
-        self.mtu - HEADER_LEN
+    pub fn mss(&self) -> usize {
+        self.mtu.clamp(MTU.0, MTU.1) - HEADER_LEN
     }
 
     /// The longest data of a segment that is taken. The peer's MTU need not be ours; that of a
@@ -137,6 +166,34 @@ impl Config {
     }
 }
 
+/// Why settings make no session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// No such patience.
+    #[error("nodelay must be 0, 1 or 2, not {0}")]
+    Nodelay(u8),
+    /// A pace of flushes, in milliseconds, out of its bounds.
+    #[error("the interval must lie between 10 and 5000 ms, not {0}")]
+    Interval(u32),
+    /// A send window, in segments, out of its bounds.
+    #[error("the send window must lie between 1 and 65535 segments, not {0}")]
+    SendWindow(u32),
+    /// A receive window, in segments, out of its bounds.
+    #[error("the receive window must lie between {least} and 65535 segments, not {given}")]
+    RecvWindow {
+        /// What was set.
+        given: u32,
+        /// The least with this [`Compat`].
+        least: u32,
+    },
+    /// An MTU, in bytes, out of its bounds.
+    #[error("the MTU of KCP must lie between 50 and 65507 bytes, not {0}")]
+    Mtu(usize),
+}
+
+/// Bytes of a datagram: two segments of nearly nothing, and the most that UDP carries.
+const MTU: (usize, usize) = (50, 65_507);
 /// The field for the window has 16 bits.
 const WINDOW_MAX: u32 = 65_535;
 
@@ -187,6 +244,40 @@ mod tests {
             ..wild
         };
         assert_eq!(c.bounded().recv_window, 128);
+        assert_eq!(wild.mss(), 26, "no underflow");
+        let errors = [
+            (Config { nodelay: 9, ..wild }, ConfigError::Nodelay(9)),
+            (wild, ConfigError::Interval(0)),
+            (
+                Config {
+                    interval_ms: 10,
+                    ..wild
+                },
+                ConfigError::SendWindow(0),
+            ),
+            (
+                Config {
+                    recv_window: 127,
+                    compat: Compat::C,
+                    ..Config::fast()
+                },
+                ConfigError::RecvWindow {
+                    given: 127,
+                    least: 128,
+                },
+            ),
+            (
+                Config {
+                    mtu: 49,
+                    ..Config::fast()
+                },
+                ConfigError::Mtu(49),
+            ),
+        ];
+        for (config, why) in errors {
+            assert_eq!(config.check(), Err(why));
+            assert_eq!(config.bounded().check(), Ok(()));
+        }
         assert_eq!(Config::normal().bounded(), Config::normal());
     }
 }

@@ -80,7 +80,7 @@ impl Kcp {
                     self.take_ack(&header, gathered);
                 }
                 Cmd::Wask => self.probe.tell = true,
-                Cmd::Wins => {}
+                Cmd::Wins => self.take_farewell(&header),
             }
         }
         Ok(())

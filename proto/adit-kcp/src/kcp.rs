@@ -5,6 +5,7 @@ use adit_wire::Time;
 use crate::acks::Acks;
 use crate::bbr::{Bbr, Role};
 use crate::confirmed::Confirmed;
+use crate::farewell::Farewell;
 use crate::output::Flush;
 use crate::recv::RecvWindow;
 use crate::reno::Reno;
@@ -46,6 +47,7 @@ pub struct Kcp {
     pub(crate) unproven_since: Option<u32>,
     /// What the peer has confirmed.
     pub(crate) confirmed: Confirmed,
+    pub(crate) farewell: Farewell,
     pub(crate) stats: Stats,
 }
 
@@ -55,7 +57,8 @@ pub enum State {
     /// It can.
     Open,
     /// A segment was sent [`Config::dead_link`] times in vain and nothing was heard for
-    /// [`Config::silence_ms`], or the peer has [forgotten](Kcp::is_forgotten) the session. Nothing
+    /// [`Config::silence_ms`], or the peer has [forgotten](Kcp::is_forgotten) the session or
+    /// [aborted](Kcp::is_aborted) it, or it was [given up](Kcp::give_up). Nothing
     /// more goes out; what was received can still be read.
     Dead,
 }
@@ -79,6 +82,12 @@ pub enum SendError {
     /// The peer is gone.
     #[error("the session is dead")]
     Dead,
+    /// This end has finished.
+    #[error("this end has said that it sends no more")]
+    Finished,
+    /// The peer has said that it reads no more.
+    #[error("the peer reads no more")]
+    Unread,
 }
 
 impl Kcp {
@@ -118,6 +127,7 @@ impl Kcp {
             dead: false,
             unproven_since: None,
             confirmed: Confirmed::new(Sn(first)),
+            farewell: Farewell::default(),
             stats: Stats::default(),
         }
     }
@@ -138,10 +148,16 @@ impl Kcp {
     /// Gives the bytes taken.
     ///
     /// # Errors
-    /// See [`SendError`]; in stream mode only [`SendError::Dead`].
+    /// See [`SendError`]; in stream mode nothing is too long, and the window never full.
     pub fn send(&mut self, data: &[u8]) -> Result<usize, SendError> {
         if self.dead {
             return Err(SendError::Dead);
+        }
+        if self.is_ending() {
+            return Err(SendError::Finished);
+        }
+        if self.peer_left() {
+            return Err(SendError::Unread);
         }
         let taken = self.send.push(data)?;
         self.stats.bytes_sent += bytes(taken);

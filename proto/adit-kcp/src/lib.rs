@@ -29,7 +29,8 @@
 //! assert_eq!(there.front(), Some(&b"hello"[..]));
 //! ```
 //!
-//! What is absent: a handshake and a close, which the protocol does not have; forward error
+//! What is absent: a handshake, which the protocol does not have, nor a close, but for a farewell
+//! that only adit understands ([`Kcp::finish`], [`Kcp::leave`]); forward error
 //! correction and encryption, which wrap whole datagrams; the choice of `conv`, which must be
 //! random where strangers can send.
 
@@ -40,6 +41,7 @@ mod bbr;
 mod bytes;
 mod config;
 mod confirmed;
+mod farewell;
 mod flight;
 mod input;
 mod kcp;
@@ -59,7 +61,7 @@ mod timers;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Compat, Config, Congestion};
+pub use config::{Compat, Config, ConfigError, Congestion};
 pub use kcp::{Kcp, SendError, State};
 pub use segment::{Cmd, HEADER_LEN, Header};
 pub use stats::Stats;

@@ -120,6 +120,13 @@ impl Kcp {
         if !self.flush.data {
             return;
         }
+        if let Some(answer) = self.answer() {
+            if !datagram.fits(0) {
+                return;
+            }
+            self.put(datagram, &answer);
+            self.answered();
+        }
         for cmd in [Cmd::Wask, Cmd::Wins] {
             let wanted = match cmd {
                 Cmd::Wask => self.probe.ask,
@@ -137,9 +144,17 @@ impl Kcp {
                 }
             }
         }
-        if self.fill_data(datagram) {
-            self.end_flush();
+        if !self.fill_data(datagram) {
+            return;
         }
+        if let Some(farewell) = self.farewell() {
+            if !datagram.fits(0) {
+                return;
+            }
+            self.put(datagram, &farewell);
+            self.farewell_said();
+        }
+        self.end_flush();
     }
 
     /// Once more what has timed out, if that is wished for.

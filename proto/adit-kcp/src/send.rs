@@ -79,6 +79,18 @@ impl SendWindow {
         sn.before(self.fresh)
     }
 
+    /// The number behind the last segment that was queued.
+    pub(crate) const fn end(&self) -> Sn {
+        self.end
+    }
+
+    /// Drops all that was not acknowledged.
+    pub(crate) fn abandon(&mut self) {
+        (self.una, self.fresh) = (self.end, self.end);
+        (self.numbered, self.cursor) = (self.end, self.end);
+        self.release();
+    }
+
     /// The first number not acknowledged.
     pub(crate) const fn una(&self) -> Sn {
         self.una

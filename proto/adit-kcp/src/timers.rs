@@ -42,7 +42,8 @@ impl Kcp {
             return Some(self.clock);
         }
         let pace = self.paced_until().filter(|_| self.flush.data);
-        let times = [self.flush_at, self.resend_at(), self.probe_at(), pace];
+        let ends = self.farewell_due();
+        let times = [self.flush_at, self.resend_at(), self.probe_at(), pace, ends];
         let due = times.into_iter().flatten().min();
         due.or_else(|| self.give_back_at())
     }
@@ -53,7 +54,8 @@ impl Kcp {
         if self.dead {
             return;
         }
-        let timers = [self.flush_at, self.resend_at(), self.probe_at()];
+        let ends = self.farewell_due();
+        let timers = [self.flush_at, self.resend_at(), self.probe_at(), ends];
         if timers.into_iter().flatten().any(|at| at <= self.clock) {
             self.begin_flush();
         } else if self.give_back_at().is_some_and(|at| at <= self.clock) {
@@ -80,7 +82,8 @@ impl Kcp {
     /// If there is anything to flush, wants it at the next tick.
     pub(crate) fn schedule(&mut self) {
         self.watch_window(self.ms());
-        let owed = self.acks.len() > 0 || self.probe.ask || self.probe.tell;
+        let asked = self.probe.ask || self.probe.tell || self.owes_answer();
+        let owed = self.acks.len() > 0 || asked;
         let again = self.send.flight().due() > 0 || self.send.flight().hinted() > 0;
         // C's window is closed until the first flush has ended.
         let opens = self.reno.cwnd() == 0 && self.send.queued() > 0;
@@ -157,6 +160,17 @@ impl Kcp {
     fn resend_at(&self) -> Option<Time> {
         let earliest = self.send.flight().earliest();
         (earliest != NEVER).then(|| self.alarm(earliest))
+    }
+
+    fn farewell_due(&self) -> Option<Time> {
+        Some(self.moment(self.farewell_at()?))
+    }
+
+    /// Asks the peer for its window, which every implementation tells: a sign of life.
+    pub fn ask_window(&mut self, now: Time) {
+        self.see(now);
+        self.probe.ask = true;
+        self.schedule();
     }
 
     fn probe_at(&self) -> Option<Time> {

@@ -5,7 +5,7 @@ pub(crate) mod text;
 use core::time::Duration;
 
 use adit_crypto::packet::{Check, PacketKind};
-use adit_kcp::Config;
+use adit_kcp::{Config, ConfigError};
 use adit_shadowsocks::Edition;
 use adit_smux::{Role as End, Version};
 
@@ -395,13 +395,22 @@ pub(crate) fn arq(draft: &mut Draft<'_, '_>, congestion: adit_kcp::Congestion) -
         None if listens => listener,
         None => hop,
     };
-    Config {
+    let config = Config {
         congestion,
         send_window: window(draft.get(&SNDWND), 1024, 128),
         recv_window: window(draft.get(&RCVWND), 1024, 512),
         ack_nodelay: draft.get(&ACKNODELAY),
         ..named
+    };
+    if let Err(why) = config.check() {
+        let span = match why {
+            ConfigError::SendWindow(_) => draft.value_span(&SNDWND),
+            ConfigError::RecvWindow { .. } => draft.value_span(&RCVWND),
+            _ => draft.value_span(&INTERVAL),
+        };
+        draft.problem(Flaw::new(span, "KCP cannot run with this").label(why.to_string()));
     }
+    config
 }
 
 /// The correction; none if either is 0.

@@ -214,3 +214,15 @@ fn no_key_is_shown() {
     let drawn = words(&[NEAR, &format!("socks5+kcp://h:1?key={secret}")]).unwrap();
     assert!(!explain(&drawn).contains(secret) && !format!("{drawn:?}").contains(secret));
 }
+
+#[test]
+fn numbers_that_kcp_cannot_run_with_are_problems() {
+    for (keys, said) in [
+        ("mode=manual&interval=0", "between 10 and 5000 ms, not 0"),
+        ("sndwnd=70000", "between 1 and 65535 segments, not 70000"),
+    ] {
+        let url = format!("kcptun://k@127.0.0.1:29900?{keys}");
+        let why = shown(words(&["tcp://127.0.0.1:0", &url]));
+        assert!(why.contains(said), "{why}");
+    }
+}

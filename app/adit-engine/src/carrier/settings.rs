@@ -71,6 +71,8 @@ pub(super) fn streams(
     counters: Arc<kcp::Counters>,
 ) -> Result<(kcp::Settings, smux::Settings), SealError> {
     let (key, session) = keys(&plan.seal)?;
+    let mut arq = plan.arq;
+    arq.mtu = plan.mtu;
     let settings = kcp::Settings {
         mtu: plan.mtu,
         fec: plan.fec.map(|shards| code(shards, &plan.seal)),
@@ -78,7 +80,7 @@ pub(super) fn streams(
         session,
         rate: plan.rate,
         counters,
-        ..kcp::Settings::new(plan.arq)
+        ..kcp::Settings::new(arq)
     };
     settings.check()?;
     let smux = smux::Settings {

@@ -8,12 +8,28 @@
 //! address and conversation, and sleeps until the earliest of their timers. What is written goes
 //! out at once in the task that writes. An idle session costs its memory and no wake-up.
 //!
-//! The protocol has neither handshake nor end. A stream that is dropped is kept until the peer has
-//! acknowledged everything, five seconds at most; the peer is not told, and a stream never ends by
-//! itself. Whoever needs that puts [`crate::smux`] over it. A session of which nothing is heard for
-//! half a minute while segments are sent in vain ([`adit_kcp::Config::silence_ms`]) fails with
-//! `TimedOut`, and one that the peer has shown to have lost, by confirming less than before, with
-//! `ConnectionReset`.
+//! The protocol has no handshake and no end. Between two adits there is an end nevertheless, a
+//! segment that other implementations take for news of a window:
+//!
+//! | this end | what a peer that is adit sees | kcp-go, KCP in C and others |
+//! |---|---|---|
+//! | `shutdown` | reads all the data, then the end of the stream; may go on writing | nothing |
+//! | drops the stream | the same, and writing fails with `BrokenPipe` | nothing |
+//! | aborts it | `ConnectionReset` | nothing |
+//! | is itself gone | `TimedOut` after [`Settings::idle`], or sooner when it writes | what its program finds out |
+//!
+//! From a peer that is not adit no end ever comes: there only [`Settings::idle`] ends a session of a
+//! peer that is gone. Whoever needs more puts [`crate::smux`] over it. The end is as authentic as the
+//! data: with [`Settings::session`] and `aes-128-gcm` nobody else can make one, nor send a recorded
+//! one into another session; under the other ciphers, and without one, whoever can forge data can.
+//!
+//! A stream that is dropped is kept until the peer has acknowledged everything, five seconds at most.
+//! A session of which nothing is heard for half a minute while segments are sent in vain
+//! ([`adit_kcp::Config::silence_ms`]) fails with `TimedOut`, and one that the peer has shown to have
+//! lost, by confirming less than before, with `ConnectionReset`.
+//!
+//! A listener sends to an address that has not acknowledged anything new at most three times the
+//! bytes that came from it, in at most two datagrams more than came.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -45,6 +61,8 @@ mod stream;
 mod table;
 mod wire;
 
+#[cfg(test)]
+mod endings;
 #[cfg(test)]
 mod reflection;
 #[cfg(test)]

@@ -109,11 +109,7 @@ impl Table {
             }
             return;
         };
-        let sessions = self.slots.len() - self.free.len();
-        let accept = self
-            .accept
-            .clone()
-            .filter(|_| sessions < self.socket.settings.sessions);
+        let accept = self.accept.clone().filter(|_| self.has_room(from));
         let Some(permit) = accept.and_then(|accept| accept.try_reserve_owned().ok()) else {
             return;
         };

@@ -14,11 +14,12 @@ use adit_wire::{Broken, Entropy, Time};
 
 use crate::newcomers::nothing;
 
-use super::allowance::Allowance;
 use super::counters::add;
 use super::route::Route;
 use super::socket::Socket;
 use super::wire::{Rest, Wire};
+
+mod state;
 
 /// How long what was written may go on being sent when the stream is gone.
 const LINGER: Duration = Duration::from_secs(5);
@@ -60,6 +61,10 @@ struct State {
     touched: bool,
     /// Since when something waits for an acknowledgement and nothing has come.
     unanswered: Option<Time>,
+    /// When something last came.
+    heard_at: Time,
+    /// The peer was asked since whether it is there.
+    asked: bool,
     /// The stream is gone: until when the session may linger.
     leaving: Option<Time>,
     /// The driver has forgotten it.
@@ -114,6 +119,8 @@ impl Session {
                 alarm: None,
                 touched: false,
                 unanswered: None,
+                heard_at: now,
+                asked: false,
                 leaving: None,
                 gone: false,
                 told: Stats::default(),
@@ -134,7 +141,7 @@ impl Session {
         let mut state = self.lock();
         let State { wire, kcp, .. } = &mut *state;
         wire.input(&self.socket, kcp, &[packet], now, |_| true);
-        state.came(&self.socket, &[packet]);
+        state.came(&self.socket, &[packet], now);
         !std::mem::replace(&mut state.touched, true)
     }
 
@@ -151,7 +158,7 @@ impl Session {
         if taken == 0 {
             return (0, false);
         }
-        state.came(&self.socket, packets.get(..taken).unwrap_or_default());
+        state.came(&self.socket, packets.get(..taken).unwrap_or_default(), now);
         (taken, !std::mem::replace(&mut state.touched, true))
     }
 
@@ -223,18 +230,20 @@ impl Session {
         let dead = state.kcp.state() == Life::Dead;
         if let Some(until) = state.leaving {
             state.discard();
-            if dead || until <= now || state.kcp.is_drained() {
+            if dead || until <= now || state.kcp.has_parted() {
                 return (None, None, Settled::Gone);
             }
         }
-        let reader = (dead || state.kcp.readable() > 0).then(|| state.reader.take());
-        let room = || state.kcp.send_room() >= state.worth;
+        let reads = dead || state.kcp.readable() > 0 || state.kcp.is_finished();
+        let reader = reads.then(|| state.reader.take());
+        let room = || state.kcp.peer_left() || state.kcp.send_room() >= state.worth;
         let writer = (dead || (state.writer.is_some() && room())).then(|| state.writer.take());
         (reader.flatten(), writer.flatten(), Settled::Goes)
     }
 
     /// Sends what is due, and sets the alarm for what will be.
     fn advance(&self, state: &mut State, now: Time) {
+        let watch = state.watch(self.socket.settings.idle, now);
         if !state.kcp.is_drained() {
             state.unanswered.get_or_insert(now);
         }
@@ -254,7 +263,7 @@ impl Session {
             (Some(due), Some(held)) => Some(due.max(held)),
             (due, _) => due,
         };
-        let due = [due, state.leaving].into_iter().flatten().min();
+        let due = [due, state.leaving, watch].into_iter().flatten().min();
         if let Some(due) = due
             && state.alarm.is_none_or(|alarm| due < alarm)
             && !state.gone
@@ -296,6 +305,7 @@ impl Session {
                     self.advance(&mut state, ambient::now());
                     return Poll::Ready(Ok(n));
                 }
+                None if state.kcp.is_finished() => return Poll::Ready(Ok(0)),
                 None if state.kcp.state() == Life::Dead => {
                     return Poll::Ready(Err(dead(&state.kcp)));
                 }
@@ -344,18 +354,34 @@ impl Session {
                 Poll::Ready(Ok(n))
             }
             Err(SendError::Dead) => Poll::Ready(Err(dead(&state.kcp))),
+            Err(why @ (SendError::Finished | SendError::Unread)) => {
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::BrokenPipe, why)))
+            }
             Err(why) => Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidInput, why))),
         }
     }
 
-    /// The stream is gone. What was written is still sent, unless `now` is wished for.
+    /// Nothing more is written; the peer learns it behind all data, if it is adit.
+    pub(super) fn finish(&self) {
+        let now = ambient::now();
+        let mut state = self.lock();
+        state.kcp.finish(now);
+        self.advance(&mut state, now);
+    }
+
+    /// The stream is gone. What was written is still sent, unless `at_once` is wished for.
     pub(super) fn close(&self, at_once: bool) {
         let now = ambient::now();
         let mut state = self.lock();
         if state.gone {
             return;
         }
-        let until = if at_once { now } else { now + LINGER };
+        if at_once {
+            state.kcp.abort(now);
+        } else {
+            state.kcp.leave(now);
+        }
+        let until = now + LINGER;
         state.leaving = Some(state.leaving.map_or(until, |earlier| earlier.min(until)));
         (state.reader, state.writer) = (None, None);
         // The driver looks at once: there may be nothing to linger for.
@@ -400,78 +426,11 @@ impl Session {
         self.lock().kcp.memory()
     }
 
+    /// Whether it wakes nobody within a minute.
     #[cfg(test)]
-    pub(super) fn has_no_alarm(&self) -> bool {
-        self.lock().alarm.is_none()
-    }
-}
-
-impl State {
-    /// Packets came from where the peer is, and have been taken in.
-    fn came(&mut self, socket: &Socket, packets: &[&[u8]]) {
-        self.unanswered = None;
-        let Some(allowance) = &mut self.wire.allowance else {
-            return;
-        };
-        if self.kcp.is_proven() {
-            (self.wire.allowance, self.reached) = (None, Some(self.peer));
-            return;
-        }
-        let around = socket.layout.head + socket.layout.tail;
-        let bytes = packets.iter().map(|packet| packet.len() + around).sum();
-        allowance.came(packets.len(), bytes);
-        allowance.blocked = None;
-    }
-
-    /// The peer writes from elsewhere.
-    fn moved(&mut self, to: SocketAddr, now: Time) {
-        self.peer = to;
-        if self.reached == Some(to) {
-            self.kcp.waive_proof();
-            self.wire.allowance = None;
-        } else {
-            self.kcp.demand_proof(now);
-            self.wire.allowance = Some(Box::<Allowance>::default());
-        }
-    }
-
-    /// Passes over what nobody reads any more, so that the peer can come to its end.
-    fn discard(&mut self) {
-        while self.kcp.front().is_some() {
-            self.kcp.consume(usize::MAX);
-        }
-    }
-
-    /// Adds what was counted since the last time.
-    fn report(&mut self, socket: &Socket) {
-        self.wire.report(socket);
-        let (now, told) = (self.kcp.stats(), self.told);
-        let to = &socket.settings.counters;
-        for (counter, now, told) in [
-            (&to.bytes_sent, now.bytes_sent, told.bytes_sent),
-            (&to.bytes_received, now.bytes_received, told.bytes_received),
-            (&to.kcp_in_errors, now.errors_in, told.errors_in),
-            (&to.in_segs, now.segments_in, told.segments_in),
-            (&to.out_segs, now.segments_out, told.segments_out),
-            (&to.retrans_segs, now.retransmitted, told.retransmitted),
-            (&to.fast_retrans_segs, now.fast, told.fast),
-            (&to.early_retrans_segs, now.early, told.early),
-            (&to.lost_segs, now.lost, told.lost),
-            (&to.repeat_segs, now.repeated, told.repeated),
-        ] {
-            add(counter, now - told);
-        }
-        let set = std::sync::atomic::Ordering::Relaxed;
-        if now.segments_out != told.segments_out {
-            to.ring_snd_queue.store(now.queued.into(), set);
-            to.ring_snd_buffer.store(now.in_flight.into(), set);
-        }
-        let moved = |s: Stats| (s.segments_in, s.bytes_received);
-        if moved(now) != moved(told) {
-            let waiting = self.kcp.readable();
-            to.ring_rcv_queue.store(waiting as u64, set);
-        }
-        self.told = now;
+    pub(super) fn rests(&self) -> bool {
+        let minute = ambient::now() + Duration::from_secs(60);
+        self.lock().alarm.is_none_or(|alarm| alarm > minute)
     }
 }
 
@@ -485,6 +444,10 @@ fn keep(place: &mut Option<Waker>, cx: &Context<'_>) {
 fn dead(kcp: &Kcp) -> io::Error {
     if kcp.is_forgotten() {
         let what = "the KCP peer knows nothing of this session any more";
+        return io::Error::new(io::ErrorKind::ConnectionReset, what);
+    }
+    if kcp.is_aborted() {
+        let what = "the KCP peer has ended the session";
         return io::Error::new(io::ErrorKind::ConnectionReset, what);
     }
     io::Error::new(

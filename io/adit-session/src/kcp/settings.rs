@@ -2,21 +2,25 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use adit_crypto::packet::session::{ROOM, SessionKey};
 use adit_crypto::packet::{PacketKey, PacketKind};
 use adit_fec::{Code, CodeError, HEADER, Matrix};
-use adit_kcp::Config;
+use adit_kcp::{Config, ConfigError};
 
 /// The longest datagram, in bytes of UDP payload: the buffers of kcp-go have no more.
 pub(super) const LONGEST: usize = 1500;
 /// The shortest KCP datagram that is worth sending.
 const SHORTEST: usize = 50;
 
+/// Twice as long as the NATs on the way keep a flow at rest (RFC 4787: five minutes and less).
+const IDLE: Duration = Duration::from_secs(600);
+
 /// The settings of a socket and its sessions.
 #[derive(Clone)]
 pub struct Settings {
-    /// The ARQ. Its `mtu` is not read: it follows from [`Self::mtu`].
+    /// The ARQ. Its `mtu` bounds what a datagram has of KCP, besides [`Self::mtu`].
     pub kcp: Config,
     /// Bytes of the largest datagram, encryption and correction included; at most 1500. Need not be
     /// the peer's.
@@ -35,6 +39,13 @@ pub struct Settings {
     pub backlog: usize,
     /// Sessions of a listener at most.
     pub sessions: usize,
+    /// Sessions that a listener has at most of one source: an IPv4 address, or 64 bits of an IPv6
+    /// address. Of one address with its port there are never more than four.
+    pub per_source: usize,
+    /// How long nothing may come from the peer before the session fails with `TimedOut`. After half
+    /// of it the peer is asked for its window, which every implementation answers: a peer that is
+    /// there is never given up. 0 is no limit.
+    pub idle: Duration,
     /// Bytes a second that a session may send, headers included; 0 is no limit.
     pub rate: u32,
     /// Where is counted what happens. May be shared by several sockets.
@@ -65,8 +76,11 @@ pub enum SettingsError {
         /// The least with this encryption and correction.
         least: usize,
     },
+    /// Numbers of the ARQ out of their bounds.
+    #[error("KCP: {0}")]
+    Kcp(#[source] ConfigError),
     /// No session could be accepted.
-    #[error("backlog and sessions must not be 0")]
+    #[error("backlog, sessions and sessions of a source must not be 0")]
     Zero,
 }
 
@@ -83,6 +97,8 @@ impl Settings {
             session: None,
             backlog: 128,
             sessions: 65_536,
+            per_source: 4_096,
+            idle: IDLE,
             rate: 0,
             counters: Arc::default(),
         }
@@ -117,7 +133,8 @@ impl Settings {
         {
             Code::new(matrix, data, parity)?;
         }
-        if self.backlog == 0 || self.sessions == 0 {
+        self.kcp.check().map_err(SettingsError::Kcp)?;
+        if self.backlog == 0 || self.sessions == 0 || self.per_source == 0 {
             return Err(SettingsError::Zero);
         }
         let room = match &self.session {
@@ -134,7 +151,7 @@ impl Settings {
             head,
             fec,
             tail,
-            kcp_mtu: self.mtu - head - fec - tail,
+            kcp_mtu: (self.mtu - head - fec - tail).min(self.kcp.mtu),
         })
     }
 }
@@ -211,6 +228,28 @@ mod tests {
         assert_eq!(mtu(1501).layout(), Err(SettingsError::Mtu { least: 78 }));
         assert_eq!(mtu(77).layout(), Err(SettingsError::Mtu { least: 78 }));
         assert!(mtu(78).layout().is_ok() && mtu(1500).layout().is_ok());
+        let arq = |kcp| Settings {
+            kcp,
+            ..good.clone()
+        };
+        let odd = arq(Config {
+            nodelay: 9,
+            ..Config::fast()
+        });
+        assert_eq!(
+            odd.layout(),
+            Err(SettingsError::Kcp(ConfigError::Nodelay(9)))
+        );
+        let none = arq(Config {
+            mtu: 0,
+            ..Config::fast()
+        });
+        assert_eq!(none.layout(), Err(SettingsError::Kcp(ConfigError::Mtu(0))));
+        let small = arq(Config {
+            mtu: 500,
+            ..Config::fast()
+        });
+        assert_eq!(small.layout().unwrap().kcp_mtu, 500, "it is read");
         let zero = Settings {
             backlog: 0,
             ..good.clone()

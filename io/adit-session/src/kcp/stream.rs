@@ -113,8 +113,8 @@ impl Raw for Link {
         self.0.session.poll_write(cx, bytes)
     }
 
-    /// The protocol has no end of a direction: there is nothing to do.
     fn poll_finish(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.session.finish();
         Poll::Ready(Ok(()))
     }
 

@@ -1,7 +1,7 @@
 //! All sessions of a socket, and the rules by which new ones begin.
 
 use std::collections::{HashMap, VecDeque};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -33,6 +33,8 @@ pub(super) struct Table {
     pub(super) free: Vec<usize>,
     /// The slots of each address, the newest session last.
     peers: HashMap<SocketAddr, Vec<usize>>,
+    /// Sessions of each source.
+    sources: HashMap<IpAddr, usize>,
     /// Whose the last datagram was.
     last: Option<(SocketAddr, Arc<Session>)>,
     /// Slots of sessions for which something came.
@@ -77,6 +79,7 @@ impl Table {
             slots: Vec::new(),
             free: Vec::new(),
             peers: HashMap::new(),
+            sources: HashMap::new(),
             last: None,
             touched: Vec::new(),
             accept,
@@ -157,6 +160,7 @@ impl Table {
             *place = Some(Arc::clone(&session));
         }
         self.peers.entry(peer).or_default().push(slot);
+        *self.sources.entry(source(peer)).or_default() += 1;
         self.socket.settings.counters.opened(by_peer);
         Link::stream(session)
     }
@@ -264,8 +268,7 @@ impl Table {
             return None;
         }
         let here = self.peers.get(&from).map_or(0, Vec::len);
-        let sessions = self.slots.len() - self.free.len();
-        if here >= PER_PEER || sessions >= self.socket.settings.sessions {
+        if here >= PER_PEER || !self.has_room(from) {
             return None;
         }
         let permit = self.accept.clone()?.try_reserve_owned().ok()?;
@@ -276,6 +279,14 @@ impl Table {
         let session = stream.raw().session();
         permit.send(stream);
         Some(session)
+    }
+
+    /// Whether one more session of that address is within the limits.
+    pub(super) fn has_room(&self, from: SocketAddr) -> bool {
+        let settings = &self.socket.settings;
+        let of_source = self.sources.get(&source(from)).copied().unwrap_or(0);
+        let sessions = self.slots.len() - self.free.len();
+        sessions < settings.sessions && of_source < settings.per_source
     }
 
     fn is_ended(&mut self, from: SocketAddr, opening: Opening, now: Time) -> bool {
@@ -324,10 +335,25 @@ impl Table {
                 self.peers.remove(&session.born_at);
             }
         }
+        let source = source(session.born_at);
+        if let Some(count) = self.sources.get_mut(&source) {
+            *count -= 1;
+            if *count == 0 {
+                self.sources.remove(&source);
+            }
+        }
         let (most, _) = REMEMBERED;
         if self.ended.len() == most {
             self.ended.pop_front();
         }
         self.ended.push_back((now, session.born_at, session.conv));
+    }
+}
+
+/// Whose an address is: a household or a machine has 64 bits of IPv6.
+fn source(peer: SocketAddr) -> IpAddr {
+    match peer.ip().to_canonical() {
+        IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX))),
+        ip => ip,
     }
 }

@@ -442,7 +442,7 @@ async fn an_idle_session_gives_its_memory_back_and_wakes_nobody() {
     for stream in [&near, &far] {
         let session = stream.raw().session();
         assert!(session.memory() < 2048, "{}", session.memory());
-        assert!(session.has_no_alarm());
+        assert!(session.rests());
     }
 }
 

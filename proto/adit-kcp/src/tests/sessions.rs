@@ -435,3 +435,59 @@ fn talk_that_times_out_goes_twice() {
     let late = here.poll_timeout().unwrap() + Duration::from_millis(100);
     assert!(sent(&mut here, late) <= first + 1);
 }
+
+#[test]
+fn a_farewell_comes_behind_all_data_however_bad_the_path() {
+    for (compat, loss, seed) in [(Compat::C, 0, 1), (Compat::Go, 0, 2), (Compat::Go, 30, 3)] {
+        let config = Config {
+            compat,
+            ..Config::fast3()
+        };
+        let mut world = World::new(pair(config, Time(0), 0), path(loss), Time(0), seed);
+        let data = noise(60_000, seed);
+        world.ends[1].send(b"hello").unwrap();
+        while world.ends[0].consume(5) == 0 {
+            assert!(world.step(Time(HOUR)));
+        }
+        assert_eq!(world.ends[0].send(&data), Ok(data.len()));
+        let now = world.now;
+        world.ends[0].finish(now);
+        assert_eq!(world.ends[0].send(b"x"), Err(crate::SendError::Finished));
+        let mut got = Vec::new();
+        let mut out = [0; 3000];
+        while !world.ends[1].is_finished() {
+            while let Some(n) = world.ends[1].recv(&mut out) {
+                got.extend_from_slice(&out[..n]);
+            }
+            assert!(world.step(Time(HOUR)), "the end never came");
+        }
+        assert!(got == data, "nothing is missing before the end");
+        // The other way is open.
+        world.ends[1].send(b"answer").unwrap();
+        while world.ends[0].consume(6) == 0 {
+            assert!(world.step(Time(HOUR)));
+        }
+        let now = world.now;
+        world.ends[1].leave(now);
+        while world.step(Time(HOUR)) {}
+        assert!(world.ends[0].is_finished() && world.ends[0].peer_left());
+        assert!(world.ends.iter().all(|end| end.has_parted()));
+        assert!(world.ends.iter().all(|end| end.state() == State::Open));
+    }
+}
+
+#[test]
+fn a_session_that_is_aborted_looks_like_no_end() {
+    let mut world = World::new(pair(Config::fast3(), Time(0), 0), path(0), Time(0), 1);
+    world.ends[1].send(b"hello").unwrap();
+    while world.ends[0].consume(5) == 0 {
+        assert!(world.step(Time(HOUR)));
+    }
+    world.ends[0].send(&noise(60_000, 1)).unwrap();
+    let now = world.now;
+    world.ends[0].abort(now);
+    while world.step(Time(HOUR)) {}
+    assert!(world.ends[1].is_aborted() && !world.ends[1].is_finished());
+    assert_eq!(world.ends[1].state(), State::Dead);
+    assert!(world.ends[0].has_parted());
+}

@@ -128,13 +128,15 @@ pub(super) fn plan(options: Both, role: Role) -> Result<Plan, Failure> {
         parity,
         matrix: adit_fec::Matrix::Vandermonde,
     });
+    let mtu = options.mtu.unwrap_or(1350);
     let kcp = Settings {
-        mtu: options.mtu.unwrap_or(1350),
+        mtu,
         fec,
         fec_follows: options.datashard.is_none() && options.parityshard.is_none(),
         key: (kind != PacketKind::Null).then(|| Arc::new(packets)),
         rate: options.ratelimit.unwrap_or(0),
-        ..Settings::new(kcp)
+        // Numbers out of bounds are brought to them, as kcptun does.
+        ..Settings::new(Config { mtu, ..kcp }.bounded())
     };
     kcp.check().map_err(|why| wrong(why.to_string()))?;
     warnings.extend(without_effect(&options));
