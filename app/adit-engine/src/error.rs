@@ -172,6 +172,9 @@ pub enum AcceptError {
     /// The client's user and password are not known.
     #[error("{0}")]
     Login(String),
+    /// The client had keys computed, and left without a login.
+    #[error("{0}")]
+    Wasted(String),
     /// A keyed listener rejected the client; it was treated by the reject policy.
     #[error("rejected: {0}")]
     Rejected(Broken),

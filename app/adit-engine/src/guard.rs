@@ -14,6 +14,10 @@ const STRANGERS: usize = 4096;
 const STRANGERS_EACH: u32 = 64;
 /// Failed logins of one source within [`WINDOW`] that are put up with.
 const FAILURES: u32 = 10;
+/// What a failed login counts, and what a key exchange does that no login came of: clients that only
+/// look at the host key are no attack, clients that do so all the time are.
+const LOGIN: u32 = 4;
+const EXCHANGE: u32 = 1;
 /// Over what time failures are counted, and for how long the source is turned away then.
 const WINDOW: Duration = Duration::from_secs(60);
 /// Sources remembered for their failures.
@@ -36,6 +40,7 @@ struct Table {
 #[derive(Debug, Default)]
 struct Source {
     strangers: u32,
+    /// Failed logins and wasted key exchanges, by their weight.
     failures: u32,
     /// When the first of the failures was.
     since: Time,
@@ -43,7 +48,7 @@ struct Source {
 
 impl Source {
     fn is_penalised(&self, now: Time) -> bool {
-        self.failures > FAILURES && now.since(self.since) < WINDOW
+        self.failures > FAILURES * LOGIN && now.since(self.since) < WINDOW
     }
 
     fn is_forgotten(&self, now: Time) -> bool {
@@ -86,12 +91,21 @@ pub(crate) struct Stranger {
 impl Stranger {
     /// A login failed.
     pub(crate) fn failed(&self) {
+        self.count(LOGIN);
+    }
+
+    /// A key exchange was computed, and no login came of it.
+    pub(crate) fn wasted(&self) {
+        self.count(EXCHANGE);
+    }
+
+    fn count(&self, weight: u32) {
         let now = ambient::now();
         if let Some(source) = self.guard.lock().sources.get_mut(&self.from) {
             if now.since(source.since) >= WINDOW {
                 (source.failures, source.since) = (0, now);
             }
-            source.failures = source.failures.saturating_add(1);
+            source.failures = source.failures.saturating_add(weight);
         }
     }
 }
@@ -163,5 +177,20 @@ mod tests {
         }
         assert!(guard.enter(ip("2001:db8::2")).is_none(), "the same /64");
         assert!(guard.enter(ip("2001:db8:0:1::2")).is_some(), "another /64");
+    }
+
+    #[test]
+    fn key_exchanges_without_a_login_are_counted() {
+        let guard = Arc::new(Guard::default());
+        let from = ip("192.0.2.1");
+        let exchanges = (0..1000).take_while(|_| {
+            let stranger = guard.enter(from);
+            stranger.is_some_and(|stranger| {
+                stranger.wasted();
+                true
+            })
+        });
+        assert_eq!(exchanges.count(), 41);
+        assert!(guard.enter(ip("192.0.2.2")).is_some());
     }
 }

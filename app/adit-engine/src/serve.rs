@@ -135,8 +135,10 @@ impl Worker {
             },
         };
         let inbound = self.acceptor.accept(io, peer).await;
-        if let (Some(stranger), Err(AcceptError::Login(_))) = (&stranger, &inbound) {
-            stranger.failed();
+        match (&stranger, &inbound) {
+            (Some(stranger), Err(AcceptError::Login(_))) => stranger.failed(),
+            (Some(stranger), Err(AcceptError::Wasted(_))) => stranger.wasted(),
+            _ => {}
         }
         drop(stranger);
         match inbound {

@@ -162,6 +162,19 @@ algorithms! {
     }
 }
 
+impl Kex {
+    /// Whether it is Diffie–Hellman in a finite field, whose work grows with the cube of the
+    /// group's size: with 8192 bits an exchange costs a server tens of milliseconds, and a client
+    /// that only says so next to nothing.
+    #[must_use]
+    pub const fn is_finite_field(self) -> bool {
+        matches!(
+            self,
+            Self::GroupExchange | Self::Group14 | Self::Group16 | Self::Group18
+        )
+    }
+}
+
 impl Cipher {
     /// Whether it has a tag of its own, so that no MAC is used.
     #[must_use]
@@ -323,6 +336,14 @@ impl Preferred {
         }
     }
 
+    /// What a server offers unless told otherwise: all but Diffie–Hellman in finite fields
+    /// ([`Kex::is_finite_field`]), as OpenSSH's server from 10.0 on.
+    #[must_use]
+    pub fn for_server(mut self) -> Self {
+        self.kex.retain(|kex| !kex.is_finite_field());
+        self
+    }
+
     /// Drops every tag below 128 bits: the 64-bit UMACs.
     #[must_use]
     pub fn with_long_tags(mut self) -> Self {
@@ -346,6 +367,19 @@ mod tests {
         for key in KeyAlgorithm::ALL {
             assert_eq!(key.is_certificate(), key.name().contains("-cert-v01"));
         }
+    }
+
+    #[test]
+    fn servers_offer_no_finite_fields() {
+        let machine = Machine {
+            aes: true,
+            clmul: true,
+        };
+        let all = Preferred::for_machine(machine);
+        let server = all.clone().for_server();
+        assert_eq!(all.kex.len() - server.kex.len(), 4);
+        let costly = |kex: &Kex| kex.name().starts_with("diffie-hellman-group");
+        assert!(!server.kex.iter().any(costly), "{:?}", server.kex);
     }
 
     #[test]

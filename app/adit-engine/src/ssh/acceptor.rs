@@ -13,7 +13,7 @@ use adit_stream::BoxStream;
 use adit_wire::{Host, Target, unmap};
 use tracing::{debug, info};
 
-use super::offer::offered;
+use super::offer::offered_by_server;
 use super::policy::{Gatekeeper, Rules};
 use super::{SshPlanError, host_key};
 use crate::acceptor::{Acceptor, Inbound, Many, Pending, Reply};
@@ -47,7 +47,7 @@ impl Ssh {
         let rules = Rules::new(server);
         rules.warn();
         let mut config = ServerConfig::new(Arc::new(KeySet::from(vec![key])));
-        config.transport.preferred = offered(&server.offer);
+        config.transport.preferred = offered_by_server(&server.offer);
         config.auth = rules.methods();
         config.login_grace = grace;
         config.limits = Limits {
@@ -74,6 +74,9 @@ impl Acceptor for Ssh {
                 Ok(connection) => connection,
                 Err(why) if gatekeeper.has_refused() => {
                     return Err(AcceptError::Login(format!("no login: {why}")));
+                }
+                Err(why) if gatekeeper.has_computed() => {
+                    return Err(AcceptError::Wasted(format!("keys, but no login: {why}")));
                 }
                 Err(ConnectError::Io(why)) => return Err(why.into()),
                 Err(ConnectError::Ended(_)) => return Err(AcceptError::Eof),

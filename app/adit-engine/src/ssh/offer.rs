@@ -4,9 +4,17 @@ use adit_config::SshOffer;
 use adit_session::ssh::preferred;
 use adit_ssh::algorithm::{Compression, Preferred};
 
-/// What is written, and where nothing is, what suits this machine.
+/// What a client offers: what is written, and where nothing is, what suits this machine.
 pub(super) fn offered(offer: &SshOffer) -> Preferred {
-    let usual = preferred();
+    offered_of(offer, preferred())
+}
+
+/// What a server offers: the same, but Diffie–Hellman in finite fields only where it is written.
+pub(super) fn offered_by_server(offer: &SshOffer) -> Preferred {
+    offered_of(offer, preferred().for_server())
+}
+
+fn offered_of(offer: &SshOffer, usual: Preferred) -> Preferred {
     Preferred {
         kex: or(&offer.kex, usual.kex),
         host_key: usual.host_key,

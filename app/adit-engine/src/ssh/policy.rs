@@ -32,6 +32,8 @@ pub(super) struct Gatekeeper {
     from: IpAddr,
     grant: Mutex<Option<Grant>>,
     refused: AtomicBool,
+    /// Keys were computed for this client.
+    computed: AtomicBool,
 }
 
 impl Rules {
@@ -73,12 +75,18 @@ impl Gatekeeper {
             from,
             grant: Mutex::default(),
             refused: AtomicBool::new(false),
+            computed: AtomicBool::new(false),
         }
     }
 
     /// Whether a key or a password was refused.
     pub(super) fn has_refused(&self) -> bool {
         self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Whether the client had keys computed.
+    pub(super) fn has_computed(&self) -> bool {
+        self.computed.load(Ordering::Relaxed)
     }
 
     /// What the one who got in may do.
@@ -155,6 +163,10 @@ fn read(path: &Path) -> Result<AuthorizedKeys, String> {
 }
 
 impl AuthPolicy for Gatekeeper {
+    fn keys_computed(&self) {
+        self.computed.store(true, Ordering::Relaxed);
+    }
+
     fn public_key<'a>(
         &'a self,
         user: &'a str,

@@ -35,7 +35,7 @@ fn suites() -> Vec<(Cipher, Mac)> {
 }
 
 /// Settings that leave no choice.
-fn only(kex: Kex, host_key: KeyAlgorithm, cipher: Cipher, mac: Mac) -> Config {
+pub(crate) fn only(kex: Kex, host_key: KeyAlgorithm, cipher: Cipher, mac: Mac) -> Config {
     let machine = Machine {
         aes: true,
         clmul: true,
@@ -49,7 +49,7 @@ fn only(kex: Kex, host_key: KeyAlgorithm, cipher: Cipher, mac: Mac) -> Config {
 }
 
 /// One side over a socket.
-struct Talk {
+pub(crate) struct Talk {
     tcp: TcpStream,
     transport: Transport,
     inbox: Vec<u8>,
@@ -60,7 +60,7 @@ struct Talk {
 }
 
 impl Talk {
-    fn client(port: u16, config: Config) -> Result<Self> {
+    pub(crate) fn client(port: u16, config: Config) -> Result<Self> {
         let tcp = TcpStream::connect(("127.0.0.1", port))?;
         Self::new(tcp, Transport::client(Arc::new(config), Box::new(Chance))?)
     }
@@ -82,7 +82,7 @@ impl Talk {
         })
     }
 
-    fn send(&mut self, payload: &[u8]) -> Result<()> {
+    pub(crate) fn send(&mut self, payload: &[u8]) -> Result<()> {
         self.transport.send(payload)?;
         self.flush()
     }
@@ -95,7 +95,7 @@ impl Talk {
     }
 
     /// The next payload of the peer, waited for.
-    fn payload(&mut self) -> Result<Vec<u8>> {
+    pub(crate) fn payload(&mut self) -> Result<Vec<u8>> {
         loop {
             if let Some(payload) = self.open()? {
                 return Ok(payload);
@@ -170,7 +170,7 @@ impl Talk {
     }
 
     /// Until the first keys are in use.
-    fn handshake(&mut self) -> Result<()> {
+    pub(crate) fn handshake(&mut self) -> Result<()> {
         while self.keys == 0 {
             self.early = self.open()?;
             if self.keys == 0 {
@@ -201,7 +201,7 @@ impl Talk {
 }
 
 /// Why the peer left.
-fn reason(why: &anyhow::Error) -> Option<u32> {
+pub(crate) fn reason(why: &anyhow::Error) -> Option<u32> {
     match why.downcast_ref() {
         Some(SshError::Disconnected { reason, .. }) => Some(*reason),
         _ => None,

@@ -9,11 +9,13 @@ use adit_net::ambient;
 use adit_ssh::SshError;
 use adit_ssh::auth::Outgoing;
 use adit_ssh::packet::Payload;
-use adit_ssh::transport::{Event, Step, Transport};
+use adit_ssh::transport::{Computed, Event, Step, Transport};
 use adit_stream::bulk::{Bulk, OPENED};
 use adit_stream::{BoxStream, Short, Stream};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::BoxFuture;
+use super::apart::{Whose, apart};
 use super::error::ConnectError;
 use crate::stream::Buffer;
 
@@ -36,6 +38,10 @@ pub(super) struct Line {
     ended: bool,
     /// Octets of the transport's output that have left.
     sent: usize,
+    /// What is computed for the transport in another thread.
+    computing: Option<BoxFuture<'static, Result<Computed, SshError>>>,
+    /// How often that has come to its end.
+    computed: u32,
 }
 
 /// What came.
@@ -64,6 +70,8 @@ impl Line {
             received: 0,
             ended: false,
             sent: 0,
+            computing: None,
+            computed: 0,
         }
     }
 
@@ -130,6 +138,31 @@ impl Line {
             self.rx.bytes_mut()
         };
         self.transport.open_next(wire)
+    }
+
+    /// Goes on with what the transport has to compute, until there is nothing.
+    pub(super) fn poll_compute(
+        &mut self,
+        cx: &mut Context<'_>,
+        whose: Whose,
+    ) -> Poll<Result<(), SshError>> {
+        loop {
+            if let Some(computing) = &mut self.computing {
+                let computed = ready!(computing.as_mut().poll(cx));
+                self.computing = None;
+                self.computed = self.computed.saturating_add(1);
+                self.transport.finish_computation(computed?)?;
+            }
+            let Some(computation) = self.transport.take_computation() else {
+                return Poll::Ready(Ok(()));
+            };
+            self.computing = Some(Box::pin(apart(whose, move || computation.run())));
+        }
+    }
+
+    /// How often something was computed for the client.
+    pub(super) const fn computed(&self) -> u32 {
+        self.computed
     }
 
     /// The octets of a payload that was opened last.
@@ -208,6 +241,9 @@ impl Line {
             if let Some(event) = self.transport.poll_event() {
                 return Ok(Came::Event(event));
             }
+            let computed = poll_fn(|cx| self.poll_compute(cx, Whose::Stranger));
+            let computed = timeout_at(wait.until, computed).await;
+            computed.map_err(|_| wait.over())??;
             // A peer that has left may have said why: what it has sent is read nevertheless.
             let flushed = match self.flush(wait).await {
                 Err(ConnectError::Io(why)) => Err(why),

@@ -20,6 +20,7 @@
 //! what the peer has sent within it waits in its pipe.
 
 mod about;
+mod apart;
 mod channel;
 mod chunks;
 pub mod client;

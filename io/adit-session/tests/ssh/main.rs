@@ -8,6 +8,7 @@
 )]
 
 mod apart;
+mod computations;
 mod entry;
 mod host_keys;
 mod matrix;

@@ -138,7 +138,8 @@ async fn with_its_client() {
     let id = keygen(folder.path(), "id").unwrap();
     let line = std::fs::read_to_string(id.with_extension("pub")).unwrap();
     let (user, _) = PublicKey::from_line(&line).unwrap();
-    let (config, _) = settings();
+    let (mut config, _) = settings();
+    config.transport.preferred.kex = Kex::ALL.to_vec();
     let port = serve(config, user).await;
     let sum = pour(&mut tokio::io::sink(), SMALL, 1).await;
     each(

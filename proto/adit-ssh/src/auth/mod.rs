@@ -24,6 +24,7 @@ pub use config::{ClientConfig, Identity, ServerConfig};
 pub use message::{Method, Prompt};
 pub use outgoing::{HIDDEN_MULTIPLE, Outgoing};
 pub use server::{Login, ServerAnswer, ServerAsk, ServerAuth, ServerStep};
+pub use server_input::Tried;
 pub use text::{password_eq, visible};
 
 #[cfg(test)]

@@ -13,6 +13,18 @@ use crate::key::AnyKey;
 use crate::msg;
 use crate::wire::{Put, Reader};
 
+/// What a client tries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tried<'a> {
+    /// Who it wants to be: any text.
+    pub user: &'a str,
+    /// The method by its name in RFC 4252 and 4256, `none` among them, or `another`.
+    pub method: &'static str,
+    /// There is a signature that [`ServerAuth::handle`] verifies: with RSA that takes up to
+    /// milliseconds.
+    pub signed: bool,
+}
+
 impl ServerAuth {
     /// Takes a payload of the peer's, of messages 5 and 50 to 79.
     ///
@@ -44,6 +56,31 @@ impl ServerAuth {
             (msg::USERAUTH_REQUEST, Stage::Done) => Ok(ServerStep::Wait),
             _ => Err(SshError::Unexpected(number)),
         }
+    }
+
+    /// What `payload` tries, if it is a request for authentication.
+    #[must_use]
+    pub fn tried(payload: &[u8]) -> Option<Tried<'_>> {
+        if payload.first() != Some(&msg::USERAUTH_REQUEST) {
+            return None;
+        }
+        let Request { user, attempt, .. } = Request::parse(payload).ok()?;
+        let method = match attempt {
+            Attempt::None => "none",
+            Attempt::PublicKey { .. } => Method::PublicKey.name(),
+            Attempt::Password(_) | Attempt::NewPassword { .. } => Method::Password.name(),
+            Attempt::Interactive { .. } => Method::KeyboardInteractive.name(),
+            Attempt::Other => "another",
+        };
+        let signature = match attempt {
+            Attempt::PublicKey { signature, .. } => signature,
+            _ => None,
+        };
+        Some(Tried {
+            user,
+            method,
+            signed: signature.is_some(),
+        })
     }
 
     fn request(&mut self, request: Request<'_>) -> Result<ServerStep, SshError> {

@@ -6,8 +6,8 @@ use super::{Event, Session, StrictKex, Transport, ext};
 use crate::algorithm::Cipher;
 use crate::error::{Disconnect, SshError};
 use crate::kex::{
-    Agreed, ClientKex, EXT_INFO_CLIENT, EXT_INFO_SERVER, HashInput, KexInit, KeySource, Negotiated,
-    Reply, Role, STRICT_CLIENT, STRICT_SERVER, ServerKex, guess_is_wrong, negotiate, write_kexinit,
+    Agreed, ClientKex, EXT_INFO_CLIENT, EXT_INFO_SERVER, KexInit, KeySource, Negotiated, Reply,
+    Role, STRICT_CLIENT, STRICT_SERVER, ServerKex, guess_is_wrong, negotiate, write_kexinit,
 };
 use crate::key::AnyKey;
 use crate::msg;
@@ -18,7 +18,7 @@ use crate::packet::DirectionKeys;
 pub(super) struct Exchange {
     pub(super) stage: Stage,
     /// Our KEXINIT, empty while it is held back.
-    ours: Vec<u8>,
+    pub(super) ours: Vec<u8>,
     /// The peer's, empty until it comes.
     pub(super) theirs: Vec<u8>,
     /// The next message of the method is a wrong guess.
@@ -36,6 +36,8 @@ pub(super) enum Stage {
     Sent,
     Client(Negotiated, ClientKex),
     Server(Negotiated, ServerKex),
+    /// A server's computation is under way; nothing is read meanwhile.
+    Computing,
     /// The application looks at the host key.
     Judging(Box<Finish>),
     /// Our NEWKEYS is sent; these are for the peer's.
@@ -48,12 +50,12 @@ pub(super) enum Stage {
 /// What an exchange ends in, before it takes effect.
 #[derive(Debug)]
 pub(super) struct Finish {
-    negotiated: Negotiated,
-    agreed: Agreed,
-    hash: Vec<u8>,
-    host_key: Vec<u8>,
+    pub(super) negotiated: Negotiated,
+    pub(super) agreed: Agreed,
+    pub(super) hash: Vec<u8>,
+    pub(super) host_key: Vec<u8>,
     /// The host's, over the hash.
-    signature: Vec<u8>,
+    pub(super) signature: Vec<u8>,
 }
 
 impl Exchange {
@@ -69,16 +71,22 @@ impl Exchange {
 }
 
 impl Transport {
-    /// Makes new keys now; nothing if an exchange is under way.
+    /// Makes new keys now; nothing if an exchange is under way, or the user is not in yet.
     ///
     /// # Errors
     /// [`SshError::Crypto`] if a packet cannot be sealed.
     pub fn rekey(&mut self) -> Result<(), SshError> {
         self.check_open()?;
-        if self.exchange.is_none() && self.session.is_some() {
+        if self.may_rekey() {
             self.start_exchange()?;
         }
         Ok(())
+    }
+
+    /// Servers refuse a second exchange before the user is in, OpenSSH's among them, so none is
+    /// begun by then: neither by a clock nor by a count.
+    pub(super) const fn may_rekey(&self) -> bool {
+        self.exchange.is_none() && self.authenticated
     }
 
     /// The answer to [`Event::HostKey`]: it is the right one.
@@ -131,7 +139,7 @@ impl Transport {
             || self.opener.bytes() >= received
             || self.sealer.packets() >= packets
             || self.opener.packets() >= packets;
-        if due && self.exchange.is_none() {
+        if due && self.may_rekey() {
             self.start_exchange()?;
         }
         Ok(())
@@ -148,7 +156,7 @@ impl Transport {
             (false, Role::Server, false) => &[EXT_INFO_SERVER],
         };
         let mut cookie = [0; 16];
-        self.entropy.fill(&mut cookie);
+        self.entropy()?.fill(&mut cookie);
         let mut ours = Vec::with_capacity(2048);
         write_kexinit(&self.offered, markers, cookie, &mut ours);
         self.sealer.seal(&ours, &mut self.out)?;
@@ -167,6 +175,11 @@ impl Transport {
         }
         if self.session.is_none() {
             self.settle_strict(&theirs)?;
+        } else if self.role == Role::Server && !self.authenticated {
+            // Each exchange costs us far more than the client, whom nobody knows yet.
+            return Err(SshError::Policy(
+                "a second key exchange before the user is in",
+            ));
         }
         let begin = match &self.exchange {
             None => true,
@@ -191,13 +204,16 @@ impl Transport {
             ));
         }
         let mut payload = Vec::new();
-        exchange.stage = match self.role {
+        let stage = match self.role {
             Role::Client => {
-                let method = ClientKex::start(negotiated.kex, &mut *self.entropy, &mut payload)?;
+                let method = ClientKex::start(negotiated.kex, self.entropy()?, &mut payload)?;
                 Stage::Client(negotiated, method)
             }
             Role::Server => Stage::Server(negotiated, ServerKex::new(negotiated.kex)),
         };
+        if let Some(exchange) = &mut self.exchange {
+            exchange.stage = stage;
+        }
         self.seal_method(&payload)
     }
 
@@ -241,39 +257,32 @@ impl Transport {
         if running && core::mem::take(&mut exchange.drop_guess) {
             return Ok(());
         }
-        let mut payload = Vec::new();
-        let finish = match &mut exchange.stage {
-            Stage::Client(negotiated, method) => {
-                let reply = method.handle(message, &mut *self.entropy, &mut payload)?;
-                let negotiated = *negotiated;
-                reply
-                    .map(|reply| self.verify(negotiated, reply))
-                    .transpose()?
-            }
-            Stage::Server(negotiated, method) => {
-                let answer = method.handle(message, &mut *self.entropy, &mut payload)?;
-                let negotiated = *negotiated;
-                match answer {
-                    None => None,
-                    Some(answer) => {
-                        let finish = self.sign(negotiated, answer.agreed)?;
-                        let (key, signature) = (&finish.host_key, &finish.signature);
-                        answer.reply.write(key, signature, &mut payload);
-                        Some(finish)
+        match core::mem::replace(&mut exchange.stage, Stage::Sent) {
+            Stage::Client(negotiated, mut method) => {
+                let mut payload = Vec::new();
+                let reply = method.handle(message, self.entropy()?, &mut payload)?;
+                if let (None, Some(exchange)) = (&reply, &mut self.exchange) {
+                    exchange.stage = Stage::Client(negotiated, method);
+                }
+                self.seal_method(&payload)?;
+                match reply {
+                    None => Ok(()),
+                    Some(reply) => {
+                        let finish = self.verify(negotiated, reply)?;
+                        self.judge(finish)
                     }
                 }
             }
-            _ => return Err(unexpected),
-        };
-        self.seal_method(&payload)?;
-        match finish {
-            None => Ok(()),
-            Some(finish) => self.judge(finish),
+            Stage::Server(negotiated, method) => {
+                exchange.stage = Stage::Computing;
+                self.compute(negotiated, method, message)
+            }
+            _ => Err(unexpected),
         }
     }
 
     /// Seals a message of the method, if there is one.
-    fn seal_method(&mut self, payload: &[u8]) -> Result<(), SshError> {
+    pub(super) fn seal_method(&mut self, payload: &[u8]) -> Result<(), SshError> {
         if payload.is_empty() {
             return Ok(());
         }
@@ -296,51 +305,12 @@ impl Transport {
         })
     }
 
-    fn sign(&self, negotiated: Negotiated, agreed: Agreed) -> Result<Finish, SshError> {
-        let signer = self.signer.as_ref();
-        let signer = signer.ok_or(SshError::Crypto("no host key to sign with"))?;
-        let host_key = signer.blob(negotiated.host_key);
-        let hash = self.hash(&negotiated, &host_key, &agreed);
-        let signature = signer.sign(negotiated.host_key, &hash)?;
-        Ok(Finish {
-            negotiated,
-            agreed,
-            hash,
-            host_key,
-            signature,
-        })
-    }
-
     fn hash(&self, negotiated: &Negotiated, host_key: &[u8], agreed: &Agreed) -> Vec<u8> {
-        let theirs = self
-            .theirs
-            .as_ref()
-            .map_or(&[][..], |version| version.as_bytes());
-        let inits = self
-            .exchange
-            .as_ref()
-            .map_or((&[][..], &[][..]), |x| (&*x.ours, &*x.theirs));
-        let ours = (self.ours.as_bytes(), inits.0);
-        let theirs = (theirs, inits.1);
-        let (client, server) = match self.role {
-            Role::Client => (ours, theirs),
-            Role::Server => (theirs, ours),
-        };
-        HashInput {
-            client_version: client.0,
-            server_version: server.0,
-            client_kexinit: client.1,
-            server_kexinit: server.1,
-            host_key,
-        }
-        .hash(negotiated.kex, agreed)
+        self.transcript().hash(negotiated, host_key, agreed)
     }
 
     /// A client's host key is asked about once, and never changes afterwards.
     fn judge(&mut self, finish: Finish) -> Result<(), SshError> {
-        if self.role == Role::Server {
-            return self.finish(finish);
-        }
         if let Some(session) = &self.session {
             if session.host_key != finish.host_key {
                 return Err(SshError::Kex("the host key changed while connected"));
@@ -358,7 +328,7 @@ impl Transport {
     }
 
     /// Sends NEWKEYS and everything that has waited for it.
-    fn finish(&mut self, finish: Finish) -> Result<(), SshError> {
+    pub(super) fn finish(&mut self, finish: Finish) -> Result<(), SshError> {
         let Finish {
             negotiated,
             agreed,

@@ -35,7 +35,8 @@ pub enum Step {
         /// Where it is; see [`Transport::payload`].
         payload: Payload,
     },
-    /// Nothing is read until the host key is accepted.
+    /// Nothing is read until the host key is accepted, or the computation that was handed out is
+    /// given back.
     Blocked,
 }
 
@@ -50,7 +51,7 @@ impl Transport {
     }
 
     fn step(&mut self, wire: &mut [u8]) -> Result<Step, SshError> {
-        if self.is_judging() {
+        if self.is_judging() || self.is_computing() {
             return Ok(Step::Blocked);
         }
         if self.theirs.is_none() {

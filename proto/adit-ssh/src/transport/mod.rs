@@ -10,13 +10,17 @@
 //! A driver calls [`Transport::open_next`] with what it has received until it says that more is
 //! needed, hands payloads upwards, sends what stands in [`Transport::take_output`], polls
 //! [`Transport::poll_event`], and calls [`Transport::handle_timeout`] when
-//! [`Transport::poll_timeout`] says so. New keys are made in the midst of that, at either side's
-//! wish; what is sent meanwhile waits in a bounded queue, what the peer sent before its own KEXINIT
-//! goes on flowing.
+//! [`Transport::poll_timeout`] says so. Once the user is in, new keys are made in the midst of
+//! that, at either side's wish; what is sent meanwhile waits in a bounded queue, what the peer sent
+//! before its own KEXINIT goes on flowing.
+//!
+//! What a server computes for a key exchange takes milliseconds, and anybody can ask for it. A
+//! driver that serves others on the same thread has it handed out ([`Computation`]).
 //!
 //! After an error nothing goes on: the error is given again by each call, and the output ends in
 //! the DISCONNECT that tells the peer.
 
+mod computation;
 mod config;
 mod exchange;
 mod ext;
@@ -29,6 +33,7 @@ use std::sync::Arc;
 
 use adit_wire::{Entropy, Time};
 
+pub use computation::{Computation, Computed};
 pub use config::{Config, StrictKex};
 pub use ext::Extensions;
 pub use incoming::Step;
@@ -88,7 +93,11 @@ pub struct Transport {
     config: Arc<Config>,
     /// A server's host keys.
     signer: Option<Arc<dyn Signer>>,
-    entropy: Box<dyn Entropy + Send>,
+    /// Away while a computation has it.
+    entropy: Option<Box<dyn Entropy + Send>>,
+    /// Whether computations are handed out, and the one that waits to be taken.
+    hands_out: bool,
+    computation: Option<Box<Computation>>,
     ours: Version,
     theirs: Option<Version>,
     lines: VersionReader,
@@ -171,7 +180,9 @@ impl Transport {
         Ok(Self {
             role,
             signer,
-            entropy,
+            entropy: Some(entropy),
+            hands_out: false,
+            computation: None,
             theirs: None,
             lines: VersionReader::new(match role {
                 Role::Client => From::Server,
@@ -299,6 +310,11 @@ impl Transport {
         if self.events.len() < MAX_EVENTS {
             self.events.push_back(event);
         }
+    }
+
+    fn entropy(&mut self) -> Result<&mut (dyn Entropy + 'static), SshError> {
+        let away = SshError::Crypto("a computation was not given back");
+        Ok(&mut **self.entropy.as_mut().ok_or(away)?)
     }
 
     fn check_open(&self) -> Result<(), SshError> {

@@ -37,7 +37,8 @@ impl Transport {
             }
             None => {
                 let since = *self.keys_since.get_or_insert(now);
-                config.rekey_after.map(|after| since + after)
+                let after = config.rekey_after.filter(|_| self.authenticated);
+                after.map(|after| since + after)
             }
         }
     }

@@ -73,6 +73,8 @@ pub(super) enum Failure {
     Slow,
     /// It broke the protocol.
     Broken,
+    /// It had keys computed, and left without trying to log in.
+    Wasted,
     /// It left without trying.
     Left,
 }
@@ -83,6 +85,8 @@ impl Failure {
             Self::Refused => 5,
             Self::Slow => 10,
             Self::Broken => 5,
+            // Looking at the keys of a host is one of these for each kind of key.
+            Self::Wasted => 2,
             Self::Left => 1,
         })
     }

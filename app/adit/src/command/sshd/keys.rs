@@ -3,7 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use adit_net::ambient;
@@ -56,6 +56,8 @@ pub(super) struct Gate {
     from: IpAddr,
     grant: Mutex<Option<Grant>>,
     refused: AtomicU32,
+    /// Keys were computed for this client.
+    computed: AtomicBool,
 }
 
 impl Gate {
@@ -65,6 +67,7 @@ impl Gate {
             from,
             grant: Mutex::new(None),
             refused: AtomicU32::new(0),
+            computed: AtomicBool::new(false),
         }
     }
 
@@ -77,6 +80,11 @@ impl Gate {
     /// Whether something was refused.
     pub(super) fn has_refused(&self) -> bool {
         self.refused.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether the client had keys computed.
+    pub(super) fn has_computed(&self) -> bool {
+        self.computed.load(Ordering::Relaxed)
     }
 
     /// The same is done for a user who is not ours as for our own: only the answer differs.
@@ -131,6 +139,10 @@ fn find(
 }
 
 impl AuthPolicy for Gate {
+    fn keys_computed(&self) {
+        self.computed.store(true, Ordering::Relaxed);
+    }
+
     fn public_key<'a>(
         &'a self,
         user: &'a str,

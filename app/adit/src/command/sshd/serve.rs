@@ -86,10 +86,10 @@ async fn greet(
                 .await;
         }
         Err(why) => {
-            let failure = judge(&why, gate.has_refused());
+            let failure = judge(&why, &gate);
             match failure {
                 // Ports are knocked at all day.
-                Failure::Left => debug!("{from}: {why}"),
+                Failure::Left | Failure::Wasted => debug!("{from}: {why}"),
                 Failure::Refused => info!("{from}: did not get in: {why}"),
                 Failure::Slow | Failure::Broken => info!("{from}: {why}"),
             }
@@ -99,14 +99,16 @@ async fn greet(
 }
 
 /// What an attempt that failed came to.
-fn judge(why: &ConnectError, refused: bool) -> Failure {
+fn judge(why: &ConnectError, gate: &Gate) -> Failure {
+    let left = match gate.has_computed() {
+        true => Failure::Wasted,
+        false => Failure::Left,
+    };
     match why {
-        _ if refused => Failure::Refused,
+        _ if gate.has_refused() => Failure::Refused,
         ConnectError::Timeout { .. } => Failure::Slow,
-        ConnectError::Ssh(SshError::Disconnected { .. } | SshError::NoCommon { .. }) => {
-            Failure::Left
-        }
+        ConnectError::Ssh(SshError::Disconnected { .. } | SshError::NoCommon { .. }) => left,
         ConnectError::Ssh(_) => Failure::Broken,
-        _ => Failure::Left,
+        _ => left,
     }
 }

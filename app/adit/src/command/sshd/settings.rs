@@ -55,12 +55,17 @@ pub(super) fn read(typed: &Sshd) -> Result<(Settings, Vec<String>), Failure> {
         .collect::<Result<_, _>>()?;
     let (host_keys, told) = host_keys(typed)?;
     let mut server = ServerConfig::new(Arc::new(host_keys));
-    let usual = preferred();
+    let usual = preferred().for_server();
     let offered = &mut server.transport.preferred;
     let (ciphers, macs, kex) = (&typed.ciphers, &typed.macs, &typed.kex);
-    offered.cipher = chosen("-c", ciphers, usual.cipher, Cipher::name, Cipher::by_name)?;
-    offered.mac = chosen("-m", macs, usual.mac, Mac::name, Mac::by_name)?;
-    offered.kex = chosen("--kex", kex, usual.kex, Kex::name, Kex::by_name)?;
+    offered.cipher = chosen(
+        "-c",
+        ciphers,
+        usual.cipher,
+        (Cipher::ALL, Cipher::name, Cipher::by_name),
+    )?;
+    offered.mac = chosen("-m", macs, usual.mac, (Mac::ALL, Mac::name, Mac::by_name))?;
+    offered.kex = chosen("--kex", kex, usual.kex, (Kex::ALL, Kex::name, Kex::by_name))?;
     server.auth.tries = typed.max_auth_tries;
     server.login_grace = typed.login_grace.max(Duration::from_secs(1));
     server.keepalive = (!typed.alive_interval.is_zero()).then_some(Keepalive {
@@ -138,17 +143,20 @@ fn host_keys(typed: &Sshd) -> Result<(KeySet, Vec<String>), Failure> {
     Ok((KeySet::new(keys), told))
 }
 
+/// All algorithms of a kind, and their names.
+type Known<'a, T> = (&'a [T], fn(T) -> &'static str, fn(&str) -> Option<T>);
+
 /// The algorithms of an option; a name that is not known is an error.
 fn chosen<T: Copy>(
     option: &str,
     list: &Option<String>,
     usual: Vec<T>,
-    name: fn(T) -> &'static str,
-    by_name: fn(&str) -> Option<T>,
+    (all, name, by_name): Known<'_, T>,
 ) -> Result<Vec<T>, Failure> {
     let Some(text) = list else { return Ok(usual) };
-    let names: Vec<&str> = usual.iter().copied().map(name).collect();
-    let known = format!("there are {}", names.join(","));
+    let names_of = |some: &[T]| some.iter().copied().map(name).collect::<Vec<_>>();
+    let names = names_of(&usual);
+    let known = format!("there are {}", names_of(all).join(","));
     let list = AlgorithmList::read(text)
         .map_err(|why| Failure::new(Code::Usage, format!("{option} {text}: {why}")))?;
     let mut all = Vec::new();

@@ -7,6 +7,7 @@ use adit_interop::openssh::ssh;
 use adit_interop::{Pattern, tool};
 
 use super::world::{Host, destination, ended};
+use crate::ssh_hop::Ours;
 
 /// What `ssh -Q` lists.
 fn listed(what: &str) -> Vec<String> {
@@ -84,7 +85,8 @@ const KEX: [&str; 12] = [
 
 #[test]
 fn every_cipher_with_every_mac_and_every_exchange() {
-    let host = Host::start(&["--max-startups", "100"]);
+    let kex = format!("+{}", KEX[8..].join(","));
+    let host = Host::start(&["--max-startups", "100", "--kex", &kex]);
     let (ciphers, macs, kex) = (
         both("cipher", &CIPHERS),
         both("mac", &MACS),
@@ -164,6 +166,23 @@ fn what_is_offered_can_be_chosen() {
         .0,
         Some(255)
     );
+}
+
+/// They cost a server many times what they cost a client.
+#[test]
+fn finite_fields_are_offered_where_they_are_asked_for() {
+    let usual = Host::start(&[]);
+    let asked = Host::start(&["--kex", "+diffie-hellman-group14-sha256"]);
+    let option = "KexAlgorithms=diffie-hellman-group14-sha256";
+    assert_eq!(asked.says(&["-o", option], "echo in"), "in");
+    let listener = Ours::start("");
+    let mut ssh = ssh(listener.adit.addr().port(), &listener.path("id"));
+    ssh.args(["-v", "-o", option, "127.0.0.1"]);
+    for ssh in [usual.ssh(&["-v", "-o", option], "true"), ssh] {
+        let refused = ended(ssh, b"");
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(said.contains("no matching key exchange"), "{said}");
+    }
 }
 
 #[test]

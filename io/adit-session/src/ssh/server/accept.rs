@@ -13,6 +13,7 @@ use tokio::time::timeout_at;
 
 use super::{AuthPolicy, Connection, Proof, ServerConfig, ServerHandle};
 use crate::ssh::about::{About, Peer};
+use crate::ssh::apart::{Whose, apart};
 use crate::ssh::driver::{Driver, Start};
 use crate::ssh::error::ConnectError;
 use crate::ssh::forwards::{Asked, Route};
@@ -74,7 +75,8 @@ impl Server {
             .user_algorithms
             .clone_from(&config.auth.algorithms);
         let signer = Arc::clone(&config.host_keys);
-        let transport = Transport::server(Arc::new(transport), signer, Box::new(Chance))?;
+        let mut transport = Transport::server(Arc::new(transport), signer, Box::new(Chance))?;
+        transport.hand_out_computations();
         let mut line = Line::new(below, transport);
         let (about, login) = match enter(&mut line, config, policy).await {
             Ok(entered) => entered,
@@ -121,7 +123,11 @@ async fn enter(
 ) -> Result<(About, Login), ConnectError> {
     let wait = Wait::of(config.login_grace, "keys were exchanged");
     loop {
-        match line.next(wait).await? {
+        let came = line.next(wait).await;
+        if line.computed() > 0 {
+            policy.keys_computed();
+        }
+        match came? {
             Came::Event(Event::Ready(_)) => break,
             Came::Event(_) => {}
             Came::Payload(payload) => return Err(unexpected(&payload).into()),
@@ -153,7 +159,22 @@ async fn let_in(
         let Came::Payload(payload) = line.next(wait).await? else {
             continue;
         };
-        let mut step = auth.handle(&payload)?;
+        let tried = ServerAuth::tried(&payload);
+        if let Some(tried) = &tried {
+            policy.tried(tried.user, tried.method);
+        }
+        let mut step = if tried.is_some_and(|tried| tried.signed) {
+            let verify = apart(Whose::Stranger, move || {
+                let step = auth.handle(&payload);
+                (auth, step)
+            });
+            let verified = timeout_at(wait.until, verify).await;
+            let (back, step) = verified.map_err(|_| wait.over())??;
+            auth = back;
+            step?
+        } else {
+            auth.handle(&payload)?
+        };
         let login = loop {
             match step {
                 ServerStep::Wait => break None,

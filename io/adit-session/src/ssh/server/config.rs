@@ -33,8 +33,8 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
-    /// The defaults, with the algorithms in the order that suits this machine: keys alone are
-    /// offered as a method, two minutes to log in.
+    /// The defaults, with the algorithms in the order that suits this machine and without
+    /// Diffie–Hellman in finite fields: keys alone are offered as a method, two minutes to log in.
     #[must_use]
     pub fn new(host_keys: Arc<dyn Signer>) -> Self {
         let mut limits = Limits::default();
@@ -42,7 +42,7 @@ impl ServerConfig {
         // have as many that wait.
         limits.pending_opens = limits.channels;
         Self {
-            transport: transport::Config::new(preferred()),
+            transport: transport::Config::new(preferred().for_server()),
             host_keys,
             tell_host_keys: true,
             auth: auth::ServerConfig::default(),

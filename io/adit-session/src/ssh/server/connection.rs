@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Incoming;
 use crate::ssh::about::Peer;
+use crate::ssh::apart::{Whose, apart};
 use crate::ssh::channel::Channel;
 use crate::ssh::error::OpenError;
 use crate::ssh::forwards::{Arrival, GlobalReply};
@@ -58,9 +59,11 @@ impl Connection {
     }
 
     /// Proves that the host has these keys, or does not answer what is none of its keys.
-    fn prove(&self, blobs: &[Vec<u8>], reply: GlobalReply) {
-        let agreed = self.negotiated().host_key;
-        if let Ok(data) = prove(&*self.host_keys, agreed, self.session_id(), blobs) {
+    async fn prove(&self, blobs: Vec<Vec<u8>>, reply: GlobalReply) {
+        let (keys, agreed) = (Arc::clone(&self.host_keys), self.negotiated().host_key);
+        let session = self.session_id().to_vec();
+        let proved = apart(Whose::User, move || prove(&*keys, agreed, &session, &blobs));
+        if let Ok(Ok(data)) = proved.await {
             reply.give(GlobalAnswer::Granted { data });
         } // What is dropped is refused.
     }
@@ -78,7 +81,7 @@ impl Connection {
         loop {
             match self.arrivals.recv().await? {
                 Arrival::Global(GlobalRequest::HostKeysProve(blobs), reply) => {
-                    self.prove(&blobs, reply);
+                    self.prove(blobs, reply).await;
                 }
                 other => {
                     if let Some(incoming) = Incoming::of(other) {

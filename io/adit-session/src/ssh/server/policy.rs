@@ -23,6 +23,17 @@ pub enum Proof {
 /// password: see [`adit_ssh::auth::password_eq`]. A policy is made for each connection, and may
 /// know where it comes from.
 pub trait AuthPolicy: Send + Sync {
+    /// Told when the server has computed keys for the client, whoever that is. It is what a login
+    /// costs most, so those who have it done and then don't log in are worth a count. May be
+    /// called more than once.
+    fn keys_computed(&self) {}
+
+    /// Told of each request for authentication before it is judged, also of methods that are not
+    /// offered: what a log has of a login that failed. `user` is any text of the client's.
+    fn tried(&self, user: &str, method: &'static str) {
+        let _ = (user, method);
+    }
+
     /// Whether this user needs no authentication at all. Asked only with
     /// [`ask_none`](adit_ssh::auth::ServerConfig::ask_none).
     fn none<'a>(&'a self, user: &'a str) -> BoxFuture<'a, bool> {

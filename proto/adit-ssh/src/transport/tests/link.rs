@@ -74,6 +74,12 @@ impl End {
         core::mem::take(self.transport.take_output())
     }
 
+    /// Takes `bytes` and opens what is whole, as long as nothing is to be computed.
+    pub(super) fn hear_until_blocked(&mut self, bytes: &[u8]) -> Result<(), SshError> {
+        self.trusting = false;
+        self.hear(bytes)
+    }
+
     /// Takes `bytes` and opens what is whole.
     pub(super) fn hear(&mut self, bytes: &[u8]) -> Result<(), SshError> {
         self.inbox.extend_from_slice(bytes);
@@ -136,6 +142,12 @@ impl Link {
         }
     }
 
+    /// The user is in, so that keys may be made anew.
+    pub(super) fn let_in(&mut self) {
+        self.client.transport.user_is_in();
+        self.server.transport.user_is_in();
+    }
+
     /// Lets them talk until both are silent.
     pub(super) fn settle(&mut self) -> Result<(), SshError> {
         self.settle_in(usize::MAX)
@@ -158,6 +170,13 @@ impl Link {
 
 fn piece(out: &mut Vec<u8>, most: usize) -> Vec<u8> {
     out.drain(..out.len().min(most)).collect()
+}
+
+/// Two sides with keys, and a user who is in.
+pub(super) fn pair_in(client: Config, server: Config) -> Link {
+    let mut link = pair(client, server);
+    link.let_in();
+    link
 }
 
 /// Two sides with keys.

@@ -1,6 +1,7 @@
 //! Both sides of the transport in memory, with a peer made by hand where one has to misbehave.
 
 mod anything;
+mod computation;
 mod life;
 mod link;
 mod matrix;
@@ -9,4 +10,4 @@ mod ssh_client;
 mod ssh_hostile;
 mod ssh_mitm;
 
-use link::{End, Link, clear, data, host_key, pair, settings};
+use link::{End, Link, clear, data, host_key, pair, pair_in, settings};

@@ -5,7 +5,7 @@ use core::time::Duration;
 use adit_wire::Time;
 
 use super::super::{Config, Event, StrictKex};
-use super::{Link, data, pair, settings};
+use super::{Link, data, pair, pair_in, settings};
 use crate::SshError;
 use crate::algorithm::{Cipher, Compression, Mac};
 
@@ -13,7 +13,7 @@ const MESSAGES: usize = 300;
 
 /// Sends in both directions at once, with little turns; the keys that were made on the way.
 fn bulk(client: Config, server: Config) -> usize {
-    let mut link = pair(client, server);
+    let mut link = pair_in(client, server);
     let session = link.client.transport.session_id().unwrap().to_vec();
     for n in 0..MESSAGES {
         link.client.transport.send(&data(n, 1000)).unwrap();
@@ -98,7 +98,7 @@ fn by_packets() {
 fn by_time() {
     let mut hourly = settings();
     hourly.rekey_after = Some(Duration::from_hours(1));
-    let mut link = pair(hourly.clone(), settings());
+    let mut link = pair_in(hourly.clone(), settings());
     let at = |minutes: u64| Time(minutes * 60 * 1_000_000);
     assert_eq!(link.client.transport.poll_timeout(at(0)), Some(at(60)));
     assert_eq!(link.server.transport.poll_timeout(at(0)), None);
@@ -115,10 +115,48 @@ fn by_time() {
     assert_eq!(link.client.transport.poll_timeout(at(61)), Some(at(121)));
 }
 
+/// Before the user is in, a server computes one exchange and no more; neither side begins another
+/// one, whatever is due.
+#[test]
+fn not_before_the_user_is_in() {
+    let mut eager = settings();
+    eager.rekey_bytes = Some(1);
+    eager.rekey_packets = 3;
+    eager.rekey_after = Some(Duration::from_secs(1));
+    let mut link = pair(eager.clone(), eager);
+    for n in 0..30 {
+        link.client.transport.send(&data(n, 1000)).unwrap();
+        link.server.transport.send(&data(n, 1000)).unwrap();
+    }
+    for end in [&mut link.client, &mut link.server] {
+        end.transport.rekey().unwrap();
+        assert_eq!(end.transport.poll_timeout(Time(1)), None);
+        end.transport.handle_timeout(Time(1_000_000_000)).unwrap();
+    }
+    link.settle().unwrap();
+    assert_eq!((link.client.keys(), link.server.keys()), (1, 1));
+    // What was due is made up for once they are in.
+    link.let_in();
+    link.client.transport.send(&data(0, 10)).unwrap();
+    link.settle().unwrap();
+    assert!(link.client.keys() > 1 && link.client.keys() == link.server.keys());
+
+    let mut link = pair(settings(), settings());
+    link.client.transport.start_exchange().unwrap();
+    let refused = link.settle();
+    assert!(matches!(refused, Err(SshError::Policy(_))), "{refused:?}");
+    let said = link.server.said();
+    let told = link.client.hear(&said);
+    assert!(
+        matches!(&told, Err(SshError::Disconnected { reason: 2, .. })),
+        "{told:?}"
+    );
+}
+
 /// Both ask in the same moment: one exchange comes of it.
 #[test]
 fn both_at_once() {
-    let mut link = pair(settings(), settings());
+    let mut link = pair_in(settings(), settings());
     link.client.transport.rekey().unwrap();
     link.client.transport.rekey().unwrap();
     link.server.transport.rekey().unwrap();
@@ -129,7 +167,7 @@ fn both_at_once() {
 /// What the peer sent before its KEXINIT still comes in; behind it nothing may.
 #[test]
 fn data_may_come_until_the_peers_kexinit() {
-    let mut link = pair(settings(), settings());
+    let mut link = pair_in(settings(), settings());
     link.client.transport.rekey().unwrap();
     link.server.transport.send(&data(1, 10)).unwrap();
     let down = link.server.said();
@@ -137,7 +175,7 @@ fn data_may_come_until_the_peers_kexinit() {
     assert_eq!(link.client.payloads, [data(1, 10)]);
 
     // A server that seals under its old keys behind its KEXINIT: made by asking it not to know.
-    let mut link = pair(settings(), settings());
+    let mut link = pair_in(settings(), settings());
     link.server.transport.rekey().unwrap();
     let transport = &mut link.server.transport;
     transport
@@ -154,7 +192,7 @@ fn data_may_come_until_the_peers_kexinit() {
 fn an_exchange_without_end() {
     let mut config = settings();
     config.max_queue = 10_000;
-    let mut link = pair(config, settings());
+    let mut link = pair_in(config, settings());
     link.client.transport.rekey().unwrap();
     let sent = (0..100).take_while(|n| link.client.transport.send(&data(*n, 936)).is_ok());
     assert_eq!(sent.count(), 9);
@@ -168,7 +206,7 @@ fn an_exchange_without_end() {
     let late = link.client.transport.handle_timeout(due);
     assert!(matches!(late, Err(SshError::Kex(_))), "{late:?}");
     // It was only a queue: told in time, all of it gets through.
-    let mut link = pair(settings(), settings());
+    let mut link = pair_in(settings(), settings());
     link.client.transport.rekey().unwrap();
     for n in 0..9 {
         link.client.transport.send(&data(n, 936)).unwrap();
@@ -188,7 +226,7 @@ fn sequence_numbers() {
         let mut config = settings();
         config.strict = strict;
         config.preferred.cipher = vec![Cipher::Aes128Ctr];
-        let mut link = pair(config.clone(), config);
+        let mut link = pair_in(config.clone(), config);
         for n in 0..3 {
             link.client.transport.send(&data(n, 5)).unwrap();
         }
@@ -211,7 +249,7 @@ fn sequence_numbers() {
 /// Payloads are written in place; one that is not finished was never there.
 #[test]
 fn payloads_in_place() {
-    let mut link = pair(settings(), settings());
+    let mut link = pair_in(settings(), settings());
     let mut writer = link.client.transport.begin_payload().unwrap();
     writer.buf().extend_from_slice(b"\x5egone");
     drop(writer);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::{Event, Transport};
-use super::{End, Link, data, host_key, pair, settings};
+use super::{End, Link, data, host_key, pair_in, settings};
 use crate::algorithm::KeyAlgorithm;
 use crate::error::SshError;
 use crate::kex::tests::Noise;
@@ -154,7 +154,7 @@ fn short_rsa_keys_are_refused() {
 
 #[test]
 fn the_host_key_stays_while_connected() {
-    let mut link = pair(settings(), settings());
+    let mut link = pair_in(settings(), settings());
     link.server.transport.signer = Some(another_key());
     link.server.transport.rekey().unwrap();
     let broken = link.settle();

@@ -2,7 +2,7 @@
 //! first ones under keys: prefix truncation, CVE-2023-48795.
 
 use super::super::{Config, StrictKex};
-use super::{End, Link, clear, data, pair, settings};
+use super::{End, Link, clear, data, pair_in, settings};
 use crate::algorithm::{Cipher, Mac};
 use crate::wire::Put;
 use crate::{SshError, msg};
@@ -174,7 +174,7 @@ fn add(config: &Config, added: &[u8], place: usize, to_client: bool) -> Result<(
 fn a_packet_less_is_noticed_at_every_exchange() {
     for cipher in Cipher::ALL {
         let config = config(StrictKex::Always, *cipher, Mac::Umac128Etm);
-        let mut link = pair(config.clone(), config);
+        let mut link = pair_in(config.clone(), config);
         link.server.transport.rekey().unwrap();
         link.settle().unwrap();
         link.server.transport.send(&data(1, 20)).unwrap();

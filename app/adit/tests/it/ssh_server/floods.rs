@@ -1,0 +1,75 @@
+//! Strangers who have keys computed over and over, at both servers of ours.
+
+use std::thread;
+
+use adit_interop::Folder;
+use adit_interop::openssh::keygen;
+use adit_ssh::algorithm::{Cipher, Kex, KeyAlgorithm, Mac};
+use adit_ssh::kex::write_kexinit;
+use adit_ssh::transport::Config;
+
+use super::world::Host;
+use crate::setup::{ALLOW, start};
+use crate::ssh_hop::Ours;
+use crate::ssh_transport::{Talk, only, reason};
+
+fn lists() -> Config {
+    only(
+        Kex::Curve25519,
+        KeyAlgorithm::Ed25519,
+        Cipher::Aes128Gcm,
+        Mac::HmacSha256,
+    )
+}
+
+#[test]
+fn a_second_key_exchange_before_the_login_ends_the_connection() {
+    let (host, listener) = (Host::start(&[]), Ours::start(""));
+    for port in [host.port(), listener.adit.addr().port()] {
+        let mut talk = Talk::client(port, lists()).unwrap();
+        talk.handshake().unwrap();
+        let mut again = Vec::new();
+        write_kexinit(&lists().preferred, &[], [7; 16], &mut again);
+        talk.send(&again).unwrap();
+        let why = talk.payload().unwrap_err();
+        assert_eq!(reason(&why), Some(2), "{why:#}");
+        assert!(why.to_string().contains("second key exchange"), "{why:#}");
+    }
+}
+
+/// Eight strangers have keys computed and leave, up to twenty times each; how often they got them.
+fn exchanges(port: u16) -> usize {
+    let stranger = move || {
+        (0..20)
+            .take_while(|_| {
+                let talk = Talk::client(port, lists());
+                talk.is_ok_and(|mut talk| talk.handshake().is_ok())
+            })
+            .count()
+    };
+    let strangers: Vec<_> = (0..8).map(|_| thread::spawn(stranger)).collect();
+    strangers.into_iter().map(|one| one.join().unwrap()).sum()
+}
+
+/// Not more than a source is forgiven, and what each of the eight has begun by then.
+#[test]
+fn key_exchanges_without_a_login_come_to_an_end() {
+    let host = Host::start(&[
+        "--penalty-exempt",
+        "192.0.2.0/24",
+        "--max-startups",
+        "100:100:200",
+    ]);
+    let got = exchanges(host.port());
+    assert!((7..=40).contains(&got), "{got}");
+    assert_eq!(host.run(&[], "true").0, Some(255), "with the right key too");
+
+    let folder = Folder::new("ssh-flood").unwrap();
+    keygen(folder.path(), "id").unwrap();
+    let at = folder.path().display();
+    let url = format!("ssh://0.0.0.0:0?host_key=@{at}/host&authorized_keys=@{at}/id.pub&{ALLOW}");
+    let listener = start(&["run", &url]);
+    let port = listener.addr().port();
+    let got = exchanges(port);
+    assert!((30..=50).contains(&got), "{got}");
+}

@@ -1,0 +1,213 @@
+//! A server's part of a key exchange, which can be computed in another thread.
+//!
+//! The shared secret and the signature of the host key take milliseconds, and the client that asks
+//! for them may be anybody. So the transport hands them out as a [`Computation`] if it was told to
+//! ([`Transport::hand_out_computations`]), and reads nothing until the result is back.
+
+use adit_wire::Entropy;
+
+use std::sync::Arc;
+
+use super::Transport;
+use super::exchange::{Finish, Stage};
+use crate::error::SshError;
+use crate::kex::{Agreed, HashInput, Negotiated, Role, ServerKex};
+use crate::key::Signer;
+
+/// What one message of a client makes a server compute. It names nothing of the transport, and can
+/// go to another thread.
+pub struct Computation {
+    negotiated: Negotiated,
+    method: ServerKex,
+    message: Vec<u8>,
+    transcript: Transcript,
+    signer: Option<Arc<dyn Signer>>,
+    entropy: Box<dyn Entropy + Send>,
+}
+
+/// The result of a [`Computation`], for [`Transport::finish_computation`].
+pub struct Computed {
+    negotiated: Negotiated,
+    method: ServerKex,
+    entropy: Box<dyn Entropy + Send>,
+    outcome: Result<Outcome, SshError>,
+}
+
+struct Outcome {
+    /// The answer, to be sent in the clear or under the keys of now.
+    payload: Vec<u8>,
+    /// `None`: the method has another message.
+    finish: Option<Finish>,
+}
+
+/// What both sides have said so far, as it is hashed.
+pub(super) struct Transcript {
+    client_version: Vec<u8>,
+    server_version: Vec<u8>,
+    client_kexinit: Vec<u8>,
+    server_kexinit: Vec<u8>,
+}
+
+impl Transcript {
+    pub(super) fn hash(
+        &self,
+        negotiated: &Negotiated,
+        host_key: &[u8],
+        agreed: &Agreed,
+    ) -> Vec<u8> {
+        HashInput {
+            client_version: &self.client_version,
+            server_version: &self.server_version,
+            client_kexinit: &self.client_kexinit,
+            server_kexinit: &self.server_kexinit,
+            host_key,
+        }
+        .hash(negotiated.kex, agreed)
+    }
+}
+
+impl Computation {
+    /// Computes it, which takes from a tenth of a millisecond (X25519 with Ed25519) to a tenth of
+    /// a second (a group of 8192 bits).
+    #[must_use]
+    pub fn run(mut self) -> Computed {
+        let outcome = self.outcome();
+        Computed {
+            negotiated: self.negotiated,
+            method: self.method,
+            entropy: self.entropy,
+            outcome,
+        }
+    }
+
+    fn outcome(&mut self) -> Result<Outcome, SshError> {
+        let mut payload = Vec::new();
+        let answer = self
+            .method
+            .handle(&self.message, &mut *self.entropy, &mut payload)?;
+        let Some(answer) = answer else {
+            let finish = None;
+            return Ok(Outcome { payload, finish });
+        };
+        let negotiated = self.negotiated;
+        let signer = self.signer.as_ref();
+        let signer = signer.ok_or(SshError::Crypto("no host key to sign with"))?;
+        let host_key = signer.blob(negotiated.host_key);
+        let hash = self.transcript.hash(&negotiated, &host_key, &answer.agreed);
+        let signature = signer.sign(negotiated.host_key, &hash)?;
+        answer.reply.write(&host_key, &signature, &mut payload);
+        let finish = Some(Finish {
+            negotiated,
+            agreed: answer.agreed,
+            hash,
+            host_key,
+            signature,
+        });
+        Ok(Outcome { payload, finish })
+    }
+}
+
+impl Transport {
+    /// From here on a server's computations wait in [`Transport::take_computation`] instead of
+    /// being done at once.
+    pub const fn hand_out_computations(&mut self) {
+        self.hands_out = true;
+    }
+
+    /// What is to be computed next, if anything; it comes once.
+    pub fn take_computation(&mut self) -> Option<Computation> {
+        self.computation.take().map(|computation| *computation)
+    }
+
+    /// Takes the result of what was handed out; the answer stands in the output.
+    ///
+    /// # Errors
+    /// As [`Transport::open_next`].
+    pub fn finish_computation(&mut self, computed: Computed) -> Result<(), SshError> {
+        self.check_open()?;
+        self.computed(computed).map_err(|why| self.fail(why))
+    }
+
+    /// Whether a computation is not back yet.
+    pub(super) fn is_computing(&self) -> bool {
+        let stage = self.exchange.as_ref().map(|exchange| &exchange.stage);
+        matches!(stage, Some(Stage::Computing))
+    }
+
+    /// Computes what a client's message asks for, or has it computed.
+    pub(super) fn compute(
+        &mut self,
+        negotiated: Negotiated,
+        method: ServerKex,
+        message: &[u8],
+    ) -> Result<(), SshError> {
+        let away = SshError::Crypto("a computation was not given back");
+        let computation = Computation {
+            negotiated,
+            method,
+            message: message.to_vec(),
+            transcript: self.transcript(),
+            signer: self.signer.clone(),
+            entropy: self.entropy.take().ok_or(away)?,
+        };
+        if self.hands_out {
+            self.computation = Some(Box::new(computation));
+            return Ok(());
+        }
+        self.computed(computation.run())
+    }
+
+    fn computed(&mut self, computed: Computed) -> Result<(), SshError> {
+        let Some(exchange) = &mut self.exchange else {
+            return Err(SshError::Crypto("a result that nobody waits for"));
+        };
+        self.entropy = Some(computed.entropy);
+        let outcome = computed.outcome?;
+        if outcome.finish.is_none() {
+            exchange.stage = Stage::Server(computed.negotiated, computed.method);
+        }
+        self.seal_method(&outcome.payload)?;
+        match outcome.finish {
+            None => Ok(()),
+            Some(finish) => self.finish(finish),
+        }
+    }
+
+    /// What both sides have said so far.
+    pub(super) fn transcript(&self) -> Transcript {
+        let theirs = self.theirs.as_ref();
+        let theirs = theirs.map_or_else(Vec::new, |version| version.as_bytes().to_vec());
+        let inits = self.exchange.as_ref();
+        let inits = inits.map_or_else(Default::default, |x| (x.ours.clone(), x.theirs.clone()));
+        let ours = (self.ours.as_bytes().to_vec(), inits.0);
+        let theirs = (theirs, inits.1);
+        let (client, server) = match self.role {
+            Role::Client => (ours, theirs),
+            Role::Server => (theirs, ours),
+        };
+        Transcript {
+            client_version: client.0,
+            server_version: server.0,
+            client_kexinit: client.1,
+            server_kexinit: server.1,
+        }
+    }
+}
+
+impl core::fmt::Debug for Computation {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let kex = self.negotiated.kex;
+        f.debug_struct("Computation")
+            .field("kex", &kex)
+            .finish_non_exhaustive()
+    }
+}
+
+impl core::fmt::Debug for Computed {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let failed = self.outcome.as_ref().err();
+        f.debug_struct("Computed")
+            .field("failed", &failed)
+            .finish_non_exhaustive()
+    }
+}
