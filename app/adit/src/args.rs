@@ -380,6 +380,10 @@ pub(crate) struct SftpServer {
     /// Serve this folder alone: no path and no symbolic link leads out of it
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
+    /// Let nobody open, change, replace or link this file, or anything in this folder; can be
+    /// repeated
+    #[arg(long, value_name = "PATH")]
+    pub(crate) protect: Vec<PathBuf>,
     /// Let nothing be changed
     #[arg(long, short = 'R')]
     pub(crate) read_only: bool,

@@ -15,7 +15,8 @@ pub(crate) struct Sshd {
     /// Whose keys get in, instead of ~/.ssh/authorized_keys; can be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) authorized_keys: Vec<PathBuf>,
-    /// Run this instead of whatever is asked for; `internal-sftp` gives files alone
+    /// Run this instead of whatever is asked for; `internal-sftp` gives files alone, but for those
+    /// that say who gets in
     #[arg(long, value_name = "COMMAND")]
     pub(crate) command: Option<String>,
     /// Give nobody a terminal
@@ -35,6 +36,17 @@ pub(crate) struct Sshd {
         default_value = "LANG,LC_*"
     )]
     pub(crate) accept_env: Vec<String>,
+    /// Let `environment=` in front of keys set variables, those of these names (`*` at the end is
+    /// anything); never those that change how programs start, such as LD_PRELOAD
+    #[arg(
+        long,
+        value_name = "NAME,…",
+        value_delimiter = ',',
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "*"
+    )]
+    pub(crate) permit_user_environment: Vec<String>,
     /// Ciphers, the best first; `+`, `-` and `^` in front change the usual list
     #[arg(long, short, value_name = "LIST", allow_hyphen_values = true)]
     pub(crate) ciphers: Option<String>,

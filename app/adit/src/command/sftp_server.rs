@@ -10,8 +10,11 @@ pub(super) fn sftp_server(typed: &args::SftpServer) -> Done {
     if let Some(mask) = typed.umask {
         rustix::process::umask(mode(mask));
     }
+    let protected = typed.protect.iter().map(std::path::absolute);
+    let protected: std::io::Result<_> = protected.collect();
     let options = Options {
         root: typed.root.clone(),
+        protected: protected.context("--protect")?,
         read_only: typed.read_only,
         start: typed.start.clone(),
     };

@@ -49,10 +49,11 @@ pub(crate) fn mode(bits: u32) -> Mode {
 
 /// Changes what a path leads to.
 pub(super) fn set(tree: &Tree, path: &[u8], attrs: &Attrs) -> Result<(), Errno> {
-    let file = tree.reach(path)?;
+    let file = tree.reach_to_change(path)?;
     if let Some(size) = attrs.size {
-        let flags = OFlags::WRONLY | OFlags::NONBLOCK;
-        rustix::fs::ftruncate(tree.open(path, flags, Mode::empty())?, size)?;
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let open = rustix::fs::openat(CWD, file.path(), flags, Mode::empty())?;
+        rustix::fs::ftruncate(open, size)?;
     }
     if let Some(bits) = attrs.permissions {
         rustix::fs::chmodat(CWD, file.path(), mode(bits), AtFlags::empty())?;
@@ -85,7 +86,7 @@ pub(super) fn set_open(file: impl AsFd, attrs: &Attrs) -> Result<(), Errno> {
 
 /// Changes what has this name, be it a symbolic link.
 pub(super) fn set_link(tree: &Tree, path: &[u8], attrs: &Attrs) -> Result<(), Errno> {
-    let at = tree.at(path)?;
+    let at = tree.at_to_change(path)?;
     let (dir, name) = (at.dir(), at.name());
     if attrs.size.is_some() {
         return Err(Errno::INVAL);

@@ -1,8 +1,8 @@
 //! SFTP over the files of this machine: what `adit sftp-server` is, on any pair of streams.
 //!
 //! Data passes through like this: `adit_ssh::sftp` reads requests and writes answers, [`session`]
-//! executes each in its turn, [`tree`] says where a path leads (inside a root, if there is one),
-//! [`attributes`], [`folder`], [`copy`] and [`people`] do what is more than one call.
+//! executes each in its turn, [`tree`] says where a path leads (inside a root, if there is one, and
+//! around what is [`protected`]), [`attributes`], [`folder`], [`copy`] and [`people`] do what is more than one call.
 //!
 //! Everything blocks: one process, or one thread, serves one client.
 
@@ -11,6 +11,7 @@ mod copy;
 mod fault;
 mod folder;
 mod people;
+mod protected;
 mod session;
 mod tree;
 
@@ -34,6 +35,8 @@ const WRITE_AT_ONCE: usize = 64 * 1024;
 pub(crate) struct Options {
     /// A folder that is all there is: no path and no symbolic link leads out of it.
     pub(crate) root: Option<PathBuf>,
+    /// Files and folders that cannot be touched, by absolute paths.
+    pub(crate) protected: Vec<PathBuf>,
     /// Nothing can be changed.
     pub(crate) read_only: bool,
     /// Where relative paths begin: a path inside the root, if there is one; otherwise the

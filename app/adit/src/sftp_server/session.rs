@@ -236,16 +236,18 @@ impl Session {
                 Some(Open::Folder(dir)) => attributes::set_open(dir.fd()?, &attrs),
                 None => Err(Errno::BADF),
             },
-            Request::Remove { path } => unlink(&tree.at(path)?, AtFlags::empty()),
-            Request::Rmdir { path } => unlink(&tree.at(path)?, AtFlags::REMOVEDIR),
+            Request::Remove { path } => unlink(&tree.at_to_change(path)?, AtFlags::empty()),
+            Request::Rmdir { path } => unlink(&tree.at_to_change(path)?, AtFlags::REMOVEDIR),
             Request::Mkdir { path, attrs } => {
-                let at = tree.at(path)?;
+                let at = tree.at_to_change(path)?;
                 let mode = attributes::new_mode(&attrs, 0o777);
                 rustix::fs::mkdirat(at.dir(), at.name(), mode)
             }
-            Request::Rename { from, to } => rename_new(&tree.at(from)?, &tree.at(to)?),
+            Request::Rename { from, to } => {
+                rename_new(&tree.at_to_change(from)?, &tree.at_to_change(to)?)
+            }
             Request::Symlink { target, link } => {
-                let at = tree.at(link)?;
+                let at = tree.at_to_change(link)?;
                 rustix::fs::symlinkat(target, at.dir(), at.name())
             }
             Request::Extended(extended) => self.change_more(&extended),
@@ -257,10 +259,12 @@ impl Session {
         let tree = &self.tree;
         match *request {
             Extended::PosixRename { from, to } => {
-                let (from, to) = (tree.at(from)?, tree.at(to)?);
+                let (from, to) = (tree.at_to_change(from)?, tree.at_to_change(to)?);
                 rustix::fs::renameat(from.dir(), from.name(), to.dir(), to.name())
             }
-            Extended::HardLink { from, to } => link(&tree.at(from)?, &tree.at(to)?),
+            Extended::HardLink { from, to } => {
+                link(&tree.at_to_change(from)?, &tree.at_to_change(to)?)
+            }
             Extended::LSetStat { path, attrs } => attributes::set_link(tree, path, &attrs),
             Extended::FSync { handle } => rustix::fs::fsync(self.file(handle)?),
             Extended::CopyData {

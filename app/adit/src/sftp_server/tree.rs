@@ -15,12 +15,14 @@ use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::fault::errno;
+use super::protected::Protected;
 use super::{Options, ServeError};
 
 /// All files that a client may reach.
 #[derive(Debug)]
 pub(super) struct Tree {
     root: Option<Root>,
+    protected: Protected,
     /// An absolute path, as the client sees it.
     start: Vec<u8>,
 }
@@ -56,7 +58,7 @@ impl At<'_> {
 pub(super) struct Reached<'a> {
     path: Cow<'a, [u8]>,
     /// Keeps the path valid.
-    _held: Option<OwnedFd>,
+    held: Option<OwnedFd>,
 }
 
 impl Reached<'_> {
@@ -83,7 +85,11 @@ impl Tree {
         if let Some(wish) = &options.start {
             start = join(&start, wish.as_os_str().as_bytes());
         }
-        let tree = Self { root, start };
+        let tree = Self {
+            root,
+            protected: Protected::new(options.protected.clone()),
+            start,
+        };
         if let Some(wish) = &options.start {
             tree.open(b".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
                 .map_err(|why| at(wish)(why.into()))?;
@@ -103,24 +109,66 @@ impl Tree {
 
     /// Opens what a path leads to, following symbolic links.
     pub(super) fn open(&self, path: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
-        let path = self.absolute(path)?;
         let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
+        if !self.protected.is_empty() {
+            return self.open_unprotected(path, flags, mode);
+        }
+        let path = self.absolute(path)?;
         match &self.root {
             Some(root) => root.open_inside(&path, flags, mode),
             None => rustix::fs::openat(CWD, path.as_ref(), flags, mode),
         }
     }
 
+    /// Opens what a path leads to, unless it is protected: what it leads to is found out first,
+    /// opened without following anything more, and emptied last.
+    fn open_unprotected(&self, path: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+        let real = self.real(path)?;
+        let at = if flags.contains(OFlags::CREATE) {
+            self.at_to_change(&real)?
+        } else {
+            // Folders on the way to what is protected can be looked at.
+            let at = self.at(&real)?;
+            self.protected.check_folder(at.dir())?;
+            at
+        };
+        let careful = flags.difference(OFlags::TRUNC) | OFlags::NOFOLLOW;
+        let file = rustix::fs::openat(at.dir(), at.name(), careful, mode)?;
+        self.protected.check_open(&file)?;
+        if flags.contains(OFlags::TRUNC) {
+            rustix::fs::ftruncate(&file, 0)?;
+        }
+        Ok(file)
+    }
+
+    /// The same as [`Tree::at`], for a name that is going to be made, removed or changed.
+    pub(super) fn at_to_change<'a>(&self, path: &'a [u8]) -> Result<At<'a>, Errno> {
+        let at = self.at(path)?;
+        self.protected.check_name(at.dir(), at.name())?;
+        Ok(at)
+    }
+
+    /// The same as [`Tree::reach`], for a file that is going to be changed.
+    pub(super) fn reach_to_change<'a>(&self, path: &'a [u8]) -> Result<Reached<'a>, Errno> {
+        let file = self.reach(path)?;
+        if let Some(held) = &file.held {
+            self.protected.check_open(held)?;
+            let real = self.real(path)?;
+            self.at_to_change(&real)?;
+        }
+        Ok(file)
+    }
+
     /// The name that a path ends in, and the folder that holds it. A symbolic link of that name
     /// is not followed.
     pub(super) fn at<'a>(&self, path: &'a [u8]) -> Result<At<'a>, Errno> {
         let path = self.absolute(path)?;
-        let Some(root) = &self.root else {
+        if self.root.is_none() && self.protected.is_empty() {
             return Ok(At {
                 dir: None,
                 name: path,
             });
-        };
+        }
         let (folder, name) = split(&path);
         let (folder, name) = match name {
             // These are no names in a folder: the folder itself is meant.
@@ -128,7 +176,7 @@ impl Tree {
             name => (folder, name),
         };
         Ok(At {
-            dir: Some(root.open_inside(folder, PATH_ONLY | OFlags::DIRECTORY, Mode::empty())?),
+            dir: Some(self.handle(folder, PATH_ONLY | OFlags::DIRECTORY)?),
             name: Cow::Owned(name.to_vec()),
         })
     }
@@ -136,13 +184,17 @@ impl Tree {
     /// What a path leads to, following symbolic links.
     pub(super) fn reach<'a>(&self, path: &'a [u8]) -> Result<Reached<'a>, Errno> {
         let path = self.absolute(path)?;
+        if self.root.is_none() && self.protected.is_empty() {
+            return Ok(Reached { path, held: None });
+        }
+        Ok(reached(self.handle(&path, PATH_ONLY)?))
+    }
+
+    /// Opens an absolute path, to name what it leads to.
+    fn handle(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         match &self.root {
-            Some(root) => Ok(reached(root.open_inside(
-                &path,
-                PATH_ONLY,
-                Mode::empty(),
-            )?)),
-            None => Ok(Reached { path, _held: None }),
+            Some(root) => root.open_inside(path, flags, Mode::empty()),
+            None => rustix::fs::openat(CWD, path, flags, Mode::empty()),
         }
     }
 
@@ -182,9 +234,9 @@ impl Tree {
 
 /// A handle of a file that only names it.
 #[cfg(target_os = "linux")]
-const PATH_ONLY: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+pub(super) const PATH_ONLY: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 #[cfg(not(target_os = "linux"))]
-const PATH_ONLY: OFlags = OFlags::CLOEXEC;
+pub(super) const PATH_ONLY: OFlags = OFlags::CLOEXEC;
 
 /// The path of an open file.
 pub(super) fn reached(file: OwnedFd) -> Reached<'static> {
@@ -192,7 +244,7 @@ pub(super) fn reached(file: OwnedFd) -> Reached<'static> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     Reached {
         path: Cow::Owned(path.into_bytes()),
-        _held: Some(file),
+        held: Some(file),
     }
 }
 

@@ -3,6 +3,7 @@
 mod access;
 mod algorithms;
 mod files;
+mod files_alone;
 mod floods;
 mod forwarding;
 mod host_keys;

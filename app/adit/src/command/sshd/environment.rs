@@ -82,7 +82,109 @@ impl Environment {
     }
 }
 
-fn is_of(pattern: &str, name: &OsStr) -> bool {
+/// Names of variables that change which code runs when a program starts, or how it reads what it is
+/// given: of the dynamic loaders, of the C library, of shells, of languages. `*` at the end is
+/// anything. Those of the C library are the ones it drops itself in programs that run as another
+/// user; the others are those that sudo removes, and the like of languages that are newer.
+const OF_THE_START: &[&str] = &[
+    // Loaders.
+    "LD_*",
+    "DYLD_*",
+    "_RLD*",
+    "LDR_*",
+    "LIBPATH",
+    "SHLIB_PATH",
+    "AUDIT_*",
+    // C libraries.
+    "GCONV_PATH",
+    "GETCONF_DIR",
+    "GLIBC_TUNABLES",
+    "HOSTALIASES",
+    "LOCALDOMAIN",
+    "LOCPATH",
+    "MALLOC_*",
+    "NIS_PATH",
+    "NLSPATH",
+    "PATH_LOCALE",
+    "RESOLV_HOST_CONF",
+    "RES_OPTIONS",
+    "TZDIR",
+    "TERMINFO",
+    "TERMINFO_DIRS",
+    "TERMPATH",
+    "TERMCAP",
+    "KRB5*",
+    "NSS_*",
+    // Where programs are, and whose.
+    "PATH",
+    "HOME",
+    "SHELL",
+    "USER",
+    "LOGNAME",
+    "TMPDIR",
+    "XDG_*",
+    "DBUS_*",
+    "SSH_*",
+    "SUDO_*",
+    // Shells.
+    "IFS",
+    "CDPATH",
+    "ENV",
+    "BASH_*",
+    "BASHOPTS",
+    "SHELLOPTS",
+    "GLOBIGNORE",
+    "PS1",
+    "PS4",
+    "PROMPT_COMMAND",
+    "FPATH",
+    "NULLCMD",
+    "READNULLCMD",
+    "ZDOTDIR",
+    "TMPPREFIX",
+    "INPUTRC",
+    // Languages.
+    "PERL*",
+    "PYTHON*",
+    "RUBY*",
+    "GEM_*",
+    "BUNDLE_*",
+    "NODE_*",
+    "NPM_*",
+    "LUA_*",
+    "R_*",
+    "PHP*",
+    "TCLLIBPATH",
+    "JAVA_*",
+    "JDK_*",
+    "_JAVA_*",
+    "CLASSPATH",
+    "DOTNET_*",
+    "COR_*",
+    "CORECLR_*",
+    "GOFLAGS",
+    "CARGO_*",
+    "RUSTC_*",
+    "GUILE_*",
+    "OCAML*",
+    "GHC*",
+    // Programs that run others, or load what they are told to.
+    "EDITOR",
+    "VISUAL",
+    "PAGER",
+    "LESS*",
+    "BROWSER",
+    "GIT_*",
+    "OPENSSL_*",
+];
+
+/// Whether no key may set this variable, whatever is permitted.
+pub(super) fn is_of_the_start(name: &str) -> bool {
+    let name = OsStr::new(name);
+    OF_THE_START.iter().any(|pattern| is_of(pattern, name))
+}
+
+pub(super) fn is_of(pattern: &str, name: &OsStr) -> bool {
     match pattern.strip_suffix('*') {
         Some(start) => name.as_bytes().starts_with(start.as_bytes()),
         None => name == pattern,
@@ -92,6 +194,33 @@ fn is_of(pattern: &str, name: &OsStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_changes_the_start_of_programs_is_known() {
+        for name in [
+            "LD_PRELOAD",
+            "LD_AUDIT",
+            "DYLD_INSERT_LIBRARIES",
+            "BASH_ENV",
+            "BASH_FUNC_ls",
+            "ENV",
+            "GCONV_PATH",
+            "LOCPATH",
+            "PYTHONPATH",
+            "PERL5OPT",
+            "NODE_OPTIONS",
+            "PATH",
+            "HOME",
+            "GLIBC_TUNABLES",
+            "GIT_SSH_COMMAND",
+            "JAVA_TOOL_OPTIONS",
+        ] {
+            assert!(is_of_the_start(name), "{name}");
+        }
+        for name in ["LANG", "LC_ALL", "TZ", "MARK", "EDITION", "PATHS"] {
+            assert!(!is_of_the_start(name), "{name}");
+        }
+    }
 
     #[test]
     fn clients_set_what_they_may() {

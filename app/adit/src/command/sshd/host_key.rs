@@ -61,7 +61,7 @@ fn make(path: &Path) -> anyhow::Result<CertifiedKey> {
     Ok(CertifiedKey::new(key, None)?)
 }
 
-fn beside(path: &Path, end: &str) -> PathBuf {
+pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
     name.into()

@@ -21,10 +21,8 @@ use super::agent::AgentSocket;
 use super::environment::Environment;
 use super::program;
 use super::program::Program;
+use super::settings::{SFTP, is_sftp};
 use super::visit::Visit;
-
-/// What stands for our own server of files, as in OpenSSH.
-const SFTP: &str = "internal-sftp";
 
 /// What a client wants to run.
 enum Wanted {
@@ -137,7 +135,11 @@ impl Draft {
             true => &account.home,
             false => Path::new("/"),
         };
-        command.env_clear().envs(self.environment.all());
+        command.env_clear();
+        // Our own server of files needs none, and nobody's wishes shall change how it starts.
+        if !self.visit.grant.command.as_deref().is_some_and(is_sftp) {
+            command.envs(self.environment.all());
+        }
         command.current_dir(home);
         let started = match self.terminal.take() {
             Some((terminal, theirs)) => {
@@ -190,7 +192,13 @@ impl Draft {
         }
         let mut words = forced.split_whitespace();
         Some(match words.next() {
-            Some(SFTP) => sftp(words),
+            Some(SFTP) => {
+                let mut command = sftp(words);
+                for path in &self.visit.settings.protected {
+                    command.arg("--protect").arg(path);
+                }
+                command
+            }
             _ => by_shell(OsStr::new(forced)),
         })
     }

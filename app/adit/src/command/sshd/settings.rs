@@ -1,5 +1,6 @@
 //! From what was typed to what holds.
 
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,15 +13,18 @@ use adit_ssh::algorithm::{Cipher, Kex, Mac};
 use adit_ssh::key::{Cidr, Grant, KeySet};
 use adit_stream::Limits;
 use adit_wire::{Host, Target};
+use anyhow::Context;
 
 use super::account::Account;
 use super::door::{Door, Startups};
-use super::host_key;
 use super::keys::Keys;
+use super::{environment, host_key};
 use crate::args::sshd::Sshd;
 use crate::report::{Code, Failure};
 use crate::state;
 
+/// What stands for our own server of files, as in OpenSSH.
+pub(super) const SFTP: &str = "internal-sftp";
 /// How long one end of a forwarded connection may be silent once the other has ended.
 const HALF_CLOSE_IDLE: Duration = Duration::from_hours(1);
 
@@ -35,6 +39,10 @@ pub(super) struct Settings {
     pub(super) forwarding: bool,
     pub(super) gateway_ports: bool,
     pub(super) accept_env: Vec<String>,
+    /// Which variables the lines of keys may set.
+    pub(super) user_environment: Vec<String>,
+    /// What clients that get files alone cannot touch: who gets in, and the host's own keys.
+    pub(super) protected: Vec<PathBuf>,
     pub(super) limits: Limits,
 }
 
@@ -45,7 +53,8 @@ pub(super) fn read(typed: &Sshd) -> Result<(Settings, Vec<String>), Failure> {
         [] => vec![PathBuf::from("~/.ssh/authorized_keys")],
         files => files.to_vec(),
     };
-    let files = files.iter().map(|file| account.expand(file)).collect();
+    let files: Vec<_> = files.iter().map(|file| account.expand(file)).collect();
+    let protected = protected(typed, &files)?;
     let startups = Startups::parse(&typed.max_startups).ok_or_else(|| {
         wrong("--max-startups", &typed.max_startups).hint("three numbers, like `10:30:100`")
     })?;
@@ -82,6 +91,8 @@ pub(super) fn read(typed: &Sshd) -> Result<(Settings, Vec<String>), Failure> {
         forwarding: !typed.no_forwarding,
         gateway_ports: typed.gateway_ports,
         accept_env: typed.accept_env.clone(),
+        user_environment: typed.permit_user_environment.clone(),
+        protected,
         limits: Limits {
             idle: typed.idle,
             half_close_idle: HALF_CLOSE_IDLE,
@@ -99,8 +110,39 @@ impl Settings {
         if self.command.is_some() {
             grant.command.clone_from(&self.command);
         }
+        let named = |pattern: &String, name: &str| environment::is_of(pattern, OsStr::new(name));
+        grant.environment.retain(|(name, _)| {
+            let permitted = &self.user_environment;
+            permitted.iter().any(|one| named(one, name)) && !environment::is_of_the_start(name)
+        });
+        // Files alone are files alone.
+        if grant.command.as_deref().is_some_and(is_sftp) {
+            grant.pty = false;
+            grant.port_forwarding = false;
+            grant.agent_forwarding = false;
+            grant.environment.clear();
+        }
         grant
     }
+}
+
+/// Whether a forced command is our own server of files.
+pub(super) fn is_sftp(command: &str) -> bool {
+    command.split_whitespace().next() == Some(SFTP)
+}
+
+/// What says who gets in, and what proves who we are.
+fn protected(typed: &Sshd, authorized: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut all = authorized.to_vec();
+    for key in &typed.host_key {
+        all.push(key.clone());
+        all.extend([".pub", "-cert.pub"].map(|end| host_key::beside(key, end)));
+    }
+    // Without a home there is no such folder.
+    all.extend(state::folder(None).ok());
+    // The programs of clients start elsewhere.
+    let all: std::io::Result<_> = all.iter().map(std::path::absolute).collect();
+    Ok(all.context("the working directory")?)
 }
 
 /// The address of `--listen`.

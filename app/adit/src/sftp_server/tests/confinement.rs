@@ -136,6 +136,7 @@ fn a_server_that_is_read_only_changes_nothing() {
         root: Some(place.root()),
         read_only: true,
         start: None,
+        ..Options::default()
     });
     let mut client = Client::<()>::new(&mut Vec::new());
     let _ = client.handle(&talk.out[4..], &mut Vec::new()).unwrap();
@@ -255,6 +256,153 @@ fn a_whole_session_over_streams_ends_well_or_says_why() {
         root: Some(place.root()),
         start: Some("sub".into()),
         read_only: false,
+        ..Options::default()
     };
     assert_eq!(Talk::new(&options).real(".").as_deref(), Some("/sub"));
+}
+
+/// What is protected cannot be touched: by its name, by another one, by a folder on the way to it,
+/// or by what it would be once it is there.
+#[test]
+fn what_is_protected_stays_as_it_is() {
+    let place = Place::new();
+    let root = place.root();
+    fs::create_dir_all(root.join("real/keys")).unwrap();
+    fs::create_dir_all(root.join("state/deep")).unwrap();
+    fs::write(root.join("real/keys/list"), "mine").unwrap();
+    fs::write(root.join("state/deep/secret"), "mine").unwrap();
+    symlink("real", root.join("way")).unwrap();
+    symlink("way/keys/list", root.join("soft")).unwrap();
+    symlink("later/list", root.join("dangling")).unwrap();
+    fs::hard_link(root.join("real/keys/list"), root.join("hard")).unwrap();
+    let protected = ["way/keys/list", "state", "later/list"];
+    let options = Options {
+        protected: protected.map(|path| root.join(path)).to_vec(),
+        ..Options::default()
+    };
+    let confined = Options {
+        root: Some(root.clone()),
+        ..options.clone()
+    };
+    let open = Options {
+        start: Some(root.clone()),
+        ..options
+    };
+    for options in [confined, open] {
+        let mut talk = Talk::new(&options);
+        for path in [
+            "way/keys/list",
+            "real/keys/../keys/list",
+            "soft",
+            "hard",
+            "state/deep/secret",
+            "state/new",
+            "later",
+            "dangling",
+        ] {
+            assert_eq!(talk.handle(path, NEW), None, "{path}");
+            assert_eq!(talk.read(path), None, "{path}");
+            let attrs = Attrs {
+                size: Some(0),
+                permissions: Some(0o777),
+                ..Attrs::default()
+            };
+            let path = path.as_bytes();
+            for request in [
+                Request::Setstat { path, attrs },
+                Request::Rename {
+                    from: b"file",
+                    to: path,
+                },
+                Request::Rename {
+                    from: path,
+                    to: b"away",
+                },
+                Request::Extended(Extended::PosixRename {
+                    from: b"file",
+                    to: path,
+                }),
+                Request::Extended(Extended::HardLink {
+                    from: path,
+                    to: b"again",
+                }),
+                Request::Extended(Extended::LSetStat { path, attrs }),
+            ] {
+                if matches!(path, b"soft" | b"dangling")
+                    && !matches!(request, Request::Setstat { .. })
+                {
+                    // The link's own name is nobody's business.
+                    continue;
+                }
+                assert_ne!(talk.status(&request), Status::Ok, "{request:?}");
+            }
+        }
+        let attrs = Attrs::default();
+        for request in [
+            Request::Rename {
+                from: b"way",
+                to: b"gone",
+            },
+            Request::Rename {
+                from: b"real",
+                to: b"gone",
+            },
+            Request::Rename {
+                from: b"real/keys",
+                to: b"gone",
+            },
+            Request::Rename {
+                from: b"state",
+                to: b"gone",
+            },
+            Request::Remove { path: b"way" },
+            Request::Remove {
+                path: b"real/keys/list",
+            },
+            Request::Rmdir {
+                path: b"state/deep",
+            },
+            Request::Mkdir {
+                path: b"later",
+                attrs,
+            },
+            Request::Mkdir {
+                path: b"state/more",
+                attrs,
+            },
+            Request::Symlink {
+                target: b"sub",
+                link: b"later",
+            },
+            Request::Opendir { path: b"state" },
+        ] {
+            assert_eq!(
+                talk.status(&request),
+                Status::PermissionDenied,
+                "{request:?}"
+            );
+        }
+        let path = b"state/deep";
+        assert_ne!(talk.status(&Request::Opendir { path }), Status::Ok);
+        // What stands beside them is as before, and folders on the way can be looked at.
+        for path in [&b"."[..], b"real", b"way/keys"] {
+            let opened = talk.ask(&Request::Opendir { path });
+            assert!(matches!(opened, Reply::Handle(_)), "{opened:?}");
+        }
+        assert_eq!(talk.read("file").as_deref(), Some(&b"0123456789"[..]));
+        let handle = talk.handle("real/keys/other", NEW).unwrap();
+        talk.done(&Request::Close {
+            handle: &handle[..],
+        });
+        talk.done(&Request::Rename {
+            from: b"real/keys/other",
+            to: b"sub/other",
+        });
+        talk.done(&Request::Remove { path: b"sub/other" });
+    }
+    let kept = |path: &str| fs::read_to_string(root.join(path)).unwrap();
+    assert_eq!(
+        kept("real/keys/list") + &kept("state/deep/secret"),
+        "minemine"
+    );
 }

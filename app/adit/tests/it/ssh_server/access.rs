@@ -79,10 +79,27 @@ fn a_forced_command_is_all_there_is() {
     assert_eq!(host.says(&["-T"], ""), "forced:");
     assert_eq!(host.says(&["-s"], "sftp"), "forced: sftp");
     let options = r#"environment="MARK=a b""#;
-    let host = Host::with_keys(&["--command", "echo mine; echo $MARK"], |line| {
+    let permitted = ["--permit-user-environment"];
+    let forced = ["--command", "echo mine; echo $MARK"];
+    let host = Host::with_keys(&[&permitted[..], &forced].concat(), |line| {
         format!("{options},command=\"echo the key's\" {line}\n")
     });
     assert_eq!(host.says(&[], "id"), "mine\na b");
+}
+
+/// Who can write the file of keys must not by that run code.
+#[test]
+fn variables_of_keys_are_permitted_by_name_and_never_those_of_loaders() {
+    let options = r#"environment="MARK=a b",environment="OTHER=c",environment="LD_PRELOAD=/x.so",environment="BASH_ENV=/x",environment="PATH=/x""#;
+    for (permitted, seen) in [
+        (&[][..], ""),
+        (&["--permit-user-environment"], "MARK=a b\nOTHER=c"),
+        (&["--permit-user-environment=MA*,LD_*"], "MARK=a b"),
+    ] {
+        let host = Host::with_keys(permitted, |line| format!("{options} {line}\n"));
+        let set = "env | grep -E '^(MARK|OTHER|LD_PRELOAD|BASH_ENV|PATH=/x)' | sort";
+        assert_eq!(host.says(&[], set), seen, "{permitted:?}");
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use adit_interop::Pattern;
 use super::world::{Host, destination, ended};
 
 /// `scp` or `sftp` as a client of this host.
-fn client(host: &Host, program: &str, options: &[&str]) -> Command {
+pub(super) fn client(host: &Host, program: &str, options: &[&str]) -> Command {
     let mut command = Command::new(program);
     let ssh = host.options(&[]);
     let port = host.port().to_string();
