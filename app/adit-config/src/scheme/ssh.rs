@@ -68,7 +68,7 @@ static AUTHORIZED_KEYS: Key<Option<FilePath>> = Key {
     default: None,
     otherwise: "none",
     doc: "File of the keys that let in, with OpenSSH's options (`from`, `permitopen`, \
-          `expiry-time`, `cert-authority`…); read at every login.",
+          `expiry-time`, `cert-authority`…); read at every login. Without a user in the URL an authority needs `principals=`.",
 };
 static CIPHER: Key<Algorithms<Cipher>> = Key {
     name: "cipher",

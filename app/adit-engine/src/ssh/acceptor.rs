@@ -45,7 +45,7 @@ impl Ssh {
         let (shown, file) = (key.public().fingerprint(), server.host_key.display());
         info!("ssh: the host key is {shown}, in {file}");
         let rules = Rules::new(server);
-        rules.warn();
+        rules.check()?;
         let mut config = ServerConfig::new(Arc::new(KeySet::from(vec![key])));
         config.transport.preferred = offered_by_server(&server.offer);
         config.auth = rules.methods();

@@ -23,7 +23,7 @@ pub use hop::SshHop;
 
 use std::io;
 
-use adit_ssh::key::KeyError;
+use adit_ssh::key::{KeyError, Place};
 
 /// What a plan says of SSH cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +44,13 @@ pub enum SshPlanError {
         /// What the system said.
         source: io::Error,
     },
+    /// An authority whose every certificate would let in.
+    #[error(
+        "{0}: this `cert-authority` would let every one of its certificates in, since the listener \
+         is for no certain user: name those who may in its line (`principals=\"ann,bob\"`), or a \
+         user in the listener's URL (`ssh://ann@…`)"
+    )]
+    Authority(Place),
     /// A host that no file of known hosts can have.
     #[error("{0} is no name of a host that has a key")]
     Host(String),

@@ -12,10 +12,11 @@ use adit_net::keep::Owner;
 use adit_session::ssh::BoxFuture;
 use adit_session::ssh::server::{AuthPolicy, Proof};
 use adit_ssh::auth::{Method, ServerAnswer, ServerConfig};
-use adit_ssh::key::{AnyKey, AuthorizedKeys, Denied, Grant, MAX_AUTHORIZED_KEYS, Offer};
+use adit_ssh::key::{AnyKey, AuthorizedKeys, Denied, Grant, MAX_AUTHORIZED_KEYS, Offer, Place};
 use tokio::task::spawn_blocking;
 use tracing::{debug, warn};
 
+use super::SshPlanError;
 use crate::credentials::Credentials;
 
 /// The rules of a listener.
@@ -45,11 +46,39 @@ impl Rules {
         }
     }
 
-    /// Says what is wrong with the file of keys before anybody needs it.
-    pub(super) fn warn(&self) {
-        if let Some(Err(why)) = self.keys.as_deref().map(read) {
-            warn!("no key lets in: {why}");
+    /// Whether the keys that are there now can be used; later ones are judged when they are.
+    pub(super) fn check(&self) -> Result<(), SshPlanError> {
+        let read = self.keys.as_deref().map(|path| self.read(path));
+        match read {
+            Some(Ok((_, open))) => match open.into_iter().next() {
+                Some(place) => Err(SshPlanError::Authority(place)),
+                None => Ok(()),
+            },
+            // It may come later, or be made safe.
+            Some(Err(why)) => {
+                warn!("no key lets in: {why}");
+                Ok(())
+            }
+            None => Ok(()),
         }
+    }
+
+    /// The keys of a file that nobody else can change, and the authorities that were left out, since without a user of the
+    /// listener's any name in a certificate would do.
+    fn read(&self, path: &Path) -> Result<(AuthorizedKeys, Vec<Place>), String> {
+        let file = path.display().to_string();
+        let told = |why: &dyn std::fmt::Display| format!("{file}: {why}");
+        let text = Owner::current().read_believed(path, MAX_AUTHORIZED_KEYS);
+        let text = text.map_err(|why| told(&why))?;
+        let mut keys = AuthorizedKeys::default();
+        for problem in keys.read(&file, &text).map_err(|why| told(&why))? {
+            warn!("{problem}");
+        }
+        let open = match self.user {
+            Some(_) => Vec::new(),
+            None => keys.drop_authorities_without_principals(),
+        };
+        Ok((keys, open))
     }
 
     /// What is offered to clients.
@@ -107,13 +136,17 @@ impl Gatekeeper {
 
     async fn find(&self, user: &str, key: &AnyKey, proof: Proof) -> Option<Grant> {
         let path = self.rules.keys.clone()?;
+        let rules = Arc::clone(&self.rules);
         let (name, key, from) = (user.to_owned(), key.clone(), self.from);
         let presence = match proof {
             Proof::None => None,
             Proof::Signature(presence) => presence,
         };
         let found = spawn_blocking(move || {
-            let keys = read(&path)?;
+            let (keys, open) = rules.read(&path)?;
+            for place in open {
+                warn!("{}", SshPlanError::Authority(place));
+            }
             let offer = Offer {
                 user: &name,
                 key: &key,
@@ -147,19 +180,6 @@ impl Gatekeeper {
             }
         }
     }
-}
-
-/// The keys of a file that nobody else can change.
-fn read(path: &Path) -> Result<AuthorizedKeys, String> {
-    let file = path.display().to_string();
-    let told = |why: &dyn std::fmt::Display| format!("{file}: {why}");
-    let text = Owner::current().read_believed(path, MAX_AUTHORIZED_KEYS);
-    let text = text.map_err(|why| told(&why))?;
-    let mut keys = AuthorizedKeys::default();
-    for problem in keys.read(&file, &text).map_err(|why| told(&why))? {
-        warn!("{problem}");
-    }
-    Ok(keys)
 }
 
 impl AuthPolicy for Gatekeeper {

@@ -13,7 +13,7 @@ use adit_interop::origin::Origin;
 use adit_interop::tool::{self, Ended};
 use adit_interop::traffic::{self, Ends};
 use adit_interop::web::Web;
-use adit_interop::{PATIENCE, Process, free_port, socks};
+use adit_interop::{Adit, Folder, PATIENCE, Process, free_port, socks};
 
 use crate::setup::{ALLOW, start};
 use crate::ssh_hop::Ours;
@@ -51,6 +51,53 @@ fn forwarding(mut ssh: Command, option: &str, port: u16, spec: &str) -> Process 
         sleep(Duration::from_millis(20));
     }
     process
+}
+
+/// The name that a client shows is nobody's here, so a certificate for that name proves nothing.
+#[test]
+fn certificates_need_a_user_or_principals() {
+    let folder = Folder::new("ssh-authority").unwrap();
+    let (authority, id) = (
+        openssh::keygen(folder.path(), "authority").unwrap(),
+        openssh::keygen(folder.path(), "id").unwrap(),
+    );
+    let mut sign = Command::new("ssh-keygen");
+    sign.args(["-q", "-s"]).arg(&authority);
+    sign.args(["-I", "test", "-n", "mallory"]);
+    sign.arg(id.with_extension("pub"));
+    assert!(sign.status().unwrap().success());
+    let line = fs::read_to_string(authority.with_extension("pub")).unwrap();
+    let keys = |options: &str| {
+        let line = format!("cert-authority{options} {line}");
+        folder.write("keys", line).unwrap()
+    };
+    let at = folder.path().display();
+    let url = |user: &str| {
+        format!("ssh://{user}127.0.0.1:0?host_key=@{at}/host&authorized_keys=@{at}/keys&{ALLOW}")
+    };
+    let origin = Origin::start().unwrap();
+    let enters = |adit: &Adit, name: &str| {
+        let mut ssh = client_as(name, adit.addr(), &id);
+        ssh.args(["-W", &origin.addr().to_string(), "127.0.0.1"]);
+        let done = openssh::run(ssh, PATIENCE).unwrap();
+        !done.output.contains("Permission denied")
+    };
+    keys("");
+    let why = Adit::start(&["run", &url("")], 1).unwrap_err().to_string();
+    assert!(
+        why.contains("keys:1") && why.contains("principals="),
+        "{why}"
+    );
+    keys(r#",principals="ann,mallory""#);
+    let open = start(&["run", &url("")]);
+    assert!(enters(&open, "mallory"));
+    // What is written later is judged as well.
+    keys(r#",principals="ann""#);
+    assert!(!enters(&open, "mallory"));
+    keys("");
+    assert!(!enters(&open, "mallory"));
+    let ann = start(&["run", &url("ann@")]);
+    assert!(!enters(&ann, "mallory") && !enters(&ann, "ann"));
 }
 
 #[test]
@@ -255,7 +302,7 @@ fn a_listener_ends_though_clients_are_there() {
 
 #[test]
 fn the_host_key_is_made_once_and_kept() {
-    let home = adit_interop::Folder::new("home").unwrap();
+    let home = Folder::new("home").unwrap();
     let mut seen = Vec::new();
     for _ in 0..2 {
         let mut command = Command::new(crate::setup::bin());
@@ -264,7 +311,7 @@ fn the_host_key_is_made_once_and_kept() {
             .env("HOME", home.path())
             .env_remove("XDG_STATE_HOME")
             .env_remove("STATE_DIRECTORY");
-        let mut adit = adit_interop::Adit::launch(command, 1).unwrap();
+        let mut adit = Adit::launch(command, 1).unwrap();
         let lines = adit
             .process()
             .wait_lines("the host key is SHA256:", 1, PATIENCE);

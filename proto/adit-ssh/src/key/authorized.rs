@@ -126,6 +126,17 @@ impl AuthorizedKeys {
         Err(denied)
     }
 
+    /// Drops the authorities whose lines have no `principals=`; gives their places. A server that
+    /// lets in whatever user a client names has to: any name in a certificate would be such a user,
+    /// so that every certificate of the authority would let in.
+    pub fn drop_authorities_without_principals(&mut self) -> Vec<Place> {
+        let open = |entry: &Entry| entry.options.authority && entry.options.principals.is_none();
+        let dropped = self.entries.iter().filter(|entry| open(entry));
+        let dropped = dropped.map(|entry| entry.place.clone()).collect();
+        self.entries.retain(|entry| !open(entry));
+        dropped
+    }
+
     /// Lines that were read.
     #[must_use]
     pub const fn len(&self) -> usize {

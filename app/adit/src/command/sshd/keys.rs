@@ -11,9 +11,10 @@ use adit_session::ssh::BoxFuture;
 use adit_session::ssh::server::{AuthPolicy, Proof};
 use adit_ssh::auth::visible;
 use adit_ssh::key::{AnyKey, AuthorizedKeys, Grant, MAX_AUTHORIZED_KEYS, Offer, Presence};
-use tracing::{debug, info, warn};
+use tracing::{debug, warn};
 
 use super::account::Account;
+use super::failures::Tries;
 
 /// The files of one account.
 #[derive(Debug)]
@@ -58,16 +59,18 @@ pub(super) struct Gate {
     refused: AtomicU32,
     /// Keys were computed for this client.
     computed: AtomicBool,
+    tries: Mutex<Tries>,
 }
 
 impl Gate {
-    pub(super) const fn new(keys: Arc<Keys>, from: IpAddr) -> Self {
+    pub(super) fn new(keys: Arc<Keys>, from: IpAddr) -> Self {
         Self {
             keys,
             from,
             grant: Mutex::new(None),
             refused: AtomicU32::new(0),
             computed: AtomicBool::new(false),
+            tries: Mutex::default(),
         }
     }
 
@@ -87,6 +90,12 @@ impl Gate {
         self.computed.load(Ordering::Relaxed)
     }
 
+    /// What the client has tried.
+    pub(super) fn tries(&self) -> Tries {
+        let tries = self.tries.lock().unwrap_or_else(PoisonError::into_inner);
+        tries.clone()
+    }
+
     /// The same is done for a user who is not ours as for our own: only the answer differs.
     async fn judge(&self, user: &str, key: &AnyKey, proof: Proof) -> bool {
         let (files, from, offered) = (Arc::clone(&self.keys), self.from, key.clone());
@@ -104,7 +113,7 @@ impl Gate {
                 }
                 return true;
             }
-            Ok(Ok(_)) => info!(
+            Ok(Ok(_)) => debug!(
                 "{}: refused {:?}: this server lets {} in alone",
                 self.from,
                 visible(user),
@@ -141,6 +150,11 @@ fn find(
 impl AuthPolicy for Gate {
     fn keys_computed(&self) {
         self.computed.store(true, Ordering::Relaxed);
+    }
+
+    fn tried(&self, user: &str, method: &'static str) {
+        let mut tries = self.tries.lock().unwrap_or_else(PoisonError::into_inner);
+        tries.add(user, method);
     }
 
     fn public_key<'a>(

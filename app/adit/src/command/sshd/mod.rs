@@ -4,13 +4,14 @@
 //! through the [`door`]; [`keys`] decides who gets in. [`visit`] hands each wish of a client to a
 //! task of its own: [`session`] collects what a program is to be and [`program`] runs it;
 //! [`direct`] connects to somewhere and [`listening`] hands on what comes, both through the relay;
-//! [`agent`] is the socket of a forwarded agent.
+//! [`agent`] is the socket of a forwarded agent, [`failures`] what the log has of failed logins.
 
 mod account;
 mod agent;
 mod direct;
 mod door;
 mod environment;
+mod failures;
 mod host_key;
 mod keys;
 mod listening;

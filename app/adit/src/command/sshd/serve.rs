@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use adit_engine::StartError;
 use adit_net::accept::{Acceptor, Turn};
-use adit_net::tcp;
+use adit_net::{ambient, tcp};
 use adit_session::ssh::ConnectError;
 use adit_session::ssh::server::Server;
 use adit_ssh::SshError;
@@ -87,11 +87,21 @@ async fn greet(
         }
         Err(why) => {
             let failure = judge(&why, &gate);
-            match failure {
+            let line = || settings.failures.line(ambient::now());
+            match (gate.tries().told(), failure) {
+                (Some(tries), _) => {
+                    if let Some(left_out) = line() {
+                        if left_out > 0 {
+                            info!("{left_out} failed logins were not logged: there are too many");
+                        }
+                        info!("{from}: failed login: {tries}: {why}");
+                    }
+                }
+                (None, Failure::Slow | Failure::Broken) if line().is_some() => {
+                    info!("{from}: {why}");
+                }
                 // Ports are knocked at all day.
-                Failure::Left | Failure::Wasted => debug!("{from}: {why}"),
-                Failure::Refused => info!("{from}: did not get in: {why}"),
-                Failure::Slow | Failure::Broken => info!("{from}: {why}"),
+                _ => debug!("{from}: {why}"),
             }
             stranger.failed(failure);
         }

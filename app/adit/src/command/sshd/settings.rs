@@ -17,6 +17,7 @@ use anyhow::Context;
 
 use super::account::Account;
 use super::door::{Door, Startups};
+use super::failures::Rate;
 use super::keys::Keys;
 use super::{environment, host_key};
 use crate::args::sshd::Sshd;
@@ -33,6 +34,8 @@ pub(super) struct Settings {
     pub(super) account: Arc<Account>,
     pub(super) keys: Arc<Keys>,
     pub(super) door: Arc<Door>,
+    /// How many lines failed logins have in the log.
+    pub(super) failures: Rate,
     pub(super) server: ServerConfig,
     pub(super) command: Option<String>,
     pub(super) pty: bool,
@@ -85,6 +88,7 @@ pub(super) fn read(typed: &Sshd) -> Result<(Settings, Vec<String>), Failure> {
         keys: Arc::new(Keys::new(Arc::clone(&account), files)),
         account,
         door: Door::new(startups, exempt),
+        failures: Rate::default(),
         server,
         command: typed.command.clone(),
         pty: !typed.no_pty,

@@ -313,6 +313,44 @@ fn silent_clients_are_asked_and_given_up() {
     });
 }
 
+/// Who tried what from where, and nothing that a name could add to the log.
+#[test]
+fn failed_logins_are_logged() {
+    let mut host = Host::start(&[]);
+    let other = keygen(host.folder.path(), "other").unwrap();
+    let me = user();
+    for (name, key, methods) in [
+        (&*me, &other, "publickey"),
+        ("root 127.0.0.1:1 x", &other, "publickey"),
+        ("nobody", &host.key(), "password,keyboard-interactive"),
+    ] {
+        let mut ssh = ssh(host.port(), key);
+        let option = format!("PreferredAuthentications={methods}");
+        ssh.args(["-o", &option, "-l", name, "127.0.0.1", "true"]);
+        assert_eq!(ended(ssh, b"").status.code(), Some(255));
+    }
+    until("three failed logins", || {
+        host.adit
+            .process()
+            .log()
+            .matches(": failed login: ")
+            .count()
+            == 3
+    });
+    let log = host.adit.process().log();
+    let line = |part: &str| {
+        let found = log.lines().find(|line| line.contains(part));
+        found.unwrap_or_else(|| panic!("no {part} in {log}"))
+    };
+    let mine = line(&format!(
+        "failed login: {me:?} tried none, publickey (2 times)"
+    ));
+    assert!(mine.contains("127.0.0.1:"), "{mine}");
+    line(r#"failed login: "root 127.0.0.1:1 x" tried none, publickey"#);
+    line(r#"failed login: "nobody" tried none"#);
+    assert!(!log.contains(" is in with "), "{log}");
+}
+
 #[test]
 fn the_log_goes_to_a_file() {
     let folder = adit_interop::Folder::new("sshd-log").unwrap();

@@ -1,0 +1,105 @@
+//! Failed logins in the log: who, from where, by what; and not as many lines as strangers like.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use adit_wire::Time;
+
+/// Lines within [`WINDOW`].
+const MOST: u32 = 60;
+const WINDOW: Duration = Duration::from_secs(60);
+/// What of a user's name is logged, characters.
+const LONGEST: usize = 64;
+/// Methods that are kept of one connection.
+const METHODS: usize = 4;
+
+/// What the client of one connection has tried.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct Tries {
+    user: String,
+    methods: Vec<&'static str>,
+    count: u32,
+}
+
+impl Tries {
+    /// One more; the last user counts.
+    pub(super) fn add(&mut self, user: &str, method: &'static str) {
+        if self.count == 0 || self.user != user {
+            self.user = user.chars().take(LONGEST).collect();
+        }
+        self.count = self.count.saturating_add(1);
+        if !self.methods.contains(&method) && self.methods.len() < METHODS {
+            self.methods.push(method);
+        }
+    }
+
+    /// As it is logged, if there were any. Nothing of it can end the line or drive a terminal.
+    pub(super) fn told(&self) -> Option<String> {
+        let methods = self.methods.join(", ");
+        let times = match self.count {
+            0 => return None,
+            1 => "once".to_owned(),
+            n => format!("{n} times"),
+        };
+        Some(format!("{:?} tried {methods} ({times})", self.user))
+    }
+}
+
+/// How many lines there may be.
+#[derive(Debug, Default)]
+pub(super) struct Rate(Mutex<Window>);
+
+#[derive(Debug, Default)]
+struct Window {
+    since: Time,
+    lines: u32,
+    left_out: u64,
+}
+
+impl Rate {
+    /// Whether there may be a line now, and how many were left out before it.
+    pub(super) fn line(&self, now: Time) -> Option<u64> {
+        let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.since(window.since) >= WINDOW {
+            (window.since, window.lines) = (now, 0);
+        }
+        if window.lines >= MOST {
+            window.left_out = window.left_out.saturating_add(1);
+            return None;
+        }
+        window.lines += 1;
+        Some(std::mem::take(&mut window.left_out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_tried_is_one_line_of_plain_text() {
+        let mut tries = Tries::default();
+        assert_eq!(tries.told(), None);
+        tries.add("root\n1.2.3.4: ann is in\u{1b}[2J", "none");
+        tries.add(&"x".repeat(1000), "password");
+        tries.add("root\n\u{1b}\u{202e}", "password");
+        let told = tries.told().unwrap();
+        assert_eq!(
+            told,
+            r#""root\n\u{1b}\u{202e}" tried none, password (3 times)"#
+        );
+        tries.add(&"x".repeat(1000), "publickey");
+        assert!(tries.told().unwrap().len() < 150);
+    }
+
+    #[test]
+    fn lines_are_few_and_those_left_out_are_counted() {
+        let rate = Rate::default();
+        let at = |seconds: u64| Time(1_000_000 * (1000 + seconds));
+        let lines = (0..500).filter(|_| rate.line(at(0)).is_some()).count();
+        assert_eq!(lines, 60);
+        assert_eq!(rate.line(at(59)), None);
+        assert_eq!(rate.line(at(60)), Some(441));
+        assert_eq!(rate.line(at(61)), Some(0));
+    }
+}
