@@ -18,6 +18,7 @@ use adit_session::ssh::server::{ForwardPlace, ForwardRequest, ServerHandle};
 use adit_ssh::connection::Originator;
 use adit_stream::{Stream, Tcp, relay};
 use tokio::net::{TcpStream, UnixListener, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 use tracing::{debug, warn};
 
@@ -25,12 +26,54 @@ use super::visit::Visit;
 
 /// Places of one connection.
 const MOST: usize = 256;
+/// Connections of one client that wait for its answer. Clients hold as many channels open that
+/// nobody has answered: adit's of before this bound 128. Further ones wait in the system's queue.
+const OPENING: usize = 100;
+/// Connections of one client that are handed on at a time; the channels of a connection are 1024,
+/// and some are left for what the client opens itself.
+const HANDED_ON: usize = 960;
 /// How long is waited after an error before the next connection is taken.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
 
 /// The places of one connection; they are given up when this is dropped.
 #[derive(Debug, Default)]
 pub(super) struct Listening(HashMap<ForwardPlace, Vec<Listener>>);
+
+/// How much a client can take. Each listening socket takes in one connection more, and no further
+/// ones before that has its place.
+#[derive(Debug)]
+pub(super) struct Places {
+    opening: Arc<Semaphore>,
+    all: Arc<Semaphore>,
+}
+
+/// A connection's place until it ends, and until it is answered.
+struct Place {
+    _whole: OwnedSemaphorePermit,
+    opening: OwnedSemaphorePermit,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self {
+            opening: Arc::new(Semaphore::new(OPENING)),
+            all: Arc::new(Semaphore::new(HANDED_ON)),
+        }
+    }
+}
+
+impl Places {
+    /// Waits for a place.
+    async fn free(&self) -> Option<Place> {
+        // Nobody closes them.
+        let whole = Arc::clone(&self.all).acquire_owned().await.ok()?;
+        let opening = Arc::clone(&self.opening).acquire_owned().await.ok()?;
+        Some(Place {
+            _whole: whole,
+            opening,
+        })
+    }
+}
 
 /// One listening socket.
 #[derive(Debug)]
@@ -172,8 +215,11 @@ async fn accept(
     loop {
         match listener.next().await {
             Turn::Connection(socket, from) => {
+                let Some(free) = visit.places.free().await else {
+                    return;
+                };
                 let (visit, handle, place) = (Arc::clone(&visit), handle.clone(), place.clone());
-                tokio::spawn(hand_on_tcp(socket, from, visit, handle, place));
+                tokio::spawn(hand_on_tcp((socket, from), visit, handle, place, free));
             }
             Turn::Exhausted(why) => warn!("{}: a forwarded port: {why}", visit.from),
         }
@@ -181,17 +227,19 @@ async fn accept(
 }
 
 async fn hand_on_tcp(
-    socket: TcpStream,
-    from: SocketAddr,
+    (socket, from): (TcpStream, SocketAddr),
     visit: Arc<Visit>,
     handle: ServerHandle,
     (address, port): (String, u16),
+    place: Place,
 ) {
     let originator = Originator {
         address: from.ip().to_canonical().to_string(),
         port: from.port().into(),
     };
-    match handle.open_forwarded_tcpip(address, port, originator).await {
+    let opened = handle.open_forwarded_tcpip(address, port, originator).await;
+    drop(place.opening);
+    match opened {
         Ok(mut channel) => carry(&visit, &mut Tcp::new(socket), &mut channel).await,
         Err(why) => debug!("{}: a forwarded connection: {why}", visit.from),
     }
@@ -233,8 +281,11 @@ async fn accept_local(
     loop {
         match listener.accept().await {
             Ok((socket, _)) => {
+                let Some(free) = visit.places.free().await else {
+                    return;
+                };
                 let (visit, handle, path) = (Arc::clone(&visit), handle.clone(), path.clone());
-                tokio::spawn(hand_on_local(socket, visit, handle, path));
+                tokio::spawn(hand_on_local(socket, visit, handle, path, free));
             }
             Err(why) => {
                 warn!("{}: a forwarded socket: {why}", visit.from);
@@ -244,8 +295,16 @@ async fn accept_local(
     }
 }
 
-async fn hand_on_local(socket: UnixStream, visit: Arc<Visit>, handle: ServerHandle, path: Vec<u8>) {
-    match handle.open_forwarded_streamlocal(path).await {
+async fn hand_on_local(
+    socket: UnixStream,
+    visit: Arc<Visit>,
+    handle: ServerHandle,
+    path: Vec<u8>,
+    place: Place,
+) {
+    let opened = handle.open_forwarded_streamlocal(path).await;
+    drop(place.opening);
+    match opened {
         Ok(mut channel) => carry(&visit, &mut Buffered::over(socket), &mut channel).await,
         Err(why) => debug!("{}: a forwarded connection: {why}", visit.from),
     }

@@ -12,7 +12,7 @@ use tracing::{debug, info};
 
 use super::direct;
 use super::environment::Environment;
-use super::listening::Listening;
+use super::listening::{Listening, Places};
 use super::session;
 use super::settings::Settings;
 
@@ -33,6 +33,8 @@ pub(super) struct Visit {
     pub(super) from: SocketAddr,
     pub(super) environment: Environment,
     pub(super) meter: Meter,
+    /// Of connections that are handed on to the client.
+    pub(super) places: Places,
     end: End,
 }
 
@@ -55,6 +57,7 @@ impl Visit {
             from,
             environment,
             meter: Meter::default(),
+            places: Places::default(),
             end,
         })
     }

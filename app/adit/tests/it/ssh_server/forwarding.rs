@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use adit_interop::openssh::{Sshd, ssh};
 use adit_interop::{Pattern, free_port};
 
 use super::world::{Guard, Host, ended, until};
@@ -86,6 +87,54 @@ fn forward(host: &Host, options: &[&str]) -> Guard {
         "",
     );
     Guard::spawn(ssh.stdin(Stdio::null()))
+}
+
+/// So many connections come at once to a forwarded port.
+const AT_ONCE: usize = 200;
+
+/// All of them are carried.
+fn many_at_once(port: u16, what: &str) {
+    drop(connected(port));
+    for round in 0..2 {
+        let mut all: Vec<_> = (0..AT_ONCE).map(|_| connected(port)).collect();
+        for socket in &mut all {
+            socket
+                .set_read_timeout(Some(Duration::from_secs(30)))
+                .unwrap();
+            socket.write_all(b"x").unwrap();
+        }
+        for (n, mut socket) in all.into_iter().enumerate() {
+            let mut byte = [0];
+            let read = socket.read_exact(&mut byte);
+            assert!(
+                read.is_ok(),
+                "{what}: round {round}, connection {n}: {read:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn many_connections_at_once_come_through_remote_forwards() {
+    let (to, host) = (echo(), Host::start(&[]));
+    let place = |port: u16| format!("{port}:127.0.0.1:{to}");
+    let port = free_port();
+    let _theirs = forward(&host, &["-R", &place(port)]);
+    many_at_once(port, "OpenSSH's client at adit's server");
+    let sshd = Sshd::start("").unwrap();
+    let servers = [
+        (host.port(), host.key(), "adit's server"),
+        (sshd.port(), sshd.folder().join("id"), "OpenSSH's server"),
+    ];
+    for (server, key, name) in servers {
+        let port = free_port();
+        let mut ours = Command::new(crate::setup::bin());
+        ours.arg("ssh").args(ssh(server, &key).get_args());
+        ours.args(["-N", "-o", "ExitOnForwardFailure=yes", "-R", &place(port)]);
+        ours.arg(super::world::destination()).stdin(Stdio::null());
+        let _client = Guard::spawn(&mut ours);
+        many_at_once(port, &format!("adit's client at {name}"));
+    }
 }
 
 #[test]

@@ -30,11 +30,15 @@ impl ClientConfig {
     /// The defaults, with the algorithms in the order that suits this machine.
     #[must_use]
     pub fn new(host_key: Arc<dyn HostKeyPolicy>, login: Login) -> Self {
+        let mut limits = Limits::default();
+        // What a server forwards comes as its own clients do, many at once, and each waits for its
+        // target here.
+        limits.pending_opens = limits.channels;
         Self {
             transport: transport::Config::new(preferred()),
             host_key,
             login,
-            limits: Limits::default(),
+            limits,
             keepalive: Some(Keepalive::default()),
             timeout: Duration::from_mins(1),
         }

@@ -73,6 +73,7 @@ impl Client {
         let mail = Arc::new(Mail::new());
         let peer = Peer::new(Arc::clone(&mail), Arc::clone(&about));
         let (to, told) = mpsc::channel(super::host_keys::BACKLOG);
+        let backlog = config.limits.pending_opens;
         Driver::spawn(Start {
             line,
             role: Role::Client,
@@ -85,7 +86,7 @@ impl Client {
                 to,
             }],
         });
-        Ok(Session::new(peer, told))
+        Ok(Session::new(peer, told, backlog))
     }
 }
 

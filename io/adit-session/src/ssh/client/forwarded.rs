@@ -8,9 +8,6 @@ use crate::ssh::forwards::{Arrival, Asked};
 use crate::ssh::mail::Command;
 use crate::ssh::opening::Opening;
 
-/// Channels that wait to be accepted; further ones are refused.
-pub(super) const BACKLOG: usize = 128;
-
 /// Channels that the server opens.
 #[derive(Debug)]
 pub struct Arrivals(mpsc::Receiver<Arrival>);

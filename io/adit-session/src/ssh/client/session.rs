@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use adit_ssh::connection::{ChannelKind, GlobalAnswer, GlobalRequest, Originator};
 use tokio::sync::mpsc;
 
-use super::forwarded::{Arrivals, BACKLOG, Forwarded};
+use super::forwarded::{Arrivals, Forwarded};
 use super::program::Program;
 use crate::ssh::about::Peer;
 use crate::ssh::channel::{Channel, Handle};
@@ -23,12 +23,16 @@ pub struct Session {
     peer: Peer,
     /// Where word of the server's keys comes, until somebody takes it.
     pub(super) told: Arc<Mutex<Option<mpsc::Receiver<Arrival>>>>,
+    /// Channels that may wait to be accepted: as many as the session lets wait at all, so that none
+    /// is refused here.
+    backlog: usize,
 }
 
 impl Session {
-    pub(super) fn new(peer: Peer, told: mpsc::Receiver<Arrival>) -> Self {
+    pub(super) fn new(peer: Peer, told: mpsc::Receiver<Arrival>, backlog: usize) -> Self {
         Self {
             peer,
+            backlog: backlog.max(1),
             told: Arc::new(Mutex::new(Some(told))),
         }
     }
@@ -127,7 +131,7 @@ impl Session {
         request: GlobalRequest,
         asked: Asked,
     ) -> Result<(GlobalAnswer, Arrivals), RequestError> {
-        let (to, arrivals) = mpsc::channel(BACKLOG);
+        let (to, arrivals) = mpsc::channel(self.backlog);
         let route = Some(Route { asked, to });
         let answer = self.peer.mail.ask(|reply| Command::Global {
             request,
@@ -155,7 +159,7 @@ impl Session {
     }
 
     fn route(&self, asked: Asked) -> Result<Arrivals, End> {
-        let (to, arrivals) = mpsc::channel(BACKLOG);
+        let (to, arrivals) = mpsc::channel(self.backlog);
         self.peer.mail.send(Command::Route(Route { asked, to }))?;
         Ok(Arrivals::new(arrivals))
     }
