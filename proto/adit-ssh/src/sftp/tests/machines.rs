@@ -284,6 +284,58 @@ fn handles_are_counted_and_never_taken_for_others() {
     );
 }
 
+/// What a client wants is what a server has to make room for.
+#[test]
+fn reads_are_clamped() {
+    let mut server = Server::new(Extensions::ALL);
+    let mut client = ready::<()>(Extensions::ALL, &mut server);
+    let handle = open(&mut client, &mut server, b"file");
+    for (wanted, given) in [(1, 1), (MAX_DATA, MAX_DATA), (u32::MAX, MAX_DATA)] {
+        let (mut there, mut here) = (Vec::new(), Vec::new());
+        let request = Request::Read {
+            handle: &handle[..],
+            offset: 0,
+            len: wanted,
+        };
+        client.request(&request, (), &mut there).unwrap();
+        let Step::Execute(_, Request::Read { len, .. }) =
+            server.handle(&there[4..], &mut here).unwrap()
+        else {
+            panic!("{here:?}");
+        };
+        assert_eq!(len, given);
+        assert!(here.is_empty());
+    }
+}
+
+/// The slot of a handle is used again, under another number: one that was closed closes nothing
+/// more, also when the driver has kept it.
+#[test]
+fn a_stale_handle_closes_nothing() {
+    let mut server = Server::new(Extensions::ALL);
+    let mut client = ready::<()>(Extensions::ALL, &mut server);
+    let close = |client: &mut Client<()>, server: &mut Server<Vec<u8>>, handle: &[u8]| {
+        let (mut there, mut here) = (Vec::new(), Vec::new());
+        client
+            .request(&Request::Close { handle }, (), &mut there)
+            .unwrap();
+        match server.handle(&there[4..], &mut here).unwrap() {
+            Step::Execute(_, Request::Close { handle }) => Some(handle),
+            _ => None,
+        }
+    };
+    let first = open(&mut client, &mut server, b"first");
+    let stale = close(&mut client, &mut server, &first).unwrap();
+    assert_eq!(server.close(stale).as_deref(), Some(&b"first"[..]));
+    let second = open(&mut client, &mut server, b"second");
+    assert_eq!(first[..4], second[..4], "the same slot");
+    assert_eq!(server.close(stale), None);
+    assert_eq!(close(&mut client, &mut server, &first), None);
+    assert_eq!(server.open_handles(), 1);
+    let id = close(&mut client, &mut server, &second).unwrap();
+    assert_eq!(server.close(id).as_deref(), Some(&b"second"[..]));
+}
+
 #[test]
 fn what_is_not_known_is_refused_and_the_channel_lives() {
     let mut server = Server::<()>::new(Extensions::ALL.without(Extension::CopyData));

@@ -84,6 +84,32 @@ fn by_bytes_from_either_side_or_both() {
     }
 }
 
+/// What is received counts as well as what is sent: the one who only listens renews the keys.
+#[test]
+fn by_what_is_received_alone() {
+    let (mut bytes, mut packets) = (settings(), settings());
+    bytes.rekey_bytes = Some(1);
+    packets.rekey_packets = 20;
+    for eager in [bytes, packets] {
+        for from_client in [true, false] {
+            let (client, server) = match from_client {
+                true => (settings(), eager.clone()),
+                false => (eager.clone(), settings()),
+            };
+            let mut link = pair_in(client, server);
+            for n in 0..60 {
+                let speaker = match from_client {
+                    true => &mut link.client,
+                    false => &mut link.server,
+                };
+                speaker.transport.send(&data(n, 1000)).unwrap();
+                link.settle().unwrap();
+            }
+            assert!(link.client.keys() >= 3, "{}", link.client.keys());
+        }
+    }
+}
+
 #[test]
 fn by_packets() {
     let mut eager = settings();
