@@ -236,7 +236,7 @@ pub(crate) struct Client {
     /// The server's URL, as `adit server` printed it
     #[arg(required_unless_present = "subscribe", conflicts_with = "subscribe")]
     pub(crate) url: Option<String>,
-    /// Use the servers of a document instead: SIP008, an `ssconf` key, or links (https)
+    /// Use the servers of a document instead: SIP008, an `ssconf` key, or `ss://` and `ssr://` links (https)
     #[arg(long, value_name = "URL")]
     pub(crate) subscribe: Option<String>,
     /// How often the document is fetched again

@@ -46,7 +46,7 @@ pub enum Unusable {
     Empty,
 }
 
-/// Reads SIP008, what stands behind an `ssconf` address, and lists of links.
+/// Reads SIP008, what stands behind an `ssconf` address, and lists of `ss://` and `ssr://` links.
 pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Document, Unusable> {
     let wish = Wish {
         role: Role::Client,
@@ -73,9 +73,13 @@ pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Document, Unusable> 
             others += 1;
             continue;
         };
-        let HopKind::Shadowsocks { plugin, .. } = &server.kind else {
-            others += 1;
-            continue;
+        let plugin = match &server.kind {
+            HopKind::Shadowsocks { plugin, .. } => plugin.as_ref(),
+            HopKind::ShadowsocksR(_) => None,
+            _ => {
+                others += 1;
+                continue;
+            }
         };
         match plugin {
             Some(plugin) if !plugins.allows(&plugin.program) => {
@@ -96,7 +100,7 @@ pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Document, Unusable> 
         }
     }
     for (count, why) in [
-        (others, "not a Shadowsocks server"),
+        (others, "not a server of Shadowsocks or ShadowsocksR"),
         (
             forbidden,
             "needs a plugin that --allow-plugin does not name",

@@ -103,7 +103,7 @@ pub(super) fn read(tree: &Json, clerk: &mut Clerk<'_>) -> (Format, Shape) {
 }
 
 /// Which end it is for. `local_port` alone says little: the example of a server that
-/// distributions ship has one.
+/// distributions ship has one. The window programs (`configs`, `localPort`) are clients.
 fn role(top: &Fields<'_>, format: Format, servers: &[Server], clerk: &mut Clerk<'_>) -> Role {
     if clerk.wish.role != Role::Auto {
         return clerk.wish.role;
@@ -112,7 +112,14 @@ fn role(top: &Fields<'_>, format: Format, servers: &[Server], clerk: &mut Clerk<
         let mut hosts = servers.iter().flat_map(|server| &server.addresses);
         hosts.any(|(host, _)| test(host))
     };
-    let local = ["locals", "local_port", "local_address", "tunnel_address"];
+    let local = [
+        "locals",
+        "local_port",
+        "localPort",
+        "local_address",
+        "tunnel_address",
+        "configs",
+    ];
     let (role, why) = if any(|host| matches!(host, Host::Ip(ip) if ip.is_unspecified())) {
         (Role::Server, "its server is on all addresses".to_owned())
     } else if top.has("port_password") || servers.iter().any(|s| !s.users.is_empty()) {

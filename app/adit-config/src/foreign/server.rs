@@ -95,9 +95,10 @@ impl Plugin {
         let name = fields.text("plugin", clerk);
         let options = fields.text("plugin_opts", clerk).unwrap_or_default();
         let mode = Mode::of(fields, "plugin_mode", clerk);
-        let arguments = fields.list("plugin_args", clerk);
+        // The window program writes them as one text.
+        let arguments = fields.texts("plugin_args", clerk);
         let name = name?;
-        if !arguments.is_empty() {
+        if arguments.iter().any(|argument| !argument.is_empty()) {
             let path = fields.path("plugin_args");
             clerk.note(path, "plugins get options, not arguments; left out");
         }

@@ -26,7 +26,6 @@ pub(super) struct Ssr {
 /// Fields that shadowsocks-libev does not have and ShadowsocksR has.
 const OWN: &[&str] = &[
     "additional_ports",
-    "configs",
     "obfs",
     "obfs_param",
     "obfsparam",
@@ -40,10 +39,15 @@ const LOCAL: &[&str] = &["socks", "http", "tunnel", "redir", "dns", "tun", "fake
 
 /// True if this describes a ShadowsocksR server, or several.
 pub(super) fn is_it(entries: &[(String, Json)]) -> bool {
-    entries.iter().any(|(name, value)| {
-        let protocol = || value.text().is_some_and(|text| !LOCAL.contains(&text));
-        OWN.contains(&name.as_str()) || (name == "protocol" && protocol())
-    })
+    let object = |item: &Json| matches!(item, Json::Object(entries) if is_it(entries));
+    entries
+        .iter()
+        .any(|(name, value)| match (name.as_str(), value) {
+            ("protocol", _) => value.text().is_some_and(|text| !LOCAL.contains(&text)),
+            // The window program of Shadowsocks has the same list.
+            ("configs", Json::List(items)) => items.iter().any(object),
+            (name, _) => OWN.contains(&name),
+        })
 }
 
 impl Ssr {

@@ -128,7 +128,7 @@ fn the_window_programs_file() {
         {"remarks": "odd", "server": "c.example", "server_port": 3, "password": "p",
          "method": "aes-256-cfb", "protocol": "auth_akarin_rand", "obfs": "plain"}],
         "index": 0, "random": true, "localPort": 1086, "shareOverLan": false, "TTL": 0}"#;
-    let (toml, notes, format) = converted(text, "gui-config.json", Role::Client);
+    let (toml, notes, format) = converted(text, "gui-config.json", Role::Auto);
     assert_eq!(format, Format::Ssr);
     assert!(
         notes.contains("disabled") && notes.contains("`auth_akarin_rand`"),
@@ -140,6 +140,26 @@ fn the_window_programs_file() {
         panic!("{toml}");
     };
     assert_eq!(hop.server.to_string(), "a.example:1");
+    // An address in the place of the name is no address of this machine.
+    for left in ["", r#""localPort": 1086, "#] {
+        let text = text
+            .replace("a.example", "192.0.2.7")
+            .replace(r#""localPort": 1086, "#, left);
+        let (toml, notes, _) = converted(&text, "gui-config.json", Role::Auto);
+        assert!(notes.contains("configuration of a client"), "{notes}");
+        assert!(
+            toml.contains("via = [") && toml.contains("192.0.2.7"),
+            "{toml}"
+        );
+    }
+    // The file of the other window program has the same name, and the same list.
+    let text = r#"{"version": "4.4.1.0", "configs": [{"server": "192.0.2.7", "server_port": 8388,
+        "password": "p", "method": "aes-256-gcm", "plugin": "", "plugin_opts": "", "plugin_args": "",
+        "remarks": "one", "timeout": 5}], "index": 0, "enabled": true, "shareOverLan": false, "localPort": 1087}"#;
+    let (toml, notes, format) = converted(text, "gui-config.json", Role::Auto);
+    assert_eq!(format, Format::Libev, "{notes}");
+    let plan = self::plan(&toml);
+    assert_eq!(plan.routes[0].listen[0].addr.port, 1087, "{toml}");
 }
 
 /// A subscription: base64 of links, some of other kinds.

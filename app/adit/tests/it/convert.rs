@@ -5,11 +5,13 @@ use std::process::{Command, Stdio};
 
 use adit_interop::origin::Origin;
 use adit_interop::shadowsocks::{AES_256, BLAKE3_AES_128, Method, Peer};
-use adit_interop::socks::{Association, Flow};
+use adit_interop::socks::{self, Association, Dest, Flow};
+use adit_interop::ssr::Setup;
 use adit_interop::web::Web;
 use adit_interop::{Adit, Folder, PATIENCE, free_port, tool, traffic};
 
-use crate::setup::{bin, ended, server};
+use crate::setup::{bin, ended, server, start};
+use crate::ssr;
 
 /// As `convert` prints it, without what it says beside.
 fn stdout(args: &[&str], input: &str) -> (Option<i32>, String, String) {
@@ -148,6 +150,41 @@ fn a_file_of_another_program_runs_as_it_is() {
 }
 
 /// shadowsocks-libev's own file, its SOCKS port in the hands of curl; their server and ours.
+/// The file of ShadowsocksR's window program, which names its local port in its own way.
+#[test]
+fn the_window_programs_file_is_a_clients() {
+    let folder = Folder::new("convert").unwrap();
+    let setup = Setup::new("aes-256-ctr", "auth_aes128_md5", "plain");
+    let theirs = ssr::server(&setup, "");
+    let (at, local) = (theirs.addr(), free_port());
+    let text = format!(
+        r#"{{"configs": [{{"remarks": "one", "id": "A1", "server": "{}", "server_port": {},
+            "server_udp_port": 0, "password": "{}", "method": "{}", "protocol": "{}",
+            "protocolparam": "", "obfs": "{}", "obfsparam": "", "remarks_base64": "b25l",
+            "group": "g", "enable": true, "udp_over_tcp": false}}], "index": 0, "random": false,
+            "sysProxyMode": 1, "shareOverLan": false, "localPort": {local}, "TTL": 0}}"#,
+        at.ip(),
+        at.port(),
+        setup.password,
+        setup.method,
+        setup.protocol,
+        setup.obfs,
+    );
+    let file = folder.write("gui-config.json", text).unwrap();
+    let (code, toml, notes) = stdout(&["convert", file.to_str().unwrap()], "");
+    assert_eq!(code, Some(0), "{notes}");
+    assert!(
+        toml.contains(&format!("127.0.0.1:{local}")),
+        "{toml}{notes}"
+    );
+    let client = start(&["run", file.to_str().unwrap()]);
+    let origin = Origin::start().unwrap();
+    let stream = socks::connect(client.addr(), None, &Dest::Addr(origin.addr()));
+    traffic::one_byte(stream.unwrap()).unwrap();
+    client.stop().unwrap();
+    theirs.stop().unwrap();
+}
+
 #[test]
 fn curl_by_the_file_of_shadowsocks_libev() {
     let web = Web::start(&[("/page", "text/plain", b"hello by libev.json")]).unwrap();

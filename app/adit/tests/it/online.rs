@@ -3,16 +3,19 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 use adit_interop::origin::Origin;
 use adit_interop::shadowsocks::{AES_256, BLAKE3_AES_128, Method};
 use adit_interop::socks::{self, Dest};
+use adit_interop::ssr::Setup;
 use adit_interop::tool::Ended;
-use adit_interop::{Adit, Folder, PATIENCE, traffic};
+use adit_interop::{Adit, Folder, PATIENCE, tool, traffic};
 
 use crate::setup::{ended, server, start};
+use crate::ssr;
 
 /// A provider whose document changes. It ends with the process.
 struct Provider {
@@ -199,6 +202,13 @@ fn what_was_fetched_serves_when_nothing_can_be() {
     theirs.stop().unwrap();
 }
 
+/// Base64, in which providers fold lists of links.
+fn encode_text(text: &str) -> String {
+    let mut command = Command::new("sh");
+    command.args(["-c", "printf %s \"$1\" | base64 -w 0", "sh", text]);
+    tool::run(command, PATIENCE).unwrap().success().unwrap()
+}
+
 #[test]
 fn other_forms_of_a_document_are_read() {
     let theirs = server(AES_256);
@@ -213,13 +223,26 @@ fn other_forms_of_a_document_are_read() {
     );
     let origin = Origin::start().unwrap();
     let to = Dest::Addr(origin.addr());
-    for document in [link.clone(), format!("{link}#one\n{link}#two\n"), outline] {
+    let setup = Setup::new("aes-256-ctr", "auth_aes128_md5", "plain");
+    let ssr_server = ssr::server(&setup, "");
+    let ssr_link = ended(&["url", &setup.url(ssr_server.addr())]);
+    let ssr_link = ssr_link.success().unwrap().trim().to_owned();
+    assert!(ssr_link.starts_with("ssr://"), "{ssr_link}");
+    let list = format!("MAX=1\n{ssr_link}\n{ssr_link}\n");
+    for document in [
+        link.clone(),
+        format!("{link}#one\n{link}#two\n"),
+        outline,
+        list.clone(),
+        encode_text(&list),
+    ] {
         let provider = Provider::start(&document);
         let folder = Folder::new("online").unwrap();
         let client = client(&provider, &folder);
         traffic::one_byte(socks::connect(client.addr(), None, &to).unwrap()).unwrap();
         client.stop().unwrap();
     }
+    ssr_server.stop().unwrap();
     theirs.stop().unwrap();
 }
 
