@@ -189,7 +189,7 @@ pub(crate) struct BenchSpan {
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchSsh {
     /// The server; without a port, 22
-    #[arg(value_name = "HOST[:PORT]")]
+    #[arg(value_name = "[USER@]HOST[:PORT]")]
     pub(crate) host: String,
     /// One JSON object a line: `offer`, `cost` for each cipher and MAC, `advice`
     #[arg(long)]

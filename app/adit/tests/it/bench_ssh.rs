@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use adit_interop::free_port;
@@ -42,6 +43,50 @@ fn what_sshd_offers_is_told_to_people() {
     // sshd was not left without a word.
     let log = sshd.process().log();
     assert!(!log.contains("Connection reset"), "{log}");
+}
+
+/// What is dearer by a factor is so on a busy machine too, and what is weak is not advised.
+#[test]
+fn figures_hold_beside_other_work() {
+    let lists = "Ciphers aes128-ctr\n\
+        MACs umac-64@openssh.com,umac-64-etm@openssh.com,hmac-sha2-512,hmac-sha2-512-etm@openssh.com";
+    let sshd = Sshd::start(lists).unwrap();
+    let host = format!("somebody@127.0.0.1:{}", sshd.port());
+    // Twice as many as there are processors.
+    let done = AtomicBool::new(false);
+    let spin = || {
+        while !done.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+        }
+    };
+    let told = thread::scope(|scope| {
+        let count = thread::available_parallelism().map_or(4, |n| 2 * n.get());
+        (0..count).for_each(|_| drop(scope.spawn(spin)));
+        let told = ended(&["bench", "ssh", &host, "--millis", "60"]).success();
+        done.store(true, Ordering::Relaxed);
+        told.unwrap()
+    });
+    let mut ratios = Vec::new();
+    for line in told.lines().filter(|line| line.starts_with("aes128-ctr ")) {
+        let figures: Vec<f64> = line
+            .split_whitespace()
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        let [_, send, receive] = figures[..] else {
+            panic!("{line}");
+        };
+        assert!(send > 0.0 && receive > 0.0, "{line}");
+        ratios.push(send / receive);
+    }
+    assert_eq!(ratios.len(), 4, "{told}");
+    // Sealing and opening do the same work.
+    let even = ratios.iter().all(|ratio| (0.4..2.5).contains(ratio));
+    assert!(even, "{ratios:?}\n{told}");
+    let take = format!(
+        "take: ssh -p {} -c aes128-ctr -m hmac-sha2-512-etm@openssh.com somebody@127.0.0.1",
+        sshd.port()
+    );
+    assert!(told.contains(&take), "{told}");
 }
 
 #[test]

@@ -13,26 +13,27 @@ const LONG_TAG: usize = 128;
 pub(super) struct Advice {
     /// The cheapest that is not weak.
     pub(super) take: Option<Cost>,
-    /// The cheapest with tags of 128 bits and more, if that is another one.
-    pub(super) long_tag: Option<Cost>,
     pub(super) warnings: Vec<String>,
 }
 
 impl Advice {
+    /// A shorter tag is never better for being cheaper, so it is taken where there is no other. A MAC
+    /// that covers the text in the clear (without `-etm`) is not advised at all: what a receiver does
+    /// before it is checked has been used against SSH.
     pub(super) fn new(offer: &Offer, costs: &[Cost]) -> Self {
         let cheapest = |fits: &dyn Fn(&Cost) -> bool| {
             let fine = |cost: &&Cost| {
                 let exposed = cost.cipher == Cipher::ChaCha20Poly1305 && !offer.strict;
-                !exposed && !cost.mac.is_some_and(is_old) && fits(cost)
+                let weak = |mac: Mac| is_old(mac) || !mac.is_etm();
+                !exposed && !cost.mac.is_some_and(weak) && fits(cost)
             };
             let found = costs.iter().filter(fine);
             found
                 .min_by(|one, other| one.sum().total_cmp(&other.sum()))
                 .copied()
         };
-        let take = cheapest(&|_| true);
-        let short = take.filter(|cost| cost.tag_bits() < LONG_TAG);
-        let long_tag = short.and_then(|_| cheapest(&|cost| cost.tag_bits() >= LONG_TAG));
+        let long = cheapest(&|cost| cost.tag_bits() >= LONG_TAG);
+        let take = long.or_else(|| cheapest(&|_| true));
         let mut warnings = Vec::new();
         if !offer.strict {
             warnings.push(
@@ -45,22 +46,23 @@ impl Advice {
         if !old.is_empty() {
             warnings.push(format!("old algorithms are offered: {}", old.join(", ")));
         }
-        if let Some(cost) = short {
+        if let Some(cost) = take.filter(|cost| cost.tag_bits() < LONG_TAG) {
             warnings.push(format!(
-                "the tags of {} have {} bits: one forged packet in 2^{} gets through",
+                "the tags of {} have {} bits, and nothing with longer ones is offered: one forged \
+                 packet in 2^{} gets through",
                 cost.mac.map_or("it", Mac::name),
                 cost.tag_bits(),
                 cost.tag_bits(),
             ));
         }
         if take.is_none() {
-            warnings.push("nothing that is offered is both known here and not weak".to_owned());
+            warnings.push(
+                "nothing that is offered is both known here and not weak: a cipher with a tag of its \
+                 own, or a MAC with -etm"
+                    .to_owned(),
+            );
         }
-        Self {
-            take,
-            long_tag,
-            warnings,
-        }
+        Self { take, warnings }
     }
 }
 
@@ -124,7 +126,7 @@ pub(super) mod tests {
             cost(Cipher::Aes128Ctr, Some(Mac::Umac128Etm), 0.4),
         ];
         let strict = Advice::new(&offer(true, &["hmac-sha1-etm@openssh.com"]), &costs);
-        assert_eq!((strict.take, strict.long_tag), (Some(costs[1]), None));
+        assert_eq!(strict.take, Some(costs[1]));
         let [old] = &strict.warnings[..] else {
             panic!("{:?}", strict.warnings);
         };
@@ -132,16 +134,35 @@ pub(super) mod tests {
         assert!(old.ends_with(names), "{old}");
 
         let exposed = Advice::new(&offer(false, &[]), &costs);
-        assert_eq!(exposed.take, Some(costs[2]));
-        assert_eq!(exposed.long_tag, Some(costs[3]));
+        assert_eq!(
+            exposed.take,
+            Some(costs[3]),
+            "the longer tag, though it costs more"
+        );
         let told = exposed.warnings.join("\n");
         assert!(
-            told.contains("CVE-2023-48795") && told.contains("64 bits"),
+            told.contains("CVE-2023-48795") && !told.contains("64 bits"),
             "{told}"
         );
 
         let none = Advice::new(&offer(false, &[]), &costs[..2]);
-        assert_eq!((none.take, none.long_tag), (None, None));
+        assert_eq!(none.take, None);
         assert!(none.warnings.iter().any(|line| line.contains("nothing")));
+    }
+
+    #[test]
+    fn a_mac_without_etm_is_not_advised_and_a_short_tag_only_without_another() {
+        let costs = [
+            cost(Cipher::Aes128Ctr, Some(Mac::Umac128), 0.1),
+            cost(Cipher::Aes128Ctr, Some(Mac::HmacSha256), 0.1),
+            cost(Cipher::Aes128Ctr, Some(Mac::Umac64Etm), 0.3),
+            cost(Cipher::Aes128Ctr, Some(Mac::HmacSha256Etm), 9.0),
+        ];
+        let take = |costs: &[Cost]| Advice::new(&offer(true, &[]), costs);
+        assert_eq!(take(&costs).take, Some(costs[3]));
+        let short = take(&costs[..3]);
+        assert_eq!(short.take, Some(costs[2]));
+        assert!(short.warnings.join("\n").contains("64 bits"));
+        assert_eq!(take(&costs[..2]).take, None);
     }
 }

@@ -1,18 +1,18 @@
 //! What a cipher with its MAC costs on this processor.
 
 use std::hint::black_box;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use adit_crypto::Secret;
 use adit_ssh::algorithm::{Cipher, Compression, Mac};
 use adit_ssh::packet::{DirectionKeys, Opened, Opener, Sealer};
 
-use super::super::nanoseconds;
-
 /// Octets of data in a packet, as channels send them.
 const DATA: usize = 32 * 1024;
-/// Packets in one buffer.
+/// Packets of a round.
 const TOGETHER: usize = 8;
+/// Rounds at least. The first brings memory and code into the caches; the median is another one.
+const ROUNDS: usize = 9;
 
 /// Seconds of processor time of one end, per GiB of data.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,7 +38,11 @@ impl Cost {
     }
 }
 
-/// Seals and opens packets in memory for about `spend`.
+/// Seals and opens packets in memory, in rounds that take about `spend` together.
+///
+/// Each direction is timed by itself, by the processor time of this thread: what other programs and
+/// other threads do meanwhile does not count. The median is taken, since a round may be interrupted in
+/// either half.
 pub(super) fn measure(cipher: Cipher, mac: Option<Mac>, spend: Duration) -> Cost {
     let data = vec![0x5a; DATA];
     let (mut sealer, mut opener) = (Sealer::new(), Opener::new());
@@ -46,28 +50,50 @@ pub(super) fn measure(cipher: Cipher, mac: Option<Mac>, spend: Duration) -> Cost
     let _ = sealer.set_keys(keys(cipher, mac), true);
     let _ = opener.set_keys(keys(cipher, mac), true);
     let mut out = Vec::with_capacity((DATA + 256) * TOGETHER);
-    let mut seal_all = |out: &mut Vec<u8>| {
+    let (mut sent, mut received) = (Vec::new(), Vec::new());
+    let begun = Instant::now();
+    while sent.len() < ROUNDS || begun.elapsed() < spend {
         out.clear();
+        let before = processor_time();
         for _ in 0..TOGETHER {
-            let start = sealer.begin(out);
+            let start = sealer.begin(&mut out);
             out.extend_from_slice(black_box(&data));
-            let _ = sealer.finish(start, out);
+            let _ = sealer.finish(start, &mut out);
         }
-    };
-    // Before, so that the opener has seen nothing when the pairs begin: numbers must follow.
-    let both = nanoseconds(spend / 2, || {
-        seal_all(&mut out);
+        let between = processor_time();
         open_all(&mut opener, &mut out);
-    });
-    let send = nanoseconds(spend / 2, || seal_all(&mut out));
-    let per_gib = |ns: f64| ns / 1e9 * f64::from(1 << 30) / (DATA * TOGETHER) as f64;
+        sent.push(between.saturating_sub(before));
+        received.push(processor_time().saturating_sub(between));
+    }
+    let per_gib =
+        |time: Duration| time.as_secs_f64() * f64::from(1 << 30) / (DATA * TOGETHER) as f64;
     Cost {
         cipher,
         mac,
-        send: per_gib(send),
-        // Noise may make the sum the smaller one.
-        receive: per_gib((both - send).max(0.0)),
+        send: per_gib(median(sent)),
+        receive: per_gib(median(received)),
     }
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
+/// What this thread has had of a processor.
+#[cfg(unix)]
+fn processor_time() -> Duration {
+    use rustix::time::{ClockId, clock_gettime};
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    // It counts from the thread's beginning.
+    Duration::try_from(now).unwrap_or_default()
+}
+
+/// The system has no such clock that is fine enough: the time of day.
+#[cfg(not(unix))]
+fn processor_time() -> Duration {
+    static BEGUN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    BEGUN.get_or_init(Instant::now).elapsed()
 }
 
 fn open_all(opener: &mut Opener, mut wire: &mut [u8]) {
@@ -117,5 +143,41 @@ mod tests {
         let sha = measure(Cipher::Aes128Ctr, Some(Mac::HmacSha512Etm), spend);
         assert!(gcm.send > 0.0 && sha.sum() > gcm.send);
         assert_eq!((gcm.tag_bits(), sha.tag_bits()), (128, 512));
+        // Both directions do the same work.
+        for cost in [gcm, sha] {
+            let ratio = cost.send / cost.receive;
+            assert!((0.2..5.0).contains(&ratio), "{cost:?}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_the_processor_time_of_this_thread_counts() {
+        let others_run = || {
+            let (begun, before) = (Instant::now(), processor_time());
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    while begun.elapsed() < Duration::from_millis(60) {
+                        black_box(processor_time());
+                    }
+                });
+            });
+            processor_time() - before
+        };
+        let took = others_run();
+        assert!(took < Duration::from_millis(30), "{took:?}");
+        let (begun, before) = (Instant::now(), processor_time());
+        while processor_time() - before < Duration::from_millis(5) {
+            assert!(
+                begun.elapsed() < Duration::from_secs(20),
+                "it does not count"
+            );
+        }
+    }
+
+    #[test]
+    fn the_median_is_the_middle_one() {
+        let times = [9, 1, 5].map(Duration::from_secs).to_vec();
+        assert_eq!(median(times), Duration::from_secs(5));
     }
 }

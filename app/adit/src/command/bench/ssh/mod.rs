@@ -27,7 +27,8 @@ const PORT: u16 = 22;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) fn ssh(typed: &args::BenchSsh) -> Done {
-    let target = target(&typed.host)?;
+    let (user, host) = apart(&typed.host)?;
+    let target = target(host)?;
     let mut found = None;
     let (place, wanted) = (&mut found, &target);
     run::block_on(|mut signals| async move {
@@ -62,9 +63,22 @@ pub(super) fn ssh(typed: &args::BenchSsh) -> Done {
     if typed.json {
         show::advice_json(&advice);
     } else {
-        show::advice(&target, &advice);
+        show::advice(&target, user, &advice);
     }
     Ok(())
+}
+
+/// `[USER@]HOST[:PORT]` as user and the rest. Nobody logs in: the user is for the advice.
+fn apart(text: &str) -> Result<(Option<&str>, &str), Failure> {
+    match text.rsplit_once('@') {
+        None => Ok((None, text)),
+        // A leading `-` would be an option in the line that is advised.
+        Some((user, host)) if !user.is_empty() && !user.starts_with('-') => Ok((Some(user), host)),
+        Some(_) => Err(Failure::new(
+            Code::Usage,
+            format!("`{text}` has no user before `@`"),
+        )),
+    }
 }
 
 /// `HOST` or `HOST:PORT`.
@@ -150,6 +164,14 @@ fn pairs(offer: &Offer) -> Vec<(Cipher, Option<Mac>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_user_may_stand_before_it() {
+        assert_eq!(apart("h:1").unwrap(), (None, "h:1"));
+        assert_eq!(apart("a@b@[::1]:2").unwrap(), (Some("a@b"), "[::1]:2"));
+        apart("@h").unwrap_err();
+        apart("-oX@h").unwrap_err();
+    }
 
     #[test]
     fn a_port_may_be_left_out() {

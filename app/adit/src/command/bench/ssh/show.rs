@@ -64,14 +64,15 @@ pub(super) fn cost(cost: &Cost, first: bool) {
     );
 }
 
-pub(super) fn advice(target: &Target, advice: &Advice) {
+/// `user` is who was typed with the host.
+pub(super) fn advice(target: &Target, user: Option<&str>, advice: &Advice) {
     println!();
-    let how = |cost: &Cost| format!("ssh -p {} {} {}", target.port, options(cost), target.host);
     if let Some(take) = &advice.take {
-        println!("take: {}", how(take));
-    }
-    if let Some(long) = &advice.long_tag {
-        println!("with tags of 128 bits or more: {}", how(long));
+        let place = match user {
+            None => target.host.to_string(),
+            Some(user) => format!("{user}@{}", target.host),
+        };
+        println!("take: ssh -p {} {} {place}", target.port, options(take));
     }
     for warning in &advice.warnings {
         println!("warning: {warning}");
@@ -118,7 +119,6 @@ pub(super) fn advice_json(advice: &Advice) {
     };
     print(json!({"advice": {
         "take": named(&advice.take),
-        "long_tag": named(&advice.long_tag),
         "warnings": advice.warnings,
     }}));
 }
