@@ -12,10 +12,9 @@ use adit_wire::unmap;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use crate::names::{Asker, Resolver, no_address};
 use crate::tcp::{self, FastOpen};
 
-/// Time the system's resolver gets.
-pub const RESOLVE_DEADLINE: Duration = Duration::from_secs(5);
 /// Head start of each address over the next one.
 const STAGGER: Duration = Duration::from_millis(250);
 /// Addresses of one name that are tried at most.
@@ -37,28 +36,24 @@ pub enum Family {
     V6Only,
 }
 
-/// The addresses of `name`, in the order in which they are to be tried.
+/// The addresses of `name`, in the order in which they are to be tried. Counted on
+/// [`Asker::current`].
 pub async fn resolve(name: &str, port: u16, family: Family) -> io::Result<Vec<SocketAddr>> {
-    let lookup = timeout(RESOLVE_DEADLINE, tokio::net::lookup_host((name, port)));
-    let found = lookup
-        .await
-        .map_err(|_| no_address("the resolver did not answer"))?;
-    let found = found.map_err(no_address)?;
-    let all = order(
-        found
-            .map(|a| SocketAddr::new(unmap(a.ip()), a.port()))
-            .collect(),
-        family,
-    );
+    let found = Resolver::system().look_up(name, Asker::current()).await?;
+    let with_port = found.iter().map(|addr| match unmap(addr.ip()) {
+        ip if ip == addr.ip() => {
+            let mut addr = *addr;
+            addr.set_port(port);
+            addr
+        }
+        ip => SocketAddr::new(ip, port),
+    });
+    let all = order(with_port.collect(), family);
     if all.is_empty() {
         Err(no_address("no address of the wanted family"))
     } else {
         Ok(all)
     }
-}
-
-fn no_address(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
-    io::Error::new(io::ErrorKind::HostUnreachable, why)
 }
 
 /// Interleaves the families (RFC 8305 section 4) and drops what is not wanted.

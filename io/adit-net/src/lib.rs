@@ -4,7 +4,7 @@
 //! descriptor exhaustion ([`accept`]), pipes for bytes that stay in the kernel ([`splice`]), sockets that are
 //! watched only while somebody waits ([`asked`]), a mark
 //! that wakes a reader once for much ([`lowat`]), urgent data ([`urgent`]), traffic that was meant for others
-//! ([`transparent`]), names and the race between addresses ([`dial`]), the wall clock, the monotonic
+//! ([`transparent`]), names ([`names`]) and the race between addresses ([`dial`]), the wall clock, the monotonic
 //! clock and chance ([`ambient`]), the descriptor limit ([`limits`]), child processes that do not
 //! outlive us, and terminals for them ([`child`]), files that do ([`keep`]).
 //! It knows no protocol.
@@ -18,6 +18,7 @@ pub mod dial;
 pub mod keep;
 pub mod limits;
 pub mod lowat;
+pub mod names;
 #[cfg(target_os = "linux")]
 mod option;
 pub mod packet;

@@ -1,0 +1,84 @@
+//! What is known of names, for as long as it holds.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use adit_wire::Time;
+
+use super::Found;
+
+/// Names that are remembered; about 200 bytes each.
+const MAX: usize = 4096;
+/// The longest that addresses are kept, whatever a server says.
+const LONGEST: u32 = 15 * 60;
+/// The longest that nothing is kept: a name that was just made should be found soon.
+const LONGEST_NOTHING: u32 = 30;
+
+#[derive(Debug, Default)]
+pub(super) struct Cache(HashMap<Box<str>, (Found, Time)>);
+
+impl Cache {
+    pub(super) fn get(&self, name: &str, now: Time) -> Option<Found> {
+        let (found, until) = self.0.get(name)?;
+        (*until > now).then(|| found.clone())
+    }
+
+    pub(super) fn put(&mut self, name: &str, found: &Found, now: Time) {
+        let seconds = match found {
+            Found::Addresses(_, ttl) => (*ttl).min(LONGEST),
+            Found::Nothing { ttl, .. } => (*ttl).min(LONGEST_NOTHING),
+        };
+        if seconds == 0 {
+            return;
+        }
+        if self.0.len() >= MAX {
+            self.0.retain(|_, (_, until)| *until > now);
+            // A quarter goes at once, so that this is rare; which one is the hasher's choice.
+            let mut left = MAX / 4 * 3;
+            self.0.retain(|_, _| {
+                let stays = left > 0;
+                left = left.saturating_sub(1);
+                stays
+            });
+        }
+        let until = now + Duration::from_secs(u64::from(seconds));
+        self.0.insert(name.into(), (found.clone(), until));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(ttl: u32) -> Found {
+        Found::Addresses(vec!["1.1.1.1:0".parse().unwrap()].into(), ttl)
+    }
+
+    #[test]
+    fn kept_as_long_as_it_holds_and_no_longer_than_the_bounds() {
+        let at = |seconds: u64| Time(seconds * 1_000_000);
+        let mut cache = Cache::default();
+        cache.put("a", &found(10), at(0));
+        cache.put("zero", &found(0), at(0));
+        cache.put("day", &found(86_400), at(0));
+        let nothing = Found::Nothing {
+            exists: false,
+            ttl: 3600,
+        };
+        cache.put("none", &nothing, at(0));
+        assert!(cache.get("a", at(9)).is_some() && cache.get("a", at(10)).is_none());
+        assert!(cache.get("zero", at(0)).is_none());
+        assert!(cache.get("day", at(899)).is_some() && cache.get("day", at(900)).is_none());
+        assert!(cache.get("none", at(29)).is_some() && cache.get("none", at(30)).is_none());
+    }
+
+    #[test]
+    fn the_number_of_names_is_bounded() {
+        let mut cache = Cache::default();
+        for n in 0..3 * MAX {
+            cache.put(&format!("n{n}"), &found(60), Time(0));
+            assert!(cache.0.len() <= MAX);
+        }
+        assert!(cache.0.len() > MAX / 2);
+    }
+}

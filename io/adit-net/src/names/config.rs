@@ -1,0 +1,362 @@
+//! What a machine says about names: `resolv.conf`, `hosts`, `nsswitch.conf`.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use hickory_proto::rr::Name;
+use resolv_conf::ScopedIp;
+
+use super::hosts::{self, Hosts};
+
+/// What is read of `resolv.conf` and `nsswitch.conf`.
+const MAX_LEN: u64 = 64 << 10;
+/// Servers that are asked, as many as elsewhere.
+const MAX_SERVERS: usize = 3;
+/// Search domains, of which others take 6 or any number.
+const MAX_SEARCH: usize = 16;
+
+/// Where the files lie, and where servers listen.
+#[derive(Debug, Clone)]
+pub struct Files {
+    /// Servers and search domains.
+    pub resolv_conf: PathBuf,
+    /// Names that no server is asked for.
+    pub hosts: PathBuf,
+    /// Which sources of names there are.
+    pub nsswitch: PathBuf,
+    /// The port of the servers.
+    pub port: u16,
+}
+
+impl Default for Files {
+    fn default() -> Self {
+        Self {
+            resolv_conf: "/etc/resolv.conf".into(),
+            hosts: "/etc/hosts".into(),
+            nsswitch: "/etc/nsswitch.conf".into(),
+            port: 53,
+        }
+    }
+}
+
+/// What tells one version of the files from the next.
+pub(super) type Version = [Option<(i64, i64, u64, u64)>; 3];
+
+impl Files {
+    /// Three calls of the system, as cheap as what the C library does for each lookup.
+    pub(super) fn version(&self) -> Version {
+        [&self.resolv_conf, &self.hosts, &self.nsswitch].map(|path| {
+            let about = fs::metadata(path).ok()?;
+            Some((about.mtime(), about.mtime_nsec(), about.size(), about.ino()))
+        })
+    }
+
+    /// Files that are missing say nothing.
+    pub(super) fn read(&self) -> Config {
+        let nsswitch = read(&self.nsswitch, MAX_LEN).unwrap_or_default();
+        let resolv_conf = read(&self.resolv_conf, MAX_LEN).unwrap_or_default();
+        let hosts = read(&self.hosts, hosts::MAX_LEN).unwrap_or_default();
+        let mut config = Config::parse(&resolv_conf, self.port);
+        config.sources = Sources::parse(&String::from_utf8_lossy(&nsswitch), &config.servers);
+        if config.is_foreign || is_told_by_environment() {
+            config.sources = Sources::foreign();
+        }
+        config.hosts = Hosts::parse(&hosts);
+        config
+    }
+}
+
+fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The variables by which one program is given other servers or names than the rest.
+fn is_told_by_environment() -> bool {
+    ["RES_OPTIONS", "LOCALDOMAIN", "HOSTALIASES"]
+        .iter()
+        .any(|name| std::env::var_os(name).is_some())
+}
+
+/// What the files say.
+#[derive(Debug)]
+pub(super) struct Config {
+    pub(super) servers: Vec<SocketAddr>,
+    pub(super) search: Vec<Name>,
+    pub(super) ndots: usize,
+    /// Time for one server to answer.
+    pub(super) timeout: Duration,
+    /// How often each server is asked.
+    pub(super) attempts: u32,
+    pub(super) edns: bool,
+    pub(super) tcp_only: bool,
+    pub(super) rotate: bool,
+    pub(super) ask_v6: bool,
+    pub(super) hosts: Hosts,
+    pub(super) sources: Sources,
+    /// Whether it says something that only the C library understands.
+    is_foreign: bool,
+}
+
+impl Config {
+    fn parse(resolv_conf: &[u8], port: u16) -> Self {
+        // What cannot be read is skipped, as others do.
+        let (parsed, _) = resolv_conf::Config::parse_with_errors(resolv_conf);
+        let mut is_foreign = !parsed.sortlist.is_empty();
+        let mut servers = Vec::new();
+        for server in parsed.get_nameservers_or_local().iter().take(MAX_SERVERS) {
+            servers.push(match server {
+                ScopedIp::V4(ip) => SocketAddr::new(IpAddr::V4(*ip), port),
+                ScopedIp::V6(ip, None) => SocketAddr::new(IpAddr::V6(*ip), port),
+                ScopedIp::V6(ip, Some(scope)) => match scope.parse() {
+                    Ok(scope) => SocketAddrV6::new(*ip, port, 0, scope).into(),
+                    // An interface by its name.
+                    Err(_) => {
+                        is_foreign = true;
+                        continue;
+                    }
+                },
+            });
+        }
+        let mut search: Vec<String> = parsed.get_last_search_or_domain().cloned().collect();
+        if search.is_empty() {
+            search.extend(parsed.get_system_domain());
+        }
+        let search = search.iter().take(MAX_SEARCH);
+        let search = search.filter_map(|domain| name(domain).ok());
+        Self {
+            servers,
+            search: search.collect(),
+            ndots: usize::try_from(parsed.ndots.min(15)).unwrap_or(1),
+            timeout: Duration::from_secs(u64::from(parsed.timeout.clamp(1, 30))),
+            attempts: parsed.attempts.clamp(1, 5),
+            edns: parsed.edns0,
+            tcp_only: parsed.use_vc,
+            rotate: parsed.rotate,
+            ask_v6: !parsed.no_aaaa,
+            hosts: Hosts::default(),
+            sources: Sources::default(),
+            is_foreign,
+        }
+    }
+
+    /// The names to be asked for, in their order: a name with few dots may be one of ours.
+    pub(super) fn candidates(&self, text: &str) -> io::Result<Vec<Name>> {
+        let mut absolute = name(text)?;
+        absolute.set_fqdn(true);
+        if text.ends_with('.') {
+            return Ok(vec![absolute]);
+        }
+        let relative = name(text)?;
+        let searched = self.search.iter();
+        let searched = searched.filter_map(|domain| relative.clone().append_domain(domain).ok());
+        let mut all: Vec<Name> = searched.collect();
+        let has_dots = text.bytes().filter(|byte| *byte == b'.').count() >= self.ndots;
+        all.insert(if has_dots { 0 } else { all.len() }, absolute);
+        Ok(all)
+    }
+}
+
+/// A host name in the form in which it is asked for.
+pub(super) fn name(text: &str) -> io::Result<Name> {
+    let bad = || super::no_address(format!("`{}` is no host name", text.escape_debug()));
+    // What names are written with; the parser below knows escapes, which are none of a host's.
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') || !c.is_ascii();
+    if !text.chars().all(fits) {
+        return Err(bad());
+    }
+    Name::from_str_relaxed(text).map_err(|_| bad())
+}
+
+/// `text` as it is asked for, in ASCII; `None` if it is no host name.
+#[must_use]
+pub fn ascii_name(text: &str) -> Option<String> {
+    // Dots of other scripts part labels as well (RFC 3490 section 3.1).
+    let dots = ['\u{3002}', '\u{ff0e}', '\u{ff61}'];
+    let name = name(&text.replace(dots, ".")).ok()?;
+    Some(name.to_ascii().to_ascii_lowercase())
+}
+
+/// Where names come from besides `hosts` and DNS: what only the C library can ask.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Sources {
+    /// Every name.
+    everything: bool,
+    /// Names below `local` (multicast DNS).
+    local: bool,
+    /// The machine's own name, and those of its gateways.
+    own: bool,
+    /// Names without a dot (containers).
+    single: bool,
+}
+
+impl Sources {
+    fn foreign() -> Self {
+        Self {
+            everything: true,
+            ..Self::default()
+        }
+    }
+
+    /// The line `hosts:` of `nsswitch.conf`.
+    fn parse(nsswitch: &str, servers: &[SocketAddr]) -> Self {
+        if !cfg!(target_os = "linux") {
+            return Self::foreign();
+        }
+        let mut lines = nsswitch
+            .lines()
+            .map(|line| line.split('#').next().unwrap_or(""));
+        let Some(line) = lines.find_map(|line| line.trim().strip_prefix("hosts:")) else {
+            return Self::default();
+        };
+        let line = line.replace('[', " [").replace(']', "] ");
+        let (mut sources, mut last) = (Self::default(), "");
+        let mut dns = false;
+        // The stub of systemd-resolved answers by DNS what the module answers by other means.
+        let has_stub = servers.iter().any(|server| {
+            let ip = server.ip();
+            ip == IpAddr::from([127, 0, 0, 53]) || ip == IpAddr::from([127, 0, 0, 54])
+        });
+        for word in line.split_ascii_whitespace() {
+            let known = match word {
+                "files" => !dns,
+                "dns" => {
+                    dns = true;
+                    true
+                }
+                "resolve" => {
+                    (dns, sources.own) = (true, true);
+                    has_stub
+                }
+                "myhostname" => {
+                    sources.own = true;
+                    true
+                }
+                "mymachines" => {
+                    sources.single = true;
+                    true
+                }
+                "mdns_minimal" | "mdns4_minimal" | "mdns6_minimal" => {
+                    sources.local = true;
+                    true
+                }
+                // What follows the modules above in the files of distributions.
+                "[NOTFOUND=return]" => last.ends_with("_minimal"),
+                "[!UNAVAIL=return]" => last == "resolve",
+                _ => false,
+            };
+            if !known {
+                return Self::foreign();
+            }
+            last = word;
+        }
+        if !dns {
+            // Then no server may be asked.
+            return Self::foreign();
+        }
+        sources
+    }
+
+    /// Whether the C library has to be asked for `name`, in lower case.
+    pub(super) fn need_system(&self, name: &str) -> bool {
+        let name = name.strip_suffix('.').unwrap_or(name);
+        self.everything
+            // An interface behind an address.
+            || name.contains('%')
+            || (self.local && name.ends_with(".local"))
+            || (self.single && !name.contains('.'))
+            || (self.own && (matches!(name, "_gateway" | "_outbound") || is_own(name)))
+    }
+}
+
+/// Whether `name` is what this machine was called when it was first asked for.
+#[must_use]
+pub fn is_own(name: &str) -> bool {
+    // Packets ask as well: no call of the system for each.
+    static OWN: OnceLock<String> = OnceLock::new();
+    let own = OWN.get_or_init(|| {
+        let uname = rustix::system::uname();
+        uname.nodename().to_string_lossy().into_owned()
+    });
+    !own.is_empty() && own.eq_ignore_ascii_case(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(text: &str) -> Config {
+        Config::parse(text.as_bytes(), 53)
+    }
+
+    #[test]
+    fn search_domains_and_dots() {
+        let config = config("nameserver 10.0.0.1\nsearch a.example b.example\noptions ndots:2");
+        let asked = |name: &str| -> Vec<String> {
+            let all = config.candidates(name).unwrap();
+            all.iter().map(Name::to_ascii).collect()
+        };
+        assert_eq!(asked("x"), ["x.a.example.", "x.b.example.", "x."]);
+        assert_eq!(asked("x.y"), ["x.y.a.example.", "x.y.b.example.", "x.y."]);
+        assert_eq!(asked("x.y.z")[0], "x.y.z.");
+        assert_eq!(asked("x."), ["x."]);
+        assert_eq!(asked("bücher.example.")[0], "xn--bcher-kva.example.");
+        for bad in ["a b", "a\\.b", "a..b", "a/b", &"x".repeat(64)] {
+            assert!(config.candidates(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn servers_and_options() {
+        let config = config(
+            "# mine\nnameserver 10.0.0.1\nnameserver ::1\nnonsense\nnameserver fe80::1%3\n\
+             nameserver 10.0.0.4\noptions timeout:1 attempts:4 edns0 use-vc rotate no-aaaa\n",
+        );
+        let servers: Vec<String> = config.servers.iter().map(ToString::to_string).collect();
+        assert_eq!(servers, ["10.0.0.1:53", "[::1]:53", "[fe80::1%3]:53"]);
+        assert_eq!(
+            (config.timeout, config.attempts),
+            (Duration::from_secs(1), 4)
+        );
+        assert!(config.edns && config.tcp_only && config.rotate && !config.ask_v6);
+        let none = Config::parse(b"", 53);
+        assert_eq!(none.servers[0].to_string(), "127.0.0.1:53");
+    }
+
+    #[test]
+    fn what_only_the_c_library_knows_is_asked_there() {
+        let stub = ["127.0.0.53:53".parse().unwrap()];
+        let sources =
+            |line: &str| Sources::parse(&format!("passwd: files\nhosts: {line}\n"), &stub);
+        for plain in ["files dns", "dns", "files dns # x"] {
+            assert_eq!(sources(plain), Sources::default(), "{plain}");
+        }
+        assert_eq!(Sources::parse("", &[]), Sources::default());
+        for foreign in [
+            "files",
+            "dns files",
+            "files nis dns",
+            "files mdns4 dns",
+            "files [NOTFOUND=return] dns",
+            "files dns [!UNAVAIL=return]",
+            "files winbind dns",
+            "files sss dns",
+        ] {
+            assert!(sources(foreign).need_system("example.com"), "{foreign}");
+        }
+        let desktop = sources("files mdns4_minimal [NOTFOUND=return] dns mymachines");
+        assert!(desktop.need_system("printer.local") && desktop.need_system("container"));
+        assert!(!desktop.need_system("example.com"));
+        let fedora = "files myhostname resolve [!UNAVAIL=return] dns";
+        let with_stub = sources(fedora);
+        assert!(with_stub.need_system("_gateway") && !with_stub.need_system("example.com"));
+        assert!(Sources::parse(&format!("hosts:{fedora}"), &[]).need_system("example.com"));
+        assert!(Sources::default().need_system("fe80::1%eth0"));
+    }
+}

@@ -1,0 +1,296 @@
+//! Names to addresses, as the machine's own files say, without one client being able to stop it for
+//! others.
+//!
+//! Questions are asked from here, not by the C library: a lookup that nobody waits for any more ends
+//! at once, one name is asked for once however many want it, and what is known is kept. Lookups
+//! are counted by [`Asker`]. Where names come from more than `hosts` and DNS (`nsswitch.conf`), the
+//! C library is asked for those, in threads that are counted the same way.
+
+mod asker;
+mod cache;
+mod config;
+mod hosts;
+mod lookup;
+mod numeric;
+mod preference;
+mod query;
+mod shares;
+mod system;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, timeout_at};
+
+use self::cache::Cache;
+use self::config::{Config, Version};
+use self::shares::{Place, Running, Shares};
+use crate::ambient;
+
+pub use asker::Asker;
+pub use config::{Files, ascii_name, is_own};
+pub use numeric::spelled_v4;
+
+/// Time a lookup gets, waiting for others included.
+pub const RESOLVE_DEADLINE: Duration = Duration::from_secs(5);
+
+/// Looks names up. All users of one share its cache and its bounds.
+#[derive(Debug)]
+pub struct Resolver {
+    files: Files,
+    shares: Arc<Shares>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What the files said, and when they were changed.
+    known: Option<(Version, Arc<Config>)>,
+    cache: Cache,
+    /// Lookups that somebody waits for, each with its number.
+    asked: HashMap<Box<str>, (u64, Weak<Lookup>)>,
+    /// The number of the last one.
+    last: u64,
+}
+
+/// What a name stands for.
+#[derive(Debug, Clone)]
+enum Found {
+    /// Addresses without a port, and for how many seconds.
+    Addresses(Arc<[SocketAddr]>, u32),
+    /// No address.
+    Nothing { exists: bool, ttl: u32 },
+}
+
+/// A lookup that runs; it ends when nobody waits for it.
+#[derive(Debug)]
+struct Lookup {
+    answer: watch::Receiver<Option<Result<Found, Arc<str>>>>,
+    task: AbortHandle,
+}
+
+/// How a lookup begins.
+enum Begun {
+    /// With its end: the answer is known by now.
+    Known(Found),
+    /// With a question, whoever asked it.
+    Asked(Arc<Lookup>),
+}
+
+impl Drop for Lookup {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Default for Resolver {
+    fn default() -> Self {
+        Self::new(Files::default())
+    }
+}
+
+impl Resolver {
+    /// A resolver by these files, which are read when something is asked, and again when they change.
+    #[must_use]
+    pub fn new(files: Files) -> Self {
+        Self {
+            files,
+            shares: Arc::default(),
+            state: Arc::default(),
+        }
+    }
+
+    /// The one of this process.
+    pub fn system() -> &'static Self {
+        static SYSTEM: OnceLock<Resolver> = OnceLock::new();
+        SYSTEM.get_or_init(Self::default)
+    }
+
+    /// The addresses of `name`, the better reached family first, with port 0.
+    pub async fn look_up(&self, name: &str, asker: Asker) -> io::Result<Arc<[SocketAddr]>> {
+        if let Ok(ip) = name.parse() {
+            return Ok([SocketAddr::new(ip, 0)].into());
+        }
+        if let Some(ip) = spelled_v4(name) {
+            return Ok([SocketAddr::new(ip.into(), 0)].into());
+        }
+        let name = match name.contains('%') {
+            // Names of interfaces have a case.
+            true => name.to_owned(),
+            false => name.to_ascii_lowercase(),
+        };
+        let config = self.config().await?;
+        let bare = name.strip_suffix('.').unwrap_or(&name);
+        let mut local = config.hosts.find(bare);
+        if local.is_empty() && is_localhost(bare) {
+            local = vec![
+                ([127, 0, 0, 1], 0).into(),
+                ([0u16, 0, 0, 0, 0, 0, 0, 1], 0).into(),
+            ];
+        }
+        if !local.is_empty() {
+            preference::sort(&mut local);
+            return Ok(local.into());
+        }
+        if let Some(found) = self.lock().cache.get(&name, ambient::now()) {
+            return found.addresses(&name);
+        }
+        let place = self.shares.enter(asker)?;
+        let until = Instant::now() + RESOLVE_DEADLINE;
+        let lookup = match timeout_at(until, self.begin(&place, &config, &name)).await {
+            Ok(Begun::Known(found)) => return found.addresses(&name),
+            Ok(Begun::Asked(lookup)) => lookup,
+            Err(_) => return Err(shares::too_many()),
+        };
+        let mut answer = lookup.answer.clone();
+        let Ok(answered) = timeout_at(until, answer.wait_for(Option::is_some)).await else {
+            return Err(no_address(lookup::silent(&config.servers)));
+        };
+        let answered = answered.map_err(|_| no_address("the lookup was broken off"))?;
+        match answered.as_ref() {
+            Some(Ok(found)) => found.addresses(&name),
+            Some(Err(why)) => Err(no_address(&**why)),
+            None => Err(no_address("the lookup was broken off")),
+        }
+    }
+
+    /// Joins the lookup of a name, or starts it once the shares allow it.
+    async fn begin(&self, place: &Place, config: &Arc<Config>, name: &str) -> Begun {
+        let weight = match config.sources.need_system(name) {
+            true => system::WEIGHT,
+            false => 1,
+        };
+        loop {
+            {
+                let mut state = self.lock();
+                let known = state.asked.get(name);
+                if let Some(lookup) = known.and_then(|(_, lookup)| lookup.upgrade()) {
+                    return Begun::Asked(lookup);
+                }
+                // Another party's lookup may have ended meanwhile.
+                if let Some(found) = state.cache.get(name, ambient::now()) {
+                    return Begun::Known(found);
+                }
+                if let Some(share) = place.start(weight) {
+                    state.last += 1;
+                    let number = state.last;
+                    let lookup = self.start(config, name, share, number);
+                    let note = (number, Arc::downgrade(&lookup));
+                    state.asked.insert(name.into(), note);
+                    return Begun::Asked(lookup);
+                }
+            }
+            place.wait().await;
+        }
+    }
+
+    fn start(&self, config: &Arc<Config>, name: &str, share: Running, number: u64) -> Arc<Lookup> {
+        let (tell, answer) = watch::channel(None);
+        let (config, name) = (config.clone(), name.to_owned());
+        // Taken back however the task ends.
+        let noted = Noted {
+            state: self.state.clone(),
+            name: name.clone(),
+            number,
+        };
+        let task = tokio::spawn(async move {
+            let found = if config.sources.need_system(&name) {
+                system::look_up(name.clone(), share).await
+            } else {
+                let found = lookup::look_up(&config, &name).await;
+                drop(share);
+                found
+            };
+            if let Ok(found) = &found {
+                let mut state = lock(&noted.state);
+                let is_current = |(_, known): &(Version, Arc<Config>)| Arc::ptr_eq(known, &config);
+                if state.known.as_ref().is_some_and(is_current) {
+                    state.cache.put(&name, found, ambient::now());
+                }
+            }
+            drop(noted);
+            let _ = tell.send(Some(found.map_err(|e| e.to_string().into())));
+        });
+        Arc::new(Lookup {
+            answer,
+            task: task.abort_handle(),
+        })
+    }
+
+    /// What the files say now.
+    async fn config(&self) -> io::Result<Arc<Config>> {
+        let version = self.files.version();
+        let known = self.lock().known.clone();
+        if let Some((_, config)) = known.filter(|(known, _)| *known == version) {
+            return Ok(config);
+        }
+        let files = self.files.clone();
+        // A list of blocked names takes a moment.
+        let read = tokio::task::spawn_blocking(move || files.read());
+        let config = Arc::new(read.await.map_err(io::Error::other)?);
+        let mut state = self.lock();
+        if let Some((_, config)) = state.known.as_ref().filter(|(known, _)| *known == version) {
+            // Somebody else was faster.
+            return Ok(config.clone());
+        }
+        state.known = Some((version, config.clone()));
+        // Another network may know other addresses.
+        state.cache = Cache::default();
+        Ok(config)
+    }
+
+    /// A panic of another thread leaves the state whole.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The note that a name is being asked for.
+struct Noted {
+    state: Arc<Mutex<State>>,
+    name: String,
+    number: u64,
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        let mut state = lock(&self.state);
+        // A lookup that was given up may have a successor, which stays.
+        let note = state.asked.get(self.name.as_str());
+        if note.is_some_and(|(number, _)| *number == self.number) {
+            state.asked.remove(self.name.as_str());
+        }
+    }
+}
+
+impl Found {
+    fn addresses(&self, name: &str) -> io::Result<Arc<[SocketAddr]>> {
+        match self {
+            Self::Addresses(addrs, _) => Ok(addrs.clone()),
+            Self::Nothing { exists: true, .. } => Err(no_address(format!("{name} has no address"))),
+            Self::Nothing { .. } => Err(no_address(format!("{name} does not exist (NXDOMAIN)"))),
+        }
+    }
+}
+
+/// Whether `name`, in lower case, is the machine itself everywhere (RFC 6761 section 6.3).
+#[must_use]
+pub fn is_localhost(name: &str) -> bool {
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+/// A name without an address: for clients, a host that cannot be reached.
+pub(crate) fn no_address(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::HostUnreachable, why)
+}

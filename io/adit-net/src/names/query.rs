@@ -1,0 +1,186 @@
+//! One question to one server, over UDP and, where the answer does not fit, over TCP.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use adit_wire::Entropy;
+use hickory_proto::op::{Edns, Message, MessageType, OpCode, Query, ResponseCode};
+use hickory_proto::rr::{Name, RData, RecordType};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UdpSocket};
+use tokio::time::timeout;
+
+use crate::ambient::Chance;
+
+/// What an answer over UDP may have where the configuration asks for EDNS; larger datagrams are cut
+/// into fragments, which others can forge.
+const EDNS_LEN: u16 = 1232;
+/// Aliases that are followed.
+const MAX_ALIASES: usize = 16;
+/// Addresses of one name.
+const MAX_ADDRESSES: usize = 32;
+/// The longest that an answer without a time is kept.
+const NO_TTL: u32 = 5;
+
+/// What a server says to one question.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// Addresses, and for how many seconds they hold.
+    Found(Vec<SocketAddr>, u32),
+    /// The name does not exist, or has no address of this family; for how many seconds.
+    Nothing {
+        /// Whether the name exists.
+        exists: bool,
+        /// Seconds.
+        ttl: u32,
+    },
+}
+
+/// How a question is asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct How {
+    pub(super) timeout: Duration,
+    pub(super) edns: bool,
+    pub(super) tcp_only: bool,
+}
+
+/// Asks `server`; an error is one of the server's or of the way to it.
+pub(super) async fn ask(
+    server: SocketAddr,
+    name: &Name,
+    kind: RecordType,
+    how: How,
+) -> io::Result<Answer> {
+    let mut id = [0; 2];
+    Chance.fill(&mut id);
+    let question = Query::query(name.clone(), kind);
+    let mut message = Message::new(u16::from_be_bytes(id), MessageType::Query, OpCode::Query);
+    message.metadata.recursion_desired = true;
+    message.add_query(question);
+    if how.edns {
+        let mut edns = Edns::new();
+        edns.set_max_payload(EDNS_LEN);
+        message.set_edns(edns);
+    }
+    let answer = timeout(how.timeout, exchange(server, &message, how.tcp_only))
+        .await
+        .map_err(|_| failed(format!("no answer from {server}")))?
+        .map_err(|e| failed(format!("no answer from {server}: {e}")))?;
+    match answer.metadata.response_code {
+        ResponseCode::NoError => read(&answer, name, kind),
+        ResponseCode::NXDomain => Ok(Answer::Nothing {
+            exists: false,
+            ttl: negative_ttl(&answer),
+        }),
+        ResponseCode::ServFail => Err(failed(format!("{server} answers SERVFAIL"))),
+        ResponseCode::Refused => Err(failed(format!("{server} answers REFUSED"))),
+        other => Err(failed(format!("{server} answers {other}"))),
+    }
+}
+
+fn failed(why: String) -> io::Error {
+    super::no_address(why)
+}
+
+async fn exchange(server: SocketAddr, message: &Message, tcp_only: bool) -> io::Result<Message> {
+    let asked = message.to_vec().map_err(io::Error::other)?;
+    if !tcp_only {
+        let answer = over_udp(server, &asked, message).await?;
+        if !answer.metadata.truncation {
+            return Ok(answer);
+        }
+    }
+    over_tcp(server, &asked, message).await
+}
+
+async fn over_udp(server: SocketAddr, asked: &[u8], message: &Message) -> io::Result<Message> {
+    let here: IpAddr = match server {
+        SocketAddr::V4(_) => [0; 4].into(),
+        SocketAddr::V6(_) => [0u16; 8].into(),
+    };
+    // One socket for each question: a port that nobody can guess. Connected, so that only the
+    // server is heard, and that the system tells when nobody listens there.
+    let socket = UdpSocket::bind((here, 0)).await?;
+    socket.connect(server).await?;
+    socket.send(asked).await?;
+    let mut room = vec![0; 4096];
+    loop {
+        let len = socket.recv(&mut room).await?;
+        if let Some(answer) = room.get(..len).and_then(|bytes| answer_to(message, bytes)) {
+            return Ok(answer);
+        }
+    }
+}
+
+async fn over_tcp(server: SocketAddr, asked: &[u8], message: &Message) -> io::Result<Message> {
+    let mut stream = TcpStream::connect(server).await?;
+    let len = u16::try_from(asked.len()).map_err(io::Error::other)?;
+    let mut framed = len.to_be_bytes().to_vec();
+    framed.extend_from_slice(asked);
+    stream.write_all(&framed).await?;
+    let len = stream.read_u16().await?;
+    let mut bytes = vec![0; usize::from(len)];
+    stream.read_exact(&mut bytes).await?;
+    answer_to(message, &bytes).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// The message in `bytes`, if it answers this question.
+fn answer_to(asked: &Message, bytes: &[u8]) -> Option<Message> {
+    // Before anything is parsed: this is what a stranger has to guess.
+    if bytes.first_chunk() != Some(&asked.metadata.id.to_be_bytes()) {
+        return None;
+    }
+    let answer = Message::from_vec(bytes).ok()?;
+    let fits =
+        answer.metadata.message_type == MessageType::Response && answer.queries == asked.queries;
+    fits.then_some(answer)
+}
+
+/// The addresses at the end of the aliases of `name`.
+fn read(answer: &Message, name: &Name, kind: RecordType) -> io::Result<Answer> {
+    let mut at = name;
+    let mut ttl = u32::MAX;
+    for _ in 0..=MAX_ALIASES {
+        let mut found = Vec::new();
+        let mut alias = None;
+        for record in answer.answers.iter().filter(|record| record.name == *at) {
+            let ip = match &record.data {
+                RData::A(a) if kind == RecordType::A => IpAddr::V4(a.0),
+                RData::AAAA(aaaa) if kind == RecordType::AAAA => IpAddr::V6(aaaa.0),
+                RData::CNAME(to) => {
+                    alias.get_or_insert((&to.0, record.ttl));
+                    continue;
+                }
+                _ => continue,
+            };
+            ttl = ttl.min(record.ttl);
+            let addr = SocketAddr::new(ip, 0);
+            if found.len() < MAX_ADDRESSES && !found.contains(&addr) {
+                found.push(addr);
+            }
+        }
+        match alias {
+            _ if !found.is_empty() => return Ok(Answer::Found(found, ttl)),
+            Some((to, alias_ttl)) => {
+                ttl = ttl.min(alias_ttl);
+                at = to;
+            }
+            None => {
+                let ttl = ttl.min(negative_ttl(answer));
+                return Ok(Answer::Nothing { exists: true, ttl });
+            }
+        }
+    }
+    Err(failed(format!("the aliases of {name} lead to each other")))
+}
+
+/// For how long there is nothing (RFC 2308 section 5).
+fn negative_ttl(answer: &Message) -> u32 {
+    let mut all = answer.authorities.iter();
+    let soa = all.find_map(|record| match &record.data {
+        RData::SOA(soa) => Some(record.ttl.min(soa.minimum)),
+        _ => None,
+    });
+    soa.unwrap_or(NO_TTL)
+}

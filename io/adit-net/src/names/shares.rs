@@ -1,0 +1,202 @@
+//! How many lookups may run and wait, in total and for each party.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use super::Asker;
+
+/// Lookups that run at once. Each has two sockets, and a machine may have 1,024 descriptors.
+const TOTAL: u32 = 256;
+/// Of one party.
+const EACH: u32 = 64;
+/// Above this many in total a party gets no more than [`SCARCE_EACH`]: what is left is for those
+/// who have nothing yet.
+const SCARCE: u32 = 128;
+/// Of one party when lookups are scarce.
+const SCARCE_EACH: u32 = 4;
+/// Lookups of one party that wait or run, those included that wait for the answer to another's.
+const PLACES: u32 = 256;
+/// How long a party waits for a lookup of its own to end before it looks at the others'.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// The shares of all parties.
+#[derive(Debug, Default)]
+pub(super) struct Shares(Mutex<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    running: u32,
+    parties: HashMap<Asker, Party>,
+}
+
+#[derive(Debug, Default)]
+struct Party {
+    places: u32,
+    running: u32,
+    ended: Arc<Notify>,
+}
+
+impl Party {
+    fn is_idle(&self) -> bool {
+        self.places == 0 && self.running == 0
+    }
+}
+
+impl Shares {
+    /// A place among those of `asker`.
+    pub(super) fn enter(self: &Arc<Self>, asker: Asker) -> io::Result<Place> {
+        let mut table = self.lock();
+        let party = table.parties.entry(asker).or_default();
+        // A configuration has as many names as it has.
+        if party.places >= PLACES && asker != Asker::Configuration {
+            return Err(too_many());
+        }
+        party.places += 1;
+        Ok(Place {
+            shares: self.clone(),
+            asker,
+            ended: party.ended.clone(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cfg(test)]
+    pub(super) fn running(&self) -> u32 {
+        self.lock().running
+    }
+}
+
+/// Why a lookup of a party with too many others does not run.
+pub(super) fn too_many() -> io::Error {
+    super::no_address("too many lookups of this client are waiting")
+}
+
+/// A lookup that waits or runs.
+#[derive(Debug)]
+pub(super) struct Place {
+    shares: Arc<Shares>,
+    asker: Asker,
+    ended: Arc<Notify>,
+}
+
+impl Place {
+    /// The right to run a lookup of this weight, if the shares allow it now.
+    pub(super) fn start(&self, weight: u32) -> Option<Running> {
+        let mut table = self.shares.lock();
+        let total = table.running + weight;
+        let each = match self.asker {
+            Asker::Configuration => TOTAL,
+            _ if total > SCARCE => SCARCE_EACH,
+            _ => EACH,
+        };
+        let party = table.parties.get_mut(&self.asker)?;
+        // One at least, however much it weighs.
+        let is_first = party.running == 0;
+        if total > TOTAL || (party.running + weight > each && !is_first) {
+            return None;
+        }
+        party.running += weight;
+        table.running = total;
+        Some(Running {
+            shares: self.shares.clone(),
+            asker: self.asker,
+            weight,
+        })
+    }
+
+    /// Waits until it may be worth while to [`start`](Self::start) again.
+    pub(super) async fn wait(&self) {
+        // Another party's end is not announced, but found out.
+        let _ = timeout(LOOK_AGAIN, self.ended.notified()).await;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut table = self.shares.lock();
+        if let Some(party) = table.parties.get_mut(&self.asker) {
+            party.places -= 1;
+            if party.is_idle() {
+                table.parties.remove(&self.asker);
+            }
+        }
+    }
+}
+
+/// A lookup that runs; ends when dropped.
+#[derive(Debug)]
+pub(super) struct Running {
+    shares: Arc<Shares>,
+    asker: Asker,
+    weight: u32,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let mut table = self.shares.lock();
+        table.running -= self.weight;
+        if let Some(party) = table.parties.get_mut(&self.asker) {
+            party.running -= self.weight;
+            party.ended.notify_one();
+            if party.is_idle() {
+                table.parties.remove(&self.asker);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(user: u64) -> Asker {
+        let source = [192, 0, 2, 1].into();
+        Asker::Client { user, source }
+    }
+
+    #[test]
+    fn however_many_are_greedy_a_newcomer_has_a_share() {
+        let shares = Arc::new(Shares::default());
+        let mut held = Vec::new();
+        for user in 0..20 {
+            for _ in 0..PLACES {
+                let place = shares.enter(client(user)).unwrap();
+                if let Some(running) = place.start(1) {
+                    held.push(running);
+                }
+                held.last().unwrap();
+                std::mem::forget(place);
+            }
+            let refused = shares.enter(client(user)).unwrap_err();
+            assert!(
+                refused.to_string().contains("too many lookups"),
+                "{refused}"
+            );
+        }
+        let newcomer = shares.enter(client(99)).unwrap();
+        let first = newcomer.start(1).expect("a newcomer waits for nobody");
+        assert!(shares.running() < TOTAL);
+        drop((held, first));
+        assert_eq!(shares.running(), 0);
+    }
+
+    #[test]
+    fn who_has_nothing_is_forgotten() {
+        let shares = Arc::new(Shares::default());
+        let place = shares.enter(client(1)).unwrap();
+        let running = place.start(4);
+        assert!(running.is_some());
+        drop(place);
+        assert_eq!(shares.lock().parties.len(), 1);
+        drop(running);
+        assert!(shares.lock().parties.is_empty());
+    }
+}
