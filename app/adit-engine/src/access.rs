@@ -6,6 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use adit_config::Private;
+use adit_net::names::Asker;
 use adit_wire::unmap;
 
 /// The rule of one listener.
@@ -13,6 +14,8 @@ use adit_wire::unmap;
 pub struct Access {
     private: Private,
     smtp: bool,
+    /// Whether targets come from the configuration and not from clients.
+    configured: bool,
 }
 
 impl Access {
@@ -20,6 +23,7 @@ impl Access {
     pub const FREE: Self = Self {
         private: Private::All,
         smtp: true,
+        configured: true,
     };
 
     /// The rule for targets that clients of a listener name. `public` listeners do not reach
@@ -29,6 +33,15 @@ impl Access {
         Self {
             private,
             smtp: !public,
+            configured: false,
+        }
+    }
+
+    /// Whom lookups under this rule are counted on.
+    pub(crate) fn asker(&self) -> Asker {
+        match self.configured {
+            true => Asker::Configuration,
+            false => Asker::current(),
         }
     }
 

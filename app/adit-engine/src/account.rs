@@ -1,11 +1,15 @@
 //! What is known of one user: counters, open sessions, and the way to end them.
 
 use std::future::Future;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use adit_net::names::Asker;
 use adit_stream::{Count, Meter};
 use tokio::sync::Notify;
+
+use crate::guard::prefix;
 
 /// A user of a keyed listener. One object for all of his sessions; made when the first begins, so
 /// that a user who never comes costs nothing.
@@ -127,6 +131,16 @@ pub(crate) async fn during<T>(
     match account {
         Some(account) => account.during(work).await,
         None => Some(work.await),
+    }
+}
+
+/// Whom the lookups of a client are counted on: the user, and where they come from, since one key can
+/// be that of many.
+pub(crate) fn asker(account: Option<&Arc<Account>>, from: IpAddr) -> Asker {
+    Asker::Client {
+        // As long as a session of theirs is open, nobody else has this address.
+        user: account.map_or(0, |account| Arc::as_ptr(account).addr() as u64),
+        source: prefix(from),
     }
 }
 

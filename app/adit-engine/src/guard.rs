@@ -126,7 +126,7 @@ impl Drop for Stranger {
 }
 
 /// What one customer of a provider usually has.
-fn prefix(ip: IpAddr) -> IpAddr {
+pub(crate) fn prefix(ip: IpAddr) -> IpAddr {
     match unmap(ip) {
         IpAddr::V6(v6) => Ipv6Addr::from(u128::from(v6) >> 64 << 64).into(),
         v4 => v4,

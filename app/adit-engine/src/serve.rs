@@ -17,7 +17,7 @@ use tracing::debug;
 
 use crate::Peer;
 use crate::acceptor::{Acceptor, Again, Inbound, Many, Pending};
-use crate::account::{Account, Both, Open, during};
+use crate::account::{Account, Both, Open, asker, during};
 use crate::connector::Watch;
 use crate::error::{AcceptError, DialError, Stage};
 use crate::guard::Guard;
@@ -148,7 +148,9 @@ impl Worker {
             Ok(Inbound::Datagrams(association)) => self.datagrams(association).await,
             Ok(Inbound::InStream(carried)) => {
                 let account = carried.account;
-                let work = Box::pin(self.carry(carried.datagrams, None, account.as_ref()));
+                let asker = asker(account.as_ref(), peer.remote.ip());
+                let work = self.carry(carried.datagrams, None, account.as_ref());
+                let work = Box::pin(asker.scope(work));
                 let end = during(account.as_deref(), work).await;
                 debug!(client = %peer.remote, "datagrams in a stream end: {end:?}");
             }
@@ -193,8 +195,10 @@ impl Worker {
         let target = pending.request.target.clone();
         let user = pending.request.user.clone().unwrap_or_default();
         let account = pending.request.account.clone();
+        let asker = asker(account.as_ref(), peer.remote.ip());
         if let Some(version) = uot::version(&target).filter(|_| self.over_tcp) {
-            let carried = Box::pin(self.over_tcp(pending, version, account.as_ref()));
+            let carried = self.over_tcp(pending, version, account.as_ref());
+            let carried = Box::pin(asker.scope(carried));
             let end = during(account.as_deref(), carried).await;
             debug!(client = %peer.remote, user, "datagrams in a stream end: {end:?}");
             return None;
@@ -202,7 +206,7 @@ impl Worker {
         let connector = self.router.pick(&target);
         let first = std::mem::take(&mut pending.request.first);
         let dialled = tokio::select! {
-            dialled = connector.connect(&target, &first) => dialled.inspect(|_| {
+            dialled = asker.scope(connector.connect(&target, &first)) => dialled.inspect(|_| {
                 // They went ahead of the relay, which counts the others.
                 let both = Both { meter: &self.meter, account: account.as_ref() };
                 both.add_up(first.len());

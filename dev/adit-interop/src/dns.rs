@@ -1,4 +1,4 @@
-//! A DNS server that gives one address for every name.
+//! A DNS server that gives one address for every name, or says what a test wants.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -8,6 +8,17 @@ use std::thread;
 use anyhow::Result;
 
 use crate::port::{free_port, loopback};
+
+/// What a server says of a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Says {
+    /// Its address, for this many seconds; it has none of IPv6.
+    Address(Ipv4Addr, u8),
+    /// It does not exist (NXDOMAIN).
+    Nothing,
+    /// Not a word.
+    Silence,
+}
 
 /// The address that every name has.
 pub const ANSWER: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 7);
@@ -20,16 +31,20 @@ pub struct Dns {
 }
 
 impl Dns {
-    /// Starts it.
+    /// Starts one with the same [`ANSWER`] for every name.
     pub fn start() -> Result<Self> {
-        let addr = loopback(free_port());
+        Self::at(loopback(free_port()), |_| Says::Address(ANSWER, 60))
+    }
+
+    /// Starts one at `addr` that says of each name what `script` says.
+    pub fn at(addr: SocketAddr, script: impl Fn(&str) -> Says + Send + 'static) -> Result<Self> {
         let socket = UdpSocket::bind(addr)?;
         let asked = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&asked);
         thread::spawn(move || {
             let mut buf = [0; 4096];
             while let Ok((len, from)) = socket.recv_from(&mut buf) {
-                if let Some(answer) = answer(&buf[..len]) {
+                if let Some(answer) = answer(&buf[..len], &script) {
                     counter.fetch_add(1, Ordering::Relaxed);
                     let _ = socket.send_to(&answer, from);
                 }
@@ -65,19 +80,31 @@ pub fn query(id: u16, name: &str) -> Vec<u8> {
 }
 
 /// The answer to a query with one question; further records are left out.
-fn answer(query: &[u8]) -> Option<Vec<u8>> {
+fn answer(query: &[u8], script: &impl Fn(&str) -> Says) -> Option<Vec<u8>> {
     let id = query.get(..2)?;
+    let mut labels = Vec::new();
     let mut end = 12;
-    while let Some(&label) = query.get(end).filter(|len| **len != 0) {
-        end += 1 + usize::from(label);
+    while let Some(&len) = query.get(end).filter(|len| **len != 0) {
+        let label = query.get(end + 1..end + 1 + usize::from(len))?;
+        labels.push(String::from_utf8_lossy(label).into_owned());
+        end += 1 + usize::from(len);
     }
     let question = query.get(12..end + 5)?;
+    let wants_v4 = question.get(question.len() - 4..)? == [0, 1, 0, 1];
+    let (code, address) = match script(&labels.join(".")) {
+        Says::Silence => return None,
+        Says::Nothing => (3, None),
+        Says::Address(ip, ttl) => (0, Some((ip, ttl)).filter(|_| wants_v4)),
+    };
     let mut bytes = id.to_vec();
-    bytes.extend_from_slice(&[0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0]);
+    let answers = u8::from(address.is_some());
+    bytes.extend_from_slice(&[0x81, 0x80 | code, 0, 1, 0, answers, 0, 0, 0, 0]);
     bytes.extend_from_slice(question);
-    // A pointer to the question's name, type A, class IN, 60 s, four bytes.
-    bytes.extend_from_slice(&[0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4]);
-    bytes.extend_from_slice(&ANSWER.octets());
+    if let Some((ip, ttl)) = address {
+        // A pointer to the question's name, type A, class IN, its time, four bytes.
+        bytes.extend_from_slice(&[0xc0, 12, 0, 1, 0, 1, 0, 0, 0, ttl, 0, 4]);
+        bytes.extend_from_slice(&ip.octets());
+    }
     Some(bytes)
 }
 
@@ -88,10 +115,16 @@ mod tests {
     #[test]
     fn an_answer_carries_the_question_and_the_address() {
         let query = query(0x1234, "a.example");
-        let answer = answer(&query).unwrap();
-        assert_eq!(answer[..2], [0x12, 0x34]);
-        assert_eq!(answer[12..query.len()], query[12..]);
-        assert!(answer.ends_with(&ANSWER.octets()));
-        assert_eq!(super::answer(&query[..15]), None);
+        let says = |name: &str| {
+            assert_eq!(name, "a.example");
+            Says::Address(ANSWER, 60)
+        };
+        let given = answer(&query, &says).unwrap();
+        assert_eq!(given[..2], [0x12, 0x34]);
+        assert_eq!(given[12..query.len()], query[12..]);
+        assert!(given.ends_with(&ANSWER.octets()));
+        assert_eq!(answer(&query[..15], &says), None);
+        assert_eq!(answer(&query, &|_| Says::Silence), None);
+        assert_eq!(answer(&query, &|_| Says::Nothing).unwrap()[3] & 15, 3);
     }
 }

@@ -35,9 +35,12 @@ impl Direct {
     async fn candidates(&self, to: &Target) -> Result<Vec<SocketAddr>, DialError> {
         let found = match &to.host {
             Host::Ip(ip) => vec![SocketAddr::new(*ip, to.port)],
-            Host::Name(name) => dial::resolve(name.as_str(), to.port, self.family)
-                .await
-                .map_err(|e| DialError::new(Stage::Resolve, e))?,
+            Host::Name(name) => {
+                let asker = self.access.asker();
+                let found = dial::resolve(name.as_str(), to.port, self.family);
+                let found = asker.scope(found).await;
+                found.map_err(|e| DialError::new(Stage::Resolve, e))?
+            }
         };
         let mut denied = None;
         let mut allowed = found;

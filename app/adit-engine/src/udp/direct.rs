@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use adit_net::dial::{self, Family};
+use adit_net::names::Asker;
 use adit_net::{PacketBuf, Udp, ambient};
 use adit_wire::{Host, Name, Target, Time};
 
@@ -18,6 +19,9 @@ use crate::access::Access;
 const NAMES: usize = 64;
 /// How long a looked-up name is good.
 const NAME_TTL: Duration = Duration::from_secs(60);
+/// How long a failure is: what keeps it from being asked for with each datagram. The resolver knows
+/// how long there is nothing.
+const NO_NAME_TTL: Duration = Duration::from_secs(1);
 /// Datagrams that wait for one name.
 const WAITING: usize = 8;
 /// Targets that may answer under [`Filter::Contacted`].
@@ -42,6 +46,8 @@ struct Inner {
     socket: Udp,
     access: Access,
     family: Family,
+    /// Whom lookups are counted on.
+    asker: Asker,
     names: Mutex<HashMap<Name, Lookup>>,
     contacts: Mutex<Vec<std::net::IpAddr>>,
 }
@@ -52,13 +58,14 @@ enum Lookup {
 }
 
 impl DirectUdp {
-    /// Opens the socket.
+    /// Opens the socket. Its lookups are counted on whom the current task works for.
     pub fn new(access: Access, family: Family, filter: Filter) -> io::Result<Self> {
         let socket = Udp::ephemeral()?;
         let (names, contacts) = (Mutex::default(), Mutex::default());
         Ok(Self {
             inner: Arc::new(Inner {
                 socket,
+                asker: access.asker(),
                 access,
                 family,
                 names,
@@ -101,9 +108,11 @@ impl DirectUdp {
 
 impl Inner {
     async fn look_up(&self, name: Name) {
-        let found = dial::resolve(name.as_str(), 0, self.family).await;
+        let found = dial::resolve(name.as_str(), 0, self.family);
+        let found = self.asker.scope(found).await;
         let ip = found.ok().and_then(|all| all.first().map(SocketAddr::ip));
-        let until = ambient::now() + NAME_TTL;
+        let ttl = if ip.is_some() { NAME_TTL } else { NO_NAME_TTL };
+        let until = ambient::now() + ttl;
         let before = lock(&self.names).insert(name, Lookup::Done(ip, until));
         if let (Some(Lookup::Running(waiting)), Some(ip)) = (before, ip) {
             for (packet, port) in waiting {

@@ -23,7 +23,7 @@ use super::near::{Ear, Mouth, Near};
 use super::transparent::{Contacts, Interception};
 use super::{BoxDatagrams, Key, PacketCodec};
 use crate::Router;
-use crate::account::{Account, Open, during};
+use crate::account::{Account, Open, asker, during};
 
 /// Associations of one listener.
 const MAX_ASSOCIATIONS: usize = 16_384;
@@ -315,7 +315,9 @@ impl Association {
     async fn run(mut self, router: &Router, target: &Target) {
         let meter = self.meter.clone();
         let _open = Open::new(&meter);
-        match router.pick(target).associate().await {
+        let from = Entry::lock(&self.entry.back).ip();
+        let asker = asker(self.entry.account.as_ref(), from);
+        match asker.scope(router.pick(target).associate()).await {
             Ok(way) => {
                 self.entry.opened(way);
                 self.pump().await;

@@ -34,6 +34,8 @@ mod legacy;
 #[cfg(unix)]
 mod manager;
 #[cfg(target_os = "linux")]
+mod names;
+#[cfg(target_os = "linux")]
 mod netns;
 #[cfg(unix)]
 mod online;

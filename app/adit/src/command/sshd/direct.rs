@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_net::dial::{self, Family};
+use adit_net::names::Asker;
 use adit_session::Buffered;
 use adit_session::ssh::Opening;
 use adit_ssh::connection::OpenFailure;
@@ -29,7 +30,11 @@ pub(super) async fn tcpip(visit: Arc<Visit>, host: String, port: u16, opening: O
         debug!("{from}: may not connect to {host:?} port {port}");
         return opening.refuse(OpenFailure::Prohibited, "this key may not connect there");
     }
-    match connect(&host, port).await {
+    let asker = Asker::Client {
+        user: 0,
+        source: from.ip(),
+    };
+    match asker.scope(connect(&host, port)).await {
         Ok(socket) => carry(&visit, opening, &mut Tcp::new(socket)).await,
         Err(why) => {
             debug!("{from}: {host:?} port {port}: {why}");

@@ -1,0 +1,122 @@
+//! Looking names up, before a server of the test's own, in a network and under `/etc` of its own.
+
+use std::fs;
+use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use adit_interop::dns::{Dns, Says};
+use adit_interop::origin::Origin;
+use adit_interop::socks::{Association, CONNECT, Dest, ask, connect, greet, request};
+use adit_interop::tool;
+use adit_interop::traffic::one_byte;
+use adit_interop::{Adit, Folder, loopback};
+use rustix::net::{AddressFamily, SocketType, bind, connect as connect_to, socket};
+
+use crate::netns::{GATEWAY, command, enter, world};
+use crate::setup::{ALLOW, bin};
+
+fn adit(args: &[&str]) -> Adit {
+    let bin = bin();
+    let words: Vec<&str> = [&[bin.to_str().unwrap(), "run"], args].concat();
+    Adit::launch(command(GATEWAY, &words), 1).unwrap()
+}
+
+/// Puts `content` in the place of a file of the system, for this process and its children.
+fn put(folder: &Folder, path: &str, content: &str) {
+    let name = Path::new(path).file_name().unwrap().to_str().unwrap();
+    let ours = folder.write(name, content).unwrap();
+    let mut mount = Command::new("mount");
+    mount.arg("--bind").arg(ours).arg(path);
+    let mounted = tool::run(mount, Duration::from_secs(5)).unwrap();
+    mounted.success().unwrap();
+}
+
+/// A connection to `proxy` that comes from `source`.
+fn dial_from(source: Ipv4Addr, proxy: SocketAddr) -> TcpStream {
+    let fd = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&fd, &SocketAddr::new(source.into(), 0)).unwrap();
+    connect_to(&fd, &proxy).unwrap();
+    TcpStream::from(fd)
+}
+
+fn script(name: &str) -> Says {
+    match name {
+        "none.test" => Says::Nothing,
+        "short.test" => Says::Address(Ipv4Addr::LOCALHOST, 0),
+        name if name.starts_with("dead") => Says::Silence,
+        _ => Says::Address(Ipv4Addr::LOCALHOST, 60),
+    }
+}
+
+#[test]
+fn dead_names_of_one_client_stop_no_other() {
+    if !world("names::dead_names_of_one_client_stop_no_other") {
+        return;
+    }
+    let folder = Folder::new("names").unwrap();
+    put(&folder, "/etc/resolv.conf", "nameserver 127.0.0.1\n");
+    put(&folder, "/etc/nsswitch.conf", "hosts: files dns\n");
+    put(&folder, "/etc/hosts", "127.0.0.1 localhost\n");
+    let dns_at = SocketAddr::new(IpAddr::from([127, 0, 0, 1]), 53);
+    let (dns, origin) = enter(GATEWAY, || {
+        (
+            Dns::at(dns_at, script).unwrap(),
+            Origin::at(loopback(7000)).unwrap(),
+        )
+    });
+    let port = origin.addr().port();
+    let proxy = adit(&[&format!("mixed://127.0.0.1:0?{ALLOW}")]);
+    let at = proxy.addr();
+    let reply = |name: &str| {
+        let name = Dest::name(name, port);
+        let (_stream, reply) = enter(GATEWAY, || ask(at, None, CONNECT, &name)).unwrap();
+        reply.code
+    };
+
+    // 50 a second for 5 s.
+    let begin = Instant::now();
+    let greedy: Vec<TcpStream> = enter(GATEWAY, || {
+        let from = Ipv4Addr::new(127, 0, 0, 2);
+        let dead = (0..250).map(|n| {
+            let mut stream = dial_from(from, at);
+            greet(&mut stream, None).unwrap();
+            let name = Dest::name(&format!("dead{n}.test"), port);
+            stream.write_all(&request(CONNECT, &name)).unwrap();
+            stream
+        });
+        dead.collect()
+    });
+    enter(GATEWAY, || {
+        for n in 0..10 {
+            let name = Dest::name(&format!("good{n}.test"), port);
+            one_byte(connect(at, None, &name).unwrap()).unwrap();
+        }
+        let association = Association::open(at, None).unwrap();
+        let name = Dest::name("datagram.test", 53);
+        let query = adit_interop::dns::query(7, "short.test");
+        association.send_to(&name, &query).unwrap();
+        let (_, answer) = association.recv().expect("a datagram to a name");
+        assert!(answer.starts_with(&[0, 7]));
+    });
+    let took = begin.elapsed();
+    assert!(
+        took < Duration::from_secs(4),
+        "others waited for dead names: {took:?}"
+    );
+    drop(greedy);
+
+    // That there is nothing is known from then on; a change of the hosts is seen at once.
+    let before = dns.asked();
+    for _ in 0..3 {
+        assert_eq!(reply("none.test"), 4);
+    }
+    let asked = dns.asked() - before;
+    assert!(asked <= 2, "asked {asked} times, of two families");
+    // In its place: the mount is of the file, not of its name.
+    fs::write("/etc/hosts", "127.0.0.1 none.test\n").unwrap();
+    assert_eq!(reply("none.test"), 0);
+    proxy.stop().unwrap();
+}
