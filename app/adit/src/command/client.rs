@@ -73,6 +73,14 @@ pub(super) async fn check(server: Option<(Target, KeyChain)>) -> Done {
 /// Asks the server and says in words what came out.
 async fn verdict(server: &Target, keys: &KeyChain) -> Done {
     let (method, id) = (keys.method(), keys.key().id());
+    let (clock, look) = if probe::is_dated(keys) {
+        (
+            ", or a clock that is off by more than 30 s",
+            "; and compare what `date -u` says on both machines",
+        )
+    } else {
+        ("", "")
+    };
     match probe::ask(server.clone(), keys.clone()).await {
         Finding::Accepted { skew } => {
             let clock = match skew {
@@ -113,19 +121,24 @@ async fn verdict(server: &Target, keys: &KeyChain) -> Done {
         )),
         Finding::Silent => Err(Failure::new(
             Code::Key,
-            format!("{server} takes connections but does not accept us: a wrong key or a wrong method"),
+            format!(
+                "{server} takes connections but does not accept us: a wrong key or a wrong \
+                 method{clock}"
+            ),
         )
         .hint(format!(
             "ours is {method} with key-id {id}; `adit server` prints its own. Copy the URL again; \
-             it is one line without blanks"
+             it is one line without blanks{look}"
         ))),
         Finding::Closed => Err(Failure::new(
             Code::Key,
             format!(
-                "{server} closed without an answer: a wrong key or method, or a server that is \
-                 not adit (then it may still work)"
+                "{server} closed without an answer: a wrong key or method{clock}, or a server that \
+                 is not adit (then it may still work)"
             ),
         )
-        .hint(format!("ours is {method} with key-id {id}; compare method and key with the server's"))),
+        .hint(format!(
+            "ours is {method} with key-id {id}; compare method and key with the server's{look}"
+        ))),
     }
 }

@@ -2,11 +2,13 @@
 
 use std::net::TcpListener;
 use std::process::Command;
+use std::thread;
 use std::time::Duration;
 
 use adit_interop::origin::Origin;
-use adit_interop::shadowsocks::{BLAKE3_AES_128, METHODS, Method};
+use adit_interop::shadowsocks::{AES_256, BLAKE3_AES_128, METHODS, Method};
 use adit_interop::socks::{self, Dest};
+use adit_interop::tap::Tap;
 use adit_interop::tool::{self, Ended};
 use adit_interop::traffic;
 use adit_interop::{Adit, Folder, PATIENCE, free_port, loopback};
@@ -406,6 +408,52 @@ fn client_check_tells_why_a_server_does_not_take_us() {
     let Ended { code, output } = tool::run(late, PATIENCE).unwrap();
     assert_eq!(code, Some(6), "{output}");
     says(&output, &["60 s"]);
+    back.stop().unwrap();
+}
+
+/// A server counts what it refuses: few questions, one after the other. A clock that is far off
+/// cannot be told from a wrong key, so that both are named, and no clock where none is judged.
+#[test]
+fn client_check_asks_a_server_that_refuses_it_few_times() {
+    let back = server(BLAKE3_AES_128);
+    let wrong = Method {
+        key: "AAECAwQFBgcICQoLDA0ODw==",
+        ..BLAKE3_AES_128
+    };
+    let checks: Vec<_> = [
+        (wrong, "+0s"),
+        (BLAKE3_AES_128, "-20m"),
+        (BLAKE3_AES_128, "+47m"),
+        (BLAKE3_AES_128, "+20h"),
+        (BLAKE3_AES_128, "-30d"),
+    ]
+    .map(|(method, offset)| {
+        let tap = Tap::start(back.addr()).unwrap();
+        thread::spawn(move || {
+            let mut check = Command::new(bin());
+            check.args(["client", &method.url(tap.addr()), "--check"]);
+            tool::shift_clock(&mut check, offset).unwrap();
+            let Ended { code, output } = tool::run(check, PATIENCE).unwrap();
+            let asked = tap.seen().len();
+            assert!((1..=4).contains(&asked), "{offset}: {asked} connections");
+            assert_eq!(code, Some(5), "{offset}: {output}");
+            says(&output, &["wrong key", "clock that is off", "date -u"]);
+        })
+    })
+    .into();
+    for check in checks {
+        check.join().unwrap();
+    }
+    back.stop().unwrap();
+    let back = server(AES_256);
+    let wrong = Method {
+        key: "another",
+        ..AES_256
+    };
+    let tap = Tap::start(back.addr()).unwrap();
+    let Ended { code, output } = ended(&["client", &wrong.url(tap.addr()), "--check"]);
+    assert_eq!((code, tap.seen().len()), (Some(5), 1), "{output}");
+    assert!(!output.contains("clock"), "{output}");
     back.stop().unwrap();
 }
 

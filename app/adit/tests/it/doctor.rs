@@ -195,9 +195,16 @@ fn a_clock_that_is_refused() {
     let back = server(BLAKE3_AES_128);
     let mut command = Command::new(bin());
     command.args(["doctor", &BLAKE3_AES_128.url(back.addr())]);
-    tool::shift_clock(&mut command, "-600s").unwrap();
+    tool::shift_clock(&mut command, "-60s").unwrap();
     let ended = tool::run(command, Duration::from_secs(40)).unwrap();
-    says(&ended, 6, &["failed   clock", "600 s"]);
+    says(&ended, 6, &["failed   clock", "60 s"]);
+    // Further off it cannot be told from a wrong key: both are named.
+    let mut command = Command::new(bin());
+    command.args(["doctor", "--tries", "0"]);
+    command.arg(BLAKE3_AES_128.url(back.addr()));
+    tool::shift_clock(&mut command, "+2d").unwrap();
+    let ended = tool::run(command, Duration::from_secs(40)).unwrap();
+    says(&ended, 5, &["failed   dialogue", "key-id", "clock is off"]);
     back.stop().unwrap();
 }
 

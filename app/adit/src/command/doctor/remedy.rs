@@ -5,6 +5,7 @@ use std::io;
 use adit_config::HopKind;
 use adit_engine::probe::Heard;
 use adit_engine::{DialError, Stage};
+use adit_shadowsocks::Edition;
 
 use super::super::run::key_id;
 
@@ -128,11 +129,20 @@ fn advice(kind: &HopKind, heard: &Heard, site: bool) -> String {
                  in `protocol_param`; clocks may differ by a day{quiet}"
             )
         }
-        HopKind::Shadowsocks { method, secret, .. } => format!(
-            "compare method and key with the server's: ours is {method} with key-id {}, and `adit \
-             server` prints its own{other}",
-            key_id(*method, secret.expose())
-        ),
+        HopKind::Shadowsocks { method, secret, .. } => {
+            let clock = match method.edition() {
+                Edition::Aead2022 => {
+                    "; or a clock is off by more than 30 s: compare what `date -u` says on both \
+                     machines"
+                }
+                _ => "",
+            };
+            format!(
+                "compare method and key with the server's: ours is {method} with key-id {}, and \
+                 `adit server` prints its own{clock}{other}",
+                key_id(*method, secret.expose())
+            )
+        }
         HopKind::Ssh(_) => "`ssh -v` to the same server says what it takes; as hop it needs \
                             `AllowTcpForwarding yes`, and its host key in `known_hosts`, or in \
                             `host_key`"
