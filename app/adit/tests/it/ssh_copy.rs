@@ -3,3 +3,4 @@
 mod copies;
 mod desk;
 mod names;
+mod outside;

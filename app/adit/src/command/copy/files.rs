@@ -114,8 +114,13 @@ impl Remote {
             return Ok(path.to_vec());
         }
         if self.has(Extension::ExpandPath) {
-            let request = Request::Extended(Extended::ExpandPath { path });
-            return self.ask(&request, one_name).await;
+            // The rest stays as it was typed, so that no server chooses the name of a copy.
+            let end = path.iter().position(|byte| *byte == b'/');
+            let (home, rest) = path.split_at(end.unwrap_or(path.len()));
+            let request = Request::Extended(Extended::ExpandPath { path: home });
+            let mut path = self.ask(&request, one_name).await?;
+            path.extend_from_slice(rest);
+            return Ok(path);
         }
         match path.strip_prefix(b"~/") {
             Some(rest) => Ok(rest.to_vec()),

@@ -2,6 +2,7 @@
 
 use adit_session::ssh::client::Session;
 
+use super::names::is_entry;
 use super::{Fault, Remote, base};
 use crate::args::ssh::Way;
 use crate::command::ssh::connect::{Asked, Reached, connect};
@@ -52,14 +53,28 @@ impl Host {
             .map_err(|why: Failure| why.with_status(NO_CONNECTION))
     }
 
-    /// The name that a copy of what is there gets; `.` and `..` have one elsewhere.
+    /// The name that a copy of what is there gets in its folder: its last name, or if that is `.`
+    /// or `..`, its own by the server's word. (OpenSSH's scp copies `host:..` to `folder/..`, beside
+    /// the folder.) The root has none, and goes into the folder itself.
+    ///
+    /// # Errors
+    /// The server has no word, or one that leads out of the folder.
     pub(crate) async fn own_name(&mut self, path: &[u8]) -> Result<Vec<u8>, Fault> {
-        match base(path) {
+        let name = match base(path) {
             b"" | b"." | b".." => {
                 let real = self.remote.real(path).await?;
-                Ok(base(&real).to_vec())
+                match &*real {
+                    b"/" => return Ok(Vec::new()),
+                    real => base(real).to_vec(),
+                }
             }
-            name => Ok(name.to_vec()),
+            name => name.to_vec(),
+        };
+        match is_entry(&name) {
+            true => Ok(name),
+            false => Err(Fault::unfit(
+                "the server says no name for the copy; name one by a target that is not there yet",
+            )),
         }
     }
 }

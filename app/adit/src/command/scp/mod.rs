@@ -110,7 +110,13 @@ async fn get(host: &mut Host, path: &[u8], to: &Path, into: bool, how: &How) -> 
     let mut jobs = Vec::with_capacity(found.len());
     for from in found {
         let to = match into {
-            true => to.join(native(&host.own_name(&from).await?)),
+            true => match host.own_name(&from).await {
+                Ok(name) => to.join(native(&name)),
+                Err(fault) => {
+                    how.skip(&shown(&from), fault)?;
+                    continue;
+                }
+            },
             false => to.to_owned(),
         };
         jobs.push(Job::Get {
@@ -202,7 +208,13 @@ async fn between(
     }
     for from in found {
         let to = match into {
-            true => join(to, &source.own_name(&from).await?),
+            true => match source.own_name(&from).await {
+                Ok(name) => join(to, &name),
+                Err(fault) => {
+                    how.skip(&shown(&from), fault)?;
+                    continue;
+                }
+            },
             false => to.to_vec(),
         };
         through(&mut source.remote, target, from, to, how).await?;

@@ -1,0 +1,257 @@
+//! Copies stay in the folder that they are for, whatever they are called there.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_interop::{Folder, openssh};
+use adit_net::ambient::Chance;
+use adit_session::ssh::server::{AuthPolicy, Incoming, Proof, Server, ServerConfig};
+use adit_session::ssh::{BoxFuture, Channel};
+use adit_ssh::auth::Method;
+use adit_ssh::connection::Request as Asked;
+use adit_ssh::key::{AnyKey, KeyKind, KeySet, PrivateKey};
+use adit_ssh::sftp::{
+    Attrs, Extended, Extension, Extensions, Frames, HandleId, Name, Request, Server as Sftp,
+    Status, Step, Ticket,
+};
+use adit_stream::Tcp;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::desk::{LIMIT, with_both};
+use crate::setup::bin;
+
+#[test]
+fn folders_without_a_name_get_their_own() {
+    with_both(|desk| {
+        fs::create_dir_all(desk.there("up/in")).unwrap();
+        fs::write(desk.there("up/in/one"), "1").unwrap();
+        fs::write(desk.there("up/two"), "2").unwrap();
+        for (source, copied) in [
+            ("up/in/..", &["up/in/one", "up/two"][..]),
+            ("up/in/../", &["up/in/one", "up/two"]),
+            ("up/in/.", &["in/one"]),
+            ("up/in/", &["in/one"]),
+            ("*/in/..", &["up/in/one", "up/two"]),
+        ] {
+            fs::create_dir_all(desk.here("around/into")).unwrap();
+            let word = desk.word(source);
+            desk.scp(&["-r", &word, "around/into"]).success().unwrap();
+            for name in copied {
+                assert!(desk.here("around/into").join(name).is_file(), "{source}");
+            }
+            assert_eq!(names(&desk.here("around")), ["into"], "{source}");
+            fs::remove_dir_all(desk.here("around")).unwrap();
+            // To a target that is not there it becomes that, and nothing beside it.
+            fs::create_dir(desk.here("around")).unwrap();
+            desk.scp(&["-r", &word, "around/new"]).success().unwrap();
+            assert_eq!(names(&desk.here("around")), ["new"], "{source}");
+            fs::remove_dir_all(desk.here("around")).unwrap();
+        }
+    });
+}
+
+/// The names in a folder.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
+    let mut names: Vec<_> = entries.map(|entry| name(entry.unwrap())).collect();
+    names.sort();
+    names
+}
+
+/// Lets everybody in.
+struct Anybody;
+
+impl AuthPolicy for Anybody {
+    fn public_key<'a>(&'a self, _: &'a str, _: &'a AnyKey, _: Proof) -> BoxFuture<'a, bool> {
+        Box::pin(std::future::ready(true))
+    }
+}
+
+/// A server whose paths have these real ones, and whose folders lead everywhere.
+async fn serve(listener: TcpListener, real: &'static [u8]) {
+    let host = PrivateKey::generate(KeyKind::Ed25519, &mut Chance).unwrap();
+    let mut config = ServerConfig::new(Arc::new(KeySet::from(vec![host])));
+    config.auth.methods = vec![Method::PublicKey];
+    while let Ok((socket, _)) = listener.accept().await {
+        let accepted = Server::accept(Box::new(Tcp::new(socket)), &config, &Anybody).await;
+        let Ok(mut connection) = accepted else {
+            continue;
+        };
+        tokio::spawn(async move {
+            while let Some(incoming) = connection.accept().await {
+                let Incoming::Session(opening) = incoming else {
+                    continue;
+                };
+                tokio::spawn(async move {
+                    let mut session = opening.accept().unwrap();
+                    while let Some(asked) = session.next_request().await {
+                        if matches!(asked.request, Asked::Subsystem(_)) {
+                            asked.reply.grant();
+                            break;
+                        }
+                    }
+                    lie(session.channel(), real).await;
+                });
+            }
+        });
+    }
+}
+
+/// Speaks SFTP on a channel.
+async fn lie(channel: &mut Channel, real: &[u8]) {
+    let mut server = Sftp::new(Extensions::default().with(Extension::ExpandPath));
+    let (mut frames, mut buffer, mut out) = (Frames::new(), vec![0; 65_536], Vec::new());
+    while let Ok(read @ 1..) = channel.read(&mut buffer).await {
+        let mut data = &buffer[..read];
+        while let Some(frame) = frames.next(&mut data).unwrap() {
+            if let Step::Execute(ticket, request) = server.handle(frame, &mut out).unwrap() {
+                answer(&mut server, ticket, &request, real, &mut out);
+            }
+        }
+        if channel.write_all(&out).await.is_err() || channel.flush().await.is_err() {
+            return;
+        }
+        out.clear();
+    }
+}
+
+/// Of what is open it is kept whether all was said.
+fn answer(
+    server: &mut Sftp<bool>,
+    ticket: Ticket,
+    request: &Request<'_, HandleId>,
+    real: &[u8],
+    out: &mut Vec<u8>,
+) {
+    let file = Attrs {
+        size: Some(4),
+        permissions: Some(0o100_644),
+        ..Attrs::default()
+    };
+    let folder = Attrs {
+        permissions: Some(0o040_755),
+        ..Attrs::default()
+    };
+    match request {
+        Request::Realpath { .. } => ticket.path(real, out),
+        Request::Extended(Extended::ExpandPath { .. }) => ticket.path(b"/home/me/..", out),
+        Request::Stat { path } | Request::Lstat { path } => {
+            let leads_up = path.ends_with(b"..") || path.ends_with(b".");
+            ticket.attrs(if leads_up { &folder } else { &file }, out);
+        }
+        Request::Open { .. } | Request::Opendir { .. } => server.opened(ticket, false, out),
+        Request::Close { handle } => {
+            server.close(*handle);
+            ticket.status(Status::Ok, out);
+        }
+        Request::Readdir { handle } => {
+            let said = server
+                .get_mut(*handle)
+                .is_none_or(|said| std::mem::replace(said, true));
+            let mut entries = ticket.names(out);
+            let all: &[(&[u8], Attrs)] = &[
+                (b"../beside", file),
+                (b"/adit-never", file),
+                (b"..", folder),
+                (b".", folder),
+                (b"", file),
+                (b"sub/../../beside", file),
+                (b"nul\0", file),
+                (b"fine", file),
+            ];
+            for (name, attrs) in all.iter().filter(|_| !said) {
+                let (line, attrs) = (&b"?"[..], *attrs);
+                entries.push(&Name { name, line, attrs });
+            }
+            entries.end();
+        }
+        Request::Read { offset: 0, .. } => {
+            let filled: Result<(), (Ticket, ())> = ticket.data(4, out, |room| {
+                room.copy_from_slice(b"evil");
+                Ok(4)
+            });
+            assert!(filled.is_ok());
+        }
+        _ => ticket.status(Status::Eof, out),
+    }
+}
+
+#[test]
+fn no_word_of_the_server_leads_out_of_the_folder() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let folder = Folder::new("outside").unwrap();
+    openssh::keygen(folder.path(), "id").unwrap();
+    for real in [
+        &b"/home/me/.."[..],
+        b"..",
+        b"/home/me/.",
+        b"",
+        b"/a/nul\0",
+        b"/home/me",
+    ] {
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = runtime.spawn(serve(listener, real));
+        // A pattern and a home of another user as well, and a file that is called as it was typed.
+        let all = [
+            "..", ".", "", "x/..", "*/..", "~you", "~you/..", "~/file", "*",
+        ];
+        let all = match real {
+            b"/home/me" | b".." => &all[..],
+            _ => &all[..1],
+        };
+        for source in all {
+            let around = folder.path().join("around");
+            fs::create_dir_all(around.join("into")).unwrap();
+            for program in ["scp", "sftp"] {
+                if program == "sftp" && !source.ends_with("..") {
+                    continue;
+                }
+                let mut command = Command::new(bin());
+                command.args([program, "-F", "none", "-P", &port.to_string()]);
+                command.arg("-i").arg(folder.path().join("id"));
+                for option in [
+                    "IdentitiesOnly=yes",
+                    "StrictHostKeyChecking=no",
+                    "UserKnownHostsFile=/dev/null",
+                    "LogLevel=ERROR",
+                    "BatchMode=yes",
+                ] {
+                    command.args(["-o", option]);
+                }
+                command.current_dir(&around).stdin(Stdio::null());
+                if program == "scp" {
+                    command.args(["-r", &format!("127.0.0.1:{source}"), "into"]);
+                } else {
+                    let batch = format!("get -r \"{source}\" into\n");
+                    let batch = folder.write("batch", batch).unwrap();
+                    command.arg("-b").arg(batch).arg("127.0.0.1");
+                }
+                let ended = openssh::run(command, LIMIT).unwrap();
+                assert_ne!(ended.code, Some(255), "{}", ended.output);
+                let shown = format!(
+                    "{program} {source} {}: {}",
+                    real.escape_ascii(),
+                    ended.output
+                );
+                assert_eq!(names(&around), ["into"], "{shown}");
+                if *source == "~/file" {
+                    assert_eq!(names(&around.join("into")), ["file"], "{shown}");
+                }
+                if real == b"/home/me" && *source == ".." && program == "scp" {
+                    assert_eq!(names(&around.join("into/me")), ["fine"], "{shown}");
+                }
+                assert!(!Path::new("/adit-never").exists(), "{shown}");
+            }
+            fs::remove_dir_all(&around).unwrap();
+        }
+        server.abort();
+    }
+    assert_eq!(names(folder.path()), ["batch", "id", "id.pub"]);
+    runtime.shutdown_timeout(Duration::from_millis(100));
+}
