@@ -1,5 +1,7 @@
 //! `adit sftp-server`: the `sftp` subsystem of an SSH server, on standard input and output.
 
+use anyhow::Context;
+
 use super::Done;
 use crate::args;
 use crate::patient;
