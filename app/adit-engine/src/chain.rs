@@ -10,13 +10,14 @@ use adit_config::{
 use adit_net::dial::Family;
 use adit_net::tcp::FastOpen;
 use adit_session::kcp::Counters;
-use adit_shadowsocks::KeyChain;
+use adit_shadowsocks::{Edition, KeyChain};
 use adit_wire::Target;
 
 use crate::access::Access;
 use crate::carrier::{FecHop, KcpCarrier};
 use crate::connector::{Connector, Direct, Group, Hop, Reject};
 use crate::dialect::{Http, Shadowsocks, ShadowsocksR, Socks4a, Socks5};
+use crate::health::Question;
 use crate::plugin::{Host, Mode, Role, Spec};
 use crate::ssh::SshHop;
 use crate::udp::Filter;
@@ -158,12 +159,22 @@ pub(crate) async fn server_hop(
         } => {
             let keys = KeyChain::parse(*method, secret.expose())?;
             let name = plan.name();
-            let health = Arc::new(Health::new(name, keys.key().id().to_string()));
+            let dated = crate::probe::is_dated(&keys);
+            let health = Arc::new(Health::new(name, keys.key().id().to_string(), dated));
             let plugin = match plugin {
                 None => None,
                 Some(_) if !first => return Err(StartError::PluginBehind(plan.server.clone())),
                 Some(plugin) => Some(Arc::new(start_plugin(plugin, &plan.server).await?)),
             };
+            // A legacy cipher makes something of any bytes, and method `none` has no key.
+            if matches!(method.edition(), Edition::Aead | Edition::Aead2022) {
+                health.asking(Question {
+                    via: via.clone(),
+                    server: plan.server.clone(),
+                    plugin: plugin.clone(),
+                    keys: keys.clone(),
+                });
+            }
             let dialect = Shadowsocks {
                 keys,
                 udp: *udp,
@@ -211,7 +222,9 @@ fn hop<D: crate::dialect::Dialect + 'static>(
 ) -> Arc<dyn Connector> {
     let server: Target = plan.server.clone();
     let name = plan.name();
+    let health = dialect.health().cloned();
     Arc::new(Hop {
+        health: health.unwrap_or_else(|| Arc::new(Health::keyless(&name))),
         dialect,
         server,
         name,

@@ -1,22 +1,30 @@
-//! What is known of a keyed hop's server.
+//! What is known of a hop's server.
 
 use std::fmt;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use adit_shadowsocks::KeyChain;
+use adit_wire::Target;
 use tracing::{info, warn};
 
+use crate::connector::Connector;
+use crate::plugin::Host;
+use crate::probe::{self, Answer};
+
 /// Warnings about one server are at least this far apart.
-const QUIET: Duration = Duration::from_secs(30);
+const QUIET: Duration = Duration::from_secs(60);
+/// Questions whether a server is well are at least this far apart.
+const BETWEEN: Duration = Duration::from_secs(10);
 /// A server clock further off than this is worth a word before it becomes a failure at 30 s.
 const SKEW_WARN: i64 = 15;
 
 /// Tells the user of a client what is wrong with a server, as no server tells by itself.
 ///
 /// A server that does not accept a key, a method or a clock is silent or closes: both look like
-/// a dead target. What differs is that not one byte has ever been authenticated.
+/// a dead target. What differs is that not one byte of the connection has been authenticated.
+/// Where the server may have answered before, it is asked before it is blamed.
 #[derive(Debug)]
 pub struct Health {
     name: String,
@@ -24,19 +32,57 @@ pub struct Health {
     proof: String,
     /// What is likely when it does not.
     doubt: String,
-    proved: AtomicBool,
-    warned: Mutex<Option<Instant>>,
+    /// The first answer is worth a line.
+    greets: bool,
+    question: OnceLock<Question>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// When the server last showed that it is there and understands us.
+    well: Option<Instant>,
+    /// It has been called ill since.
+    ill: bool,
+    warned: Option<Instant>,
+    skewed: Option<Instant>,
+    asked: Option<Instant>,
+}
+
+/// How a server is asked that is an adit itself.
+pub(crate) struct Question {
+    /// What leads to the server.
+    pub(crate) via: Arc<dyn Connector>,
+    /// The server.
+    pub(crate) server: Target,
+    /// The program between us and the server.
+    pub(crate) plugin: Option<Arc<Host>>,
+    /// What it should hold.
+    pub(crate) keys: KeyChain,
+}
+
+impl fmt::Debug for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Question")
+            .field("server", &self.server)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Health {
-    /// Nothing is known yet of the server called `name`.
+    /// Nothing is known yet of the server called `name`, for which we have a key; `dated` if it
+    /// judges our clock.
     #[must_use]
-    pub fn new(name: impl Into<String>, key_id: impl fmt::Display) -> Self {
+    pub fn new(name: impl Into<String>, key_id: impl fmt::Display, dated: bool) -> Self {
         let proof = format!("the key {key_id} is right");
+        let clock = if dated {
+            ", or a clock that is off by more than 30 s"
+        } else {
+            ""
+        };
         let doubt = format!(
             "a wrong key or method (ours has key-id {key_id}; compare it with what the server \
-             prints), or a clock that is off by more than 30 s. Try: adit client with the \
-             server's URL, it tells which"
+             prints){clock}. Try: adit client with the server's URL, it tells which"
         );
         Self::told(name, proof, doubt)
     }
@@ -48,25 +94,50 @@ impl Health {
             name: name.into(),
             proof,
             doubt,
-            proved: AtomicBool::new(false),
-            warned: Mutex::new(None),
+            greets: true,
+            question: OnceLock::new(),
+            known: Mutex::default(),
         }
+    }
+
+    /// Nothing is known yet of a server that needs no key: its dialogue tells what is wrong.
+    #[must_use]
+    pub fn keyless(name: impl Into<String>) -> Self {
+        let proof = "connections pass".to_owned();
+        Self {
+            greets: false,
+            ..Self::told(name, proof, String::new())
+        }
+    }
+
+    /// How the server can be asked before it is blamed. Only the first call counts.
+    pub(crate) fn asking(&self, question: Question) {
+        let _ = self.question.set(question);
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the server has ever proved that it holds the key.
     #[must_use]
     pub fn proved(&self) -> bool {
-        self.proved.load(Ordering::Relaxed)
+        self.known().well.is_some()
     }
 
     /// The server has sent something authentic; `skew` is its clock minus ours, in seconds.
     pub fn proof(&self, skew: Option<i64>) {
-        if !self.proved.swap(true, Ordering::Relaxed) {
+        let mut known = self.known();
+        let first = known.well.replace(Instant::now()).is_none();
+        let again = std::mem::take(&mut known.ill);
+        if again {
+            info!("{} is well again, {}", self.name, self.proof);
+        } else if first && self.greets {
             info!("{} answers, {}", self.name, self.proof);
         }
         if let Some(skew) = skew
             && skew.abs() > SKEW_WARN
-            && self.may_warn()
+            && may(&mut known.skewed, QUIET)
         {
             warn!(
                 "the clock of {} differs from ours by {skew} s; beyond 30 s it will refuse us: \
@@ -76,20 +147,89 @@ impl Health {
         }
     }
 
-    /// A connection has ended, or is silent for long, without one authentic byte.
-    pub fn suspect(&self, what: &str) {
-        if !self.proved() && self.may_warn() {
-            warn!("{} {what}. Likely: {}", self.name, self.doubt);
+    /// There is no connection to the server.
+    pub fn unreachable(&self, why: &io::Error) {
+        let mut known = self.known();
+        if may(&mut known.warned, QUIET) {
+            known.ill = true;
+            warn!(
+                "no connection to {}: {why}. Is it running, and is this machine online? Requests \
+                 fail until then",
+                self.name
+            );
         }
     }
 
-    fn may_warn(&self) -> bool {
-        let mut last = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
-        let may = last.is_none_or(|at| now - at >= QUIET);
-        if may {
-            *last = Some(now);
+    /// A connection that began at `since` has ended, or is silent for long, without one authentic
+    /// byte.
+    ///
+    /// Its target may be the reason. A server that has answered anybody since is not blamed; one
+    /// that has answered before is asked, if it can be; then `cleared` is called if it answers.
+    pub(crate) fn suspect(
+        self: &Arc<Self>,
+        what: &str,
+        since: Instant,
+        cleared: impl FnOnce() + Send + 'static,
+    ) {
+        let mut known = self.known();
+        match known.well {
+            None => self.blame(&mut known, what),
+            Some(well) if well >= since => {
+                drop(known);
+                cleared();
+            }
+            Some(_) if self.question.get().is_none() => self.blame(&mut known, what),
+            Some(_) => {
+                if may(&mut known.asked, BETWEEN) {
+                    let (health, what) = (self.clone(), what.to_owned());
+                    tokio::spawn(async move { health.ask(&what, cleared).await });
+                }
+            }
         }
-        may
     }
+
+    /// Asks the server, which only one that holds the key can answer.
+    async fn ask(&self, what: &str, cleared: impl FnOnce()) {
+        let Some(question) = self.question.get() else {
+            return;
+        };
+        let server = match &question.plugin {
+            Some(host) if host.mode().tcp() => host.local().into(),
+            _ => question.server.clone(),
+        };
+        match probe::question(&question.via, &server, &question.keys, 0).await {
+            Ok(Answer::Authentic(skew)) => {
+                self.proof(skew);
+                cleared();
+            }
+            Ok(Answer::Silent | Answer::Closed) => self.blame(&mut self.known(), what),
+            Err(why) => self.unreachable(&why),
+        }
+    }
+
+    fn blame(&self, known: &mut Known, what: &str) {
+        if !may(&mut known.warned, QUIET) {
+            return;
+        }
+        known.ill = true;
+        let (name, doubt) = (&self.name, &self.doubt);
+        if known.well.is_none() {
+            warn!("{name} {what}. Likely: {doubt}");
+        } else {
+            warn!(
+                "{name} {what}, though it has answered before. Likely: its key has been changed: \
+                 {doubt}; or what was asked for cannot be reached from there"
+            );
+        }
+    }
+}
+
+/// Whether something may be done that is done once in `quiet`; then it counts as done.
+fn may(last: &mut Option<Instant>, quiet: Duration) -> bool {
+    let now = Instant::now();
+    let may = last.is_none_or(|at| now - at >= quiet);
+    if may {
+        *last = Some(now);
+    }
+    may
 }

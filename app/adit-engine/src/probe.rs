@@ -103,7 +103,8 @@ pub fn is_dated(keys: &KeyChain) -> bool {
     keys.method().edition() == Edition::Aead2022
 }
 
-enum Answer {
+/// What one question has shown.
+pub(crate) enum Answer {
     Authentic(Option<i64>),
     Closed,
     Silent,
@@ -118,7 +119,8 @@ impl adit_wire::Clock for Shifted {
     }
 }
 
-async fn question(
+/// Asks once, with a clock that is shifted by so many seconds.
+pub(crate) async fn question(
     via: &Arc<dyn Connector>,
     server: &Target,
     keys: &KeyChain,

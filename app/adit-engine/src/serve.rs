@@ -6,6 +6,7 @@ mod wishes;
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use adit_shadowsocks::uot;
@@ -29,8 +30,10 @@ pub use gate::{Gate, accept_loop};
 
 /// What a client may say before its request is granted; then reading stops.
 const EARLY: usize = 16 << 10;
-/// A keyed hop that has not proved itself after this long is worth a word.
+/// A keyed hop that has not answered after this long is worth a word.
 const SILENCE: Duration = Duration::from_secs(6);
+/// The same if the client has given up.
+const GIVEN_UP: Duration = Duration::from_secs(2);
 
 /// Everything one listener needs to serve its connections.
 pub struct Worker {
@@ -245,7 +248,12 @@ impl Worker {
             watch: far.watch,
             again,
             account,
-            about: Box::new(About { peer, target, user }),
+            about: Box::new(About {
+                peer,
+                target,
+                user,
+                first: first.len(),
+            }),
         })
     }
 
@@ -259,18 +267,27 @@ impl Worker {
             about,
             ..
         } = session;
-        let About { peer, target, user } = &**about;
+        let About {
+            peer,
+            target,
+            user,
+            first,
+        } = &**about;
         if let Some(account) = account {
             account.begin_tcp();
         }
         let _open = Open::new(&self.meter);
-        let both = Both {
-            meter: &self.meter,
-            account: account.as_ref(),
+        let asked = Asked {
+            both: Both {
+                meter: &self.meter,
+                account: account.as_ref(),
+            },
+            anything: AtomicBool::new(*first > 0),
         };
+        let eye = watch.as_ref().map(Eye);
         let outcome = {
-            let mut relay = pin!(relay(&mut **near, &mut **far, &self.limits, &both));
-            let watched = pin!(watched(watch.as_ref(), relay.as_mut()));
+            let mut relay = pin!(relay(&mut **near, &mut **far, &self.limits, &asked));
+            let watched = pin!(watched(eye.as_ref(), &asked, relay.as_mut()));
             during(account.as_deref(), watched).await
         };
         let Some(outcome) = outcome else {
@@ -279,23 +296,78 @@ impl Worker {
             far.abort();
             return debug!(client = %peer.remote, user, %target, "closed: the user was removed");
         };
-        if let Some(watch) = watch
-            && (outcome.down > 0 || matches!(outcome.end, End::Finished | End::Far(_)))
-        {
-            watch.look("has closed the connection without an answer");
+        if let Some(eye) = &eye {
+            eye.judge(&outcome, asked.anything());
         }
         let (up, down, end) = (outcome.up, outcome.down, &outcome.end);
         debug!(client = %peer.remote, user, %target, up, down, "closed: {end:?}");
     }
 }
 
-impl Watch {
-    fn look(&self, complaint: &str) {
-        if self.progress.authenticated() {
-            self.health.proof(self.progress.skew());
-        } else {
-            self.health.suspect(complaint);
+/// What a session knows of its keyed hop, and whom it tells.
+struct Eye<'a>(&'a Watch);
+
+impl Eye<'_> {
+    /// Tells what the connection has shown so far: that the server is well, or, if there is a
+    /// complaint, that it may not be.
+    fn look(&self, complaint: Option<&str>) {
+        let Watch {
+            health,
+            progress,
+            since,
+        } = self.0;
+        if progress.authenticated() {
+            health.proof(progress.skew());
+        } else if let Some(complaint) = complaint {
+            health.suspect(complaint, *since, || {});
         }
+    }
+
+    /// Judges a session by its end. Who was asked for nothing need not answer, and a client may
+    /// leave before the answer.
+    fn judge(&self, outcome: &Outcome, asked: bool) {
+        let waited = self.0.since.elapsed();
+        let gone = match &outcome.end {
+            End::Far(_) => true,
+            End::Finished => outcome.far_first,
+            End::Idle | End::Near(_) => false,
+        };
+        if !asked {
+            self.look(None);
+        } else if gone {
+            self.look(Some("has closed the connection without an answer"));
+        } else if waited >= GIVEN_UP {
+            let complaint = format!("has not answered in {} s", waited.as_secs());
+            self.look(Some(&complaint));
+        } else {
+            self.look(None);
+        }
+    }
+}
+
+/// Counts, and notes whether the client has said anything.
+struct Asked<'a> {
+    both: Both<'a>,
+    anything: AtomicBool,
+}
+
+impl Asked<'_> {
+    fn anything(&self) -> bool {
+        self.anything.load(Ordering::Relaxed)
+    }
+}
+
+impl Count for Asked<'_> {
+    fn add_up(&self, n: usize) {
+        self.both.add_up(n);
+        // Written once: the line stays in the cache.
+        if !self.anything() {
+            self.anything.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn add_down(&self, n: usize) {
+        self.both.add_down(n);
     }
 }
 
@@ -315,17 +387,23 @@ struct About {
     peer: Peer,
     target: Target,
     user: String,
+    /// Bytes that went ahead of the relay.
+    first: usize,
 }
 
 /// The relay; a keyed hop that stays silent is worth a word.
 async fn watched(
-    watch: Option<&Watch>,
+    eye: Option<&Eye<'_>>,
+    asked: &Asked<'_>,
     mut relay: Pin<&mut (impl Future<Output = Outcome> + Send)>,
 ) -> Outcome {
-    if let Some(watch) = watch {
+    if let Some(eye) = eye {
         tokio::select! {
             outcome = relay.as_mut() => return outcome,
-            () = sleep(SILENCE) => watch.look("is silent since 6 s"),
+            () = sleep(SILENCE) => {
+                let complaint = asked.anything().then_some("is silent since 6 s");
+                eye.look(complaint);
+            }
         }
     }
     relay.await

@@ -41,6 +41,8 @@ pub struct Outcome {
     pub down: u64,
     /// Why it ended.
     pub end: End,
+    /// Whether the target was the first to end its direction.
+    pub far_first: bool,
 }
 
 /// Why a session ended.
@@ -69,12 +71,16 @@ pub async fn relay(
     let (mut up, mut down) = (Direction::default(), Direction::default());
     let mut quiet = Quiet::default();
     let mut timer = pin!(sleep(part_of(limits, false)));
+    let mut first = None;
     let end = poll_fn(|cx| {
         let mut a = up.poll(cx, near, far, |n| meter.add_up(n));
         let b = down.poll(cx, far, near, |n| meter.add_down(n));
         if b.is_ready() && a.is_pending() {
             // The end of an answer may be the end of the request's direction as well.
             a = up.poll(cx, near, far, |n| meter.add_up(n));
+        }
+        if first.is_none() && (a.is_ready() || b.is_ready()) {
+            first = Some(b.is_ready());
         }
         match (a, b) {
             (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => Poll::Ready(End::Finished),
@@ -99,6 +105,7 @@ pub async fn relay(
         up: up.moved,
         down: down.moved,
         end,
+        far_first: first.unwrap_or(false),
     }
 }
 

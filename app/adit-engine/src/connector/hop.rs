@@ -1,7 +1,7 @@
 //! A server on the way: a dialect over whatever leads to it.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use adit_wire::Target;
 use tokio::time::timeout;
@@ -11,7 +11,10 @@ use crate::dialect::{Dialect, Spoken};
 use crate::error::{Fault, Stage};
 use crate::plugin::Host;
 use crate::udp::{BoxDatagrams, OverTcp};
-use crate::{BoxFuture, DialError};
+use crate::{BoxFuture, DialError, Health};
+
+/// A server that has not answered for so long when its client leaves is worth a word.
+const LONG: Duration = Duration::from_secs(2);
 
 /// Reaches targets through a server, and the server through `via`.
 pub struct Hop<D> {
@@ -27,6 +30,8 @@ pub struct Hop<D> {
     pub via: Arc<dyn Connector>,
     /// A program between us and the server (SIP003); reached on loopback.
     pub plugin: Option<Arc<Host>>,
+    /// What is known of the server.
+    pub health: Arc<Health>,
 }
 
 impl<D: Dialect> Hop<D> {
@@ -52,6 +57,10 @@ impl<D: Dialect> Hop<D> {
 
     /// An error on the way to our server concerns the server, not the client's target.
     fn on_the_way(&self, mut why: DialError) -> DialError {
+        // Another hop's server that is not reached is told by that hop.
+        if why.fault == Fault::Upstream && !matches!(why.stage, Stage::Dial { .. }) {
+            self.health.unreachable(&why.source);
+        }
         if matches!(why.stage, Stage::Connect | Stage::Resolve) {
             why.stage = Stage::Dial {
                 hop: self.name.clone(),
@@ -71,6 +80,22 @@ impl<D: Dialect> Hop<D> {
     }
 }
 
+/// A connection to the server that is being made: whoever waits for it gives up by dropping this.
+struct Dialling<'a> {
+    health: Option<&'a Health>,
+    since: Instant,
+}
+
+impl Drop for Dialling<'_> {
+    fn drop(&mut self) {
+        let waited = self.since.elapsed();
+        if let Some(health) = self.health.filter(|_| waited >= LONG) {
+            let why = format!("no answer in {} s", waited.as_secs());
+            health.unreachable(&std::io::Error::new(std::io::ErrorKind::TimedOut, why));
+        }
+    }
+}
+
 impl<D: Dialect> Connector for Hop<D> {
     fn connect<'a>(
         &'a self,
@@ -79,11 +104,16 @@ impl<D: Dialect> Connector for Hop<D> {
     ) -> BoxFuture<'a, Result<Connected, DialError>> {
         Box::pin(async move {
             let open = async {
+                let mut dialling = Dialling {
+                    health: Some(&self.health),
+                    since: Instant::now(),
+                };
                 let below = self
                     .via
                     .connect(&self.reached_at(|host| host.mode().tcp()), &[])
-                    .await
-                    .map_err(|e| self.on_the_way(e))?;
+                    .await;
+                dialling.health = None;
+                let below = below.map_err(|e| self.on_the_way(e))?;
                 let Spoken {
                     io,
                     first_wait,
@@ -93,6 +123,10 @@ impl<D: Dialect> Connector for Hop<D> {
                     .speak(below.io, to, first)
                     .await
                     .map_err(|e| self.in_dialogue(e))?;
+                if watch.is_none() {
+                    // The dialogue has shown it.
+                    self.health.proof(None);
+                }
                 Ok(Connected {
                     io,
                     bound: None,

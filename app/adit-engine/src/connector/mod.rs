@@ -10,7 +10,7 @@ mod reject;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use adit_stream::BoxStream;
 use adit_wire::Target;
@@ -59,6 +59,8 @@ pub struct Watch {
     pub health: Arc<Health>,
     /// What is known of this connection.
     pub progress: Arc<dyn Proof>,
+    /// When this connection began.
+    pub since: Instant,
 }
 
 /// What a connection has shown of its server.

@@ -6,6 +6,7 @@ mod socks;
 mod ssr;
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use adit_stream::{BoxStream, RunError};
@@ -18,7 +19,7 @@ pub use ssr::ShadowsocksR;
 
 use crate::connector::{Connector, Watch};
 use crate::udp::BoxDatagrams;
-use crate::{BoxFuture, DialError};
+use crate::{BoxFuture, DialError, Health};
 
 /// A language that asks a server for a target.
 pub trait Dialect: Send + Sync {
@@ -32,6 +33,11 @@ pub trait Dialect: Send + Sync {
 
     /// What to ask the server for if datagrams go in a stream instead (UDP over TCP, version 2).
     fn stream_of_datagrams(&self) -> Option<Target> {
+        None
+    }
+
+    /// What is known of the server, if the dialect looks after that itself.
+    fn health(&self) -> Option<&Arc<Health>> {
         None
     }
 

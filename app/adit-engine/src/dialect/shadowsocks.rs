@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use adit_config::UdpWay;
 use adit_net::ambient::{Chance, SystemClock};
@@ -40,6 +40,7 @@ impl Dialect for Shadowsocks {
             let watch = Watch {
                 health: self.health.clone(),
                 progress: open.progress(),
+                since: Instant::now(),
             };
             let mut io: BoxStream = Box::new(Layered::new(io, seal, open));
             put(&mut io, first).await?;
@@ -56,6 +57,10 @@ impl Dialect for Shadowsocks {
             UdpWay::OverTcp => uot::name(uot::Version::V2),
             UdpWay::Native | UdpWay::Off => None,
         }
+    }
+
+    fn health(&self) -> Option<&Arc<Health>> {
+        Some(&self.health)
     }
 
     fn associate<'a>(

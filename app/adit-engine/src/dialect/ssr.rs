@@ -71,6 +71,7 @@ impl ShadowsocksR {
         let watch = Watch {
             health: self.health.clone(),
             progress: open.progress(),
+            since: Instant::now(),
         };
         let io: BoxStream = if self.stack.kind().in_place() {
             Box::new(Layered::new(io, seal, open))
@@ -113,7 +114,8 @@ impl ShadowsocksR {
             Ok(codecs) => codecs,
             Err(why) => {
                 unanswered.health = None;
-                self.health.suspect("does not answer in the obfs");
+                let what = "does not answer in the obfs";
+                self.health.suspect(what, unanswered.since, || {});
                 return Err(dialogue(why, |_| io::ErrorKind::PermissionDenied));
             }
         };
@@ -124,14 +126,15 @@ impl ShadowsocksR {
 
 /// A hello without an answer: whoever waits for one gives up by dropping this.
 struct Unanswered<'a> {
-    health: Option<&'a Health>,
+    health: Option<&'a Arc<Health>>,
     since: Instant,
 }
 
 impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         if let Some(health) = self.health.filter(|_| self.since.elapsed() > SILENCE) {
-            health.suspect("takes the connection and does not answer in the obfs");
+            let what = "takes the connection and does not answer in the obfs";
+            health.suspect(what, self.since, || {});
         }
     }
 }
@@ -154,6 +157,10 @@ impl Dialect for ShadowsocksR {
                 watch: Some(watch),
             })
         })
+    }
+
+    fn health(&self) -> Option<&Arc<Health>> {
+        Some(&self.health)
     }
 
     fn associate<'a>(

@@ -128,6 +128,7 @@ impl Worker {
                 peer,
                 target: from.into(),
                 user: String::new(),
+                first: 0,
             }),
         })
     }

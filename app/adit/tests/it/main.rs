@@ -21,6 +21,7 @@ mod empty_chunks;
 #[cfg(target_os = "linux")]
 mod fast_open;
 mod forward;
+mod health;
 mod hostile;
 mod http_proxy;
 mod kcp;

@@ -62,7 +62,7 @@ async fn carry(tcp: TcpStream, mut stream: SmuxStream, limits: &Limits, outward:
 
 /// Says how a connection went, for those who want to know.
 fn told(outcome: &Outcome) -> String {
-    let Outcome { up, down, end } = outcome;
+    let Outcome { up, down, end, .. } = outcome;
     let end = match end {
         End::Finished => "finished".to_owned(),
         End::Idle => "given up: silent with one end closed".to_owned(),

@@ -1,0 +1,124 @@
+//! What a running client says of its server: that it is dead, that its key was changed, that it is
+//! well again; and nothing where the target is to blame.
+
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::thread::sleep;
+use std::time::Duration;
+
+use adit_interop::deaf::Deaf;
+use adit_interop::origin::Origin;
+use adit_interop::shadowsocks::{BLAKE3_AES_128, Method};
+use adit_interop::socks::{self, Dest};
+use adit_interop::{Adit, PATIENCE, free_port, loopback, traffic};
+
+use crate::setup::{ALLOW, start};
+
+/// Longer than anybody is believed to be slow.
+const GIVEN_UP: Duration = Duration::from_millis(2300);
+
+const OTHER: Method = Method {
+    key: "AAECAwQFBgcICQoLDA0ODw==",
+    ..BLAKE3_AES_128
+};
+
+/// A server with this key, at an address where another may have been before.
+fn server(method: Method, at: SocketAddr, more: &str) -> Adit {
+    let url = format!("{}?{ALLOW}&restart=lenient{more}", method.url(at));
+    start(&["run", &url])
+}
+
+fn client(at: SocketAddr) -> Adit {
+    start(&["run", "socks5://127.0.0.1:0", &BLAKE3_AES_128.url(at)])
+}
+
+fn works(front: &Adit, origin: &Origin) {
+    let stream = socks::connect(front.addr(), None, &Dest::Addr(origin.addr())).unwrap();
+    traffic::one_byte(stream).unwrap();
+}
+
+/// A request that is not answered; its client gives up after `patience`.
+fn fails(front: &Adit, to: SocketAddr, patience: Duration) {
+    if let Ok(mut stream) = socks::connect(front.addr(), None, &Dest::Addr(to)) {
+        stream.write_all(b"ECHO\nx").unwrap();
+        stream.set_read_timeout(Some(patience)).unwrap();
+        assert!(!matches!(stream.read(&mut [0]), Ok(1..)), "an answer");
+    }
+}
+
+/// Waits for a line with these words.
+fn says(front: &mut Adit, words: &str) {
+    front.process().wait_lines(words, 1, PATIENCE).unwrap();
+}
+
+fn warnings(front: &mut Adit) -> usize {
+    let log = front.process().log();
+    log.lines().filter(|line| line.contains(" WARN ")).count()
+}
+
+#[test]
+fn a_dead_server_is_named_once_and_greeted_again() {
+    let (at, origin) = (loopback(free_port()), Origin::start().unwrap());
+    let back = server(BLAKE3_AES_128, at, "");
+    let mut front = client(at);
+    works(&front, &origin);
+    back.stop().unwrap();
+    fails(&front, origin.addr(), PATIENCE);
+    says(&mut front, &format!("no connection to ss://{at}: "));
+    for _ in 0..5 {
+        fails(&front, origin.addr(), PATIENCE);
+    }
+    assert_eq!(warnings(&mut front), 1);
+    let back = server(BLAKE3_AES_128, at, "");
+    works(&front, &origin);
+    says(&mut front, &format!("ss://{at} is well again"));
+    works(&front, &origin);
+    let log = front.process().log();
+    assert_eq!(log.matches("well again").count(), 1, "{log}");
+    front.stop().unwrap();
+    back.stop().unwrap();
+}
+
+/// With the reaction that shows itself and with the usual one, which is silence.
+#[test]
+fn a_changed_key_is_named_once() {
+    for (reaction, patience) in [("&reject=reset", PATIENCE), ("", GIVEN_UP)] {
+        let (at, origin) = (loopback(free_port()), Origin::start().unwrap());
+        let back = server(BLAKE3_AES_128, at, "");
+        let mut front = client(at);
+        works(&front, &origin);
+        back.stop().unwrap();
+        let back = server(OTHER, at, reaction);
+        fails(&front, origin.addr(), patience);
+        says(&mut front, "its key has been changed");
+        for _ in 0..3 {
+            fails(&front, origin.addr(), Duration::from_millis(50));
+        }
+        assert_eq!(warnings(&mut front), 1);
+        back.stop().unwrap();
+        let back = server(BLAKE3_AES_128, at, "");
+        works(&front, &origin);
+        says(&mut front, "is well again");
+        front.stop().unwrap();
+        back.stop().unwrap();
+    }
+}
+
+/// A target that refuses, one that does not answer, a client that changes its mind, and one that
+/// has nothing to say.
+#[test]
+fn a_target_that_fails_is_no_fault_of_the_server() {
+    let (at, origin) = (loopback(free_port()), Origin::start().unwrap());
+    let back = server(BLAKE3_AES_128, at, "");
+    let mut front = client(at);
+    works(&front, &origin);
+    let deaf = Deaf::start().unwrap();
+    fails(&front, loopback(free_port()), PATIENCE);
+    fails(&front, deaf.addr(), GIVEN_UP);
+    fails(&front, deaf.addr(), Duration::from_millis(50));
+    drop(socks::connect(front.addr(), None, &Dest::Addr(origin.addr())).unwrap());
+    sleep(Duration::from_millis(500));
+    assert_eq!(warnings(&mut front), 0, "{}", front.process().log());
+    front.stop().unwrap();
+    back.stop().unwrap();
+}
