@@ -144,6 +144,25 @@ impl DialError {
         }
     }
 
+    /// Whether a hop's server, and not what was asked of it, is likely to blame.
+    pub(crate) fn blames_hop(&self) -> bool {
+        match self.stage {
+            Stage::Dial { .. } => true,
+            Stage::Dialect { .. } => {
+                // What it refuses it has judged; a target that is not there is not its fault.
+                let answered = matches!(
+                    self.source.kind(),
+                    io::ErrorKind::PermissionDenied
+                        | io::ErrorKind::ConnectionRefused
+                        | io::ErrorKind::HostUnreachable
+                        | io::ErrorKind::NetworkUnreachable
+                );
+                !answered && self.refusal().is_none()
+            }
+            Stage::Route | Stage::Resolve | Stage::Connect => false,
+        }
+    }
+
     /// A short name for logs and metrics.
     #[must_use]
     pub const fn label(&self) -> &'static str {

@@ -19,7 +19,7 @@ use tracing::debug;
 use crate::Peer;
 use crate::acceptor::{Acceptor, Again, Inbound, Many, Pending};
 use crate::account::{Account, Both, Open, asker, during};
-use crate::connector::Watch;
+use crate::connector::{Standing, Watch};
 use crate::error::{AcceptError, DialError, Stage};
 use crate::guard::Guard;
 use crate::router::Router;
@@ -246,6 +246,7 @@ impl Worker {
             near,
             far: far.io,
             watch: far.watch,
+            standing: far.standing,
             again,
             account,
             about: Box::new(About {
@@ -263,6 +264,7 @@ impl Worker {
             near,
             far,
             watch,
+            standing,
             account,
             about,
             ..
@@ -284,7 +286,10 @@ impl Worker {
             },
             anything: AtomicBool::new(*first > 0),
         };
-        let eye = watch.as_ref().map(Eye);
+        let eye = watch.as_ref().map(|watch| Eye {
+            watch,
+            standing: standing.as_ref(),
+        });
         let outcome = {
             let mut relay = pin!(relay(&mut **near, &mut **far, &self.limits, &asked));
             let watched = pin!(watched(eye.as_ref(), &asked, relay.as_mut()));
@@ -305,7 +310,10 @@ impl Worker {
 }
 
 /// What a session knows of its keyed hop, and whom it tells.
-struct Eye<'a>(&'a Watch);
+struct Eye<'a> {
+    watch: &'a Watch,
+    standing: Option<&'a Arc<Standing>>,
+}
 
 impl Eye<'_> {
     /// Tells what the connection has shown so far: that the server is well, or, if there is a
@@ -315,18 +323,29 @@ impl Eye<'_> {
             health,
             progress,
             since,
-        } = self.0;
+        } = self.watch;
         if progress.authenticated() {
             health.proof(progress.skew());
+            if let Some(standing) = self.standing {
+                standing.well();
+            }
         } else if let Some(complaint) = complaint {
-            health.suspect(complaint, *since, || {});
+            let standing = self.standing.cloned();
+            if let Some(standing) = &standing {
+                standing.failed(*since);
+            }
+            health.suspect(complaint, *since, move || {
+                if let Some(standing) = standing {
+                    standing.well();
+                }
+            });
         }
     }
 
     /// Judges a session by its end. Who was asked for nothing need not answer, and a client may
     /// leave before the answer.
     fn judge(&self, outcome: &Outcome, asked: bool) {
-        let waited = self.0.since.elapsed();
+        let waited = self.watch.since.elapsed();
         let gone = match &outcome.end {
             End::Far(_) => true,
             End::Finished => outcome.far_first,
@@ -376,6 +395,8 @@ struct Session {
     near: BoxStream,
     far: BoxStream,
     watch: Option<Watch>,
+    /// What its group remembers of the member it goes through.
+    standing: Option<Arc<Standing>>,
     /// Further requests on the same connection.
     again: Option<Box<dyn Again>>,
     account: Option<Arc<Account>>,

@@ -197,6 +197,7 @@ impl Connector for KcpCarrier {
                     bound: None,
                     first_wait: Duration::ZERO,
                     watch: None,
+                    standing: None,
                 })
             };
             let late = || self.failed(io::ErrorKind::TimedOut.into());

@@ -80,6 +80,7 @@ impl Connector for Direct {
                     bound,
                     first_wait: Duration::ZERO,
                     watch: None,
+                    standing: None,
                 })
             };
             timeout(self.deadline, open)

@@ -2,35 +2,141 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use adit_wire::Target;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
 
-use super::{Bound, Connected, Connector};
+use super::{Bound, Connected, Connector, Standing};
 use crate::udp::BoxDatagrams;
 use crate::{BoxFuture, DialError, Fault};
 
+/// How long a member may take to open before the next one is tried beside it. Two round trips to
+/// the other side of the earth.
+const HEAD_START: Duration = Duration::from_millis(500);
+
 /// Takes the first member that opens; an error of our own rules ends the search.
+///
+/// Members that have failed go last for a while ([`Standing`]). One that does not answer costs a
+/// head start, and then the next is dialled beside it: nothing was sent through either yet that
+/// could not be sent again.
 pub struct Group {
-    members: Vec<Arc<dyn Connector>>,
+    members: Vec<Arc<Member>>,
+}
+
+struct Member {
+    way: Arc<dyn Connector>,
+    standing: Arc<Standing>,
+}
+
+impl Member {
+    /// Opens a stream through this member, and remembers how that went.
+    async fn connect(self: Arc<Self>, to: Target, first: Vec<u8>) -> Result<Connected, DialError> {
+        let since = Instant::now();
+        let mut opened = self.way.connect(&to, &first).await;
+        self.note(&opened, since);
+        if let Ok(opened) = &mut opened {
+            // A keyed server has shown nothing yet: who relays will know.
+            match opened.watch {
+                Some(_) => self.standing.reached(),
+                None => self.standing.well(),
+            }
+            opened.standing = Some(self.standing.clone());
+        }
+        opened
+    }
+
+    fn note<T>(&self, opened: &Result<T, DialError>, since: Instant) {
+        match opened {
+            Err(why) if why.blames_hop() => self.standing.failed(since),
+            // What it says of the target is an answer.
+            Err(_) => self.standing.reached(),
+            Ok(_) => {}
+        }
+    }
 }
 
 impl Group {
     /// A group of at least one member.
     #[must_use]
-    pub const fn new(members: Vec<Arc<dyn Connector>>) -> Self {
-        Self { members }
+    pub fn new(members: Vec<Arc<dyn Connector>>) -> Self {
+        let member = |way| {
+            let standing = Arc::default();
+            Arc::new(Member { way, standing })
+        };
+        Self {
+            members: members.into_iter().map(member).collect(),
+        }
     }
 
-    async fn first<'a, T>(
-        &'a self,
-        open: impl Fn(&'a dyn Connector) -> BoxFuture<'a, Result<T, DialError>>,
+    /// The members in the order in which they are to be tried now.
+    fn in_order(&self) -> Vec<Arc<Member>> {
+        let mut order: Vec<_> = self
+            .members
+            .iter()
+            .map(|member| (member.standing.rests(), member.clone()))
+            .collect();
+        order.sort_by_key(|(last, _)| *last);
+        order.into_iter().map(|(_, member)| member).collect()
+    }
+
+    /// The first member that opens a stream, each after a head start.
+    async fn race(&self, to: &Target, first: &[u8]) -> Result<Connected, DialError> {
+        let mut waiting = self.in_order().into_iter();
+        let mut running = JoinSet::new();
+        let mut newest: Option<Arc<Member>> = None;
+        let mut last = DialError::denied("an empty group");
+        loop {
+            if let Some(member) = waiting.next() {
+                member.standing.tried();
+                running.spawn(member.clone().connect(to.clone(), first.to_vec()));
+                newest = Some(member);
+            } else if running.is_empty() {
+                return Err(last);
+            }
+            loop {
+                let more = waiting.len() > 0;
+                tokio::select! {
+                    done = running.join_next() => match done {
+                        Some(Ok(Ok(opened))) => {
+                            // The others still tell what they are worth.
+                            running.detach_all();
+                            return Ok(opened);
+                        }
+                        Some(Ok(Err(why))) if why.fault == Fault::Policy => return Err(why),
+                        Some(Ok(Err(why))) => {
+                            last = why;
+                            if more || running.is_empty() {
+                                break;
+                            }
+                        }
+                        Some(Err(_)) | None => break,
+                    },
+                    () = sleep(HEAD_START), if more => {
+                        if let Some(member) = &newest {
+                            member.standing.late();
+                        }
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn first<T>(
+        &self,
+        open: impl for<'a> Fn(&'a dyn Connector) -> BoxFuture<'a, Result<T, DialError>>,
     ) -> Result<T, DialError> {
         let mut last = DialError::denied("an empty group");
-        for member in &self.members {
-            match open(&**member).await {
-                Ok(way) => return Ok(way),
-                Err(why) if why.fault == Fault::Policy => return Err(why),
-                Err(why) => last = why,
+        for member in self.in_order() {
+            member.standing.tried();
+            let since = Instant::now();
+            let opened = open(&*member.way).await;
+            member.note(&opened, since);
+            match opened {
+                Err(why) if why.fault != Fault::Policy => last = why,
+                done => return done,
             }
         }
         Err(last)
@@ -43,7 +149,7 @@ impl Connector for Group {
         to: &'a Target,
         first: &'a [u8],
     ) -> BoxFuture<'a, Result<Connected, DialError>> {
-        Box::pin(self.first(move |member| member.connect(to, first)))
+        Box::pin(self.race(to, first))
     }
 
     fn associate(&self) -> BoxFuture<'_, Result<BoxDatagrams, DialError>> {

@@ -132,6 +132,7 @@ impl<D: Dialect> Connector for Hop<D> {
                     bound: None,
                     first_wait,
                     watch: watch.or(below.watch),
+                    standing: below.standing,
                 })
             };
             timeout(self.deadline, open)

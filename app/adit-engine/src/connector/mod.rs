@@ -7,6 +7,7 @@ mod direct;
 mod group;
 mod hop;
 mod reject;
+mod standing;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ pub use direct::Direct;
 pub use group::Group;
 pub use hop::Hop;
 pub use reject::Reject;
+pub use standing::Standing;
 
 use crate::udp::BoxDatagrams;
 use crate::{BoxFuture, DialError, Health};
@@ -51,6 +53,8 @@ pub struct Connected {
     pub first_wait: Duration,
     /// Tells whether the hop's server has proved that it holds the key.
     pub watch: Option<Watch>,
+    /// What is remembered of the member of a group that it goes through.
+    pub standing: Option<Arc<Standing>>,
 }
 
 /// An eye on a keyed hop.

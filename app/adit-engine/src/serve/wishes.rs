@@ -122,6 +122,7 @@ impl Worker {
             near: binding.accepted(from).await.ok()?,
             far: Box::new(Tcp::new(stream)),
             watch: None,
+            standing: None,
             again: None,
             account: None,
             about: Box::new(About {

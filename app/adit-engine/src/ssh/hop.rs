@@ -278,6 +278,7 @@ impl Connector for SshHop {
                     bound: None,
                     first_wait: Duration::ZERO,
                     watch: None,
+                    standing: None,
                 })
             };
             let late = || {

@@ -21,6 +21,8 @@ mod empty_chunks;
 #[cfg(target_os = "linux")]
 mod fast_open;
 mod forward;
+#[cfg(target_os = "linux")]
+mod group;
 mod health;
 mod hostile;
 mod http_proxy;

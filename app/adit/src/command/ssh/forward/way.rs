@@ -93,6 +93,7 @@ impl Connector for Through {
                 bound: None,
                 first_wait: Duration::ZERO,
                 watch: None,
+                standing: None,
             })
         })
     }

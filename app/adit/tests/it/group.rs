@@ -1,0 +1,140 @@
+//! Groups of servers, the first of which drops SYNs, stays silent or resets.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use adit_interop::deaf::Deaf;
+use adit_interop::origin::Origin;
+use adit_interop::shadowsocks::{AES_128, BLAKE3_AES_128};
+use adit_interop::socks::{self, Dest};
+use adit_interop::{Adit, Folder, traffic};
+
+use crate::setup::{server, start};
+
+/// A server that takes connections and is no use.
+struct Useless {
+    addr: SocketAddr,
+    connections: Arc<AtomicUsize>,
+}
+
+impl Useless {
+    fn start(serve: fn(TcpStream)) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = listener.local_addr().unwrap();
+        let connections = Arc::new(AtomicUsize::new(0));
+        let counter = connections.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                counter.fetch_add(1, Ordering::Relaxed);
+                thread::spawn(move || serve(stream));
+            }
+        });
+        Self { addr, connections }
+    }
+
+    /// Reads and says nothing.
+    fn silent() -> Self {
+        Self::start(|mut stream| {
+            let _ = std::io::copy(&mut stream, &mut std::io::sink());
+        })
+    }
+
+    /// Closes when bytes have come, without reading them: the system resets then.
+    fn resetting() -> Self {
+        Self::start(|stream| drop(stream.peek(&mut [0])))
+    }
+
+    fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+}
+
+/// A client of a group of these two.
+fn client(first: &str, second: &str) -> Adit {
+    let folder = Folder::new("group").unwrap();
+    let config = format!(
+        "[route.r]\nlisten = [\"socks5://127.0.0.1:0\"]\nvia = [[\"{first}\", \"{second}\"]]\n"
+    );
+    let file = folder.write("group.toml", config).unwrap();
+    // It is read once, at the start.
+    start(&["run", file.to_str().unwrap()])
+}
+
+fn works(front: &Adit, origin: &Origin) {
+    let stream = socks::connect(front.addr(), None, &Dest::Addr(origin.addr())).unwrap();
+    traffic::one_byte(stream).unwrap();
+}
+
+/// A request that its client gives up after a while.
+fn fails(front: &Adit, origin: &Origin, patience: Duration) {
+    let mut stream = socks::connect(front.addr(), None, &Dest::Addr(origin.addr())).unwrap();
+    stream.write_all(b"ECHO\nx").unwrap();
+    stream.set_read_timeout(Some(patience)).unwrap();
+    assert!(!matches!(stream.read(&mut [0]), Ok(1..)), "an answer");
+}
+
+#[test]
+fn a_member_that_drops_syns_costs_a_head_start_once() {
+    let (deaf, origin) = (Deaf::start().unwrap(), Origin::start().unwrap());
+    let back = server(BLAKE3_AES_128);
+    let first = BLAKE3_AES_128.url(deaf.addr());
+    let front = client(&first, &BLAKE3_AES_128.url(back.addr()));
+    works(&front, &origin);
+    let start = Instant::now();
+    for _ in 0..8 {
+        works(&front, &origin);
+    }
+    // Eight head starts would be four seconds, eight time-outs more than a minute.
+    let took = start.elapsed();
+    assert!(took < Duration::from_secs(4), "{took:?}");
+    front.stop().unwrap();
+    back.stop().unwrap();
+}
+
+#[test]
+fn a_silent_member_is_left_by_the_next_request() {
+    let (silent, origin) = (Useless::silent(), Origin::start().unwrap());
+    let back = server(AES_128);
+    let front = client(&AES_128.url(silent.addr), &AES_128.url(back.addr()));
+    // Longer than anybody is believed to be slow.
+    fails(&front, &origin, Duration::from_millis(2300));
+    for _ in 0..5 {
+        works(&front, &origin);
+    }
+    assert_eq!(silent.connections(), 1);
+    front.stop().unwrap();
+    back.stop().unwrap();
+}
+
+/// What answers before anything was sent is found out by the request itself.
+#[test]
+fn a_silent_proxy_costs_a_head_start_once() {
+    let (silent, origin) = (Useless::silent(), Origin::start().unwrap());
+    let back = server(AES_128);
+    let first = format!("socks5://{}", silent.addr);
+    let front = client(&first, &AES_128.url(back.addr()));
+    for _ in 0..5 {
+        works(&front, &origin);
+    }
+    assert_eq!(silent.connections(), 1);
+    front.stop().unwrap();
+    back.stop().unwrap();
+}
+
+#[test]
+fn a_resetting_member_is_left_by_the_next_request() {
+    let (resetting, origin) = (Useless::resetting(), Origin::start().unwrap());
+    let back = server(AES_128);
+    let front = client(&AES_128.url(resetting.addr), &AES_128.url(back.addr()));
+    fails(&front, &origin, adit_interop::PATIENCE);
+    for _ in 0..5 {
+        works(&front, &origin);
+    }
+    assert_eq!(resetting.connections(), 1);
+    front.stop().unwrap();
+    back.stop().unwrap();
+}
