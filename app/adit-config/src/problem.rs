@@ -83,6 +83,8 @@ pub enum WarningKind {
     ClearPassword,
     /// A listener offers UDP, and its chain cannot carry it.
     UdpStops,
+    /// A hop resolves names for clients of a listener that others use.
+    UncheckedNames,
     /// A key of a foreign link, or of the other role, that has no meaning here.
     IgnoredKey,
     /// A rule behind one that already matches everything.

@@ -3,11 +3,16 @@
 //! Judged on the resolved address that is then dialled, so that no spelling and no second look-up
 //! gets around it. Addresses that embed an IPv4 address are judged as that address.
 
+mod local_name;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use adit_config::Private;
 use adit_net::names::Asker;
-use adit_wire::unmap;
+use adit_shadowsocks::uot;
+use adit_wire::{Host, Target, unmap};
+
+use self::local_name::Meaning;
 
 /// The rule of one listener.
 #[derive(Debug, Clone)]
@@ -51,12 +56,7 @@ impl Access {
             return Err("port 25 (mail) is not reachable from a public listener".to_owned());
         }
         let ip = unmap(addr.ip());
-        let inside = match &self.private {
-            Private::All => true,
-            Private::Nets(nets) if nets.iter().any(|net| net.contains(&ip)) => true,
-            _ => !is_private(ip) && !is_own(ip),
-        };
-        if inside {
+        if self.names(ip) || !(is_private(ip) || is_own(ip)) {
             Ok(())
         } else {
             Err(format!(
@@ -64,6 +64,46 @@ impl Access {
                  not name it"
             ))
         }
+    }
+
+    /// Whether a client may ask hops for `target`, as far as that can be told without looking a
+    /// name up: the last hop does that, and may find another address than this machine would.
+    pub(crate) fn check_named(&self, target: &Target) -> Result<(), String> {
+        if matches!(self.private, Private::All) {
+            return Ok(());
+        }
+        let meaning = match &target.host {
+            Host::Ip(ip) => Meaning::Address(*ip),
+            Host::Name(name) => local_name::meaning(name.as_str()),
+        };
+        match meaning {
+            Meaning::Address(ip) if is_private(ip) && !self.names(unmap(ip)) => {}
+            // Which of its networks that is, the name does not tell.
+            Meaning::Inside if !matches!(self.private, Private::Nets(_)) => {}
+            // Datagrams in a stream say by themselves where they go, and only the hop reads it.
+            _ if uot::version(target).is_some() => {
+                return Err("datagrams in a stream are for the listener, not for a hop".to_owned());
+            }
+            _ => return Ok(()),
+        }
+        Err(format!(
+            "{} is in a private network; the listener's `allow_private` does not name it",
+            target.host
+        ))
+    }
+
+    /// Whether `allow_private` names `ip`.
+    fn names(&self, ip: IpAddr) -> bool {
+        match &self.private {
+            Private::All => true,
+            Private::Nets(nets) => nets.iter().any(|net| net.contains(&ip)),
+            Private::Deny => false,
+        }
+    }
+
+    /// Whether clients are judged at all.
+    pub(crate) const fn is_open(&self) -> bool {
+        matches!(self.private, Private::All)
     }
 }
 

@@ -15,7 +15,7 @@ use adit_wire::Target;
 
 use crate::access::Access;
 use crate::carrier::{FecHop, KcpCarrier};
-use crate::connector::{Connector, Direct, Group, Hop, Reject};
+use crate::connector::{Connector, Direct, Group, Hop, Judged, Reject};
 use crate::dialect::{Http, Shadowsocks, ShadowsocksR, Socks4a, Socks5};
 use crate::health::Question;
 use crate::plugin::{Host, Mode, Role, Spec};
@@ -44,8 +44,9 @@ pub(crate) async fn router(
     };
     let deadline = listen.limits.dial;
     let public = !listen.addr.is_loopback();
+    let access = Access::new(listen.access.private.clone(), public);
     let guarded: Arc<dyn Connector> = Arc::new(Direct {
-        access: Access::new(listen.access.private.clone(), public),
+        access: access.clone(),
         family,
         deadline,
         filter,
@@ -55,11 +56,21 @@ pub(crate) async fn router(
         if matches!(server.role, SsRole::Relay { .. }));
     // The servers behind a relay are its operator's, wherever they are.
     let end = if relays { free() } else { guarded };
+    let judged = |chain: Arc<dyn Connector>, plan: &Chain| -> Arc<dyn Connector> {
+        // Without hops the addresses themselves are judged.
+        if relays || access.is_open() || plan.hops.is_empty() {
+            return chain;
+        }
+        let access = access.clone();
+        Arc::new(Judged { access, chain })
+    };
     let mut rules = Vec::with_capacity(route.rules.len());
     for rule in &route.rules {
-        rules.push((rule.matches.clone(), chain(&rule.via, &end, kcp).await?));
+        let way = chain(&rule.via, &end, kcp).await?;
+        rules.push((rule.matches.clone(), judged(way, &rule.via)));
     }
-    Ok(Router::new(rules, chain(&route.via, &end, kcp).await?))
+    let otherwise = chain(&route.via, &end, kcp).await?;
+    Ok(Router::new(rules, judged(otherwise, &route.via)))
 }
 
 /// The chain is a fold: each hop reaches its server through what stands before it.

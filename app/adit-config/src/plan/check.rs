@@ -6,8 +6,8 @@ use super::ends;
 use crate::desk::Desk;
 use crate::plan::build::{ListenDraft, RouteDraft, RuleDraft, StageDraft};
 use crate::plan::{
-    Chain, Hop, Listen, ListenAddr, ListenKind, Match, Plan, Route, Rule, SsServer, SsrServer,
-    Stage, Transparent,
+    Chain, Hop, Listen, ListenAddr, ListenKind, Match, Plan, Private, Route, Rule, SsRole,
+    SsServer, SsrServer, Stage, Transparent,
 };
 use crate::problem::{Place, Problem, WarningKind};
 
@@ -31,6 +31,7 @@ pub(super) fn finish(mut desk: Desk, drafts: Vec<RouteDraft>) -> Result<Plan, Ve
 fn route(desk: &mut Desk, draft: RouteDraft) -> Route {
     for listen in &draft.listen {
         udp_stops(desk, listen, &draft.via);
+        unchecked_names(desk, listen, &draft);
         ends::fit(desk, listen, &draft.via);
         for rule in &draft.rules {
             ends::fit(desk, listen, &rule.via);
@@ -123,6 +124,39 @@ fn udp_stops(desk: &mut Desk, draft: &ListenDraft, via: &[StageDraft]) {
         }
         _ => {}
     }
+}
+
+/// A listener that others use, and a chain: what a name stands for is found out at the chain's end.
+fn unchecked_names(desk: &mut Desk, draft: &ListenDraft, route: &RouteDraft) {
+    let listen = &draft.listen;
+    let relays = matches!(&listen.kind, ListenKind::Shadowsocks(server)
+        if matches!(server.role, SsRole::Relay { .. }));
+    // What a firewall takes goes to an address.
+    let by_address = matches!(listen.kind, ListenKind::Transparent(_));
+    if relays || by_address || listen.access.private == Private::All {
+        return;
+    }
+    let is_server = |stage: &&StageDraft| {
+        let mut hops = stage.stage.hops().iter();
+        hops.any(|hop| matches!(hop, Hop::Server(_)))
+    };
+    let mut chains = route.rules.iter().map(|rule| &rule.via).chain([&route.via]);
+    let Some(last) = chains.find_map(|via| via.iter().rfind(is_server)) else {
+        return;
+    };
+    let stage = &last.stage;
+    let about = Problem {
+        title: format!("`{stage}` can be led into its own networks by names"),
+        place: Some(draft.place.clone()),
+        label: "others choose the destinations here".to_owned(),
+        help: vec![
+            "private addresses and names like `localhost` are refused before any hop; what other \
+             names stand for is looked up behind it: let that server refuse private networks, too"
+                .to_owned(),
+            "`allow_private=all` says that its networks are meant to be reached".to_owned(),
+        ],
+    };
+    desk.warning(WarningKind::UncheckedNames, about);
 }
 
 fn never_reached(desk: &mut Desk, rules: &[RuleDraft]) {

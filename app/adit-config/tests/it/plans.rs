@@ -324,7 +324,7 @@ fn udp_that_cannot_pass_is_said() {
         warned("mixed://127.0.0.1:0?udp=true", "http://h:1"),
         [WarningKind::UdpStops]
     );
-    let ss = "ss://aes-128-gcm:$K@127.0.0.1:0";
+    let ss = "ss://aes-128-gcm:$K@127.0.0.1:0?allow_private=all";
     let cabinet = Cabinet::default().variable("K", "pw");
     let plan = |words: &[&str]| crate::cabinet::words_with(words, &cabinet).unwrap();
     assert_eq!(
@@ -332,7 +332,7 @@ fn udp_that_cannot_pass_is_said() {
         [WarningKind::UdpStops]
     );
     assert_eq!(
-        kinds(&plan(&[&format!("{ss}?udp=false"), "http://h:1"])),
+        kinds(&plan(&[&format!("{ss}&udp=false"), "http://h:1"])),
         []
     );
     assert_eq!(kinds(&plan(&["udp://:0/a:1", "socks5://h:1"])), []);
@@ -340,6 +340,28 @@ fn udp_that_cannot_pass_is_said() {
     assert_eq!(warned(tproxy, "http://h:1"), [WarningKind::UdpStops]);
     assert_eq!(warned(&format!("{tproxy}?udp=false"), "http://h:1"), []);
     assert_eq!(warned("redir://127.0.0.1:1", "http://h:1"), []);
+}
+
+#[test]
+fn a_chain_that_others_use_is_told_what_is_not_checked() {
+    let server = format!("ss://2022-blake3-aes-128-gcm:{KEY}@127.0.0.1:8388");
+    let warned = |listen: &str, via: &[&str]| {
+        let all: Vec<&str> = [listen].into_iter().chain(via.iter().copied()).collect();
+        let plan = words(&all).unwrap_or_else(|problems| panic!("{problems:?}"));
+        kinds(&plan).contains(&WarningKind::UncheckedNames)
+    };
+    let hop = "socks5://127.0.0.1:1085";
+    assert!(warned(&server, &[hop]));
+    assert!(warned(
+        &format!("{server}?allow_private=10.0.0.0/8"),
+        &[hop]
+    ));
+    assert!(warned("mixed://u:p@:1080", &[hop]));
+    assert!(!warned(&server, &[]));
+    assert!(!warned(&server, &["direct://"]));
+    assert!(!warned(&format!("{server}?allow_private=all"), &[hop]));
+    assert!(!warned("mixed://127.0.0.1:1080", &[hop]));
+    assert!(!warned("tcp://:80/10.0.0.1:80", &[hop]));
 }
 
 #[test]
@@ -359,7 +381,10 @@ fn what_is_in_clear_is_said() {
     // A legacy method: once for each endpoint, wherever it is.
     assert_eq!(none(&["ss://rc4-md5:p@:1"]), [WarningKind::LegacyCipher]);
     assert_eq!(
-        none(&["ss://AES-256-CFB:p@127.0.0.1:0", "ss://table:p@h:1"]),
+        none(&[
+            "ss://AES-256-CFB:p@127.0.0.1:0?allow_private=all",
+            "ss://table:p@h:1"
+        ]),
         [WarningKind::LegacyCipher; 2]
     );
     assert_eq!(none(&["http://u:p@:1"]), [WarningKind::ClearPassword]);

@@ -6,6 +6,7 @@
 mod direct;
 mod group;
 mod hop;
+mod judged;
 mod reject;
 mod standing;
 
@@ -19,6 +20,7 @@ use adit_wire::Target;
 pub use direct::Direct;
 pub use group::Group;
 pub use hop::Hop;
+pub use judged::Judged;
 pub use reject::Reject;
 pub use standing::Standing;
 

@@ -4,6 +4,7 @@
 
 mod datagrams;
 mod keyed;
+mod private;
 mod probes;
 mod routes;
 mod world;
