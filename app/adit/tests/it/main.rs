@@ -43,6 +43,8 @@ mod netns;
 #[cfg(unix)]
 mod online;
 mod over_tcp;
+#[cfg(target_os = "linux")]
+mod own_address;
 mod plugin;
 mod probes;
 mod probes_apart;
