@@ -28,6 +28,7 @@ mod account;
 mod alone;
 pub mod carrier;
 mod chain;
+mod circle;
 pub mod connector;
 mod credentials;
 pub mod dialect;

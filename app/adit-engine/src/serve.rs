@@ -14,11 +14,12 @@ use adit_stream::{BoxStream, Count, End, Limits, Meter, Outcome, Stream, fill, r
 use adit_wire::Target;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
-use tracing::debug;
+use tracing::{debug, warn};
 
 use crate::Peer;
 use crate::acceptor::{Acceptor, Again, Inbound, Many, Pending};
 use crate::account::{Account, Both, Open, asker, during};
+use crate::circle;
 use crate::connector::{Standing, Watch};
 use crate::error::{AcceptError, DialError, Stage};
 use crate::guard::Guard;
@@ -144,9 +145,11 @@ impl Worker {
             _ => {}
         }
         drop(stranger);
+        // Not before: what a hop of ours says comes after it is noted who made the connection.
+        let rounds = circle::rounds(&peer);
         match inbound {
-            Ok(Inbound::Stream(pending)) => return self.open(pending, peer).await,
-            Ok(Inbound::Many(many)) => self.streams(many, peer).await,
+            Ok(Inbound::Stream(pending)) => return self.open(pending, peer, rounds).await,
+            Ok(Inbound::Many(many)) => self.streams(many, peer, rounds).await,
             Ok(Inbound::Bind(binding)) => return self.bind(binding, peer).await,
             Ok(Inbound::Datagrams(association)) => self.datagrams(association).await,
             Ok(Inbound::InStream(carried)) => {
@@ -169,7 +172,7 @@ impl Worker {
 
     /// Serves what is asked for on one connection, each stream in a task of its own, until the
     /// client goes. When the listener ends, streams that are open go on and no new ones begin.
-    async fn streams(self: &Arc<Self>, mut many: Box<dyn Many>, peer: Peer) {
+    async fn streams(self: &Arc<Self>, mut many: Box<dyn Many>, peer: Peer, rounds: u8) {
         loop {
             let pending = tokio::select! {
                 () = ended(self.over.clone()) => break,
@@ -180,7 +183,7 @@ impl Worker {
             };
             if let Some(ticket) = self.gate.enter() {
                 let worker = self.clone();
-                let opening = async move { worker.open(pending, peer).await };
+                let opening = async move { worker.open(pending, peer, rounds).await };
                 tokio::spawn(self.session(opening, Some(ticket)));
                 continue;
             }
@@ -194,7 +197,7 @@ impl Worker {
     }
 
     /// Opens the way that a client asks for.
-    async fn open(&self, mut pending: Pending, peer: Peer) -> Option<Session> {
+    async fn open(&self, mut pending: Pending, peer: Peer, rounds: u8) -> Option<Session> {
         let target = pending.request.target.clone();
         let user = pending.request.user.clone().unwrap_or_default();
         let account = pending.request.account.clone();
@@ -206,10 +209,18 @@ impl Worker {
             debug!(client = %peer.remote, user, "datagrams in a stream end: {end:?}");
             return None;
         }
+        if rounds > circle::MOST {
+            let why = "the hops lead back to this listener";
+            warn!(%target, listener = %peer.local, "refused: {why}");
+            // The client is this process.
+            let _ = pending.refuse(&DialError::denied(why)).await;
+            return None;
+        }
         let connector = self.router.pick(&target);
         let first = std::mem::take(&mut pending.request.first);
+        let dial = asker.scope(connector.connect(&target, &first));
         let dialled = tokio::select! {
-            dialled = asker.scope(connector.connect(&target, &first)) => dialled.inspect(|_| {
+            dialled = circle::scope(rounds, dial) => dialled.inspect(|_| {
                 // They went ahead of the relay, which counts the others.
                 let both = Both { meter: &self.meter, account: account.as_ref() };
                 both.add_up(first.len());

@@ -2,7 +2,7 @@
 
 use adit_wire::Host;
 
-use super::ends;
+use super::{circle, ends};
 use crate::desk::Desk;
 use crate::plan::build::{ListenDraft, RouteDraft, RuleDraft, StageDraft};
 use crate::plan::{
@@ -14,6 +14,7 @@ use crate::problem::{Place, Problem, WarningKind};
 /// Makes the plan, or says everything that is in its way.
 pub(super) fn finish(mut desk: Desk, drafts: Vec<RouteDraft>) -> Result<Plan, Vec<Problem>> {
     same_address(&mut desk, &drafts);
+    circle::circles(&mut desk, &drafts);
     let mut routes = Vec::with_capacity(drafts.len());
     for draft in drafts {
         routes.push(route(&mut desk, draft));
@@ -200,7 +201,7 @@ fn clash(a: &ListenDraft, b: &ListenDraft) -> bool {
 }
 
 /// Whether a TCP and a UDP port are bound. UDP of a proxy has ports of its own.
-const fn transports(listen: &Listen) -> (bool, bool) {
+pub(super) const fn transports(listen: &Listen) -> (bool, bool) {
     if listen.carried.is_some() {
         return (false, true);
     }

@@ -4,6 +4,7 @@ mod build;
 mod carried;
 mod chain;
 mod check;
+mod circle;
 mod ends;
 mod file;
 mod rule;

@@ -2,6 +2,7 @@
 
 mod cabinet;
 mod carriers;
+mod circles;
 mod drawing;
 mod endpoint;
 mod files;

@@ -11,6 +11,7 @@ use tokio::time::timeout;
 
 use super::{Bound, Connected, Connector};
 use crate::access::Access;
+use crate::circle;
 use crate::error::Stage;
 use crate::udp::{BoxDatagrams, DirectUdp, Filter};
 use crate::{BoxFuture, DialError};
@@ -71,6 +72,9 @@ impl Connector for Direct {
                     .await
                     .map_err(|e| DialError::new(Stage::Connect, e))?;
                 let bound = socket.local_addr().ok();
+                if let Some(bound) = bound {
+                    circle::made(bound, &candidates);
+                }
                 let mut io = Tcp::new(socket);
                 put(&mut io, first)
                     .await

@@ -262,3 +262,33 @@ async fn an_ended_route_leaves_its_port_at_once() {
     assert!(!engine.end(&route).await);
     assert!(engine.servers().is_empty());
 }
+
+/// What no plan can know: that a name is this machine's.
+#[tokio::test]
+async fn a_circle_by_a_name_ends_soon() {
+    let port = adit_interop::free_port();
+    // A resolver reads `127.1` as an address; the plan does not.
+    let hop = format!("socks5://127.1:{port}");
+    let (engine, proxy) = start(&[&format!("mixed://127.0.0.1:{port}"), &hop]).await;
+    let target = "9.9.9.9:80".parse().unwrap();
+    let refused = timeout(Duration::from_secs(5), socks(proxy, target));
+    let code = refused.await.expect("it goes round").unwrap_err();
+    assert_ne!(code, 0);
+    let all_closed = async {
+        while engine.open_connections() > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(Duration::from_secs(5), all_closed).await.unwrap();
+    // Listeners that lead to each other on purpose are served as ever.
+    let target = echo().await;
+    let (_last, mut at) = start(&["mixed://127.0.0.1:0"]).await;
+    let mut chain = Vec::new();
+    for _ in 0..6 {
+        let (engine, next) = start(&["mixed://127.0.0.1:0", &format!("socks5://{at}")]).await;
+        chain.push(engine);
+        at = next;
+    }
+    let mut socket = socks(at, target).await.unwrap();
+    assert_eq!(talk(&mut socket, b"here").await.unwrap(), b"here");
+}

@@ -1,0 +1,177 @@
+//! Hops that lead back to a listener of the same plan.
+
+use adit_wire::{Host, Target};
+
+use super::check::{problem, transports};
+use super::is_this_machine;
+use crate::desk::Desk;
+use crate::plan::build::{RouteDraft, StageDraft};
+use crate::plan::{Hop, Listen, ListenKind, Match};
+use crate::problem::Place;
+
+/// A step from one route to another.
+struct Step {
+    from: usize,
+    to: usize,
+    /// What is written there.
+    what: String,
+    place: Place,
+}
+
+/// Says which hops lead in a circle. A request would come back until no descriptors are left.
+///
+/// What rules send elsewhere is followed only where it comes back to the same rule: whether another
+/// route sends it back depends on the target.
+pub(super) fn circles(desk: &mut Desk, routes: &[RouteDraft]) {
+    let mut steps = Vec::new();
+    for (from, route) in routes.iter().enumerate() {
+        let catches_all = |m: &Match| *m == Match::Any;
+        let all = route
+            .rules
+            .iter()
+            .find(|rule| rule.matches.iter().any(catches_all));
+        let otherwise = all.map_or(&route.via, |rule| &rule.via);
+        steps.extend(of_chain(routes, from, otherwise));
+        steps.extend(of_targets(routes, from));
+        for rule in &route.rules {
+            let back = of_chain(routes, from, &rule.via);
+            steps.extend(back.into_iter().filter(|step| step.to == from));
+        }
+    }
+    let mut said = Vec::new();
+    for begin in 0..routes.len() {
+        let Some(way) = way_back(&steps, begin, routes.len()) else {
+            continue;
+        };
+        let mut members: Vec<usize> = way.iter().map(|step| step.from).collect();
+        members.sort_unstable();
+        let (Some(first), false) = (way.first(), said.contains(&members)) else {
+            continue;
+        };
+        let names = way.iter().chain([first]);
+        let names = names.filter_map(|step| routes.get(step.from));
+        let names: Vec<String> = names.map(|route| format!("`{}`", route.name)).collect();
+        let title = match way.len() {
+            1 => format!("{} leads back to its own listener", first.what),
+            _ => format!("{} leads in a circle: {}", first.what, names.join(", ")),
+        };
+        desk.problem(problem(
+            &title,
+            first.place.clone(),
+            "requests would go round until no descriptors are left: name another server or port",
+        ));
+        said.push(members);
+    }
+}
+
+/// Where a chain leads, as far as its hops are listeners of the plan.
+fn of_chain(routes: &[RouteDraft], from: usize, chain: &[StageDraft]) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for StageDraft { stage, place } in chain {
+        let before = steps.len();
+        for hop in stage.hops() {
+            let Hop::Server(server) = hop else { continue };
+            let by_tcp = server.carried.is_none();
+            for to in at(routes, &server.server, by_tcp, !by_tcp) {
+                let what = format!("`{hop}`");
+                let place = place.clone();
+                steps.push(Step {
+                    from,
+                    to,
+                    what,
+                    place,
+                });
+            }
+        }
+        // Behind a server of others the next one may be anywhere.
+        if steps.len() == before {
+            break;
+        }
+    }
+    steps
+}
+
+/// Where listeners with a target of their own lead.
+fn of_targets(routes: &[RouteDraft], from: usize) -> Vec<Step> {
+    let route = routes.get(from).filter(|route| route.via.is_empty());
+    let mut steps = Vec::new();
+    for draft in route.into_iter().flat_map(|route| &route.listen) {
+        let ListenKind::Forward(forward) = &draft.listen.kind else {
+            continue;
+        };
+        let Some(target) = &forward.target else {
+            continue;
+        };
+        for to in at(routes, target, forward.tcp, forward.udp) {
+            let what = format!("`{}`", draft.listen);
+            let place = draft.place.clone();
+            steps.push(Step {
+                from,
+                to,
+                what,
+                place,
+            });
+        }
+    }
+    steps
+}
+
+/// The routes that listen at `server`.
+fn at(routes: &[RouteDraft], server: &Target, tcp: bool, udp: bool) -> Vec<usize> {
+    let listens = |route: &&(usize, &RouteDraft)| {
+        route.1.listen.iter().any(|draft| {
+            let (has_tcp, has_udp) = transports(&draft.listen);
+            is_at(&draft.listen, server) && ((tcp && has_tcp) || (udp && has_udp))
+        })
+    };
+    let numbered: Vec<(usize, &RouteDraft)> = routes.iter().enumerate().collect();
+    numbered.iter().filter(listens).map(|(at, _)| *at).collect()
+}
+
+/// Whether a connection to `server` comes to this listener, by what is written.
+fn is_at(listen: &Listen, server: &Target) -> bool {
+    let to_all = |host: &Host| matches!(host, Host::Ip(ip) if ip.is_unspecified());
+    listen.addr.port != 0
+        && listen.addr.port == server.port
+        && match &listen.addr.host {
+            Some(host) if !to_all(host) => {
+                *host == server.host
+                    || (is_this_machine(host)
+                        && (to_all(&server.host) || is_name_of_this_machine(&server.host, host)))
+            }
+            _ => is_this_machine(&server.host) || to_all(&server.host),
+        }
+}
+
+/// `localhost` stands for the loopback address of both families.
+fn is_name_of_this_machine(server: &Host, listen: &Host) -> bool {
+    is_this_machine(server) && (matches!(server, Host::Name(_)) || matches!(listen, Host::Name(_)))
+}
+
+/// The shortest way from a route back to itself.
+fn way_back(steps: &[Step], begin: usize, most: usize) -> Option<Vec<&Step>> {
+    let mut ways: Vec<Vec<&Step>> = steps
+        .iter()
+        .filter(|step| step.from == begin)
+        .map(|step| vec![step])
+        .collect();
+    let mut seen = vec![begin];
+    for _ in 0..most {
+        let mut longer = Vec::new();
+        for way in ways {
+            let end = way.last()?.to;
+            if end == begin {
+                return Some(way);
+            }
+            if seen.contains(&end) {
+                continue;
+            }
+            seen.push(end);
+            for step in steps.iter().filter(|step| step.from == end) {
+                longer.push(way.iter().copied().chain([step]).collect());
+            }
+        }
+        ways = longer;
+    }
+    None
+}
