@@ -119,6 +119,17 @@ fn straight(fast_open: FastOpen) -> Arc<dyn Connector> {
     })
 }
 
+/// What leads to a hop's server in place of connections.
+pub(crate) fn carrier(
+    plan: &ServerHop,
+    carried: &adit_config::Kcp,
+    kcp: Arc<Counters>,
+) -> Result<Arc<dyn Connector>, StartError> {
+    let (server, name) = (plan.server.clone(), plan.name());
+    let carrier = KcpCarrier::new(server, name, plan.dial, carried, kcp)?;
+    Ok(Arc::new(carrier))
+}
+
 /// A hop over `via`; `first` if nothing stands before it.
 pub(crate) async fn server_hop(
     plan: &ServerHop,
@@ -135,11 +146,7 @@ pub(crate) async fn server_hop(
                 fec,
             )?));
         }
-        Some(Carried::Kcp(carried)) => {
-            let (server, name) = (plan.server.clone(), plan.name());
-            let carrier = KcpCarrier::new(server, name, plan.dial, carried, kcp.clone())?;
-            Arc::new(carrier) as Arc<dyn Connector>
-        }
+        Some(Carried::Kcp(carried)) => carrier(plan, carried, kcp.clone())?,
     };
     let login = |l: &Option<adit_config::Login>| {
         l.as_ref()

@@ -11,6 +11,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use adit_config::{Carried, ServerHop};
 use adit_net::ambient::{self, Chance};
 use adit_shadowsocks::{Edition, KeyChain, tcp};
 use adit_stream::{BoxStream, Layered, fill, flush};
@@ -18,7 +19,7 @@ use adit_wire::{Host, Name, Target, Unix};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
-pub use way::{Heard, Question, ask as ask_for, connector, datagram, reach, resolve};
+pub use way::{Heard, Question, ask as ask_for, connector, datagram, far, lane, reach, resolve};
 
 use crate::acceptor::CHECK_NAME;
 use crate::connector::Connector;
@@ -60,6 +61,34 @@ pub enum Finding {
     /// The server closes at once: the same, or a server that is not adit and holds the key but does
     /// not know the name.
     Closed,
+}
+
+/// Asks the server of `hop` with `keys`, through the hop's carrier if it has one.
+pub async fn ask_hop(hop: &ServerHop, keys: KeyChain) -> Finding {
+    let Some(Carried::Kcp(carried)) = &hop.carried else {
+        return ask(hop.server.clone(), keys).await;
+    };
+    let via = match crate::chain::carrier(hop, carried, Arc::default()) {
+        Ok(via) => via,
+        Err(why) => return Finding::Unreachable(io::Error::other(why)),
+    };
+    // Other clocks are tried once it is known that the carrier works: a session for each of them
+    // would be asked for otherwise.
+    match question(&via, &hop.server, &keys, 0).await {
+        Ok(Answer::Authentic(skew)) => Finding::Accepted { skew },
+        Err(e) => Finding::Unreachable(e),
+        Ok(other) => {
+            let found = match is_dated(&keys) {
+                true => search(Instant::now(), &via, &hop.server, &keys).await,
+                false => None,
+            };
+            match (found, other) {
+                (Some(skew), _) => Finding::Clock { skew },
+                (None, Answer::Closed) => Finding::Closed,
+                (None, _) => Finding::Silent,
+            }
+        }
+    }
 }
 
 /// Asks `server` directly: one connection and one round trip if all is well, else at most four and

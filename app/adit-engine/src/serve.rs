@@ -108,9 +108,9 @@ impl Worker {
             while let Some(mut session) = opened.take() {
                 worker.pump(&mut session).await;
                 if let Some(again) = session.again.take() {
-                    let peer = session.about.peer;
+                    let (peer, rounds) = (session.about.peer, session.about.rounds);
                     drop(session);
-                    opened = Box::pin(worker.clone().further(again, peer)).await;
+                    opened = Box::pin(worker.clone().further(again, peer, rounds)).await;
                 }
             }
             drop(ticket);
@@ -118,12 +118,17 @@ impl Worker {
     }
 
     /// Waits for the next request on a connection whose last exchange is over, and opens its way.
-    async fn further(self: Arc<Self>, again: Box<dyn Again>, peer: Peer) -> Option<Session> {
+    async fn further(
+        self: Arc<Self>,
+        again: Box<dyn Again>,
+        peer: Peer,
+        rounds: u8,
+    ) -> Option<Session> {
         let pending = tokio::select! {
             () = ended(self.over.clone()) => return None,
             pending = again.next() => pending?,
         };
-        self.open(pending, peer).await
+        self.open(pending, peer, rounds).await
     }
 
     /// Everything up to an open session; other wishes are served here.
@@ -265,6 +270,7 @@ impl Worker {
                 target,
                 user,
                 first: first.len(),
+                rounds,
             }),
         })
     }
@@ -285,6 +291,7 @@ impl Worker {
             target,
             user,
             first,
+            ..
         } = &**about;
         if let Some(account) = account {
             account.begin_tcp();
@@ -421,6 +428,8 @@ struct About {
     user: String,
     /// Bytes that went ahead of the relay.
     first: usize,
+    /// How often the request has come back to this process.
+    rounds: u8,
 }
 
 /// The relay; a keyed hop that stays silent is worth a word.

@@ -36,6 +36,18 @@ impl FecHop {
     }
 }
 
+impl FecHop {
+    /// A lane to the server.
+    pub(crate) async fn open(&self) -> Result<Lane, DialError> {
+        let lane = match address(&self.server).await {
+            Ok(addr) => Lane::connect(addr, self.settings.clone()),
+            Err(why) => Err(why),
+        };
+        let hop = || self.name.clone();
+        lane.map_err(|why| DialError::new(Stage::Dial { hop: hop() }, why))
+    }
+}
+
 impl Connector for FecHop {
     fn connect<'a>(
         &'a self,
@@ -47,14 +59,7 @@ impl Connector for FecHop {
 
     fn associate(&self) -> BoxFuture<'_, Result<BoxDatagrams, DialError>> {
         Box::pin(async move {
-            let lane = match address(&self.server).await {
-                Ok(addr) => Lane::connect(addr, self.settings.clone()),
-                Err(why) => Err(why),
-            };
-            let stage = || Stage::Dial {
-                hop: self.name.clone(),
-            };
-            let lane = lane.map_err(|why| DialError::new(stage(), why))?;
+            let lane = self.open().await?;
             let target = self.server.clone();
             Ok(Box::new(LaneWay { lane, target }) as BoxDatagrams)
         })

@@ -6,9 +6,10 @@ use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use adit_config::{HopKind, ServerHop};
+use adit_config::{Carried, HopKind, ServerHop};
 use adit_net::PacketBuf;
 use adit_net::dial::{self, Family};
 use adit_shadowsocks::Edition;
@@ -19,11 +20,14 @@ use tokio::time::{sleep, timeout};
 
 use super::GREETING;
 use crate::acceptor::CHECK_NAME;
+use crate::carrier::FecHop;
 use crate::connector::{Connector, Watch};
-use crate::{DialError, StartError};
+use crate::{DialError, Stage, StartError};
 
 /// Once a server has proved itself, what it has to say comes within this, or is not waited for.
 const WORDS: Duration = Duration::from_millis(300);
+/// How long the target of a far end has to say something, or a lane to be answered.
+const FAR: Duration = Duration::from_millis(700);
 /// How often it is looked whether it has.
 const LOOK: Duration = Duration::from_millis(20);
 /// The longest answer that is kept.
@@ -190,6 +194,62 @@ pub async fn ask(
     }
 }
 
+/// Opens a stream to the target of a carrier's far end, and listens for a moment: a target may
+/// speak first, and a far end that does not understand us closes the session.
+pub async fn far(way: &dyn Connector, server: &Target, patience: Duration) -> Heard {
+    let opened = match timeout(patience, way.connect(server, &[])).await {
+        Ok(Ok(opened)) => opened,
+        Ok(Err(why)) => return Heard::Failed(why),
+        Err(_) => return Heard::Silent,
+    };
+    let mut io = opened.io;
+    let ended = timeout(FAR, listen(&mut io, 1)).await;
+    let bytes = io.filled().to_vec();
+    match ended {
+        Ok(_) if bytes.is_empty() => Heard::Closed,
+        _ => Heard::Answer { skew: None, bytes },
+    }
+}
+
+/// Sends `datagram` through the lane of a `udp+fec` hop, again after a while, and tells how long the
+/// far end took to answer; that of adit does even if its target says nothing.
+pub async fn lane(
+    hop: &ServerHop,
+    datagram: &[u8],
+    patience: Duration,
+) -> Result<Duration, DialError> {
+    let Some(Carried::Fec(plan)) = &hop.carried else {
+        return Err(DialError::unsupported("this hop has no lanes"));
+    };
+    let stage = || Stage::Dial { hop: hop.name() };
+    let failed = |why: io::Error| DialError::new(stage(), why);
+    let lanes = FecHop::new(hop.server.clone(), hop.name(), plan);
+    let lane = lanes.map_err(|why| failed(io::Error::other(why)))?;
+    let lane = lane.open().await?;
+    let start = Instant::now();
+    while start.elapsed() < patience {
+        lane.send(datagram).map_err(failed)?;
+        lane.flush().map_err(failed)?;
+        let heard = async {
+            let mut answers = 0;
+            while answers == 0 && !lane.is_heard() {
+                poll_fn(|cx| match lane.poll_recv(cx, &mut |_| answers += 1) {
+                    Poll::Pending if lane.is_heard() => Poll::Ready(Ok(())),
+                    other => other,
+                })
+                .await?;
+            }
+            io::Result::Ok(())
+        };
+        match timeout(FAR, heard).await {
+            Ok(Ok(())) => return Ok(start.elapsed()),
+            Ok(Err(why)) => return Err(failed(why)),
+            Err(_) => {}
+        }
+    }
+    Err(failed(io::ErrorKind::TimedOut.into()))
+}
+
 /// Sends what is owed and waits for so many bytes, or the end.
 async fn listen(io: &mut BoxStream, want: usize) -> io::Result<()> {
     flush(io).await?;
@@ -206,7 +266,7 @@ pub async fn datagram(
     patience: Duration,
 ) -> Result<Duration, DialError> {
     let way = way.associate().await?;
-    let failed = |why| DialError::new(crate::Stage::Connect, why);
+    let failed = |why| DialError::new(Stage::Connect, why);
     for _ in 0..tries {
         let start = Instant::now();
         let mut packet = PacketBuf::from_payload(datagram);

@@ -1,9 +1,8 @@
 //! `adit client URL`: one command at home. What `--subscribe` does is in `online`.
 
-use adit_config::{ArgItem, Hop, HopKind, Plan};
+use adit_config::{ArgItem, Hop, HopKind, Plan, ServerHop};
 use adit_engine::probe::{self, Finding};
 use adit_shadowsocks::{Edition, KeyChain};
-use adit_wire::Target;
 
 use super::{Done, online, run};
 use crate::args;
@@ -24,7 +23,7 @@ pub(super) fn client(typed: &args::Client) -> Done {
         let engine = run::start(&plan).await?;
         if let Some((server, key)) = server {
             // Serving goes on whatever comes out: the server may only be late.
-            if let Err(failure) = verdict(&server, &key).await {
+            if let Err(failure) = verdict(server, &key).await {
                 let _ = failure.report();
             }
         }
@@ -40,7 +39,7 @@ pub(super) fn plan(typed: &args::Client, hop: &str) -> Result<Plan, Failure> {
 }
 
 /// The server and the key, if the hop is a keyed one.
-pub(super) fn keyed(plan: &Plan) -> Option<(Target, KeyChain)> {
+pub(super) fn keyed(plan: &Plan) -> Option<(&ServerHop, KeyChain)> {
     let Hop::Server(hop) = plan.routes.first()?.via.hops.first()?.hops().first()? else {
         return None;
     };
@@ -53,16 +52,16 @@ pub(super) fn keyed(plan: &Plan) -> Option<(Target, KeyChain)> {
             ..
         } => {
             let keys = KeyChain::parse(*method, secret.expose()).ok()?;
-            (method.edition() != Edition::None).then(|| (hop.server.clone(), keys))
+            (method.edition() != Edition::None).then(|| (hop, keys))
         }
         _ => None,
     }
 }
 
 /// Only finds out.
-pub(super) async fn check(server: Option<(Target, KeyChain)>) -> Done {
+pub(super) async fn check(server: Option<(&ServerHop, KeyChain)>) -> Done {
     match server {
-        Some((server, key)) => verdict(&server, &key).await,
+        Some((server, key)) => verdict(server, &key).await,
         None => Err(Failure::new(
             Code::Usage,
             "--check needs an ss:// URL without a plugin",
@@ -71,7 +70,8 @@ pub(super) async fn check(server: Option<(Target, KeyChain)>) -> Done {
 }
 
 /// Asks the server and says in words what came out.
-async fn verdict(server: &Target, keys: &KeyChain) -> Done {
+async fn verdict(hop: &ServerHop, keys: &KeyChain) -> Done {
+    let server = &hop.server;
     let (method, id) = (keys.method(), keys.key().id());
     let (clock, look) = if probe::is_dated(keys) {
         (
@@ -81,7 +81,7 @@ async fn verdict(server: &Target, keys: &KeyChain) -> Done {
     } else {
         ("", "")
     };
-    match probe::ask(server.clone(), keys.clone()).await {
+    match probe::ask_hop(hop, keys.clone()).await {
         Finding::Accepted { skew } => {
             let clock = match skew {
                 Some(s) if s.abs() > 15 => {
@@ -111,6 +111,15 @@ async fn verdict(server: &Target, keys: &KeyChain) -> Done {
             ),
         )
         .hint("set the clock of this machine (for example `timedatectl set-ntp true`), or the server's")),
+        Finding::Unreachable(e) if hop.carried.is_some() => Err(Failure::new(
+            Code::Network,
+            format!("no session with {server}: {e}"),
+        )
+        .hint(format!(
+            "is the server running with the same carrier, does its firewall (or the provider's) \
+             let UDP on that port in, and is the key the same? Ours has key-id {id}; to another one \
+             it says nothing"
+        ))),
         Finding::Unreachable(e) => Err(Failure::new(
             Code::Network,
             format!("no connection to {server}: {e}"),

@@ -4,6 +4,7 @@
 //! with, and sent a datagram. [`neighbours`] are tried only where the server does not understand
 //! us, and never anywhere else in the program.
 
+mod far;
 mod neighbours;
 mod remedy;
 mod step;
@@ -11,7 +12,7 @@ mod words;
 
 use std::time::Duration;
 
-use adit_config::{Hop, HopKind, Plan, ServerHop, Stage};
+use adit_config::{Hop, HopKind, ServerHop, Stage};
 use adit_engine::connector::Connector;
 use adit_engine::probe::{self, Finding, Heard};
 use adit_shadowsocks::{Edition, KeyChain};
@@ -35,23 +36,17 @@ const DATAGRAMS: (u32, Duration) = (3, Duration::from_secs(2));
 const NOISE: u64 = 3;
 
 pub(super) fn doctor(typed: &args::Doctor) -> Done {
-    // The listener is never opened: a plan has one.
-    let words = ["mixed://127.0.0.1:0".to_owned(), typed.url.clone()];
-    let mut plan = Plan::from_words(&words)?;
+    let mut plan = far::plan(&typed.url)?;
     if !typed.json {
         run::warn(&plan);
     }
     let route = plan.routes.pop();
     let stage = route.and_then(|mut route| route.via.hops.pop());
     let Some(Stage::One(hop @ Hop::Server(_))) = stage else {
-        let what = "doctor looks at a server: ss://, ssr://, socks5://, socks4a:// or http://";
+        let what = "doctor looks at a server: ss://, ssr://, socks5://, socks4a://, http://, \
+                    kcptun:// or udp+fec://";
         return Err(Failure::new(Code::Usage, what));
     };
-    if hop.is_far() {
-        let what = "doctor has no dialect to speak with this server: its target is chosen there";
-        return Err(Failure::new(Code::Usage, what)
-            .hint("`adit kcp client` says itself what does not fit, within three seconds"));
-    }
     run::block_on(|mut signals| async move {
         // What it finds it says itself, and not the log.
         let examined = examine(typed, &hop).with_subscriber(NoSubscriber::default());
@@ -80,6 +75,9 @@ async fn steps(chart: &mut Chart, typed: &args::Doctor, hop: &ServerHop, udp: bo
             let why = "a carrier over UDP answers nobody who has no key: the dialogue shows it";
             chart.add(Step::new("connect", State::Skipped, why));
         }
+    }
+    if matches!(hop.kind, HopKind::Far) {
+        return far::examine(chart, typed, hop).await;
     }
     let way = probe::connector(hop).await?;
     let site = typed.to.clone().map(Site::new);
@@ -259,7 +257,7 @@ async fn refused_clock(hop: &ServerHop) -> Option<i64> {
         return None;
     }
     let keys = KeyChain::parse(*method, secret.expose()).ok()?;
-    match probe::ask(hop.server.clone(), keys).await {
+    match probe::ask_hop(hop, keys).await {
         Finding::Clock { skew } => Some(skew),
         _ => None,
     }

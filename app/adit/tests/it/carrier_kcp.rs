@@ -455,3 +455,19 @@ fn the_drawing_names_what_is_agreed_on() {
         assert!(told.output.contains(words), "{words}: {}", told.output);
     }
 }
+
+#[test]
+fn a_client_asks_its_server_through_the_carrier() {
+    let at = loopback(free_port());
+    let url = ss(at, "mode=fast3");
+    let back = start(&["run", &url]);
+    let (method, key) = (BLAKE3_AES_128.name, encode(BLAKE3_AES_128.key));
+    let hop = |at: SocketAddr| format!("ss+kcp://{method}:{key}@{at}?mode=fast3");
+    let right = ended(&["client", "--check", &hop(at)]);
+    assert_eq!(right.code, Some(0), "{}", right.output);
+    assert!(right.output.contains("accepts us"), "{}", right.output);
+    let nobody = ended(&["client", "--check", &hop(loopback(free_port()))]);
+    assert_eq!(nobody.code, Some(4), "{}", nobody.output);
+    assert!(nobody.output.contains("let UDP"), "{}", nobody.output);
+    back.stop().unwrap();
+}

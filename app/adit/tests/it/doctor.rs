@@ -297,3 +297,28 @@ fn programs_get_one_object() {
     }
     back.stop().unwrap();
 }
+
+#[test]
+fn far_ends_are_looked_at_too() {
+    let web = Web::start(&[("/", "text/plain", b"hello")]).unwrap();
+    let site = format!("127.0.0.1:{}", web.port());
+    let keys = "crypt=aes&mode=fast3";
+    let tunnel = start(&["run", &format!("kcptun://word@127.0.0.1:0/{site}?{keys}")]);
+    let url = format!("kcptun://word@{}?{keys}", tunnel.addr());
+    says(
+        &doctor(&url, &["--to", &site]),
+        0,
+        &["ok       dialogue", "ok       target", "HTTP/1"],
+    );
+    let other = format!("kcptun://another@{}?{keys}", tunnel.addr());
+    says(&doctor(&other, &[]), 4, &["failed   dialogue", "password"]);
+    tunnel.stop().unwrap();
+
+    let silent = std::net::UdpSocket::bind(loopback(0)).unwrap();
+    let target = silent.local_addr().unwrap();
+    let lane = start(&["run", &format!("udp+fec://127.0.0.1:0/{target}?key=word")]);
+    let url = |key: &str| format!("udp+fec://{}?key={key}", lane.addr());
+    says(&doctor(&url("word"), &[]), 0, &["ok       dialogue"]);
+    says(&doctor(&url("another"), &[]), 4, &["failed   dialogue"]);
+    lane.stop().unwrap();
+}

@@ -75,6 +75,13 @@ impl Lane {
         self.shared.lock().state.peer
     }
 
+    /// Whether the peer has been understood since this end last sent; where sessions have keys of
+    /// their own, ever in this one. A peer with such keys answers by itself.
+    #[must_use]
+    pub fn is_heard(&self) -> bool {
+        self.shared.lock().state.is_heard()
+    }
+
     /// Bytes of the largest datagram.
     #[must_use]
     pub fn max_datagram(&self) -> usize {

@@ -123,6 +123,16 @@ impl State {
         socket.udp.queue(packet, self.peer)
     }
 
+    /// Whether something of the peer's has been understood since this end last sent, or with keys of
+    /// its own ever.
+    pub(super) fn is_heard(&self) -> bool {
+        let keyed = self
+            .crypt
+            .as_ref()
+            .is_some_and(|crypt| crypt.peer_id().is_some());
+        keyed || self.unheard.is_none()
+    }
+
     /// A client that hears nothing gets keys for a new session.
     pub(super) fn renew(&mut self, socket: &Socket, now: Time) {
         let silent = |since: Time| now.0.saturating_sub(since.0) >= LOST;

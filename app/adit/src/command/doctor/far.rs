@@ -1,0 +1,90 @@
+//! Servers with a target of their own: `kcptun://`, `tcp+kcp://` and `udp+fec://`.
+
+use adit_config::{Carried, Plan, ServerHop};
+use adit_engine::probe::{self, Heard};
+
+use super::step::{Chart, State, Step};
+use super::words::{self, Site};
+use super::{PATIENCE, page};
+use crate::args;
+use crate::command::Done;
+use crate::report::{Code, Failure};
+
+/// A plan with the server as its only hop. Its listener is never opened, but a plan has one, and
+/// what the far end leads to decides which fits.
+pub(super) fn plan(url: &str) -> Result<Plan, Failure> {
+    let with = |listen: &str| Plan::from_words(&[listen.to_owned(), url.to_owned()]);
+    let any = with("mixed://127.0.0.1:0");
+    let far = |_| with("tcp://127.0.0.1:0").or_else(|_| with("udp://127.0.0.1:0"));
+    match any {
+        Ok(plan) => Ok(plan),
+        Err(why) => far(()).map_err(|_: Vec<_>| why.into()),
+    }
+}
+
+/// Speaks with the far end, and listens to what stands behind it.
+pub(super) async fn examine(chart: &mut Chart, typed: &args::Doctor, hop: &ServerHop) -> Done {
+    match &hop.carried {
+        Some(Carried::Fec(_)) => lane(chart, hop).await,
+        _ => tunnel(chart, typed, hop).await,
+    }
+}
+
+async fn tunnel(chart: &mut Chart, typed: &args::Doctor, hop: &ServerHop) -> Done {
+    let way = probe::connector(hop).await?;
+    let heard = probe::far(&*way, &hop.server, PATIENCE).await;
+    let (what, advice, code) = match heard {
+        Heard::Answer { bytes, .. } => {
+            let behind = match bytes.len() {
+                0 => "what stands behind it waits for us to speak".to_owned(),
+                n => format!("what stands behind it said {n} bytes"),
+            };
+            let what = format!("the server understands our KCP, and {behind}");
+            chart.add(Step::new("dialogue", State::Ok, what));
+            return match typed.to.clone().map(Site::new) {
+                Some(site) => page(chart, hop, &*way, &site).await,
+                None => Ok(()),
+            };
+        }
+        Heard::Failed(why) => (
+            format!("no session with the server: {}", why.source),
+            "is it running, does UDP get through on that port, and are password, `crypt`, `smuxver` \
+             and `nocomp` the same there?",
+            Code::Network,
+        ),
+        Heard::Closed => (
+            "the server takes our packets and closes the stream".to_owned(),
+            "is the target of the server there, and does it take connections? If so, compare \
+             `smuxver` and `nocomp`",
+            Code::Network,
+        ),
+        Heard::Garbled | Heard::Silent => (
+            "the server is silent".to_owned(),
+            "compare password and `crypt`",
+            Code::Key,
+        ),
+    };
+    let step = Step::new("dialogue", State::Failed, what.clone());
+    chart.add(step.advice(advice));
+    Err(Failure::new(code, what).hint(advice))
+}
+
+async fn lane(chart: &mut Chart, hop: &ServerHop) -> Done {
+    let query = words::dns_query(0xad17);
+    match probe::lane(hop, &query, PATIENCE).await {
+        Ok(took) => {
+            let what = "the far end of the lane answers";
+            chart.add(Step::new("dialogue", State::Ok, what).took("ms", took));
+            Ok(())
+        }
+        Err(why) => {
+            let what = format!("nothing comes back from the far end: {}", why.source);
+            let advice = "is it running, does UDP get through on that port, and are `key` and \
+                          `crypt` the same there? With a cipher of kcptun it answers only if its \
+                          target does";
+            let step = Step::new("dialogue", State::Failed, what.clone());
+            chart.add(step.advice(advice));
+            Err(Failure::new(Code::Network, what).hint(advice))
+        }
+    }
+}
