@@ -8,26 +8,43 @@ const WORDS: usize = (BITS / 64) as usize;
 ///
 /// Arithmetic holds for every 64-bit number. `check` reads, `mark` writes: mark only what has
 /// been authenticated.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct SlidingWindow {
     /// The highest number seen plus one; 0 before the first.
     next: u128,
-    ring: [u64; WORDS],
-}
-
-impl Default for SlidingWindow {
-    fn default() -> Self {
-        Self {
-            next: 0,
-            ring: [0; WORDS],
-        }
-    }
+    /// The words of [`first`](Self::first) and behind, each at its place modulo the length, which is a
+    /// power of two. A window of few numbers is short: most have seen but a handful.
+    ring: Vec<u64>,
+    /// The first word that the ring holds, until it has its full length. Nothing before it was seen.
+    first: u64,
 }
 
 impl SlidingWindow {
     /// How far behind the highest number a packet may come: one word less than the ring, since
     /// the word that is being filled is cleared as a whole.
     pub const WIDTH: u64 = BITS - 64;
+
+    /// A window that accepts what is above `highest`, and nothing else.
+    #[must_use]
+    pub fn after(highest: u64) -> Self {
+        let mut window = Self {
+            next: u128::from(highest) + 1,
+            ring: vec![u64::MAX; WORDS],
+            first: 0,
+        };
+        // The bits above belong to numbers that have not come.
+        let bit = Self::bit(highest);
+        if let Some(word) = window.word_mut(highest / 64) {
+            *word = bit | (bit - 1);
+        }
+        window
+    }
+
+    /// The highest number seen; 0 before the first.
+    #[must_use]
+    pub fn highest(&self) -> u64 {
+        u64::try_from(self.next.saturating_sub(1)).unwrap_or(u64::MAX)
+    }
 
     /// Whether `id` would be accepted.
     #[must_use]
@@ -39,8 +56,8 @@ impl SlidingWindow {
         if self.next - id128 > u128::from(Self::WIDTH) {
             return false;
         }
-        let (word, bit) = Self::place(id);
-        self.ring.get(word).is_some_and(|w| w & bit == 0)
+        // What the ring does not hold was not seen.
+        !self.holds(id / 64) || self.word(id / 64) & Self::bit(id) == 0
     }
 
     /// Accepts `id` if it is new; false if it was seen or is too old.
@@ -48,34 +65,88 @@ impl SlidingWindow {
         if !self.check(id) {
             return false;
         }
+        if !self.holds(id / 64) {
+            self.grow(id / 64);
+        }
         let id128 = u128::from(id);
         if id128 >= self.next {
-            // Clear every word between the last one in use and the one of `id`.
-            let last_word = if self.next == 0 {
-                None
-            } else {
-                Some((self.next - 1) / 64)
-            };
-            let new_word = id128 / 64;
-            let steps =
-                last_word.map_or(WORDS as u128, |last| (new_word - last).min(WORDS as u128));
-            for back in 0..steps {
-                let word = ((new_word - back.min(new_word)) % WORDS as u128) as usize;
-                if let Some(w) = self.ring.get_mut(word) {
-                    *w = 0;
-                }
+            if self.is_full() {
+                self.clear_up_to(id / 64);
             }
             self.next = id128 + 1;
         }
-        let (word, bit) = Self::place(id);
-        if let Some(w) = self.ring.get_mut(word) {
-            *w |= bit;
+        if let Some(word) = self.word_mut(id / 64) {
+            *word |= Self::bit(id);
         }
         true
     }
 
-    const fn place(id: u64) -> (usize, u64) {
-        (((id / 64) % WORDS as u64) as usize, 1 << (id % 64))
+    /// Clears every word between the last one in use and `new`, which comes into use.
+    fn clear_up_to(&mut self, new: u64) {
+        let last = self.last_word();
+        let steps = new.saturating_sub(last).min(WORDS as u64);
+        for back in 0..steps {
+            if let Some(word) = self.word_mut(new - back) {
+                *word = 0;
+            }
+        }
+    }
+
+    /// Makes room for `new`, beside the words in use that are still of interest.
+    fn grow(&mut self, new: u64) {
+        let (first, last) = match self.ring.is_empty() {
+            true => (new, new),
+            false => (self.first.min(new), self.last_word().max(new)),
+        };
+        let words = (last - first).saturating_add(1).min(WORDS as u64);
+        let words = words.next_power_of_two();
+        let mut grown = Self {
+            next: self.next,
+            ring: vec![0; usize::try_from(words).unwrap_or(WORDS)],
+            first,
+        };
+        let kept = self.first.max(last.saturating_sub(words - 1));
+        for word in kept..=self.last_word() {
+            if let (true, Some(place)) = (self.holds(word), grown.word_mut(word)) {
+                *place = self.word(word);
+            }
+        }
+        *self = grown;
+    }
+
+    /// The word of the highest number.
+    fn last_word(&self) -> u64 {
+        self.highest() / 64
+    }
+
+    fn is_full(&self) -> bool {
+        self.ring.len() == WORDS
+    }
+
+    /// Whether the ring has a place for a word.
+    fn holds(&self, word: u64) -> bool {
+        self.is_full()
+            || word
+                .checked_sub(self.first)
+                .is_some_and(|n| n < self.ring.len() as u64)
+    }
+
+    fn word(&self, word: u64) -> u64 {
+        self.ring.get(self.place(word)).copied().unwrap_or_default()
+    }
+
+    fn word_mut(&mut self, word: u64) -> Option<&mut u64> {
+        let place = self.place(word);
+        self.ring.get_mut(place)
+    }
+
+    /// The length is a power of two of at most [`WORDS`].
+    fn place(&self, word: u64) -> usize {
+        (word & (self.ring.len() as u64).wrapping_sub(1)) as usize
+    }
+
+    const fn bit(id: u64) -> u64 {
+        1 << (id % 64)
     }
 }
 
@@ -101,6 +172,57 @@ mod tests {
         assert!(w.mark(8128));
         assert!(w.mark(1) && !w.mark(1), "8127 behind is inside");
         assert!(!w.mark(0), "8128 behind the highest is outside");
+    }
+
+    /// All that the window keeps after a jump, number by number: what is cleared too much is taken
+    /// again, what is cleared too little is refused.
+    #[test]
+    fn after_a_jump_each_number_is_judged_as_a_set_would() {
+        for words in 1..=WORDS as u64 + 2 {
+            for beside in [0, 1, 63] {
+                // Every place of the ring is in use before the jump.
+                let base = 3 * BITS + 17;
+                let mut w = SlidingWindow::default();
+                (0..=base).for_each(|id| assert!(w.mark(id)));
+                let jump = base + 64 * words + beside;
+                assert!(w.mark(jump));
+                for id in jump - BITS - 64..jump + 70 {
+                    let fresh =
+                        id > jump || (id > base && id != jump && jump - id < SlidingWindow::WIDTH);
+                    assert_eq!(w.check(id), fresh, "{id}, {base} and then {jump}");
+                }
+                // And each is taken once.
+                for id in base + 1..jump {
+                    let fresh = jump - id < SlidingWindow::WIDTH;
+                    assert_eq!((w.mark(id), w.mark(id)), (fresh, false), "{id}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_that_begins_behind_a_number() {
+        for highest in [0, 1, 63, 64, 8191, 8192, 123_456, u64::MAX - 70] {
+            let mut w = SlidingWindow::after(highest);
+            assert_eq!(w.highest(), highest);
+            assert!((highest.saturating_sub(9000)..=highest).all(|id| !w.check(id)));
+            assert!(
+                (highest + 1..highest + 70)
+                    .rev()
+                    .all(|id| w.mark(id) && !w.mark(id))
+            );
+            assert!(!w.check(highest) && w.highest() == highest + 69);
+        }
+        assert!(!SlidingWindow::after(u64::MAX).check(u64::MAX));
+    }
+
+    #[test]
+    fn a_window_of_few_numbers_is_short() {
+        let mut w = SlidingWindow::default();
+        assert!((1_000_000..1_000_100).all(|id| w.mark(id)));
+        assert!(w.ring.len() <= 4, "{}", w.ring.len());
+        assert!(w.mark(999_000) && !w.mark(999_000) && !w.mark(1_000_050) && w.mark(998_000));
+        assert!(w.ring.len() < WORDS);
     }
 
     proptest! {
