@@ -178,7 +178,7 @@ pub(crate) static STATE: Key<Option<FilePath>> = Key {
 pub(crate) static SS_UDP: Key<UdpWay> = key(
     "udp",
     UdpWay::Native,
-    "Carry UDP; `over-tcp` puts it into a connection (a hop's choice: UDP-over-TCP, version 2; in ssr the original's own).",
+    "Carry UDP; `over-tcp` puts it into a connection (UDP-over-TCP, version 2; in ssr the original's own). A listener serves that always and opens a UDP socket for `true` alone.",
 );
 pub(crate) static PLUGIN: Key<Option<PluginText>> = Key {
     name: "plugin",

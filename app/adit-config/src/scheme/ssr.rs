@@ -98,8 +98,8 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
     let common = Common::read(draft);
     let addr = draft.listen_addr();
     let tcp = draft.get(&keys::TCP);
-    // How a hop sends its datagrams is not the server's choice: it takes both ways.
-    let udp = draft.get(&keys::SS_UDP) != UdpWay::Off;
+    // What comes in streams is served always and needs no socket of its own.
+    let udp = draft.get(&keys::SS_UDP) == UdpWay::Native;
     if !tcp && !udp {
         let span = draft.value_span(&keys::SS_UDP);
         draft.problem(Flaw::new(span, "neither TCP nor UDP is left to listen on"));

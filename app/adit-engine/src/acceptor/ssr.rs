@@ -35,8 +35,6 @@ pub struct ShadowsocksR {
     pub accounts: Arc<Accounts>,
     /// The reaction to whatever is not a request.
     pub rejects: Arc<Rejects>,
-    /// Whether a stream may carry datagrams.
-    pub over_tcp: bool,
     /// Time for a complete request.
     pub deadline: Duration,
 }
@@ -112,10 +110,6 @@ impl Acceptor for ShadowsocksR {
                 }
             };
             match read {
-                Ok((io, accepted)) if accepted.datagrams && !self.over_tcp => {
-                    let why = AcceptError::Rejected(Broken::Malformed("datagrams in a stream"));
-                    seen.reject(io, why, &self.rejects, port)
-                }
                 Ok((io, accepted)) => self.inbound(io, accepted).await,
                 Err((io, AcceptError::Io(e))) if is_broken(&e) => {
                     let why = AcceptError::Rejected(Broken::Malformed("the obfs's records"));

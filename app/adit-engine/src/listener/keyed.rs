@@ -69,7 +69,8 @@ pub(super) fn prepare(server: &SsServer, bench: &Bench<'_>) -> Result<Served, St
     let codec: Box<dyn PacketCodec> = Box::new(KeyedPackets::new(roster.clone()));
     Ok(Served {
         worker: server.tcp.then(|| Worker {
-            over_tcp: server.udp,
+            // It needs no UDP socket here, so `udp=false` does not concern it.
+            over_tcp: true,
             ..bench.worker(Box::new(acceptor))
         }),
         packets: server.udp.then(|| (vec![codec], ttl)),

@@ -41,7 +41,6 @@ pub(super) fn prepare(server: &SsrServer, bench: &Bench<'_>) -> Result<Served, S
         obfs: ServerState::new(&settings, &mut Chance)?,
         accounts: accounts.clone(),
         rejects: Arc::new(rejects),
-        over_tcp: server.udp,
         deadline: bench.listen.limits.handshake,
     };
     let codec: Box<dyn PacketCodec> = Box::new(SsrPackets::new(stack, accounts));

@@ -161,10 +161,7 @@ fn a_server_that_has_no_way_for_them() {
     let origin = Origin::start().unwrap();
     let method = BLAKE3_AES_128;
     let nowhere = "127.0.0.1:0".parse().unwrap();
-    for query in [
-        format!("udp=false&{ALLOW}"),
-        "allow_private=none".to_owned(),
-    ] {
+    for query in ["allow_private=none"] {
         let back = start(&["run", &format!("{}?{query}", method.url(nowhere))]);
         let hop = over_tcp(method, &[method.key], back.addr(), 2).url();
         let front = start(&["run", "mixed://127.0.0.1:0", &hop]);
@@ -175,5 +172,35 @@ fn a_server_that_has_no_way_for_them() {
         assert!(back_soon.is_err(), "{query}: {back_soon:?}");
         front.stop().unwrap();
         back.stop().unwrap();
+    }
+}
+
+/// What comes in streams needs no socket for datagrams, and none is opened for it.
+#[test]
+fn a_server_without_a_socket_for_datagrams() {
+    let origin = Origin::start().unwrap();
+    let entry = format!("tcp+udp://127.0.0.1:0/{}", origin.addr());
+    let nowhere = "127.0.0.1:0".parse().unwrap();
+    let ssr = |at: SocketAddr, query: &str| {
+        format!("ssr://aes-256-cfb:secret@{at}?protocol=auth_aes128_md5&obfs=plain&{query}")
+    };
+    for udp in ["false", "over-tcp"] {
+        let query = format!("udp={udp}&{ALLOW}");
+        let shadowsocks = format!("{}?{query}", BLAKE3_AES_128.url(nowhere));
+        for listen in [shadowsocks, ssr(nowhere, &query)] {
+            let back = start(&["run", &listen]);
+            let at = back.addr();
+            let bound = std::net::UdpSocket::bind(at);
+            assert!(bound.is_ok(), "{listen}: its UDP port is in use");
+            drop(bound);
+            let hop = match listen.starts_with("ssr") {
+                true => ssr(at, "udp=over-tcp"),
+                false => over_tcp(BLAKE3_AES_128, &[BLAKE3_AES_128.key], at, 2).url(),
+            };
+            let front = start(&["run", &entry, &hop]);
+            datagrams(front.addr());
+            front.stop().unwrap();
+            back.stop().unwrap();
+        }
     }
 }
