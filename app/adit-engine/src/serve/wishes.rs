@@ -130,6 +130,7 @@ impl Worker {
                 target: from.into(),
                 user: String::new(),
                 first: 0,
+                rounds: 0,
             }),
         })
     }

@@ -52,7 +52,7 @@ pub(super) fn keyed(plan: &Plan) -> Option<(&ServerHop, KeyChain)> {
             ..
         } => {
             let keys = KeyChain::parse(*method, secret.expose()).ok()?;
-            (method.edition() != Edition::None).then(|| (hop, keys))
+            (method.edition() != Edition::None).then_some((hop, keys))
         }
         _ => None,
     }
