@@ -133,7 +133,8 @@ mod tests {
     fn a_torn_file_is_moved_aside() {
         let dir = dir("torn");
         fs::create_dir_all(&dir).unwrap();
-        fs::write(dir.join("server.key"), b"2022-blake3-aes-128-gcm AAAA").unwrap();
+        let torn = b"2022-blake3-aes-128-gcm AAAA";
+        adit_net::keep::write(&dir.join("server.key"), torn).unwrap();
         assert!(key(&dir, None, || Method::Blake3Aes128Gcm).unwrap().new);
         assert!(dir.join("server.key.broken").exists());
         fs::remove_dir_all(dir).unwrap();
