@@ -118,7 +118,7 @@ async fn carry(proxy: SocketAddr) -> Result<Duration> {
     let start = std::time::Instant::now();
     let fetch = async {
         let mut socket = TcpStream::connect(proxy).await?;
-        let ask = format!("GET http://{to}/ HTTP/1.1\r\nHost: {to}\r\n\r\n");
+        let ask = format!("GET http://{to}/ HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\n\r\n");
         socket.write_all(ask.as_bytes()).await?;
         let mut answer = Vec::new();
         socket.read_to_end(&mut answer).await?;
