@@ -10,21 +10,18 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     let (flags, input) = steer(input);
-    let (door, trusted) = (
-        Door {
-            locked: flags & 1 != 0,
-        },
-        flags & 2 != 0,
-    );
+    let door = Door {
+        locked: flags & 1 != 0,
+    };
     let outcome = Pieces::new(input).same(|bytes, pieces| {
-        converse(&mut Socks5::new(&door, trusted), bytes, pieces)
+        converse(&mut Socks5::new(&door), bytes, pieces)
             .map_err(|(why, sent)| (why.to_string(), sent))
     });
     if let Ok((Step::Done(request), sent, rest)) = outcome {
         assert!(rest.len() < input.len() && sent.len() <= 4);
         assert!(request.target.port != 0 || request.command != adit_socks::Command::Connect);
         assert!(
-            !door.locked || trusted || request.verified,
+            !door.locked || request.verified,
             "a locked door was passed"
         );
     }

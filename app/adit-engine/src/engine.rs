@@ -136,8 +136,11 @@ pub enum StartError {
 
 impl Engine {
     /// Binds every listener and begins to accept. Nothing is left running on an error.
+    ///
+    /// How many connections there may be follows from the limit of open descriptors, which stays as it
+    /// is. A program that wants more raises it before.
     pub async fn start(plan: &Plan) -> Result<Self, StartError> {
-        let fitting = limits::max_connections(limits::raise_nofile());
+        let fitting = limits::max_connections(limits::nofile());
         let engine = Self {
             gate: Arc::new(Gate::new(fitting, None)),
             kcp: Arc::default(),

@@ -28,6 +28,7 @@ pub(crate) fn invitation() -> Option<Result<Guest, GuestError>> {
 /// Forwards until the host ends us with SIGTERM.
 pub(crate) fn serve(invited: Result<Guest, GuestError>) -> Result<(), Failure> {
     let guest = invited?;
+    adit_net::limits::raise_nofile();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

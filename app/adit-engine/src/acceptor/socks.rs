@@ -18,7 +18,7 @@ pub(super) async fn read5(
     mut io: BoxStream,
     peer: Peer,
 ) -> Result<Inbound, AcceptError> {
-    let mut core = Socks5::new(&*proxy.credentials, false);
+    let mut core = Socks5::new(&*proxy.credentials);
     match run(&mut io, &mut core).await {
         Ok(asked) => sort(proxy, io, peer, asked).await,
         Err(why) => Err(give_up(io, why, |e| {

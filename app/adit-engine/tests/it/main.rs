@@ -4,6 +4,8 @@
 
 mod datagrams;
 mod keyed;
+#[cfg(unix)]
+mod limits;
 mod private;
 mod probes;
 mod routes;

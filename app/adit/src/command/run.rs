@@ -222,8 +222,9 @@ impl Signals {
     }
 }
 
-/// Runs on all cores.
+/// Runs on all cores, with as many descriptors as there may be.
 pub(super) fn block_on<W: Future<Output = Done>>(work: impl FnOnce(Signals) -> W) -> Done {
+    adit_net::limits::raise_nofile();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(64)

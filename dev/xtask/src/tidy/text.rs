@@ -62,6 +62,31 @@ pub(super) fn faults(source: &Source) -> Vec<String> {
         if source.path.starts_with("proto/") && !tests {
             faults.extend(impurity(&source.path, &code));
         }
+        faults.extend(said_twice(source));
+    }
+    faults
+}
+
+/// Errors whose text is their source's: who prints the chain of causes reads it twice.
+fn said_twice(source: &Source) -> Vec<String> {
+    const ALONE: [&str; 2] = [
+        concat!("#[error(", "\"{0}\")]"),
+        concat!("#[error(", "\"{source}\")]"),
+    ];
+    let mut lines = source.text.lines().map(str::trim).enumerate().peekable();
+    let mut faults = Vec::new();
+    while let Some((number, line)) = lines.next() {
+        let next = lines.peek().map_or("", |(_, next)| next);
+        let has_source = ["#[from]", "#[source]", "source:"]
+            .iter()
+            .any(|mark| next.contains(mark));
+        if ALONE.contains(&line) && has_source {
+            faults.push(format!(
+                "{}:{}: an error that says what its source says: `#[error(transparent)]`",
+                source.path,
+                number + 1
+            ));
+        }
     }
     faults
 }
@@ -129,6 +154,20 @@ mod tests {
         );
         assert_eq!(judge("app/a/src/x.rs", "fn f() {}\n").len(), 1);
         assert_eq!(judge("docs/x.md", "# Title\n"), [""; 0]);
+    }
+
+    #[test]
+    fn an_error_does_not_repeat_its_source() {
+        let judged = |attribute: &str, field: &str| {
+            let text =
+                format!("//! Doc.\nenum E {{\n    #[error({attribute})]\n    A{field},\n}}\n");
+            judge("io/a/src/x.rs", &text).len()
+        };
+        assert_eq!(judged("\"{0}\"", "(#[from] io::Error)"), 1);
+        assert_eq!(judged("\"{0}\"", "(#[source] io::Error)"), 1);
+        assert_eq!(judged("\"{source}\"", " { source: io::Error }"), 1);
+        assert_eq!(judged("transparent", "(#[from] io::Error)"), 0);
+        assert_eq!(judged("\"{0}\"", "(String)"), 0);
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub enum End {
         theirs: bool,
     },
     /// What came cannot be decompressed.
-    #[error("{0}")]
+    #[error(transparent)]
     Snappy(#[from] SnappyError),
     /// What came is no smux.
     #[error("not smux: {0}")]

@@ -21,7 +21,7 @@ pub enum End {
     #[error("{0}")]
     Below(Arc<io::Error>),
     /// The peer said that it ends, or one side broke the protocol.
-    #[error("{0}")]
+    #[error(transparent)]
     Ssh(#[from] SshError),
     /// The peer is taken for dead.
     #[error("nothing came from the peer for {} s", .0.as_secs())]
@@ -51,13 +51,13 @@ impl End {
 #[non_exhaustive]
 pub enum ConnectError {
     /// The stream below failed.
-    #[error("{0}")]
+    #[error(transparent)]
     Io(#[from] io::Error),
     /// The stream below ended.
     #[error("the peer ended the connection while {0}")]
     Ended(&'static str),
     /// The protocol: no common algorithm, a peer that left, bytes that are no SSH.
-    #[error("{0}")]
+    #[error(transparent)]
     Ssh(#[from] SshError),
     /// Client: the policy does not take the server's key.
     #[error("host key: {0}")]
@@ -104,10 +104,10 @@ pub enum OpenError {
         text: String,
     },
     /// There are as many as there may be.
-    #[error("{0}")]
+    #[error(transparent)]
     Call(#[from] CallError),
     /// The session is over.
-    #[error("{0}")]
+    #[error(transparent)]
     End(#[from] End),
 }
 
@@ -161,12 +161,45 @@ pub enum RequestError {
     #[error("the peer refused the request `{0}`")]
     Refused(String),
     /// It could not be asked.
-    #[error("{0}")]
+    #[error(transparent)]
     Call(#[from] CallError),
     /// The channel closed before the answer.
     #[error("the channel closed")]
     Closed,
     /// The session is over.
-    #[error("{0}")]
+    #[error(transparent)]
     End(#[from] End),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use super::*;
+
+    /// As programs print it: the error, and every cause of it.
+    fn chain(error: &dyn Error) -> Vec<String> {
+        let next = error.source().map(chain).unwrap_or_default();
+        [vec![error.to_string()], next].concat()
+    }
+
+    #[test]
+    fn nothing_is_said_twice() {
+        let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
+        let broken = SshError::Malformed("packet length");
+        let errors: [Box<dyn Error>; 8] = [
+            Box::new(End::from(refused())),
+            Box::new(End::Ssh(broken.clone())),
+            Box::new(ConnectError::Io(refused())),
+            Box::new(ConnectError::Ssh(broken.clone())),
+            Box::new(OpenError::End(End::Ssh(broken.clone()))),
+            Box::new(OpenError::Call(CallError::TooMany)),
+            Box::new(RequestError::End(End::Closed)),
+            Box::new(RequestError::Call(CallError::TooMany)),
+        ];
+        for error in errors {
+            let said = chain(&*error);
+            assert_eq!(said.len(), 1, "{said:?}");
+        }
+    }
 }

@@ -22,7 +22,6 @@ const LOGIN_VERSION: u8 = 0x01;
 /// One client's dialogue, from its greeting to its request.
 pub struct Socks5<'c> {
     credentials: &'c dyn Credentials,
-    trusted: bool,
     state: State,
     user: Option<Vec<u8>>,
     verified: bool,
@@ -43,12 +42,11 @@ struct Login<'a> {
 }
 
 impl<'c> Socks5<'c> {
-    /// A new dialogue. A `trusted` source needs no password even where users are configured.
+    /// A new dialogue. The credentials decide whether a client has to log in.
     #[must_use]
-    pub const fn new(credentials: &'c dyn Credentials, trusted: bool) -> Self {
+    pub const fn new(credentials: &'c dyn Credentials) -> Self {
         Self {
             credentials,
-            trusted,
             state: State::Greeting,
             user: None,
             verified: false,
@@ -57,7 +55,7 @@ impl<'c> Socks5<'c> {
 
     /// Whether a wrong password ends the dialogue.
     fn must_log_in(&self) -> bool {
-        !self.trusted && self.credentials.required()
+        self.credentials.required()
     }
 
     /// The server's choice by its own preference, not by the order of the offer. Firefox with a

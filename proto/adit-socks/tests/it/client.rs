@@ -233,10 +233,10 @@ fn our_client_and_our_server_agree() {
     for target in ["example.test:80", "192.0.2.1:1", "[2001:db8::1]:65535"] {
         let new = |auth| Connect::new(Command::Connect, to(target), auth);
         for (bound, request) in [
-            pair(new(None), Socks5::new(&Open, false)),
-            pair(new(auth()), Socks5::new(&User, false)),
-            pair(new(auth()).auth_optional(), Socks5::new(&User, false)),
-            pair(new(auth()).pipelined(), Socks5::new(&User, false)),
+            pair(new(None), Socks5::new(&Open)),
+            pair(new(auth()), Socks5::new(&User)),
+            pair(new(auth()).auth_optional(), Socks5::new(&User)),
+            pair(new(auth()).pipelined(), Socks5::new(&User)),
         ] {
             assert_eq!(bound, to("198.51.100.7:1234"));
             assert_eq!(request.target, to(target));

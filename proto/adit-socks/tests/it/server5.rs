@@ -30,7 +30,7 @@ impl Credentials for User {
 }
 
 fn talk(credentials: &dyn Credentials, input: &str) -> Outcome<Request, Refusal> {
-    every_split(|| Socks5::new(credentials, false), &hex(input))
+    every_split(|| Socks5::new(credentials), &hex(input))
 }
 
 fn connect(to: &str) -> Request {
@@ -130,20 +130,18 @@ fn refuses_methods_and_passwords() {
     );
 }
 
+/// Where a login is required, nothing but a right one leads to a request.
 #[test]
-fn a_trusted_source_needs_no_password() {
-    let new = || Socks5::new(&User, true);
-    let (step, sent, _) = every_split(new, &hex(&format!("05020200 {TO_NAME}"))).unwrap();
-    assert_eq!(
-        (step, sent),
-        (Step::Done(connect("example.test:80")), hex("0500"))
-    );
-    // If it gives one, a right one counts and a wrong one does no harm.
-    for (login, verified) in [(LOGIN, true), ("01 04 75736572 00", false)] {
-        let input = hex(&format!("050102 {login} {TO_NAME}"));
-        let (step, ..) = every_split(new, &input).unwrap();
-        assert_eq!(step, Step::Done(user("example.test:80", verified)));
-    }
+fn nobody_passes_a_required_login() {
+    let new = || Socks5::new(&User);
+    let refused = every_split(new, &hex(&format!("050100 {TO_NAME}"))).unwrap_err();
+    assert_eq!(refused, (Refusal::NoMethod, hex("05ff")));
+    let wrong = format!("050102 01 04 75736572 00 {TO_NAME}");
+    let (why, sent) = every_split(new, &hex(&wrong)).unwrap_err();
+    assert_eq!(sent, hex("0502 0101"), "no success is answered");
+    assert!(matches!(why, Refusal::BadCredentials { .. }), "{why:?}");
+    let (step, ..) = every_split(new, &hex(&format!("05020002 {LOGIN} {TO_NAME}"))).unwrap();
+    assert_eq!(step, Step::Done(user("example.test:80", true)));
 }
 
 #[test]
@@ -226,7 +224,7 @@ fn the_longest_messages() {
             (user, password) == (&[b'u'; 255][..], &[b'p'; 255][..])
         }
     }
-    let (step, sent, _) = every_split(|| Socks5::new(&Long, false), &input).unwrap();
+    let (step, sent, _) = every_split(|| Socks5::new(&Long), &input).unwrap();
     let Step::Done(request) = step else {
         panic!("complete")
     };
@@ -245,7 +243,7 @@ fn early_data_is_left_alone() {
         let mut input = hex(&format!("0503000102 {LOGIN} {TO_NAME}"));
         input.extend(&early);
         for pieces in [&[input.len()][..], &[1], &[7, 600]] {
-            let (step, _, left) = converse(&mut Socks5::new(&User, false), &input, pieces).unwrap();
+            let (step, _, left) = converse(&mut Socks5::new(&User), &input, pieces).unwrap();
             assert!(matches!(step, Step::Done(_)));
             assert!(left == early, "{len} {pieces:?}");
         }
@@ -255,7 +253,7 @@ fn early_data_is_left_alone() {
 #[test]
 fn the_password_is_wiped_from_the_buffer() {
     let mut wire = hex(&format!("050102 {LOGIN}"));
-    let mut core = Socks5::new(&User, false);
+    let mut core = Socks5::new(&User);
     let mut rx = adit_wire::Rx::new(&mut wire);
     adit_wire::Handshake::step(&mut core, &mut rx, &mut adit_wire::Tx::new(&mut vec![])).unwrap();
     assert_eq!(wire[3..], [0; 9]);
@@ -283,11 +281,10 @@ proptest! {
     fn any_bytes_are_handled(
         start in proptest::sample::select(vec!["", "05", "050100", "050100050100", "050102", "0501020104"]),
         noise in proptest::collection::vec(any::<u8>(), 0..48),
-        trusted in any::<bool>(),
     ) {
         let input = [hex(start), noise].concat();
         for credentials in [&Open as &dyn Credentials, &User] {
-            if let Ok((Step::NeedMore { total }, ..)) = every_split(|| Socks5::new(credentials, trusted), &input) {
+            if let Ok((Step::NeedMore { total }, ..)) = every_split(|| Socks5::new(credentials), &input) {
                 prop_assert!(total <= 513);
             }
         }

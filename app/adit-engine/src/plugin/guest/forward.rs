@@ -34,7 +34,7 @@ const QUIET: Duration = Duration::from_secs(10);
 /// Listens, and forwards for ever.
 pub(super) async fn serve(guest: Ways) -> Result<(), GuestError> {
     let sockets = bind(&guest.listen).await?;
-    let places = limits::max_connections(limits::raise_nofile());
+    let places = limits::max_connections(limits::nofile());
     let (places, guest) = (Arc::new(Semaphore::new(places)), Arc::new(guest));
     let mut listeners = JoinSet::new();
     for socket in sockets {

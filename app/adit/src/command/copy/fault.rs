@@ -12,7 +12,7 @@ pub(crate) enum Fault {
     #[error(transparent)]
     Refused(#[from] Refused),
     /// This machine says no.
-    #[error("{0}")]
+    #[error(transparent)]
     Local(#[from] io::Error),
     /// It cannot be done.
     #[error("{0}")]

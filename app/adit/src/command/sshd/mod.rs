@@ -38,7 +38,6 @@ pub(super) fn sshd(typed: &Sshd) -> Done {
         .iter()
         .map(|text| settings::listen(text))
         .collect::<Result<_, _>>()?;
-    adit_net::limits::raise_nofile();
     run::block_on(|mut signals| async move {
         let settings = Arc::new(settings);
         let (stop, stopped) = watch::channel(());

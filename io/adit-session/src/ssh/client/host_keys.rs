@@ -47,10 +47,10 @@ fn keys(blobs: &[Vec<u8>]) -> Vec<PublicKey> {
 #[non_exhaustive]
 pub enum ProofError {
     /// It did not answer, or refused.
-    #[error("{0}")]
+    #[error(transparent)]
     Request(#[from] RequestError),
     /// Its answer proves nothing.
-    #[error("{0}")]
+    #[error(transparent)]
     Ssh(#[from] SshError),
 }
 
