@@ -49,6 +49,8 @@ pub(crate) fn start(verbose: u8, quiet: bool, file: Option<&Path>) -> io::Result
         .with_writer(writer)
         .with_ansi(colours)
         .with_target(verbose > 2)
+        // It would tell of standard error on standard error, and panic where that is gone.
+        .log_internal_errors(false)
         .with_timer(Clock);
     tracing_subscriber::registry()
         .with(format)

@@ -1,5 +1,7 @@
 //! `adit client URL`: one command at home. What `--subscribe` does is in `online`.
 
+use std::future::pending;
+
 use adit_config::{ArgItem, Hop, HopKind, Plan, ServerHop};
 use adit_engine::probe::{self, Finding};
 use adit_shadowsocks::{Edition, KeyChain};
@@ -16,18 +18,24 @@ pub(super) fn client(typed: &args::Client) -> Done {
     let plan = plan(typed, typed.url.as_deref().unwrap_or_default())?;
     run::warn(&plan);
     let server = keyed(&plan);
-    run::block_on(|signals| async {
+    run::block_on(|mut signals| async {
         if typed.check {
-            return check(server).await;
+            return signals.unless_ended(check(server)).await;
         }
-        let engine = run::start(&plan).await?;
-        if let Some((server, key)) = server {
-            // Serving goes on whatever comes out: the server may only be late.
-            if let Err(failure) = verdict(server, &key).await {
-                let _ = failure.report();
+        let engine = signals.unless_ended(run::start(&plan)).await?;
+        let verdict = async {
+            if let Some((server, key)) = server {
+                // Serving goes on whatever comes out: the server may only be late.
+                if let Err(failure) = verdict(server, &key).await {
+                    let _ = failure.report();
+                }
             }
+            pending().await
+        };
+        tokio::select! {
+            done = run::until_told(&engine, signals) => done,
+            done = verdict => done,
         }
-        run::until_told(engine, signals).await
     })
 }
 

@@ -50,10 +50,7 @@ pub(super) fn doctor(typed: &args::Doctor) -> Done {
     run::block_on(|mut signals| async move {
         // What it finds it says itself, and not the log.
         let examined = examine(typed, &hop).with_subscriber(NoSubscriber::default());
-        tokio::select! {
-            done = examined => done,
-            _ = signals.next() => Err(Failure::new(Code::Failure, "interrupted")),
-        }
+        signals.unless_ended(examined).await
     })
 }
 

@@ -15,9 +15,10 @@ use crate::report::{Code, Failure};
 pub(super) fn manager(typed: &args::Manager) -> Done {
     let settings = settings(typed)?;
     settings.check()?;
-    run::block_on(|signals| async {
+    run::block_on(|mut signals| async {
         let opened = Door::open(&typed.manager_address, typed.manager_insecure);
-        let door = opened.await.map_err(refused)?;
+        let opened = async { opened.await.map_err(refused) };
+        let door = signals.unless_ended(opened).await?;
         // No server yet: each comes with its datagram.
         let nothing = Plan {
             routes: Vec::new(),

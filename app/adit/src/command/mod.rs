@@ -25,6 +25,7 @@ mod server;
 mod sftp;
 #[cfg(unix)]
 mod sftp_server;
+mod signals;
 #[cfg(unix)]
 mod ssh;
 #[cfg(unix)]

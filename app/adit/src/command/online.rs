@@ -23,16 +23,18 @@ pub(super) fn client(typed: &args::Client, address: &str) -> Done {
     // Nothing is reached until the servers are known.
     let mut plan = client::plan(typed, "reject://")?;
     run::warn(&plan);
-    run::block_on(|signals| async {
-        let document = subscription.begin().await.map_err(nothing)?;
+    run::block_on(|mut signals| async {
+        let begin = async { subscription.begin().await.map_err(nothing) };
+        let document = signals.unless_ended(begin).await?;
         tell(&subscription, &document);
         if let Some(route) = plan.routes.first_mut() {
             route.via = document.chain;
         }
         if typed.check {
-            return client::check(client::keyed(&plan)).await;
+            let check = client::check(client::keyed(&plan));
+            return signals.unless_ended(check).await;
         }
-        let engine = run::start(&plan).await?;
+        let engine = signals.unless_ended(run::start(&plan)).await?;
         let Some(route) = plan.routes.pop() else {
             return run::until_told(engine, signals).await;
         };

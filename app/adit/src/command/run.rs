@@ -13,19 +13,18 @@ use adit_engine::Engine;
 use adit_shadowsocks::{Edition, Key, Method};
 use anyhow::Context;
 
+use super::signals::Signals;
 use super::{Done, admin, convert};
 use crate::args;
 use crate::report::{Code, Failure};
 
-/// How long open connections may go on after SIGTERM.
-const DRAIN: Duration = Duration::from_secs(3);
-
 pub(super) fn run(typed: &args::Run) -> Done {
     let plan = plan(&typed.plan)?;
     warn(&plan);
-    block_on(|signals| async {
-        let admin = admin::Admin::open(typed).await?;
-        let engine = Arc::new(start(&plan).await?);
+    block_on(|mut signals| async {
+        let begin = async { Ok((admin::Admin::open(typed).await?, start(&plan).await?)) };
+        let (admin, engine) = signals.unless_ended(begin).await?;
+        let engine = Arc::new(engine);
         let Some(admin) = admin else {
             return until_told(engine, signals).await;
         };
@@ -175,51 +174,11 @@ pub(super) fn key_id(method: Method, secret: &str) -> String {
     one(secret)
 }
 
-/// Serves until SIGTERM (open connections get a moment) or SIGINT (now).
+/// Serves until a signal ends it: SIGTERM (open connections get a moment) or SIGINT (now).
 pub(super) async fn until_told(engine: impl Borrow<Engine>, mut signals: Signals) -> Done {
     let patience = signals.next().await;
     engine.borrow().stop(patience).await;
     Ok(())
-}
-
-/// The signals that end us. Caught from before anything listens: who sees a listener may already
-/// end it.
-pub(super) struct Signals {
-    #[cfg(unix)]
-    term: tokio::signal::unix::Signal,
-    #[cfg(unix)]
-    int: tokio::signal::unix::Signal,
-}
-
-#[cfg(unix)]
-impl Signals {
-    fn catch() -> std::io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self {
-            term: signal(SignalKind::terminate())?,
-            int: signal(SignalKind::interrupt())?,
-        })
-    }
-
-    pub(super) async fn next(&mut self) -> Duration {
-        tokio::select! {
-            _ = self.term.recv() => DRAIN,
-            _ = self.int.recv() => Duration::ZERO,
-        }
-    }
-}
-
-#[cfg(not(unix))]
-impl Signals {
-    fn catch() -> std::io::Result<Self> {
-        Ok(Self {})
-    }
-
-    pub(super) async fn next(&mut self) -> Duration {
-        // Without a console there is nothing to wait for.
-        let _ = tokio::signal::ctrl_c().await;
-        DRAIN
-    }
 }
 
 /// Runs on all cores, with as many descriptors as there may be.

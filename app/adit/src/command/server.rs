@@ -33,9 +33,10 @@ pub(super) fn server(typed: &args::Server) -> Done {
     }
     let plan = Plan::from_words(&[url])?;
     let shown = shown_host(typed.host.as_deref(), &listen)?;
-    run::block_on(|signals| async {
+    run::block_on(|mut signals| async {
         // The port is known once it is bound.
-        let engine = adit_engine::Engine::start(&plan).await?;
+        let start = async { Ok(adit_engine::Engine::start(&plan).await?) };
+        let engine = signals.unless_ended(start).await?;
         let port = engine
             .listening()
             .first()

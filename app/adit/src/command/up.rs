@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use adit_config::{Plan, link};
 use adit_engine::Engine;
-use adit_shadowsocks::Key;
+use adit_shadowsocks::{Key, Method};
 use adit_wire::{Host, Target};
 use anyhow::{Context, Result, bail};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -23,27 +23,11 @@ const PORT_TRIES: u16 = 100;
 const PAGE: usize = 256 << 10;
 
 pub(super) fn up(typed: &args::Up) -> Done {
-    run::block_on(|signals| async {
-        let method = pick::measure()
-            .first()
-            .map_or(adit_shadowsocks::Method::Blake3Aes128Gcm, |p| p.method);
-        let (key, secret) = Key::generate(method, &mut adit_net::ambient::SystemChance);
-        let loopback = Host::Ip(SocketAddr::from(([127, 0, 0, 1], 0)).ip());
-        let server = link::ss(method, &secret, &loopback, 0) + "?allow_private=all";
-        let server = Engine::start(&Plan::from_words(&[server])?).await?;
-        let at = first_address(&server)?;
-        let url = link::ss(method, &secret, &loopback, at.port());
-        let (client, proxy) = client(&url).await?;
-        println!("server   {at}  {method}  key-id {}", key.id());
-        println!("client   {proxy}  key-id {}", key.id());
-        let took = carry(proxy)
-            .await
-            .context("carrying a request through the pair")?;
-        println!(
-            "carried  a request for {} KiB through client and server in {:.1} ms, every byte right",
-            PAGE >> 10,
-            took.as_secs_f64() * 1e3
-        );
+    let method = pick::measure()
+        .first()
+        .map_or(Method::Blake3Aes128Gcm, |p| p.method);
+    run::block_on(|mut signals| async {
+        let [(server, at), (client, proxy)] = signals.unless_ended(begin(method)).await?;
         eprintln!("listening on {at}");
         eprintln!("listening on {proxy}");
         if !typed.once {
@@ -57,6 +41,28 @@ pub(super) fn up(typed: &args::Up) -> Done {
         server.stop(Duration::ZERO).await;
         Ok(())
     })
+}
+
+/// A server and a client, each with its address, through which a request was carried.
+async fn begin(method: Method) -> Result<[(Engine, SocketAddr); 2], Failure> {
+    let (key, secret) = Key::generate(method, &mut adit_net::ambient::SystemChance);
+    let loopback = Host::Ip(SocketAddr::from(([127, 0, 0, 1], 0)).ip());
+    let server = link::ss(method, &secret, &loopback, 0) + "?allow_private=all";
+    let server = Engine::start(&Plan::from_words(&[server])?).await?;
+    let at = first_address(&server)?;
+    let url = link::ss(method, &secret, &loopback, at.port());
+    let (client, proxy) = client(&url).await?;
+    println!("server   {at}  {method}  key-id {}", key.id());
+    println!("client   {proxy}  key-id {}", key.id());
+    let took = carry(proxy)
+        .await
+        .context("carrying a request through the pair")?;
+    println!(
+        "carried  a request for {} KiB through client and server in {:.1} ms, every byte right",
+        PAGE >> 10,
+        took.as_secs_f64() * 1e3
+    );
+    Ok([(server, at), (client, proxy)])
 }
 
 /// The client on the first free port.

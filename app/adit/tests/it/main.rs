@@ -48,6 +48,8 @@ mod own_address;
 mod plugin;
 mod probes;
 mod probes_apart;
+#[cfg(unix)]
+mod process;
 mod relay;
 mod replay;
 mod replies;

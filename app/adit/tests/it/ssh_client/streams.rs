@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use adit_interop::Pattern;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
@@ -38,6 +39,8 @@ fn terminal() -> Ends {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
     unlockpt(&ours).unwrap();
+    // The program's own copy would keep it.
+    fcntl_setfd(&ours, FdFlags::CLOEXEC).unwrap();
     let name = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
     let flags = OFlags::RDWR | OFlags::NOCTTY;
     let theirs = rustix::fs::open(name, flags, rustix::fs::Mode::empty()).unwrap();

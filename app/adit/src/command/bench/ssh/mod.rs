@@ -32,13 +32,8 @@ pub(super) fn ssh(typed: &args::BenchSsh) -> Done {
     let mut found = None;
     let (place, wanted) = (&mut found, &target);
     run::block_on(|mut signals| async move {
-        tokio::select! {
-            offer = look(wanted) => {
-                *place = Some(offer?);
-                Ok(())
-            }
-            _ = signals.next() => Err(Failure::new(Code::Failure, "interrupted")),
-        }
+        *place = Some(signals.unless_ended(look(wanted)).await?);
+        Ok(())
     })?;
     let Some(offer) = found else {
         return Ok(());
