@@ -1,4 +1,5 @@
-//! Names to addresses, and the race between addresses (RFC 8305).
+//! Names to addresses in the order in which they are tried ([`names`](crate::names) knows them), and the race
+//! between addresses (RFC 8305).
 
 use std::collections::VecDeque;
 use std::future::Future;

@@ -47,6 +47,8 @@ pub struct Resolver {
     files: Files,
     shares: Arc<Shares>,
     state: Arc<Mutex<State>>,
+    /// Held while the files are read: one thread is enough for that.
+    reading: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -104,6 +106,7 @@ impl Resolver {
             files,
             shares: Arc::default(),
             state: Arc::default(),
+            reading: tokio::sync::Mutex::default(),
         }
     }
 
@@ -226,9 +229,12 @@ impl Resolver {
 
     /// What the files say now.
     async fn config(&self) -> io::Result<Arc<Config>> {
+        if let Some(config) = self.known(&self.files.version()) {
+            return Ok(config);
+        }
+        let _reading = self.reading.lock().await;
         let version = self.files.version();
-        let known = self.lock().known.clone();
-        if let Some((_, config)) = known.filter(|(known, _)| *known == version) {
+        if let Some(config) = self.known(&version) {
             return Ok(config);
         }
         let files = self.files.clone();
@@ -236,14 +242,17 @@ impl Resolver {
         let read = tokio::task::spawn_blocking(move || files.read());
         let config = Arc::new(read.await.map_err(io::Error::other)?);
         let mut state = self.lock();
-        if let Some((_, config)) = state.known.as_ref().filter(|(known, _)| *known == version) {
-            // Somebody else was faster.
-            return Ok(config.clone());
-        }
         state.known = Some((version, config.clone()));
         // Another network may know other addresses.
         state.cache = Cache::default();
         Ok(config)
+    }
+
+    /// What was read of this version.
+    fn known(&self, version: &Version) -> Option<Arc<Config>> {
+        let state = self.lock();
+        let known = state.known.as_ref().filter(|(known, _)| known == version);
+        known.map(|(_, config)| config.clone())
     }
 
     /// A panic of another thread leaves the state whole.

@@ -27,9 +27,14 @@ struct World {
 
 impl World {
     async fn new(resolv_conf: &str) -> Self {
-        let udp = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let at = udp.local_addr().unwrap();
-        let tcp = TcpListener::bind(at).await.unwrap();
+        // A port that is free for both.
+        let (udp, tcp, at) = loop {
+            let udp = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+            let at = udp.local_addr().unwrap();
+            if let Ok(tcp) = TcpListener::bind(at).await {
+                break (udp, tcp, at);
+            }
+        };
         let asked = Asked::default();
         tokio::spawn(answer_datagrams(udp, asked.clone()));
         tokio::spawn(answer_streams(tcp, asked.clone()));
@@ -200,16 +205,15 @@ async fn dead_names_of_one_party_stop_nobody_else() {
                 .await
         }));
     }
-    let mut refused = 0;
-    for lookup in greedy.iter_mut().rev().take(100) {
-        let ended = timeout(Duration::from_secs(2), lookup).await;
-        let why = ended
-            .expect("too many are refused at once")
-            .unwrap()
-            .unwrap_err();
-        refused += usize::from(why.to_string().contains("too many lookups"));
-    }
-    assert_eq!(refused, 100);
+    // 256 may wait; the others are refused at once and not when their time is over.
+    let refused = async {
+        let is_over = tokio::task::JoinHandle::is_finished;
+        while greedy.iter().filter(|lookup| is_over(lookup)).count() < 144 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let in_time = timeout(Duration::from_secs(4), refused).await;
+    in_time.expect("too many are refused at once");
     for n in 0..100 {
         let name = format!("good{n}.example");
         let good = timeout(Duration::from_secs(2), world.ask(&name)).await;
