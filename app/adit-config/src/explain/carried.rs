@@ -48,8 +48,12 @@ fn streams(kcp: &Kcp) -> String {
         None => "no FEC".to_owned(),
     };
     let comp = if kcp.compress { ", compressed" } else { "" };
+    let qpp = match kcp.qpp {
+        Some(pads) => format!(", QPP with {pads} pads"),
+        None => String::new(),
+    };
     format!(
-        "KCP {}, mtu {} ({} for KCP), {fec}, crypt {}, smux {}{comp}",
+        "KCP {}, mtu {} ({} for KCP), {fec}, crypt {}, smux {}{comp}{qpp}",
         mode_name(&kcp.arq),
         kcp.mtu,
         kcp.mtu.saturating_sub(kcp.overhead()),

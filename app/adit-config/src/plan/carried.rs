@@ -52,6 +52,8 @@ pub struct Kcp {
     pub linger: Duration,
     /// Bytes a second that a session may send; 0 is no limit.
     pub rate: u32,
+    /// Pads of kcptun's QPP, drawn from its password.
+    pub qpp: Option<u16>,
 }
 
 /// Datagrams with correction: what this end runs with. Everything is within its bounds.

@@ -314,6 +314,7 @@ fn read(draft: &mut Draft<'_, '_>, own: Option<Secret>) -> Option<Kcp> {
         expire: draft.get(&EXPIRE),
         linger: LINGER,
         rate: draft.get(&RATE).0,
+        qpp: None,
     };
     check_mtu(draft, kcp.mtu, kcp.overhead())?;
     if !keyed {

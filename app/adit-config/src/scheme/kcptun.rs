@@ -10,7 +10,7 @@ use adit_wire::Time;
 use crate::draft::Draft;
 use crate::param::{Key, Param, both, hop as for_hop, listener};
 use crate::plan::{Carried, Hop, HopKind, Kcp, Listen, PacketSeal, ServerHop};
-use crate::problem::Flaw;
+use crate::problem::{Flaw, WarningKind};
 use crate::scheme::{forward, kcp, keys};
 use crate::secret::Secret;
 use crate::value::{Count, Whole};
@@ -103,6 +103,20 @@ static SCAVENGETTL: Key<Whole> = Key {
     doc: "Seconds that an expired session may go on.",
 };
 
+static QPP: Key<bool> = Key {
+    name: "qpp",
+    default: false,
+    otherwise: "",
+    doc: "kcptun's Quantum Permutation Pads over each stream. Must be the same at both ends; it \
+          obscures, and does not authenticate.",
+};
+static QPPCOUNT: Key<Count> = Key {
+    name: "qppcount",
+    default: Count(61),
+    otherwise: "",
+    doc: "Pads of QPP, 256 bytes each way; an odd number of at least 7. Must be the same at both ends.",
+};
+
 pub(crate) const PARAMS: &[Param] = &[
     both(&CRYPT),
     both(&kcp::MODE),
@@ -117,6 +131,8 @@ pub(crate) const PARAMS: &[Param] = &[
     both(&kcp::RCVWND),
     both(&kcp::ACKNODELAY),
     both(&RATELIMIT),
+    both(&QPP),
+    both(&QPPCOUNT),
     both(&NOCOMP),
     both(&SMUXVER),
     both(&SMUXBUF),
@@ -177,6 +193,7 @@ fn read(draft: &mut Draft<'_, '_>) -> Option<Kcp> {
     let span = draft.value_span(&PARITYSHARD);
     let fec = kcp::shards(draft, data, parity, span);
     let smux = smux(draft)?;
+    let qpp = qpp(draft, &seal);
     let expire = draft.get(&AUTOEXPIRE).0;
     let seconds = |n: u32| Duration::from_secs(n.into());
     let kcp = Kcp {
@@ -191,10 +208,36 @@ fn read(draft: &mut Draft<'_, '_>) -> Option<Kcp> {
         expire: (expire > 0).then(|| seconds(expire)),
         linger: seconds(draft.get(&SCAVENGETTL).0),
         rate: draft.get(&RATELIMIT).0,
+        qpp: qpp?,
     };
     kcp::check_mtu(draft, kcp.mtu, kcp.overhead())?;
     kcp::clear(draft, &kcp.seal);
     Some(kcp)
+}
+
+/// The pads, if they are wanted; kcptun warns of the same.
+#[expect(clippy::option_option, reason = "wrong, or none wanted")]
+fn qpp(draft: &mut Draft<'_, '_>, seal: &PacketSeal) -> Option<Option<u16>> {
+    let (wanted, count) = (draft.get(&QPP), draft.get(&QPPCOUNT).0);
+    let span = draft.value_span(&QPPCOUNT);
+    let about = |title: String| Flaw::new(span, title);
+    if !wanted {
+        if draft.endpoint().param(QPPCOUNT.name).is_some() {
+            let about = about("`qppcount` is for `qpp=true`".to_owned()).label("ignored here");
+            draft.warn(WarningKind::IgnoredKey, about);
+        }
+        return Some(None);
+    }
+    let Some(count) = u16::try_from(count).ok().filter(|count| *count > 0) else {
+        draft.problem(about("QPP has from 1 to 65535 pads".to_owned()));
+        return None;
+    };
+    if let PacketSeal::Packets { password, .. } = seal {
+        for title in adit_crypto::packet::qpp::doubts(password.expose().len(), count) {
+            draft.warn(WarningKind::LegacyCipher, about(title));
+        }
+    }
+    Some(Some(count))
 }
 
 fn smux(draft: &mut Draft<'_, '_>) -> Option<adit_smux::Config> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use adit_config::{Fec as FecPlan, Kcp as KcpPlan, PacketSeal, Shards};
 use adit_crypto::CryptoError;
+use adit_crypto::packet::qpp::Pads;
 use adit_crypto::packet::session::SessionKey;
 use adit_crypto::packet::{Check, PacketKey, PacketKind, key_from_password};
 use adit_fec::Matrix;
@@ -86,8 +87,19 @@ pub(super) fn streams(
     let smux = smux::Settings {
         config: plan.smux.clone(),
         compress: plan.compress,
+        pads: pads(plan),
     };
     Ok((settings, smux))
+}
+
+/// The pads of kcptun's QPP, if the plan has such.
+fn pads(plan: &KcpPlan) -> Option<Arc<Pads>> {
+    match (&plan.seal, plan.qpp) {
+        (PacketSeal::Packets { password, .. }, Some(count)) => {
+            Pads::new(password.expose().as_bytes(), count).map(Arc::new)
+        }
+        _ => None,
+    }
 }
 
 pub(super) fn datagrams(plan: &FecPlan) -> Result<fec::Settings, SealError> {

@@ -185,10 +185,14 @@ options! {
         #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "true",
             require_equals = true)]
         pprof: bool,
-        #[arg(long = "QPP", alias = "qpp", hide = true, num_args = 0..=1,
-            default_missing_value = "true", require_equals = true)]
+        /// Quantum Permutation Pads over each stream, as kcptun has them; both ends must have it
+        #[arg(long = "QPP", alias = "qpp", value_name = "BOOL", num_args = 0..=1,
+            default_missing_value = "true", require_equals = true,
+            help_heading = "Both ends alike")]
         qpp: bool,
-        #[arg(long = "QPPCount", alias = "qpp-count", hide = true)]
+        /// How many pads, alike at both ends: a prime number, 7 at least [default: 61]
+        #[arg(long = "QPPCount", alias = "qpp-count", value_name = "N",
+            help_heading = "Both ends alike")]
         #[serde(rename = "qpp-count")]
         qpp_count: u16,
         #[arg(long, hide = true)]

@@ -6,6 +6,7 @@ use adit_interop::origin::Origin;
 use adit_interop::{kcpgo, kcptun, traffic};
 
 use crate::kcp::{carries, client, server};
+use crate::setup::start;
 
 /// Every cipher of kcptun 2021.
 const CIPHERS: [&str; 13] = [
@@ -131,5 +132,42 @@ fn both_manners_with_kcp_go() {
             carries(front.addr(), &what);
             front.stop().unwrap();
         }
+    }
+}
+
+/// What only the kcptun of these years has: pads over each stream.
+#[test]
+fn pads_over_each_stream_with_qpps_own_library() {
+    let origin = Origin::start().unwrap();
+    for (count, key, comp) in [("61", "it's a secrect", true), ("7", "another", false)] {
+        let theirs = [
+            &["-qpp", count, "-key", key][..],
+            if comp { &[] } else { &["-nocomp"] },
+        ]
+        .concat();
+        let mut ours = vec!["--QPP", "--QPPCount", count, "--key", key];
+        if !comp {
+            ours.push("--nocomp");
+        }
+        let what = format!("{theirs:?}");
+        let back = server(origin.addr(), &ours);
+        let front = kcpgo::client(back.addr(), &theirs).unwrap();
+        carries(front.addr(), &what);
+        // Ours with ours, by URL.
+        let near = format!(
+            "kcptun://{}@{}?qpp=true&qppcount={count}&nocomp={}",
+            key.replace(' ', "%20"),
+            back.addr(),
+            !comp
+        );
+        let near = start(&["run", "tcp://127.0.0.1:0", &near]);
+        carries(near.addr(), &what);
+        near.stop().unwrap();
+        drop(front);
+        back.stop().unwrap();
+        let back = kcpgo::server(origin.addr(), &theirs).unwrap();
+        let front = client(back.addr(), &ours);
+        carries(front.addr(), &what);
+        front.stop().unwrap();
     }
 }

@@ -7,6 +7,7 @@ require (
 	github.com/klauspost/reedsolomon v1.12.0
 	github.com/minio/highwayhash v1.0.4
 	github.com/xtaci/kcp-go/v5 v5.6.72
+	github.com/xtaci/qpp v1.1.18
 	github.com/xtaci/smux v1.5.56
 	golang.org/x/crypto v0.45.0
 )

@@ -43,6 +43,7 @@ var (
 	message = flags.Bool("message", false, "message mode")
 	version = flags.Int("smuxver", 2, "the version of smux")
 	nocomp  = flags.Bool("nocomp", false, "without compression")
+	pads    = flags.Int("qpp", 0, "pads of QPP, 0 for none")
 	mtu     = flags.Int("mtu", 1350, "bytes of a datagram")
 	kind    = flags.String("kind", "sink", "what a measured server does: sink or echo")
 	size    = flags.Int("size", 1<<20, "bytes of a measured write")
@@ -294,12 +295,16 @@ func tunnel(session *kcp.UDPSession) {
 // Both ways until both have come to their end.
 func join(conn net.Conn, stream *smux.Stream) {
 	done := make(chan struct{})
+	var far io.ReadWriter = stream
+	if *pads > 0 {
+		far = newPadded(stream)
+	}
 	go func() {
-		io.Copy(stream, conn)
+		io.Copy(far, conn)
 		stream.CloseWrite()
 		close(done)
 	}()
-	io.Copy(conn, stream)
+	io.Copy(conn, far)
 	conn.(*net.TCPConn).CloseWrite()
 	<-done
 	conn.Close()

@@ -13,6 +13,7 @@
 //! let settings = Settings {
 //!     config: Config::new(Version::V2, Role::Client),
 //!     compress: true,
+//!     pads: None,
 //! };
 //! let mux = Mux::new(below, settings)?;
 //! mux.open()?.write_all(b"hello").await?;
@@ -25,6 +26,7 @@ mod end;
 mod framing;
 mod manner;
 mod mux;
+mod padded;
 mod shared;
 mod snappy;
 mod stream;

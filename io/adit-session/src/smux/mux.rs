@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use adit_crypto::packet::qpp::Pads;
 use adit_net::ambient;
 use adit_smux::{Config, ConfigError, OpenError, Session};
 use adit_stream::BoxStream;
@@ -22,6 +23,8 @@ pub struct Settings {
     pub config: Config,
     /// Snappy around all frames. Must be as the peer has it.
     pub compress: bool,
+    /// kcptun's QPP over what each stream carries. Must be as the peer has it.
+    pub pads: Option<Arc<Pads>>,
 }
 
 /// One end of a connection with many streams.
@@ -42,11 +45,15 @@ impl Mux {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn new(below: BoxStream, settings: Settings) -> Result<Self, ConfigError> {
-        let Settings { config, compress } = settings;
+        let Settings {
+            config,
+            compress,
+            pads,
+        } = settings;
         // Born one interval ago, the session owes its first sign of life now.
         let ahead = config.keepalive.unwrap_or(Duration::ZERO);
         let framing = Framing::new(config.version.number(), compress);
-        let shared = Arc::new(Shared::new(Session::new(config, ambient::now())?));
+        let shared = Arc::new(Shared::new(Session::new(config, ambient::now())?, pads));
         Driver::spawn(Arc::clone(&shared), below, framing, ahead);
         Ok(Self { shared })
     }

@@ -1,9 +1,10 @@
 //! What the handles, the streams and the task of a session share.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
+use adit_crypto::packet::qpp::Pads;
 use adit_smux::{Event, Session, StreamId};
 use tokio::sync::Notify;
 
@@ -13,6 +14,8 @@ use super::End;
 #[derive(Debug)]
 pub(super) struct Shared {
     state: Mutex<State>,
+    /// What every stream goes through besides.
+    pub(super) pads: Option<Arc<Pads>>,
     /// Told when the session is over.
     pub(super) over: Notify,
 }
@@ -51,7 +54,7 @@ pub(super) enum Side {
 }
 
 impl Shared {
-    pub(super) fn new(core: Session) -> Self {
+    pub(super) fn new(core: Session, pads: Option<Arc<Pads>>) -> Self {
         Self {
             state: Mutex::new(State {
                 core,
@@ -64,6 +67,7 @@ impl Shared {
                 understood: false,
                 handles: 1,
             }),
+            pads,
             over: Notify::new(),
         }
     }

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use adit_smux::{StreamError, StreamId};
 
+use super::padded::Padded;
 use super::shared::{Shared, Side, State};
 use crate::stream::{Buffered, Raw};
 
@@ -22,6 +23,7 @@ pub struct Link(Arc<Handle>);
 struct Handle {
     shared: Arc<Shared>,
     id: StreamId,
+    padded: Option<Padded>,
 }
 
 impl Drop for Handle {
@@ -50,7 +52,8 @@ impl Link {
     pub(super) fn stream(shared: &Arc<Shared>, state: &mut State, id: StreamId) -> SmuxStream {
         state.add_stream(id);
         let shared = Arc::clone(shared);
-        Buffered::new(Self(Arc::new(Handle { shared, id })))
+        let padded = shared.pads.clone().map(Padded::new);
+        Buffered::new(Self(Arc::new(Handle { shared, id, padded })))
     }
 }
 
@@ -62,22 +65,21 @@ impl Buffered<Link> {
     }
 }
 
-impl Raw for Link {
-    fn poll_read(&mut self, cx: &mut Context<'_>, out: &mut [u8]) -> Poll<io::Result<usize>> {
-        self.0
-            .with(|state, id| match (state.core.read(id, out), &state.end) {
-                (Ok(n), _) => Poll::Ready(Ok(n)),
-                (Err(StreamError::Empty), None) => {
-                    state.wait(id, Side::Reader, cx);
-                    Poll::Pending
-                }
-                (Err(StreamError::Empty), Some(end)) => Poll::Ready(Err(end.error())),
-                (Err(why), _) => Poll::Ready(Err(broken(why))),
-            })
+impl Handle {
+    fn poll_read(&self, cx: &mut Context<'_>, out: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.with(|state, id| match (state.core.read(id, out), &state.end) {
+            (Ok(n), _) => Poll::Ready(Ok(n)),
+            (Err(StreamError::Empty), None) => {
+                state.wait(id, Side::Reader, cx);
+                Poll::Pending
+            }
+            (Err(StreamError::Empty), Some(end)) => Poll::Ready(Err(end.error())),
+            (Err(why), _) => Poll::Ready(Err(broken(why))),
+        })
     }
 
-    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.0.with(|state, id| {
+    fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.with(|state, id| {
             if let Some(end) = &state.end {
                 return Poll::Ready(Err(end.error()));
             }
@@ -89,6 +91,22 @@ impl Raw for Link {
                 done => Poll::Ready(done.map_err(broken)),
             }
         })
+    }
+}
+
+impl Raw for Link {
+    fn poll_read(&mut self, cx: &mut Context<'_>, out: &mut [u8]) -> Poll<io::Result<usize>> {
+        match &self.0.padded {
+            None => self.0.poll_read(cx, out),
+            Some(padded) => padded.read(out, |out| self.0.poll_read(cx, out)),
+        }
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match &self.0.padded {
+            None => self.0.poll_write(cx, bytes),
+            Some(padded) => padded.write(bytes, |bytes| self.0.poll_write(cx, bytes)),
+        }
     }
 
     fn poll_finish(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -30,6 +30,7 @@ fn settings(version: Version, role: Role, compress: bool) -> Settings {
     Settings {
         config: Config::new(version, role),
         compress,
+        pads: None,
     }
 }
 

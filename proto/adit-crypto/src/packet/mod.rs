@@ -26,6 +26,7 @@ mod cfb;
 mod check;
 mod cipher;
 mod kind;
+pub mod qpp;
 pub mod session;
 mod side;
 mod sm4;

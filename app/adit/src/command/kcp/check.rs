@@ -227,7 +227,7 @@ impl Check<'_> {
                 if theirs.is_none() {
                     warn!(
                         "{server} closes the session at once: --smuxver or --nocomp is another \
-                         there, or it has QPP"
+                         there"
                     );
                     return;
                 }

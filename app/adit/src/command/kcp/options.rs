@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use adit_config::nearest;
 use adit_crypto::Secret;
+use adit_crypto::packet::qpp::{self, Pads};
 use adit_crypto::packet::{Check, PacketKey, PacketKind, key_from_password};
 use adit_kcp::{Config, Congestion};
 use adit_session::kcp::{Fec, Settings};
@@ -105,10 +106,6 @@ fn read<Own: DeserializeOwned>(text: &str, names: &[&str]) -> Result<(Own, Both)
 /// Checks everything, and says what is not had.
 pub(super) fn plan(options: Both, role: Role) -> Result<Plan, Failure> {
     let wrong = |what: String| Failure::new(Code::Config, what);
-    if options.qpp == Some(true) {
-        return Err(wrong("QPP is not supported".into())
-            .hint("leave it out at both ends; --crypt aes-128-gcm encrypts and authenticates"));
-    }
     if options.tcp == Some(true) {
         return Err(wrong("the tcp mode is not supported".into())
             .hint("leave it out at both ends: the tunnel goes over UDP"));
@@ -116,6 +113,7 @@ pub(super) fn plan(options: Both, role: Role) -> Result<Plan, Failure> {
     let server = role == Role::Server;
     let kcp = arq(&options, server)?;
     let (key, kind, mut warnings) = key(&options)?;
+    let pads = pads(&options, &key, &mut warnings)?;
     let key = Arc::new(key_from_password(key.as_bytes()));
     let packets = PacketKey::from_key(kind, Check::Crc32, key.expose())
         .map_err(|why| wrong(format!("--crypt {kind}: {why}")))?;
@@ -151,7 +149,10 @@ pub(super) fn plan(options: Both, role: Role) -> Result<Plan, Failure> {
     let snmp = snmp.filter(|path| !path.as_os_str().is_empty());
     Ok(Plan {
         kcp,
-        smux: smux(&options, role)?,
+        smux: smux::Settings {
+            pads,
+            ..smux(&options, role)?
+        },
         open: Open {
             version: options.smuxver.is_none(),
             compress: options.nocomp.is_none(),
@@ -240,6 +241,24 @@ fn key(options: &Both) -> Result<(String, PacketKind, Vec<String>), Failure> {
     Ok((key, kind, warnings))
 }
 
+/// The pads of QPP, if it is switched on, from the password as kcptun has it.
+fn pads(
+    options: &Both,
+    key: &str,
+    warnings: &mut Vec<String>,
+) -> Result<Option<Arc<Pads>>, Failure> {
+    if options.qpp != Some(true) {
+        return Ok(None);
+    }
+    let count = options.qpp_count.unwrap_or(61);
+    let Some(pads) = Pads::new(key.as_bytes(), count) else {
+        let what = "--QPPCount must be greater than 0 when QPP is enabled";
+        return Err(Failure::new(Code::Config, what));
+    };
+    warnings.extend(qpp::doubts(key.len(), count));
+    Ok(Some(Arc::new(pads)))
+}
+
 /// Options of kcptun that are read and change nothing.
 fn without_effect(options: &Both) -> Vec<String> {
     let mut found = Vec::new();
@@ -281,6 +300,7 @@ fn smux(options: &Both, role: Role) -> Result<smux::Settings, Failure> {
     Ok(smux::Settings {
         config,
         compress: !options.nocomp.unwrap_or(false),
+        pads: None,
     })
 }
 
@@ -386,6 +406,7 @@ mod tests {
         for wrong in [
             Both {
                 qpp: Some(true),
+                qpp_count: Some(0),
                 ..none()
             },
             Both {

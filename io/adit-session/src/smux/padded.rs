@@ -1,0 +1,76 @@
+//! QPP over a stream: kcptun has it between a stream of smux and the application.
+
+use std::cell::RefCell;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+
+use adit_crypto::packet::qpp::{Pads, Position};
+
+/// Bytes that are encrypted at once: two frames of kcptun.
+const PIECE: usize = 16 << 10;
+
+thread_local! {
+    /// What is being written: the bytes of a writer are not ours to change.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Where both directions of a stream are.
+#[derive(Debug)]
+pub(super) struct Padded {
+    pads: Arc<Pads>,
+    reads: Mutex<Position>,
+    writes: Mutex<Position>,
+}
+
+impl Padded {
+    pub(super) fn new(pads: Arc<Pads>) -> Self {
+        Self {
+            reads: Mutex::new(pads.position()),
+            writes: Mutex::new(pads.position()),
+            pads,
+        }
+    }
+
+    /// Reads into `out` by `below`, and decrypts what came.
+    pub(super) fn read(
+        &self,
+        out: &mut [u8],
+        below: impl FnOnce(&mut [u8]) -> Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        let mut at = lock(&self.reads);
+        let done = below(out);
+        if let Poll::Ready(Ok(n)) = done {
+            self.pads
+                .decrypt(&mut at, out.get_mut(..n).unwrap_or_default());
+        }
+        done
+    }
+
+    /// Writes `bytes` encrypted by `below`, as much of it as is taken.
+    pub(super) fn write(
+        &self,
+        bytes: &[u8],
+        below: impl FnOnce(&[u8]) -> Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        let (piece, _) = bytes.split_at(bytes.len().min(PIECE));
+        let mut at = lock(&self.writes);
+        SCRATCH.with_borrow_mut(|scratch| {
+            scratch.clear();
+            scratch.extend_from_slice(piece);
+            let mut behind = at.clone();
+            self.pads.encrypt(&mut behind, scratch);
+            let done = below(scratch);
+            match done {
+                Poll::Ready(Ok(n)) if n == piece.len() => *at = behind,
+                Poll::Ready(Ok(n)) => at.skip(n),
+                _ => {}
+            }
+            done
+        })
+    }
+}
+
+fn lock(position: &Mutex<Position>) -> MutexGuard<'_, Position> {
+    position.lock().unwrap_or_else(PoisonError::into_inner)
+}

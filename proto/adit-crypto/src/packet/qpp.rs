@@ -1,0 +1,328 @@
+//! QPP as kcptun has it: every byte of a stream goes through one of many permutations.
+//!
+//! ```text
+//! pads:    P₀ … Pₙ₋₁, permutations of the 256 bytes that are drawn from the key
+//! chance:  xoshiro256**, seeded from the key; each word r serves 8 bytes and chooses one pad
+//! encrypt: c = P[b ⊕ r⟨i⟩]         decrypt: b = P⁻¹[c] ⊕ r⟨i⟩         r⟨i⟩: byte i of r
+//! ```
+//!
+//! It obscures and does not protect: the generator is no cryptographic one, begins anew for each
+//! stream and direction with the same seed, and nothing is authenticated. Whoever has the key of
+//! kcptun has all there is, and the tables are looked up by secret bytes, so that the time this
+//! takes depends on them. It is here to speak with peers that have it switched on.
+
+use core::fmt;
+use core::num::NonZeroU32;
+
+use zeroize::Zeroize;
+
+use crate::{HeaderCipher, HmacKey, HmacKind, Secret, pbkdf2_hmac_sha1};
+
+/// Bytes of a permutation.
+const PAD: usize = 256;
+/// Bytes that one word of the generator serves.
+const WORD: u8 = 8;
+/// Bytes of a key that would have the entropy of one permutation: ⌊log₂ 256!⌋ bits.
+pub const KEY_LEN: usize = 210;
+/// Pads at least for kcptun not to warn: as many as [`KEY_LEN`] has pieces of 32 bytes.
+pub const PADS: u16 = 7;
+/// What makes these settings weaker than they could be, as kcptun says it.
+#[must_use]
+pub fn doubts(key_len: usize, count: u16) -> Vec<String> {
+    let mut found = Vec::new();
+    if key_len < KEY_LEN {
+        found.push(format!(
+            "QPP: the key has {key_len} bytes; {KEY_LEN} have the entropy of a permutation"
+        ));
+    }
+    if count < PADS {
+        found.push(format!("QPP: {count} pads are few; {PADS} at least"));
+    }
+    if count.is_multiple_of(2) {
+        found.push(format!("QPP: {count} pads; choose a prime number"));
+    }
+    found
+}
+
+/// What is drawn with, one after the other.
+const PIECES: usize = KEY_LEN / 32;
+
+const LOOPS: NonZeroU32 = NonZeroU32::new(128).unwrap();
+const PIECE_LOOPS: NonZeroU32 = NonZeroU32::new(1024).unwrap();
+const SHUFFLE: &[u8] = b"___QUANTUM_PERMUTATION_PAD_SHUFFLE_SALT___";
+const CHANCE: &[u8] = b"___QUANTUM_PERMUTATION_PAD_PRNG_SALT___";
+const DERIVE: &[u8] = b"___QUANTUM_PERMUTATION_PAD_SEED_DERIVE___";
+const SELECTOR: &[u8] = b"PERMUTATION_MATRIX_SELECTOR";
+
+/// The permutations of a key, for all streams; cleared on drop.
+pub struct Pads {
+    there: Vec<u8>,
+    back: Vec<u8>,
+    count: u16,
+    begin: Position,
+}
+
+/// Where one direction of a stream is.
+#[derive(Clone)]
+pub struct Position {
+    state: [u64; 4],
+    word: u64,
+    /// Bytes of the word that are used.
+    used: u8,
+}
+
+impl Pads {
+    /// The pads of kcptun's password; `None` for no pad at all. Takes 512 bytes and about 100 µs
+    /// for each.
+    #[must_use]
+    pub fn new(key: &[u8], count: u16) -> Option<Self> {
+        let bytes = usize::from(count) * PAD;
+        let mut pads = Self {
+            there: vec![0; bytes],
+            back: vec![0; bytes],
+            count,
+            begin: Position::new(key),
+        };
+        let pieces = pieces(key);
+        let mut ciphers = Vec::with_capacity(PIECES);
+        for piece in pieces.expose().chunks_exact(32) {
+            let mut aes = Secret::new([0; 32]);
+            pbkdf2_hmac_sha1(piece, SHUFFLE, LOOPS, aes.expose_mut());
+            ciphers.push(HeaderCipher::new(aes.expose()).ok()?);
+        }
+        let there = pads.there.chunks_exact_mut(PAD);
+        let back = pads.back.chunks_exact_mut(PAD);
+        let pieces = pieces.expose().chunks_exact(32).cycle();
+        for (number, ((there, back), piece)) in there.zip(back).zip(pieces).enumerate() {
+            shuffle(piece, number, there, &ciphers);
+            for (from, to) in there.iter().enumerate() {
+                if let (Some(place), Ok(from)) = (back.get_mut(usize::from(*to)), from.try_into()) {
+                    *place = from;
+                }
+            }
+        }
+        (count > 0).then_some(pads)
+    }
+
+    /// The beginning of a direction of a stream.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        self.begin.clone()
+    }
+
+    /// Encrypts the next bytes of a stream.
+    pub fn encrypt(&self, at: &mut Position, bytes: &mut [u8]) {
+        self.each(at, &self.there, bytes, |pad, byte, chance| {
+            pad.get(usize::from(byte ^ chance)).copied().unwrap_or(byte)
+        });
+    }
+
+    /// Decrypts the next bytes of a stream.
+    pub fn decrypt(&self, at: &mut Position, bytes: &mut [u8]) {
+        self.each(at, &self.back, bytes, |pad, byte, chance| {
+            pad.get(usize::from(byte))
+                .map_or(byte, |byte| byte ^ chance)
+        });
+    }
+
+    fn each(
+        &self,
+        at: &mut Position,
+        pads: &[u8],
+        bytes: &mut [u8],
+        through: impl Fn(&[u8; PAD], u8, u8) -> u8,
+    ) {
+        let (pads, _) = pads.as_chunks::<PAD>();
+        let pad = |word: u64| {
+            let [low, high, ..] = word.to_le_bytes();
+            pads.get(usize::from(u16::from_le_bytes([low, high]) % self.count))
+        };
+        let one = |at: &mut Position, byte: &mut u8| {
+            let chance = at.word.to_le_bytes();
+            let chance = chance.get(usize::from(at.used)).copied();
+            if let (Some(pad), Some(chance)) = (pad(at.word), chance) {
+                *byte = through(pad, *byte, chance);
+            }
+            at.advance();
+        };
+        let started = usize::from((WORD - at.used) % WORD);
+        let (first, rest) = bytes.split_at_mut(started.min(bytes.len()));
+        first.iter_mut().for_each(|byte| one(at, byte));
+        let (words, last) = rest.as_chunks_mut::<8>();
+        for eight in words {
+            if let Some(pad) = pad(at.word) {
+                for (byte, chance) in eight.iter_mut().zip(at.word.to_le_bytes()) {
+                    *byte = through(pad, *byte, chance);
+                }
+            }
+            at.turn();
+        }
+        last.iter_mut().for_each(|byte| one(at, byte));
+    }
+}
+
+impl Position {
+    fn new(key: &[u8]) -> Self {
+        let tag = HmacKey::new(HmacKind::Sha256, key).tag(&[SELECTOR]);
+        let mut seed = Secret::new([0; 32]);
+        pbkdf2_hmac_sha1(tag.as_ref(), CHANCE, LOOPS, seed.expose_mut());
+        let (words, _) = seed.expose().as_chunks::<8>();
+        let mut state = [0; 4];
+        for (to, from) in state.iter_mut().zip(words) {
+            *to = u64::from_le_bytes(*from);
+        }
+        let (word, used) = (0, 0);
+        let mut position = Self { state, word, used };
+        position.turn();
+        position
+    }
+
+    /// Passes over bytes.
+    pub fn skip(&mut self, bytes: usize) {
+        for _ in 0..bytes {
+            self.advance();
+        }
+    }
+
+    const fn advance(&mut self) {
+        self.used += 1;
+        if self.used >= WORD {
+            self.used = 0;
+            self.turn();
+        }
+    }
+
+    /// The next word of xoshiro256**.
+    const fn turn(&mut self) {
+        let [a, b, c, d] = self.state;
+        self.word = b.wrapping_mul(5).rotate_left(7).wrapping_mul(9);
+        let (c, d) = (c ^ a, d ^ b);
+        self.state = [a ^ d, b ^ c, c ^ (b << 17), d.rotate_left(45)];
+    }
+}
+
+/// The key, repeated or stretched to pieces of 32 bytes.
+fn pieces(key: &[u8]) -> Secret<[u8; PIECES * 32]> {
+    let mut short = Secret::new([0; 32]);
+    let key = if key.len() < 32 {
+        pbkdf2_hmac_sha1(key, DERIVE, LOOPS, short.expose_mut());
+        &short.expose()[..]
+    } else {
+        key
+    };
+    let mut pieces = Secret::new([0; PIECES * 32]);
+    let (all, _) = pieces.expose_mut().as_chunks_mut::<32>();
+    let mut bytes = key.iter().copied().cycle();
+    for piece in all {
+        let mut raw = Secret::new([0; 32]);
+        for (to, from) in raw.expose_mut().iter_mut().zip(&mut bytes) {
+            *to = from;
+        }
+        pbkdf2_hmac_sha1(raw.expose(), DERIVE, PIECE_LOOPS, piece);
+    }
+    pieces
+}
+
+/// Draws the permutation of this number (Fisher–Yates, from the end).
+fn shuffle(piece: &[u8], number: usize, pad: &mut [u8], ciphers: &[HeaderCipher]) {
+    for (place, byte) in pad.iter_mut().zip(0..=u8::MAX) {
+        *place = byte;
+    }
+    let name = format!("QPP_{number:b}");
+    let tag = HmacKey::new(HmacKind::Sha256, piece).tag(&[name.as_bytes()]);
+    let mut drawn = Secret::new([0; 32]);
+    for (to, from) in drawn.expose_mut().iter_mut().zip(tag.as_ref()) {
+        *to = *from;
+    }
+    for last in (1..pad.len()).rev() {
+        // Only half of the number is drawn anew each time, as in the original.
+        if let Some(block) = drawn.expose_mut().first_chunk_mut::<16>() {
+            ciphers.iter().for_each(|cipher| cipher.encrypt(block));
+        }
+        let fold = |rest, byte: &u8| (rest * 256 + usize::from(*byte)) % (last + 1);
+        pad.swap(last, drawn.expose().iter().fold(0, fold));
+    }
+}
+
+impl Drop for Pads {
+    fn drop(&mut self) {
+        self.there.zeroize();
+        self.back.zeroize();
+    }
+}
+
+impl Drop for Position {
+    fn drop(&mut self) {
+        self.state.zeroize();
+        self.word.zeroize();
+    }
+}
+
+impl PartialEq for Pads {
+    fn eq(&self, other: &Self) -> bool {
+        self.there == other.there && self.begin.state == other.begin.state
+    }
+}
+
+impl Eq for Pads {}
+
+impl fmt::Debug for Pads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pads(*** of {})", self.count)
+    }
+}
+
+impl fmt::Debug for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Position(***)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sha256;
+
+    fn text() -> Vec<u8> {
+        (0..1000_usize).map(|i| (i * 7 % 256) as u8).collect()
+    }
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    #[test]
+    fn golden_streams_in_pieces() {
+        let file = include_str!("../../../../vectors/qpp/qpp.json");
+        let cases: serde_json::Value = serde_json::from_str(file).unwrap();
+        for case in cases.as_array().unwrap() {
+            let key = case["key"].as_str().unwrap().as_bytes();
+            let count = case["count"].as_u64().unwrap().try_into().unwrap();
+            let pads = Pads::new(key, count).unwrap();
+            let mut bytes = text();
+            let (mut at, mut rest) = (pads.position(), &mut bytes[..]);
+            for n in 0_usize.. {
+                let (piece, behind) = rest.split_at_mut((n * n % 23 + 1).min(rest.len()));
+                pads.encrypt(&mut at, piece);
+                rest = behind;
+                if rest.is_empty() {
+                    break;
+                }
+            }
+            assert_eq!(hex(&bytes[..64]), case["first"].as_str().unwrap());
+            assert_eq!(hex(&sha256(&bytes)), case["sha256"].as_str().unwrap());
+            // In other pieces, some of which are passed over.
+            let (first, last) = bytes.split_at_mut(333);
+            pads.decrypt(&mut pads.position(), first);
+            let mut at = pads.position();
+            at.skip(333);
+            pads.decrypt(&mut at, last);
+            assert!(bytes == text());
+        }
+    }
+
+    #[test]
+    fn no_pad_is_no_cipher() {
+        assert!(Pads::new(b"key", 0).is_none());
+    }
+}
