@@ -55,6 +55,9 @@ pub(crate) enum Command {
     /// Try it: a server and a client in one process, and a proxy on 127.0.0.1:1080
     Up(Up),
     /// Serve: make and keep a key, pick the fastest safe cipher, print URL and QR code
+    ///
+    /// Off a terminal URL and code are not printed, since a log would keep the key in them:
+    /// `adit server url` prints the URL.
     Server(Server),
     /// Use a server, or a subscription: a SOCKS5 and HTTP proxy on this machine
     Client(Client),
@@ -212,8 +215,11 @@ pub(crate) struct BenchMac {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Server {
+    /// Print the URL of a server with the kept key, and end
+    #[arg(value_name = "url", hide_possible_values = true)]
+    pub(crate) ask: Option<ServerAsk>,
     /// Address to listen on
-    #[arg(long, short, default_value = "[::]:8388", value_name = "ADDR:PORT")]
+    #[arg(long, short, default_value = SERVER_LISTEN, value_name = "ADDR:PORT")]
     pub(crate) listen: String,
     /// Host name or address that clients use, for the printed URL
     #[arg(long, value_name = "HOST")]
@@ -227,9 +233,21 @@ pub(crate) struct Server {
     /// Private destinations that clients may reach: CIDRs or `all`
     #[arg(long, value_name = "CIDR,…|all")]
     pub(crate) allow_private: Option<String>,
+    /// Print the URL and the QR code off a terminal too, where a log may keep the key in them
+    #[arg(long)]
+    pub(crate) show_url: bool,
     /// Do not print the QR code
     #[arg(long)]
     pub(crate) no_qr: bool,
+}
+
+/// Where `adit server` listens.
+pub(crate) const SERVER_LISTEN: &str = "[::]:8388";
+
+/// What `adit server` can do besides serving.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum ServerAsk {
+    Url,
 }
 
 #[derive(Debug, clap::Args)]

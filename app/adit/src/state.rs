@@ -73,6 +73,32 @@ pub(crate) fn key(
     })
 }
 
+/// The kept key, if there is one that adit understands. Changes nothing.
+pub(crate) fn kept(dir: &Path) -> Result<Option<Kept>> {
+    let path = dir.join("server.key");
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::InvalidData) => {
+            return Ok(None);
+        }
+        Err(e) => return Err(e).with_context(|| format!("reading {}", path.display())),
+    };
+    Ok(parse(&text).map(|(method, secret)| Kept {
+        method,
+        secret,
+        new: false,
+        path,
+    }))
+}
+
+/// `METHOD KEY`.
+fn parse(text: &str) -> Option<(Method, String)> {
+    let (method, secret) = text.trim().split_once(' ')?;
+    let method: Method = method.parse().ok()?;
+    Key::parse(method, secret).ok()?;
+    Some((method, secret.to_owned()))
+}
+
 /// Reads `METHOD KEY`. A file that says anything else is moved aside, not lost.
 fn read(path: &Path) -> Result<Option<(Method, String)>> {
     let text = match Owner::current().read_secret(path, MAX_FILE) {
@@ -81,11 +107,7 @@ fn read(path: &Path) -> Result<Option<(Method, String)>> {
         Err(e) if e.kind() == ErrorKind::InvalidData => String::new(),
         Err(e) => return Err(e).with_context(|| format!("reading {}", path.display())),
     };
-    let parsed = text.trim().split_once(' ').and_then(|(method, secret)| {
-        let method: Method = method.parse().ok()?;
-        Key::parse(method, secret).ok()?;
-        Some((method, secret.to_owned()))
-    });
+    let parsed = parse(&text);
     if parsed.is_none() {
         let aside = path.with_extension("key.broken");
         fs::rename(path, &aside).with_context(|| format!("moving {} aside", path.display()))?;

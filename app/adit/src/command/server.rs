@@ -1,9 +1,13 @@
 //! `adit server`: one command on the server.
 
+use std::borrow::Cow;
+use std::io::IsTerminal;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::path::Path;
 
 use adit_config::{Plan, link};
 use adit_engine::access::is_private;
+use adit_shadowsocks::Method;
 use adit_wire::{Host, Target};
 
 use super::{Done, run, tools};
@@ -18,12 +22,13 @@ pub(super) fn server(typed: &args::Server) -> Done {
     })?;
     let method = typed.method.as_deref().map(tools::method).transpose()?;
     let dir = state::folder(typed.state.as_deref())?;
+    if let Some(args::ServerAsk::Url) = typed.ask {
+        return print_url(typed, &listen, method, &dir);
+    }
     let mut picked = None;
     let kept = state::key(&dir, method, || {
         let picks = pick::measure();
-        let best = picks
-            .first()
-            .map_or(adit_shadowsocks::Method::Blake3Aes128Gcm, |p| p.method);
+        let best = picks.first().map_or(Method::Blake3Aes128Gcm, |p| p.method);
         picked = Some(picks);
         best
     })?;
@@ -54,12 +59,20 @@ pub(super) fn server(typed: &args::Server) -> Done {
             if kept.new { "made, in" } else { "kept, in" },
             kept.path.display()
         );
-        println!("url      {url}");
-        if !typed.no_qr {
-            println!("\n{}", qr::draw(&url)?);
+        if typed.show_url || std::io::stdout().is_terminal() {
+            println!("url      {url}");
+            if !typed.no_qr {
+                println!("\n{}", qr::draw(&url)?);
+            }
+            println!("Client:  adit client '{url}'");
+            println!("Phone:   scan the code with any Shadowsocks app that knows the 2022 edition");
+        } else {
+            // What is no terminal may be a log, which keeps the key for ever.
+            println!(
+                "url      {}",
+                how_to_print_url(typed, &dir, &listen.host, port)
+            );
         }
-        println!("Client:  adit client '{url}'");
-        println!("Phone:   scan the code with any Shadowsocks app that knows the 2022 edition");
         if let Host::Ip(ip) = shown
             && is_private(ip)
         {
@@ -73,6 +86,56 @@ pub(super) fn server(typed: &args::Server) -> Done {
         }
         run::until_told(engine, signals).await
     })
+}
+
+/// `adit server url`.
+fn print_url(typed: &args::Server, listen: &Target, method: Option<Method>, dir: &Path) -> Done {
+    let kept = state::kept(dir)?.filter(|kept| method.is_none_or(|method| method == kept.method));
+    let Some(kept) = kept else {
+        let of = method.map_or_else(String::new, |method| format!(" of {method}"));
+        let what = format!("no key{of} is kept in {}", dir.display());
+        return Err(Failure::new(Code::Config, what)
+            .hint("`adit server` makes one; --state DIR names the folder of another user's"));
+    };
+    if listen.port == 0 {
+        let what = "--listen with port 0 leaves the port open, and the URL names it";
+        return Err(Failure::new(Code::Usage, what)
+            .hint("take the port that the server says it listens on"));
+    }
+    let host = shown_host(typed.host.as_deref(), listen)?;
+    let url = link::ss(kept.method, &kept.secret, &host, listen.port);
+    println!("{url}");
+    if typed.show_url && !typed.no_qr {
+        println!("\n{}", qr::draw(&url)?);
+    }
+    Ok(())
+}
+
+/// The command that prints the URL of the server that runs.
+fn how_to_print_url(typed: &args::Server, dir: &Path, host: &Host, port: u16) -> String {
+    let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
+    let mut command = format!("adit server url --state {}", word(&dir.to_string_lossy()));
+    let listen = Target {
+        host: host.clone(),
+        port,
+    };
+    if listen.to_string() != args::SERVER_LISTEN {
+        command.push_str(&format!(" --listen {}", word(&listen.to_string())));
+    }
+    if let Some(host) = &typed.host {
+        command.push_str(&format!(" --host {}", word(host)));
+    }
+    command
+}
+
+/// A word of a shell's command line.
+fn word(text: &str) -> Cow<'_, str> {
+    let plain = |c: char| c.is_alphanumeric() || "/._-:=@,+".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(format!("'{}'", text.replace('\'', r"'\''")))
+    }
 }
 
 fn reason(picked: Option<&[pick::Pick]>, kept: &state::Kept) -> String {

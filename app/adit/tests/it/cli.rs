@@ -337,6 +337,7 @@ fn server_keeps_its_key_and_client_shows_the_same_key_id() {
             state,
             "--allow-private",
             "127.0.0.0/8",
+            "--show-url",
         ];
         let mut server = Adit::start_with(&bin(), &args, 1).unwrap();
         server.process().wait_lines("Client:", 1, PATIENCE).unwrap();
@@ -357,6 +358,57 @@ fn server_keeps_its_key_and_client_shows_the_same_key_id() {
     assert_eq!(seen[0], seen[1], "the key is kept");
 }
 
+/// Off a terminal stands who knows what, and systemd keeps all of it.
+#[test]
+fn server_leaves_its_key_out_of_logs_and_url_prints_it() {
+    let folder = Folder::new("a state").unwrap();
+    let state = folder.path().to_str().unwrap();
+    let none = ended(&["server", "url", "--state", state]);
+    assert_eq!(none.code, CONFIG, "{}", none.output);
+    let listen = ["--listen", "127.0.0.1:0", "--host", "vps.example"];
+    let args = [&["server", "--state", state][..], &listen].concat();
+    let mut server = Adit::start_with(&bin(), &args, 1).unwrap();
+    let told = server.process().wait_lines("adit server url", 1, PATIENCE);
+    let told = told.unwrap().remove(0);
+    let kept = std::fs::read_to_string(folder.path().join("server.key")).unwrap();
+    let (_, key) = kept.trim().split_once(' ').unwrap();
+    let log = server.process().log();
+    for secret in [key, key.trim_end_matches('='), "ss://", "█"] {
+        assert!(!log.contains(secret), "`{secret}` is in:\n{log}");
+    }
+    // What it says instead is a command that works as it stands.
+    let (_, command) = told.split_once("adit ").unwrap();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{:?} {command}", bin())]);
+    let url = tool::run(shell, PATIENCE).unwrap().success().unwrap();
+    let port = server.addr().port();
+    assert!(url.contains(&format!("@vps.example:{port}")), "{url}");
+    let checked = ended(&[
+        "client",
+        &url.trim().replace("vps.example", "127.0.0.1"),
+        "--check",
+    ]);
+    let checked = checked.success().unwrap();
+    assert_eq!(key_id(&checked), key_id(&log));
+    server.stop().unwrap();
+}
+
+/// On a terminal somebody has asked for it.
+#[cfg(target_os = "linux")]
+#[test]
+fn server_shows_its_url_on_a_terminal() {
+    let folder = Folder::new("state").unwrap();
+    let mut typescript = Command::new("script");
+    let words = format!(
+        "timeout 3 {:?} server --no-qr --listen 127.0.0.1:0 --state {:?}",
+        bin(),
+        folder.path()
+    );
+    typescript.args(["-qec", &words, "/dev/null"]);
+    let told = tool::run(typescript, PATIENCE).unwrap().output;
+    says(&told, &["url      ss://", "adit client 'ss://"]);
+}
+
 #[test]
 fn a_new_server_is_closed_to_private_networks() {
     let folder = Folder::new("state").unwrap();
@@ -369,6 +421,7 @@ fn a_new_server_is_closed_to_private_networks() {
         "--state",
         state,
         "--no-qr",
+        "--show-url",
     ];
     let mut server = Adit::start_with(&bin(), &args, 1).unwrap();
     server.process().wait_lines("Client:", 1, PATIENCE).unwrap();
