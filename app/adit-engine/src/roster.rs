@@ -214,3 +214,51 @@ fn place_of(ip: IpAddr) -> usize {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::time::Duration;
+
+    use adit_shadowsocks::{Key, Method};
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const ALICE: &str = "ICEiIyQlJicoKSorLC0uLw==";
+    const BOB: &str = "MDEyMzQ1Njc4OTo7PD0+Pw==";
+
+    fn roster() -> Roster {
+        let identity = Key::parse(Method::Blake3Aes128Gcm, "AAECAwQFBgcICQoLDA0ODw==").unwrap();
+        let users = Users::identified(&identity, [("alice", ALICE), ("bob", BOB)]);
+        Roster::new(users.unwrap(), None)
+    }
+
+    /// The request was read with a snapshot of the users in which it was all right.
+    #[tokio::test]
+    async fn a_user_removed_while_their_request_is_read_gets_no_session() {
+        let roster = roster();
+        let snapshot = roster.users();
+        roster.change(&["alice"], &[]).unwrap();
+        let during = async |name: &str| {
+            let account = roster.account(snapshot.named(name).as_ref());
+            account.during(async { "served" }).await
+        };
+        assert_eq!(during("alice").await, None);
+        assert_eq!(during("bob").await, Some("served"));
+    }
+
+    #[tokio::test]
+    async fn a_removal_ends_open_sessions_and_keeps_what_they_used() {
+        let roster = Arc::new(roster());
+        let account = |name: &str| roster.account(roster.users().named(name).as_ref());
+        let (alice, bob) = (account("alice"), account("bob"));
+        alice.packet_up(7);
+        let change = async { roster.change(&["alice"], &[]).unwrap() };
+        let session = timeout(Duration::from_secs(5), alice.during(pending::<()>()));
+        let (end, ()) = tokio::join!(session, change);
+        assert_eq!(end, Ok(None), "a removed user keeps their session");
+        assert_eq!(bob.during(async {}).await, Some(()));
+        assert_eq!(roster.usage(false).up, 7);
+    }
+}

@@ -144,4 +144,76 @@ mod tests {
         );
         assert!(Acceptor::new(listener).tuned);
     }
+
+    /// Whether a client has been told that it is not served.
+    #[cfg(target_os = "linux")]
+    fn is_told(client: &std::net::TcpStream) -> bool {
+        use std::io::{ErrorKind, Read};
+        client
+            .set_read_timeout(Some(Duration::from_secs(5)))
+            .unwrap();
+        match (&mut &*client).read(&mut [0]) {
+            Ok(n) => n == 0,
+            Err(why) => why.kind() == ErrorKind::ConnectionReset,
+        }
+    }
+
+    /// In a process of its own, which has hardly any descriptors: it runs this test again.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn without_descriptors_every_client_is_told() {
+        use rustix::process::{Resource, Rlimit, setrlimit};
+
+        const ALONE: &str = "ADIT_TEST_FEW_DESCRIPTORS";
+        if std::env::var_os(ALONE).is_none() {
+            let name = "accept::tests::without_descriptors_every_client_is_told";
+            let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+            again.args([name, "--exact", "--nocapture"]).env(ALONE, "1");
+            let done = again.output().unwrap();
+            let said = String::from_utf8_lossy(&done.stdout);
+            assert!(
+                done.status.success() && said.contains("1 passed"),
+                "{said}\n{}",
+                String::from_utf8_lossy(&done.stderr)
+            );
+            return;
+        }
+        let few = Some(64);
+        let limit = Rlimit {
+            current: few,
+            maximum: few,
+        };
+        setrlimit(Resource::Nofile, limit).unwrap();
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().build().unwrap();
+        runtime.block_on(async {
+            let listener = tcp::listen("127.0.0.1:0".parse().unwrap()).unwrap();
+            let at = listener.local_addr().unwrap();
+            let mut acceptor = Acceptor::new(listener);
+            let clients: Vec<_> = (0..4)
+                .map(|_| std::net::TcpStream::connect(at).unwrap())
+                .collect();
+            let fill = || -> Vec<File> { std::iter::from_fn(reserve).collect() };
+            let all = fill();
+            // The spare descriptor serves again and again.
+            for client in &clients {
+                let turn = acceptor.next().await;
+                assert!(matches!(turn, Turn::Exhausted(_)), "{turn:?}");
+                assert!(is_told(client));
+            }
+            // Whoever was faster may have taken it; the next connection that can be had brings it
+            // back.
+            acceptor.reserve = None;
+            drop((clients, all));
+            let clients: Vec<_> = (0..2)
+                .map(|_| std::net::TcpStream::connect(at).unwrap())
+                .collect();
+            let served = acceptor.next().await;
+            assert!(matches!(served, Turn::Connection(..)), "{served:?}");
+            let _all = fill();
+            let turn = acceptor.next().await;
+            assert!(matches!(turn, Turn::Exhausted(_)), "{turn:?}");
+            assert!(is_told(&clients[1]));
+        });
+    }
 }

@@ -8,5 +8,6 @@ mod keyed;
 mod limits;
 mod private;
 mod probes;
+mod removal;
 mod routes;
 mod world;

@@ -1,0 +1,52 @@
+//! Users who are removed while they are connected.
+
+use std::time::Duration;
+
+use adit_interop::Folder;
+use tokio::io::AsyncReadExt;
+use tokio::time::timeout;
+
+use crate::world::{KEY, METHOD, echo, socks, start, talk};
+
+const ALICE: &str = "ICEiIyQlJicoKSorLC0uLw==";
+const BOB: &str = "MDEyMzQ1Njc4OTo7PD0+Pw==";
+
+#[tokio::test]
+async fn their_sessions_end_and_no_others() {
+    let folder = Folder::new("removal").unwrap();
+    let users = format!("alice:{ALICE}\nbob:{BOB}\n");
+    let users = folder.write("users", users).unwrap();
+    let listen = format!(
+        "ss://{METHOD}:{KEY}@127.0.0.1:0?allow_private=all&restart=lenient&users=@{}",
+        users.display()
+    );
+    let (server, at) = start(&[&listen]).await;
+    let target = echo().await;
+    let mut engines = Vec::new();
+    let mut sessions = Vec::new();
+    for key in [ALICE, BOB] {
+        let hop = format!("ss://{METHOD}:{KEY}:{key}@{at}");
+        let (client, proxy) = start(&["socks5://127.0.0.1:0", &hop]).await;
+        let mut session = socks(proxy, target).await.unwrap();
+        assert_eq!(talk(&mut session, b"hello").await.unwrap(), b"hello");
+        engines.push(client);
+        sessions.push((proxy, session));
+    }
+    let roster = server.servers().remove(0).roster;
+    let before = roster.usage(false);
+    roster.change(&["alice"], &[]).unwrap();
+
+    let [(proxy, alice), (_, bob)] = sessions.as_mut_slice() else {
+        panic!("two sessions");
+    };
+    let end = timeout(Duration::from_secs(5), alice.read(&mut [0; 8])).await;
+    let end = end.expect("a removed user keeps their session");
+    assert!(!matches!(end, Ok(1..)), "{end:?}");
+    assert_eq!(talk(bob, b"still here").await.unwrap(), b"still here");
+    assert!(roster.usage(false).up >= before.up, "it stays counted");
+
+    // And they get no new ones.
+    if let Ok(mut again) = socks(*proxy, target).await {
+        assert!(talk(&mut again, b"hello").await.is_err());
+    }
+}
