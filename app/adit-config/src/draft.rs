@@ -258,6 +258,27 @@ impl<'d, 'e> Draft<'d, 'e> {
         }
     }
 
+    /// Whether a proxy of this machine brings the connections to `addr`, or to what stands behind
+    /// a plugin there. Whoever else reached it could say that they were somebody else.
+    pub(crate) fn proxy_protocol(&mut self, addr: Option<&ListenAddr>, plugin: bool) -> bool {
+        if !self.get(&keys::PROXY_PROTOCOL) {
+            return false;
+        }
+        let span = self.value_span(&keys::PROXY_PROTOCOL);
+        if self.carrier().is_some() {
+            self.problem(Flaw::new(
+                span,
+                "the PROXY protocol is for connections of TCP",
+            ));
+        } else if !plugin && addr.is_some_and(|addr| !addr.is_loopback()) {
+            let flaw = Flaw::new(span, "the PROXY protocol is for a proxy on this machine")
+                .label("others reach this listener as well")
+                .help("listen on 127.0.0.1, where the proxy sends its connections");
+            self.problem(flaw);
+        }
+        true
+    }
+
     /// The pair of a key that this scheme has in this role.
     fn written<T>(&self, key: &Key<T>) -> Option<&'e Pair> {
         let mut params = self.written.params();

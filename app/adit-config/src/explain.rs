@@ -161,6 +161,9 @@ fn limits(listen: &Listen) -> String {
             || "connections by the descriptor limit".to_owned(),
             |max| format!("{max} connections"),
         ));
+        if listen.proxy_protocol {
+            shown.push("clients named by the PROXY protocol".to_owned());
+        }
     }
     let udp = match &listen.kind {
         ListenKind::Proxy(proxy) => proxy.udp,

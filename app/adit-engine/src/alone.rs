@@ -54,6 +54,8 @@ impl Worker {
             },
             associate: Associate::default(),
             guard: None,
+            sources: false,
+            proxied: None,
             first_wait: None,
             over_tcp: false,
             gate: Arc::new(Gate::new(usize::MAX, None)),

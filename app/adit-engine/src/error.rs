@@ -185,6 +185,9 @@ pub enum AcceptError {
     /// The client did not finish its request in time.
     #[error("the request did not come in time")]
     Deadline,
+    /// Too many clients had not made their request, and this one was the oldest of them.
+    #[error("newer connections needed its place")]
+    Evicted,
     /// The client's bytes were refused.
     #[error("{0}")]
     Refused(String),

@@ -1,17 +1,27 @@
-//! How much strangers may ask of a public listener (SEC limits: handshakes, failed logins).
+//! How much strangers may ask of a listener (SEC limits: handshakes, failed logins).
+//!
+//! A connection without a request has a place, until its request is read or its rejection is over.
+//! Nobody is refused for want of a place: as a listener fills up, the oldest places are taken away.
+//! A flood then has to push every place through the queue before it reaches a client that has just
+//! come and needs one round trip. What a connection without a place looks like is up to the
+//! acceptor; at a keyed listener it is the ordinary end that the reject policy has.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::future::pending;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use adit_net::ambient;
-use adit_wire::{Time, unmap};
+use adit_net::ambient::{self, Chance};
+use adit_wire::{Entropy, Time, unmap};
+use tokio::sync::Notify;
 
-/// Connections of a listener that have not made their request yet.
-const STRANGERS: usize = 4096;
-/// The same from one source.
-const STRANGERS_EACH: u32 = 64;
+use crate::AcceptError;
+
+/// Places of a listener whose number of connections allows for more.
+const PLACES: usize = 4096;
+/// Places of one source that others pay for, once places are taken away.
+const SHARE: u32 = 64;
 /// Failed logins of one source within [`WINDOW`] that are put up with.
 const FAILURES: u32 = 10;
 /// What a failed login counts, and what a key exchange does that no login came of: clients that only
@@ -20,60 +30,147 @@ const LOGIN: u32 = 4;
 const EXCHANGE: u32 = 1;
 /// Over what time failures are counted, and for how long the source is turned away then.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Sources remembered for their failures.
+/// How long a source is known after a request.
+const KNOWN: Duration = Duration::from_hours(1);
+/// Sources remembered for failures or requests.
 const REMEMBERED: usize = 65_536;
 
-/// Counts handshakes and failed logins by source: an IPv4 address or an IPv6 /64.
-///
-/// Listeners on loopback have none: their clients are this machine's own programs.
-#[derive(Debug, Default)]
-pub(crate) struct Guard {
+/// Whom a connection comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// An IPv4 address or an IPv6 /64: what one customer of a provider usually has.
+    Network(IpAddr),
+    /// A user of this machine, by number.
+    User(u32),
+    /// Nobody can tell: behind a plugin or a proxy all come from the same address. These have no
+    /// share and no penalty.
+    Unknown,
+}
+
+impl From<IpAddr> for Source {
+    fn from(ip: IpAddr) -> Self {
+        Self::Network(prefix(ip))
+    }
+}
+
+/// Hands out places and counts failed logins, by source.
+#[derive(Debug)]
+pub struct Guard {
     table: Mutex<Table>,
+    capacity: usize,
+    /// Places from which on some arrivals already cost the oldest place.
+    early: usize,
+    /// Places that sources with a recent request do not lose to others.
+    reserve: usize,
 }
 
 #[derive(Debug, Default)]
 struct Table {
-    strangers: usize,
-    sources: HashMap<IpAddr, Source>,
+    next: u64,
+    places: BTreeMap<(Source, u64), Arc<Notify>>,
+    /// Places by age, of sources without a recent request and of sources with one.
+    unknown: BTreeMap<u64, Source>,
+    known: BTreeMap<u64, Source>,
+    sources: BTreeMap<Source, History>,
+    /// Number of sources at which the forgotten ones are swept out.
+    sweep_at: usize,
 }
 
 #[derive(Debug, Default)]
-struct Source {
-    strangers: u32,
+struct History {
+    places: u32,
     /// Failed logins and wasted key exchanges, by their weight.
     failures: u32,
     /// When the first of the failures was.
     since: Time,
+    /// When it made its last request.
+    request: Option<Time>,
 }
 
-impl Source {
+impl History {
     fn is_penalised(&self, now: Time) -> bool {
         self.failures > FAILURES * LOGIN && now.since(self.since) < WINDOW
     }
 
+    fn is_known(&self, now: Time) -> bool {
+        self.request.is_some_and(|at| now.since(at) < KNOWN)
+    }
+
     fn is_forgotten(&self, now: Time) -> bool {
-        self.strangers == 0 && (self.failures == 0 || now.since(self.since) >= WINDOW)
+        let failed = self.failures > 0 && now.since(self.since) < WINDOW;
+        self.places == 0 && !failed && !self.is_known(now)
     }
 }
 
 impl Guard {
-    /// Lets a connection begin its handshake, or turns it away.
-    pub(crate) fn enter(self: &Arc<Self>, from: IpAddr) -> Option<Stranger> {
-        let (from, now) = (prefix(from), ambient::now());
+    /// Has places for a listener that may have `connections` open.
+    #[must_use]
+    pub fn new(connections: usize) -> Self {
+        let capacity = connections.clamp(1, PLACES);
+        Self {
+            table: Mutex::default(),
+            capacity,
+            // A few clients that come together fill a small listener, and are no flood.
+            early: if capacity < PLACES {
+                capacity
+            } else {
+                capacity / 2
+            },
+            reserve: capacity / 4,
+        }
+    }
+
+    /// A place for a connection, unless its source is turned away.
+    pub fn enter(self: &Arc<Self>, from: Source) -> Option<Place> {
+        let now = ambient::now();
         let mut table = self.lock();
-        if table.strangers >= STRANGERS {
+        let source = table.sources.get(&from);
+        if source.is_some_and(|source| source.is_penalised(now)) {
             return None;
         }
-        let source = table.sources.entry(from).or_default();
-        if source.strangers >= STRANGERS_EACH || source.is_penalised(now) {
-            return None;
+        let (mine, known) = source.map_or((0, false), |s| (s.places, s.is_known(now)));
+        if self.is_crowded(table.places.len()) {
+            if from != Source::Unknown && mine >= SHARE {
+                table.take_oldest_of(from);
+            } else {
+                table.take_oldest(self.reserve);
+            }
         }
-        source.strangers += 1;
-        table.strangers += 1;
-        Some(Stranger {
+        let number = table.next;
+        table.next += 1;
+        let lost = Arc::new(Notify::new());
+        table.places.insert((from, number), lost.clone());
+        if known {
+            table.known.insert(number, from);
+        } else {
+            table.unknown.insert(number, from);
+        }
+        if from != Source::Unknown {
+            table.sources.entry(from).or_default().places += 1;
+        }
+        drop(table);
+        Some(Place(Some(Arc::new(Stranger {
             guard: self.clone(),
             from,
-        })
+            number,
+            lost,
+        }))))
+    }
+
+    /// Takes the oldest place away, so that a newcomer can be let in. Returns whether there was one.
+    pub(crate) fn make_room(&self) -> bool {
+        self.lock().take_oldest(self.reserve)
+    }
+
+    /// Whether one more costs somebody their place. From `early` on that is a matter of chance, so
+    /// that the oldest ones leave before all places are taken and nobody can count them.
+    fn is_crowded(&self, taken: usize) -> bool {
+        let Some(over) = taken.checked_sub(self.early) else {
+            return false;
+        };
+        let narrow = |n| u16::try_from(n).unwrap_or(u16::MAX);
+        let span = narrow(self.capacity - self.early);
+        taken >= self.capacity || Chance.between(1, span) <= narrow(over)
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -81,46 +178,153 @@ impl Guard {
     }
 }
 
-/// A connection that has not made its request yet; ends when dropped.
-#[derive(Debug)]
-pub(crate) struct Stranger {
-    guard: Arc<Guard>,
-    from: IpAddr,
+impl Table {
+    /// Takes a place away: the oldest of a source without a recent request, unless those with one
+    /// have more than their reserve.
+    fn take_oldest(&mut self, reserve: usize) -> bool {
+        let first = if self.known.len() > reserve {
+            self.known.first_key_value()
+        } else {
+            self.unknown.first_key_value()
+        };
+        let first = first.or_else(|| self.known.first_key_value());
+        let Some((number, from)) = first.map(|(number, from)| (*number, *from)) else {
+            return false;
+        };
+        self.take(from, number)
+    }
+
+    fn take_oldest_of(&mut self, from: Source) -> bool {
+        let mut its = self.places.range((from, 0)..=(from, u64::MAX));
+        let Some(number) = its.next().map(|((_, number), _)| *number) else {
+            return false;
+        };
+        self.take(from, number)
+    }
+
+    /// Takes a place away from the connection that has it.
+    fn take(&mut self, from: Source, number: u64) -> bool {
+        let lost = self.remove(from, number);
+        if let Some(lost) = &lost {
+            lost.notify_one();
+        }
+        lost.is_some()
+    }
+
+    /// Frees a place, if it is still taken.
+    fn remove(&mut self, from: Source, number: u64) -> Option<Arc<Notify>> {
+        let lost = self.places.remove(&(from, number))?;
+        self.unknown.remove(&number);
+        self.known.remove(&number);
+        if let Some(source) = self.sources.get_mut(&from) {
+            source.places = source.places.saturating_sub(1);
+        }
+        Some(lost)
+    }
+
+    /// Forgets `from` if nothing has to be remembered, and now and then all others of the kind.
+    fn forget(&mut self, from: Source, now: Time) {
+        let full = self.sources.len() > REMEMBERED;
+        let gone = |s: &History| s.is_forgotten(now) || (full && s.places == 0);
+        if self.sources.get(&from).is_some_and(gone) {
+            self.sources.remove(&from);
+        }
+        if self.sources.len() > self.sweep_at {
+            self.sources.retain(|_, source| !source.is_forgotten(now));
+            self.sweep_at = (self.sources.len() * 2).max(1024);
+        }
+    }
 }
 
-impl Stranger {
+/// A connection's place among those that have not made their request yet. It is free again once all
+/// clones are dropped. The default is one that nobody takes away.
+#[derive(Debug, Clone, Default)]
+pub struct Place(Option<Arc<Stranger>>);
+
+impl Place {
+    /// Waits until the place is taken away. To be waited for until then only.
+    pub async fn lost(&self) {
+        match &self.0 {
+            Some(stranger) => stranger.lost.notified().await,
+            None => pending().await,
+        }
+    }
+
+    /// Does `work` as long as the connection has its place.
+    ///
+    /// # Errors
+    /// Those of `work`, or [`AcceptError::Evicted`].
+    pub async fn keep<T>(
+        &self,
+        work: impl Future<Output = Result<T, AcceptError>>,
+    ) -> Result<T, AcceptError> {
+        tokio::select! {
+            biased;
+            done = work => done,
+            () = self.lost() => Err(AcceptError::Evicted),
+        }
+    }
+
+    /// Gives the place up early: the connection stays, and is counted elsewhere.
+    pub fn leave(&self) {
+        if let Some(stranger) = &self.0 {
+            stranger.guard.lock().remove(stranger.from, stranger.number);
+        }
+    }
+
     /// A login failed.
-    pub(crate) fn failed(&self) {
+    pub fn failed(&self) {
         self.count(LOGIN);
     }
 
     /// A key exchange was computed, and no login came of it.
-    pub(crate) fn wasted(&self) {
+    pub fn wasted(&self) {
         self.count(EXCHANGE);
     }
 
     fn count(&self, weight: u32) {
-        let now = ambient::now();
-        if let Some(source) = self.guard.lock().sources.get_mut(&self.from) {
+        self.note(|source, now| {
             if now.since(source.since) >= WINDOW {
                 (source.failures, source.since) = (0, now);
             }
             source.failures = source.failures.saturating_add(weight);
+        });
+    }
+
+    /// A request was made.
+    pub fn proved(&self) {
+        self.note(|source, now| source.request = Some(now));
+    }
+
+    fn note(&self, what: impl FnOnce(&mut History, Time)) {
+        if let Some(stranger) = &self.0
+            && stranger.from != Source::Unknown
+        {
+            // Who has lost their place may be forgotten already.
+            let mut table = stranger.guard.lock();
+            what(
+                table.sources.entry(stranger.from).or_default(),
+                ambient::now(),
+            );
         }
     }
+}
+
+#[derive(Debug)]
+struct Stranger {
+    guard: Arc<Guard>,
+    from: Source,
+    number: u64,
+    lost: Arc<Notify>,
 }
 
 impl Drop for Stranger {
     fn drop(&mut self) {
         let now = ambient::now();
         let mut table = self.guard.lock();
-        table.strangers = table.strangers.saturating_sub(1);
-        let full = table.sources.len() > REMEMBERED;
-        if let Some(source) = table.sources.get_mut(&self.from) {
-            source.strangers = source.strangers.saturating_sub(1);
-            if source.is_forgotten(now) || (full && source.strangers == 0) {
-                table.sources.remove(&self.from);
-            }
+        table.remove(self.from, self.number);
+        if self.from != Source::Unknown {
+            table.forget(self.from, now);
         }
     }
 }
@@ -137,56 +341,138 @@ pub(crate) fn prefix(ip: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
-    fn ip(text: &str) -> IpAddr {
-        text.parse().unwrap()
+    fn ip(text: &str) -> Source {
+        text.parse::<IpAddr>().unwrap().into()
+    }
+
+    fn of_number(n: usize) -> Source {
+        IpAddr::V4((0x0a00_0000 + u32::try_from(n).unwrap()).into()).into()
+    }
+
+    fn guard(connections: usize) -> Arc<Guard> {
+        Arc::new(Guard::new(connections))
+    }
+
+    impl Place {
+        fn is_lost(&self) -> bool {
+            let stranger = self.0.as_ref().unwrap();
+            let table = stranger.guard.lock();
+            !table.places.contains_key(&(stranger.from, stranger.number))
+        }
+    }
+
+    fn enter(guard: &Arc<Guard>, from: Source, times: usize) -> Vec<Place> {
+        let all: Vec<_> = (0..times).filter_map(|_| guard.enter(from)).collect();
+        assert_eq!(all.len(), times, "nobody is refused");
+        all
+    }
+
+    fn lost(places: &[Place]) -> usize {
+        places.iter().filter(|place| place.is_lost()).count()
     }
 
     #[test]
-    fn a_source_has_its_share_and_leaves_no_trace() {
-        let guard = Arc::new(Guard::default());
-        let mine: Vec<_> = (0..STRANGERS_EACH)
-            .filter_map(|_| guard.enter(ip("192.0.2.1")))
-            .collect();
-        assert_eq!(mine.len(), 64);
-        assert!(
-            guard.enter(ip("::ffff:192.0.2.1")).is_none(),
-            "the same source"
-        );
-        let other = guard.enter(ip("192.0.2.2"));
-        assert!(other.is_some());
-        drop((mine, other));
+    fn a_source_alone_has_room_and_leaves_no_trace() {
+        let guard = guard(usize::MAX);
+        let mine = enter(&guard, ip("::ffff:192.0.2.1"), PLACES / 2);
+        assert_eq!(lost(&mine), 0);
+        drop(mine);
         let table = guard.lock();
-        assert!(table.sources.is_empty() && table.strangers == 0);
+        assert!(table.sources.is_empty() && table.places.is_empty());
+        assert!(table.known.is_empty() && table.unknown.is_empty());
     }
 
     #[test]
-    fn all_sources_together_have_a_limit() {
-        let guard = Arc::new(Guard::default());
-        let all: Vec<_> = (0..STRANGERS as u32)
-            .filter_map(|i| guard.enter(IpAddr::V4((0x0a00_0000 + i).into())))
+    fn the_oldest_leave_before_all_places_are_taken() {
+        let guard = guard(usize::MAX);
+        let all: Vec<_> = (0..PLACES * 2)
+            .filter_map(|n| guard.enter(of_number(n)))
             .collect();
-        assert_eq!(all.len(), STRANGERS);
-        assert!(guard.enter(ip("192.0.2.1")).is_none());
+        assert_eq!(all.len(), PLACES * 2);
+        let gone = lost(&all);
+        let kept = all.len() - gone;
+        assert!((PLACES / 2..PLACES).contains(&kept), "{kept} are left");
+        assert_eq!(lost(&all[..gone]), gone, "the oldest");
+    }
+
+    #[test]
+    fn a_source_with_more_than_its_share_pays_itself() {
+        let guard = guard(200);
+        let others: Vec<_> = (0..100).filter_map(|n| guard.enter(of_number(n))).collect();
+        let flood = enter(&guard, ip("192.0.2.1"), 1000);
+        assert_eq!(lost(&others), 0);
+        assert_eq!(lost(&flood), 900);
+        let newest = &flood[900..];
+        assert_eq!(lost(newest), 0, "its newest ones stay");
+    }
+
+    #[test]
+    fn a_source_with_a_request_keeps_its_place() {
+        let guard = guard(200);
+        let friend = ip("2001:db8::1");
+        guard.enter(friend).unwrap().proved();
+        let slow = enter(&guard, friend, 40);
+        let first = guard.enter(ip("192.0.2.1")).unwrap();
+        let flood: Vec<_> = (0..1000)
+            .filter_map(|n| guard.enter(of_number(n)))
+            .collect();
+        assert_eq!(lost(&slow), 0, "within the reserve");
+        assert!(first.is_lost());
+        assert_eq!(flood.len() - lost(&flood), 160);
+        // The reserve is no way to have more than others.
+        let many = enter(&guard, ip("2001:db8::2"), 300);
+        assert_eq!(slow.len() - lost(&slow) + many.len() - lost(&many), 51);
+    }
+
+    #[test]
+    fn without_sources_there_is_one_queue() {
+        let guard = guard(100);
+        let all: Vec<_> = (0..300)
+            .filter_map(|_| guard.enter(Source::Unknown))
+            .collect();
+        for place in &all {
+            place.failed();
+        }
+        assert_eq!(all.len(), 300);
+        assert_eq!((lost(&all), lost(&all[..200])), (200, 200));
+        assert!(guard.make_room() && all[200].is_lost());
+        assert!(
+            guard.enter(Source::Unknown).is_some(),
+            "no login counts for all"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_place_that_is_lost_ends_the_work() {
+        let guard = guard(1);
+        let first = guard.enter(Source::Unknown).unwrap();
+        let second = guard.enter(Source::Unknown).unwrap();
+        let never = || pending::<Result<(), AcceptError>>();
+        let end = first.keep(never()).await;
+        assert!(matches!(end, Err(AcceptError::Evicted)), "{end:?}");
+        let end = second.keep(async { Ok(1) }).await;
+        assert!(matches!(end, Ok(1)), "{end:?}");
     }
 
     #[test]
     fn guessing_is_slowed_down() {
-        let guard = Arc::new(Guard::default());
+        let guard = guard(usize::MAX);
         for _ in 0..=FAILURES {
             guard.enter(ip("2001:db8::1")).unwrap().failed();
         }
-        assert!(guard.enter(ip("2001:db8::2")).is_none(), "the same /64");
-        assert!(guard.enter(ip("2001:db8:0:1::2")).is_some(), "another /64");
+        let enter = |text| guard.enter(ip(text));
+        assert!(enter("2001:db8::2").is_none(), "the same /64");
+        assert!(enter("2001:db8:0:1::2").is_some(), "another /64");
     }
 
     #[test]
     fn key_exchanges_without_a_login_are_counted() {
-        let guard = Arc::new(Guard::default());
+        let guard = guard(usize::MAX);
         let from = ip("192.0.2.1");
         let exchanges = (0..1000).take_while(|_| {
-            let stranger = guard.enter(from);
-            stranger.is_some_and(|stranger| {
-                stranger.wasted();
+            let place = guard.enter(from);
+            place.is_some_and(|place| {
+                place.wasted();
                 true
             })
         });

@@ -53,6 +53,7 @@ pub use adit_stream::Counts;
 pub use account::{Account, Usage};
 pub use engine::{Engine, Listening, Server, StartError};
 pub use error::{AcceptError, DialError, Fault, Stage};
+pub use guard::{Guard, Place, Source};
 pub use health::Health;
 pub use request::{BoxFuture, Peer, Request};
 pub use roster::{Roster, RosterError};

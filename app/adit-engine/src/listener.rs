@@ -291,7 +291,8 @@ struct Bench<'a> {
     listen: &'a Listen,
     router: Arc<Router>,
     meter: Arc<Meter>,
-    guard: Option<Arc<Guard>>,
+    guard: Arc<Guard>,
+    sources: bool,
     gate: Arc<Gate>,
     ttl: Ttl,
 }
@@ -304,13 +305,15 @@ impl<'a> Bench<'a> {
         kcp: &Arc<Counters>,
     ) -> Result<Self, StartError> {
         let max = listen.limits.max_connections.unwrap_or(usize::MAX);
+        let gate = Arc::new(Gate::new(max, Some(gate.clone())));
         Ok(Self {
             listen,
             router: Arc::new(router(route, listen, kcp).await?),
             meter: Arc::default(),
+            guard: Arc::new(Guard::new(gate.limit())),
             // Behind a plugin everybody comes from loopback.
-            guard: (!listen.addr.is_loopback() && plugin(listen).is_none()).then(Arc::default),
-            gate: Arc::new(Gate::new(max, Some(gate.clone()))),
+            sources: !listen.addr.is_loopback() && plugin(listen).is_none(),
+            gate,
             ttl: Ttl {
                 idle: listen.limits.udp_idle,
                 dns: DNS_IDLE.min(listen.limits.udp_idle),
@@ -330,7 +333,9 @@ impl<'a> Bench<'a> {
             meter: self.meter.clone(),
             ttl: self.ttl,
             associate: Associate::default(),
-            guard: self.guard.clone(),
+            guard: Some(self.guard.clone()),
+            sources: self.sources,
+            proxied: self.listen.proxy_protocol.then_some(limits.handshake),
             first_wait: None,
             over_tcp: false,
             gate: self.gate.clone(),

@@ -2,8 +2,10 @@
 //! is asked for beside streams in `wishes`.
 
 mod gate;
+mod proxied;
 mod wishes;
 
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +15,7 @@ use adit_shadowsocks::uot;
 use adit_stream::{BoxStream, Count, End, Limits, Meter, Outcome, Stream, fill, relay};
 use adit_wire::Target;
 use tokio::sync::watch;
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
@@ -22,7 +25,7 @@ use crate::account::{Account, Both, Open, asker, during};
 use crate::circle;
 use crate::connector::{Standing, Watch};
 use crate::error::{AcceptError, DialError, Stage};
-use crate::guard::Guard;
+use crate::guard::{Guard, Place, Source};
 use crate::router::Router;
 use crate::udp::Ttl;
 
@@ -31,6 +34,8 @@ pub use gate::{Gate, accept_loop};
 
 /// What a client may say before its request is granted; then reading stops.
 const EARLY: usize = 16 << 10;
+/// How often a listener that is full looks whether the stranger who has to leave has left: 1 s.
+const LOOKS: u32 = 1000;
 /// A keyed hop that has not answered after this long is worth a word.
 const SILENCE: Duration = Duration::from_secs(6);
 /// The same if the client has given up.
@@ -50,8 +55,12 @@ pub struct Worker {
     pub ttl: Ttl,
     /// Options of UDP ASSOCIATE.
     pub associate: Associate,
-    /// Limits for strangers, unless the listener is on loopback.
+    /// Limits for strangers.
     pub(crate) guard: Option<Arc<Guard>>,
+    /// Whether strangers are told apart by their addresses: not where all come from this machine.
+    pub(crate) sources: bool,
+    /// By when a proxy has said whose connection it brings, where it has to.
+    pub(crate) proxied: Option<Duration>,
     /// How long a first payload is waited for, instead of what the hop says.
     pub first_wait: Option<Duration>,
     /// Whether a stream may be asked for that carries datagrams (UDP over TCP).
@@ -66,7 +75,7 @@ pub struct Worker {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Associate {
     /// The address that clients are told, where ours is not reachable for them.
-    pub advertise: Option<std::net::IpAddr>,
+    pub advertise: Option<IpAddr>,
     /// Whether fragments are put together.
     pub reassemble: bool,
 }
@@ -74,11 +83,49 @@ pub struct Associate {
 impl Worker {
     /// Serves a connection in a task of its own, if the gate lets it in.
     pub(crate) fn admit(self: &Arc<Self>, io: BoxStream, peer: Peer) -> bool {
-        let Some(ticket) = self.gate.enter() else {
+        let ticket = self.gate.enter();
+        let admitted = ticket.is_some();
+        if let Some(ticket) = ticket {
+            self.begin(ticket, io, peer);
+        }
+        admitted
+    }
+
+    /// The same; where the gate is shut the oldest stranger has to leave, and that is waited for.
+    pub(crate) async fn admit_soon(self: &Arc<Self>, io: BoxStream, peer: Peer) -> bool {
+        let Some(ticket) = self.ticket().await else {
             return false;
         };
-        tokio::spawn(self.session(self.clone().meet(io, peer), Some(ticket)));
+        self.begin(ticket, io, peer);
         true
+    }
+
+    fn begin(self: &Arc<Self>, ticket: Ticket, io: BoxStream, peer: Peer) {
+        // Here, so that places are as old as their connections, whenever their tasks begin.
+        let place = self.place(peer);
+        tokio::spawn(self.session(self.clone().meet(io, peer, place), Some(ticket)));
+    }
+
+    async fn ticket(&self) -> Option<Ticket> {
+        if let Some(ticket) = self.gate.enter() {
+            return Some(ticket);
+        }
+        let guard = self.guard.as_ref()?;
+        for look in 0..LOOKS {
+            if let Some(ticket) = self.gate.enter() {
+                return Some(ticket);
+            }
+            // On a busy machine those who have to leave take their time, and others take the room.
+            if look % 8 == 0 && !guard.make_room() {
+                return None;
+            }
+            if look < 4 {
+                yield_now().await;
+            } else {
+                sleep(Duration::from_millis(1)).await;
+            }
+        }
+        None
     }
 
     /// Serves one connection from its first byte to its last.
@@ -87,7 +134,7 @@ impl Worker {
         io: BoxStream,
         peer: Peer,
     ) -> impl Future<Output = ()> + Send + use<> {
-        self.session(self.clone().meet(io, peer), None)
+        self.session(self.clone().meet(io, peer, self.place(peer)), None)
     }
 
     /// A session from `opening` it to its end.
@@ -132,26 +179,37 @@ impl Worker {
     }
 
     /// Everything up to an open session; other wishes are served here.
-    async fn meet(self: Arc<Self>, io: BoxStream, peer: Peer) -> Option<Session> {
-        let stranger = match &self.guard {
-            None => None,
-            Some(guard) => match guard.enter(peer.remote.ip()) {
-                None => {
-                    debug!(client = %peer.remote, "turned away: too many handshakes");
+    async fn meet(
+        self: Arc<Self>,
+        mut io: BoxStream,
+        mut peer: Peer,
+        place: Option<Place>,
+    ) -> Option<Session> {
+        let (mut place, met) = (place?, peer);
+        if let Some(patience) = self.proxied {
+            let read = proxied::client(&mut io, peer, patience);
+            match place.keep(read).await {
+                Ok(None) => {}
+                Ok(Some(client)) => {
+                    peer.remote = client;
+                    place = self.place_of(client.ip().into(), peer)?;
+                }
+                Err(why) => {
+                    debug!(proxy = %peer.remote, "no PROXY header: {why}");
                     return None;
                 }
-                stranger => stranger,
-            },
-        };
-        let inbound = self.acceptor.accept(io, peer).await;
-        match (&stranger, &inbound) {
-            (Some(stranger), Err(AcceptError::Login(_))) => stranger.failed(),
-            (Some(stranger), Err(AcceptError::Wasted(_))) => stranger.wasted(),
-            _ => {}
+            }
         }
-        drop(stranger);
+        let inbound = self.acceptor.accept(io, peer, place.clone()).await;
+        match &inbound {
+            Err(AcceptError::Login(_)) => place.failed(),
+            Err(AcceptError::Wasted(_)) => place.wasted(),
+            Err(_) | Ok(Inbound::Rejected(_)) => {}
+            Ok(_) => place.proved(),
+        }
+        drop(place);
         // Not before: what a hop of ours says comes after it is noted who made the connection.
-        let rounds = circle::rounds(&peer);
+        let rounds = circle::rounds(&met);
         match inbound {
             Ok(Inbound::Stream(pending)) => return self.open(pending, peer, rounds).await,
             Ok(Inbound::Many(many)) => self.streams(many, peer, rounds).await,
@@ -173,6 +231,27 @@ impl Worker {
             Err(why) => debug!(client = %peer.remote, "no request: {why}"),
         }
         None
+    }
+
+    /// A place for a connection, unless its source is turned away.
+    fn place(&self, peer: Peer) -> Option<Place> {
+        let source = if self.sources {
+            peer.remote.ip().into()
+        } else {
+            Source::Unknown
+        };
+        self.place_of(source, peer)
+    }
+
+    fn place_of(&self, source: Source, peer: Peer) -> Option<Place> {
+        let Some(guard) = &self.guard else {
+            return Some(Place::default());
+        };
+        let place = guard.enter(source);
+        if place.is_none() {
+            debug!(client = %peer.remote, "turned away: too many failed logins");
+        }
+        place
     }
 
     /// Serves what is asked for on one connection, each stream in a task of its own, until the

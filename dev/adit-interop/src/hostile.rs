@@ -1,11 +1,12 @@
 //! Clients that misbehave, and a look at how a server takes it.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use socket2::{Domain, Socket, Type};
 
 use crate::traffic::dial;
 
@@ -108,6 +109,41 @@ pub fn idle_crowd(addr: SocketAddr, count: usize) -> Vec<TcpStream> {
     let limit = Duration::from_secs(1);
     (0..count)
         .filter_map(|_| TcpStream::connect_timeout(&addr, limit).ok())
+        .collect()
+}
+
+/// The same, from `sources` of this machine in turn.
+pub fn idle_crowd_from(
+    sources: &[Ipv4Addr],
+    addr: SocketAddr,
+    count: usize,
+) -> Result<Vec<TcpStream>> {
+    let limit = Duration::from_secs(1);
+    let mut crowd = Vec::with_capacity(count);
+    for source in sources.iter().cycle().take(count) {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+        socket.bind(&SocketAddr::from((*source, 0)).into())?;
+        if socket.connect_timeout(&addr.into(), limit).is_ok() {
+            crowd.push(socket.into());
+        }
+    }
+    Ok(crowd)
+}
+
+/// What each of a crowd has seen so far.
+pub fn seen_by(crowd: &mut [TcpStream]) -> Result<Vec<Reaction>> {
+    crowd
+        .iter_mut()
+        .map(|stream| {
+            stream.set_nonblocking(true)?;
+            let mut buf = [0; 64];
+            Ok(match stream.read(&mut buf) {
+                Ok(0) => Reaction::End,
+                Ok(n) => Reaction::Answer(n),
+                Err(why) if why.kind() == ErrorKind::WouldBlock => Reaction::Silence,
+                Err(_) => Reaction::Reset,
+            })
+        })
         .collect()
 }
 

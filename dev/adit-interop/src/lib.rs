@@ -11,6 +11,7 @@ pub mod deaf;
 pub mod dns;
 pub mod dropbear;
 mod folder;
+pub mod haproxy;
 pub mod hostile;
 pub mod iperf;
 pub mod kcpcore;

@@ -29,6 +29,7 @@ const TOOLS: &[(&str, &str)] = &[
     ("dropbearconvert", "dropbear-bin"),
     ("plink", "putty-tools"),
     ("puttygen", "putty-tools"),
+    ("haproxy", "haproxy"),
     ("iperf3", "iperf3"),
     ("rsync", "rsync"),
     ("lftp", "lftp"),
@@ -68,7 +69,8 @@ const LIBRARIES: &[(&str, &str)] = &[
 ];
 
 /// Packages that start a service when they are installed.
-const SERVICES: [(&str, &str); 2] = [
+const SERVICES: [(&str, &str); 3] = [
+    ("haproxy", "haproxy"),
     ("shadowsocks-libev", "shadowsocks-libev"),
     ("openssh-server", "ssh"),
 ];

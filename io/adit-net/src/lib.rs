@@ -5,7 +5,8 @@
 //! watched only while somebody waits ([`asked`]), a mark
 //! that wakes a reader once for much ([`lowat`]), urgent data ([`urgent`]), traffic that was meant for others
 //! ([`transparent`]), names ([`names`]) and the race between addresses ([`dial`]), the wall clock, the monotonic
-//! clock and chance ([`ambient`]), the descriptor limit ([`limits`]), child processes that do not
+//! clock and chance ([`ambient`]), the descriptor limit ([`limits`]), memory that others
+//! could use ([`memory`]), child processes that do not
 //! outlive us, and terminals for them ([`child`]), files that do ([`keep`]).
 //! It knows no protocol.
 
@@ -18,6 +19,7 @@ pub mod dial;
 pub mod keep;
 pub mod limits;
 pub mod lowat;
+pub mod memory;
 pub mod names;
 #[cfg(target_os = "linux")]
 mod option;

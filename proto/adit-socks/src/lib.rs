@@ -4,6 +4,7 @@
 //!   [`Handshake`](adit_wire::Handshake)s that end in a [`Request`]; the answer to it is written
 //!   by [`server::reply`] when the engine knows how the request went.
 //! * [`client`]: what a hop speaks to its upstream proxy.
+//! * [`ProxyHeader`]: what another proxy says before all that, about whose connection it is.
 //! * [`udp`]: the datagram header of UDP ASSOCIATE and the reassembly of fragments.
 //!
 //! Not here: connecting, resolving, access rules, deadlines, the store of passwords
@@ -14,11 +15,13 @@
 #![forbid(unsafe_code)]
 
 pub mod client;
+mod proxied;
 mod reply;
 mod request;
 pub mod server;
 pub mod udp;
 
+pub use proxied::ProxyHeader;
 pub use reply::Reply;
 pub use request::{Command, Request, Version};
 /// See [`server::Credentials`].

@@ -77,6 +77,9 @@ pub struct Listen {
     pub prefer: Prefer,
     /// What its clients come by, if that is not TCP and UDP as they are.
     pub carried: Option<Carried>,
+    /// Whether connections come from a proxy of this machine that says who its clients are (PROXY
+    /// protocol, version 2).
+    pub proxy_protocol: bool,
 }
 
 /// An address to listen on.

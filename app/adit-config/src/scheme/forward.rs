@@ -72,6 +72,7 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>, tcp: bool, udp: bool) -> Option<
         },
         prefer: draft.get(&keys::PREFER),
         carried: None,
+        proxy_protocol: false,
     })
 }
 

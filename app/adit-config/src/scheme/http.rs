@@ -19,6 +19,7 @@ pub(crate) const PARAMS: &[Param] = &[
     listener(&keys::IDLE),
     listener(&keys::HALF_CLOSE_IDLE),
     listener(&keys::MAX_CONNECTIONS),
+    listener(&keys::PROXY_PROTOCOL),
     listener(&keys::VERBOSE_ERRORS),
 ];
 

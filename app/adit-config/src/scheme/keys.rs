@@ -77,8 +77,14 @@ pub(crate) static MAX_CONNECTIONS: Key<Option<Count>> = or(
     key(
         "max_connections",
         None,
-        "Connections at the same time; further ones are closed at once.",
+        "Connections at the same time; the oldest without a request makes room for a further one, which is closed if there is none.",
     ),
+);
+
+pub(crate) static PROXY_PROTOCOL: Key<bool> = key(
+    "proxy_protocol",
+    false,
+    "A proxy of this machine (HAProxy, nginx) brings the connections and says before each whose it is: PROXY protocol, version 2.",
 );
 
 // How to reach destinations.

@@ -25,6 +25,7 @@ pub(crate) const PARAMS: &[Param] = &[
     listener(&keys::HALF_CLOSE_IDLE),
     listener(&keys::UDP_IDLE),
     listener(&keys::MAX_CONNECTIONS),
+    listener(&keys::PROXY_PROTOCOL),
     listener(&keys::UDP_ADVERTISE),
     listener(&keys::UDP_REASSEMBLY),
     listener(&keys::FULL_CONE),
@@ -67,6 +68,7 @@ pub(crate) fn proxy(draft: &mut Draft<'_, '_>, languages: Languages) -> Option<L
     let hide_bind = draft.get(&keys::HIDE_BIND);
     let open = draft.get(&keys::ALLOW_OPEN_PROXY);
     let limits = draft.limits();
+    let proxy_protocol = draft.proxy_protocol(addr.as_ref(), false);
     let private = draft.get(&keys::ALLOW_PRIVATE);
     let prefer = draft.get(&keys::PREFER);
 
@@ -103,6 +105,7 @@ pub(crate) fn proxy(draft: &mut Draft<'_, '_>, languages: Languages) -> Option<L
         limits,
         prefer,
         carried: None,
+        proxy_protocol,
     })
 }
 

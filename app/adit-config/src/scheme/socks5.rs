@@ -25,6 +25,7 @@ pub(crate) const PARAMS: &[Param] = &[
     listener(&keys::HALF_CLOSE_IDLE),
     listener(&keys::UDP_IDLE),
     listener(&keys::MAX_CONNECTIONS),
+    listener(&keys::PROXY_PROTOCOL),
     listener(&keys::UDP_ADVERTISE),
     listener(&keys::UDP_REASSEMBLY),
     listener(&keys::FULL_CONE),

@@ -34,6 +34,7 @@ pub(crate) const PARAMS: &[Param] = &[
     listener(&keys::HALF_CLOSE_IDLE),
     listener(&keys::UDP_IDLE),
     listener(&keys::MAX_CONNECTIONS),
+    listener(&keys::PROXY_PROTOCOL),
     both(&keys::PLUGIN),
     both(&keys::PLUGIN_MODE),
 ];
@@ -55,6 +56,7 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
     let state = draft.get(&keys::STATE);
     let fast_open = draft.get(&keys::FAST_OPEN);
     let limits = draft.limits();
+    let proxy_protocol = draft.proxy_protocol(addr.as_ref(), plugin.is_some());
     let private = draft.get(&keys::ALLOW_PRIVATE);
     let prefer = draft.get(&keys::PREFER);
     let (method, role) = keyed?;
@@ -97,6 +99,7 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
         limits,
         prefer,
         carried: None,
+        proxy_protocol,
     })
 }
 

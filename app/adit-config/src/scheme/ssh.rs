@@ -145,6 +145,7 @@ pub(crate) const PARAMS: &[Param] = &[
     listener(&keys::HALF_CLOSE_IDLE),
     listener(&keys::UDP_IDLE),
     listener(&keys::MAX_CONNECTIONS),
+    listener(&keys::PROXY_PROTOCOL),
 ];
 
 /// The port of SSH.
@@ -188,6 +189,7 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
         handshake: draft.get(&HANDSHAKE),
         ..draft.limits()
     };
+    let proxy_protocol = draft.proxy_protocol(addr.as_ref(), false);
     let private = draft.get(&keys::ALLOW_PRIVATE);
     let prefer = draft.get(&keys::PREFER);
     let keepalive = draft.get(&KEEPALIVE);
@@ -206,6 +208,7 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
         limits,
         prefer,
         carried: None,
+        proxy_protocol,
     })
 }
 

@@ -85,6 +85,7 @@ pub(crate) const PARAMS: &[Param] = &[
     listener(&keys::HALF_CLOSE_IDLE),
     listener(&keys::UDP_IDLE),
     listener(&keys::MAX_CONNECTIONS),
+    listener(&keys::PROXY_PROTOCOL),
 ];
 
 /// True for the name of a method.
@@ -107,6 +108,7 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
     let reject = draft.get(&keys::REJECT);
     let redirect = draft.get(&REDIRECT).rules();
     let limits = draft.limits();
+    let proxy_protocol = draft.proxy_protocol(addr.as_ref(), false);
     let private = draft.get(&keys::ALLOW_PRIVATE);
     let prefer = draft.get(&keys::PREFER);
     let common = common?;
@@ -137,6 +139,7 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
         limits,
         prefer,
         carried: None,
+        proxy_protocol,
     })
 }
 

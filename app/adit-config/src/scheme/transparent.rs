@@ -73,6 +73,7 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>, steering: Steering) -> Option<Li
         // Targets are addresses.
         prefer: Prefer::Auto,
         carried: None,
+        proxy_protocol: false,
     })
 }
 

@@ -7,7 +7,7 @@ use adit_stream::BoxStream;
 use adit_wire::Target;
 
 use super::{Acceptor, Inbound, Pending, Reply};
-use crate::{AcceptError, BoxFuture, DialError, Peer, Request};
+use crate::{AcceptError, BoxFuture, DialError, Peer, Place, Request};
 
 /// `tcp://LISTEN/TARGET`.
 pub struct Fixed {
@@ -16,7 +16,12 @@ pub struct Fixed {
 }
 
 impl Acceptor for Fixed {
-    fn accept(&self, io: BoxStream, _: Peer) -> BoxFuture<'_, Result<Inbound, AcceptError>> {
+    fn accept(
+        &self,
+        io: BoxStream,
+        _: Peer,
+        _: Place,
+    ) -> BoxFuture<'_, Result<Inbound, AcceptError>> {
         let pending = Pending::new(Request::to(self.target.clone()), Plain { io });
         Box::pin(async { Ok(Inbound::Stream(pending)) })
     }

@@ -8,13 +8,15 @@ use adit_wire::{Broken, Handshake, Rx, Step, Tx};
 use tokio::time::{Instant, timeout_at};
 
 use super::{Inbound, Rejection, Rejects};
-use crate::AcceptError;
+use crate::{AcceptError, Place};
 
 /// What becomes of a connection without a request.
 pub(crate) type Verdict = Result<Inbound, AcceptError>;
 
 /// What a connection has shown so far.
 pub(crate) struct Seen {
+    /// Its place among those without a request.
+    pub(super) place: Place,
     /// When it came.
     pub(super) began: Instant,
     /// By when it has to be a request.
@@ -22,6 +24,8 @@ pub(crate) struct Seen {
     /// When its last bytes were found, before anything was made of them: what a judgement costs
     /// must not move the reaction (SEC-P3).
     pub(super) last: Instant,
+    /// Whether the place was lost.
+    pub(super) evicted: bool,
     /// Whether there was enough to judge.
     pub(super) whole: bool,
     /// Bytes that were used up.
@@ -37,9 +41,11 @@ pub(crate) struct Seen {
 
 impl Seen {
     /// A connection that has just come, and has `patience` to become a request.
-    pub(crate) fn new(patience: Duration, rejects: &Rejects) -> Self {
+    pub(crate) fn new(patience: Duration, place: Place, rejects: &Rejects) -> Self {
         let began = Instant::now();
         Self {
+            place,
+            evicted: false,
             began,
             deadline: began + patience,
             last: began,
@@ -76,7 +82,7 @@ impl Seen {
 
     /// Leaves the connection, which came to `port`, to `rejects`.
     pub(crate) fn reject(
-        self,
+        mut self,
         io: BoxStream,
         why: AcceptError,
         rejects: &Arc<Rejects>,
@@ -85,10 +91,22 @@ impl Seen {
         if let AcceptError::Io(e) = why {
             return Err(e.into());
         }
+        self.evicted = matches!(why, AcceptError::Evicted);
         let rejects = rejects.clone();
         let reaction = Box::pin(async move { rejects.apply(io, self, port).await });
         Ok(Inbound::Rejected(Rejection { why, reaction }))
     }
+}
+
+/// Does `work` until `deadline`, as long as the connection has its place.
+pub(super) async fn in_time<T>(
+    deadline: Instant,
+    place: &Place,
+    work: impl Future<Output = Result<T, AcceptError>>,
+) -> Result<T, AcceptError> {
+    let work = timeout_at(deadline, work);
+    let work = async { work.await.unwrap_or(Err(AcceptError::Deadline)) };
+    place.keep(work).await
 }
 
 /// Runs `core`, which sends nothing, until it is done; gives what the connection has shown too.
@@ -97,11 +115,13 @@ pub(super) async fn read<H: Handshake<Error = Broken>>(
     mut io: BoxStream,
     mut core: H,
     patience: Duration,
+    place: Place,
     rejects: &Arc<Rejects>,
 ) -> Result<(BoxStream, H::Output, Seen), Verdict> {
-    let mut seen = Seen::new(patience, rejects);
-    let run = timeout_at(seen.deadline, step_through(&mut io, &mut core, &mut seen)).await;
-    match run.unwrap_or(Err(AcceptError::Deadline)) {
+    let mut seen = Seen::new(patience, place.clone(), rejects);
+    let until = seen.deadline;
+    let steps = step_through(&mut io, &mut core, &mut seen);
+    match in_time(until, &place, steps).await {
         Ok(output) => Ok((io, output, seen)),
         // Only a redirect of ShadowsocksR asks for the port.
         Err(why) => Err(seen.reject(io, why, rejects, 0)),

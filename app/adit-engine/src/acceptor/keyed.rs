@@ -13,7 +13,7 @@ use adit_wire::{Host, Target};
 
 use super::reject::farewell;
 use super::{Acceptor, Inbound, Pending, Rejects, Reply, header};
-use crate::{AcceptError, BoxFuture, DialError, Peer, Request, Roster};
+use crate::{AcceptError, BoxFuture, DialError, Peer, Place, Request, Roster};
 
 /// A name that an adit server answers by itself, so that a client can tell whether its key and
 /// its clock are right. It ends in `.invalid`, so that other servers find nothing there.
@@ -35,15 +35,21 @@ pub struct Keyed {
 }
 
 impl Acceptor for Keyed {
-    fn accept(&self, io: BoxStream, peer: Peer) -> BoxFuture<'_, Result<Inbound, AcceptError>> {
+    fn accept(
+        &self,
+        io: BoxStream,
+        peer: Peer,
+        place: Place,
+    ) -> BoxFuture<'_, Result<Inbound, AcceptError>> {
         Box::pin(async move {
             let users = self.roster.users();
+            self.rejects.expect_trials(users.trials());
             let ip = peer.remote.ip();
             let hint = users.by_trial().then(|| self.roster.hint(ip)).flatten();
             let salts = self.salts.clone();
             let core = ServerHandshake::new(&users, Arc::new(SystemClock), salts, &mut Chance);
             let core = core.hint(hint);
-            let read = header::read(io, core, self.deadline, &self.rejects).await;
+            let read = header::read(io, core, self.deadline, place, &self.rejects).await;
             let (io, accepted, _) = match read {
                 Ok(read) => read,
                 Err(verdict) => return verdict,

@@ -35,13 +35,20 @@ pub use transparent::Intercepted;
 pub(crate) use transparent::leads_back;
 
 use crate::account::Account;
+use crate::guard::Place;
 use crate::udp::OverTcp;
 use crate::{AcceptError, BoxFuture, DialError, Peer, Request};
 
 /// Reads requests.
 pub trait Acceptor: Send + Sync {
-    /// Reads the request of one connection. Keeps its own deadline.
-    fn accept(&self, io: BoxStream, peer: Peer) -> BoxFuture<'_, Result<Inbound, AcceptError>>;
+    /// Reads the request of one connection. Keeps its own deadline, and ends the connection once
+    /// its place is lost.
+    fn accept(
+        &self,
+        io: BoxStream,
+        peer: Peer,
+        place: Place,
+    ) -> BoxFuture<'_, Result<Inbound, AcceptError>>;
 }
 
 /// What a client wants.

@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use super::reject::farewell;
 use super::{Acceptor, Inbound, http, socks};
 use crate::credentials::Credentials;
-use crate::{AcceptError, BoxFuture, Peer};
+use crate::{AcceptError, BoxFuture, Peer, Place};
 
 /// A wrong password is answered after this long, whatever was wrong with it.
 const WRONG_LOGIN_DELAY: Duration = Duration::from_millis(500);
@@ -60,11 +60,19 @@ impl Proxy {
 }
 
 impl Acceptor for Proxy {
-    fn accept(&self, io: BoxStream, peer: Peer) -> BoxFuture<'_, Result<Inbound, AcceptError>> {
+    fn accept(
+        &self,
+        io: BoxStream,
+        peer: Peer,
+        place: Place,
+    ) -> BoxFuture<'_, Result<Inbound, AcceptError>> {
         Box::pin(async move {
-            timeout(self.deadline, self.read(io, peer))
-                .await
-                .unwrap_or(Err(AcceptError::Deadline))
+            let read = async {
+                timeout(self.deadline, self.read(io, peer))
+                    .await
+                    .unwrap_or(Err(AcceptError::Deadline))
+            };
+            place.keep(read).await
         })
     }
 }

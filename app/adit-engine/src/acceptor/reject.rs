@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::future::pending;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::header::Seen;
+use crate::Place;
 
 /// Bytes that are read and thrown away before reading stops.
 const BUDGET: usize = 1 << 20;
@@ -25,9 +26,13 @@ const HELD: usize = 4096;
 const FAREWELL: Duration = Duration::from_secs(1);
 /// What such a peer may still say.
 const LAST_BYTES: usize = 64 << 10;
-/// From the bytes that decide to what can be seen of the decision. A judgement takes less, with
-/// a thousand keys to be tried too, so that its length cannot be seen.
-const SETTLE: Duration = Duration::from_millis(10);
+/// From the bytes that decide to what can be seen of the decision. A judgement takes less, so that
+/// its length cannot be seen; and servers that have nothing to hide are not much faster.
+const SETTLE: Duration = Duration::from_millis(1);
+/// The same for each key that has to be tried: several times what a trial takes.
+const SETTLE_EACH: Duration = Duration::from_micros(5);
+/// Goodbyes to connections that lost their place, at once; above it they are closed without one.
+const GOODBYES: usize = 4;
 
 /// The one reaction of a keyed listener to everything it does not accept.
 ///
@@ -40,6 +45,9 @@ pub struct Rejects {
     hold: Duration,
     held: Mutex<VecDeque<(u64, Arc<Notify>)>>,
     next: AtomicU64,
+    /// Keys that a judgement tries.
+    trials: AtomicUsize,
+    goodbyes: AtomicUsize,
 }
 
 impl Rejects {
@@ -53,6 +61,8 @@ impl Rejects {
             hold,
             held: Mutex::default(),
             next: AtomicU64::new(0),
+            trials: AtomicUsize::new(0),
+            goodbyes: AtomicUsize::new(0),
         }
     }
 
@@ -67,13 +77,27 @@ impl Rejects {
         matches!(self.policy, RejectPolicy::Forward(_)) || !self.redirect.is_empty()
     }
 
+    /// A judgement tries so many keys one after the other from now on.
+    pub(crate) fn expect_trials(&self, keys: usize) {
+        self.trials.store(keys, Ordering::Relaxed);
+    }
+
+    fn settle(&self) -> Duration {
+        let trials = self.trials.load(Ordering::Relaxed);
+        SETTLE + SETTLE_EACH * u32::try_from(trials).unwrap_or(u32::MAX)
+    }
+
     /// Does to the connection, which came to `port`, what the policy says.
     ///
     /// Reset and close come at one of two moments, whatever the cause (SEC-P3): right after the
     /// bytes that were enough to judge, or at the deadline of the handshake if there were never
     /// enough, and an early end of the stream is no reason to come sooner. A decoy takes over only
-    /// from a connection that was not answered.
+    /// from a connection that was not answered. A connection that loses its place has the end of
+    /// the policy at that moment, which depends on its age alone.
     pub(super) async fn apply(&self, mut io: BoxStream, seen: Seen, port: u16) {
+        if seen.evicted {
+            return self.end(&mut io, &seen).await;
+        }
         let decoy = match &self.policy {
             _ if seen.answered => None,
             RejectPolicy::Forward(decoy) => Some(decoy),
@@ -83,20 +107,31 @@ impl Rejects {
         let redirected = asked.and_then(|bytes| Redirect::decoy(&self.redirect, bytes, port));
         if let Some(decoy) = redirected.or(decoy) {
             if seen.whole {
-                sleep_until(seen.last + SETTLE).await;
+                sleep_until(seen.last + self.settle()).await;
             }
             return self.forward(io, &seen, decoy).await;
         }
         match &self.policy {
             RejectPolicy::Drain | RejectPolicy::Forward(_) => self.drain(&mut io, &seen).await,
-            RejectPolicy::Reset => {
+            RejectPolicy::Reset | RejectPolicy::Close => {
                 self.moment(&seen).await;
-                io.abort();
+                self.end(&mut io, &seen).await;
             }
+        }
+    }
+
+    /// Ends the connection as the policy does.
+    async fn end(&self, io: &mut BoxStream, seen: &Seen) {
+        match self.policy {
+            RejectPolicy::Drain | RejectPolicy::Forward(_) => {}
+            RejectPolicy::Reset => io.abort(),
             RejectPolicy::Close => {
-                self.moment(&seen).await;
-                let budget = LAST_BYTES.saturating_sub(seen.taken);
-                goodbye(&mut io, &[], budget).await;
+                // A flood must not have more connections in their last second than places.
+                if self.goodbyes.fetch_add(1, Ordering::Relaxed) < GOODBYES || !seen.evicted {
+                    let budget = LAST_BYTES.saturating_sub(seen.taken);
+                    goodbye(io, &[], budget).await;
+                }
+                self.goodbyes.fetch_sub(1, Ordering::Relaxed);
             }
         }
     }
@@ -104,11 +139,11 @@ impl Rejects {
     /// Waits for the moment at which the connection is closed.
     async fn moment(&self, seen: &Seen) {
         let until = if seen.whole {
-            seen.last + SETTLE
+            seen.last + self.settle()
         } else {
             seen.deadline
         };
-        self.hold(until, pending()).await;
+        self.hold(until, &seen.place, pending()).await;
     }
 
     /// Reads and throws away until the peer leaves or the time is over; never writes.
@@ -127,7 +162,9 @@ impl Rejects {
             while budget > 0 {
                 match fill(io, 1).await {
                     Err(_) => return,
-                    Ok(0) => return sleep_until(settled(last)).await,
+                    // Sooner, and what a judgement takes could be seen. Later there is nothing
+                    // left to hide, and every moment more would tell a server like this one.
+                    Ok(0) => return sleep_until(last + self.settle()).await,
                     Ok(n) => {
                         last = Instant::now();
                         io.consume(n);
@@ -138,17 +175,19 @@ impl Rejects {
             // The window closes and the peer waits, as with any slow server.
             pending::<()>().await;
         };
-        self.hold(seen.began + hold + jitter, swallow).await;
+        self.hold(seen.began + hold + jitter, &seen.place, swallow)
+            .await;
     }
 
     /// Waits for `end`, for the time to be over, or until others need the place.
-    async fn hold(&self, until: Instant, end: impl Future<Output = ()>) {
+    async fn hold(&self, until: Instant, place: &Place, end: impl Future<Output = ()>) {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let leave = self.enter(number);
         tokio::select! {
             () = end => {}
             () = sleep_until(until) => {}
             () = leave.notified() => {}
+            () = place.lost() => {}
         }
         self.lock().retain(|(n, _)| *n != number);
     }
@@ -185,7 +224,11 @@ impl Rejects {
             idle: self.hold,
             half_close_idle: self.hold,
         };
-        relay(&mut io, &mut far, &limits, &Meter::default()).await;
+        let meter = Meter::default();
+        tokio::select! {
+            _ = relay(&mut io, &mut far, &limits, &meter) => {}
+            () = seen.place.lost() => {}
+        }
     }
 }
 
@@ -197,14 +240,6 @@ async fn open(decoy: &Target) -> Option<tokio::net::TcpStream> {
             .ok()?,
     };
     dial::race(&candidates, Duration::from_secs(5)).await.ok()
-}
-
-/// When the answer to an end of stream that has just been found is due: later than the last bytes
-/// before it by [`SETTLE`], if the end may have come right behind them, or that much from now.
-fn settled(last: Instant) -> Instant {
-    let now = Instant::now();
-    let due = last + SETTLE;
-    if now < due { due } else { now + SETTLE }
 }
 
 /// Says `last` and closes so that the peer gets it: a close with unread bytes would be a reset,

@@ -13,7 +13,7 @@ use adit_wire::{Broken, Handshake, Rx, Step, Target, Tx};
 
 use super::header::{self, Seen};
 use super::{Acceptor, Inbound, Pending, Rejects, Reply};
-use crate::{AcceptError, BoxFuture, DialError, Peer, Request};
+use crate::{AcceptError, BoxFuture, DialError, Peer, Place, Request};
 
 /// Reads identity headers; what follows goes on as it came.
 pub struct RelayAcceptor {
@@ -31,13 +31,18 @@ pub struct RelayAcceptor {
 }
 
 impl Acceptor for RelayAcceptor {
-    fn accept(&self, io: BoxStream, _: Peer) -> BoxFuture<'_, Result<Inbound, AcceptError>> {
+    fn accept(
+        &self,
+        io: BoxStream,
+        _: Peer,
+        place: Place,
+    ) -> BoxFuture<'_, Result<Inbound, AcceptError>> {
         Box::pin(async move {
             let core = Once {
                 core: TcpRelay::new(&self.table),
                 salts: &self.salts,
             };
-            let read = header::read(io, core, self.deadline, &self.rejects).await;
+            let read = header::read(io, core, self.deadline, place, &self.rejects).await;
             let (mut io, Relayed { next, head }, seen) = match read {
                 Ok(read) => read,
                 Err(verdict) => return verdict,

@@ -10,9 +10,8 @@ use adit_obfs::ServerState;
 use adit_shadowsocksr::{ServerStack, StackAccepted};
 use adit_stream::{BoxStream, Layered, Stream, flush};
 use adit_wire::Broken;
-use tokio::time::timeout_at;
 
-use super::header::{Seen, step_through};
+use super::header::{Seen, in_time, step_through};
 use super::hello::undress;
 use super::keyed::{CHECK_ANSWER, Silent, is_check};
 use super::reject::farewell;
@@ -20,7 +19,7 @@ use super::{Acceptor, InStream, Inbound, Pending, Rejects};
 use crate::account::Account;
 use crate::inflate::Inflated;
 use crate::udp::OverTcp;
-use crate::{AcceptError, BoxFuture, Peer, Request};
+use crate::{AcceptError, BoxFuture, Peer, Place, Request};
 
 /// What a segment holds where the system does not tell.
 const MSS: u16 = 1460;
@@ -65,17 +64,22 @@ impl Accounts {
 }
 
 impl Acceptor for ShadowsocksR {
-    fn accept(&self, io: BoxStream, peer: Peer) -> BoxFuture<'_, Result<Inbound, AcceptError>> {
+    fn accept(
+        &self,
+        io: BoxStream,
+        peer: Peer,
+        place: Place,
+    ) -> BoxFuture<'_, Result<Inbound, AcceptError>> {
         Box::pin(async move {
             let mut io = io;
             let port = peer.local.port();
             let mss = io
                 .bare()
                 .and_then(|tcp| tcp::max_segment(tcp.socket().ok()?));
-            let mut seen = Seen::new(self.deadline, &self.rejects);
+            let mut seen = Seen::new(self.deadline, place.clone(), &self.rejects);
             let until = seen.deadline();
-            let undressed = timeout_at(until, undress(&self.obfs, &mut io, &mut seen)).await;
-            let codecs = match undressed.unwrap_or(Err(AcceptError::Deadline)) {
+            let undressed = undress(&self.obfs, &mut io, &mut seen);
+            let codecs = match in_time(until, &place, undressed).await {
                 Ok(codecs) => codecs,
                 Err(why) => return seen.reject(io, why, &self.rejects, port),
             };
@@ -86,10 +90,7 @@ impl Acceptor for ShadowsocksR {
             // Where bytes come as they are the codecs go on afterwards: a decoy speaks for itself.
             let read = if codecs.open.is_raw() {
                 let read = step_through(&mut io, &mut core, &mut seen);
-                match timeout_at(until, read)
-                    .await
-                    .unwrap_or(Err(AcceptError::Deadline))
-                {
+                match in_time(until, &place, read).await {
                     Err(why) => Err((io, why)),
                     Ok(accepted) if codecs.seal.is_raw() => Ok((io, accepted)),
                     Ok(accepted) => {
@@ -100,10 +101,7 @@ impl Acceptor for ShadowsocksR {
             } else {
                 let mut layered = Layered::new(io, codecs.seal, codecs.open);
                 let read = step_through(&mut layered, &mut core, &mut seen);
-                match timeout_at(until, read)
-                    .await
-                    .unwrap_or(Err(AcceptError::Deadline))
-                {
+                match in_time(until, &place, read).await {
                     // What reads on to drop it must not stumble over broken records.
                     Err(why) => Err((layered.into_below(), why)),
                     Ok(accepted) => Ok((Box::new(layered) as BoxStream, accepted)),

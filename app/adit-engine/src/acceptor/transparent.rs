@@ -10,7 +10,7 @@ use adit_wire::unmap;
 use super::forward::Plain;
 use super::{Acceptor, Inbound, Pending};
 use crate::access::may_be_own;
-use crate::{AcceptError, BoxFuture, Peer, Request};
+use crate::{AcceptError, BoxFuture, Peer, Place, Request};
 
 /// `redir://LISTEN` and `tproxy://LISTEN`.
 pub struct Intercepted {
@@ -54,7 +54,12 @@ fn refused(why: &str) -> AcceptError {
 }
 
 impl Acceptor for Intercepted {
-    fn accept(&self, mut io: BoxStream, peer: Peer) -> BoxFuture<'_, Result<Inbound, AcceptError>> {
+    fn accept(
+        &self,
+        mut io: BoxStream,
+        peer: Peer,
+        _: Place,
+    ) -> BoxFuture<'_, Result<Inbound, AcceptError>> {
         let target = self.target(&mut io, peer);
         Box::pin(async move {
             match target {

@@ -5,8 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use adit_net::accept::{self, Turn};
+use adit_net::memory;
 use adit_stream::Tcp;
-use tokio::time::Instant;
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep};
 use tracing::warn;
 
 use super::Worker;
@@ -15,10 +18,17 @@ use crate::Peer;
 /// Complaints about exhaustion are at least this far apart.
 const QUIET: Duration = Duration::from_secs(10);
 
+/// So many connections at a time leave memory behind that is worth to be given back.
+const MANY: usize = 1024;
+/// How long after most of them have left.
+const SETTLED: Duration = Duration::from_secs(1);
+
 /// Counts connections and turns away what is too much.
 #[derive(Debug)]
 pub struct Gate {
     open: AtomicUsize,
+    /// The most that were open since memory was last given back.
+    high: AtomicUsize,
     max: usize,
     /// The gate of the whole process, behind that of a listener.
     outer: Option<Arc<Self>>,
@@ -30,6 +40,7 @@ impl Gate {
     pub const fn new(max: usize, outer: Option<Arc<Self>>) -> Self {
         Self {
             open: AtomicUsize::new(0),
+            high: AtomicUsize::new(0),
             max,
             outer,
         }
@@ -42,7 +53,7 @@ impl Gate {
     }
 
     /// The lowest bound that holds.
-    fn limit(&self) -> usize {
+    pub(crate) fn limit(&self) -> usize {
         let outer = self
             .outer
             .as_ref()
@@ -59,7 +70,11 @@ impl Gate {
             gate: self.clone(),
             _outer: outer,
         };
-        (self.open.fetch_add(1, Ordering::Relaxed) < self.max).then_some(ticket)
+        let others = self.open.fetch_add(1, Ordering::Relaxed);
+        if self.outer.is_none() && others >= MANY {
+            self.high.fetch_max(others, Ordering::Relaxed);
+        }
+        (others < self.max).then_some(ticket)
     }
 }
 
@@ -71,7 +86,23 @@ pub(super) struct Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.gate.open.fetch_sub(1, Ordering::Relaxed);
+        let open = self.gate.open.fetch_sub(1, Ordering::Relaxed) - 1;
+        if open < self.gate.high.load(Ordering::Relaxed) / 8
+            && self.gate.high.swap(0, Ordering::Relaxed) > 0
+        {
+            give_memory_back();
+        }
+    }
+}
+
+/// Does so once those who have just left are gone.
+fn give_memory_back() {
+    // Without a runtime nobody is left to need it.
+    if let Ok(runtime) = Handle::try_current() {
+        runtime.spawn(async {
+            sleep(SETTLED).await;
+            let _ = spawn_blocking(memory::give_back).await;
+        });
     }
 }
 
@@ -83,7 +114,9 @@ pub async fn accept_loop(mut socket: accept::Acceptor, worker: Arc<Worker>) {
             Turn::Connection(stream, remote) => {
                 let local = stream.local_addr().unwrap_or(remote);
                 let peer = Peer { remote, local };
-                if worker.admit(Box::new(Tcp::new(stream)), peer) {
+                let io = Box::new(Tcp::new(stream));
+                // Whoever comes meanwhile waits in the system's queue.
+                if worker.admit_soon(io, peer).await {
                     continue;
                 }
                 format!(

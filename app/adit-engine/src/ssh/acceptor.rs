@@ -17,7 +17,7 @@ use super::offer::offered_by_server;
 use super::policy::{Gatekeeper, Rules};
 use super::{SshPlanError, host_key};
 use crate::acceptor::{Acceptor, Inbound, Many, Pending, Reply};
-use crate::{AcceptError, BoxFuture, DialError, Fault, Peer, Request};
+use crate::{AcceptError, BoxFuture, DialError, Fault, Peer, Place, Request};
 
 /// Channels of one connection at most.
 const CHANNELS: usize = 16_384;
@@ -67,10 +67,16 @@ impl Ssh {
 }
 
 impl Acceptor for Ssh {
-    fn accept(&self, io: BoxStream, peer: Peer) -> BoxFuture<'_, Result<Inbound, AcceptError>> {
+    fn accept(
+        &self,
+        io: BoxStream,
+        peer: Peer,
+        place: Place,
+    ) -> BoxFuture<'_, Result<Inbound, AcceptError>> {
         Box::pin(async move {
             let gatekeeper = Gatekeeper::new(self.rules.clone(), unmap(peer.remote.ip()));
-            let connection = match Server::accept(io, &self.config, &gatekeeper).await {
+            let accept = async { Ok(Server::accept(io, &self.config, &gatekeeper).await) };
+            let connection = match place.keep(accept).await? {
                 Ok(connection) => connection,
                 Err(why) if gatekeeper.has_refused() => {
                     return Err(AcceptError::Login(format!("no login: {why}")));

@@ -18,7 +18,7 @@ use self::doors::{DEADLINE, Door, KINDS};
 use self::scripted::{Act, Script, Seen};
 
 /// From the bytes that decide to what can be seen.
-const SETTLE: Duration = Duration::from_millis(10);
+const SETTLE: Duration = Duration::from_millis(1);
 /// What a timer may add.
 const TICK: Duration = Duration::from_millis(2);
 const NOW: Duration = Duration::ZERO;
@@ -222,9 +222,9 @@ fn a_drained_end_is_answered_alike() {
             let door = kind.open(RejectPolicy::Drain).await;
             let ends_after = [
                 (0, SETTLE),
-                (3, SETTLE),
-                (15, Duration::from_millis(25)),
-                (12_000, Duration::from_millis(12_010)),
+                (3, Duration::from_millis(3)),
+                (15, Duration::from_millis(15)),
+                (12_000, Duration::from_millis(12_000)),
             ];
             for (end, due) in ends_after {
                 let end = Duration::from_millis(end);

@@ -13,7 +13,7 @@ use adit_interop::socks::{self, CONNECT, Dest};
 use adit_interop::traffic::{self, dial};
 use adit_interop::{Adit, PATIENCE, Pattern};
 
-use crate::setup::{ALLOW, Proxy, Way, bin, server};
+use crate::setup::{ALLOW, Proxy, Way, bin, resident, server};
 
 fn served(proxy: SocketAddr, origin: &Origin) {
     let to = Dest::Addr(origin.addr());
@@ -209,13 +209,7 @@ fn a_client_that_does_not_read_costs_no_memory() {
     }
     sleep(Duration::from_secs(2));
     for adit in [&mut front, &mut back] {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", adit.process().id()));
-        let status = status.unwrap();
-        let line = status
-            .lines()
-            .find(|line| line.starts_with("VmRSS:"))
-            .unwrap();
-        let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        let kib = resident(adit);
         assert!(kib < 100 * 1024, "{kib} KiB");
     }
     served(front.addr(), &origin);

@@ -15,6 +15,8 @@ mod browser;
 mod carrier_kcp;
 mod cli;
 mod convert;
+#[cfg(target_os = "linux")]
+mod crowd;
 mod curl;
 mod doctor;
 mod empty_chunks;
@@ -50,6 +52,7 @@ mod probes;
 mod probes_apart;
 #[cfg(unix)]
 mod process;
+mod proxied;
 mod relay;
 mod replay;
 mod replies;

@@ -24,6 +24,14 @@ pub(crate) fn start(args: &[&str]) -> Adit {
     Adit::start_with(&bin(), args, 1).unwrap()
 }
 
+/// What a running `adit` has in memory, in KiB.
+pub(crate) fn resident(adit: &mut Adit) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", adit.process().id())).unwrap();
+    let mut lines = status.lines();
+    let line = lines.find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
 /// Runs `adit` to its end.
 pub(crate) fn ended(args: &[&str]) -> Ended {
     let mut command = Command::new(bin());

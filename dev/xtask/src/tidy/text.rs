@@ -17,8 +17,8 @@ const IMPURE: &[&str] = &[
 ];
 
 /// The modules that may hold `unsafe`: kernels, each with a safe twin or a test that compares
-/// (SEC-X1), what a child does between `fork` and `exec`, socket options, a readiness and a device
-/// without safe wrappers.
+/// (SEC-X1), what a child does between `fork` and `exec`, socket options, a readiness, a device and
+/// the allocator without safe wrappers.
 const UNSAFE_MODULES: &[&str] = &[
     "proto/adit-crypto/src/simd/",
     "proto/adit-fec/src/simd/",
@@ -26,6 +26,7 @@ const UNSAFE_MODULES: &[&str] = &[
     "dev/adit-link/src/tun.rs",
     "io/adit-net/src/asked.rs",
     "io/adit-net/src/child/prepare.rs",
+    "io/adit-net/src/memory.rs",
     "io/adit-net/src/option.rs",
     "io/adit-net/src/udp/beat.rs",
     "io/adit-net/src/udp/heard.rs",

@@ -179,6 +179,16 @@ impl Users {
         matches!(self.mode, Mode::Trial)
     }
 
+    /// How many keys are tried for a request of nobody's.
+    #[must_use]
+    pub fn trials(&self) -> usize {
+        if self.by_trial() {
+            self.entries.len()
+        } else {
+            0
+        }
+    }
+
     /// Whether users are told apart at all.
     #[must_use]
     pub const fn have_names(&self) -> bool {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod client;
+mod proxied;
 mod server4;
 mod server5;
 mod split;

@@ -14,8 +14,8 @@ use adit_obfs::{
 use adit_stream::{BoxStream, Layered, RunError, Tcp, run};
 use adit_wire::Target;
 
-use crate::AcceptError;
 use crate::acceptor::{Inbound, Rejects, Seen, undress};
+use crate::{AcceptError, Place};
 
 /// How many bytes of a request stand in its URL at least: those of a Shadowsocks header.
 const URL_BYTES: usize = 30;
@@ -146,7 +146,7 @@ impl Disguised {
             .and_then(|socket| socket.local_addr())
             .map_or(0, |addr| addr.port());
         let mut io: BoxStream = Box::new(io);
-        let mut seen = Seen::new(limit, &self.rejects);
+        let mut seen = Seen::new(limit, Place::default(), &self.rejects);
         let undressed = tokio::time::timeout(limit, undress(&self.state, &mut io, &mut seen)).await;
         match undressed.unwrap_or(Err(AcceptError::Deadline)) {
             Ok(Codecs { seal, open }) if seal.is_raw() && open.is_raw() => Ok(io),

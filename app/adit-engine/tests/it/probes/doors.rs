@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use adit_config::RejectPolicy;
 use adit_engine::acceptor::{Acceptor, Inbound, Keyed, Rejects, RelayAcceptor};
-use adit_engine::{Peer, Roster};
+use adit_engine::{Peer, Place, Roster};
 use adit_net::ambient::{self, Chance, SystemClock};
 use adit_shadowsocks::relay::RelayTable;
 use adit_shadowsocks::{Key, KeyChain, Method, Restart, SaltPool, Users, tcp};
@@ -176,7 +176,11 @@ impl Door {
             remote: at,
             local: at,
         };
-        match self.acceptor.accept(Box::new(stream), peer).await {
+        match self
+            .acceptor
+            .accept(Box::new(stream), peer, Place::default())
+            .await
+        {
             Ok(Inbound::Rejected(rejection)) => rejection.carry_out().await,
             Ok(_) => return None,
             Err(why) => panic!("{}: {why}", self.kind.name),

@@ -1,0 +1,33 @@
+//! Connections that a proxy of this machine brings: whose they are.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use adit_socks::ProxyHeader;
+use adit_stream::{BoxStream, RunError, run};
+use tokio::time::timeout;
+
+use crate::{AcceptError, Peer};
+
+/// Reads the PROXY header. Returns the client's address, if the proxy says one.
+///
+/// # Errors
+/// There is no header, it does not come in time, or `peer` is no process of this machine: it could
+/// say that it was somebody else.
+pub(super) async fn client(
+    io: &mut BoxStream,
+    peer: Peer,
+    patience: Duration,
+) -> Result<Option<SocketAddr>, AcceptError> {
+    if !adit_wire::unmap(peer.remote.ip()).is_loopback() {
+        let why = "the connection does not come from this machine";
+        return Err(AcceptError::Refused(why.to_owned()));
+    }
+    let read = timeout(patience, run(io, &mut ProxyHeader)).await;
+    match read.map_err(|_| AcceptError::Deadline)? {
+        Ok(client) => Ok(client),
+        Err(RunError::Core { error, .. }) => Err(AcceptError::Refused(error.to_string())),
+        Err(RunError::Eof) => Err(AcceptError::Eof),
+        Err(RunError::Io(why)) => Err(AcceptError::Io(why)),
+    }
+}

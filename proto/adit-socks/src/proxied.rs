@@ -1,0 +1,91 @@
+//! The header by which a proxy on the way says whose connection it passes on (PROXY protocol,
+//! version 2).
+//!
+//! Source: the specification of HAProxy, "The PROXY protocol", version 2.
+
+use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use adit_wire::{Broken, Handshake, Reader, Rx, Step, Tx};
+
+/// What every header begins with.
+const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
+/// Signature, version and command, family, length.
+const FIXED: usize = 16;
+/// The longest rest: addresses, and what a proxy adds about TLS.
+const MAX_REST: usize = 4096;
+/// Version 2, sent for a client.
+const PROXY: u8 = 0x21;
+/// Version 2, sent by the proxy for itself, to see whether we live.
+const LOCAL: u8 = 0x20;
+/// TCP over IPv4, and over IPv6.
+const TCP4: u8 = 0x11;
+const TCP6: u8 = 0x21;
+
+/// Reads one header. Its output is the client's address, if the proxy says one.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ProxyHeader;
+
+impl Handshake for ProxyHeader {
+    type Output = Option<SocketAddr>;
+    type Error = Broken;
+
+    fn step(
+        &mut self,
+        rx: &mut Rx<'_>,
+        _: &mut Tx<'_>,
+    ) -> Result<Step<Option<SocketAddr>>, Broken> {
+        let have = rx.bytes().len();
+        // What is no header is refused by its first bytes, not when enough of them have come.
+        let known = have.min(SIGNATURE.len());
+        if rx.bytes().get(..known) != SIGNATURE.get(..known) {
+            return Err(Broken::Malformed("PROXY header: no signature of version 2"));
+        }
+        let mut reader = Reader::new(rx.bytes());
+        let Ok([.., command, family, high, low]) = reader.array::<FIXED>() else {
+            // As long as it may still be no header, each byte tells.
+            let total = if known < SIGNATURE.len() {
+                have + 1
+            } else {
+                FIXED
+            };
+            return Ok(Step::NeedMore { total });
+        };
+        let len = usize::from(u16::from_be_bytes([high, low]));
+        if len > MAX_REST {
+            return Err(Broken::TooLong {
+                what: "PROXY header",
+                limit: MAX_REST,
+            });
+        }
+        let Ok(rest) = reader.take(len) else {
+            return Ok(Step::NeedMore { total: FIXED + len });
+        };
+        let client = client(command, family, rest)?;
+        rx.eat(FIXED + len);
+        Ok(Step::Done(client))
+    }
+}
+
+fn client(command: u8, family: u8, rest: &[u8]) -> Result<Option<SocketAddr>, Broken> {
+    match command {
+        PROXY => {}
+        LOCAL => return Ok(None),
+        _ => return Err(Broken::Malformed("PROXY header: version or command")),
+    }
+    let mut fields = Reader::new(rest);
+    let client = match family {
+        TCP4 => fields.array().and_then(|source: [u8; 4]| {
+            fields.array::<4>()?;
+            Ok(SocketAddr::from((Ipv4Addr::from(source), fields.u16()?)))
+        }),
+        TCP6 => fields.array().and_then(|source: [u8; 16]| {
+            fields.array::<16>()?;
+            Ok(SocketAddr::from((Ipv6Addr::from(source), fields.u16()?)))
+        }),
+        // Unix sockets, and what the proxy does not know.
+        _ => return Ok(None),
+    };
+    client
+        .map(Some)
+        .map_err(|_| Broken::Malformed("PROXY header: addresses"))
+}
