@@ -299,7 +299,8 @@ pub(crate) struct Run {
     /// Serve the management API and /metrics: the path of a Unix socket, or a port of this machine
     #[arg(long, value_name = "PATH|HOST:PORT")]
     pub(crate) admin: Option<String>,
-    /// A file with the token that requests to the API must show; a port needs one
+    /// A file with the token that requests to the API must show; a port needs one. Several stand in
+    /// lines of their own; `reveal` behind one lets it see keys
     #[arg(long, value_name = "@FILE", requires = "admin")]
     pub(crate) admin_token: Option<String>,
     /// Host name or address of the servers in the subscriptions of their users

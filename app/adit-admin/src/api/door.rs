@@ -2,12 +2,14 @@
 
 use std::convert::Infallible;
 use std::fmt;
+use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use adit_engine::{Guard, Place as Seated, Source};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
@@ -16,7 +18,7 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::debug;
@@ -24,7 +26,7 @@ use zeroize::Zeroizing;
 
 use super::Api;
 use super::reply::{Refusal, Reply};
-use super::route::{Ask, has_body};
+use super::route::{Admitted, Ask, has_body};
 #[cfg(unix)]
 use crate::local::{self, SocketFile};
 use crate::place::{Place, address};
@@ -33,8 +35,10 @@ use crate::place::{Place, address};
 const MAX_BODY: usize = 64 << 10;
 /// Bytes of a request's head at most.
 const MAX_HEAD: usize = 16 << 10;
-/// Connections at the same time.
-const MAX_CONNECTIONS: usize = 32;
+/// Connections at the same time that have shown no token.
+const STRANGERS: usize = 128;
+/// The same of those that have, which no stranger can take away.
+const PROVED: usize = 32;
 /// Time for the head of a request, and for its body.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Time that a connection is kept for further requests, in all.
@@ -107,34 +111,77 @@ impl Door {
 
     /// Answers for ever. Its connections end with it.
     pub async fn serve(self, api: Arc<Api>) {
-        let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let seats = Seats {
+            strangers: Arc::new(Guard::new(STRANGERS)),
+            proved: Arc::new(Semaphore::new(PROVED)),
+        };
         let mut connections = JoinSet::new();
         loop {
-            // Before accepting: who finds no room waits in the system's queue.
-            let Ok(place) = room.clone().acquire_owned().await else {
-                return;
-            };
             while connections.try_join_next().is_some() {}
             let api = api.clone();
             let accepted = match &self.0 {
                 Socket::Tcp(listener, _) => listener.accept().await.map(|(stream, _)| {
-                    connections.spawn(async move {
-                        converse(stream, &api, true).await;
-                        drop(place);
-                    });
+                    let seat = seats.take(Source::Unknown);
+                    connections.spawn(async move { converse(stream, &api, true, seat).await });
                 }),
                 #[cfg(unix)]
                 Socket::Unix(listener, _) => listener.accept().await.map(|(stream, _)| {
-                    connections.spawn(async move {
-                        converse(stream, &api, false).await;
-                        drop(place);
-                    });
+                    let user = stream.peer_cred().map(|peer| Source::User(peer.uid()));
+                    let seat = seats.take(user.unwrap_or(Source::Unknown));
+                    connections.spawn(async move { converse(stream, &api, false, seat).await });
                 }),
             };
             if let Err(e) = accepted {
                 debug!("api: {e}");
                 // Without descriptors this comes back at once.
                 sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+/// Room for connections.
+struct Seats {
+    strangers: Arc<Guard>,
+    proved: Arc<Semaphore>,
+}
+
+impl Seats {
+    /// A seat for a newcomer: the oldest stranger loses theirs if there is none.
+    fn take(&self, from: Source) -> Seat {
+        Seat {
+            // Nobody is turned away here: logins that fail are not counted.
+            place: self.strangers.enter(from).unwrap_or_default(),
+            proved: self.proved.clone(),
+            shown: Notify::new(),
+        }
+    }
+}
+
+/// One connection's seat.
+struct Seat {
+    place: Seated,
+    proved: Arc<Semaphore>,
+    /// A token was shown.
+    shown: Notify,
+}
+
+impl Seat {
+    /// Waits until it is lost. Once a token was shown nobody takes it away, as long as there are
+    /// seats for such.
+    async fn lost(&self) {
+        let moved = async {
+            self.shown.notified().await;
+            match self.proved.try_acquire() {
+                Ok(seat) => seat,
+                Err(_) => pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.place.lost() => {}
+            _seat = moved => {
+                self.place.leave();
+                pending().await
             }
         }
     }
@@ -151,9 +198,15 @@ impl fmt::Display for Door {
 }
 
 /// One connection, to its end.
-async fn converse(stream: impl AsyncRead + AsyncWrite + Unpin, api: &Api, by_port: bool) {
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    api: &Api,
+    by_port: bool,
+    seat: Seat,
+) {
+    let shown = &seat.shown;
     let service = service_fn(|request| async move {
-        let reply = answer(api, request, by_port).await;
+        let reply = answer(api, request, by_port, shown).await;
         Ok::<Response<Full<Bytes>>, Infallible>(reply.into())
     });
     let connection = http1::Builder::new()
@@ -162,12 +215,17 @@ async fn converse(stream: impl AsyncRead + AsyncWrite + Unpin, api: &Api, by_por
         .max_buf_size(MAX_HEAD)
         .serve_connection(TokioIo::new(stream), service);
     // A client that takes no answer, or asks for ever, must not keep a place.
-    if let Ok(Err(e)) = timeout(LIFE, connection).await {
-        debug!("api: {e}");
+    tokio::select! {
+        end = timeout(LIFE, connection) => {
+            if let Ok(Err(e)) = end {
+                debug!("api: {e}");
+            }
+        }
+        () = seat.lost() => debug!("api: a connection without a token makes room"),
     }
 }
 
-async fn answer(api: &Api, request: Request<Incoming>, by_port: bool) -> Reply {
+async fn answer(api: &Api, request: Request<Incoming>, by_port: bool, shown: &Notify) -> Reply {
     let (head, body) = request.into_parts();
     let ask = Ask {
         method: &head.method,
@@ -177,7 +235,12 @@ async fn answer(api: &Api, request: Request<Incoming>, by_port: bool) -> Reply {
         by_port,
     };
     let wish = match api.admit(&ask) {
-        Ok(wish) => wish,
+        Ok(Admitted { wish, proved }) => {
+            if proved {
+                shown.notify_one();
+            }
+            wish
+        }
         Err(refusal) => return refusal.into(),
     };
     let body = if has_body(&head.method) {

@@ -12,6 +12,8 @@ use super::reply::Refusal;
 
 /// Bits that a token has at least.
 const LEAST_BITS: usize = 128;
+/// Tokens of a door.
+const MAX_TOKENS: usize = 64;
 /// Different characters that a token has at least: `aaaa…` is none.
 const LEAST_VARIETY: usize = 8;
 
@@ -20,6 +22,84 @@ const LEAST_VARIETY: usize = 8;
 pub struct Token {
     hasher: CredentialHasher,
     digest: CredentialDigest,
+}
+
+/// What holders of a token may do besides managing users.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// See the keys of users, and the secret paths of their subscriptions.
+    pub reveal: bool,
+}
+
+/// The tokens of a door, each with its scope.
+#[derive(Debug)]
+pub struct Tokens(Vec<(Token, Scope)>);
+
+/// Tokens that cannot be used. None of their text is in here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TokensError {
+    /// A token is too easy to guess.
+    #[error("line {line}: {source}")]
+    Weak {
+        /// Its line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        source: WeakToken,
+    },
+    /// Something behind a token is no scope.
+    #[error("line {line}: behind a token stands `reveal` or nothing")]
+    Scope {
+        /// Its line, from 1.
+        line: usize,
+    },
+    /// There are too many, and each is compared for each request.
+    #[error("there are more than {MAX_TOKENS} tokens")]
+    TooMany,
+    /// There is none.
+    #[error("there is no token")]
+    Empty,
+}
+
+impl Tokens {
+    /// Reads tokens, one a line, each with its scopes behind it. Empty lines, and those that begin
+    /// with `#`, are left out.
+    ///
+    /// # Errors
+    /// There is no token, a weak one, or an unknown scope.
+    pub fn read(text: &str) -> Result<Self, TokensError> {
+        let mut tokens = Vec::new();
+        for (line, text) in (1..).zip(text.lines()) {
+            let mut words = text.split_whitespace();
+            let Some(word) = words.next().filter(|word| !word.starts_with('#')) else {
+                continue;
+            };
+            let token = Token::new(word).map_err(|source| TokensError::Weak { line, source })?;
+            let mut scope = Scope::default();
+            for word in words {
+                match word {
+                    "reveal" => scope.reveal = true,
+                    _ => return Err(TokensError::Scope { line }),
+                }
+            }
+            if tokens.len() >= MAX_TOKENS {
+                return Err(TokensError::TooMany);
+            }
+            tokens.push((token, scope));
+        }
+        if tokens.is_empty() {
+            return Err(TokensError::Empty);
+        }
+        Ok(Self(tokens))
+    }
+
+    /// The scope of a token, if it is one of these. Takes as long for each.
+    fn scope(&self, attempt: &[u8]) -> Option<Scope> {
+        let all = self.0.iter();
+        all.fold(None, |found, (token, scope)| {
+            let is = token.is(attempt);
+            found.or(is.then_some(*scope))
+        })
+    }
 }
 
 /// A text that is too easy to guess.
@@ -80,19 +160,18 @@ pub(crate) fn check_source(headers: &HeaderMap, by_port: bool) -> Result<(), Ref
     Ok(())
 }
 
-/// Checks the token, if there has to be one.
-pub(crate) fn check_token(headers: &HeaderMap, token: Option<&Token>) -> Result<(), Refusal> {
-    let Some(token) = token else {
-        return Ok(());
+/// Checks the token, if there has to be one. Returns its scope.
+pub(crate) fn check_token(headers: &HeaderMap, tokens: Option<&Tokens>) -> Result<Scope, Refusal> {
+    let Some(tokens) = tokens else {
+        return Ok(Scope::default());
     };
     let shown = one(headers, &header::AUTHORIZATION).and_then(|text| {
         let (scheme, word) = text.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| word.trim())
     });
     // Nothing is compared too, so that this takes as long as a wrong token.
-    let right = token.is(shown.unwrap_or_default().as_bytes());
-    if right {
-        return Ok(());
+    if let Some(scope) = tokens.scope(shown.unwrap_or_default().as_bytes()) {
+        return Ok(scope);
     }
     let refusal = Refusal::new(StatusCode::UNAUTHORIZED, "a token is needed");
     Err(refusal.with(header::WWW_AUTHENTICATE, "Bearer"))
@@ -172,9 +251,13 @@ mod tests {
 
     #[test]
     fn only_the_token_opens() {
-        let token = Token::new("AAECAwQFBgcICQoLDA0ODw==").unwrap();
-        let check = |list: &[_]| check_token(&headers(list), Some(&token));
-        assert!(check(&[("authorization", "Bearer AAECAwQFBgcICQoLDA0ODw==")]).is_ok());
+        let tokens = "AAECAwQFBgcICQoLDA0ODw==\n\n# another\nEBESExQVFhcYGRobHB0eHw== reveal";
+        let tokens = Tokens::read(tokens).unwrap();
+        let check = |list: &[_]| check_token(&headers(list), Some(&tokens));
+        let revealing = [("authorization", "Bearer EBESExQVFhcYGRobHB0eHw==")];
+        assert_eq!(check(&revealing), Ok(Scope { reveal: true }));
+        let plain = [("authorization", "Bearer AAECAwQFBgcICQoLDA0ODw==")];
+        assert_eq!(check(&plain), Ok(Scope { reveal: false }));
         assert!(check(&[("authorization", "bearer  AAECAwQFBgcICQoLDA0ODw==")]).is_ok());
         for wrong in [
             "Bearer AAECAwQFBgcICQoLDA0ODw=",
@@ -188,7 +271,24 @@ mod tests {
         assert!(check(&[]).is_err());
         let right = ("authorization", "Bearer AAECAwQFBgcICQoLDA0ODw==");
         assert!(check(&[right, right]).is_err(), "two of them");
-        assert!(!format!("{token:?}").contains("AAEC"));
+        assert!(!format!("{tokens:?}").contains("AAEC"));
+    }
+
+    #[test]
+    fn files_of_tokens_are_read_whole_or_not_at_all() {
+        const GOOD: &str = "AAECAwQFBgcICQoLDA0ODw==";
+        let line = |text: String| Tokens::read(&text).err().map(|why| why.to_string());
+        assert_eq!(line(format!("{GOOD}\n")), None);
+        for (text, says) in [
+            (String::new(), "no token"),
+            ("# none\n".to_owned(), "no token"),
+            (format!("{GOOD}\npassword\n"), "line 2: a token has"),
+            (format!("{GOOD} everything"), "line 1: behind a token"),
+            (format!("{GOOD}\n").repeat(65), "more than 64"),
+        ] {
+            let why = line(text).unwrap();
+            assert!(why.contains(says) && !why.contains("password"), "{why}");
+        }
     }
 
     #[test]

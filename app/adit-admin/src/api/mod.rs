@@ -35,14 +35,14 @@ use adit_wire::Host;
 use tokio::sync::Mutex;
 
 pub use door::{Door, DoorError};
-pub use guard::{Token, WeakToken};
+pub use guard::{Scope, Token, Tokens, TokensError, WeakToken};
 
 /// What answers requests.
 pub struct Api {
     engine: Arc<Engine>,
     /// The servers' own keys, in the order of the keyed listeners of each route.
     identities: HashMap<String, Vec<Option<Secret>>>,
-    token: Option<Token>,
+    tokens: Option<Tokens>,
     /// The host that subscriptions name.
     public_host: Option<Host>,
     /// Held while users are changed: a change reads, writes a file and then tells the engine.
@@ -56,13 +56,13 @@ impl fmt::Debug for Api {
 }
 
 impl Api {
-    /// Manages the servers of `engine`, which runs `plan`. `token` is asked of everyone but those
-    /// who fetch a subscription or `/healthz`; subscriptions are served if `public_host` is known.
+    /// Manages the servers of `engine`, which runs `plan`. A token is asked of everyone but those
+    /// who fetch a subscription or `/healthz`, unless `tokens` is none; subscriptions are served if `public_host` is known.
     #[must_use]
     pub fn new(
         engine: Arc<Engine>,
         plan: &Plan,
-        token: Option<Token>,
+        tokens: Option<Tokens>,
         public_host: Option<Host>,
     ) -> Self {
         let mut identities: HashMap<String, Vec<Option<Secret>>> = HashMap::new();
@@ -85,7 +85,7 @@ impl Api {
         Self {
             engine,
             identities,
-            token,
+            tokens,
             public_host,
             changing: Mutex::new(()),
         }

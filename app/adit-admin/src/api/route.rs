@@ -15,6 +15,9 @@ use super::{Api, stats};
 /// What this is, in the answer to `GET /`.
 const SERVER: &str = concat!("adit/", env!("CARGO_PKG_VERSION"));
 
+const NO_REVEAL: &str = "`reveal` needs a token that may see keys: in the file of \
+                         --admin-token, `reveal` stands behind it on its line";
+
 /// A request, its body not read yet.
 #[derive(Debug)]
 pub(crate) struct Ask<'a> {
@@ -40,6 +43,14 @@ pub(crate) enum Wish {
         server: Option<String>,
         about: About,
     },
+}
+
+/// A request that may be answered.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    pub(crate) wish: Wish,
+    /// Whoever sent it has shown that they may use the API.
+    pub(crate) proved: bool,
 }
 
 /// A part of a server.
@@ -109,12 +120,16 @@ pub(crate) fn wish(path: &str) -> Option<Wish> {
 
 impl Api {
     /// Who may ask, and for what. Nothing of the body is read before.
-    pub(crate) fn admit(&self, ask: &Ask<'_>) -> Result<Wish, Refusal> {
+    pub(crate) fn admit(&self, ask: &Ask<'_>) -> Result<Admitted, Refusal> {
         check_source(ask.headers, ask.by_port)?;
         let wish = wish(ask.path);
         // A subscription has its secret in its path, and that something runs is none.
-        if !matches!(wish, Some(Wish::Health | Wish::Subscription { .. })) {
-            check_token(ask.headers, self.token.as_ref())?;
+        let open = matches!(wish, Some(Wish::Health | Wish::Subscription { .. }));
+        if !open {
+            let scope = check_token(ask.headers, self.tokens.as_ref())?;
+            if flag(ask.query, "reveal") && !scope.reveal {
+                return Err(Refusal::new(StatusCode::FORBIDDEN, NO_REVEAL));
+            }
         }
         let wish = wish.ok_or_else(|| Refusal::missing("not found"))?;
         let allowed = wish.allowed();
@@ -127,7 +142,10 @@ impl Api {
         if has_body(ask.method) {
             check_json(ask.headers)?;
         }
-        Ok(wish)
+        Ok(Admitted {
+            wish,
+            proved: !open,
+        })
     }
 
     /// Does what was asked for.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use adit_admin::api::{Api, Door, DoorError, Token};
+use adit_admin::api::{Api, Door, DoorError, Tokens};
 use adit_config::{Machine, Plan, Sources};
 use adit_engine::Engine;
 use adit_wire::Host;
@@ -14,7 +14,7 @@ use crate::report::{Code, Failure};
 /// An open door, and what its requests are judged by.
 pub(super) struct Admin {
     door: Door,
-    token: Option<Token>,
+    tokens: Option<Tokens>,
     public_host: Option<Host>,
 }
 
@@ -24,14 +24,14 @@ impl Admin {
         let Some(at) = &typed.admin else {
             return Ok(None);
         };
-        let token = typed.admin_token.as_deref().map(token).transpose()?;
+        let tokens = typed.admin_token.as_deref().map(tokens).transpose()?;
         let host = typed.public_host.as_deref().map(Host::parse).transpose();
         let public_host =
             host.map_err(|e| Failure::new(Code::Usage, format!("--public-host: {e}")))?;
-        let door = Door::open(at, token.is_some()).await.map_err(refused)?;
+        let door = Door::open(at, tokens.is_some()).await.map_err(refused)?;
         Ok(Some(Self {
             door,
-            token,
+            tokens,
             public_host,
         }))
     }
@@ -39,12 +39,12 @@ impl Admin {
     /// Answers for ever.
     pub(super) async fn serve(self, engine: Arc<Engine>, plan: &Plan) {
         eprintln!("api at {}", self.door);
-        let api = Api::new(engine, plan, self.token, self.public_host);
+        let api = Api::new(engine, plan, self.tokens, self.public_host);
         self.door.serve(Arc::new(api)).await;
     }
 }
 
-fn token(written: &str) -> Result<Token, Failure> {
+fn tokens(written: &str) -> Result<Tokens, Failure> {
     const MAKE: &str = "adit keygen 2022-blake3-aes-256-gcm > FILE makes a good one";
     let Some(path) = written.strip_prefix('@') else {
         let what = "--admin-token names a file: every user of this machine can read what stands \
@@ -59,7 +59,7 @@ fn token(written: &str) -> Result<Token, Failure> {
             "warning: every user of this machine can read the token in `{path}`: chmod 600 {path}"
         );
     }
-    Token::new(&file.text).map_err(|why| {
+    Tokens::read(&file.text).map_err(|why| {
         Failure::new(Code::Config, format!("--admin-token @{path}: {why}")).hint(MAKE)
     })
 }

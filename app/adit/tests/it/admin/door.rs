@@ -1,12 +1,14 @@
 //! Who may ask.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
+use adit_interop::hostile::idle_crowd;
 use adit_interop::shadowsocks::encode;
 use adit_interop::{Folder, PATIENCE, Process};
 
@@ -83,6 +85,58 @@ fn strangers_and_pages_are_kept_out() {
     world.adit.stop().unwrap();
 }
 
+/// A token that manages users sees no keys, unless that is written behind it; nor does who comes
+/// through a socket without tokens, which may be a web server for others.
+#[test]
+fn keys_are_for_tokens_that_may_see_them() {
+    let world = World::start(&server_url(), &anna());
+    for path in ["/users?reveal=1", "/users/anna?reveal=true"] {
+        let refused = world.get(path);
+        assert_eq!(refused.status, 403, "{}", refused.body);
+        assert!(refused.body.contains("--admin-token"), "{}", refused.body);
+    }
+    for path in ["/users", "/users/anna"] {
+        assert_eq!(world.get(path).status, 200);
+        let shown = world.reveal(path);
+        assert!(
+            shown.status == 200 && shown.body.contains("uPSK"),
+            "{}",
+            shown.body
+        );
+    }
+    world.adit.stop().unwrap();
+}
+
+#[test]
+fn silent_connections_keep_nobody_away() {
+    let world = World::start(&server_url(), &anna());
+    let token = format!("Authorization: Bearer {TOKEN}");
+    let host = format!("Host: {}", world.api);
+    // One that has shown its token and asks again later.
+    let mut kept = TcpStream::connect(world.api).unwrap();
+    kept.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut again = || {
+        let request = format!("GET /stats HTTP/1.1\r\n{host}\r\n{token}\r\n\r\n");
+        kept.write_all(request.as_bytes()).unwrap();
+        let mut answer = [0; 4096];
+        let len = kept.read(&mut answer).unwrap();
+        assert!(answer[..len].starts_with(b"HTTP/1.1 200"), "{len} bytes");
+    };
+    again();
+    let silent = idle_crowd(world.api, 300);
+    assert_eq!(silent.len(), 300);
+    let start = Instant::now();
+    assert_eq!(world.get("/users").status, 200);
+    assert!(
+        start.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        start.elapsed()
+    );
+    again();
+    drop(silent);
+    world.adit.stop().unwrap();
+}
+
 #[test]
 fn a_unix_socket_needs_no_token() {
     let folder = Folder::new("admin").unwrap();
@@ -104,6 +158,7 @@ fn a_unix_socket_needs_no_token() {
         ask(stream, &format!("GET {path_asked}"), &["Host: adit"], "")
     };
     assert_eq!(get("/").status, 200);
+    assert_eq!(get("/users?reveal=1").status, 403);
     // One key, no users.
     assert_eq!(get("/users").status, 404);
     assert_eq!(get("/stats").status, 200);

@@ -125,7 +125,7 @@ fn a_user_fetches_what_he_needs_and_nobody_else_does() {
     let world = World::start(&server_url(), &users);
     let host = format!("Host: {}", world.api);
     let path_of = |name: &str| {
-        let body = world.get(&format!("/users/{name}?reveal=1")).body;
+        let body = world.reveal(&format!("/users/{name}")).body;
         let (_, rest) = body.split_once(r#""subscription":""#).unwrap();
         rest.split_once('"').unwrap().0.to_owned()
     };

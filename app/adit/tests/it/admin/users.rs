@@ -26,7 +26,7 @@ fn the_life_of_a_user() {
     for base in ["", "/v1", "/servers/main/v1"] {
         let users = world.get(&format!("{base}/users"));
         assert_eq!(users.body, r#"{"users":[{"username":"anna"}]}"#);
-        let users = world.get(&format!("{base}/users?reveal=1"));
+        let users = world.reveal(&format!("{base}/users"));
         assert_eq!(
             users.body,
             format!(r#"{{"users":[{{"username":"anna","uPSK":"{ANNA}"}}]}}"#)

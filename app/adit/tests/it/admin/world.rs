@@ -18,6 +18,8 @@ pub(super) const ANNA: &str = "EBESExQVFhcYGRobHB0eHw==";
 pub(super) const BERT: &str = "ICEiIyQlJicoKSorLC0uLw==";
 pub(super) const CLEO: &str = "MDEyMzQ1Njc4OTo7PD0+Pw==";
 pub(super) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+/// The token that may see keys.
+pub(super) const REVEALING: &str = "fedcba9876543210fedcba9876543210";
 
 /// An answer.
 #[derive(Debug)]
@@ -69,7 +71,8 @@ impl World {
     pub(super) fn start(url: &str, users: &str) -> Self {
         let folder = Folder::new("admin").unwrap();
         let file = folder.write("users.json", users).unwrap();
-        folder.write("token", format!("{TOKEN}\n")).unwrap();
+        let tokens = format!("{TOKEN}\n{REVEALING} reveal\n");
+        folder.write("token", tokens).unwrap();
         Self::again(url, folder, &file)
     }
 
@@ -113,6 +116,13 @@ impl World {
 
     pub(super) fn get(&self, path: &str) -> Reply {
         self.say(&format!("GET {path}"), "")
+    }
+
+    /// The same with the token that may see keys.
+    pub(super) fn reveal(&self, path: &str) -> Reply {
+        let token = format!("Authorization: Bearer {REVEALING}");
+        let host = format!("Host: {}", self.api);
+        self.raw(&format!("GET {path}?reveal=1"), &[&host, &token], "")
     }
 
     pub(super) fn users_file(&self) -> String {
