@@ -24,6 +24,12 @@ pub(crate) const IDENTITY_LEN: usize = 16;
 pub(crate) struct IdentityHash([u8; IDENTITY_LEN]);
 
 impl IdentityHash {
+    /// Enough of it to tell users apart.
+    pub(crate) fn half(self) -> u64 {
+        let half = self.0.first_chunk().copied();
+        u64::from_be_bytes(half.unwrap_or_default())
+    }
+
     pub(crate) fn of(hash: [u8; 32]) -> Self {
         Self(hash.first_chunk().copied().unwrap_or_default())
     }

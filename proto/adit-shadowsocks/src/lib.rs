@@ -33,5 +33,5 @@ pub use chain::KeyChain;
 pub use identity::MAX_IDENTITIES;
 pub use key::{Key, KeyError, KeyId};
 pub use method::{Edition, Method, UnknownMethod};
-pub use salts::{Restart, SaltPool, SaltsError};
+pub use salts::{Restart, SaltPool, SaltsError, Start};
 pub use users::{MAX_TRIAL_USERS, MAX_USERS, UserId, UserRef, Users, UsersError};

@@ -31,12 +31,39 @@ const GENERATION: u64 = 60;
 /// What a server does, right after its start, with requests from before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Restart {
-    /// Refuses timestamps older than one second before the start (SEC-R3): the pool is empty, so
+    /// Refuses timestamps of the second of the start and before (SEC-R3): the pool is empty, so
     /// what was seen before cannot be known. A client whose clock is behind by some seconds is
     /// refused for as many.
     Strict,
     /// Accepts them.
     Lenient,
+}
+
+/// When a server began, and what it does with what is older.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Start {
+    at: Unix,
+    restart: Restart,
+}
+
+impl Start {
+    /// `at` is the wall clock at the start of the process.
+    #[must_use]
+    pub const fn new(at: Unix, restart: Restart) -> Self {
+        Self { at, restart }
+    }
+
+    /// Refuses a `stamp` that may be of a request to the process before. The caller has checked that
+    /// it is within 30 s of `now`.
+    pub(crate) fn check(self, stamp: Unix, now: Unix) -> Result<(), Broken> {
+        // Only near the start: a clock that was set far back must not lock everyone out.
+        let starting = now.0.abs_diff(self.at.0) <= 30;
+        match self.restart {
+            // Stamps have whole seconds: one of the second of the start may be from before it.
+            Restart::Strict if starting && stamp <= self.at => Err(Broken::Replayed),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The salts one key has seen, shared by every connection of a listener.
@@ -47,8 +74,7 @@ pub struct SaltPool {
     sip: SipKey,
     /// Of `sip`, for [`SaltPool::export`].
     seed: Secret<[u8; 16]>,
-    started: Unix,
-    restart: Restart,
+    start: Start,
     shards: [Mutex<Shard>; SHARDS],
     /// Salts without a stamp that were taken.
     taken: AtomicU64,
@@ -90,8 +116,7 @@ impl SaltPool {
         Self {
             sip: SipKey::new(seed),
             seed: Secret::new(seed),
-            started,
-            restart,
+            start: Start::new(started, restart),
             shards: core::array::from_fn(|_| Mutex::default()),
             taken: AtomicU64::new(0),
             limit: capacity / SHARDS,
@@ -126,12 +151,7 @@ impl SaltPool {
             self.taken.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         };
-        // Only near the start: a clock that was set far back must not lock everyone out.
-        let starting = now.0.abs_diff(self.started.0) <= 30;
-        if self.restart == Restart::Strict && starting && stamp.0 < self.started.0.saturating_sub(1)
-        {
-            return Err(Broken::Replayed);
-        }
+        self.start.check(stamp, now)?;
         let mut shard = lock(shard);
         shard.exact.insert(digest, whole, now, self.limit, hash)
     }
@@ -202,8 +222,7 @@ impl Digests {
 impl fmt::Debug for SaltPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SaltPool")
-            .field("started", &self.started)
-            .field("restart", &self.restart)
+            .field("start", &self.start)
             .finish_non_exhaustive()
     }
 }

@@ -149,7 +149,7 @@ impl PacketCodec for KeyedPackets {
     fn forget(&mut self, key: Key) {
         self.owners.remove(&key);
         if let Key::Session(id) = key {
-            self.opener.forget(id);
+            self.opener.forget(id, ambient::unix());
         }
     }
 }

@@ -42,6 +42,13 @@ pub(super) enum Verdict {
 pub(super) struct Pace {
     looks: u32,
     datagrams: u32,
+    /// From the first window on: most sockets never come so far.
+    past: Option<Box<Past>>,
+}
+
+/// What earlier windows have shown.
+#[derive(Debug, Default)]
+struct Past {
     /// When the looks that are counted began.
     since: Option<Instant>,
     /// In a beat: since when, and how many datagrams came in a second before.
@@ -65,10 +72,11 @@ impl Pace {
     /// One look brought this many datagrams. `now` is asked once in many looks.
     pub(super) fn looked(&mut self, datagrams: usize, now: impl FnOnce() -> Instant) -> Verdict {
         if datagrams > MOST
-            && let Some((since, _)) = self.beating.take()
+            && let Some((since, _)) = self.past.as_mut().and_then(|past| past.beating.take())
         {
             let now = now();
-            self.rest(now, since, datagrams as f64 / BEAT.as_secs_f64());
+            self.past()
+                .rest(now, since, datagrams as f64 / BEAT.as_secs_f64());
             self.begin(now);
             return Verdict::Watched;
         }
@@ -79,17 +87,26 @@ impl Pace {
             return Verdict::Same;
         }
         let now = now();
-        let verdict = self.since.map_or(Verdict::Same, |since| {
-            self.judge(now, now.saturating_duration_since(since))
+        let counted = self.datagrams;
+        let past = self.past();
+        let verdict = past.since.map_or(Verdict::Same, |since| {
+            past.judge(counted, now, now.saturating_duration_since(since))
         });
         self.begin(now);
         verdict
     }
 
     fn begin(&mut self, now: Instant) {
-        (self.looks, self.datagrams, self.since) = (0, 0, Some(now));
+        (self.looks, self.datagrams) = (0, 0);
+        self.past().since = Some(now);
     }
 
+    fn past(&mut self) -> &mut Past {
+        self.past.get_or_insert_default()
+    }
+}
+
+impl Past {
     /// No beat for a while, after one that did no good.
     fn rest(&mut self, now: Instant, since: Instant, rate: f64) {
         let lasted = now.saturating_duration_since(since) > LASTING;
@@ -99,10 +116,10 @@ impl Pace {
         self.resting = Some(Rest { until, time, rate });
     }
 
-    fn judge(&mut self, now: Instant, took: Duration) -> Verdict {
-        let rate = f64::from(self.datagrams) / took.as_secs_f64().max(f64::EPSILON);
+    fn judge(&mut self, datagrams: u32, now: Instant, took: Duration) -> Verdict {
+        let rate = f64::from(datagrams) / took.as_secs_f64().max(f64::EPSILON);
         if let Some((since, before)) = self.beating {
-            if self.datagrams >= LOOKS * LEAST && rate > before / BLAME {
+            if datagrams >= LOOKS * LEAST && rate > before / BLAME {
                 return Verdict::Same;
             }
             self.beating = None;
@@ -117,7 +134,7 @@ impl Pace {
         let another = |last: &Rest| !(last.rate / 2.0..last.rate * 2.0).contains(&rate);
         let rested = |last: &Rest| now >= last.until || another(last);
         let rested = self.resting.as_ref().is_none_or(rested);
-        if rested && took <= FAST && self.datagrams < LOOKS * BATCHES {
+        if rested && took <= FAST && datagrams < LOOKS * BATCHES {
             self.beating = Some((now, rate));
             return Verdict::Beat;
         }

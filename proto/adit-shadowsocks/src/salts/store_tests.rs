@@ -98,7 +98,7 @@ fn more_than_a_pool_holds_is_damaged() {
 #[test]
 fn a_pool_in_use_takes_nothing() {
     let export = filled(10).export();
-    for stamp in [None, Some(NOW)] {
+    for stamp in [None, Some(Unix(NOW.0 + 1))] {
         let mut used = pool(2);
         used.insert(&[9; 16], stamp, NOW).unwrap();
         assert_eq!(used.restore(export.expose()), Err(SaltsError::InUse));

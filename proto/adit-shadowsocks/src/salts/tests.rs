@@ -40,7 +40,13 @@ fn sec_r3_strict_refuses_what_may_be_older_than_the_process() {
     let at = |restart, stamp: u64, now: u64| {
         pool(restart).insert(&salt(1), Some(Unix(stamp)), Unix(now))
     };
-    assert_eq!(at(Restart::Strict, START - 1, START), Ok(()));
+    assert_eq!(at(Restart::Strict, START + 1, START), Ok(()));
+    // Stamps have whole seconds: this one may be from before the start.
+    assert_eq!(at(Restart::Strict, START, START), Err(Broken::Replayed));
+    assert_eq!(
+        at(Restart::Strict, START, START + 30),
+        Err(Broken::Replayed)
+    );
     assert_eq!(at(Restart::Strict, START - 2, START), Err(Broken::Replayed));
     assert_eq!(
         at(Restart::Strict, START - 2, START + 28),

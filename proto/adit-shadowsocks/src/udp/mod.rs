@@ -12,6 +12,7 @@
 //! A header key and a body key are expanded once per session. A request has one identity header
 //! (SIP023) for each identity key of its client, the first of which hides the separate header.
 
+mod book;
 mod client;
 mod packet;
 mod padding;
@@ -22,6 +23,7 @@ mod single;
 #[cfg(test)]
 mod golden;
 
+pub use book::SessionBook;
 pub use client::ClientSession;
 pub use padding::PADDING_MAX;
 pub use server::{Incoming, MAX_SESSIONS, ServerOpener, ServerSealer};

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use adit_wire::{Broken, Entropy, Target, Unix, put_addr};
 
-use super::packet::{BodyKey, Ids, NONCE_LEN, Outgoing, outside_len, put_head};
+use super::packet::{BodyKey, Ids, NONCE_LEN, Outgoing, SessionKey, outside_len, put_head};
 use super::{padding, single};
 use crate::key::PacketCipher;
 use crate::{Edition, Key, KeyChain};
@@ -22,7 +22,7 @@ pub(super) struct Sender {
 
 struct Session {
     id: u64,
-    body_key: BodyKey,
+    body_key: SessionKey,
     next: u64,
     /// The client's session, for a server.
     answers: Option<u64>,
@@ -38,7 +38,7 @@ impl Sender {
             let id = u64::from_be_bytes(id).max(1);
             Session {
                 id,
-                body_key: BodyKey::derive(chain.key().material(), id),
+                body_key: SessionKey::default(),
                 next: 0,
                 answers,
             }
@@ -93,7 +93,9 @@ impl Sender {
         if let PacketCipher::ChaCha(_) = self.chain.key().packets() {
             entropy.fill(&mut out.nonce);
         }
-        out.seal(&self.chain, &session.body_key, packet, payload)
+        let (chain, key) = (&self.chain, self.chain.key().material());
+        let seal = |body_key: &BodyKey| out.seal(chain, body_key, packet, payload);
+        session.body_key.with(key, session.id, seal)
     }
 }
 
@@ -137,6 +139,8 @@ impl Sender {
         put_head(&mut self.head, session.answers, stamp, padding, peer);
         let mut out = session.outgoing(&self.head)?;
         out.nonce = nonce;
-        out.seal(&self.chain, &session.body_key, packet, payload)
+        let (chain, key) = (&self.chain, self.chain.key().material());
+        let seal = |body_key: &BodyKey| out.seal(chain, body_key, packet, payload);
+        session.body_key.with(key, session.id, seal)
     }
 }

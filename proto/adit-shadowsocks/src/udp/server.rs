@@ -7,21 +7,27 @@ use std::sync::Arc;
 
 use adit_wire::{Broken, Entropy, SlidingWindow, Target, Unix};
 
-use super::packet::{BodyKey, open_body, unveil, unveil_identity};
+use super::SessionBook;
+use super::packet::{BodyKey, SessionKey, open_body, unveil, unveil_identity};
 use super::sender::Sender;
 use super::single;
 use crate::identity::{IDENTITY_LEN, IdentityHash};
-use crate::{Edition, UserId, Users};
+use crate::{Edition, Restart, Start, UserId, Users};
 
 /// Sessions one [`ServerOpener`] keeps; the packets of further ones are refused.
 pub const MAX_SESSIONS: usize = 65_536;
 
 /// Opens the packets of all clients of one server.
 ///
-/// The caller owns the lifetimes: keep a session for 60 s at least after its last packet, since
-/// its replay window goes with it, then [`forget`](Self::forget) it.
+/// The caller owns the lifetimes: [`forget`](Self::forget) a session whenever it is no longer
+/// needed. The [`SessionBook`] remembers how far it had come, for as long as its packets are valid.
 pub struct ServerOpener {
     users: Arc<Users>,
+    book: Arc<SessionBook>,
+    /// What the book calls this opener.
+    number: u64,
+    /// The latest time that was seen.
+    latest: Unix,
     sessions: BTreeMap<u64, Box<Session>>,
     /// A packet as it came, while keys are tried on it; kept for its memory.
     sealed: Vec<u8>,
@@ -32,7 +38,7 @@ struct Session {
     owner: UserId,
     /// What its packets' identity headers say, where there are such.
     named: Option<IdentityHash>,
-    body_key: BodyKey,
+    body_key: SessionKey,
     window: SlidingWindow,
 }
 
@@ -53,11 +59,22 @@ pub struct Incoming {
 }
 
 impl ServerOpener {
-    /// No sessions yet.
+    /// No sessions yet, and no other opener for the same key.
     #[must_use]
     pub fn new(users: &Arc<Users>) -> Self {
+        let start = Start::new(Unix::default(), Restart::Lenient);
+        Self::with_book(users, Arc::new(SessionBook::new(start)))
+    }
+
+    /// No sessions yet. All openers for one key share a `book`, so that a packet which one of them
+    /// has accepted opens no session at another.
+    #[must_use]
+    pub fn with_book(users: &Arc<Users>, book: Arc<SessionBook>) -> Self {
         Self {
             users: users.clone(),
+            number: book.opener(),
+            book,
+            latest: Unix::default(),
             sessions: BTreeMap::new(),
             sealed: Vec::new(),
         }
@@ -71,14 +88,18 @@ impl ServerOpener {
 
     /// Serves other users from now on. Drops the sessions of those who are gone or have another
     /// key, and gives their numbers; their [`ServerSealer`]s are the caller's to drop. The sessions
-    /// of all others go on. Replay windows go with their sessions: do not give a user back the same
-    /// key within a minute.
+    /// of all others go on.
     pub fn set_users(&mut self, users: Arc<Users>) -> Vec<u64> {
         let mut gone = Vec::new();
         self.sessions.retain(|id, session| {
             let stays = users.still_has(session.owner);
             if !stays {
                 gone.push(*id);
+                self.book.close(
+                    (*id, whose(session.named)),
+                    session.window.highest(),
+                    self.latest,
+                );
             }
             stays
         });
@@ -103,12 +124,29 @@ impl ServerOpener {
         match self.users.method().edition() {
             Edition::Aead2022 => self.open_session(packet, now),
             Edition::Stream => self.open_stream(packet),
-            Edition::Aead | Edition::None => self.try_all(packet, hint),
+            Edition::Aead | Edition::None => self.try_all(packet, hint, usize::MAX),
+        }
+    }
+
+    /// [`open_hinted`](Self::open_hinted), but where users are found by trial nobody else's key is
+    /// tried.
+    pub fn open_of(
+        &mut self,
+        packet: &mut [u8],
+        user: Option<UserId>,
+        now: Unix,
+    ) -> Result<Incoming, Broken> {
+        match self.users.method().edition() {
+            Edition::Aead if self.users.len() > 1 => {
+                self.try_all(packet, user, usize::from(user.is_some()))
+            }
+            _ => self.open_hinted(packet, user, now),
         }
     }
 
     /// 2022: the session's key, or that of the user whom the identity header names.
     fn open_session(&mut self, packet: &mut [u8], now: Unix) -> Result<Incoming, Broken> {
+        self.latest = now;
         let users = &*self.users;
         let outer = users.outer().ok_or(Broken::Unauthentic)?;
         let ids = unveil(outer, packet)?;
@@ -125,7 +163,10 @@ impl ServerOpener {
             if !session.window.check(ids.packet) {
                 return Err(Broken::Replayed);
             }
-            let body = open_body(outer, &session.body_key, packet, skip, None, now)?;
+            let place = users.place(session.owner).ok_or(Broken::Unauthentic)?;
+            let open = |key: &BodyKey| open_body(outer, key, packet, skip, None, now);
+            let key = &mut session.body_key;
+            let body = key.with(users.material(place)?, ids.session, open)?;
             session.window.mark(ids.packet);
             (body, session.owner)
         } else {
@@ -133,13 +174,18 @@ impl ServerOpener {
             // Nobody's: no different from a wrong key.
             let place = place.ok_or(Broken::Unauthentic)?;
             let owner = users.id_at(place).ok_or(Broken::Unauthentic)?;
-            let body_key = BodyKey::derive(users.material(place)?, ids.session);
-            let body = open_body(outer, &body_key, packet, skip, None, now)?;
+            let mut body_key = SessionKey::default();
+            let open = |key: &BodyKey| open_body(outer, key, packet, skip, None, now);
+            let body = body_key.with(users.material(place)?, ids.session, open)?;
             if self.sessions.len() >= MAX_SESSIONS {
                 return Err(Broken::Exhausted("the table of UDP sessions"));
             }
-            let mut window = SlidingWindow::default();
-            window.mark(ids.packet);
+            let (name, packet) = ((ids.session, whose(named)), ids.packet);
+            let before = self
+                .book
+                .begin(name, self.number, packet, body.stamp, now)?;
+            let mut window = before.map_or_else(SlidingWindow::default, SlidingWindow::after);
+            window.mark(packet);
             let session = Session {
                 owner,
                 named,
@@ -171,8 +217,14 @@ impl ServerOpener {
         })
     }
 
-    /// AEAD and `none`: whoever's key opens it. Each is tried once, the hinted one first.
-    fn try_all(&mut self, packet: &mut [u8], hint: Option<UserId>) -> Result<Incoming, Broken> {
+    /// AEAD and `none`: whoever's key opens it. Each is tried once, the hinted one first, and `most`
+    /// of all.
+    fn try_all(
+        &mut self,
+        packet: &mut [u8],
+        hint: Option<UserId>,
+        most: usize,
+    ) -> Result<Incoming, Broken> {
         let users = &*self.users;
         let several = users.len() > 1;
         if several {
@@ -180,7 +232,7 @@ impl ServerOpener {
             self.sealed.extend_from_slice(packet);
         }
         let mut tried = false;
-        for place in users.candidates(hint) {
+        for place in users.candidates(hint).take(most) {
             if core::mem::replace(&mut tried, true) {
                 // A wrong key has destroyed the packet.
                 packet.copy_from_slice(&self.sealed);
@@ -235,15 +287,39 @@ impl ServerOpener {
         Some(ServerSealer(Sender::new(key.into(), None, entropy)))
     }
 
-    /// Drops a session and its replay window. Its [`ServerSealer`] goes on working.
-    pub fn forget(&mut self, session: u64) {
-        self.sessions.remove(&session);
+    /// Drops a session and its replay window at `now`. Its [`ServerSealer`] goes on working. If the
+    /// client goes on, the session begins anew behind its highest packet.
+    pub fn forget(&mut self, session: u64, now: Unix) {
+        if let Some(dropped) = self.sessions.remove(&session) {
+            self.book.close(
+                (session, whose(dropped.named)),
+                dropped.window.highest(),
+                now,
+            );
+        }
     }
 
     /// Number of sessions kept.
     #[must_use]
     pub fn sessions(&self) -> usize {
         self.sessions.len()
+    }
+}
+
+/// Whose a session is, for the book.
+fn whose(named: Option<IdentityHash>) -> u64 {
+    named.map_or(0, IdentityHash::half)
+}
+
+impl Drop for ServerOpener {
+    fn drop(&mut self) {
+        for (session, dropped) in &self.sessions {
+            self.book.close(
+                (*session, whose(dropped.named)),
+                dropped.window.highest(),
+                self.latest,
+            );
+        }
     }
 }
 

@@ -9,5 +9,6 @@ mod tcp_laws;
 mod tcp_rules;
 mod udp_laws;
 mod udp_rules;
+mod udp_sessions;
 mod users_tcp;
 mod users_udp;

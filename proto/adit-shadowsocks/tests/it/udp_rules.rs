@@ -228,7 +228,7 @@ fn sessions_are_known_until_forgotten() {
     let incoming = server.open(&mut request(&mut client, NOW), NOW).unwrap();
     let session = incoming.session.unwrap();
     let mut sealer = server.sealer(Some(session), &mut Seeded(2)).unwrap();
-    server.forget(session);
+    server.forget(session, NOW);
     assert_eq!(server.sessions(), 0);
     assert!(server.sealer(Some(session), &mut Seeded(2)).is_none());
     assert!(client.open(&mut answer(&mut sealer, NOW), NOW).is_ok());

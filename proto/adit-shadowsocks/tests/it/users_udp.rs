@@ -115,7 +115,7 @@ fn a_session_belongs_to_who_opened_it() {
             );
         }
         assert_eq!(server.sessions(), 1);
-        server.forget(42);
+        server.forget(42, NOW);
         let incoming = open(&mut server, &request(&mut bob, &target())).unwrap();
         assert_eq!(
             (name(&users, &incoming).as_str(), incoming.new),

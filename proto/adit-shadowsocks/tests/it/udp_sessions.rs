@@ -1,0 +1,92 @@
+//! What outlasts a session, and what listeners with one key know of each other's.
+
+use std::sync::Arc;
+
+use adit_shadowsocks::udp::{ClientSession, HEAD_ROOM, ServerOpener, SessionBook, TAIL_ROOM};
+use adit_shadowsocks::{Key, Method, Restart, Start, Users};
+use adit_wire::{Broken, Unix};
+
+use crate::support::{NOW, Seeded, key, new_opener, new_session, target};
+
+fn request(client: &mut ClientSession, now: Unix) -> Vec<u8> {
+    let mut buf = [0; HEAD_ROOM + 4 + TAIL_ROOM];
+    let at = HEAD_ROOM..HEAD_ROOM + 4;
+    let to = target();
+    let range = client.seal(&mut buf, at, &to, now, &mut Seeded(8));
+    buf[range.unwrap()].to_vec()
+}
+
+/// Whether a packet is of a new session.
+fn open(server: &mut ServerOpener, packet: &[u8], now: Unix) -> Result<bool, Broken> {
+    let opened = server.open(&mut packet.to_vec(), now);
+    opened.map(|incoming| incoming.new)
+}
+
+fn sharing(key: &Key, book: &Arc<SessionBook>) -> ServerOpener {
+    ServerOpener::with_book(&Users::single(key.clone()), book.clone())
+}
+
+#[test]
+fn a_forgotten_session_goes_on_behind_its_highest_packet() {
+    for method in [Method::Blake3Aes128Gcm, Method::Blake3ChaCha20Poly1305] {
+        let key = key(method);
+        let mut client = new_session(&key, &mut Seeded(1));
+        let mut server = new_opener(&key);
+        let packets: Vec<_> = (0..30).map(|_| request(&mut client, NOW)).collect();
+        for packet in packets[..20].iter().step_by(2) {
+            open(&mut server, packet, NOW).unwrap();
+        }
+        let session = server.open(&mut packets[19].clone(), NOW).unwrap().session;
+        server.forget(session.unwrap(), NOW);
+        for packet in &packets[..20] {
+            assert_eq!(open(&mut server, packet, NOW), Err(Broken::Replayed));
+        }
+        assert_eq!(open(&mut server, &packets[25], NOW), Ok(true));
+        assert_eq!(open(&mut server, &packets[22], NOW), Ok(false));
+        assert_eq!(open(&mut server, &packets[19], NOW), Err(Broken::Replayed));
+        assert_eq!(open(&mut server, &packets[22], NOW), Err(Broken::Replayed));
+        // As long as one of its packets may be valid: made 30 s ahead, and come 30 s late.
+        server.forget(session.unwrap(), NOW);
+        let ahead = Unix(NOW.0 + 29);
+        let last = request(&mut new_session(&key, &mut Seeded(1)), ahead);
+        for at in [NOW, Unix(NOW.0 + 30), Unix(NOW.0 + 59)] {
+            assert_eq!(open(&mut server, &last, at), Err(Broken::Replayed));
+        }
+    }
+}
+
+#[test]
+fn a_session_is_at_one_listener_of_its_key() {
+    let key = key(Method::Blake3Aes256Gcm);
+    let book = Arc::new(SessionBook::new(Start::new(NOW, Restart::Lenient)));
+    let (mut one, mut two) = (sharing(&key, &book), sharing(&key, &book));
+    let mut client = new_session(&key, &mut Seeded(1));
+    let packets: Vec<_> = (0..4).map(|_| request(&mut client, NOW)).collect();
+    assert_eq!(open(&mut one, &packets[1], NOW), Ok(true));
+    for packet in &packets {
+        assert_eq!(open(&mut two, packet, NOW), Err(Broken::Replayed));
+    }
+    assert_eq!(open(&mut one, &packets[0], NOW), Ok(false));
+    // A listener that ends leaves what it knows.
+    drop(one);
+    assert_eq!(open(&mut two, &packets[1], NOW), Err(Broken::Replayed));
+    assert_eq!(open(&mut two, &packets[2], NOW), Ok(true));
+}
+
+#[test]
+fn sec_r3_no_session_begins_with_what_is_older_than_the_process() {
+    let key = key(Method::Blake3Aes128Gcm);
+    for (restart, refused) in [(Restart::Strict, true), (Restart::Lenient, false)] {
+        for (stamp, now) in [(0, 0), (0, 30), (-20, 5)] {
+            let at = |seconds: i64| Unix(NOW.0.checked_add_signed(seconds).unwrap());
+            let book = Arc::new(SessionBook::new(Start::new(NOW, restart)));
+            let mut server = sharing(&key, &book);
+            let mut client = new_session(&key, &mut Seeded(1));
+            let old = request(&mut client, at(stamp));
+            let opened = open(&mut server, &old, at(now));
+            assert_eq!(opened == Err(Broken::Replayed), refused, "{stamp} {now}");
+            let fresh = request(&mut client, at(now + 1));
+            assert_eq!(open(&mut server, &fresh, at(now)), Ok(refused));
+        }
+    }
+}
