@@ -97,7 +97,7 @@ impl Tokens {
         let all = self.0.iter();
         all.fold(None, |found, (token, scope)| {
             let is = token.is(attempt);
-            found.or(is.then_some(*scope))
+            if is { found.or(Some(*scope)) } else { found }
         })
     }
 }

@@ -66,7 +66,7 @@ impl Buffered<Link> {
 }
 
 impl Handle {
-    fn poll_read(&self, cx: &mut Context<'_>, out: &mut [u8]) -> Poll<io::Result<usize>> {
+    fn poll_read(&self, cx: &Context<'_>, out: &mut [u8]) -> Poll<io::Result<usize>> {
         self.with(|state, id| match (state.core.read(id, out), &state.end) {
             (Ok(n), _) => Poll::Ready(Ok(n)),
             (Err(StreamError::Empty), None) => {
@@ -78,7 +78,7 @@ impl Handle {
         })
     }
 
-    fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(&self, cx: &Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.with(|state, id| {
             if let Some(end) = &state.end {
                 return Poll::Ready(Err(end.error()));
