@@ -181,7 +181,7 @@ impl Seat {
             () = self.place.lost() => {}
             _seat = moved => {
                 self.place.leave();
-                pending().await;
+                pending::<()>().await;
             }
         }
     }
