@@ -156,7 +156,7 @@ mod tests {
         let dir = dir("torn");
         fs::create_dir_all(&dir).unwrap();
         let torn = b"2022-blake3-aes-128-gcm AAAA";
-        adit_net::keep::write(&dir.join("server.key"), torn).unwrap();
+        keep::write(&dir.join("server.key"), torn).unwrap();
         assert!(key(&dir, None, || Method::Blake3Aes128Gcm).unwrap().new);
         assert!(dir.join("server.key.broken").exists());
         fs::remove_dir_all(dir).unwrap();
