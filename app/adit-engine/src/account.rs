@@ -2,12 +2,14 @@
 
 use std::future::Future;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use adit_net::names::Asker;
 use adit_stream::{Count, Meter};
 use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
 
 use crate::guard::prefix;
 
@@ -22,7 +24,9 @@ pub struct Account {
     tcp: AtomicU64,
     udp: AtomicU64,
     gone: AtomicBool,
-    leave: Notify,
+    leave: Arc<Notify>,
+    /// Whether it is one user's, and not that of all who have the same key.
+    one_user: bool,
 }
 
 /// What a user has used, since the start or since it was last cleared.
@@ -58,6 +62,19 @@ impl Usage {
 }
 
 impl Account {
+    /// The account of one user, who has a share of what there is.
+    pub(crate) fn of_a_user() -> Self {
+        Self {
+            one_user: true,
+            ..Self::default()
+        }
+    }
+
+    /// Whether it is one user's, and not that of all who have the same key.
+    pub(crate) const fn is_one_user(&self) -> bool {
+        self.one_user
+    }
+
     /// What was used so far; with `clear` counting begins anew, and nothing is counted twice or
     /// lost.
     #[must_use]
@@ -105,6 +122,14 @@ impl Account {
     pub(crate) fn end(&self) {
         self.gone.store(true, Ordering::Release);
         self.leave.notify_waiters();
+    }
+
+    /// Ready when the user is removed; `None` if they have been already.
+    pub(crate) fn leaves(&self) -> Option<Pin<Box<OwnedNotified>>> {
+        let mut leave = Box::pin(self.leave.clone().notified_owned());
+        leave.as_mut().enable();
+        let gone = self.gone.load(Ordering::Acquire);
+        (!gone).then_some(leave)
     }
 
     /// Does `work` until it is done or the user has been removed; `None` is the latter.

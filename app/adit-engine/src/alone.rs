@@ -11,8 +11,8 @@ use crate::Router;
 use crate::acceptor::{Acceptor, Languages, Proxy};
 use crate::connector::Connector;
 use crate::credentials::Credentials;
-use crate::serve::{Associate, Gate, Worker};
-use crate::udp::Ttl;
+use crate::serve::{Associate, Descriptors, Gate, Worker};
+use crate::udp::{Associations, Ttl};
 
 impl Proxy {
     /// SOCKS5, SOCKS4 and SOCKS4a for anyone who reaches it, connections alone. A request that is
@@ -59,6 +59,7 @@ impl Worker {
             first_wait: None,
             over_tcp: false,
             gate: Arc::new(Gate::new(usize::MAX, None)),
+            share: Associations::new(Arc::new(Descriptors::new(usize::MAX))).of_listener(false),
             over: None,
         })
     }

@@ -4,32 +4,37 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use adit_config::{Listen, Plan, Route};
-use adit_net::{Buffers, limits};
+use adit_net::{Buffers, ambient, limits};
 use adit_shadowsocks::relay::RelayError;
 use adit_shadowsocks::{KeyError, UsersError};
 use adit_stream::{Counts, Meter};
-use adit_wire::Target;
+use adit_wire::{Target, Unix};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
 use adit_session::kcp;
 
 use crate::carrier::SealError;
 use crate::chain;
-use crate::listener;
-use crate::listener::Kept;
+use crate::listener::{self, Kept, Prepared, Process, Replays};
 use crate::plugin::PluginError;
-use crate::serve::Gate;
+use crate::serve::{Descriptors, Gate};
 use crate::ssh::SshPlanError;
+use crate::udp::Associations;
 use crate::{Roster, Router};
 
 /// A running plan. Routes can be added and removed; everything else goes on.
 pub struct Engine {
     gate: Arc<Gate>,
+    associations: Arc<Associations>,
+    /// What was seen under each key.
+    replays: Replays,
+    /// When it began.
+    started: Unix,
     /// What all KCP sessions count, of listeners and of hops.
     kcp: Arc<kcp::Counters>,
     running: Mutex<Vec<Running>>,
@@ -141,8 +146,12 @@ impl Engine {
     /// is. A program that wants more raises it before.
     pub async fn start(plan: &Plan) -> Result<Self, StartError> {
         let fitting = limits::max_connections(limits::nofile());
+        let descriptors = Arc::new(Descriptors::new(fitting.saturating_mul(2)));
         let engine = Self {
-            gate: Arc::new(Gate::new(fitting, None)),
+            gate: Arc::new(Gate::of_process(descriptors.clone())),
+            associations: Associations::new(descriptors),
+            replays: Replays::default(),
+            started: ambient::unix(),
             kcp: Arc::default(),
             running: Mutex::default(),
         };
@@ -157,6 +166,9 @@ impl Engine {
         let mut begun = Vec::with_capacity(route.listen.len());
         for listen in &route.listen {
             begun.push(self.open(route, listen).await?);
+        }
+        if route.listen.iter().any(listener::is_strict) {
+            self.second_turned().await;
         }
         let listening = begun.iter().map(|r| r.listening.clone()).collect();
         self.lock().extend(begun);
@@ -253,6 +265,7 @@ impl Engine {
                 down: a.down + b.down,
                 opened: a.opened + b.opened,
                 closed: a.closed + b.closed,
+                lost: a.lost + b.lost,
             })
     }
 
@@ -275,7 +288,7 @@ impl Engine {
     }
 
     async fn open(&self, route: &Route, listen: &Listen) -> Result<Running, StartError> {
-        let listener = listener::prepare(route, listen, &self.gate, &self.kcp).await?;
+        let listener = self.prepare(route, listen).await?;
         let (sockets, kept) = listener.bind(listen, &self.kcp).await?;
         let listening = Listening {
             addr: sockets.addr,
@@ -294,6 +307,27 @@ impl Engine {
             kept,
             tasks: listener.run(sockets),
         })
+    }
+
+    /// Waits for the end of the second in which the engine began: strict listeners refuse what is
+    /// stamped with it, so nobody should find them before.
+    async fn second_turned(&self) {
+        if ambient::unix() <= self.started {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH);
+            let begun = now.map_or(0, |now| now.subsec_millis());
+            sleep(Duration::from_millis(1001_u64.saturating_sub(begun.into()))).await;
+        }
+    }
+
+    async fn prepare(&self, route: &Route, listen: &Listen) -> Result<Prepared, StartError> {
+        let process = Process {
+            gate: &self.gate,
+            associations: &self.associations,
+            replays: &self.replays,
+            started: self.started,
+            kcp: &self.kcp,
+        };
+        listener::prepare(route, listen, &process).await
     }
 
     /// A panic of another thread leaves the list whole.

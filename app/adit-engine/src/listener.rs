@@ -1,6 +1,7 @@
 //! One listener of a plan: what serves its connections, what serves its datagrams, its sockets.
 
 mod keyed;
+mod replays;
 mod salts_file;
 mod ssh;
 mod ssr;
@@ -15,10 +16,12 @@ use adit_net::tcp::FastOpen;
 use adit_net::{accept, limits};
 use adit_session::kcp::Counters;
 use adit_stream::{Limits, Meter};
-use adit_wire::{Host as WireHost, Target};
+use adit_wire::{Host as WireHost, Target, Unix};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+pub(crate) use self::keyed::is_strict;
+pub(crate) use self::replays::Replays;
 use self::salts_file::SaltsFile;
 use self::users_file::UsersFile;
 use crate::acceptor::{Acceptor, Fixed, Intercepted, Languages, Proxy};
@@ -29,7 +32,7 @@ use crate::guard::Guard;
 use crate::plugin::{Host, Role};
 use crate::serve::{Associate, Gate, Worker, accept_loop};
 use crate::sockets::{self, Sockets};
-use crate::udp::{FixedPackets, Listener as Table, PacketCodec, Ttl};
+use crate::udp::{Associations, FixedPackets, Listener as Table, PacketCodec, Share, Ttl};
 use crate::{Roster, Router, StartError};
 
 /// Associations that only ask for names.
@@ -39,6 +42,7 @@ const DNS_IDLE: Duration = Duration::from_secs(10);
 pub(crate) struct Prepared {
     router: Arc<Router>,
     meter: Arc<Meter>,
+    share: Arc<Share>,
     ttl: Ttl,
     served: Served,
 }
@@ -84,14 +88,22 @@ impl Drop for Kept {
     }
 }
 
+/// What all listeners of a process share.
+pub(crate) struct Process<'a> {
+    pub(crate) gate: &'a Arc<Gate>,
+    pub(crate) associations: &'a Arc<Associations>,
+    pub(crate) replays: &'a Replays,
+    pub(crate) started: Unix,
+    pub(crate) kcp: &'a Arc<Counters>,
+}
+
 /// Makes everything that needs no socket for clients.
 pub(crate) async fn prepare(
     route: &Route,
     listen: &Listen,
-    gate: &Arc<Gate>,
-    kcp: &Arc<Counters>,
+    process: &Process<'_>,
 ) -> Result<Prepared, StartError> {
-    let bench = Bench::new(route, listen, gate, kcp).await?;
+    let bench = Bench::new(route, listen, process).await?;
     let served = match &listen.kind {
         ListenKind::Proxy(proxy) => {
             let mut worker = bench.worker(Box::new(proxy_acceptor(proxy, listen)));
@@ -141,6 +153,7 @@ pub(crate) async fn prepare(
     Ok(Prepared {
         router: bench.router,
         meter: bench.meter,
+        share: bench.share,
         ttl: bench.ttl,
         served,
     })
@@ -240,7 +253,9 @@ impl Prepared {
             }
             (Some(Bound::Fec(listener, target)), _) => {
                 let (router, meter) = (self.router.clone(), self.meter.clone());
-                tasks.spawn(carrier::lanes(listener, target, router, meter, self.ttl));
+                let share = self.share.clone();
+                let lanes = carrier::lanes(listener, target, router, meter, self.ttl, share);
+                tasks.spawn(lanes);
             }
             _ => {}
         }
@@ -256,11 +271,13 @@ impl Prepared {
             // Fewer sockets than were asked for take fewer codecs.
             for (codec, socket) in codecs.into_iter().zip(sockets.udp) {
                 let (router, meter) = (self.router.clone(), self.meter.clone());
-                let table = Table::new(Arc::new(socket), codec, router, meter, ttl);
+                let (socket, share) = (Arc::new(socket), self.share.clone());
+                let table = Table::new(socket, codec, router, meter, ttl, share);
                 tasks.spawn(table.run());
             }
         } else if let Some(interception) = sockets.taken {
-            let table = Table::transparent(interception, self.router, self.meter, self.ttl);
+            let (router, meter) = (self.router, self.meter);
+            let table = Table::transparent(interception, router, meter, self.ttl, self.share);
             tasks.spawn(table.run());
         }
         if let (Some(users), Some(roster)) = (served.users, served.roster) {
@@ -294,6 +311,9 @@ struct Bench<'a> {
     guard: Arc<Guard>,
     sources: bool,
     gate: Arc<Gate>,
+    share: Arc<Share>,
+    replays: &'a Replays,
+    started: Unix,
     ttl: Ttl,
 }
 
@@ -301,19 +321,22 @@ impl<'a> Bench<'a> {
     async fn new(
         route: &Route,
         listen: &'a Listen,
-        gate: &Arc<Gate>,
-        kcp: &Arc<Counters>,
+        process: &Process<'a>,
     ) -> Result<Self, StartError> {
         let max = listen.limits.max_connections.unwrap_or(usize::MAX);
-        let gate = Arc::new(Gate::new(max, Some(gate.clone())));
+        let gate = Arc::new(Gate::new(max, Some(process.gate.clone())));
+        // Behind a plugin everybody comes from loopback.
+        let sources = !listen.addr.is_loopback() && plugin(listen).is_none();
         Ok(Self {
             listen,
-            router: Arc::new(router(route, listen, kcp).await?),
+            router: Arc::new(router(route, listen, process.kcp).await?),
             meter: Arc::default(),
             guard: Arc::new(Guard::new(gate.limit())),
-            // Behind a plugin everybody comes from loopback.
-            sources: !listen.addr.is_loopback() && plugin(listen).is_none(),
+            sources,
             gate,
+            share: process.associations.of_listener(sources),
+            replays: process.replays,
+            started: process.started,
             ttl: Ttl {
                 idle: listen.limits.udp_idle,
                 dns: DNS_IDLE.min(listen.limits.udp_idle),
@@ -339,6 +362,7 @@ impl<'a> Bench<'a> {
             first_wait: None,
             over_tcp: false,
             gate: self.gate.clone(),
+            share: self.share.clone(),
             over: None,
         }
     }

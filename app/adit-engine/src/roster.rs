@@ -122,7 +122,7 @@ impl Roster {
         let mut accounts = lock(&self.accounts);
         let (_, account) = accounts
             .entry(user.id())
-            .or_insert_with(|| (user.clone(), Arc::default()));
+            .or_insert_with(|| (user.clone(), Arc::new(Account::of_a_user())));
         let account = account.clone();
         drop(accounts);
         // The user may have been removed since the request was read.

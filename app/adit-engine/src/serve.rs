@@ -27,8 +27,9 @@ use crate::connector::{Standing, Watch};
 use crate::error::{AcceptError, DialError, Stage};
 use crate::guard::{Guard, Place, Source};
 use crate::router::Router;
-use crate::udp::Ttl;
+use crate::udp::{Share, Ttl};
 
+pub(crate) use gate::Descriptors;
 use gate::Ticket;
 pub use gate::{Gate, accept_loop};
 
@@ -67,6 +68,8 @@ pub struct Worker {
     pub over_tcp: bool,
     /// Connections of the listener open now, and how many may be.
     pub gate: Arc<Gate>,
+    /// Associations of the listener, likewise.
+    pub share: Arc<Share>,
     /// Whose sender is gone once the listener has ended.
     pub(crate) over: Option<watch::Receiver<()>>,
 }
@@ -218,7 +221,7 @@ impl Worker {
             Ok(Inbound::InStream(carried)) => {
                 let account = carried.account;
                 let asker = asker(account.as_ref(), peer.remote.ip());
-                let work = self.carry(carried.datagrams, None, account.as_ref());
+                let work = self.carry(carried.datagrams, None, account.as_ref(), peer);
                 let work = Box::pin(asker.scope(work));
                 let end = during(account.as_deref(), work).await;
                 debug!(client = %peer.remote, "datagrams in a stream end: {end:?}");
@@ -287,7 +290,7 @@ impl Worker {
         let account = pending.request.account.clone();
         let asker = asker(account.as_ref(), peer.remote.ip());
         if let Some(version) = uot::version(&target).filter(|_| self.over_tcp) {
-            let carried = self.over_tcp(pending, version, account.as_ref());
+            let carried = self.over_tcp(pending, version, account.as_ref(), peer);
             let carried = Box::pin(asker.scope(carried));
             let end = during(account.as_deref(), carried).await;
             debug!(client = %peer.remote, user, "datagrams in a stream end: {end:?}");

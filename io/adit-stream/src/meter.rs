@@ -20,6 +20,7 @@ struct Shard {
     down: AtomicU64,
     opened: AtomicU64,
     closed: AtomicU64,
+    lost: AtomicU64,
 }
 
 /// Whatever counts the payload of a session.
@@ -51,6 +52,8 @@ pub struct Counts {
     pub opened: u64,
     /// Sessions ended.
     pub closed: u64,
+    /// Datagrams from clients that could not be passed on.
+    pub lost: u64,
 }
 
 impl Meter {
@@ -62,6 +65,11 @@ impl Meter {
     /// Counts a session that ends.
     pub fn close(&self) {
         self.shard().closed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a datagram that could not be passed on.
+    pub fn lose(&self) {
+        self.shard().lost.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The sums now.
@@ -78,6 +86,7 @@ impl Meter {
                 closed: sum
                     .closed
                     .wrapping_add(shard.closed.load(Ordering::Relaxed)),
+                lost: sum.lost.wrapping_add(shard.lost.load(Ordering::Relaxed)),
             })
     }
 

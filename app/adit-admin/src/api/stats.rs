@@ -112,6 +112,12 @@ pub(super) fn metrics(engine: &Engine) -> Reply {
         "Sessions that are open.",
         each(|counts| counts.opened.saturating_sub(counts.closed)),
     );
+    family(
+        "adit_datagrams_lost_total",
+        "counter",
+        "Datagrams from clients that could not be passed on.",
+        each(|counts| counts.lost),
+    );
     let buffers = engine.listening().into_iter().filter_map(|at| {
         let buffers = at.buffers?;
         let labels = format!("route=\"{}\",listen=\"{}\"", at.route, at.addr);

@@ -23,7 +23,7 @@ pub struct RelayAcceptor {
     pub next: Arc<[Target]>,
     /// The salts that were passed on. The servers know them too, but a replay that went as far as
     /// there would come back later than what is refused here.
-    pub salts: SaltPool,
+    pub salts: Arc<SaltPool>,
     /// The reaction to whatever has no identity header for us.
     pub rejects: Arc<Rejects>,
     /// Time for a complete header.

@@ -51,7 +51,9 @@ impl Accounts {
     #[must_use]
     pub fn new(users: impl Iterator<Item = u32>) -> Self {
         Self {
-            users: users.map(|uid| (uid, Arc::default())).collect(),
+            users: users
+                .map(|uid| (uid, Arc::new(Account::of_a_user())))
+                .collect(),
             anyone: Arc::default(),
         }
     }

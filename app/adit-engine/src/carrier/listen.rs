@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::{Carried, Listen, ListenKind};
+use adit_net::ambient;
 use adit_session::fec::{FecListener, Lane};
 use adit_session::kcp::{Counters, KcpListener, KcpStream};
 use adit_session::smux::{self, End, Mux};
@@ -21,7 +22,7 @@ use super::settings;
 use crate::account::Open;
 use crate::serve::Worker;
 use crate::sockets::{self, Sockets};
-use crate::udp::{Ttl, between};
+use crate::udp::{Place, Share, Ttl, between};
 use crate::{Peer, Router, StartError};
 
 /// How long a socket that fails is left alone.
@@ -111,14 +112,25 @@ pub(crate) async fn lanes(
     router: Arc<Router>,
     meter: Arc<Meter>,
     ttl: Ttl,
+    share: Arc<Share>,
 ) {
     let mut open = JoinSet::new();
     loop {
         while open.try_join_next().is_some() {}
         match listener.accept().await {
             Ok(lane) => {
-                let (router, meter) = (router.clone(), meter.clone());
-                open.spawn(carry(lane, target.clone(), router, meter, ttl));
+                // It shares the listener's socket: only its way out takes a descriptor.
+                let Some(place) = share.enter(None, lane.peer_addr().ip(), 1) else {
+                    debug!(client = %lane.peer_addr(), "no room for another lane");
+                    continue;
+                };
+                let (router, meter, target) = (router.clone(), meter.clone(), target.clone());
+                open.spawn(async move {
+                    let carried = carry(lane, target, router, meter, ttl, &place);
+                    if place.during(carried).await.is_none() {
+                        debug!("a lane ends: its room is needed");
+                    }
+                });
             }
             Err(why) => {
                 warn!("receiving datagrams: {why}");
@@ -129,7 +141,14 @@ pub(crate) async fn lanes(
 }
 
 /// Carries the datagrams of one client until it falls silent.
-async fn carry(lane: Lane, target: Target, router: Arc<Router>, meter: Arc<Meter>, ttl: Ttl) {
+async fn carry(
+    lane: Lane,
+    target: Target,
+    router: Arc<Router>,
+    meter: Arc<Meter>,
+    ttl: Ttl,
+    place: &Place,
+) {
     let peer = lane.peer_addr();
     let far = match router.pick(&target).associate().await {
         Ok(far) => far,
@@ -139,11 +158,13 @@ async fn carry(lane: Lane, target: Target, router: Arc<Router>, meter: Arc<Meter
     let near = LaneWay { lane, target };
     let counting = meter.clone();
     let _open = Open::new(&counting);
-    let passed = |n, up| {
-        if up {
-            meter.add_up(n);
-        } else {
-            meter.add_down(n);
+    let passed = |n: Option<usize>, up| {
+        place.touch(ambient::now());
+        match n {
+            Some(n) if up => meter.add_up(n),
+            Some(n) => meter.add_down(n),
+            None if up => meter.lose(),
+            None => {}
         }
     };
     let end = between(&near, &*far, ttl, &passed).await;

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_config::{Restart as RestartPlan, SsRole, SsServer};
-use adit_net::ambient::{self, SystemChance};
+use adit_config::{Listen, ListenKind, Restart as RestartPlan, SsRole, SsServer};
 use adit_shadowsocks::relay::RelayTable;
-use adit_shadowsocks::{Edition, Key, Restart, SaltPool, Users};
-use adit_wire::{Entropy, Target};
+use adit_shadowsocks::{Edition, Key, Restart, Users};
+use adit_wire::Target;
 
-use super::salts_file::SaltsFile;
+use super::replays::{Name, Seen};
 use super::users_file::UsersFile;
 use super::{Bench, Served, for_each_core};
 use crate::acceptor::{Keyed, Rejects, RelayAcceptor};
@@ -33,7 +32,7 @@ pub(super) fn prepare(server: &SsServer, bench: &Bench<'_>) -> Result<Served, St
         let acceptor = RelayAcceptor {
             table: table.clone(),
             next: next.clone(),
-            salts: salts(server),
+            salts: seen(server, bench).salts,
             rejects,
             deadline,
         };
@@ -52,21 +51,16 @@ pub(super) fn prepare(server: &SsServer, bench: &Bench<'_>) -> Result<Served, St
     let users_file = UsersFile::of(server);
     let file = users_file.as_ref().map(|file| file.path.clone());
     let roster = Arc::new(Roster::new(users(server)?, file));
-    let (salts, salts_file) = match &server.state {
-        Some(path) => {
-            let file = Arc::new(SaltsFile::open(path.clone(), salts(server)));
-            (file.salts(), Some(file))
-        }
-        None => (Arc::new(salts(server)), None),
-    };
+    let seen = seen(server, bench);
     let acceptor = Keyed {
         roster: roster.clone(),
-        salts,
+        salts: seen.salts,
         rejects,
         deadline,
     };
     // One socket: what was seen once must be known wherever it comes from again.
-    let codec: Box<dyn PacketCodec> = Box::new(KeyedPackets::new(roster.clone()));
+    let packets = KeyedPackets::new(roster.clone(), seen.packets, seen.sessions);
+    let codec: Box<dyn PacketCodec> = Box::new(packets);
     Ok(Served {
         worker: server.tcp.then(|| Worker {
             // It needs no UDP socket here, so `udp=false` does not concern it.
@@ -76,7 +70,7 @@ pub(super) fn prepare(server: &SsServer, bench: &Bench<'_>) -> Result<Served, St
         packets: server.udp.then(|| (vec![codec], ttl)),
         roster: Some(roster),
         users: users_file,
-        salts: salts_file,
+        salts: seen.file,
     })
 }
 
@@ -102,14 +96,37 @@ fn users(server: &SsServer) -> Result<Arc<Users>, StartError> {
     }
 }
 
-fn salts(server: &SsServer) -> SaltPool {
-    let mut seed = [0; 16];
-    SystemChance.fill(&mut seed);
+/// Whether a listener refuses what may be from before a restart.
+pub(crate) fn is_strict(listen: &Listen) -> bool {
+    match &listen.kind {
+        ListenKind::Shadowsocks(server) => {
+            let dated = server.method.edition() == Edition::Aead2022;
+            dated && server.restart == RestartPlan::Strict
+        }
+        _ => false,
+    }
+}
+
+/// What was seen under the keys of a server, by all listeners of the process that have them.
+fn seen(server: &SsServer, bench: &Bench<'_>) -> Seen {
     let restart = match server.restart {
         RestartPlan::Strict => Restart::Strict,
         RestartPlan::Lenient => Restart::Lenient,
     };
-    SaltPool::new(seed, ambient::unix(), restart)
+    let key = match &server.role {
+        SsRole::Single(secret) => Some(secret),
+        SsRole::Relay { identity, .. } => Some(identity),
+        // Who are found by trial have no key in common.
+        SsRole::Users { identity, .. } => identity.as_ref(),
+    };
+    let name = Name {
+        method: server.method,
+        key: key.map(|secret| secret.expose()),
+        restart,
+        relay: matches!(server.role, SsRole::Relay { .. }),
+        state: server.state.as_deref(),
+    };
+    bench.replays.of(&name, bench.started)
 }
 
 fn ttl(server: &SsServer, ttl: Ttl) -> Ttl {

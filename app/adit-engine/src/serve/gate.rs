@@ -1,4 +1,4 @@
-//! How many connections may be open, and the accept loop that keeps to it.
+//! How many connections and associations may be open, and the accept loop that keeps to it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,6 +23,62 @@ const MANY: usize = 1024;
 /// How long after most of them have left.
 const SETTLED: Duration = Duration::from_secs(1);
 
+/// Descriptors that a connection takes: its own, and that of its way out.
+const OF_CONNECTION: usize = 2;
+
+/// The descriptors of a process, which connections and associations share. Either may take more
+/// than the other, but never the last: connections always have half, associations an eighth.
+#[derive(Debug)]
+pub(crate) struct Descriptors {
+    total: usize,
+    connections: AtomicUsize,
+    associations: AtomicUsize,
+}
+
+impl Descriptors {
+    /// So many in all.
+    pub(crate) const fn new(total: usize) -> Self {
+        Self {
+            total,
+            connections: AtomicUsize::new(0),
+            associations: AtomicUsize::new(0),
+        }
+    }
+
+    /// Takes what a connection needs; says whether it was there.
+    fn open_connection(&self) -> bool {
+        let connections = self.connections.fetch_add(OF_CONNECTION, Ordering::SeqCst);
+        let associations = self.associations.load(Ordering::SeqCst);
+        let fits = self.total.saturating_sub(associations.max(self.total / 8));
+        if connections + OF_CONNECTION <= fits {
+            return true;
+        }
+        self.close_connection();
+        false
+    }
+
+    fn close_connection(&self) {
+        self.connections.fetch_sub(OF_CONNECTION, Ordering::SeqCst);
+    }
+
+    /// Takes what an association needs; says whether it was there.
+    pub(crate) fn open_association(&self, count: usize) -> bool {
+        let associations = self.associations.fetch_add(count, Ordering::SeqCst);
+        let connections = self.connections.load(Ordering::SeqCst);
+        let fits = self.total.saturating_sub(connections.max(self.total / 2));
+        if associations + count <= fits {
+            return true;
+        }
+        self.close_association(count);
+        false
+    }
+
+    /// Returns what an association took.
+    pub(crate) fn close_association(&self, count: usize) {
+        self.associations.fetch_sub(count, Ordering::SeqCst);
+    }
+}
+
 /// Counts connections and turns away what is too much.
 #[derive(Debug)]
 pub struct Gate {
@@ -30,6 +86,8 @@ pub struct Gate {
     /// The most that were open since memory was last given back.
     high: AtomicUsize,
     max: usize,
+    /// Those of the process, if this is its gate.
+    descriptors: Option<Arc<Descriptors>>,
     /// The gate of the whole process, behind that of a listener.
     outer: Option<Arc<Self>>,
 }
@@ -42,7 +100,19 @@ impl Gate {
             open: AtomicUsize::new(0),
             high: AtomicUsize::new(0),
             max,
+            descriptors: None,
             outer,
+        }
+    }
+
+    /// The gate of a process: connections as far as there are descriptors.
+    pub(crate) fn of_process(descriptors: Arc<Descriptors>) -> Self {
+        Self {
+            open: AtomicUsize::new(0),
+            high: AtomicUsize::new(0),
+            max: descriptors.total / OF_CONNECTION,
+            descriptors: Some(descriptors),
+            outer: None,
         }
     }
 
@@ -61,11 +131,26 @@ impl Gate {
         self.max.min(outer)
     }
 
+    /// Why a connection is turned away.
+    fn complaint(&self) -> String {
+        match &self.outer {
+            Some(outer) if self.open() < self.max => outer.complaint(),
+            _ => format!("{} connections are open: closing new ones", self.open()),
+        }
+    }
+
     pub(super) fn enter(self: &Arc<Self>) -> Option<Ticket> {
         let outer = match &self.outer {
             Some(outer) => Some(Box::new(outer.enter()?)),
             None => None,
         };
+        if self
+            .descriptors
+            .as_ref()
+            .is_some_and(|d| !d.open_connection())
+        {
+            return None;
+        }
         let ticket = Ticket {
             gate: self.clone(),
             _outer: outer,
@@ -86,6 +171,9 @@ pub(super) struct Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
+        if let Some(descriptors) = &self.gate.descriptors {
+            descriptors.close_connection();
+        }
         let open = self.gate.open.fetch_sub(1, Ordering::Relaxed) - 1;
         if open < self.gate.high.load(Ordering::Relaxed) / 8
             && self.gate.high.swap(0, Ordering::Relaxed) > 0
@@ -119,10 +207,7 @@ pub async fn accept_loop(mut socket: accept::Acceptor, worker: Arc<Worker>) {
                 if worker.admit_soon(io, peer).await {
                     continue;
                 }
-                format!(
-                    "{} connections are open: closing new ones",
-                    worker.gate.limit()
-                )
+                worker.gate.complaint()
             }
             Turn::Exhausted(e) => format!("accepting connections: {e}"),
         };
@@ -136,6 +221,26 @@ pub async fn accept_loop(mut socket: accept::Acceptor, worker: Arc<Worker>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn neither_connections_nor_associations_take_the_last_descriptors() {
+        let count = |mut open: Box<dyn FnMut() -> bool>| (0..1000).take_while(|_| open()).count();
+        let all = || Arc::new(Descriptors::new(80));
+        let connections = |of: &Arc<Descriptors>| {
+            let of = of.clone();
+            count(Box::new(move || of.open_connection()))
+        };
+        let associations = |of: &Arc<Descriptors>| {
+            let of = of.clone();
+            count(Box::new(move || of.open_association(1)))
+        };
+        let first = all();
+        assert_eq!((connections(&first), associations(&first)), (35, 10));
+        let first = all();
+        assert_eq!((associations(&first), connections(&first)), (40, 20));
+        first.close_association(15);
+        assert_eq!((connections(&first), associations(&first)), (7, 1));
+    }
 
     #[test]
     fn a_gate_within_a_gate() {

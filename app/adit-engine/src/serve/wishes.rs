@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_net::{Udp, tcp};
+use adit_net::{Udp, ambient, tcp};
 use adit_shadowsocks::uot;
 use adit_stream::{BoxStream, Count, Tcp, fill};
 use adit_wire::{Host, Target};
@@ -31,6 +31,7 @@ impl Worker {
         mut pending: Pending,
         version: uot::Version,
         account: Option<&Arc<Account>>,
+        peer: Peer,
     ) -> std::io::Result<()> {
         let first = std::mem::take(&mut pending.request.first);
         let near = pending.proceed(None).await?;
@@ -39,7 +40,7 @@ impl Worker {
         let (near, target) = timeout(deadline, accept_over_tcp(near, first, version))
             .await
             .map_err(late)??;
-        self.carry(near, target, account).await
+        self.carry(near, target, account, peer).await
     }
 
     /// Datagrams in a stream, to wherever each goes; `target` is the first of them, if known.
@@ -48,15 +49,26 @@ impl Worker {
         near: OverTcp,
         target: Option<Target>,
         account: Option<&Arc<Account>>,
+        peer: Peer,
     ) -> std::io::Result<()> {
         let anywhere = Target::from(SocketAddr::from(([0u8; 4], 0)));
+        // The stream was counted as a connection, which has a way out too.
+        let place = self.share.enter(account, peer.remote.ip(), 0);
+        let place = place.ok_or(std::io::ErrorKind::QuotaExceeded)?;
         let connector = self.router.pick(target.as_ref().unwrap_or(&anywhere));
         let far = connector.associate().await.map_err(std::io::Error::other)?;
         let _open = Open::new(&self.meter);
         if let Some(account) = account {
             account.begin_udp();
         }
-        between(&near, &*far, self.ttl, &|n, up| {
+        let passed = |n: Option<usize>, up| {
+            place.touch(ambient::now());
+            let Some(n) = n else {
+                if up {
+                    self.meter.lose();
+                }
+                return;
+            };
             if up {
                 self.meter.add_up(n);
             } else {
@@ -67,8 +79,9 @@ impl Worker {
                 Some(account) => account.packet_down(n),
                 None => {}
             }
-        })
-        .await
+        };
+        let carried = place.during(between(&near, &*far, self.ttl, &passed)).await;
+        carried.unwrap_or_else(|| Err(std::io::ErrorKind::QuotaExceeded.into()))
     }
 
     /// Waits for the one connection from outside.
@@ -137,6 +150,11 @@ impl Worker {
 
     pub(super) async fn datagrams(&self, association: Association) {
         let peer = association.peer;
+        // The control connection was counted with a way out: our socket. Its way out is one more.
+        let Some(place) = self.share.enter(None, peer.remote.ip(), 1) else {
+            let why = std::io::Error::from(std::io::ErrorKind::QuotaExceeded);
+            return association.refuse(&DialError::new(Stage::Route, why)).await;
+        };
         let opened = Udp::bind(SocketAddr::new(peer.local.ip(), 0))
             .and_then(|socket| Ok((socket.local_addr()?, socket)));
         let (at, socket) = match opened {
@@ -156,16 +174,23 @@ impl Worker {
             return;
         };
         debug!(client = %peer.remote, "association open on {at}");
-        let listener = Listener::new(
+        let place = Arc::new(place);
+        let listener = Listener::single(
             Arc::new(socket),
             Box::new(codec),
             self.router.clone(),
             self.meter.clone(),
             self.ttl,
+            place.clone(),
         );
-        tokio::select! {
-            () = listener.single().run() => {}
-            () = swallow(&mut control) => {}
+        let served = async {
+            tokio::select! {
+                () = listener.run() => {}
+                () = swallow(&mut control) => {}
+            }
+        };
+        if place.during(served).await.is_none() {
+            debug!(client = %peer.remote, "the association's room is needed");
         }
         debug!(client = %peer.remote, "association closed");
     }

@@ -16,8 +16,9 @@ const PARTS: u32 = 4;
 /// Batches that are moved in one direction before the other one, and others, get their turn.
 const BATCHES: usize = 16;
 
-/// Counts what passes: payload bytes, and whether they come from the client.
-pub(crate) type Passed<'a> = dyn Fn(usize, bool) + Sync + 'a;
+/// Counts what passes: payload bytes, or nothing of a datagram that is lost, and whether they come
+/// from the client.
+pub(crate) type Passed<'a> = dyn Fn(Option<usize>, bool) + Sync + 'a;
 
 /// Passes datagrams on until nothing has come for `ttl.idle` or one of the ways is broken.
 pub(crate) async fn between(
@@ -63,13 +64,14 @@ fn one_way(
     from: &dyn Datagrams,
     to: &dyn Datagrams,
     packet: &mut PacketBuf,
-    passed: &mut dyn FnMut(usize),
+    passed: &mut dyn FnMut(Option<usize>),
 ) -> Poll<io::Result<()>> {
     for _ in 0..BATCHES {
         let received = from.poll_recv(cx, packet, &mut |packet, peer| {
-            passed(packet.payload().len());
+            passed(Some(packet.payload().len()));
             if let Err(e) = to.send(packet, peer) {
                 tracing::trace!("datagram for {peer} is lost: {e}");
+                passed(None);
             }
         });
         match received {

@@ -13,6 +13,7 @@ use adit_net::{PacketBuf, Udp, ambient};
 use adit_wire::{Host, Name, Target, Time};
 
 use super::Datagrams;
+use super::backlog::Backlog;
 use crate::access::Access;
 
 /// Names that one association remembers.
@@ -22,8 +23,6 @@ const NAME_TTL: Duration = Duration::from_secs(60);
 /// How long a failure is: what keeps it from being asked for with each datagram. The resolver knows
 /// how long there is nothing.
 const NO_NAME_TTL: Duration = Duration::from_secs(1);
-/// Datagrams that wait for one name.
-const WAITING: usize = 8;
 /// Targets that may answer under [`Filter::Contacted`].
 const CONTACTS: usize = 1024;
 
@@ -53,7 +52,7 @@ struct Inner {
 }
 
 enum Lookup {
-    Running(Vec<(PacketBuf, u16)>),
+    Running(Backlog<u16>),
     Done(Option<std::net::IpAddr>, Time),
 }
 
@@ -79,10 +78,8 @@ impl DirectUdp {
         let mut names = lock(&self.inner.names);
         match names.get_mut(name) {
             Some(Lookup::Running(waiting)) => {
-                if waiting.len() < WAITING {
-                    waiting.push((PacketBuf::from_payload(packet.payload()), port));
-                }
-                return Ok(());
+                let taken = waiting.push(port, packet.payload());
+                return taken.then_some(()).ok_or_else(no_room);
             }
             Some(Lookup::Done(found, until)) if *until > ambient::now() => {
                 let ip = found.ok_or(io::ErrorKind::HostUnreachable)?;
@@ -97,7 +94,10 @@ impl DirectUdp {
                 return Err(io::ErrorKind::QuotaExceeded.into());
             }
         }
-        let waiting = vec![(PacketBuf::from_payload(packet.payload()), port)];
+        let mut waiting = Backlog::default();
+        if !waiting.push(port, packet.payload()) {
+            return Err(no_room());
+        }
         names.insert(name.clone(), Lookup::Running(waiting));
         drop(names);
         let (inner, name) = (self.inner.clone(), name.clone());
@@ -114,10 +114,10 @@ impl Inner {
         let ttl = if ip.is_some() { NAME_TTL } else { NO_NAME_TTL };
         let until = ambient::now() + ttl;
         let before = lock(&self.names).insert(name, Lookup::Done(ip, until));
-        if let (Some(Lookup::Running(waiting)), Some(ip)) = (before, ip) {
-            for (packet, port) in waiting {
+        if let (Some(Lookup::Running(mut waiting)), Some(ip)) = (before, ip) {
+            for (port, payload) in waiting.take() {
                 // A datagram may be lost.
-                let _ = self.send(packet.payload(), SocketAddr::new(ip, port));
+                let _ = self.send(&payload, SocketAddr::new(ip, port));
             }
             let _ = self.socket.flush();
         }
@@ -133,6 +133,10 @@ impl Inner {
             let mut contacts = lock(&self.contacts);
             if contacts.len() >= CONTACTS {
                 contacts.remove(0);
+            }
+            if contacts.is_empty() {
+                // Most have but one.
+                contacts.reserve_exact(1);
             }
             contacts.push(to.ip());
         }
@@ -179,6 +183,13 @@ impl Datagrams for DirectUdp {
             }
         })
     }
+}
+
+fn no_room() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::QuotaExceeded,
+        "too many datagrams wait for a name",
+    )
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

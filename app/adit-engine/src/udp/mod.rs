@@ -6,6 +6,7 @@
 //! A transparent listener needs no language: what it takes says by its own addresses where it was
 //! going ([`Interception`]).
 
+mod backlog;
 mod between;
 mod direct;
 mod forward;
@@ -13,10 +14,12 @@ mod near;
 mod over_tcp;
 mod relay;
 mod shadowsocks;
+mod shares;
 mod socks;
 mod ssr;
 mod table;
 mod transparent;
+mod trials;
 
 use std::io;
 use std::net::SocketAddr;
@@ -35,6 +38,8 @@ pub use over_tcp::OverTcp;
 pub(crate) use over_tcp::accept as accept_over_tcp;
 pub use relay::RelayPackets;
 pub use shadowsocks::{KeyedPackets, ShadowsocksUdp};
+pub use shares::Share;
+pub(crate) use shares::{Associations, Held, Place};
 pub use socks::{SocksPackets, SocksUdp};
 pub use ssr::{SsrPackets, SsrUdp};
 pub use table::{Listener, Ttl};

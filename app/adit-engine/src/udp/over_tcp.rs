@@ -12,7 +12,14 @@ use adit_wire::Target;
 
 use super::Datagrams;
 
-/// A stream that carries datagrams. Sending never waits: what the stream does not take is lost.
+/// Bytes of frames that wait for the stream to take them. A burst that comes before the stream is
+/// open, or while it is full, is not lost.
+const REST: usize = 64 << 10;
+
+/// Bytes of room for frames that are kept while nothing waits.
+const KEPT: usize = 4 << 10;
+
+/// A stream that carries datagrams. Sending never waits: what finds too much before it is lost.
 pub struct OverTcp(Mutex<State>);
 
 /// How datagrams stand in the stream.
@@ -33,8 +40,9 @@ struct State {
     owes_request: bool,
     /// Received bytes that came with the request for the stream.
     early: Vec<u8>,
-    /// What the stream has not yet taken of the last frame.
+    /// Frames, and how much of them the stream has taken.
     rest: Vec<u8>,
+    taken: usize,
     /// Whoever waits for datagrams also drives what could not leave at once.
     waiting: Option<Waker>,
 }
@@ -78,6 +86,7 @@ impl OverTcp {
             owes_request,
             early,
             rest: Vec::new(),
+            taken: 0,
             waiting: None,
         }))
     }
@@ -90,17 +99,23 @@ impl OverTcp {
 impl State {
     /// Puts as much of `rest` into the stream as it takes.
     fn poll_push(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while !self.rest.is_empty() {
+        while self.taken < self.rest.len() {
             let size = std::task::ready!(self.io.poll_slot(cx, 1))?;
             if size == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
-            let n = self.rest.len().min(size);
-            if let (Some(slot), Some(bytes)) = (self.io.slot().get_mut(..n), self.rest.get(..n)) {
+            let n = (self.rest.len() - self.taken).min(size);
+            let bytes = self.rest.get(self.taken..self.taken + n);
+            if let (Some(slot), Some(bytes)) = (self.io.slot().get_mut(..n), bytes) {
                 slot.copy_from_slice(bytes);
             }
             self.io.commit(n)?;
-            self.rest.drain(..n);
+            self.taken += n;
+        }
+        self.rest.clear();
+        self.taken = 0;
+        if self.rest.capacity() > KEPT {
+            self.rest = Vec::new();
         }
         Poll::Ready(Ok(()))
     }
@@ -197,9 +212,13 @@ struct Where {
 impl Datagrams for OverTcp {
     fn send(&self, packet: &mut PacketBuf, to: &Target) -> io::Result<()> {
         let mut state = self.lock();
-        if !state.rest.is_empty() {
-            // Half a frame is still here: the stream is full.
-            return Err(io::ErrorKind::WouldBlock.into());
+        if state.rest.len() > state.taken {
+            let full = state.rest.len() - state.taken + packet.payload().len() > REST;
+            if full {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            let taken = std::mem::take(&mut state.taken);
+            state.rest.drain(..taken);
         }
         let State {
             connected,

@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use adit_net::PacketBuf;
-use adit_net::ambient::{self, Chance, SystemChance};
-use adit_shadowsocks::udp::{ClientSession, Incoming, ServerOpener, ServerSealer};
-use adit_shadowsocks::{Edition, KeyChain, Method, Restart, SaltPool, UserId};
-use adit_wire::{Broken, Entropy, Target, Unix};
+use adit_net::ambient::{self, Chance};
+use adit_shadowsocks::udp::{ClientSession, Incoming, ServerOpener, ServerSealer, SessionBook};
+use adit_shadowsocks::{Edition, KeyChain, Method, SaltPool, UserId, Users};
+use adit_wire::{Broken, Target, Unix};
 
+use super::trials::Trials;
 use super::{BoxDatagrams, Datagrams, Key, PacketCodec, ReplySeal};
 use crate::Roster;
 use crate::account::Account;
@@ -80,19 +81,29 @@ pub struct KeyedPackets {
     /// Whose the last packets were, for associations about to begin and for trials.
     owners: HashMap<Key, UserId>,
     salts: PacketSalts,
+    by_trial: bool,
+    trials: Trials,
+}
+
+/// Whether several keys have to be tried to know whose a packet is.
+fn is_by_trial(users: &Users) -> bool {
+    users.method().edition() == Edition::Aead && users.len() > 1
 }
 
 impl KeyedPackets {
-    /// A server for the users of `roster`, whoever they are at the time.
+    /// A server for the users of `roster`, whoever they are at the time. `salts` and `sessions` are
+    /// shared by all who serve the same key.
     #[must_use]
-    pub fn new(roster: Arc<Roster>) -> Self {
+    pub fn new(roster: Arc<Roster>, salts: Arc<SaltPool>, sessions: Arc<SessionBook>) -> Self {
         let users = roster.users();
         Self {
             known: roster.changes(),
-            opener: ServerOpener::new(&users),
+            opener: ServerOpener::with_book(&users, sessions),
             roster,
             owners: HashMap::new(),
-            salts: PacketSalts::new(users.method()),
+            by_trial: is_by_trial(&users),
+            trials: Trials::default(),
+            salts: PacketSalts::new(users.method(), salts),
         }
     }
 
@@ -101,29 +112,67 @@ impl KeyedPackets {
         let changes = self.roster.changes();
         if changes != self.known {
             self.known = changes;
-            self.opener.set_users(self.roster.users());
+            let users = self.roster.users();
+            self.by_trial = is_by_trial(&users);
+            self.opener.set_users(users);
         }
+    }
+
+    /// Opens a packet whose user is found by trial: first the one who is known at this very address,
+    /// then the one last seen at its host, then all, as far as the source may have that.
+    fn open_by_trial(
+        &mut self,
+        packet: &mut PacketBuf,
+        from: SocketAddr,
+        known: Option<UserId>,
+    ) -> Result<Incoming, Broken> {
+        let now = ambient::now();
+        let hint = known.or_else(|| self.roster.hint(from.ip()));
+        let bytes = packet.payload_mut();
+        let opened = if self.trials.may_try_all(from.ip(), now) {
+            let opened = self.opener.open_hinted(bytes, hint, ambient::unix());
+            if matches!(opened, Err(Broken::Unauthentic)) {
+                self.trials.failed(from.ip(), now);
+            }
+            opened
+        } else {
+            self.opener.open_of(bytes, hint, ambient::unix())
+        };
+        if let (
+            Ok(Incoming {
+                user: Some(user), ..
+            }),
+            true,
+        ) = (&opened, known.is_none())
+        {
+            self.roster.seen(from.ip(), *user);
+        }
+        opened
     }
 }
 
 impl PacketCodec for KeyedPackets {
     fn open(&mut self, packet: &mut PacketBuf, from: SocketAddr) -> Result<(Key, Target), Broken> {
         self.follow();
-        let hint = self.owners.get(&Key::Source(from)).copied();
+        let known = self.owners.get(&Key::Source(from)).copied();
+        let opened = if self.by_trial {
+            self.open_by_trial(packet, from, known)
+        } else {
+            let bytes = packet.payload_mut();
+            self.opener.open_hinted(bytes, known, ambient::unix())
+        };
         let Incoming {
             session,
             user,
             target,
             payload,
             new,
-        } = self
-            .opener
-            .open_hinted(packet.payload_mut(), hint, ambient::unix())?;
+        } = opened?;
         self.salts.take(packet.payload_mut())?;
         packet.narrow(payload);
         let key = session.map_or(Key::Source(from), Key::Session);
         if let Some(user) = user
-            && (new || (session.is_none() && hint != Some(user)))
+            && (new || (session.is_none() && known != Some(user)))
         {
             self.owners.insert(key, user);
         }
@@ -166,12 +215,8 @@ struct PacketSalts {
 }
 
 impl PacketSalts {
-    fn new(method: Method) -> Self {
-        let pool = (method.edition() == Edition::Aead).then(|| {
-            let mut seed = [0; 16];
-            SystemChance.fill(&mut seed);
-            Arc::new(SaltPool::new(seed, ambient::unix(), Restart::Lenient))
-        });
+    fn new(method: Method, pool: Arc<SaltPool>) -> Self {
+        let pool = (method.edition() == Edition::Aead).then_some(pool);
         let len = method.key_len();
         Self { pool, len }
     }

@@ -2,37 +2,38 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::future::poll_fn;
+use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::ops::Deref;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
-use adit_net::{PacketBuf, Udp};
+use adit_net::{PacketBuf, Udp, ambient};
 use adit_stream::slice::give_way;
 use adit_stream::{Count, Meter};
-use adit_wire::Target;
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use adit_wire::{Target, Time};
+use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
+use tokio::task::{AbortHandle, yield_now};
+use tokio::time::{Instant, Sleep, sleep};
 use tracing::{debug, trace, warn};
 
+use super::backlog::Backlog;
 use super::near::{Ear, Mouth, Near};
 use super::transparent::{Contacts, Interception};
-use super::{BoxDatagrams, Key, PacketCodec};
-use crate::Router;
-use crate::account::{Account, Open, asker, during};
+use super::{BoxDatagrams, Key, PacketCodec, Place, Share};
+use crate::account::{Account, asker};
+use crate::{DialError, Router};
 
-/// Associations of one listener.
-const MAX_ASSOCIATIONS: usize = 16_384;
-/// Datagrams that wait while the way of an association is being opened.
-const WAITING: usize = 8;
+/// Complaints about datagrams that are lost are at least this far apart.
+const QUIET: Duration = Duration::from_secs(60);
 /// Batches that are moved in one go before others get their turn.
 const BATCHES: usize = 8;
-/// An idle time is looked at this often within itself.
-const PARTS: u32 = 4;
+/// Descriptors that an association takes: its way out.
+const DESCRIPTORS: u8 = 1;
 
 /// How long associations are kept without traffic.
 #[derive(Debug, Clone, Copy)]
@@ -46,26 +47,76 @@ pub struct Ttl {
 /// Receives on one socket for all associations of a listener.
 pub struct Listener {
     near: Near,
+    common: Arc<Common>,
+    room: Room,
+    table: HashMap<Key, Known>,
+    /// An association had to be refused.
+    crowded: bool,
+}
+
+/// An association and its task.
+struct Known {
+    entry: Arc<Entry>,
+    task: AbortHandle,
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.table.values().for_each(|known| known.task.abort());
+    }
+}
+
+/// What all associations of a table have in common.
+struct Common {
     router: Arc<Router>,
     meter: Arc<Meter>,
     ttl: Ttl,
-    /// Whether the listener exists for one association and ends with it.
-    single: bool,
-    table: HashMap<Key, Arc<Entry>>,
+    /// When a loss was last spoken of.
+    complained: Mutex<Option<Time>>,
+    /// Associations that have ended and are in the table still: each comes here once.
+    ended: Mutex<Vec<Key>>,
+    some_ended: Notify,
+}
+
+/// Where associations have their places.
+enum Room {
+    /// Each has one of its own among those of the listener.
+    Shared(Arc<Share>),
+    /// The listener exists for one association and ends with it; whoever made it looks after its
+    /// place.
+    Single(Arc<Place>),
 }
 
 /// What the receiving side and the association's own task share.
 struct Entry {
     way: OnceLock<BoxDatagrams>,
-    waiting: Mutex<Vec<(Target, PacketBuf)>>,
+    /// What waits for the way; nothing once it is open.
+    waiting: Mutex<Option<Box<Backlog<Target>>>>,
     /// Whose association it is.
     account: Option<Arc<Account>>,
+    place: Hold,
     /// Where answers go: the address of the last authentic packet.
     back: Mutex<SocketAddr>,
-    moved: AtomicU64,
     dns_only: AtomicBool,
     /// Whom the client has written to, where that decides who may answer.
     contacts: Option<Arc<Contacts>>,
+}
+
+/// The place of an association.
+enum Hold {
+    Own(Place),
+    Lent(Arc<Place>),
+}
+
+impl Deref for Hold {
+    type Target = Place;
+
+    fn deref(&self) -> &Place {
+        match self {
+            Self::Own(place) => place,
+            Self::Lent(place) => place,
+        }
+    }
 }
 
 impl Entry {
@@ -74,15 +125,15 @@ impl Entry {
     }
 
     /// A packet came from `from`: that is where answers go from now on.
-    fn came(&self, from: SocketAddr, target: &Target) {
+    fn came(&self, from: SocketAddr, target: &Target, now: Time) {
         let mut back = Self::lock(&self.back);
         if *back != from {
             debug!("an association moves from {back} to {from}");
             *back = from;
         }
         drop(back);
-        self.moved.fetch_add(1, Ordering::Relaxed);
-        if target.port != 53 {
+        self.place.touch(now);
+        if target.port != 53 && self.dns_only.load(Ordering::Relaxed) {
             self.dns_only.store(false, Ordering::Relaxed);
         }
         if let Some(contacts) = &self.contacts {
@@ -90,21 +141,21 @@ impl Entry {
         }
     }
 
-    fn send(&self, packet: &mut PacketBuf, target: &Target) {
+    /// Sends a packet, or keeps it until the way is open.
+    fn send(&self, packet: &mut PacketBuf, target: &Target) -> io::Result<()> {
         if let Some(way) = self.way.get() {
-            if let Err(e) = way.send(packet, target) {
-                trace!("datagram to {target} is lost: {e}");
-            }
-            return;
+            return way.send(packet, target);
         }
         let mut waiting = Self::lock(&self.waiting);
         // The way may have opened between the look above and the lock.
-        if self.way.get().is_some() {
-            drop(waiting);
-            self.send(packet, target);
-        } else if waiting.len() < WAITING {
-            waiting.push((target.clone(), PacketBuf::from_payload(packet.payload())));
+        if let Some(way) = self.way.get() {
+            return way.send(packet, target);
         }
+        let waiting = waiting.get_or_insert_default();
+        let taken = waiting.push(target.clone(), packet.payload());
+        let full = "too many datagrams wait for their way to open";
+        let full = || io::Error::new(io::ErrorKind::QuotaExceeded, full);
+        taken.then_some(()).ok_or_else(full)
     }
 
     fn flush(&self) {
@@ -113,19 +164,55 @@ impl Entry {
         }
     }
 
-    fn opened(&self, way: BoxDatagrams) {
+    fn opened(&self, way: BoxDatagrams, lost: impl Fn(&io::Error)) {
         let mut waiting = Self::lock(&self.waiting);
         // Only the association's own task opens its way, once.
         let _ = self.way.set(way);
-        for (target, mut packet) in waiting.drain(..) {
-            if let Some(way) = self.way.get()
-                && let Err(e) = way.send(&mut packet, &target)
-            {
-                trace!("datagram to {target} is lost: {e}");
+        let (Some(way), Some(mut backlog)) = (self.way.get(), waiting.take()) else {
+            return;
+        };
+        SCRATCH.with_borrow_mut(|packet| {
+            for (target, payload) in backlog.take() {
+                if !packet.load(&payload) {
+                    continue;
+                }
+                if let Err(e) = way.send(packet, &target) {
+                    lost(&e);
+                }
             }
-        }
+        });
         drop(waiting);
         self.flush();
+    }
+}
+
+impl Common {
+    /// An association has ended.
+    fn end(&self, key: Key) {
+        Entry::lock(&self.ended).push(key);
+        self.some_ended.notify_one();
+    }
+
+    /// A datagram of a client is lost.
+    fn lost(&self, why: &io::Error) {
+        trace!("a datagram is lost: {why}");
+        self.meter.lose();
+        // What a rule forbids is no surprise, and what the network does is not our doing.
+        if !matches!(
+            why.kind(),
+            io::ErrorKind::QuotaExceeded | io::ErrorKind::WouldBlock
+        ) {
+            return;
+        }
+        let now = ambient::now();
+        let mut complained = Entry::lock(&self.complained);
+        if complained.is_none_or(|at| now.since(at) >= QUIET) {
+            *complained = Some(now);
+            warn!(
+                "datagrams are lost: {why} (said once in {} s)",
+                QUIET.as_secs()
+            );
+        }
     }
 }
 
@@ -138,8 +225,23 @@ impl Listener {
         router: Arc<Router>,
         meter: Arc<Meter>,
         ttl: Ttl,
+        share: Arc<Share>,
     ) -> Self {
-        Self::with(Near::Spoken(socket, codec), router, meter, ttl)
+        let near = Near::Spoken(socket, codec);
+        Self::with(near, router, meter, ttl, Room::Shared(share))
+    }
+
+    /// A table for one association, which has its place: it ends with it.
+    pub(crate) fn single(
+        socket: Arc<Udp>,
+        codec: Box<dyn PacketCodec>,
+        router: Arc<Router>,
+        meter: Arc<Meter>,
+        ttl: Ttl,
+        place: Arc<Place>,
+    ) -> Self {
+        let near = Near::Spoken(socket, codec);
+        Self::with(near, router, meter, ttl, Room::Single(place))
     }
 
     /// A table for datagrams that are taken on their way.
@@ -149,47 +251,56 @@ impl Listener {
         router: Arc<Router>,
         meter: Arc<Meter>,
         ttl: Ttl,
+        share: Arc<Share>,
     ) -> Self {
-        Self::with(Near::Taken(Arc::new(interception)), router, meter, ttl)
+        let near = Near::Taken(Arc::new(interception.counted_by(share.clone())));
+        Self::with(near, router, meter, ttl, Room::Shared(share))
     }
 
-    fn with(near: Near, router: Arc<Router>, meter: Arc<Meter>, ttl: Ttl) -> Self {
-        Self {
-            near,
+    fn with(near: Near, router: Arc<Router>, meter: Arc<Meter>, ttl: Ttl, room: Room) -> Self {
+        let common = Arc::new(Common {
             router,
             meter,
             ttl,
-            single: false,
+            complained: Mutex::default(),
+            ended: Mutex::default(),
+            some_ended: Notify::new(),
+        });
+        Self {
+            near,
+            common,
+            room,
             table: HashMap::new(),
+            crowded: false,
         }
-    }
-
-    /// Ends with its first association.
-    #[must_use]
-    pub fn single(mut self) -> Self {
-        self.single = true;
-        self
     }
 
     /// Receives for ever, or until its only association ends. Associations end with it.
     pub async fn run(mut self) {
-        let (ended_tx, mut ended) = mpsc::channel(256);
-        let mut tasks = JoinSet::new();
+        let common = self.common.clone();
         let ear = self.near.ear();
+        let single = matches!(self.room, Room::Single(_));
+        let idle = self.common.ttl.idle;
         loop {
             tokio::select! {
                 biased;
-                Some(key) = ended.recv() => {
-                    self.table.remove(&key);
-                    self.near.forget(key);
-                    while tasks.try_join_next().is_some() {}
-                    if self.single {
+                () = common.some_ended.notified() => {
+                    let ended = std::mem::take(&mut *Entry::lock(&common.ended));
+                    for key in &ended {
+                        self.table.remove(key);
+                        self.near.forget(*key);
+                    }
+                    if single && !ended.is_empty() {
                         return;
                     }
                 }
-                () = sleep(self.ttl.idle), if self.single && self.table.is_empty() => return,
+                () = sleep(idle), if single && self.table.is_empty() => return,
                 ready = ear.readable() => {
-                    let received = ready.and_then(|()| self.batches(&ear, &ended_tx, &mut tasks));
+                    let received = ready.and_then(|()| self.batches(&ear));
+                    if std::mem::take(&mut self.crowded) {
+                        // Those that were told to end come to do so.
+                        yield_now().await;
+                    }
                     if let Err(e) = received {
                         warn!("receiving datagrams: {e}");
                         sleep(Duration::from_millis(50)).await;
@@ -200,14 +311,10 @@ impl Listener {
     }
 
     /// Receives what there is, but not for ever.
-    fn batches(
-        &mut self,
-        ear: &Ear,
-        ended: &mpsc::Sender<Key>,
-        tasks: &mut JoinSet<()>,
-    ) -> std::io::Result<()> {
+    fn batches(&mut self, ear: &Ear) -> io::Result<()> {
         SCRATCH.with_borrow_mut(|packet| {
             for _ in 0..BATCHES {
+                let now = ambient::now();
                 // Packets of one association follow each other; they leave together.
                 let mut last: Option<(Key, Arc<Entry>)> = None;
                 let received = ear.try_recv(packet, |packet, from, to| {
@@ -219,24 +326,24 @@ impl Listener {
                         if let Some((_, entry)) = last.take() {
                             entry.flush();
                         }
-                        last = self
-                            .entry(key, from, &target, ended, tasks)
-                            .map(|e| (key, e));
+                        last = self.entry(key, from, &target).map(|e| (key, e));
                     }
                     if let Some((_, entry)) = &last {
-                        self.meter.add_up(packet.payload().len());
+                        self.common.meter.add_up(packet.payload().len());
                         if let Some(account) = &entry.account {
                             account.packet_up(packet.payload().len());
                         }
-                        entry.came(from, &target);
-                        entry.send(packet, &target);
+                        entry.came(from, &target, now);
+                        if let Err(e) = entry.send(packet, &target) {
+                            self.common.lost(&e);
+                        }
                     }
                 });
                 if let Some((_, entry)) = last {
                     entry.flush();
                 }
                 match received {
-                    Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => return Ok(()),
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                     received => received?,
                 }
             }
@@ -245,65 +352,113 @@ impl Listener {
     }
 
     /// The association of a packet; a new one if there is none and there is room.
-    fn entry(
-        &mut self,
-        key: Key,
-        from: SocketAddr,
-        target: &Target,
-        ended: &mpsc::Sender<Key>,
-        tasks: &mut JoinSet<()>,
-    ) -> Option<Arc<Entry>> {
-        if let Some(entry) = self.table.get(&key) {
-            return Some(entry.clone());
+    fn entry(&mut self, key: Key, from: SocketAddr, target: &Target) -> Option<Arc<Entry>> {
+        if let Some(known) = self.table.get(&key) {
+            return Some(known.entry.clone());
         }
-        if self.table.len() >= MAX_ASSOCIATIONS {
-            // Never push out a living one: a 2022 session must be remembered for its window.
+        let account = self.near.account(key);
+        let place = match &self.room {
+            Room::Shared(share) => share
+                .enter(account.as_ref(), from.ip(), DESCRIPTORS)
+                .map(Hold::Own),
+            Room::Single(place) => Some(Hold::Lent(place.clone())),
+        };
+        let Some(place) = place else {
+            self.crowded = true;
             self.near.forget(key);
-            debug!("datagram from {from} dropped: {MAX_ASSOCIATIONS} associations");
+            let why = "no room for another association";
+            let why = io::Error::new(io::ErrorKind::QuotaExceeded, why);
+            self.common.lost(&why);
             return None;
-        }
+        };
+        let connector = self.common.router.pick(target);
+        let asker = asker(account.as_ref(), from.ip());
+        let associate = async move { connector.associate().await };
+        let mut opening: Opening = Box::pin(asker.scope(associate));
+        // Most ways need nothing that has to be waited for, and are open at once.
+        let way = match opening
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+        {
+            Poll::Ready(Ok(way)) => OnceLock::from(way),
+            Poll::Ready(Err(why)) => {
+                // As if it had begun and ended.
+                self.common.end(key);
+                debug!("no way for datagrams to {target}: {why}");
+                return None;
+            }
+            Poll::Pending => OnceLock::new(),
+        };
+        let stage = match way.get() {
+            Some(_) => Stage::Open(Box::pin(sleep(self.common.ttl.dns))),
+            None => Stage::Opening(opening),
+        };
         let mouth = self.near.mouth(key)?;
         debug!("association from {from} begins with {target}");
-        let account = self.near.account(key);
+        let mut removed = None;
         if let Some(account) = &account {
+            if account.is_one_user() {
+                let Some(leaves) = account.leaves() else {
+                    self.common.end(key);
+                    return None;
+                };
+                removed = Some(leaves);
+            }
             account.begin_udp();
         }
         let entry = Arc::new(Entry {
             account,
-            way: OnceLock::new(),
+            place,
+            way,
             waiting: Mutex::default(),
             back: Mutex::new(from),
-            moved: AtomicU64::new(0),
             dns_only: AtomicBool::new(true),
             contacts: mouth.contacts(),
         });
-        self.table.insert(key, entry.clone());
-        let task = Association {
+        self.common.meter.open();
+        let task = tokio::spawn(Association {
             entry: entry.clone(),
             mouth,
-            meter: self.meter.clone(),
-            ttl: self.ttl,
-        };
-        let (router, ended, target) = (self.router.clone(), ended.clone(), target.clone());
-        tasks.spawn(async move {
-            let account = task.entry.account.clone();
-            let over = during(account.as_deref(), task.run(&router, &target)).await;
-            if over.is_none() {
-                debug!("an association ends: the user was removed");
-            }
-            // The listener may be gone already.
-            let _ = ended.send(key).await;
+            common: self.common.clone(),
+            stage,
+            removed,
+            key,
         });
+        let task = task.abort_handle();
+        let known = Known {
+            entry: entry.clone(),
+            task,
+        };
+        self.table.insert(key, known);
         Some(entry)
     }
 }
 
-/// The way back of one association.
+/// A way that is being opened.
+type Opening = Pin<Box<dyn Future<Output = Result<BoxDatagrams, DialError>> + Send>>;
+
+/// The way back of one association: a task of few bytes, since there are many.
 struct Association {
     entry: Arc<Entry>,
     mouth: Mouth,
-    meter: Arc<Meter>,
-    ttl: Ttl,
+    common: Arc<Common>,
+    stage: Stage,
+    /// Ready when the user is removed. The end of all users is the end of the table.
+    removed: Option<Pin<Box<OwnedNotified>>>,
+    key: Key,
+}
+
+enum Stage {
+    Opening(Opening),
+    /// With the time at which to look whether it has been quiet for long.
+    Open(Pin<Box<Sleep>>),
+}
+
+impl Drop for Association {
+    fn drop(&mut self) {
+        self.common.meter.close();
+        self.common.end(self.key);
+    }
 }
 
 thread_local! {
@@ -311,50 +466,67 @@ thread_local! {
     static SCRATCH: RefCell<PacketBuf> = RefCell::new(PacketBuf::default());
 }
 
-impl Association {
-    async fn run(mut self, router: &Router, target: &Target) {
-        let meter = self.meter.clone();
-        let _open = Open::new(&meter);
-        let from = Entry::lock(&self.entry.back).ip();
-        let asker = asker(self.entry.account.as_ref(), from);
-        match asker.scope(router.pick(target).associate()).await {
-            Ok(way) => {
-                self.entry.opened(way);
-                self.pump().await;
+impl Future for Association {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        // Whoever lent it looks after it.
+        if let Hold::Own(place) = &this.entry.place
+            && place.is_needed(cx)
+        {
+            debug!("an association ends: its room is needed");
+            return Poll::Ready(());
+        }
+        if let Some(removed) = &mut this.removed
+            && removed.as_mut().poll(cx).is_ready()
+        {
+            debug!("an association ends: the user was removed");
+            return Poll::Ready(());
+        }
+        if let Stage::Opening(opening) = &mut this.stage {
+            match ready!(opening.as_mut().poll(cx)) {
+                Ok(way) => {
+                    let common = &this.common;
+                    this.entry.opened(way, |why| common.lost(why));
+                    this.stage = Stage::Open(Box::pin(sleep(this.idle())));
+                }
+                Err(why) => {
+                    debug!("no way for datagrams: {why}");
+                    return Poll::Ready(());
+                }
             }
-            Err(why) => debug!("no way for datagrams to {target}: {why}"),
+        }
+        if this.bring_back(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        this.watch_quiet(cx)
+    }
+}
+
+impl Association {
+    /// Ready when nothing has passed for as long as the association may be idle.
+    fn watch_quiet(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let idle = self.idle();
+        let Stage::Open(timer) = &mut self.stage else {
+            return Poll::Pending;
+        };
+        loop {
+            ready!(timer.as_mut().poll(cx));
+            let quiet = ambient::now().since(self.entry.place.active());
+            match idle.checked_sub(quiet) {
+                Some(left) if !left.is_zero() => timer.as_mut().reset(Instant::now() + left),
+                _ => return Poll::Ready(()),
+            }
         }
     }
 
-    async fn pump(&mut self) {
-        let mut quiet = (0, 0);
-        let mut timer = pin!(sleep(self.idle() / PARTS));
-        poll_fn(|cx| {
-            if self.bring_back(cx).is_ready() {
-                return Poll::Ready(());
-            }
-            while timer.as_mut().poll(cx).is_ready() {
-                let moved = self.entry.moved.load(Ordering::Relaxed);
-                quiet = if quiet.0 == moved {
-                    (moved, quiet.1 + 1)
-                } else {
-                    (moved, 0)
-                };
-                if quiet.1 >= PARTS {
-                    return Poll::Ready(());
-                }
-                timer.as_mut().reset(Instant::now() + self.idle() / PARTS);
-            }
-            Poll::Pending
-        })
-        .await;
-    }
-
     fn idle(&self) -> Duration {
+        let ttl = &self.common.ttl;
         if self.entry.dns_only.load(Ordering::Relaxed) {
-            self.ttl.dns
+            ttl.dns
         } else {
-            self.ttl.idle
+            ttl.idle
         }
     }
 
@@ -363,7 +535,7 @@ impl Association {
         let Self {
             entry,
             mouth,
-            meter,
+            common,
             ..
         } = self;
         let Some(way) = entry.way.get() else {
@@ -372,9 +544,10 @@ impl Association {
         SCRATCH.with_borrow_mut(|packet| {
             for _ in 0..BATCHES {
                 let back = *Entry::lock(&entry.back);
+                let mut came = false;
                 let received = way.poll_recv(cx, packet, &mut |packet, source| {
-                    entry.moved.fetch_add(1, Ordering::Relaxed);
-                    meter.add_down(packet.payload().len());
+                    came = true;
+                    common.meter.add_down(packet.payload().len());
                     if let Some(account) = &entry.account {
                         account.packet_down(packet.payload().len());
                     }
@@ -382,6 +555,9 @@ impl Association {
                         trace!("datagram to {back} is lost: {e}");
                     }
                 });
+                if came {
+                    entry.place.touch(ambient::now());
+                }
                 if let Err(e) = mouth.flush() {
                     trace!("datagrams to {back} are lost: {e}");
                 }

@@ -15,7 +15,7 @@ use adit_net::{Buffers, PacketBuf, Udp};
 use adit_wire::{Broken, Host, Target, unmap};
 use tracing::warn;
 
-use super::Key;
+use super::{Held, Key, Share};
 use crate::acceptor::leads_back;
 use crate::access::is_private;
 
@@ -26,12 +26,20 @@ const VOICES_EACH: usize = 8;
 /// Addresses an association has written to that it remembers, the latest ones.
 const CONTACTS: usize = 1024;
 
+/// A socket that speaks in somebody's name.
+struct Voice {
+    socket: Udp,
+    _held: Option<Held>,
+}
+
 /// The datagrams of one transparent listener.
 pub struct Interception {
     socket: Arc<Taken>,
     port: u16,
     full_cone: bool,
-    voices: Mutex<HashMap<SocketAddr, Weak<Udp>>>,
+    /// Where voices are counted, which take a descriptor each as associations do.
+    share: Option<Arc<Share>>,
+    voices: Mutex<HashMap<SocketAddr, Weak<Voice>>>,
     complained: AtomicBool,
 }
 
@@ -49,9 +57,16 @@ impl Interception {
             socket: Arc::new(socket),
             port,
             full_cone,
+            share: None,
             voices: Mutex::default(),
             complained: AtomicBool::new(false),
         }
+    }
+
+    /// Counts the sockets for answers among the descriptors of these associations.
+    pub(super) fn counted_by(mut self, share: Arc<Share>) -> Self {
+        self.share = Some(share);
+        self
     }
 
     /// Where datagrams come from.
@@ -78,7 +93,7 @@ impl Interception {
     }
 
     /// The socket that speaks in the name of `source`.
-    fn voice(&self, source: SocketAddr) -> io::Result<Arc<Udp>> {
+    fn voice(&self, source: SocketAddr) -> io::Result<Arc<Voice>> {
         let mut voices = lock(&self.voices);
         if let Some(voice) = voices.get(&source).and_then(Weak::upgrade) {
             return Ok(voice);
@@ -89,8 +104,15 @@ impl Interception {
                 return Err(io::ErrorKind::QuotaExceeded.into());
             }
         }
-        let voice = transparent::voice(source).inspect_err(|why| self.complain(source, why))?;
-        let voice = Arc::new(voice);
+        let held = match &self.share {
+            None => None,
+            Some(share) => Some(share.hold().ok_or(io::ErrorKind::QuotaExceeded)?),
+        };
+        let socket = transparent::voice(source).inspect_err(|why| self.complain(source, why))?;
+        let voice = Arc::new(Voice {
+            socket,
+            _held: held,
+        });
         voices.insert(source, Arc::downgrade(&voice));
         Ok(voice)
     }
@@ -138,7 +160,7 @@ pub(super) struct Voices {
     listener: Arc<Interception>,
     contacts: Arc<Contacts>,
     /// The one that speaks stands last.
-    known: Vec<(SocketAddr, Arc<Udp>)>,
+    known: Vec<(SocketAddr, Arc<Voice>)>,
 }
 
 impl Voices {
@@ -172,14 +194,15 @@ impl Voices {
             self.turn_to(source, back)?;
         }
         match self.known.last() {
-            Some((_, voice)) => voice.queue(packet.payload(), back),
+            Some((_, voice)) => voice.socket.queue(packet.payload(), back),
             None => Ok(()),
         }
     }
 
     /// Sends what was taken.
     pub(super) fn flush(&self) -> io::Result<()> {
-        self.known.last().map_or(Ok(()), |(_, voice)| voice.flush())
+        let last = self.known.last();
+        last.map_or(Ok(()), |(_, voice)| voice.socket.flush())
     }
 
     fn turn_to(&mut self, source: SocketAddr, back: SocketAddr) -> io::Result<()> {

@@ -145,3 +145,85 @@ async fn private_targets_are_refused_for_datagrams_too() {
             .is_err()
     );
 }
+
+/// The first datagrams of an association come all at once, as those of QUIC do, when nothing is
+/// open yet that leads to the server.
+#[tokio::test]
+async fn the_first_burst_arrives_whole_by_every_dialect() {
+    let ssr =
+        |at: &str| format!("ssr://aes-256-cfb:secret@{at}?protocol=auth_aes128_md5&obfs=plain");
+    let aead = |at: &str| format!("ss://aes-128-gcm:secret@{at}");
+    let any = "127.0.0.1:0";
+    let listen = |url: String| match url.contains('?') {
+        true => format!("{url}&allow_private=all"),
+        false => format!("{url}?allow_private=all"),
+    };
+    let mut engines = Vec::new();
+    let mut hops: Vec<Vec<String>> = vec![vec![]];
+    let (one, at) = server("").await;
+    hops.push(vec![url(at)]);
+    hops.push(vec![format!("{}?udp=over-tcp", url(at))]);
+    let (two, second) = server("").await;
+    hops.push(vec![url(at), url(second)]);
+    let (three, at) = start(&[&listen(aead(any))]).await;
+    hops.push(vec![aead(&at.to_string())]);
+    let (four, at) = start(&[&listen(ssr(any))]).await;
+    hops.push(vec![ssr(&at.to_string())]);
+    hops.push(vec![format!("{}&udp=over-tcp", ssr(&at.to_string()))]);
+    let (five, at) = start(&[&listen(format!("socks5://{any}"))]).await;
+    hops.push(vec![format!("socks5://{at}")]);
+    engines.extend([one, two, three, four, five]);
+
+    let target = udp_echo().await;
+    for hops in hops {
+        for to in [target.to_string(), format!("localhost:{}", target.port())] {
+            let entry = format!("udp://127.0.0.1:0/{to}");
+            let words: Vec<&str> = [&entry].into_iter().chain(&hops).map(|w| &**w).collect();
+            let (client, entry) = start(&words).await;
+            for (count, size) in [(20, 1200), (200, 100)] {
+                let come = burst(entry, count, size).await;
+                assert_eq!(come, usize::from(count), "of {count} to {to} by {hops:?}");
+            }
+            assert_eq!(client.counts().lost, 0);
+        }
+    }
+}
+
+/// So many datagrams at once by a new association; how many of them are answered.
+async fn burst(entry: SocketAddr, count: u8, size: usize) -> usize {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    for n in 0..count {
+        socket.send_to(&vec![n; size], entry).await.unwrap();
+    }
+    let mut come = std::collections::HashSet::new();
+    let mut buf = [0; 2048];
+    while come.len() < count.into() {
+        match timeout(Duration::from_millis(1500), socket.recv(&mut buf)).await {
+            Ok(Ok(n)) if n == size => come.insert(buf[0]),
+            _ => break,
+        };
+    }
+    come.len()
+}
+
+/// A hop that never answers: what waits is bounded, and what is lost is counted.
+#[tokio::test]
+async fn what_does_not_fit_the_wait_is_counted() {
+    let dead = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let hop = format!("socks5://{}", dead.local_addr().unwrap());
+    let (client, entry) = start(&["udp://127.0.0.1:0/192.0.2.1:9", &hop]).await;
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    for n in 0..400 {
+        socket.send_to(b"x", entry).await.unwrap();
+        if n % 50 == 49 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    for _ in 0..200 {
+        if client.counts().lost >= 144 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(client.counts().lost, 400 - 256);
+}

@@ -8,6 +8,8 @@
 
 #[cfg(unix)]
 mod admin;
+#[cfg(target_os = "linux")]
+mod associations;
 mod bench;
 #[cfg(unix)]
 mod bench_ssh;

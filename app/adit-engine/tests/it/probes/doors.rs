@@ -73,7 +73,7 @@ pub(crate) const KINDS: [Kind; 5] = [
             Box::new(RelayAcceptor {
                 table,
                 next: [target()].into(),
-                salts: salts(),
+                salts: Arc::new(salts()),
                 rejects,
                 deadline: DEADLINE,
             })

@@ -1,0 +1,227 @@
+//! Associations in numbers: whose they are, what they take from others, what they cost.
+
+use std::fs;
+use std::net::{SocketAddr, UdpSocket};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use adit_interop::origin::Origin;
+use adit_interop::shadowsocks::{AES_128, BLAKE3_AES_128, KEYRINGS, Method};
+use adit_interop::socks::{self, Dest};
+use adit_interop::{Adit, PATIENCE, traffic};
+use adit_net::PacketBuf;
+use adit_net::ambient::{self, Chance};
+use adit_shadowsocks::udp::ClientSession;
+use adit_shadowsocks::{KeyChain, Method as Edition};
+
+use crate::setup::{ALLOW, UsersFile, bin, server};
+
+/// The keys of a client as its URL has them.
+pub(crate) fn chain(method: Method, secrets: &[&str]) -> KeyChain {
+    let edition: Edition = method.name.parse().unwrap();
+    KeyChain::parse(edition, &secrets.join(":")).unwrap()
+}
+
+/// A client's session, packet by packet.
+pub(crate) struct Session(ClientSession);
+
+impl Session {
+    pub(crate) fn new(chain: &KeyChain) -> Self {
+        Self(ClientSession::new(chain, &mut Chance))
+    }
+
+    pub(crate) fn seal(&mut self, say: &[u8], to: SocketAddr) -> Vec<u8> {
+        let mut packet = PacketBuf::from_payload(say);
+        let (bytes, payload) = packet.parts();
+        let sealed = self
+            .0
+            .seal(bytes, payload, &to.into(), ambient::unix(), &mut Chance)
+            .unwrap();
+        packet.set_payload(sealed);
+        packet.payload().to_vec()
+    }
+
+    /// Whether an answer comes.
+    pub(crate) fn ask(
+        &mut self,
+        socket: &UdpSocket,
+        say: &[u8],
+        to: SocketAddr,
+    ) -> Option<Vec<u8>> {
+        socket.send(&self.seal(say, to)).unwrap();
+        let mut answer = vec![0; 2048];
+        let n = socket.recv(&mut answer).ok()?;
+        let (_, data) = self.0.open(&mut answer[..n], ambient::unix()).ok()?;
+        Some(answer[data].to_vec())
+    }
+}
+
+/// A socket that writes to `at` and waits for answers.
+pub(crate) fn client(at: SocketAddr) -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(at).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(5)))
+        .unwrap();
+    socket
+}
+
+/// Answers with the port that asks; hears nothing more after a while of silence.
+pub(crate) fn whoami() -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    let at = socket.local_addr().unwrap();
+    std::thread::spawn(move || {
+        while let Ok((_, from)) = socket.recv_from(&mut [0; 2048]) {
+            let _ = socket.send_to(from.port().to_string().as_bytes(), from);
+        }
+    });
+    at
+}
+
+fn descriptors(adit: &mut Adit) -> usize {
+    let folder = fs::read_dir(format!("/proc/{}/fd", adit.process().id()));
+    folder.unwrap().count()
+}
+
+/// Waits until there are at most this many.
+fn descriptors_fall_to(adit: &mut Adit, most: usize) {
+    let until = Instant::now() + PATIENCE;
+    while descriptors(adit) > most {
+        assert!(Instant::now() < until, "{} descriptors", descriptors(adit));
+        sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn one_user_takes_udp_from_nobody() {
+    let ring = &KEYRINGS[0];
+    let mut server = UsersFile::new(&ring.users).serve(ring.method);
+    let target = whoami();
+    let keys = |user: usize| chain(ring.method, &[ring.method.key, ring.users[user].1]);
+    let (greedy, modest) = (keys(0), keys(1));
+    let socket = client(server.addr());
+    let mut bob = Session::new(&modest);
+    let first = bob.ask(&socket, b"?", target).expect("an answer");
+    let before = descriptors(&mut server);
+
+    let flood = client(server.addr());
+    for turn in 0..1_200 {
+        let answer = Session::new(&greedy).ask(&flood, b"?", target);
+        assert!(
+            answer.is_some(),
+            "{turn}: the newest one of the greedy user"
+        );
+    }
+    descriptors_fall_to(&mut server, before + 512);
+    assert_eq!(
+        bob.ask(&socket, b"?", target),
+        Some(first),
+        "another user's association went for it"
+    );
+    server.stop().unwrap();
+}
+
+#[test]
+fn datagrams_leave_connections_their_descriptors() {
+    let origin = Origin::start().unwrap();
+    let forward = format!("udp://127.0.0.1:0/{}", whoami());
+    let socks = format!("socks5://127.0.0.1:0?{ALLOW}");
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "ulimit -n 400; exec \"$0\" \"$@\""])
+        .arg(bin())
+        .args(["run", "-L", &forward, "-L", &socks]);
+    let mut adit = Adit::launch(command, 2).unwrap();
+    let (entry, proxy) = (adit.addrs()[0], adit.addrs()[1]);
+    let all: Vec<UdpSocket> = (0..600)
+        .map(|_| {
+            let socket = client(entry);
+            socket.send(b"?").unwrap();
+            socket
+        })
+        .collect();
+    let newest = client(entry);
+    // Datagrams of the flood may still be in front of it.
+    newest
+        .set_read_timeout(Some(Duration::from_millis(500)))
+        .unwrap();
+    let answered = (0..10).any(|_| {
+        newest.send(b"?").unwrap();
+        newest.recv(&mut [0; 64]).is_ok()
+    });
+    assert!(answered, "no room for the newest");
+    assert!(descriptors(&mut adit) < 250, "{}", descriptors(&mut adit));
+    let to = Dest::Addr(origin.addr());
+    let streams: Vec<_> = (0..20)
+        .map(|n| socks::connect(proxy, None, &to).unwrap_or_else(|e| panic!("{n}: {e}")))
+        .collect();
+    for stream in streams {
+        traffic::one_byte(stream).unwrap();
+    }
+    drop(all);
+    adit.stop().unwrap();
+}
+
+/// Of a session that was answered, in the edition that keeps most of it.
+#[test]
+fn an_association_is_small() {
+    const COUNT: u64 = 2_000;
+    let mut server = server(BLAKE3_AES_128);
+    let keys = chain(BLAKE3_AES_128, &[BLAKE3_AES_128.key]);
+    let (target, socket) = (whoami(), client(server.addr()));
+    let open = |count: u64| {
+        for turn in 0..count {
+            let answer = Session::new(&keys).ask(&socket, b"?", target);
+            assert!(answer.is_some(), "{turn}");
+        }
+    };
+    // What every process has, and what grows by leaps.
+    open(200);
+    let before = resident(&mut server);
+    open(COUNT);
+    let each = (resident(&mut server) - before) * 1024 / COUNT;
+    assert!(each <= 2048, "{each} bytes");
+    server.stop().unwrap();
+}
+
+/// In KiB.
+fn resident(adit: &mut Adit) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", adit.process().id())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let kib = line.unwrap().split_whitespace().nth(1).unwrap();
+    kib.parse().unwrap()
+}
+
+/// Garbage costs as many openings as there are users, so a source cannot have that at will; who is
+/// known there goes on.
+#[test]
+fn garbage_does_not_have_every_key_tried_for_ever() {
+    let passwords: Vec<(String, String)> = (0..1000)
+        .map(|n| (format!("user{n}"), format!("password{n}")))
+        .collect();
+    let users: Vec<(&str, &str)> = passwords.iter().map(|(n, p)| (&**n, &**p)).collect();
+    let mut server = UsersFile::new(&users).serve(AES_128);
+    let target = whoami();
+    let keys = |user: usize| chain(AES_128, &[users[user].1]);
+    let (socket, other) = (client(server.addr()), client(server.addr()));
+    let mut last = Session::new(&keys(999));
+    let mine = last.ask(&socket, b"?", target).expect("an answer");
+
+    let before = server.process().cpu_ticks().unwrap();
+    let garbage = client(server.addr());
+    for n in 0..4_000u32 {
+        garbage.send(&[n.to_be_bytes(); 16].concat()).unwrap();
+        if n % 100 == 99 {
+            assert_eq!(last.ask(&socket, b"?", target).as_ref(), Some(&mine), "{n}");
+        }
+    }
+    let again = Session::new(&keys(999)).ask(&other, b"?", target);
+    assert!(again.is_some(), "the same user from another port");
+    let used = server.process().cpu_ticks().unwrap() - before;
+    assert!(used < 200, "{used} of 100 ticks a second");
+    server.stop().unwrap();
+}
