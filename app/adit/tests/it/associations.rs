@@ -169,7 +169,8 @@ fn datagrams_leave_connections_their_descriptors() {
 /// Of a session that was answered, in the edition that keeps most of it.
 #[test]
 fn an_association_is_small() {
-    const COUNT: u64 = 2_000;
+    // With those before, as many as the tables have room for before they grow again.
+    const COUNT: u64 = 3_300;
     let mut server = server(BLAKE3_AES_128);
     let keys = chain(BLAKE3_AES_128, &[BLAKE3_AES_128.key]);
     let (target, socket) = (whoami(), client(server.addr()));
@@ -200,7 +201,7 @@ fn resident(adit: &mut Adit) -> u64 {
 /// known there goes on.
 #[test]
 fn garbage_does_not_have_every_key_tried_for_ever() {
-    let passwords: Vec<(String, String)> = (0..1000)
+    let passwords: Vec<(String, String)> = (0..200)
         .map(|n| (format!("user{n}"), format!("password{n}")))
         .collect();
     let users: Vec<(&str, &str)> = passwords.iter().map(|(n, p)| (&**n, &**p)).collect();
@@ -208,7 +209,11 @@ fn garbage_does_not_have_every_key_tried_for_ever() {
     let target = whoami();
     let keys = |user: usize| chain(AES_128, &[users[user].1]);
     let (socket, other) = (client(server.addr()), client(server.addr()));
-    let mut last = Session::new(&keys(999));
+    // All trials that garbage may have go before the answer, on a busy machine too.
+    for socket in [&socket, &other] {
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    }
+    let mut last = Session::new(&keys(199));
     let mine = last.ask(&socket, b"?", target).expect("an answer");
 
     let before = server.process().cpu_ticks().unwrap();
@@ -219,7 +224,7 @@ fn garbage_does_not_have_every_key_tried_for_ever() {
             assert_eq!(last.ask(&socket, b"?", target).as_ref(), Some(&mine), "{n}");
         }
     }
-    let again = Session::new(&keys(999)).ask(&other, b"?", target);
+    let again = Session::new(&keys(199)).ask(&other, b"?", target);
     assert!(again.is_some(), "the same user from another port");
     let used = server.process().cpu_ticks().unwrap() - before;
     assert!(used < 200, "{used} of 100 ticks a second");
