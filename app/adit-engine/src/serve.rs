@@ -154,15 +154,18 @@ impl Worker {
     {
         let (worker, opening) = (self.clone(), Box::pin(opening));
         async move {
-            let mut opened = opening.await;
-            while let Some(mut session) = opened.take() {
-                worker.pump(&mut session).await;
-                if let Some(again) = session.again.take() {
-                    let (peer, rounds) = (session.about.peer, session.about.rounds);
-                    drop(session);
-                    opened = Box::pin(worker.clone().further(again, peer, rounds)).await;
-                }
+            // In place: a second one on the way would double what an idle connection takes.
+            let mut session = opening.await;
+            while let Some(open) = &mut session {
+                worker.pump(open).await;
+                let Some(again) = open.again.take() else {
+                    break;
+                };
+                let (peer, rounds) = (open.about.peer, open.about.rounds);
+                session = None;
+                session = Box::pin(worker.clone().further(again, peer, rounds)).await;
             }
+            drop(session);
             drop(ticket);
         }
     }

@@ -121,7 +121,8 @@ mod tests {
                 up: 60_000,
                 down: 7,
                 opened: 1,
-                closed: 0
+                closed: 0,
+                lost: 0
             }
         );
     }

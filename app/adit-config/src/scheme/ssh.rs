@@ -85,7 +85,7 @@ static MAC: Key<Algorithms<Mac>> = Key {
 static KEX: Key<Algorithms<Kex>> = Key {
     name: "kex",
     default: Algorithms(Vec::new()),
-    otherwise: "all, those against quantum computers first; a listener: those without `diffie-hellman` in their name",
+    otherwise: "all, post-quantum first; a listener: no `diffie-hellman-…`",
     doc: "Key exchanges that are offered.",
 };
 static COMPRESSION: Key<bool> = Key {

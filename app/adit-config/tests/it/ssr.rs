@@ -99,7 +99,8 @@ fn datagrams_in_a_connection_are_part_of_a_link() {
     assert_eq!(link::turned(&folded).unwrap(), url);
     assert_eq!(hop(&folded).udp, UdpWay::OverTcp);
     assert_eq!(hop(LINK).udp, UdpWay::Native);
-    assert!(server(&url).udp);
+    assert!(!server(&url).udp, "a stream carries them");
+    assert!(server(LINK).udp);
 }
 
 /// Padding, both alphabets, IPv6, empty parts, and keys that nobody knows.

@@ -57,8 +57,12 @@ impl<D: Dialect> Hop<D> {
 
     /// An error on the way to our server concerns the server, not the client's target.
     fn on_the_way(&self, mut why: DialError) -> DialError {
-        // Another hop's server that is not reached is told by that hop.
-        if why.fault == Fault::Upstream && !matches!(why.stage, Stage::Dial { .. }) {
+        // Another hop's server that is not reached is told by that hop; our carrier has our name.
+        let ours = match &why.stage {
+            Stage::Dial { hop } => *hop == self.name,
+            _ => true,
+        };
+        if ours && why.fault == Fault::Upstream {
             self.health.unreachable(&why.source);
         }
         if matches!(why.stage, Stage::Connect | Stage::Resolve) {

@@ -9,7 +9,7 @@ use adit_ssh::algorithm::KeyAlgorithm;
 use adit_ssh::key::{HostName, Verdict};
 use adit_wire::{Host, Target};
 use tokio::task::spawn_blocking;
-use tracing::{info, warn};
+use tracing::{debug, info};
 
 use super::SshPlanError;
 
@@ -85,7 +85,7 @@ impl Trust {
         let host = KnownHost::read(self.host, &files)
             .map_err(|why| HostKeyRefused(format!("known hosts cannot be read: {why}")))?;
         for problem in host.problems() {
-            warn!("known hosts: {problem}");
+            debug!("known hosts: {problem}");
         }
         let sorted = host.prefer(&offered);
         Ok((Judge(Arc::new(Known::Files { host, accept_new })), sorted))

@@ -11,7 +11,7 @@ use adit_interop::deaf::Deaf;
 use adit_interop::origin::Origin;
 use adit_interop::shadowsocks::{AES_128, BLAKE3_AES_128};
 use adit_interop::socks::{self, Dest};
-use adit_interop::{Adit, Folder, traffic};
+use adit_interop::{Adit, Folder, PATIENCE, traffic};
 
 use crate::setup::{server, start};
 
@@ -99,9 +99,14 @@ fn a_member_that_drops_syns_costs_a_head_start_once() {
 fn a_silent_member_is_left_by_the_next_request() {
     let (silent, origin) = (Useless::silent(), Origin::start().unwrap());
     let back = server(AES_128);
-    let front = client(&AES_128.url(silent.addr), &AES_128.url(back.addr()));
+    let mut front = client(&AES_128.url(silent.addr), &AES_128.url(back.addr()));
     // Longer than anybody is believed to be slow.
     fails(&front, &origin, Duration::from_millis(2300));
+    // The client is gone before the end of its session is noticed.
+    let noticed = front
+        .process()
+        .wait_lines("has not answered in ", 1, PATIENCE);
+    noticed.unwrap();
     for _ in 0..5 {
         works(&front, &origin);
     }
@@ -130,7 +135,7 @@ fn a_resetting_member_is_left_by_the_next_request() {
     let (resetting, origin) = (Useless::resetting(), Origin::start().unwrap());
     let back = server(AES_128);
     let front = client(&AES_128.url(resetting.addr), &AES_128.url(back.addr()));
-    fails(&front, &origin, adit_interop::PATIENCE);
+    fails(&front, &origin, PATIENCE);
     for _ in 0..5 {
         works(&front, &origin);
     }

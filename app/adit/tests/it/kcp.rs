@@ -217,7 +217,10 @@ fn a_file_wins_and_counters_are_written() {
 fn what_cannot_be_had_is_refused() {
     let client = ["kcp", "client", "-l", "127.0.0.1:0", "-r"];
     for (options, words) in [
-        (&["127.0.0.1:1", "--QPP"][..], "QPP is not supported"),
+        (
+            &["127.0.0.1:1", "--QPP", "--QPPCount", "0"][..],
+            "greater than 0",
+        ),
         (&["127.0.0.1:1", "-tcp"], "tcp mode is not supported"),
         (
             &["127.0.0.1:1", "--crypt", "aes-129"],
