@@ -162,7 +162,7 @@ impl Worker {
                     break;
                 };
                 let (peer, rounds) = (open.about.peer, open.about.rounds);
-                session = None;
+                drop(session.take());
                 session = Box::pin(worker.clone().further(again, peer, rounds)).await;
             }
             drop(session);
