@@ -20,9 +20,6 @@ fuzz_target!(|input: &[u8]| {
     if let Ok((Step::Done(request), sent, rest)) = outcome {
         assert!(rest.len() < input.len() && sent.len() <= 4);
         assert!(request.target.port != 0 || request.command != adit_socks::Command::Connect);
-        assert!(
-            !door.locked || request.verified,
-            "a locked door was passed"
-        );
+        assert!(!door.locked || request.verified, "a locked door was passed");
     }
 });

@@ -227,7 +227,9 @@ fuzz_target!(|input: &[u8]| {
             // Of one who has the keys and says anything.
             1 => {
                 let payload = script.bytes();
-                let harmless = payload.first().is_some_and(|n| matches!(n, 52 | 53 | 80..=127));
+                let harmless = payload
+                    .first()
+                    .is_some_and(|n| matches!(n, 52 | 53 | 80..=127));
                 intact &= harmless || payload.is_empty();
                 one.send(payload);
             }
