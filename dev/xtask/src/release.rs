@@ -10,8 +10,8 @@ use anyhow::{Context, Result, ensure};
 
 use crate::run::{Run, target_dir};
 
-/// The largest binary, stripped, in bytes: five systems with all their ciphers, TLS and its roots of trust included.
-const MAX_SIZE: u64 = 15 << 20;
+/// The largest binary, stripped, in bytes: five systems with all their ciphers, TLS and its roots of trust, and a resolver included.
+const MAX_SIZE: u64 = 16 << 20;
 /// The most memory of a client at rest, in KiB.
 const MAX_REST: u64 = 12 << 10;
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
