@@ -6,7 +6,7 @@
 //! * [`relay`]: pumps between two streams until both directions are done, feeding a [`Meter`].
 //! * [`pool`]: buffers on loan, so that an idle stream owns none.
 //! * [`bulk`]: fast flows wake their reader less often.
-//! * [`slice`]: a task gives way after a while, so that small requests do not wait behind bulk.
+//! * [`mod@slice`]: a task gives way after a while, so that small requests do not wait behind bulk.
 //!
 //! Data passes through like this: `relay` asks the destination for a slot, the source reads into
 //! it (or lends what its codec opened in place), the destination seals in place, one write sends

@@ -13,7 +13,7 @@ use crate::access::Access;
 use crate::udp::{BoxDatagrams, Datagrams};
 use crate::{BoxFuture, DialError};
 
-/// Refuses what [`Access::check_named`] refuses, and leaves the rest to the chain.
+/// Refuses what the rule of the listener refuses, and leaves the rest to the chain.
 ///
 /// The last hop resolves names and dials: without this it would dial what is only its own.
 pub struct Judged {
