@@ -20,6 +20,8 @@ const KEPT: usize = 16;
 
 struct Sent {
     session: usize,
+    /// Its place among the packets of its session.
+    number: u64,
     wire: Vec<u8>,
     payload: Vec<u8>,
 }
@@ -34,6 +36,11 @@ struct Scene {
     known: BTreeMap<usize, (Option<u64>, Option<ServerSealer>)>,
     /// Clients that had an answer: a second server session of theirs is not opened.
     answered: BTreeSet<usize>,
+    /// Packets that each session has sent, those up to its highest that was opened, and those up to
+    /// what was its highest when it ended: of these none is opened again.
+    sent: [u64; SESSIONS],
+    opened: [u64; SESSIONS],
+    ended: [u64; SESSIONS],
     history: Vec<Sent>,
     /// Packets of `history` that the session knows.
     marked: Vec<bool>,
@@ -52,6 +59,9 @@ impl Scene {
             mask: 7,
             known: BTreeMap::new(),
             answered: BTreeSet::new(),
+            sent: [0; SESSIONS],
+            opened: [0; SESSIONS],
+            ended: [0; SESSIONS],
             history: Vec::new(),
             marked: Vec::new(),
         }
@@ -79,7 +89,8 @@ impl Scene {
         let (session, wire) = (self.history[at].session, self.history[at].wire.clone());
         let user = session % 3;
         let served = self.mask & (1 << user) != 0;
-        let replay = self.has_sessions() && self.marked[at];
+        let number = self.history[at].number;
+        let replay = self.has_sessions() && (self.marked[at] || number < self.ended[session]);
         let outcome = self.open(&wire, script);
         assert_eq!(outcome.is_ok(), served && !replay, "{outcome:?}");
         let Ok((incoming, payload)) = outcome else {
@@ -106,6 +117,7 @@ impl Scene {
             assert!(known.1.is_some(), "an open session can be answered");
         }
         self.marked[at] = true;
+        self.opened[session] = self.opened[session].max(number + 1);
     }
 
     /// A client's next packet, which has not arrived yet.
@@ -116,8 +128,11 @@ impl Scene {
         }
         let wire = sealed(&mut self.clients[session], payload);
         let payload = payload.to_vec();
+        let number = self.sent[session];
+        self.sent[session] += 1;
         self.history.push(Sent {
             session,
+            number,
             wire,
             payload,
         });
@@ -162,8 +177,11 @@ impl Scene {
         expected.sort_unstable();
         assert_eq!(gone, expected);
         for (sent, marked) in self.history.iter().zip(&mut self.marked) {
-            // Windows go with their sessions.
+            // Windows go with their sessions; how far these had come is remembered.
             *marked &= !leaves(sent.session);
+        }
+        for session in (0..SESSIONS).filter(|session| leaves(*session)) {
+            self.ended[session] = self.opened[session];
         }
         self.mask = mask;
     }
