@@ -163,12 +163,14 @@ impl Engine {
 
     /// Begins one more route: all of its listeners, or none.
     pub async fn add(&self, route: &Route) -> Result<Vec<Listening>, StartError> {
+        // First: who connects sooner is refused by the system and tries again, and not met with the
+        // silence that a request from before the start gets.
+        if route.listen.iter().any(listener::is_strict) {
+            self.second_turned().await;
+        }
         let mut begun = Vec::with_capacity(route.listen.len());
         for listen in &route.listen {
             begun.push(self.open(route, listen).await?);
-        }
-        if route.listen.iter().any(listener::is_strict) {
-            self.second_turned().await;
         }
         let listening = begun.iter().map(|r| r.listening.clone()).collect();
         self.lock().extend(begun);

@@ -1,13 +1,13 @@
 //! A keyed listener tells strangers nothing (SEC-P1, SEC-R1, SEC-E2).
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
-use crate::world::{echo, server, socks, start, talk, url};
+use crate::world::{KEY, METHOD, echo, server, socks, start, talk, url};
 
 /// What a stranger sees.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
@@ -211,4 +211,28 @@ async fn a_wrong_key_never_gets_an_answer() {
             .await
             .is_err()
     );
+}
+
+/// Requests of the second of the start are refused in silence: nobody can make one before it is over.
+#[tokio::test]
+async fn nobody_is_let_in_before_requests_are_served() {
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = free.local_addr().unwrap();
+    drop(free);
+    // Early in a second, so that there is one to wait for.
+    let late = u64::from(now().subsec_millis());
+    sleep(Duration::from_millis(1001 - late)).await;
+    let began = now().as_secs();
+    let url = format!("ss://{METHOD}:{KEY}@{at}?allow_private=all");
+    let words = [url.as_str()];
+    let connected = async {
+        while TcpStream::connect(at).await.is_err() {
+            sleep(Duration::from_millis(5)).await;
+        }
+        now().as_secs()
+    };
+    let connected = timeout(Duration::from_secs(20), connected);
+    let (_running, at) = tokio::join!(start(&words), connected);
+    assert!(at.unwrap() > began, "in the second of the start");
 }
