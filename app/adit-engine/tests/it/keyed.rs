@@ -182,7 +182,7 @@ async fn forward_gives_the_decoy_every_byte_as_it_came() {
 #[tokio::test]
 async fn private_targets_are_refused_unless_named() {
     let target = echo().await;
-    let listen = format!("ss://{}:{}@127.0.0.1:0?restart=lenient", METHOD, KEY);
+    let listen = format!("ss://{METHOD}:{KEY}@127.0.0.1:0?restart=lenient");
     for (more, reachable) in [
         ("", false),
         ("&allow_private=10.0.0.0/8", false),
