@@ -16,6 +16,8 @@ use super::content::{CHUNK, Content};
 
 /// Bytes of a request, and of its answer.
 const ECHO: usize = 9;
+/// Echoes of the shortest measurement, however long they take.
+const LEAST: usize = 3;
 /// Bytes of a small download, and the pause of its client before the next one.
 const SMALL: u64 = 64 << 10;
 const PAUSE: Duration = Duration::from_millis(200);
@@ -175,7 +177,7 @@ fn echoes(way: Way, long: Duration) -> Result<Vec<f64>> {
     let (mut times, mut back) = (Vec::new(), [0; ECHO]);
     let start = Instant::now();
     let mut number = 0u64;
-    while start.elapsed() < long {
+    while start.elapsed() < long || times.len() < LEAST {
         let mut said = [b'.'; ECHO];
         said[..8].copy_from_slice(&number.to_be_bytes());
         let began = Instant::now();
