@@ -19,6 +19,12 @@ pub fn set_receive_mark(socket: &impl std::os::fd::AsFd, bytes: u32) -> io::Resu
     set(bytes)
 }
 
+/// Returns the mark, in bytes.
+#[cfg(target_os = "linux")]
+pub fn receive_mark(socket: &impl std::os::fd::AsFd) -> io::Result<u32> {
+    crate::option::get(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT)
+}
+
 /// Other systems have no mark.
 #[cfg(not(target_os = "linux"))]
 pub fn set_receive_mark<S>(_: &S, _: u32) -> io::Result<()> {
@@ -42,6 +48,7 @@ mod tests {
         // A new socket counts as readable until a read has found nothing.
         assert!(far.try_read(&mut [0]).is_err());
         set_receive_mark(&far, 100_000).unwrap();
+        assert_eq!(receive_mark(&far).unwrap(), 100_000);
         near.write_all(&[7; 9_999]).await.unwrap();
         let early = timeout(Duration::from_millis(100), far.readable()).await;
         assert!(early.is_err(), "a tenth of the mark was announced");

@@ -31,6 +31,31 @@ pub(crate) fn set(
     }
 }
 
+/// Returns an option whose value is an `int`.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "no safe wrapper has these socket options")]
+pub(crate) fn get(socket: &impl AsFd, level: libc::c_int, name: libc::c_int) -> io::Result<u32> {
+    let mut value: libc::c_int = 0;
+    let mut len = libc::socklen_t::try_from(size_of_val(&value)).unwrap_or_default();
+    // SAFETY: the descriptor is open for as long as `socket` is borrowed; the pointers are those of
+    // `value` and `len`, which live beyond the call, and the system writes at most `len` bytes to
+    // `value`.
+    let done = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            level,
+            name,
+            (&raw mut value).cast(),
+            &raw mut len,
+        )
+    };
+    if done == 0 {
+        u32::try_from(value).map_err(|_| io::ErrorKind::InvalidData.into())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
 /// Whether a TCP socket stands at urgent data.
 #[cfg(target_os = "linux")]
 pub(crate) fn is_at_mark(socket: &impl AsFd) -> bool {

@@ -92,6 +92,14 @@ impl Bulk {
         source.set_mark(1).is_ok()
     }
 
+    /// Takes the mark away, if there is one: from now on everything is announced at once.
+    pub fn end(&mut self, source: &mut Tcp) {
+        if self.marked.take().is_some() {
+            let _ = source.set_mark(1);
+        }
+        self.rate = Rate::default();
+    }
+
     fn measure(&mut self, cx: &mut Context<'_>, source: &mut Tcp, moved: u64, most: u64) -> bool {
         let window = self.rate.window(WINDOW, moved);
         let mark = window.and_then(|(bytes, time)| mark_of(bytes, time, most));
@@ -173,6 +181,27 @@ mod tests {
         assert!(bulk.marked.is_none());
         let came = timeout(Duration::from_secs(5), source.socket().unwrap().readable());
         came.await.expect("what is there is announced").unwrap();
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_mark_can_be_taken_away_before_the_tail() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let (near, far) = tokio::join!(TcpStream::connect(at), listener.accept());
+        let (_near, mut source) = (near.unwrap(), Tcp::new(far.unwrap().0));
+        let mut bulk = Bulk::default();
+        poll_fn(|cx| {
+            assert!(!bulk.poll_pause(cx, &mut source, 0, OPENED));
+            assert!(!bulk.poll_pause(cx, &mut source, WINDOW, OPENED));
+            Poll::Ready(())
+        })
+        .await;
+        let mark = |source: &mut Tcp| adit_net::lowat::receive_mark(source.socket().unwrap());
+        assert!(mark(&mut source).unwrap() > 1);
+        bulk.end(&mut source);
+        assert_eq!(mark(&mut source).unwrap(), 1);
+        assert!(bulk.marked.is_none() && bulk.rate.since.is_none());
     }
 
     #[test]

@@ -224,7 +224,7 @@ impl Direction {
                     Moved::Bytes(n) => {
                         self.moved += n as u64;
                         count(n);
-                        if slice.is_over(n) {
+                        if slice.is_over_for_all(n) {
                             let _ = to.poll_flush(cx).map_err(Fault::To)?;
                             give_way(cx);
                             return Poll::Pending;

@@ -34,6 +34,8 @@ pub(super) struct Line {
     /// How fast that is, and how much of it there was, octets.
     bulk: Bulk,
     received: u64,
+    /// Whether several channels share it.
+    shared: bool,
     /// It has ended.
     ended: bool,
     /// Octets of the transport's output that have left.
@@ -68,11 +70,24 @@ impl Line {
             rx: Buffer::default(),
             bulk: Bulk::default(),
             received: 0,
+            shared: false,
             ended: false,
             sent: 0,
             computing: None,
             computed: 0,
         }
+    }
+
+    /// Says whether several channels share the line: what is for one must not wait until the bulk
+    /// of another is worth waking for.
+    pub(super) fn set_shared(&mut self, shared: bool) {
+        if shared
+            && !self.shared
+            && let Some(socket) = self.below.bare()
+        {
+            self.bulk.end(socket);
+        }
+        self.shared = shared;
     }
 
     /// Makes at least `want` bytes readable that lie together; fewer mean the end.
@@ -103,7 +118,7 @@ impl Line {
             if self.rx.is_empty() {
                 self.rx.clear();
                 if socket.poll_readable(cx)?.is_pending() {
-                    if self.bulk.poll_pause(cx, socket, self.received, OPENED) {
+                    if !self.shared && self.bulk.poll_pause(cx, socket, self.received, OPENED) {
                         continue;
                     }
                     // Nobody waits with a buffer in hand.
@@ -123,7 +138,8 @@ impl Line {
                     self.rx.fill(n);
                     self.rx.learn(n, offered);
                 }
-                Poll::Pending if self.bulk.poll_pause(cx, socket, self.received, OPENED) => {}
+                Poll::Pending
+                    if !self.shared && self.bulk.poll_pause(cx, socket, self.received, OPENED) => {}
                 Poll::Pending => return Poll::Pending,
             }
         }

@@ -216,3 +216,55 @@ async fn a_password_goes_before_compression() {
     let end = far.await.unwrap().to_string();
     assert!(end.contains("done"), "{end}");
 }
+
+/// A mark on the socket holds bulk back until it is worth waking for. With a second channel it would
+/// hold that one's small messages back as well.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bulk_of_one_channel_holds_back_no_other() {
+    use adit_net::lowat::receive_mark;
+    use std::os::fd::AsFd;
+
+    let (settings, host) = settings();
+    let id = key();
+    let port = serve(settings, id.public().clone()).await;
+    let socket = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    let below = socket.as_fd().try_clone_to_owned().unwrap();
+    let config = config(host, Login::new("me").with_key(id));
+    let session = Client::connect(Box::new(Tcp::new(socket)), config)
+        .await
+        .unwrap();
+
+    let target = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let to = target.local_addr().unwrap().port();
+    let open = async || {
+        let channel = session.direct_tcpip("127.0.0.1", to, Default::default());
+        let (channel, accepted) = tokio::join!(channel, target.accept());
+        (channel.unwrap(), accepted.unwrap().0)
+    };
+    let (mut bulk, mut source) = open().await;
+    let pouring =
+        tokio::spawn(async move { while source.write_all(&[7; 1 << 18]).await.is_ok() {} });
+    let mut buf = vec![0; 1 << 18];
+    let mut marked = false;
+    // On a very slow machine there is none.
+    for _ in 0..4096 {
+        bulk.read_exact(&mut buf).await.unwrap();
+        marked = receive_mark(&below).unwrap() > 1;
+        if marked {
+            break;
+        }
+    }
+    let (mut other, mut echo) = open().await;
+    for number in 0..200u8 {
+        bulk.read_exact(&mut buf).await.unwrap();
+        echo.write_all(&[number]).await.unwrap();
+        assert_eq!(other.read_u8().await.unwrap(), number);
+        let mark = receive_mark(&below).unwrap();
+        assert_eq!(
+            mark, 1,
+            "message {number}; one channel alone had a mark: {marked}"
+        );
+    }
+    pouring.abort();
+}

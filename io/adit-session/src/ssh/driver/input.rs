@@ -12,7 +12,7 @@ use crate::ssh::apart::Whose;
 use crate::ssh::error::End;
 
 /// Octets that are taken in before what they lead to is sent.
-pub(super) const TURN: usize = 1 << 20;
+pub(super) const TURN: usize = 256 << 10;
 
 impl Driver {
     /// Takes in what came, as long as there is room for what it leads to.

@@ -157,6 +157,7 @@ impl Driver {
         let held = self.mail.collect(&mut self.commands, &mut self.dirty);
         self.obey(now)?;
         self.attend_all(now);
+        self.line.set_shared(self.lives.len() > 1);
         // What can leave leaves before more comes, so that answers do not pile up.
         self.give_out(cx)?;
         self.take_in(cx, now)?;
