@@ -90,6 +90,11 @@ impl Line {
         self.shared = shared;
     }
 
+    /// Whether several channels share the line.
+    pub(super) const fn is_shared(&self) -> bool {
+        self.shared
+    }
+
     /// Makes at least `want` bytes readable that lie together; fewer mean the end.
     ///
     /// From a bare socket they come straight into a buffer of ours: there is nearly always a part

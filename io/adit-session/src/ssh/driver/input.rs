@@ -4,20 +4,27 @@ use std::task::{Context, Poll};
 
 use adit_ssh::connection::Handled;
 use adit_ssh::transport::{Event, Step};
-use adit_stream::slice::give_way;
 use adit_wire::Time;
 
 use super::Driver;
 use crate::ssh::apart::Whose;
 use crate::ssh::error::End;
 
-/// Octets that are taken in before what they lead to is sent.
-pub(super) const TURN: usize = 256 << 10;
+/// Octets that are taken in before what they lead to is sent, and before those who wait for them
+/// are woken: with several channels fewer, since the first may be for another than the rest.
+pub(super) const TURN: usize = 1 << 20;
+const SHARED_TURN: usize = 256 << 10;
 
 impl Driver {
     /// Takes in what came, as long as there is room for what it leads to.
     pub(super) fn take_in(&mut self, cx: &mut Context<'_>, now: Time) -> Result<(), End> {
+        self.more = false;
         let mut taken = 0;
+        let turn = if self.line.is_shared() {
+            SHARED_TURN
+        } else {
+            TURN
+        };
         loop {
             if self.line.poll_compute(cx, Whose::User)?.is_pending() {
                 return Ok(());
@@ -35,8 +42,8 @@ impl Driver {
             while let Some(consumed) = self.open_one(now)? {
                 taken += consumed;
                 self.line.consume(consumed);
-                if taken >= TURN {
-                    give_way(cx);
+                if taken >= turn {
+                    self.more = true;
                     return Ok(());
                 }
             }

@@ -35,7 +35,7 @@ use super::pipe::Pipe;
 use alive::Alive;
 
 /// Turns before other tasks have theirs.
-const ROUNDS: usize = 8;
+const ROUNDS: usize = 16;
 /// How long the peer may take to end channels that nobody holds any more.
 const LINGER: Duration = Duration::from_secs(5);
 
@@ -72,6 +72,8 @@ pub(super) struct Driver {
     resets: bool,
     /// Octets that have to lie together before the next packet can be opened.
     want: usize,
+    /// The last turn ended before all that came was taken in.
+    more: bool,
     wake: Vec<Waker>,
     sleep: Pin<Box<Sleep>>,
     until: Option<Time>,
@@ -138,6 +140,7 @@ impl Driver {
             alive: Alive::new(keepalive, ambient::now()),
             resets: about.is_adit(),
             want: 1,
+            more: false,
             wake: Vec::new(),
             sleep: Box::pin(sleep(Duration::ZERO)),
             until: None,
@@ -292,10 +295,16 @@ impl Future for Driver {
                 continue;
             }
             me.wake_all();
-            if me.rest(cx).is_pending() {
+            if !me.more && me.rest(cx).is_pending() {
                 return Poll::Pending;
             }
-            if slice.is_over(input::TURN) {
+            // What came for one channel must not wait behind another's.
+            let is_over = if me.line.is_shared() {
+                slice.is_over(input::TURN)
+            } else {
+                slice.is_over_for_all(input::TURN)
+            };
+            if is_over {
                 break;
             }
         }
