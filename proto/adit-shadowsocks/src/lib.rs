@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod chain;
+mod generations;
 mod identity;
 mod key;
 mod material;

@@ -15,6 +15,8 @@ use adit_crypto::{Secret, SipKey};
 use adit_wire::{Broken, Unix};
 use hashbrown::HashTable;
 
+use crate::generations::Generations;
+
 pub use store::SaltsError;
 
 /// Salts kept at once; beyond that new sessions are refused (fail closed).
@@ -23,10 +25,6 @@ const CAPACITY: usize = 1_000_000;
 /// Not a power of two: a full table of a shard (57,344 entries of 65,536 slots) then holds a
 /// shard's part of the capacity with little to spare, at about 40 bytes a salt.
 const SHARDS: usize = 18;
-
-/// A generation's length in seconds. A salt lives one to two of them; a stamp can be valid for
-/// 60 s (from 30 s before its time to 30 s after).
-const GENERATION: u64 = 60;
 
 /// What a server does, right after its start, with requests from before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,12 +88,7 @@ struct Shard {
 
 /// Two generations of whole salts, turned over by time. Shorter salts are padded with zeros;
 /// salts of one key have one length.
-#[derive(Default)]
-struct Exact {
-    since: Unix,
-    current: HashTable<[u8; 32]>,
-    previous: HashTable<[u8; 32]>,
-}
+type Exact = Generations<HashTable<[u8; 32]>>;
 
 /// Two generations of keyed digests, turned over by number.
 #[derive(Default)]
@@ -186,22 +179,6 @@ impl Exact {
         }
         self.current.insert_unique(at, salt, hash);
         Ok(())
-    }
-
-    fn turn(&mut self, now: Unix) {
-        let Some(age) = now.0.checked_sub(self.since.0) else {
-            // The clock went back: the period starts anew. To wait until the clock has caught up
-            // would fill the pool and refuse everyone.
-            self.since = now;
-            return;
-        };
-        if age >= GENERATION {
-            self.previous = core::mem::take(&mut self.current);
-            if age >= 2 * GENERATION {
-                self.previous = HashTable::new();
-            }
-            self.since = Unix(now.0 - age % GENERATION);
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The pool against a naive model, at its limits and from several threads.
 
 use super::*;
+use crate::generations::GENERATION;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 

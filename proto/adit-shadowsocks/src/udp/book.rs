@@ -11,10 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use adit_wire::{Broken, Unix};
 
 use crate::Start;
-
-/// A generation's length in seconds. A session is remembered for one to two of them; a packet can
-/// be valid for 60 s (from 30 s before its time to 30 s after).
-const GENERATION: u64 = 60;
+use crate::generations::Generations;
 
 /// Closed sessions of one generation. When there are more the older generation is dropped at once:
 /// that a recording of one of its sessions may be accepted is better than that nobody is served.
@@ -35,10 +32,7 @@ struct State {
     /// Which opener serves a session.
     open: BTreeMap<Name, u64>,
     /// How far a session had come: its highest packet.
-    current: HashMap<Name, u64>,
-    previous: HashMap<Name, u64>,
-    /// When the current generation began.
-    since: Unix,
+    closed: Generations<HashMap<Name, u64>>,
 }
 
 impl SessionBook {
@@ -68,12 +62,13 @@ impl SessionBook {
     ) -> Result<Option<u64>, Broken> {
         self.start.check(stamp, now)?;
         let mut state = self.lock();
-        state.turn(now);
+        state.closed.turn(now);
         if state.open.get(&session).is_some_and(|at| *at != opener) {
             return Err(Broken::Replayed);
         }
-        let before = state.current.get(&session);
-        let before = before.or_else(|| state.previous.get(&session)).copied();
+        let before = state.closed.current.get(&session);
+        let before = before.or_else(|| state.closed.previous.get(&session));
+        let before = before.copied();
         if before.is_some_and(|highest| packet <= highest) {
             return Err(Broken::Replayed);
         }
@@ -84,34 +79,16 @@ impl SessionBook {
     /// A session ends whose highest packet was `highest`.
     pub(super) fn close(&self, session: Name, highest: u64, now: Unix) {
         let mut state = self.lock();
-        state.turn(now);
-        if state.current.len() >= CLOSED {
-            state.previous = core::mem::take(&mut state.current);
-            state.since = now;
+        state.closed.turn(now);
+        if state.closed.current.len() >= CLOSED {
+            state.closed.turn_early(now);
         }
         state.open.remove(&session);
-        state.current.insert(session, highest);
+        state.closed.current.insert(session, highest);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    fn turn(&mut self, now: Unix) {
-        let Some(age) = now.0.checked_sub(self.since.0) else {
-            // The clock went back: the period starts anew.
-            self.since = now;
-            return;
-        };
-        if age >= GENERATION {
-            self.previous = core::mem::take(&mut self.current);
-            if age >= 2 * GENERATION {
-                self.previous = HashMap::new();
-            }
-            self.since = Unix(now.0 - age % GENERATION);
-        }
     }
 }
 

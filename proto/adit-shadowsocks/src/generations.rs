@@ -1,0 +1,85 @@
+//! What has to be remembered for as long as a time stamp may be valid, in two generations.
+//!
+//! Both the salts of streams and the sessions of datagrams are kept so: what is added goes into the
+//! current generation, and what is asked for is looked for in both.
+
+use adit_wire::Unix;
+
+/// A generation's length in seconds. What is added stays for one to two of them; a stamp can be
+/// valid for 60 s (from 30 s before its time to 30 s after).
+pub(crate) const GENERATION: u64 = 60;
+
+/// Two tables, turned over by time.
+#[derive(Default)]
+pub(crate) struct Generations<T> {
+    /// When the current one began.
+    since: Unix,
+    pub(crate) current: T,
+    pub(crate) previous: T,
+}
+
+impl<T: Default> Generations<T> {
+    /// Drops what is too old at `now`. To be called before anything is looked for or added.
+    pub(crate) fn turn(&mut self, now: Unix) {
+        let Some(age) = now.0.checked_sub(self.since.0) else {
+            // The clock went back: the period starts anew. To wait until the clock has caught up
+            // would fill the tables and refuse everyone.
+            self.since = now;
+            return;
+        };
+        if age >= GENERATION {
+            self.previous = core::mem::take(&mut self.current);
+            if age >= 2 * GENERATION {
+                self.previous = T::default();
+            }
+            self.since = Unix(now.0 - age % GENERATION);
+        }
+    }
+
+    /// Begins a generation before its time, since there is no room in the current one.
+    pub(crate) fn turn_early(&mut self, now: Unix) {
+        self.previous = core::mem::take(&mut self.current);
+        self.since = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(now: u64, since: u64) -> (Vec<u8>, Vec<u8>, u64) {
+        let mut both = Generations {
+            since: Unix(since),
+            current: vec![2],
+            previous: vec![1],
+        };
+        both.turn(Unix(now));
+        (both.current, both.previous, both.since.0)
+    }
+
+    #[test]
+    fn what_is_added_stays_for_one_to_two_generations() {
+        assert_eq!(at(1059, 1000), (vec![2], vec![1], 1000));
+        assert_eq!(at(1060, 1000), (vec![], vec![2], 1060));
+        assert_eq!(at(1119, 1000), (vec![], vec![2], 1060));
+        assert_eq!(at(1120, 1000), (vec![], vec![], 1120));
+        assert_eq!(
+            at(999, 1000),
+            (vec![2], vec![1], 999),
+            "the clock went back"
+        );
+    }
+
+    #[test]
+    fn a_full_generation_ends_before_its_time() {
+        let mut both = Generations {
+            since: Unix(1000),
+            current: vec![2],
+            previous: vec![1],
+        };
+        both.turn_early(Unix(1030));
+        assert_eq!((both.current.len(), &both.previous[..]), (0, &[2][..]));
+        both.turn(Unix(1089));
+        assert_eq!(both.previous, [2]);
+    }
+}
