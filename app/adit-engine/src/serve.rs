@@ -115,9 +115,6 @@ impl Worker {
         }
         let guard = self.guard.as_ref()?;
         for look in 0..LOOKS {
-            if let Some(ticket) = self.gate.enter() {
-                return Some(ticket);
-            }
             // On a busy machine those who have to leave take their time, and others take the room.
             if look % 8 == 0 && !guard.make_room() {
                 return None;
@@ -126,6 +123,9 @@ impl Worker {
                 yield_now().await;
             } else {
                 sleep(Duration::from_millis(1)).await;
+            }
+            if let Some(ticket) = self.gate.enter() {
+                return Some(ticket);
             }
         }
         None
