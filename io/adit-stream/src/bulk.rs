@@ -86,18 +86,15 @@ impl Bulk {
         if timer.as_mut().poll(cx).is_pending() {
             return false;
         }
-        self.marked = None;
-        self.rate = Rate::default();
         // What waits below the mark is announced by this call itself.
-        source.set_mark(1).is_ok()
+        self.end(source)
     }
 
-    /// Takes the mark away, if there is one: from now on everything is announced at once.
-    pub fn end(&mut self, source: &mut Tcp) {
-        if self.marked.take().is_some() {
-            let _ = source.set_mark(1);
-        }
+    /// Takes the mark away: from now on everything is announced at once. Returns whether there was
+    /// one, and the source has to be asked again.
+    pub fn end(&mut self, source: &mut Tcp) -> bool {
         self.rate = Rate::default();
+        self.marked.take().is_some() && source.set_mark(1).is_ok()
     }
 
     fn measure(&mut self, cx: &mut Context<'_>, source: &mut Tcp, moved: u64, most: u64) -> bool {
