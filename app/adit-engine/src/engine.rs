@@ -100,12 +100,12 @@ pub struct Listening {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A listener's address cannot be bound.
-    #[error("cannot listen on {addr}: {source}")]
+    #[error("cannot listen on {addr}: {why}")]
     Listen {
         /// The address as it was written.
         addr: String,
         /// What the system said.
-        source: io::Error,
+        why: io::Error,
     },
     /// A key does not fit its method.
     #[error(transparent)]

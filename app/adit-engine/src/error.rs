@@ -7,14 +7,14 @@ use adit_wire::Broken;
 
 /// Why no stream to a target could be opened.
 #[derive(Debug, thiserror::Error)]
-#[error("{stage}: {source}")]
+#[error("{stage}: {why}")]
 pub struct DialError {
     /// The step that failed.
     pub stage: Stage,
     /// The party at fault.
     pub fault: Fault,
     /// What the system or the peer said.
-    pub source: io::Error,
+    pub why: io::Error,
 }
 
 /// The step of a connection that failed.
@@ -59,8 +59,8 @@ pub enum Fault {
 impl DialError {
     /// An error of a step, with the fault that its kind tells.
     #[must_use]
-    pub fn new(stage: Stage, source: io::Error) -> Self {
-        let fault = match source.kind() {
+    pub fn new(stage: Stage, why: io::Error) -> Self {
+        let fault = match why.kind() {
             io::ErrorKind::PermissionDenied => Fault::Policy,
             io::ErrorKind::ConnectionRefused
             | io::ErrorKind::ConnectionReset
@@ -74,11 +74,7 @@ impl DialError {
             io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput => Fault::Client,
             _ => Fault::Local,
         };
-        Self {
-            stage,
-            fault,
-            source,
-        }
+        Self { stage, fault, why }
     }
 
     /// Forbidden by our rules.
@@ -87,7 +83,7 @@ impl DialError {
         Self {
             stage: Stage::Route,
             fault: Fault::Policy,
-            source: io::Error::new(io::ErrorKind::PermissionDenied, what.into()),
+            why: io::Error::new(io::ErrorKind::PermissionDenied, what.into()),
         }
     }
 
@@ -97,14 +93,14 @@ impl DialError {
         Self {
             stage: Stage::Route,
             fault: Fault::Client,
-            source: io::Error::new(io::ErrorKind::Unsupported, what),
+            why: io::Error::new(io::ErrorKind::Unsupported, what),
         }
     }
 
     /// The SOCKS5 reply for this error (RFC 1928 section 6).
     #[must_use]
     pub fn socks_reply(&self) -> Reply {
-        match self.source.kind() {
+        match self.why.kind() {
             io::ErrorKind::PermissionDenied => Reply::NotAllowed,
             io::ErrorKind::NetworkUnreachable | io::ErrorKind::NetworkDown => {
                 Reply::NetworkUnreachable
@@ -116,7 +112,7 @@ impl DialError {
             io::ErrorKind::TimedOut => Reply::TtlExpired,
             io::ErrorKind::Unsupported if self.fault == Fault::Client => Reply::CommandNotSupported,
             io::ErrorKind::Unsupported => Reply::AddressTypeNotSupported,
-            _ => match self.source.raw_os_error() {
+            _ => match self.why.raw_os_error() {
                 // EAFNOSUPPORT and EPROTONOSUPPORT have no kind of their own.
                 Some(97 | 93) if cfg!(target_os = "linux") => Reply::AddressTypeNotSupported,
                 _ => Reply::GeneralFailure,
@@ -127,7 +123,7 @@ impl DialError {
     /// The HTTP status for this error.
     #[must_use]
     pub fn http_status(&self) -> u16 {
-        match (self.fault, self.source.kind()) {
+        match (self.fault, self.why.kind()) {
             (Fault::Policy, _) => 403,
             (_, io::ErrorKind::TimedOut) => 504,
             (Fault::Local, _) => 503,
@@ -138,7 +134,7 @@ impl DialError {
     /// What a hop's server has said in refusing, for the body of an HTTP failure.
     #[must_use]
     pub fn refusal(&self) -> Option<&'static str> {
-        match self.source.get_ref()?.downcast_ref::<Broken>()? {
+        match self.why.get_ref()?.downcast_ref::<Broken>()? {
             Broken::Refused(why) => Some(why),
             _ => None,
         }
@@ -151,7 +147,7 @@ impl DialError {
             Stage::Dialect { .. } => {
                 // What it refuses it has judged; a target that is not there is not its fault.
                 let answered = matches!(
-                    self.source.kind(),
+                    self.why.kind(),
                     io::ErrorKind::PermissionDenied
                         | io::ErrorKind::ConnectionRefused
                         | io::ErrorKind::HostUnreachable

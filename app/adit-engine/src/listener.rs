@@ -173,9 +173,9 @@ impl Prepared {
         });
         let codecs = self.served.packets.as_ref();
         let udp = codecs.map_or(0, |(codecs, _)| codecs.len());
-        let failed = |source| StartError::Listen {
+        let failed = |why| StartError::Listen {
             addr: listen.addr.to_string(),
-            source,
+            why,
         };
         let (host, port) = (&listen.addr.host, listen.addr.port);
         let mut kept = Kept {

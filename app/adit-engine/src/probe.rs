@@ -155,7 +155,7 @@ pub(crate) async fn question(
     keys: &KeyChain,
     shift: i64,
 ) -> io::Result<Answer> {
-    let below = via.connect(server, &[]).await.map_err(|e| e.source)?;
+    let below = via.connect(server, &[]).await.map_err(|e| e.why)?;
     let name = Name::new(CHECK_NAME).map_err(io::Error::other)?;
     let target = Target::new(Host::Name(name), 1);
     let (seal, open) = tcp::client(keys, &target, Arc::new(Shifted(shift)), &mut Chance)

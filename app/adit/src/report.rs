@@ -108,14 +108,14 @@ impl From<StartError> for Failure {
     fn from(why: StartError) -> Self {
         let what = why.to_string();
         match why {
-            StartError::Listen { source, .. } => {
+            StartError::Listen { why, .. } => {
                 let failure = Self::new(Code::Network, what);
-                match source.kind() {
+                match why.kind() {
                     std::io::ErrorKind::AddrInUse => {
                         failure.hint("another program listens there; choose another port")
                     }
                     // An error that is not the system's own says by itself what is missing.
-                    std::io::ErrorKind::PermissionDenied if source.raw_os_error().is_some() => {
+                    std::io::ErrorKind::PermissionDenied if why.raw_os_error().is_some() => {
                         failure.hint("ports below 1024 need a privilege; choose a port above 1023")
                     }
                     _ => failure,

@@ -65,12 +65,12 @@ pub enum DoorError {
     #[error("the API needs a token where it listens on a port")]
     NoToken,
     /// The system says no.
-    #[error("cannot serve the API at {at}: {source}")]
+    #[error("cannot serve the API at {at}: {why}")]
     Socket {
         /// The address as it was written.
         at: String,
         /// What the system said.
-        source: io::Error,
+        why: io::Error,
     },
 }
 
@@ -78,9 +78,9 @@ impl Door {
     /// Opens at `HOST:PORT` on this machine, or at a path. `token` says whether one will be asked
     /// for; a port needs one.
     pub async fn open(at: &str, token: bool) -> Result<Self, DoorError> {
-        let failed = |source| DoorError::Socket {
+        let failed = |why| DoorError::Socket {
             at: at.to_owned(),
-            source,
+            why,
         };
         let target = match Place::read(at).map_err(failed)? {
             Place::Port(target) => target,

@@ -39,12 +39,12 @@ pub struct Tokens(Vec<(Token, Scope)>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TokensError {
     /// A token is too easy to guess.
-    #[error("line {line}: {source}")]
+    #[error("line {line}: {why}")]
     Weak {
         /// Its line, from 1.
         line: usize,
         /// What is wrong with it.
-        source: WeakToken,
+        why: WeakToken,
     },
     /// Something behind a token is no scope.
     #[error("line {line}: behind a token stands `reveal` or nothing")]
@@ -73,7 +73,7 @@ impl Tokens {
             let Some(word) = words.next().filter(|word| !word.starts_with('#')) else {
                 continue;
             };
-            let token = Token::new(word).map_err(|source| TokensError::Weak { line, source })?;
+            let token = Token::new(word).map_err(|why| TokensError::Weak { line, why })?;
             let mut scope = Scope::default();
             for word in words {
                 match word {

@@ -38,21 +38,21 @@ pub enum DoorError {
     #[error("{0} is not of this machine, and whoever reaches it may begin and end servers")]
     Exposed(SocketAddr),
     /// The system says no.
-    #[error("cannot take commands at {at}: {source}")]
+    #[error("cannot take commands at {at}: {why}")]
     Socket {
         /// The address as it was written.
         at: String,
         /// What the system said.
-        source: io::Error,
+        why: io::Error,
     },
 }
 
 impl Door {
     /// Opens at `HOST:PORT`, or at a path. An address that others reach needs `exposed`.
     pub async fn open(at: &str, exposed: bool) -> Result<Self, DoorError> {
-        let failed = |source| DoorError::Socket {
+        let failed = |why| DoorError::Socket {
             at: at.to_owned(),
-            source,
+            why,
         };
         let target = match Place::read(at).map_err(failed)? {
             Place::Port(target) => target,

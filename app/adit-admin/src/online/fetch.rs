@@ -36,27 +36,27 @@ const AGENT: &str = concat!("adit/", env!("CARGO_PKG_VERSION"));
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// No connection.
-    #[error("no connection to {at}: {source}")]
+    #[error("no connection to {at}: {why}")]
     Dial {
         /// Host and port.
         at: String,
         /// What the system said.
-        source: io::Error,
+        why: io::Error,
     },
     /// The server is not who it should be, or speaks no TLS.
-    #[error("no TLS with {at}: {source}")]
+    #[error("no TLS with {at}: {why}")]
     Tls {
         /// Host and port.
         at: String,
         /// What is wrong.
-        source: io::Error,
+        why: io::Error,
     },
     /// This machine knows no certificate authorities.
     #[error("this machine has no certificates to check servers with (ca-certificates)")]
     NoRoots,
     /// TLS cannot be set up.
     #[error("TLS: {0}")]
-    Setup(#[from] rustls::Error),
+    Setup(rustls::Error),
     /// The conversation broke off.
     #[error("the answer broke off: {0}")]
     Broken(hyper::Error),
@@ -75,6 +75,12 @@ pub enum FetchError {
     /// It took too long.
     #[error("no answer within {} s", PATIENCE.as_secs())]
     Late,
+}
+
+impl From<rustls::Error> for FetchError {
+    fn from(why: rustls::Error) -> Self {
+        Self::Setup(why)
+    }
 }
 
 /// Fetches documents of a length.
@@ -225,10 +231,10 @@ enum Got {
     Elsewhere(Source),
 }
 
-fn tls(at: &Source, source: io::Error) -> FetchError {
+fn tls(at: &Source, why: io::Error) -> FetchError {
     FetchError::Tls {
         at: at.authority(),
-        source,
+        why,
     }
 }
 
@@ -237,9 +243,9 @@ fn text_of(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
 }
 
 async fn connect(at: &Source) -> Result<TcpStream, FetchError> {
-    let failed = |source| FetchError::Dial {
+    let failed = |why| FetchError::Dial {
         at: at.authority(),
-        source,
+        why,
     };
     let candidates = match &at.host {
         Host::Ip(ip) => vec![(*ip, at.port).into()],

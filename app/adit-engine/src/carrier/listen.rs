@@ -34,9 +34,9 @@ pub(crate) async fn bind(
     carried: &Carried,
     counters: &Arc<Counters>,
 ) -> Result<Sockets, StartError> {
-    let failed = |source| StartError::Listen {
+    let failed = |why| StartError::Listen {
         addr: listen.addr.to_string(),
-        source,
+        why,
     };
     let (host, port) = (&listen.addr.host, listen.addr.port);
     let sockets = match carried {

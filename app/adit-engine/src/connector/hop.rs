@@ -63,7 +63,7 @@ impl<D: Dialect> Hop<D> {
             _ => true,
         };
         if ours && why.fault == Fault::Upstream {
-            self.health.unreachable(&why.source);
+            self.health.unreachable(&why.why);
         }
         if matches!(why.stage, Stage::Connect | Stage::Resolve) {
             why.stage = Stage::Dial {

@@ -42,20 +42,20 @@ pub enum PluginError {
         addr: SocketAddr,
     },
     /// No loopback port could be had.
-    #[error("no free loopback port for plugin `{program}`: {source}")]
+    #[error("no free loopback port for plugin `{program}`: {why}")]
     Port {
         /// As it was configured.
         program: String,
         /// What the system said.
-        source: io::Error,
+        why: io::Error,
     },
     /// The system did not start it.
-    #[error("plugin `{program}` could not be started: {source}")]
+    #[error("plugin `{program}` could not be started: {why}")]
     Start {
         /// As it was configured.
         program: String,
         /// What the system said.
-        source: io::Error,
+        why: io::Error,
     },
     /// It ended before it was ready.
     #[error("plugin `{program}` {}{}", ending(.status), said(.last))]

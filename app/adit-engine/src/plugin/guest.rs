@@ -86,7 +86,7 @@ pub enum GuestError {
     },
     /// The options cannot be read.
     #[error("SS_PLUGIN_OPTIONS: {0}")]
-    Options(#[from] OptionsError),
+    Options(OptionsError),
     /// An option that we do not have.
     #[error("SS_PLUGIN_OPTIONS: there is no option `{0}`; there are {list}", list = chosen::OPTIONS.join(", "))]
     Unknown(String),
@@ -108,22 +108,34 @@ pub enum GuestError {
     },
     /// A disguise that cannot be worn like that.
     #[error("SS_PLUGIN_OPTIONS: {0}")]
-    Param(#[from] ParamError),
+    Param(ParamError),
     /// An address that cannot be bound.
-    #[error("cannot listen on {addr}: {source}")]
+    #[error("cannot listen on {addr}: {why}")]
     Listen {
         /// The address.
         addr: String,
         /// What the system said.
-        source: io::Error,
+        why: io::Error,
     },
 }
 
+impl From<OptionsError> for GuestError {
+    fn from(why: OptionsError) -> Self {
+        Self::Options(why)
+    }
+}
+
+impl From<ParamError> for GuestError {
+    fn from(why: ParamError) -> Self {
+        Self::Param(why)
+    }
+}
+
 impl GuestError {
-    fn listen(addr: &Target, source: io::Error) -> Self {
+    fn listen(addr: &Target, why: io::Error) -> Self {
         Self::Listen {
             addr: addr.to_string(),
-            source,
+            why,
         }
     }
 }

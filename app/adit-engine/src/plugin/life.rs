@@ -77,9 +77,9 @@ impl Birth {
         let program = || self.spec.program.clone();
         let (local, listens) = match &self.role {
             Role::Client { .. } => {
-                let local = free_port(self.spec.mode).map_err(|source| PluginError::Port {
+                let local = free_port(self.spec.mode).map_err(|why| PluginError::Port {
                     program: program(),
-                    source,
+                    why,
                 })?;
                 (local, local)
             }
@@ -89,9 +89,9 @@ impl Birth {
             }
         };
         let child = child::spawn(self.command(local)).await;
-        let child = child.map_err(|source| PluginError::Start {
+        let child = child.map_err(|why| PluginError::Start {
             program: program(),
-            source,
+            why,
         })?;
         let last = Last::default();
         let log = log::pass_on(program(), child.stdout, child.stderr, last.clone());

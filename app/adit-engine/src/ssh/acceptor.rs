@@ -185,11 +185,11 @@ impl Reply for Verdict {
 /// What the client is told: what a direct connection would have given, nothing of the way.
 fn words(why: &DialError) -> (OpenFailure, &'static str) {
     use io::ErrorKind as K;
-    if why.fault == Fault::Policy || why.source.kind() == K::PermissionDenied {
+    if why.fault == Fault::Policy || why.why.kind() == K::PermissionDenied {
         let text = "the server's rules do not allow this destination";
         return (OpenFailure::Prohibited, text);
     }
-    match why.source.kind() {
+    match why.why.kind() {
         K::QuotaExceeded => (OpenFailure::Shortage, "too many connections are open"),
         K::TimedOut => (OpenFailure::ConnectFailed, "Connection timed out"),
         K::HostUnreachable => (OpenFailure::ConnectFailed, "No route to host"),

@@ -16,9 +16,9 @@ pub(super) fn kept(path: &Path) -> Result<PrivateKey, SshPlanError> {
         file: shown.clone(),
         why,
     };
-    let unkept = |source| SshPlanError::HostKey {
+    let unkept = |why| SshPlanError::HostKey {
         file: shown.clone(),
-        source,
+        why,
     };
     match Owner::current().read_secret(path, MAX_KEY_FILE) {
         Ok(text) => {

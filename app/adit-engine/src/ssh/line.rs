@@ -140,8 +140,8 @@ impl Failure {
         Self {
             stage: why.stage,
             fault: why.fault,
-            kind: why.source.kind(),
-            text: why.source.to_string(),
+            kind: why.why.kind(),
+            text: why.why.to_string(),
             refused,
         }
     }
@@ -150,7 +150,7 @@ impl Failure {
         DialError {
             stage: self.stage,
             fault: self.fault,
-            source: io::Error::new(self.kind, self.text),
+            why: io::Error::new(self.kind, self.text),
         }
     }
 }

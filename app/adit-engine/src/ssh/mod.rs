@@ -37,12 +37,12 @@ pub enum SshPlanError {
         why: KeyError,
     },
     /// The host key of a listener cannot be read or kept.
-    #[error("the host key {file}: {source}")]
+    #[error("the host key {file}: {why}")]
     HostKey {
         /// The file.
         file: String,
         /// What the system said.
-        source: io::Error,
+        why: io::Error,
     },
     /// An authority whose every certificate would let in.
     #[error(

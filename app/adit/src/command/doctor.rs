@@ -331,7 +331,7 @@ async fn datagram(
             Ok(())
         }
         Err(why) => {
-            let what = format!("no datagram comes back from {}: {}", typed.dns, why.source);
+            let what = format!("no datagram comes back from {}: {}", typed.dns, why.why);
             let advice = remedy::no_datagrams(&hop.kind);
             chart.add(Step::new("udp", State::Failed, what.clone()).advice(advice));
             Err(Failure::new(Code::Network, what).hint(advice))

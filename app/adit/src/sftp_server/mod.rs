@@ -57,13 +57,19 @@ pub(crate) enum ServeError {
     },
     /// The client broke the protocol.
     #[error("the client breaks the protocol: {0}")]
-    Protocol(#[from] SshError),
+    Protocol(SshError),
     /// The client left in the middle of a message.
     #[error("the client left in the middle of a message")]
     Cut,
     /// The streams failed.
     #[error(transparent)]
     Stream(#[from] std::io::Error),
+}
+
+impl From<SshError> for ServeError {
+    fn from(why: SshError) -> Self {
+        Self::Protocol(why)
+    }
 }
 
 /// Serves one client until it closes its side.

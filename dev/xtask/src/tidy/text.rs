@@ -68,28 +68,55 @@ pub(super) fn faults(source: &Source) -> Vec<String> {
     faults
 }
 
-/// Errors whose text is their source's: who prints the chain of causes reads it twice.
+/// Errors whose text has their source in it: who prints the chain of causes reads it twice.
 fn said_twice(source: &Source) -> Vec<String> {
-    const ALONE: [&str; 2] = [
-        concat!("#[error(", "\"{0}\")]"),
-        concat!("#[error(", "\"{source}\")]"),
-    ];
-    let mut lines = source.text.lines().map(str::trim).enumerate().peekable();
+    let mark = concat!("#[", "error(");
     let mut faults = Vec::new();
-    while let Some((number, line)) = lines.next() {
-        let next = lines.peek().map_or("", |(_, next)| next);
-        let has_source = ["#[from]", "#[source]", "source:"]
-            .iter()
-            .any(|mark| next.contains(mark));
-        if ALONE.contains(&line) && has_source {
+    let mut from = 0;
+    while let Some(at) = source.text[from..].find(mark).map(|at| from + at) {
+        from = at + mark.len();
+        let rest = &source.text[from..];
+        let Some((attribute, item)) = rest.split_once(")]\n") else {
+            break;
+        };
+        // Up to the end of the variant or of the type, whose lines are indented like the mark.
+        let indent = " ".repeat(source.text[..at].lines().last().map_or(0, |l| l.len()));
+        let own = item
+            .find(&format!("\n{indent}}}"))
+            .into_iter()
+            .chain(["),\n", ");\n"].iter().filter_map(|end| item.find(end)))
+            .min();
+        let fields = &item[..own.unwrap_or(item.len())];
+        let repeats = source_field(fields).is_some_and(|name| {
+            ["}", ":"]
+                .iter()
+                .any(|end| attribute.contains(&format!("{{{name}{end}")))
+        });
+        if repeats {
+            let line = source.text[..at].lines().count().max(1);
             faults.push(format!(
-                "{}:{}: an error that says what its source says: `#[error(transparent)]`",
-                source.path,
-                number + 1
+                "{}:{line}: an error that says what its source says: `#[error(transparent)]`, a \
+                 text without it, or no source",
+                source.path
             ));
         }
     }
     faults
+}
+
+/// The name under which a text has the source of an error with these fields.
+fn source_field(fields: &str) -> Option<&str> {
+    let marked = ["#[from]", "#[source]"]
+        .iter()
+        .find_map(|mark| fields.split_once(mark));
+    let Some((before, after)) = marked else {
+        return fields.contains(" source: ").then_some("source");
+    };
+    if before.trim_end().ends_with('(') {
+        return Some("0");
+    }
+    let name = after.trim_start().trim_start_matches("pub ");
+    name.split_once(':').map(|(name, _)| name)
 }
 
 fn module_doc(source: &Source) -> Option<String> {
@@ -169,6 +196,12 @@ mod tests {
         assert_eq!(judged("\"{source}\"", " { source: io::Error }"), 1);
         assert_eq!(judged("transparent", "(#[from] io::Error)"), 0);
         assert_eq!(judged("\"{0}\"", "(String)"), 0);
+        assert_eq!(judged("\"no {0:?}\"", "(#[from] io::Error)"), 1);
+        assert_eq!(judged("\"no\"", "(#[from] io::Error)"), 0);
+        let named = " {\n        at: u8,\n        #[source]\n        why: io::Error,\n    }";
+        assert_eq!(judged("\"no {at}: {why}\"", named), 1);
+        assert_eq!(judged("\"no {at}\"", named), 0);
+        assert_eq!(judged("\"no {why}\"", " { why: io::Error }"), 0);
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub struct Fec {
 pub enum SettingsError {
     /// Shards that make no code.
     #[error("forward error correction: {0}")]
-    Fec(#[from] CodeError),
+    Fec(CodeError),
     /// An MTU out of its bounds.
     #[error("the MTU must lie between {least} and 1500")]
     Mtu {
@@ -78,10 +78,16 @@ pub enum SettingsError {
     },
     /// Numbers of the ARQ out of their bounds.
     #[error("KCP: {0}")]
-    Kcp(#[source] ConfigError),
+    Kcp(ConfigError),
     /// No session could be accepted.
     #[error("backlog, sessions and sessions of a source must not be 0")]
     Zero,
+}
+
+impl From<CodeError> for SettingsError {
+    fn from(why: CodeError) -> Self {
+        Self::Fec(why)
+    }
 }
 
 impl Settings {

@@ -44,10 +44,16 @@ pub enum End {
     Snappy(#[from] SnappyError),
     /// What came is no smux.
     #[error("not smux: {0}")]
-    Protocol(#[from] Broken),
+    Protocol(Broken),
     /// The peer is taken for dead.
     #[error("nothing came from the peer for {} s", .0.as_secs())]
     Silent(Duration),
+}
+
+impl From<Broken> for End {
+    fn from(why: Broken) -> Self {
+        Self::Protocol(why)
+    }
 }
 
 impl From<io::Error> for End {

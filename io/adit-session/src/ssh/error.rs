@@ -61,7 +61,7 @@ pub enum ConnectError {
     Ssh(#[from] SshError),
     /// Client: the policy does not take the server's key.
     #[error("host key: {0}")]
-    HostKey(#[from] HostKeyRefused),
+    HostKey(HostKeyRefused),
     /// Client: nothing is left to try. Server: the client did not get in.
     #[error("authentication failed{}", would_take(.methods))]
     Auth {
@@ -76,6 +76,12 @@ pub enum ConnectError {
         /// What for.
         doing: &'static str,
     },
+}
+
+impl From<HostKeyRefused> for ConnectError {
+    fn from(why: HostKeyRefused) -> Self {
+        Self::HostKey(why)
+    }
 }
 
 fn would_take(methods: &[String]) -> String {

@@ -62,7 +62,6 @@ pub enum UsersError {
         /// The user.
         name: Box<str>,
         /// What is wrong with it.
-        #[source]
         why: KeyError,
     },
 }

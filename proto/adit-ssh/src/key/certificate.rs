@@ -114,7 +114,13 @@ pub enum CertError {
     WrongSource,
     /// The authority's signature, or a key in it.
     #[error("the certificate: {0}")]
-    Key(#[from] KeyError),
+    Key(KeyError),
+}
+
+impl From<KeyError> for CertError {
+    fn from(why: KeyError) -> Self {
+        Self::Key(why)
+    }
 }
 
 impl Certificate {

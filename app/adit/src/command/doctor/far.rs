@@ -47,7 +47,7 @@ async fn tunnel(chart: &mut Chart, typed: &args::Doctor, hop: &ServerHop) -> Don
             };
         }
         Heard::Failed(why) => (
-            format!("no session with the server: {}", why.source),
+            format!("no session with the server: {}", why.why),
             "is it running, does UDP get through on that port, and are password, `crypt`, `smuxver` \
              and `nocomp` the same there?",
             Code::Network,
@@ -78,7 +78,7 @@ async fn lane(chart: &mut Chart, hop: &ServerHop) -> Done {
             Ok(())
         }
         Err(why) => {
-            let what = format!("nothing comes back from the far end: {}", why.source);
+            let what = format!("nothing comes back from the far end: {}", why.why);
             let advice = "is it running, does UDP get through on that port, and are `key` and \
                           `crypt` the same there? With a cipher of kcptun it answers only if its \
                           target does";

@@ -49,7 +49,7 @@ pub(super) fn is_fine(kind: &HopKind, heard: &Heard) -> bool {
         Heard::Answer { .. } => true,
         Heard::Failed(why) => {
             let replied = matches!(
-                why.source.kind(),
+                why.why.kind(),
                 io::ErrorKind::HostUnreachable
                     | io::ErrorKind::NetworkUnreachable
                     | io::ErrorKind::ConnectionRefused
@@ -92,10 +92,10 @@ pub(super) fn told(kind: &HopKind, heard: &Heard, site: bool) -> (String, String
             HopKind::ShadowsocksR(hop) => {
                 format!(
                     "the server does not answer in the obfs {}: {}",
-                    hop.obfs, why.source
+                    hop.obfs, why.why
                 )
             }
-            _ => format!("the server refuses {ours}: {}", why.source),
+            _ => format!("the server refuses {ours}: {}", why.why),
         },
         Heard::Garbled => format!("the server answers in something else than {ours}"),
         Heard::Closed => format!("the server closes without an answer to {ours}"),

@@ -50,9 +50,9 @@ pub(super) fn run(typed: Client) -> Done {
         plan,
     });
     run::block_on(|mut signals| async move {
-        let listen = |source| StartError::Listen {
+        let listen = |why| StartError::Listen {
             addr: local.to_string(),
-            source,
+            why,
         };
         let acceptor = Acceptor::new(tcp::listen(local).map_err(listen)?);
         let at = acceptor.local_addr().unwrap_or(local);

@@ -44,10 +44,10 @@ pub(super) fn run(typed: Server) -> Done {
         let (plan, target) = &*shared;
         for port in listen.ports.clone() {
             let addr = listen.local("listen", port)?;
-            let listener = KcpListener::bind(addr, plan.kcp.clone()).map_err(|source| {
+            let listener = KcpListener::bind(addr, plan.kcp.clone()).map_err(|why| {
                 Failure::from(StartError::Listen {
                     addr: addr.to_string(),
-                    source,
+                    why,
                 })
             })?;
             let at = listener.local_addr().unwrap_or(addr);

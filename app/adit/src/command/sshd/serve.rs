@@ -20,9 +20,9 @@ use super::visit::{End, Visit};
 
 /// Opens a listening socket.
 pub(super) fn bind(addr: SocketAddr) -> Result<Acceptor, StartError> {
-    let listener = tcp::listen(addr).map_err(|source| StartError::Listen {
+    let listener = tcp::listen(addr).map_err(|why| StartError::Listen {
         addr: addr.to_string(),
-        source,
+        why,
     })?;
     Ok(Acceptor::new(listener))
 }

@@ -42,16 +42,28 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Talk for T {}
 pub enum AgentError {
     /// The connection to it failed.
     #[error("agent: {0}")]
-    Io(#[from] io::Error),
+    Io(io::Error),
     /// It does not speak the protocol.
     #[error("agent: {0}")]
-    Ssh(#[from] SshError),
+    Ssh(SshError),
     /// It said no.
     #[error("the agent refused")]
     Refused,
     /// It did not answer.
     #[error("the agent did not answer")]
     Timeout,
+}
+
+impl From<io::Error> for AgentError {
+    fn from(why: io::Error) -> Self {
+        Self::Io(why)
+    }
+}
+
+impl From<SshError> for AgentError {
+    fn from(why: SshError) -> Self {
+        Self::Ssh(why)
+    }
 }
 
 /// A key that an agent has.

@@ -34,20 +34,20 @@ pub struct KnownHostsFiles {
 #[non_exhaustive]
 pub enum KnownHostsError {
     /// A file cannot be read, or is too long to be one.
-    #[error("{}: {source}", file.display())]
+    #[error("{}: {why}", file.display())]
     Read {
         /// The file.
         file: PathBuf,
         /// What is wrong with it.
-        source: io::Error,
+        why: io::Error,
     },
     /// A file cannot be written.
-    #[error("{} cannot be written: {source}", file.display())]
+    #[error("{} cannot be written: {why}", file.display())]
     Write {
         /// The file.
         file: PathBuf,
         /// What is wrong with it.
-        source: io::Error,
+        why: io::Error,
     },
     /// The files know something else of the host by now, and nothing was written.
     #[error("{0}")]
@@ -79,9 +79,9 @@ impl KnownHost {
             match read_into(&mut host.lines, path) {
                 Ok(problems) => host.problems.extend(problems),
                 Err(why) if why.kind() == io::ErrorKind::NotFound => {}
-                Err(source) => {
+                Err(why) => {
                     let file = path.clone();
-                    return Err(KnownHostsError::Read { file, source });
+                    return Err(KnownHostsError::Read { file, why });
                 }
             }
         }
@@ -160,9 +160,9 @@ impl KnownHost {
         let Some(path) = self.file() else {
             return Ok(());
         };
-        let failed = |source| KnownHostsError::Write {
+        let failed = |why| KnownHostsError::Write {
             file: path.to_owned(),
-            source,
+            why,
         };
         let mut file = Lines::open(path).map_err(failed)?;
         let now = Self::read(self.name.clone(), &self.files)?;
@@ -187,9 +187,9 @@ impl KnownHost {
         new: &[PublicKey],
         gone: &[PublicKey],
     ) -> Result<(), KnownHostsError> {
-        let failed = |source| KnownHostsError::Write {
+        let failed = |why| KnownHostsError::Write {
             file: path.to_owned(),
-            source,
+            why,
         };
         let file = Lines::open(path).map_err(failed)?;
         let text = keep::read(path, MAX_KNOWN_HOSTS).map_err(failed)?;

@@ -122,7 +122,7 @@ async fn reach(to: &SshDestination, direct: &Direct) -> anyhow::Result<BoxStream
         SshDestination::Port { host, port } => {
             let target = Target::new(Host::parse(host)?, *port);
             let connected = direct.connect(&target, b"").await;
-            Ok(connected.map_err(|why: DialError| why.source)?.io)
+            Ok(connected.map_err(|why: DialError| why.why)?.io)
         }
         SshDestination::Socks => anyhow::bail!("no place"),
     }
