@@ -8,10 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use adit_net::names::Asker;
 use adit_stream::{Count, Meter};
+use adit_wire::source_network;
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
-
-use crate::guard::prefix;
 
 /// A user of a keyed listener. One object for all of his sessions; made when the first begins, so
 /// that a user who never comes costs nothing.
@@ -165,7 +164,7 @@ pub(crate) fn asker(account: Option<&Arc<Account>>, from: IpAddr) -> Asker {
     Asker::Client {
         // As long as a session of theirs is open, nobody else has this address.
         user: account.map_or(0, |account| Arc::as_ptr(account).addr() as u64),
-        source: prefix(from),
+        source: source_network(from),
     }
 }
 

@@ -8,12 +8,12 @@
 
 use std::collections::BTreeMap;
 use std::future::pending;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use adit_net::ambient::{self, Chance};
-use adit_wire::{Entropy, Time, unmap};
+use adit_wire::{Entropy, Time, source_network};
 use tokio::sync::Notify;
 
 use crate::AcceptError;
@@ -49,7 +49,7 @@ pub enum Source {
 
 impl From<IpAddr> for Source {
     fn from(ip: IpAddr) -> Self {
-        Self::Network(prefix(ip))
+        Self::Network(source_network(ip))
     }
 }
 
@@ -326,14 +326,6 @@ impl Drop for Stranger {
         if self.from != Source::Unknown {
             table.forget(self.from, now);
         }
-    }
-}
-
-/// What one customer of a provider usually has.
-pub(crate) fn prefix(ip: IpAddr) -> IpAddr {
-    match unmap(ip) {
-        IpAddr::V6(v6) => Ipv6Addr::from(u128::from(v6) >> 64 << 64).into(),
-        v4 => v4,
     }
 }
 

@@ -29,6 +29,6 @@ pub use chance::{Entropy, FixedEntropy};
 pub use cursor::{Reader, Short};
 pub use handshake::{Handshake, Rx, Step, Tx};
 pub use record::{Open, Opened, Room, Seal};
-pub use target::{Host, Name, Target, TargetError, unmap};
+pub use target::{Host, Name, Target, TargetError, source_network, unmap};
 pub use time::{Clock, Time, Unix};
 pub use window::SlidingWindow;

@@ -55,6 +55,16 @@ pub fn unmap(ip: IpAddr) -> IpAddr {
     ip.to_canonical()
 }
 
+/// The network of a source, as limits count it: what one customer of a provider usually has, an
+/// IPv4 address (also a mapped one) or the first 64 bits of an IPv6 address.
+#[must_use]
+pub fn source_network(ip: IpAddr) -> IpAddr {
+    match unmap(ip) {
+        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
+        v4 => v4,
+    }
+}
+
 impl Target {
     /// A target from its parts.
     #[must_use]
@@ -175,6 +185,18 @@ impl fmt::Display for Name {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_source_is_an_address_of_ipv4_or_64_bits_of_ipv6() {
+        for (of, network) in [
+            ("192.0.2.1", "192.0.2.1"),
+            ("::ffff:192.0.2.1", "192.0.2.1"),
+            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+        ] {
+            let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+            assert_eq!(source_network(ip(of)), ip(network));
+        }
+    }
 
     #[test]
     fn reads_and_writes_targets() {

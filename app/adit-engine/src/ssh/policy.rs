@@ -183,6 +183,10 @@ impl Gatekeeper {
 }
 
 impl AuthPolicy for Gatekeeper {
+    fn source(&self) -> Option<IpAddr> {
+        Some(self.from)
+    }
+
     fn keys_computed(&self) {
         self.computed.store(true, Ordering::Relaxed);
     }

@@ -16,10 +16,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use adit_net::ambient;
-use adit_wire::Time;
+use adit_wire::{Time, source_network};
 
 use crate::account::Account;
-use crate::guard::prefix;
 use crate::serve::Descriptors;
 
 /// Associations of one user, or of one source that is no known user.
@@ -259,7 +258,7 @@ impl Share {
         let address = user
             .as_ref()
             .map_or(0, |account| Arc::as_ptr(account).addr());
-        let (name, source) = ((self.listener, address), prefix(from));
+        let (name, source) = ((self.listener, address), source_network(from));
         let mut book = self.all.book();
         if book.leaving >= LEAVING {
             return None;

@@ -9,9 +9,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use adit_wire::Time;
-
-use crate::guard::prefix;
+use adit_wire::{Time, source_network};
 
 /// Datagrams of one source that are nobody's, and on which every key is tried at once.
 const BURST: u32 = 64;
@@ -52,7 +50,7 @@ impl Trials {
         if self.sources.is_empty() {
             return true;
         }
-        let Some(spent) = self.sources.get_mut(&prefix(from)) else {
+        let Some(spent) = self.sources.get_mut(&source_network(from)) else {
             return true;
         };
         spent.refill(now);
@@ -72,7 +70,7 @@ impl Trials {
             }
         }
         let spent = Spent { count: 0, at: now };
-        let spent = self.sources.entry(prefix(from)).or_insert(spent);
+        let spent = self.sources.entry(source_network(from)).or_insert(spent);
         spent.refill(now);
         spent.count = spent.count.saturating_add(1);
     }

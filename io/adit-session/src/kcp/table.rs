@@ -1,13 +1,13 @@
 //! All sessions of a socket, and the rules by which new ones begin.
 
 use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use adit_crypto::packet::session::{PacketSession, SessionId};
-use adit_wire::{Room, Time};
+use adit_wire::{Room, Time, source_network};
 use tokio::sync::mpsc;
 
 use super::counters::add;
@@ -160,7 +160,7 @@ impl Table {
             *place = Some(Arc::clone(&session));
         }
         self.peers.entry(peer).or_default().push(slot);
-        *self.sources.entry(source(peer)).or_default() += 1;
+        *self.sources.entry(source_network(peer.ip())).or_default() += 1;
         self.socket.settings.counters.opened(by_peer);
         Link::stream(session)
     }
@@ -284,7 +284,11 @@ impl Table {
     /// Whether one more session of that address is within the limits.
     pub(super) fn has_room(&self, from: SocketAddr) -> bool {
         let settings = &self.socket.settings;
-        let of_source = self.sources.get(&source(from)).copied().unwrap_or(0);
+        let of_source = self
+            .sources
+            .get(&source_network(from.ip()))
+            .copied()
+            .unwrap_or(0);
         let sessions = self.slots.len() - self.free.len();
         sessions < settings.sessions && of_source < settings.per_source
     }
@@ -335,7 +339,7 @@ impl Table {
                 self.peers.remove(&session.born_at);
             }
         }
-        let source = source(session.born_at);
+        let source = source_network(session.born_at.ip());
         if let Some(count) = self.sources.get_mut(&source) {
             *count -= 1;
             if *count == 0 {
@@ -347,13 +351,5 @@ impl Table {
             self.ended.pop_front();
         }
         self.ended.push_back((now, session.born_at, session.conv));
-    }
-}
-
-/// Whose an address is: a household or a machine has 64 bits of IPv6.
-fn source(peer: SocketAddr) -> IpAddr {
-    match peer.ip().to_canonical() {
-        IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX))),
-        ip => ip,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice, IoSliceMut};
+use std::net::IpAddr;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -40,6 +41,8 @@ pub(super) struct Line {
     ended: bool,
     /// Octets of the transport's output that have left.
     sent: usize,
+    /// Where the peer is, for computations to take turns by source.
+    pub(super) source: Option<IpAddr>,
     /// What is computed for the transport in another thread.
     computing: Option<BoxFuture<'static, Result<Computed, SshError>>>,
     /// How often that has come to its end.
@@ -73,6 +76,7 @@ impl Line {
             shared: false,
             ended: false,
             sent: 0,
+            source: None,
             computing: None,
             computed: 0,
         }
@@ -177,7 +181,9 @@ impl Line {
             let Some(computation) = self.transport.take_computation() else {
                 return Poll::Ready(Ok(()));
             };
-            self.computing = Some(Box::pin(apart(whose, move || computation.run())));
+            self.computing = Some(Box::pin(apart(whose, self.source, move || {
+                computation.run()
+            })));
         }
     }
 

@@ -1,13 +1,13 @@
 //! Who may begin to log in: how many at a time, and how soon again after a failure.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use adit_net::ambient::{self, Chance};
 use adit_ssh::key::Cidr;
-use adit_wire::{Entropy, Time, unmap};
+use adit_wire::{Entropy, Time, source_network, unmap};
 
 /// What failures add up to before a source is turned away.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -151,7 +151,7 @@ impl Door {
         chance: u32,
     ) -> Result<Stranger, Turned> {
         let mut state = self.lock();
-        let known = state.sources(from).penalties.get(&source(from));
+        let known = state.sources(from).penalties.get(&source_network(from));
         if known.is_some_and(|penalty| penalty.holds && now < penalty.until) {
             return Err(Turned::Penalty);
         }
@@ -225,7 +225,7 @@ impl Stranger {
         let mut state = self.door.lock();
         state
             .sources(self.from)
-            .punish(source(self.from), what, now);
+            .punish(source_network(self.from), what, now);
     }
 }
 
@@ -233,14 +233,6 @@ impl Drop for Stranger {
     fn drop(&mut self) {
         let mut state = self.door.lock();
         state.strangers = state.strangers.saturating_sub(1);
-    }
-}
-
-/// What one customer of a provider usually has: an IPv4 address, an IPv6 /64.
-fn source(ip: IpAddr) -> IpAddr {
-    match unmap(ip) {
-        IpAddr::V6(v6) => Ipv6Addr::from(u128::from(v6) >> 64 << 64).into(),
-        v4 => v4,
     }
 }
 

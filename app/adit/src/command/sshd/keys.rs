@@ -148,6 +148,10 @@ fn find(
 }
 
 impl AuthPolicy for Gate {
+    fn source(&self) -> Option<IpAddr> {
+        Some(self.from)
+    }
+
     fn keys_computed(&self) {
         self.computed.store(true, Ordering::Relaxed);
     }

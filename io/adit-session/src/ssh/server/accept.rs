@@ -78,6 +78,7 @@ impl Server {
         let mut transport = Transport::server(Arc::new(transport), signer, Box::new(Chance))?;
         transport.hand_out_computations();
         let mut line = Line::new(below, transport);
+        line.source = policy.source();
         let (about, login) = match enter(&mut line, config, policy).await {
             Ok(entered) => entered,
             Err(why) => {
@@ -102,7 +103,8 @@ impl Server {
             }],
         });
         let host_keys = Arc::clone(&config.host_keys);
-        let connection = Connection::new(ServerHandle::new(peer), login, arrivals, host_keys);
+        let handle = ServerHandle::new(peer);
+        let connection = Connection::new(handle, login, arrivals, host_keys, policy.source());
         if config.tell_host_keys {
             connection.tell_host_keys();
         }
@@ -164,7 +166,7 @@ async fn let_in(
             policy.tried(tried.user, tried.method);
         }
         let mut step = if tried.is_some_and(|tried| tried.signed) {
-            let verify = apart(Whose::Stranger, move || {
+            let verify = apart(Whose::Stranger, line.source, move || {
                 let step = auth.handle(&payload);
                 (auth, step)
             });

@@ -1,6 +1,7 @@
 //! A connection as its server sees it.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -27,6 +28,8 @@ pub struct Connection {
     login: Login,
     arrivals: mpsc::Receiver<Arrival>,
     host_keys: Arc<dyn Signer>,
+    /// Where the client is, for computations to take turns by source.
+    source: Option<IpAddr>,
 }
 
 impl Connection {
@@ -35,12 +38,14 @@ impl Connection {
         login: Login,
         arrivals: mpsc::Receiver<Arrival>,
         host_keys: Arc<dyn Signer>,
+        source: Option<IpAddr>,
     ) -> Self {
         Self {
             handle,
             login,
             arrivals,
             host_keys,
+            source,
         }
     }
 
@@ -62,7 +67,8 @@ impl Connection {
     async fn prove(&self, blobs: Vec<Vec<u8>>, reply: GlobalReply) {
         let (keys, agreed) = (Arc::clone(&self.host_keys), self.negotiated().host_key);
         let session = self.session_id().to_vec();
-        let proved = apart(Whose::User, move || prove(&*keys, agreed, &session, &blobs));
+        let prove = move || prove(&*keys, agreed, &session, &blobs);
+        let proved = apart(Whose::User, self.source, prove);
         if let Ok(Ok(data)) = proved.await {
             reply.give(GlobalAnswer::Granted { data });
         } // What is dropped is refused.

@@ -1,6 +1,7 @@
 //! Who may come in.
 
 use std::future::ready;
+use std::net::IpAddr;
 
 use adit_crypto::Secret;
 use adit_ssh::auth::ServerAnswer;
@@ -23,6 +24,14 @@ pub enum Proof {
 /// password: see [`adit_ssh::auth::password_eq`]. A policy is made for each connection, and may
 /// know where it comes from.
 pub trait AuthPolicy: Send + Sync {
+    /// Where the connection comes from, if that is known. Public-key computations of all
+    /// connections of a process share a few threads: there the sources take turns (the first 64
+    /// bits of an IPv6 address are one), so that many connections of one address don't hold up the
+    /// logins of others. All connections without a source are one source.
+    fn source(&self) -> Option<IpAddr> {
+        None
+    }
+
     /// Told when the server has computed keys for the client, whoever that is. It is what a login
     /// costs most, so those who have it done and then don't log in are worth a count. May be
     /// called more than once.
