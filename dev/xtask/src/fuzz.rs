@@ -68,10 +68,11 @@ pub(crate) fn run(steps: &mut Steps, wish: &Wish) {
     }
     match chosen(wish.target.as_deref()) {
         Ok(targets) => {
-            for target in targets {
-                let name = format!("fuzz {target}");
-                steps.step(&name, || run_one(&binaries, &target, wish.seconds));
-            }
+            let names: Vec<_> = targets.iter().map(|name| format!("fuzz {name}")).collect();
+            steps.side_by_side(&names, |name| {
+                let target = name.trim_start_matches("fuzz ");
+                run_one(&binaries, target, wish.seconds)
+            });
         }
         Err(why) => {
             steps.step("fuzz targets", || Err(why));

@@ -1,6 +1,9 @@
 //! Steps with a name and a time: one line each, all of them run, counted at the end.
 
 use std::io::{IsTerminal, Write, stdout};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, available_parallelism};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -21,7 +24,34 @@ impl Steps {
         }
         let start = Instant::now();
         let outcome = work();
-        println!("{}", line(name, &outcome, start.elapsed()));
+        self.ended(name, outcome, start.elapsed())
+    }
+
+    /// Runs the same step for each of `names`, on all processors: for work of one thread each.
+    pub(crate) fn side_by_side(
+        &mut self,
+        names: &[String],
+        work: impl Fn(&str) -> Result<String> + Sync,
+    ) {
+        let next = AtomicUsize::new(0);
+        let steps = Mutex::new(self);
+        let run = || {
+            while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let start = Instant::now();
+                let outcome = work(name);
+                let mut steps = steps.lock().unwrap_or_else(PoisonError::into_inner);
+                steps.ended(name, outcome, start.elapsed());
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 0..available_parallelism().map_or(1, usize::from) {
+                scope.spawn(run);
+            }
+        });
+    }
+
+    fn ended(&mut self, name: &str, outcome: Result<String>, took: Duration) -> bool {
+        println!("{}", line(name, &outcome, took));
         match outcome {
             Ok(_) => {
                 self.passed += 1;
@@ -74,6 +104,26 @@ mod tests {
         assert!(steps.step("three", || Ok(String::new())));
         assert_eq!(steps.count(), "2 passed, 1 failed");
         assert!(!steps.finish());
+    }
+
+    #[test]
+    fn side_by_side_each_is_run_once_and_counted() {
+        let mut steps = Steps::default();
+        let names: Vec<_> = (0..9).map(|n| n.to_string()).collect();
+        let ran = Mutex::new(Vec::new());
+        steps.side_by_side(&names, |name| {
+            ran.lock().unwrap().push(name.to_owned());
+            if name == "4" {
+                bail!("no")
+            } else {
+                Ok(String::new())
+            }
+        });
+        let mut ran = ran.into_inner().unwrap();
+        ran.sort();
+        assert_eq!(ran, names);
+        assert_eq!(steps.count(), "8 passed, 1 failed");
+        assert_eq!(steps.failed, ["4"]);
     }
 
     #[test]
