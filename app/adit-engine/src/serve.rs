@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use adit_shadowsocks::uot;
-use adit_stream::{BoxStream, Count, End, Limits, Meter, Outcome, Stream, fill, relay};
+use adit_stream::{BoxStream, Count, End, Limits, Meter, Outcome, Stream, fill, lane, relay};
 use adit_wire::Target;
 use tokio::sync::watch;
 use tokio::task::yield_now;
@@ -106,7 +106,7 @@ impl Worker {
     fn begin(self: &Arc<Self>, ticket: Ticket, io: BoxStream, peer: Peer) {
         // Here, so that places are as old as their connections, whenever their tasks begin.
         let place = self.place(peer);
-        tokio::spawn(self.session(self.clone().meet(io, peer, place), Some(ticket)));
+        lane::spawn(self.session(self.clone().meet(io, peer, place), Some(ticket)));
     }
 
     async fn ticket(&self) -> Option<Ticket> {
@@ -274,7 +274,7 @@ impl Worker {
             if let Some(ticket) = self.gate.enter() {
                 let worker = self.clone();
                 let opening = async move { worker.open(pending, peer, rounds).await };
-                tokio::spawn(self.session(opening, Some(ticket)));
+                lane::spawn(self.session(opening, Some(ticket)));
                 continue;
             }
             let why = "too many connections are open";

@@ -6,6 +6,7 @@
 //! * [`relay`]: pumps between two streams until both directions are done, feeding a [`Meter`].
 //! * [`pool`]: buffers on loan, so that an idle stream owns none.
 //! * [`bulk`]: fast flows wake their reader less often.
+//! * [`lane`]: relays that keep a processor busy have threads of their own.
 //! * [`mod@slice`]: a task gives way after a while, so that small requests do not wait behind bulk.
 //!
 //! Data passes through like this: `relay` asks the destination for a slot, the source reads into
@@ -16,6 +17,7 @@
 
 pub mod bulk;
 mod handshake;
+pub mod lane;
 mod layered;
 mod meter;
 pub mod pool;

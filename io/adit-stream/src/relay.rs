@@ -7,9 +7,10 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use adit_net::splice::{self, Pipe};
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use crate::bulk::{self, Bulk, Rate};
+use crate::lane::{self, Load};
 use crate::slice::{TimeSlice, give_way};
 use crate::{Count, Short, Stream, Tcp};
 
@@ -72,6 +73,7 @@ pub async fn relay(
     let mut quiet = Quiet::default();
     let mut timer = pin!(sleep(part_of(limits, false)));
     let mut first = None;
+    let mut load = Load::default();
     let end = poll_fn(|cx| {
         let mut a = up.poll(cx, near, far, |n| meter.add_up(n));
         let b = down.poll(cx, far, near, |n| meter.add_down(n));
@@ -92,6 +94,23 @@ pub async fn relay(
             }
             (a, b) => {
                 let half = a.is_ready() || b.is_ready();
+                if let (Some(near), Some(far)) = (near.bottom(), far.bottom())
+                    && let Some(lane) = load.lane_after(up.slice.spent() + down.slice.spent())
+                {
+                    let _there = lane.enter();
+                    up.change_lanes(near);
+                    down.change_lanes(far);
+                    if let Err(why) = near.watch_from_here() {
+                        return Poll::Ready(End::Near(why));
+                    }
+                    if let Err(why) = far.watch_from_here() {
+                        return Poll::Ready(End::Far(why));
+                    }
+                    let deadline = timer.deadline();
+                    timer.set(sleep_until(deadline));
+                    lane::go_to(lane.clone());
+                    return Poll::Pending;
+                }
                 quiet.poll(cx, timer.as_mut(), limits, half, up.moved + down.moved)
             }
         }
@@ -162,6 +181,8 @@ impl Quiet {
 #[derive(Default)]
 struct Direction {
     phase: Phase,
+    /// Of this poll.
+    slice: TimeSlice,
     moved: u64,
     splice: Splice,
     /// Once it has moved enough to be told from a small one.
@@ -217,14 +238,14 @@ impl Direction {
         to: &mut dyn Stream,
         mut count: impl FnMut(usize),
     ) -> Poll<Result<(), Fault>> {
-        let mut slice = TimeSlice::default();
+        self.slice = TimeSlice::default();
         loop {
             match self.phase {
                 Phase::Copy => match self.step(cx, from, to)? {
                     Moved::Bytes(n) => {
                         self.moved += n as u64;
                         count(n);
-                        if slice.is_over_for_all(n) {
+                        if self.slice.is_over_for_all(n) {
                             let _ = to.poll_flush(cx).map_err(Fault::To)?;
                             give_way(cx);
                             return Poll::Pending;
@@ -256,6 +277,13 @@ impl Direction {
 }
 
 impl Direction {
+    /// What waits for the source is of another runtime from now on.
+    fn change_lanes(&mut self, source: &mut Tcp) {
+        if let Some(large) = &mut self.large {
+            large.bulk.end(source);
+        }
+    }
+
     /// Has a fast source that is empty now announce itself less often; true if it has to be asked
     /// again.
     fn wake_less(

@@ -51,6 +51,11 @@ impl TimeSlice {
         self.unwatched >= UNWATCHED || worked >= LONGEST_WATCHED
     }
 
+    /// How long the task has worked; zero for little.
+    pub(crate) fn spent(&self) -> Duration {
+        self.began.map_or(Duration::ZERO, |began| began.elapsed())
+    }
+
     /// The time since the slice began, as far as it is measured.
     fn worked(&mut self, n: usize) -> Duration {
         self.moved = self.moved.saturating_add(n);

@@ -187,6 +187,17 @@ impl Tcp {
         Ok(())
     }
 
+    /// Has the runtime that is entered watch the socket from now on. Whoever waited for it has to
+    /// look again.
+    pub(crate) fn watch_from_here(&mut self) -> io::Result<()> {
+        self.socket = match std::mem::replace(&mut self.socket, Socket::Lost) {
+            Socket::Watched(socket) => Socket::Watched(TcpStream::from_std(socket.into_std()?)?),
+            Socket::Asked(asked) => Socket::Watched(asked.watched()?),
+            Socket::Lost => Socket::Lost,
+        };
+        Ok(())
+    }
+
     /// Bytes received and not consumed.
     #[must_use]
     pub fn buffered(&self) -> usize {

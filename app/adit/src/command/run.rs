@@ -193,6 +193,7 @@ pub(super) fn block_on<W: Future<Output = Done>>(work: impl FnOnce(Signals) -> W
         let signals = Signals::catch().context("catching signals")?;
         work(signals).await
     });
+    adit_stream::lane::close(Duration::from_millis(100));
     // A look-up that hangs must not hold up the end.
     runtime.shutdown_timeout(Duration::from_millis(100));
     done
