@@ -9,6 +9,8 @@
 //! ss-local  … --plugin adit
 //! ```
 
+use std::time::Duration;
+
 use adit_engine::plugin::{Guest, GuestError};
 use anyhow::Context;
 
@@ -41,6 +43,7 @@ pub(crate) fn serve(invited: Result<Guest, GuestError>) -> Result<(), Failure> {
             () = told => Ok(()),
         }
     });
+    adit_stream::lane::close(Duration::ZERO);
     runtime.shutdown_background();
     done
 }

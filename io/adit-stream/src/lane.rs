@@ -8,17 +8,19 @@
 //! stay on threads that are nearly always free. The kernel, which sees all programs of the
 //! machine, does the sharing.
 //!
-//! A task that is begun with [`spawn`] can change lanes: it is handed over whole, between two
-//! polls, by itself. Its sockets have to be watched by the other lane's runtime from there on.
+//! A task that is begun with [`spawn`] can change lanes: what it works on is handed over whole,
+//! between two polls, and its task waits until that comes back. Sockets have to be watched by the
+//! other lane's runtime from there on.
 
 use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
+use tokio::task::JoinSet;
 
 /// The time over which a flow's work is looked at.
 const WINDOW: Duration = Duration::from_millis(20);
@@ -40,63 +42,102 @@ enum Lane {
     Closed,
 }
 
-thread_local! {
-    /// What the task that is polled on this thread may do and wants to do.
-    static TASK: Cell<Wish> = const { Cell::new(Wish::Fixed) };
-}
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What a task wants at the end of a poll.
-#[derive(Default)]
+/// Whether what is polled now can change lanes, and whether it wants to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wish {
-    /// It is no task that can change lanes.
-    #[default]
+    /// It cannot.
     Fixed,
     Stay,
-    GoTo(Handle),
+    Change,
 }
 
-/// A task that goes where it wants to.
-struct Task(Option<Pin<Box<dyn Future<Output = ()> + Send>>>);
+thread_local! {
+    static WISH: Cell<Wish> = const { Cell::new(Wish::Fixed) };
+}
 
-/// Begins a task that can change lanes. Where it began is the lane for small flows.
+/// Polls; returns whether the work is pending and wants to change lanes as well.
+fn poll(work: &mut Work, cx: &mut Context<'_>) -> (Poll<()>, bool) {
+    let outer = WISH.replace(Wish::Stay);
+    let done = work.as_mut().poll(cx);
+    let changes = WISH.replace(outer) == Wish::Change && done.is_pending();
+    (done, changes)
+}
+
+/// A task where its work began.
+enum Home {
+    Here(Work),
+    /// In the bulk lane. It ends with the runtime in which it began, since its timers belong to
+    /// that: a set that is dropped ends its tasks.
+    Away(JoinSet<Option<Work>>),
+    Over,
+}
+
+/// Work in the bulk lane, until it is done (`None`) or comes back.
+struct Away(Option<Work>);
+
+/// Begins a task that can change lanes. Where it began is the lane for small flows; a runtime of
+/// one thread has no other.
 ///
 /// # Panics
 /// Outside of a runtime.
 pub fn spawn(work: impl Future<Output = ()> + Send + 'static) {
     if Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread {
-        tokio::spawn(Task(Some(Box::pin(work))));
+        tokio::spawn(Home::Here(Box::pin(work)));
     } else {
-        // One thread was asked for.
         tokio::spawn(work);
     }
 }
 
-impl Future for Task {
+impl Future for Home {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(work) = &mut self.0 else {
-            return Poll::Ready(());
-        };
-        let outer = TASK.replace(Wish::Stay);
-        let done = work.as_mut().poll(cx);
-        let wish = TASK.replace(outer);
-        if done.is_pending()
-            && let Wish::GoTo(lane) = wish
-        {
-            lane.spawn(Task(self.0.take()));
-            return Poll::Ready(());
+        loop {
+            match &mut *self {
+                Self::Here(work) => {
+                    let (done, changes) = poll(work, cx);
+                    let lane = if changes { bulk_lane() } else { None };
+                    let Some(lane) = lane else {
+                        return done;
+                    };
+                    let Self::Here(work) = std::mem::replace(&mut *self, Self::Over) else {
+                        return Poll::Ready(());
+                    };
+                    let mut away = JoinSet::new();
+                    away.spawn_on(Away(Some(work)), &lane);
+                    *self = Self::Away(away);
+                }
+                Self::Away(away) => {
+                    let ended = ready!(away.poll_join_next(cx));
+                    // Else it is done, or cut off: with its lane, or by a panic, which has been
+                    // reported.
+                    let Some(Ok(Some(work))) = ended else {
+                        *self = Self::Over;
+                        return Poll::Ready(());
+                    };
+                    *self = Self::Here(work);
+                }
+                Self::Over => return Poll::Ready(()),
+            }
         }
-        done
     }
 }
 
-/// Whether the task that is polled now can change lanes.
-fn can_change() -> bool {
-    let wish = TASK.take();
-    let can = !matches!(wish, Wish::Fixed);
-    TASK.set(wish);
-    can
+impl Future for Away {
+    type Output = Option<Work>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Work>> {
+        let Some(work) = &mut self.0 else {
+            return Poll::Ready(None);
+        };
+        let (done, changes) = poll(work, cx);
+        if changes {
+            return Poll::Ready(self.0.take());
+        }
+        done.map(|()| None)
+    }
 }
 
 /// The runtime of the bulk lane, with as many threads as this one has.
@@ -139,7 +180,7 @@ pub(crate) struct Load {
 
 impl Load {
     /// A flow has worked for `worked` in one poll, as far as it is measured. Returns the lane to
-    /// [go to](go_to), if it is not in the right one.
+    /// [change](change) to, if it is not in the right one.
     pub(crate) fn lane_after(&mut self, worked: Duration) -> Option<Handle> {
         if worked.is_zero() && self.home.is_none() {
             return None;
@@ -150,7 +191,8 @@ impl Load {
         let time = now.duration_since(since);
         let lane = match &self.home {
             None if self.busy >= BULK => {
-                let lane = bulk_lane().filter(|_| can_change());
+                let can_change = WISH.get() == Wish::Stay;
+                let lane = if can_change { bulk_lane() } else { None };
                 if lane.is_some() {
                     self.home = Some(Handle::current());
                 }
@@ -166,9 +208,127 @@ impl Load {
     }
 }
 
-/// Has the task that is polled now go on in `lane` once this poll is over. It has to be pending
-/// then, and what it waits for has to be of that runtime already.
-pub(crate) fn go_to(lane: Handle) {
-    debug_assert!(can_change(), "a task that cannot change lanes wants to");
-    TASK.set(Wish::GoTo(lane));
+/// Has the task that is polled now change lanes once this poll is over. It has to be pending then,
+/// and what it waits for has to be of the other runtime already.
+pub(crate) fn change() {
+    debug_assert_ne!(WISH.get(), Wish::Fixed, "this task cannot change lanes");
+    WISH.set(Wish::Change);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::sync::Arc;
+    use std::thread;
+
+    use tokio::sync::{mpsc, oneshot};
+
+    use super::*;
+
+    fn in_bulk_lane() -> bool {
+        thread::current().name() == Some("bulk")
+    }
+
+    /// Changes lanes, as a relay without sockets would.
+    async fn change_lanes() {
+        let mut asked = false;
+        poll_fn(|_| {
+            if std::mem::replace(&mut asked, true) {
+                return Poll::Ready(());
+            }
+            change();
+            Poll::Pending
+        })
+        .await;
+    }
+
+    fn runtime() -> Runtime {
+        Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap()
+    }
+
+    #[test]
+    fn a_task_goes_to_the_bulk_lane_and_comes_back() {
+        let lanes = runtime().block_on(async {
+            let (tell, told) = oneshot::channel();
+            spawn(async {
+                let mut lanes = vec![in_bulk_lane()];
+                for _ in 0..3 {
+                    change_lanes().await;
+                    lanes.push(in_bulk_lane());
+                    tokio::task::yield_now().await;
+                    lanes.push(in_bulk_lane());
+                }
+                let _ = tell.send(lanes);
+            });
+            told.await.unwrap()
+        });
+        assert_eq!(lanes, [false, true, true, false, false, true, true]);
+    }
+
+    #[test]
+    fn a_task_in_the_bulk_lane_ends_with_the_runtime_it_began_in() {
+        let home = runtime();
+        let held = Arc::new(());
+        let (theirs, (tell, mut told)) = (held.clone(), mpsc::channel(1));
+        home.block_on(async {
+            spawn(async move {
+                change_lanes().await;
+                tell.send(in_bulk_lane()).await.unwrap();
+                std::future::pending::<()>().await;
+                drop(theirs);
+            });
+            assert_eq!(told.recv().await, Some(true));
+        });
+        drop(home);
+        for _ in 0..500 {
+            if Arc::strong_count(&held) == 1 {
+                return;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        panic!("it goes on");
+    }
+
+    #[tokio::test]
+    async fn a_runtime_of_one_thread_has_one_lane() {
+        let (tell, told) = oneshot::channel();
+        spawn(async {
+            let mut load = Load::default();
+            let _ = tell.send(load.lane_after(BULK).is_none());
+        });
+        assert!(told.await.unwrap());
+    }
+
+    #[test]
+    fn a_flow_that_works_much_is_bulk_until_it_is_quiet() {
+        let lanes = runtime().block_on(async {
+            let (tell, told) = oneshot::channel();
+            spawn(async {
+                let mut load = Load::default();
+                let goes = |load: &mut Load, worked| load.lane_after(worked).is_some();
+                let mut seen = vec![goes(&mut load, Duration::ZERO)];
+                assert!(load.since.is_none(), "no clock is read for little");
+                seen.push(goes(&mut load, BULK / 2));
+                // A window later it has done too little.
+                load.since = load.since.map(|since| since - WINDOW);
+                seen.push(goes(&mut load, BULK / 4));
+                seen.push(goes(&mut load, BULK / 2));
+                seen.push(goes(&mut load, BULK / 2));
+                // There.
+                seen.push(goes(&mut load, BULK));
+                load.since = load.since.map(|since| since - QUIET_WINDOW);
+                seen.push(goes(&mut load, QUIET));
+                load.since = load.since.map(|since| since - QUIET_WINDOW);
+                seen.push(goes(&mut load, QUIET));
+                let _ = tell.send((seen, load.home.is_none()));
+            });
+            told.await.unwrap()
+        });
+        let seen = [false, false, false, false, true, false, false, true];
+        assert_eq!(lanes, (seen.to_vec(), true));
+    }
 }

@@ -94,21 +94,18 @@ pub async fn relay(
             }
             (a, b) => {
                 let half = a.is_ready() || b.is_ready();
-                if let (Some(near), Some(far)) = (near.bottom(), far.bottom())
-                    && let Some(lane) = load.lane_after(up.slice.spent() + down.slice.spent())
-                {
+                let worked = up.slice.spent() + down.slice.spent();
+                if let Some(lane) = load.lane_after(worked) {
                     let _there = lane.enter();
-                    up.change_lanes(near);
-                    down.change_lanes(far);
-                    if let Err(why) = near.watch_from_here() {
+                    if let Err(why) = up.move_source(near) {
                         return Poll::Ready(End::Near(why));
                     }
-                    if let Err(why) = far.watch_from_here() {
+                    if let Err(why) = down.move_source(far) {
                         return Poll::Ready(End::Far(why));
                     }
                     let deadline = timer.deadline();
                     timer.set(sleep_until(deadline));
-                    lane::go_to(lane.clone());
+                    lane::change();
                     return Poll::Pending;
                 }
                 quiet.poll(cx, timer.as_mut(), limits, half, up.moved + down.moved)
@@ -277,11 +274,17 @@ impl Direction {
 }
 
 impl Direction {
-    /// What waits for the source is of another runtime from now on.
-    fn change_lanes(&mut self, source: &mut Tcp) {
+    /// Has the runtime that is entered watch the socket of the source from now on. What else a
+    /// source waits for, the task of a session or a timer, wakes across runtimes.
+    fn move_source(&mut self, source: &mut dyn Stream) -> io::Result<()> {
+        let Some(source) = source.bottom() else {
+            return Ok(());
+        };
         if let Some(large) = &mut self.large {
+            // Its timer is of the other runtime.
             large.bulk.end(source);
         }
+        source.watch_from_here()
     }
 
     /// Has a fast source that is empty now announce itself less often; true if it has to be asked

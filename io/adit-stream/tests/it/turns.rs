@@ -1,12 +1,13 @@
 //! A relay that always has more to do lets other tasks and events go first.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use adit_stream::{Limits, Meter, Stream, relay};
+use adit_stream::{Count, Limits, Meter, Stream, Tcp, lane, relay};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -161,4 +162,89 @@ fn an_echo_goes_before_bulk() {
         "an echo waited for {longest} steps of bulk"
     );
     assert!(most <= 40, "{most} steps of bulk went before an echo");
+}
+
+/// Notes on which threads bytes are counted.
+#[derive(Default)]
+struct Threads(Mutex<Vec<(bool, u64)>>);
+
+impl Threads {
+    fn note(&self, n: usize) {
+        let bulk = thread::current().name() == Some("bulk");
+        let mut seen = self.0.lock().unwrap();
+        match seen.last_mut() {
+            Some((last, sum)) if *last == bulk => *sum += n as u64,
+            _ => seen.push((bulk, n as u64)),
+        }
+    }
+}
+
+impl Count for Threads {
+    fn add_up(&self, n: usize) {
+        self.note(n);
+    }
+    fn add_down(&self, n: usize) {
+        self.note(n);
+    }
+}
+
+const BULK: usize = 256 << 20;
+const SMALL: usize = 20;
+
+/// Small, then much, then small again, through real sockets.
+#[test]
+fn a_flow_is_in_the_bulk_lane_while_it_is_bulk() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let threads = Arc::new(Threads::default());
+    let counted = threads.clone();
+    runtime.block_on(async move {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let origin = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let (near, accepted) = tokio::join!(TcpStream::connect(at), listener.accept());
+        let at = origin.local_addr().unwrap();
+        let (far, accepted_far) = tokio::join!(TcpStream::connect(at), origin.accept());
+        let (mut client, mut server) = (near.unwrap(), accepted_far.unwrap().0);
+        lane::spawn(async move {
+            let (mut near, mut far) = (Tcp::new(accepted.unwrap().0), Tcp::new(far.unwrap()));
+            relay(&mut near, &mut far, &LIMITS, &*counted).await;
+        });
+        let server = tokio::spawn(async move {
+            let mut all = vec![0; 1 << 20];
+            for round in 0..=SMALL {
+                server.read_exact(&mut all[..9]).await.unwrap();
+                server.write_all(&all[..9]).await.unwrap();
+                let mut left = if round == 0 { BULK } else { 0 };
+                while left > 0 {
+                    let most = left.min(all.len());
+                    left -= server.read(&mut all[..most]).await.unwrap();
+                }
+            }
+        });
+        let mut answer = [0; 9];
+        client.write_all(&[1; 9]).await.unwrap();
+        client.read_exact(&mut answer).await.unwrap();
+        let chunk = vec![1; 1 << 20];
+        for _ in 0..BULK / chunk.len() {
+            client.write_all(&chunk).await.unwrap();
+        }
+        for _ in 0..SMALL {
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            client.write_all(&[1; 9]).await.unwrap();
+            client.read_exact(&mut answer).await.unwrap();
+        }
+        server.await.unwrap();
+    });
+    let seen = threads.0.lock().unwrap();
+    let (small, bulk): (Vec<_>, Vec<_>) = seen.iter().partition(|(bulk, _)| !bulk);
+    let in_bulk: u64 = bulk.iter().map(|(_, n)| n).sum();
+    assert!(in_bulk > BULK as u64 / 2, "{seen:?}");
+    assert!(
+        small.len() >= 2 && !seen.last().unwrap().0,
+        "it comes back: {seen:?}"
+    );
 }

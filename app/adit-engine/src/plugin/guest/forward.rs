@@ -8,7 +8,7 @@ use std::time::Duration;
 use adit_net::accept::{self, Turn};
 use adit_net::dial::{self, Family};
 use adit_net::{limits, tcp};
-use adit_stream::{BoxStream, End, Limits, Meter, Stream, Tcp, relay};
+use adit_stream::{BoxStream, End, Limits, Meter, Stream, Tcp, lane, relay};
 use adit_wire::{Host, Target};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -102,7 +102,7 @@ async fn accept_loop(socket: TcpListener, guest: Arc<Ways>, places: Arc<Semaphor
             Turn::Connection(stream, from) => match places.clone().try_acquire_owned() {
                 Ok(place) => {
                     let guest = guest.clone();
-                    tokio::spawn(async move {
+                    lane::spawn(async move {
                         if let Err(e) = guest.forward(Tcp::new(stream)).await {
                             debug!("connection from {from}: {e}");
                         }

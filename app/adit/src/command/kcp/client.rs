@@ -10,6 +10,7 @@ use adit_net::tcp;
 use adit_session::kcp::{KcpStream, Probe};
 use adit_session::smux::{Mux, SmuxStream};
 use adit_smux::Role;
+use adit_stream::lane;
 use adit_wire::Entropy;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
@@ -128,7 +129,7 @@ async fn accept(mut acceptor: Acceptor, dialler: Arc<Dialler>, sessions: usize) 
         turn = (turn + 1) % sessions;
         let stream = dialler.stream(line).await;
         let dialler = Arc::clone(&dialler);
-        tokio::spawn(async move {
+        lane::spawn(async move {
             debug!("{from}: stream {}", stream.id());
             let outcome = carry(tcp, stream, &dialler.plan.limits, false).await;
             debug!("{from}: {}", told(&outcome));

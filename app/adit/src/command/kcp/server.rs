@@ -8,7 +8,7 @@ use adit_engine::StartError;
 use adit_session::kcp::{KcpListener, KcpStream};
 use adit_session::smux::{End, Manner, Mux, SmuxStream};
 use adit_smux::Role;
-use adit_stream::{BoxStream, Stream};
+use adit_stream::{BoxStream, Stream, lane};
 use adit_wire::Target;
 use tokio::time::timeout;
 use tracing::{debug, info, warn};
@@ -93,7 +93,7 @@ async fn serve(session: KcpStream, peer: SocketAddr, shared: Shared) {
     debug!("{peer}: a session begins, smux {version}, compression {compress}");
     let end = loop {
         match mux.accept().await {
-            Ok(stream) => drop(tokio::spawn(lead(stream, peer, Arc::clone(&shared)))),
+            Ok(stream) => lane::spawn(lead(stream, peer, Arc::clone(&shared))),
             Err(end) => break end,
         }
     };

@@ -16,7 +16,7 @@ use adit_net::tcp;
 use adit_session::Buffered;
 use adit_session::ssh::server::{ForwardPlace, ForwardRequest, ServerHandle};
 use adit_ssh::connection::Originator;
-use adit_stream::{Stream, Tcp, relay};
+use adit_stream::{Stream, Tcp, lane, relay};
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
@@ -219,7 +219,7 @@ async fn accept(
                     return;
                 };
                 let (visit, handle, place) = (Arc::clone(&visit), handle.clone(), place.clone());
-                tokio::spawn(hand_on_tcp((socket, from), visit, handle, place, free));
+                lane::spawn(hand_on_tcp((socket, from), visit, handle, place, free));
             }
             Turn::Exhausted(why) => warn!("{}: a forwarded port: {why}", visit.from),
         }
@@ -285,7 +285,7 @@ async fn accept_local(
                     return;
                 };
                 let (visit, handle, path) = (Arc::clone(&visit), handle.clone(), path.clone());
-                tokio::spawn(hand_on_local(socket, visit, handle, path, free));
+                lane::spawn(hand_on_local(socket, visit, handle, path, free));
             }
             Err(why) => {
                 warn!("{}: a forwarded socket: {why}", visit.from);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use adit_session::ssh::server::{Connection, Incoming};
 use adit_ssh::connection::OpenFailure;
 use adit_ssh::key::Grant;
-use adit_stream::Meter;
+use adit_stream::{Meter, lane};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, info};
 
@@ -89,9 +89,9 @@ impl Visit {
                     port,
                     opening,
                     ..
-                } => drop(tokio::spawn(direct::tcpip(visit, host, port, opening))),
+                } => lane::spawn(direct::tcpip(visit, host, port, opening)),
                 Incoming::DirectStreamlocal { path, opening } => {
-                    tokio::spawn(direct::streamlocal(visit, path, opening));
+                    lane::spawn(direct::streamlocal(visit, path, opening));
                 }
                 Incoming::Forward(request) => listening.begin(&visit, handle, request),
                 Incoming::CancelForward(request) => listening.end(request),

@@ -10,7 +10,7 @@ use adit_net::accept::{Acceptor, Turn};
 use adit_net::dial::{self, Family};
 use adit_net::tcp;
 use adit_session::Buffered;
-use adit_stream::{BoxStream, Tcp};
+use adit_stream::{BoxStream, Tcp, lane};
 use rustix::fs::Mode;
 use tokio::net::UnixListener;
 use tracing::debug;
@@ -106,7 +106,7 @@ pub(super) async fn serve(mut door: Door, way: Arc<Way>, shared: Arc<Shared>) {
         };
         debug!("a connection from {from}");
         let (way, shared, ticket) = (Arc::clone(&way), Arc::clone(&shared), shared.tally.enter());
-        tokio::spawn(async move {
+        lane::spawn(async move {
             way.serve(near, from, &shared).await;
             drop(ticket);
         });

@@ -16,7 +16,7 @@ use adit_session::Buffered;
 use adit_session::ssh::client::Forwarded;
 use adit_session::ssh::{Opening, RequestError};
 use adit_ssh::connection::OpenFailure;
-use adit_stream::BoxStream;
+use adit_stream::{BoxStream, lane};
 use adit_wire::{Host, Target};
 use tokio::net::UnixStream;
 use tokio::task::JoinSet;
@@ -72,7 +72,7 @@ async fn serve(mut forwarded: Forwarded, to: SshDestination, shared: Arc<Shared>
         let (to, shared) = (to.clone(), Arc::clone(&shared));
         let (direct, worker) = (Arc::clone(&direct), Arc::clone(&worker));
         let ticket = shared.tally.enter();
-        tokio::spawn(async move {
+        lane::spawn(async move {
             match &to {
                 SshDestination::Socks => by_socks(opening, &worker).await,
                 to => by_place(opening, to, &direct, &shared).await,
