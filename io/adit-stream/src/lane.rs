@@ -169,11 +169,14 @@ pub fn close(patience: Duration) {
     }
 }
 
-/// How busy a flow is, and in which lane that puts it.
+/// How busy a flow is, and in which lane that puts it. Nothing is kept of a small flow.
 #[derive(Debug, Default)]
-pub(crate) struct Load {
-    since: Option<Instant>,
-    busy: Duration,
+pub(crate) struct Load(Option<Box<Busy>>);
+
+#[derive(Debug)]
+struct Busy {
+    since: Instant,
+    worked: Duration,
     /// Where it came from, while it is in the bulk lane.
     home: Option<Handle>,
 }
@@ -182,28 +185,36 @@ impl Load {
     /// A flow has worked for `worked` in one poll, as far as it is measured. Returns the lane to
     /// [change](change) to, if it is not in the right one.
     pub(crate) fn lane_after(&mut self, worked: Duration) -> Option<Handle> {
-        if worked.is_zero() && self.home.is_none() {
+        let is_away = self.0.as_ref().is_some_and(|busy| busy.home.is_some());
+        if worked.is_zero() && !is_away {
             return None;
         }
         let now = Instant::now();
-        let since = *self.since.get_or_insert(now);
-        self.busy += worked;
-        let time = now.duration_since(since);
-        let lane = match &self.home {
-            None if self.busy >= BULK => {
-                let can_change = WISH.get() == Wish::Stay;
-                let lane = if can_change { bulk_lane() } else { None };
-                if lane.is_some() {
-                    self.home = Some(Handle::current());
-                }
-                lane
+        let busy = self.0.get_or_insert_with(|| {
+            Box::new(Busy {
+                since: now,
+                worked: Duration::ZERO,
+                home: None,
+            })
+        });
+        busy.worked += worked;
+        let time = now.duration_since(busy.since);
+        let lane = if is_away {
+            if time < QUIET_WINDOW {
+                return None;
             }
-            Some(_) if time >= QUIET_WINDOW && self.busy <= QUIET => self.home.take(),
-            Some(_) if time < QUIET_WINDOW => return None,
-            None if time < WINDOW => return None,
-            _ => None,
+            busy.home.take_if(|_| busy.worked <= QUIET)
+        } else if busy.worked >= BULK {
+            let can_change = WISH.get() == Wish::Stay;
+            let lane = if can_change { bulk_lane() } else { None };
+            busy.home = lane.as_ref().map(|_| Handle::current());
+            lane
+        } else if time < WINDOW {
+            return None;
+        } else {
+            None
         };
-        (self.since, self.busy) = (Some(now), Duration::ZERO);
+        (busy.since, busy.worked) = (now, Duration::ZERO);
         lane
     }
 }
@@ -311,20 +322,21 @@ mod tests {
                 let mut load = Load::default();
                 let goes = |load: &mut Load, worked| load.lane_after(worked).is_some();
                 let mut seen = vec![goes(&mut load, Duration::ZERO)];
-                assert!(load.since.is_none(), "no clock is read for little");
+                assert!(load.0.is_none(), "nothing is kept of little");
+                let age = |load: &mut Load, time| load.0.as_mut().unwrap().since -= time;
                 seen.push(goes(&mut load, BULK / 2));
                 // A window later it has done too little.
-                load.since = load.since.map(|since| since - WINDOW);
+                age(&mut load, WINDOW);
                 seen.push(goes(&mut load, BULK / 4));
                 seen.push(goes(&mut load, BULK / 2));
                 seen.push(goes(&mut load, BULK / 2));
                 // There.
                 seen.push(goes(&mut load, BULK));
-                load.since = load.since.map(|since| since - QUIET_WINDOW);
+                age(&mut load, QUIET_WINDOW);
                 seen.push(goes(&mut load, QUIET));
-                load.since = load.since.map(|since| since - QUIET_WINDOW);
+                age(&mut load, QUIET_WINDOW);
                 seen.push(goes(&mut load, QUIET));
-                let _ = tell.send((seen, load.home.is_none()));
+                let _ = tell.send((seen, load.0.unwrap().home.is_none()));
             });
             told.await.unwrap()
         });

@@ -75,11 +75,12 @@ pub async fn relay(
     let mut first = None;
     let mut load = Load::default();
     let end = poll_fn(|cx| {
-        let mut a = up.poll(cx, near, far, |n| meter.add_up(n));
-        let b = down.poll(cx, far, near, |n| meter.add_down(n));
+        let mut worked = Duration::ZERO;
+        let mut a = up.poll(cx, near, far, &mut worked, |n| meter.add_up(n));
+        let b = down.poll(cx, far, near, &mut worked, |n| meter.add_down(n));
         if b.is_ready() && a.is_pending() {
             // The end of an answer may be the end of the request's direction as well.
-            a = up.poll(cx, near, far, |n| meter.add_up(n));
+            a = up.poll(cx, near, far, &mut worked, |n| meter.add_up(n));
         }
         if first.is_none() && (a.is_ready() || b.is_ready()) {
             first = Some(b.is_ready());
@@ -94,7 +95,6 @@ pub async fn relay(
             }
             (a, b) => {
                 let half = a.is_ready() || b.is_ready();
-                let worked = up.slice.spent() + down.slice.spent();
                 if let Some(lane) = load.lane_after(worked) {
                     let _there = lane.enter();
                     if let Err(why) = up.move_source(near) {
@@ -178,8 +178,6 @@ impl Quiet {
 #[derive(Default)]
 struct Direction {
     phase: Phase,
-    /// Of this poll.
-    slice: TimeSlice,
     moved: u64,
     splice: Splice,
     /// Once it has moved enough to be told from a small one.
@@ -228,21 +226,36 @@ enum Moved {
 }
 
 impl Direction {
+    /// Moves what can be moved; adds the time that it took to `worked`.
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
         from: &mut dyn Stream,
         to: &mut dyn Stream,
+        worked: &mut Duration,
+        count: impl FnMut(usize),
+    ) -> Poll<Result<(), Fault>> {
+        let mut slice = TimeSlice::default();
+        let done = self.go_on(cx, from, to, &mut slice, count);
+        *worked += slice.spent();
+        done
+    }
+
+    fn go_on(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &mut dyn Stream,
+        to: &mut dyn Stream,
+        slice: &mut TimeSlice,
         mut count: impl FnMut(usize),
     ) -> Poll<Result<(), Fault>> {
-        self.slice = TimeSlice::default();
         loop {
             match self.phase {
                 Phase::Copy => match self.step(cx, from, to)? {
                     Moved::Bytes(n) => {
                         self.moved += n as u64;
                         count(n);
-                        if self.slice.is_over_for_all(n) {
+                        if slice.is_over_for_all(n) {
                             let _ = to.poll_flush(cx).map_err(Fault::To)?;
                             give_way(cx);
                             return Poll::Pending;
