@@ -37,6 +37,7 @@ mod kcp_peers;
 mod kcp_reflection;
 mod kcp_unlike;
 mod kept_files;
+mod lanes;
 mod legacy;
 #[cfg(unix)]
 mod manager;

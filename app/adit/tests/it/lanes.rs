@@ -1,0 +1,73 @@
+//! Flows that keep a processor busy have threads of their own.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+use adit_interop::origin::Origin;
+use adit_interop::shadowsocks::BLAKE3_AES_128;
+use adit_interop::traffic;
+
+use crate::setup::{server, start};
+
+/// The time that the threads of this name have worked, in ticks; `None` where there is none.
+fn ticks(process: u32, name: &str) -> Option<u64> {
+    let mut sum = None;
+    for task in fs::read_dir(format!("/proc/{process}/task")).unwrap() {
+        let Ok(stat) = fs::read_to_string(task.unwrap().path().join("stat")) else {
+            continue;
+        };
+        let (head, rest) = stat.rsplit_once(')').unwrap();
+        if head.split_once('(').unwrap().1 == name {
+            let fields: Vec<_> = rest.split_whitespace().collect();
+            let time = |n: usize| fields[n].parse::<u64>().unwrap();
+            *sum.get_or_insert(0) += time(11) + time(12);
+        }
+    }
+    sum
+}
+
+/// Sends to a peer that says everything back, until the connection ends.
+fn bulk(mut stream: std::net::TcpStream) {
+    stream.write_all(b"ECHO\n").unwrap();
+    let mut back = stream.try_clone().unwrap();
+    let reader = thread::spawn(move || {
+        let mut all = vec![0; 1 << 20];
+        while back.read(&mut all).is_ok_and(|n| n > 0) {}
+    });
+    let all = vec![7; 1 << 20];
+    while stream.write_all(&all).is_ok() {}
+    reader.join().unwrap();
+}
+
+#[test]
+fn bulk_works_on_threads_of_its_own_and_ends_with_the_process() {
+    let origin = Origin::start().unwrap();
+    let mut far = server(BLAKE3_AES_128);
+    let target = format!("tcp://127.0.0.1:0/{}", origin.addr());
+    let mut near = start(&["run", &target, &BLAKE3_AES_128.url(far.addr())]);
+    traffic::one_byte(traffic::dial(near.addr()).unwrap()).unwrap();
+    let processes = [near.process().id(), far.process().id()];
+    for process in processes {
+        assert_eq!(ticks(process, "bulk"), None, "not before there is bulk");
+    }
+    let flow = traffic::dial(near.addr()).unwrap();
+    let flow = thread::spawn(move || bulk(flow));
+    let begun = Instant::now();
+    while processes
+        .iter()
+        .any(|&process| ticks(process, "bulk").unwrap_or(0) < 20)
+    {
+        assert!(begun.elapsed() < Duration::from_secs(30), "no bulk lane");
+        sleep(Duration::from_millis(20));
+    }
+    // What is small finds its way beside it.
+    traffic::one_byte(traffic::dial(near.addr()).unwrap()).unwrap();
+    for adit in [&mut near, &mut far] {
+        adit.process().terminate().unwrap();
+        let log = adit.process().log();
+        assert!(!log.contains("panicked"), "{log}");
+    }
+    flow.join().unwrap();
+}
