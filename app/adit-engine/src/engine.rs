@@ -144,6 +144,9 @@ impl Engine {
     ///
     /// How many connections there may be follows from the limit of open descriptors, which stays as it
     /// is. A program that wants more raises it before.
+    ///
+    /// In a runtime of several threads, flows that keep a processor busy go to threads of their own,
+    /// which begin with the first of them: see [`adit_stream::lane`].
     pub async fn start(plan: &Plan) -> Result<Self, StartError> {
         let fitting = limits::max_connections(limits::nofile());
         let descriptors = Arc::new(Descriptors::new(fitting.saturating_mul(2)));
