@@ -151,10 +151,17 @@ async fn a_recording_brings_three_times_as_much_at_most() {
     let mut all = vec![0; MUCH];
     let read = timeout(PATIENCE, client.read_exact(&mut all)).await;
     read.expect("an honest client gets everything").unwrap();
+    // On a busy machine a few acknowledgements are enough for everything.
+    for _ in 0..100 {
+        if kept.lock().unwrap().len() >= 8 {
+            break;
+        }
+        client.write_all(b"more").await.unwrap();
+        sleep(Duration::from_millis(10)).await;
+    }
     let mut recorded = kept.lock().unwrap().clone();
     recorded.truncate(8);
-    // How many is a matter of how busy the machine is.
-    assert!(recorded.len() > 3, "acknowledgements are among them");
+    assert_eq!(recorded.len(), 8, "acknowledgements are among them");
     let (packets, bytes) = reflected(server, &recorded).await;
     assert!(packets > 0);
     assert!(
