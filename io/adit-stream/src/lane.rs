@@ -214,6 +214,7 @@ impl Load {
         } else {
             None
         };
+        // Another window begins, in either lane.
         (busy.since, busy.worked) = (now, Duration::ZERO);
         lane
     }

@@ -72,15 +72,13 @@ pub(super) fn faults(source: &Source) -> Vec<String> {
 fn said_twice(source: &Source) -> Vec<String> {
     let mark = concat!("#[", "error(");
     let mut faults = Vec::new();
-    let mut from = 0;
-    while let Some(at) = source.text[from..].find(mark).map(|at| from + at) {
-        from = at + mark.len();
-        let rest = &source.text[from..];
+    for (at, _) in source.text.match_indices(mark) {
+        let (before, rest) = source.text.split_at(at);
         let Some((attribute, item)) = rest.split_once(")]\n") else {
             break;
         };
         // Up to the end of the variant or of the type, whose lines are indented like the mark.
-        let indent = " ".repeat(source.text[..at].lines().last().map_or(0, |l| l.len()));
+        let indent = before.rsplit('\n').next().unwrap_or_default();
         let own = item
             .find(&format!("\n{indent}}}"))
             .into_iter()
@@ -93,7 +91,7 @@ fn said_twice(source: &Source) -> Vec<String> {
                 .any(|end| attribute.contains(&format!("{{{name}{end}")))
         });
         if repeats {
-            let line = source.text[..at].lines().count().max(1);
+            let line = before.matches('\n').count() + 1;
             faults.push(format!(
                 "{}:{line}: an error that says what its source says: `#[error(transparent)]`, a \
                  text without it, or no source",
