@@ -1,7 +1,12 @@
-//! `SO_RCVLOWAT`: how much must have arrived before a socket counts as readable.
+//! `SO_RCVLOWAT`: how much must have arrived before a socket counts as readable. And
+//! `TCP_NOTSENT_LOWAT`: how much may wait to be sent before it counts as full.
 //!
 //! A bulk transfer wakes its reader for every few segments; with a mark it is woken once for many.
 //! A mark must never outlive the flow that it was set for: what is below it is not announced.
+//!
+//! What waits in the system to be sent cannot be overtaken. Where small messages share a socket
+//! with bulk, a limit has the bulk wait before that queue. What is on its way and not yet
+//! acknowledged does not count, so that a long fast link stays full.
 
 use std::io;
 
@@ -25,6 +30,25 @@ pub fn receive_mark(socket: &impl std::os::fd::AsFd) -> io::Result<u32> {
     crate::option::get(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT)
 }
 
+/// Limits what waits in the socket to be sent, in bytes; 0 is the system's default, which is mostly
+/// no limit but the socket's buffer.
+#[cfg(target_os = "linux")]
+pub fn set_unsent_limit(socket: &impl std::os::fd::AsFd, bytes: u32) -> io::Result<()> {
+    socket2::SockRef::from(socket).set_tcp_notsent_lowat(bytes)
+}
+
+/// Returns the limit, in bytes.
+#[cfg(target_os = "linux")]
+pub fn unsent_limit(socket: &impl std::os::fd::AsFd) -> io::Result<u32> {
+    socket2::SockRef::from(socket).tcp_notsent_lowat()
+}
+
+/// Other systems have no limit.
+#[cfg(not(target_os = "linux"))]
+pub fn set_unsent_limit<S>(_: &S, _: u32) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 /// Other systems have no mark.
 #[cfg(not(target_os = "linux"))]
 pub fn set_receive_mark<S>(_: &S, _: u32) -> io::Result<()> {
@@ -38,6 +62,34 @@ mod tests {
     use tokio::io::AsyncWriteExt;
     use tokio::net::{TcpListener, TcpStream};
     use tokio::time::timeout;
+
+    #[tokio::test]
+    async fn no_more_waits_to_be_sent_than_the_limit() {
+        const LIMIT: usize = 64 << 10;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let mut taken = Vec::new();
+        for limit in [0, LIMIT] {
+            let (near, (far, _)) =
+                tokio::try_join!(TcpStream::connect(at), listener.accept()).unwrap();
+            let bytes = u32::try_from(limit).unwrap();
+            set_unsent_limit(&near, bytes).unwrap();
+            assert_eq!(unsent_limit(&near).unwrap(), bytes);
+            // Nobody reads: all that the receiver has no room for waits.
+            let mut bytes = 0;
+            while timeout(Duration::from_millis(200), near.writable())
+                .await
+                .is_ok()
+            {
+                bytes += near.try_write(&[7; 16 << 10]).unwrap_or_default();
+            }
+            let waits = rustix::io::ioctl_fionread(&far).unwrap();
+            taken.push(bytes - usize::try_from(waits).unwrap());
+        }
+        // One write may go beyond, and segments are whole.
+        assert!(taken[1] <= LIMIT + (128 << 10), "{taken:?}");
+        assert!(taken[0] > 2 * taken[1], "without a limit: {taken:?}");
+    }
 
     #[tokio::test]
     async fn a_mark_holds_back_and_lets_go() {

@@ -308,6 +308,16 @@ impl Tcp {
         }
     }
 
+    /// Limits how many bytes wait in the system to be sent; 0 is its own limit. See
+    /// [`adit_net::lowat::set_unsent_limit`].
+    pub fn set_unsent_limit(&mut self, bytes: u32) -> io::Result<()> {
+        match &self.socket {
+            Socket::Watched(socket) => adit_net::lowat::set_unsent_limit(socket, bytes),
+            Socket::Asked(asked) => adit_net::lowat::set_unsent_limit(asked.socket(), bytes),
+            Socket::Lost => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
     /// Moves what is in a pipe out. Only while nothing is unsent.
     pub fn poll_drain_pipe(
         &mut self,

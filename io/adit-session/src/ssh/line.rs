@@ -23,6 +23,11 @@ use crate::stream::Buffer;
 /// What an output buffer without traffic may keep, octets.
 const KEPT: usize = 16 << 10;
 
+/// Octets that wait in the system to be sent while several channels share a line. With as much as
+/// the system takes, up to 4 MiB, one echo of a hundred beside bulk waits 2 to 4 ms longer; with
+/// 128 KiB none waits less, and bulk has a tenth less.
+const UNSENT: u32 = 512 << 10;
+
 /// How long the last words may take.
 pub(super) const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -83,15 +88,19 @@ impl Line {
     }
 
     /// Says whether several channels share the line: what is for one must not wait until the bulk
-    /// of another is worth waking for.
+    /// of another is worth waking for, nor what is of one behind much of another.
     pub(super) fn set_shared(&mut self, shared: bool) {
-        if shared
-            && !self.shared
-            && let Some(socket) = self.below.bare()
-        {
-            self.bulk.end(socket);
+        if shared == self.shared {
+            return;
         }
         self.shared = shared;
+        if let Some(socket) = self.below.bare() {
+            if shared {
+                self.bulk.end(socket);
+            }
+            // Without a limit messages wait longer, and that is all.
+            let _ = socket.set_unsent_limit(if shared { UNSENT } else { 0 });
+        }
     }
 
     /// Whether several channels share the line.

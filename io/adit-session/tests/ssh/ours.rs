@@ -1,19 +1,21 @@
 //! Our client with our server.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use adit_crypto::Secret;
-use adit_session::ssh::BoxFuture;
 use adit_session::ssh::client::{Client, ClientConfig, Exit, Login, Output, PinnedKeys, Session};
 use adit_session::ssh::server::{AuthPolicy, Connection, Incoming, Server, ServerConfig};
+use adit_session::ssh::{BoxFuture, Channel};
 use adit_ssh::algorithm::Compression;
 use adit_ssh::auth::{Method, ServerAnswer};
 use adit_ssh::key::{AnyKey, PublicKey};
 use adit_stream::{BoxStream, Stream, Tcp, fill};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::timeout;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
 use crate::server::{OneKey, key, serve, settings};
 use crate::world::{BULK, a_connection_goes_through, dial, drain, pour};
@@ -217,12 +219,20 @@ async fn a_password_goes_before_compression() {
     assert!(end.contains("done"), "{end}");
 }
 
+/// A channel, and the connection at its other end.
+async fn a_channel_to(session: &Session, target: &TcpListener) -> (Channel, TcpStream) {
+    let port = target.local_addr().unwrap().port();
+    let channel = session.direct_tcpip("127.0.0.1", port, Default::default());
+    let (channel, accepted) = tokio::join!(channel, target.accept());
+    (channel.unwrap(), accepted.unwrap().0)
+}
+
 /// A mark on the socket holds bulk back until it is worth waking for. With a second channel it would
 /// hold that one's small messages back as well.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bulk_of_one_channel_holds_back_no_other() {
-    use adit_net::lowat::receive_mark;
+    use adit_net::lowat::{receive_mark, unsent_limit};
     use std::os::fd::AsFd;
 
     let (settings, host) = settings();
@@ -236,12 +246,7 @@ async fn bulk_of_one_channel_holds_back_no_other() {
         .unwrap();
 
     let target = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let to = target.local_addr().unwrap().port();
-    let open = async || {
-        let channel = session.direct_tcpip("127.0.0.1", to, Default::default());
-        let (channel, accepted) = tokio::join!(channel, target.accept());
-        (channel.unwrap(), accepted.unwrap().0)
-    };
+    let open = || a_channel_to(&session, &target);
     let (mut bulk, mut source) = open().await;
     let pouring =
         tokio::spawn(async move { while source.write_all(&[7; 1 << 18]).await.is_ok() {} });
@@ -255,6 +260,7 @@ async fn bulk_of_one_channel_holds_back_no_other() {
             break;
         }
     }
+    assert_eq!(unsent_limit(&below).unwrap(), 0, "for one channel");
     let (mut other, mut echo) = open().await;
     for number in 0..200u8 {
         bulk.read_exact(&mut buf).await.unwrap();
@@ -265,6 +271,56 @@ async fn bulk_of_one_channel_holds_back_no_other() {
             mark, 1,
             "message {number}; one channel alone had a mark: {marked}"
         );
+        assert!((1..1 << 20).contains(&unsent_limit(&below).unwrap()));
     }
     pouring.abort();
+}
+
+/// Bulk that comes between a question and its answer on another channel: what is sealed, or handed
+/// to the system, before the answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_overtakes_what_is_not_sealed_yet() {
+    // Some 3 MB; 7 MB where all channels were sealed for, into the system's whole queue.
+    const MOST: u64 = 5 << 20;
+    let session = pair(|_| {}, |_| {}).await;
+    let target = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let open = || a_channel_to(&session, &target);
+    let came = Arc::new(AtomicU64::new(0));
+    let mut bulk = JoinSet::new();
+    for _ in 0..4 {
+        let (mut channel, mut source) = open().await;
+        bulk.spawn(async move { while source.write_all(&[7; 1 << 18]).await.is_ok() {} });
+        let came = came.clone();
+        bulk.spawn(async move {
+            let mut buf = vec![0; 1 << 18];
+            while let Ok(n @ 1..) = channel.read(&mut buf).await {
+                came.fetch_add(n as u64, Ordering::Relaxed);
+            }
+        });
+    }
+    let (mut asks, mut answers) = open().await;
+    bulk.spawn(async move {
+        while let Ok(word) = answers.read_u8().await {
+            answers.write_u8(word).await.unwrap();
+        }
+    });
+    // Buffers have grown by then.
+    while came.load(Ordering::Relaxed) < 64 << 20 {
+        sleep(Duration::from_millis(10)).await;
+    }
+    let mut between = Vec::new();
+    for word in 0..201 {
+        let before = came.load(Ordering::Relaxed);
+        asks.write_u8(word).await.unwrap();
+        asks.flush().await.unwrap();
+        assert_eq!(asks.read_u8().await.unwrap(), word);
+        between.push(came.load(Ordering::Relaxed) - before);
+        sleep(Duration::from_millis(1)).await;
+    }
+    between.sort_unstable();
+    let half = between[between.len() / 2];
+    assert!(
+        half < MOST,
+        "{half} bytes of bulk before half of the answers"
+    );
 }

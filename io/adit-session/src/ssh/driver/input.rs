@@ -13,12 +13,14 @@ use crate::ssh::error::End;
 /// Octets that are taken in before what they lead to is sent, and before those who wait for them
 /// are woken: with several channels fewer, since the first may be for another than the rest.
 pub(super) const TURN: usize = 1 << 20;
-const SHARED_TURN: usize = 256 << 10;
+const SHARED_TURN: usize = 64 << 10;
+/// Octets of a message, or fewer, that are no bulk.
+const SMALL: usize = 1024;
 
 impl Driver {
     /// Takes in what came, as long as there is room for what it leads to.
     pub(super) fn take_in(&mut self, cx: &mut Context<'_>, now: Time) -> Result<(), End> {
-        self.more = false;
+        (self.more, self.prompt) = (false, false);
         let mut taken = 0;
         let turn = if self.line.is_shared() {
             SHARED_TURN
@@ -75,6 +77,8 @@ impl Driver {
                             .lives
                             .get(&channel)
                             .is_some_and(|live| live.pipe.receive(kind, bytes, &mut self.wake));
+                        // Small, and somebody waits for it.
+                        self.prompt |= read && bytes.len() <= SMALL && !self.wake.is_empty();
                         if !read {
                             self.connection.consumed(channel, bytes.len(), now);
                         }

@@ -74,6 +74,10 @@ pub(super) struct Driver {
     want: usize,
     /// The last turn ended before all that came was taken in.
     more: bool,
+    /// The last turn ended before all was sealed that may be sent.
+    unsealed: bool,
+    /// A small message came that is waited for, on a line that others share: who waits goes first.
+    prompt: bool,
     wake: Vec<Waker>,
     sleep: Pin<Box<Sleep>>,
     until: Option<Time>,
@@ -141,6 +145,8 @@ impl Driver {
             resets: about.is_adit(),
             want: 1,
             more: false,
+            unsealed: false,
+            prompt: false,
             wake: Vec::new(),
             sleep: Box::pin(sleep(Duration::ZERO)),
             until: None,
@@ -164,7 +170,17 @@ impl Driver {
         // What can leave leaves before more comes, so that answers do not pile up.
         self.give_out(cx)?;
         self.take_in(cx, now)?;
-        self.give_out(cx)?;
+        let shared = self.line.is_shared();
+        if shared {
+            self.wake_all();
+        }
+        self.prompt &= shared && (self.more || self.unsealed);
+        if self.prompt {
+            // Not before those who wait have had their turn.
+            self.unsealed = true;
+        } else {
+            self.give_out(cx)?;
+        }
         self.leave_if_deserted(held, now)
     }
 
@@ -295,7 +311,10 @@ impl Future for Driver {
                 continue;
             }
             me.wake_all();
-            if !me.more && me.rest(cx).is_pending() {
+            if me.prompt {
+                break;
+            }
+            if !me.more && !me.unsealed && me.rest(cx).is_pending() {
                 return Poll::Pending;
             }
             // What came for one channel must not wait behind another's.
