@@ -14,7 +14,7 @@ use adit_stream::put;
 use adit_wire::{Host, Target};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout};
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::settings::{self, SealError};
 use crate::connector::{Connected, Connector};
@@ -111,7 +111,10 @@ impl KcpCarrier {
                 Ok(stream) => {
                     let (probe, watch) = (one.probe.clone(), one.mux.watch());
                     drop(line);
-                    self.answered(&probe, watch).await?;
+                    self.answered(&probe, &watch).await?;
+                    if young {
+                        tokio::spawn(tell_mismatch(self.name.clone(), watch));
+                    }
                     return Ok(stream);
                 }
                 Err(why) if young => return Err(self.failed(io::Error::other(why))),
@@ -151,7 +154,7 @@ impl KcpCarrier {
     }
 
     /// Waits for a first sign of the server; says what may be wrong if none comes.
-    async fn answered(&self, probe: &Probe, session: Watch) -> Result<(), DialError> {
+    async fn answered(&self, probe: &Probe, session: &Watch) -> Result<(), DialError> {
         let heard = async {
             while probe.contact() != Contact::Heard {
                 sleep(LOOK).await;
@@ -236,6 +239,15 @@ fn told(end: &End) -> io::Error {
         _ => String::new(),
     };
     io::Error::new(io::ErrorKind::InvalidData, format!("{end}{hint}"))
+}
+
+/// Says what to change when a session ends because its ends do not fit. A server acknowledges what
+/// came before it finds that out, so its streams may have begun by then.
+async fn tell_mismatch(name: String, session: Watch) {
+    let end = session.ended().await;
+    if let End::Version { .. } | End::Compression { .. } = end {
+        warn!("{name}: {}", told(&end));
+    }
 }
 
 /// Closes a session that has expired, if it does not end before.

@@ -23,7 +23,7 @@ const FAULTS: Faults = Faults {
 };
 
 /// A Shadowsocks URL over KCP, the same at both ends.
-fn ss(at: SocketAddr, keys: &str) -> String {
+pub(crate) fn ss(at: SocketAddr, keys: &str) -> String {
     let (name, key) = (BLAKE3_AES_128.name, encode(BLAKE3_AES_128.key));
     format!("ss+kcp://{name}:{key}@{at}?{ALLOW}&{keys}")
 }

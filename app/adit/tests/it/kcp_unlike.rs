@@ -1,13 +1,16 @@
-//! Ends of `adit kcp` that do not fit: the client finds out within three seconds, and says what it
-//! is. The servers are ours and kcptun's, which says nothing itself.
+//! Ends of `adit kcp`, and of the carrier, that do not fit: the client finds out within three seconds,
+//! and says what it is. The servers are ours and kcptun's, which says nothing itself.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use adit_interop::origin::Origin;
-use adit_interop::{Adit, free_port, kcptun, loopback, traffic};
+use adit_interop::{Adit, PATIENCE, free_port, kcptun, loopback, traffic};
 
+use crate::carrier_kcp::ss;
 use crate::kcp::{client, server};
+use crate::setup::start;
 
 /// What a client says within three seconds of its start.
 fn hears(server: SocketAddr, options: &[&str], word: &str) {
@@ -130,4 +133,45 @@ fn what_was_not_said_is_learnt_before_the_first_connection() {
         front.stop().unwrap();
         back.stop();
     }
+}
+
+/// A server that acknowledges at once and sends its first frame, of smux 2, when the session has been
+/// taken for good.
+fn slow_to_differ() -> SocketAddr {
+    const PUSH: u8 = 81;
+    const ACK: u8 = 82;
+    let socket = UdpSocket::bind(loopback(0)).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let addr = socket.local_addr().unwrap();
+    let segment = |conv: [u8; 4], cmd: u8, ts: [u8; 4], sn: u32, frame: &[u8]| {
+        let len = u32::try_from(frame.len()).unwrap();
+        let (sn, una) = (sn.to_le_bytes(), 1_u32.to_le_bytes());
+        let head = [&conv[..], &[cmd, 0, 0xff, 0xff], &ts, &sn, &una];
+        [&head.concat(), &len.to_le_bytes()[..], frame].concat()
+    };
+    thread::spawn(move || {
+        let mut buf = [0; 2048];
+        let (_, from) = socket.recv_from(&mut buf).unwrap();
+        let field = |at: usize| <[u8; 4]>::try_from(&buf[at..at + 4]).unwrap();
+        let (conv, ts) = (field(0), field(8));
+        let ack = segment(conv, ACK, ts, 0, &[]);
+        socket.send_to(&ack, from).unwrap();
+        sleep(Duration::from_millis(300));
+        let no_operation = [2, 3, 0, 0, 0, 0, 0, 0];
+        let push = segment(conv, PUSH, [0; 4], 0, &no_operation);
+        socket.send_to(&push, from).unwrap();
+    });
+    addr
+}
+
+#[test]
+fn an_end_that_does_not_fit_is_named_behind_its_acknowledgement() {
+    let keys = "crypt=null&data=0&parity=0&smux=1&comp=false";
+    let hop = ss(slow_to_differ(), keys);
+    let mut front = start(&["run", "-v", "tcp://127.0.0.1:0/127.0.0.1:1", &hop]);
+    assert!(traffic::one_byte(traffic::dial(front.addr()).unwrap()).is_err());
+    let process = front.process();
+    let found = process.wait_lines("use `smux=2`", 1, Duration::from_secs(2));
+    found.unwrap();
+    front.stop().unwrap();
 }
