@@ -17,6 +17,9 @@ use crate::probe::{self, Answer};
 const QUIET: Duration = Duration::from_secs(60);
 /// Questions whether a server is well are at least this far apart.
 const BETWEEN: Duration = Duration::from_secs(10);
+/// Datagrams without an answer for so long are a reason to ask. Associations tell after 5 s by a
+/// clock of whole seconds, which can be 4.
+const SILENCE: Duration = Duration::from_secs(4);
 /// A server clock further off than this is worth a word before it becomes a failure at 30 s.
 const SKEW_WARN: i64 = 15;
 
@@ -47,6 +50,8 @@ struct Known {
     warned: Option<Instant>,
     skewed: Option<Instant>,
     asked: Option<Instant>,
+    /// Since when no datagram has been answered.
+    unanswered: Option<Instant>,
 }
 
 /// How a server is asked that is an adit itself.
@@ -128,6 +133,7 @@ impl Health {
     /// The server has sent something authentic; `skew` is its clock minus ours, in seconds.
     pub fn proof(&self, skew: Option<i64>) {
         let mut known = self.known();
+        known.unanswered = None;
         let first = known.well.replace(Instant::now()).is_none();
         let again = std::mem::take(&mut known.ill);
         if again {
@@ -185,6 +191,26 @@ impl Health {
                     tokio::spawn(async move { health.ask(&what, cleared).await });
                 }
             }
+        }
+    }
+
+    /// A datagram was sent for which nothing has come back yet: of each association the first, and
+    /// one when it has waited for long.
+    ///
+    /// Targets often answer none, so the server is asked over TCP before it is blamed, and never
+    /// blamed if it cannot be asked.
+    pub(crate) fn unanswered(self: &Arc<Self>) {
+        let mut known = self.known();
+        // Kept here, since associations may be shorter than that: a client of DNS has one for each
+        // question.
+        let since = *known.unanswered.get_or_insert_with(Instant::now);
+        let is_well = known.well.is_some_and(|at| at.elapsed() < QUIET);
+        if since.elapsed() < SILENCE || is_well || self.question.get().is_none() {
+            return;
+        }
+        if may(&mut known.asked, BETWEEN) {
+            let health = self.clone();
+            tokio::spawn(async move { health.ask("answers no datagrams", || {}).await });
         }
     }
 

@@ -75,7 +75,9 @@ impl Dialect for Shadowsocks {
                 ));
             }
             let below = via.associate().await?;
-            Ok(Box::new(ShadowsocksUdp::new(&self.keys, server.clone(), below)) as BoxDatagrams)
+            let health = self.health.clone();
+            let udp = ShadowsocksUdp::new(&self.keys, server.clone(), below, health);
+            Ok(Box::new(udp) as BoxDatagrams)
         })
     }
 }

@@ -24,6 +24,7 @@ use super::offer::offered;
 use super::reasons::{no_channel, no_session};
 use super::trust::Trust;
 use crate::connector::{Connected, Connector};
+use crate::health::Health;
 use crate::udp::{BoxDatagrams, OverTcp};
 use crate::{BoxFuture, DialError, Fault, Stage};
 
@@ -48,6 +49,7 @@ pub struct SshHop {
 struct Server {
     target: Target,
     name: String,
+    health: Health,
     deadline: Duration,
     keepalive: Duration,
     offer: adit_ssh::algorithm::Preferred,
@@ -78,6 +80,7 @@ impl SshHop {
         let server = Server {
             target: hop.server.clone(),
             name: hop.name(),
+            health: Health::keyless(hop.name()),
             deadline: hop.dial,
             keepalive: plan.keepalive,
             offer: offered(&plan.offer),
@@ -163,10 +166,22 @@ impl Server {
                 let (kex, cipher) = (settled.kex, settled.client_to_server.cipher);
                 let version = visible(session.version());
                 debug!("{name}: connected to {version}, {kex}, {cipher}");
+                self.health.proof(None);
             }
             // Nobody but the user can change that.
             Err(why) if why.refused => warn!("{}: {}", self.name, why.text),
-            Err(why) => debug!("{}: {}", self.name, why.text),
+            Err(why) => {
+                debug!("{}: {}", self.name, why.text);
+                // One that another hop did not reach is told by that hop.
+                let ours = matches!(
+                    &why.stage,
+                    Stage::Dial { hop } | Stage::Dialect { hop } if *hop == self.name
+                );
+                if ours && why.fault == Fault::Upstream {
+                    let what = io::Error::new(why.kind, why.text.clone());
+                    self.health.unreachable(&what);
+                }
+            }
         }
         outcome
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use adit_net::PacketBuf;
@@ -16,36 +16,82 @@ use super::trials::Trials;
 use super::{BoxDatagrams, Datagrams, Key, PacketCodec, ReplySeal};
 use crate::Roster;
 use crate::account::Account;
+use crate::health::Health;
+
+/// Seconds without an answer after which a server may be dead, or hold another key.
+const SILENCE: u64 = 5;
 
 /// A client session with one server, over whatever leads to it.
 pub struct ShadowsocksUdp {
-    session: Mutex<ClientSession>,
+    client: Mutex<Client>,
     server: Target,
     below: BoxDatagrams,
+    health: Arc<Health>,
+}
+
+struct Client {
+    session: ClientSession,
+    waits: Waits,
+}
+
+/// Whether something was sent that has not been answered.
+enum Waits {
+    No,
+    Since(Unix),
+    /// For long, which has been told.
+    Told,
+}
+
+impl Waits {
+    /// Something was sent; returns whether that is worth telling: the first, and one after long.
+    fn sent(&mut self, now: Unix) -> bool {
+        match self {
+            Self::No => {
+                *self = Self::Since(now);
+                return true;
+            }
+            Self::Since(then) if now.0 >= then.0.saturating_add(SILENCE) => {
+                *self = Self::Told;
+                return true;
+            }
+            Self::Since(_) | Self::Told => {}
+        }
+        false
+    }
 }
 
 impl ShadowsocksUdp {
     /// A new session.
     #[must_use]
-    pub fn new(keys: &KeyChain, server: Target, below: BoxDatagrams) -> Self {
+    pub fn new(keys: &KeyChain, server: Target, below: BoxDatagrams, health: Arc<Health>) -> Self {
+        let client = Client {
+            session: ClientSession::new(keys, &mut Chance),
+            waits: Waits::No,
+        };
         Self {
-            session: Mutex::new(ClientSession::new(keys, &mut Chance)),
+            client: Mutex::new(client),
             server,
             below,
+            health,
         }
     }
 
-    fn session(&self) -> std::sync::MutexGuard<'_, ClientSession> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    fn client(&self) -> MutexGuard<'_, Client> {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Datagrams for ShadowsocksUdp {
     fn send(&self, packet: &mut PacketBuf, to: &Target) -> io::Result<()> {
         let (bytes, payload) = packet.parts();
-        let sealed = self
-            .session()
-            .seal(bytes, payload, to, ambient::unix(), &mut Chance);
+        let now = ambient::unix();
+        let mut client = self.client();
+        let sealed = client.session.seal(bytes, payload, to, now, &mut Chance);
+        let tell = client.waits.sent(now);
+        drop(client);
+        if tell {
+            self.health.unanswered();
+        }
         packet.set_payload(sealed.map_err(io::Error::other)?);
         self.below.send(packet, &self.server)
     }
@@ -62,9 +108,15 @@ impl Datagrams for ShadowsocksUdp {
     ) -> Poll<io::Result<()>> {
         let now = ambient::unix();
         self.below.poll_recv(cx, packet, &mut |packet, _| {
-            let opened = self.session().open(packet.payload_mut(), now);
+            let mut client = self.client();
             // What does not open is not for us (SEC-P5).
-            if let Ok((source, part)) = opened {
+            if let Ok((source, part)) = client.session.open(packet.payload_mut(), now) {
+                let waited = std::mem::replace(&mut client.waits, Waits::No);
+                drop(client);
+                // Once for each answer that was waited for.
+                if !matches!(waited, Waits::No) {
+                    self.health.proof(None);
+                }
                 packet.narrow(part);
                 each(packet, &source);
             }

@@ -2,7 +2,7 @@
 //! well again; and nothing where the target is to blame.
 
 use std::io::{Read, Write};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -118,6 +118,71 @@ fn a_target_that_fails_is_no_fault_of_the_server() {
     fails(&front, deaf.addr(), Duration::from_millis(50));
     drop(socks::connect(front.addr(), None, &Dest::Addr(origin.addr())).unwrap());
     sleep(Duration::from_millis(500));
+    assert_eq!(warnings(&mut front), 0, "{}", front.process().log());
+    front.stop().unwrap();
+    back.stop().unwrap();
+}
+
+/// Who sends only datagrams has no connection that fails.
+#[test]
+fn datagrams_without_an_answer_have_the_server_asked() {
+    for other in [None, Some(OTHER)] {
+        let at = loopback(free_port());
+        let target = UdpSocket::bind(loopback(0)).unwrap();
+        let back = other.map(|method| server(method, at, "&reject=reset"));
+        let forward = format!("udp://127.0.0.1:0/{}", target.local_addr().unwrap());
+        let mut front = start(&["run", &forward, &BLAKE3_AES_128.url(at)]);
+        let client = UdpSocket::bind(loopback(0)).unwrap();
+        client.connect(front.addr()).unwrap();
+        for _ in 0..13 {
+            // A dead server's port may be refused.
+            let _ = client.send(b"anybody there?");
+            sleep(Duration::from_millis(500));
+        }
+        says(
+            &mut front,
+            match other {
+                None => "no connection to ss://",
+                Some(_) => "answers no datagrams",
+            },
+        );
+        assert_eq!(warnings(&mut front), 1, "{}", front.process().log());
+        front.stop().unwrap();
+        if let Some(back) = back {
+            back.stop().unwrap();
+        }
+    }
+}
+
+/// As clients of DNS are: each question from a port of its own.
+#[test]
+fn short_associations_without_an_answer_have_the_server_asked() {
+    let (at, target) = (loopback(free_port()), UdpSocket::bind(loopback(0)).unwrap());
+    let forward = format!("udp://127.0.0.1:0/{}", target.local_addr().unwrap());
+    let mut front = start(&["run", &forward, &BLAKE3_AES_128.url(at)]);
+    for _ in 0..13 {
+        let client = UdpSocket::bind(loopback(0)).unwrap();
+        client.send_to(b"anybody there?", front.addr()).unwrap();
+        sleep(Duration::from_millis(500));
+    }
+    says(&mut front, "no connection to ss://");
+    front.stop().unwrap();
+}
+
+/// A target that is silent is no fault of the server, which says that it is well.
+#[test]
+fn datagrams_to_a_silent_target_blame_nobody() {
+    let target = UdpSocket::bind(loopback(0)).unwrap();
+    let back = server(BLAKE3_AES_128, loopback(free_port()), "");
+    let forward = format!("udp://127.0.0.1:0/{}", target.local_addr().unwrap());
+    let mut front = start(&["run", &forward, &BLAKE3_AES_128.url(back.addr())]);
+    let client = UdpSocket::bind(loopback(0)).unwrap();
+    client.connect(front.addr()).unwrap();
+    for _ in 0..13 {
+        client.send(b"anybody there?").unwrap();
+        sleep(Duration::from_millis(500));
+    }
+    says(&mut front, "answers, the key");
     assert_eq!(warnings(&mut front), 0, "{}", front.process().log());
     front.stop().unwrap();
     back.stop().unwrap();

@@ -42,7 +42,7 @@ fn a_server_that_comes_back_is_found_again() {
     let port = free_port();
     let mut first = Ours::at(&folder, port, "");
     let hop = hop("ann", loopback(port), folder.path());
-    let front = front(origin.addr(), &[&hop]);
+    let mut front = front(origin.addr(), &[&hop]);
     some(front.addr(), "before");
     let mut open = traffic::dial(front.addr()).unwrap();
     std::io::Write::write_all(&mut open, b"ECHO\n").unwrap();
@@ -55,9 +55,15 @@ fn a_server_that_comes_back_is_found_again() {
     let cut = std::io::Read::read(&mut open, &mut rest);
     assert!(matches!(cut, Ok(0) | Err(_)), "{cut:?}");
     assert!(one(&front).is_err());
+    let gone = format!("no connection to ssh://127.0.0.1:{port}: ");
+    front.process().wait_lines(&gone, 1, PATIENCE).unwrap();
     let second = Ours::at(&folder, port, "");
     found_again(&front);
     some(front.addr(), "after");
+    let back = format!("ssh://127.0.0.1:{port} is well again");
+    front.process().wait_lines(&back, 1, PATIENCE).unwrap();
+    let log = front.process().log();
+    assert_eq!(log.matches(&gone).count(), 1, "said once: {log}");
     // Ended in order, which cuts the connection too.
     second.stop().unwrap();
     let third = Ours::at(&folder, port, "");
