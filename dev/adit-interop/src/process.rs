@@ -131,6 +131,7 @@ impl Process {
         let deadline = Instant::now() + patience;
         loop {
             if let Some(status) = self.child.try_wait()? {
+                self.drained();
                 return Ok(status);
             }
             if Instant::now() > deadline {

@@ -3,7 +3,7 @@
 use std::env;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -74,6 +74,12 @@ impl Run {
 
     pub(crate) fn env(mut self, key: &str, value: impl AsRef<OsStr>) -> Self {
         self.command.env(key, value);
+        self
+    }
+
+    /// Has it run in this folder.
+    pub(crate) fn dir(mut self, folder: impl AsRef<Path>) -> Self {
+        self.command.current_dir(folder);
         self
     }
 

@@ -1,8 +1,10 @@
 //! `test`: what CI runs, in the order in which a fault shows soonest.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
 
 use crate::install::{self, Scope};
 use crate::run::{Run, find_program, log_path, root};
@@ -11,8 +13,56 @@ use crate::{fuzz, release, supply, tidy};
 
 /// Lines shown of a test's panic.
 const PANIC_LINES: usize = 6;
+/// Tests at the same time: those of the binary mostly wait for other processes. On two processors
+/// they need 478 s by four and 322 s by eight.
+const THREADS: &str = "8";
+/// Who is measured to see that every suite works: one rival for each, since all take four minutes.
+const SMOKE: &str = "adit,sing-box,OpenSSH,kcp-go";
 /// Seconds for each fuzz target.
 const FUZZ_SECONDS: u32 = 4;
+
+/// What has a fast path, and what carries bytes above it; of each, the modules of tests that carry
+/// none, or wait for most of their time.
+const PORTABLE: &[(&str, &[&str])] = &[
+    ("adit-crypto", &[]),
+    ("adit-net", &[]),
+    ("adit-stream", &[]),
+    ("adit-engine", &[]),
+    (
+        "adit",
+        &[
+            "admin",
+            "bench",
+            "bench_ssh",
+            "browser",
+            "cli",
+            "convert",
+            "crowd",
+            "doctor",
+            "group",
+            "health",
+            "kcp_link",
+            "kept_files",
+            "legacy",
+            "manager",
+            "names",
+            "online",
+            "plugin",
+            "probes",
+            "probes_apart",
+            "process",
+            "proxied",
+            "replay",
+            "ssh_client",
+            "ssh_copy",
+            "ssh_hop_fails",
+            "ssh_server",
+            "ssr",
+            "ssr_hostile",
+            "users",
+        ],
+    ),
+];
 
 /// What was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,30 +117,23 @@ pub(crate) fn run(steps: &mut Steps, wish: Wish) -> bool {
     steps.step("tests", || {
         // Interop tests mostly wait for others.
         let all = Run::cargo(["test", "--workspace", "--no-fail-fast"]);
-        tests("tests", wish.scope, all)
+        let passed = tests("tests", wish.scope, all)?;
+        let left_out = match wish.scope {
+            Scope::Usual => " (shadowsocks-rust as a peer: with --all)",
+            Scope::All => "",
+        };
+        Ok(format!("{passed} tests{left_out}"))
     });
-    steps.step("tests, portable", || {
-        // Everything that has a fast path, and everything above it.
-        let crates = [
-            "adit-crypto",
-            "adit-net",
-            "adit-stream",
-            "adit-engine",
-            "adit",
-        ];
-        let mut twins = Run::cargo(["test", "--no-fail-fast"]);
-        for name in crates {
-            twins = twins.args(["--package", name]);
-        }
-        let twins = twins.env("ADIT_IO", "portable").env("ADIT_CPU", "portable");
-        tests("tests-portable", wish.scope, twins)
-    });
+    steps.step("tests, portable", || portable(wish.scope));
     steps.step("release", release::check);
     steps.step("instructions", instructions);
     docs(steps);
     steps.step("bench smoke", || {
         let smoke = ["run", "--quiet", "--package", "adit-bench", "--", "--smoke"];
-        Run::cargo(smoke).limit(10).quiet("bench")?;
+        Run::cargo(smoke)
+            .args(["--only", SMOKE])
+            .limit(10)
+            .quiet("bench")?;
         Ok("every suite ran with tiny amounts; its figures mean nothing".to_owned())
     });
     fuzz::run(steps, &fuzz::Wish::each(FUZZ_SECONDS));
@@ -107,20 +150,86 @@ fn instructions() -> Result<String> {
     Ok(told.lines().last().unwrap_or_default().to_owned())
 }
 
-/// Unit, property, vector and interop tests, as `run` says.
-fn tests(name: &str, scope: Scope, run: Run) -> Result<String> {
-    let mut run = run.env("RUST_TEST_THREADS", "4").limit(25);
+/// The tests once more without the fast paths: of the crates that have one, and of what carries
+/// bytes above them.
+fn portable(scope: Scope) -> Result<String> {
+    // The binaries of the step before: for other packages cargo would choose other features, and
+    // build most of them again.
+    let list = [
+        "test",
+        "--workspace",
+        "--no-run",
+        "--message-format=json-render-diagnostics",
+    ];
+    let told = Run::cargo(list).limit(25).quiet("tests-built")?;
+    let (mut passed, mut failed) = (0, Vec::new());
+    for (name, _) in PORTABLE {
+        ensure!(
+            binaries(&told).any(|binary| binary.package == *name),
+            "no tests of {name}"
+        );
+    }
+    for binary in binaries(&told) {
+        let Some((_, spared)) = PORTABLE.iter().find(|(name, _)| *name == binary.package) else {
+            continue;
+        };
+        let run = Run::new(&binary.path, skips(spared))
+            .dir(&binary.folder)
+            .env("CARGO_MANIFEST_DIR", &binary.folder)
+            .env("ADIT_IO", "portable")
+            .env("ADIT_CPU", "portable");
+        let log = format!("portable-{}-{}", binary.package, binary.target);
+        match tests(&log, scope, run) {
+            Ok(count) => passed += count,
+            Err(why) => failed.push(format!("{why:#}")),
+        }
+    }
+    ensure!(failed.is_empty(), "{}", failed.join("\n"));
+    Ok(format!("{passed} tests"))
+}
+
+/// Arguments of a test binary that leave out the tests of these modules.
+fn skips(modules: &[&str]) -> Vec<String> {
+    let skip = |module: &&str| ["--skip".to_owned(), format!("{module}::")];
+    modules.iter().flat_map(skip).collect()
+}
+
+/// A built binary of tests.
+#[derive(Debug, PartialEq, Eq)]
+struct Binary {
+    /// The name of its package, which is that of its folder.
+    package: String,
+    folder: PathBuf,
+    target: String,
+    path: PathBuf,
+}
+
+/// The binaries that cargo tells of, in its messages.
+fn binaries(messages: &str) -> impl Iterator<Item = Binary> {
+    let objects = messages.lines().filter(|line| line.starts_with('{'));
+    objects.filter_map(|line| {
+        let message: Value = serde_json::from_str(line).ok()?;
+        if message["profile"]["test"] != true {
+            return None;
+        }
+        let folder = Path::new(message["manifest_path"].as_str()?).parent()?;
+        Some(Binary {
+            package: folder.file_name()?.to_str()?.to_owned(),
+            folder: folder.to_owned(),
+            target: message["target"]["name"].as_str()?.to_owned(),
+            path: message["executable"].as_str()?.into(),
+        })
+    })
+}
+
+/// Unit, property, vector and interop tests, as `run` says; returns how many there were.
+fn tests(name: &str, scope: Scope, run: Run) -> Result<usize> {
+    let mut run = run.env("RUST_TEST_THREADS", THREADS).limit(25);
     if scope == Scope::All {
         run = run.env("ADIT_ALL_PEERS", "1");
     }
     match run.quiet(name) {
-        Ok(told) => {
-            let left_out = match scope {
-                Scope::Usual => " (shadowsocks-rust as a peer: with --all)",
-                Scope::All => "",
-            };
-            Ok(format!("{} tests{left_out}", count_tests(&told)))
-        }
+        Ok(told) => Ok(count_tests(&told)),
         Err(why) => {
             let told = fs::read_to_string(log_path(name)).unwrap_or_default();
             let failed = failures(&told);
@@ -236,6 +345,33 @@ mod tests {
             "{shown}"
         );
         assert_eq!(failures("error: could not compile `x`\n"), "");
+    }
+
+    #[test]
+    fn binaries_of_tests_are_found_in_messages() {
+        let artifact = |test: bool, path: &str| {
+            format!(
+                r#"{{"reason":"compiler-artifact","manifest_path":"/w/io/adit-net/Cargo.toml",
+                "target":{{"name":"it"}},"profile":{{"test":{test}}},"executable":{path}}}"#
+            )
+            .replace('\n', "")
+        };
+        let messages = [
+            "   Compiling adit-net v0.1.0".to_owned(),
+            artifact(true, r#""/t/it-1""#),
+            artifact(false, r#""/t/adit""#),
+            artifact(true, "null"),
+            r#"{"reason":"build-finished","success":true}"#.to_owned(),
+        ];
+        let found: Vec<_> = binaries(&messages.join("\n")).collect();
+        let expected = Binary {
+            package: "adit-net".to_owned(),
+            folder: "/w/io/adit-net".into(),
+            target: "it".to_owned(),
+            path: "/t/it-1".into(),
+        };
+        assert_eq!(found, [expected]);
+        assert_eq!(skips(&["cli"]), ["--skip", "cli::"]);
     }
 
     #[test]

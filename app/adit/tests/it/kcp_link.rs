@@ -315,11 +315,10 @@ fn datagrams_with_correction_alone_come_nearly_all_and_no_later() {
         let seen = world.inside(|| talk(front.addr(), 1500));
         let lost = seen.lost_of_thousand();
         assert!(lost <= at_most, "{keys}: {lost} of 1000 lost");
-        // What was not lost is not held up; the rest waits for its group, on each way.
+        // What was not lost is not held up; the rest waits for its group, on each way. Were all held
+        // up until their group of 10 is whole, it would be 29 ms; a busy machine is some late.
         let (half, bare) = (seen.within(50), bare.within(50));
-        assert!(half < bare + Duration::from_millis(4), "{keys}: {half:?}");
-        // Were all held up until their group of 10 is whole, it would be 29 ms; a busy machine is
-        // some late.
+        assert!(half < bare + Duration::from_millis(10), "{keys}: {half:?}");
         let most = seen.within(85);
         assert!(most < bare + Duration::from_millis(18), "{keys}: {most:?}");
         let last = seen.within(100);

@@ -24,11 +24,11 @@ pub(crate) fn start(args: &[&str]) -> Adit {
     Adit::start_with(&bin(), args, 1).unwrap()
 }
 
-/// What a running `adit` has in memory, in KiB.
+/// Memory that a running `adit` has allocated, in KiB: parts of the program come and go with its use.
 pub(crate) fn resident(adit: &mut Adit) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", adit.process().id())).unwrap();
     let mut lines = status.lines();
-    let line = lines.find(|line| line.starts_with("VmRSS:")).unwrap();
+    let line = lines.find(|line| line.starts_with("RssAnon:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
