@@ -140,8 +140,7 @@ fn adit(settings: &Settings) -> Result<PathBuf> {
         Some(path) => path
             .canonicalize()
             .with_context(|| format!("`--adit {}`", path.display())),
-        // A smoke run in the development profile has no use for a long build.
-        None => places::build_adit(!(settings.smoke && cfg!(debug_assertions))),
+        None => places::build_adit(),
     }
 }
 

@@ -44,20 +44,16 @@ pub(crate) fn find_program(name: &str, first: &Path) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Builds `adit` and says where it is. `release` as users get it; else the development profile.
-pub(crate) fn build_adit(release: bool) -> Result<PathBuf> {
-    let (args, folder): (&[&str], _) = if release {
-        (&["build", "--quiet", "--release", "-p", "adit"], "release")
-    } else {
-        (&["build", "--quiet", "-p", "adit"], "debug")
-    };
-    eprintln!("building adit ({folder})");
+/// Builds `adit` as users get it, and says where it is.
+pub(crate) fn build_adit() -> Result<PathBuf> {
+    eprintln!("building adit");
+    let args = ["build", "--quiet", "--release", "-p", "adit"];
     let status = cargo().args(args).status().context("cargo build")?;
     ensure!(
         status.success(),
         "`adit` was not built: {status}; hint: name a binary with `--adit PATH`"
     );
-    Ok(target_dir().join(folder).join("adit"))
+    Ok(target_dir().join("release").join("adit"))
 }
 
 /// What a short command prints; empty if it cannot be run or fails.

@@ -87,8 +87,8 @@ fn dispatch(args: &[String]) -> Result<bool> {
             Ok(steps.finish())
         }
         "bench" => {
-            let run = ["run", "--quiet", "--release", "-p", "adit-bench", "--"];
-            Run::cargo(run).args(rest).inherit()
+            release::build()?;
+            release::bench(rest).inherit()
         }
         "link" => {
             let run = ["run", "--quiet", "--release", "-p", "adit-link", "--"];

@@ -1,5 +1,6 @@
 //! What users get: the release binary, its size, its memory at rest, and the README's first command.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::run::{Run, target_dir};
+use crate::run::{Run, root, target_dir};
 
 /// The largest binary, stripped, in bytes: five systems with all their ciphers, TLS and its roots of trust, and a resolver included.
 const MAX_SIZE: u64 = 16 << 20;
@@ -16,14 +17,25 @@ const MAX_SIZE: u64 = 16 << 20;
 const MAX_REST: u64 = 12 << 10;
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
 
-/// Builds it and holds it against its limits.
-pub(crate) fn check() -> Result<String> {
-    // The benchmarks that the next step needs are built beside it: the last part of each has one
-    // thread.
+/// Builds it, and the benchmarks beside it: the last part of each has one thread, and alone the
+/// benchmarks would ask other features of what both stand on, and have most of it built once more.
+pub(crate) fn build() -> Result<()> {
     Run::cargo(["build", "--release", "--package", "adit"])
         .args(["--package", "adit-bench"])
         .limit(30)
         .quiet("release")?;
+    Ok(())
+}
+
+/// The built benchmarks, with these words.
+pub(crate) fn bench<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Run {
+    let program = target_dir().join("release").join("adit-bench");
+    Run::new(program, args).env("CARGO_MANIFEST_DIR", root().join("dev/adit-bench"))
+}
+
+/// Builds it and holds it against its limits.
+pub(crate) fn check() -> Result<String> {
+    build()?;
     let said = Run::cargo(["run", "--release", "--quiet", "--", "up", "--once"]).quiet("up")?;
     ensure!(
         said.contains("every byte right"),

@@ -129,9 +129,7 @@ pub(crate) fn run(steps: &mut Steps, wish: Wish) -> bool {
     steps.step("instructions", instructions);
     docs(steps);
     steps.step("bench smoke", || {
-        let smoke = ["run", "--quiet", "--package", "adit-bench", "--", "--smoke"];
-        Run::cargo(smoke)
-            .args(["--only", SMOKE])
+        release::bench(["--smoke", "--only", SMOKE])
             .limit(10)
             .quiet("bench")?;
         Ok("every suite ran with tiny amounts; its figures mean nothing".to_owned())
@@ -142,9 +140,8 @@ pub(crate) fn run(steps: &mut Steps, wish: Wish) -> bool {
 
 /// What hot loops cost, against what was committed.
 fn instructions() -> Result<String> {
-    let count = ["run", "--quiet", "--release", "--package", "adit-bench"];
-    let told = Run::cargo(count)
-        .args(["--", "--instructions"])
+    release::build()?;
+    let told = release::bench(["--instructions"])
         .limit(30)
         .quiet("instructions")?;
     Ok(told.lines().last().unwrap_or_default().to_owned())

@@ -5,7 +5,9 @@ use std::fmt::{self, Write};
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
 
 use crate::places::root;
 
@@ -58,19 +60,26 @@ impl Counts {
 
     fn parse(text: &str) -> Result<Self> {
         let mut counts = Self::default();
-        for (platform, table) in text.parse::<toml::Table>()? {
-            let table = table.as_table().with_context(|| platform.clone())?;
-            let one = |(name, line): (&String, &toml::Value)| {
-                let number = |key: &str| {
-                    let count = line.get(key).and_then(toml::Value::as_integer);
-                    u64::try_from(count.with_context(|| format!("{name}: no {key}"))?)
-                        .with_context(|| name.clone())
+        for (platform, table) in DeTable::parse(text)?.into_inner() {
+            let platform = platform.into_inner().into_owned();
+            let DeValue::Table(table) = table.into_inner() else {
+                bail!("{platform}: no table");
+            };
+            let one = |(name, line): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| {
+                let name = name.get_ref().as_ref().to_owned();
+                let number = |key: &str| -> Result<u64> {
+                    let count = line
+                        .get_ref()
+                        .get(key)
+                        .and_then(|count| count.get_ref().as_integer());
+                    let count = count.with_context(|| format!("{name}: no {key}"))?;
+                    count.as_str().parse().with_context(|| name.clone())
                 };
                 let cost = Cost {
                     instructions: number("instructions")?,
                     allocations: number("allocations")?,
                 };
-                Ok((name.clone(), cost))
+                Ok((name, cost))
             };
             let lines = table.iter().map(one).collect::<Result<_>>()?;
             counts.platforms.insert(platform, lines);

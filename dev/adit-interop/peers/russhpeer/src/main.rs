@@ -22,7 +22,9 @@ use russh::keys::{
 };
 use russh::server::{Auth, Msg, Server as _, Session, VerifiedPublicKey};
 use russh::{Channel, ChannelId, ChannelMsg, Limits, Preferred, cipher, client, kex, mac, server};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader, copy_bidirectional_with_sizes, copy_buf};
+use tokio::io::{
+    AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, copy_bidirectional_with_sizes, copy_buf,
+};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Command;
 
@@ -218,7 +220,9 @@ impl server::Handler for Guest {
         session.channel_success(id)?;
         let handle = session.handle();
         tokio::spawn(async move {
-            if let Ok(code) = run(channel, &program, variables).await {
+            // A stream that is dropped has a task of its own close the channel, and what is said
+            // after that never leaves: it is kept until the status is on its way.
+            if let Ok((code, _stream)) = run(channel, &program, variables).await {
                 let _ = handle.exit_status_request(id, code).await;
             }
             let _ = handle.close(id).await;
@@ -250,8 +254,12 @@ impl server::Handler for Guest {
     }
 }
 
-/// Runs a program with the channel as its input and output.
-async fn run(channel: Channel<Msg>, program: &str, variables: Variables) -> Result<u32> {
+/// Runs a program with the channel as its input and output; its exit code, and the output.
+async fn run(
+    channel: Channel<Msg>,
+    program: &str,
+    variables: Variables,
+) -> Result<(u32, impl AsyncWrite)> {
     let mut child = Command::new("sh")
         .args(["-c", program])
         .envs(variables)
@@ -277,7 +285,7 @@ async fn run(channel: Channel<Msg>, program: &str, variables: Variables) -> Resu
     let _ = to.shutdown().await;
     feed.abort();
     let code = child.wait().await?.code().unwrap_or(255);
-    Ok(u32::try_from(code)?)
+    Ok((u32::try_from(code)?, to))
 }
 
 /// It trusts every host key: only for loopback.
