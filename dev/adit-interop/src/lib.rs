@@ -37,7 +37,7 @@ pub mod web;
 pub use adit::Adit;
 pub use folder::Folder;
 pub use pattern::{Pattern, Sum};
-pub use port::{Transport, free_port, loopback, wait_port};
+pub use port::{Transport, free_port, loopback, wait_port, wait_socket};
 pub use process::Process;
 
 use std::time::Duration;

@@ -1,13 +1,15 @@
-//! Loopback ports: free ones, and those somebody listens on.
+//! Loopback ports: free ones, and those somebody listens on; sockets in the file system.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 
 /// Below the range from which the kernel takes the ports of outgoing sockets.
 const FIRST: u32 = 10_000;
@@ -59,6 +61,19 @@ pub fn wait_port(transport: Transport, port: u16, patience: Duration) -> Result<
     Ok(())
 }
 
+/// A connection to a socket in the file system, as soon as somebody listens there: its path is there
+/// before.
+pub fn wait_socket(path: &Path, patience: Duration) -> Result<UnixStream> {
+    let start = Instant::now();
+    loop {
+        match UnixStream::connect(path) {
+            Ok(socket) => return Ok(socket),
+            Err(why) if start.elapsed() > patience => bail!("{}: {why}", path.display()),
+            Err(_) => sleep(Duration::from_millis(10)),
+        }
+    }
+}
+
 fn is_taken(transport: Transport, port: u16) -> bool {
     // 0A is LISTEN; a bound UDP socket shows 07.
     let (tables, state) = match transport {
@@ -95,6 +110,21 @@ mod tests {
     fn ports_are_given_out_once() {
         let ports: std::collections::BTreeSet<u16> = (0..50).map(|_| free_port()).collect();
         assert_eq!(ports.len(), 50);
+    }
+
+    #[test]
+    fn a_socket_is_waited_for_until_it_listens() {
+        use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
+
+        let folder = crate::Folder::new("socket").unwrap();
+        let path = folder.path().join("socket");
+        let short = Duration::from_millis(50);
+        assert!(wait_socket(&path, short).is_err());
+        let listener = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+        bind(&listener, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        assert!(path.exists() && wait_socket(&path, short).is_err());
+        listen(&listener, 1).unwrap();
+        wait_socket(&path, short).unwrap();
     }
 
     #[test]

@@ -68,6 +68,21 @@ impl Preferred {
         ..Self::DEFAULT
     };
 
+    /// The same without Diffie–Hellman in finite fields, which costs a server milliseconds for each
+    /// stranger: what a server offers unless its configuration says otherwise, as OpenSSH's from
+    /// 10.0 on.
+    #[must_use]
+    pub fn for_server(self) -> Self {
+        let finite = |name: &&kex::Name| {
+            below::Kex::by_name(name.as_ref()).is_some_and(below::Kex::is_finite_field)
+        };
+        let kex = self.kex.iter().filter(|name| !finite(name)).copied();
+        Self {
+            kex: kex.collect(),
+            ..self
+        }
+    }
+
     /// What the transport is told. Names that are markers are its own affair.
     pub(crate) fn below(&self, certified: Certified) -> Result<below::Preferred, Error> {
         let plain = self.key.iter().filter_map(Algorithm::below);
@@ -153,6 +168,13 @@ mod tests {
         let own = Preferred::default().below(Certified::Listed).unwrap();
         assert_eq!(own.cipher, preferred().cipher);
         assert!(own.host_key.iter().all(|a| !a.is_certificate()));
+    }
+
+    #[test]
+    fn servers_offer_no_finite_fields() {
+        let offered = crate::server::Config::default().preferred;
+        let offered = offered.below(Certified::All).unwrap();
+        assert_eq!(offered.kex, preferred().for_server().kex);
     }
 
     #[test]

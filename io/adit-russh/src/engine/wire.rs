@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use adit_net::ambient;
+use adit_session::ssh::computations::{Computations, Whose};
 use adit_ssh::SshError;
 use adit_ssh::auth::Outgoing;
 use adit_ssh::connection::{GlobalRequest, Handled};
@@ -28,6 +29,8 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 pub(crate) struct Wire<IO> {
     io: IO,
     pub(crate) transport: Transport,
+    /// What is computed for it in another thread.
+    pub(crate) computations: Computations,
     rx: Rx,
     /// Octets of the transport's output that have left.
     sent: usize,
@@ -54,6 +57,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
         Self {
             io,
             transport,
+            computations: Computations::default(),
             rx: Rx::default(),
             sent: 0,
             idle: Idle::new(patience, ambient::now()),
@@ -82,28 +86,32 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Came, Error>> {
         loop {
+            let computed = self.poll_compute(cx, Whose::Stranger)?;
             if let Some(event) = self.transport.poll_event() {
                 return Poll::Ready(Ok(Came::Event(event)));
             }
             // A peer that has left may have said why: what it has sent is read nevertheless.
             let flushed = self.poll_flush(cx);
-            match self.open_next()? {
-                Step::NeedMore { total } => match self.poll_fill(cx, total) {
-                    Poll::Ready(Err(why)) => return Poll::Ready(Err(first(flushed, why))),
-                    Poll::Ready(Ok(())) => continue,
-                    Poll::Pending => {}
-                },
-                Step::Consumed { consumed } => {
-                    self.rx.consume(consumed);
-                    continue;
+            // The transport reads nothing until a computation is back.
+            if computed.is_ready() {
+                match self.open_next()? {
+                    Step::NeedMore { total } => match self.poll_fill(cx, total) {
+                        Poll::Ready(Err(why)) => return Poll::Ready(Err(first(flushed, why))),
+                        Poll::Ready(Ok(())) => continue,
+                        Poll::Pending => {}
+                    },
+                    Step::Consumed { consumed } => {
+                        self.rx.consume(consumed);
+                        continue;
+                    }
+                    Step::Payload { consumed, payload } => {
+                        let bytes = self.transport.payload(self.rx.filled(), &payload).to_vec();
+                        self.rx.consume(consumed);
+                        self.idle.moved(ambient::now());
+                        return Poll::Ready(Ok(Came::Payload(bytes)));
+                    }
+                    Step::Blocked => return Poll::Ready(Err(Error::Inconsistent)),
                 }
-                Step::Payload { consumed, payload } => {
-                    let bytes = self.transport.payload(self.rx.filled(), &payload).to_vec();
-                    self.rx.consume(consumed);
-                    self.idle.moved(ambient::now());
-                    return Poll::Ready(Ok(Came::Payload(bytes)));
-                }
-                Step::Blocked => return Poll::Ready(Err(Error::Inconsistent)),
             }
             // Nobody who is not in is asked for signs of life.
             self.idle.heard(ambient::now());
@@ -111,6 +119,12 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
                 return Poll::Pending;
             }
         }
+    }
+
+    /// Goes on with what the transport has to compute, until there is nothing.
+    fn poll_compute(&mut self, cx: &mut Context<'_>, whose: Whose) -> Poll<Result<(), Error>> {
+        let computed = ready!(self.computations.poll(cx, &mut self.transport, whose));
+        Poll::Ready(computed.map_err(Error::from))
     }
 
     /// Sends what authentication wants to say.
@@ -136,6 +150,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
                 self.idle.moved(ambient::now());
                 return Poll::Ready(Ok(arrived));
             }
+            let computed = self.poll_compute(cx, Whose::User)?;
             // Of the transport's events none is for the handler.
             while self.transport.poll_event().is_some() {}
             let given = self.poll_give_out(cx, core);
@@ -147,7 +162,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Wire<IO> {
             }
             // While keys are made nothing can be answered, but the exchange has to go on.
             let takes = core.lock().connection.wants_input() || !self.transport.writable();
-            if takes {
+            if takes && computed.is_ready() {
                 match self.take_in(cx, core) {
                     Poll::Ready(Ok(Some(arrived))) => return Poll::Ready(Ok(arrived)),
                     Poll::Ready(Ok(None)) => continue,

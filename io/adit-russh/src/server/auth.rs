@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use adit_crypto::Secret;
 use adit_net::ambient;
+use adit_session::ssh::computations::{Whose, apart};
 use adit_ssh::algorithm::KeyAlgorithm;
 use adit_ssh::auth::{self, ServerAnswer, ServerAsk, ServerAuth, ServerStep};
 use adit_ssh::key::AnyKey;
@@ -110,7 +111,7 @@ pub(super) async fn let_in<H: Handler, IO: AsyncRead + AsyncWrite + Unpin>(
     ready(wire).await?;
     let banner = handler.authentication_banner().await?;
     let transport = &wire.transport;
-    let machine = ServerAuth::new(
+    let mut machine = ServerAuth::new(
         config.auth(banner),
         transport.session_id().unwrap_or_default(),
         transport.host_key().unwrap_or_default(),
@@ -118,7 +119,6 @@ pub(super) async fn let_in<H: Handler, IO: AsyncRead + AsyncWrite + Unpin>(
     let mut door = Door {
         config,
         handler,
-        machine,
         partly: None,
         submethods: String::new(),
         first: true,
@@ -128,15 +128,27 @@ pub(super) async fn let_in<H: Handler, IO: AsyncRead + AsyncWrite + Unpin>(
             Came::Event(_) => continue,
             Came::Payload(payload) => payload,
         };
-        let mut step = door.machine.handle(&payload).map_err(Error::from)?;
+        let signed = ServerAuth::tried(&payload).is_some_and(|tried| tried.signed);
+        let mut step = if signed {
+            // A signature is verified in another thread, as keys are made.
+            let verify = apart(Whose::Stranger, wire.computations.source(), move || {
+                let step = machine.handle(&payload);
+                (machine, step)
+            });
+            let (back, step) = verify.await.map_err(Error::from)?;
+            machine = back;
+            step.map_err(Error::from)?
+        } else {
+            machine.handle(&payload).map_err(Error::from)?
+        };
         let is_in = loop {
             step = match step {
                 ServerStep::Wait => break false,
                 ServerStep::Success(_) => break true,
-                ServerStep::Ask(ask) => door.ask(ask).await?,
+                ServerStep::Ask(ask) => door.ask(&mut machine, ask).await?,
             };
         };
-        while let Some(message) = door.machine.poll_output() {
+        while let Some(message) = machine.poll_output() {
             wire.say(&message)?;
         }
         if is_in {
@@ -161,7 +173,6 @@ async fn ready<IO: AsyncRead + AsyncWrite + Unpin>(wire: &mut Wire<IO>) -> Resul
 struct Door<'a, H> {
     config: &'a Config,
     handler: &'a mut H,
-    machine: ServerAuth,
     /// The user of whom one part was right.
     partly: Option<String>,
     /// What the client would like to be asked for.
@@ -172,7 +183,11 @@ struct Door<'a, H> {
 
 impl<H: Handler> Door<'_, H> {
     /// Asks the handler; a refusal takes its time.
-    async fn ask(&mut self, ask: ServerAsk) -> Result<ServerStep, H::Error> {
+    async fn ask(
+        &mut self,
+        machine: &mut ServerAuth,
+        ask: ServerAsk,
+    ) -> Result<ServerStep, H::Error> {
         let began = Instant::now();
         let first = std::mem::take(&mut self.first);
         let nothing = matches!(ask, ServerAsk::Nothing { .. });
@@ -182,7 +197,8 @@ impl<H: Handler> Door<'_, H> {
             // What one user has shown does not count for another.
             Auth::reject()
         } else {
-            self.consult(&user, ask).await?
+            let algorithm = machine.algorithm().unwrap_or(KeyAlgorithm::Ed25519);
+            self.consult(&user, algorithm, ask).await?
         };
         let answer = self.answer(user, said, query);
         if matches!(answer, ServerAnswer::Reject | ServerAnswer::GoOn { .. }) {
@@ -193,7 +209,7 @@ impl<H: Handler> Door<'_, H> {
             let time: Duration = initial.unwrap_or(self.config.auth_rejection_time);
             sleep_until(began + time).await;
         }
-        Ok(self.machine.answer(answer).map_err(Error::from)?)
+        Ok(machine.answer(answer).map_err(Error::from)?)
     }
 
     fn answer(&mut self, user: String, said: Auth, query: bool) -> ServerAnswer {
@@ -236,8 +252,12 @@ impl<H: Handler> Door<'_, H> {
         }
     }
 
-    async fn consult(&mut self, user: &str, ask: ServerAsk) -> Result<Auth, H::Error> {
-        let algorithm = self.machine.algorithm().unwrap_or(KeyAlgorithm::Ed25519);
+    async fn consult(
+        &mut self,
+        user: &str,
+        algorithm: KeyAlgorithm,
+        ask: ServerAsk,
+    ) -> Result<Auth, H::Error> {
         let algorithm = &Algorithm::of(algorithm);
         match ask {
             ServerAsk::Nothing { .. } => self.handler.auth_none(user).await,

@@ -39,7 +39,7 @@ pub struct Config {
     pub channel_buffer_size: usize,
     /// Pieces of data that wait in one channel before its writer does.
     pub event_buffer_size: usize,
-    /// What is offered.
+    /// What is offered; [`Preferred::for_server`] unless it is set.
     pub preferred: Preferred,
     /// Tries that may fail before the connection ends.
     pub max_auth_attempts: usize,
@@ -67,7 +67,7 @@ impl Default for Config {
             maximum_packet_size: settings::PACKET,
             channel_buffer_size: settings::MAILBOX,
             event_buffer_size: 10,
-            preferred: Preferred::default(),
+            preferred: Preferred::default().for_server(),
             max_auth_attempts: 10,
             inactivity_timeout: Some(Duration::from_mins(10)),
             keepalive_interval: None,

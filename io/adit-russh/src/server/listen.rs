@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
 use tokio::sync::{broadcast, mpsc};
 
-use super::{Config, Handler, run_stream};
+use super::{Config, Handler, stream};
 use crate::{Disconnect, Error};
 
 /// Errors of connections that wait to be told.
@@ -56,7 +56,8 @@ pub trait Server {
                         let (config, failed) = (Arc::clone(&config), failed.clone());
                         let asked = all.subscribe();
                         tokio::spawn(async move {
-                            if let Err(why) = serve(config, stream, handler, asked).await {
+                            let served = serve(config, stream, from, handler, asked);
+                            if let Err(why) = served.await {
                                 // Without a server nobody wants to know.
                                 let _ = failed.send(why).await;
                             }
@@ -100,13 +101,14 @@ fn is_passing(why: &io::Error) -> bool {
 async fn serve<H: Handler + Send + 'static>(
     config: Arc<Config>,
     stream: TcpStream,
+    from: SocketAddr,
     handler: H,
     mut asked: broadcast::Receiver<String>,
 ) -> Result<(), H::Error> {
     if config.nodelay {
         stream.set_nodelay(true).map_err(Error::from)?;
     }
-    let session = run_stream(config, stream, handler).await?;
+    let session = stream::serve(config, stream, handler, Some(from.ip()))?;
     let handle = session.handle();
     tokio::pin!(session);
     tokio::select! {

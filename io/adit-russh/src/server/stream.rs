@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use adit_net::ambient::Chance;
+use adit_session::ssh::computations::Computations;
 use adit_ssh::connection::Role;
 use adit_ssh::transport::Transport;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -60,9 +62,25 @@ where
     H: Handler + Send + 'static,
     R: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    serve(config, stream, handler, None)
+}
+
+/// The same for a client at `source`, if that is known.
+pub(super) fn serve<H, R>(
+    config: Arc<Config>,
+    stream: R,
+    handler: H,
+    source: Option<IpAddr>,
+) -> Result<RunningSession<H>, H::Error>
+where
+    H: Handler + Send + 'static,
+    R: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let (below, signer) = (config.transport()?, config.signer()?);
-    let transport = Transport::server(below, signer, Box::new(Chance)).map_err(Error::from)?;
-    let wire = Wire::new(stream, transport, config.patience(), false);
+    let mut transport = Transport::server(below, signer, Box::new(Chance)).map_err(Error::from)?;
+    transport.hand_out_computations();
+    let mut wire = Wire::new(stream, transport, config.patience(), false);
+    wire.computations = Computations::of(source);
     let core = Core::new(
         Role::Server,
         config.connection(),

@@ -7,6 +7,8 @@
 )]
 
 #[cfg(target_os = "linux")]
+mod computations;
+#[cfg(target_os = "linux")]
 mod examples;
 mod forwards;
 mod login;

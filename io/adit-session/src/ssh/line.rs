@@ -2,7 +2,6 @@
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice, IoSliceMut};
-use std::net::IpAddr;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -10,13 +9,12 @@ use adit_net::ambient;
 use adit_ssh::SshError;
 use adit_ssh::auth::Outgoing;
 use adit_ssh::packet::Payload;
-use adit_ssh::transport::{Computed, Event, Step, Transport};
+use adit_ssh::transport::{Event, Step, Transport};
 use adit_stream::bulk::{Bulk, OPENED};
 use adit_stream::{BoxStream, Short, Stream};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::BoxFuture;
-use super::apart::{Whose, apart};
+use super::computations::{Computations, Whose};
 use super::error::ConnectError;
 use crate::stream::Buffer;
 
@@ -46,12 +44,8 @@ pub(super) struct Line {
     ended: bool,
     /// Octets of the transport's output that have left.
     sent: usize,
-    /// Where the peer is, for computations to take turns by source.
-    pub(super) source: Option<IpAddr>,
     /// What is computed for the transport in another thread.
-    computing: Option<BoxFuture<'static, Result<Computed, SshError>>>,
-    /// How often that has come to its end.
-    computed: u32,
+    pub(super) computations: Computations,
 }
 
 /// What came.
@@ -81,9 +75,7 @@ impl Line {
             shared: false,
             ended: false,
             sent: 0,
-            source: None,
-            computing: None,
-            computed: 0,
+            computations: Computations::default(),
         }
     }
 
@@ -180,25 +172,7 @@ impl Line {
         cx: &mut Context<'_>,
         whose: Whose,
     ) -> Poll<Result<(), SshError>> {
-        loop {
-            if let Some(computing) = &mut self.computing {
-                let computed = ready!(computing.as_mut().poll(cx));
-                self.computing = None;
-                self.computed = self.computed.saturating_add(1);
-                self.transport.finish_computation(computed?)?;
-            }
-            let Some(computation) = self.transport.take_computation() else {
-                return Poll::Ready(Ok(()));
-            };
-            self.computing = Some(Box::pin(apart(whose, self.source, move || {
-                computation.run()
-            })));
-        }
-    }
-
-    /// How often something was computed for the client.
-    pub(super) const fn computed(&self) -> u32 {
-        self.computed
+        self.computations.poll(cx, &mut self.transport, whose)
     }
 
     /// The octets of a payload that was opened last.

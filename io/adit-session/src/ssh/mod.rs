@@ -20,10 +20,10 @@
 //! what the peer has sent within it waits in its pipe.
 
 mod about;
-mod apart;
 mod channel;
 mod chunks;
 pub mod client;
+pub mod computations;
 mod driver;
 mod error;
 mod forwards;

@@ -2,14 +2,16 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::thread;
 use std::time::Duration;
 
 use adit_interop::socks::{self, Dest, Login};
-use adit_interop::{PATIENCE, Pattern, Process, Transport, free_port, loopback, wait_port};
+use adit_interop::{
+    PATIENCE, Pattern, Process, Transport, free_port, loopback, wait_port, wait_socket,
+};
 
-use super::{World, appears};
+use super::World;
 
 /// Gives back all it is sent, once the sender has ended; `n` connections.
 fn echo(n: usize) -> u16 {
@@ -136,8 +138,7 @@ fn sockets_lead_both_ways() {
     let spec = |from: &str| format!("{}:{}", path(from).display(), path("target").display());
     let ssh = forward(&world, &["-L", &spec("here"), "-R", &spec("there")]);
     for name in ["here", "there"] {
-        appears(&path(name));
-        let mut stream = UnixStream::connect(path(name)).unwrap();
+        let mut stream = wait_socket(&path(name), PATIENCE).unwrap();
         stream.write_all(b"ping").unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         let mut got = String::new();

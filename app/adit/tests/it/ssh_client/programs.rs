@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use adit_interop::openssh::user;
-use adit_interop::{Pattern, Process};
+use adit_interop::{PATIENCE, Pattern, Process, wait_socket};
 
 use super::{World, keygen, run, run_fine};
 
@@ -110,7 +110,7 @@ fn an_agent_lends_its_keys_here_and_there() {
     let mut agent = Command::new("ssh-agent");
     agent.arg("-D").arg("-a").arg(&socket);
     let _agent = Process::spawn(agent).unwrap();
-    super::appears(&socket);
+    wait_socket(&socket, PATIENCE).unwrap();
     run_fine(
         Command::new("ssh-add")
             .env("SSH_AUTH_SOCK", &socket)

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use adit_interop::openssh::{Sshd, ssh};
-use adit_interop::{Pattern, free_port};
+use adit_interop::{PATIENCE, Pattern, free_port, wait_socket};
 
 use super::world::{Guard, Host, ended, until};
 
@@ -242,8 +242,7 @@ fn sockets_in_the_file_system() {
         ],
     );
     for path in [&local, &remote] {
-        until("a forwarded socket", || path.exists());
-        talk_local(UnixStream::connect(path).unwrap());
+        talk_local(wait_socket(path, PATIENCE).unwrap());
     }
     let mode = fs::metadata(&remote).unwrap().permissions();
     assert_eq!(
@@ -267,7 +266,7 @@ fn an_agent_comes_along() {
     let mut agent = Command::new("ssh-agent");
     agent.arg("-D").arg("-a").arg(&socket).stdout(Stdio::null());
     let _agent = Guard::spawn(&mut agent);
-    until("the agent", || socket.exists());
+    wait_socket(&socket, PATIENCE).unwrap();
     let mut add = Command::new("ssh-add");
     add.arg("-q").arg(host.key()).env("SSH_AUTH_SOCK", &socket);
     assert!(ended(add, b"").status.success());

@@ -7,7 +7,7 @@ use adit_ssh::transport::{Event, Step};
 use adit_wire::Time;
 
 use super::Driver;
-use crate::ssh::apart::Whose;
+use crate::ssh::computations::Whose;
 use crate::ssh::error::End;
 
 /// Octets that are taken in before what they lead to is sent, and before those who wait for them

@@ -13,7 +13,7 @@ use tokio::time::timeout_at;
 
 use super::{AuthPolicy, Connection, Proof, ServerConfig, ServerHandle};
 use crate::ssh::about::{About, Peer};
-use crate::ssh::apart::{Whose, apart};
+use crate::ssh::computations::{Computations, Whose, apart};
 use crate::ssh::driver::{Driver, Start};
 use crate::ssh::error::ConnectError;
 use crate::ssh::forwards::{Asked, Route};
@@ -78,7 +78,7 @@ impl Server {
         let mut transport = Transport::server(Arc::new(transport), signer, Box::new(Chance))?;
         transport.hand_out_computations();
         let mut line = Line::new(below, transport);
-        line.source = policy.source();
+        line.computations = Computations::of(policy.source());
         let (about, login) = match enter(&mut line, config, policy).await {
             Ok(entered) => entered,
             Err(why) => {
@@ -126,7 +126,7 @@ async fn enter(
     let wait = Wait::of(config.login_grace, "keys were exchanged");
     loop {
         let came = line.next(wait).await;
-        if line.computed() > 0 {
+        if line.computations.done() > 0 {
             policy.keys_computed();
         }
         match came? {
@@ -166,7 +166,7 @@ async fn let_in(
             policy.tried(tried.user, tried.method);
         }
         let mut step = if tried.is_some_and(|tried| tried.signed) {
-            let verify = apart(Whose::Stranger, line.source, move || {
+            let verify = apart(Whose::Stranger, line.computations.source(), move || {
                 let step = auth.handle(&payload);
                 (auth, step)
             });

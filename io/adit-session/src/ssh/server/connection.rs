@@ -12,8 +12,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Incoming;
 use crate::ssh::about::Peer;
-use crate::ssh::apart::{Whose, apart};
 use crate::ssh::channel::Channel;
+use crate::ssh::computations::{Whose, apart};
 use crate::ssh::error::OpenError;
 use crate::ssh::forwards::{Arrival, GlobalReply};
 use crate::ssh::mail::Command;

@@ -9,18 +9,23 @@
 //! listener limits, also by source.
 
 use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::{LazyLock, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
 use std::thread::available_parallelism;
 
 use adit_ssh::SshError;
+use adit_ssh::transport::{Computed, Transport};
 use adit_wire::source_network;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
+use super::BoxFuture;
+
 /// Who computations are for. A crowd of strangers does not hold up those who are in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whose {
+pub enum Whose {
     /// A client that has not logged in.
     Stranger,
     /// A user who is in.
@@ -131,8 +136,79 @@ fn at_once() -> usize {
     available_parallelism().map_or(1, |n| n.get().div_ceil(2))
 }
 
+/// What the transport of one connection has to compute.
+#[derive(Default)]
+pub struct Computations {
+    /// Where the client is, so that they take turns by source.
+    source: Source,
+    running: Option<BoxFuture<'static, Result<Computed, SshError>>>,
+    done: u32,
+}
+
+impl Computations {
+    /// For a client from there; `None` if nobody knows, and all of these take turns as one.
+    #[must_use]
+    pub const fn of(source: Option<IpAddr>) -> Self {
+        Self {
+            source,
+            running: None,
+            done: 0,
+        }
+    }
+
+    /// Goes on with what `transport` has to compute, until there is nothing.
+    ///
+    /// # Errors
+    /// As [`Transport::finish_computation`].
+    pub fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        transport: &mut Transport,
+        whose: Whose,
+    ) -> Poll<Result<(), SshError>> {
+        loop {
+            if let Some(running) = &mut self.running {
+                let computed = ready!(running.as_mut().poll(cx));
+                self.running = None;
+                self.done = self.done.saturating_add(1);
+                transport.finish_computation(computed?)?;
+            }
+            let Some(computation) = transport.take_computation() else {
+                return Poll::Ready(Ok(()));
+            };
+            let run = apart(whose, self.source, move || computation.run());
+            self.running = Some(Box::pin(run));
+        }
+    }
+
+    /// How many have come to their end.
+    #[must_use]
+    pub const fn done(&self) -> u32 {
+        self.done
+    }
+
+    /// Where the client is.
+    #[must_use]
+    pub const fn source(&self) -> Option<IpAddr> {
+        self.source
+    }
+}
+
+impl fmt::Debug for Computations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Computations")
+            .field("source", &self.source)
+            .field("running", &self.running.is_some())
+            .field("done", &self.done)
+            .finish()
+    }
+}
+
 /// Runs `work` on another thread, when the turn of its source has come.
-pub(super) async fn apart<T: Send + 'static>(
+///
+/// # Errors
+/// The runtime ends.
+pub async fn apart<T: Send + 'static>(
     whose: Whose,
     source: Source,
     work: impl FnOnce() -> T + Send + 'static,
