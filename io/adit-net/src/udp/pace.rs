@@ -14,6 +14,10 @@ const LOOKS: u32 = 256;
 /// The same right after a beat has begun, 10 ms: who waits for each answer has four times fewer in a
 /// second then, and with 256 looks one echo of a hundred through KCP took 0.55 ms instead of 0.2.
 const TRIAL: u32 = 20;
+/// The same where each of them brought something, and none more than [`EXCHANGE`].
+const SHORT_TRIAL: u32 = 6;
+/// Datagrams of an answer: itself, what acknowledges it, and parity now and then.
+const EXCHANGE: u32 = 6;
 /// The longest time they take where a beat pays, since it saves half of them: 4,000 in a second.
 const FAST: Duration = Duration::from_millis(64);
 /// Datagrams of a look, on average, from which on a waking is worth its cost.
@@ -47,6 +51,8 @@ pub(super) enum Verdict {
 pub(super) struct Pace {
     looks: u32,
     datagrams: u32,
+    /// The most of one look.
+    most: u32,
     /// From the first window on: most sockets never come so far.
     past: Option<Box<Past>>,
 }
@@ -91,8 +97,8 @@ impl Pace {
         self.looks += 1;
         let datagrams = u32::try_from(datagrams).unwrap_or(u32::MAX);
         self.datagrams = self.datagrams.saturating_add(datagrams);
-        let trial = self.past.as_ref().is_some_and(|past| past.trial);
-        if self.looks < if trial { TRIAL } else { LOOKS } {
+        self.most = self.most.max(datagrams);
+        if self.looks < self.enough() {
             return Verdict::Same;
         }
         let now = now();
@@ -105,8 +111,19 @@ impl Pace {
         verdict
     }
 
+    /// How many looks are judged together.
+    fn enough(&self) -> u32 {
+        // Between two bursts there may be looks with nothing.
+        let steady = self.most <= EXCHANGE && self.datagrams >= self.looks;
+        match &self.past {
+            Some(past) if past.trial && steady => SHORT_TRIAL,
+            Some(past) if past.trial => TRIAL,
+            _ => LOOKS,
+        }
+    }
+
     fn begin(&mut self, now: Instant) {
-        (self.looks, self.datagrams) = (0, 0);
+        (self.looks, self.datagrams, self.most) = (0, 0, 0);
         self.past().since = Some(now);
     }
 
@@ -250,8 +267,8 @@ mod tests {
             if flow.go(1, 1, 50 * MICRO) == [Verdict::Beat] {
                 beats += 1;
                 // An answer and what acknowledges it.
-                let slowly = flow.look(TRIAL, 2, BEAT + 50 * MICRO);
-                assert_eq!(slowly, [Verdict::Watched], "after ten milliseconds");
+                let slowly = flow.look(SHORT_TRIAL, 2, BEAT + 50 * MICRO);
+                assert_eq!(slowly, [Verdict::Watched], "after three milliseconds");
             }
         }
         assert!((4..9).contains(&beats), "{beats} times");
