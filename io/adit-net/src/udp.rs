@@ -241,7 +241,7 @@ mod tests {
         let to = here.local_addr().unwrap();
         let in_beat = || format!("{:?}", here.socket).contains("InBeat");
         // Looks as of many datagrams one by one, and then of hardly any.
-        for (looks, datagrams, beats) in [(600, 1, !portable_io()), (300, 0, false)] {
+        for (looks, datagrams, beats) in [(512, 1, !portable_io()), (300, 0, false)] {
             (0..looks).for_each(|_| here.socket.looked(datagrams));
             assert_eq!(in_beat(), beats, "{datagrams} at a time");
             for turn in 0..5u8 {
