@@ -86,10 +86,7 @@ fn dispatch(args: &[String]) -> Result<bool> {
             fuzz::run(&mut steps, &wish);
             Ok(steps.finish())
         }
-        "bench" => {
-            release::build()?;
-            release::bench(rest).inherit()
-        }
+        "bench" => release::bench(rest)?.inherit(),
         "link" => {
             let run = ["run", "--quiet", "--release", "-p", "adit-link", "--"];
             Run::cargo(run).args(rest).inherit()

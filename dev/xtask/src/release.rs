@@ -19,7 +19,7 @@ const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
 
 /// Builds it, and the benchmarks beside it: the last part of each has one thread, and alone the
 /// benchmarks would ask other features of what both stand on, and have most of it built once more.
-pub(crate) fn build() -> Result<()> {
+fn build() -> Result<()> {
     Run::cargo(["build", "--release", "--package", "adit"])
         .args(["--package", "adit-bench"])
         .limit(30)
@@ -27,10 +27,12 @@ pub(crate) fn build() -> Result<()> {
     Ok(())
 }
 
-/// The built benchmarks, with these words.
-pub(crate) fn bench<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Run {
+/// The benchmarks with these words, built.
+pub(crate) fn bench<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Result<Run> {
+    build()?;
     let program = target_dir().join("release").join("adit-bench");
-    Run::new(program, args).env("CARGO_MANIFEST_DIR", root().join("dev/adit-bench"))
+    let run = Run::new(program, args);
+    Ok(run.env("CARGO_MANIFEST_DIR", root().join("dev/adit-bench")))
 }
 
 /// Builds it and holds it against its limits.

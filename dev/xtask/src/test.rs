@@ -129,7 +129,7 @@ pub(crate) fn run(steps: &mut Steps, wish: Wish) -> bool {
     steps.step("instructions", instructions);
     docs(steps);
     steps.step("bench smoke", || {
-        release::bench(["--smoke", "--only", SMOKE])
+        release::bench(["--smoke", "--only", SMOKE])?
             .limit(10)
             .quiet("bench")?;
         Ok("every suite ran with tiny amounts; its figures mean nothing".to_owned())
@@ -140,8 +140,7 @@ pub(crate) fn run(steps: &mut Steps, wish: Wish) -> bool {
 
 /// What hot loops cost, against what was committed.
 fn instructions() -> Result<String> {
-    release::build()?;
-    let told = release::bench(["--instructions"])
+    let told = release::bench(["--instructions"])?
         .limit(30)
         .quiet("instructions")?;
     Ok(told.lines().last().unwrap_or_default().to_owned())

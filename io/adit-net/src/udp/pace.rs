@@ -62,13 +62,20 @@ pub(super) struct Pace {
 struct Past {
     /// When the looks that are counted began.
     since: Option<Instant>,
-    /// In a beat: since when, and how many datagrams came in a second before.
-    beating: Option<(Instant, f64)>,
-    /// That has just begun.
-    trial: bool,
+    beating: Option<Beating>,
     /// Just watched again: since when it had been in a beat, and how many came in a second.
     left: Option<(Instant, f64)>,
     resting: Option<Rest>,
+}
+
+/// In a beat.
+#[derive(Debug)]
+struct Beating {
+    since: Instant,
+    /// The datagrams that came in a second before.
+    before: f64,
+    /// It has not been judged yet.
+    trial: bool,
 }
 
 /// Watched, since a beat did no good.
@@ -85,12 +92,11 @@ impl Pace {
     /// One look brought this many datagrams. `now` is asked once in many looks.
     pub(super) fn looked(&mut self, datagrams: usize, now: impl FnOnce() -> Instant) -> Verdict {
         if datagrams > MOST
-            && let Some((since, _)) = self.past.as_mut().and_then(|past| past.beating.take())
+            && let Some(beating) = self.past.as_mut().and_then(|past| past.beating.take())
         {
             let now = now();
-            let past = self.past();
-            past.trial = false;
-            past.rest(now, since, datagrams as f64 / BEAT.as_secs_f64());
+            let rate = datagrams as f64 / BEAT.as_secs_f64();
+            self.past().rest(now, beating.since, rate);
             self.begin(now);
             return Verdict::Watched;
         }
@@ -115,9 +121,10 @@ impl Pace {
     fn enough(&self) -> u32 {
         // Between two bursts there may be looks with nothing.
         let steady = self.most <= EXCHANGE && self.datagrams >= self.looks;
-        match &self.past {
-            Some(past) if past.trial && steady => SHORT_TRIAL,
-            Some(past) if past.trial => TRIAL,
+        let beating = self.past.as_ref().and_then(|past| past.beating.as_ref());
+        match beating {
+            Some(Beating { trial: true, .. }) if steady => SHORT_TRIAL,
+            Some(Beating { trial: true, .. }) => TRIAL,
             _ => LOOKS,
         }
     }
@@ -145,14 +152,14 @@ impl Past {
     fn judge(&mut self, counted: (u32, u32), now: Instant, took: Duration) -> Verdict {
         let (looks, datagrams) = counted;
         let rate = f64::from(datagrams) / took.as_secs_f64().max(f64::EPSILON);
-        let trial = std::mem::take(&mut self.trial);
-        if let Some((since, before)) = self.beating {
+        if let Some(beating) = &mut self.beating {
+            let trial = std::mem::take(&mut beating.trial);
             let blame = if trial { BLAME_IN_TRIAL } else { BLAME };
-            if datagrams >= looks * LEAST && rate > before / blame {
+            if datagrams >= looks * LEAST && rate > beating.before / blame {
                 return Verdict::Same;
             }
+            self.left = Some((beating.since, rate));
             self.beating = None;
-            self.left = Some((since, rate));
             return Verdict::Watched;
         }
         if let Some((since, slower)) = self.left.take()
@@ -164,7 +171,11 @@ impl Past {
         let rested = |last: &Rest| now >= last.until || another(last);
         let rested = self.resting.as_ref().is_none_or(rested);
         if rested && took <= FAST && datagrams < LOOKS * BATCHES {
-            (self.beating, self.trial) = (Some((now, rate)), true);
+            self.beating = Some(Beating {
+                since: now,
+                before: rate,
+                trial: true,
+            });
             return Verdict::Beat;
         }
         Verdict::Same

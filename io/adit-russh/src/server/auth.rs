@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use adit_crypto::Secret;
 use adit_net::ambient;
-use adit_session::ssh::computations::{Whose, apart};
 use adit_ssh::algorithm::KeyAlgorithm;
 use adit_ssh::auth::{self, ServerAnswer, ServerAsk, ServerAuth, ServerStep};
 use adit_ssh::key::AnyKey;
@@ -128,19 +127,10 @@ pub(super) async fn let_in<H: Handler, IO: AsyncRead + AsyncWrite + Unpin>(
             Came::Event(_) => continue,
             Came::Payload(payload) => payload,
         };
-        let signed = ServerAuth::tried(&payload).is_some_and(|tried| tried.signed);
-        let mut step = if signed {
-            // A signature is verified in another thread, as keys are made.
-            let verify = apart(Whose::Stranger, wire.computations.source(), move || {
-                let step = machine.handle(&payload);
-                (machine, step)
-            });
-            let (back, step) = verify.await.map_err(Error::from)?;
-            machine = back;
-            step.map_err(Error::from)?
-        } else {
-            machine.handle(&payload).map_err(Error::from)?
-        };
+        let handled = wire.computations.authenticate(machine, payload).await;
+        let (back, step) = handled.map_err(Error::from)?;
+        machine = back;
+        let mut step = step.map_err(Error::from)?;
         let is_in = loop {
             step = match step {
                 ServerStep::Wait => break false,

@@ -16,6 +16,7 @@ use std::task::{Context, Poll, ready};
 use std::thread::available_parallelism;
 
 use adit_ssh::SshError;
+use adit_ssh::auth::{ServerAuth, ServerStep};
 use adit_ssh::transport::{Computed, Transport};
 use adit_wire::source_network;
 use tokio::sync::oneshot;
@@ -181,16 +182,36 @@ impl Computations {
         }
     }
 
+    /// Has `auth` handle a message of the client; in another thread if a signature has to be
+    /// verified for that.
+    ///
+    /// # Errors
+    /// The runtime ends. What [`ServerAuth::handle`] returns stands beside `auth`.
+    pub fn authenticate(
+        &self,
+        mut auth: ServerAuth,
+        payload: Vec<u8>,
+    ) -> impl Future<Output = Result<(ServerAuth, Result<ServerStep, SshError>), SshError>> + use<>
+    {
+        let source = self.source;
+        let signed = ServerAuth::tried(&payload).is_some_and(|tried| tried.signed);
+        let handle = move || {
+            let step = auth.handle(&payload);
+            (auth, step)
+        };
+        async move {
+            if signed {
+                apart(Whose::Stranger, source, handle).await
+            } else {
+                Ok(handle())
+            }
+        }
+    }
+
     /// How many have come to their end.
     #[must_use]
     pub const fn done(&self) -> u32 {
         self.done
-    }
-
-    /// Where the client is.
-    #[must_use]
-    pub const fn source(&self) -> Option<IpAddr> {
-        self.source
     }
 }
 
@@ -205,10 +226,7 @@ impl fmt::Debug for Computations {
 }
 
 /// Runs `work` on another thread, when the turn of its source has come.
-///
-/// # Errors
-/// The runtime ends.
-pub async fn apart<T: Send + 'static>(
+pub(super) async fn apart<T: Send + 'static>(
     whose: Whose,
     source: Source,
     work: impl FnOnce() -> T + Send + 'static,

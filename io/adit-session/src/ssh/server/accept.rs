@@ -13,7 +13,7 @@ use tokio::time::timeout_at;
 
 use super::{AuthPolicy, Connection, Proof, ServerConfig, ServerHandle};
 use crate::ssh::about::{About, Peer};
-use crate::ssh::computations::{Computations, Whose, apart};
+use crate::ssh::computations::Computations;
 use crate::ssh::driver::{Driver, Start};
 use crate::ssh::error::ConnectError;
 use crate::ssh::forwards::{Asked, Route};
@@ -161,22 +161,14 @@ async fn let_in(
         let Came::Payload(payload) = line.next(wait).await? else {
             continue;
         };
-        let tried = ServerAuth::tried(&payload);
-        if let Some(tried) = &tried {
+        if let Some(tried) = ServerAuth::tried(&payload) {
             policy.tried(tried.user, tried.method);
         }
-        let mut step = if tried.is_some_and(|tried| tried.signed) {
-            let verify = apart(Whose::Stranger, line.computations.source(), move || {
-                let step = auth.handle(&payload);
-                (auth, step)
-            });
-            let verified = timeout_at(wait.until, verify).await;
-            let (back, step) = verified.map_err(|_| wait.over())??;
-            auth = back;
-            step?
-        } else {
-            auth.handle(&payload)?
-        };
+        let handled = line.computations.authenticate(auth, payload);
+        let handled = timeout_at(wait.until, handled).await;
+        let (back, step) = handled.map_err(|_| wait.over())??;
+        auth = back;
+        let mut step = step?;
         let login = loop {
             match step {
                 ServerStep::Wait => break None,
