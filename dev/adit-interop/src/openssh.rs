@@ -38,11 +38,16 @@ impl Sshd {
         make_room();
         let port = free_port();
         let folder_path = folder.path().display();
-        // The first word for a keyword counts, so that `more` goes before the defaults.
+        // The first word for a keyword counts, so that `more` goes before the defaults. A shell of
+        // sshd reads what is at home, which may write or fail (pyenv's lines do, and take half a
+        // second): the programs of the tests have a home without that.
+        let home = folder.path().join("home");
+        fs::create_dir(&home)?;
+        let home = home.display();
         let config = format!(
             "Port {port}\nListenAddress 127.0.0.1\nHostKey {folder_path}/host\n\
              AuthorizedKeysFile {folder_path}/authorized_keys\nPidFile none\nStrictModes no\n\
-             {more}\nPermitRootLogin yes\nPasswordAuthentication no\nUsePAM no\n\
+             {more}\nSetEnv HOME={home}\nPermitRootLogin yes\nPasswordAuthentication no\nUsePAM no\n\
              MaxStartups 200\nMaxSessions 200\nAllowTcpForwarding yes\n\
              AllowStreamLocalForwarding yes\nSubsystem sftp internal-sftp\n"
         );
