@@ -19,6 +19,10 @@ use super::trial::{self, Rounds, STEP};
 
 /// Time in which a server that understands us has answered, or it is said what is wrong.
 pub(super) const ANSWER: Duration = Duration::from_millis(2800);
+/// Time in which a server that works shows how it corrects: two of its groups, of which an answer to
+/// a sign of life brings one datagram. Mostly that takes half a second; where both ends wait for
+/// busy processors, an answer alone may take a fifth of one.
+const CORRECTION: Duration = ANSWER.saturating_mul(2);
 /// Silence after which other ciphers are tried.
 const SILENCE: Duration = Duration::from_millis(1200);
 
@@ -104,7 +108,7 @@ impl Check<'_> {
                 let _ = checked.send(true);
             }
             // What a server answers to signs of life shows how it corrects.
-            if works && (self.compares(start.elapsed()) || start.elapsed() > ANSWER) {
+            if works && (self.compares(start.elapsed()) || start.elapsed() > CORRECTION) {
                 return;
             }
             if works && self.probe.is_drained() {
@@ -167,7 +171,7 @@ impl Check<'_> {
             (None, _) => return false,
             (Some(false), _) => None,
             (Some(true), Some(shards)) => Some(Some(shards)),
-            (Some(true), None) if ours.is_none() && waited >= ANSWER - STEP * 2 => Some(None),
+            (Some(true), None) if ours.is_none() && waited >= CORRECTION - STEP * 2 => Some(None),
             (Some(true), None) => return false,
         };
         let same = match theirs {
