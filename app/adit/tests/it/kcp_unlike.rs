@@ -1,5 +1,6 @@
 //! Ends of `adit kcp`, and of the carrier, that do not fit: the client finds out within three seconds,
-//! within six where they work nevertheless, and says what it is. The servers are ours and kcptun's, which says nothing itself.
+//! within six where they work nevertheless, and says what it is. The servers are ours and kcptun's,
+//! which says nothing itself.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::thread::{self, sleep};

@@ -284,7 +284,7 @@ async fn bulk_of_one_channel_holds_back_no_other() {
 async fn an_answer_overtakes_what_is_not_sealed_yet() {
     // The receiver's, so that what the server has given away is in its own queue.
     const ROOM: u32 = 128 << 10;
-    // 1 MB; 4 MB where the system's whole queue is filled.
+    // 0.8 to 1 MB were seen; it is more where the system's whole queue is filled.
     const MOST: usize = 2 << 20;
     const A_WHILE: Duration = Duration::from_millis(300);
 

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use adit_interop::openssh::{Sshd, user};
-use adit_interop::{Pattern, Sum};
+use adit_interop::{Pattern, Sum, free_port};
 use adit_session::ssh::client::{Client, ClientConfig, Login, PinnedKeys, Session};
 use adit_ssh::connection::Originator;
 use adit_ssh::key::{AnyKey, PrivateKey, PublicKey};
 use adit_stream::{BoxStream, Tcp};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpStream};
 
 /// Octets of a bulk transfer.
 pub(crate) const BULK: usize = 64 << 20;
@@ -91,10 +91,7 @@ pub(crate) async fn a_connection_goes_through(session: &Session) {
     channel.read_to_end(&mut got).await.unwrap();
     assert_eq!(got, b"pong");
     drop(target);
-    // It is held without being listened at: nobody else gets it.
-    let held = TcpSocket::new_v4().unwrap();
-    held.bind(([127, 0, 0, 1], 0).into()).unwrap();
-    let port = held.local_addr().unwrap().port();
-    let refused = session.direct_tcpip("127.0.0.1", port, Originator::default());
+    // Not the target's, which the kernel may have given to another test by now.
+    let refused = session.direct_tcpip("127.0.0.1", free_port(), Originator::default());
     refused.await.unwrap_err();
 }

@@ -20,8 +20,8 @@ use super::trial::{self, Rounds, STEP};
 /// Time in which a server that understands us has answered, or it is said what is wrong.
 pub(super) const ANSWER: Duration = Duration::from_millis(2800);
 /// Time in which a server that works shows how it corrects: two of its groups, of which an answer to
-/// a sign of life brings one datagram. Mostly that takes half a second; where both ends wait for
-/// busy processors, an answer alone may take a fifth of one.
+/// a sign of life brings one datagram. Mostly that takes half a second; on busy processors one client
+/// of 80, twenty of them at once, had not seen them in the time of [`ANSWER`].
 const CORRECTION: Duration = ANSWER.saturating_mul(2);
 /// Silence after which other ciphers are tried.
 const SILENCE: Duration = Duration::from_millis(1200);
