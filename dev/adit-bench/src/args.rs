@@ -45,6 +45,9 @@ pub(crate) struct Args {
     #[arg(long, value_delimiter = ',', value_name = "N,…",
         value_parser = clap::value_parser!(u32).range(1..=4000))]
     connections: Vec<u32>,
+    /// Cases of the suite `latency` in whose name this occurs: "SSH", "SSH -L, alone" [default: all]
+    #[arg(long, value_name = "TEXT", conflicts_with = "write_docs")]
+    case: Option<String>,
     /// The adit to measure [default: the release build of this workspace]
     #[arg(long, value_name = "PATH")]
     adit: Option<PathBuf>,
@@ -168,6 +171,8 @@ pub(crate) struct Settings {
     pub(crate) workers: Vec<u32>,
     /// Connections at the same time, for those.
     pub(crate) connections: Vec<u32>,
+    /// What the name of a case of latency has to contain.
+    pub(crate) case: String,
     pub(crate) adit: Option<PathBuf>,
     /// None: the folder of the workspace.
     pub(crate) rivals: Option<PathBuf>,
@@ -301,6 +306,7 @@ impl Settings {
             held: or(args.idle_connections, usual.held),
             workers: or(args.workers, usual.workers),
             connections: or(args.connections, usual.connections),
+            case: args.case.unwrap_or_default(),
             adit: args.adit,
             rivals: args.rivals,
             only: args.only,

@@ -27,6 +27,7 @@ mod packets;
 mod peers;
 mod places;
 mod report;
+mod short_turns;
 mod spin;
 mod suite;
 mod syscalls;

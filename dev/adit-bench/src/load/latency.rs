@@ -2,6 +2,9 @@
 //!
 //! One connection sends a few bytes, waits until they come back, and begins again. What runs beside
 //! it comes from the origin, through the same processes, on connections of its own.
+//!
+//! Whoever sends and answers the echoes asks for short turns: in reality they have machines of their
+//! own, and their wait for a processor that the flows of the load keep busy is not the relay's.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -13,6 +16,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 
 use super::Way;
 use super::content::{CHUNK, Content};
+use crate::short_turns;
 
 /// Bytes of a request, and of its answer.
 const ECHO: usize = 9;
@@ -66,6 +70,7 @@ impl Service {
     pub(super) fn serve(self, mut stream: TcpStream) -> io::Result<()> {
         match self {
             Self::Echo => {
+                short_turns::ask()?;
                 let mut buf = [0; ECHO];
                 loop {
                     stream.read_exact(&mut buf)?;
@@ -154,7 +159,7 @@ pub(crate) fn measure(way: Way, beside: Beside, long: Duration) -> Result<Latenc
         let settle = if clients == 0 { Duration::ZERO } else { SETTLE };
         thread::sleep(settle.min(long));
         let before = (Instant::now(), got.load(Ordering::Relaxed));
-        let times = echoes(way, long);
+        let times = scope.spawn(move || echoes(way, long)).join();
         let took = before.0.elapsed().as_secs_f64();
         let bytes = got.load(Ordering::Relaxed) - before.1;
         stop.store(true, Ordering::Relaxed);
@@ -162,7 +167,7 @@ pub(crate) fn measure(way: Way, beside: Beside, long: Duration) -> Result<Latenc
             let ended = other.join().map_err(|_| anyhow!("a client panicked"))?;
             ended.context("beside the echoes")?;
         }
-        let mut times = times?;
+        let mut times = times.map_err(|_| anyhow!("the echoes panicked"))??;
         times.sort_by(f64::total_cmp);
         Ok(Latency {
             times,
@@ -172,6 +177,7 @@ pub(crate) fn measure(way: Way, beside: Beside, long: Duration) -> Result<Latenc
 }
 
 fn echoes(way: Way, long: Duration) -> Result<Vec<f64>> {
+    short_turns::ask()?;
     let mut stream = way.dial()?;
     stream.write_all(&Service::Echo.encode())?;
     let (mut times, mut back) = (Vec::new(), [0; ECHO]);

@@ -26,10 +26,32 @@ const WAYS: [(&str, Topology, u64); 4] = [
     ("KCP", Topology::Kcptun, PACED_KCP),
 ];
 
+/// What runs beside the echoes of a way whose paced flows have `paced` bytes a second.
+fn besides(paced: u64) -> [(Beside, &'static str); 4] {
+    [
+        (Beside::Nothing, "alone"),
+        (Beside::Flows(4, paced), "beside four paced flows"),
+        (Beside::Flows(4, 0), "beside four unpaced flows"),
+        (Beside::Downloads(200), "beside 200 small downloads"),
+    ]
+}
+
+/// The name of a case.
+fn name_of(way: &str, beside: &str) -> String {
+    format!("{way}, {beside}")
+}
+
 /// Every way with everything beside it.
 pub(super) fn run(bench: &mut Bench) {
     let able = super::ssh::able(bench, Suite::Latency);
+    let case = bench.settings.case.clone();
     for (name, topology, paced) in WAYS {
+        if !besides(paced)
+            .iter()
+            .any(|(_, beside)| name_of(name, beside).contains(&case))
+        {
+            continue;
+        }
         let is_ssh = matches!(topology, Topology::SshForward(_));
         let among = |peer: &crate::peers::Peer| !is_ssh || able.contains(&peer.name());
         let contest = Contest::new(Suite::Latency, name, topology)
@@ -48,15 +70,14 @@ fn measure(turn: &Turn<'_>, name: &str, paced: u64) -> Result<Cases> {
     let origin = Origin::start(Service::Streams)?;
     let rig = turn.start(origin.addr())?;
     let mut cases = Cases::new();
-    for (beside, shown) in [
-        (Beside::Nothing, "alone"),
-        (Beside::Flows(4, paced), "beside four paced flows"),
-        (Beside::Flows(4, 0), "beside four unpaced flows"),
-        (Beside::Downloads(200), "beside 200 small downloads"),
-    ] {
+    for (beside, shown) in besides(paced) {
+        let case = name_of(name, shown);
+        if !case.contains(&turn.settings.case) {
+            continue;
+        }
         let figures = one_case(turn, &rig, beside).context(shown);
         let figures = figures.map_err(|why| rig.blame(&why))?;
-        cases.push((format!("{name}, {shown}"), figures));
+        cases.push((case, figures));
     }
     Ok(cases)
 }

@@ -218,8 +218,9 @@ impl Suite {
                  through the same processes as what runs beside it: four flows of 60 MB/s each \
                  from the origin (5 MB/s over KCP), four that are as fast as they can be, or 200 \
                  clients that download 64 KiB, pause for 200 ms and begin again. MB/s is what came \
-                 beside the echoes. Load and origin need the same processors as the processes do; \
-                 `no relay` tells what that alone makes of it. `bare splice` and `bare records` \
+                 beside the echoes. Load and origin need the same processors as the processes do, and \
+                 the threads that send and answer the echoes ask the kernel for short turns, \
+                 so that their own wait is not the relay's; `no relay` tells what that alone makes of it. `bare splice` and `bare records` \
                  are no rivals: blocking threads without a protocol."
             }
             Self::Workers => {

@@ -23,6 +23,7 @@ const UNSAFE_MODULES: &[&str] = &[
     "proto/adit-crypto/src/simd/",
     "proto/adit-fec/src/simd/",
     "proto/adit-umac/src/simd/",
+    "dev/adit-bench/src/short_turns.rs",
     "dev/adit-link/src/tun.rs",
     "io/adit-net/src/asked.rs",
     "io/adit-net/src/child/prepare.rs",
