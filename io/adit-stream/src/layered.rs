@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use adit_wire::{Broken, Open, Opened, Room, Seal};
 
+use crate::lane::OwnLane;
 use crate::{Stream, Tcp};
 
 /// A further slot smaller than this is not worth a record of its own.
@@ -141,6 +142,10 @@ fn broken(why: Broken) -> io::Error {
 impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
     fn bottom(&mut self) -> Option<&mut Tcp> {
         self.below.bottom()
+    }
+
+    fn lane(&self) -> Option<OwnLane> {
+        self.below.lane()
     }
 
     fn poll_fill(&mut self, cx: &mut Context<'_>, want: usize) -> Poll<io::Result<usize>> {

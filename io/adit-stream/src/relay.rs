@@ -95,8 +95,9 @@ pub async fn relay(
             }
             (a, b) => {
                 let half = a.is_ready() || b.is_ready();
-                if let Some(lane) = load.lane_after(worked) {
-                    let _there = lane.enter();
+                let session = near.lane().or_else(|| far.lane());
+                if let Some(lane) = load.lane_after(worked, session) {
+                    let there = lane.enter();
                     if let Err(why) = up.move_source(near) {
                         return Poll::Ready(End::Near(why));
                     }
@@ -105,7 +106,8 @@ pub async fn relay(
                     }
                     let deadline = timer.deadline();
                     timer.set(sleep_until(deadline));
-                    lane::change();
+                    drop(there);
+                    lane::change(lane);
                     return Poll::Pending;
                 }
                 quiet.poll(cx, timer.as_mut(), limits, half, up.moved + down.moved)

@@ -5,6 +5,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::task::{Context, Poll};
 
 use crate::Tcp;
+use crate::lane::OwnLane;
 
 /// Two directions of bytes. Borrow to read, reserve to write.
 ///
@@ -82,6 +83,12 @@ pub trait Stream: Send {
     fn bottom(&mut self) -> Option<&mut Tcp> {
         self.bare()
     }
+
+    /// The lane of the session whose channel this is, or the stream below all codecs, while the
+    /// session is bulk: a relay runs there as well.
+    fn lane(&self) -> Option<OwnLane> {
+        None
+    }
 }
 
 /// A stream of any kind: one virtual call per chunk.
@@ -132,6 +139,9 @@ impl<S: Stream + ?Sized> Stream for Box<S> {
     }
     fn bottom(&mut self) -> Option<&mut Tcp> {
         (**self).bottom()
+    }
+    fn lane(&self) -> Option<OwnLane> {
+        (**self).lane()
     }
 }
 

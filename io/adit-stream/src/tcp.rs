@@ -189,7 +189,7 @@ impl Tcp {
 
     /// Has the runtime that is entered watch the socket from now on. Whoever waited for it has to
     /// look again.
-    pub(crate) fn watch_from_here(&mut self) -> io::Result<()> {
+    pub fn watch_from_here(&mut self) -> io::Result<()> {
         self.socket = match std::mem::replace(&mut self.socket, Socket::Lost) {
             Socket::Watched(socket) => Socket::Watched(TcpStream::from_std(socket.into_std()?)?),
             Socket::Asked(asked) => Socket::Watched(asked.watched()?),

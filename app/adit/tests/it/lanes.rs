@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
+use std::net::Shutdown;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use adit_interop::shadowsocks::BLAKE3_AES_128;
 use adit_interop::traffic;
 
 use crate::setup::{server, start};
+use crate::ssh_hop::{Ours, front};
 
 /// The time that the threads of this name have worked, in ticks; `None` where there is none.
 fn ticks(process: u32, name: &str) -> Option<u64> {
@@ -28,6 +30,23 @@ fn ticks(process: u32, name: &str) -> Option<u64> {
     sum
 }
 
+/// How often the threads of this name have had to wait for something to do.
+fn turns(process: u32, name: &str) -> u64 {
+    let mut sum = 0;
+    for task in fs::read_dir(format!("/proc/{process}/task")).unwrap() {
+        let path = task.unwrap().path().join("status");
+        let status = fs::read_to_string(path).unwrap_or_default();
+        let field = |key: &str| {
+            let found = status.lines().find_map(|line| line.strip_prefix(key));
+            found.unwrap_or_default().trim()
+        };
+        if field("Name:") == name {
+            sum += field("voluntary_ctxt_switches:").parse::<u64>().unwrap();
+        }
+    }
+    sum
+}
+
 /// Sends to a peer that says everything back, until the connection ends.
 fn bulk(mut stream: std::net::TcpStream) {
     stream.write_all(b"ECHO\n").unwrap();
@@ -39,6 +58,16 @@ fn bulk(mut stream: std::net::TcpStream) {
     let all = vec![7; 1 << 20];
     while stream.write_all(&all).is_ok() {}
     reader.join().unwrap();
+}
+
+/// Until the threads of this name have worked in each of these.
+fn wait_for_work(name: &str, processes: &[u32]) {
+    let begun = Instant::now();
+    let works = |&process: &u32| ticks(process, name).unwrap_or(0) >= 20;
+    while !processes.iter().all(works) {
+        assert!(begun.elapsed() < Duration::from_secs(30), "no {name} lane");
+        sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]
@@ -54,14 +83,7 @@ fn bulk_works_on_threads_of_its_own_and_ends_with_the_process() {
     }
     let flow = traffic::dial(near.addr()).unwrap();
     let flow = thread::spawn(move || bulk(flow));
-    let begun = Instant::now();
-    while processes
-        .iter()
-        .any(|&process| ticks(process, "bulk").unwrap_or(0) < 20)
-    {
-        assert!(begun.elapsed() < Duration::from_secs(30), "no bulk lane");
-        sleep(Duration::from_millis(20));
-    }
+    wait_for_work("bulk", &processes);
     // What is small finds its way beside it.
     traffic::one_byte(traffic::dial(near.addr()).unwrap()).unwrap();
     for adit in [&mut near, &mut far] {
@@ -70,4 +92,47 @@ fn bulk_works_on_threads_of_its_own_and_ends_with_the_process() {
         assert!(!log.contains("panicked"), "{log}");
     }
     flow.join().unwrap();
+}
+
+/// Several channels of one connection: its task and their relays share a thread.
+#[test]
+fn a_busy_ssh_connection_has_a_thread_of_its_own_and_leaves_it() {
+    let origin = Origin::start().unwrap();
+    let mut far = Ours::start("");
+    let hop = format!("{}&sessions=1", far.hop());
+    let mut near = front(origin.addr(), &[&hop]);
+    traffic::one_byte(traffic::dial(near.addr()).unwrap()).unwrap();
+    let processes = [near.process().id(), far.adit.process().id()];
+    for process in processes {
+        assert_eq!(ticks(process, "session"), None, "not before there is bulk");
+    }
+    let flows: Vec<_> = (0..2)
+        .map(|_| {
+            let flow = traffic::dial(near.addr()).unwrap();
+            let end = flow.try_clone().unwrap();
+            (thread::spawn(move || bulk(flow)), end)
+        })
+        .collect();
+    wait_for_work("session", &processes);
+    traffic::one_byte(traffic::dial(near.addr()).unwrap()).unwrap();
+    for (flow, end) in flows {
+        end.shutdown(Shutdown::Both).unwrap();
+        flow.join().unwrap();
+    }
+    // Little for long enough that all is where it began.
+    let small = || {
+        for _ in 0..8 {
+            sleep(Duration::from_millis(110));
+            traffic::one_byte(traffic::dial(near.addr()).unwrap()).unwrap();
+        }
+    };
+    small();
+    let before = processes.map(|process| turns(process, "session"));
+    small();
+    assert_eq!(processes.map(|process| turns(process, "session")), before);
+    for adit in [&mut near, &mut far.adit] {
+        adit.process().terminate().unwrap();
+        let log = adit.process().log();
+        assert!(!log.contains("panicked"), "{log}");
+    }
 }

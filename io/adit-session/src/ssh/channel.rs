@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use adit_ssh::connection::{ChannelId, Kind};
 use adit_stream::Stream;
+use adit_stream::lane::OwnLane;
 use adit_stream::pool::Class;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -277,6 +278,10 @@ impl Stream for Channel {
     /// The channel closes without an end of data, which peers of our own kind see as a reset.
     fn abort(&mut self) {
         self.reader.handle.pipe().abort();
+    }
+
+    fn lane(&self) -> Option<OwnLane> {
+        self.reader.handle.pipe().mail.lane()
     }
 }
 

@@ -95,6 +95,16 @@ impl Line {
         }
     }
 
+    /// Has the runtime that is entered watch the socket from now on.
+    pub(super) fn watch_from_here(&mut self) -> io::Result<()> {
+        let Some(socket) = self.below.bottom() else {
+            return Ok(());
+        };
+        // Its timer is of the other runtime.
+        self.bulk.end(socket);
+        socket.watch_from_here()
+    }
+
     /// Whether several channels share the line.
     pub(super) const fn is_shared(&self) -> bool {
         self.shared

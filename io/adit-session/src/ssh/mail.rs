@@ -11,6 +11,7 @@ use adit_ssh::connection::{
     ChannelKind, GlobalAnswer, GlobalReplyTo, GlobalRequest, OpenFailure, ReplyTo, Request,
     WantReply,
 };
+use adit_stream::lane::OwnLane;
 use tokio::sync::{Notify, oneshot};
 
 use super::channel::Handle;
@@ -71,6 +72,8 @@ pub(super) struct Mail {
     inner: Mutex<Inner>,
     /// Buffers between its tasks.
     pub(super) spares: Spares,
+    /// Whether the task runs in a lane of its own; asked for each time a relay is polled.
+    is_away: AtomicBool,
     /// Told when the session is over.
     over: Notify,
 }
@@ -84,6 +87,7 @@ struct Inner {
     handles: usize,
     end: Option<End>,
     rtt: Option<Duration>,
+    lane: Option<OwnLane>,
 }
 
 /// Whether a pipe stands among the dirty ones.
@@ -106,6 +110,7 @@ impl Mail {
                 ..Inner::default()
             }),
             spares: Spares::default(),
+            is_away: AtomicBool::new(false),
             over: Notify::new(),
         }
     }
@@ -231,6 +236,19 @@ impl Mail {
 
     pub(super) fn set_rtt(&self, rtt: Duration) {
         self.lock().rtt = Some(rtt);
+    }
+
+    /// The lane in which the task runs, if it is not where it began.
+    pub(super) fn lane(&self) -> Option<OwnLane> {
+        if !self.is_away.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.lock().lane.clone()
+    }
+
+    pub(super) fn set_lane(&self, lane: Option<OwnLane>) {
+        self.is_away.store(lane.is_some(), Ordering::Relaxed);
+        self.lock().lane = lane;
     }
 }
 
