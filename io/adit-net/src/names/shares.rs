@@ -1,6 +1,7 @@
 //! How many lookups may run and wait, in total and for each party.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,6 +20,9 @@ const EACH: u32 = 64;
 const SCARCE: u32 = 128;
 /// Of one party when lookups are scarce.
 const SCARCE_EACH: u32 = 4;
+/// Of one user with all their sources when lookups are scarce: datagrams can come from as many
+/// addresses as their sender likes.
+const SCARCE_USER: u32 = 16;
 /// Lookups of one party that wait or run, those included that wait for the answer to another's.
 const PLACES: u32 = 256;
 /// How long a party waits for a lookup of its own to end before it looks at the others'.
@@ -32,6 +36,8 @@ pub(super) struct Shares(Mutex<Table>);
 struct Table {
     running: u32,
     parties: HashMap<Asker, Party>,
+    /// Lookups that run for each user who is told apart.
+    users: HashMap<u64, u32>,
 }
 
 #[derive(Debug, Default)]
@@ -74,6 +80,14 @@ impl Shares {
     }
 }
 
+/// The user, where something tells users apart.
+const fn user_of(asker: Asker) -> Option<u64> {
+    match asker {
+        Asker::Client { user, .. } if user != 0 => Some(user),
+        Asker::Client { .. } | Asker::Configuration => None,
+    }
+}
+
 /// Why a lookup of a party with too many others does not run.
 pub(super) fn too_many() -> io::Error {
     super::no_address("too many lookups of this client are waiting")
@@ -97,14 +111,20 @@ impl Place {
             _ if total > SCARCE => SCARCE_EACH,
             _ => EACH,
         };
+        let user = user_of(self.asker);
+        let of_user = user.map_or(0, |user| table.users.get(&user).copied().unwrap_or(0));
+        let is_greedy = total > SCARCE && of_user > 0 && of_user + weight > SCARCE_USER;
         let party = table.parties.get_mut(&self.asker)?;
         // One at least, however much it weighs.
         let is_first = party.running == 0;
-        if total > TOTAL || (party.running + weight > each && !is_first) {
+        if total > TOTAL || is_greedy || (party.running + weight > each && !is_first) {
             return None;
         }
         party.running += weight;
         table.running = total;
+        if let Some(user) = user {
+            table.users.insert(user, of_user + weight);
+        }
         Some(Running {
             shares: self.shares.clone(),
             asker: self.asker,
@@ -143,6 +163,14 @@ impl Drop for Running {
     fn drop(&mut self) {
         let mut table = self.shares.lock();
         table.running -= self.weight;
+        if let Some(Entry::Occupied(mut user)) =
+            user_of(self.asker).map(|user| table.users.entry(user))
+        {
+            *user.get_mut() -= self.weight;
+            if *user.get() == 0 {
+                user.remove();
+            }
+        }
         if let Some(party) = table.parties.get_mut(&self.asker) {
             party.running -= self.weight;
             party.ended.notify_one();
@@ -186,6 +214,32 @@ mod tests {
         assert!(shares.running() < TOTAL);
         drop((held, first));
         assert_eq!(shares.running(), 0);
+    }
+
+    #[test]
+    fn a_user_with_many_sources_leaves_room_for_others() {
+        let shares = Arc::new(Shares::default());
+        let from = |user, source: u16| {
+            let [a, b] = source.to_be_bytes();
+            let source = [10, 0, a, b].into();
+            shares.enter(Asker::Client { user, source }).unwrap()
+        };
+        let (mut places, mut held) = (Vec::new(), Vec::new());
+        for source in 0..600 {
+            let place = from(1, source);
+            held.extend(place.start(1));
+            places.push(place);
+        }
+        assert_eq!(shares.running(), SCARCE);
+        // Others whom nobody tells apart are as many as their sources.
+        for user in [2, 3, 0] {
+            let newcomer = from(user, 7);
+            held.push(newcomer.start(1).expect("a newcomer waits for nobody"));
+            places.push(newcomer);
+        }
+        drop((held, places));
+        let table = shares.lock();
+        assert!(table.users.is_empty() && table.parties.is_empty());
     }
 
     #[test]
