@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use adit_net::keep::{self, Owner};
@@ -83,6 +84,12 @@ pub(crate) fn kept(dir: &Path) -> Result<Option<Kept>> {
         }
         Err(e) => return Err(e).with_context(|| format!("reading {}", path.display())),
     };
+    // Who reads it for a service is not its owner, but a key that everybody reads is none.
+    let mode = fs::metadata(&path)?.mode() & 0o7777;
+    if mode & 0o007 != 0 {
+        let path = path.display();
+        bail!("others can read {path} (mode {mode:03o}); chmod 600 '{path}', or make another key");
+    }
     Ok(parse(&text).map(|(method, secret)| Kept {
         method,
         secret,

@@ -39,14 +39,19 @@ impl Owner {
     }
 
     /// Whether a file of this owner, group and mode can be changed by this user and root alone. A
-    /// group counts as the user's own if it has their name.
+    /// group counts as the user's own if it has their name and no other member, as Debian's OpenSSH
+    /// has it.
     #[must_use]
     pub fn alone_changes(&self, owner: u32, group: u32, mode: u32) -> bool {
         let own_group = || {
             let group = Group::from_gid(Gid::from_raw(group)).ok().flatten();
-            group.is_some_and(|group| group.name == self.name)
+            group.is_some_and(|group| self.is_own_group(&group))
         };
         (owner == self.uid || owner == 0) && mode & 0o002 == 0 && (mode & 0o020 == 0 || own_group())
+    }
+
+    fn is_own_group(&self, group: &Group) -> bool {
+        group.name == self.name && group.mem.iter().all(|member| *member == self.name)
     }
 
     /// What lets others change something, and how to mend it.
@@ -207,5 +212,16 @@ mod tests {
         assert!(!owner.alone_changes(me.wrapping_add(7).max(1), 0, 0o600));
         assert!(!owner.alone_changes(me, 12345, 0o664));
         assert!(!owner.alone_changes(me, 0, 0o646));
+        let own = |name: &str, members: &[&str]| {
+            owner.is_own_group(&Group {
+                name: name.to_owned(),
+                passwd: std::ffi::CString::default(),
+                gid: Gid::from_raw(12345),
+                mem: members.iter().map(|&member| member.to_owned()).collect(),
+            })
+        };
+        let me = owner.name.as_str();
+        assert!(own(me, &[]) && own(me, &[me]));
+        assert!(!own(me, &[me, "games"]) && !own("games", &[]));
     }
 }
