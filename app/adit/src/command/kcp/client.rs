@@ -24,6 +24,11 @@ use crate::args::kcp::{Client, ClientOwn};
 use crate::command::{Done, run};
 use crate::report::{Code, Failure};
 
+/// New sessions for one stream, where each ends as soon as it begins: a server that differs does that
+/// for as long as it does.
+const TRIES: u32 = 5;
+/// Those of them that follow at once: what an end has told may be all that was wrong.
+const QUICK_TRIES: u32 = 3;
 /// Between two attempts to reach a name or a route.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -127,7 +132,10 @@ async fn accept(mut acceptor: Acceptor, dialler: Arc<Dialler>, sessions: usize) 
             return;
         };
         turn = (turn + 1) % sessions;
-        let stream = dialler.stream(line).await;
+        let Some(stream) = dialler.stream(line).await else {
+            debug!("{from}: each session has ended at once: refused");
+            continue;
+        };
         let dialler = Arc::clone(&dialler);
         lane::spawn(async move {
             debug!("{from}: stream {}", stream.id());
@@ -138,8 +146,9 @@ async fn accept(mut acceptor: Acceptor, dialler: Arc<Dialler>, sessions: usize) 
 }
 
 impl Dialler {
-    /// A stream on this line, or on a new one in its place.
-    async fn stream(self: &Arc<Self>, line: &mut Line) -> SmuxStream {
+    /// A stream on this line, or on a new one in its place; nothing if the server ends every session
+    /// as soon as it begins.
+    async fn stream(self: &Arc<Self>, line: &mut Line) -> Option<SmuxStream> {
         let old = self.expires.filter(|age| line.born.elapsed() >= *age);
         if old.is_some() && line.mux.end().is_none() {
             let mux = std::mem::replace(line, self.line().await).mux;
@@ -149,17 +158,21 @@ impl Dialler {
             debug!("nothing answers: a new session is tried beside the old one");
             *line = self.line().await;
         }
-        loop {
+        for tried in 0..TRIES {
             if self.known.is_uncertain(&self.plan) {
                 let _ = timeout(ANSWER, line.checked.wait_for(|checked| *checked)).await;
             }
             match line.mux.open() {
-                Ok(stream) => return stream,
+                Ok(stream) => return Some(stream),
                 Err(why) => debug!("a new session is needed: {why}"),
+            }
+            if tried >= QUICK_TRIES {
+                sleep(AGAIN).await;
             }
             // Of one that is full, or out of numbers, the streams go on.
             *line = self.line().await;
         }
+        line.mux.open().ok()
     }
 
     /// A new session; tried every second until there is one.
