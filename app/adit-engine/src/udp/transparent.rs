@@ -121,10 +121,17 @@ impl Interception {
     fn complain(&self, source: SocketAddr, why: &io::Error) {
         if !self.complained.swap(true, Ordering::Relaxed) {
             let port = source.port();
-            warn!(
-                "cannot answer in the name of {source}: {why}; a program of this machine that \
-                 listens on UDP port {port} of all addresses would be in the way (said once)"
-            );
+            let hint = match why.kind() {
+                io::ErrorKind::PermissionDenied => {
+                    "CAP_NET_BIND_SERVICE is missing, which the names of ports below 1024 need"
+                        .into()
+                }
+                _ => format!(
+                    "a program of this machine that listens on UDP port {port} of all addresses \
+                     would be in the way"
+                ),
+            };
+            warn!("cannot answer in the name of {source}: {why}; {hint} (said once)");
         }
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct Way {
     #[arg(short = 'F', value_name = "FILE")]
     pub(crate) config: Option<String>,
     /// Ciphers, with commas; `+`, `-` or `^` in front changes the default list
-    #[arg(short, value_name = "CIPHER,…")]
+    #[arg(short, value_name = "CIPHER,…", allow_hyphen_values = true)]
     pub(crate) cipher: Option<String>,
     /// Compress
     #[arg(short = 'C')]
@@ -54,7 +54,7 @@ pub(crate) struct Ssh {
     #[arg(short, value_name = "USER")]
     pub(crate) login: Vec<String>,
     /// MACs, with commas; `+`, `-` or `^` in front changes the default list
-    #[arg(short, value_name = "MAC,…")]
+    #[arg(short, value_name = "MAC,…", allow_hyphen_values = true)]
     pub(crate) mac: Option<String>,
     /// The address to connect from
     #[arg(short, value_name = "ADDRESS")]
