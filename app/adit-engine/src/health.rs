@@ -195,7 +195,7 @@ impl Health {
     }
 
     /// A datagram was sent for which nothing has come back yet: of each association the first, and
-    /// one when it has waited for long.
+    /// one each time that it has waited for long.
     ///
     /// Targets often answer none, so the server is asked over TCP before it is blamed, and never
     /// blamed if it cannot be asked.
@@ -204,8 +204,8 @@ impl Health {
         // Kept here, since associations may be shorter than that: a client of DNS has one for each
         // question.
         let since = *known.unanswered.get_or_insert_with(Instant::now);
-        let is_well = known.well.is_some_and(|at| at.elapsed() < QUIET);
-        if since.elapsed() < SILENCE || is_well || self.question.get().is_none() {
+        // Each answer begins it anew, so whoever is well has been silent for as long.
+        if since.elapsed() < SILENCE || self.question.get().is_none() {
             return;
         }
         if may(&mut known.asked, BETWEEN) {

@@ -34,16 +34,15 @@ struct Client {
     waits: Waits,
 }
 
-/// Whether something was sent that has not been answered.
+/// Whether something was sent that has not been answered, and since when or since it was told last.
 enum Waits {
     No,
     Since(Unix),
-    /// For long, which has been told.
-    Told,
 }
 
 impl Waits {
-    /// Something was sent; returns whether that is worth telling: the first, and one after long.
+    /// Something was sent; returns whether that is worth telling: the first, and one each time that
+    /// it has waited for long.
     fn sent(&mut self, now: Unix) -> bool {
         match self {
             Self::No => {
@@ -51,10 +50,10 @@ impl Waits {
                 return true;
             }
             Self::Since(then) if now.0 >= then.0.saturating_add(SILENCE) => {
-                *self = Self::Told;
+                *self = Self::Since(now);
                 return true;
             }
-            Self::Since(_) | Self::Told => {}
+            Self::Since(_) => {}
         }
         false
     }

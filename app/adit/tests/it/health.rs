@@ -154,6 +154,43 @@ fn datagrams_without_an_answer_have_the_server_asked() {
     }
 }
 
+/// An association that was in use: its server dies, or comes back with another key.
+#[test]
+fn a_server_that_changes_under_an_association_is_named() {
+    for other in [None, Some(OTHER)] {
+        let at = loopback(free_port());
+        let target = UdpSocket::bind(loopback(0)).unwrap();
+        let back = server(BLAKE3_AES_128, at, "");
+        let forward = format!("udp://127.0.0.1:0/{}", target.local_addr().unwrap());
+        let mut front = start(&["run", &forward, &BLAKE3_AES_128.url(at)]);
+        let client = UdpSocket::bind(loopback(0)).unwrap();
+        client.connect(front.addr()).unwrap();
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        client.send(b"there?").unwrap();
+        let (_, from) = target.recv_from(&mut [0; 16]).unwrap();
+        target.send_to(b"here", from).unwrap();
+        client.recv(&mut [0; 16]).unwrap();
+        back.stop().unwrap();
+        let back = other.map(|method| server(method, at, "&reject=reset"));
+        for _ in 0..26 {
+            // A dead server's port may be refused.
+            let _ = client.send(b"anybody there?");
+            sleep(Duration::from_millis(500));
+        }
+        says(
+            &mut front,
+            match other {
+                None => "no connection to ss://",
+                Some(_) => "answers no datagrams",
+            },
+        );
+        front.stop().unwrap();
+        if let Some(back) = back {
+            back.stop().unwrap();
+        }
+    }
+}
+
 /// As clients of DNS are: each question from a port of its own.
 #[test]
 fn short_associations_without_an_answer_have_the_server_asked() {
