@@ -32,6 +32,15 @@ fn client(at: SocketAddr) -> Adit {
     start(&["run", "socks5://127.0.0.1:0", &BLAKE3_AES_128.url(at)])
 }
 
+/// A forwarder of datagrams to `target` through the server at `at`, and a client of it.
+fn forwarder(target: &UdpSocket, at: SocketAddr) -> (Adit, UdpSocket) {
+    let forward = format!("udp://127.0.0.1:0/{}", target.local_addr().unwrap());
+    let front = start(&["run", &forward, &BLAKE3_AES_128.url(at)]);
+    let client = UdpSocket::bind(loopback(0)).unwrap();
+    client.connect(front.addr()).unwrap();
+    (front, client)
+}
+
 fn works(front: &Adit, origin: &Origin) {
     let stream = socks::connect(front.addr(), None, &Dest::Addr(origin.addr())).unwrap();
     traffic::one_byte(stream).unwrap();
@@ -130,10 +139,7 @@ fn datagrams_without_an_answer_have_the_server_asked() {
         let at = loopback(free_port());
         let target = UdpSocket::bind(loopback(0)).unwrap();
         let back = other.map(|method| server(method, at, "&reject=reset"));
-        let forward = format!("udp://127.0.0.1:0/{}", target.local_addr().unwrap());
-        let mut front = start(&["run", &forward, &BLAKE3_AES_128.url(at)]);
-        let client = UdpSocket::bind(loopback(0)).unwrap();
-        client.connect(front.addr()).unwrap();
+        let (mut front, client) = forwarder(&target, at);
         for _ in 0..13 {
             // A dead server's port may be refused.
             let _ = client.send(b"anybody there?");
@@ -161,10 +167,7 @@ fn a_server_that_changes_under_an_association_is_named() {
         let at = loopback(free_port());
         let target = UdpSocket::bind(loopback(0)).unwrap();
         let back = server(BLAKE3_AES_128, at, "");
-        let forward = format!("udp://127.0.0.1:0/{}", target.local_addr().unwrap());
-        let mut front = start(&["run", &forward, &BLAKE3_AES_128.url(at)]);
-        let client = UdpSocket::bind(loopback(0)).unwrap();
-        client.connect(front.addr()).unwrap();
+        let (mut front, client) = forwarder(&target, at);
         client.set_read_timeout(Some(PATIENCE)).unwrap();
         client.send(b"there?").unwrap();
         let (_, from) = target.recv_from(&mut [0; 16]).unwrap();
@@ -211,10 +214,7 @@ fn short_associations_without_an_answer_have_the_server_asked() {
 fn datagrams_to_a_silent_target_blame_nobody() {
     let target = UdpSocket::bind(loopback(0)).unwrap();
     let back = server(BLAKE3_AES_128, loopback(free_port()), "");
-    let forward = format!("udp://127.0.0.1:0/{}", target.local_addr().unwrap());
-    let mut front = start(&["run", &forward, &BLAKE3_AES_128.url(back.addr())]);
-    let client = UdpSocket::bind(loopback(0)).unwrap();
-    client.connect(front.addr()).unwrap();
+    let (mut front, client) = forwarder(&target, back.addr());
     for _ in 0..13 {
         client.send(b"anybody there?").unwrap();
         sleep(Duration::from_millis(500));

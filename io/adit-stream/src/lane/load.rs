@@ -152,19 +152,11 @@ impl Busy {
 
 #[cfg(test)]
 mod tests {
-    use tokio::runtime::{Builder, Runtime};
     use tokio::sync::oneshot;
 
     use super::super::spawn;
+    use super::super::tests::runtime;
     use super::*;
-
-    fn runtime() -> Runtime {
-        Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .unwrap()
-    }
 
     /// What `work` returns in a task that can change lanes.
     fn in_a_task<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
