@@ -110,8 +110,14 @@ async fn servers(config: &Config, name: &Name, kind: RecordType) -> io::Result<A
     let rounds = usize::try_from(config.attempts).unwrap_or(1);
     // Every server gets its turn before the lookup is over.
     let share = RESOLVE_DEADLINE / u32::try_from(all * rounds).unwrap_or(1);
+    let each = config.timeout.min(share.max(Duration::from_secs(1)));
     let how = How {
-        timeout: config.timeout.min(share.max(Duration::from_secs(1))),
+        // With nobody else to ask, an answer is waited for as long as all questions may take.
+        timeout: match all {
+            1 => each * config.attempts.max(1),
+            _ => each,
+        },
+        again: each,
         edns: config.edns,
         tcp_only: config.tcp_only,
     };

@@ -9,7 +9,7 @@ use hickory_proto::op::{Edns, Message, MessageType, OpCode, Query, ResponseCode}
 use hickory_proto::rr::{Name, RData, RecordType};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
-use tokio::time::timeout;
+use tokio::time::{Instant, interval_at, timeout};
 
 use crate::ambient::Chance;
 
@@ -41,6 +41,9 @@ pub(super) enum Answer {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct How {
     pub(super) timeout: Duration,
+    /// After how long the same datagram is sent again, for one or the other may be lost. Its socket
+    /// stays, so that a late answer to the first counts.
+    pub(super) again: Duration,
     pub(super) edns: bool,
     pub(super) tcp_only: bool,
 }
@@ -63,7 +66,7 @@ pub(super) async fn ask(
         edns.set_max_payload(EDNS_LEN);
         message.set_edns(edns);
     }
-    let answer = timeout(how.timeout, exchange(server, &message, how.tcp_only))
+    let answer = timeout(how.timeout, exchange(server, &message, how))
         .await
         .map_err(|_| failed(format!("no answer from {server}")))?
         .map_err(|e| failed(format!("no answer from {server}: {e}")))?;
@@ -83,10 +86,10 @@ fn failed(why: String) -> io::Error {
     super::no_address(why)
 }
 
-async fn exchange(server: SocketAddr, message: &Message, tcp_only: bool) -> io::Result<Message> {
+async fn exchange(server: SocketAddr, message: &Message, how: How) -> io::Result<Message> {
     let asked = message.to_vec().map_err(io::Error::other)?;
-    if !tcp_only {
-        let answer = over_udp(server, &asked, message).await?;
+    if !how.tcp_only {
+        let answer = over_udp(server, &asked, message, how.again).await?;
         if !answer.metadata.truncation {
             return Ok(answer);
         }
@@ -94,7 +97,12 @@ async fn exchange(server: SocketAddr, message: &Message, tcp_only: bool) -> io::
     over_tcp(server, &asked, message).await
 }
 
-async fn over_udp(server: SocketAddr, asked: &[u8], message: &Message) -> io::Result<Message> {
+async fn over_udp(
+    server: SocketAddr,
+    asked: &[u8],
+    message: &Message,
+    again: Duration,
+) -> io::Result<Message> {
     let here: IpAddr = match server {
         SocketAddr::V4(_) => [0; 4].into(),
         SocketAddr::V6(_) => [0u16; 8].into(),
@@ -104,9 +112,16 @@ async fn over_udp(server: SocketAddr, asked: &[u8], message: &Message) -> io::Re
     let socket = UdpSocket::bind((here, 0)).await?;
     socket.connect(server).await?;
     socket.send(asked).await?;
+    let mut resend = interval_at(Instant::now() + again, again);
     let mut room = vec![0; 4096];
     loop {
-        let len = socket.recv(&mut room).await?;
+        let len = tokio::select! {
+            received = socket.recv(&mut room) => received?,
+            _ = resend.tick() => {
+                socket.send(asked).await?;
+                continue;
+            }
+        };
         if let Some(answer) = room.get(..len).and_then(|bytes| answer_to(message, bytes)) {
             return Ok(answer);
         }

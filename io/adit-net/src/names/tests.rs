@@ -17,6 +17,9 @@ const ANSWER: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 7);
 
 type Asked = Arc<Mutex<HashMap<String, usize>>>;
 
+/// When the names that begin with "late" are answered.
+const LATE: Duration = Duration::from_millis(1500);
+
 /// A resolver by files of its own, and the server they name. The first label of a name says what
 /// the server does.
 struct World {
@@ -89,10 +92,21 @@ fn client(user: u64) -> Asker {
 
 async fn answer_datagrams(socket: UdpSocket, asked: Asked) {
     let mut room = [0; 2048];
+    let socket = Arc::new(socket);
     while let Ok((len, from)) = socket.recv_from(&mut room).await {
-        for answer in answers(&room[..len], &asked, false) {
-            socket.send_to(&answer, from).await.unwrap();
-        }
+        let answers = answers(&room[..len], &asked, false);
+        let wait = match &room[12..len] {
+            [4, b'l', b'a', b't', b'e', ..] => LATE,
+            _ => Duration::ZERO,
+        };
+        let socket = socket.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(wait).await;
+            for answer in answers {
+                // Who asked may have left.
+                let _ = socket.send_to(&answer, from).await;
+            }
+        });
     }
 }
 
@@ -331,6 +345,14 @@ async fn a_silent_server_is_named_and_the_next_one_asked() {
         "nameserver 127.0.0.2\nnameserver 127.0.0.1\n",
     );
     assert_eq!(world.ask("good.example").await.unwrap(), [ANSWER]);
+}
+
+/// The question is asked again after a second; the answer to the first comes later than that.
+#[tokio::test]
+async fn a_late_answer_of_the_only_server_counts() {
+    let world = World::new("nameserver 127.0.0.1\noptions timeout:1 attempts:2").await;
+    assert_eq!(world.ask("late.example").await.unwrap(), [ANSWER]);
+    assert_eq!(world.asked("late.example."), 2);
 }
 
 #[tokio::test]
