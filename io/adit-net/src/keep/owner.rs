@@ -3,7 +3,7 @@
 
 use std::fs::{self, File, Metadata};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::unistd::{Gid, Group, Uid, User};
@@ -80,12 +80,8 @@ impl Owner {
     /// # Errors
     /// [`io::ErrorKind::PermissionDenied`] with what to change, and what the system says.
     pub fn read_believed(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
-        let file = File::open(path)?;
+        let (file, about) = open_file(path)?;
         let refused = |why| io::Error::new(io::ErrorKind::PermissionDenied, why);
-        let about = file.metadata()?;
-        if !about.is_file() {
-            return Err(io::Error::other("not a file"));
-        }
         // Without links: what they lead to is what has to be mended.
         let real = fs::canonicalize(path)?;
         if let Some(why) = self.objection(&real, &about) {
@@ -111,11 +107,23 @@ impl Owner {
     /// # Errors
     /// [`io::ErrorKind::PermissionDenied`] with what to change, and what the system says.
     pub fn read_secret(&self, path: &Path, limit: usize) -> io::Result<String> {
-        let file = File::open(path)?;
-        let about = file.metadata()?;
+        self.secret(path, limit, false)
+    }
+
+    /// The same of a file that may belong to another user: who asks a service for its key need not
+    /// run as the service does.
+    ///
+    /// # Errors
+    /// As for [`Owner::read_secret`].
+    pub fn read_secret_of_anyone(&self, path: &Path, limit: usize) -> io::Result<String> {
+        self.secret(path, limit, true)
+    }
+
+    fn secret(&self, path: &Path, limit: usize, of_anyone: bool) -> io::Result<String> {
+        let (file, about) = open_file(path)?;
         let shown = path.display();
         let (owner, mode) = (about.uid(), about.mode() & 0o7777);
-        let why = if owner != self.uid && owner != 0 {
+        let why = if owner != self.uid && owner != 0 && !of_anyone {
             let name = &self.name;
             format!("it belongs to user {owner}, who can change it; chown {name} '{shown}'")
         } else if (owner == self.uid && mode & 0o077 != 0) || mode & 0o027 != 0 {
@@ -127,6 +135,22 @@ impl Owner {
         };
         Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
     }
+}
+
+/// Opens a file, and nothing else: a named pipe would wait for its writer for ever.
+fn open_file(path: &Path) -> io::Result<(File, Metadata)> {
+    use rustix::fs::OFlags;
+
+    let mut how = File::options();
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    // No bit of the flags is lost: they are the system's own, in its own width.
+    how.read(true).custom_flags(flags.bits().cast_signed());
+    let file = how.open(path)?;
+    let about = file.metadata()?;
+    if !about.is_file() {
+        return Err(io::Error::other("not a file"));
+    }
+    Ok((file, about))
 }
 
 #[cfg(test)]
@@ -200,6 +224,32 @@ mod tests {
         }
         chmod(&path, 0o600);
         owner.read_secret(&path, 5).unwrap_err();
+        let stranger = Owner {
+            uid: owner.uid.wrapping_add(7),
+            ..owner.clone()
+        };
+        let foreign = if owner.uid == 0 { &owner } else { &stranger };
+        for (mode, fine) in [(0o600, true), (0o604, false), (0o660, false)] {
+            chmod(&path, mode);
+            let read = foreign.read_secret_of_anyone(&path, 100);
+            assert_eq!(read.is_ok(), fine, "{mode:o}: {read:?}");
+        }
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_named_pipe_is_no_file() {
+        let path = std::env::temp_dir().join(format!("adit-pipe-{}", std::process::id()));
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        let owner = Owner::current();
+        // With nobody who writes, opening it plainly would never end.
+        for why in [
+            owner.read_secret(&path, 100).unwrap_err(),
+            owner.read_believed(&path, 100).unwrap_err(),
+        ] {
+            assert_eq!(why.to_string(), "not a file");
+        }
         fs::remove_file(path).unwrap();
     }
 
