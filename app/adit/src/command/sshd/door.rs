@@ -18,6 +18,10 @@ const REMEMBERED: usize = 65_536;
 /// How often a full table is searched for what can be forgotten.
 const SWEEP: Duration = Duration::from_secs(1);
 
+/// What one source counts for at most when another one asks. Hosts behind one NAT, or one that
+/// opens several sessions, have that many at a time.
+const SHARE: u32 = 4;
+
 /// Connections that have not logged in: `start:percent:full`, as OpenSSH's MaxStartups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Startups {
@@ -102,9 +106,57 @@ pub(super) struct Door {
 
 #[derive(Debug, Default)]
 struct State {
-    strangers: u32,
+    strangers: Strangers,
     v4: Sources,
     v6: Sources,
+}
+
+/// Connections that have not logged in, by source.
+#[derive(Debug, Default)]
+struct Strangers {
+    /// At most twice [`Startups::full`] entries.
+    by_source: HashMap<IpAddr, u32>,
+    all: u32,
+    /// The sum with at most [`SHARE`] of each source.
+    shares: u32,
+}
+
+impl Strangers {
+    fn of(&self, source: IpAddr) -> u32 {
+        self.by_source.get(&source).copied().unwrap_or_default()
+    }
+
+    /// How full it is for one more of `source`: its own count whole, others by their share, so that
+    /// a single source with silent connections costs others nothing. OpenSSH counts all alike,
+    /// unless its administrator sets PerSourceMaxStartups.
+    fn seen_by(&self, source: IpAddr, startups: Startups) -> u32 {
+        let own = self.of(source);
+        let full = startups.full;
+        if self.all >= full.saturating_mul(2) || (self.all >= full && own > 0) {
+            return full;
+        }
+        self.shares - own.min(SHARE) + own
+    }
+
+    fn add(&mut self, source: IpAddr) {
+        let own = self.by_source.entry(source).or_default();
+        self.shares += u32::from(*own < SHARE);
+        *own += 1;
+        self.all += 1;
+    }
+
+    fn remove(&mut self, source: IpAddr) {
+        let Some(own) = self.by_source.get_mut(&source) else {
+            debug_assert!(false, "a stranger was added before");
+            return;
+        };
+        *own -= 1;
+        self.shares -= u32::from(*own < SHARE);
+        self.all -= 1;
+        if *own == 0 {
+            self.by_source.remove(&source);
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -150,15 +202,17 @@ impl Door {
         now: Time,
         chance: u32,
     ) -> Result<Stranger, Turned> {
+        let source = source_network(from);
         let mut state = self.lock();
-        let known = state.sources(from).penalties.get(&source_network(from));
+        let known = state.sources(from).penalties.get(&source);
         if known.is_some_and(|penalty| penalty.holds && now < penalty.until) {
             return Err(Turned::Penalty);
         }
-        if chance < self.startups.turned_away(state.strangers) {
+        let crowd = state.strangers.seen_by(source, self.startups);
+        if chance < self.startups.turned_away(crowd) {
             return Err(Turned::Crowd);
         }
-        state.strangers += 1;
+        state.strangers.add(source);
         drop(state);
         Ok(Stranger {
             door: Arc::clone(self),
@@ -232,7 +286,7 @@ impl Stranger {
 impl Drop for Stranger {
     fn drop(&mut self) {
         let mut state = self.door.lock();
-        state.strangers = state.strangers.saturating_sub(1);
+        state.strangers.remove(source_network(self.from));
     }
 }
 
@@ -285,6 +339,48 @@ mod tests {
         assert_eq!(enter(99).unwrap_err(), Turned::Crowd);
         inside.clear();
         assert!(enter(0).is_ok());
+    }
+
+    #[test]
+    fn a_source_with_many_silent_connections_costs_others_nothing() {
+        let door = door("10:30:100");
+        let greedy = ip("192.0.2.1");
+        let inside: Vec<_> = (0..110)
+            .filter_map(|_| door.enter_at(greedy, at(0), 99).ok())
+            .collect();
+        assert_eq!(inside.len(), 100);
+        // Others see four of them; 30 % would be turned away from ten on.
+        let others: Vec<_> = (0..6)
+            .map(|n| door.enter_at(ip(&format!("198.51.{n}.1")), at(0), 0))
+            .collect();
+        assert!(others.iter().all(Result::is_ok));
+        let next = ip("203.0.113.1");
+        assert_eq!(door.enter_at(next, at(0), 29).unwrap_err(), Turned::Crowd);
+        drop(inside);
+        assert!(door.enter_at(next, at(0), 0).is_ok());
+        drop(others);
+        assert!(door.lock().strangers.by_source.is_empty());
+    }
+
+    #[test]
+    fn many_sources_fill_it_all_the_same() {
+        let door = door("4");
+        let inside: Vec<_> = (0..20)
+            .filter_map(|n| door.enter_at(ip(&format!("198.51.{n}.1")), at(0), 0).ok())
+            .collect();
+        assert_eq!(inside.len(), 4);
+        let door = self::door("100");
+        let inside: Vec<_> = (0..400)
+            .filter_map(|n| {
+                let source = ip(&format!("198.51.{}.1", n % 4));
+                door.enter_at(source, at(0), 0).ok()
+            })
+            .collect();
+        assert_eq!(
+            inside.len(),
+            100,
+            "sources that have some wait for the total"
+        );
     }
 
     #[test]
