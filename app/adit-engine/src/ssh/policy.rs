@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use adit_config::SshServer;
 use adit_crypto::Secret;
@@ -25,6 +25,19 @@ pub(super) struct Rules {
     user: Option<String>,
     keys: Option<PathBuf>,
     passwords: Credentials,
+    /// What was wrong with the file of keys when it was last read. It is read for each key that a
+    /// client offers, so that only what is new is told.
+    complaints: Mutex<Vec<String>>,
+}
+
+/// A file of authorized keys that nobody else can change.
+struct ReadKeys {
+    keys: AuthorizedKeys,
+    /// The authorities that were left out, since without a user of the listener's any name in a
+    /// certificate would do.
+    open: Vec<Place>,
+    /// Lines that were left out.
+    problems: Vec<String>,
 }
 
 /// The rules for one connection, and what they have allowed.
@@ -43,42 +56,58 @@ impl Rules {
             user: server.user.clone(),
             keys: server.authorized_keys.clone(),
             passwords: Credentials::new(&server.users),
+            complaints: Mutex::default(),
         }
     }
 
     /// Whether the keys that are there now can be used; later ones are judged when they are.
     pub(super) fn check(&self) -> Result<(), SshPlanError> {
-        let read = self.keys.as_deref().map(|path| self.read(path));
-        match read {
-            Some(Ok((_, open))) => match open.into_iter().next() {
-                Some(place) => Err(SshPlanError::Authority(place)),
-                None => Ok(()),
-            },
-            // It may come later, or be made safe.
-            Some(Err(why)) => {
-                warn!("no key lets in: {why}");
-                Ok(())
-            }
-            None => Ok(()),
+        let Some(path) = self.keys.as_deref() else {
+            return Ok(());
+        };
+        let read = self.read(path);
+        let open = read.as_ref().ok().and_then(|read| read.open.first());
+        if let Some(place) = open {
+            return Err(SshPlanError::Authority(place.clone()));
         }
+        // Keys that cannot be read may come later, or be made safe.
+        self.complain(&read);
+        Ok(())
     }
 
-    /// The keys of a file that nobody else can change, and the authorities that were left out, since without a user of the
-    /// listener's any name in a certificate would do.
-    fn read(&self, path: &Path) -> Result<(AuthorizedKeys, Vec<Place>), String> {
+    /// Tells what is wrong with the keys, unless it was told at the last time.
+    fn complain(&self, read: &Result<ReadKeys, String>) {
+        let now = match read {
+            Ok(read) => {
+                let open = read.open.iter().cloned().map(SshPlanError::Authority);
+                let open = open.map(|why| why.to_string());
+                read.problems.iter().cloned().chain(open).collect()
+            }
+            Err(why) => vec![format!("no key lets in: {why}")],
+        };
+        let mut known = lock(&self.complaints);
+        for complaint in now.iter().filter(|complaint| !known.contains(complaint)) {
+            warn!("{complaint}");
+        }
+        *known = now;
+    }
+
+    fn read(&self, path: &Path) -> Result<ReadKeys, String> {
         let file = path.display().to_string();
         let told = |why: &dyn std::fmt::Display| format!("{file}: {why}");
         let text = Owner::current().read_believed(path, MAX_AUTHORIZED_KEYS);
         let text = text.map_err(|why| told(&why))?;
         let mut keys = AuthorizedKeys::default();
-        for problem in keys.read(&file, &text).map_err(|why| told(&why))? {
-            warn!("{problem}");
-        }
+        let problems = keys.read(&file, &text).map_err(|why| told(&why))?;
         let open = match self.user {
             Some(_) => Vec::new(),
             None => keys.drop_authorities_without_principals(),
         };
-        Ok((keys, open))
+        Ok(ReadKeys {
+            keys,
+            open,
+            problems: problems.iter().map(ToString::to_string).collect(),
+        })
     }
 
     /// What is offered to clients.
@@ -126,7 +155,7 @@ impl Gatekeeper {
     }
 
     fn allow(&self, grant: Grant) {
-        let mut place = self.grant.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut place = lock(&self.grant);
         *place = Some(grant);
     }
 
@@ -143,10 +172,8 @@ impl Gatekeeper {
             Proof::Signature(presence) => presence,
         };
         let found = spawn_blocking(move || {
-            let (keys, open) = rules.read(&path)?;
-            for place in open {
-                warn!("{}", SshPlanError::Authority(place));
-            }
+            let read = rules.read(&path);
+            rules.complain(&read);
             let offer = Offer {
                 user: &name,
                 key: &key,
@@ -155,23 +182,19 @@ impl Gatekeeper {
                 from_name: None,
                 now: ambient::unix(),
             };
-            Ok::<_, String>(keys.find(&offer))
+            Some(read.ok()?.keys.find(&offer))
         });
         let fits = self.rules.user.as_deref().is_none_or(|only| only == user);
         match found.await {
-            Ok(Ok(Ok(grant))) if fits => Some(grant),
-            Ok(Ok(Ok(_))) => {
+            Ok(Some(Ok(grant))) if fits => Some(grant),
+            Ok(Some(Ok(_))) => {
                 debug!(client = %self.from, "the key is not for user {user:?}");
                 None
             }
             // Most clients try all keys that they have.
-            Ok(Ok(Err(Denied::Unknown))) => None,
-            Ok(Ok(Err(why))) => {
+            Ok(Some(Err(Denied::Unknown))) | Ok(None) => None,
+            Ok(Some(Err(why))) => {
                 debug!(client = %self.from, "{why}");
-                None
-            }
-            Ok(Err(why)) => {
-                warn!("no key lets in: {why}");
                 None
             }
             Err(why) => {
@@ -180,6 +203,10 @@ impl Gatekeeper {
             }
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl AuthPolicy for Gatekeeper {

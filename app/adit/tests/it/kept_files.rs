@@ -150,3 +150,36 @@ fn keys_that_others_can_change_let_nobody_in() {
         adit.stop().unwrap();
     }
 }
+
+/// The file is read for each key that is offered.
+#[test]
+fn keys_that_others_can_change_are_told_once() {
+    let folder = Folder::new("told").unwrap();
+    let id = keygen(folder.path(), "id").unwrap();
+    let keys = folder.path().join("keys");
+    fs::copy(id.with_extension("pub"), &keys).unwrap();
+    chmod(&keys, 0o666);
+    let url = format!(
+        "ssh://127.0.0.1:0?host_key=@{}&authorized_keys=@{}&{ALLOW}",
+        folder.path().join("host").display(),
+        keys.display()
+    );
+    let mut adit = Adit::start(&["run", &url], 1).unwrap();
+    let port = adit.addr().port();
+    let place = format!("{}@127.0.0.1", openssh::user());
+    let told = |adit: &mut Adit, times: usize| {
+        assert!(!enters(&folder, port, &["-W", "127.0.0.1:1", &place]));
+        let log = adit.process().log();
+        assert_eq!(log.matches("no key lets in").count(), times, "{log}");
+    };
+    // At the start.
+    told(&mut adit, 1);
+    told(&mut adit, 1);
+    chmod(&keys, 0o600);
+    assert!(enters(&folder, port, &["-W", "127.0.0.1:1", &place]));
+    // Anew once it was right.
+    chmod(&keys, 0o666);
+    told(&mut adit, 2);
+    told(&mut adit, 2);
+    adit.stop().unwrap();
+}
