@@ -32,6 +32,9 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::JoinSet;
 
 pub use load::Load;
+#[cfg(test)]
+pub(crate) use threads::bulk_lane;
+pub(crate) use threads::is_bulk;
 pub use threads::{OwnLane, SessionLane, close};
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -135,7 +138,7 @@ pub fn change(lane: Handle) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::future::poll_fn;
     use std::sync::Arc;
     use std::thread;
@@ -144,11 +147,12 @@ mod tests {
     use tokio::runtime::{Builder, Runtime};
     use tokio::sync::{mpsc, oneshot};
 
-    use super::threads::bulk_lane;
     use super::*;
 
     fn in_bulk_lane() -> bool {
-        thread::current().name() == Some("bulk")
+        let named = thread::current().name() == Some("bulk");
+        assert_eq!(is_bulk(), named);
+        named
     }
 
     /// Changes lanes, as a relay without sockets would.
@@ -164,7 +168,7 @@ mod tests {
         .await;
     }
 
-    pub(super) fn runtime() -> Runtime {
+    pub(crate) fn runtime() -> Runtime {
         Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()

@@ -1,5 +1,6 @@
 //! The threads of the lanes, from the first that needs them to the end of the process.
 
+use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,6 +12,8 @@ static THREADS: Mutex<Threads> = Mutex::new(Threads {
     sessions: Vec::new(),
     is_closed: false,
 });
+
+const BULK: &str = "bulk";
 
 struct Threads {
     bulk: Option<Runtime>,
@@ -30,18 +33,30 @@ fn lock() -> MutexGuard<'static, Threads> {
     THREADS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+thread_local! {
+    static IS_BULK: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this is a thread of the bulk lane, where nothing small waits.
+pub(crate) fn is_bulk() -> bool {
+    IS_BULK.get()
+}
+
 fn build(name: &str, workers: usize) -> Option<Runtime> {
     let mut builder = Builder::new_multi_thread();
     builder.worker_threads(workers).thread_name(name);
+    if name == BULK {
+        builder.on_thread_start(|| IS_BULK.set(true));
+    }
     builder.enable_all().build().ok()
 }
 
 /// The runtime of the bulk lane, with as many threads as this one has. Without threads of its own,
 /// bulk stays where it is.
-pub(super) fn bulk_lane() -> Option<Handle> {
+pub(crate) fn bulk_lane() -> Option<Handle> {
     let mut threads = lock();
     if threads.bulk.is_none() && !threads.is_closed {
-        threads.bulk = build("bulk", Handle::current().metrics().num_workers());
+        threads.bulk = build(BULK, Handle::current().metrics().num_workers());
     }
     let runtime = threads.bulk.as_ref()?;
     Some(runtime.handle().clone())
