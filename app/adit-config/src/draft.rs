@@ -8,7 +8,7 @@ use crate::desk::{Desk, Lookup};
 use crate::endpoint::{Endpoint, Pair};
 use crate::keyring::{Entry, Next};
 use crate::param::{Key, Role};
-use crate::plan::{Limits, ListenAddr};
+use crate::plan::{Limits, ListenAddr, Plugin};
 use crate::problem::{Flaw, Problem, WarningKind};
 use crate::quote::Quote;
 use crate::scheme::{Carrier, Scheme, Written, keys};
@@ -287,6 +287,33 @@ impl<'d, 'e> Draft<'d, 'e> {
         self.endpoint.param(key.name).filter(|_| has)
     }
 
+    /// The plugin; it has to carry some of what there is to carry.
+    pub(crate) fn plugin(&mut self, tcp: bool, udp: bool) -> Option<Plugin> {
+        let mode = self.get(&keys::PLUGIN_MODE);
+        let Some(written) = self.get(&keys::PLUGIN) else {
+            let endpoint = self.endpoint();
+            if let Some(pair) = endpoint.param(keys::PLUGIN_MODE.name)
+                && endpoint.param(keys::PLUGIN.name).is_none()
+            {
+                let about =
+                    Flaw::new(pair.key.span, "`plugin_mode` without a plugin").label("ignored");
+                self.warn(WarningKind::IgnoredKey, about);
+            }
+            return None;
+        };
+        if !(tcp && mode.tcp() || udp && mode.udp()) {
+            let span = self.value_span(&keys::PLUGIN_MODE);
+            let flaw = Flaw::new(span, "nothing is left that goes through the plugin")
+                .help("`plugin_mode` says what goes through it, `tcp` and `udp` what there is");
+            self.problem(flaw);
+        }
+        Some(Plugin {
+            program: written.program,
+            options: written.options,
+            mode,
+        })
+    }
+
     fn check_key(&mut self, pair: &Pair) {
         let (written, key) = (self.written, pair.key.value.as_str());
         let known = written.params().find(|param| param.setting.name() == key);
@@ -340,14 +367,53 @@ pub(crate) fn written(endpoint: &Endpoint) -> Result<Written, Flaw> {
     })
 }
 
+/// Keys of other programs' links that decide about secrecy or the way: without what they ask for,
+/// the traffic would leave in another form than its owner believes.
+const DECIDING: &[&str] = &[
+    "encryption",
+    "headerType",
+    "mux",
+    "net",
+    "network",
+    "obfs-host",
+    "peer",
+    "security",
+    "shadow-tls",
+    "sni",
+    "tls",
+    "type",
+    "uot",
+    "v2ray-plugin",
+];
+/// Values of them that ask for nothing.
+const NOTHING: &[&str] = &["", "0", "false", "none", "tcp"];
+
 /// A key that no row has: `Ok` if it is wrong, `Err` if it can be ignored. Foreign links carry
-/// keys of their own, so with `ss` and `ssr` only a slip of the finger is wrong.
+/// keys of their own, so with `ss` and `ssr` only those are wrong that would change the way, and a
+/// slip of the finger.
 pub(crate) fn unknown_key(written: Written, pair: &Pair) -> Result<Flaw, Flaw> {
-    let key = pair.key.value.as_str();
+    let (key, value) = (pair.key.value.as_str(), pair.value.value.as_str());
     let names = || written.params().map(|param| param.setting.name());
     let flaw = Flaw::new(pair.key.span, format!("unknown key `{key}`"));
-    if written.scheme.is_shared() && one_slip(key, names()).is_none() {
-        return Err(flaw.label("ignored"));
+    if written.scheme.is_shared() {
+        let schemes = Scheme::ALL.into_iter().map(Scheme::params);
+        let mut others = schemes.chain(Carrier::ALL.map(Carrier::params)).flatten();
+        let is_ours = others.any(|param| param.setting.name() == key);
+        if is_ours || (DECIDING.contains(&key) && !NOTHING.contains(&value)) {
+            let over_tcp = "`udp=over-tcp` puts datagrams into a connection";
+            let flaw = flaw.label(format!("`{written}://` cannot do this"));
+            let flaw = if key == "uot" {
+                flaw.help(over_tcp)
+            } else {
+                flaw
+            };
+            return Ok(flaw
+                .help("without it the traffic would go another way than the link says")
+                .help(format!("`adit help {written}` lists the keys")));
+        }
+        if one_slip(key, names()).is_none() {
+            return Err(flaw.label("ignored"));
+        }
     }
     let flaw = match nearest(key, names()) {
         Some(meant) => flaw.label(format!("did you mean `{meant}`?")),

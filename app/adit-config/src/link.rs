@@ -83,6 +83,22 @@ pub fn ss(method: Method, secret: &str, host: &Host, port: u16) -> String {
     format!("ss://{user}@{server}")
 }
 
+/// The URL of a ShadowsocksR server, in the form that adit has for it, with these keys.
+#[must_use]
+pub fn ssr(method: &str, secret: &str, host: &Host, port: u16, keys: &[(&str, &str)]) -> String {
+    let (user, secret) = (escape::part(method), escape::part(secret));
+    let server = write_target(&Target::new(host.clone(), port));
+    let mut url = format!("ssr://{user}:{secret}@{server}");
+    for (i, (key, value)) in keys.iter().enumerate() {
+        let mark = if i == 0 { '?' } else { '&' };
+        push(
+            &mut url,
+            format_args!("{mark}{key}={}", escape::value(value)),
+        );
+    }
+    url
+}
+
 impl Endpoint {
     /// The URL of these parts; `ss` is written as SIP002. Reading it gives the same parts.
     #[must_use]

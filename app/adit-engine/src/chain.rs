@@ -148,6 +148,16 @@ pub(crate) async fn server_hop(
         }
         Some(Carried::Kcp(carried)) => carrier(plan, carried, kcp.clone())?,
     };
+    let plugin = match plan.kind.plugin() {
+        None => None,
+        Some(_) if !first => return Err(StartError::PluginBehind(plan.server.clone())),
+        Some(plugin) => Some(Arc::new(start_plugin(plugin, &plan.server).await?)),
+    };
+    // What stands before this hop, or a carrier, opens connections in its own way.
+    let begun = |fast_open: bool| match fast_open && first && plan.carried.is_none() {
+        true => straight(FastOpen::On),
+        false => via.clone(),
+    };
     let login = |l: &Option<adit_config::Login>| {
         l.as_ref()
             .map(|l| (l.user.clone(), l.password.expose().to_owned()))
@@ -173,17 +183,12 @@ pub(crate) async fn server_hop(
             udp,
             first_wait,
             fast_open,
-            plugin,
+            plugin: _,
         } => {
             let keys = KeyChain::parse(*method, secret.expose())?;
             let name = plan.name();
             let dated = crate::probe::is_dated(&keys);
             let health = Arc::new(Health::new(name, keys.key().id().to_string(), dated));
-            let plugin = match plugin {
-                None => None,
-                Some(_) if !first => return Err(StartError::PluginBehind(plan.server.clone())),
-                Some(plugin) => Some(Arc::new(start_plugin(plugin, &plan.server).await?)),
-            };
             // A legacy cipher makes something of any bytes, and method `none` has no key.
             if matches!(method.edition(), Edition::Aead | Edition::Aead2022) {
                 health.asking(Question {
@@ -199,14 +204,11 @@ pub(crate) async fn server_hop(
                 first_wait: *first_wait,
                 health,
             };
-            // What stands before this hop, or a carrier, opens connections in its own way.
-            let fast = *fast_open && first && plan.carried.is_none();
-            let fast = fast.then(|| straight(FastOpen::On));
-            hop(dialect, plan, fast.as_ref().unwrap_or(via), plugin)
+            hop(dialect, plan, &begun(*fast_open), plugin)
         }
         HopKind::ShadowsocksR(ssr) => {
             let dialect = ShadowsocksR::new(ssr, &plan.server)?;
-            hop(dialect, plan, via, None)
+            hop(dialect, plan, &begun(ssr.fast_open), plugin)
         }
         HopKind::Ssh(ssh) => Arc::new(SshHop::new(plan, ssh, via.clone())?),
         // What the far end of the carrier leads to.

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_config::{Listen, ListenKind, Plugin, Proxy as ProxyPlan, Route};
+use adit_config::{Listen, ListenKind, Proxy as ProxyPlan, Route};
 use adit_net::tcp::FastOpen;
 use adit_net::{accept, limits};
 use adit_session::kcp::Counters;
@@ -166,7 +166,11 @@ impl Prepared {
         listen: &Listen,
         kcp: &Arc<Counters>,
     ) -> Result<(Sockets, Kept), StartError> {
-        let fast = matches!(&listen.kind, ListenKind::Shadowsocks(server) if server.fast_open);
+        let fast = match &listen.kind {
+            ListenKind::Shadowsocks(server) => server.fast_open,
+            ListenKind::ShadowsocksR(server) => server.fast_open,
+            _ => false,
+        };
         let tcp = self.served.worker.as_ref().map(|_| match fast {
             true => FastOpen::On,
             false => FastOpen::Off,
@@ -189,7 +193,7 @@ impl Prepared {
         if let Some(carried) = &listen.carried {
             return Ok((carrier::bind(listen, carried, kcp).await?, kept));
         }
-        let Some(plugin) = plugin(listen) else {
+        let Some(plugin) = listen.kind.plugin() else {
             let sockets = sockets::bind(host, port, tcp, udp).await.map_err(failed)?;
             return Ok((sockets, kept));
         };
@@ -295,14 +299,6 @@ fn for_each_core(codec: impl Fn() -> Box<dyn PacketCodec>) -> Vec<Box<dyn Packet
     (0..limits::udp_sockets()).map(|_| codec()).collect()
 }
 
-/// The program that stands before a listener.
-const fn plugin(listen: &Listen) -> Option<&Plugin> {
-    match &listen.kind {
-        ListenKind::Shadowsocks(server) => server.plugin.as_ref(),
-        _ => None,
-    }
-}
-
 /// What every kind of listener is made from.
 struct Bench<'a> {
     listen: &'a Listen,
@@ -326,7 +322,7 @@ impl<'a> Bench<'a> {
         let max = listen.limits.max_connections.unwrap_or(usize::MAX);
         let gate = Arc::new(Gate::new(max, Some(process.gate.clone())));
         // Behind a plugin everybody comes from loopback.
-        let sources = !listen.addr.is_loopback() && plugin(listen).is_none();
+        let sources = !listen.addr.is_loopback() && listen.kind.plugin().is_none();
         Ok(Self {
             listen,
             router: Arc::new(router(route, listen, process.kcp).await?),

@@ -5,10 +5,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use adit_config::foreign::AllowedPlugins;
 use adit_config::{
     Chain, Listen, ListenAddr, ListenKind, Plan, Plugin, PluginMode, Problem, Route, SsRole,
-    SsServer, SsUser, link,
+    SsServer, SsUser, WarningKind, link,
 };
 use adit_shadowsocks::Method;
 use adit_wire::Host;
+use tracing::warn;
 use zeroize::Zeroizing;
 
 use super::command::{Add, User};
@@ -60,6 +61,8 @@ pub(crate) enum Unfit {
     IdlePlugin,
     #[error("users need 2022-blake3-aes-128-gcm or 2022-blake3-aes-256-gcm, not {0}")]
     Users(Method),
+    #[error("users of ShadowsocksR stand in `protocol_param`, not in `users`")]
+    UsersOfSsr,
     #[error("a user's name has 1 to 255 bytes and no control characters")]
     Name,
     #[error("{0}")]
@@ -96,7 +99,8 @@ impl Settings {
 
     fn with_private(&self, mut url: String) -> String {
         if let Some(private) = &self.private {
-            url.push_str("?allow_private=");
+            url.push(if url.contains('?') { '&' } else { '?' });
+            url.push_str("allow_private=");
             url.push_str(private);
         }
         url
@@ -117,9 +121,17 @@ pub(crate) fn method(add: &Add, settings: &Settings) -> Result<Method, Unfit> {
     name.parse().map_err(|_| Unfit::Method(shown()))
 }
 
+/// The name of the method of a server that was added.
+pub(crate) fn method_name<'a>(add: &'a Add, settings: &Settings) -> &'a str {
+    match (&add.ssr, &add.method) {
+        (Some(_), Some(method)) => method,
+        // It was added, so its method is known.
+        _ => method(add, settings).map_or("", Method::name),
+    }
+}
+
 /// The route of a server, named by its port.
 pub(crate) fn route(add: &Add, settings: &Settings) -> Result<Route, Unfit> {
-    let method = method(add, settings)?;
     let mode = match &add.mode {
         None => settings.mode,
         Some(text) => Mode::named(text).ok_or(Unfit::Mode("mode"))?,
@@ -127,16 +139,27 @@ pub(crate) fn route(add: &Add, settings: &Settings) -> Result<Route, Unfit> {
     let plugin = plugin(add, settings, mode)?;
     let mut listen = Vec::with_capacity(settings.hosts.len());
     for host in &settings.hosts {
-        let mut one = listener(add, settings, method)?;
+        let mut one = listener(add, settings, listen.is_empty())?;
         one.addr = ListenAddr {
             host: host.clone(),
             port: add.port,
         };
-        if let ListenKind::Shadowsocks(server) = &mut one.kind {
-            server.tcp = mode.tcp();
-            server.udp = mode.udp();
-            server.plugin.clone_from(&plugin);
-            serve_users(server, &add.users)?;
+        match &mut one.kind {
+            ListenKind::Shadowsocks(server) => {
+                server.tcp = mode.tcp();
+                server.udp = mode.udp();
+                server.plugin.clone_from(&plugin);
+                serve_users(server, &add.users)?;
+            }
+            ListenKind::ShadowsocksR(_) if !add.users.is_empty() => {
+                return Err(Unfit::UsersOfSsr);
+            }
+            ListenKind::ShadowsocksR(server) => {
+                server.tcp = mode.tcp();
+                server.udp = mode.udp();
+                server.plugin.clone_from(&plugin);
+            }
+            _ => {}
         }
         listen.push(one);
     }
@@ -149,15 +172,37 @@ pub(crate) fn route(add: &Add, settings: &Settings) -> Result<Route, Unfit> {
 }
 
 /// The listener that a URL with this method and key means, its key checked, its limits the usual.
-fn listener(add: &Add, settings: &Settings, method: Method) -> Result<Listen, Unfit> {
+fn listener(add: &Add, settings: &Settings, aloud: bool) -> Result<Listen, Unfit> {
     // The caller says where it listens.
-    let url = link::ss(method, add.password.expose(), &HERE, add.port);
+    let password = add.password.expose();
+    let url = match &add.ssr {
+        None => link::ss(method(add, settings)?, password, &HERE, add.port),
+        Some(ssr) => {
+            let own = settings.method.name();
+            let method = add.method.as_deref().unwrap_or(own);
+            let keys = [
+                ("protocol", &*ssr.protocol),
+                ("protocol_param", ssr.protocol_param.expose()),
+                ("obfs", &ssr.obfs),
+                ("obfs_param", &ssr.obfs_param),
+            ];
+            let said: Vec<_> = keys
+                .into_iter()
+                .filter(|(_, value)| !value.is_empty())
+                .collect();
+            link::ssr(method, password, &HERE, add.port, &said)
+        }
+    };
     let words = Zeroizing::new(vec![settings.with_private(url)]);
     let plan = Plan::from_words_with(&words, &Nowhere);
-    let mut routes = plan
-        .map_err(|problems| Unfit::Config(titles(&problems)))?
-        .routes;
-    let listen = routes.pop().and_then(|mut route| route.listen.pop());
+    let mut plan = plan.map_err(|problems| Unfit::Config(titles(&problems)))?;
+    // What others would read on the command line stands in a datagram here.
+    let told = plan.warnings.iter();
+    let told = told.filter(|told| told.kind != WarningKind::LiteralSecret);
+    for warning in told.filter(|_| aloud) {
+        warn!("the server on port {}: {}", add.port, warning.about.title);
+    }
+    let listen = plan.routes.pop().and_then(|mut route| route.listen.pop());
     listen.ok_or_else(|| Unfit::Config("no address to listen on".to_owned()))
 }
 

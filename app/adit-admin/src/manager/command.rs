@@ -29,6 +29,17 @@ pub(crate) struct Add {
     pub(crate) plugin_opts: Option<String>,
     pub(crate) plugin_mode: Option<String>,
     pub(crate) users: Vec<User>,
+    pub(crate) ssr: Option<Ssr>,
+}
+
+/// What makes a server one of ShadowsocksR. Empty texts are what is usual.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ssr {
+    pub(crate) protocol: String,
+    /// It can hold passwords.
+    pub(crate) protocol_param: Secret,
+    pub(crate) obfs: String,
+    pub(crate) obfs_param: String,
 }
 
 /// A user with a key of their own (an extension of shadowsocks-rust).
@@ -91,6 +102,14 @@ struct AddText {
     plugin_mode: Option<String>,
     #[serde(default)]
     users: Option<Vec<UserText>>,
+    #[serde(default)]
+    protocol: Option<String>,
+    #[serde(default, alias = "protocolparam")]
+    protocol_param: Option<String>,
+    #[serde(default)]
+    obfs: Option<String>,
+    #[serde(default, alias = "obfsparam")]
+    obfs_param: Option<String>,
 }
 
 #[derive(serde::Deserialize)]
@@ -108,6 +127,16 @@ impl From<AddText> for Add {
     fn from(said: AddText) -> Self {
         // An empty text says the same as none, as in the files of these programs.
         let some = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let ssr = Ssr {
+            protocol: said.protocol.unwrap_or_default(),
+            protocol_param: Secret::new(said.protocol_param.unwrap_or_default()),
+            obfs: said.obfs.unwrap_or_default(),
+            obfs_param: said.obfs_param.unwrap_or_default(),
+        };
+        // Without either a server of Shadowsocks is meant, whatever panels fill in.
+        let is_usual =
+            matches!(&*ssr.protocol, "" | "origin") && matches!(&*ssr.obfs, "" | "plain");
+        let ssr = Some(ssr).filter(|_| !is_usual);
         let users = said.users.unwrap_or_default().into_iter().map(|user| User {
             name: user.name,
             password: Secret::new(user.password),
@@ -121,6 +150,7 @@ impl From<AddText> for Add {
             plugin_opts: some(said.plugin_opts),
             plugin_mode: some(said.plugin_mode),
             users: users.collect(),
+            ssr,
         }
     }
 }
@@ -213,7 +243,25 @@ mod tests {
         assert_eq!(add.plugin_opts.as_deref(), Some("a=b"));
         assert_eq!(add.plugin_mode.as_deref(), Some("udp_only"));
         assert_eq!(add.users[0].name, "u");
+        assert_eq!(add.ssr, None);
         assert!(!format!("{add:?}").contains("\"p\""));
+    }
+
+    #[test]
+    fn a_protocol_or_an_obfs_makes_it_shadowsocksr() {
+        let ssr = |fields: &str| add(&format!(r#"add: {{"server_port": 1, {fields}}}"#)).ssr;
+        assert_eq!(
+            ssr(r#""protocol": "origin", "obfs": "plain", "obfs_param": "h""#),
+            None
+        );
+        let of = ssr(r#""protocol": "auth_chain_a", "protocol_param": "1:p", "obfs": "plain""#);
+        let of = of.unwrap();
+        assert_eq!(
+            (&*of.protocol, of.protocol_param.expose()),
+            ("auth_chain_a", "1:p")
+        );
+        let of = ssr(r#""obfs": "http_simple", "obfsparam": "h""#).unwrap();
+        assert_eq!((&*of.obfs, &*of.obfs_param), ("http_simple", "h"));
     }
 
     proptest! {

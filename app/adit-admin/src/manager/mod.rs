@@ -150,24 +150,19 @@ impl Manager {
     }
 
     fn list(&self) -> Vec<String> {
-        answer::list(self.servers.iter().map(|(port, managed)| {
-            // It was added, so its method is known.
-            let method = build::method(&managed.add, &self.settings);
-            Listed {
-                server_port: port.to_string(),
-                password: managed.add.password.expose(),
-                method: method.map_or("", |method| method.name()),
-            }
+        answer::list(self.servers.iter().map(|(port, managed)| Listed {
+            server_port: port.to_string(),
+            password: managed.add.password.expose(),
+            method: build::method_name(&managed.add, &self.settings),
         }))
     }
 
     fn stat(&self) -> Vec<String> {
         let mut sums: BTreeMap<u16, u64> = BTreeMap::new();
-        for server in self.engine.servers() {
-            let used = server.roster.usage(false);
-            if let Ok(port) = server.listening.route.parse() {
+        for (listening, counts) in self.engine.traffic() {
+            if let Ok(port) = listening.route.parse() {
                 let sum: &mut u64 = sums.entry(port).or_default();
-                *sum = sum.saturating_add(used.up).saturating_add(used.down);
+                *sum = sum.saturating_add(counts.up).saturating_add(counts.down);
             }
         }
         answer::stat(self.servers.iter().map(|(port, managed)| {
@@ -179,12 +174,11 @@ impl Manager {
     /// Bytes that a port has carried, replaced servers included.
     fn carried(&self, port: u16, managed: &Managed) -> u64 {
         let route = port.to_string();
-        let servers = self.engine.servers().into_iter();
-        servers
-            .filter(|server| server.listening.route == route)
-            .map(|server| server.roster.usage(false))
-            .fold(managed.before, |sum, used| {
-                sum.saturating_add(used.up).saturating_add(used.down)
+        let traffic = self.engine.traffic().into_iter();
+        traffic
+            .filter(|(listening, _)| listening.route == route)
+            .fold(managed.before, |sum, (_, counts)| {
+                sum.saturating_add(counts.up).saturating_add(counts.down)
             })
     }
 }

@@ -73,15 +73,14 @@ pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Document, Unusable> 
             others += 1;
             continue;
         };
-        let plugin = match &server.kind {
-            HopKind::Shadowsocks { plugin, .. } => plugin.as_ref(),
-            HopKind::ShadowsocksR(_) => None,
-            _ => {
-                others += 1;
-                continue;
-            }
-        };
-        match plugin {
+        if !matches!(
+            server.kind,
+            HopKind::Shadowsocks { .. } | HopKind::ShadowsocksR(_)
+        ) {
+            others += 1;
+            continue;
+        }
+        match server.kind.plugin() {
             Some(plugin) if !plugins.allows(&plugin.program) => {
                 forbidden += 1;
                 continue;

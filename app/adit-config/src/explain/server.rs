@@ -56,9 +56,7 @@ pub(super) fn lines(server: &SsServer) -> Vec<String> {
             lines.push(format!("relay, by identity header: {}", names.join(", ")));
         }
     }
-    if server.fast_open {
-        lines.push("connections may begin with first bytes in the SYN".to_owned());
-    }
+    lines.extend(begins_early(server.fast_open));
     if let Some(plugin) = &server.plugin {
         lines.push(through(plugin));
     }
@@ -66,6 +64,11 @@ pub(super) fn lines(server: &SsServer) -> Vec<String> {
         lines.push(format!("salts are kept in {}", shown(path)));
     }
     lines
+}
+
+/// The line about TCP Fast Open.
+pub(super) fn begins_early(fast_open: bool) -> Option<String> {
+    fast_open.then(|| "connections may begin with first bytes in the SYN".to_owned())
 }
 
 pub(super) const fn carried(tcp: bool, udp: bool) -> &'static str {

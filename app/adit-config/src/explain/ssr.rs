@@ -3,8 +3,8 @@
 use adit_obfs::{ObfsKind, Strangers};
 use adit_shadowsocksr::{ProtocolKind, ServerParam};
 
-use super::counted;
-use super::server::{carried, reaction};
+use super::server::{begins_early, carried, reaction};
+use super::{counted, through};
 use crate::duration::write_duration as time;
 use crate::plan::{SsrHop, SsrServer};
 use crate::problem::printable;
@@ -30,6 +30,10 @@ pub(super) fn lines(server: &SsrServer) -> Vec<String> {
     )];
     let param = ServerParam::parse(server.protocol.kind, server.protocol_param.expose());
     let users = param.map_or(0, |param| param.uids().count());
+    lines.extend(begins_early(server.fast_open));
+    if let Some(plugin) = &server.plugin {
+        lines.push(through(plugin));
+    }
     if users > 0 {
         lines.push(format!("{}, told apart by id", counted(users, "user")));
     }
@@ -45,8 +49,15 @@ pub(super) fn hop(hop: &SsrHop) -> String {
     };
     let wait = time(hop.first_wait);
     let frames = frames(hop.protocol);
+    let plugin = hop.plugin.as_ref();
+    let plugin = plugin.map_or_else(String::new, |plugin| format!("; {}", through(plugin)));
+    let syn = if hop.fast_open {
+        ", then sent with the SYN"
+    } else {
+        ""
+    };
     format!(
-        "{}, {frames}{obfs}; first bytes waited for {wait}",
+        "{}, {frames}{obfs}{plugin}; first bytes waited for {wait}{syn}",
         hop.method
     )
 }

@@ -119,6 +119,22 @@ impl Stage {
     }
 }
 
+impl HopKind {
+    /// The program before the server.
+    #[must_use]
+    pub const fn plugin(&self) -> Option<&Plugin> {
+        match self {
+            Self::Shadowsocks { plugin, .. } => plugin.as_ref(),
+            Self::ShadowsocksR(ssr) => ssr.plugin.as_ref(),
+            Self::Socks5 { .. }
+            | Self::Socks4a { .. }
+            | Self::Http { .. }
+            | Self::Ssh(_)
+            | Self::Far => None,
+        }
+    }
+}
+
 impl ServerHop {
     /// The scheme it is written with, without its carrier.
     #[must_use]

@@ -108,6 +108,18 @@ pub enum ListenKind {
     Transparent(Transparent),
 }
 
+impl ListenKind {
+    /// The program before the listener.
+    #[must_use]
+    pub const fn plugin(&self) -> Option<&Plugin> {
+        match self {
+            Self::Shadowsocks(server) => server.plugin.as_ref(),
+            Self::ShadowsocksR(server) => server.plugin.as_ref(),
+            Self::Proxy(_) | Self::Ssh(_) | Self::Forward(_) | Self::Transparent(_) => None,
+        }
+    }
+}
+
 /// A proxy listener.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Proxy {

@@ -6,7 +6,7 @@ use adit_crypto::StreamKind;
 use adit_obfs::{ObfsKind, ObfsParam, Redirect, Strangers};
 use adit_shadowsocksr::{Protocol, ProtocolKind};
 
-use crate::plan::{RejectPolicy, UdpWay};
+use crate::plan::{Plugin, RejectPolicy, UdpWay};
 use crate::secret::Secret;
 
 /// A ShadowsocksR server.
@@ -34,6 +34,10 @@ pub struct SsrServer {
     pub reject: RejectPolicy,
     /// Where connections are taken that are not accepted; the first rule that fits.
     pub redirect: Vec<Redirect>,
+    /// First bytes of a connection may come with the SYN (TCP Fast Open).
+    pub fast_open: bool,
+    /// The program before it.
+    pub plugin: Option<Plugin>,
 }
 
 /// A client of a ShadowsocksR server.
@@ -55,4 +59,8 @@ pub struct SsrHop {
     pub udp: UdpWay,
     /// Longest wait for first bytes that can travel with the request.
     pub first_wait: Duration,
+    /// First bytes travel with the SYN (TCP Fast Open), at the first hop.
+    pub fast_open: bool,
+    /// The program before the server.
+    pub plugin: Option<Plugin>,
 }

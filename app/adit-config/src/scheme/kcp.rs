@@ -180,6 +180,7 @@ pub(crate) const MAX_CONN: usize = 64;
 const LINGER: Duration = Duration::from_secs(600);
 
 pub(crate) fn listen(draft: &mut Draft<'_, '_>, mut listen: Listen) -> Option<Listen> {
+    no_plugin(draft, listen.kind.plugin().is_some());
     match &mut listen.kind {
         ListenKind::Proxy(proxy) => {
             no_udp(draft);
@@ -193,7 +194,6 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>, mut listen: Listen) -> Option<Li
             }
         }
         ListenKind::Shadowsocks(server) => {
-            no_plugin(draft, server.plugin.is_some());
             if !server.tcp {
                 draft.problem(no_streams(draft));
             }
@@ -215,6 +215,7 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>, mut listen: Listen) -> Option<Li
 }
 
 pub(crate) fn hop(draft: &mut Draft<'_, '_>, mut hop: ServerHop) -> Option<Hop> {
+    no_plugin(draft, hop.kind.plugin().is_some());
     let mut own = None;
     match &mut hop.kind {
         HopKind::Socks5 { udp, .. } => {
@@ -230,10 +231,8 @@ pub(crate) fn hop(draft: &mut Draft<'_, '_>, mut hop: ServerHop) -> Option<Hop> 
             method,
             secret,
             udp,
-            plugin,
             ..
         } => {
-            no_plugin(draft, plugin.is_some());
             // KCP has the UDP port of the server.
             if *udp == UdpWay::Native {
                 *udp = UdpWay::OverTcp;

@@ -6,7 +6,7 @@ use adit_shadowsocks::{Edition, Method};
 
 use crate::draft::Draft;
 use crate::param::{Param, both, hop as for_hop, listener};
-use crate::plan::{Hop, HopKind, Listen, ListenKind, Plugin, ServerHop, SsServer, UdpWay};
+use crate::plan::{Hop, HopKind, Listen, ListenKind, ServerHop, SsServer, UdpWay};
 use crate::problem::{Flaw, WarningKind};
 use crate::scheme::{forward, keys};
 
@@ -50,7 +50,7 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
         let span = draft.value_span(&keys::SS_UDP);
         draft.problem(Flaw::new(span, "neither TCP nor UDP is left to listen on"));
     }
-    let plugin = plugin(draft, tcp, udp);
+    let plugin = draft.plugin(tcp, udp);
     let reject = draft.get(&keys::REJECT);
     let restart = draft.get(&keys::RESTART);
     let state = draft.get(&keys::STATE);
@@ -108,7 +108,7 @@ pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
     let keyed = keyed::hop(draft);
     let server = draft.server();
     let udp = draft.get(&keys::SS_UDP);
-    let plugin = plugin(draft, true, udp == UdpWay::Native);
+    let plugin = draft.plugin(true, udp == UdpWay::Native);
     let first_wait = draft.get(&keys::FIRST_WAIT).0;
     let fast_open = draft.get(&keys::FAST_OPEN);
     let dial = draft.get(&keys::DIAL);
@@ -173,30 +173,4 @@ pub(crate) fn method_names() -> (String, String) {
         some.map(Method::name).collect::<Vec<_>>().join(", ")
     };
     (names(false), names(true))
-}
-
-/// The plugin; it has to carry some of what there is to carry.
-fn plugin(draft: &mut Draft<'_, '_>, tcp: bool, udp: bool) -> Option<Plugin> {
-    let mode = draft.get(&keys::PLUGIN_MODE);
-    let Some(written) = draft.get(&keys::PLUGIN) else {
-        let endpoint = draft.endpoint();
-        if let Some(pair) = endpoint.param(keys::PLUGIN_MODE.name)
-            && endpoint.param(keys::PLUGIN.name).is_none()
-        {
-            let about = Flaw::new(pair.key.span, "`plugin_mode` without a plugin").label("ignored");
-            draft.warn(WarningKind::IgnoredKey, about);
-        }
-        return None;
-    };
-    if !(tcp && mode.tcp() || udp && mode.udp()) {
-        let span = draft.value_span(&keys::PLUGIN_MODE);
-        let flaw = Flaw::new(span, "nothing is left that goes through the plugin")
-            .help("`plugin_mode` says what goes through it, `tcp` and `udp` what there is");
-        draft.problem(flaw);
-    }
-    Some(Plugin {
-        program: written.program,
-        options: written.options,
-        mode,
-    })
 }

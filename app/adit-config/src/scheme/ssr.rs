@@ -79,6 +79,7 @@ pub(crate) const PARAMS: &[Param] = &[
     both(&keys::SS_UDP),
     listener(&keys::PREFER),
     for_hop(&keys::FIRST_WAIT),
+    both(&keys::FAST_OPEN),
     listener(&keys::HANDSHAKE),
     both(&keys::DIAL),
     listener(&keys::IDLE),
@@ -86,6 +87,8 @@ pub(crate) const PARAMS: &[Param] = &[
     listener(&keys::UDP_IDLE),
     listener(&keys::MAX_CONNECTIONS),
     listener(&keys::PROXY_PROTOCOL),
+    both(&keys::PLUGIN),
+    both(&keys::PLUGIN_MODE),
 ];
 
 /// True for the name of a method.
@@ -105,10 +108,12 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
         let span = draft.value_span(&keys::SS_UDP);
         draft.problem(Flaw::new(span, "neither TCP nor UDP is left to listen on"));
     }
+    let plugin = draft.plugin(tcp, udp);
     let reject = draft.get(&keys::REJECT);
     let redirect = draft.get(&REDIRECT).rules();
+    let fast_open = draft.get(&keys::FAST_OPEN);
     let limits = draft.limits();
-    let proxy_protocol = draft.proxy_protocol(addr.as_ref(), false);
+    let proxy_protocol = draft.proxy_protocol(addr.as_ref(), plugin.is_some());
     let private = draft.get(&keys::ALLOW_PRIVATE);
     let prefer = draft.get(&keys::PREFER);
     let common = common?;
@@ -135,6 +140,8 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
             udp,
             reject,
             redirect,
+            fast_open,
+            plugin,
         }),
         limits,
         prefer,
@@ -149,7 +156,9 @@ pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
     let common = Common::read(draft);
     let server = draft.server();
     let udp = draft.get(&keys::SS_UDP);
+    let plugin = draft.plugin(true, udp == UdpWay::Native);
     let first_wait = draft.get(&keys::FIRST_WAIT).0;
+    let fast_open = draft.get(&keys::FAST_OPEN);
     let dial = draft.get(&keys::DIAL);
     if first_wait > dial {
         let span = draft.value_span(&keys::FIRST_WAIT);
@@ -183,6 +192,8 @@ pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
             obfs_param,
             udp,
             first_wait,
+            fast_open,
+            plugin,
         })),
         dial,
         carried: None,

@@ -250,7 +250,7 @@ error: bad value for `plugin_mode`
     );
     let plan = words(&[
         NEAR,
-        "ss://YWVzLTEyOC1nY206dGVzdA@h:8888?prefix=%16%03&uot=1",
+        "ss://YWVzLTEyOC1nY206dGVzdA@h:8888?prefix=%16%03&security=none",
     ])
     .unwrap();
     let texts: Vec<_> = plan
@@ -258,7 +258,33 @@ error: bad value for `plugin_mode`
         .iter()
         .map(|w| w.about.title.as_str())
         .collect();
-    assert_eq!(texts[..2], ["unknown key `prefix`", "unknown key `uot`"]);
+    assert_eq!(
+        texts[..2],
+        ["unknown key `prefix`", "unknown key `security`"]
+    );
+    // What decides about the way is not passed over: of other programs, or of another scheme.
+    for key in [
+        "uot=1",
+        "security=tls",
+        "type=ws",
+        "obfs=tls",
+        "redirect=h:1",
+        "crypt=aes",
+    ] {
+        for scheme in ["ss://aes-128-gcm", "ssr://aes-256-ctr"] {
+            let url = format!("{scheme}:test@h:8888?{key}");
+            let name = key.split('=').next().unwrap();
+            if scheme.starts_with("ssr") && ["obfs", "redirect"].contains(&name) {
+                continue;
+            }
+            let told = shown(words(&[NEAR, &url]));
+            assert!(
+                told.contains(&format!("error: unknown key `{name}`")),
+                "{told}"
+            );
+            assert!(told.contains("another way than the link says"), "{told}");
+        }
+    }
     let slip = shown(words(&[
         NEAR,
         "ss://YWVzLTEyOC1nY206dGVzdA@h:8888?first_wiat=1s",

@@ -171,10 +171,10 @@ fn other_spellings_of_the_same_link() {
 
 #[test]
 fn foreign_keys_stay_behind_ours() {
-    let text = "ss://aes-128-gcm:test@h:1?outline=1&udp=true&uot=2&dial=60s";
+    let text = "ss://aes-128-gcm:test@h:1?outline=1&udp=true&group=2&dial=60s";
     assert_eq!(
         link::canonical(text).unwrap(),
-        "ss://YWVzLTEyOC1nY206dGVzdA@h:1/?udp=true&dial=1m&outline=1&uot=2"
+        "ss://YWVzLTEyOC1nY206dGVzdA@h:1/?udp=true&dial=1m&outline=1&group=2"
     );
 }
 

@@ -4,6 +4,7 @@ use adit_config::{
     Endpoint, Hop, HopKind, ListenKind, Plan, SecretText, SsrHop, SsrServer, Stage, UdpWay,
     WarningKind, explain, link,
 };
+use base64::Engine;
 use proptest::prelude::*;
 
 use crate::cabinet::{Cabinet, words, words_with};
@@ -106,19 +107,7 @@ fn datagrams_in_a_connection_are_part_of_a_link() {
 /// Padding, both alphabets, IPv6, empty parts, and keys that nobody knows.
 #[test]
 fn links_of_others_are_read() {
-    let fold = |text: &str| {
-        let table = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        let mut out = String::new();
-        for chunk in text.as_bytes().chunks(3) {
-            let n =
-                chunk.iter().fold(0u32, |n, b| n << 8 | u32::from(*b)) << (8 * (3 - chunk.len()));
-            for i in 0..4 {
-                let digit = table[(n >> (18 - 6 * i)) as usize & 63] as char;
-                out.push(if i <= chunk.len() { digit } else { '=' });
-            }
-        }
-        out
-    };
+    let fold = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
     let link = format!(
         "ssr://{}",
         fold(
@@ -321,4 +310,27 @@ proptest! {
         let _ = Endpoint::parse(&format!("ssr://{text}"));
         let _ = Plan::from_words(&["mixed://127.0.0.1:0".into(), format!("ssr://{text}")]);
     }
+}
+
+#[test]
+fn a_plugin_is_carried_and_never_lost() {
+    let url = "ssr://aes-256-ctr:p@127.0.0.1:1?plugin=obfs%3Bobfs%3Dtls&plugin_mode=tcp_and_udp";
+    for plugin in [server(url).plugin, hop(url).plugin] {
+        let plugin = plugin.unwrap();
+        assert_eq!((&*plugin.program, &*plugin.options), ("obfs", "obfs=tls"));
+        assert!(plugin.mode.udp());
+    }
+    for end in [&[url][..], &["mixed://127.0.0.1:0", url]] {
+        let text = explain(&words(end).unwrap());
+        assert!(text.contains("TCP and UDP through plugin `obfs`"), "{text}");
+    }
+    // The form for other programs has no place for it, and names none from elsewhere.
+    let why = link::share(url).unwrap_err();
+    assert_eq!(why[0].title, "a share link has no place for a plugin");
+    let folded = base64::engine::general_purpose::STANDARD
+        .encode("h:443:origin:rc4-md5:plain:cA/?plugin=sh");
+    let why = problem(&["mixed://127.0.0.1:0", &format!("ssr://{folded}")]);
+    assert!(why.contains("a link of this form names no plugin"), "{why}");
+    let why = problem(&[&url.replacen("ssr", "ssr+kcp", 1)]);
+    assert!(why.contains("a plugin and KCP cannot both"), "{why}");
 }

@@ -389,3 +389,51 @@ fn an_address_that_others_reach_needs_consent() {
     let wrong = ended(&["manager", "--manager-address", "127.0.0.1"]);
     assert!(wrong.output.contains("HOST:PORT"), "{}", wrong.output);
 }
+
+/// `protocol` and `obfs` make it a server of ShadowsocksR, and what that is worth is said.
+#[test]
+fn a_server_of_shadowsocksr() {
+    let origin = Origin::start().unwrap();
+    let to = Dest::Addr(origin.addr());
+    let (mut adit, client) = over_udp(&[]);
+    let port = free_port();
+    let more = r#", "protocol": "auth_aes128_md5", "protocol_param": "64#7:user,8:other",
+        "obfs": "http_simple", "obfs_param": "a.example", "mode": "tcp_and_udp""#;
+    assert_eq!(client.ask(&add(port, "aes-128-ctr", "p@s#", more)), "ok");
+    assert!(client.ask("list").contains(r#""method":"aes-128-ctr""#));
+    let log = adit.process().log();
+    let warning = format!("the server on port {port}: protocol `auth_aes128_md5` rests on old");
+    assert!(log.contains(&warning), "{log}");
+    let hop = |user: &str| {
+        format!(
+            "ssr://aes-128-ctr:p%40s%23@127.0.0.1:{port}?protocol=auth_aes128_md5\
+             &protocol_param={user}&obfs=http_simple&obfs_param=a.example"
+        )
+    };
+    let front = start(&["run", "mixed://127.0.0.1:0", &hop("8:other")]);
+    traffic::down(socks::connect(front.addr(), None, &to).unwrap(), 100_000).unwrap();
+    client.carried_more(port, 99_999);
+    let association = Association::open(front.addr(), None).unwrap();
+    traffic::datagrams(&Flow::new(&association, to.clone(), origin.addr())).unwrap();
+    front.stop().unwrap();
+    // What cannot be had is refused, not begun as something else.
+    for (method, more) in [
+        ("aes-128-ctr", r#", "protocol": "auth_none""#),
+        ("aes-128-gcm", r#", "protocol": "auth_sha1_v4""#),
+        ("aes-128-ctr", r#", "obfs": "tls1.3""#),
+        (
+            "aes-128-ctr",
+            r#", "obfs": "http_simple", "users": [{"name": "a", "password": "b"}]"#,
+        ),
+        (
+            "aes-128-ctr",
+            r#", "protocol": "auth_chain_a", "protocol_param": "@/etc/passwd""#,
+        ),
+    ] {
+        let port = free_port();
+        let answer = client.ask(&add(port, method, "x", more));
+        assert_ne!(answer, "ok", "{more}");
+        assert!(std::net::TcpStream::connect(loopback(port)).is_err());
+    }
+    adit.stop().unwrap();
+}

@@ -101,6 +101,10 @@ pub(crate) fn unfold(raw: &str, span: Span) -> Result<Unfolded, Flaw> {
             }
             ("uot", _) if value == "0" => {}
             ("uot", _) if value == "1" => unfolded.params.push(pair("udp", OVER_TCP)),
+            // The format has none: this one would have another program run here.
+            ("plugin" | "plugin_mode", _) => {
+                return Err(wrong("a link of this form names no plugin"));
+            }
             // The draft says that it is left out.
             (key, _) => {
                 if unfolded.params.iter().all(|pair| pair.key.value != key) {
@@ -145,6 +149,16 @@ pub(crate) fn fold(endpoint: &Endpoint) -> Result<String, Flaw> {
             .param(key)
             .map_or("", |pair| pair.value.value.as_str())
     };
+    if let Some(pair) = endpoint
+        .param("plugin")
+        .filter(|pair| !pair.value.value.is_empty())
+    {
+        return Err(
+            Flaw::new(pair.key.span, "a share link has no place for a plugin")
+                .label("without it the traffic would leave bare")
+                .help("pass the URL on as it is"),
+        );
+    }
     let or = |text: &'static str, default: &'static str| -> String {
         let bare = value(text).trim_end_matches("_compatible");
         if bare.is_empty() {

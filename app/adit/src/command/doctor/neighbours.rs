@@ -99,6 +99,8 @@ impl Neighbour {
                 obfs_param: hop.obfs_param.clone(),
                 udp: hop.udp,
                 first_wait: hop.first_wait,
+                fast_open: hop.fast_open,
+                plugin: None,
             })),
             (
                 Self::Shadowsocks(method),
@@ -130,7 +132,8 @@ impl Neighbour {
 /// The neighbours of a hop, the nearest first: one difference, then two.
 pub(super) fn around(kind: &HopKind, most: usize) -> Vec<Neighbour> {
     let mut found = match kind {
-        HopKind::ShadowsocksR(hop) => around_ssr(hop),
+        // Without it nobody answers, and a program for each of them is too much.
+        HopKind::ShadowsocksR(hop) if hop.plugin.is_none() => around_ssr(hop),
         HopKind::Shadowsocks {
             method,
             plugin: None,

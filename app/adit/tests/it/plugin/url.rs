@@ -9,7 +9,7 @@ use adit_interop::shadowsocks::{AES_256, Client, KEYRINGS, Method};
 use adit_interop::socks::{self, Dest};
 use adit_interop::tap::Tap;
 use adit_interop::traffic::{self, Ends, Entry};
-use adit_interop::{Adit, free_port, loopback};
+use adit_interop::{Adit, Folder, free_port, loopback};
 
 use crate::setup::{ALLOW, UsersFile, start};
 
@@ -120,6 +120,38 @@ fn ours_to_ours_with_users() {
         let front = before(&origin, &hop, pair);
         traffic::streams(Ends::Both, || traffic::dial(front.addr())).unwrap();
         traffic::datagrams(&Entry::open(front.addr()).unwrap()).unwrap();
+        front.stop().unwrap();
+        back.stop().unwrap();
+    }
+}
+
+/// A ShadowsocksR configuration with a plugin, as its programs have it: nothing leaves bare.
+#[test]
+fn of_a_shadowsocksr_configuration() {
+    const PASSWORD: &str = "hunter2";
+    for pair in &PAIRS {
+        let origin = Origin::start().unwrap();
+        let back = format!("ssr://aes-128-ctr:{PASSWORD}@{}", public());
+        let back = behind(&format!("{back}?protocol=auth_aes128_md5"), pair);
+        let tap = Tap::start(back.addr()).unwrap();
+        let (program, options, _) = pair.client;
+        let folder = Folder::new("ssr-plugin").unwrap();
+        let config = format!(
+            r#"{{"server": "127.0.0.1", "server_port": {}, "local_address": "127.0.0.1",
+                "local_port": {}, "password": "{PASSWORD}", "method": "aes-128-ctr",
+                "protocol": "auth_aes128_md5", "obfs": "plain", "fast_open": true,
+                "plugin": "{program}", "plugin_opts": "{options}"}}"#,
+            tap.addr().port(),
+            free_port()
+        );
+        let file = folder.write("config.json", config).unwrap();
+        let front = start(&["run", "-c", file.to_str().unwrap()]);
+        let to = Dest::Addr(origin.addr());
+        let open = || socks::connect(front.addr(), None, &to);
+        patiently(|| traffic::one_byte(open()?)).unwrap();
+        traffic::streams(Ends::Both, open).unwrap();
+        assert!(!tap.seen().is_empty());
+        all_begin(&tap, pair);
         front.stop().unwrap();
         back.stop().unwrap();
     }
