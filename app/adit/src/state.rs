@@ -76,7 +76,7 @@ pub(crate) fn key(
 /// The kept key, if there is one that adit understands. Changes nothing.
 pub(crate) fn kept(dir: &Path) -> Result<Option<Kept>> {
     let path = dir.join("server.key");
-    // Who asks for a service's key need not be the service.
+    // An administrator reads the key of a service that runs as another user.
     let text = match Owner::current().read_secret_of_anyone(&path, MAX_FILE) {
         Ok(text) => text,
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::InvalidData) => {

@@ -172,7 +172,7 @@ pub(crate) fn route(add: &Add, settings: &Settings) -> Result<Route, Unfit> {
 }
 
 /// The listener that a URL with this method and key means, its key checked, its limits the usual.
-fn listener(add: &Add, settings: &Settings, aloud: bool) -> Result<Listen, Unfit> {
+fn listener(add: &Add, settings: &Settings, warns: bool) -> Result<Listen, Unfit> {
     // The caller says where it listens.
     let password = add.password.expose();
     let url = match &add.ssr {
@@ -196,10 +196,10 @@ fn listener(add: &Add, settings: &Settings, aloud: bool) -> Result<Listen, Unfit
     let words = Zeroizing::new(vec![settings.with_private(url)]);
     let plan = Plan::from_words_with(&words, &Nowhere);
     let mut plan = plan.map_err(|problems| Unfit::Config(titles(&problems)))?;
-    // What others would read on the command line stands in a datagram here.
+    // The key came in a datagram: nobody can read it on a command line.
     let told = plan.warnings.iter();
     let told = told.filter(|told| told.kind != WarningKind::LiteralSecret);
-    for warning in told.filter(|_| aloud) {
+    for warning in told.filter(|_| warns) {
         warn!("the server on port {}: {}", add.port, warning.about.title);
     }
     let listen = plan.routes.pop().and_then(|mut route| route.listen.pop());

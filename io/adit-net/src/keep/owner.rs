@@ -110,8 +110,8 @@ impl Owner {
         self.secret(path, limit, false)
     }
 
-    /// The same of a file that may belong to another user: who asks a service for its key need not
-    /// run as the service does.
+    /// Like [`Owner::read_secret`], for a file that may belong to another user: an administrator
+    /// reads the key of a service that runs as a user of its own.
     ///
     /// # Errors
     /// As for [`Owner::read_secret`].
