@@ -101,6 +101,10 @@ impl Manager {
     /// (or begins anew, where the two could not be there at once).
     async fn add(&mut self, add: Box<Add>) -> Result<(), NotAdded> {
         let port = add.port;
+        // Panels say all of it again now and then: sessions go on, and nothing is built or logged.
+        if self.servers.get(&port).is_some_and(|old| old.add == add) {
+            return Ok(());
+        }
         let route = build::route(&add, &self.settings)?;
         let Some(old) = self.servers.get(&port) else {
             self.engine.add(&route).await?;
@@ -108,10 +112,6 @@ impl Manager {
             self.servers.insert(port, Managed { add, before: 0 });
             return Ok(());
         };
-        // Panels say all of it again now and then: sessions go on.
-        if old.add == add {
-            return Ok(());
-        }
         let before = self.carried(port, old);
         self.engine.end(&route.name).await;
         if let Err(why) = self.engine.add(&route).await {

@@ -404,6 +404,9 @@ fn a_server_of_shadowsocksr() {
     let log = adit.process().log();
     let warning = format!("the server on port {port}: protocol `auth_aes128_md5` rests on old");
     assert!(log.contains(&warning), "{log}");
+    // Said again it changes nothing.
+    assert_eq!(client.ask(&add(port, "aes-128-ctr", "p@s#", more)), "ok");
+    assert_eq!(adit.process().log().matches(&warning).count(), 1);
     let hop = |user: &str| {
         format!(
             "ssr://aes-128-ctr:p%40s%23@127.0.0.1:{port}?protocol=auth_aes128_md5\

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hickory_proto::rr::{Name, RecordType};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::config::Config;
 use super::query::{Answer, How, ask};
@@ -122,7 +122,12 @@ async fn servers(config: &Config, name: &Name, kind: RecordType) -> io::Result<A
         tcp_only: config.tcp_only,
     };
     let mut why: Vec<String> = Vec::new();
+    let begun = Instant::now();
     for _ in 0..rounds {
+        // The time of all questions to the only server went into the first.
+        if all == 1 && begun.elapsed() >= how.timeout {
+            break;
+        }
         for place in 0..all {
             let Some(server) = config.servers.get((first + place) % all) else {
                 break;

@@ -353,6 +353,10 @@ async fn a_late_answer_of_the_only_server_counts() {
     let world = World::new("nameserver 127.0.0.1\noptions timeout:1 attempts:2").await;
     assert_eq!(world.ask("late.example").await.unwrap(), [ANSWER]);
     assert_eq!(world.asked("late.example."), 2);
+    // One that is silent is not asked for longer than the configuration says: 2 s.
+    let began = Instant::now();
+    world.refusal("dead.example").await;
+    assert!(began.elapsed() < Duration::from_secs(3));
 }
 
 #[tokio::test]
