@@ -140,23 +140,31 @@ fn datagrams_without_an_answer_have_the_server_asked() {
         let target = UdpSocket::bind(loopback(0)).unwrap();
         let back = other.map(|method| server(method, at, "&reject=reset"));
         let (mut front, client) = forwarder(&target, at);
-        for _ in 0..13 {
-            // A dead server's port may be refused.
-            let _ = client.send(b"anybody there?");
-            sleep(Duration::from_millis(500));
-        }
-        says(
-            &mut front,
-            match other {
-                None => "no connection to ss://",
-                Some(_) => "answers no datagrams",
-            },
-        );
+        unanswered(&client, 13);
+        says(&mut front, complaint(other.is_some()));
         assert_eq!(warnings(&mut front), 1, "{}", front.process().log());
         front.stop().unwrap();
         if let Some(back) = back {
             back.stop().unwrap();
         }
+    }
+}
+
+/// Datagrams that nobody answers, one each half second.
+fn unanswered(client: &UdpSocket, datagrams: u32) {
+    for _ in 0..datagrams {
+        // A dead server's port may be refused.
+        let _ = client.send(b"anybody there?");
+        sleep(Duration::from_millis(500));
+    }
+}
+
+/// What a client says of a server that is not there, or has another key.
+fn complaint(is_there: bool) -> &'static str {
+    if is_there {
+        "answers no datagrams"
+    } else {
+        "no connection to ss://"
     }
 }
 
@@ -175,18 +183,8 @@ fn a_server_that_changes_under_an_association_is_named() {
         client.recv(&mut [0; 16]).unwrap();
         back.stop().unwrap();
         let back = other.map(|method| server(method, at, "&reject=reset"));
-        for _ in 0..26 {
-            // A dead server's port may be refused.
-            let _ = client.send(b"anybody there?");
-            sleep(Duration::from_millis(500));
-        }
-        says(
-            &mut front,
-            match other {
-                None => "no connection to ss://",
-                Some(_) => "answers no datagrams",
-            },
-        );
+        unanswered(&client, 26);
+        says(&mut front, complaint(other.is_some()));
         front.stop().unwrap();
         if let Some(back) = back {
             back.stop().unwrap();
