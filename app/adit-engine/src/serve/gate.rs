@@ -45,6 +45,11 @@ impl Descriptors {
         }
     }
 
+    /// How many there are.
+    pub(crate) const fn total(&self) -> usize {
+        self.total
+    }
+
     /// Takes what a connection needs; says whether it was there.
     fn open_connection(&self) -> bool {
         let connections = self.connections.fetch_add(OF_CONNECTION, Ordering::SeqCst);

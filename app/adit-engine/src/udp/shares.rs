@@ -31,12 +31,17 @@ const PART: usize = 64;
 /// Associations that were told to end and have not done so yet. Beyond that none begins: each still
 /// has its descriptor and its memory.
 const LEAVING: usize = 256;
+/// Nor beyond one in this many of the descriptors of the process: those that leave are not counted
+/// among them any more, and a busy machine takes a while to close them.
+const LEAVING_PART: usize = 16;
 
 /// All associations of a process.
 #[derive(Debug)]
 pub(crate) struct Associations {
     descriptors: Arc<Descriptors>,
     book: Mutex<Book>,
+    /// How many may have been told to end and not have done so yet.
+    leaving: usize,
 }
 
 #[derive(Debug, Default)]
@@ -114,8 +119,12 @@ pub(crate) struct Place {
 impl Associations {
     /// None yet, within these descriptors.
     pub(crate) fn new(descriptors: Arc<Descriptors>) -> Arc<Self> {
-        let book = Mutex::default();
-        Arc::new(Self { descriptors, book })
+        let leaving = (descriptors.total() / LEAVING_PART).clamp(1, LEAVING);
+        Arc::new(Self {
+            descriptors,
+            book: Mutex::default(),
+            leaving,
+        })
     }
 
     /// The associations of one more listener. Where `strangers` come, each source has a share.
@@ -260,7 +269,7 @@ impl Share {
             .map_or(0, |account| Arc::as_ptr(account).addr());
         let (name, source) = ((self.listener, address), source_network(from));
         let mut book = self.all.book();
-        if book.leaving >= LEAVING {
+        if book.leaving >= self.all.leaving {
             return None;
         }
         let own = match user {
@@ -274,7 +283,7 @@ impl Share {
         }
         while !self.all.descriptors.open_association(descriptors.into()) {
             let (name, source) = book.largest(None)?;
-            if book.leaving >= LEAVING || !self.all.evict(&mut book, name, source) {
+            if book.leaving >= self.all.leaving || !self.all.evict(&mut book, name, source) {
                 return None;
             }
         }
@@ -469,6 +478,16 @@ mod tests {
         drop(places);
         assert!(share.enter(None, ip(1), 1).is_some());
         assert_eq!(share.all.book().leaving, 0);
+    }
+
+    #[test]
+    fn those_that_leave_slowly_do_not_take_the_descriptors_of_connections() {
+        let share = associations(400).of_listener(true);
+        let places: Vec<_> = (0..600)
+            .filter_map(|n| share.enter(None, ip(n), 1))
+            .collect();
+        let most = 400 / 2 + 400 / LEAVING_PART;
+        assert!(places.len() <= most, "{} are open", places.len());
     }
 
     #[tokio::test]

@@ -137,6 +137,7 @@ fn datagrams_leave_connections_their_descriptors() {
         .args(["run", "-L", &forward, "-L", &socks]);
     let mut adit = Adit::launch(command, 2).unwrap();
     let (entry, proxy) = (adit.addrs()[0], adit.addrs()[1]);
+    let at_rest = descriptors(&mut adit);
     let all: Vec<UdpSocket> = (0..600)
         .map(|_| {
             let socket = client(entry);
@@ -154,7 +155,9 @@ fn datagrams_leave_connections_their_descriptors() {
         newest.recv(&mut [0; 64]).is_ok()
     });
     assert!(answered, "no room for the newest");
-    assert!(descriptors(&mut adit) < 250, "{}", descriptors(&mut adit));
+    // Half of them, and a sixteenth that is being closed.
+    let open = descriptors(&mut adit);
+    assert!(open <= at_rest + 225, "{open} are open, {at_rest} at rest");
     let to = Dest::Addr(origin.addr());
     let streams: Vec<_> = (0..20)
         .map(|n| socks::connect(proxy, None, &to).unwrap_or_else(|e| panic!("{n}: {e}")))
