@@ -7,6 +7,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::task::{Context, Poll, ready};
 
 use adit_shadowsocksr::{Frame, StackOpen};
+use adit_stream::lane::RelayLane;
 use adit_stream::{BoxStream, Layered, Stream};
 use adit_wire::{Broken, Open, Opened, Seal};
 
@@ -144,5 +145,9 @@ impl<Se: Seal> Stream for Inflated<Se> {
 
     fn owes_head(&self) -> bool {
         self.below.owes_head()
+    }
+
+    fn lane(&self) -> RelayLane {
+        self.below.lane()
     }
 }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use adit_wire::{Broken, Open, Opened, Room, Seal};
 
-use crate::lane::OwnLane;
+use crate::lane::RelayLane;
 use crate::{Stream, Tcp};
 
 /// A further slot smaller than this is not worth a record of its own.
@@ -144,7 +144,7 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
         self.below.bottom()
     }
 
-    fn lane(&self) -> Option<OwnLane> {
+    fn lane(&self) -> RelayLane {
         self.below.lane()
     }
 

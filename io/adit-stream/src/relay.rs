@@ -95,8 +95,8 @@ pub async fn relay(
             }
             (a, b) => {
                 let half = a.is_ready() || b.is_ready();
-                let session = near.lane().or_else(|| far.lane());
-                if let Some(lane) = load.lane_after(worked, session) {
+                let wanted = near.lane().or(|| far.lane());
+                if let Some(lane) = load.lane_after(worked, wanted) {
                     let there = lane.enter();
                     if let Err(why) = up.move_source(near) {
                         return Poll::Ready(End::Near(why));

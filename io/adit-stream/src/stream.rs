@@ -5,7 +5,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::task::{Context, Poll};
 
 use crate::Tcp;
-use crate::lane::OwnLane;
+use crate::lane::RelayLane;
 
 /// Two directions of bytes. Borrow to read, reserve to write.
 ///
@@ -84,10 +84,9 @@ pub trait Stream: Send {
         self.bare()
     }
 
-    /// The lane of the session whose channel this is, or the stream below all codecs, while the
-    /// session is bulk: a relay runs there as well.
-    fn lane(&self) -> Option<OwnLane> {
-        None
+    /// Where a relay runs that works on this stream, or on one that is above it.
+    fn lane(&self) -> RelayLane {
+        RelayLane::ByLoad
     }
 }
 
@@ -140,7 +139,7 @@ impl<S: Stream + ?Sized> Stream for Box<S> {
     fn bottom(&mut self) -> Option<&mut Tcp> {
         (**self).bottom()
     }
-    fn lane(&self) -> Option<OwnLane> {
+    fn lane(&self) -> RelayLane {
         (**self).lane()
     }
 }

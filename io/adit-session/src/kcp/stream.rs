@@ -10,6 +10,7 @@ use std::time::Duration;
 use adit_crypto::packet::session::SessionCipher;
 use adit_kcp::Stats;
 use adit_net::ambient::Chance;
+use adit_stream::lane::RelayLane;
 use adit_wire::Entropy;
 
 use super::driver::Driver;
@@ -120,6 +121,12 @@ impl Raw for Link {
 
     fn abort(&mut self) {
         self.0.session.close(true);
+    }
+
+    /// The session's task and those of the other streams take turns on the same data; with relays
+    /// on other threads a GiB through the tunnel took 5 % more processor time.
+    fn lane(&self) -> RelayLane {
+        RelayLane::Home
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use adit_smux::{StreamError, StreamId};
+use adit_stream::lane::RelayLane;
 
 use super::padded::Padded;
 use super::shared::{Shared, Side, State};
@@ -117,6 +118,12 @@ impl Raw for Link {
     /// The peer cannot tell it from an ordinary end: the protocol has no other.
     fn abort(&mut self) {
         self.0.with(|state, id| state.core.abort(id));
+    }
+
+    /// The session's task and those of the other streams take turns on the same data; with relays
+    /// on other threads a GiB through the tunnel took 5 % more processor time.
+    fn lane(&self) -> RelayLane {
+        RelayLane::Home
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use adit_interop::Pattern;
 use adit_smux::{Config, Role, Version};
+use adit_stream::lane::RelayLane;
 use adit_stream::{BoxStream, Stream, Tcp};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -101,12 +102,15 @@ async fn more_than_every_buffer_goes_over_kcp() {
     let plain = || crate::kcp::Settings::new(adit_kcp::Config::fast3());
     let mut listener = KcpListener::bind("127.0.0.1:0".parse().unwrap(), plain()).unwrap();
     let near = KcpStream::connect(listener.local_addr().unwrap(), plain()).unwrap();
+    assert!(matches!(near.lane(), RelayLane::Home));
     // The greeting alone makes the session known to the listener.
     let near = Mux::new(Box::new(near), settings(Version::V2, Role::Client, true)).unwrap();
     let (far, _) = timeout(PATIENCE, listener.accept()).await.unwrap().unwrap();
     let far = Mux::new(Box::new(far), settings(Version::V2, Role::Server, true)).unwrap();
     echo(far);
-    there_and_back(near.open().unwrap(), 8 << 20, 1).await;
+    let stream = near.open().unwrap();
+    assert!(matches!(stream.lane(), RelayLane::Home));
+    there_and_back(stream, 8 << 20, 1).await;
 }
 
 /// One packet of kcptun's client, through all layers.

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use adit_ssh::connection::{ChannelId, Kind};
 use adit_stream::Stream;
-use adit_stream::lane::OwnLane;
+use adit_stream::lane::RelayLane;
 use adit_stream::pool::Class;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -280,8 +280,9 @@ impl Stream for Channel {
         self.reader.handle.pipe().abort();
     }
 
-    fn lane(&self) -> Option<OwnLane> {
-        self.reader.handle.pipe().mail.lane()
+    fn lane(&self) -> RelayLane {
+        let lane = self.reader.handle.pipe().mail.lane();
+        lane.map_or(RelayLane::ByLoad, RelayLane::Session)
     }
 }
 

@@ -11,6 +11,7 @@ use std::io::{self, IoSlice};
 use std::task::{Context, Poll, ready};
 
 use adit_stream::Stream;
+use adit_stream::lane::RelayLane;
 
 pub use any::Any;
 pub use async_io::{ReadHalf, WriteHalf};
@@ -30,6 +31,10 @@ pub trait Raw: Send {
     /// Gives up what was not sent, so that a cut transfer does not look complete where the protocol
     /// can tell.
     fn abort(&mut self);
+    /// Where a relay runs that works on it.
+    fn lane(&self) -> RelayLane {
+        RelayLane::ByLoad
+    }
 }
 
 /// A stream of a session.
@@ -141,5 +146,9 @@ impl<R: Raw> Stream for Buffered<R> {
 
     fn abort(&mut self) {
         self.raw.abort();
+    }
+
+    fn lane(&self) -> RelayLane {
+        self.raw.lane()
     }
 }

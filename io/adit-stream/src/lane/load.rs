@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
 use super::CAN_CHANGE;
+use super::RelayLane;
 use super::threads::{OwnLane, SessionLane, bulk_lane};
 
 /// The time over which a task's work is looked at.
@@ -51,13 +52,16 @@ enum Seen {
 }
 
 impl Load {
-    /// A relay has worked for `worked` in one poll, as far as it is measured; `session` is where a
-    /// session runs on whose channel it works. Returns the lane to [change](super::change) to, if
-    /// it is not in the right one.
-    pub fn lane_after(&mut self, worked: Duration, session: Option<OwnLane>) -> Option<Handle> {
-        if worked.is_zero() && session.is_none() && self.0.is_none() {
-            return None;
-        }
+    /// A relay has worked for `worked` in one poll, as far as it is measured, on streams that want
+    /// it to run in `wanted`. Returns the lane to [change](super::change) to, if it is not in the
+    /// right one.
+    pub fn lane_after(&mut self, worked: Duration, wanted: RelayLane) -> Option<Handle> {
+        let session = match wanted {
+            RelayLane::Session(lane) => Some(lane),
+            RelayLane::Home => return self.0.as_mut()?.goes_home(),
+            RelayLane::ByLoad if worked.is_zero() && self.0.is_none() => return None,
+            RelayLane::ByLoad => None,
+        };
         if !CAN_CHANGE.get() {
             return None;
         }
@@ -178,7 +182,7 @@ mod tests {
         let (tell, told) = oneshot::channel();
         spawn(async {
             let mut load = Load::default();
-            let _ = tell.send(load.lane_after(BULK, None).is_none());
+            let _ = tell.send(load.lane_after(BULK, RelayLane::ByLoad).is_none());
         });
         assert!(told.await.unwrap());
     }
@@ -187,7 +191,8 @@ mod tests {
     fn a_relay_that_works_much_is_bulk_until_it_is_quiet() {
         let (lanes, at_home) = in_a_task(|| {
             let mut load = Load::default();
-            let goes = |load: &mut Load, worked| load.lane_after(worked, None).is_some();
+            let goes =
+                |load: &mut Load, worked| load.lane_after(worked, RelayLane::ByLoad).is_some();
             let mut seen = vec![goes(&mut load, Duration::ZERO)];
             assert!(load.0.is_none(), "nothing is kept of little");
             seen.push(goes(&mut load, BULK / 2));
@@ -209,6 +214,18 @@ mod tests {
     }
 
     #[test]
+    fn a_relay_that_belongs_home_stays_there() {
+        in_a_task(|| {
+            let mut load = Load::default();
+            assert!(load.lane_after(BULK, RelayLane::Home).is_none());
+            assert!(load.0.is_none(), "nothing is kept of it");
+            assert!(load.lane_after(BULK, RelayLane::ByLoad).is_some());
+            assert!(load.lane_after(BULK, RelayLane::Home).is_some());
+            assert!(load.lane_after(BULK, RelayLane::Home).is_none());
+        });
+    }
+
+    #[test]
     fn a_busy_session_has_a_lane_and_its_relays_follow_it() {
         in_a_task(|| {
             let (mut session, mut own) = (Load::default(), None);
@@ -216,11 +233,13 @@ mod tests {
             assert!(alone.is_none() && own.is_none(), "nobody shares it");
             let lane = session.session_lane_after(BULK, true, &mut own);
             assert!(lane.is_some());
-            let at = own.as_ref().map(|own| own.own().clone());
-            assert!(at.is_some());
+            let at = RelayLane::Session(own.as_ref().unwrap().own().clone());
 
             let (mut small, mut bulk) = (Load::default(), Load::default());
-            assert!(bulk.lane_after(BULK, None).is_some(), "to the bulk lane");
+            assert!(
+                bulk.lane_after(BULK, RelayLane::ByLoad).is_some(),
+                "to the bulk lane"
+            );
             assert!(small.lane_after(Duration::ZERO, at.clone()).is_some());
             assert!(small.lane_after(Duration::ZERO, at.clone()).is_none());
             // By way of the lane in which it began.
@@ -233,7 +252,11 @@ mod tests {
             assert!(session.session_lane_after(QUIET, true, &mut own).is_some());
             assert!(own.is_none());
             for relay in [&mut small, &mut bulk] {
-                assert!(relay.lane_after(Duration::ZERO, None).is_some());
+                assert!(
+                    relay
+                        .lane_after(Duration::ZERO, RelayLane::ByLoad)
+                        .is_some()
+                );
                 assert!(matches!(relay.busy().place, Place::Home));
             }
         });

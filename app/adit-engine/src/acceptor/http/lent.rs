@@ -4,6 +4,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::task::{Context, Poll, ready};
 
 use adit_http::body::Ends;
+use adit_stream::lane::RelayLane;
 use adit_stream::{BoxStream, Stream, Tcp};
 use tokio::sync::oneshot;
 
@@ -118,5 +119,10 @@ impl Stream for Lent {
 
     fn bottom(&mut self) -> Option<&mut Tcp> {
         self.io.as_mut()?.bottom()
+    }
+
+    fn lane(&self) -> RelayLane {
+        let io = self.io.as_ref();
+        io.map_or(RelayLane::ByLoad, |io| io.lane())
     }
 }
