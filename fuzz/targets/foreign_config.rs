@@ -2,8 +2,11 @@
 
 #![no_main]
 
+use std::io;
+use std::path::Path;
+
 use adit_config::foreign::{AllowedPlugins, Converted, Role, Wish, convert};
-use adit_config::{Plan, Problem, explain};
+use adit_config::{FileText, Plan, Problem, Sources, explain};
 use adit_fuzz::{Bare, steer};
 use libfuzzer_sys::fuzz_target;
 
@@ -38,6 +41,25 @@ fn converted(converted: &Converted) {
     }
 }
 
+/// Every file holds this text.
+struct Everywhere<'a>(&'a str);
+
+impl Sources for Everywhere<'_> {
+    fn file(&self, _: &Path) -> io::Result<FileText> {
+        Ok(FileText {
+            text: self.0.to_owned().into(),
+            readable_by_others: false,
+        })
+    }
+
+    fn variable(&self, _: &str) -> Option<zeroize::Zeroizing<String>> {
+        None
+    }
+}
+
+/// The text as an ACL of a client or a server.
+const LISTED: &str = r#"{"server":"127.0.0.1","server_port":1,"method":"none","password":"p","acl":"a"}"#;
+
 fuzz_target!(|input: &[u8]| {
     let (flags, input) = steer(input);
     let Ok(text) = std::str::from_utf8(input) else {
@@ -57,6 +79,10 @@ fuzz_target!(|input: &[u8]| {
             let again = convert(text, name, &wish, &Bare).expect("as before");
             assert!(again.toml == found.toml && again.notes == found.notes);
         }
+        Err(problems) => shown(&problems, text),
+    }
+    match convert(LISTED, name, &wish, &Everywhere(text)) {
+        Ok(found) => converted(&found),
         Err(problems) => shown(&problems, text),
     }
     if text.contains(PLANTED) {

@@ -46,7 +46,15 @@ fn draw(text: &mut String, route: &Route) {
     for rule in &route.rules {
         let matches: Vec<String> = rule.matches.iter().map(ToString::to_string).collect();
         let way = way(&rule.via);
-        line(text, &format!("  ├─ {} ─▶ {way}", matches.join(", ")));
+        let resolve = if rule.resolve {
+            " (names looked up)"
+        } else {
+            ""
+        };
+        line(
+            text,
+            &format!("  ├─ {}{resolve} ─▶ {way}", matches.join(", ")),
+        );
     }
     if route.via.hops == [Stage::One(Hop::Reject)] {
         line(text, "  ▼");
@@ -111,12 +119,19 @@ fn turned(transparent: &Transparent) -> String {
     } else {
         "answers to UDP from whom a client has written to"
     };
-    match (transparent.steering, transparent.udp) {
-        (Steering::Redirect, _) => "TCP that the firewall turns here by REDIRECT".to_owned(),
-        (Steering::Tproxy, false) => "TCP that the firewall turns here by TPROXY".to_owned(),
-        (Steering::Tproxy, true) => {
-            format!("TCP and UDP that the firewall turns here by TPROXY; {answers}")
-        }
+    let taken = match (transparent.tcp, transparent.udp) {
+        (true, true) => "TCP and UDP",
+        (false, true) => "UDP",
+        (_, false) => "TCP",
+    };
+    let steered = match transparent.steering {
+        Steering::Redirect => "REDIRECT",
+        Steering::Tproxy => "TPROXY",
+    };
+    let what = format!("{taken} that the firewall turns here by {steered}");
+    match transparent.udp {
+        true => format!("{what}; {answers}"),
+        false => what,
     }
 }
 

@@ -50,10 +50,10 @@ pub use keyring::{MAX_USERS, MAX_USERS_FILE, read_users};
 pub use param::{Param, Role, Roles, Setting};
 pub use plan::{
     Access, ArgItem, Carried, Chain, Fec, Forward, Hop, HopKind, HostTrust, Kcp, Limits, Listen,
-    ListenAddr, ListenKind, Login, MAX_FILE_LEN, Match, PacketSeal, Plan, Plugin, PluginMode,
-    Prefer, Private, Proxy, RejectPolicy, RelayNext, Restart, Route, Rule, ServerHop, Shards,
-    SsRole, SsServer, SsUser, SshHop, SshKey, SshOffer, SshServer, SsrHop, SsrServer, Stage,
-    Steering, Transparent, UdpWay,
+    ListenAddr, ListenKind, Login, MAX_FILE_LEN, Match, NamePattern, PacketSeal, Plan, Plugin,
+    PluginMode, Prefer, Private, Proxy, RejectPolicy, RelayNext, Restart, Route, Rule, ServerHop,
+    Shards, SsRole, SsServer, SsUser, SshHop, SshKey, SshOffer, SshServer, SsrHop, SsrServer,
+    Stage, Steering, Transparent, UdpWay,
 };
 pub use problem::{Flaw, Origin, Place, Problem, Warning, WarningKind};
 pub use reference::{help, overview, reference};

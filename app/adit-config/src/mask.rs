@@ -10,7 +10,7 @@ use crate::span::Span;
 
 const COVER: &str = "***";
 /// Keys of a configuration file whose values hold no secrets but those of URLs.
-const PLAIN: [&str; 4] = ["listen", "via", "rules", "match"];
+const PLAIN: [&str; 5] = ["listen", "via", "rules", "match", "resolve"];
 /// The same, of a table of next servers.
 const PLAIN_NEXT: [&str; 3] = ["server", "port", "name"];
 

@@ -11,6 +11,7 @@ use adit_config::Private;
 use adit_net::names::Asker;
 use adit_shadowsocks::uot;
 use adit_wire::{Host, Target, unmap};
+use ipnet::IpNet;
 
 use self::local_name::Meaning;
 
@@ -18,6 +19,8 @@ use self::local_name::Meaning;
 #[derive(Debug, Clone)]
 pub struct Access {
     private: Private,
+    /// Never reached, `private` or not.
+    denied: Vec<IpNet>,
     smtp: bool,
     /// Whether targets come from the configuration and not from clients.
     configured: bool,
@@ -27,6 +30,7 @@ impl Access {
     /// No rule: for the servers of hops, which the configuration names.
     pub const FREE: Self = Self {
         private: Private::All,
+        denied: Vec::new(),
         smtp: true,
         configured: true,
     };
@@ -37,8 +41,28 @@ impl Access {
     pub const fn new(private: Private, public: bool) -> Self {
         Self {
             private,
+            denied: Vec::new(),
             smtp: !public,
             configured: false,
+        }
+    }
+
+    /// The same rule, without these networks.
+    #[must_use]
+    pub(crate) fn without(mut self, denied: Vec<IpNet>) -> Self {
+        self.denied = denied;
+        self
+    }
+
+    fn denies(&self, ip: IpAddr) -> Result<(), String> {
+        let inside = match ip {
+            IpAddr::V6(v6) => embedded_v4(v6).map(IpAddr::V4),
+            IpAddr::V4(_) => None,
+        };
+        let is_in = |net: &&IpNet| net.contains(&ip) || inside.is_some_and(|v4| net.contains(&v4));
+        match self.denied.iter().find(is_in) {
+            Some(net) => Err(format!("{ip} is in {net}, which a rule rejects")),
+            None => Ok(()),
         }
     }
 
@@ -56,6 +80,7 @@ impl Access {
             return Err("port 25 (mail) is not reachable from a public listener".to_owned());
         }
         let ip = unmap(addr.ip());
+        self.denies(ip)?;
         if self.names(ip) || !(is_private(ip) || is_own(ip)) {
             Ok(())
         } else {
@@ -69,6 +94,9 @@ impl Access {
     /// Whether a client may ask hops for `target`, as far as that can be told without looking a
     /// name up: the last hop does that, and may find another address than this machine would.
     pub(crate) fn check_named(&self, target: &Target) -> Result<(), String> {
+        if let Host::Ip(ip) = target.host {
+            self.denies(unmap(ip))?;
+        }
         if matches!(self.private, Private::All) {
             return Ok(());
         }
@@ -103,7 +131,7 @@ impl Access {
 
     /// Whether clients are judged at all.
     pub(crate) const fn is_open(&self) -> bool {
-        matches!(self.private, Private::All)
+        matches!(self.private, Private::All) && self.denied.is_empty()
     }
 }
 

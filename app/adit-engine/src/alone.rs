@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use adit_net::dial::Family;
 use adit_stream::Limits;
 
 use crate::Router;
@@ -42,7 +43,7 @@ impl Worker {
     pub fn alone(acceptor: Box<dyn Acceptor>, way: Arc<dyn Connector>) -> Arc<Self> {
         Arc::new(Self {
             acceptor,
-            router: Arc::new(Router::new(Vec::new(), way)),
+            router: Arc::new(Router::new(Vec::new(), way, Family::Any)),
             limits: Limits {
                 idle: Duration::ZERO,
                 half_close_idle: Duration::ZERO,

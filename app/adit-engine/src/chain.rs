@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::{
-    Carried, Chain, Hop as HopPlan, HopKind, Listen, ListenKind, Plugin, PluginMode, Prefer, Route,
-    ServerHop, SsRole,
+    Carried, Chain, Hop as HopPlan, HopKind, Listen, ListenKind, Match, Plugin, PluginMode, Prefer,
+    Route, ServerHop, SsRole, Stage,
 };
 use adit_net::dial::Family;
 use adit_net::tcp::FastOpen;
 use adit_session::kcp::Counters;
 use adit_shadowsocks::{Edition, KeyChain};
 use adit_wire::Target;
+use ipnet::IpNet;
 
 use crate::access::Access;
 use crate::carrier::{FecHop, KcpCarrier};
@@ -19,6 +20,7 @@ use crate::connector::{Connector, Direct, Group, Hop, Judged, Reject};
 use crate::dialect::{Http, Shadowsocks, ShadowsocksR, Socks4a, Socks5};
 use crate::health::Question;
 use crate::plugin::{Host, Mode, Role, Spec};
+use crate::router::RuleWay;
 use crate::ssh::SshHop;
 use crate::udp::Filter;
 use crate::{Health, Router, StartError};
@@ -44,7 +46,7 @@ pub(crate) async fn router(
     };
     let deadline = listen.limits.dial;
     let public = !listen.addr.is_loopback();
-    let access = Access::new(listen.access.private.clone(), public);
+    let access = Access::new(listen.access.private.clone(), public).without(denied(route));
     let guarded: Arc<dyn Connector> = Arc::new(Direct {
         access: access.clone(),
         family,
@@ -64,13 +66,40 @@ pub(crate) async fn router(
         let access = access.clone();
         Arc::new(Judged { access, chain })
     };
+    let is_straight = |via: &Chain| via.hops.is_empty() || is_reject(via);
+    let mut ways = route.rules.iter().map(|rule| &rule.via).chain([&route.via]);
+    let straight = !relays && ways.all(is_straight);
     let mut rules = Vec::with_capacity(route.rules.len());
     for rule in &route.rules {
         let way = chain(&rule.via, &end, kcp).await?;
-        rules.push((rule.matches.clone(), judged(way, &rule.via)));
+        let way = judged(way, &rule.via);
+        rules.push(RuleWay {
+            matches: rule.matches.clone(),
+            // What is dialled here is judged then, see `denied`.
+            resolve: rule.resolve && !(straight && is_reject(&rule.via)),
+            way,
+        });
     }
     let otherwise = chain(&route.via, &end, kcp).await?;
-    Ok(Router::new(rules, judged(otherwise, &route.via)))
+    let otherwise = judged(otherwise, &route.via);
+    Ok(Router::new(rules, otherwise, family))
+}
+
+fn is_reject(via: &Chain) -> bool {
+    via.hops == [Stage::One(HopPlan::Reject)]
+}
+
+/// The networks that the first rules of a route reject, names included. They hold at the moment in
+/// which an address is dialled or written to, so that neither a name that changes its addresses nor
+/// a later datagram of an association gets there.
+fn denied(route: &Route) -> Vec<IpNet> {
+    let rules = route.rules.iter().take_while(|rule| is_reject(&rule.via));
+    let matches = rules.filter(|rule| rule.resolve).flat_map(|r| &r.matches);
+    let nets = matches.filter_map(|m| match m {
+        Match::Cidr(net) => Some(*net),
+        _ => None,
+    });
+    nets.collect()
 }
 
 /// The chain is a fold: each hop reaches its server through what stands before it.

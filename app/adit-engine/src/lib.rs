@@ -57,4 +57,4 @@ pub use guard::{Guard, Place, Source};
 pub use health::Health;
 pub use request::{BoxFuture, Peer, Request};
 pub use roster::{Roster, RosterError};
-pub use router::Router;
+pub use router::{Router, RuleWay};

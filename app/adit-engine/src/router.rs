@@ -1,48 +1,73 @@
 //! Which connector a request goes to.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use adit_config::Match;
-use adit_wire::Target;
+use adit_net::dial::{self, Family};
+use adit_wire::{Host, Target, unmap};
 
-use crate::connector::Connector;
+use crate::connector::{Bound, Connected, Connector};
+use crate::udp::BoxDatagrams;
+use crate::{BoxFuture, DialError};
 
 /// The rules of a route, first match wins, and the chain for everything else. They can be replaced
 /// while connections are open.
 pub struct Router(RwLock<Signs>);
 
 struct Signs {
-    now: Ways,
+    now: Arc<Ways>,
     /// The ways before the last change: plugins that open connections go through live on in them.
-    before: Option<Ways>,
+    before: Option<Arc<Ways>>,
+}
+
+/// Requests that go another way.
+pub struct RuleWay {
+    /// One of these has to match.
+    pub matches: Vec<Match>,
+    /// Names are looked up, and match networks by any of their addresses.
+    pub resolve: bool,
+    /// Where they go.
+    pub way: Arc<dyn Connector>,
 }
 
 struct Ways {
-    rules: Vec<(Vec<Match>, Arc<dyn Connector>)>,
+    rules: Vec<RuleWay>,
     otherwise: Arc<dyn Connector>,
+    /// The addresses that a name is looked up for.
+    family: Family,
 }
 
 impl Router {
-    /// A router from its rules.
+    /// A router from its rules; names are looked up for addresses of `family`.
     #[must_use]
-    pub fn new(
-        rules: Vec<(Vec<Match>, Arc<dyn Connector>)>,
-        otherwise: Arc<dyn Connector>,
-    ) -> Self {
-        let now = Ways { rules, otherwise };
+    pub fn new(rules: Vec<RuleWay>, otherwise: Arc<dyn Connector>, family: Family) -> Self {
+        let now = Arc::new(Ways {
+            rules,
+            otherwise,
+            family,
+        });
         Self(RwLock::new(Signs { now, before: None }))
     }
 
-    /// The connector for `target`.
+    /// The connector for `target`, and for no other.
     #[must_use]
     pub fn pick(&self, target: &Target) -> Arc<dyn Connector> {
         let signs = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let ways = &signs.now;
-        ways.rules
-            .iter()
-            .find(|(matches, _)| matches.iter().any(|m| m.matches(target)))
-            .map_or(&ways.otherwise, |(_, connector)| connector)
-            .clone()
+        for (at, rule) in ways.rules.iter().enumerate() {
+            if rule.matches(target, &[]) {
+                return rule.way.clone();
+            }
+            if rule.looks_up(target) {
+                return Arc::new(Undecided {
+                    ways: ways.clone(),
+                    at,
+                    target: target.clone(),
+                });
+            }
+        }
+        ways.otherwise.clone()
     }
 
     /// Requests go where `other` would send them from now on.
@@ -54,5 +79,66 @@ impl Router {
         // Ending plugins needs no lock.
         drop(signs);
         drop(oldest);
+    }
+}
+
+impl RuleWay {
+    /// Whether the target matches, or one of the addresses of its name.
+    fn matches(&self, target: &Target, addresses: &[IpAddr]) -> bool {
+        let found = |net: &Match| match net {
+            Match::Cidr(net) if self.resolve => addresses.iter().any(|ip| net.contains(ip)),
+            _ => false,
+        };
+        self.matches.iter().any(|m| m.matches(target) || found(m))
+    }
+
+    /// Whether the addresses of the target's name decide.
+    fn looks_up(&self, target: &Target) -> bool {
+        let is_net = |m: &Match| matches!(m, Match::Cidr(_));
+        self.resolve && matches!(target.host, Host::Name(_)) && self.matches.iter().any(is_net)
+    }
+}
+
+/// The way of a name that the rules before `at` say nothing of, and whose addresses decide.
+struct Undecided {
+    ways: Arc<Ways>,
+    at: usize,
+    target: Target,
+}
+
+impl Undecided {
+    async fn way(&self) -> &dyn Connector {
+        let Target { host, port } = &self.target;
+        let addresses: Vec<IpAddr> = match host {
+            Host::Ip(ip) => vec![*ip],
+            Host::Name(name) => {
+                let found = dial::resolve(name.as_str(), *port, self.ways.family).await;
+                // One that nobody knows here is in none of the networks.
+                let found = found.unwrap_or_default();
+                found.iter().map(|addr| unmap(addr.ip())).collect()
+            }
+        };
+        let mut rules = self.ways.rules.iter().skip(self.at);
+        let rule = rules.find(|rule| rule.matches(&self.target, &addresses));
+        &**rule.map_or(&self.ways.otherwise, |rule| &rule.way)
+    }
+}
+
+impl Connector for Undecided {
+    fn connect<'a>(
+        &'a self,
+        to: &'a Target,
+        first: &'a [u8],
+    ) -> BoxFuture<'a, Result<Connected, DialError>> {
+        debug_assert_eq!(*to, self.target, "picked for another target");
+        Box::pin(async move { self.way().await.connect(to, first).await })
+    }
+
+    fn associate(&self) -> BoxFuture<'_, Result<BoxDatagrams, DialError>> {
+        Box::pin(async move { self.way().await.associate().await })
+    }
+
+    fn listen<'a>(&'a self, near: SocketAddr) -> BoxFuture<'a, Result<Bound, DialError>> {
+        Box::pin(async move { self.way().await.listen(near).await })
     }
 }

@@ -177,8 +177,9 @@ fn bind_once(mut addr: SocketAddr, tcp: Option<FastOpen>, udp: usize) -> io::Res
 
 fn take_once(addr: SocketAddr, plan: &Transparent) -> io::Result<Sockets> {
     let tcp = match plan.steering {
-        Steering::Redirect => transparent::listen_redirected(addr)?,
-        Steering::Tproxy => transparent::listen(addr)?,
+        _ if !plan.tcp => None,
+        Steering::Redirect => Some(transparent::listen_redirected(addr)?),
+        Steering::Tproxy => Some(transparent::listen(addr)?),
     };
     let taken = if plan.udp {
         let socket = transparent::Taken::bind(addr)?;
@@ -188,7 +189,7 @@ fn take_once(addr: SocketAddr, plan: &Transparent) -> io::Result<Sockets> {
     };
     Ok(Sockets {
         addr,
-        tcp: Some(tcp),
+        tcp,
         udp: Vec::new(),
         taken,
         carried: None,

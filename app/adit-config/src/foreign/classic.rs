@@ -4,6 +4,7 @@ use core::net::Ipv4Addr;
 
 use adit_wire::Host;
 
+use crate::foreign::acl;
 use crate::foreign::fields::Fields;
 use crate::foreign::json::Json;
 use crate::foreign::left_out::REASONS;
@@ -71,11 +72,17 @@ pub(super) fn read(tree: &Json, clerk: &mut Clerk<'_>) -> (Format, Shape) {
         idle: timeout.filter(|_| !connects),
         udp_idle: server::seconds(&mut top, "udp_timeout", clerk),
         prefer_v6: top.flag("ipv6_first", clerk) == Some(true),
+        fast_open: top.flag("fast_open", clerk) == Some(true),
         ssr: format == Format::Ssr,
     };
     let proxies = ways::proxies(&mut top, clerk);
+    let acl = top.text("acl", clerk);
+    let acl = acl.and_then(|file| acl::read("acl", file, clerk));
     let routes = match role {
-        Role::Server => ways::listeners(&servers, &defaults, &proxies, clerk),
+        Role::Server => {
+            let rules = acl.map_or_else(Vec::new, |acl| acl.of_server("acl", clerk));
+            ways::listeners(&servers, &defaults, &proxies, &rules, clerk)
+        }
         Role::Auto | Role::Client => {
             let mut listen = local::read(&mut top, &defaults, clerk);
             if top.has("shareOverLan") && top.flag("shareOverLan", clerk) == Some(true) {
@@ -94,8 +101,8 @@ pub(super) fn read(tree: &Json, clerk: &mut Clerk<'_>) -> (Format, Shape) {
                 listen.push(url);
             }
             let dial = timeout.filter(|_| connects);
-            let via = ways::way(&servers, dial, proxies, clerk);
-            ways::client(listen, via)
+            let via = ways::way(&servers, dial, defaults.fast_open, proxies, clerk);
+            ways::client(listen, via, acl)
         }
     };
     top.finish(REASONS, clerk);

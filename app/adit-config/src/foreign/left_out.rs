@@ -26,10 +26,6 @@ pub(super) const REASONS: Reasons = &[
         OURS,
     ),
     (
-        &["fast_open"],
-        "left out; `fast_open=true` in a URL is the same, where both ends and the network take it",
-    ),
-    (
         &["nofile", "use_syslog", "user", "workdir", "log", "runtime"],
         SYSTEM,
     ),
@@ -44,10 +40,6 @@ pub(super) const REASONS: Reasons = &[
             "local_ipv6_address",
         ],
         WAY,
-    ),
-    (
-        &["acl"],
-        "rules of an ACL are not carried over: everything takes the same way; write them as `rules`",
     ),
     (
         &["balancer", "tcp_weight", "udp_weight"],

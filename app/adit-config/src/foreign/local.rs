@@ -14,28 +14,22 @@ pub(super) struct Defaults {
     pub(super) idle: Option<u64>,
     pub(super) udp_idle: Option<u64>,
     pub(super) prefer_v6: bool,
+    /// Connections between client and server begin with TCP Fast Open.
+    pub(super) fast_open: bool,
     /// `protocol` is a word of the server's.
     pub(super) ssr: bool,
 }
 
-const REASONS: Reasons = &[
-    (
-        &["acl"],
-        "rules of an ACL are not carried over: everything takes the same way; write them as `rules`",
-    ),
-    (
-        &[
-            "local_dns_address",
-            "local_dns_port",
-            "remote_dns_address",
-            "remote_dns_port",
-            "client_cache_size",
-            "tcp_redir",
-            "udp_redir",
-        ],
-        "belongs to a kind of listener that this version does not have",
-    ),
-];
+const REASONS: Reasons = &[(
+    &[
+        "local_dns_address",
+        "local_dns_port",
+        "remote_dns_address",
+        "remote_dns_port",
+        "client_cache_size",
+    ],
+    "belongs to a kind of listener that this version does not have",
+)];
 
 impl Defaults {
     /// The keys that every listener takes from the file.
@@ -64,7 +58,7 @@ pub(super) fn read(top: &mut Fields<'_>, defaults: &Defaults, clerk: &mut Clerk<
     let names = ["local_port", "local_address", "tunnel_address", "protocol"];
     let at_top = names.iter().any(|name| top.has(name));
     if at_top && (top.has("local_port") || !top.has("locals")) {
-        urls.extend(one(top, defaults, clerk));
+        urls.extend(one(top, defaults, clerk).into_iter().flatten().flatten());
     }
     for mut fields in server::objects(top, "locals", clerk) {
         if fields.flag("disabled", clerk) == Some(true) {
@@ -72,13 +66,30 @@ pub(super) fn read(top: &mut Fields<'_>, defaults: &Defaults, clerk: &mut Clerk<
             clerk.note(path, "disabled, left out");
             continue;
         }
-        urls.extend(one(&mut fields, defaults, clerk));
+        let found = one(&mut fields, defaults, clerk);
+        urls.extend(found.into_iter().flatten().flatten());
+        if fields.has("acl") {
+            let title = format!(
+                "`{}`: an ACL for one local end is not known",
+                fields.path("acl")
+            );
+            clerk.problem(Problem::without_place(
+                title,
+                "`acl` at the top of the file is for all of them; run several files for several ACLs",
+            ));
+            fields.get("acl");
+        }
         fields.finish(REASONS, clerk);
     }
     urls
 }
 
-fn one(fields: &mut Fields<'_>, defaults: &Defaults, clerk: &mut Clerk<'_>) -> Option<Url> {
+/// The listeners of one local end: one, or for a transparent one another for UDP.
+fn one(
+    fields: &mut Fields<'_>,
+    defaults: &Defaults,
+    clerk: &mut Clerk<'_>,
+) -> Option<[Option<Url>; 2]> {
     let address = fields.text("local_address", clerk);
     let (host, port) = match address {
         Some(text) => {
@@ -153,6 +164,7 @@ fn one(fields: &mut Fields<'_>, defaults: &Defaults, clerk: &mut Clerk<'_>) -> O
             };
             Url::new(scheme, Some(host), port).target(target)
         }
+        "redir" => return Some(transparent(fields, (host, port), mode, &whole, clerk)),
         other => {
             let text = format!("`{other}` is not a kind of listener of this version; left out");
             clerk.note(whole, text);
@@ -161,7 +173,55 @@ fn one(fields: &mut Fields<'_>, defaults: &Defaults, clerk: &mut Clerk<'_>) -> O
     };
     let udp = mode.udp() && protocol != "http";
     defaults.set(&mut url, protocol != "tunnel" || mode.tcp(), udp);
-    Some(url)
+    Some([Some(url), None])
+}
+
+/// What a firewall turns here: TCP by `REDIRECT` or `TPROXY`, UDP always by the latter.
+fn transparent(
+    fields: &mut Fields<'_>,
+    (host, port): (Host, u16),
+    mode: Mode,
+    path: &str,
+    clerk: &mut Clerk<'_>,
+) -> [Option<Url>; 2] {
+    let mut way = |name: &str, ways: &[&str]| {
+        let text = fields.text(name, clerk)?;
+        if !ways.contains(&text) {
+            let title = format!(
+                "`{}`: `{text}` is not a way that is known",
+                fields.path(name)
+            );
+            let help = format!("known: {}", ways.join(", "));
+            clerk.problem(Problem::without_place(title, help));
+        }
+        Some(text == "tproxy")
+    };
+    let tproxy = way("tcp_redir", &["redirect", "tproxy"]) == Some(true);
+    way("udp_redir", &["tproxy"]);
+    let url = |scheme| Url::new(scheme, Some(host.clone()), port);
+    let mut urls = match (mode.tcp() && !tproxy, mode) {
+        (true, _) => [
+            Some(url("redir")),
+            mode.udp().then(|| {
+                let mut udp = url("tproxy");
+                udp.set("tcp", "false");
+                udp
+            }),
+        ],
+        (false, mode) => {
+            let mut url = url("tproxy");
+            for (key, off) in [("tcp", !mode.tcp()), ("udp", !mode.udp())] {
+                if off {
+                    url.set(key, "false");
+                }
+            }
+            [Some(url), None]
+        }
+    };
+    for url in urls.iter_mut().flatten() {
+        auth::open(url, path, clerk);
+    }
+    urls
 }
 
 fn forward_target(

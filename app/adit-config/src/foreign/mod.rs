@@ -10,6 +10,7 @@
 //!
 //! Nothing here fetches anything: the addresses of subscriptions are told to the caller.
 
+mod acl;
 mod auth;
 mod classic;
 mod fields;

@@ -31,13 +31,19 @@ pub(super) struct Route {
     pub(super) users: Vec<(String, SecretText)>,
 }
 
+/// Conditions of a rule that stay on its line.
+const LINE: usize = 8;
+
 /// One step of a chain: of several hops, the first that works.
 pub(super) type Stage = Vec<Zeroizing<String>>;
 
 /// Requests that go another way.
+#[derive(Clone)]
 pub(super) struct Rule {
     pub(super) matches: Vec<String>,
     pub(super) via: Vec<Stage>,
+    /// Names are looked up for networks.
+    pub(super) resolve: bool,
 }
 
 /// A URL that is still open for keys.
@@ -187,11 +193,18 @@ impl Shape {
                 out.push_str("rules = [\n");
                 for rule in &route.rules {
                     out.push_str("  { match = ");
-                    inline(&mut out, rule.matches.iter().map(|text| quoted(text)));
+                    let matches = rule.matches.iter().map(|text| quoted(text));
+                    match rule.matches.len() {
+                        0..=LINE => inline(&mut out, matches),
+                        _ => lines(&mut out, matches, "  "),
+                    }
                     out.push_str(", via = ");
                     let stages = rule.via.iter().map(stage_text);
                     inline(&mut out, stages);
-                    out.push_str(" },\n");
+                    out.push_str(match rule.resolve {
+                        true => ", resolve = true },\n",
+                        false => " },\n",
+                    });
                 }
                 out.push_str("]\n");
             }

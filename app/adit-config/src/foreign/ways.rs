@@ -3,10 +3,11 @@
 use adit_wire::Host;
 
 use crate::endpoint::Endpoint;
+use crate::foreign::acl::Acl;
 use crate::foreign::fields::Fields;
 use crate::foreign::local::{self, Defaults};
 use crate::foreign::server::{self, Mode, Server, duration};
-use crate::foreign::shape::{Route, Shape, Stage, Url};
+use crate::foreign::shape::{Route, Rule, Shape, Stage, Url};
 use crate::foreign::{Clerk, Role};
 use crate::problem::Problem;
 
@@ -43,6 +44,7 @@ pub(super) fn proxies(top: &mut Fields<'_>, clerk: &mut Clerk<'_>) -> Vec<Stage>
 pub(super) fn way(
     servers: &[Server],
     dial: Option<u64>,
+    fast_open: bool,
     proxies: Vec<Stage>,
     clerk: &mut Clerk<'_>,
 ) -> Vec<Stage> {
@@ -51,6 +53,10 @@ pub(super) fn way(
         for mut url in server.urls() {
             if server.mode == Some(Mode::TcpOnly) {
                 url.set("udp", "false");
+            }
+            // Behind a plugin the connection goes to that, on this machine.
+            if fast_open && server.plugin.is_none() && server.mode != Some(Mode::UdpOnly) {
+                url.set("fast_open", "true");
             }
             if let Some(dial) = server.timeout.or(dial) {
                 url.set("dial", duration(dial));
@@ -80,15 +86,20 @@ pub(super) fn way(
     via
 }
 
-pub(super) fn client(listen: Vec<Url>, via: Vec<Stage>) -> Vec<Route> {
+/// The route of a client, whose requests take `via` where the ACL does not say otherwise.
+pub(super) fn client(listen: Vec<Url>, via: Vec<Stage>, acl: Option<Acl>) -> Vec<Route> {
     if listen.is_empty() || via.is_empty() {
         return Vec::new();
     }
+    let (rules, via) = match acl {
+        Some(acl) => acl.of_client(&via),
+        None => (Vec::new(), via),
+    };
     vec![Route {
         name: "main".to_owned(),
         listen,
         via,
-        rules: Vec::new(),
+        rules,
         users: Vec::new(),
     }]
 }
@@ -98,13 +109,14 @@ pub(super) fn listeners(
     servers: &[Server],
     defaults: &Defaults,
     proxies: &[Stage],
+    rules: &[Rule],
     clerk: &mut Clerk<'_>,
 ) -> Vec<Route> {
     let route = |name: String| Route {
         name,
         listen: Vec::new(),
         via: proxies.to_vec(),
-        rules: Vec::new(),
+        rules: rules.to_vec(),
         users: Vec::new(),
     };
     let mut shared = route("server".to_owned());
@@ -120,6 +132,9 @@ pub(super) fn listeners(
             }
             if let Some(idle) = server.timeout {
                 url.set("idle", duration(idle));
+            }
+            if defaults.fast_open && server.plugin.is_none() && mode.tcp() {
+                url.set("fast_open", "true");
             }
             defaults.set(&mut url, mode.tcp(), mode.udp());
             if let Some(ssr) = server.ssr.as_ref().filter(|ssr| !ssr.redirect.is_empty()) {
@@ -186,9 +201,9 @@ pub(super) fn proxy_for(servers: Vec<Server>, what: &str, clerk: &mut Clerk<'_>)
     }
     let plugins = clerk.wish.plugins.clone();
     let servers = server::usable(servers, Some(&plugins), clerk);
-    let via = way(&servers, None, Vec::new(), clerk);
+    let via = way(&servers, None, false, Vec::new(), clerk);
     Shape {
-        routes: client(vec![local::proxy()], via),
+        routes: client(vec![local::proxy()], via, None),
     }
 }
 

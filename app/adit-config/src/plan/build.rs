@@ -36,6 +36,7 @@ pub(super) struct StageDraft {
 
 pub(super) struct RuleDraft {
     pub(super) matches: Vec<Match>,
+    pub(super) resolve: bool,
     pub(super) via: Vec<StageDraft>,
     pub(super) place: Place,
 }

@@ -48,6 +48,7 @@ fn route(desk: &mut Desk, draft: RouteDraft) -> Route {
         .into_iter()
         .map(|rule| Rule {
             matches: rule.matches,
+            resolve: rule.resolve,
             via: chain(desk, rule.via),
         })
         .collect();
@@ -211,7 +212,7 @@ pub(super) const fn transports(listen: &Listen) -> (bool, bool) {
         ListenKind::ShadowsocksR(server) => (server.tcp, server.udp),
         ListenKind::Ssh(_) => (true, false),
         ListenKind::Forward(forward) => (forward.tcp, forward.udp),
-        ListenKind::Transparent(transparent) => (true, transparent.udp),
+        ListenKind::Transparent(transparent) => (transparent.tcp, transparent.udp),
     }
 }
 

@@ -20,7 +20,7 @@ pub const MAX_FILE_LEN: u64 = 16 * 1024 * 1024;
 
 const TOP: [&str; 1] = ["route"];
 const ROUTE: [&str; 5] = ["listen", "via", "rules", "users", "relay"];
-const RULE: [&str; 2] = ["match", "via"];
+const RULE: [&str; 3] = ["match", "via", "resolve"];
 
 type Value<'t> = Spanned<DeValue<'t>>;
 type Entry<'a, 't> = (&'a Spanned<DeString<'t>>, &'a Value<'t>);
@@ -218,9 +218,17 @@ impl Reader<'_> {
         };
         let mut matches = None;
         let mut via = None;
+        let mut resolve = false;
         for (key, value) in self.entries(table, &RULE, "a rule") {
             match key.get_ref().as_ref() {
                 "match" => matches = Some(self.matches(value)),
+                "resolve" => match value.get_ref() {
+                    DeValue::Boolean(yes) => resolve = *yes,
+                    other => {
+                        let span = span_of(value.span());
+                        self.wrong_type(span, "`resolve` is true or false", other);
+                    }
+                },
                 _ => via = Some(self.chain(value)),
             }
         }
@@ -234,6 +242,7 @@ impl Reader<'_> {
         Some(RuleDraft {
             matches: matches?,
             via: via?,
+            resolve,
             place: quote::place(self.origin, self.text, span),
         })
     }

@@ -23,7 +23,7 @@ pub use build::ArgItem;
 pub use carried::{Carried, Fec, Kcp, PacketSeal, Shards};
 pub use chain::{Chain, Hop, HopKind, ServerHop, Stage};
 pub use file::MAX_FILE_LEN;
-pub use rule::Match;
+pub use rule::{Match, NamePattern};
 pub use shadowsocks::{Plugin, PluginMode, RelayNext, SsRole, SsServer, SsUser, UdpWay};
 pub use ssh::{HostTrust, SshHop, SshKey, SshOffer, SshServer};
 pub use ssr::{SsrHop, SsrServer};
@@ -58,6 +58,8 @@ pub struct Route {
 pub struct Rule {
     /// One of these has to match; at least one.
     pub matches: Vec<Match>,
+    /// Names are looked up, and match networks by any of their addresses.
+    pub resolve: bool,
     /// Where they go.
     pub via: Chain,
 }
@@ -174,7 +176,9 @@ pub struct Forward {
 pub struct Transparent {
     /// How the firewall brings it.
     pub steering: Steering,
-    /// UDP is taken besides TCP; never with [`Steering::Redirect`].
+    /// TCP is taken; always with [`Steering::Redirect`].
+    pub tcp: bool,
+    /// UDP is taken; never with [`Steering::Redirect`].
     pub udp: bool,
     /// UDP from everyone reaches the client, not only from whom it has written to (SEC-E3).
     pub full_cone: bool,

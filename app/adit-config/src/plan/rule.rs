@@ -4,8 +4,12 @@ use core::ops::RangeInclusive;
 
 use adit_wire::{Host, Target};
 use ipnet::IpNet;
+use regex::{Regex, RegexBuilder};
 
 use crate::value::{read_net, write_net};
+
+/// What an expression begins with.
+const PATTERN: &str = "regex:";
 
 /// One condition on a target. Names are compared without regard to ASCII case.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,15 +17,51 @@ use crate::value::{read_net, write_net};
 pub enum Match {
     /// `*`: every target.
     Any,
-    /// `10.0.0.0/8`: addresses of a network. Names never match: they are not resolved for it.
+    /// `10.0.0.0/8`: addresses of a network. Names match by their addresses where the rule says
+    /// `resolve`, else never.
     Cidr(IpNet),
     /// `*.lan`: names below this one, not the name itself. In lower case, without the `*.`.
     NameSuffix(String),
     /// `db.lan`: this name. In lower case.
     NameExact(String),
+    /// `regex:^ads?[0-9]*\.`: names in which the expression occurs.
+    NamePattern(NamePattern),
     /// `:25`, `:6000-6063`: ports.
     Port(RangeInclusive<u16>),
 }
+
+/// A regular expression for names, in the syntax of the crate `regex`. The case of letters does not
+/// matter.
+#[derive(Debug, Clone)]
+pub struct NamePattern(Regex);
+
+/// Bytes that one expression may take in memory.
+const PATTERN_SIZE: usize = 256 * 1024;
+
+impl NamePattern {
+    /// Reads an expression; the error says what is wrong with it.
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
+        let built = RegexBuilder::new(text)
+            .case_insensitive(true)
+            .size_limit(PATTERN_SIZE)
+            .dfa_size_limit(PATTERN_SIZE)
+            .build();
+        built.map(Self).map_err(|why| {
+            let why = why.to_string();
+            // The first lines draw the expression with a caret.
+            let last = why.lines().last().unwrap_or_default();
+            last.strip_prefix("error: ").unwrap_or(last).to_owned()
+        })
+    }
+}
+
+impl PartialEq for NamePattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
+}
+
+impl Eq for NamePattern {}
 
 impl Match {
     /// True if the target fulfils the condition.
@@ -43,18 +83,28 @@ impl Match {
                 .as_str()
                 .trim_end_matches('.')
                 .eq_ignore_ascii_case(exact),
+            (Self::NamePattern(pattern), Host::Name(name)) => {
+                pattern.0.is_match(name.as_str().trim_end_matches('.'))
+            }
             (Self::Port(ports), _) => ports.contains(&target.port),
             (Self::Cidr(_), Host::Name(_))
-            | (Self::NameSuffix(_) | Self::NameExact(_), Host::Ip(_)) => false,
+            | (Self::NameSuffix(_) | Self::NameExact(_) | Self::NamePattern(_), Host::Ip(_)) => {
+                false
+            }
         }
     }
 
     /// Reads a condition; the error says what was expected.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
-        let expected =
-            || "expected a network, a name, `*.suffix`, `:port`, `:from-to` or `*`".to_owned();
+        let expected = || {
+            "expected a network, a name, `*.suffix`, `regex:…`, `:port`, `:from-to` or `*`"
+                .to_owned()
+        };
         if text == "*" {
             return Ok(Self::Any);
+        }
+        if let Some(pattern) = text.strip_prefix(PATTERN) {
+            return NamePattern::read(pattern).map(Self::NamePattern);
         }
         if let Some(net) = read_net(text) {
             return Ok(Self::Cidr(net));
@@ -95,6 +145,7 @@ impl core::fmt::Display for Match {
             Self::Cidr(net) => f.write_str(&write_net(net)),
             Self::NameSuffix(suffix) => write!(f, "*.{suffix}"),
             Self::NameExact(name) => f.write_str(name),
+            Self::NamePattern(pattern) => write!(f, "{PATTERN}{}", pattern.0),
             Self::Port(ports) if ports.start() == ports.end() => write!(f, ":{}", ports.start()),
             Self::Port(ports) => write!(f, ":{}-{}", ports.start(), ports.end()),
         }
@@ -118,6 +169,10 @@ mod tests {
             ("*.bücher.example", "www.bücher.example:1", true),
             ("*.lan", "ü:1", false),
             ("DB.lan", "db.LAN:1", true),
+            (r"regex:^ads?\d*\.", "AD7.example:1", true),
+            (r"regex:^ads?\d*\.", "www.ad7.example:1", false),
+            ("regex:.", "10.0.0.1:1", false),
+            (r"regex:\.lan$", "a.lan.:1", true),
             ("db.lan", "x.db.lan:1", false),
             ("10.0.0.0/8", "10.1.2.3:1", true),
             ("10.0.0.0/8", "11.1.2.3:1", false),

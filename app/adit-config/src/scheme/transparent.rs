@@ -31,6 +31,7 @@ pub(crate) const PARAMS_REDIR: &[Param] = &[
 pub(crate) const PARAMS_TPROXY: &[Param] = &[
     listener(&keys::ALLOW_OPEN_PROXY),
     listener(&ALLOW_PRIVATE),
+    listener(&keys::TCP),
     listener(&keys::UDP),
     listener(&keys::DIAL),
     listener(&keys::IDLE),
@@ -48,9 +49,14 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>, steering: Steering) -> Option<Li
     let tproxy = steering == Steering::Tproxy;
     let kind = Transparent {
         steering,
+        tcp: !tproxy || draft.get(&keys::TCP),
         udp: tproxy && draft.get(&keys::UDP),
         full_cone: draft.get(&keys::FULL_CONE),
     };
+    if !kind.tcp && !kind.udp {
+        let span = draft.value_span(&keys::UDP);
+        draft.problem(Flaw::new(span, "neither TCP nor UDP is left to listen on"));
+    }
     let private = draft.get(&keys::ALLOW_PRIVATE);
     let limits = draft.limits();
     let addr = addr?;

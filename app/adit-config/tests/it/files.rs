@@ -112,7 +112,7 @@ error: the key has the wrong length
 error: bad condition `a b`
  --> adit.toml:6:21
 6 | rules  = [{ match = \"a b\", via = [] }]
-  |                     ^^^^^ expected a network, a name, `*.suffix`, `:port`, `:from-to` or `*`"
+  |                     ^^^^^ expected a network, a name, `*.suffix`, `regex:…`, `:port`, `:from-to` or `*`"
     );
 }
 

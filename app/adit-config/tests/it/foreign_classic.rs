@@ -34,7 +34,7 @@ fn a_libev_client_becomes_a_route() {
         "\
 [route.main]
 listen = [\"mixed://127.0.0.1:1080?udp=false&idle=5m\"]
-via = [\"ss://aes-256-gcm:bar%2Ffoo%21@vpn.example.com:8388\"]
+via = [\"ss://aes-256-gcm:bar%2Ffoo%21@vpn.example.com:8388/?fast_open=true\"]
 "
     );
     assert_eq!(
@@ -42,7 +42,6 @@ via = [\"ss://aes-256-gcm:bar%2Ffoo%21@vpn.example.com:8388\"]
         [
             "note: read as the configuration of a client, since it has `local_port`; \
              `--role server` reads it as the other",
-            "note: `fast_open`: left out; `fast_open=true` in a URL is the same, where both ends and the network take it",
             "note: `nameserver`: names are looked up by the system's resolver; left out",
             "note: `shiny`: unknown field, left out",
         ]
@@ -183,9 +182,15 @@ const RUST: &str = r#"// My configuration.
 }
 "#;
 
+const ACL: &str = "[proxy_all]\n[bypass_list]\n(^|\\.)lan\\.example$\n10.0.0.0/8\n";
+
 #[test]
 fn a_rust_client_becomes_a_group_behind_its_proxy() {
-    let cabinet = || Cabinet::default().variable("SS_PASSWORD", "secret");
+    let cabinet = || {
+        Cabinet::default()
+            .variable("SS_PASSWORD", "secret")
+            .file("/etc/shadowsocks/bypass.acl", ACL)
+    };
     let converted = convert_as(RUST, Role::Auto, &cabinet()).unwrap();
     assert_eq!(converted.format, Format::Rust);
     assert_eq!(
@@ -196,6 +201,7 @@ listen = [
   \"mixed://127.0.0.1:1080?udp_idle=2m\",
   \"http://[::1]:8080\",
   \"udp://127.0.0.1:5353/9.9.9.9:53?udp_idle=2m\",
+  \"redir://127.0.0.1:60080\",
 ]
 via = [
   \"socks5://me:pass@proxy.lan:1080\",
@@ -204,6 +210,10 @@ via = [
     \"ss://chacha20-ietf-poly1305:$SS_PASSWORD@[2001:db8::7]:443/?dial=7s\",
   ],
 ]
+rules = [
+  { match = [\"*.lan.example\", \"lan.example\"], via = [\"direct://\"] },
+  { match = [\"10.0.0.0/8\"], via = [\"direct://\"], resolve = true },
+]
 "
     );
     let notes = notes(&converted).join("\n");
@@ -211,10 +221,8 @@ via = [
         "`locals`",
         "`servers[2]`: disabled",
         "`servers[0].tcp_weight`: a group",
-        "`locals[3]`: `redir`",
         "`locals[4]`: disabled",
         "`balancer`: a group",
-        "`acl`: rules of an ACL",
     ] {
         assert!(notes.contains(said), "{said}\n{notes}");
     }
@@ -404,4 +412,107 @@ fn one_bad_server_does_not_stop_the_others() {
         &plan(&converted).routes[0].via.hops[..],
         [Stage::One(_)]
     ));
+}
+
+/// A client's and a server's list, and what each refuses to leave out.
+#[test]
+fn lists_become_rules() {
+    let client = |more: &str| {
+        format!(
+            r#"{{"server":"a.example","server_port":8388,"local_port":1080,"password":"p",
+                "method":"aes-128-gcm"{more}}}"#
+        )
+    };
+    let acl = |text: &str| Cabinet::default().file("etc/a.acl", text);
+    let bypass_all = "[bypass_all]\n[proxy_list]\n||b.example\n^ads?\\d\\.\n198.51.100.0/24\n\
+                      [outbound_block_list]\n|bad.example\n";
+    let text = client(r#","acl":"a.acl""#);
+    let converted = convert_as(&text, Role::Client, &acl(bypass_all)).unwrap();
+    let said = body(&converted);
+    let via = "via = [\"ss://aes-128-gcm:p@a.example:8388\"]";
+    for line in [
+        "via = [\"direct://\"]".to_owned(),
+        "  { match = [\"bad.example\"], via = [\"reject://\"] },".to_owned(),
+        format!(
+            "  {{ match = [\"*.b.example\", \"b.example\", \"regex:^ads?\\\\d\\\\.\"], {via} }},"
+        ),
+        format!("  {{ match = [\"198.51.100.0/24\"], {via}, resolve = true }},"),
+    ] {
+        assert!(said.contains(&line), "{line}\n{said}");
+    }
+    let plan = plan(&converted);
+    assert_eq!(plan.routes[0].rules.len(), 3);
+    assert!(plan.routes[0].rules[2].resolve);
+
+    let server = r#"{"server":"0.0.0.0","server_port":8388,"password":"p","method":"aes-128-gcm",
+                     "acl":"a.acl"}"#;
+    let block = "[outbound_block_list]\n127.0.0.1/8\n";
+    let converted = convert_as(server, Role::Server, &acl(block)).unwrap();
+    let rule = "{ match = [\"127.0.0.0/8\"], via = [\"reject://\"], resolve = true }";
+    assert!(body(&converted).contains(rule), "{}", body(&converted));
+
+    for (text, role, list, said) in [
+        (
+            server,
+            Role::Server,
+            "[reject_all]\n[white_list]\n192.0.2.1\n",
+            "which clients are served",
+        ),
+        (
+            &text,
+            Role::Client,
+            "[proxy_al]\n",
+            "not a section of an ACL",
+        ),
+        (
+            &text,
+            Role::Client,
+            "[proxy_list]\na(\n",
+            "not an expression for names",
+        ),
+    ] {
+        let why = convert_as(text, role, &acl(list)).unwrap_err();
+        assert!(why[0].to_string().contains(said), "{}", why[0]);
+    }
+    let missing = convert_as(&text, Role::Client, &Cabinet::default()).unwrap_err();
+    assert!(
+        missing[0].title.contains("cannot read `a.acl`"),
+        "{}",
+        missing[0]
+    );
+    let own = r#"{"server":"a.example","server_port":1,"password":"p","method":"aes-128-gcm",
+                  "locals":[{"local_port":1080,"acl":"a.acl"}]}"#;
+    let why = convert_as(own, Role::Client, &acl(block)).unwrap_err();
+    assert!(why[0].title.contains("`locals[0].acl`"), "{}", why[0]);
+}
+
+#[test]
+fn redirected_ports_are_listeners() {
+    for (fields, urls) in [
+        ("", "redir://127.0.0.1:1081"),
+        (
+            r#","mode":"tcp_and_udp""#,
+            "redir://127.0.0.1:1081 tproxy://127.0.0.1:1081?tcp=false",
+        ),
+        (
+            r#","tcp_redir":"tproxy""#,
+            "tproxy://127.0.0.1:1081?udp=false",
+        ),
+        (
+            r#","tcp_redir":"tproxy","mode":"tcp_and_udp""#,
+            "tproxy://127.0.0.1:1081",
+        ),
+        (r#","mode":"udp_only""#, "tproxy://127.0.0.1:1081?tcp=false"),
+    ] {
+        let converted = convert(&format!(
+            r#"{{"server":"a.example","server_port":1,"password":"p","method":"aes-128-gcm",
+                "locals":[{{"protocol":"redir","local_port":1081{fields}}}]}}"#
+        ));
+        let plan = plan(&converted);
+        let body = body(&converted);
+        for url in urls.split(' ') {
+            assert!(body.contains(&format!("\"{url}\"")), "{url}\n{body}");
+        }
+        assert_eq!(plan.routes[0].listen.len(), urls.split(' ').count());
+    }
 }

@@ -230,19 +230,16 @@ fn forwarders_are_read() {
 
 #[test]
 fn transparent_listeners_are_read() {
-    for (url, steering, udp, full_cone) in [
-        ("redir://127.0.0.1:1", Steering::Redirect, false, false),
-        ("tproxy://[::1]:1", Steering::Tproxy, true, false),
+    use Steering::{Redirect, Tproxy};
+    for (url, steering, (tcp, udp), full_cone) in [
+        ("redir://127.0.0.1:1", Redirect, (true, false), false),
+        ("tproxy://[::1]:1", Tproxy, (true, true), false),
+        ("tproxy://[::1]:1?udp=false", Tproxy, (true, false), false),
+        ("tproxy://[::1]:1?tcp=false", Tproxy, (false, true), false),
         (
-            "tproxy://127.0.0.1:1?udp=false",
-            Steering::Tproxy,
-            false,
-            false,
-        ),
-        (
-            "tproxy://127.0.0.1:1?full_cone=true",
-            Steering::Tproxy,
-            true,
+            "tproxy://[::1]:1?full_cone=true",
+            Tproxy,
+            (true, true),
             true,
         ),
     ] {
@@ -250,6 +247,7 @@ fn transparent_listeners_are_read() {
         assert!(url.starts_with(&listen.to_string()), "{url}");
         let expected = Transparent {
             steering,
+            tcp,
             udp,
             full_cone,
         };

@@ -218,6 +218,7 @@ impl Router {
             }
             way.rules.push(Rule {
                 matches: route.matches.clone(),
+                resolve: false,
                 via: match self.via(&route.to) {
                     direct if direct.is_empty() => vec![vec!["direct://".to_owned().into()]],
                     via => via,
