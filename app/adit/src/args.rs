@@ -1,5 +1,6 @@
 //! What may be typed.
 
+pub(crate) mod classic;
 pub(crate) mod ends;
 pub(crate) mod kcp;
 #[cfg(unix)]
@@ -41,7 +42,7 @@ pub(crate) struct Args {
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 
-    /// What `adit ssh -f` starts itself with.
+    /// What `adit ssh -f` and `adit ss-local -f` start themselves with.
     #[cfg(unix)]
     #[arg(long, hide = true)]
     pub(crate) in_background: bool,
@@ -131,6 +132,14 @@ pub(crate) enum Command {
     #[cfg(unix)]
     #[command(hide = true)]
     SftpServer(SftpServer),
+    /// Shadowsocks and ShadowsocksR by the command lines that people have
+    #[command(flatten)]
+    Classic(classic::Classic),
+    /// Make ss-local, ss-server, ssr-local … of this program: links in a folder
+    ///
+    /// Started by one of these names it takes the options of shadowsocks-libev and
+    /// shadowsocksr-libev. A file of the name that is something else stays as it is.
+    InstallAliases(InstallAliases),
     /// Help on a command, on a scheme (ss, socks5, mixed …) or on URLS
     Help(Help),
     /// Print shell completions
@@ -360,6 +369,13 @@ pub(crate) enum Carried {
 pub(crate) struct Url {
     /// The link, in any form
     pub(crate) url: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct InstallAliases {
+    /// The folder, such as /usr/local/bin
+    #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) dir: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]

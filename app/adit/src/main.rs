@@ -36,7 +36,9 @@ fn main() -> ExitCode {
             .and_then(|()| serve())
             .map_or_else(Failure::report, |()| ExitCode::SUCCESS);
     }
-    let args = Args::parse_from(args::kcp::as_typed(std::env::args_os()));
+    let args = Args::parse_from(args::kcp::as_typed(
+        args::classic::by_name(std::env::args_os()).into_iter(),
+    ));
     let (quiet, file) = args.command.log();
     let logged = log(args.verbose, quiet, file);
     match logged

@@ -4,7 +4,8 @@
 //! descriptor exhaustion ([`accept`]), pipes for bytes that stay in the kernel ([`splice`]), sockets that are
 //! watched only while somebody waits ([`asked`]), a mark
 //! that wakes a reader once for much ([`lowat`]), urgent data ([`urgent`]), traffic that was meant for others
-//! ([`transparent`]), names ([`names`]) and the race between addresses ([`dial`]), the wall clock, the monotonic
+//! ([`transparent`]), names ([`names`]) the race between addresses ([`dial`]) and the
+//! interface that is left by ([`outbound`]), the wall clock, the monotonic
 //! clock and chance ([`ambient`]), the descriptor limit ([`limits`]), memory that others
 //! could use ([`memory`]), child processes that do not
 //! outlive us, and terminals for them ([`child`]), files that do ([`keep`]).
@@ -23,6 +24,7 @@ pub mod memory;
 pub mod names;
 #[cfg(target_os = "linux")]
 mod option;
+pub mod outbound;
 pub mod packet;
 pub mod splice;
 pub mod tcp;

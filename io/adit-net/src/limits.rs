@@ -20,6 +20,17 @@ pub fn raise_nofile() {
     let _ = setrlimit(Resource::Nofile, wanted);
 }
 
+/// Sets the limit of open descriptors to `count`, or as near as the system allows.
+/// For programs, as [`raise_nofile`].
+pub fn set_nofile(count: u64) {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let wanted = Rlimit {
+        current: Some(maximum.map_or(count, |most| most.min(count))),
+        maximum,
+    };
+    let _ = setrlimit(Resource::Nofile, wanted);
+}
+
 /// Connections that fit the descriptor limit: two sockets each, a part kept for everything else.
 #[must_use]
 pub fn max_connections(nofile: u64) -> usize {

@@ -83,6 +83,8 @@ pub async fn connect_by(addr: SocketAddr, fast_open: FastOpen) -> io::Result<Tcp
         TcpSocket::new_v6()?
     };
     #[cfg(target_os = "linux")]
+    crate::outbound::apply(&socket, Some(addr.ip()))?;
+    #[cfg(target_os = "linux")]
     if fast_open == FastOpen::On {
         // Where it is not to be had, the connection begins as usual.
         let _ = nix::sys::socket::setsockopt(

@@ -89,9 +89,16 @@ impl Udp {
     }
 
     /// Binds an ephemeral port for both families, or for IPv4 alone where there is no IPv6.
+    ///
+    /// Datagrams leave by the interface of [`outbound`](crate::outbound), if there is one.
     pub fn ephemeral() -> io::Result<Self> {
-        Self::bind(SocketAddr::from(([0u16; 8], 0)))
-            .or_else(|_| Self::bind(SocketAddr::from(([0u8; 4], 0))))
+        let open = |addr: SocketAddr| {
+            let socket = open(addr)?;
+            #[cfg(target_os = "linux")]
+            crate::outbound::apply(&socket, None)?;
+            Self::bound(socket, addr)
+        };
+        open(SocketAddr::from(([0u16; 8], 0))).or_else(|_| open(SocketAddr::from(([0u8; 4], 0))))
     }
 
     /// The address it is bound to.

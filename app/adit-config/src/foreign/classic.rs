@@ -72,6 +72,7 @@ pub(super) fn read(tree: &Json, clerk: &mut Clerk<'_>) -> (Format, Shape) {
         idle: timeout.filter(|_| !connects),
         udp_idle: server::seconds(&mut top, "udp_timeout", clerk),
         prefer_v6: top.flag("ipv6_first", clerk) == Some(true),
+        private: top.text("allow_private", clerk).map(str::to_owned),
         fast_open: top.flag("fast_open", clerk) == Some(true),
         ssr: format == Format::Ssr,
     };
@@ -234,7 +235,10 @@ fn one(
     clerk: &mut Clerk<'_>,
 ) -> Option<Server> {
     let written = match fields.any(&["server_port", "port"]) {
-        Some((name, _)) if given.is_none() => Some(fields.port(name, clerk)?),
+        Some((name, _)) if given.is_none() => Some(match clerk.wish.role {
+            Role::Server => fields.own_port(name, clerk)?,
+            Role::Auto | Role::Client => fields.port(name, clerk)?,
+        }),
         _ => None,
     };
     let name = if fields.has("server") {

@@ -116,9 +116,18 @@ impl<'j> Fields<'j> {
 
     /// A port from 1 to 65535.
     pub(super) fn port(&mut self, name: &str, clerk: &mut Clerk<'_>) -> Option<u16> {
+        self.port_from(1, name, clerk)
+    }
+
+    /// A port to listen on, 0 for any that is free.
+    pub(super) fn own_port(&mut self, name: &str, clerk: &mut Clerk<'_>) -> Option<u16> {
+        self.port_from(0, name, clerk)
+    }
+
+    fn port_from(&mut self, least: u16, name: &str, clerk: &mut Clerk<'_>) -> Option<u16> {
         let value = self.get(name)?;
         match value.whole().and_then(|number| u16::try_from(number).ok()) {
-            Some(port) if port > 0 => Some(port),
+            Some(port) if port >= least => Some(port),
             _ => {
                 clerk.wrong_type(&self.path(name), "a port from 1 to 65535", value);
                 None

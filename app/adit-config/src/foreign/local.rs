@@ -14,6 +14,8 @@ pub(super) struct Defaults {
     pub(super) idle: Option<u64>,
     pub(super) udp_idle: Option<u64>,
     pub(super) prefer_v6: bool,
+    /// Private destinations that clients of a server may reach; a field of adit's own.
+    pub(super) private: Option<String>,
     /// Connections between client and server begin with TCP Fast Open.
     pub(super) fast_open: bool,
     /// `protocol` is a word of the server's.
@@ -99,7 +101,7 @@ fn one(
         }
         None => (Host::Ip(core::net::Ipv4Addr::LOCALHOST.into()), None),
     };
-    let written = fields.port("local_port", clerk);
+    let written = fields.own_port("local_port", clerk);
     let port = written.or(port).unwrap_or(1080);
     let tunnel = fields.text("tunnel_address", clerk);
     let protocol = match defaults.ssr {

@@ -25,6 +25,7 @@ mod server;
 mod shape;
 pub mod sip008;
 mod ssr;
+mod typed;
 mod ways;
 
 use core::fmt;
@@ -33,10 +34,11 @@ use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 pub use note::Note;
+pub use typed::{ManagerFile, Program, Typed, manager_file, plan_of_typed};
 
 use crate::edge::{self, FileText, Machine, Sources};
 use crate::plan::{MAX_FILE_LEN, Plan};
-use crate::problem::{Problem, Warning, WarningKind};
+use crate::problem::Problem;
 use json::Json;
 use shape::Shape;
 
@@ -123,6 +125,16 @@ pub fn convert(
     } else {
         links::read(text, &mut clerk)
     };
+    file(name, format, &shape, clerk)
+}
+
+/// The file that comes of a shape, unless there were problems.
+fn file(
+    name: &str,
+    format: Format,
+    shape: &Shape,
+    mut clerk: Clerk<'_>,
+) -> Result<Converted, Vec<Problem>> {
     if clerk.problems.is_empty() && shape.routes.is_empty() {
         clerk.problem(Problem::without_place(
             format!("nothing in `{name}` can be carried over"),
@@ -182,11 +194,7 @@ pub fn plan_from_file(path: &Path, wish: &Wish) -> Result<(Plan, Vec<Note>), Vec
     let converted = convert(&file.text, &name, wish, &Machine)?;
     let mut plan = Plan::from_toml(&converted.toml, &format!("{name} (converted)"))?;
     if file.readable_by_others {
-        let title = format!("every user of this machine can read the secrets in `{name}`");
-        plan.warnings.push(Warning {
-            kind: WarningKind::ReadableSecret,
-            about: Problem::without_place(title, format!("chmod 600 {name}")),
-        });
+        plan.warnings.push(typed::readable(&name));
     }
     Ok((plan, converted.notes))
 }

@@ -136,6 +136,9 @@ pub(super) fn listeners(
             if defaults.fast_open && server.plugin.is_none() && mode.tcp() {
                 url.set("fast_open", "true");
             }
+            if let Some(private) = &defaults.private {
+                url.set("allow_private", private.as_str());
+            }
             defaults.set(&mut url, mode.tcp(), mode.udp());
             if let Some(ssr) = server.ssr.as_ref().filter(|ssr| !ssr.redirect.is_empty()) {
                 url.set("redirect", ssr.redirect.join(","));
@@ -161,7 +164,7 @@ pub(super) fn listeners(
         routes.push(shared);
     }
     routes.extend(own);
-    if !routes.is_empty() {
+    if !routes.is_empty() && defaults.private.is_none() {
         clerk.note(
             "",
             "private addresses behind the server are refused unless `allow_private` names them",

@@ -40,14 +40,19 @@ pub(super) fn convert(typed: &args::Convert) -> Done {
 /// The plan of a file: adit's own, or another program's, whose notes are warnings.
 pub(super) fn plan(path: &Path) -> Result<Plan, Failure> {
     let (plan, notes) = foreign::plan_from_file(path, &Wish::default())?;
-    for Note { path, text, .. } in &notes {
+    warn(&notes);
+    Ok(plan)
+}
+
+/// Says what could not be carried over.
+pub(super) fn warn(notes: &[Note]) {
+    for Note { path, text, .. } in notes {
         if path.is_empty() {
             eprintln!("warning: {text}");
         } else {
             eprintln!("warning: `{path}`: {text}");
         }
     }
-    Ok(plan)
 }
 
 /// The text of a file, `-` being what comes in, and its name for messages.

@@ -7,18 +7,41 @@ use adit_config::Plan;
 use adit_config::foreign::AllowedPlugins;
 use adit_engine::Engine;
 use adit_wire::Host;
+use zeroize::Zeroizing;
 
 use super::{Done, run, tools};
 use crate::args;
 use crate::report::{Code, Failure};
 
 pub(super) fn manager(typed: &args::Manager) -> Done {
-    let settings = settings(typed)?;
+    let opened = Opened {
+        address: &typed.manager_address,
+        exposed: typed.manager_insecure,
+        nofile: None,
+        first: Vec::new(),
+    };
+    serve(settings(typed)?, opened, || Ok(()))
+}
+
+/// Where and with what a manager begins.
+pub(super) struct Opened<'a> {
+    /// Where commands come in.
+    pub(super) address: &'a str,
+    /// Other machines may reach that.
+    pub(super) exposed: bool,
+    /// Descriptors at most.
+    pub(super) nofile: Option<u64>,
+    /// The first servers: their ports and passwords.
+    pub(super) first: Vec<(u16, Zeroizing<String>)>,
+}
+
+/// Serves commands; `begun` is what has to be done once the first servers listen.
+pub(super) fn serve(settings: Settings, opened: Opened<'_>, begun: impl FnOnce() -> Done) -> Done {
     settings.check()?;
-    run::block_on(|mut signals| async {
-        let opened = Door::open(&typed.manager_address, typed.manager_insecure);
-        let opened = async { opened.await.map_err(refused) };
-        let door = signals.unless_ended(opened).await?;
+    run::block_on_within(opened.nofile, |mut signals| async {
+        let door = Door::open(opened.address, opened.exposed);
+        let door = async { door.await.map_err(refused) };
+        let door = signals.unless_ended(door).await?;
         // No server yet: each comes with its datagram.
         let nothing = Plan {
             routes: Vec::new(),
@@ -26,7 +49,17 @@ pub(super) fn manager(typed: &args::Manager) -> Done {
         };
         let engine = Arc::new(Engine::start(&nothing).await?);
         let mut manager = Manager::new(engine.clone(), settings);
+        for (port, password) in &opened.first {
+            let add = serde_json::json!({ "server_port": port, "password": &**password });
+            let add = Zeroizing::new(format!("add: {add}"));
+            let answer = manager.handle(add.as_bytes()).await.concat();
+            if answer != "ok" {
+                let what = format!("port {port}: {answer}");
+                return Err(Failure::new(Code::Failure, what));
+            }
+        }
         eprintln!("manager listening on {door}");
+        begun()?;
         tokio::select! {
             () = door.serve(&mut manager) => Ok(()),
             done = run::until_told(engine, signals) => done,
@@ -34,9 +67,10 @@ pub(super) fn manager(typed: &args::Manager) -> Done {
     })
 }
 
-fn settings(typed: &args::Manager) -> Result<Settings, Failure> {
-    let mut hosts = Vec::with_capacity(typed.host.len());
-    for text in &typed.host {
+/// Addresses to listen on; all of them where none is named.
+pub(super) fn hosts(texts: &[String]) -> Result<Vec<Option<Host>>, Failure> {
+    let mut hosts = Vec::with_capacity(texts.len());
+    for text in texts {
         let host = Host::parse(text.trim_start_matches('[').trim_end_matches(']'));
         hosts.push(Some(host.map_err(|e| {
             Failure::new(Code::Usage, format!("-s {text}: {e}"))
@@ -45,9 +79,13 @@ fn settings(typed: &args::Manager) -> Result<Settings, Failure> {
     if hosts.is_empty() {
         hosts.push(None);
     }
+    Ok(hosts)
+}
+
+fn settings(typed: &args::Manager) -> Result<Settings, Failure> {
     let plugin = typed.plugin.clone();
     Ok(Settings {
-        hosts,
+        hosts: hosts(&typed.host)?,
         method: tools::method(&typed.method)?,
         mode: match typed.mode {
             args::Carried::TcpOnly => Mode::TcpOnly,

@@ -1,7 +1,10 @@
 //! One module for each thing that can be done.
 
 mod admin;
+#[cfg(unix)]
+mod background;
 mod bench;
+mod classic;
 mod client;
 mod convert;
 #[cfg(unix)]
@@ -40,6 +43,10 @@ type Done = Result<(), Failure>;
 
 /// Does what was typed.
 pub(crate) fn dispatch(args: Args) -> Done {
+    #[cfg(unix)]
+    let in_background = args.in_background;
+    #[cfg(not(unix))]
+    let in_background = false;
     match args.command {
         Command::Up(up) => up::up(&up),
         Command::Server(server) => server::server(&server),
@@ -52,11 +59,13 @@ pub(crate) fn dispatch(args: Args) -> Done {
         Command::Check(plan) => tools::check(&plan),
         Command::Convert(convert) => convert::convert(&convert),
         Command::Explain(plan) => tools::explain(&plan),
+        Command::Classic(typed) => classic::classic(&typed, in_background),
+        Command::InstallAliases(typed) => classic::install_aliases(&typed.dir),
         Command::Bench(typed) => bench::bench(&typed),
         Command::Kcp(kcp) => kcp::kcp(kcp),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
         #[cfg(unix)]
-        Command::Ssh(ssh) => ssh::ssh(&ssh, args.in_background),
+        Command::Ssh(ssh) => ssh::ssh(&ssh, in_background),
         #[cfg(unix)]
         Command::Sftp(typed) => sftp::sftp(&typed),
         #[cfg(unix)]

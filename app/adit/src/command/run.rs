@@ -183,7 +183,18 @@ pub(super) async fn until_told(engine: impl Borrow<Engine>, mut signals: Signals
 
 /// Runs on all cores, with as many descriptors as there may be.
 pub(super) fn block_on<W: Future<Output = Done>>(work: impl FnOnce(Signals) -> W) -> Done {
-    adit_net::limits::raise_nofile();
+    block_on_within(None, work)
+}
+
+/// As [`block_on`], with this many descriptors.
+pub(super) fn block_on_within<W: Future<Output = Done>>(
+    nofile: Option<u64>,
+    work: impl FnOnce(Signals) -> W,
+) -> Done {
+    match nofile {
+        Some(count) => adit_net::limits::set_nofile(count),
+        None => adit_net::limits::raise_nofile(),
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(64)

@@ -39,7 +39,7 @@ fn stdout(args: &[&str], input: &str) -> (Option<i32>, String, String) {
 const CLIENT: &str = r#"{
   // A comment, as JSON5 allows.
   "server": "192.0.2.1", "server_port": 8388, "local_port": 1080,
-  "method": "aes-256-gcm", "password": "hunter2", "fast_open": true,
+  "method": "aes-256-gcm", "password": "hunter2", "mtu": 1400,
 }"#;
 
 #[test]
@@ -48,7 +48,7 @@ fn the_result_goes_out_and_the_notes_beside() {
     assert_eq!(code, Some(0), "{notes}");
     assert!(toml.contains("[route.main]") && toml.contains("ss://aes-256-gcm:hunter2@192.0.2.1"));
     assert!(
-        notes.contains("note: `fast_open`") && !notes.contains("hunter2"),
+        notes.contains("note: `mtu`") && !notes.contains("hunter2"),
         "{notes}"
     );
     let (code, toml, _) = stdout(&["convert", "-", "--role", "server"], CLIENT);

@@ -15,6 +15,7 @@ mod bench;
 mod bench_ssh;
 mod browser;
 mod carrier_kcp;
+mod classic;
 mod cli;
 mod convert;
 #[cfg(target_os = "linux")]

@@ -189,6 +189,35 @@ fn redir_for_both_families_alone_and_through_a_hop() {
 }
 
 #[test]
+fn the_command_line_of_ss_redir() {
+    if !world("transparent::the_command_line_of_ss_redir") {
+        return;
+    }
+    let (far, _) = far_end();
+    let start = |at: &str, more: &[&str], listeners: usize| {
+        let way = ["ss-redir", "-s", "9.9.9.10", "-p", "8388", "-b", at, "-l"];
+        let key = ["12345", "-m", BLAKE3_AES_128.name, "-k", BLAKE3_AES_128.key];
+        adit(GATEWAY, &[&way[..], &key, more].concat(), listeners)
+    };
+    follow_guide("REDIRECT");
+    // TCP by the one, UDP by the other, on one port.
+    let redir = start("0.0.0.0", &["-u"], 2);
+    tcp_passes(&origin(FOUR));
+    redir.stop().unwrap();
+    let flush = command(GATEWAY, &["iptables", "-t", "nat", "-F"]);
+    let flushed = tool::run(flush, Duration::from_secs(10)).unwrap();
+    flushed.success().unwrap();
+    follow_guide("Routes");
+    follow_guide("nftables");
+    let redir = start("127.0.0.1", &["-u", "-T"], 1);
+    let origin = origin("9.9.9.9:7001");
+    tcp_passes(&origin);
+    udp_passes(&origin);
+    redir.stop().unwrap();
+    far.stop().unwrap();
+}
+
+#[test]
 fn the_gateway_s_own_traffic_is_turned_and_adit_s_is_not() {
     // A user namespace knows one user and one group: nothing there tells adit from the others.
     if !rustix::process::geteuid().is_root()

@@ -8,7 +8,6 @@
 //! [`connect`] is what `sftp` and `scp` use as well. [`terminal`] asks the person at it, and is
 //! the one place that changes its modes.
 
-mod background;
 pub(super) mod connect;
 mod escape;
 mod forward;
@@ -21,7 +20,7 @@ mod terminal;
 
 use adit_config::ssh_config::{SshDestination, SshSettings};
 
-use super::Done;
+use super::{Done, background};
 use crate::args::ssh::Ssh;
 use crate::report::{Code, Failure};
 use connect::Reached;
@@ -55,7 +54,7 @@ fn run(typed: &Ssh, in_background: bool) -> Done {
         Some(command) => What::Command(command),
     };
     if typed.fork && !in_background {
-        return background::start();
+        return background::start(std::env::args_os().skip(1), OWN);
     }
     connect::block_on(workers(typed, &settings), async {
         let mut reached = connect::connect(&asked, &settings).await?;

@@ -1,0 +1,122 @@
+//! What the process becomes: another user, in the background, by one interface.
+
+use adit_net::outbound;
+
+use crate::args::classic::Process;
+use crate::command::Done;
+use crate::report::{Code, Failure};
+
+#[cfg(unix)]
+pub(super) use unix::{User, settle, start};
+
+#[cfg(not(unix))]
+pub(super) use elsewhere::{User, settle, start};
+
+/// Looks up what can be wrong before anything begins. Returns the user to become.
+pub(super) fn prepare(typed: &Process) -> Result<Option<User>, Failure> {
+    if let Some(name) = &typed.interface {
+        outbound::set_interface(name)
+            .map_err(|why| Failure::new(Code::Usage, format!("-i {name}: {why}")))?;
+    }
+    typed.user.as_deref().map(User::named).transpose()
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::ffi::CString;
+    use std::fs;
+    use std::io::{IsTerminal, stderr};
+
+    use anyhow::Context;
+    use nix::unistd;
+
+    use super::{Code, Done, Failure, Process};
+    use crate::args::classic::by_name;
+    use crate::command::background;
+
+    /// A user of this machine.
+    pub(in super::super) struct User {
+        name: CString,
+        id: unistd::Uid,
+        group: unistd::Gid,
+    }
+
+    impl User {
+        pub(super) fn named(name: &str) -> Result<Self, Failure> {
+            let unknown = || Failure::new(Code::Usage, format!("-a {name}: there is no such user"));
+            let found = unistd::User::from_name(name).context("reading the users")?;
+            let found = found.ok_or_else(unknown)?;
+            Ok(Self {
+                name: CString::new(name).map_err(|_| unknown())?,
+                id: found.uid,
+                group: found.gid,
+            })
+        }
+
+        /// The groups first: afterwards there is no right to change them.
+        fn become_it(&self) -> Done {
+            if unistd::geteuid() == self.id {
+                return Ok(());
+            }
+            let done = unistd::initgroups(&self.name, self.group)
+                .and_then(|()| unistd::setgid(self.group))
+                .and_then(|()| unistd::setuid(self.id));
+            done.map_err(|why| {
+                let what = format!("-a {}: {why}", self.name.to_string_lossy());
+                Failure::new(Code::Failure, what).hint("only root can become another user")
+            })
+        }
+    }
+
+    /// Starts the process that stays in the background; returns once its ports are open.
+    pub(in super::super) fn start() -> Done {
+        let words = by_name(std::env::args_os());
+        background::start(words.into_iter().skip(1), Code::Failure as u8)
+    }
+
+    /// Once the ports are open: writes the process number down, becomes the user, leaves for the
+    /// background.
+    pub(in super::super) fn settle(typed: &Process, user: Option<User>) -> Done {
+        if let Some(path) = &typed.pid_file {
+            let number = format!("{}\n", std::process::id());
+            fs::write(path, number).with_context(|| format!("-f {}", path.display()))?;
+        }
+        if let Some(user) = user {
+            user.become_it()?;
+        }
+        if typed.pid_file.is_some() {
+            // A log that goes into a file or a pipe goes on.
+            background::leave(!stderr().is_terminal())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(not(unix))]
+mod elsewhere {
+    use super::{Code, Done, Failure, Process};
+
+    /// None that can be become.
+    pub(in super::super) struct User;
+
+    impl User {
+        pub(super) fn named(_: &str) -> Result<Self, Failure> {
+            Err(unknown("-a"))
+        }
+    }
+
+    pub(in super::super) fn start() -> Done {
+        Err(unknown("-f"))
+    }
+
+    pub(in super::super) fn settle(_: &Process, _: Option<User>) -> Done {
+        Ok(())
+    }
+
+    fn unknown(option: &str) -> Failure {
+        Failure::new(
+            Code::Usage,
+            format!("{option} is not to be had on this system"),
+        )
+    }
+}
