@@ -93,9 +93,30 @@ fn seed() -> StdRng {
 /// When the system has no random source: nothing that needs a key may go on then.
 fn seed_bytes(out: &mut [u8]) {
     use rand::TryRng;
+    #[cfg(target_os = "linux")]
+    if from_the_kernel(out) {
+        return;
+    }
     if let Err(why) = rand::rngs::SysRng.try_fill_bytes(out) {
         panic!("the system's random generator does not answer: {why}");
     }
+}
+
+/// Asks by getrandom(2); whether the kernel has it. The libraries look its wrapper up in the C library
+/// while they run, which a static program does not have, and then want `/dev/urandom`, which an
+/// empty root does not have.
+#[cfg(target_os = "linux")]
+fn from_the_kernel(out: &mut [u8]) -> bool {
+    use rustix::rand::{GetRandomFlags, getrandom};
+    let mut done = 0;
+    while let Some(rest) = out.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        match getrandom(rest, GetRandomFlags::empty()) {
+            Ok(n) => done += n,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+    true
 }
 
 #[cfg(test)]
@@ -111,6 +132,15 @@ mod tests {
         let mut big = vec![0; RESEED_AFTER + 1];
         Chance.fill(&mut big);
         assert!(big.iter().any(|&x| x != 0));
+    }
+
+    /// So a static program in a root without `/dev` has a source.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_kernel_is_asked_itself() {
+        let mut bytes = [0; 300];
+        assert!(from_the_kernel(&mut bytes));
+        assert!(bytes.iter().any(|&b| b != 0) && from_the_kernel(&mut []));
     }
 
     #[test]
