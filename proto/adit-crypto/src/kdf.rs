@@ -7,10 +7,9 @@ use aws_lc_rs::pbkdf2;
 
 use blake3::hazmat::{ContextKey, HasherExt, hash_derive_key_context};
 use hkdf::Hkdf;
-use md5::{Digest, Md5};
 use zeroize::Zeroize;
 
-use crate::{CryptoError, Secret};
+use crate::{CryptoError, Secret, md5};
 
 /// A context of BLAKE3's derive_key mode, hashed once: half the cost of hashing it for each key.
 #[derive(Clone)]
@@ -61,15 +60,12 @@ pub fn pbkdf2_hmac_sha1(password: &[u8], salt: &[u8], iterations: NonZeroU32, ou
 /// SIP004. It slows no guess down: passwords for it must be long and random.
 pub fn evp_bytes_to_key(password: &[u8], out: &mut [u8]) {
     let mut last = Secret::new([0u8; 16]);
-    let mut first = true;
+    let mut before = 0;
     for chunk in out.chunks_mut(16) {
-        let mut md5 = Md5::new();
-        if !first {
-            md5.update(last.expose());
-        }
-        first = false;
-        md5.update(password);
-        last.expose_mut().copy_from_slice(&md5.finalize());
+        let (last_one, _) = last.expose().split_at(before);
+        let next = md5(&[last_one, password]);
+        *last.expose_mut() = next;
+        before = next.len();
         chunk.copy_from_slice(last.expose().get(..chunk.len()).unwrap_or_default());
     }
 }
