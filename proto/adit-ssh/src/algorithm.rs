@@ -109,6 +109,18 @@ algorithms! {
         HmacSha512 = "hmac-sha2-512",
         /// HMAC with SHA-1.
         HmacSha1 = "hmac-sha1",
+        /// The same with a tag of 96 bits, encrypt then MAC. From here on: only where it is named.
+        HmacSha1ShortEtm = "hmac-sha1-96-etm@openssh.com",
+        /// HMAC with MD5, encrypt then MAC.
+        HmacMd5Etm = "hmac-md5-etm@openssh.com",
+        /// The same with a tag of 96 bits, encrypt then MAC.
+        HmacMd5ShortEtm = "hmac-md5-96-etm@openssh.com",
+        /// HMAC with SHA-1 and a tag of 96 bits.
+        HmacSha1Short = "hmac-sha1-96",
+        /// HMAC with MD5.
+        HmacMd5 = "hmac-md5",
+        /// HMAC with MD5 and a tag of 96 bits.
+        HmacMd5Short = "hmac-md5-96",
     }
 }
 
@@ -219,6 +231,26 @@ impl Mac {
                 | Self::HmacSha256Etm
                 | Self::HmacSha512Etm
                 | Self::HmacSha1Etm
+                | Self::HmacSha1ShortEtm
+                | Self::HmacMd5Etm
+                | Self::HmacMd5ShortEtm
+        )
+    }
+
+    /// Whether its hash is broken or its tag is cut short: for peers that have nothing else. None is
+    /// known to fall as a MAC, but nobody would choose it today.
+    #[must_use]
+    pub const fn is_old(self) -> bool {
+        matches!(
+            self,
+            Self::HmacSha1
+                | Self::HmacSha1Etm
+                | Self::HmacSha1Short
+                | Self::HmacSha1ShortEtm
+                | Self::HmacMd5
+                | Self::HmacMd5Etm
+                | Self::HmacMd5Short
+                | Self::HmacMd5ShortEtm
         )
     }
 
@@ -231,6 +263,9 @@ impl Mac {
             Self::HmacSha256 | Self::HmacSha256Etm => (32, 32),
             Self::HmacSha512 | Self::HmacSha512Etm => (64, 64),
             Self::HmacSha1 | Self::HmacSha1Etm => (20, 20),
+            Self::HmacSha1Short | Self::HmacSha1ShortEtm => (20, 12),
+            Self::HmacMd5 | Self::HmacMd5Etm => (16, 16),
+            Self::HmacMd5Short | Self::HmacMd5ShortEtm => (16, 12),
         }
     }
 }
@@ -323,11 +358,14 @@ impl Preferred {
             mac: vec![
                 Mac::Umac64Etm,
                 Mac::Umac128Etm,
+                // Before HMAC over ciphertext: a peer that has UMAC in this form alone gets the fast
+                // MAC, and what it costs is that a length is decrypted before it is known to be
+                // genuine, as in SSH without extensions.
+                Mac::Umac64,
+                Mac::Umac128,
                 Mac::HmacSha256Etm,
                 Mac::HmacSha512Etm,
                 Mac::HmacSha1Etm,
-                Mac::Umac64,
-                Mac::Umac128,
                 Mac::HmacSha256,
                 Mac::HmacSha512,
                 Mac::HmacSha1,
@@ -387,6 +425,10 @@ mod tests {
         for (aes, clmul) in [(true, true), (true, false), (false, false)] {
             let p = Preferred::for_machine(Machine { aes, clmul });
             assert_eq!(p.mac.first(), Some(&Mac::Umac64Etm));
+            // And where a peer has the plain one alone.
+            let place = |mac| p.mac.iter().position(|m| *m == mac);
+            assert!(place(Mac::Umac128) < place(Mac::HmacSha256Etm));
+            assert_eq!(place(Mac::HmacMd5), None, "only by its name");
             assert_eq!(p.cipher.len(), Cipher::ALL.len());
             let long = p.with_long_tags();
             assert_eq!(long.mac.first(), Some(&Mac::Umac128Etm));

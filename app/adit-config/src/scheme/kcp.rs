@@ -44,7 +44,9 @@ pub(crate) static KCP9: Key<bool> = Key {
     name: "kcp9",
     default: false,
     otherwise: "",
-    doc: "With a cipher of kcptun: the keyed checksum and the matrix of kcp9, at both ends.",
+    doc: "With a cipher of kcptun a keyed checksum (HighwayHash) and a matrix of its own (Cauchy): a \
+          mode between two adits, which both must have. No other program knows it; `adit kcp \
+          --kcp9` is the same.",
 };
 pub(crate) static MODE: Key<Mode> = Key {
     name: "mode",

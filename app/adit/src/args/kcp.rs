@@ -185,6 +185,11 @@ options! {
         #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "true",
             require_equals = true)]
         pprof: bool,
+        /// With the cipher a keyed checksum and a matrix of its own: between two adits alone, both of
+        /// which must have it; no other program knows it
+        #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true",
+            require_equals = true, help_heading = "Both ends alike")]
+        kcp9: bool,
         /// Quantum Permutation Pads over each stream, as kcptun has them; both ends must have it
         #[arg(long = "QPP", alias = "qpp", value_name = "BOOL", num_args = 0..=1,
             default_missing_value = "true", require_equals = true,

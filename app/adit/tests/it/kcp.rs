@@ -67,6 +67,27 @@ fn both_ends_ours_in_every_mode() {
     }
 }
 
+/// What no other program has, and what does not fit.
+#[test]
+fn kcp9_is_between_two_adits() {
+    let origin = Origin::start().unwrap();
+    let way = ["--key", "k", "--crypt", "salsa20", "--kcp9", "--quiet"];
+    let far = server(origin.addr(), &way);
+    let near = client(far.addr(), &way);
+    carries(near.addr(), "kcp9");
+    near.stop().unwrap();
+    far.stop().unwrap();
+    let null = ["--key", "k", "--crypt", "null", "--kcp9"];
+    let words = ["kcp", "server", "-l", "127.0.0.1:0", "-t", "127.0.0.1:1"];
+    let ended = ended(&[&words[..], &null].concat());
+    assert_eq!(ended.code, Some(3), "{}", ended.output);
+    assert!(
+        ended.output.contains("--kcp9 seals with the cipher"),
+        "{}",
+        ended.output
+    );
+}
+
 #[test]
 fn losses_are_repaired_by_every_pair() {
     let faults = Faults {

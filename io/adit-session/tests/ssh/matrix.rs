@@ -140,6 +140,7 @@ async fn with_its_client() {
     let (user, _) = PublicKey::from_line(&line).unwrap();
     let (mut config, _) = settings();
     config.transport.preferred.kex = Kex::ALL.to_vec();
+    config.transport.preferred.mac = Mac::ALL.to_vec();
     let port = serve(config, user).await;
     let sum = pour(&mut tokio::io::sink(), SMALL, 1).await;
     each(

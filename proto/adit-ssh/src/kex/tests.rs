@@ -204,6 +204,16 @@ fn agree(client: &[u8], server: &[u8]) -> Result<Negotiated, SshError> {
     at_client
 }
 
+/// As of a peer that has UMAC over the plain packet alone.
+#[test]
+fn plain_umac_goes_before_hmac_over_ciphertext() {
+    let client = offer(|p| p.cipher = vec![Cipher::Aes128Ctr], &[]);
+    let macs = vec![Mac::HmacSha256Etm, Mac::HmacSha256, Mac::Umac64];
+    let server = offer(|p| p.mac = macs, &[]);
+    let chosen = agree(&client, &server).unwrap();
+    assert_eq!(chosen.server_to_client.mac, Some(Mac::Umac64));
+}
+
 #[test]
 fn the_clients_order_decides() {
     let client = offer(

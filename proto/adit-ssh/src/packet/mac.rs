@@ -4,7 +4,7 @@
 //! still in the nearest cache for the other, and the CPU does the end of the one turn together with
 //! the beginning of the next.
 
-use adit_crypto::{HmacKey, HmacKind, StreamCipher, ct_eq};
+use adit_crypto::{HmacKey, HmacKind, HmacTag, StreamCipher, ct_eq};
 use adit_umac::{Nonce, Session, Tag};
 
 use super::LENGTH_LEN;
@@ -23,7 +23,8 @@ const STRIDE: usize = 2048;
 pub(super) enum MacKey {
     Umac64(Session<8>),
     Umac128(Session<16>),
-    Hmac(HmacKey),
+    /// The key, and the octets of its tag: some are cut short.
+    Hmac(HmacKey, usize),
 }
 
 impl MacKey {
@@ -33,12 +34,18 @@ impl MacKey {
             return Err(WRONG);
         }
         let umac = || key.try_into().map_err(|_| WRONG);
+        let hmac = |kind| Self::Hmac(HmacKey::new(kind, key), mac.key_tag_len().1);
         Ok(match mac {
             Mac::Umac64 | Mac::Umac64Etm => Self::Umac64(Session::new(umac()?)),
             Mac::Umac128 | Mac::Umac128Etm => Self::Umac128(Session::new(umac()?)),
-            Mac::HmacSha1 | Mac::HmacSha1Etm => Self::Hmac(HmacKey::new(HmacKind::Sha1, key)),
-            Mac::HmacSha256 | Mac::HmacSha256Etm => Self::Hmac(HmacKey::new(HmacKind::Sha256, key)),
-            Mac::HmacSha512 | Mac::HmacSha512Etm => Self::Hmac(HmacKey::new(HmacKind::Sha512, key)),
+            Mac::HmacSha1 | Mac::HmacSha1Etm | Mac::HmacSha1Short | Mac::HmacSha1ShortEtm => {
+                hmac(HmacKind::Sha1)
+            }
+            Mac::HmacMd5 | Mac::HmacMd5Etm | Mac::HmacMd5Short | Mac::HmacMd5ShortEtm => {
+                hmac(HmacKind::Md5)
+            }
+            Mac::HmacSha256 | Mac::HmacSha256Etm => hmac(HmacKind::Sha256),
+            Mac::HmacSha512 | Mac::HmacSha512Etm => hmac(HmacKind::Sha512),
         })
     }
 
@@ -54,7 +61,10 @@ impl MacKey {
         match self {
             Self::Umac64(umac) => copy(umac.tag(nonce, packet).as_ref(), tag),
             Self::Umac128(umac) => copy(umac.tag(nonce, packet).as_ref(), tag),
-            Self::Hmac(hmac) => copy(hmac.tag(&[&sequence.to_be_bytes(), packet]).as_ref(), tag),
+            Self::Hmac(hmac, len) => copy(
+                cut(&hmac.tag(&[&sequence.to_be_bytes(), packet]), *len),
+                tag,
+            ),
         }
     }
 
@@ -70,7 +80,7 @@ impl MacKey {
         match self {
             Self::Umac64(umac) => copy(encrypt(umac, cipher, nonce, packet).as_ref(), tag),
             Self::Umac128(umac) => copy(encrypt(umac, cipher, nonce, packet).as_ref(), tag),
-            Self::Hmac(_) => {
+            Self::Hmac(..) => {
                 cipher.apply(packet.get_mut(LENGTH_LEN..).unwrap_or_default());
                 self.write(sequence, packet, tag)
             }
@@ -90,7 +100,7 @@ impl MacKey {
         match self {
             Self::Umac64(umac) => ct_eq(decrypt(umac, cipher, nonce, packet).as_ref(), tag),
             Self::Umac128(umac) => ct_eq(decrypt(umac, cipher, nonce, packet).as_ref(), tag),
-            Self::Hmac(_) => {
+            Self::Hmac(..) => {
                 let fits = self.fits(sequence, packet, tag);
                 if fits {
                     cipher.apply(packet.get_mut(LENGTH_LEN..).unwrap_or_default());
@@ -107,7 +117,10 @@ impl MacKey {
         match self {
             Self::Umac64(umac) => umac.verify(nonce, packet, tag).is_ok(),
             Self::Umac128(umac) => umac.verify(nonce, packet, tag).is_ok(),
-            Self::Hmac(hmac) => ct_eq(hmac.tag(&[&sequence.to_be_bytes(), packet]).as_ref(), tag),
+            Self::Hmac(hmac, len) => ct_eq(
+                cut(&hmac.tag(&[&sequence.to_be_bytes(), packet]), *len),
+                tag,
+            ),
         }
     }
 }
@@ -162,6 +175,12 @@ fn decrypt<const TAG: usize>(
         (from, hashed) = (to, end);
     }
     hasher.finish(nonce)
+}
+
+/// As much of a tag as its MAC has.
+fn cut(tag: &HmacTag, len: usize) -> &[u8] {
+    let tag = tag.as_ref();
+    tag.get(..len).unwrap_or(tag)
 }
 
 fn copy(from: &[u8], to: &mut [u8]) -> Result<(), SshError> {

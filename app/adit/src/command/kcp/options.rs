@@ -115,7 +115,17 @@ pub(super) fn plan(options: Both, role: Role) -> Result<Plan, Failure> {
     let (key, kind, mut warnings) = key(&options)?;
     let pads = pads(&options, &key, &mut warnings)?;
     let key = Arc::new(key_from_password(key.as_bytes()));
-    let packets = PacketKey::from_key(kind, Check::Crc32, key.expose())
+    let kcp9 = options.kcp9 == Some(true);
+    if kcp9 && kind == PacketKind::Null {
+        return Err(wrong(
+            "--kcp9 seals with the cipher, and --crypt null is none".into(),
+        ));
+    }
+    let (check, matrix) = match kcp9 {
+        true => (Check::HighwayHash, adit_fec::Matrix::Cauchy),
+        false => (Check::Crc32, adit_fec::Matrix::Vandermonde),
+    };
+    let packets = PacketKey::from_key(kind, check, key.expose())
         .map_err(|why| wrong(format!("--crypt {kind}: {why}")))?;
     let (data, parity) = (
         options.datashard.unwrap_or(10),
@@ -124,7 +134,7 @@ pub(super) fn plan(options: Both, role: Role) -> Result<Plan, Failure> {
     let fec = (data > 0 && parity > 0).then_some(Fec {
         data,
         parity,
-        matrix: adit_fec::Matrix::Vandermonde,
+        matrix,
     });
     let mtu = options.mtu.unwrap_or(1350);
     let kcp = Settings {

@@ -34,9 +34,10 @@ fn each_is_taken_by_its_name() {
     }
     let kex: Vec<&str> = Kex::ALL.iter().map(|one| one.name()).collect();
     writeln!(more, "KexAlgorithms +{}", both("kex", &kex).join(",")).unwrap();
+    let macs: Vec<&str> = Mac::ALL.iter().map(|one| one.name()).collect();
+    writeln!(more, "MACs +{}", both("mac", &macs).join(",")).unwrap();
     let world = World::new(&more);
     let ciphers: Vec<&str> = Cipher::ALL.iter().map(|one| one.name()).collect();
-    let macs: Vec<&str> = Mac::ALL.iter().map(|one| one.name()).collect();
     let host_keys = [
         "ssh-ed25519",
         "ecdsa-sha2-nistp256",

@@ -56,7 +56,7 @@ const CIPHERS: [&str; 6] = [
     "aes192-ctr",
     "aes256-ctr",
 ];
-const MACS: [&str; 10] = [
+const MACS: [&str; 16] = [
     "umac-64-etm@openssh.com",
     "umac-128-etm@openssh.com",
     "hmac-sha2-256-etm@openssh.com",
@@ -67,6 +67,12 @@ const MACS: [&str; 10] = [
     "hmac-sha2-256",
     "hmac-sha2-512",
     "hmac-sha1",
+    "hmac-sha1-96-etm@openssh.com",
+    "hmac-md5-etm@openssh.com",
+    "hmac-md5-96-etm@openssh.com",
+    "hmac-sha1-96",
+    "hmac-md5",
+    "hmac-md5-96",
 ];
 const KEX: [&str; 12] = [
     "mlkem768x25519-sha256",
@@ -86,7 +92,9 @@ const KEX: [&str; 12] = [
 #[test]
 fn every_cipher_with_every_mac_and_every_exchange() {
     let kex = format!("+{}", KEX[8..].join(","));
-    let host = Host::start(&["--max-startups", "100", "--kex", &kex]);
+    // What is old is offered only where it is named.
+    let old = format!("+{}", MACS[10..].join(","));
+    let host = Host::start(&["--max-startups", "100", "--kex", &kex, "-m", &old]);
     let (ciphers, macs, kex) = (
         both("cipher", &CIPHERS),
         both("mac", &MACS),

@@ -12,7 +12,7 @@ use adit_interop::openssh::keygen;
 use adit_interop::sshpeer::SshPeer;
 use adit_session::ssh::server::ServerConfig;
 use adit_ssh::SshError;
-use adit_ssh::algorithm::{Compression, Kex, KeyAlgorithm};
+use adit_ssh::algorithm::{Compression, Kex, KeyAlgorithm, Mac};
 use adit_ssh::kex::Negotiated;
 use adit_ssh::key::{KeySet, PublicKey, Signer};
 use adit_ssh::transport::StrictKex;
@@ -74,6 +74,7 @@ impl Host {
         let (mut config, _) = settings();
         // More than a server offers by itself.
         config.transport.preferred.kex = Kex::ALL.to_vec();
+        config.transport.preferred.mac = Mac::ALL.to_vec();
         let keys = KeySet::from(vec![key()]);
         config.host_keys = Arc::new(Counted(keys, Arc::clone(&exchanges)));
         change(&mut config);

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::*;
+use crate::algorithm::{Machine, Preferred};
 use crate::packet::cover::Cover;
 
 fn vectors() -> Value {
@@ -58,8 +59,16 @@ fn packets_of_every_suite() {
             assert_eq!(consumed, wire.len());
         }
     }
-    assert_eq!(found.len(), suites().count());
-    assert!(suites().all(|suite| found.contains(&suite)));
+    // Those that are offered; the others are made by the same code with shorter tags, and OpenSSH
+    // reads them in the tests of the program.
+    let offered = Preferred::for_machine(Machine {
+        aes: true,
+        clmul: true,
+    });
+    let is_offered = |mac: Option<Mac>| mac.is_none_or(|mac| offered.mac.contains(&mac));
+    let usual: Vec<Suite> = suites().filter(|(_, mac)| is_offered(*mac)).collect();
+    assert_eq!(found.len(), usual.len());
+    assert!(usual.iter().all(|suite| found.contains(suite)));
 }
 
 /// zlib's partial flush, which OpenSSH sends, does not end on an octet's border.

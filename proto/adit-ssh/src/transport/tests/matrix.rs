@@ -44,6 +44,7 @@ fn only(kex: Kex, host_key: KeyAlgorithm, cipher: Cipher, mac: Mac) -> Config {
 fn run(client: Config, signer: &Arc<dyn Signer>) -> Link {
     let mut server = settings();
     server.preferred.kex = Kex::ALL.to_vec();
+    server.preferred.mac = Mac::ALL.to_vec();
     server.preferred.host_key = KeyAlgorithm::ALL.to_vec();
     server.preferred.compression = Compression::ALL.to_vec();
     let wanted = client.preferred.clone();

@@ -24,7 +24,7 @@ impl Advice {
         let cheapest = |fits: &dyn Fn(&Cost) -> bool| {
             let fine = |cost: &&Cost| {
                 let exposed = cost.cipher == Cipher::ChaCha20Poly1305 && !offer.strict;
-                let weak = |mac: Mac| is_old(mac) || !mac.is_etm();
+                let weak = |mac: Mac| mac.is_old() || !mac.is_etm();
                 !exposed && !cost.mac.is_some_and(weak) && fits(cost)
             };
             let found = costs.iter().filter(fine);
@@ -64,11 +64,6 @@ impl Advice {
         }
         Self { take, warnings }
     }
-}
-
-/// SHA-1 is no way to begin anything new.
-const fn is_old(mac: Mac) -> bool {
-    matches!(mac, Mac::HmacSha1 | Mac::HmacSha1Etm)
 }
 
 /// Names that a server of today does not offer.
