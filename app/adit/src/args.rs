@@ -180,6 +180,8 @@ pub(crate) enum BenchWhat {
     Mac(BenchMac),
     /// Forward error correction, in memory: encoding and restoring of datagrams
     Fec(BenchSpan),
+    /// Shadowsocks, in memory: keys, headers, packets, ciphers
+    Ss(BenchSpan),
     /// KCP, in memory: its windows, and sealing and opening of packets under every cipher
     Kcp(BenchSpan),
     /// What an SSH server offers, what each cipher and MAC would cost here, and which to take

@@ -6,6 +6,7 @@ use std::time::Duration;
 use adit_crypto::packet::PacketKind;
 use adit_fec::Level;
 use adit_interop::tool;
+use adit_shadowsocks::Method;
 
 use crate::setup::{bin, ended};
 
@@ -60,6 +61,31 @@ fn bench_fec_prints_an_object_for_each_code() {
         "stage-decode-1-vandermonde-3+1",
     ] {
         assert!(rows.contains(&(name.to_owned(), 1400)), "{name}: {rows:?}");
+    }
+}
+
+#[test]
+fn bench_ss_prints_an_object_for_each_step_and_method() {
+    let rows = bench_rows("ss");
+    for method in Method::ALL {
+        if matches!(method, Method::Stream(_) | Method::None) {
+            continue;
+        }
+        for what in ["seal", "open"] {
+            let row = (format!("packet-{what}-{method}"), 1400);
+            assert!(rows.contains(&row), "{row:?}: {rows:?}");
+        }
+    }
+    for row in [
+        ("salt", 16),
+        ("subkey-hkdf-sha1", 32),
+        ("subkey-blake3", 16),
+        ("header-aes-128", 16),
+        ("header-aes-256", 16),
+        ("cipher-aes-128-gcm", 16_384),
+        ("cipher-chacha20-poly1305", 1400),
+    ] {
+        assert!(rows.contains(&(row.0.to_owned(), row.1)), "{row:?}");
     }
 }
 

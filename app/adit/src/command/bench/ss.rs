@@ -1,0 +1,155 @@
+//! `adit bench ss`: the keys, headers, packets and ciphers of Shadowsocks, in memory.
+
+use std::hint::black_box;
+use std::ops::Range;
+use std::time::Duration;
+
+use adit_crypto::{
+    AeadKey, AeadKind, CryptoError, HeaderCipher, KdfContext, NonceCounter, hkdf_sha1_subkey,
+};
+use adit_net::ambient::Chance;
+use adit_shadowsocks::udp::{ClientSession, HEAD_ROOM, ServerOpener, TAIL_ROOM};
+use adit_shadowsocks::{Key, Method, Users};
+use adit_wire::{Entropy, Target, Unix};
+
+use super::{Rows, nanoseconds, nanoseconds_apart};
+use crate::args;
+use crate::command::Done;
+use crate::report::{Code, Failure};
+
+const KEY: [u8; 32] = [0x42; 32];
+
+/// A datagram's payload, and the record that streams are cut into.
+const PACKET: u32 = 1400;
+const RECORD: u32 = 16 * 1024;
+
+/// Packets that are timed together, since each has to be sealed before it can be opened.
+const MANY: u32 = 64;
+
+/// A time for headers of the 2022 edition; both ends have the same.
+const NOW: Unix = Unix(1_700_000_000);
+
+/// Every cipher of the two editions that are current.
+const CIPHERS: [(AeadKind, &str); 6] = [
+    (AeadKind::Aes128Gcm, "aes-128-gcm"),
+    (AeadKind::Aes192Gcm, "aes-192-gcm"),
+    (AeadKind::Aes256Gcm, "aes-256-gcm"),
+    (AeadKind::ChaCha20Poly1305, "chacha20-poly1305"),
+    (AeadKind::XChaCha20Poly1305, "xchacha20-poly1305"),
+    (AeadKind::ChaCha8Poly1305, "chacha8-poly1305"),
+];
+
+pub(super) fn ss(typed: &args::BenchSpan) -> Done {
+    let failed = |why: CryptoError| Failure::new(Code::Failure, why.to_string());
+    let rows = Rows::new(typed);
+    for len in [16, 32] {
+        keys(&rows, len).map_err(failed)?;
+    }
+    for method in Method::ALL {
+        if !matches!(method, Method::Stream(_) | Method::None) {
+            packets(&rows, method)?;
+        }
+    }
+    for (kind, name) in CIPHERS {
+        let key = KEY.get(..kind.key_len()).unwrap_or(&KEY);
+        let key = AeadKey::new(kind, key).map_err(failed)?;
+        for bytes in [PACKET, RECORD] {
+            let mut nonces = NonceCounter::new(kind);
+            let mut message = vec![7; usize::try_from(bytes).unwrap_or_default()];
+            let ns = nanoseconds(rows.spend(), || {
+                let sealed = nonces.advance().and_then(|nonce| {
+                    let message = black_box(&mut message);
+                    key.seal_in_place(&nonce, message)
+                });
+                debug_assert!(sealed.is_ok());
+            });
+            rows.row(&format!("cipher-{name}"), bytes, ns);
+        }
+    }
+    Ok(())
+}
+
+/// What begins a connection or a packet: a salt, a key from it, a header's block.
+fn keys(rows: &Rows, len: u32) -> Result<(), CryptoError> {
+    let size = usize::try_from(len).unwrap_or_default();
+    let key = KEY.get(..size).unwrap_or(&KEY);
+    let (mut salt, mut out) = (vec![0; size], vec![0; size]);
+    let ns = nanoseconds(rows.spend(), || Chance.fill(black_box(&mut salt)));
+    rows.row("salt", len, ns);
+    let ns = nanoseconds(rows.spend(), || {
+        let derived = hkdf_sha1_subkey(key, black_box(&salt), &mut out);
+        debug_assert!(derived.is_ok());
+    });
+    rows.row("subkey-hkdf-sha1", len, ns);
+    let context = KdfContext::new("shadowsocks 2022 session subkey");
+    let ns = nanoseconds(rows.spend(), || {
+        context.derive(&[key, black_box(&salt)], black_box(&mut out));
+    });
+    rows.row("subkey-blake3", len, ns);
+    let cipher = HeaderCipher::new(key)?;
+    let block = [7; 16];
+    let bits = len * 8;
+    let ns = nanoseconds(rows.spend(), || {
+        let mut block = *black_box(&block);
+        cipher.encrypt(&mut block);
+        black_box(block);
+    });
+    rows.row(&format!("header-aes-{bits}"), 16, ns);
+    Ok(())
+}
+
+/// Both ends of a session, and packets between them, one behind the other with their room.
+struct Ends {
+    client: ClientSession,
+    server: ServerOpener,
+    arena: Vec<u8>,
+    sealed: Vec<Range<usize>>,
+}
+
+const SLOT: usize = HEAD_ROOM + 1400 + TAIL_ROOM;
+
+impl Ends {
+    fn seal(&mut self, target: &Target) {
+        for (packet, sealed) in self.arena.chunks_exact_mut(SLOT).zip(&mut self.sealed) {
+            let payload = HEAD_ROOM..SLOT - TAIL_ROOM;
+            let done = self.client.seal(packet, payload, target, NOW, &mut Chance);
+            debug_assert!(done.is_ok(), "{done:?}");
+            *sealed = done.unwrap_or_default();
+        }
+    }
+
+    fn open(&mut self) {
+        for (packet, sealed) in self.arena.chunks_exact_mut(SLOT).zip(&self.sealed) {
+            let opened = packet.get_mut(sealed.clone());
+            let opened = opened.map(|packet| self.server.open(packet, NOW).is_ok());
+            debug_assert_eq!(opened, Some(true));
+            black_box(opened);
+        }
+    }
+}
+
+fn packets(rows: &Rows, method: Method) -> Done {
+    let target: Target = "192.0.2.1:443"
+        .parse()
+        .map_err(|why| Failure::new(Code::Failure, format!("{why}")))?;
+    let (key, _) = Key::generate(method, &mut Chance);
+    let count = usize::try_from(MANY).unwrap_or_default();
+    let mut ends = Ends {
+        client: ClientSession::new(&key.clone().into(), &mut Chance),
+        server: ServerOpener::new(&Users::single(key)),
+        arena: vec![0; SLOT * count],
+        sealed: vec![0..0; count],
+    };
+    let spend: Duration = rows.spend();
+    let ns = nanoseconds_apart(spend, MANY, &mut ends, |_| (), |ends| ends.seal(&target));
+    rows.row(&format!("packet-seal-{method}"), PACKET, ns);
+    let ns = nanoseconds_apart(
+        spend,
+        MANY,
+        &mut ends,
+        |ends| ends.seal(&target),
+        Ends::open,
+    );
+    rows.row(&format!("packet-open-{method}"), PACKET, ns);
+    Ok(())
+}
