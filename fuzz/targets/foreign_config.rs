@@ -58,7 +58,8 @@ impl Sources for Everywhere<'_> {
 }
 
 /// The text as an ACL of a client or a server.
-const LISTED: &str = r#"{"server":"127.0.0.1","server_port":1,"method":"none","password":"p","acl":"a"}"#;
+const LISTED: &str =
+    r#"{"server":"127.0.0.1","server_port":1,"method":"none","password":"p","acl":"a"}"#;
 
 fuzz_target!(|input: &[u8]| {
     let (flags, input) = steer(input);

@@ -107,6 +107,26 @@ impl Udp {
         Ok(SocketAddr::new(unmap(addr.ip()), addr.port()))
     }
 
+    /// Marks what is sent with a code point of differentiated services (RFC 2474), from 0 to 63.
+    ///
+    /// # Errors
+    /// What the system refuses, and `InvalidInput` above 63.
+    pub fn set_dscp(&self, dscp: u8) -> io::Result<()> {
+        if dscp > 63 {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        // The two bits behind it are the network's (RFC 3168).
+        let class = u32::from(dscp) << 2;
+        let options = self.socket.options();
+        if self.v6 {
+            options.set_tclass_v6(class)?;
+            // Of IPv4 through the same socket, which may be of IPv6 alone.
+            let _ = options.set_tos_v4(class);
+            return Ok(());
+        }
+        options.set_tos_v4(class)
+    }
+
     /// What the system gave it for datagrams that wait.
     #[must_use]
     pub fn buffers(&self) -> Buffers {

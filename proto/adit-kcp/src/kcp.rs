@@ -3,7 +3,7 @@
 use adit_wire::Time;
 
 use crate::acks::Acks;
-use crate::bbr::{Bbr, Role};
+use crate::bbr::Bbr;
 use crate::confirmed::Confirmed;
 use crate::farewell::Farewell;
 use crate::output::Flush;
@@ -100,11 +100,6 @@ impl Kcp {
 
     pub(crate) fn starting_at(conv: u32, config: Config, now: Time, first: u32) -> Self {
         let config = config.bounded();
-        let bbr = match config.congestion {
-            Congestion::Off | Congestion::Reno => None,
-            Congestion::Bbr => Some(Bbr::new(config.mss(), Role::Holding)),
-            Congestion::Auto => Some(Bbr::new(config.mss(), Role::Watching)),
-        };
         Self {
             conv,
             config,
@@ -117,7 +112,7 @@ impl Kcp {
             acks: Acks::new(),
             rtt: Rtt::new(config.compat, config.nodelay != 0, config.interval_ms),
             reno: Reno::new(&config),
-            bbr: bbr.map(Box::new),
+            bbr: Bbr::for_config(&config).map(Box::new),
             peer_window: config.compat.recv_window(),
             peer_ts: None,
             probe: Probe::default(),

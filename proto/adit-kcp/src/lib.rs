@@ -39,6 +39,7 @@
 mod acks;
 mod bbr;
 mod bytes;
+mod change;
 mod config;
 mod confirmed;
 mod farewell;
@@ -61,6 +62,7 @@ mod timers;
 #[cfg(test)]
 mod tests;
 
+pub use change::ChangeError;
 pub use config::{Compat, Config, ConfigError, Congestion};
 pub use kcp::{Kcp, SendError, State};
 pub use segment::{Cmd, HEADER_LEN, Header};

@@ -73,6 +73,11 @@ impl RecvWindow {
         }
     }
 
+    /// Other settings from here on.
+    pub(crate) const fn change(&mut self, window: u32, stream: bool) {
+        (self.window, self.stream) = (window, stream);
+    }
+
     /// Everything before this number has been received.
     pub(crate) const fn next(&self) -> Sn {
         self.next

@@ -123,6 +123,12 @@ impl Rules {
         }
     }
 
+    /// Other settings from here on.
+    pub(crate) const fn change(&mut self, config: &Config) {
+        self.nodelay = config.nodelay;
+        self.resend = config.resend;
+    }
+
     /// Whether overtaking means anything.
     pub(crate) fn count(&self) -> bool {
         self.resend > 0 || self.compat == Compat::Go

@@ -19,16 +19,25 @@ pub(crate) struct Rtt {
     rto: u32,
 }
 
+const fn floor(nodelay: bool) -> u32 {
+    if nodelay { 30 } else { 100 }
+}
+
 impl Rtt {
     pub(crate) const fn new(compat: Compat, nodelay: bool, interval: u32) -> Self {
         Self {
             compat,
-            floor: if nodelay { 30 } else { 100 },
+            floor: floor(nodelay),
             interval,
             srtt: 0,
             var: 0,
             rto: RTO_INITIAL,
         }
+    }
+
+    /// Other settings, which the next sample follows.
+    pub(crate) const fn change(&mut self, nodelay: bool, interval: u32) {
+        (self.floor, self.interval) = (floor(nodelay), interval);
     }
 
     pub(crate) const fn srtt(&self) -> u32 {

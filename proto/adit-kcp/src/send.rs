@@ -61,6 +61,14 @@ impl SendWindow {
         }
     }
 
+    /// Other settings from here on; what is queued stays as it was cut.
+    pub(crate) fn change(&mut self, config: &Config) {
+        self.window = config.send_window;
+        self.mss = config.mss();
+        self.stream = config.stream;
+        self.rules.change(config);
+    }
+
     pub(crate) const fn flight(&self) -> &Flight {
         &self.flight
     }

@@ -61,6 +61,11 @@ mod stream;
 mod table;
 mod wire;
 
+/// The programs of the guide are compiled as they stand there.
+#[cfg(doctest)]
+#[doc = include_str!("../../../../docs/guides/kcp-library.md")]
+mod guide {}
+
 #[cfg(test)]
 mod endings;
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use adit_crypto::packet::session::{Head, PacketSession, SessionId};
-use adit_kcp::{Kcp, SendError, State as Life, Stats};
+use adit_kcp::{ChangeError, Config, Kcp, SendError, State as Life, Stats};
 use adit_net::ambient::{self, Chance};
 use adit_wire::{Broken, Entropy, Time};
 
@@ -82,6 +82,14 @@ pub(super) enum Settled {
     Gone,
 }
 
+/// Room for which a writer of this session is woken.
+fn worth(kcp: &Kcp) -> usize {
+    match kcp.config().stream {
+        true => (kcp.send_room() / 2).clamp(1, WORTH_WAKING),
+        false => 1,
+    }
+}
+
 impl Session {
     pub(super) fn new(
         socket: Arc<Socket>,
@@ -91,7 +99,7 @@ impl Session {
         by_peer: bool,
         crypt: Option<Box<PacketSession>>,
     ) -> Self {
-        let config = adit_kcp::Config {
+        let config = Config {
             mtu: socket.layout.kcp_mtu,
             ..socket.settings.kcp
         };
@@ -105,10 +113,9 @@ impl Session {
             kcp.demand_proof(now);
             wire.allowance = Some(Box::default());
         }
-        let worth = (kcp.send_room() / 2).clamp(1, WORTH_WAKING);
         Self {
             state: Mutex::new(State {
-                worth: if config.stream { worth } else { 1 },
+                worth: worth(&kcp),
                 kcp,
                 wire,
                 crypt,
@@ -359,6 +366,36 @@ impl Session {
             }
             Err(why) => Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidInput, why))),
         }
+    }
+
+    /// The settings of the ARQ.
+    pub(super) fn config(&self) -> Config {
+        *self.lock().kcp.config()
+    }
+
+    /// Changes them; the MTU within what the datagrams of the socket have room for.
+    pub(super) fn change(&self, config: Config) -> Result<(), ChangeError> {
+        let now = ambient::now();
+        let mut state = self.lock();
+        let config = Config {
+            mtu: config.mtu.min(self.socket.layout.kcp_mtu),
+            ..config
+        };
+        state.kcp.change(now, config)?;
+        state.worth = worth(&state.kcp);
+        self.advance(&mut state, now);
+        // There may be more room than before.
+        let writer = (state.kcp.send_room() >= state.worth).then(|| state.writer.take());
+        drop(state);
+        writer.flatten().into_iter().for_each(Waker::wake);
+        Ok(())
+    }
+
+    /// Bytes a second that it may send from now on.
+    pub(super) fn set_rate(&self, rate: u32) {
+        let mut state = self.lock();
+        state.wire.rate = Some(rate);
+        self.advance(&mut state, ambient::now());
     }
 
     /// Nothing more is written; the peer learns it behind all data, if it is adit.

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use adit_crypto::packet::session::SessionCipher;
-use adit_kcp::Stats;
+use adit_kcp::{ChangeError, Config, Stats};
 use adit_net::ambient::Chance;
 use adit_stream::lane::RelayLane;
 use adit_wire::Entropy;
@@ -96,6 +96,37 @@ impl Buffered<Link> {
     #[must_use]
     pub fn conv(&self) -> u32 {
         self.raw().0.session.conv
+    }
+
+    /// The settings of the ARQ.
+    #[must_use]
+    pub fn config(&self) -> Config {
+        self.raw().0.session.config()
+    }
+
+    /// Changes the settings of the ARQ from here on, also of a session that was accepted: kcp-go's
+    /// `SetNoDelay`, `SetWindowSize`, `SetMtu`, `SetACKNoDelay`, `SetWriteDelay` and `SetStreamMode`.
+    /// An MTU greater than what the datagrams of the socket have room for becomes that.
+    ///
+    /// # Errors
+    /// A value out of its bounds, or one that data under way was cut by; nothing is changed then.
+    pub fn set_config(&self, config: Config) -> Result<(), ChangeError> {
+        self.raw().0.session.change(config)
+    }
+
+    /// Limits what this session sends to `rate` bytes a second, headers included; 0 is no limit.
+    /// kcp-go's `SetRateLimit`.
+    pub fn set_rate(&self, rate: u32) {
+        self.raw().0.session.set_rate(rate);
+    }
+
+    /// Marks the datagrams of the socket, which a listener's sessions share, with a code point of
+    /// differentiated services (RFC 2474), from 0 to 63. kcp-go's `SetDSCP`.
+    ///
+    /// # Errors
+    /// What the system refuses, and `InvalidInput` above 63.
+    pub fn set_dscp(&self, dscp: u8) -> io::Result<()> {
+        self.raw().0.session.socket.udp.set_dscp(dscp)
     }
 
     /// A way to ask about the session without holding it.

@@ -468,3 +468,52 @@ async fn relays_lend_and_reserve() {
     far.consume(50_000);
     near.abort();
 }
+
+/// kcp-go's setters, on both ends of a session that is used already.
+#[tokio::test]
+async fn settings_change_while_a_session_lives() {
+    let mut listener = KcpListener::bind(any(), plain()).unwrap();
+    let at = listener.local_addr().unwrap();
+    let mut near = KcpStream::connect(at, plain()).unwrap();
+    near.write_all(b"x").await.unwrap();
+    let (far, _) = timeout(PATIENCE, listener.accept()).await.unwrap().unwrap();
+    let slow = Config {
+        send_window: 32,
+        recv_window: 64,
+        ack_nodelay: true,
+        ..Config::normal()
+    };
+    far.set_config(slow).unwrap();
+    assert_eq!(far.config().send_window, 32);
+    let wrong = Config {
+        interval_ms: 0,
+        ..slow
+    };
+    assert!(far.set_config(wrong).is_err());
+    assert_eq!(far.config().interval_ms, 40, "it was kept");
+    near.set_config(Config {
+        send_window: 1024,
+        ..near.config()
+    })
+    .unwrap();
+    near.set_dscp(46).unwrap();
+    assert!(near.set_dscp(64).is_err());
+    // A tenth of a second's worth and what a burst has, then a second of waiting.
+    near.set_rate(200_000);
+    let begun = Instant::now();
+    let (mut far, bytes) = (far, vec![7; 300_000]);
+    let reading = tokio::spawn(async move {
+        let mut got = vec![0; 300_001];
+        far.read_exact(&mut got).await.unwrap();
+        got
+    });
+    near.write_all(&bytes).await.unwrap();
+    let got = timeout(PATIENCE, reading).await.unwrap().unwrap();
+    assert!(got[1..] == bytes);
+    let took = begun.elapsed();
+    assert!(
+        took > Duration::from_millis(700),
+        "{took:?}: no rate was kept"
+    );
+    near.set_rate(0);
+}

@@ -42,6 +42,8 @@ pub(super) struct Wire {
     told: adit_fec::Counters,
     /// Until when what was sent has used up the rate.
     spent: Time,
+    /// The session's own rate in bytes a second, if it is not the socket's; 0 is no limit.
+    pub(super) rate: Option<u32>,
     /// What may go to the peer, while it is not known whether it receives.
     pub(super) allowance: Option<Box<Allowance>>,
 }
@@ -173,16 +175,20 @@ impl Wire {
         });
     }
 
+    fn rate(&self, socket: &Socket) -> u64 {
+        self.rate.unwrap_or(socket.settings.rate).into()
+    }
+
     /// When the rate allows more, if it does not now.
     pub(super) fn held_until(&self, socket: &Socket, now: Time) -> Option<Time> {
-        let rate = u64::from(socket.settings.rate);
+        let rate = self.rate(socket);
         let ahead = (BURST * 1_000_000).checked_div(rate)?;
         let at = Time(self.spent.0.saturating_sub(ahead));
         (at > now).then_some(at)
     }
 
     fn spend(&mut self, socket: &Socket, bytes: usize, now: Time) {
-        let rate = u64::from(socket.settings.rate);
+        let rate = self.rate(socket);
         if let Some(time) = (bytes as u64 * 1_000_000).checked_div(rate) {
             self.spent = Time(self.spent.max(now).0.saturating_add(time));
         }
@@ -190,7 +196,7 @@ impl Wire {
 
     fn fill(&mut self, batch: &mut Batch, socket: &Socket, kcp: &mut Kcp, now: Time) {
         let layout = socket.layout;
-        let limited = socket.settings.rate > 0;
+        let limited = self.rate(socket) > 0;
         let header = if self.plain { 0 } else { layout.fec };
         let (sealed, _) = batch.sealed;
         let end = (sealed + SEALED).min(BATCH);

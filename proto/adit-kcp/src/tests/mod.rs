@@ -7,7 +7,7 @@ mod link;
 mod sessions;
 mod trace;
 
-pub(crate) use crate::{Compat, Config, Congestion, Kcp, State};
+pub(crate) use crate::{ChangeError, Compat, Config, Congestion, Kcp, State};
 pub(crate) use adit_wire::Time;
 use serde_json::Value;
 

@@ -85,11 +85,41 @@ fn any_path() -> impl Strategy<Value = Path> {
 
 /// Sends `data` both ways as streams, in pieces, with a reader that sometimes dawdles.
 fn exchange(world: &mut World, data: &[Vec<u8>; 2], seed: u64) -> [Vec<u8>; 2] {
+    exchange_under(world, data, seed, &[])
+}
+
+/// As [`exchange`]; now and then an end changes to the next of these settings.
+fn exchange_under(
+    world: &mut World,
+    data: &[Vec<u8>; 2],
+    seed: u64,
+    changes: &[Config],
+) -> [Vec<u8>; 2] {
+    let mut changes = changes.iter();
     let mut dice = Dice(seed);
     let mut sent = [0; 2];
     let mut got = [Vec::new(), Vec::new()];
     let limit = Time(world.now.0 + AGES);
     for _ in 0..2_000_000 {
+        if dice.chance(10)
+            && let Some(config) = changes.next()
+        {
+            let kcp = &mut world.ends[dice.roll() as usize % 2];
+            let (before, config) = (*kcp.config(), config.bounded());
+            match kcp.change(world.now, config) {
+                Ok(()) => assert_eq!(*kcp.config(), config),
+                Err(ChangeError::Busy) => {
+                    // All but what the data under way was cut and counted by.
+                    let config = Config {
+                        mtu: before.mtu,
+                        congestion: before.congestion,
+                        ..config
+                    };
+                    kcp.change(world.now, config).unwrap();
+                }
+                Err(why) => panic!("{why}"),
+            }
+        }
         for end in 0..2 {
             let kcp = &mut world.ends[end];
             let want = (sent[end] + 1 + dice.roll() as usize % 700).min(data[end].len());
@@ -152,6 +182,25 @@ proptest! {
     }
 
     #[test]
+    fn streams_arrive_under_settings_that_change(
+        config in any_config(), path in any_path(), seed in any::<u64>(),
+        lens in [0usize..12_000, 0usize..12_000],
+        changes in proptest::collection::vec(any_config(), 0..12),
+    ) {
+        let config = Config { stream: true, ..config };
+        let changes: Vec<Config> = changes
+            .iter()
+            .map(|other| Config { stream: true, compat: config.compat, ..*other })
+            .collect();
+        let ends = pair(config, Time(0), 0);
+        let data = [noise(lens[0], seed), noise(lens[1], !seed)];
+        let mut world = World::new(ends, path, Time(0), seed);
+        let got = exchange_under(&mut world, &data, seed ^ 5, &changes);
+        prop_assert_eq!(got[0].len(), data[0].len());
+        prop_assert!(got[0] == data[0] && got[1] == data[1]);
+    }
+
+    #[test]
     fn messages_arrive_whole(
         config in any_config(), path in any_path(), seed in any::<u64>(),
         lens in proptest::collection::vec(1usize..2_000, 1..20), before_wrap in 0u32..80,
@@ -180,6 +229,45 @@ proptest! {
             prop_assert!(world.step(Time(AGES)) || got.len() == messages.len());
         }
         prop_assert!(got == messages);
+    }
+}
+
+#[test]
+fn what_data_was_cut_by_stays_while_it_is_under_way() {
+    let mut world = World::new(pair(Config::fast3(), Time(0), 0), path(0), Time(0), 1);
+    let smaller = Config {
+        mtu: 500,
+        ..Config::fast3()
+    };
+    world.ends[0].send(&[7; 3000]).unwrap();
+    let change = |world: &mut World, config| world.ends[0].change(world.now, config);
+    assert_eq!(change(&mut world, smaller), Err(ChangeError::Busy));
+    let other = Config {
+        compat: Compat::C,
+        ..Config::fast3()
+    };
+    assert_eq!(change(&mut world, other), Err(ChangeError::Compat));
+    let wrong = Config {
+        nodelay: 9,
+        ..Config::fast3()
+    };
+    assert!(matches!(
+        change(&mut world, wrong),
+        Err(ChangeError::Config(_))
+    ));
+    let patient = Config {
+        send_window: 4,
+        ..Config::normal()
+    };
+    change(&mut world, patient).unwrap();
+    while world.step(Time(HOUR)) {}
+    assert!(world.ends[0].is_drained());
+    change(&mut world, smaller).unwrap();
+    world.ends[0].send(&[7; 3000]).unwrap();
+    let mut datagram = [0; 1400];
+    let now = world.now;
+    while let Some(len) = world.ends[0].poll_transmit(now, &mut datagram) {
+        assert!(len <= 500, "{len}");
     }
 }
 

@@ -79,7 +79,15 @@ impl HostKeyPolicy for PinnedKeys {
 }
 
 /// Asks a closure, which answers at once.
-pub struct HostKeyFn<F>(pub F);
+///
+/// ```
+/// use adit_session::ssh::client::{HostKeyFn, HostKeyPolicy};
+///
+/// // Takes whatever key comes: for tests.
+/// let anyone: Box<dyn HostKeyPolicy> = Box::new(HostKeyFn(|_| Ok(())));
+/// ```
+// The bound is what tells the compiler the closure's argument.
+pub struct HostKeyFn<F: Fn(&HostKey) -> Result<(), HostKeyRefused>>(pub F);
 
 impl<F> HostKeyPolicy for HostKeyFn<F>
 where
@@ -90,7 +98,7 @@ where
     }
 }
 
-impl<F> fmt::Debug for HostKeyFn<F> {
+impl<F: Fn(&HostKey) -> Result<(), HostKeyRefused>> fmt::Debug for HostKeyFn<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("HostKeyFn")
     }
