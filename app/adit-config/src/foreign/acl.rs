@@ -121,7 +121,7 @@ fn of_text(text: &str, file: &str, clerk: &mut Clerk<'_>) -> Acl {
                     (file, at, line),
                     "not a network, and not an expression for names",
                     &why,
-                    "expressions are those of the crate `regex`: no look-around, no back-references",
+                    "expressions are those of the crate `regex-lite`: no look-around, no back-references",
                 )),
             }
         }
