@@ -56,16 +56,7 @@ pub(super) struct Acl {
 
 /// Reads the file that a configuration names; nothing if that is a problem.
 pub(super) fn read(path: &str, file: &str, clerk: &mut Clerk<'_>) -> Option<Acl> {
-    let text = match clerk.sources.long_file(&clerk.base.join(file), MAX_LEN) {
-        Ok(text) => text.text,
-        Err(why) => {
-            clerk.problem(Problem::without_place(
-                format!("`{path}`: cannot read `{file}`: {why}"),
-                "relative paths begin at the folder of the configuration",
-            ));
-            return None;
-        }
-    };
+    let text = clerk.long_file(path, file, MAX_LEN)?.text;
     let problems = clerk.problems.len();
     let acl = of_text(&text, file, clerk);
     (clerk.problems.len() == problems).then_some(acl)

@@ -164,25 +164,19 @@ fn servers(top: &mut Fields<'_>, format: Format, clerk: &mut Clerk<'_>) -> Vec<S
         // One user to a port; the port of the top level is the default that nobody uses.
         top.get("server_port");
         for (port, password) in ports.all() {
-            let number = port.parse::<u16>().ok().filter(|port| *port > 0);
             let own = (format == Format::Ssr).then(|| ssr::of_port(password));
             let own = own.flatten();
             let password = own
                 .as_ref()
                 .map_or_else(|| password.text(), |own| own.password);
-            let (Some(number), Some(password)) = (number, password) else {
-                let title = format!("`{}` is not a port with its password", ports.path(port));
-                clerk.problem(Problem::without_place(
-                    title,
-                    "write `\"8388\": \"password\"`",
-                ));
+            let path = ports.path(port);
+            let Some(given) = port_password(port, password, &path, clerk) else {
                 continue;
             };
             if !server::room(addresses, clerk) {
                 return servers;
             }
-            let path = ports.path(port);
-            if let Some(mut server) = one(top, path, Some((number, password)), format, clerk) {
+            if let Some(mut server) = one(top, path, Some(given), format, clerk) {
                 if let Some(own) = &own {
                     own.change(&mut server.method, server.ssr.as_mut());
                 }
@@ -224,6 +218,23 @@ fn servers(top: &mut Fields<'_>, format: Format, clerk: &mut Clerk<'_>) -> Vec<S
         ));
     }
     servers
+}
+
+/// A port of `port_password` at `path`, and its password.
+pub(super) fn port_password<'j>(
+    port: &str,
+    password: Option<&'j str>,
+    path: &str,
+    clerk: &mut Clerk<'_>,
+) -> Option<(u16, &'j str)> {
+    let number = port.parse::<u16>().ok().filter(|port| *port > 0);
+    let found = number.zip(password);
+    if found.is_none() {
+        let title = format!("`{path}` is not a port with its password");
+        let help = "write `\"8388\": \"password\"`";
+        clerk.problem(Problem::without_place(title, help));
+    }
+    found
 }
 
 /// One server. `given` are the port and password of `port_password`.

@@ -34,7 +34,7 @@ use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 pub use note::Note;
-pub use typed::{ManagerFile, Program, Typed, manager_file, plan_of_typed};
+pub use typed::{DEFAULT_METHOD, ManagerFile, Program, Typed, manager_file, plan_of_typed};
 
 use crate::edge::{self, FileText, Machine, Sources};
 use crate::plan::{MAX_FILE_LEN, Plan};
@@ -276,7 +276,23 @@ impl<'a> Clerk<'a> {
 
     /// A file that the configuration names; a problem if it cannot be read.
     fn file(&mut self, path: &str, file: &str) -> Option<FileText> {
-        match self.sources.file(&self.base.join(file)) {
+        let read = self.sources.file(&self.base.join(file));
+        self.readable(path, file, read)
+    }
+
+    /// As [`file`](Self::file), of at most `limit` bytes.
+    fn long_file(&mut self, path: &str, file: &str, limit: u64) -> Option<FileText> {
+        let read = self.sources.long_file(&self.base.join(file), limit);
+        self.readable(path, file, read)
+    }
+
+    fn readable(
+        &mut self,
+        path: &str,
+        file: &str,
+        read: std::io::Result<FileText>,
+    ) -> Option<FileText> {
+        match read {
             Ok(text) => Some(text),
             Err(why) => {
                 self.problem(Problem::without_place(

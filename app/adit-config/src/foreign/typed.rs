@@ -14,7 +14,7 @@ use crate::plan::{MAX_FILE_LEN, Plan};
 use crate::problem::{Problem, Warning, WarningKind};
 
 /// The method of a command line of shadowsocks-libev that names none.
-const METHOD: &str = "chacha20-ietf-poly1305";
+pub const DEFAULT_METHOD: &str = "chacha20-ietf-poly1305";
 
 /// Fields of the classic JSON object, in the order in which they were typed.
 #[derive(Debug, Default)]
@@ -148,7 +148,7 @@ fn lay_over(entries: &mut Entries, typed: Typed, program: Program) {
     if program.is_ssr() {
         default("protocol", "origin");
     } else {
-        default("method", METHOD);
+        default("method", DEFAULT_METHOD);
     }
     if program == Program::Redirector {
         redirect(entries);
@@ -224,15 +224,10 @@ pub fn manager_file(path: &Path) -> Result<(ManagerFile, Vec<Note>), Vec<Problem
         said.plugin = text("plugin").map(|name| (name, text("plugin_opts").unwrap_or_default()));
         if let Some(mut ports) = top.object("port_password", &mut clerk) {
             for (port, password) in ports.all() {
-                let number = port.parse::<u16>().ok().filter(|port| *port > 0);
-                let (Some(number), Some(password)) = (number, password.text()) else {
-                    let title = format!("`{}` is not a port with its password", ports.path(port));
-                    let help = "write `\"8388\": \"password\"`";
-                    clerk.problem(Problem::without_place(title, help));
-                    continue;
-                };
-                said.ports
-                    .push((number, Zeroizing::new(password.to_owned())));
+                let path = ports.path(port);
+                let found = classic::port_password(port, password.text(), &path, &mut clerk);
+                let own = found.map(|(port, text)| (port, Zeroizing::new(text.to_owned())));
+                said.ports.extend(own);
             }
         }
         top.finish(REASONS, &mut clerk);

@@ -17,9 +17,6 @@ use super::{Done, convert, manager, run, tools};
 use crate::args::classic::{self as args, Acl, Classic, Common, Ssr};
 use crate::report::{Code, Failure};
 
-/// The method of servers whose manager names none, as in shadowsocks-libev.
-const METHOD: &str = "chacha20-ietf-poly1305";
-
 /// `in_background` says that this is the process that stays there (`-f`).
 pub(super) fn classic(typed: &Classic, in_background: bool) -> Done {
     let common = common(typed);
@@ -199,7 +196,7 @@ fn manage(typed: &args::Manager) -> Done {
     };
     let settings = Settings {
         hosts: manager::hosts(hosts)?,
-        method: tools::method(method.unwrap_or(METHOD))?,
+        method: tools::method(method.unwrap_or(foreign::DEFAULT_METHOD))?,
         mode,
         plugin: plugin.or(file.plugin),
         plugins: AllowedPlugins::none(),
