@@ -8,16 +8,17 @@
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use adit_wire::unmap;
+use tokio::net::TcpStream;
 
 use crate::Peer;
 
 /// How often a request may come back. Listeners that lead to each other on purpose are fewer.
 pub(crate) const MOST: u8 = 8;
-/// Connections to this machine that are remembered until they are accepted; most are to other
-/// programs, and never are.
+/// Connections to our own ports that are remembered until they are accepted.
 const REMEMBERED: usize = 1024;
 
 tokio::task_local! {
@@ -25,7 +26,13 @@ tokio::task_local! {
     static ROUNDS: u8;
 }
 
+/// A bit for each port on which this process listens, or has listened. Connections to other ports
+/// do not come back, and most go there: they need neither the lock nor their own address.
+static PORTS: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
+
 static MADE: Mutex<Option<Made>> = Mutex::new(None);
+/// Connections in [`MADE`], to be read without its lock.
+static PENDING: AtomicUsize = AtomicUsize::new(0);
 
 /// Connections of this process to this machine, by their own address.
 #[derive(Default)]
@@ -39,8 +46,35 @@ pub(crate) fn scope<F: Future>(rounds: u8, work: F) -> impl Future<Output = F::O
     ROUNDS.scope(rounds, work)
 }
 
-/// Notes a connection from `local` to one of `candidates`, if that is this machine.
-pub(crate) fn made(local: SocketAddr, candidates: &[SocketAddr]) {
+/// This process listens on `port`.
+pub(crate) fn listens_on(port: u16) {
+    let (word, bit) = place(port);
+    word.fetch_or(bit, Ordering::Relaxed);
+}
+
+/// This process accepts connections that were on their way to any port (`REDIRECT`).
+pub(crate) fn listens_on_all() {
+    for word in &PORTS {
+        word.store(u64::MAX, Ordering::Relaxed);
+    }
+}
+
+fn place(port: u16) -> (&'static AtomicU64, u64) {
+    (&PORTS[usize::from(port >> 6)], 1 << (port & 63))
+}
+
+/// Notes a connection to one of `candidates`, if that is a listener of this process.
+pub(crate) fn made(connection: &TcpStream, candidates: &[SocketAddr]) {
+    let is_ours = |to: &SocketAddr| {
+        let (word, bit) = place(to.port());
+        word.load(Ordering::Relaxed) & bit != 0
+    };
+    if !candidates.iter().any(is_ours) {
+        return;
+    }
+    let Ok(local) = connection.local_addr() else {
+        return;
+    };
     let ip = unmap(local.ip());
     if !candidates.iter().any(|to| unmap(to.ip()) == ip) {
         return;
@@ -57,16 +91,46 @@ pub(crate) fn made(local: SocketAddr, candidates: &[SocketAddr]) {
     {
         made.rounds.remove(&oldest);
     }
+    PENDING.store(made.rounds.len(), Ordering::Release);
 }
 
 /// How often the request of a connection that was accepted has come back: 0 if others made it.
 pub(crate) fn rounds(peer: &Peer) -> u8 {
     let ip = unmap(peer.remote.ip());
-    if ip != unmap(peer.local.ip()) {
+    if ip != unmap(peer.local.ip()) || PENDING.load(Ordering::Acquire) == 0 {
         return 0;
     }
     let remote = SocketAddr::new(ip, peer.remote.port());
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-    let found = made.as_mut().and_then(|made| made.rounds.remove(&remote));
+    let Some(made) = made.as_mut() else {
+        return 0;
+    };
+    let found = made.rounds.remove(&remote);
+    PENDING.store(made.rounds.len(), Ordering::Release);
     found.map_or(0, |rounds| rounds.saturating_add(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use adit_net::tcp;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn only_what_goes_to_a_listener_of_ours_is_remembered() {
+        for ours in [false, true] {
+            let listener = tcp::listen("127.0.0.1:0".parse().unwrap()).unwrap();
+            let at = listener.local_addr().unwrap();
+            if ours {
+                listens_on(at.port());
+            }
+            let (near, accepted) = tokio::join!(tcp::connect(at), listener.accept());
+            let (far, remote) = accepted.unwrap();
+            let local = far.local_addr().unwrap();
+            scope(3, async { made(&near.unwrap(), &[at]) }).await;
+            let peer = Peer { remote, local };
+            assert_eq!(rounds(&peer), if ours { 4 } else { 0 });
+            assert_eq!(rounds(&peer), 0, "it is accepted once");
+        }
+    }
 }

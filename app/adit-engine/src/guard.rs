@@ -6,9 +6,10 @@
 //! come and needs one round trip. What a connection without a place looks like is up to the
 //! acceptor; at a keyed listener it is the ordinary end that the reject policy has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::pending;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use crate::AcceptError;
 /// Places of a listener whose number of connections allows for more.
 const PLACES: usize = 4096;
 /// Places of one source that others pay for, once places are taken away.
-const SHARE: u32 = 64;
+const SHARE: usize = 64;
 /// Failed logins of one source within [`WINDOW`] that are put up with.
 const FAILURES: u32 = 10;
 /// What a failed login counts, and what a key exchange does that no login came of: clients that only
@@ -67,10 +68,10 @@ pub struct Guard {
 #[derive(Debug, Default)]
 struct Table {
     next: u64,
-    places: BTreeMap<(Source, u64), Arc<Notify>>,
-    /// Places by age, of sources without a recent request and of sources with one.
-    unknown: BTreeMap<u64, Source>,
-    known: BTreeMap<u64, Source>,
+    /// Places by number, that is by age: of sources without a recent request, and of sources with
+    /// one.
+    unknown: BTreeMap<u64, Arc<Stranger>>,
+    known: BTreeMap<u64, Arc<Stranger>>,
     sources: BTreeMap<Source, History>,
     /// Number of sources at which the forgotten ones are swept out.
     sweep_at: usize,
@@ -78,7 +79,8 @@ struct Table {
 
 #[derive(Debug, Default)]
 struct History {
-    places: u32,
+    /// The numbers of its places, the oldest first.
+    places: VecDeque<u64>,
     /// Failed logins and wasted key exchanges, by their weight.
     failures: u32,
     /// When the first of the failures was.
@@ -98,7 +100,7 @@ impl History {
 
     fn is_forgotten(&self, now: Time) -> bool {
         let failed = self.failures > 0 && now.since(self.since) < WINDOW;
-        self.places == 0 && !failed && !self.is_known(now)
+        self.places.is_empty() && !failed && !self.is_known(now)
     }
 }
 
@@ -128,8 +130,8 @@ impl Guard {
         if source.is_some_and(|source| source.is_penalised(now)) {
             return None;
         }
-        let (mine, known) = source.map_or((0, false), |s| (s.places, s.is_known(now)));
-        if self.is_crowded(table.places.len()) {
+        let (mine, known) = source.map_or((0, false), |s| (s.places.len(), s.is_known(now)));
+        if self.is_crowded(table.unknown.len() + table.known.len()) {
             if from != Source::Unknown && mine >= SHARE {
                 table.take_oldest_of(from);
             } else {
@@ -138,23 +140,26 @@ impl Guard {
         }
         let number = table.next;
         table.next += 1;
-        let lost = Arc::new(Notify::new());
-        table.places.insert((from, number), lost.clone());
-        if known {
-            table.known.insert(number, from);
-        } else {
-            table.unknown.insert(number, from);
-        }
-        if from != Source::Unknown {
-            table.sources.entry(from).or_default().places += 1;
-        }
-        drop(table);
-        Some(Place(Some(Arc::new(Stranger {
+        let stranger = Arc::new(Stranger {
             guard: self.clone(),
             from,
             number,
-            lost,
-        }))))
+            lost: Notify::new(),
+            holders: AtomicUsize::new(1),
+            is_free: AtomicBool::new(false),
+        });
+        let queue = if known {
+            &mut table.known
+        } else {
+            &mut table.unknown
+        };
+        queue.insert(number, stranger.clone());
+        if from != Source::Unknown {
+            let source = table.sources.entry(from).or_default();
+            source.places.push_back(number);
+        }
+        drop(table);
+        Some(Place(Some(stranger)))
     }
 
     /// Takes the oldest place away, so that a newcomer can be let in. Returns whether there was one.
@@ -188,44 +193,46 @@ impl Table {
             self.unknown.first_key_value()
         };
         let first = first.or_else(|| self.known.first_key_value());
-        let Some((number, from)) = first.map(|(number, from)| (*number, *from)) else {
+        let Some(number) = first.map(|(number, _)| *number) else {
             return false;
         };
-        self.take(from, number)
+        self.take(number)
     }
 
     fn take_oldest_of(&mut self, from: Source) -> bool {
-        let mut its = self.places.range((from, 0)..=(from, u64::MAX));
-        let Some(number) = its.next().map(|((_, number), _)| *number) else {
+        let places = self.sources.get(&from).map(|source| &source.places);
+        let Some(number) = places.and_then(|places| places.front().copied()) else {
             return false;
         };
-        self.take(from, number)
+        self.take(number)
     }
 
     /// Takes a place away from the connection that has it.
-    fn take(&mut self, from: Source, number: u64) -> bool {
-        let lost = self.remove(from, number);
-        if let Some(lost) = &lost {
-            lost.notify_one();
+    fn take(&mut self, number: u64) -> bool {
+        let stranger = self.remove(number);
+        if let Some(stranger) = &stranger {
+            stranger.lost.notify_one();
         }
-        lost.is_some()
+        stranger.is_some()
     }
 
     /// Frees a place, if it is still taken.
-    fn remove(&mut self, from: Source, number: u64) -> Option<Arc<Notify>> {
-        let lost = self.places.remove(&(from, number))?;
-        self.unknown.remove(&number);
-        self.known.remove(&number);
-        if let Some(source) = self.sources.get_mut(&from) {
-            source.places = source.places.saturating_sub(1);
+    fn remove(&mut self, number: u64) -> Option<Arc<Stranger>> {
+        let unknown = self.unknown.remove(&number);
+        let stranger = unknown.or_else(|| self.known.remove(&number))?;
+        if let Some(source) = self.sources.get_mut(&stranger.from) {
+            // Numbers only grow.
+            if let Ok(at) = source.places.binary_search(&number) {
+                source.places.remove(at);
+            }
         }
-        Some(lost)
+        Some(stranger)
     }
 
     /// Forgets `from` if nothing has to be remembered, and now and then all others of the kind.
     fn forget(&mut self, from: Source, now: Time) {
         let full = self.sources.len() > REMEMBERED;
-        let gone = |s: &History| s.is_forgotten(now) || (full && s.places == 0);
+        let gone = |s: &History| s.is_forgotten(now) || (full && s.places.is_empty());
         if self.sources.get(&from).is_some_and(gone) {
             self.sources.remove(&from);
         }
@@ -238,7 +245,7 @@ impl Table {
 
 /// A connection's place among those that have not made their request yet. It is free again once all
 /// clones are dropped. The default is one that nobody takes away.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Place(Option<Arc<Stranger>>);
 
 impl Place {
@@ -268,7 +275,7 @@ impl Place {
     /// Gives the place up early: the connection stays, and is counted elsewhere.
     pub fn leave(&self) {
         if let Some(stranger) = &self.0 {
-            stranger.guard.lock().remove(stranger.from, stranger.number);
+            stranger.guard.lock().remove(stranger.number);
         }
     }
 
@@ -291,9 +298,19 @@ impl Place {
         });
     }
 
-    /// A request was made.
-    pub fn proved(&self) {
-        self.note(|source, now| source.request = Some(now));
+    /// A request was made. The connection needs no place from here on.
+    pub fn proved(self) {
+        let Some(stranger) = &self.0 else {
+            return;
+        };
+        let (from, now) = (stranger.from, ambient::now());
+        let mut table = stranger.guard.lock();
+        if from != Source::Unknown {
+            table.sources.entry(from).or_default().request = Some(now);
+        }
+        stranger.free(&mut table, now);
+        drop(table);
+        stranger.is_free.store(true, Ordering::Release);
     }
 
     fn note(&self, what: impl FnOnce(&mut History, Time)) {
@@ -310,19 +327,42 @@ impl Place {
     }
 }
 
+impl Clone for Place {
+    fn clone(&self) -> Self {
+        if let Some(stranger) = &self.0 {
+            stranger.holders.fetch_add(1, Ordering::Relaxed);
+        }
+        Self(self.0.clone())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(stranger) = &self.0
+            && stranger.holders.fetch_sub(1, Ordering::AcqRel) == 1
+            && !stranger.is_free.load(Ordering::Acquire)
+        {
+            let now = ambient::now();
+            stranger.free(&mut stranger.guard.lock(), now);
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Stranger {
     guard: Arc<Guard>,
     from: Source,
     number: u64,
-    lost: Arc<Notify>,
+    lost: Notify,
+    /// Clones of the [`Place`].
+    holders: AtomicUsize,
+    /// Whether the place was given up before they are gone.
+    is_free: AtomicBool,
 }
 
-impl Drop for Stranger {
-    fn drop(&mut self) {
-        let now = ambient::now();
-        let mut table = self.guard.lock();
-        table.remove(self.from, self.number);
+impl Stranger {
+    fn free(&self, table: &mut Table, now: Time) {
+        table.remove(self.number);
         if self.from != Source::Unknown {
             table.forget(self.from, now);
         }
@@ -349,7 +389,8 @@ mod tests {
         fn is_lost(&self) -> bool {
             let stranger = self.0.as_ref().unwrap();
             let table = stranger.guard.lock();
-            !table.places.contains_key(&(stranger.from, stranger.number))
+            let number = &stranger.number;
+            !table.unknown.contains_key(number) && !table.known.contains_key(number)
         }
     }
 
@@ -370,7 +411,7 @@ mod tests {
         assert_eq!(lost(&mine), 0);
         drop(mine);
         let table = guard.lock();
-        assert!(table.sources.is_empty() && table.places.is_empty());
+        assert!(table.sources.is_empty());
         assert!(table.known.is_empty() && table.unknown.is_empty());
     }
 

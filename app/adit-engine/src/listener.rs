@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_config::{Listen, ListenKind, Proxy as ProxyPlan, Route};
+use adit_config::{Listen, ListenKind, Proxy as ProxyPlan, Route, Steering};
 use adit_net::tcp::FastOpen;
 use adit_net::{accept, limits};
 use adit_session::kcp::Counters;
@@ -27,6 +27,7 @@ use self::users_file::UsersFile;
 use crate::acceptor::{Acceptor, Fixed, Intercepted, Languages, Proxy};
 use crate::carrier::{self, Bound};
 use crate::chain::{router, spec};
+use crate::circle;
 use crate::credentials::Credentials;
 use crate::guard::Guard;
 use crate::plugin::{Host, Role};
@@ -120,6 +121,9 @@ pub(crate) async fn prepare(
         ListenKind::ShadowsocksR(server) => ssr::prepare(server, &bench)?,
         ListenKind::Ssh(server) => ssh::prepare(server, &bench)?,
         ListenKind::Transparent(plan) => {
+            if plan.steering == Steering::Redirect {
+                circle::listens_on_all();
+            }
             let acceptor = Intercepted {
                 steering: plan.steering,
                 port: listen.addr.port,

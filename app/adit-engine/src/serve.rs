@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use adit_shadowsocks::uot;
 use adit_stream::{BoxStream, Count, End, Limits, Meter, Outcome, Stream, fill, lane, relay};
-use adit_wire::Target;
+use adit_wire::{Host, Target};
 use tokio::sync::watch;
 use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
@@ -211,7 +211,7 @@ impl Worker {
             Err(AcceptError::Login(_)) => place.failed(),
             Err(AcceptError::Wasted(_)) => place.wasted(),
             Err(_) | Ok(Inbound::Rejected(_)) => {}
-            Ok(_) => place.proved(),
+            Ok(_) => std::mem::take(&mut place).proved(),
         }
         drop(place);
         // Not before: what a hop of ours says comes after it is noted who made the connection.
@@ -308,9 +308,16 @@ impl Worker {
         }
         let connector = self.router.pick(&target);
         let first = std::mem::take(&mut pending.request.first);
-        let dial = asker.scope(connector.connect(&target, &first));
+        let mut dial = connector.connect(&target, &first);
+        // A scope costs a little at every poll, and most requests need neither.
+        if matches!(target.host, Host::Name(_)) {
+            dial = Box::pin(asker.scope(dial));
+        }
+        if rounds > 0 {
+            dial = Box::pin(circle::scope(rounds, dial));
+        }
         let dialled = tokio::select! {
-            dialled = circle::scope(rounds, dial) => dialled.inspect(|_| {
+            dialled = dial => dialled.inspect(|_| {
                 // They went ahead of the relay, which counts the others.
                 let both = Both { meter: &self.meter, account: account.as_ref() };
                 both.add_up(first.len());
@@ -320,7 +327,7 @@ impl Worker {
                 return None;
             }
         };
-        let far = match dialled {
+        let mut far = match dialled {
             Ok(far) => far,
             Err(why) => {
                 debug!(client = %peer.remote, user, %target, fault = why.label(), "refused: {why}");
@@ -330,7 +337,11 @@ impl Worker {
             }
         };
         let again = pending.again();
-        let mut near = match pending.proceed(far.bound).await {
+        let bound = match pending.shows_bound() {
+            true => far.bound(),
+            false => None,
+        };
+        let mut near = match pending.proceed(bound).await {
             Ok(near) => near,
             Err(e) => {
                 debug!(client = %peer.remote, "the client left: {e}");

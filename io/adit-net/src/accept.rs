@@ -20,6 +20,8 @@ pub struct Acceptor {
     pause: Duration,
     /// Connections have their options from the listening socket.
     tuned: bool,
+    /// The address that all connections come to, if there is one.
+    address: Option<SocketAddr>,
 }
 
 const PAUSE_MIN: Duration = Duration::from_millis(5);
@@ -41,6 +43,7 @@ impl Acceptor {
     pub fn new(socket: TcpListener) -> Self {
         Self {
             tuned: tcp::tunes_all(&socket),
+            address: only_address(&socket),
             socket,
             reserve: reserve(),
             pause: PAUSE_MIN,
@@ -50,6 +53,12 @@ impl Acceptor {
     /// The address it listens on.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
+    }
+
+    /// The address of ours that a connection came to. Costs a system call where a listener has
+    /// several: on a wildcard, and where the firewall brings connections that were meant for others.
+    pub fn address_of(&self, stream: &TcpStream) -> io::Result<SocketAddr> {
+        self.address.map_or_else(|| stream.local_addr(), Ok)
     }
 
     /// Waits for the next connection. Cancel-safe.
@@ -82,6 +91,16 @@ impl Acceptor {
             }
         }
     }
+}
+
+/// The address of all connections of a listener, if that can be only one.
+fn only_address(listener: &TcpListener) -> Option<SocketAddr> {
+    #[cfg(target_os = "linux")]
+    if crate::transparent::is_transparent(listener) {
+        return None;
+    }
+    let address = listener.local_addr().ok()?;
+    (!address.ip().is_unspecified()).then_some(address)
 }
 
 fn reserve() -> Option<File> {
@@ -128,6 +147,22 @@ mod tests {
                     assert_eq!(socket.tcp_user_timeout().unwrap(), Some(seconds(120)));
                 }
             }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_knows_where_it_came_to() {
+        for at in ["127.0.0.1:0", "0.0.0.0:0"] {
+            let listener = tcp::listen(at.parse().unwrap()).unwrap();
+            let mut acceptor = Acceptor::new(listener);
+            let mut at = acceptor.local_addr().unwrap();
+            at.set_ip([127, 0, 0, 1].into());
+            let (_near, far) = tokio::join!(tcp::connect(at), acceptor.next());
+            let Turn::Connection(far, _) = far else {
+                panic!("{far:?}");
+            };
+            assert_eq!(acceptor.address_of(&far).unwrap(), at);
+            assert_eq!(far.local_addr().unwrap(), at);
         }
     }
 

@@ -10,6 +10,8 @@
 //! Elsewhere everything here is an error that says so.
 
 #[cfg(target_os = "linux")]
+pub(crate) use linux::is_transparent;
+#[cfg(target_os = "linux")]
 pub use linux::{Taken, listen, listen_redirected, original_dst, voice};
 
 #[cfg(not(target_os = "linux"))]
@@ -183,6 +185,13 @@ mod linux {
         // It is not there to hear; the kernel gives what it gives at least.
         let _ = socket.set_recv_buffer_size(0);
         Udp::bound(socket, source)
+    }
+
+    /// Whether a listening socket takes connections to any address.
+    pub(crate) fn is_transparent(listener: &TcpListener) -> bool {
+        let socket = SockRef::from(listener);
+        let v6 = socket.ip_transparent_v6();
+        matches!(socket.ip_transparent_v4(), Ok(true)) || matches!(v6, Ok(true))
     }
 
     fn set_transparent(socket: &Socket, addr: SocketAddr) -> io::Result<()> {

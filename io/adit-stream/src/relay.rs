@@ -98,11 +98,8 @@ pub async fn relay(
                 let wanted = near.lane().or(|| far.lane());
                 if let Some(lane) = load.lane_after(worked, wanted) {
                     let there = lane.enter();
-                    if let Err(why) = up.move_source(near) {
-                        return Poll::Ready(End::Near(why));
-                    }
-                    if let Err(why) = down.move_source(far) {
-                        return Poll::Ready(End::Far(why));
+                    if let Err(end) = move_sources(&mut up, near, &mut down, far) {
+                        return Poll::Ready(end);
                     }
                     let deadline = timer.deadline();
                     timer.set(sleep_until(deadline));
@@ -125,6 +122,19 @@ pub async fn relay(
         end,
         far_first: first.unwrap_or(false),
     }
+}
+
+/// Has the runtime that is entered watch both sockets. Out of the way of the rest, which is all that
+/// a short connection runs through: that is more code already than the cache of instructions holds.
+#[cold]
+fn move_sources(
+    up: &mut Direction,
+    near: &mut dyn Stream,
+    down: &mut Direction,
+    far: &mut dyn Stream,
+) -> Result<(), End> {
+    up.move_source(near).map_err(End::Near)?;
+    down.move_source(far).map_err(End::Far)
 }
 
 /// The time after which the counters are looked at again.

@@ -50,6 +50,9 @@ impl TimeSlice {
     /// while another worker waits for events.
     pub fn is_over_for_all(&mut self, n: usize) -> bool {
         let worked = self.worked(n);
+        if worked.is_zero() {
+            return false;
+        }
         let longest = if lane::is_bulk() {
             LONGEST_BULK
         } else {

@@ -127,6 +127,11 @@ impl Pending {
         self.reply.again()
     }
 
+    /// Whether [`proceed`](Self::proceed) shows the client the address that the target sees.
+    pub fn shows_bound(&self) -> bool {
+        self.reply.shows_bound()
+    }
+
     /// Tells the client that the way is open; gives its stream.
     pub async fn proceed(self, bound: Option<SocketAddr>) -> io::Result<BoxStream> {
         self.reply.proceed(bound).await
@@ -151,6 +156,10 @@ pub(crate) trait Reply: Send {
     /// See [`Pending::again`].
     fn again(&mut self) -> Option<Box<dyn Again>> {
         None
+    }
+    /// See [`Pending::shows_bound`].
+    fn shows_bound(&self) -> bool {
+        false
     }
     fn proceed(
         self: Box<Self>,

@@ -111,13 +111,16 @@ impl Reply for Socks {
         Some(&mut self.io)
     }
 
+    fn shows_bound(&self) -> bool {
+        !self.hide_bind
+    }
+
     fn proceed(
         mut self: Box<Self>,
         bound: Option<SocketAddr>,
     ) -> BoxFuture<'static, io::Result<BoxStream>> {
         Box::pin(async move {
-            let shown = bound.filter(|_| !self.hide_bind);
-            self.grant(shown).await?;
+            self.grant(bound).await?;
             Ok(self.io)
         })
     }

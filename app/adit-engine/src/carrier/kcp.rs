@@ -197,7 +197,7 @@ impl Connector for KcpCarrier {
                 put(&mut io, first).await.map_err(|why| self.failed(why))?;
                 Ok(Connected {
                     io: Box::new(io),
-                    bound: None,
+                    direct: false,
                     first_wait: Duration::ZERO,
                     watch: None,
                     standing: None,

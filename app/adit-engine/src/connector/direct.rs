@@ -71,17 +71,14 @@ impl Connector for Direct {
                 let socket = dial::race_by(&candidates, self.fast_open)
                     .await
                     .map_err(|e| DialError::new(Stage::Connect, e))?;
-                let bound = socket.local_addr().ok();
-                if let Some(bound) = bound {
-                    circle::made(bound, &candidates);
-                }
+                circle::made(&socket, &candidates);
                 let mut io = Tcp::new(socket);
                 put(&mut io, first)
                     .await
                     .map_err(|e| DialError::new(Stage::Connect, e))?;
                 Ok(Connected {
                     io: Box::new(io),
-                    bound,
+                    direct: true,
                     first_wait: Duration::ZERO,
                     watch: None,
                     standing: None,

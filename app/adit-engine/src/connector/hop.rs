@@ -133,7 +133,7 @@ impl<D: Dialect> Connector for Hop<D> {
                 }
                 Ok(Connected {
                     io,
-                    bound: None,
+                    direct: false,
                     first_wait,
                     watch: watch.or(below.watch),
                     standing: below.standing,

@@ -49,14 +49,23 @@ pub trait Connector: Send + Sync {
 pub struct Connected {
     /// The stream.
     pub io: BoxStream,
-    /// The local address of the outgoing socket, if it is ours.
-    pub bound: Option<SocketAddr>,
+    /// Whether `io` is this machine's own socket to the target, whose address is the one that the
+    /// target sees.
+    pub direct: bool,
     /// How long a first payload is waited for, so that it rides with a head that is owed.
     pub first_wait: Duration,
     /// Tells whether the hop's server has proved that it holds the key.
     pub watch: Option<Watch>,
     /// What is remembered of the member of a group that it goes through.
     pub standing: Option<Arc<Standing>>,
+}
+
+impl Connected {
+    /// The address that the target sees, if the socket to it is ours.
+    pub(crate) fn bound(&mut self) -> Option<SocketAddr> {
+        let tcp = self.io.bare().filter(|_| self.direct)?;
+        tcp.socket().ok()?.local_addr().ok()
+    }
 }
 
 /// An eye on a keyed hop.

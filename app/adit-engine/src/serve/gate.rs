@@ -14,6 +14,7 @@ use tracing::warn;
 
 use super::Worker;
 use crate::Peer;
+use crate::circle;
 
 /// Complaints about exhaustion are at least this far apart.
 const QUIET: Duration = Duration::from_secs(10);
@@ -202,10 +203,13 @@ fn give_memory_back() {
 /// Accepts for ever; each connection is a task of its own.
 pub async fn accept_loop(mut socket: accept::Acceptor, worker: Arc<Worker>) {
     let mut complained: Option<Instant> = None;
+    if let Ok(address) = socket.local_addr() {
+        circle::listens_on(address.port());
+    }
     loop {
         let complaint = match socket.next().await {
             Turn::Connection(stream, remote) => {
-                let local = stream.local_addr().unwrap_or(remote);
+                let local = socket.address_of(&stream).unwrap_or(remote);
                 let peer = Peer { remote, local };
                 let io = Box::new(Tcp::new(stream));
                 // Whoever comes meanwhile waits in the system's queue.

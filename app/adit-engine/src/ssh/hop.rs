@@ -290,7 +290,7 @@ impl Connector for SshHop {
                 sent.map_err(|why| self.server.failed(why))?;
                 Ok(Connected {
                     io: Box::new(io),
-                    bound: None,
+                    direct: false,
                     first_wait: Duration::ZERO,
                     watch: None,
                     standing: None,

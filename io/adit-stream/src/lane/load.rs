@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 
-use super::CAN_CHANGE;
 use super::RelayLane;
+use super::can_change;
 use super::threads::{OwnLane, SessionLane, bulk_lane};
 
 /// The time over which a task's work is looked at.
@@ -62,7 +62,7 @@ impl Load {
             RelayLane::ByLoad if worked.is_zero() && self.0.is_none() => return None,
             RelayLane::ByLoad => None,
         };
-        if !CAN_CHANGE.get() {
+        if !can_change() {
             return None;
         }
         let busy = self.busy();
@@ -96,7 +96,7 @@ impl Load {
         shared: bool,
         own: &mut Option<SessionLane>,
     ) -> Option<Handle> {
-        if !CAN_CHANGE.get() {
+        if !can_change() {
             return None;
         }
         let busy = self.busy();

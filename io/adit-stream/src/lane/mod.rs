@@ -43,19 +43,36 @@ pub use threads::{OwnLane, SessionLane, close};
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// What is polled now, as far as lanes are concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Polled {
+    /// It cannot change lanes.
+    Fixed,
+    /// It can.
+    Free,
+    /// It has said where it wants to go.
+    Leaving,
+}
+
 thread_local! {
-    /// Whether what is polled now can change lanes.
-    static CAN_CHANGE: Cell<bool> = const { Cell::new(false) };
-    /// The lane that it wants to go to.
-    static WISH: RefCell<Option<Handle>> = const { RefCell::new(None) };
+    static POLLED: Cell<Polled> = const { Cell::new(Polled::Fixed) };
+    /// The lane that it wants to go to. Looked at only when there is one: nearly never.
+    static WANTED: RefCell<Option<Handle>> = const { RefCell::new(None) };
+}
+
+/// Whether what is polled now can change lanes.
+fn can_change() -> bool {
+    POLLED.get() != Polled::Fixed
 }
 
 /// Polls; returns where the work wants to go if it is pending.
 fn poll(work: &mut Work, cx: &mut Context<'_>) -> (Poll<()>, Option<Handle>) {
-    let outer = CAN_CHANGE.replace(true);
+    let outer = POLLED.replace(Polled::Free);
     let done = work.as_mut().poll(cx);
-    CAN_CHANGE.set(outer);
-    let lane = WISH.take().filter(|_| done.is_pending());
+    let lane = match POLLED.replace(outer) {
+        Polled::Leaving => WANTED.take().filter(|_| done.is_pending()),
+        Polled::Free | Polled::Fixed => None,
+    };
     (done, lane)
 }
 
@@ -161,8 +178,9 @@ impl RelayLane {
 /// Has the task that is polled now go to `lane` once this poll is over, which [`Load`] has named. It
 /// has to be pending then, and what it waits for has to be of that runtime already.
 pub fn change(lane: Handle) {
-    debug_assert!(CAN_CHANGE.get(), "this task cannot change lanes");
-    WISH.set(Some(lane));
+    debug_assert!(can_change(), "this task cannot change lanes");
+    POLLED.set(Polled::Leaving);
+    WANTED.set(Some(lane));
 }
 
 #[cfg(test)]

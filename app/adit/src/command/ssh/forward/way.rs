@@ -90,7 +90,7 @@ impl Connector for Through {
             put(&mut channel, first).await.map_err(failed)?;
             Ok(Connected {
                 io: Box::new(channel),
-                bound: None,
+                direct: false,
                 first_wait: Duration::ZERO,
                 watch: None,
                 standing: None,
