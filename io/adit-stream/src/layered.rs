@@ -37,6 +37,51 @@ pub struct Layered<S, Se, Op> {
     reserved: Option<(Room, usize)>,
 }
 
+/// The most records that a codec is told of before they are sealed.
+const TOGETHER: usize = 8;
+
+/// Where the payloads of a slot are: all full but the last.
+#[derive(Clone)]
+struct Records {
+    room: Room,
+    slot: usize,
+    /// Bytes that are not in a record yet; `None` behind the last record.
+    rest: Option<usize>,
+    /// What the next record takes.
+    size: usize,
+    at: usize,
+}
+
+impl Records {
+    /// The first of them, and how many these are.
+    #[inline(never)]
+    fn together(self) -> ([Range<usize>; TOGETHER], usize) {
+        let mut all = [const { 0..0 }; TOGETHER];
+        let mut count = 0;
+        for (place, payload) in all.iter_mut().zip(self) {
+            *place = payload;
+            count += 1;
+        }
+        (all, count)
+    }
+}
+
+impl Iterator for Records {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        let rest = self.rest.take()?;
+        let begin = self.at + self.room.head;
+        let payload = begin..begin + rest.min(self.size);
+        self.at = payload.end + self.room.tail;
+        let rest = rest - payload.len();
+        self.size = self.room.payload_in(self.slot.saturating_sub(self.at));
+        // An empty record may be a head that is owed; behind one there is nothing.
+        self.rest = (rest > 0 && self.size > 0).then_some(rest);
+        Some(payload)
+    }
+}
+
 impl<S: Stream, Se: Seal, Op: Open> Layered<S, Se, Op> {
     /// Puts a pair of codecs over `below`.
     pub const fn new(below: S, seal: Se, open: Op) -> Self {
@@ -288,21 +333,27 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
             return Ok(());
         };
         let slot = self.below.slot();
-        let (mut rest, mut size, mut at, mut end) = (n, size, 0, 0);
-        loop {
-            let payload = at + room.head..at + room.head + rest.min(size);
-            rest -= payload.len();
-            at = payload.end + room.tail;
-            let record = slot.get_mut(..at).unwrap_or_default();
+        let records = Records {
+            room,
+            slot: slot.len(),
+            rest: Some(n),
+            size,
+            at: 0,
+        };
+        if n > size && self.seal.looks_ahead() {
+            let (all, count) = records.clone().together();
+            let all = all.get(..count).unwrap_or_default();
+            self.seal.seal_ahead(slot, all);
+        }
+        let mut end = 0;
+        for payload in records {
+            let behind = payload.end + room.tail;
+            let record = slot.get_mut(..behind).unwrap_or_default();
             let wire = self.seal.seal(record, payload).map_err(broken)?;
             if wire.start > end {
                 record.copy_within(wire.clone(), end);
             }
             end += wire.len();
-            size = room.payload_in(slot.len().saturating_sub(at));
-            if rest == 0 || size == 0 {
-                break;
-            }
         }
         self.below.commit(end)
     }

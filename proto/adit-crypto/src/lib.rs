@@ -11,6 +11,7 @@
 
 mod aead;
 mod agree;
+mod batch;
 mod bcrypt;
 mod cbc;
 mod chacha;
@@ -41,6 +42,7 @@ pub use aead::{AeadKey, AeadKind, TAG_LEN};
 pub use agree::{
     Curve, EcdhKey, ML_KEM_CIPHERTEXT_LEN, ML_KEM_PUBLIC_LEN, MlKemKey, ml_kem_encapsulate,
 };
+pub use batch::{HmacMd5Batch, MAC_LANES, SipBatch};
 pub use bcrypt::bcrypt_pbkdf;
 pub use cbc::{aes128_cbc_decrypt, aes128_cbc_encrypt, aes256_cbc_decrypt};
 pub use credential::{CredentialDigest, CredentialHasher};

@@ -6,7 +6,7 @@
 //! Go's assembly 83 and OpenSSL's 88 (AMD EPYC of 2024).
 
 /// RFC 1321, section 3.4: the whole part of 2^32 times the sine of 1 to 64.
-const SINES: [u32; 64] = [
+pub(crate) const SINES: [u32; 64] = [
     0xd76a_a478,
     0xe8c7_b756,
     0x2420_70db,

@@ -77,6 +77,18 @@ impl FrameSeal {
         }
     }
 
+    /// See [`adit_wire::Seal::looks_ahead`].
+    pub(crate) fn looks_ahead(&self) -> bool {
+        matches!(self, Self::Tagged(frames) if frames.looks_ahead())
+    }
+
+    /// See [`adit_wire::Seal::seal_ahead`].
+    pub(crate) fn seal_ahead(&mut self, slot: &mut [u8], payloads: &[Range<usize>]) {
+        if let Self::Tagged(frames) = self {
+            frames.pack_ahead(slot, payloads);
+        }
+    }
+
     /// Seals one frame; the caller has checked the room.
     pub(crate) fn seal(
         &mut self,
@@ -111,10 +123,13 @@ impl FrameSeal {
     }
 }
 
+/// Data from this length on is not padded.
+const BULK: usize = 901;
+
 /// Small writes are padded, bulk data never.
 fn frame_pad(len: usize, noise: &mut Noise) -> Pad {
     match len {
-        901.. => Pad::NONE,
+        BULK.. => Pad::NONE,
         401.. => Pad::random(noise.up_to(255)),
         _ => Pad::random(noise.up_to(511)),
     }
@@ -123,7 +138,7 @@ fn frame_pad(len: usize, noise: &mut Noise) -> Pad {
 /// For blocks of at most 16 bytes.
 fn small_pad(len: usize, noise: &mut Noise) -> Pad {
     match len {
-        901.. => Pad::NONE,
+        BULK.. => Pad::NONE,
         _ => Pad::random(noise.up_to(15)),
     }
 }
@@ -200,6 +215,11 @@ impl FrameOpen {
     /// Whether bytes pass as they are.
     pub(crate) const fn is_raw(&self) -> bool {
         matches!(self.0, Opener::Raw)
+    }
+
+    /// Whether several frames are checked together if they are there.
+    pub(crate) fn looks_ahead(&self) -> bool {
+        matches!(&self.0, Opener::Tagged(frames) if frames.looks_ahead())
     }
 
     /// The segment size that an `auth_chain` server has told, in bytes.

@@ -1,6 +1,7 @@
 //! The MACs of the `auth_aes128` protocols.
 
-use adit_crypto::{SipKey, hmac_md5, hmac_sha1, md5, sha1};
+use adit_crypto::{HmacMd5Batch, MAC_LANES, SipBatch, SipKey, hmac_md5, hmac_sha1, md5, sha1};
+use zeroize::Zeroizing;
 
 /// Which MAC, and which hash of user passwords.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +22,46 @@ impl MacKind {
                 let key = SipKey::new(first_16(port_key));
                 key.hash(data).to_le_bytes().to_vec()
             }
+        }
+    }
+}
+
+impl MacKind {
+    /// From how many messages of one length on they are faster together, on this CPU.
+    pub(crate) fn least_batch(self) -> Option<usize> {
+        match self {
+            Self::Md5 => HmacMd5Batch::least(),
+            Self::Fast => SipBatch::least(),
+            // A CPU with instructions for it is as fast one by one.
+            Self::Sha1 => None,
+        }
+    }
+}
+
+/// MACs of several frames, each with its key.
+pub(crate) enum MacBatch {
+    Md5(HmacMd5Batch),
+    Fast(SipBatch),
+}
+
+impl MacBatch {
+    /// None where this CPU has no batch of the kind.
+    pub(crate) fn new(kind: MacKind, keys: [&[u8]; MAC_LANES]) -> Option<Self> {
+        match kind {
+            MacKind::Md5 => HmacMd5Batch::new(keys).map(Self::Md5),
+            MacKind::Sha1 => None,
+            MacKind::Fast => {
+                let keys = Zeroizing::new(keys.map(fast_seed));
+                SipBatch::new(&keys).map(Self::Fast)
+            }
+        }
+    }
+
+    /// The first four bytes of each tag. The messages have one length.
+    pub(crate) fn tags(&self, messages: [&[u8]; MAC_LANES]) -> [[u8; 4]; MAC_LANES] {
+        match self {
+            Self::Md5(keys) => keys.tags(messages).map(|tag| first(&tag)),
+            Self::Fast(keys) => keys.hashes(messages).map(|hash| first(&hash.to_le_bytes())),
         }
     }
 }
@@ -53,12 +94,16 @@ impl<'k> Mac<'k> {
 
 /// A key of any length as one of SipHash: one that has not 16 bytes is hashed under its own start.
 fn fast_key(key: &[u8]) -> SipKey {
+    SipKey::new(fast_seed(key))
+}
+
+fn fast_seed(key: &[u8]) -> [u8; 16] {
     let start = first_16(key);
     if key.len() == 16 {
-        return SipKey::new(start);
+        return start;
     }
     let half = SipKey::new(start).hash(key);
-    SipKey::new((u128::from(half) << 64 | u128::from(half)).to_le_bytes())
+    (u128::from(half) << 64 | u128::from(half)).to_le_bytes()
 }
 
 /// The first 16 bytes, filled up with zeros.

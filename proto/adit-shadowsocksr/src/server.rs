@@ -200,6 +200,14 @@ impl Seal for ServerSeal {
         self.frames.seal(record, payload, &mut self.noise)
     }
 
+    fn looks_ahead(&self) -> bool {
+        self.frames.looks_ahead()
+    }
+
+    fn seal_ahead(&mut self, slot: &mut [u8], payloads: &[Range<usize>]) {
+        self.frames.seal_ahead(slot, payloads);
+    }
+
     fn owes_head(&self) -> bool {
         self.owes
     }

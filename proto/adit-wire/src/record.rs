@@ -40,6 +40,15 @@ pub trait Seal: Send {
     /// [`Room::tail`] behind. Returns the range of wire bytes, which holds the payload's place.
     fn seal(&mut self, record: &mut [u8], payload: Range<usize>) -> Result<Range<usize>, Broken>;
 
+    /// Whether [`seal_ahead`](Self::seal_ahead) has something to do now.
+    fn looks_ahead(&self) -> bool {
+        false
+    }
+
+    /// Tells which payloads of `slot` are sealed next, in this order and where they are now. What
+    /// is cheaper for all of them together can be written into the room around them.
+    fn seal_ahead(&mut self, _slot: &mut [u8], _payloads: &[Range<usize>]) {}
+
     /// Whether a head must go out even when there is no payload (a client's request header).
     /// While this is true, sealing an empty payload is allowed.
     fn owes_head(&self) -> bool {
@@ -99,6 +108,12 @@ impl<T: Seal + ?Sized> Seal for Box<T> {
     }
     fn seal(&mut self, record: &mut [u8], payload: Range<usize>) -> Result<Range<usize>, Broken> {
         (**self).seal(record, payload)
+    }
+    fn looks_ahead(&self) -> bool {
+        (**self).looks_ahead()
+    }
+    fn seal_ahead(&mut self, slot: &mut [u8], payloads: &[Range<usize>]) {
+        (**self).seal_ahead(slot, payloads);
     }
     fn owes_head(&self) -> bool {
         (**self).owes_head()

@@ -53,7 +53,7 @@ pub(crate) use crc32::Crc32;
 pub(crate) use ctr::CtrKey;
 pub(crate) use highway::highway64;
 pub(crate) use ssh::SshKeys;
-pub(crate) use wide::{Loop, widest};
+pub(crate) use wide::{Loop, Vectors, in_vectors, widest};
 pub(crate) use xor::{xor_chacha20, xor_salsa20, xor_salsa20_all};
 
 use poly1305::Form;

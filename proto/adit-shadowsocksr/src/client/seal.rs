@@ -147,6 +147,14 @@ impl Seal for ClientSeal {
         }
     }
 
+    fn looks_ahead(&self) -> bool {
+        self.head.is_none() && self.frames.looks_ahead()
+    }
+
+    fn seal_ahead(&mut self, slot: &mut [u8], payloads: &[Range<usize>]) {
+        self.frames.seal_ahead(slot, payloads);
+    }
+
     fn owes_head(&self) -> bool {
         self.head.is_some() || matches!(&self.frames, FrameSeal::OneTime(f) if f.owes_head())
     }

@@ -12,6 +12,8 @@ use crate::frame::{Frame, FrameOpen};
 
 /// How far the cipher goes ahead of the frames: what it has written is still near when they read.
 const AHEAD: usize = 16 << 10;
+/// The same for frames that are checked together: eight of the longest.
+const AHEAD_TOGETHER: usize = 64 << 10;
 
 /// The opening codec of a connection.
 pub struct StackOpen {
@@ -97,6 +99,8 @@ impl StackOpen {
         };
         let stride = if self.frames.is_raw() {
             usize::MAX
+        } else if self.frames.looks_ahead() {
+            AHEAD_TOGETHER
         } else {
             AHEAD
         };

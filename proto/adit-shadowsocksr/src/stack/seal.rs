@@ -77,6 +77,14 @@ impl<S: Seal> Seal for StackSeal<S> {
         Ok(wire)
     }
 
+    fn looks_ahead(&self) -> bool {
+        self.first.is_none() && self.frames.looks_ahead()
+    }
+
+    fn seal_ahead(&mut self, slot: &mut [u8], payloads: &[Range<usize>]) {
+        self.frames.seal_ahead(slot, payloads);
+    }
+
     fn owes_head(&self) -> bool {
         let header = self.first.as_ref().is_some_and(|f| !f.header.is_empty());
         header || self.frames.owes_head()

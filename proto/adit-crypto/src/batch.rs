@@ -1,0 +1,430 @@
+//! MACs of several messages at once, each message in a lane of the vectors.
+//!
+//! A hash is a chain: each step waits for the one before, and most of a wide CPU idles. Messages of
+//! one length can share its vectors. Seven frames of ShadowsocksR take, with AVX-512, a quarter of
+//! the time under HMAC-MD5 that they take one after the other, and a fifth under SipHash.
+//!
+//! The loops are plain Rust, compiled for the widest vectors of this CPU ([`crate::simd::Loop`]).
+
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::md5_block::SINES;
+use crate::simd::{CpuLevel, Loop, Path, Vectors, cpu_level, in_vectors};
+
+/// Messages in a batch. Those that are missing are made up: they cost as much.
+pub const MAC_LANES: usize = 8;
+
+/// A word of each lane.
+type Words<T> = [T; MAC_LANES];
+
+/// HMAC-MD5 (RFC 2104) of a batch, a key for each lane.
+pub struct HmacMd5Batch {
+    path: Path,
+    inner: [Words<u32>; 4],
+    outer: [Words<u32>; 4],
+}
+
+/// Bytes in a block of MD5.
+const BLOCK: usize = 64;
+/// What MD5 begins with (RFC 1321, section 3.3).
+const START: [u32; 4] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
+/// How far each step rotates, by round (RFC 1321, section 3.4).
+const ROTATIONS: [[u32; 4]; 4] = [
+    [7, 12, 17, 22],
+    [5, 9, 14, 20],
+    [4, 11, 16, 23],
+    [6, 10, 15, 21],
+];
+
+impl HmacMd5Batch {
+    /// From how many messages on a batch is faster than one message after the other, on this CPU;
+    /// `None` where there is no batch.
+    #[must_use]
+    pub fn least() -> Option<usize> {
+        match cpu_level() {
+            CpuLevel::Avx512 => Some(3),
+            CpuLevel::Avx2 => Some(4),
+            CpuLevel::Portable => None,
+        }
+    }
+
+    /// Takes keys of at most 64 bytes; what is longer is cut. `None` where there is no batch.
+    #[must_use]
+    pub fn new(keys: [&[u8]; MAC_LANES]) -> Option<Self> {
+        Self::least()?;
+        Some(Self::on(Path::chosen(), keys))
+    }
+
+    fn on(path: Path, keys: [&[u8]; MAC_LANES]) -> Self {
+        debug_assert!(keys.iter().all(|key| key.len() <= BLOCK), "a long key");
+        let begun = |pad: u8| {
+            let padded = Zeroizing::new(keys.map(|key| {
+                let mut block = [pad; BLOCK];
+                block
+                    .iter_mut()
+                    .zip(key)
+                    .for_each(|(place, byte)| *place ^= byte);
+                block
+            }));
+            let mut state = START.map(|word| [word; MAC_LANES]);
+            md5_blocks(
+                path,
+                &mut state,
+                padded.each_ref().map(|block| block.as_slice()),
+            );
+            state
+        };
+        Self {
+            path,
+            inner: begun(0x36),
+            outer: begun(0x5c),
+        }
+    }
+
+    /// The tags of messages that all have the length of the first; what others have more is left
+    /// out.
+    #[must_use]
+    pub fn tags(&self, messages: [&[u8]; MAC_LANES]) -> [[u8; 16]; MAC_LANES] {
+        let digests = md5_rest(self.path, self.inner, messages);
+        md5_rest(
+            self.path,
+            self.outer,
+            digests.each_ref().map(|digest| digest.as_slice()),
+        )
+    }
+}
+
+impl Drop for HmacMd5Batch {
+    fn drop(&mut self) {
+        self.inner.as_flattened_mut().zeroize();
+        self.outer.as_flattened_mut().zeroize();
+    }
+}
+
+/// The digests of a block, which is in `state` already, and messages behind it.
+fn md5_rest(
+    path: Path,
+    mut state: [Words<u32>; 4],
+    messages: [&[u8]; MAC_LANES],
+) -> [[u8; 16]; MAC_LANES] {
+    let len = messages[0].len();
+    debug_assert!(
+        messages.iter().all(|message| message.len() == len),
+        "unlike"
+    );
+    let messages = messages.map(|message| message.split_at_checked(len - len % BLOCK));
+    let messages = messages.map(Option::unwrap_or_default);
+    md5_blocks(path, &mut state, messages.map(|(whole, _)| whole));
+    // RFC 1321, section 3.1: a bit, zeros, and the length in bits.
+    let ends = if len % BLOCK < BLOCK - 8 {
+        BLOCK
+    } else {
+        2 * BLOCK
+    };
+    let bits = (((BLOCK + len) as u64).wrapping_mul(8)).to_le_bytes();
+    let ending = messages.map(|(_, last)| {
+        let mut ending = [0; 2 * BLOCK];
+        ending
+            .iter_mut()
+            .zip(last)
+            .for_each(|(place, byte)| *place = *byte);
+        ending[len % BLOCK] = 0x80;
+        ending[ends - 8..ends].copy_from_slice(&bits);
+        ending
+    });
+    md5_blocks(
+        path,
+        &mut state,
+        ending.each_ref().map(|ending| &ending[..ends]),
+    );
+    core::array::from_fn(|lane| {
+        let mut digest = [0; 16];
+        let places = digest.as_chunks_mut().0.iter_mut();
+        for (place, words) in places.zip(&state) {
+            *place = words[lane].to_le_bytes();
+        }
+        digest
+    })
+}
+
+fn md5_blocks(path: Path, state: &mut [Words<u32>; 4], blocks: [&[u8]; MAC_LANES]) {
+    let blocks = blocks.map(|bytes| bytes.as_chunks().0);
+    let done = in_vectors(path, Md5Blocks { state, blocks });
+    debug_assert!(done, "a batch is made where there are vectors");
+}
+
+struct Md5Blocks<'a> {
+    state: &'a mut [Words<u32>; 4],
+    blocks: [&'a [[u8; BLOCK]]; MAC_LANES],
+}
+
+impl Vectors for Md5Blocks<'_> {
+    const LEAST: CpuLevel = CpuLevel::Avx2;
+}
+
+impl Loop for Md5Blocks<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let mut state = *self.state;
+        let mut count = usize::MAX;
+        for blocks in &self.blocks {
+            count = count.min(blocks.len());
+        }
+        for at in 0..count {
+            let mut words = [[0; MAC_LANES]; 16];
+            for (lane, blocks) in self.blocks.iter().enumerate() {
+                let (bytes, _) = blocks[at].as_chunks();
+                for (word, bytes) in words.iter_mut().zip(bytes) {
+                    word[lane] = u32::from_le_bytes(*bytes);
+                }
+            }
+            let before = state;
+            for i in 0..16 {
+                md5_step::<0>(&mut state, &words, i);
+            }
+            for i in 0..16 {
+                md5_step::<1>(&mut state, &words, i);
+            }
+            for i in 0..16 {
+                md5_step::<2>(&mut state, &words, i);
+            }
+            for i in 0..16 {
+                md5_step::<3>(&mut state, &words, i);
+            }
+            for (now, before) in state
+                .as_flattened_mut()
+                .iter_mut()
+                .zip(before.as_flattened())
+            {
+                *now = now.wrapping_add(*before);
+            }
+        }
+        *self.state = state;
+    }
+}
+
+/// Step `i` of a round, in all lanes.
+#[inline(always)]
+fn md5_step<const ROUND: usize>(state: &mut [Words<u32>; 4], words: &[Words<u32>; 16], i: usize) {
+    let [a, b, c, d] = *state;
+    let word = match ROUND {
+        0 => i,
+        1 => (5 * i + 1) % 16,
+        2 => (3 * i + 5) % 16,
+        _ => 7 * i % 16,
+    };
+    let sine = SINES[16 * ROUND + i];
+    let by = ROTATIONS[ROUND][i % 4];
+    let mut stepped = [0; MAC_LANES];
+    for lane in 0..MAC_LANES {
+        let (b, c, d) = (b[lane], c[lane], d[lane]);
+        let mixed = match ROUND {
+            0 => d ^ (b & (c ^ d)),
+            1 => c ^ (d & (b ^ c)),
+            2 => b ^ c ^ d,
+            _ => c ^ (b | !d),
+        };
+        let sum = a[lane].wrapping_add(mixed).wrapping_add(sine);
+        let sum = sum.wrapping_add(words[word][lane]);
+        stepped[lane] = sum.rotate_left(by).wrapping_add(b);
+    }
+    *state = [d, stepped, b, c];
+}
+
+/// SipHash-1-3 of a batch, a key for each lane.
+pub struct SipBatch {
+    path: Path,
+    state: [Words<u64>; 4],
+}
+
+impl SipBatch {
+    /// From how many messages on a batch is faster than one message after the other, on this CPU;
+    /// `None` where there is no batch. Eight lanes of 64 bits are more than the registers of AVX2
+    /// hold.
+    #[must_use]
+    pub fn least() -> Option<usize> {
+        (cpu_level() == CpuLevel::Avx512).then_some(3)
+    }
+
+    /// Takes the keys; `None` where there is no batch.
+    #[must_use]
+    pub fn new(keys: &[[u8; 16]; MAC_LANES]) -> Option<Self> {
+        Self::least()?;
+        Some(Self::on(Path::chosen(), keys))
+    }
+
+    fn on(path: Path, keys: &[[u8; 16]; MAC_LANES]) -> Self {
+        let half = |at: usize| {
+            keys.map(|key| {
+                let half = key.as_chunks().0.get(at);
+                half.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+            })
+        };
+        let (k0, k1) = (half(0), half(1));
+        let with = |half: Words<u64>, word: u64| half.map(|half| half ^ word);
+        // "somepseudorandomlygeneratedbytes", as the paper of SipHash has it.
+        let state = [
+            with(k0, 0x736f_6d65_7073_6575),
+            with(k1, 0x646f_7261_6e64_6f6d),
+            with(k0, 0x6c79_6765_6e65_7261),
+            with(k1, 0x7465_6462_7974_6573),
+        ];
+        Self { path, state }
+    }
+
+    /// The hashes of messages that all have the length of the first; what others have more is left
+    /// out.
+    #[must_use]
+    pub fn hashes(&self, messages: [&[u8]; MAC_LANES]) -> [u64; MAC_LANES] {
+        let len = messages[0].len();
+        debug_assert!(
+            messages.iter().all(|message| message.len() == len),
+            "unlike"
+        );
+        let words = messages.map(|message| message.as_chunks().0);
+        let last = messages.map(|message| {
+            let mut last = [0; 8];
+            let behind = message.get(len - len % 8..len).unwrap_or_default();
+            last.iter_mut()
+                .zip(behind)
+                .for_each(|(place, byte)| *place = *byte);
+            // The last byte is the length, modulo 256.
+            u64::from_le_bytes(last) | (len as u64) << 56
+        });
+        let mut state = self.state;
+        let state = &mut state;
+        let done = in_vectors(self.path, SipWords { state, words, last });
+        debug_assert!(done, "a batch is made where there are vectors");
+        let [a, b, c, d] = *state;
+        core::array::from_fn(|lane| a[lane] ^ b[lane] ^ c[lane] ^ d[lane])
+    }
+}
+
+impl Drop for SipBatch {
+    fn drop(&mut self) {
+        self.state.as_flattened_mut().zeroize();
+    }
+}
+
+struct SipWords<'a> {
+    state: &'a mut [Words<u64>; 4],
+    words: [&'a [[u8; 8]]; MAC_LANES],
+    last: Words<u64>,
+}
+
+impl Vectors for SipWords<'_> {
+    const LEAST: CpuLevel = CpuLevel::Avx512;
+}
+
+impl Loop for SipWords<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let mut state = *self.state;
+        let mut count = usize::MAX;
+        for words in &self.words {
+            count = count.min(words.len());
+        }
+        for at in 0..count {
+            let mut word = [0; MAC_LANES];
+            for (word, words) in word.iter_mut().zip(&self.words) {
+                *word = u64::from_le_bytes(words[at]);
+            }
+            sip_word(&mut state, word);
+        }
+        sip_word(&mut state, self.last);
+        for word in &mut state[2] {
+            *word ^= 0xff;
+        }
+        for _ in 0..3 {
+            sip_round(&mut state);
+        }
+        *self.state = state;
+    }
+}
+
+#[inline(always)]
+fn sip_word(state: &mut [Words<u64>; 4], word: Words<u64>) {
+    state[3] = xor(state[3], word);
+    sip_round(state);
+    state[0] = xor(state[0], word);
+}
+
+#[inline(always)]
+fn sip_round(state: &mut [Words<u64>; 4]) {
+    let [mut a, mut b, mut c, mut d] = *state;
+    a = add(a, b);
+    b = xor(rotated::<13>(b), a);
+    a = rotated::<32>(a);
+    c = add(c, d);
+    d = xor(rotated::<16>(d), c);
+    a = add(a, d);
+    d = xor(rotated::<21>(d), a);
+    c = add(c, b);
+    b = xor(rotated::<17>(b), c);
+    c = rotated::<32>(c);
+    *state = [a, b, c, d];
+}
+
+// Loops and no closures: what the library calls for each lane is not compiled for the vectors.
+
+#[inline(always)]
+fn add(mut a: Words<u64>, b: Words<u64>) -> Words<u64> {
+    for lane in 0..MAC_LANES {
+        a[lane] = a[lane].wrapping_add(b[lane]);
+    }
+    a
+}
+
+#[inline(always)]
+fn xor(mut a: Words<u64>, b: Words<u64>) -> Words<u64> {
+    for lane in 0..MAC_LANES {
+        a[lane] ^= b[lane];
+    }
+    a
+}
+
+#[inline(always)]
+fn rotated<const BY: u32>(mut words: Words<u64>) -> Words<u64> {
+    for word in &mut words {
+        *word = word.rotate_left(BY);
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{SipKey, hmac_md5};
+
+    fn bytes(seed: usize, len: usize) -> Vec<u8> {
+        (0..len)
+            .map(|at| (at * 31 + seed * 7 + at / 200) as u8)
+            .collect()
+    }
+
+    #[test]
+    fn a_batch_has_the_tags_of_its_messages() {
+        for len in [0, 1, 2, 7, 8, 55, 56, 63, 64, 65, 119, 120, 1000, 8105] {
+            let keys: [Vec<u8>; MAC_LANES] = core::array::from_fn(|lane| bytes(lane, 20 + lane));
+            let messages: [Vec<u8>; MAC_LANES] = core::array::from_fn(|lane| bytes(lane + 9, len));
+            let all = messages.each_ref().map(Vec::as_slice);
+            let short = keys.each_ref().map(|key| *key.first_chunk().unwrap());
+            for path in Path::available().filter(|path| path.level() > CpuLevel::Portable) {
+                let md5 = HmacMd5Batch::on(path, keys.each_ref().map(Vec::as_slice));
+                let tags = md5.tags(all);
+                for lane in 0..MAC_LANES {
+                    let alone = hmac_md5(&keys[lane], &[all[lane]]);
+                    assert_eq!(tags[lane], alone, "{path:?}, {len}, {lane}");
+                }
+                if path.level() < CpuLevel::Avx512 {
+                    continue;
+                }
+                let hashes = SipBatch::on(path, &short).hashes(all);
+                for lane in 0..MAC_LANES {
+                    let alone = SipKey::new(short[lane]).hash(all[lane]);
+                    assert_eq!(hashes[lane], alone, "{path:?}, {len}, {lane}");
+                }
+            }
+        }
+    }
+}
