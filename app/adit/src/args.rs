@@ -32,8 +32,9 @@ On a server:     adit server
 At home:         adit client 'ss://…'
 Anything else:   adit run LISTEN [HOP…]        adit help URLS
 
-Environment: ADIT_CPU=portable|avx2|avx512 keeps newer instructions out of ciphers and error correction,
-ADIT_IO=portable keeps splice and UDP batches out of the engine, NO_COLOR colours out of the log
+Environment: ADIT_CPU=portable|avx2|avx2-vaes|avx512 keeps newer instructions out of ciphers and
+error correction, ADIT_IO=portable keeps splice and UDP batches out of the engine, NO_COLOR colours
+out of the log
 
 Exit codes: 0 ok, 1 failure, 2 usage, 3 configuration, 4 network, 5 key, 6 clock,
 130 and 143 interrupted or terminated before it served or had an answer")]

@@ -57,7 +57,7 @@ fn log(verbose: u8, quiet: bool, file: Option<&Path>) -> Result<(), Failure> {
     })
 }
 
-/// `ADIT_CPU=portable|avx2|avx512` keeps newer instructions out, before any key or
+/// `ADIT_CPU=portable|avx2|avx2-vaes|avx512` keeps newer instructions out, before any key or
 /// code is made.
 fn limit_cpu() -> Result<(), Failure> {
     let Some(name) = std::env::var_os("ADIT_CPU") else {
@@ -77,12 +77,13 @@ fn limit_cpu() -> Result<(), Failure> {
     }
 }
 
-/// What the kernels of error correction may use at a level of the ciphers. Bit matrices came with
-/// AVX-512 and count as newer than AVX2.
+/// What the kernels of error correction may use at a level of the ciphers. Bit matrices (`GFNI`)
+/// and `VAES` came together.
 const fn kernels(level: CpuLevel) -> adit_fec::Level {
     match level {
         CpuLevel::Portable => adit_fec::Level::Portable,
         CpuLevel::Avx2 => adit_fec::Level::Avx2,
+        CpuLevel::Avx2Vaes => adit_fec::Level::Avx2Gfni,
         _ => adit_fec::Level::Avx512Gfni,
     }
 }

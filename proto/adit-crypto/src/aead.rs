@@ -206,7 +206,7 @@ const fn pays(path: Path, len: usize) -> bool {
     match path.level() {
         CpuLevel::Avx512 if path.has_ifma() => len >= OWN_FROM_IFMA,
         CpuLevel::Avx512 => len >= OWN_FROM_AVX512,
-        CpuLevel::Avx2 | CpuLevel::Portable => false,
+        CpuLevel::Avx2Vaes | CpuLevel::Avx2 | CpuLevel::Portable => false,
     }
 }
 

@@ -43,7 +43,7 @@ impl HmacMd5Batch {
     pub fn least() -> Option<usize> {
         match cpu_level() {
             CpuLevel::Avx512 => Some(3),
-            CpuLevel::Avx2 => Some(4),
+            CpuLevel::Avx2 | CpuLevel::Avx2Vaes => Some(4),
             CpuLevel::Portable => None,
         }
     }

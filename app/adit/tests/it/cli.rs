@@ -527,6 +527,7 @@ fn slower_paths_carry_the_same() {
     for (name, value) in [
         ("ADIT_CPU", "portable"),
         ("ADIT_CPU", "avx2"),
+        ("ADIT_CPU", "avx2-vaes"),
         ("ADIT_IO", "portable"),
     ] {
         let mut command = Command::new(bin());
@@ -539,7 +540,7 @@ fn slower_paths_carry_the_same() {
     command.args(["up", "--once"]).env("ADIT_CPU", "z80");
     let ended = tool::run(command, Duration::from_secs(20)).unwrap();
     assert_eq!(ended.code, Some(2), "{}", ended.output);
-    says(&ended.output, &["z80", "portable, avx2, avx512"]);
+    says(&ended.output, &["z80", "portable, avx2, avx2-vaes, avx512"]);
 }
 
 /// `adit … | head -1`: the end of the reader is the end, without a word.

@@ -13,7 +13,7 @@ use aes::cipher::{
 use zeroize::Zeroize;
 
 use crate::{
-    simd::{Chains, LEAST_CHAINS, MOST_CHAINS},
+    simd::{Chains, MOST_CHAINS},
     stream::feedback::{Feed, feed, xor},
 };
 
@@ -85,11 +85,7 @@ impl<C: BlockCipherEncrypt> Cfb<C> {
                 *place = packet;
                 count += 1;
             }
-            let together = match count {
-                MOST_CHAINS => MOST_CHAINS,
-                LEAST_CHAINS.. => LEAST_CHAINS,
-                _ => 0,
-            };
+            let together = chains.of(count);
             let (some, _) = some.split_at_mut(count);
             let (front, rest) = some.split_at_mut(together);
             self.encrypt_chains(chains, front);
@@ -102,7 +98,7 @@ impl<C: BlockCipherEncrypt> Cfb<C> {
         }
     }
 
-    /// Encrypts [`LEAST_CHAINS`] or [`MOST_CHAINS`] packets; none is nothing.
+    /// Encrypts as many packets as [`Chains::of`] says; none is nothing.
     fn encrypt_chains(&self, chains: &Chains, packets: &mut [&mut [u8]]) {
         let first = self.first.as_slice().try_into().unwrap_or_default();
         let mut registers = [first; MOST_CHAINS];

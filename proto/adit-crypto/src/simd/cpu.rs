@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use super::{Kernel, Task, portable::Portable};
 #[cfg(target_arch = "x86_64")]
-use super::{avx2::Avx2, avx512::Avx512, ifma::Ifma};
+use super::{avx2::Avx2, avx512::Avx512, clmul256::Clmul256, ifma::Ifma};
 
 static CHOSEN: OnceLock<Path> = OnceLock::new();
 
@@ -17,20 +17,24 @@ pub enum CpuLevel {
     Portable,
     /// 256-bit vectors: AVX2
     Avx2,
+    /// The same with `VAES`, `VPCLMULQDQ` and, where the CPU has it, `GFNI`: desktop processors
+    /// since 2020 that have no AVX-512
+    Avx2Vaes,
     /// 512-bit vectors: AVX-512 F, BW, DQ and VL; IFMA and VAES too where the CPU has them
     Avx512,
 }
 
 impl CpuLevel {
     /// Every level, the narrowest first.
-    pub const ALL: [Self; 3] = [Self::Portable, Self::Avx2, Self::Avx512];
+    pub const ALL: [Self; 4] = [Self::Portable, Self::Avx2, Self::Avx2Vaes, Self::Avx512];
 
-    /// The name in configuration and reports: `portable`, `avx2` or `avx512`.
+    /// The name in configuration and reports: `portable`, `avx2`, `avx2-vaes` or `avx512`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Portable => "portable",
             Self::Avx2 => "avx2",
+            Self::Avx2Vaes => "avx2-vaes",
             Self::Avx512 => "avx512",
         }
     }
@@ -64,6 +68,9 @@ pub(crate) enum Path {
     /// AVX2
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2),
+    /// AVX2 with VAES and VPCLMULQDQ
+    #[cfg(target_arch = "x86_64")]
+    Avx2Vaes(Clmul256),
     /// AVX-512 without IFMA
     #[cfg(target_arch = "x86_64")]
     Avx512(Avx512),
@@ -83,6 +90,9 @@ impl Path {
         #[cfg(target_arch = "x86_64")]
         let wider = [
             Avx2::detect().map(Self::Avx2),
+            Avx2::detect()
+                .and_then(Clmul256::detect)
+                .map(Self::Avx2Vaes),
             Avx512::detect().map(Self::Avx512),
             Ifma::detect().map(Self::Ifma),
         ];
@@ -105,6 +115,8 @@ impl Path {
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(_) => CpuLevel::Avx2,
             #[cfg(target_arch = "x86_64")]
+            Self::Avx2Vaes(_) => CpuLevel::Avx2Vaes,
+            #[cfg(target_arch = "x86_64")]
             Self::Avx512(_) | Self::Ifma(_) => CpuLevel::Avx512,
         }
     }
@@ -124,6 +136,8 @@ impl Path {
             Self::Portable => Portable.enter(task),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(kernel) => kernel.enter(task),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2Vaes(kernel) => kernel.without().enter(task),
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(kernel) => kernel.enter(task),
             #[cfg(target_arch = "x86_64")]

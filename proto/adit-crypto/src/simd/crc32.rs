@@ -1,5 +1,5 @@
 //! CRC-32 of ITU-T V.42 over packets, 64 bytes at a step: carry-less multiplication on 512-bit
-//! vectors.
+//! vectors. On 256-bit ones see [`super::clmul256`], which has the constants from here.
 //!
 //! Bits are in the reflected order of the wire, so that the first byte of a message has its highest
 //! powers. A register that is moved on by n bits is multiplied by xⁿ modulo the polynomial, its two
@@ -8,7 +8,10 @@
 //! `VPCLMULQDQ`, get the crate `crc32fast`.
 
 #[cfg(target_arch = "x86_64")]
-use super::Path;
+pub(super) use wide::{factors, reduced_128};
+
+#[cfg(target_arch = "x86_64")]
+use super::{Path, clmul256::Clmul256};
 
 /// The check with which code this CPU gets.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +21,9 @@ pub(crate) enum Crc32 {
     /// AVX-512 and `VPCLMULQDQ`
     #[cfg(target_arch = "x86_64")]
     Wide(wide::Clmul512),
+    /// AVX2 and `VPCLMULQDQ`
+    #[cfg(target_arch = "x86_64")]
+    Half(Clmul256),
 }
 
 impl Crc32 {
@@ -26,6 +32,7 @@ impl Crc32 {
     pub(crate) fn on(path: Path) -> Self {
         let proof = match path {
             Path::Portable | Path::Avx2(_) => None,
+            Path::Avx2Vaes(proof) => return Self::Half(proof),
             Path::Avx512(proof) => wide::Clmul512::detect(proof),
             Path::Ifma(proof) => wide::Clmul512::detect(proof.without()),
         };
@@ -44,6 +51,8 @@ impl Crc32 {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Wide(proof) if data.len() >= wide::SHORTEST => proof.crc32(data),
+            #[cfg(target_arch = "x86_64")]
+            Self::Half(proof) => proof.crc32(data),
             _ => crc32fast::hash(data),
         }
     }
@@ -92,7 +101,7 @@ mod wide {
 
     /// The factors that move both halves of 128 bits on by `n` bits: the first half lies before the
     /// second.
-    const fn factors(n: u32) -> [i64; 2] {
+    pub(in crate::simd) const fn factors(n: u32) -> [i64; 2] {
         [factor(n + 32), factor(n - 32)]
     }
 
@@ -182,7 +191,13 @@ mod wide {
             _mm256_castsi256_si128(half),
             _mm256_extracti128_si256::<1>(half),
         );
-        let sum = _mm_xor_si128(low, high);
+        reduced_128(_mm_xor_si128(low, high))
+    }
+
+    /// What is left of a sum at its end, modulo the polynomial.
+    #[target_feature(enable = "sse4.1,pclmulqdq")]
+    #[inline]
+    pub(in crate::simd) fn reduced_128(sum: __m128i) -> u32 {
         // 128 bits to 96 and to 64, with the 32 of the checksum that are still to come.
         let word = _mm_setr_epi32(-1, 0, 0, 0);
         let by = _mm_set_epi64x(const { factor(64) }, const { factor(96) });

@@ -24,6 +24,8 @@ pub(crate) fn highway64<const N: usize>(
         #[cfg(target_arch = "x86_64")]
         Path::Avx2(proof) => wide(proof, key, messages),
         #[cfg(target_arch = "x86_64")]
+        Path::Avx2Vaes(proof) => wide(proof.without(), key, messages),
+        #[cfg(target_arch = "x86_64")]
         Path::Avx512(proof) => wide(Avx2::implied_by(proof), key, messages),
         #[cfg(target_arch = "x86_64")]
         Path::Ifma(proof) => wide(Avx2::implied_by(proof.without()), key, messages),

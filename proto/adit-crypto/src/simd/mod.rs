@@ -31,6 +31,8 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 #[cfg(target_arch = "x86_64")]
+mod clmul256;
+#[cfg(target_arch = "x86_64")]
 mod ifma;
 #[cfg(target_arch = "x86_64")]
 mod keystream;
@@ -47,7 +49,7 @@ mod tests;
 pub use cpu::{CpuLevel, cpu_level, limit_cpu};
 
 pub(crate) use aead::ChaChaKey;
-pub(crate) use cfb::{Chains, LEAST as LEAST_CHAINS, MOST as MOST_CHAINS};
+pub(crate) use cfb::{Chains, MOST as MOST_CHAINS};
 pub(crate) use cpu::Path;
 pub(crate) use crc32::Crc32;
 pub(crate) use ctr::CtrKey;

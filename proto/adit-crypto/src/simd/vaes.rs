@@ -77,7 +77,7 @@ impl AnyKeys {
     /// Expands a key of 16, 24 or 32 octets. `None` for others, and on paths without such vectors.
     pub(super) fn new(path: Path, key: &[u8]) -> Option<Self> {
         let wide = match path {
-            Path::Portable | Path::Avx2(_) => return None,
+            Path::Portable | Path::Avx2(_) | Path::Avx2Vaes(_) => return None,
             Path::Avx512(kernel) => kernel,
             Path::Ifma(kernel) => kernel.without(),
         };
@@ -107,7 +107,7 @@ impl AnyKeys {
 
 /// FIPS 197 section 5.2, on words whose first octet is the lowest.
 #[target_feature(enable = "aes")]
-fn expand<const N: usize, const L: usize>(key: &[u8; L]) -> [u128; N] {
+pub(super) fn expand<const N: usize, const L: usize>(key: &[u8; L]) -> [u128; N] {
     let mut rounds = [0; N];
     let mut words = [0u32; 60];
     for (word, octets) in words.iter_mut().zip(key.as_chunks().0) {

@@ -23,10 +23,15 @@ pub(crate) fn in_vectors<L: Vectors>(path: Path, work: L) -> bool {
     match path {
         Path::Portable => false,
         #[cfg(target_arch = "x86_64")]
-        Path::Avx2(_) if L::LEAST > CpuLevel::Avx2 => false,
+        Path::Avx2(_) | Path::Avx2Vaes(_) if L::LEAST > CpuLevel::Avx2 => false,
         #[cfg(target_arch = "x86_64")]
         Path::Avx2(kernel) => {
             kernel.enter(Plain(work));
+            true
+        }
+        #[cfg(target_arch = "x86_64")]
+        Path::Avx2Vaes(kernel) => {
+            kernel.without().enter(Plain(work));
             true
         }
         #[cfg(target_arch = "x86_64")]

@@ -1,0 +1,149 @@
+//! Two blocks to a 256-bit vector, eight vectors in step: enough chains to keep both units busy that a
+//! CPU has for rounds.
+
+use core::arch::x86_64::*;
+
+use zeroize::Zeroize;
+
+use super::{Block, MOST};
+use crate::simd::clmul256::Clmul256;
+use crate::simd::vaes::expand;
+
+/// Vectors in step.
+const SIDE: usize = MOST / 2;
+
+/// A key with its `N - 1` rounds, in the order of their octets. Cleared on drop.
+pub(super) struct Keys<const N: usize>([u128; N]);
+
+impl<const N: usize> Drop for Keys<N> {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+/// An expanded key of one of the three lengths, which shows that the CPU has AVX2 and `VAES`.
+pub(super) enum AnyKeys {
+    Aes128(Keys<11>),
+    Aes192(Keys<13>),
+    Aes256(Keys<15>),
+}
+
+impl AnyKeys {
+    /// Expands a key of 16, 24 or 32 octets; `None` for others.
+    pub(super) fn new(_: Clmul256, key: &[u8]) -> Option<Self> {
+        if let Ok(key) = <&[u8; 16]>::try_from(key) {
+            // SAFETY: the proof shows that the CPU has AES.
+            Some(Self::Aes128(Keys(unsafe { expand(key) })))
+        } else if let Ok(key) = <&[u8; 24]>::try_from(key) {
+            // SAFETY: as above.
+            Some(Self::Aes192(Keys(unsafe { expand(key) })))
+        } else if let Ok(key) = <&[u8; 32]>::try_from(key) {
+            // SAFETY: as above.
+            Some(Self::Aes256(Keys(unsafe { expand(key) })))
+        } else {
+            None
+        }
+    }
+}
+
+/// See [`super::Chains::encrypt`]; fewer packets than [`MOST`] are left as they are.
+pub(super) fn in_step(
+    keys: &AnyKeys,
+    packets: &mut [&mut [u8]],
+    registers: &mut [Block; MOST],
+) -> usize {
+    if packets.len() < MOST {
+        return 0;
+    }
+    let mut lanes: [[&mut [Block]; 2]; SIDE] = core::array::from_fn(|_| Default::default());
+    let mut steps = usize::MAX;
+    for (lane, packet) in lanes.as_flattened_mut().iter_mut().zip(packets) {
+        let (blocks, _) = packet.as_chunks_mut();
+        steps = steps.min(blocks.len());
+        *lane = blocks;
+    }
+    match keys {
+        // SAFETY: expanded keys show that the features are there.
+        AnyKeys::Aes128(keys) => unsafe { chains(keys, lanes, registers, steps) },
+        // SAFETY: as above.
+        AnyKeys::Aes192(keys) => unsafe { chains(keys, lanes, registers, steps) },
+        // SAFETY: as above.
+        AnyKeys::Aes256(keys) => unsafe { chains(keys, lanes, registers, steps) },
+    }
+    steps
+}
+
+#[target_feature(enable = "avx2,aes,vaes")]
+#[inline(never)]
+fn chains<const RK: usize>(
+    keys: &Keys<RK>,
+    mut lanes: [[&mut [Block]; 2]; SIDE],
+    registers: &mut [Block; MOST],
+    steps: usize,
+) {
+    let (registers, _) = registers.as_chunks_mut::<2>();
+    let mut states = [_mm256_setzero_si256(); SIDE];
+    for (state, [a, b]) in states.iter_mut().zip(&*registers) {
+        *state = gathered(a, b);
+    }
+    let first = everywhere(keys.0[0]);
+    for step in 0..steps {
+        for (state, lane) in states.iter_mut().zip(&mut lanes) {
+            let [Some(a), Some(b)] = lane.each_mut().map(|lane| lane.get_mut(step)) else {
+                return;
+            };
+            *state = _mm256_xor_si256(*state, gathered(a, b));
+            scatter(*state, a, b);
+            *state = _mm256_xor_si256(*state, first);
+        }
+        for key in &keys.0[1..RK - 1] {
+            let key = everywhere(*key);
+            for state in &mut states {
+                *state = _mm256_aesenc_epi128(*state, key);
+            }
+        }
+        let last = everywhere(keys.0[RK - 1]);
+        for state in &mut states {
+            *state = _mm256_aesenclast_epi128(*state, last);
+        }
+    }
+    for (state, [a, b]) in states.iter().zip(registers) {
+        scatter(*state, a, b);
+    }
+}
+
+/// A key of a round in both halves.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn everywhere(key: u128) -> __m256i {
+    _mm256_broadcastsi128_si256(load(&key.to_le_bytes()))
+}
+
+/// Two blocks in a vector.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn gathered(a: &Block, b: &Block) -> __m256i {
+    _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(load(a)), load(b))
+}
+
+/// The two blocks of a vector to their places.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn scatter(two: __m256i, a: &mut Block, b: &mut Block) {
+    store(a, _mm256_castsi256_si128(two));
+    store(b, _mm256_extracti128_si256::<1>(two));
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn load(block: &Block) -> __m128i {
+    // SAFETY: 16 bytes are read from a reference to as many, aligned or not.
+    unsafe { _mm_loadu_si128(block.as_ptr().cast()) }
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn store(block: &mut Block, bytes: __m128i) {
+    // SAFETY: 16 bytes are written to a reference to as many, aligned or not.
+    unsafe { _mm_storeu_si128(block.as_mut_ptr().cast(), bytes) }
+}
