@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use adit_fuzz::Script;
 use adit_ssh::connection::{
     ChannelId, ChannelKind, Connection, Event, GlobalAnswer, GlobalReplyTo, GlobalRequest, Handled,
-    Kind, Limits, OpenFailure, Originator, ReplyTo, Request, Role, WantReply,
+    Kind, Limits, OpenFailure, Originator, Own, ReplyTo, Request, Role, WantReply,
 };
 use adit_ssh::wire::Put;
 use adit_wire::Time;
@@ -106,6 +106,10 @@ fn message(script: &mut Script<'_>) -> Vec<u8> {
     out
 }
 
+fn own() -> Own {
+    Own::new("own@example.com", *b"data").expect("a name")
+}
+
 /// One end, and what its application has in hand.
 struct End {
     machine: Connection,
@@ -136,6 +140,7 @@ impl End {
             max_send: 100,
         };
         let mut machine = Connection::new(role, limits);
+        machine.set_takes_own(flags & 8 == 0);
         if flags & 2 == 0 {
             machine.set_rtt(Duration::from_micros(500));
         }
@@ -223,6 +228,7 @@ impl End {
                 let kind = match act >> 6 {
                     0 => ChannelKind::Session,
                     1 => ChannelKind::Agent,
+                    2 => ChannelKind::Own(own()),
                     _ => ChannelKind::DirectTcpip {
                         host: "h".into(),
                         port: 1,
@@ -270,6 +276,7 @@ impl End {
                 let request = match act >> 6 {
                     0 => Request::Agent,
                     1 => Request::ExitStatus(1),
+                    2 => Request::Own(own()),
                     _ => Request::Shell,
                 };
                 let _ = self.machine.request(id, &request, WantReply::Yes);

@@ -91,7 +91,7 @@ impl SshPeer {
     /// A client that does the jobs one after the other, each on a connection of its own; it ends
     /// well when all are done within `limit`.
     ///
-    /// A job is `echo`, `terminal`, `connection` or `files` and its options, as
+    /// A job is `echo`, `terminal`, `connection`, `files` or `own` and its options, as
     /// `echo,program=cat,bytes=100,cipher=aes128-ctr,mac=hmac-sha1,kex=curve25519-sha256,rekey=9`.
     pub fn jobs(
         self,

@@ -29,14 +29,17 @@ mod ssh_client;
 mod ssh_forward;
 #[path = "../examples/ssh_login.rs"]
 mod ssh_login;
+#[path = "../examples/ssh_own.rs"]
+mod ssh_own;
 #[path = "../examples/ssh_server.rs"]
 mod ssh_server;
 
 const GUIDE: &str = include_str!("../../../docs/guides/ssh-library.md");
-const EXAMPLES: [(&str, &str); 4] = [
+const EXAMPLES: [(&str, &str); 5] = [
     ("ssh_client", include_str!("../examples/ssh_client.rs")),
     ("ssh_forward", include_str!("../examples/ssh_forward.rs")),
     ("ssh_login", include_str!("../examples/ssh_login.rs")),
+    ("ssh_own", include_str!("../examples/ssh_own.rs")),
     ("ssh_server", include_str!("../examples/ssh_server.rs")),
 ];
 
@@ -373,6 +376,42 @@ async fn signals_arrive() {
     };
     let ((), exit) = tokio::join!(server, client);
     assert!(matches!(exit, Some(Exit::Signal { name, .. }) if name == "TERM"));
+}
+
+#[tokio::test]
+async fn channels_and_requests_of_own_types() {
+    let (session, connection) = ssh_own::both_ends().await.unwrap();
+    let server = connection.handle().clone();
+    let served = tokio::spawn(ssh_own::serve(connection));
+    assert_eq!(ssh_own::time(&session).await.unwrap(), "noon");
+    let shouted = ssh_own::shout(&session, "quiet").await.unwrap();
+    assert_eq!(shouted, b"QUIET");
+    session.open_channel("x@example.com", []).await.unwrap_err();
+    let handled = tokio::spawn({
+        let session = session.clone();
+        async move { ssh_own::handle(&session).await }
+    });
+    let mut news = Err(());
+    for _ in 0..10_000 {
+        // The client takes them once it has said so.
+        match server.open_channel("news@example.com", "today").await {
+            Ok(opened) => {
+                news = Ok(opened);
+                break;
+            }
+            Err(_) => tokio::task::yield_now().await,
+        }
+    }
+    let mut news = news.unwrap();
+    let mut back = Vec::new();
+    news.channel().read_to_end(&mut back).await.unwrap();
+    assert_eq!(back, b"read");
+    let name = server.request("name@example.com", []).await;
+    assert_eq!(name.unwrap(), b"a client");
+    server.request("age@example.com", []).await.unwrap_err();
+    session.disconnect("");
+    served.await.unwrap().unwrap();
+    handled.await.unwrap().unwrap();
 }
 
 /// OpenSSH's agent, ended with the test.

@@ -26,10 +26,20 @@ func work(all words) {
 			Auth:            []ssh.AuthMethod{ssh.PublicKeys(key)},
 			HostKeyCallback: ssh.InsecureIgnoreHostKey(),
 		}
-		client, err := ssh.Dial("tcp", "127.0.0.1:"+all.options["port"], config)
+		to := "127.0.0.1:" + all.options["port"]
+		socket, err := net.Dial("tcp", to)
+		check(err)
+		connection, channels, requests, err := ssh.NewClientConn(socket, to, config)
 		if err != nil {
 			log.Fatal(one.text, ": ", err)
 		}
+		if one.kind == "own" {
+			own(connection, channels, requests)
+			connection.Close()
+			fmt.Println("done", one.text)
+			continue
+		}
+		client := ssh.NewClient(connection, channels, requests)
 		switch one.kind {
 		case "echo":
 			echo(client, one)

@@ -51,12 +51,12 @@ func serve(all words) {
 }
 
 func attend(connection net.Conn, config *ssh.ServerConfig) {
-	_, channels, requests, err := ssh.NewServerConn(connection, config)
+	server, channels, requests, err := ssh.NewServerConn(connection, config)
 	if err != nil {
 		log.Println(err)
 		return
 	}
-	go ssh.DiscardRequests(requests)
+	go answer(server, requests, make(chan struct{}, 1))
 	for opening := range channels {
 		switch opening.ChannelType() {
 		case "session":
@@ -67,7 +67,7 @@ func attend(connection net.Conn, config *ssh.ServerConfig) {
 		case "direct-tcpip":
 			go connect(opening)
 		default:
-			opening.Reject(ssh.UnknownChannelType, "unknown")
+			enter(opening)
 		}
 	}
 }

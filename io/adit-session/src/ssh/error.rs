@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_ssh::SshError;
-use adit_ssh::connection::{CallError, OpenFailure};
+use adit_ssh::connection::{CallError, OpenFailure, OwnError};
 
 /// Why a session is over, as far as this end can tell.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -109,9 +109,12 @@ pub enum OpenError {
         /// The peer's words, printable characters only.
         text: String,
     },
-    /// There are as many as there may be.
+    /// There are as many as there may be, or the type's name is one that the library handles.
     #[error(transparent)]
     Call(#[from] CallError),
+    /// The name or the data of an own type have not the form.
+    #[error(transparent)]
+    Own(#[from] OwnError),
     /// The session is over.
     #[error(transparent)]
     End(#[from] End),
@@ -138,6 +141,7 @@ impl OpenError {
                 OpenFailure::UnknownType => io::ErrorKind::Unsupported,
                 _ => io::ErrorKind::Other,
             },
+            Self::Own(_) | Self::Call(CallError::Reserved) => io::ErrorKind::InvalidInput,
             Self::Call(_) => io::ErrorKind::QuotaExceeded,
             Self::End(_) => io::ErrorKind::NotConnected,
         };
@@ -151,6 +155,7 @@ impl RequestError {
     pub fn into_io(self) -> io::Error {
         let kind = match &self {
             Self::Refused(_) => io::ErrorKind::PermissionDenied,
+            Self::Own(_) | Self::Call(CallError::Reserved) => io::ErrorKind::InvalidInput,
             Self::Call(_) => io::ErrorKind::QuotaExceeded,
             Self::Closed => io::ErrorKind::BrokenPipe,
             Self::End(_) => io::ErrorKind::NotConnected,
@@ -169,6 +174,9 @@ pub enum RequestError {
     /// It could not be asked.
     #[error(transparent)]
     Call(#[from] CallError),
+    /// The name or the data of an own request have not the form.
+    #[error(transparent)]
+    Own(#[from] OwnError),
     /// The channel closed before the answer.
     #[error("the channel closed")]
     Closed,
@@ -193,7 +201,7 @@ mod tests {
     fn nothing_is_said_twice() {
         let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
         let broken = SshError::Malformed("packet length");
-        let errors: [Box<dyn Error>; 8] = [
+        let errors: [Box<dyn Error>; 10] = [
             Box::new(End::from(refused())),
             Box::new(End::Ssh(broken.clone())),
             Box::new(ConnectError::Io(refused())),
@@ -202,6 +210,8 @@ mod tests {
             Box::new(OpenError::Call(CallError::TooMany)),
             Box::new(RequestError::End(End::Closed)),
             Box::new(RequestError::Call(CallError::TooMany)),
+            Box::new(OpenError::Own(OwnError::Name)),
+            Box::new(RequestError::Own(OwnError::Name)),
         ];
         for error in errors {
             let said = chain(&*error);

@@ -20,6 +20,10 @@ pub(super) enum Asked {
     X11,
     /// Word of the server's keys.
     HostKeys,
+    /// Channels of an own type.
+    Channels(String),
+    /// Global requests of own names.
+    Requests,
     /// A server: everything.
     All,
 }
@@ -58,6 +62,7 @@ impl Asked {
             (Self::Streamlocal(path), ChannelKind::ForwardedStreamlocal { path: p }) => {
                 u8::from(path == p)
             }
+            (Self::Channels(name), ChannelKind::Own(own)) => u8::from(name == own.name()),
             (Self::Agent, ChannelKind::Agent) | (Self::X11, ChannelKind::X11 { .. }) => 1,
             (Self::All, _) => 1,
             _ => 0,
@@ -69,11 +74,31 @@ impl Asked {
 pub(super) struct GlobalReply {
     to: Option<GlobalReplyTo>,
     mail: std::sync::Arc<Mail>,
+    /// What the request of an own name counts for among those that wait.
+    octets: usize,
 }
 
 impl GlobalReply {
     pub(super) const fn new(to: Option<GlobalReplyTo>, mail: std::sync::Arc<Mail>) -> Self {
-        Self { to, mail }
+        Self {
+            to,
+            mail,
+            octets: 0,
+        }
+    }
+
+    /// Counts a request among those of own names that wait; false if there are too many octets.
+    pub(super) fn wait(&mut self, octets: usize) -> bool {
+        let fits = self.mail.wait(octets);
+        if fits {
+            self.octets = octets;
+        }
+        fits
+    }
+
+    /// Whether the peer waits for an answer.
+    pub(super) const fn is_wanted(&self) -> bool {
+        self.to.is_some()
     }
 
     pub(super) fn give(mut self, answer: GlobalAnswer) {
@@ -90,6 +115,7 @@ impl GlobalReply {
 
 impl Drop for GlobalReply {
     fn drop(&mut self) {
+        self.mail.waits_no_more(self.octets);
         self.put(GlobalAnswer::Refused);
     }
 }

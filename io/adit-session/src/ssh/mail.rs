@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
@@ -19,6 +19,9 @@ use super::error::{End, OpenError, RequestError};
 use super::forwards::{Asked, Route};
 use super::pipe::Pipe;
 use super::spares::Spares;
+
+/// Octets of the peer's global requests of own names that wait to be answered.
+const MAX_WAITING: usize = 256 << 10;
 
 /// Something the task is to do.
 pub(super) enum Command {
@@ -74,6 +77,8 @@ pub(super) struct Mail {
     pub(super) spares: Spares,
     /// Whether the task runs in a lane of its own; asked for each time a relay is polled.
     is_away: AtomicBool,
+    /// Octets of global requests of own names that wait to be answered.
+    waiting: AtomicUsize,
     /// Told when the session is over.
     over: Notify,
 }
@@ -111,6 +116,7 @@ impl Mail {
             }),
             spares: Spares::default(),
             is_away: AtomicBool::new(false),
+            waiting: AtomicUsize::new(0),
             over: Notify::new(),
         }
     }
@@ -227,6 +233,22 @@ impl Mail {
             none => *none = Some(waker.clone()),
         }
         true
+    }
+
+    /// The task: counts octets among those that wait; false if there is no room for them. Nobody
+    /// else adds any.
+    pub(super) fn wait(&self, octets: usize) -> bool {
+        let fits = self.waiting.load(Ordering::Relaxed) + octets <= MAX_WAITING;
+        if fits {
+            self.waiting.fetch_add(octets, Ordering::Relaxed);
+        }
+        fits
+    }
+
+    /// They wait no more.
+    pub(super) fn waits_no_more(&self, octets: usize) {
+        let before = self.waiting.fetch_sub(octets, Ordering::Relaxed);
+        debug_assert!(before >= octets, "more was answered than was asked");
     }
 
     /// The round trip as measured last.

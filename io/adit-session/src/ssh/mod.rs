@@ -4,6 +4,7 @@
 //!   [`Session`](client::Session), which opens channels: programs, connections, forwards.
 //! * [`server`]: [`Server::accept`](server::Server::accept) lets a user in and gives a
 //!   [`Connection`](server::Connection), which tells what the client wants.
+//! * [`own`]: channels and global requests of a program's own types, at both ends.
 //!
 //! Both work over any [`BoxStream`](adit_stream::BoxStream): a socket, or a channel of another
 //! session. A [`Channel`] is a stream too.
@@ -31,6 +32,7 @@ mod line;
 mod machine;
 mod mail;
 mod opening;
+pub mod own;
 mod pipe;
 pub mod server;
 mod spares;

@@ -10,7 +10,8 @@ use super::error::End;
 use super::mail::Command;
 use super::pipe::Pipe;
 
-/// A channel that the peer wants. Dropped without an answer, it is refused.
+/// A channel that the peer wants. Dropped without an answer, it is refused: as unknown if it is of
+/// an [own type](super::own), as not allowed otherwise.
 pub struct Opening {
     kind: ChannelKind,
     pipe: Option<Arc<Pipe>>,
@@ -47,7 +48,7 @@ impl Opening {
         self.confirm()
     }
 
-    fn confirm(mut self) -> Result<Handle, End> {
+    pub(super) fn confirm(mut self) -> Result<Handle, End> {
         let Some(pipe) = self.pipe.take() else {
             return Err(End::Closed);
         };
@@ -74,7 +75,11 @@ impl Opening {
 
 impl Drop for Opening {
     fn drop(&mut self) {
-        self.put_refusal(OpenFailure::Prohibited, String::new());
+        let why = match self.kind {
+            ChannelKind::Own(_) => OpenFailure::UnknownType,
+            _ => OpenFailure::Prohibited,
+        };
+        self.put_refusal(why, String::new());
     }
 }
 

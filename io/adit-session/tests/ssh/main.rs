@@ -15,6 +15,7 @@ mod matrix;
 mod openssh_client;
 mod openssh_server;
 mod ours;
+mod own;
 mod peers;
 mod recorder;
 mod server;

@@ -17,6 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::task::AbortHandle;
 
+use crate::peers::own_types;
 use crate::world::{drain, pour};
 
 /// Lets one key in, whoever has it.
@@ -139,6 +140,10 @@ pub(crate) async fn attend(mut connection: Connection) {
                     task.abort();
                     request.grant(0);
                 }
+            }
+            Incoming::OwnChannel(opening) => own_types::enter(opening),
+            Incoming::OwnRequest(request) => {
+                own_types::answer(connection.handle().peer(), request);
             }
             _ => {}
         }

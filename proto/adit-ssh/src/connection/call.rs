@@ -19,6 +19,9 @@ pub enum CallError {
     /// The output is full: [`poll_output`](super::Connection::poll_output) first.
     #[error("the output is full")]
     Full,
+    /// A type or a request of the program's own has a name that is known here.
+    #[error("the library handles this name itself")]
+    Reserved,
     /// More data than there is room for, or none at all.
     #[error("no data, or more than there is room for")]
     NoRoom,

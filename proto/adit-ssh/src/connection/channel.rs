@@ -85,6 +85,9 @@ pub(super) struct Channel {
     pub(super) x11: bool,
     pub(super) agent: bool,
 
+    /// Of a type of the program's own: octets of its name and data, which count while it waits.
+    pub(super) own: Option<usize>,
+
     pub(super) turn: Turn,
     /// Stands among those whose window is to be widened.
     pub(super) in_adjusts: bool,
@@ -107,6 +110,7 @@ impl Channel {
             expected: VecDeque::new(),
             x11: false,
             agent: false,
+            own: None,
             turn: Turn::Idle,
             in_adjusts: false,
         }

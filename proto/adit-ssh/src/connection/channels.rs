@@ -10,14 +10,23 @@ impl Connection {
     /// [`Event::OpenFailed`](super::Event::OpenFailed) follows.
     ///
     /// # Errors
-    /// Too many channels, or the output is full.
+    /// Too many channels, the output is full, or the name of an [own type](ChannelKind::Own) is one
+    /// that is known here.
     pub fn open(&mut self, kind: &ChannelKind) -> Result<ChannelId, CallError> {
+        let own = match kind {
+            ChannelKind::Own(own) if ChannelKind::is_known(own.name()) => {
+                return Err(CallError::Reserved);
+            }
+            ChannelKind::Own(own) => Some(own.octets()),
+            _ => None,
+        };
         self.has_output_room()?;
         if self.slots.count() >= self.limits.channels {
             return Err(CallError::TooMany);
         }
         let window = self.budget.open(self.limits.window, self.limits.floor());
-        let channel = Channel::new(Stage::Wanted, 0, window);
+        let mut channel = Channel::new(Stage::Wanted, 0, window);
+        channel.own = own;
         let Some(id) = self.slots.insert(channel) else {
             self.budget.close(window);
             return Err(CallError::TooMany);
@@ -48,6 +57,7 @@ impl Connection {
         channel.intake = super::intake::Intake::new(window);
         channel.stage = Stage::Open;
         self.asked -= 1;
+        self.asked_octets -= channel.own.unwrap_or_default();
         let (remote, max_packet) = (channel.remote, self.limits.max_packet);
         self.outbox.push(|out| {
             out.put_u8(msg::CHANNEL_OPEN_CONFIRMATION);
@@ -69,6 +79,8 @@ impl Connection {
         }
         let remote = channel.remote;
         self.asked -= 1;
+        self.asked_octets -= channel.own.unwrap_or_default();
+        debug_assert!(self.asked > 0 || self.asked_octets == 0);
         self.forget(id);
         self.put_refusal(remote, why, text);
         Ok(())

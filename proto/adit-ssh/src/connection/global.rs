@@ -1,11 +1,26 @@
 //! Requests outside of channels (RFC 4254 sections 4 and 7.1, OpenSSH's `PROTOCOL`).
 
-use super::{Role, WantReply};
+use super::{Own, Role, WantReply};
 use crate::error::SshError;
 use crate::wire::{Put, Reader};
 
 /// Keys in one message. A host has a handful.
 const MAX_KEYS: usize = 64;
+
+/// The requests that are known here.
+pub(super) const KNOWN: [&str; 8] = [
+    "tcpip-forward",
+    "cancel-tcpip-forward",
+    "streamlocal-forward@openssh.com",
+    "cancel-streamlocal-forward@openssh.com",
+    KEEPALIVE,
+    "hostkeys-00@openssh.com",
+    "hostkeys-prove-00@openssh.com",
+    "no-more-sessions@openssh.com",
+];
+
+/// A sign of life, outside of channels or in one.
+pub(super) const KEEPALIVE: &str = "keepalive@openssh.com";
 
 /// Something wanted, or told, outside of channels.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,12 +58,12 @@ pub enum GlobalRequest {
     HostKeysProve(Vec<Vec<u8>>),
     /// OpenSSH: no session will be wanted any more; from now on they are refused here.
     NoMoreSessions,
-    /// One that nobody knows here.
-    Unknown {
-        /// Its name.
-        name: Vec<u8>,
-        /// What follows.
-        data: Vec<u8>,
+    /// A request of the program's own. The names of those above are not for it.
+    Own {
+        /// Its name and data.
+        own: Own,
+        /// Whether an answer is wanted.
+        want: WantReply,
     },
 }
 
@@ -92,12 +107,18 @@ impl GlobalRequest {
             Self::CancelTcpipForward { .. } => b"cancel-tcpip-forward",
             Self::StreamlocalForward { .. } => b"streamlocal-forward@openssh.com",
             Self::CancelStreamlocalForward { .. } => b"cancel-streamlocal-forward@openssh.com",
-            Self::KeepAlive => b"keepalive@openssh.com",
+            Self::KeepAlive => KEEPALIVE.as_bytes(),
             Self::HostKeys(_) => b"hostkeys-00@openssh.com",
             Self::HostKeysProve(_) => b"hostkeys-prove-00@openssh.com",
             Self::NoMoreSessions => b"no-more-sessions@openssh.com",
-            Self::Unknown { name, .. } => name,
+            Self::Own { own, .. } => own.name().as_bytes(),
         }
+    }
+
+    /// Whether a name is one that is known here, and so is none of a program's own.
+    #[must_use]
+    pub fn is_known(name: &str) -> bool {
+        KNOWN.contains(&name)
     }
 
     /// Whether we ask for an answer.
@@ -105,6 +126,7 @@ impl GlobalRequest {
     pub const fn want_reply(&self) -> WantReply {
         match self {
             Self::HostKeys(_) | Self::NoMoreSessions => WantReply::No,
+            Self::Own { want, .. } => *want,
             _ => WantReply::Yes,
         }
     }
@@ -112,13 +134,18 @@ impl GlobalRequest {
     /// Whether this end may be asked for it.
     pub(super) const fn is_for(&self, role: Role) -> bool {
         match self {
-            Self::KeepAlive | Self::Unknown { .. } => true,
+            Self::KeepAlive | Self::Own { .. } => true,
             Self::HostKeys(_) => matches!(role, Role::Client),
             _ => matches!(role, Role::Server),
         }
     }
 
-    pub(super) fn parse(name: &[u8], r: &mut Reader<'_>) -> Result<Self, SshError> {
+    /// Reads the fields of a request; `None` if it is no name, or there are too many data.
+    pub(super) fn parse(
+        name: &[u8],
+        want: WantReply,
+        r: &mut Reader<'_>,
+    ) -> Result<Option<Self>, SshError> {
         let request = match name {
             b"tcpip-forward" => {
                 let (address, port) = address(r)?;
@@ -134,19 +161,17 @@ impl GlobalRequest {
             b"cancel-streamlocal-forward@openssh.com" => Self::CancelStreamlocalForward {
                 path: r.string()?.to_vec(),
             },
-            b"keepalive@openssh.com" => return Ok(Self::KeepAlive),
+            b"keepalive@openssh.com" => return Ok(Some(Self::KeepAlive)),
             b"hostkeys-00@openssh.com" => Self::HostKeys(keys(r)?),
             b"hostkeys-prove-00@openssh.com" => Self::HostKeysProve(keys(r)?),
             b"no-more-sessions@openssh.com" => Self::NoMoreSessions,
             _ => {
-                return Ok(Self::Unknown {
-                    name: name.to_vec(),
-                    data: r.rest().to_vec(),
-                });
+                let own = Own::read(name, r.rest());
+                return Ok(own.map(|own| Self::Own { own, want }));
             }
         };
         r.end()?;
-        Ok(request)
+        Ok(Some(request))
     }
 
     pub(super) fn put(&self, out: &mut Vec<u8>) {
@@ -164,7 +189,7 @@ impl GlobalRequest {
                     out.put_string(key);
                 }
             }
-            Self::Unknown { data, .. } => out.put_raw(data),
+            Self::Own { own, .. } => out.put_raw(own.data()),
         }
     }
 }

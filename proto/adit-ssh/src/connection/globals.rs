@@ -14,11 +14,17 @@ impl Connection {
     /// [`Event::GlobalReply`] follows with the id that is given here.
     ///
     /// # Errors
-    /// Too many requests without an answer, or the output is full.
+    /// Too many requests without an answer, the output is full, or the name of an [own
+    /// request](GlobalRequest::Own) is one that is known here.
     pub fn global_request(
         &mut self,
         request: &GlobalRequest,
     ) -> Result<Option<GlobalId>, CallError> {
+        if let GlobalRequest::Own { own, .. } = request
+            && GlobalRequest::is_known(own.name())
+        {
+            return Err(CallError::Reserved);
+        }
         self.has_output_room()?;
         let want = request.want_reply() == WantReply::Yes;
         if want && self.expected.len() >= self.limits.requests {
@@ -67,7 +73,8 @@ impl Connection {
     pub(super) fn asked(&mut self, body: &[u8]) -> Result<(), SshError> {
         let mut r = Reader::new(body, "GLOBAL_REQUEST");
         let (name, want) = (r.string()?, r.boolean()?);
-        let request = GlobalRequest::parse(name, &mut r)?;
+        let wanted = if want { WantReply::Yes } else { WantReply::No };
+        let request = GlobalRequest::parse(name, wanted, &mut r)?;
         let limit = self.limits.requests;
         if want && self.owed.len() >= limit {
             return Err(SshError::TooMuch {
@@ -75,23 +82,24 @@ impl Connection {
                 limit,
             });
         }
-        let chooses_port = matches!(request, GlobalRequest::TcpipForward { port: 0, .. });
+        let chooses_port = matches!(request, Some(GlobalRequest::TcpipForward { port: 0, .. }));
         let reply = want.then(|| GlobalReplyTo {
             sequence: self.owed.owe(),
             chooses_port,
         });
         let granted = || GlobalAnswer::Granted { data: Vec::new() };
         let verdict = match request {
-            GlobalRequest::KeepAlive => granted(),
-            _ if !request.is_for(self.role) => GlobalAnswer::Refused,
-            GlobalRequest::NoMoreSessions => {
+            Some(GlobalRequest::KeepAlive) => granted(),
+            Some(request) if !request.is_for(self.role) => GlobalAnswer::Refused,
+            None => GlobalAnswer::Refused,
+            Some(request @ GlobalRequest::NoMoreSessions) => {
                 self.no_more_sessions = true;
                 let reply = None;
                 self.events
                     .push_back(Event::GlobalRequest { request, reply });
                 granted()
             }
-            _ => {
+            Some(request) => {
                 self.events
                     .push_back(Event::GlobalRequest { request, reply });
                 return Ok(());

@@ -1,5 +1,6 @@
 //! What a channel is for: the types of RFC 4254 and of OpenSSH, with the fields of CHANNEL_OPEN.
 
+use super::Own;
 use crate::error::SshError;
 use crate::wire::{Put, Reader};
 
@@ -7,6 +8,18 @@ use crate::wire::{Put, Reader};
 const MAX_HOST: usize = 255;
 /// Longest path of a peer, octets.
 const MAX_PATH: usize = 4096;
+
+/// The types that are known here.
+pub(super) const KNOWN: [&str; 8] = [
+    "session",
+    "direct-tcpip",
+    "forwarded-tcpip",
+    "direct-streamlocal@openssh.com",
+    "forwarded-streamlocal@openssh.com",
+    "x11",
+    "auth-agent@openssh.com",
+    "tun@openssh.com",
+];
 
 /// What a channel is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +69,8 @@ pub enum ChannelKind {
         /// The unit; 0x7fffffff is any.
         unit: u32,
     },
+    /// A type of the program's own. The names of the types above are not for it.
+    Own(Own),
 }
 
 /// Who is behind a connection, as the peer tells it: for logs alone.
@@ -111,7 +126,7 @@ impl OpenFailure {
 impl ChannelKind {
     /// The type's name on the wire.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Self::Session => "session",
             Self::DirectTcpip { .. } => "direct-tcpip",
@@ -121,7 +136,14 @@ impl ChannelKind {
             Self::X11 { .. } => "x11",
             Self::Agent => "auth-agent@openssh.com",
             Self::Tun { .. } => "tun@openssh.com",
+            Self::Own(own) => own.name(),
         }
+    }
+
+    /// Whether a type is one that is known here, and so is none of a program's own.
+    #[must_use]
+    pub fn is_known(name: &str) -> bool {
+        KNOWN.contains(&name)
     }
 
     /// Reads the fields of a type. The inner error is what the peer is told: it goes on.
@@ -198,6 +220,7 @@ impl ChannelKind {
                 out.put_u32(*mode);
                 out.put_u32(*unit);
             }
+            Self::Own(own) => out.put_raw(own.data()),
         }
     }
 }

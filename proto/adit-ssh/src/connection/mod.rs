@@ -16,8 +16,8 @@
 //! leave the peer's bytes in the socket.
 //!
 //! `input` takes messages in (`openings` and `globals` have the longer stories), `channels`,
-//! `flow` and `requests` are what the application does; `kind`, `request`, `pty` and `global` have
-//! the forms on the wire; `intake` is the receive window that tunes itself, `slots` the numbers.
+//! `flow` and `requests` are what the application does; `kind`, `request`, `pty`, `global` and
+//! `own` have the forms on the wire; `intake` is the receive window that tunes itself, `slots` the numbers.
 
 mod call;
 mod channel;
@@ -33,6 +33,7 @@ mod kind;
 mod limits;
 mod openings;
 mod outbox;
+mod own;
 mod pty;
 mod replies;
 mod request;
@@ -53,6 +54,7 @@ pub use event::{Event, Handled, Kind};
 pub use global::{GlobalAnswer, GlobalId, GlobalReplyTo, GlobalRequest};
 pub use kind::{ChannelKind, OpenFailure, Originator};
 pub use limits::{Limits, Role};
+pub use own::{Own, OwnError};
 pub use pty::{Modes, Pty, Size};
 pub use request::{ReplyTo, Request, WantReply};
 
@@ -64,6 +66,10 @@ pub struct Connection {
     slots: slots::Slots,
     /// Channels the peer wants and the application has not answered.
     asked: usize,
+    /// Octets of the names and data of those among them that are of the program's own types.
+    asked_octets: usize,
+    /// The peer may want channels of types that are not known here.
+    takes_own: bool,
     budget: intake::Budget,
     rtt: Option<Duration>,
 
@@ -95,6 +101,8 @@ impl Connection {
             role,
             slots: slots::Slots::default(),
             asked: 0,
+            asked_octets: 0,
+            takes_own: false,
             budget: intake::Budget::new(limits.buffer),
             rtt: None,
             events: VecDeque::new(),
@@ -116,6 +124,12 @@ impl Connection {
     /// known the windows keep their first size.
     pub const fn set_rtt(&mut self, rtt: Duration) {
         self.rtt = Some(rtt);
+    }
+
+    /// Whether the peer's channels of [types that are not known here](ChannelKind::Own) come as
+    /// events. They are refused as unknown until this says so.
+    pub const fn set_takes_own(&mut self, takes: bool) {
+        self.takes_own = takes;
     }
 
     /// What happened, the oldest first.

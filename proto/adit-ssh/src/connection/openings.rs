@@ -1,7 +1,7 @@
 //! What the peer says about opening channels: its wishes and its answers.
 
 use super::channel::{Channel, Stage};
-use super::{ChannelKind, Connection, Event, OpenFailure, Role};
+use super::{ChannelKind, Connection, Event, OpenFailure, Own, Role};
 use crate::error::SshError;
 use crate::msg;
 use crate::wire::{Put, Reader};
@@ -15,7 +15,10 @@ impl Connection {
         let name = r.string()?;
         let remote = r.u32()?;
         let (window, max_packet) = (r.u32()?, r.u32()?);
-        let kind = ChannelKind::parse(name, &mut r)?;
+        let kind = match ChannelKind::parse(name, &mut r)? {
+            Err(OpenFailure::UnknownType) => self.of_own_type(name, r.rest()),
+            kind => kind,
+        };
         if max_packet == 0 || !self.slots.take_remote(remote) {
             return Err(r.malformed());
         }
@@ -29,15 +32,38 @@ impl Connection {
         };
         // The window is given when the application agrees.
         let mut channel = Channel::new(Stage::Asked, remote, 0);
+        if let ChannelKind::Own(own) = &kind {
+            channel.own = Some(own.octets());
+            self.asked_octets += own.octets();
+        }
         channel.peer_takes(window, max_packet, &self.limits);
         match self.slots.insert(channel) {
             Some(channel) => {
                 self.asked += 1;
                 self.events.push_back(Event::Open { channel, kind });
             }
-            None => self.put_refusal(remote, OpenFailure::Shortage, ""),
+            None => {
+                if let ChannelKind::Own(own) = &kind {
+                    self.asked_octets -= own.octets();
+                }
+                self.put_refusal(remote, OpenFailure::Shortage, "");
+            }
         }
         Ok(())
+    }
+
+    /// A type that is not known here. What waits to be answered holds no more octets than `queue`.
+    fn of_own_type(&self, name: &[u8], data: &[u8]) -> Result<ChannelKind, OpenFailure> {
+        if !self.takes_own {
+            return Err(OpenFailure::UnknownType);
+        }
+        self.has_place()?;
+        let octets = self.asked_octets.saturating_add(name.len() + data.len());
+        if octets > self.limits.queue {
+            return Err(OpenFailure::Shortage);
+        }
+        let own = Own::read(name, data).ok_or(OpenFailure::UnknownType)?;
+        Ok(ChannelKind::Own(own))
     }
 
     /// Whether the peer may want such a channel at all.
@@ -54,6 +80,7 @@ impl Connection {
             ChannelKind::ForwardedStreamlocal { path } => client && self.forwards.has_path(path),
             ChannelKind::X11 { .. } => client && self.slots.iter().any(|c| c.x11),
             ChannelKind::Agent => client && self.slots.iter().any(|c| c.agent),
+            ChannelKind::Own(_) => self.takes_own,
         };
         if fine {
             Ok(())

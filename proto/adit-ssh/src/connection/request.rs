@@ -2,7 +2,8 @@
 
 use adit_crypto::Secret;
 
-use super::{ChannelId, Pty, Size};
+use super::global::KEEPALIVE;
+use super::{ChannelId, Own, Pty, Size};
 use crate::error::SshError;
 use crate::wire::{Put, Reader};
 
@@ -59,7 +60,29 @@ pub enum Request {
     Agent,
     /// Whether the client may do flow control by ^S and ^Q itself (section 6.8).
     FlowControl(bool),
+    /// A request of the program's own. In a channel of a type of its own all are, whatever their
+    /// name; in others the names of those above are not for it.
+    Own(Own),
 }
+
+/// The requests that are known here, in channels of types that are.
+pub(super) const KNOWN: [&str; 15] = [
+    "pty-req",
+    "env",
+    "shell",
+    "exec",
+    "subsystem",
+    "window-change",
+    "signal",
+    "exit-status",
+    "exit-signal",
+    "eow@openssh.com",
+    "break",
+    "x11-req",
+    "auth-agent-req@openssh.com",
+    "xon-xoff",
+    KEEPALIVE,
+];
 
 /// Whether an answer is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +105,7 @@ pub struct ReplyTo {
 impl Request {
     /// The name on the wire.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Self::Pty(_) => "pty-req",
             Self::Env { .. } => "env",
@@ -98,7 +121,15 @@ impl Request {
             Self::X11 { .. } => "x11-req",
             Self::Agent => "auth-agent-req@openssh.com",
             Self::FlowControl(_) => "xon-xoff",
+            Self::Own(own) => own.name(),
         }
+    }
+
+    /// Whether a name is one that is known here. In a channel of a known type it is none of a
+    /// program's own.
+    #[must_use]
+    pub fn is_known(name: &str) -> bool {
+        KNOWN.contains(&name)
     }
 
     /// Whether the protocol forbids an answer.
@@ -191,6 +222,7 @@ impl Request {
                 out.put_u32(*screen);
             }
             Self::FlowControl(allowed) => out.put_bool(*allowed),
+            Self::Own(own) => out.put_raw(own.data()),
         }
     }
 }

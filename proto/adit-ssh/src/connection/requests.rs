@@ -1,7 +1,8 @@
 //! Requests inside channels, and their answers, both ways.
 
 use super::channel::{Channel, Expected};
-use super::{CallError, ChannelId, Connection, Event, ReplyTo, Request, WantReply};
+use super::global::KEEPALIVE;
+use super::{CallError, ChannelId, Connection, Event, Own, ReplyTo, Request, WantReply};
 use crate::error::SshError;
 use crate::msg;
 use crate::wire::{Put, Reader};
@@ -12,7 +13,7 @@ impl Connection {
     ///
     /// # Errors
     /// The channel is gone, not open or closed; too many requests without an answer; the output is
-    /// full.
+    /// full; the name of an [own request](Request::Own) is one that is known here.
     pub fn request(
         &mut self,
         id: ChannelId,
@@ -27,6 +28,11 @@ impl Connection {
             } else {
                 CallError::NotNow
             });
+        }
+        if let Request::Own(own) = request
+            && (own.name() == KEEPALIVE || channel.own.is_none() && Request::is_known(own.name()))
+        {
+            return Err(CallError::Reserved);
         }
         let expected = match request {
             Request::X11 { .. } => Expected::X11,
@@ -68,7 +74,12 @@ impl Connection {
         let limit = self.limits.requests;
         let (id, channel) = self.recipient(msg::CHANNEL_REQUEST, &mut r)?;
         let (name, want) = (r.string()?, r.boolean()?);
-        let request = Request::parse(name, &mut r)?;
+        let request = match channel.own {
+            // Signs of life are answered here.
+            Some(_) if name == KEEPALIVE.as_bytes() => None,
+            Some(_) => Own::read(name, r.rest()).map(Request::Own),
+            None => Request::parse(name, &mut r)?,
+        };
         if channel.sent_close {
             return Ok(());
         }

@@ -9,6 +9,7 @@ mod host_key;
 mod host_keys;
 mod known_hosts;
 mod login;
+mod own;
 mod program;
 mod session;
 
@@ -21,5 +22,6 @@ pub use host_key::{HostKey, HostKeyFn, HostKeyPolicy, KnownHostsOnly, PinnedKeys
 pub use host_keys::{ProofError, ToldKeys};
 pub use known_hosts::{KnownHost, KnownHostsError, KnownHostsFiles};
 pub use login::{Identity, LocalKey, Login, Password, Prompter};
+pub use own::{OwnChannels, OwnRequests};
 pub use program::{Exit, Output, Program, ProgramControl};
 pub use session::Session;

@@ -25,7 +25,7 @@ pub struct Session {
     pub(super) told: Arc<Mutex<Option<mpsc::Receiver<Arrival>>>>,
     /// Channels that may wait to be accepted: as many as the session lets wait at all, so that none
     /// is refused here.
-    backlog: usize,
+    pub(super) backlog: usize,
 }
 
 impl Session {
@@ -159,9 +159,18 @@ impl Session {
     }
 
     fn route(&self, asked: Asked) -> Result<Arrivals, End> {
-        let (to, arrivals) = mpsc::channel(self.backlog);
+        Ok(Arrivals::new(self.route_to(asked, self.backlog)?))
+    }
+
+    /// What comes of this kind from now on, of which so many may wait.
+    pub(super) fn route_to(
+        &self,
+        asked: Asked,
+        backlog: usize,
+    ) -> Result<mpsc::Receiver<Arrival>, End> {
+        let (to, arrivals) = mpsc::channel(backlog);
         self.peer.mail.send(Command::Route(Route { asked, to }))?;
-        Ok(Arrivals::new(arrivals))
+        Ok(arrivals)
     }
 
     /// Tells the server that no program will be wanted any more, so that a session that is taken

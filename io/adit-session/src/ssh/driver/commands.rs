@@ -59,6 +59,7 @@ impl Driver {
             Command::Route(route) => {
                 self.routes.retain(|other| other.asked != route.asked);
                 self.routes.push(route);
+                self.see_own_types();
             }
             Command::Unroute(asked) => self.unroute(&asked),
             Command::Ping(reply) => {
@@ -86,7 +87,7 @@ impl Driver {
         match self.connection.open(&kind) {
             Ok(id) => {
                 let pipe = Arc::new(Pipe::new(id, Arc::clone(&self.mail), self.window));
-                let mut live = Live::new(pipe);
+                let mut live = Live::new(pipe, &kind);
                 live.opening = Some(reply);
                 self.lives.insert(id, live);
             }
@@ -106,7 +107,9 @@ impl Driver {
         let done = self.connection.request(pipe.id, &request, want);
         let waits = want == WantReply::Yes && !request.is_statement();
         match (done, self.lives.get_mut(&pipe.id)) {
-            (Ok(()), Some(live)) if waits => live.asked.push_back((request.name(), reply)),
+            (Ok(()), Some(live)) if waits => {
+                live.asked.push_back((request.name().to_owned(), reply));
+            }
             (Ok(()), _) => drop(reply.send(Ok(()))),
             (Err(CallError::Full), _) => {
                 return Some(Command::Request {
@@ -171,7 +174,12 @@ impl Driver {
             Asked::Streamlocal(path) => {
                 GlobalRequest::CancelStreamlocalForward { path: path.clone() }
             }
-            Asked::Agent | Asked::X11 | Asked::HostKeys | Asked::All => return,
+            Asked::Agent
+            | Asked::X11
+            | Asked::HostKeys
+            | Asked::Channels(_)
+            | Asked::Requests
+            | Asked::All => return,
         };
         // With a full output the server goes on; what comes from it is refused.
         if let Ok(Some(id)) = self.connection.global_request(&request) {

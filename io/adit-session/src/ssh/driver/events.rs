@@ -15,6 +15,9 @@ use crate::ssh::forwards::{Arrival, Asked, GlobalReply};
 use crate::ssh::opening::Opening;
 use crate::ssh::pipe::Pipe;
 
+/// What a global request that waits costs besides its octets.
+const OVERHEAD: usize = 64;
+
 impl Driver {
     /// Tells the handles what has happened.
     pub(super) fn happened(&mut self, now: Time) {
@@ -53,7 +56,7 @@ impl Driver {
             Event::RequestDone { channel, ok } => {
                 let live = self.lives.get_mut(&channel);
                 if let Some((name, reply)) = live.and_then(|live| live.asked.pop_front()) {
-                    let refused = || RequestError::Refused(name.to_owned());
+                    let refused = || RequestError::Refused(name);
                     let _ = reply.send(ok.then_some(()).ok_or_else(refused));
                 }
             }
@@ -69,7 +72,7 @@ impl Driver {
                     let ran = live.pipe.lock().has_spoken();
                     live.pipe.close(self.resets, &mut self.wake);
                     for (name, reply) in live.asked {
-                        let started = ran && matches!(name, "exec" | "shell" | "subsystem");
+                        let started = ran && matches!(&*name, "exec" | "shell" | "subsystem");
                         let closed = || RequestError::Closed;
                         let _ = reply.send(started.then_some(()).ok_or_else(closed));
                     }
@@ -83,18 +86,37 @@ impl Driver {
 
     /// The peer wants a channel: whoever waits for such ones decides.
     fn wanted(&mut self, id: ChannelId, kind: ChannelKind) {
+        let own = matches!(kind, ChannelKind::Own(_));
+        if own {
+            self.see_own_types();
+        }
         let fitting = self
             .routes
             .iter()
             .max_by_key(|route| route.asked.fits(&kind));
         let Some(route) = fitting.filter(|route| route.asked.fits(&kind) > 0) else {
-            let _ = self.connection.refuse(id, OpenFailure::Prohibited, "");
+            let why = match own {
+                true => OpenFailure::UnknownType,
+                false => OpenFailure::Prohibited,
+            };
+            let _ = self.connection.refuse(id, why, "");
             return;
         };
         let pipe = Arc::new(Pipe::new(id, Arc::clone(&self.mail), self.window));
-        self.lives.insert(id, Live::new(Arc::clone(&pipe)));
+        self.lives.insert(id, Live::new(Arc::clone(&pipe), &kind));
         // What cannot be handed on is dropped, and refused by that.
         let _ = route.to.try_send(Arrival::Open(Opening::new(kind, pipe)));
+    }
+
+    /// Channels of own types are wanted as long as somebody waits for them.
+    pub(super) fn see_own_types(&mut self) {
+        self.routes.retain(|route| match route.asked {
+            Asked::Channels(_) | Asked::Requests => !route.to.is_closed(),
+            _ => true,
+        });
+        let mut asked = self.routes.iter().map(|route| &route.asked);
+        let takes = asked.any(|asked| matches!(asked, Asked::Channels(_) | Asked::All));
+        self.connection.set_takes_own(takes);
     }
 
     fn opened(&mut self, id: ChannelId) {
@@ -109,7 +131,12 @@ impl Driver {
     }
 
     fn asked(&self, request: GlobalRequest, reply: Option<GlobalReplyTo>) {
-        let reply = GlobalReply::new(reply, Arc::clone(&self.mail));
+        let mut reply = GlobalReply::new(reply, Arc::clone(&self.mail));
+        if let GlobalRequest::Own { own, .. } = &request
+            && !reply.wait(own.octets() + OVERHEAD)
+        {
+            return;
+        }
         let route = self
             .routes
             .iter()
@@ -156,6 +183,7 @@ fn takes(asked: &Asked, request: &GlobalRequest) -> bool {
     match request {
         GlobalRequest::HostKeys(_) => *asked == Asked::HostKeys,
         GlobalRequest::HostKeysProve(_) => all,
+        GlobalRequest::Own { .. } => all || *asked == Asked::Requests,
         GlobalRequest::TcpipForward { address, .. }
         | GlobalRequest::CancelTcpipForward { address, .. } => all && address.len() <= 255,
         GlobalRequest::StreamlocalForward { path }

@@ -17,7 +17,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use adit_net::ambient;
-use adit_ssh::connection::{ChannelId, Connection, GlobalAnswer, GlobalId, Limits, Role};
+use adit_ssh::connection::{
+    ChannelId, ChannelKind, Connection, GlobalAnswer, GlobalId, Limits, Role,
+};
 use adit_ssh::{Disconnect, SshError};
 use adit_stream::lane::{self, Load, SessionLane};
 use adit_stream::slice::{TimeSlice, give_way};
@@ -97,7 +99,7 @@ pub(super) struct Driver {
 struct Live {
     pipe: Arc<Pipe>,
     opening: Option<oneshot::Sender<Result<Handle, OpenError>>>,
-    asked: VecDeque<(&'static str, oneshot::Sender<Result<(), RequestError>>)>,
+    asked: VecDeque<(String, oneshot::Sender<Result<(), RequestError>>)>,
 }
 
 /// A request of ours outside of channels.
@@ -115,7 +117,10 @@ enum Global {
 }
 
 impl Live {
-    const fn new(pipe: Arc<Pipe>) -> Self {
+    fn new(pipe: Arc<Pipe>, kind: &ChannelKind) -> Self {
+        if matches!(kind, ChannelKind::Own(_)) {
+            pipe.lock().serve_own();
+        }
         Self {
             pipe,
             opening: None,
@@ -135,10 +140,14 @@ impl Driver {
             about,
             routes,
         } = start;
+        let window = limits.max_packet.min(limits.window);
+        let mut connection = Connection::new(role, limits);
+        // What a server is asked for comes to one place, and is refused there.
+        connection.set_takes_own(role == Role::Server);
         lane::spawn(Self {
             line,
-            window: limits.max_packet.min(limits.window),
-            connection: Connection::new(role, limits),
+            window,
+            connection,
             lives: HashMap::new(),
             globals: HashMap::new(),
             routes,

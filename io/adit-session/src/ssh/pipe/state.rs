@@ -176,6 +176,19 @@ impl State {
         (self.serves, self.writing) = (true, [true; 2]);
     }
 
+    /// The channel is of an own type: its requests wait to be answered, and nobody reads a standard
+    /// error.
+    pub(in crate::ssh) fn serve_own(&mut self) {
+        self.serves = true;
+        self.inlet(Kind::Stderr).deaf = true;
+    }
+
+    /// The handle: requests of the peer are refused from now on. Returns those that waited.
+    pub(in crate::ssh) fn serve_no_more(&mut self) -> VecDeque<(Request, Option<ReplyTo>)> {
+        self.serves = false;
+        core::mem::take(&mut self.requests)
+    }
+
     /// Takes who waits for room, if there is room.
     pub(in crate::ssh) fn take_writer(&mut self) -> Option<Waker> {
         if self.unsent() < MAX_OUTPUT {
@@ -215,6 +228,7 @@ pub(super) fn octets(request: &Request) -> usize {
             protocol, cookie, ..
         } => protocol.len() + cookie.expose().len(),
         Request::ExitSignal { name, message, .. } => name.len() + message.len(),
+        Request::Own(own) => own.octets(),
         _ => 0,
     }
 }

@@ -1,11 +1,12 @@
 //! What a client wants.
 
-use adit_ssh::connection::{ChannelKind, OpenFailure, Originator};
+use adit_ssh::connection::{ChannelKind, GlobalRequest, OpenFailure, Originator};
 
 use super::{ForwardRequest, ServerSession};
 use crate::ssh::error::End;
 use crate::ssh::forwards::Arrival;
 use crate::ssh::opening::Opening;
+use crate::ssh::own::{OwnOpening, OwnRequest};
 
 /// Something that a client wants. Dropped without an answer, it is refused.
 #[derive(Debug)]
@@ -35,6 +36,10 @@ pub enum Incoming {
     Forward(ForwardRequest),
     /// Listen there no more.
     CancelForward(ForwardRequest),
+    /// A channel of an [own type](crate::ssh::own).
+    OwnChannel(OwnOpening),
+    /// A global request of an [own name](crate::ssh::own).
+    OwnRequest(OwnRequest),
     /// A channel of another kind.
     Other(Opening),
 }
@@ -43,6 +48,9 @@ impl Incoming {
     /// `None` for what nobody knows; it is refused by being dropped.
     pub(super) fn of(arrival: Arrival) -> Option<Self> {
         let opening = match arrival {
+            Arrival::Global(request @ GlobalRequest::Own { .. }, reply) => {
+                return OwnRequest::of(request, reply).map(Self::OwnRequest);
+            }
             Arrival::Global(request, reply) => return ForwardRequest::of(request, reply),
             Arrival::Open(opening) => opening,
         };
@@ -59,6 +67,7 @@ impl Incoming {
                 opening,
             },
             ChannelKind::DirectStreamlocal { path } => Self::DirectStreamlocal { path, opening },
+            ChannelKind::Own(_) => Self::OwnChannel(OwnOpening::of(opening)?),
             _ => Self::Other(opening),
         })
     }

@@ -77,10 +77,7 @@ impl SessionControl {
         let next = pipe.until(|state| state.requests.pop_front()).await;
         next.map(|(request, to)| SessionRequest {
             request,
-            reply: Reply {
-                to,
-                mail: Arc::clone(&pipe.mail),
-            },
+            reply: Reply::new(to, Arc::clone(&pipe.mail)),
         })
     }
 
@@ -115,6 +112,10 @@ impl SessionControl {
 }
 
 impl Reply {
+    pub(in crate::ssh) const fn new(to: Option<ReplyTo>, mail: Arc<Mail>) -> Self {
+        Self { to, mail }
+    }
+
     /// Whether the client waits for it.
     #[must_use]
     pub const fn is_wanted(&self) -> bool {

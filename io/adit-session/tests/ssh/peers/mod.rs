@@ -73,6 +73,7 @@ macro_rules! tests_of_both {
 mod asyncssh;
 mod dropbear;
 mod libssh2;
+pub(crate) mod own_types;
 mod paramiko;
 mod russh;
 mod their_client;

@@ -53,7 +53,7 @@ struct Seen {
 }
 
 /// A server of ours and what gets in.
-struct Host {
+pub(super) struct Host {
     peer: SshPeer,
     // Holds the key.
     _folder: Folder,
@@ -64,7 +64,7 @@ struct Host {
 }
 
 impl Host {
-    async fn start(peer: SshPeer, change: impl FnOnce(&mut ServerConfig)) -> Self {
+    pub(super) async fn start(peer: SshPeer, change: impl FnOnce(&mut ServerConfig)) -> Self {
         let folder = Folder::new("peer").unwrap();
         let id = keygen(folder.path(), "id").unwrap();
         let line = fs::read_to_string(id.with_extension("pub")).unwrap();
@@ -96,7 +96,7 @@ impl Host {
         }
     }
 
-    async fn does(&self, jobs: Vec<String>) {
+    pub(super) async fn does(&self, jobs: Vec<String>) {
         self.tries(jobs).await.unwrap();
     }
 

@@ -50,14 +50,14 @@ impl Far {
         }
     }
 
-    fn config(&self) -> ClientConfig {
+    pub(super) fn config(&self) -> ClientConfig {
         config_of(match &self.running {
             Which::Peer(_, folder) => folder.path(),
             Which::Dropbear(dropbear) => dropbear.folder(),
         })
     }
 
-    async fn enter(&self, config: ClientConfig) -> Session {
+    pub(super) async fn enter(&self, config: ClientConfig) -> Session {
         let session = Client::connect(dial(self.port).await, config).await;
         session.unwrap_or_else(|why| panic!("{why}"))
     }

@@ -16,3 +16,19 @@ const SUITES: [Suite; 3] = [
 ];
 
 tests_of_both!(SshPeer::Go, "SSH-2.0-Go", (18, 9), SUITES);
+
+/// x/crypto has them in each direction at both ends.
+mod own_types {
+    use super::*;
+    use crate::peers::own_types;
+
+    #[tokio::test]
+    async fn with_its_client() {
+        own_types::with_their_client(SshPeer::Go).await;
+    }
+
+    #[tokio::test]
+    async fn with_its_server() {
+        own_types::with_their_server(SshPeer::Go).await;
+    }
+}

@@ -182,9 +182,9 @@ fn global() -> impl Strategy<Value = GlobalRequest> {
         keys().prop_map(G::HostKeys),
         keys().prop_map(G::HostKeysProve),
         Just(G::NoMoreSessions),
-        any::<Vec<u8>>().prop_map(|data| G::Unknown {
-            name: b"x@example".to_vec(),
-            data
+        any::<Vec<u8>>().prop_map(|data| G::Own {
+            own: Own::new("x@example", data).unwrap(),
+            want: WantReply::Yes,
         }),
     ]
 }
@@ -213,7 +213,8 @@ proptest! {
         let mut out = Vec::new();
         request.put(&mut out);
         let mut r = crate::wire::Reader::new(&out, "x");
-        prop_assert_eq!(GlobalRequest::parse(request.name(), &mut r), Ok(request));
+        let read = GlobalRequest::parse(request.name(), WantReply::Yes, &mut r);
+        prop_assert_eq!(read, Ok(Some(request)));
     }
 
     /// No bytes behind any message number do harm, and no cut of a good message.

@@ -6,6 +6,7 @@ mod hostile;
 mod life;
 mod link;
 mod model;
+mod own;
 mod policy;
 
 use adit_wire::Time;

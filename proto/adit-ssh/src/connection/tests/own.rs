@@ -1,0 +1,224 @@
+//! Channels and requests of a program's own types.
+
+use super::*;
+use crate::connection::{global, kind, request};
+use crate::wire::Reader;
+
+const NAME: &str = "chat@example.com";
+
+fn own(data: &[u8]) -> Own {
+    Own::new(NAME, data).unwrap()
+}
+
+fn open(sender: u32, name: &str, data: &[u8]) -> Vec<u8> {
+    message(msg::CHANNEL_OPEN, |out| {
+        out.put_string(name.as_bytes());
+        for field in [sender, 100, 100] {
+            out.put_u32(field);
+        }
+        out.put_raw(data);
+    })
+}
+
+/// An open channel of an own type that `a` has wanted: the ids at both ends.
+fn channel(a: &mut Connection, b: &mut Connection) -> (ChannelId, ChannelId) {
+    b.set_takes_own(true);
+    let here = a.open(&ChannelKind::Own(own(b"room"))).unwrap();
+    settle(a, b);
+    let Some(Event::Open { channel, kind }) = b.poll_event() else {
+        panic!("nothing was opened");
+    };
+    assert_eq!(kind, ChannelKind::Own(own(b"room")));
+    b.confirm(channel).unwrap();
+    settle(a, b);
+    assert_eq!(events(a), [Event::Opened(here)]);
+    (here, channel)
+}
+
+/// Both ends may want a channel, ask in it for whatever they like, and send bytes.
+#[test]
+fn channels_go_both_ways() {
+    for client_opens in [true, false] {
+        let (mut a, mut b) = match client_opens {
+            true => (client(), server()),
+            false => (server(), client()),
+        };
+        let (here, there) = channel(&mut a, &mut b);
+        for name in ["join@example.com", "exec", "shell"] {
+            // Names that mean something in a session mean nothing here, nor have data a form.
+            let wish = || Request::Own(Own::new(name, *b"\0").unwrap());
+            b.request(there, &wish(), WantReply::Yes).unwrap();
+            settle(&mut a, &mut b);
+            let Some(Event::Request {
+                channel,
+                request,
+                reply,
+            }) = a.poll_event()
+            else {
+                panic!("nothing is asked");
+            };
+            assert_eq!((channel, request), (here, wish()));
+            a.answer(reply.unwrap(), name != "shell");
+            settle(&mut a, &mut b);
+            let done = Event::RequestDone {
+                channel: there,
+                ok: name != "shell",
+            };
+            assert_eq!(events(&mut b), [done]);
+        }
+        let bytes = send(&mut a, here, Kind::Stdout, b"hello").unwrap();
+        let handled = b.handle(NOW, &bytes).unwrap();
+        assert!(matches!(handled, Handled::Data { channel, .. } if channel == there));
+    }
+}
+
+#[test]
+fn what_nobody_takes_is_unknown() {
+    for mut end in [client(), server()] {
+        let _ = end.handle(NOW, &open(7, NAME, b"data")).unwrap();
+        let refusal = output(&mut end);
+        assert_eq!(refusal[0][..9], [92, 0, 0, 0, 7, 0, 0, 0, 3]);
+        end.set_takes_own(true);
+        for (name, data) in [
+            ("a name", &b""[..]),
+            ("", b""),
+            (&*"x".repeat(65), b""),
+            (NAME, &[0; Own::MAX_DATA + 1]),
+        ] {
+            let _ = end.handle(NOW, &open(7, name, data)).unwrap();
+            assert_eq!(output(&mut end)[0][5..9], [0, 0, 0, 3], "{name}");
+            let _ = end.handle(NOW, &global_request(name, true, data)).unwrap();
+            assert_eq!(output(&mut end), [[msg::REQUEST_FAILURE]], "{name}");
+        }
+        assert_eq!((events(&mut end), end.channels()), (vec![], 0));
+    }
+}
+
+/// What waits to be answered is bounded by number and by octets.
+#[test]
+fn openings_that_nobody_answers() {
+    let mut end = client();
+    end.set_takes_own(true);
+    for n in 0..1000 {
+        let _ = end.handle(NOW, &open(n, NAME, b"")).unwrap();
+    }
+    let asked = events(&mut end).len();
+    assert_eq!((asked, output(&mut end).len()), (128, 1000 - 128));
+
+    let mut end = client();
+    end.set_takes_own(true);
+    let data = vec![0; 30_000];
+    let mut wanted = Vec::new();
+    for n in 0..100 {
+        let _ = end.handle(NOW, &open(n, NAME, &data)).unwrap();
+        wanted.extend(events(&mut end));
+        let octets = wanted.len() * (NAME.len() + data.len());
+        assert_eq!(end.asked_octets, octets);
+    }
+    assert_eq!(wanted.len(), (256 << 10) / (NAME.len() + data.len()));
+    let refused = output(&mut end);
+    let shortage = &[0, 0, 0, 4][..];
+    assert!(refused.iter().all(|r| r.get(5..9) == Some(shortage)));
+    // Whatever becomes of them, there is room again.
+    for (n, event) in wanted.into_iter().enumerate() {
+        let Event::Open { channel, .. } = event else {
+            panic!("{event:?}");
+        };
+        match n % 3 {
+            0 => end.confirm(channel).unwrap(),
+            1 => end.refuse(channel, OpenFailure::Prohibited, "").unwrap(),
+            _ => end.close(channel),
+        }
+    }
+    assert_eq!(end.asked_octets, 0);
+}
+
+/// Answers go out in the order of the requests, whenever they are known.
+#[test]
+fn global_requests_are_answered_in_their_order() {
+    let (mut a, mut b) = (client(), server());
+    let ask = |a: &mut Connection, data: &[u8], want| {
+        let own = own(data);
+        a.global_request(&GlobalRequest::Own { own, want }).unwrap()
+    };
+    let first = ask(&mut a, b"1", WantReply::Yes).unwrap();
+    assert_eq!(ask(&mut a, b"told", WantReply::No), None);
+    let second = ask(&mut a, b"2", WantReply::Yes).unwrap();
+    settle(&mut a, &mut b);
+    let mut replies = Vec::new();
+    for event in events(&mut b) {
+        let Event::GlobalRequest {
+            request: GlobalRequest::Own { own, want },
+            reply,
+        } = event
+        else {
+            panic!("{event:?}");
+        };
+        assert_eq!(reply.is_some(), want == WantReply::Yes);
+        replies.extend(reply.map(|reply| (reply, own.into_parts().1)));
+    }
+    // A sign of life between the two waits for the first.
+    let life = a
+        .global_request(&GlobalRequest::KeepAlive)
+        .unwrap()
+        .unwrap();
+    settle(&mut a, &mut b);
+    for (reply, data) in replies.into_iter().rev() {
+        assert_eq!(events(&mut a), []);
+        b.answer_global(reply, GlobalAnswer::Granted { data });
+        settle(&mut a, &mut b);
+    }
+    let came = |id, data: &[u8]| Event::GlobalReply {
+        id,
+        answer: GlobalAnswer::Granted { data: data.into() },
+    };
+    let all = [came(first, b"1"), came(second, b"2"), came(life, b"")];
+    assert_eq!(events(&mut a), all);
+}
+
+/// Each list of names has all that are read here, and nothing of them is a program's own.
+#[test]
+fn names_that_are_known_are_reserved() {
+    let (mut a, mut b) = (client(), server());
+    let (in_own, _) = channel(&mut a, &mut b);
+    let (in_session, _) = session(&mut a, &mut b);
+    let reserved = Err(CallError::Reserved);
+    for name in kind::KNOWN {
+        let read = ChannelKind::parse(name.as_bytes(), &mut Reader::new(b"", "x"));
+        assert_ne!(read, Ok(Err(OpenFailure::UnknownType)), "{name}");
+        let own = Own::new(name, []).unwrap();
+        assert_eq!(a.open(&ChannelKind::Own(own)).map(drop), reserved);
+    }
+    for name in global::KNOWN {
+        let (want, mut r) = (WantReply::No, Reader::new(b"", "x"));
+        let read = GlobalRequest::parse(name.as_bytes(), want, &mut r);
+        let is_own = matches!(read, Ok(Some(GlobalRequest::Own { .. })));
+        assert!(!is_own, "{name}");
+        let own = Own::new(name, []).unwrap();
+        let asked = a.global_request(&GlobalRequest::Own { own, want });
+        assert_eq!(asked.map(drop), reserved);
+    }
+    for name in request::KNOWN {
+        let read = Request::parse(name.as_bytes(), &mut Reader::new(b"", "x"));
+        let keepalive = name == "keepalive@openssh.com";
+        assert_eq!(read == Ok(None), keepalive, "{name}");
+        let wish = Request::Own(Own::new(name, []).unwrap());
+        let ask = |a: &mut Connection, id| a.request(id, &wish, WantReply::No);
+        assert_eq!(ask(&mut a, in_session), reserved, "{name}");
+        let may = if keepalive { reserved } else { Ok(()) };
+        assert_eq!(ask(&mut a, in_own), may, "{name}");
+    }
+    let others = Request::Own(own(b""));
+    assert_eq!(a.request(in_session, &others, WantReply::No), Ok(()));
+}
+
+/// A server's sign of life in a channel of an own type is answered here.
+#[test]
+fn signs_of_life_are_answered() {
+    let (mut a, mut b) = (client(), server());
+    let (here, there) = channel(&mut a, &mut b);
+    let life = channel_request(here.number(), "keepalive@openssh.com", true, &[]);
+    let _ = a.handle(NOW, &life).unwrap();
+    let answer = numbers(msg::CHANNEL_FAILURE, &[there.number()]);
+    assert_eq!((events(&mut a), output(&mut a)), (vec![], vec![answer]));
+}
