@@ -68,7 +68,8 @@ pub(crate) async fn local(
         let (session, (host, port)) = (session.clone(), target.clone());
         tokio::spawn(async move {
             // The target may not answer: nobody else waits for it.
-            let mut channel = dial(&session, &host, port).await?;
+            let nobody = Originator::default();
+            let mut channel = session.direct_tcpip(host, port, nobody).await?;
             copy_bidirectional(&mut socket, &mut channel).await?;
             Fallible::Ok(())
         });

@@ -134,12 +134,12 @@ pub(crate) fn authorized_keys_of(text: &str) -> Fallible<Vec<PublicKey>> {
 }
 // end
 
-// region: accept
+// region: serve
 /// `net.Listener.Accept`, `ssh.NewServerConn`, and the loop over `NewChannel`s.
 pub(crate) async fn serve(
     listener: TcpListener,
     config: ServerConfig,
-    users: Users,
+    users: impl AuthPolicy + 'static,
 ) -> Fallible<()> {
     let users = Arc::new(users);
     loop {
@@ -147,14 +147,14 @@ pub(crate) async fn serve(
         let (config, users) = (config.clone(), Arc::clone(&users));
         // The handshake waits for the client: nobody else waits for it.
         tokio::spawn(async move {
-            if let Err(why) = attend(socket, &config, &users).await {
+            if let Err(why) = attend(socket, &config, &*users).await {
                 eprintln!("{from}: {why}");
             }
         });
     }
 }
 
-async fn attend(socket: TcpStream, config: &ServerConfig, users: &Users) -> Fallible<()> {
+async fn attend(socket: TcpStream, config: &ServerConfig, users: &dyn AuthPolicy) -> Fallible<()> {
     let mut connection = Server::accept(Box::new(Tcp::new(socket)), config, users).await?;
     let user = connection.login().user.clone();
     let mut forwards = JoinSet::new();
@@ -190,9 +190,7 @@ async fn attend(socket: TcpStream, config: &ServerConfig, users: &Users) -> Fall
     }
     Ok(()) // What was listened on is dropped with `forwards`.
 }
-// end
 
-// region: forward
 /// A `tcpip-forward` request, and `ServerConn.OpenChannel("forwarded-tcpip", …)` for each
 /// connection. On loopback, whatever was asked for.
 async fn listen(request: ForwardRequest, handle: ServerHandle) -> Fallible<()> {
@@ -216,9 +214,7 @@ async fn listen(request: ForwardRequest, handle: ServerHandle) -> Fallible<()> {
         });
     }
 }
-// end
 
-// region: requests
 /// The loop over `ssh.Request`s with `Request.Reply`, and `exit-status`.
 async fn greet(session: ServerSession, user: String) -> Fallible<()> {
     while let Some(next) = session.next_request().await {

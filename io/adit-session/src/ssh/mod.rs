@@ -20,6 +20,13 @@
 //! one channel. The task waits for no channel: a reader that lags holds back its own window, and
 //! what the peer has sent within it waits in its pipe.
 
+/// The snippets of the guide compile as they are. The guide is outside of the package: tests of
+/// documentation are the only builds that read it.
+#[cfg(doctest)]
+#[doc(test(attr(deny(unused_imports))))]
+#[doc = include_str!("../../../../docs/guides/ssh-library.md")]
+mod guide {}
+
 mod about;
 mod channel;
 mod chunks;
