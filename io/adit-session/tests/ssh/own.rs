@@ -312,7 +312,9 @@ async fn a_flood_of_requests_is_bounded() {
         for _ in 0..300 {
             connection.tell(NAME, vec![0; data]).await.unwrap();
         }
-        connection.ping().await.unwrap();
+        // Behind all of them.
+        let refused = soon(connection.request(NAME, vec![0; data])).await;
+        assert!(matches!(refused, Err(RequestError::Refused(_))));
         for _ in 0..waiting {
             soon(requests.next()).await.unwrap();
         }
@@ -321,6 +323,32 @@ async fn a_flood_of_requests_is_bounded() {
             let next = soon(requests.next()).await.unwrap();
             assert_eq!(next.data(), b"next", "more have waited than may");
             next.grant([]).unwrap();
+        });
+        answer.unwrap();
+    }
+}
+
+/// Nor do more requests of a channel; what is asked beyond that is refused.
+#[tokio::test]
+async fn a_flood_in_a_channel_is_bounded() {
+    for (data, waiting) in [(0, 128), (Own::MAX_DATA, 8)] {
+        let (session, mut connection) = both(|_| {}).await;
+        let far = async { opening(&mut connection).await.accept().unwrap() };
+        let (near, mut far) = tokio::join!(session.open_channel(NAME, []), far);
+        let near = near.unwrap();
+        for _ in 0..300 {
+            let told = near.control().tell(NAME, vec![0; data]).await;
+            told.unwrap();
+        }
+        let refused = soon(near.control().request(NAME, vec![0; data])).await;
+        assert!(matches!(refused, Err(RequestError::Refused(_))));
+        for _ in 0..waiting {
+            assert_eq!(far.requests().next().await.unwrap().name, NAME);
+        }
+        let (answer, ()) = tokio::join!(near.control().request("next@example.com", []), async {
+            let next = soon(far.requests().next()).await.unwrap();
+            assert_eq!(next.name, "next@example.com", "more have waited than may");
+            next.reply.grant();
         });
         answer.unwrap();
     }

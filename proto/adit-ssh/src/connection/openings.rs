@@ -113,7 +113,8 @@ impl Connection {
         let unexpected = SshError::Unexpected(msg::CHANNEL_OPEN_CONFIRMATION);
         let mut r = Reader::new(body, "CHANNEL_OPEN_CONFIRMATION");
         let number = r.u32()?;
-        // What follows the four numbers depends on the type; none of ours has anything.
+        // What follows the four numbers depends on the type: none that is known here has anything, and
+        // what own types have is left out.
         let (remote, window, max_packet) = (r.u32()?, r.u32()?, r.u32()?);
         let wanted = self.slots.by_number(number);
         let wanted = wanted.filter(|(_, channel)| channel.stage == Stage::Wanted);
