@@ -10,6 +10,12 @@ import time
 import paramiko
 from paramiko import Transport
 
+# Channels and global requests of types of the tests' own: an end that is asked to "call" begins
+# itself what the other has done before, and tells when it is done. paramiko has no requests of own
+# names in a channel, and its client takes nothing.
+ROOM, OTHER = "echo@example.com", "other@example.com"
+UPPER, CALL, DONE = "upper@example.com", "call@example.com", "done@example.com"
+
 # Without these the server has no exchange in a group of its choice.
 MODULI = "/etc/ssh/moduli"
 
@@ -25,8 +31,9 @@ class CountKeys(logging.Handler):
 class Door(paramiko.ServerInterface):
     """One connection of a client."""
 
-    def __init__(self, allowed):
+    def __init__(self, allowed, transport):
         self.allowed, self.given, self.term, self.sockets = allowed, {}, (None, 0, 0), {}
+        self.transport, self.rooms = transport, set()
 
     def get_allowed_auths(self, username):
         return "publickey"
@@ -38,7 +45,17 @@ class Door(paramiko.ServerInterface):
     def check_channel_request(self, kind, chanid):
         if kind == "session":
             return paramiko.OPEN_SUCCEEDED
-        return paramiko.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED
+        if kind == ROOM:
+            self.rooms.add(chanid)
+            return paramiko.OPEN_SUCCEEDED
+        return paramiko.OPEN_FAILED_UNKNOWN_CHANNEL_TYPE
+
+    def check_global_request(self, kind, message):
+        if kind == UPPER:
+            return (message.get_text().upper(),)
+        if kind == CALL:
+            threading.Thread(target=begin, args=(self.transport,), daemon=True).start()
+        return kind == CALL
 
     def check_channel_env_request(self, channel, name, value):
         self.given[name.decode()] = value.decode()
@@ -98,10 +115,12 @@ def attend(connection, host_key, allowed, rekey):
     if rekey:
         transport.packetizer.REKEY_BYTES = rekey
     transport.add_server_key(host_key)
-    door = Door(allowed)
+    door = Door(allowed, transport)
     transport.start_server(event=threading.Event(), server=door)
     while transport.is_active():
         channel = transport.accept(1)
+        if channel and channel.get_id() in door.rooms:
+            start(channel.recv, channel.sendall, channel.shutdown_write)
         far = channel and door.sockets.pop(channel.get_id(), None)
         if far:
             start(far.recv, channel.sendall, channel.shutdown_write)
@@ -170,6 +189,24 @@ def forwarded(transport, job):
     same(job, bytes(got), b"pong")
 
 
+def begin(transport):
+    said = transport.global_request(UPPER, ("go",))
+    assert said.get_text() == "GO"
+    assert transport.global_request(OTHER) is None
+    try:
+        transport.open_channel(OTHER)
+        sys.exit(f"{OTHER} was opened")
+    except paramiko.ChannelException as refused:
+        assert refused.code == paramiko.OPEN_FAILED_UNKNOWN_CHANNEL_TYPE, refused
+    channel = transport.open_channel(ROOM)
+    channel.sendall(b"ping")
+    channel.shutdown_write()
+    got = bytearray()
+    move(channel.recv, got.extend, channel.close)
+    assert got == b"ping", got
+    transport.global_request(DONE, wait=False)
+
+
 def files(transport, job):
     folder, content = job.get("folder"), pattern(job.number("bytes"))
     with paramiko.SFTPClient.from_transport(transport) as sftp:
@@ -187,6 +224,7 @@ def files(transport, job):
 
 def work(words):
     kinds = {"echo": echo, "terminal": terminal, "connection": forwarded, "files": files}
+    kinds["own"] = lambda transport, job: begin(transport)
     key = paramiko.Ed25519Key.from_private_key_file(words["key"])
     for job in words.jobs:
         connection = socket.create_connection(("127.0.0.1", int(words["port"])))

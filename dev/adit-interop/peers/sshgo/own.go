@@ -53,8 +53,8 @@ func answer(connection ssh.Conn, requests <-chan *ssh.Request, ended chan<- stru
 }
 
 func begin(connection ssh.Conn) {
-	granted, got, err := connection.SendRequest(upper, true, []byte("go"))
-	if err != nil || !granted || string(got) != "GO" {
+	granted, got, err := connection.SendRequest(upper, true, text("go"))
+	if err != nil || !granted || !bytes.Equal(got, text("GO")) {
 		log.Fatalf("upper: %v %q %v", granted, got, err)
 	}
 	granted, _, err = connection.SendRequest(other, true, nil)
@@ -85,6 +85,11 @@ func begin(connection ssh.Conn) {
 	channel.Close()
 	_, _, err = connection.SendRequest(done, false, nil)
 	check(err)
+}
+
+// A string as SSH has it: some peers send nothing else.
+func text(words string) []byte {
+	return ssh.Marshal(struct{ Words string }{words})
 }
 
 func enter(opening ssh.NewChannel) {

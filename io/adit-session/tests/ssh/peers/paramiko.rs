@@ -11,3 +11,18 @@ const SUITES: [Suite; 2] = [
 ];
 
 tests_of_both!(SshPeer::Paramiko, "paramiko_5.1", (17, 8), SUITES);
+
+mod own_types {
+    use super::*;
+    use crate::peers::own_types;
+
+    #[tokio::test]
+    async fn with_its_client() {
+        own_types::with_their_client(SshPeer::Paramiko).await;
+    }
+
+    #[tokio::test]
+    async fn with_its_server() {
+        own_types::with_their_server(SshPeer::Paramiko, false).await;
+    }
+}

@@ -29,6 +29,6 @@ mod own_types {
 
     #[tokio::test]
     async fn with_its_server() {
-        own_types::with_their_server(SshPeer::Go).await;
+        own_types::with_their_server(SshPeer::Go, true).await;
     }
 }
