@@ -145,6 +145,19 @@ impl Kcp {
     /// # Errors
     /// See [`SendError`]; in stream mode nothing is too long, and the window never full.
     pub fn send(&mut self, data: &[u8]) -> Result<usize, SendError> {
+        self.send_vectored(core::iter::once(data))
+    }
+
+    /// Queues the bytes of all `parts`, one behind the other, as [`send`](Self::send) does those of
+    /// one: in message mode they are one message. They are copied to where they are sent from and
+    /// nowhere else. Returns the bytes taken.
+    ///
+    /// # Errors
+    /// See [`SendError`]; in stream mode nothing is too long, and the window never full.
+    pub fn send_vectored<'p>(
+        &mut self,
+        parts: impl Iterator<Item = &'p [u8]> + Clone,
+    ) -> Result<usize, SendError> {
         if self.dead {
             return Err(SendError::Dead);
         }
@@ -154,7 +167,7 @@ impl Kcp {
         if self.peer_left() {
             return Err(SendError::Unread);
         }
-        let taken = self.send.push(data)?;
+        let taken = self.send.push(parts)?;
         self.stats.bytes_sent += bytes(taken);
         let at_once = self.config.compat == Compat::Go && !self.config.write_delay;
         if at_once && self.can_number() {

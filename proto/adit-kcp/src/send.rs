@@ -135,48 +135,82 @@ impl SendWindow {
         }
     }
 
-    /// Queues a message, or as much of a stream as there is room for.
-    pub(crate) fn push(&mut self, data: &[u8]) -> Result<usize, SendError> {
+    /// Queues a message, or as much of a stream as there is room for: the bytes of all `parts`.
+    pub(crate) fn push<'p>(
+        &mut self,
+        parts: impl Iterator<Item = &'p [u8]> + Clone,
+    ) -> Result<usize, SendError> {
         if self.stream {
-            return Ok(self.push_stream(data));
+            return Ok(self.push_stream(parts));
         }
-        if data.is_empty() && self.compat == Compat::Go {
+        let lens = parts.clone().map(<[u8]>::len);
+        let len = lens.fold(0, usize::saturating_add);
+        if len == 0 && self.compat == Compat::Go {
             return Err(SendError::Empty);
         }
         let limit = self.compat.fragments() * self.mss;
-        if data.len() > limit {
+        if len > limit {
             return Err(SendError::TooLong { limit });
         }
         // As kcp-go does: while the window has room for one, the whole message is taken.
         if self.room() == 0 {
             return Err(SendError::Full);
         }
-        let mut after = data.len().div_ceil(self.mss).max(1);
-        let mut rest = data;
-        while after > 0 {
-            after -= 1;
-            let (piece, tail) = rest.split_at(rest.len().min(self.mss));
-            self.append(piece, u8::try_from(after).unwrap_or(u8::MAX));
-            rest = tail;
+        if len == 0 {
+            self.append(&[], 0);
+            return Ok(0);
         }
-        Ok(data.len())
-    }
-
-    fn push_stream(&mut self, data: &[u8]) -> usize {
-        let (data, _) = data.split_at(data.len().min(self.room()));
-        let (top_up, mut rest) = data.split_at(data.len().min(self.last_room()));
-        if !top_up.is_empty() {
-            self.bytes.push(top_up);
-            if let Some(last) = self.segs.get_mut(self.end.plus(u32::MAX)) {
-                last.len += top_up.len();
+        let (mut after, mut room) = (len.div_ceil(self.mss), 0);
+        for mut part in parts {
+            while !part.is_empty() {
+                if room == 0 {
+                    after -= 1;
+                    self.append(&[], u8::try_from(after).unwrap_or(u8::MAX));
+                    room = self.mss;
+                }
+                let (piece, tail) = part.split_at(part.len().min(room));
+                self.lengthen(piece);
+                room -= piece.len();
+                part = tail;
             }
         }
-        while !rest.is_empty() {
-            let (piece, tail) = rest.split_at(rest.len().min(self.mss));
-            self.append(piece, 0);
-            rest = tail;
+        debug_assert_eq!(after, 0, "every fragment of the message is there");
+        Ok(len)
+    }
+
+    fn push_stream<'p>(&mut self, parts: impl Iterator<Item = &'p [u8]>) -> usize {
+        let mut room = self.room();
+        let mut taken = 0;
+        for part in parts {
+            let (data, behind) = part.split_at(part.len().min(room));
+            room -= data.len();
+            taken += data.len();
+            let (top_up, mut rest) = data.split_at(data.len().min(self.last_room()));
+            if !top_up.is_empty() {
+                self.lengthen(top_up);
+            }
+            while !rest.is_empty() {
+                let (piece, tail) = rest.split_at(rest.len().min(self.mss));
+                self.append(piece, 0);
+                rest = tail;
+            }
+            if !behind.is_empty() {
+                break;
+            }
         }
-        data.len()
+        taken
+    }
+
+    /// Appends to the last segment that was queued; the caller knows that it has room.
+    fn lengthen(&mut self, piece: &[u8]) {
+        self.bytes.push(piece);
+        if let Some(last) = self.segs.get_mut(self.end.plus(u32::MAX)) {
+            last.len += piece.len();
+            debug_assert!(
+                last.len <= self.mss,
+                "a segment is no longer than the MTU allows"
+            );
+        }
     }
 
     /// Bytes that the last segment of a stream still takes.

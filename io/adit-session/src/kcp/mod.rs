@@ -52,6 +52,7 @@ mod allowance;
 mod counters;
 mod driver;
 mod listener;
+mod parts;
 mod route;
 mod sealed;
 mod session;

@@ -1,6 +1,6 @@
 //! One conversation, shared by its stream and the driver of its socket.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +15,7 @@ use adit_wire::{Broken, Entropy, Time};
 use crate::newcomers::nothing;
 
 use super::counters::add;
+use super::parts::Parts;
 use super::route::Route;
 use super::socket::Socket;
 use super::wire::{Rest, Wire};
@@ -326,8 +327,13 @@ impl Session {
         }
     }
 
-    /// Queues as much as there is room for, or a whole message, and sends what may go.
-    pub(super) fn poll_write(&self, cx: &Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    /// Queues as much as there is room for of the bytes of `bufs`, or all of them as one message, and
+    /// sends what may go.
+    pub(super) fn poll_write(
+        &self,
+        cx: &Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         let mut state = self.lock();
         let now = ambient::now();
         let config = state.kcp.config();
@@ -335,20 +341,21 @@ impl Session {
             true => SLICE * config.mss(),
             false => usize::MAX,
         };
-        let mut rest = bytes;
+        let mut rest = Parts::of(bufs);
+        let mut done = 0;
         let outcome = loop {
-            let (piece, behind) = rest.split_at(rest.len().min(slice));
-            match state.kcp.send(piece) {
-                Ok(n) if n == slice && !behind.is_empty() => {
+            let piece = rest.split_front(slice);
+            match state.kcp.send_vectored(piece) {
+                Ok(n) if n == slice && rest.clone().next().is_some() => {
                     self.send(&mut state, now, Rest::Waits);
-                    rest = behind;
+                    done += n;
                 }
-                Ok(n) => break Ok(bytes.len() - rest.len() + n),
-                Err(_) if rest.len() < bytes.len() => break Ok(bytes.len() - rest.len()),
+                Ok(n) => break Ok(done + n),
+                Err(_) if done > 0 => break Ok(done),
                 Err(why) => break Err(why),
             }
         };
-        if rest.len() < bytes.len() {
+        if done > 0 {
             self.send(&mut state, now, Rest::Goes);
         }
         match outcome {

@@ -15,6 +15,8 @@ use tokio::time::{sleep, timeout};
 
 use super::*;
 
+mod vectored;
+
 const PATIENCE: Duration = Duration::from_secs(15);
 const FEC: Fec = Fec {
     data: 10,

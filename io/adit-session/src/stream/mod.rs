@@ -26,6 +26,20 @@ pub trait Raw: Send {
     fn poll_read(&mut self, cx: &mut Context<'_>, out: &mut [u8]) -> Poll<io::Result<usize>>;
     /// Hands at least one byte to the session, which will send it. `bytes` is not empty.
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
+    /// As [`poll_write`](Self::poll_write), of the bytes of several buffers as if they lay one behind
+    /// the other. At least one is not empty.
+    fn poll_write_vectored(
+        &mut self,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let first = bufs.iter().find(|buf| !buf.is_empty());
+        self.poll_write(cx, first.map_or(&[], |buf| buf))
+    }
+    /// Whether that takes more than the first of them.
+    fn is_write_vectored(&self) -> bool {
+        false
+    }
     /// Ends the write direction, as far as the protocol has such an end.
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
     /// Gives up what was not sent, so that a cut transfer does not look complete where the protocol

@@ -6,6 +6,7 @@ mod hostile;
 mod link;
 mod sessions;
 mod trace;
+mod vectored;
 
 pub(crate) use crate::{ChangeError, Compat, Config, Congestion, Kcp, State};
 pub(crate) use adit_wire::Time;

@@ -1,0 +1,99 @@
+//! The bytes of several buffers, piece by piece.
+
+use std::io::IoSlice;
+
+/// So many bytes of buffers that follow each other.
+#[derive(Debug, Clone)]
+pub(super) struct Parts<'a> {
+    bufs: &'a [IoSlice<'a>],
+    /// Bytes of the first buffer that are passed.
+    passed: usize,
+    /// Bytes at most.
+    most: usize,
+}
+
+impl<'a> Parts<'a> {
+    /// All bytes of `bufs`.
+    pub(super) const fn of(bufs: &'a [IoSlice<'a>]) -> Self {
+        Self {
+            bufs,
+            passed: 0,
+            most: usize::MAX,
+        }
+    }
+
+    /// Takes the first `most` bytes away, or all if there are fewer.
+    pub(super) fn split_front(&mut self, most: usize) -> Self {
+        let front = Self {
+            most: most.min(self.most),
+            ..self.clone()
+        };
+        let mut left = front.most;
+        while let Some(part) = self.first() {
+            if part.len() > left {
+                self.passed += left;
+                break;
+            }
+            left -= part.len();
+            self.pass();
+        }
+        front
+    }
+
+    /// What is left of the first buffer.
+    fn first(&self) -> Option<&'a [u8]> {
+        let first: &'a [u8] = self.bufs.first()?;
+        first.get(self.passed..)
+    }
+
+    fn pass(&mut self) {
+        self.bufs = self.bufs.get(1..).unwrap_or_default();
+        self.passed = 0;
+    }
+}
+
+impl<'a> Iterator for Parts<'a> {
+    type Item = &'a [u8];
+
+    /// The next bytes; none of the parts is empty.
+    fn next(&mut self) -> Option<&'a [u8]> {
+        while self.most > 0 {
+            let part = self.first()?;
+            self.pass();
+            let part = part.get(..self.most).unwrap_or(part);
+            self.most -= part.len();
+            if !part.is_empty() {
+                return Some(part);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_follow_each_other_whatever_their_size() {
+        let bufs = [&b""[..], b"abc", b"", b"d", b"efghij", b""].map(IoSlice::new);
+        for size in 1..12 {
+            let mut rest = Parts::of(&bufs);
+            let (mut got, mut pieces) = (Vec::new(), 0);
+            while rest.clone().next().is_some() {
+                let piece: Vec<u8> = rest.split_front(size).flatten().copied().collect();
+                assert!(piece.len() == size || got.len() + piece.len() == 10);
+                got.extend(piece);
+                pieces += 1;
+            }
+            assert_eq!(
+                (&*got, pieces),
+                (&b"abcdefghij"[..], 10_usize.div_ceil(size))
+            );
+        }
+        assert_eq!(
+            Parts::of(&bufs).split_front(usize::MAX).flatten().count(),
+            10
+        );
+    }
+}
