@@ -32,7 +32,7 @@ impl Sockets {
     /// What the system gave each socket for datagrams that wait, if it takes datagrams.
     pub(crate) fn buffers(&self) -> Option<Buffers> {
         match (&self.carried, &self.taken) {
-            (Some(Bound::Kcp(listener, _)), _) => Some(listener.buffers()),
+            (Some(Bound::Kcp(listener, _)), _) => listener.buffers(),
             (Some(Bound::Fec(listener, _)), _) => Some(listener.buffers()),
             (None, Some(taken)) => Some(taken.buffers()),
             (None, None) => self.udp.first().map(Udp::buffers),

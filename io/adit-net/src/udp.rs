@@ -55,6 +55,21 @@ impl Udp {
         Self::bound(open(addr)?, addr)
     }
 
+    /// Takes over a socket that is bound. Its options stay as they are, but that it no longer blocks.
+    ///
+    /// # Errors
+    /// What the system refuses, and `InvalidInput` for a socket that is connected: it takes nothing
+    /// from other addresses, and an error of its peer's would end a batch before its time.
+    pub fn from_std(socket: std::net::UdpSocket) -> io::Result<Self> {
+        if socket.peer_addr().is_ok() {
+            let what = "the UDP socket is connected";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        let addr = socket.local_addr()?;
+        socket.set_nonblocking(true)?;
+        Self::over(socket.into(), addr)
+    }
+
     /// Binds one port by `count` sockets, among which the system spreads the peers: each peer
     /// always comes to the same one. Where it cannot, one socket is all there is.
     pub fn bind_shared(addr: SocketAddr, count: usize) -> io::Result<Vec<Self>> {
@@ -78,6 +93,11 @@ impl Udp {
     /// Binds a socket of [`open`].
     pub(crate) fn bound(socket: Socket, addr: SocketAddr) -> io::Result<Self> {
         socket.bind(&addr.into())?;
+        Self::over(socket, addr)
+    }
+
+    /// Of a socket that is bound to an address of this family.
+    fn over(socket: Socket, addr: SocketAddr) -> io::Result<Self> {
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         Ok(Self {
             socket: Heard::new(socket)?,

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use adit_net::Buffers;
+use adit_net::{Buffers, Udp};
 use tokio::sync::mpsc;
 
 use super::driver::Driver;
@@ -12,8 +12,9 @@ use super::settings::Settings;
 use super::socket::Socket;
 use super::stream::KcpStream;
 use super::table::Table;
+use super::transport::{DatagramTransport, Transport};
 
-/// Accepts sessions on one UDP socket.
+/// Accepts sessions on one UDP socket, or over a [`DatagramTransport`].
 ///
 /// A session begins with the first data of a conversation, if they pass the check and come from an
 /// address that has fewer than four sessions. It never resets another: a conversation that is new to an address stands
@@ -37,8 +38,35 @@ impl KcpListener {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn bind(addr: SocketAddr, settings: Settings) -> io::Result<Self> {
+        Self::on(settings, || Udp::bind(addr).map(Transport::Udp))
+    }
+
+    /// Listens on a socket of the program's own, which is bound already. Its options stay as they
+    /// are, but that it no longer blocks; that goes for its clones too. kcp-go's `ServeConn`.
+    ///
+    /// # Errors
+    /// As [`bind`](Self::bind), and `InvalidInput` for a socket that is connected.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn from_socket(socket: std::net::UdpSocket, settings: Settings) -> io::Result<Self> {
+        Self::on(settings, || Udp::from_std(socket).map(Transport::Udp))
+    }
+
+    /// Listens over a transport, which is dropped when nobody needs it any more.
+    ///
+    /// # Errors
+    /// [`Settings`] that make no session.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn over(transport: impl DatagramTransport, settings: Settings) -> io::Result<Self> {
+        Self::on(settings, || Ok(Transport::Own(Box::new(transport))))
+    }
+
+    fn on(settings: Settings, open: impl FnOnce() -> io::Result<Transport>) -> io::Result<Self> {
         let backlog = settings.backlog;
-        let socket = Arc::new(Socket::bind(addr, settings)?);
+        let socket = Arc::new(Socket::new(settings, open)?);
         let (sender, queue) = mpsc::channel(backlog.max(1));
         Driver::spawn(Table::new(Arc::clone(&socket), Some(sender)));
         Ok(Self {
@@ -49,19 +77,19 @@ impl KcpListener {
 
     /// The address it listens on.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.socket.udp.local_addr()
+        self.socket.transport.local_addr()
     }
 
-    /// What the system gave its socket for datagrams that wait.
+    /// What the system gave its socket for datagrams that wait; none over a [`DatagramTransport`].
     #[must_use]
-    pub fn buffers(&self) -> Buffers {
-        self.socket.udp.buffers()
+    pub fn buffers(&self) -> Option<Buffers> {
+        self.socket.transport.udp().map(Udp::buffers)
     }
 
     /// Waits for the next session. Cancel-safe.
     ///
     /// # Errors
-    /// The runtime is ending.
+    /// The runtime is ending, or the transport has come to its end.
     pub async fn accept(&mut self) -> io::Result<(KcpStream, SocketAddr)> {
         let stream = match &mut self.queue {
             Some(queue) => queue.recv().await,

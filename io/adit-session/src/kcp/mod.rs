@@ -4,7 +4,10 @@
 //! [`Settings`] say what both must agree on. A [`KcpStream`] is a byte stream, or with
 //! [`adit_kcp::Config::stream`] switched off a sequence of messages, one for each write and read.
 //!
-//! One task drives each UDP socket: it receives in batches, finds the sessions of what came by
+//! [`KcpListener::from_socket`] and [`KcpStream::from_socket`](crate::Buffered::from_socket) take over
+//! a socket of the program's own, and a [`DatagramTransport`] carries sessions where there is none.
+//!
+//! One task drives each socket: it receives in batches, finds the sessions of what came by
 //! address and conversation, and sleeps until the earliest of their timers. What is written goes
 //! out at once in the task that writes. An idle session costs its memory and no wake-up.
 //!
@@ -60,6 +63,7 @@ mod settings;
 mod socket;
 mod stream;
 mod table;
+mod transport;
 mod wire;
 
 /// The programs of the guide are compiled as they stand there.
@@ -78,3 +82,4 @@ pub use counters::{Count, Counters, Counts};
 pub use listener::KcpListener;
 pub use settings::{Fec, Settings, SettingsError};
 pub use stream::{Contact, KcpStream, Link, Probe};
+pub use transport::DatagramTransport;

@@ -56,7 +56,7 @@ impl Table {
             Met::Foreign => tally.refused += 1,
             Met::Answer(answer) => {
                 // Lost like any other: the client asks again.
-                let _ = self.socket.udp.try_send(&answer[..], from);
+                let _ = self.socket.transport.try_send(&answer[..], from);
             }
             Met::Fresh(one, range) => {
                 let packet = packet.get(range).unwrap_or_default();

@@ -70,6 +70,8 @@ struct State {
     leaving: Option<Time>,
     /// The driver has forgotten it.
     gone: bool,
+    /// The transport has come to its end.
+    cut: bool,
     /// What was told of the session's counters.
     told: Stats,
 }
@@ -131,6 +133,7 @@ impl Session {
                 asked: false,
                 leaving: None,
                 gone: false,
+                cut: false,
                 told: Stats::default(),
             }),
             socket,
@@ -189,7 +192,7 @@ impl Session {
         let crypt = state.crypt.as_mut().ok_or(Broken::Unauthentic)?;
         // The server waits for a sign that we are no recording, and there may be nothing to send.
         if unknown && let Some(sign) = nothing(crypt) {
-            let sent = self.socket.udp.try_send(&sign[..], from);
+            let sent = self.socket.transport.try_send(&sign[..], from);
             add(&self.socket.settings.counters.in_errs, sent.is_err().into());
         }
         Ok(range)
@@ -293,6 +296,19 @@ impl Session {
         wire.transmit(&self.socket, *peer, crypt.as_deref_mut(), kcp, now, rest);
     }
 
+    /// The transport has come to its end, and the session with it.
+    pub(super) fn cut(&self) {
+        let mut state = self.lock();
+        // What has failed before keeps its own reason.
+        if state.kcp.state() != Life::Dead {
+            state.cut = true;
+            state.kcp.give_up();
+        }
+        let woken = [state.reader.take(), state.writer.take()];
+        drop(state);
+        woken.into_iter().flatten().for_each(Waker::wake);
+    }
+
     /// The driver forgets the session.
     pub(super) fn forget(&self) {
         let mut state = self.lock();
@@ -315,7 +331,7 @@ impl Session {
                 }
                 None if state.kcp.is_finished() => return Poll::Ready(Ok(0)),
                 None if state.kcp.state() == Life::Dead => {
-                    return Poll::Ready(Err(dead(&state.kcp)));
+                    return Poll::Ready(Err(dead(&state)));
                 }
                 None => {
                     // What was read since the driver looked would be told with the next datagram.
@@ -367,7 +383,7 @@ impl Session {
                 self.advance(&mut state, now);
                 Poll::Ready(Ok(n))
             }
-            Err(SendError::Dead) => Poll::Ready(Err(dead(&state.kcp))),
+            Err(SendError::Dead) => Poll::Ready(Err(dead(&state))),
             Err(why @ (SendError::Finished | SendError::Unread)) => {
                 Poll::Ready(Err(io::Error::new(io::ErrorKind::BrokenPipe, why)))
             }
@@ -485,7 +501,12 @@ fn keep(place: &mut Option<Waker>, cx: &Context<'_>) {
     }
 }
 
-fn dead(kcp: &Kcp) -> io::Error {
+fn dead(state: &State) -> io::Error {
+    let kcp = &state.kcp;
+    if state.cut {
+        let what = "the transport of the KCP session has come to its end";
+        return io::Error::new(io::ErrorKind::BrokenPipe, what);
+    }
     if kcp.is_forgotten() {
         let what = "the KCP peer knows nothing of this session any more";
         return io::Error::new(io::ErrorKind::ConnectionReset, what);

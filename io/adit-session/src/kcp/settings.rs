@@ -35,6 +35,10 @@ pub struct Settings {
     /// adit's own encryption in place of [`Self::key`]: keys of each session, a replay window, and
     /// clients whose address may change.
     pub session: Option<SessionKey>,
+    /// The number of the conversation of sessions that begin here; `None` is a random one for each.
+    /// A number that strangers can guess lets them forge packets of the session, unless those are
+    /// sealed.
+    pub conv: Option<u32>,
     /// Sessions that wait to be accepted; more are not begun.
     pub backlog: usize,
     /// Sessions of a listener at most.
@@ -101,6 +105,7 @@ impl Settings {
             fec_follows: false,
             key: None,
             session: None,
+            conv: None,
             backlog: 128,
             sessions: 65_536,
             per_source: 4_096,

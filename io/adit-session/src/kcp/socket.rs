@@ -1,22 +1,21 @@
-//! What all sessions of a UDP socket share.
+//! What all sessions of a socket share.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use adit_fec::Code;
-use adit_net::Udp;
 use adit_wire::Time;
 
 use super::alarms::Alarms;
 use super::settings::{Layout, Settings};
+use super::transport::Transport;
 
 /// A socket, its settings, and the alarms of its sessions.
 #[derive(Debug)]
 pub(super) struct Socket {
-    pub(super) udp: Udp,
+    pub(super) transport: Transport,
     pub(super) settings: Settings,
     pub(super) layout: Layout,
     /// The code of what is sent, made once.
@@ -27,16 +26,20 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    pub(super) fn bind(addr: SocketAddr, settings: Settings) -> io::Result<Self> {
+    /// With what `open` opens if the settings make a session.
+    pub(super) fn new(
+        settings: Settings,
+        open: impl FnOnce() -> io::Result<Transport>,
+    ) -> io::Result<Self> {
         let wrong = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
         let layout = settings.layout().map_err(wrong)?;
         let code = settings
             .fec
             .map(|fec| Code::new(fec.matrix, fec.data, fec.parity));
         Ok(Self {
-            udp: Udp::bind(addr)?,
-            layout,
             code: code.transpose().map_err(|why| wrong(why.into()))?,
+            transport: open()?,
+            layout,
             settings,
             alarms: Mutex::default(),
             refused: AtomicU64::new(0),

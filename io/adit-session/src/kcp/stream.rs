@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use adit_crypto::packet::session::SessionCipher;
 use adit_kcp::{ChangeError, Config, Stats};
+use adit_net::Udp;
 use adit_net::ambient::Chance;
 use adit_stream::lane::RelayLane;
 use adit_wire::Entropy;
@@ -18,6 +19,7 @@ use super::session::Session;
 use super::settings::Settings;
 use super::socket::Socket;
 use super::table::Table;
+use super::transport::{DatagramTransport, Transport};
 use crate::stream::{Buffered, Raw};
 
 /// A KCP session as an [`adit_stream::Stream`], and as tokio's `AsyncRead` and `AsyncWrite`.
@@ -64,9 +66,56 @@ impl Buffered<Link> {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         };
-        let socket = Arc::new(Socket::bind(SocketAddr::new(any, 0), settings)?);
-        let mut conv = [0; 4];
-        Chance.fill(&mut conv);
+        let open = || Udp::bind(SocketAddr::new(any, 0)).map(Transport::Udp);
+        Self::begin(Socket::new(settings, open)?, peer)
+    }
+
+    /// As [`connect`](Self::connect), on a socket of the program's own, which is bound already. Its
+    /// options stay as they are, but that it no longer blocks; that goes for its clones too. Nobody
+    /// else may read from it. kcp-go's `NewConn`.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect), and `InvalidInput` for a socket that is connected or is not of
+    /// the family of `peer`.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn from_socket(
+        socket: std::net::UdpSocket,
+        peer: SocketAddr,
+        settings: Settings,
+    ) -> io::Result<Self> {
+        if peer.is_ipv6() && socket.local_addr()?.is_ipv4() {
+            let what = "a socket for IPv4 and a peer with an IPv6 address";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        let open = || Udp::from_std(socket).map(Transport::Udp);
+        Self::begin(Socket::new(settings, open)?, peer)
+    }
+
+    /// As [`connect`](Self::connect), over a transport, which is dropped with the session.
+    ///
+    /// # Errors
+    /// [`Settings`] that make no session.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn connect_over(
+        transport: impl DatagramTransport,
+        peer: SocketAddr,
+        settings: Settings,
+    ) -> io::Result<Self> {
+        let open = || Ok(Transport::Own(Box::new(transport)));
+        Self::begin(Socket::new(settings, open)?, peer)
+    }
+
+    fn begin(socket: Socket, peer: SocketAddr) -> io::Result<Self> {
+        let socket = Arc::new(socket);
+        let conv = socket.settings.conv.unwrap_or_else(|| {
+            let mut conv = [0; 4];
+            Chance.fill(&mut conv);
+            u32::from_le_bytes(conv)
+        });
         let session = match &socket.settings.session {
             Some(key) => {
                 let cipher = SessionCipher::of_this_cpu();
@@ -76,7 +125,7 @@ impl Buffered<Link> {
             None => None,
         };
         let mut table = Table::new(socket, None);
-        let stream = table.insert(peer, u32::from_le_bytes(conv), false, session);
+        let stream = table.insert(peer, conv, false, session);
         Driver::spawn(table);
         Ok(stream)
     }
@@ -89,7 +138,7 @@ impl Buffered<Link> {
 
     /// The address of the socket, which a listener's sessions share.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.raw().0.session.socket.udp.local_addr()
+        self.raw().0.session.socket.transport.local_addr()
     }
 
     /// The conversation's number.
@@ -124,9 +173,11 @@ impl Buffered<Link> {
     /// differentiated services (RFC 2474), from 0 to 63. kcp-go's `SetDSCP`.
     ///
     /// # Errors
-    /// What the system refuses, and `InvalidInput` above 63.
+    /// What the system refuses, `InvalidInput` above 63, and `Unsupported` over a
+    /// [`DatagramTransport`].
     pub fn set_dscp(&self, dscp: u8) -> io::Result<()> {
-        self.raw().0.session.socket.udp.set_dscp(dscp)
+        let udp = self.raw().0.session.socket.transport.udp();
+        udp.ok_or(io::ErrorKind::Unsupported)?.set_dscp(dscp)
     }
 
     /// A way to ask about the session without holding it.

@@ -15,6 +15,7 @@ use super::route::{Opening, Route};
 use super::session::{Session, Settled};
 use super::socket::Socket;
 use super::stream::{KcpStream, Link};
+use super::transport::{self, Transport};
 use crate::newcomers::Newcomers;
 
 /// Sessions of one address: a client that began anew, or several behind one port.
@@ -47,10 +48,12 @@ pub(super) struct Table {
     pub(super) ids: HashMap<SessionId, usize>,
     /// Where such sessions begin, if they can.
     pub(super) newcomers: Option<Newcomers>,
+    /// The transport has come to its end.
+    cut: bool,
 }
 
 /// Datagrams that are opened together: as many as are still in the nearest cache when they are read.
-const BATCH: usize = 16;
+const BATCH: usize = transport::BATCH;
 
 /// What one batch brought.
 #[derive(Debug, Default)]
@@ -85,6 +88,7 @@ impl Table {
             accept,
             births: Time(0),
             ended: VecDeque::new(),
+            cut: false,
         }
     }
 
@@ -102,19 +106,25 @@ impl Table {
     ) -> Poll<std::io::Result<()>> {
         let socket = Arc::clone(&self.socket);
         let mut tally = Tally::default();
-        let done = socket.udp.poll_recv_runs(cx, &mut |run, from| {
-            if socket.settings.session.is_some() {
-                for packet in run.bytes.chunks_mut(run.stride) {
-                    tally.count(packet);
-                    self.sealed(packet, from, now, &mut tally);
+        let done = match &socket.transport {
+            Transport::Udp(udp) => udp.poll_recv_runs(cx, &mut |run, from| {
+                for some in run.bytes.chunks_mut(run.stride * BATCH) {
+                    let mut packets: [&mut [u8]; BATCH] =
+                        std::array::from_fn(|_| Default::default());
+                    let mut count = 0;
+                    for (place, datagram) in packets.iter_mut().zip(some.chunks_mut(run.stride)) {
+                        *place = datagram;
+                        count += 1;
+                    }
+                    let packets = packets.get_mut(..count).unwrap_or_default();
+                    self.datagrams(&socket, packets, from, now, &mut tally);
                 }
-                return;
-            }
-            for some in run.bytes.chunks_mut(run.stride * BATCH) {
-                let packets = some.chunks_mut(run.stride);
+            }),
+            Transport::Own(_) if self.cut => Poll::Pending,
+            Transport::Own(own) => transport::poll_receive(&**own, cx, &mut |packets, from| {
                 self.datagrams(&socket, packets, from, now, &mut tally);
-            }
-        });
+            }),
+        };
         let counters = &socket.settings.counters;
         add(&counters.in_pkts, tally.packets);
         add(&counters.in_bytes, tally.bytes);
@@ -125,6 +135,16 @@ impl Table {
             &counters.in_errs,
             matches!(done, Poll::Ready(Err(_))).into(),
         );
+        if let (Poll::Ready(Err(why)), Transport::Own(_)) = (&done, &socket.transport)
+            && why.kind() == std::io::ErrorKind::BrokenPipe
+        {
+            self.cut = true;
+            self.accept = None;
+            self.slots
+                .iter()
+                .flatten()
+                .for_each(|session| session.cut());
+        }
         done
     }
 
@@ -166,22 +186,22 @@ impl Table {
     }
 
     /// Takes in at most [`BATCH`] datagrams of one peer.
-    fn datagrams<'p>(
+    fn datagrams(
         &mut self,
         socket: &Socket,
-        datagrams: impl Iterator<Item = &'p mut [u8]>,
+        packets: &mut [&mut [u8]],
         from: SocketAddr,
         now: Time,
         tally: &mut Tally,
     ) {
-        let mut packets: [&mut [u8]; BATCH] = std::array::from_fn(|_| Default::default());
-        let mut count = 0;
-        for (place, datagram) in packets.iter_mut().zip(datagrams) {
-            tally.count(datagram);
-            *place = datagram;
-            count += 1;
+        debug_assert!(packets.len() <= BATCH, "more would be passed over");
+        packets.iter().for_each(|packet| tally.count(packet));
+        if socket.settings.session.is_some() {
+            for packet in packets {
+                self.sealed(packet, from, now, tally);
+            }
+            return;
         }
-        let packets = packets.get_mut(..count).unwrap_or_default();
         let mut opened = [true; BATCH];
         let (mut head, mut tail) = (0, 0);
         if let Some(key) = &socket.settings.key {

@@ -15,6 +15,8 @@ use tokio::time::{sleep, timeout};
 
 use super::*;
 
+mod memory;
+mod transport;
 mod vectored;
 
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -87,7 +89,11 @@ async fn through(
     addr: SocketAddr,
     client: Settings,
 ) -> (KcpStream, KcpStream) {
-    let mut near = KcpStream::connect(addr, client).unwrap();
+    met(listener, KcpStream::connect(addr, client).unwrap()).await
+}
+
+/// A session of `near` whose first byte has come through.
+async fn met(listener: &mut KcpListener, mut near: KcpStream) -> (KcpStream, KcpStream) {
     near.write_all(b"!").await.unwrap();
     let accepted = timeout(PATIENCE, listener.accept()).await;
     let (mut far, _) = accepted.expect("a session begins").unwrap();

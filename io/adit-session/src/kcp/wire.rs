@@ -440,7 +440,7 @@ impl Batch {
             let segment = run.first().copied().unwrap_or(0);
             let (bytes, behind) = rest.split_at(run.iter().sum::<usize>().min(rest.len()));
             rest = behind;
-            let failed = socket.udp.send_all(bytes, segment, peer).is_err();
+            let failed = socket.transport.send_all(bytes, segment, peer).is_err();
             add(&socket.settings.counters.in_errs, failed.into());
         }
         used as u64

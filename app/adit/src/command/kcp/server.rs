@@ -52,7 +52,9 @@ pub(super) fn run(typed: Server) -> Done {
             })?;
             let at = listener.local_addr().unwrap_or(addr);
             eprintln!("listening on {at} (UDP), leading to {target}");
-            debug!("UDP buffers on {at}: {}", listener.buffers());
+            if let Some(buffers) = listener.buffers() {
+                debug!("UDP buffers on {at}: {buffers}");
+            }
             tokio::spawn(accept(listener, Arc::clone(&shared)));
         }
         let counters = &plan.kcp.counters;

@@ -1,0 +1,127 @@
+//! Sessions over sockets and transports of the program's own.
+
+use std::io::ErrorKind;
+
+use adit_crypto::packet::session::SessionKey;
+
+use super::memory::{Net, pair_over};
+use super::*;
+
+const BAD: Faults = Faults {
+    lost: 80,
+    doubled: 30,
+    late: 60,
+};
+
+#[tokio::test]
+async fn sockets_of_the_program_carry_sessions() {
+    let [ours, theirs] = [(); 2].map(|()| UdpSocket::bind(any()).unwrap());
+    let (at, from) = (ours.local_addr().unwrap(), theirs.local_addr().unwrap());
+    ours.set_ttl(33).unwrap();
+    let kept = ours.try_clone().unwrap();
+    let aes = || settings(PacketKind::Aes, Some(FEC));
+    let mut listener = KcpListener::from_socket(ours, aes()).unwrap();
+    assert_eq!(listener.local_addr().unwrap(), at);
+    assert!(listener.buffers().is_some());
+    let near = KcpStream::from_socket(theirs, at, aes()).unwrap();
+    assert_eq!(near.local_addr().unwrap(), from);
+    let (near, far) = met(&mut listener, near).await;
+    assert_eq!(far.peer_addr(), from);
+    near.set_dscp(46).unwrap();
+    assert_eq!(kept.ttl().unwrap(), 33, "it is the program's socket");
+    echo(near, far, 200_000, 1).await;
+}
+
+#[tokio::test]
+async fn a_socket_that_fits_no_session_is_refused() {
+    let connected = UdpSocket::bind(any()).unwrap();
+    connected.connect(connected.local_addr().unwrap()).unwrap();
+    let kept = connected.try_clone().unwrap();
+    let refused = KcpStream::from_socket(connected, any(), plain()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidInput);
+    let refused = KcpListener::from_socket(kept, plain()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidInput);
+    let v4 = UdpSocket::bind(any()).unwrap();
+    let v6 = "[::1]:9".parse().unwrap();
+    let refused = KcpStream::from_socket(v4, v6, plain()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidInput);
+}
+
+#[tokio::test]
+async fn a_bad_transport_is_repaired() {
+    let sealed = || Settings {
+        session: Some(SessionKey::new(&[7; 32]).unwrap()),
+        ..plain()
+    };
+    for settings in [plain(), settings(PacketKind::Salsa20, Some(FEC)), sealed()] {
+        let net = Net::new(BAD);
+        let counters = Arc::clone(&settings.counters);
+        let (listener, near, far) = pair_over(&net, settings.clone(), settings.clone()).await;
+        assert_eq!(
+            (listener.local_addr().unwrap(), listener.buffers()),
+            (Net::addr(1), None)
+        );
+        assert_eq!(
+            (near.peer_addr(), far.peer_addr()),
+            (Net::addr(1), Net::addr(2))
+        );
+        assert_eq!(near.set_dscp(0).unwrap_err().kind(), ErrorKind::Unsupported);
+        echo(near, far, 300_000, 2).await;
+        let counts = counters.counts();
+        assert!(
+            counts.retrans_segs > 0 && counts.repeat_segs > 0,
+            "{counts:?}"
+        );
+        let longest = net.sent_to(1).iter().map(Vec::len).max();
+        assert_eq!(longest, Some(settings.mtu));
+    }
+}
+
+#[tokio::test]
+async fn a_listener_over_a_transport_serves_many() {
+    let net = Net::new(BAD);
+    let end = Arc::new(net.end(1));
+    let watched = Arc::downgrade(&end);
+    let mut listener = KcpListener::over(end, plain()).unwrap();
+    for len in [0, 9, 24, 1500] {
+        net.forge(99, 1, &vec![7; len]);
+    }
+    let mut both = Vec::new();
+    for number in 2..8 {
+        let client = Settings {
+            conv: Some(number.into()),
+            ..plain()
+        };
+        let near = KcpStream::connect_over(net.end(number), Net::addr(1), client).unwrap();
+        let (near, far) = met(&mut listener, near).await;
+        assert_eq!(
+            (far.peer_addr(), far.conv()),
+            (Net::addr(number), number.into())
+        );
+        both.push(tokio::spawn(echo(near, far, 60_000, number.into())));
+    }
+    for one in both {
+        one.await.unwrap();
+    }
+    drop(listener);
+    let deadline = Instant::now() + PATIENCE;
+    while watched.strong_count() > 0 {
+        assert!(Instant::now() < deadline, "the transport is kept");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_a_transport_ends_its_sessions() {
+    let net = Net::new(Faults::default());
+    let (mut listener, mut near, mut far) = pair_over(&net, plain(), plain()).await;
+    net.close(1);
+    let read = timeout(PATIENCE, far.read_u8()).await.unwrap();
+    assert_eq!(read.unwrap_err().kind(), ErrorKind::BrokenPipe);
+    let wrote = far.write(b"x").await;
+    assert_eq!(wrote.unwrap_err().kind(), ErrorKind::BrokenPipe);
+    let accepted = timeout(PATIENCE, listener.accept()).await.unwrap();
+    assert_eq!(accepted.unwrap_err().kind(), ErrorKind::NotConnected);
+    // The other end knows nothing of it.
+    near.write_all(b"x").await.unwrap();
+}
