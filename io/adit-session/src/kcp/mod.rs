@@ -53,6 +53,7 @@
 mod alarms;
 mod allowance;
 mod counters;
+mod crypt;
 mod driver;
 mod listener;
 mod parts;
@@ -78,7 +79,10 @@ mod reflection;
 #[cfg(test)]
 mod tests;
 
+pub use adit_crypto::CryptoError;
+pub use adit_wire::Entropy;
 pub use counters::{Count, Counters, Counts};
+pub use crypt::{BlockCrypt, Checked, PacketCrypt};
 pub use listener::KcpListener;
 pub use settings::{Fec, Settings, SettingsError};
 pub use stream::{Contact, KcpStream, Link, Probe};

@@ -9,6 +9,8 @@ use adit_crypto::packet::{PacketKey, PacketKind};
 use adit_fec::{Code, CodeError, HEADER, Matrix};
 use adit_kcp::{Config, ConfigError};
 
+use super::crypt::PacketCrypt;
+
 /// The longest datagram, in bytes of UDP payload: the buffers of kcp-go have no more.
 pub(super) const LONGEST: usize = 1500;
 /// The shortest KCP datagram that is worth sending.
@@ -32,7 +34,9 @@ pub struct Settings {
     pub fec_follows: bool,
     /// Encryption; `None` is kcptun's `null`.
     pub key: Option<Arc<PacketKey>>,
-    /// adit's own encryption in place of [`Self::key`]: keys of each session, a replay window, and
+    /// Encryption of the program's own in place of [`Self::key`].
+    pub crypt: Option<Arc<dyn PacketCrypt>>,
+    /// adit's own encryption in place of [`Self::key`] and [`Self::crypt`]: keys of each session, a replay window, and
     /// clients whose address may change.
     pub session: Option<SessionKey>,
     /// The number of the conversation of sessions that begin here; `None` is a random one for each.
@@ -104,6 +108,7 @@ impl Settings {
             fec: None,
             fec_follows: false,
             key: None,
+            crypt: None,
             session: None,
             conv: None,
             backlog: 128,
@@ -126,12 +131,17 @@ impl Settings {
     /// Whether a stranger cannot make packets that pass the check. CRC-32 under a cipher is no
     /// authentication.
     pub(super) fn authenticates(&self) -> bool {
-        self.session.is_some()
-            || self.key.as_ref().is_some_and(|key| {
-                let keyed = adit_crypto::packet::Check::HighwayHash;
-                key.kind() == PacketKind::Aes128Gcm
-                    || (key.kind() != PacketKind::Null && key.room() == key.kind().room(keyed))
-            })
+        if self.session.is_some() {
+            return true;
+        }
+        if let Some(crypt) = &self.crypt {
+            return crypt.authenticates();
+        }
+        self.key.as_ref().is_some_and(|key| {
+            let keyed = adit_crypto::packet::Check::HighwayHash;
+            key.kind() == PacketKind::Aes128Gcm
+                || (key.kind() != PacketKind::Null && key.room() == key.kind().room(keyed))
+        })
     }
 
     /// Puts everything within its bounds and measures the rooms of a datagram.
@@ -148,13 +158,14 @@ impl Settings {
         if self.backlog == 0 || self.sessions == 0 || self.per_source == 0 {
             return Err(SettingsError::Zero);
         }
-        let room = match &self.session {
-            Some(_) => Some(ROOM),
-            None => self.key.as_ref().map(|key| key.room()),
+        let (head, tail) = match (&self.session, &self.crypt, &self.key) {
+            (Some(_), _, _) => (ROOM.head, ROOM.tail),
+            (None, Some(crypt), _) => (crypt.head(), crypt.tail()),
+            (None, None, Some(key)) => (key.room().head, key.room().tail),
+            (None, None, None) => (0, 0),
         };
-        let (head, tail) = room.map_or((0, 0), |room| (room.head, room.tail));
         let fec = if self.fec.is_some() { HEADER } else { 0 };
-        let least = head + fec + SHORTEST + tail;
+        let least = head.saturating_add(tail).saturating_add(fec + SHORTEST);
         if !(least..=LONGEST).contains(&self.mtu) {
             return Err(SettingsError::Mtu { least });
         }

@@ -7,12 +7,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use adit_crypto::packet::session::{PacketSession, SessionId};
-use adit_wire::{Room, Time, source_network};
+use adit_wire::{Time, source_network};
 use tokio::sync::mpsc;
 
 use super::counters::add;
 use super::route::{Opening, Route};
 use super::session::{Session, Settled};
+use super::settings::Layout;
 use super::socket::Socket;
 use super::stream::{KcpStream, Link};
 use super::transport::{self, Transport};
@@ -203,9 +204,12 @@ impl Table {
             return;
         }
         let mut opened = [true; BATCH];
-        let (mut head, mut tail) = (0, 0);
-        if let Some(key) = &socket.settings.key {
-            Room { head, tail, .. } = key.room();
+        let Layout { head, tail, .. } = socket.layout;
+        if let Some(crypt) = &socket.settings.crypt {
+            for (packet, opened) in packets.iter_mut().zip(&mut opened) {
+                *opened = packet.len() >= head + tail && crypt.open(packet).is_ok();
+            }
+        } else if let Some(key) = &socket.settings.key {
             key.open_batch(packets, |at, packet| {
                 if let (Err(_), Some(opened)) = (packet, opened.get_mut(at)) {
                     *opened = false;

@@ -13,7 +13,7 @@ use adit_wire::Time;
 use super::allowance::Allowance;
 use super::counters::add;
 use super::route::Route;
-use super::settings::LONGEST;
+use super::settings::{LONGEST, Settings};
 use super::socket::Socket;
 
 /// Datagrams that are handed to the system at once: as many full ones as its largest packet holds.
@@ -415,16 +415,20 @@ impl Batch {
             (*packet, rest) = rest.split_at_mut(*len);
         }
         let packets = packets.get_mut(..lens.len()).unwrap_or_default();
-        let sealed = match (session, &socket.settings.key) {
-            (Some(session), _) => packets
+        let Settings { crypt, key, .. } = &socket.settings;
+        let sealed = match (session, crypt, key) {
+            (Some(session), _, _) => packets
                 .iter_mut()
                 .try_for_each(|packet| session.seal(packet)),
-            (None, Some(key)) => key.seal_batch(packets, &mut Chance),
-            (None, None) => Ok(()),
+            (None, Some(crypt), _) => packets
+                .iter_mut()
+                .try_for_each(|packet| crypt.seal(packet, &mut Chance)),
+            (None, None, Some(key)) => key.seal_batch(packets, &mut Chance),
+            (None, None, None) => Ok(()),
         };
         if sealed.is_err() {
             // Every place has the room of the layout: the session has used all its numbers, and
-            // will count as dead. Nothing leaves that is not sealed.
+            // will count as dead, or the program's own cipher has refused. Nothing leaves that is not sealed.
             (self.count, self.used) = self.sealed;
         }
         self.sealed = (self.count, self.used);

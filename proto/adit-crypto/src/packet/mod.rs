@@ -49,7 +49,8 @@ use self::{
     kind::{GCM_NONCE, NONCE},
 };
 use crate::{
-    AeadKey, AeadKind, CryptoError, Direction, Secret, TAG_LEN, pbkdf2_hmac_sha1, simd::Path,
+    AeadKey, AeadKind, CryptoError, Direction, Secret, TAG_LEN, pbkdf2_hmac_sha1,
+    simd::{Crc32, Path},
 };
 
 pub use kind::{Check, PacketKind};
@@ -64,6 +65,12 @@ pub fn key_from_password(password: &[u8]) -> Secret<[u8; 32]> {
     let mut key = Secret::new([0; 32]);
     pbkdf2_hmac_sha1(password, SALT, ITERATIONS, key.expose_mut());
     key
+}
+
+/// The check of kcp-go's packets: CRC-32 of ITU-T V.42 (IEEE 802.3).
+#[must_use]
+pub fn crc32(payload: &[u8]) -> u32 {
+    Crc32::on(Path::chosen()).of(payload)
 }
 
 /// A cipher and a check with their keys, for both directions of every session; cleared on drop.
