@@ -44,15 +44,29 @@ pub fn echo(options: &[&str]) -> Result<Running> {
 
 /// A raw session's client: sends so many bytes to `server`, and they come back the same.
 pub fn send(server: SocketAddr, bytes: usize, options: &[&str]) -> Result<()> {
-    let (server, bytes) = (server.to_string(), bytes.to_string());
+    run(
+        "send",
+        server,
+        &[&["-n", &bytes.to_string()], options].concat(),
+    )
+}
+
+/// A client that runs to its end and says that what came back was the same.
+fn run(role: &str, server: SocketAddr, options: &[&str]) -> Result<()> {
     let mut command = Command::new(tool::peer("kcppeer"));
     command
-        .args(["send", "-r", &server, "-n", &bytes])
+        .args([role, "-r", &server.to_string()])
         .args(options);
     let ended = tool::run(command, PATIENCE).context(tool::missing("kcppeer"))?;
     let told = ended.success()?;
     ensure!(told.trim() == "same", "{told}");
     Ok(())
+}
+
+/// A raw session's client: sends datagrams of every length beside the stream to `server`, which come
+/// back the same.
+pub fn beside(server: SocketAddr, options: &[&str]) -> Result<()> {
+    run("beside", server, options)
 }
 
 /// The end of a kcptun tunnel at `target`.

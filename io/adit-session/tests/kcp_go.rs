@@ -170,6 +170,90 @@ async fn messages_keep_their_boundaries() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn datagrams_go_beside_the_stream() {
+    for kind in PacketKind::ALL {
+        let case = Case {
+            kind,
+            shards: (10, 3),
+            stream: true,
+        };
+        let options = case.options();
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        let server = kcpgo::echo(&options).unwrap();
+        let mut stream = KcpStream::connect(server.addr(), case.settings()).unwrap();
+        let mut back = stream.oob();
+        stream.write_all(b"!").await.unwrap();
+        timeout(LIMIT, stream.read_u8()).await.unwrap().unwrap();
+        let longest = stream.oob_max_size();
+        assert!((1_310..1_340).contains(&longest), "{case:?}: {longest}");
+        for len in [0, 1, 24, 700, longest] {
+            let datagram = Pattern::new(2).take(len);
+            let came = async {
+                loop {
+                    stream.send_oob(&datagram).unwrap();
+                    let soon = timeout(Duration::from_millis(50), back.recv()).await;
+                    if soon.is_ok_and(|got| *got.unwrap() == *datagram) {
+                        break;
+                    }
+                }
+            };
+            let came = timeout(LIMIT, came).await;
+            came.unwrap_or_else(|_| panic!("{case:?}: {len} bytes never came"));
+        }
+        drop(stream);
+        let mut listener = KcpListener::bind(loopback(0), case.settings()).unwrap();
+        let addr = listener.local_addr().unwrap();
+        let options = case.options();
+        let sent = spawn_blocking(move || {
+            let options: Vec<&str> = options.iter().map(String::as_str).collect();
+            kcpgo::beside(addr, &options)
+        });
+        let serve = async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut came = stream.oob();
+            let byte = stream.read_u8().await.unwrap();
+            stream.write_all(&[byte]).await.unwrap();
+            while let Some(datagram) = came.recv().await {
+                stream.send_oob(&datagram).unwrap();
+            }
+        };
+        tokio::select! {
+            sent = sent => sent.unwrap().unwrap_or_else(|why| panic!("{case:?}: {why:#}")),
+            () = serve => panic!("{case:?}: the session has ended"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn datagrams_come_several_times() {
+    for (kind, shards) in [(PacketKind::Aes, (10, 3)), (PacketKind::Null, (0, 0))] {
+        let case = Case {
+            kind,
+            shards,
+            stream: true,
+        };
+        let mut options = case.options();
+        options.push("-dup=2".to_owned());
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        let server = kcpgo::echo(&options).unwrap();
+        let settings = case.settings();
+        let counters = Arc::clone(&settings.counters);
+        let stream = KcpStream::connect(server.addr(), settings).unwrap();
+        stream.set_copies(3).unwrap();
+        let pattern = Pattern::new(9).take(300_000);
+        let mut got = vec![0; pattern.len()];
+        let (mut reader, mut writer) = stream.into_split();
+        let both =
+            async { tokio::try_join!(writer.write_all(&pattern), reader.read_exact(&mut got)) };
+        timeout(LIMIT, both).await.unwrap().unwrap();
+        assert!(got == pattern, "{case:?}: other bytes came back");
+        let counts = counters.counts();
+        assert!(counts.out_pkts > 3 * counts.out_segs / 2, "{counts:?}");
+        assert!(counts.repeat_segs > 300, "{counts:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bad_path_is_repaired() {
     let faults = Some(Faults {
         lost: 80,

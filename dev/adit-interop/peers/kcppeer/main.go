@@ -2,6 +2,7 @@
 //
 //	kcppeer echo   -l HOST:PORT [options]             raw KCP: sends back what comes
 //	kcppeer send   -r HOST:PORT -n BYTES [options]    raw KCP: sends, and compares what comes back
+//	kcppeer beside -r HOST:PORT [options]             raw KCP: the same with datagrams beside the stream
 //	kcppeer server -l HOST:PORT -t HOST:PORT [options]  the end of a kcptun tunnel at the target
 //	kcppeer client -l HOST:PORT -r HOST:PORT [options]  the end of a kcptun tunnel at home
 //	kcppeer idle   -r HOST:PORT -n SESSIONS [options]  raw KCP: sessions that say one byte each
@@ -44,6 +45,7 @@ var (
 	version = flags.Int("smuxver", 2, "the version of smux")
 	nocomp  = flags.Bool("nocomp", false, "without compression")
 	pads    = flags.Int("qpp", 0, "pads of QPP, 0 for none")
+	dup     = flags.Int("dup", 0, "how many more times a datagram is sent")
 	mtu     = flags.Int("mtu", 1350, "bytes of a datagram")
 	kind    = flags.String("kind", "sink", "what a measured server does: sink or echo")
 	size    = flags.Int("size", 1<<20, "bytes of a measured write")
@@ -54,7 +56,7 @@ var (
 func main() {
 	log.SetFlags(0)
 	if len(os.Args) < 2 {
-		log.Fatal("echo, send, server, client, idle, speed, steps or fec")
+		log.Fatal("echo, send, beside, server, client, idle, speed, steps or fec")
 	}
 	flags.Parse(os.Args[2:])
 	time.AfterFunc(time.Duration(*life)*time.Second, func() { log.Fatal("out of time") })
@@ -65,6 +67,8 @@ func main() {
 		accept(block, func(session *kcp.UDPSession) { echo(session) })
 	case "send":
 		send(dial(block))
+	case "beside":
+		beside(dial(block))
 	case "server":
 		accept(block, func(session *kcp.UDPSession) { serve(session) })
 	case "client":
@@ -130,6 +134,7 @@ func set(session *kcp.UDPSession) {
 	session.SetNoDelay(1, 10, 2, 1)
 	session.SetWindowSize(1024, 1024)
 	session.SetMtu(*mtu)
+	session.SetDUP(*dup)
 }
 
 func dial(block kcp.BlockCrypt) *kcp.UDPSession {
@@ -153,6 +158,9 @@ func accept(block kcp.BlockCrypt, each func(*kcp.UDPSession)) {
 
 func echo(session *kcp.UDPSession) {
 	defer session.Close()
+	if *data > 0 {
+		check(session.SetOOBHandler(func(datagram []byte) { session.SendOOB(datagram) }))
+	}
 	buf := make([]byte, 1<<16)
 	for {
 		n, err := session.Read(buf)
@@ -207,6 +215,34 @@ func send(session *kcp.UDPSession) {
 			log.Fatalf("of a message of %d bytes %d others came back", n, m)
 		}
 		total += n
+	}
+	fmt.Println("same")
+}
+
+// Datagrams of every length, after a byte in the stream: each is sent until it comes back.
+func beside(session *kcp.UDPSession) {
+	back := make(chan []byte, 64)
+	check(session.SetOOBHandler(func(datagram []byte) {
+		select {
+		case back <- append([]byte{}, datagram...):
+		default:
+		}
+	}))
+	session.SetDeadline(time.Now().Add(time.Duration(*life) * time.Second))
+	_, err := session.Write([]byte{1})
+	check(err)
+	_, err = io.ReadFull(session, make([]byte, 1))
+	check(err)
+	for n := 0; n <= session.GetOOBMaxSize(); n += 1 + n/2 {
+		sent := pattern(n)
+		for came := false; !came; {
+			check(session.SendOOB(sent))
+			select {
+			case got := <-back:
+				came = bytes.Equal(got, sent)
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
 	}
 	fmt.Println("same")
 }

@@ -122,7 +122,7 @@ counters! {
     gauge ring_rcv_queue "RingBufferRcvQueue",
     /// Segments in flight, of the session that sent last.
     gauge ring_snd_buffer "RingBufferSndBuffer",
-    /// Datagrams beside the stream, which no session here takes.
+    /// Datagrams beside the stream that came.
     counter oob_packets "OOBPackets",
 }
 

@@ -12,8 +12,8 @@ pub(super) enum Route<'a> {
     Data(&'a [u8], Option<Opening>),
     /// Parity, which names no conversation.
     Parity,
-    /// Beside the stream.
-    Oob,
+    /// Beside the stream: the conversation, and what was sent.
+    Oob(u32, &'a [u8]),
     /// Nothing that anybody sends.
     Unknown,
 }
@@ -32,7 +32,7 @@ impl<'a> Route<'a> {
         match Packet::parse(packet) {
             Some(Packet::Data { datagram, .. }) => Self::Data(datagram, Opening::of(datagram)),
             Some(Packet::Parity { .. }) => Self::Parity,
-            Some(Packet::Oob { .. }) => Self::Oob,
+            Some(Packet::Oob { conv, payload }) => Self::Oob(conv, payload),
             None => match Opening::of(packet) {
                 Some(opening) => Self::Bare(packet, opening),
                 None => Self::Unknown,
@@ -94,7 +94,8 @@ mod tests {
         let data = shard(0xf1);
         assert!(matches!(Route::of(&data), Route::Data(bytes, Some(_)) if bytes == inner));
         assert_eq!(Route::of(&shard(0xf2)), Route::Parity);
-        assert_eq!(Route::of(&shard(0xf3)), Route::Oob);
+        let oob = shard(0xf3);
+        assert_eq!(Route::of(&oob), Route::Oob(7, &inner[4..]));
         for rubbish in [&[][..], &[0; 12], &[0; 24], &[0xff; 1500]] {
             assert_eq!(Route::of(rubbish), Route::Unknown);
         }

@@ -76,7 +76,6 @@ impl Table {
         let packet = packet.unwrap_or_default();
         match Route::of(packet) {
             _ if packet.is_empty() => {}
-            Route::Oob => tally.oob += 1,
             Route::Unknown => tally.malformed += 1,
             _ => {
                 if session.input(packet, now) {

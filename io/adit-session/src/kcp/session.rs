@@ -20,6 +20,7 @@ use super::route::Route;
 use super::socket::Socket;
 use super::wire::{Rest, Wire};
 
+mod beside;
 mod state;
 
 /// How long what was written may go on being sent when the stream is gone.
@@ -163,8 +164,9 @@ impl Session {
         let State { wire, kcp, .. } = &mut *state;
         let taken = wire.input(&self.socket, kcp, packets, now, |route| match route {
             Route::Bare(_, opening) | Route::Data(_, Some(opening)) => opening.conv == self.conv,
+            Route::Oob(conv, _) => conv == self.conv,
             Route::Data(_, None) | Route::Parity => true,
-            Route::Oob | Route::Unknown => false,
+            Route::Unknown => false,
         });
         if taken == 0 {
             return (0, false);
@@ -239,6 +241,9 @@ impl Session {
         self.advance(state, now);
         state.report(&self.socket);
         let dead = state.kcp.state() == Life::Dead;
+        if state.is_over() {
+            state.wire.oob = None;
+        }
         if let Some(until) = state.leaving {
             state.discard();
             if dead || until <= now || state.kcp.has_parted() {
@@ -304,6 +309,7 @@ impl Session {
             state.cut = true;
             state.kcp.give_up();
         }
+        state.wire.oob = None;
         let woken = [state.reader.take(), state.writer.take()];
         drop(state);
         woken.into_iter().flatten().for_each(Waker::wake);
@@ -313,6 +319,7 @@ impl Session {
     pub(super) fn forget(&self) {
         let mut state = self.lock();
         state.gone = true;
+        state.wire.oob = None;
         self.socket.alarms().clear(self.slot, state.alarm.take());
         state.report(&self.socket);
         self.socket.settings.counters.closed();

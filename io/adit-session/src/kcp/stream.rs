@@ -15,12 +15,16 @@ use adit_stream::lane::RelayLane;
 use adit_wire::Entropy;
 
 use super::driver::Driver;
+use super::oob::{OobError, OobReceiver};
 use super::session::Session;
 use super::settings::Settings;
 use super::socket::Socket;
 use super::table::Table;
 use super::transport::{DatagramTransport, Transport};
-use crate::stream::{Buffered, Raw};
+use crate::stream::{Buffered, Raw, WriteHalf};
+
+/// How many more times a datagram may be sent.
+const MOST_COPIES: u8 = 3;
 
 /// A KCP session as an [`adit_stream::Stream`], and as tokio's `AsyncRead` and `AsyncWrite`.
 ///
@@ -169,6 +173,48 @@ impl Buffered<Link> {
         self.raw().0.session.set_rate(rate);
     }
 
+    /// Sends each datagram of this session `copies` more times from here on, parity included, once it
+    /// is known that the peer receives. What comes twice is passed over by every peer. 0 is what a
+    /// session begins with. The rate counts copies too. kcp-go's `SetDUP`, which leaves parity out.
+    ///
+    /// # Errors
+    /// `InvalidInput` above 3; nothing is changed then.
+    pub fn set_copies(&self, copies: u8) -> io::Result<()> {
+        if copies > MOST_COPIES {
+            let what = "a datagram is sent 3 more times at most";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        self.raw().0.session.set_copies(copies);
+        Ok(())
+    }
+
+    /// Sends a datagram beside the stream at once: it may be lost, come twice and overtake others and
+    /// the stream, and nothing corrects or repeats it. It may be empty. It never waits: a datagram for
+    /// which the socket, the [rate](Self::set_rate) or a peer that has not answered yet has no room is
+    /// lost. kcp-go's `SendOOB`.
+    ///
+    /// The peer has to be adit or a kcp-go that has `SendOOB`; others pass over it.
+    ///
+    /// # Errors
+    /// See [`OobError`].
+    pub fn send_oob(&self, data: &[u8]) -> Result<(), OobError> {
+        self.raw().0.session.send_oob(data)
+    }
+
+    /// Bytes of the longest datagram beside the stream, by the MTU of now; 0 without
+    /// [`Settings::fec`]. kcp-go's `GetOOBMaxSize`.
+    #[must_use]
+    pub fn oob_max_size(&self) -> usize {
+        self.raw().0.session.oob_max_size()
+    }
+
+    /// From now on what the peer sends beside the stream comes to this receiver, and no longer to the
+    /// one before it; datagrams that came before any are lost. In place of kcp-go's `SetOOBHandler`.
+    #[must_use]
+    pub fn oob(&self) -> OobReceiver {
+        self.raw().0.session.take_oob()
+    }
+
     /// Marks the datagrams of the socket, which a listener's sessions share, with a code point of
     /// differentiated services (RFC 2474), from 0 to 63. kcp-go's `SetDSCP`.
     ///
@@ -184,6 +230,16 @@ impl Buffered<Link> {
     #[must_use]
     pub fn probe(&self) -> Probe {
         Probe(self.raw().session())
+    }
+}
+
+impl WriteHalf<Link> {
+    /// As that of the [whole stream](Buffered::send_oob).
+    ///
+    /// # Errors
+    /// See [`OobError`].
+    pub fn send_oob(&self, data: &[u8]) -> Result<(), OobError> {
+        self.raw().0.session.send_oob(data)
     }
 }
 

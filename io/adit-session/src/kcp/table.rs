@@ -254,10 +254,7 @@ impl Table {
         let conv = match route {
             Route::Bare(_, opening) | Route::Data(_, Some(opening)) => Some(opening.conv),
             Route::Data(_, None) | Route::Parity => None,
-            Route::Oob => {
-                tally.oob += 1;
-                return;
-            }
+            Route::Oob(conv, _) => Some(conv),
             Route::Unknown => {
                 tally.malformed += 1;
                 return;
@@ -267,6 +264,7 @@ impl Table {
             .find(from, conv)
             .or_else(|| self.begin(from, route, now))
         else {
+            tally.oob += u64::from(matches!(route, Route::Oob(..)));
             return;
         };
         if session.input(payload, now) {

@@ -15,6 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use super::*;
 
+mod beside;
 mod crypt;
 mod memory;
 mod transport;

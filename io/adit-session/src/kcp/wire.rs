@@ -5,15 +5,16 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use adit_crypto::packet::session::PacketSession;
-use adit_fec::{Decoder, Encoder, Matrix};
+use adit_fec::{Decoder, Encoder, HEADER, Matrix, OOB_HEADER, put_oob};
 use adit_kcp::{HEADER_LEN, Kcp};
 use adit_net::ambient::Chance;
 use adit_wire::Time;
 
 use super::allowance::Allowance;
 use super::counters::add;
+use super::oob::OobSender;
 use super::route::Route;
-use super::settings::{LONGEST, Settings};
+use super::settings::{LONGEST, Layout, Settings};
 use super::socket::Socket;
 
 /// Datagrams that are handed to the system at once: as many full ones as its largest packet holds.
@@ -46,6 +47,10 @@ pub(super) struct Wire {
     pub(super) rate: Option<u32>,
     /// What may go to the peer, while it is not known whether it receives.
     pub(super) allowance: Option<Box<Allowance>>,
+    /// How many more times each datagram is sent.
+    pub(super) copies: u8,
+    /// Where datagrams beside the stream go, if somebody takes them.
+    pub(super) oob: Option<OobSender>,
 }
 
 /// What to do with a batch that is not full when all that is due is in it.
@@ -66,10 +71,23 @@ struct Batch {
     used: usize,
     /// How many are sealed, and their bytes.
     sealed: (usize, usize),
+    /// It is there for the next call too.
+    stays: bool,
 }
 
 thread_local! {
     static PLACES: RefCell<Batch> = const { RefCell::new(Batch::EMPTY) };
+}
+
+fn with_batch<R>(work: impl FnOnce(&mut Batch) -> R) -> R {
+    PLACES.with(|places| match places.try_borrow_mut() {
+        Ok(mut batch) => work(&mut batch),
+        // The transport of one session may be another, which sends in the midst of it.
+        Err(_) => work(&mut Batch {
+            stays: false,
+            ..Batch::EMPTY
+        }),
+    })
 }
 
 impl Wire {
@@ -84,21 +102,22 @@ impl Wire {
         now: Time,
         rest: Rest,
     ) {
-        PLACES.with_borrow_mut(|batch| {
+        with_batch(|batch| {
             let (mut packets, mut bytes) = (0, 0);
             loop {
                 let (sealed, _) = batch.sealed;
                 self.fill(batch, socket, kcp, now);
                 let last = batch.count < (sealed + SEALED).min(BATCH);
-                if last && rest == Rest::Waits {
+                if last && rest == Rest::Waits && batch.stays {
                     break;
                 }
                 if batch.count > sealed {
                     batch.seal(socket, session.as_deref_mut());
                 }
                 if last || batch.count == BATCH {
-                    packets += batch.count as u64;
-                    bytes += batch.send(socket, peer);
+                    let times = self.times();
+                    packets += batch.count as u64 * times;
+                    bytes += batch.send(socket, peer, times);
                 }
                 if last {
                     break;
@@ -151,7 +170,7 @@ impl Wire {
         kcp: &mut Kcp,
         now: Time,
     ) {
-        PLACES.with_borrow_mut(|batch| {
+        with_batch(|batch| {
             let layout = socket.layout;
             let header = if self.plain { 0 } else { layout.fec };
             let Some(place) = batch.place(BATCH) else {
@@ -168,11 +187,58 @@ impl Wire {
             }
             batch.push(layout.head + len + layout.tail);
             batch.seal(socket, session);
-            let bytes = batch.send(socket, peer);
+            let bytes = batch.send(socket, peer, 1);
             let counters = &socket.settings.counters;
             add(&counters.out_pkts, 1);
             add(&counters.out_bytes, bytes);
         });
+    }
+
+    /// Sends a datagram beside the stream, of a conversation; or loses it, if the rate is used up or
+    /// the peer may not have it yet. The caller knows that it fits.
+    pub(super) fn put_oob(
+        &mut self,
+        socket: &Socket,
+        peer: SocketAddr,
+        session: Option<&mut PacketSession>,
+        (conv, payload): (u32, &[u8]),
+        now: Time,
+    ) {
+        let Layout { head, tail, .. } = socket.layout;
+        let whole = head + OOB_HEADER + payload.len() + tail;
+        let allowed = self.allowance.as_ref().is_none_or(|allowance| {
+            // A question must stay possible.
+            whole <= allowance.room(head + HEADER + HEADER_LEN + tail)
+        });
+        if !allowed || self.held_until(socket, now).is_some() {
+            return;
+        }
+        with_batch(|batch| {
+            debug_assert_eq!(batch.count, 0, "a batch waits within one call alone");
+            let place = batch.place(BATCH).and_then(|place| place.get_mut(head..));
+            let Some(len) = place.and_then(|place| put_oob(conv, payload, place)) else {
+                return;
+            };
+            debug_assert_eq!(head + len + tail, whole);
+            batch.push(whole);
+            batch.seal(socket, session);
+            let times = self.times();
+            let counters = &socket.settings.counters;
+            add(&counters.out_pkts, batch.count as u64 * times);
+            add(&counters.out_bytes, batch.send(socket, peer, times));
+        });
+        if let Some(allowance) = &mut self.allowance {
+            allowance.goes(whole);
+        }
+        self.spend(socket, whole, now);
+    }
+
+    /// How many times each datagram is sent. Once, while it is not known whether the peer receives.
+    fn times(&self) -> u64 {
+        match self.allowance {
+            Some(_) => 1,
+            None => 1 + u64::from(self.copies),
+        }
     }
 
     fn rate(&self, socket: &Socket) -> u64 {
@@ -189,7 +255,8 @@ impl Wire {
 
     fn spend(&mut self, socket: &Socket, bytes: usize, now: Time) {
         let rate = self.rate(socket);
-        if let Some(time) = (bytes as u64 * 1_000_000).checked_div(rate) {
+        let bytes = bytes as u64 * self.times();
+        if let Some(time) = (bytes * 1_000_000).checked_div(rate) {
             self.spent = Time(self.spent.max(now).0.saturating_add(time));
         }
     }
@@ -277,7 +344,14 @@ impl Wire {
                     let _ = kcp.input(now, datagram, false);
                     taken += 1;
                 }
-                Route::Oob | Route::Unknown => taken += 1,
+                Route::Oob(_, payload) => {
+                    add(&socket.settings.counters.oob_packets, 1);
+                    if let Some(oob) = &self.oob {
+                        oob.put(payload);
+                    }
+                    taken += 1;
+                }
+                Route::Unknown => taken += 1,
             }
         }
         taken
@@ -310,7 +384,7 @@ impl Wire {
                     let _ = kcp.input(now, datagram, false);
                 }
                 Route::Data(..) | Route::Parity => {}
-                Route::Bare(..) | Route::Oob | Route::Unknown => return at,
+                Route::Bare(..) | Route::Oob(..) | Route::Unknown => return at,
             }
             view.input(at);
             while let Some(datagram) = view.poll_recovered() {
@@ -383,6 +457,7 @@ impl Batch {
         count: 0,
         used: 0,
         sealed: (0, 0),
+        stays: true,
     };
 
     /// Where the next datagram is put together; `None` when there are `end`.
@@ -434,20 +509,23 @@ impl Batch {
         self.sealed = (self.count, self.used);
     }
 
-    /// Hands all to the socket; gives their bytes. A datagram that the socket does not take is
-    /// lost, and sent again like any other.
-    fn send(&mut self, socket: &Socket, peer: SocketAddr) -> u64 {
+    /// Hands all to the socket, so many `times`; returns their bytes. A datagram that the socket does
+    /// not take is lost, and sent again like any other.
+    fn send(&mut self, socket: &Socket, peer: SocketAddr, times: u64) -> u64 {
         let (count, used) = std::mem::take(&mut self.sealed);
         (self.count, self.used) = (0, 0);
-        let mut rest = self.bytes.get(..used).unwrap_or_default();
-        for run in runs(self.lens.get(..count).unwrap_or_default()) {
-            let segment = run.first().copied().unwrap_or(0);
-            let (bytes, behind) = rest.split_at(run.iter().sum::<usize>().min(rest.len()));
-            rest = behind;
-            let failed = socket.transport.send_all(bytes, segment, peer).is_err();
-            add(&socket.settings.counters.in_errs, failed.into());
+        // Copies go behind the whole batch: what loses the one seldom loses the other too then.
+        for _ in 0..times {
+            let mut rest = self.bytes.get(..used).unwrap_or_default();
+            for run in runs(self.lens.get(..count).unwrap_or_default()) {
+                let segment = run.first().copied().unwrap_or(0);
+                let (bytes, behind) = rest.split_at(run.iter().sum::<usize>().min(rest.len()));
+                rest = behind;
+                let failed = socket.transport.send_all(bytes, segment, peer).is_err();
+                add(&socket.settings.counters.in_errs, failed.into());
+            }
         }
-        used as u64
+        used as u64 * times
     }
 }
 

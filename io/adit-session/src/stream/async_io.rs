@@ -80,6 +80,12 @@ pub struct ReadHalf<R>(Buffered<R>);
 #[derive(Debug)]
 pub struct WriteHalf<R>(Buffered<R>);
 
+impl<R: Raw> WriteHalf<R> {
+    pub(crate) const fn raw(&self) -> &R {
+        self.0.raw()
+    }
+}
+
 impl<R: Raw + Clone> Buffered<R> {
     /// Two halves for two tasks. The stream is closed when both are dropped.
     #[must_use]

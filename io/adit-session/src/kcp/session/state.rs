@@ -60,6 +60,12 @@ impl State {
         }
     }
 
+    /// Whether nothing comes or goes beside the stream any more.
+    pub(super) fn is_over(&self) -> bool {
+        let dead = self.kcp.state() == Life::Dead;
+        dead || self.gone || self.leaving.is_some() || self.kcp.peer_left()
+    }
+
     /// Passes over what nobody reads any more, so that the peer can come to its end.
     pub(super) fn discard(&mut self) {
         while self.kcp.front().is_some() {
