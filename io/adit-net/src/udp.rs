@@ -55,7 +55,8 @@ impl Udp {
         Self::bound(open(addr)?, addr)
     }
 
-    /// Takes over a socket that is bound. Its options stay as they are, but that it no longer blocks.
+    /// Takes over a socket that is bound. It no longer blocks, comes to receive in batches (on Linux
+    /// `UDP_GRO`) and does not fragment; its other options stay as they are.
     ///
     /// # Errors
     /// What the system refuses, and `InvalidInput` for a socket that is connected: it takes nothing

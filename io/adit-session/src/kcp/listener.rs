@@ -41,8 +41,9 @@ impl KcpListener {
         Self::on(settings, || Udp::bind(addr).map(Transport::Udp))
     }
 
-    /// Listens on a socket of the program's own, which is bound already. Its options stay as they
-    /// are, but that it no longer blocks; that goes for its clones too. kcp-go's `ServeConn`.
+    /// Listens on a socket of the program's own, which is bound already: kcp-go's `ServeConn`. It no
+    /// longer blocks, receives in batches (on Linux `UDP_GRO`) and does not fragment, which goes for
+    /// its clones too; its other options stay as they are. Nobody else may read from it.
     ///
     /// # Errors
     /// As [`bind`](Self::bind), and `InvalidInput` for a socket that is connected.

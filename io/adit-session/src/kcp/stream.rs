@@ -74,9 +74,10 @@ impl Buffered<Link> {
         Self::begin(Socket::new(settings, open)?, peer)
     }
 
-    /// As [`connect`](Self::connect), on a socket of the program's own, which is bound already. Its
-    /// options stay as they are, but that it no longer blocks; that goes for its clones too. Nobody
-    /// else may read from it. kcp-go's `NewConn`.
+    /// As [`connect`](Self::connect), on a socket of the program's own, which is bound already:
+    /// kcp-go's `NewConn`. It no longer blocks, receives in batches (on Linux `UDP_GRO`) and does not
+    /// fragment, which goes for its clones too; its other options stay as they are. Nobody else may
+    /// read from it.
     ///
     /// # Errors
     /// As [`connect`](Self::connect), and `InvalidInput` for a socket that is connected or is not of

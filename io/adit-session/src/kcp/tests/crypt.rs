@@ -98,8 +98,8 @@ async fn a_cipher_of_the_program_seals_both_ways() {
     assert!(!sent.iter().any(plain), "nothing leaves as it was");
     // What is shorter than nonce and sum never comes to the cipher.
     (0..12).for_each(|len| net.forge(2, 1, &vec![1; len]));
-    far.write_all(b"!").await.unwrap();
-    timeout(PATIENCE, near.read_u8()).await.unwrap().unwrap();
+    near.write_all(b"!").await.unwrap();
+    timeout(PATIENCE, far.read_u8()).await.unwrap().unwrap();
     drop(listener);
 }
 

@@ -1,6 +1,8 @@
 //! Sessions over sockets and transports of the program's own.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
+use std::sync::Mutex;
+use std::task::{Context, Poll, ready};
 
 use adit_crypto::packet::session::SessionKey;
 
@@ -124,4 +126,60 @@ async fn the_end_of_a_transport_ends_its_sessions() {
     assert_eq!(accepted.unwrap_err().kind(), ErrorKind::NotConnected);
     // The other end knows nothing of it.
     near.write_all(b"x").await.unwrap();
+}
+
+/// What goes beside the stream of one session, as the transport of another.
+struct Beside {
+    outer: KcpStream,
+    inbound: Mutex<OobReceiver>,
+}
+
+impl Beside {
+    fn of(outer: KcpStream) -> Self {
+        let inbound = Mutex::new(outer.oob());
+        Self { outer, inbound }
+    }
+}
+
+impl DatagramTransport for Beside {
+    fn poll_recv_from(
+        &self,
+        cx: &mut Context<'_>,
+        out: &mut [u8],
+    ) -> Poll<io::Result<(usize, SocketAddr)>> {
+        let Some(datagram) = ready!(self.inbound.lock().unwrap().poll_recv(cx)) else {
+            return Poll::Ready(Err(ErrorKind::BrokenPipe.into()));
+        };
+        out[..datagram.len()].copy_from_slice(&datagram);
+        Poll::Ready(Ok((datagram.len(), self.outer.peer_addr())))
+    }
+
+    fn try_send_to(&self, datagram: &[u8], _: SocketAddr) -> io::Result<()> {
+        self.outer.send_oob(datagram).map_err(io::Error::other)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.outer.local_addr()
+    }
+}
+
+#[tokio::test]
+async fn one_session_carries_another() {
+    let outer = settings(PacketKind::Aes, Some(FEC));
+    let (_listener, near, mut far) = pair(outer.clone(), outer).await;
+    // Before the peer has answered it is sent little.
+    far.write_all(b"?").await.unwrap();
+    let inner = Settings {
+        mtu: near.oob_max_size(),
+        kcp: Config {
+            send_window: 32,
+            ..Config::fast3()
+        },
+        ..plain()
+    };
+    let peer = near.peer_addr();
+    let mut listener = KcpListener::over(Beside::of(far), inner.clone()).unwrap();
+    let near = KcpStream::connect_over(Beside::of(near), peer, inner).unwrap();
+    let (near, far) = met(&mut listener, near).await;
+    echo(near, far, 100_000, 7).await;
 }
