@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use adit_interop::PATIENCE;
@@ -16,6 +16,7 @@ use crate::setup::bin;
 pub(super) struct Terminal {
     child: Child,
     stdin: ChildStdin,
+    reader: JoinHandle<()>,
     seen: Arc<(Mutex<Vec<u8>>, Condvar)>,
     /// How much of it was waited for.
     passed: usize,
@@ -32,7 +33,7 @@ impl Terminal {
         let (stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let seen = Arc::new((Mutex::new(Vec::new()), Condvar::new()));
         let screen = Arc::clone(&seen);
-        thread::spawn(move || {
+        let reader = thread::spawn(move || {
             let mut piece = [0; 4096];
             while let Ok(n @ 1..) = stdout.read(&mut piece) {
                 screen.0.lock().unwrap().extend_from_slice(&piece[..n]);
@@ -42,6 +43,7 @@ impl Terminal {
         Self {
             child,
             stdin,
+            reader,
             seen,
             passed: 0,
         }
@@ -90,6 +92,11 @@ impl Terminal {
     pub(super) fn end(mut self) -> (Option<i32>, String) {
         let code = self.child.wait().unwrap().code();
         drop(self.stdin);
+        // The program may end before the last that it has shown is read.
+        let deadline = Instant::now() + PATIENCE;
+        while !self.reader.is_finished() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(5));
+        }
         let seen = self.seen.0.lock().unwrap();
         (code, String::from_utf8_lossy(&seen).into_owned())
     }
