@@ -106,6 +106,20 @@ fn tag(proof: Avx2, key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16] {
 #[derive(Clone, Copy)]
 pub(super) struct Y(__m256i);
 
+impl Y {
+    /// The register itself.
+    #[inline(always)]
+    pub(super) const fn raw(self) -> __m256i {
+        self.0
+    }
+
+    /// Takes over the result of another operation.
+    #[inline(always)]
+    pub(super) const fn from_raw(_: Avx2, register: __m256i) -> Self {
+        Self(register)
+    }
+}
+
 /// Operations of one or two registers, and their constants.
 macro_rules! operations {
     ($($name:ident($($other:ident)?) = $intrinsic:ident $(::<$constant:literal>)?;)*) => { $(

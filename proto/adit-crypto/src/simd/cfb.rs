@@ -8,6 +8,8 @@
 //! `aes`.
 
 use super::Path;
+#[cfg(target_arch = "x86_64")]
+use super::aes::AesKey;
 
 /// The most packets that go in step, and the least that are worth it.
 pub(crate) const MOST: usize = 16;
@@ -17,23 +19,13 @@ const LEAST: usize = 12;
 pub(crate) type Block = [u8; 16];
 
 /// The key of chains, expanded; cleared on drop.
-pub(crate) struct Chains(#[cfg(target_arch = "x86_64")] Keys);
-
-#[cfg(target_arch = "x86_64")]
-enum Keys {
-    Wide(super::vaes::AnyKeys),
-    Half(half::AnyKeys),
-}
+pub(crate) struct Chains(#[cfg(target_arch = "x86_64")] AesKey);
 
 impl Chains {
     /// For a key of 16, 24 or 32 bytes, where this path is faster than the crate.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn new(path: Path, key: &[u8]) -> Option<Self> {
-        let keys = match path {
-            Path::Avx2Vaes(proof) => Keys::Half(half::AnyKeys::new(proof, key)?),
-            _ => Keys::Wide(super::vaes::AnyKeys::new(path, key)?),
-        };
-        Some(Self(keys))
+        AesKey::new(path, key).map(Self)
     }
 
     /// For a key of 16, 24 or 32 bytes, where this path is faster than the crate.
@@ -47,8 +39,8 @@ impl Chains {
     pub(crate) const fn of(&self, count: usize) -> usize {
         match &self.0 {
             _ if count >= MOST => MOST,
-            Keys::Wide(_) if count >= LEAST => LEAST,
-            Keys::Wide(_) | Keys::Half(_) => 0,
+            AesKey::Wide(_) if count >= LEAST => LEAST,
+            AesKey::Wide(_) | AesKey::Half(_) => 0,
         }
     }
 
@@ -68,11 +60,11 @@ impl Chains {
         registers: &mut [Block; MOST],
     ) -> usize {
         match &self.0 {
-            Keys::Wide(keys) if packets.len() >= MOST => {
+            AesKey::Wide(keys) if packets.len() >= MOST => {
                 wide::in_step::<4>(keys, packets, registers)
             }
-            Keys::Wide(keys) => wide::in_step::<3>(keys, packets, registers),
-            Keys::Half(keys) => half::in_step(keys, packets, registers),
+            AesKey::Wide(keys) => wide::in_step::<3>(keys, packets, registers),
+            AesKey::Half(keys) => half::in_step(keys, packets, registers),
         }
     }
 
@@ -91,11 +83,13 @@ mod wide {
     use core::arch::x86_64::*;
 
     use super::{Block, MOST};
-    use crate::simd::vaes::{AnyKeys, Keys, everywhere};
+    use crate::simd::aes::{Aes, AnyKeys, Keys};
+    use crate::simd::avx512::Z;
+    use crate::simd::vaes::Vaes;
 
     /// `Q` vectors of four packets each.
     pub(super) fn in_step<const Q: usize>(
-        keys: &AnyKeys,
+        keys: &AnyKeys<Vaes>,
         packets: &mut [&mut [u8]],
         registers: &mut [Block; MOST],
     ) -> usize {
@@ -125,14 +119,14 @@ mod wide {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,aes,vaes")]
     #[inline(never)]
     fn chains<const Q: usize, const RK: usize>(
-        keys: &Keys<RK>,
+        keys: &Keys<Vaes, RK>,
         mut lanes: [[&mut [Block]; 4]; Q],
         registers: &mut [Block; MOST],
         steps: usize,
     ) {
         let mut round = [_mm512_setzero_si512(); RK];
         for (round, key) in round.iter_mut().zip(keys.rounds()) {
-            *round = everywhere(*key);
+            *round = Z::raw(keys.proof().everywhere(*key));
         }
         let (registers, _) = registers.as_chunks_mut::<4>();
         let mut states = [_mm512_setzero_si512(); Q];

@@ -4,7 +4,7 @@ use super::Path;
 
 /// An expanded key of one of the three lengths; cleared on drop.
 #[cfg(target_arch = "x86_64")]
-pub(crate) struct CtrKey(super::vaes::AnyKeys);
+pub(crate) struct CtrKey(super::aes::AesKey);
 /// There are none.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) struct CtrKey(core::convert::Infallible);
@@ -13,7 +13,7 @@ pub(crate) struct CtrKey(core::convert::Infallible);
 impl CtrKey {
     /// Expands a key of 16, 24 or 32 octets. `None` for others, and on paths without such vectors.
     pub(crate) fn new(path: Path, key: &[u8]) -> Option<Self> {
-        super::vaes::AnyKeys::new(path, key).map(Self)
+        super::aes::AesKey::new(path, key).map(Self)
     }
 
     /// Adds the keystream from block `next` on to `data`, and counts its blocks; the last may be

@@ -27,6 +27,8 @@ mod wide;
 mod xor;
 
 #[cfg(target_arch = "x86_64")]
+mod aes;
+#[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;

@@ -3,52 +3,16 @@
 
 use core::arch::x86_64::*;
 
-use zeroize::Zeroize;
-
 use super::{Block, MOST};
+use crate::simd::aes::{Aes, AnyKeys, Keys};
 use crate::simd::clmul256::Clmul256;
-use crate::simd::vaes::expand;
 
 /// Vectors in step.
 const SIDE: usize = MOST / 2;
 
-/// A key with its `N - 1` rounds, in the order of their octets. Cleared on drop.
-pub(super) struct Keys<const N: usize>([u128; N]);
-
-impl<const N: usize> Drop for Keys<N> {
-    fn drop(&mut self) {
-        self.0.zeroize();
-    }
-}
-
-/// An expanded key of one of the three lengths, which shows that the CPU has AVX2 and `VAES`.
-pub(super) enum AnyKeys {
-    Aes128(Keys<11>),
-    Aes192(Keys<13>),
-    Aes256(Keys<15>),
-}
-
-impl AnyKeys {
-    /// Expands a key of 16, 24 or 32 octets; `None` for others.
-    pub(super) fn new(_: Clmul256, key: &[u8]) -> Option<Self> {
-        if let Ok(key) = <&[u8; 16]>::try_from(key) {
-            // SAFETY: the proof shows that the CPU has AES.
-            Some(Self::Aes128(Keys(unsafe { expand(key) })))
-        } else if let Ok(key) = <&[u8; 24]>::try_from(key) {
-            // SAFETY: as above.
-            Some(Self::Aes192(Keys(unsafe { expand(key) })))
-        } else if let Ok(key) = <&[u8; 32]>::try_from(key) {
-            // SAFETY: as above.
-            Some(Self::Aes256(Keys(unsafe { expand(key) })))
-        } else {
-            None
-        }
-    }
-}
-
 /// See [`super::Chains::encrypt`]; fewer packets than [`MOST`] are left as they are.
 pub(super) fn in_step(
-    keys: &AnyKeys,
+    keys: &AnyKeys<Clmul256>,
     packets: &mut [&mut [u8]],
     registers: &mut [Block; MOST],
 ) -> usize {
@@ -76,7 +40,7 @@ pub(super) fn in_step(
 #[target_feature(enable = "avx2,aes,vaes")]
 #[inline(never)]
 fn chains<const RK: usize>(
-    keys: &Keys<RK>,
+    keys: &Keys<Clmul256, RK>,
     mut lanes: [[&mut [Block]; 2]; SIDE],
     registers: &mut [Block; MOST],
     steps: usize,
@@ -86,7 +50,7 @@ fn chains<const RK: usize>(
     for (state, [a, b]) in states.iter_mut().zip(&*registers) {
         *state = gathered(a, b);
     }
-    let first = everywhere(keys.0[0]);
+    let first = everywhere(keys, 0);
     for step in 0..steps {
         for (state, lane) in states.iter_mut().zip(&mut lanes) {
             let [Some(a), Some(b)] = lane.each_mut().map(|lane| lane.get_mut(step)) else {
@@ -96,13 +60,13 @@ fn chains<const RK: usize>(
             scatter(*state, a, b);
             *state = _mm256_xor_si256(*state, first);
         }
-        for key in &keys.0[1..RK - 1] {
-            let key = everywhere(*key);
+        for key in 1..RK - 1 {
+            let key = everywhere(keys, key);
             for state in &mut states {
                 *state = _mm256_aesenc_epi128(*state, key);
             }
         }
-        let last = everywhere(keys.0[RK - 1]);
+        let last = everywhere(keys, RK - 1);
         for state in &mut states {
             *state = _mm256_aesenclast_epi128(*state, last);
         }
@@ -112,11 +76,11 @@ fn chains<const RK: usize>(
     }
 }
 
-/// A key of a round in both halves.
+/// The key of a round in both halves.
 #[target_feature(enable = "avx2")]
 #[inline]
-fn everywhere(key: u128) -> __m256i {
-    _mm256_broadcastsi128_si256(load(&key.to_le_bytes()))
+fn everywhere<const RK: usize>(keys: &Keys<Clmul256, RK>, round: usize) -> __m256i {
+    keys.proof().everywhere(keys.rounds()[round]).raw()
 }
 
 /// Two blocks in a vector.
