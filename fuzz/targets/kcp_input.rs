@@ -4,7 +4,7 @@
 #![no_main]
 
 use adit_fuzz::Script;
-use adit_kcp::{Cmd, Compat, Config, Congestion, HEADER_LEN, Header, Kcp, State};
+use adit_kcp_proto::{Cmd, Compat, Config, Congestion, HEADER_LEN, Header, Kcp, State};
 use adit_wire::Time;
 use libfuzzer_sys::fuzz_target;
 

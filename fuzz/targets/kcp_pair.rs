@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use adit_fuzz::Script;
-use adit_kcp::{Compat, Config, Congestion, Kcp};
+use adit_kcp_proto::{Compat, Config, Congestion, Kcp};
 use adit_wire::Time;
 use libfuzzer_sys::fuzz_target;
 

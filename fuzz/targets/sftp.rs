@@ -4,8 +4,8 @@
 #![no_main]
 
 use adit_fuzz::{Pieces, Script};
-use adit_ssh::SshError;
-use adit_ssh::sftp::{
+use adit_ssh_proto::SshError;
+use adit_ssh_proto::sftp::{
     Client, Download, Event, Extensions, Frames, HandleId, Limits, MAX_HANDLES, Piece, Reply,
     Request, Server, StatVfs, Status, Step, Texts, Upload,
 };

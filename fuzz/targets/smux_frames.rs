@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use adit_fuzz::{Pieces, Script};
-use adit_smux::{Config, Event, Role, Session, StreamId, Version};
+use adit_smux_proto::{Config, Event, Role, Session, StreamId, Version};
 use adit_wire::{Broken, Time};
 use libfuzzer_sys::fuzz_target;
 
@@ -161,7 +161,7 @@ fn act(flags: u8, script: &mut Script<'_>, wire: &[u8]) {
             }
             (9, Some(id)) => {
                 let most = session.direct(id).unwrap_or(0);
-                let mut frame = vec![0; adit_smux::FRAME_HEADER + most];
+                let mut frame = vec![0; adit_smux_proto::FRAME_HEADER + most];
                 assert_eq!(session.seal_frame(id, &mut frame).is_ok(), most > 0);
             }
             (10, _) => {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use adit_fuzz::Script;
-use adit_smux::{Config, Event, FRAME_HEADER, Front, Role, Session, StreamId, Version};
+use adit_smux_proto::{Config, Event, FRAME_HEADER, Front, Role, Session, StreamId, Version};
 use adit_wire::Time;
 use libfuzzer_sys::fuzz_target;
 

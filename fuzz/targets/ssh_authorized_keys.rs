@@ -4,7 +4,7 @@
 #![no_main]
 
 use adit_fuzz::{NOW, steer};
-use adit_ssh::key::{AnyKey, AuthorizedKeys, Denied, Offer, PublicKey};
+use adit_ssh_proto::key::{AnyKey, AuthorizedKeys, Denied, Offer, PublicKey};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

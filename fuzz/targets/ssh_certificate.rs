@@ -4,7 +4,7 @@
 #![no_main]
 
 use adit_fuzz::{NOW, steer};
-use adit_ssh::key::{AnyKey, CertCheck, CertError, PublicKey};
+use adit_ssh_proto::key::{AnyKey, CertCheck, CertError, PublicKey};
 use libfuzzer_sys::fuzz_target;
 
 /// The authority of the corpus; its private half was thrown away.
@@ -45,7 +45,8 @@ fuzz_target!(|input: &[u8]| {
     match certificate.check(&check, |by| *by == authority) {
         Ok(_) => {
             let genuine = |line: &&str| {
-                let (other, _) = adit_ssh::key::Certificate::from_line(line).expect("genuine");
+                let (other, _) =
+                    adit_ssh_proto::key::Certificate::from_line(line).expect("genuine");
                 other.blob() == input
             };
             assert!(

@@ -6,11 +6,11 @@
 use std::collections::BTreeSet;
 
 use adit_fuzz::Script;
-use adit_ssh::connection::{
+use adit_ssh_proto::connection::{
     ChannelId, ChannelKind, Connection, Event, GlobalAnswer, GlobalReplyTo, GlobalRequest, Handled,
     Kind, Limits, OpenFailure, Originator, Own, ReplyTo, Request, Role, WantReply,
 };
-use adit_ssh::wire::Put;
+use adit_ssh_proto::wire::Put;
 use adit_wire::Time;
 use core::time::Duration;
 use libfuzzer_sys::fuzz_target;

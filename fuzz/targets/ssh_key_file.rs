@@ -4,7 +4,7 @@
 #![no_main]
 
 use adit_fuzz::steer;
-use adit_ssh::key::{MAX_KEY_FILE, PrivateKey};
+use adit_ssh_proto::key::{MAX_KEY_FILE, PrivateKey};
 use adit_wire::FixedEntropy;
 use libfuzzer_sys::fuzz_target;
 

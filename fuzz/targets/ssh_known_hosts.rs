@@ -4,8 +4,8 @@
 #![no_main]
 
 use adit_fuzz::NOW;
-use adit_ssh::algorithm::KeyAlgorithm;
-use adit_ssh::key::{AnyKey, HostName, KnownHosts, PublicKey, Verdict};
+use adit_ssh_proto::algorithm::KeyAlgorithm;
+use adit_ssh_proto::key::{AnyKey, HostName, KnownHosts, PublicKey, Verdict};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

@@ -5,9 +5,11 @@
 
 use adit_crypto::Secret;
 use adit_fuzz::{Pieces, Script, alter};
-use adit_ssh::SshError;
-use adit_ssh::algorithm::{Cipher, Compression, Mac};
-use adit_ssh::packet::{DirectionKeys, MAX_PACKET_LENGTH, MAX_PAYLOAD, Opened, Opener, Sealer};
+use adit_ssh_proto::SshError;
+use adit_ssh_proto::algorithm::{Cipher, Compression, Mac};
+use adit_ssh_proto::packet::{
+    DirectionKeys, MAX_PACKET_LENGTH, MAX_PAYLOAD, Opened, Opener, Sealer,
+};
 use libfuzzer_sys::fuzz_target;
 
 /// What an opener made of some bytes.

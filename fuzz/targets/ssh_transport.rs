@@ -7,11 +7,11 @@
 use std::sync::{Arc, LazyLock};
 
 use adit_fuzz::{Chance, Script, alter};
-use adit_ssh::SshError;
-use adit_ssh::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac, Machine, Preferred};
-use adit_ssh::key::{KeyKind, KeySet, PrivateKey, Signer};
-use adit_ssh::packet::Sealer;
-use adit_ssh::transport::{Config, Event, Step, StrictKex, Transport};
+use adit_ssh_proto::SshError;
+use adit_ssh_proto::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac, Machine, Preferred};
+use adit_ssh_proto::key::{KeyKind, KeySet, PrivateKey, Signer};
+use adit_ssh_proto::packet::Sealer;
+use adit_ssh_proto::transport::{Config, Event, Step, StrictKex, Transport};
 use adit_wire::Time;
 use libfuzzer_sys::fuzz_target;
 

@@ -7,9 +7,9 @@ use adit_config::{
     Carried, Chain, Hop as HopPlan, HopKind, Listen, ListenKind, Match, Plugin, PluginMode, Prefer,
     Route, ServerHop, SsRole, Stage,
 };
+use adit_kcp::Counters;
 use adit_net::dial::Family;
 use adit_net::tcp::FastOpen;
-use adit_session::kcp::Counters;
 use adit_shadowsocks::{Edition, KeyChain};
 use adit_wire::Target;
 use ipnet::IpNet;

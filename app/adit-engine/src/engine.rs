@@ -16,7 +16,6 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
-use adit_session::kcp;
 
 use crate::carrier::SealError;
 use crate::chain;
@@ -36,7 +35,7 @@ pub struct Engine {
     /// When it began.
     started: Unix,
     /// What all KCP sessions count, of listeners and of hops.
-    kcp: Arc<kcp::Counters>,
+    kcp: Arc<adit_kcp::Counters>,
     running: Mutex<Vec<Running>>,
 }
 
@@ -276,7 +275,7 @@ impl Engine {
 
     /// What the KCP sessions of all listeners and hops have counted so far.
     #[must_use]
-    pub fn kcp_counts(&self) -> kcp::Counts {
+    pub fn kcp_counts(&self) -> adit_kcp::Counts {
         self.kcp.counts()
     }
 

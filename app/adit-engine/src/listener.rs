@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::{Listen, ListenKind, Proxy as ProxyPlan, Route, Steering};
+use adit_kcp::Counters;
 use adit_net::tcp::FastOpen;
 use adit_net::{accept, limits};
-use adit_session::kcp::Counters;
 use adit_stream::{Limits, Meter};
 use adit_wire::{Host as WireHost, Target, Unix};
 use tokio::sync::watch;

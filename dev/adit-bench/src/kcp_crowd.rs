@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use adit_crypto::packet::{Check, PacketKey, PacketKind};
 use adit_fec::{Code, Encoder, HEADER, Matrix, Packet};
-use adit_kcp::{Config, Kcp};
+use adit_kcp_proto::{Config, Kcp};
 use adit_net::ambient::{self, Chance};
 use anyhow::{Context, Result, bail};
 

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use adit_crypto::packet::{Check, PacketKey, PacketKind};
 use adit_fec::Matrix;
-use adit_kcp::Config;
-use adit_session::kcp::{Fec, KcpListener, KcpStream, Settings};
+use adit_kcp::{Fec, KcpListener, KcpStream, Settings};
+use adit_kcp_proto::Config;
 use anyhow::{Context, Error, Result, bail};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use adit_ssh::connection::ChannelId as Id;
+use adit_ssh_proto::connection::ChannelId as Id;
 
 /// Names a channel of one session, and never another one of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

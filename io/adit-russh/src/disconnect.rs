@@ -1,6 +1,6 @@
 //! Reasons to end a session (RFC 4253 section 11.1).
 
-use adit_ssh::Disconnect as Reason;
+use adit_ssh_proto::Disconnect as Reason;
 
 use crate::Error;
 

@@ -1,7 +1,7 @@
 //! Why something did not come about, in russh's words.
 
-use adit_ssh::SshError;
-use adit_ssh::connection::CallError;
+use adit_ssh_proto::SshError;
+use adit_ssh_proto::connection::CallError;
 
 use crate::ChannelOpenFailure;
 

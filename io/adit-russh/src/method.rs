@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::str::FromStr;
 
-use adit_ssh::auth::Method;
+use adit_ssh_proto::auth::Method;
 
 /// A method of authentication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,6 +1,6 @@
 //! Why a channel is not opened (RFC 4254 section 5.1).
 
-use adit_ssh::connection::OpenFailure;
+use adit_ssh_proto::connection::OpenFailure;
 
 /// Why a channel is not opened.
 #[derive(Debug, Clone, PartialEq, Eq)]

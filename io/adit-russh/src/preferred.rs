@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use adit_session::ssh::preferred;
-use adit_ssh::algorithm::{self as below, KeyAlgorithm};
+use adit_ssh::preferred;
+use adit_ssh_proto::algorithm::{self as below, KeyAlgorithm};
 
 use crate::keys::{Algorithm, EcdsaCurve, HashAlg};
 use crate::{Error, cipher, compression, kex, mac};

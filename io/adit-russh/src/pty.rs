@@ -1,6 +1,6 @@
 //! The modes of a terminal (RFC 4254 section 8, RFC 8160).
 
-use adit_ssh::connection::{Modes, Pty as Wanted, Size};
+use adit_ssh_proto::connection::{Modes, Pty as Wanted, Size};
 
 macro_rules! modes {
     ($($name:ident = $number:literal,)*) => {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use adit_ssh::algorithm::Preferred;
-use adit_ssh::{connection, transport};
+use adit_ssh_proto::algorithm::Preferred;
+use adit_ssh_proto::{connection, transport};
 
 use crate::{Error, Limits, SshId};
 

@@ -4,6 +4,8 @@
 //! * [`Layered`]: a record codec over a stream, in place; layers nest and share one buffer.
 //! * [`run`]: drives a [`adit_wire::Handshake`] over a stream.
 //! * [`relay`]: pumps between two streams until both directions are done, feeding a [`Meter`].
+//! * [`Buffered`]: what copies bytes in and out, a session behind a lock or any of tokio's streams, as
+//!   such a stream; [`session_stream!`] declares one of a crate's own.
 //! * [`pool`]: buffers on loan, so that an idle stream owns none.
 //! * [`bulk`]: fast flows wake their reader less often.
 //! * [`lane`]: relays that keep a processor busy have threads of their own.
@@ -15,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+mod buffered;
 pub mod bulk;
 mod handshake;
 pub mod lane;
@@ -26,6 +29,7 @@ pub mod slice;
 mod stream;
 mod tcp;
 
+pub use buffered::{Any, Buffer, Buffered, Raw};
 pub use handshake::{RunError, put, run, send};
 pub use layered::Layered;
 pub use meter::{Count, Counts, Meter};

@@ -33,7 +33,7 @@ pub struct Kcp {
     /// It was written as `kcptun://`.
     pub kcptun: bool,
     /// The ARQ; its `mtu` is not read.
-    pub arq: adit_kcp::Config,
+    pub arq: adit_kcp_proto::Config,
     /// Bytes of the largest UDP payload.
     pub mtu: usize,
     /// Correction of what is sent.
@@ -41,7 +41,7 @@ pub struct Kcp {
     /// Encryption of datagrams.
     pub seal: PacketSeal,
     /// The streams.
-    pub smux: adit_smux::Config,
+    pub smux: adit_smux_proto::Config,
     /// Snappy around them, as kcptun has it.
     pub compress: bool,
     /// Sessions that a hop keeps, at least 1.

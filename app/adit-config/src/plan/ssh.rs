@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::path::PathBuf;
 
-use adit_ssh::algorithm::{Cipher, Kex, Mac};
+use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
 
 use crate::plan::Login;
 use crate::secret::Secret;

@@ -5,9 +5,9 @@ pub(crate) mod text;
 use core::time::Duration;
 
 use adit_crypto::packet::{Check, PacketKind};
-use adit_kcp::{Config, ConfigError};
+use adit_kcp_proto::{Config, ConfigError};
 use adit_shadowsocks::Edition;
-use adit_smux::{Role as End, Version};
+use adit_smux_proto::{Role as End, Version};
 
 use self::text::{Cc, Crypt, Mode};
 use crate::draft::Draft;
@@ -75,7 +75,7 @@ pub(crate) static RESEND: Key<Whole> = Key {
 };
 static CC: Key<Cc> = Key {
     name: "cc",
-    default: Cc(adit_kcp::Congestion::Auto),
+    default: Cc(adit_kcp_proto::Congestion::Auto),
     otherwise: "",
     doc: "What holds the sender back besides the windows: a measured pace once it overruns the \
           path (`auto`) or always (`bbr`), the window of KCP (`reno`), nothing (`off`).",
@@ -296,7 +296,7 @@ fn read(draft: &mut Draft<'_, '_>, own: Option<Secret>) -> Option<Kcp> {
             return None;
         }
     };
-    let mut smux = adit_smux::Config::new(version, end(draft));
+    let mut smux = adit_smux_proto::Config::new(version, end(draft));
     let keepalive = draft.get(&KEEPALIVE);
     // What is read over a link that is long and loses waits for what is sent again: 100 Mbit/s
     // over 100 ms need more than two MiB.
@@ -375,7 +375,7 @@ pub(crate) fn seal(draft: &mut Draft<'_, '_>, own: Option<Secret>) -> Option<Pac
 }
 
 /// The ARQ, by name or by numbers.
-pub(crate) fn arq(draft: &mut Draft<'_, '_>, congestion: adit_kcp::Congestion) -> Config {
+pub(crate) fn arq(draft: &mut Draft<'_, '_>, congestion: adit_kcp_proto::Congestion) -> Config {
     let (mode, listens) = (draft.get(&MODE), draft.role() == Role::Listener);
     let named = mode.config().unwrap_or_else(|| Config {
         nodelay: u8::try_from(draft.get(&NODELAY).0.min(2)).unwrap_or(2),

@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 use adit_crypto::packet::{Check, PacketKind};
-use adit_kcp::Congestion;
-use adit_smux::Version;
+use adit_kcp_proto::Congestion;
+use adit_smux_proto::Version;
 use adit_wire::Time;
 
 use crate::draft::Draft;
@@ -240,7 +240,7 @@ fn qpp(draft: &mut Draft<'_, '_>, seal: &PacketSeal) -> Option<Option<u16>> {
     Some(Some(count))
 }
 
-fn smux(draft: &mut Draft<'_, '_>) -> Option<adit_smux::Config> {
+fn smux(draft: &mut Draft<'_, '_>) -> Option<adit_smux_proto::Config> {
     let version = match draft.get(&SMUXVER).0 {
         1 => Version::V1,
         2 => Version::V2,
@@ -250,7 +250,7 @@ fn smux(draft: &mut Draft<'_, '_>) -> Option<adit_smux::Config> {
             return None;
         }
     };
-    let mut config = adit_smux::Config::new(version, kcp::end(draft));
+    let mut config = adit_smux_proto::Config::new(version, kcp::end(draft));
     let bytes = |count: Count| u32::try_from(count.0).unwrap_or(u32::MAX);
     config.session_buffer = bytes(draft.get(&SMUXBUF));
     config.stream_buffer = bytes(draft.get(&STREAMBUF));
@@ -259,7 +259,7 @@ fn smux(draft: &mut Draft<'_, '_>) -> Option<adit_smux::Config> {
     let keepalive = Duration::from_secs(keepalive.min(86_400));
     config.keepalive = Some(keepalive);
     config.timeout = config.timeout.max(keepalive * 3);
-    if let Err(why) = adit_smux::Session::new(config.clone(), Time(0)) {
+    if let Err(why) = adit_smux_proto::Session::new(config.clone(), Time(0)) {
         let span = draft.value_span(&SMUXBUF);
         draft.problem(Flaw::new(span, "smux cannot run with this").label(why.to_string()));
         return None;

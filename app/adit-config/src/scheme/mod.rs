@@ -216,7 +216,7 @@ impl Scheme {
 }
 
 /// The name of a mode of KCP.
-pub(crate) fn mode_name(config: &adit_kcp::Config) -> &'static str {
+pub(crate) fn mode_name(config: &adit_kcp_proto::Config) -> &'static str {
     kcp::text::Mode::of(config).name()
 }
 

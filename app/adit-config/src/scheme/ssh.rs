@@ -6,7 +6,7 @@ pub(crate) mod text;
 use core::time::Duration;
 use std::path::PathBuf;
 
-use adit_ssh::algorithm::{Cipher, Kex, Mac};
+use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
 
 use crate::draft::Draft;
 use crate::param::{Key, Param, both, hop as for_hop, listener};

@@ -7,7 +7,7 @@ use adit_config::{
     explain, link,
 };
 use adit_crypto::packet::{Check, PacketKind};
-use adit_kcp::Congestion;
+use adit_kcp_proto::Congestion;
 
 use crate::cabinet::{Cabinet, shown, words, words_with};
 
@@ -78,7 +78,7 @@ fn keys_become_numbers() {
     assert_eq!((found.mtu, found.overhead()), (1200, 40));
     assert_eq!((found.sessions, found.rate, found.compress), (3, 7, true));
     assert_eq!(found.expire, Some(Duration::from_secs(60)));
-    assert_eq!(found.smux.version, adit_smux::Version::V1);
+    assert_eq!(found.smux.version, adit_smux_proto::Version::V1);
     assert_eq!(found.smux.timeout, Duration::from_secs(60));
     let listener = kcp(listen("mixed+kcp://:1?key=k").carried);
     assert_eq!(

@@ -7,7 +7,7 @@ use adit_config::{
     Hop, HopKind, HostTrust, Listen, ListenKind, Private, ServerHop, SshHop, SshServer, Stage,
     WarningKind, explain, link,
 };
-use adit_ssh::algorithm::{Cipher, Kex, Mac};
+use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
 
 use crate::cabinet::{Cabinet, shown, words_with};
 

@@ -4,8 +4,8 @@ use std::io;
 use std::task::{Context, Poll};
 
 use adit_config::Fec as Plan;
+use adit_kcp::fec::{Lane, Settings};
 use adit_net::PacketBuf;
-use adit_session::fec::{Lane, Settings};
 use adit_wire::Target;
 
 use super::kcp::address;

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use adit_config::Kcp as Plan;
+use adit_kcp::{Contact, Counters, KcpStream, Probe, Settings};
 use adit_net::dial::{self, Family};
-use adit_session::kcp::{Contact, Counters, KcpStream, Probe, Settings};
-use adit_session::smux::{self, End, Mux, SmuxStream, Watch};
+use adit_smux::{End, Mux, SmuxStream, Watch};
 use adit_stream::put;
 use adit_wire::{Host, Target};
 use tokio::sync::Mutex;
@@ -34,7 +34,7 @@ pub struct KcpCarrier {
     server: Target,
     name: String,
     settings: Settings,
-    smux: smux::Settings,
+    smux: adit_smux::Settings,
     /// Age at which a session gets no new streams, and how long it may go on then.
     expire: Option<Duration>,
     linger: Duration,

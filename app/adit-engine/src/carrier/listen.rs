@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::{Carried, Listen, ListenKind};
+use adit_kcp::fec::{FecListener, Lane};
+use adit_kcp::{Counters, KcpListener, KcpStream};
 use adit_net::ambient;
-use adit_session::fec::{FecListener, Lane};
-use adit_session::kcp::{Counters, KcpListener, KcpStream};
-use adit_session::smux::{self, End, Mux};
+use adit_smux::{End, Mux};
 use adit_stream::{Count, Meter};
 use adit_wire::Target;
 use tokio::task::JoinSet;
@@ -71,7 +71,7 @@ pub(crate) async fn bind(
 /// gets new ones.
 pub(crate) async fn sessions(
     mut listener: KcpListener,
-    smux: smux::Settings,
+    smux: adit_smux::Settings,
     worker: Arc<Worker>,
     local: SocketAddr,
 ) {
@@ -83,7 +83,7 @@ pub(crate) async fn sessions(
     }
 }
 
-async fn streams(session: KcpStream, smux: smux::Settings, worker: Arc<Worker>, peer: Peer) {
+async fn streams(session: KcpStream, smux: adit_smux::Settings, worker: Arc<Worker>, peer: Peer) {
     let mux = match Mux::new(Box::new(session), smux) {
         Ok(mux) => mux,
         Err(why) => return warn!("a session cannot run: {why}"),

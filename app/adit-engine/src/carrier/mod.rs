@@ -13,9 +13,8 @@ mod kcp;
 mod listen;
 mod settings;
 
-use adit_session::fec::FecListener;
-use adit_session::kcp::KcpListener;
-use adit_session::smux;
+use adit_kcp::KcpListener;
+use adit_kcp::fec::FecListener;
 use adit_wire::Target;
 
 pub use fec::FecHop;
@@ -26,7 +25,7 @@ pub use settings::SealError;
 /// A bound listener of a carrier.
 pub(crate) enum Bound {
     /// Streams of KCP sessions.
-    Kcp(KcpListener, smux::Settings),
+    Kcp(KcpListener, adit_smux::Settings),
     /// Datagrams for one target.
     Fec(FecListener, Target),
 }

@@ -8,7 +8,7 @@ use adit_crypto::packet::qpp::Pads;
 use adit_crypto::packet::session::SessionKey;
 use adit_crypto::packet::{Check, PacketKey, PacketKind, key_from_password};
 use adit_fec::Matrix;
-use adit_session::{fec, kcp, smux};
+use adit_kcp::fec;
 
 /// Lanes of a listener at most.
 const LANES: usize = 4096;
@@ -21,7 +21,7 @@ pub enum SealError {
     Key(#[from] CryptoError),
     /// The numbers make no session.
     #[error(transparent)]
-    Kcp(#[from] kcp::SettingsError),
+    Kcp(#[from] adit_kcp::SettingsError),
 }
 
 /// The keys of datagrams: of sessions, or of packets.
@@ -48,7 +48,7 @@ fn keys(seal: &PacketSeal) -> Result<Keys, CryptoError> {
     })
 }
 
-fn code(shards: Shards, seal: &PacketSeal) -> kcp::Fec {
+fn code(shards: Shards, seal: &PacketSeal) -> adit_kcp::Fec {
     let kcp9 = matches!(
         seal,
         PacketSeal::Packets {
@@ -56,7 +56,7 @@ fn code(shards: Shards, seal: &PacketSeal) -> kcp::Fec {
             ..
         }
     );
-    kcp::Fec {
+    adit_kcp::Fec {
         data: shards.data,
         parity: shards.parity,
         matrix: if kcp9 {
@@ -69,22 +69,22 @@ fn code(shards: Shards, seal: &PacketSeal) -> kcp::Fec {
 
 pub(super) fn streams(
     plan: &KcpPlan,
-    counters: Arc<kcp::Counters>,
-) -> Result<(kcp::Settings, smux::Settings), SealError> {
+    counters: Arc<adit_kcp::Counters>,
+) -> Result<(adit_kcp::Settings, adit_smux::Settings), SealError> {
     let (key, session) = keys(&plan.seal)?;
     let mut arq = plan.arq;
     arq.mtu = plan.mtu;
-    let settings = kcp::Settings {
+    let settings = adit_kcp::Settings {
         mtu: plan.mtu,
         fec: plan.fec.map(|shards| code(shards, &plan.seal)),
         key,
         session,
         rate: plan.rate,
         counters,
-        ..kcp::Settings::new(arq)
+        ..adit_kcp::Settings::new(arq)
     };
     settings.check()?;
-    let smux = smux::Settings {
+    let smux = adit_smux::Settings {
         config: plan.smux.clone(),
         compress: plan.compress,
         pads: pads(plan),

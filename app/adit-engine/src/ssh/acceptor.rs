@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use adit_config::SshServer;
-use adit_session::ssh::server::{Connection, Incoming, Server, ServerConfig};
-use adit_session::ssh::{ConnectError, Keepalive, Opening};
-use adit_ssh::connection::{Limits, OpenFailure};
-use adit_ssh::key::{Grant, KeySet};
+use adit_ssh::server::{Connection, Incoming, Server, ServerConfig};
+use adit_ssh::{ConnectError, Keepalive, Opening};
+use adit_ssh_proto::connection::{Limits, OpenFailure};
+use adit_ssh_proto::key::{Grant, KeySet};
 use adit_stream::BoxStream;
 use adit_wire::{Host, Target, unmap};
 use tracing::{debug, info};

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use adit_config::{ServerHop, SshHop as Plan};
-use adit_session::ssh::client::{Client, ClientConfig, Session};
-use adit_session::ssh::{Channel, ConnectError, End, Keepalive, OpenError};
 use adit_shadowsocks::uot::{self, Version};
-use adit_ssh::SshError;
-use adit_ssh::auth::visible;
-use adit_ssh::connection::{Limits, Originator};
+use adit_ssh::client::{Client, ClientConfig, Session};
+use adit_ssh::{Channel, ConnectError, End, Keepalive, OpenError};
+use adit_ssh_proto::SshError;
+use adit_ssh_proto::auth::visible;
+use adit_ssh_proto::connection::{Limits, Originator};
 use adit_stream::put;
 use adit_wire::{Host, Target};
 use tokio::time::{sleep, timeout};
@@ -52,7 +52,7 @@ struct Server {
     health: Health,
     deadline: Duration,
     keepalive: Duration,
-    offer: adit_ssh::algorithm::Preferred,
+    offer: adit_ssh_proto::algorithm::Preferred,
     trust: Trust,
     means: Means,
     via: Arc<dyn Connector>,

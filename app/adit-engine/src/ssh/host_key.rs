@@ -5,7 +5,7 @@ use std::path::Path;
 
 use adit_net::ambient::SystemChance;
 use adit_net::keep::{self, Owner};
-use adit_ssh::key::{KeyKind, MAX_KEY_FILE, PrivateKey};
+use adit_ssh_proto::key::{KeyKind, MAX_KEY_FILE, PrivateKey};
 
 use super::SshPlanError;
 

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use adit_session::ssh::client::Session;
+use adit_ssh::client::Session;
 use tokio::sync::watch;
 use tokio::time::Instant;
 

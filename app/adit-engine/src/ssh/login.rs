@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use adit_config::{SshHop as Plan, SshKey};
-use adit_session::ssh::client::{Agent, Identity, LocalKey, Login};
-use adit_ssh::key::{Certificate, CertifiedKey, KeyError, PrivateKey};
+use adit_ssh::client::{Agent, Identity, LocalKey, Login};
+use adit_ssh_proto::key::{Certificate, CertifiedKey, KeyError, PrivateKey};
 use tracing::debug;
 
 use super::SshPlanError;

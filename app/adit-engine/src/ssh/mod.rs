@@ -23,7 +23,7 @@ pub use hop::SshHop;
 
 use std::io;
 
-use adit_ssh::key::{KeyError, Place};
+use adit_ssh_proto::key::{KeyError, Place};
 
 /// What a plan says of SSH cannot be used.
 #[derive(Debug, thiserror::Error)]

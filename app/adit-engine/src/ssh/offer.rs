@@ -1,8 +1,8 @@
 //! From what a plan offers to what a transport offers.
 
 use adit_config::SshOffer;
-use adit_session::ssh::preferred;
-use adit_ssh::algorithm::{Compression, Preferred};
+use adit_ssh::preferred;
+use adit_ssh_proto::algorithm::{Compression, Preferred};
 
 /// What a client offers: what is written, and where nothing is, what suits this machine.
 pub(super) fn offered(offer: &SshOffer) -> Preferred {

@@ -9,10 +9,12 @@ use adit_config::SshServer;
 use adit_crypto::Secret;
 use adit_net::ambient;
 use adit_net::keep::Owner;
-use adit_session::ssh::BoxFuture;
-use adit_session::ssh::server::{AuthPolicy, Proof};
-use adit_ssh::auth::{Method, ServerAnswer, ServerConfig};
-use adit_ssh::key::{AnyKey, AuthorizedKeys, Denied, Grant, MAX_AUTHORIZED_KEYS, Offer, Place};
+use adit_ssh::BoxFuture;
+use adit_ssh::server::{AuthPolicy, Proof};
+use adit_ssh_proto::auth::{Method, ServerAnswer, ServerConfig};
+use adit_ssh_proto::key::{
+    AnyKey, AuthorizedKeys, Denied, Grant, MAX_AUTHORIZED_KEYS, Offer, Place,
+};
 use tokio::task::spawn_blocking;
 use tracing::{debug, warn};
 

@@ -3,8 +3,8 @@
 
 use std::io;
 
-use adit_session::ssh::{ConnectError, OpenError};
-use adit_ssh::connection::OpenFailure;
+use adit_ssh::{ConnectError, OpenError};
+use adit_ssh_proto::connection::OpenFailure;
 
 /// Why there is no connection.
 pub(super) fn no_session(why: ConnectError) -> io::Error {

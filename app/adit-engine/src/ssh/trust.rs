@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use adit_config::HostTrust;
-use adit_session::ssh::client::{HostKey, HostKeyPolicy, KnownHost, KnownHostsFiles};
-use adit_session::ssh::{BoxFuture, HostKeyRefused};
-use adit_ssh::algorithm::KeyAlgorithm;
-use adit_ssh::key::{HostName, Verdict};
+use adit_ssh::client::{HostKey, HostKeyPolicy, KnownHost, KnownHostsFiles};
+use adit_ssh::{BoxFuture, HostKeyRefused};
+use adit_ssh_proto::algorithm::KeyAlgorithm;
+use adit_ssh_proto::key::{HostName, Verdict};
 use adit_wire::{Host, Target};
 use tokio::task::spawn_blocking;
 use tracing::{debug, info};

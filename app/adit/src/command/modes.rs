@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use adit_ssh::connection::Modes;
+use adit_ssh_proto::connection::Modes;
 use rustix::termios::{
     ControlModes, InputModes, LocalModes, OptionalActions, OutputModes, SpecialCodeIndex, Termios,
     tcgetattr, tcsetattr,

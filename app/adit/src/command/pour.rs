@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::thread;
 
-use adit_session::ssh::{ChannelReader, ChannelWriter};
+use adit_ssh::{ChannelReader, ChannelWriter};
 use rustix::event::{PollFlags, Timespec};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::runtime::Handle;

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::fd::AsFd;
 
-use adit_ssh::sftp::{Attrs, StatVfs};
+use adit_ssh_proto::sftp::{Attrs, StatVfs};
 use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Stat, StatVfsMountFlags, Timestamps, Uid};
 use rustix::io::Errno;
 

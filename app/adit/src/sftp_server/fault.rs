@@ -1,6 +1,6 @@
 //! Errors of the system as statuses of SFTP.
 
-use adit_ssh::sftp::{Status, Ticket};
+use adit_ssh_proto::sftp::{Status, Ticket};
 use rustix::io::Errno;
 
 /// The error of a failed call of the standard library.

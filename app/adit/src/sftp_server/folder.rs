@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::fmt::Write;
 
-use adit_ssh::sftp::{Name, Ticket};
+use adit_ssh_proto::sftp::{Name, Ticket};
 use rustix::fs::{AtFlags, Dir, FileType, Stat};
 use rustix::io::Errno;
 

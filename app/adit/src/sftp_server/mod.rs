@@ -1,6 +1,6 @@
 //! SFTP over the files of this machine: what `adit sftp-server` is, on any pair of streams.
 //!
-//! Data passes through like this: `adit_ssh::sftp` reads requests and writes answers, [`session`]
+//! Data passes through like this: `adit_ssh_proto::sftp` reads requests and writes answers, [`session`]
 //! executes each in its turn, [`tree`] says where a path leads (inside a root, if there is one, and
 //! around what is [`protected`]), [`attributes`], [`folder`], [`copy`] and [`people`] do what is more than one call.
 //!
@@ -18,8 +18,8 @@ mod tree;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
-use adit_ssh::SshError;
-use adit_ssh::sftp::Frames;
+use adit_ssh_proto::SshError;
+use adit_ssh_proto::sftp::Frames;
 
 pub(crate) use attributes::mode;
 pub(crate) use folder::date;

@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use adit_ssh::SshError;
-use adit_ssh::sftp::{
+use adit_ssh_proto::SshError;
+use adit_ssh_proto::sftp::{
     Attrs, Extended, Extension, Extensions, HandleId, OpenFlags, Request, Server, Status, Step,
     Ticket,
 };
@@ -205,7 +205,7 @@ impl Session {
     fn file_system(
         &self,
         request: &Request<'_, HandleId>,
-    ) -> Result<adit_ssh::sftp::StatVfs, Errno> {
+    ) -> Result<adit_ssh_proto::sftp::StatVfs, Errno> {
         match request {
             Request::Extended(Extended::StatVfs { path }) => {
                 attributes::file_system(&self.tree, path)

@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use adit_ssh::sftp::{
+use adit_ssh_proto::sftp::{
     Attrs, Client, Extended, Extension, FileKind, Frames, Ids, OpenFlags, Reply, Request, StatVfs,
     Status, Texts,
 };

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use adit_interop::PATIENCE;
 use adit_net::ambient::Chance;
-use adit_ssh::SshError;
-use adit_ssh::algorithm::{Cipher, Kex, KeyAlgorithm, Mac, Machine, Preferred};
-use adit_ssh::key::Signer;
-use adit_ssh::transport::{Config, Event, Step, Transport};
+use adit_ssh_proto::SshError;
+use adit_ssh_proto::algorithm::{Cipher, Kex, KeyAlgorithm, Mac, Machine, Preferred};
+use adit_ssh_proto::key::Signer;
+use adit_ssh_proto::transport::{Config, Event, Step, Transport};
 use anyhow::{Context, Result};
 
 /// The methods that the installed OpenSSH has as well: the hybrid with ML-KEM came with 9.9.

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use crate::graph::{Arrow, Kind};
 
 /// Arrows inside proto beside those to [`WORDS`].
-const PROTO_PAIRS: &[(&str, &str)] = &[("adit-kcp", "adit-fec"), ("adit-ssh", "adit-umac")];
+const PROTO_PAIRS: &[(&str, &str)] = &[
+    ("adit-kcp-proto", "adit-fec"),
+    ("adit-ssh-proto", "adit-umac"),
+];
 
 /// The crates that every protocol may use.
 const WORDS: &[&str] = &["adit-wire", "adit-crypto"];
@@ -100,7 +103,7 @@ mod tests {
             ("adit-wire", "proto"),
             ("adit-crypto", "proto"),
             ("adit-socks", "proto"),
-            ("adit-kcp", "proto"),
+            ("adit-kcp-proto", "proto"),
             ("adit-fec", "proto"),
             ("adit-net", "io"),
             ("adit-stream", "io"),
@@ -130,7 +133,7 @@ mod tests {
             ("adit-socks", "adit-wire"),
             ("adit-socks", "adit-crypto"),
             ("adit-crypto", "adit-wire"),
-            ("adit-kcp", "adit-fec"),
+            ("adit-kcp-proto", "adit-fec"),
             ("adit-interop", "adit-engine"),
             ("adit-engine", "anyhow"),
         ] {
@@ -143,8 +146,8 @@ mod tests {
         for (from, to) in [
             ("adit-wire", "adit-crypto"),
             ("adit-wire", "adit-net"),
-            ("adit-socks", "adit-kcp"),
-            ("adit-fec", "adit-kcp"),
+            ("adit-socks", "adit-kcp-proto"),
+            ("adit-fec", "adit-kcp-proto"),
             ("adit-stream", "adit-engine"),
             ("adit-engine", "adit-interop"),
         ] {

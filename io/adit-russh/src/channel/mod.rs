@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use adit_ssh::connection::ChannelId as Id;
+use adit_ssh_proto::connection::ChannelId as Id;
 use tokio::io::AsyncRead;
 
 pub use msg::ChannelMsg;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use adit_ssh::connection::ChannelId as Id;
+use adit_ssh_proto::connection::ChannelId as Id;
 
 use crate::ChannelOpenFailure;
 use crate::engine::Core;

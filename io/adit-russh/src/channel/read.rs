@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use adit_ssh::connection::ChannelId as Id;
+use adit_ssh_proto::connection::ChannelId as Id;
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, ReadBuf};
 

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use adit_ssh::connection::Kind;
+use adit_ssh_proto::connection::Kind;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::read::Reader;

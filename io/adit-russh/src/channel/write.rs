@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use adit_crypto::Secret;
-use adit_ssh::connection::{ChannelId as Id, Kind, Request};
+use adit_ssh_proto::connection::{ChannelId as Id, Kind, Request};
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
 

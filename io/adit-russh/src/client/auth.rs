@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use adit_crypto::Secret;
-use adit_ssh::algorithm::KeyAlgorithm;
-use adit_ssh::auth::{ClientAnswer, ClientAsk, ClientAuth, ClientStep};
-use adit_ssh::transport::Event;
+use adit_ssh_proto::algorithm::KeyAlgorithm;
+use adit_ssh_proto::auth::{ClientAnswer, ClientAsk, ClientAuth, ClientStep};
+use adit_ssh_proto::transport::Event;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -97,7 +97,7 @@ impl<'a, H: Handler, IO: AsyncRead + AsyncWrite + Unpin> Auth<'a, H, IO> {
             Came::Event(event) => self.heard(event),
             Came::Payload(payload) => {
                 let number = payload.first().copied().unwrap_or_default();
-                return Err(adit_ssh::SshError::Unexpected(number).into());
+                return Err(adit_ssh_proto::SshError::Unexpected(number).into());
             }
         }
         Ok(())

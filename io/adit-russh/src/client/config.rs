@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_ssh::connection;
-use adit_ssh::transport;
+use adit_ssh_proto::connection;
+use adit_ssh_proto::transport;
 
 use crate::engine::Patience;
 use crate::preferred::Certified;

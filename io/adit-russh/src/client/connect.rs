@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use adit_net::ambient::Chance;
-use adit_ssh::SshError;
-use adit_ssh::connection::Role;
-use adit_ssh::key::AnyKey;
-use adit_ssh::transport::{Event, Transport};
+use adit_ssh_proto::SshError;
+use adit_ssh_proto::connection::Role;
+use adit_ssh_proto::key::AnyKey;
+use adit_ssh_proto::transport::{Event, Transport};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, ToSocketAddrs};
 use tokio::sync::mpsc;

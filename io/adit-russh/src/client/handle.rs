@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use adit_crypto::Secret;
-use adit_ssh::connection::{ChannelKind, GlobalAnswer, GlobalRequest, Kind, Originator};
-use adit_ssh::key::AnyKey;
+use adit_ssh_proto::connection::{ChannelKind, GlobalAnswer, GlobalRequest, Kind, Originator};
+use adit_ssh_proto::key::AnyKey;
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use adit_crypto::Secret;
-use adit_ssh::algorithm::KeyAlgorithm;
-use adit_ssh::auth::{ClientConfig, Identity, Method};
-use adit_ssh::key::{AnyKey, PrivateKey};
+use adit_ssh_proto::algorithm::KeyAlgorithm;
+use adit_ssh_proto::auth::{ClientConfig, Identity, Method};
+use adit_ssh_proto::key::{AnyKey, PrivateKey};
 use tokio::sync::oneshot;
 
 use crate::keys::HashAlg;

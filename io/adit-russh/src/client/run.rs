@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use adit_ssh::SshError;
-use adit_ssh::connection::{ChannelKind, GlobalAnswer, GlobalRequest, Kind, Request};
+use adit_ssh_proto::SshError;
+use adit_ssh_proto::connection::{ChannelKind, GlobalAnswer, GlobalRequest, Kind, Request};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 
@@ -176,7 +176,11 @@ async fn wanted<H: Handler>(
     handler: &mut H,
     session: &mut Session,
     core: &Arc<Core>,
-    (id, kind, mailbox): (adit_ssh::connection::ChannelId, ChannelKind, Arc<Mailbox>),
+    (id, kind, mailbox): (
+        adit_ssh_proto::connection::ChannelId,
+        ChannelKind,
+        Arc<Mailbox>,
+    ),
 ) -> Result<(), H::Error> {
     let reply = ChannelOpenHandle::new(Arc::clone(core), id);
     let channel = Channel::new(core, id, mailbox);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adit_ssh::connection::{Kind, Request};
+use adit_ssh_proto::connection::{Kind, Request};
 use bytes::Bytes;
 
 use crate::engine::{Behind, Core};

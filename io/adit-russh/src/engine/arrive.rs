@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adit_ssh::connection::{
+use adit_ssh_proto::connection::{
     ChannelId as Id, ChannelKind, Event, GlobalAnswer, GlobalReplyTo, GlobalRequest, Kind, Request,
 };
 use bytes::Bytes;
@@ -166,7 +166,7 @@ impl State {
         })
     }
 
-    fn answered(&mut self, id: adit_ssh::connection::GlobalId, answer: GlobalAnswer) {
+    fn answered(&mut self, id: adit_ssh_proto::connection::GlobalId, answer: GlobalAnswer) {
         if let Some(Some(reply)) = self.globals.remove(&id) {
             let _ = reply.send(Ok(answer));
         }

@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use adit_ssh::connection::{
+use adit_ssh_proto::connection::{
     CallError, ChannelId as Id, ChannelKind, Connection, GlobalAnswer, GlobalId, GlobalRequest,
     Limits, Request, Role, WantReply,
 };

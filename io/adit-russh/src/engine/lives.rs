@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 
-use adit_ssh::connection::{Kind, ReplyTo, Request};
+use adit_ssh_proto::connection::{Kind, ReplyTo, Request};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 

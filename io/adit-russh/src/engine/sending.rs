@@ -2,7 +2,7 @@
 
 use std::task::{Context, Poll};
 
-use adit_ssh::connection::{CallError, ChannelId as Id, Kind, Request};
+use adit_ssh_proto::connection::{CallError, ChannelId as Id, Kind, Request};
 use bytes::Bytes;
 
 use super::core::{State, gone_is_fine, want};

@@ -7,11 +7,11 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use adit_net::ambient;
-use adit_session::ssh::computations::{Computations, Whose};
-use adit_ssh::SshError;
-use adit_ssh::auth::Outgoing;
-use adit_ssh::connection::{GlobalRequest, Handled};
-use adit_ssh::transport::{Event, Step, Transport};
+use adit_ssh::computations::{Computations, Whose};
+use adit_ssh_proto::SshError;
+use adit_ssh_proto::auth::Outgoing;
+use adit_ssh_proto::connection::{GlobalRequest, Handled};
+use adit_ssh_proto::transport::{Event, Step, Transport};
 use adit_wire::Time;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, Sleep, sleep, timeout};

@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use adit_crypto::EcCurve;
-use adit_ssh::algorithm::KeyAlgorithm;
-use adit_ssh::key::PublicKey;
+use adit_ssh_proto::algorithm::KeyAlgorithm;
+use adit_ssh_proto::key::PublicKey;
 
 use super::error::SshKeyError;
 

@@ -1,6 +1,6 @@
 //! Certificates of OpenSSH's kind.
 
-use adit_ssh::key::{CertCheck, CertError, CertKind, Certificate as Below, RSA_MIN_BITS};
+use adit_ssh_proto::key::{CertCheck, CertError, CertKind, Certificate as Below, RSA_MIN_BITS};
 use adit_wire::Unix;
 
 use super::algorithm::HashAlg;

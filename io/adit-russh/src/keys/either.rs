@@ -1,7 +1,7 @@
 //! A key, or the certificate that it comes in.
 
-use adit_ssh::algorithm::KeyAlgorithm;
-use adit_ssh::key::AnyKey;
+use adit_ssh_proto::algorithm::KeyAlgorithm;
+use adit_ssh_proto::key::AnyKey;
 
 use super::{Algorithm, Certificate, HashAlg, PrivateKeyWithHashAlg, PublicKey};
 

@@ -1,7 +1,7 @@
 //! Why a key, or a file of keys, is of no use.
 
-use adit_session::ssh::client::KnownHostsError;
-use adit_ssh::key::{CertError, KeyError};
+use adit_ssh::client::KnownHostsError;
+use adit_ssh_proto::key::{CertError, KeyError};
 
 /// What russh's `keys::Error` stands for: files, and what is in them.
 #[derive(Debug, thiserror::Error)]

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use adit_session::ssh::client::{KnownHost, KnownHostsFiles};
-use adit_ssh::key::{AnyKey, HostName, Verdict};
+use adit_ssh::client::{KnownHost, KnownHostsFiles};
+use adit_ssh_proto::key::{AnyKey, HostName, Verdict};
 
 use super::{Error, PublicKey};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use adit_crypto::Secret;
 use adit_net::ambient::Chance;
-use adit_ssh::key::{Encryption, KeyKind, PrivateKey as Below};
+use adit_ssh_proto::key::{Encryption, KeyKind, PrivateKey as Below};
 use adit_wire::Entropy;
 use rand_core::CryptoRng;
 

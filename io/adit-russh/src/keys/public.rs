@@ -4,7 +4,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use adit_crypto::Sha2;
-use adit_ssh::key::PublicKey as Below;
+use adit_ssh_proto::key::PublicKey as Below;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD_NO_PAD as STANDARD_NO_PAD;
 

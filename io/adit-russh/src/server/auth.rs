@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use adit_crypto::Secret;
 use adit_net::ambient;
-use adit_ssh::algorithm::KeyAlgorithm;
-use adit_ssh::auth::{self, ServerAnswer, ServerAsk, ServerAuth, ServerStep};
-use adit_ssh::key::AnyKey;
-use adit_ssh::{SshError, transport};
+use adit_ssh_proto::algorithm::KeyAlgorithm;
+use adit_ssh_proto::auth::{self, ServerAnswer, ServerAsk, ServerAuth, ServerStep};
+use adit_ssh_proto::key::AnyKey;
+use adit_ssh_proto::{SshError, transport};
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep_until};

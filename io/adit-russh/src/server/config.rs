@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_ssh::algorithm::KeyAlgorithm;
-use adit_ssh::auth::ServerConfig;
-use adit_ssh::key::{Certificate as CertificateBelow, PrivateKey as KeyBelow, Signer};
-use adit_ssh::{SshError, connection, transport};
+use adit_ssh_proto::algorithm::KeyAlgorithm;
+use adit_ssh_proto::auth::ServerConfig;
+use adit_ssh_proto::key::{Certificate as CertificateBelow, PrivateKey as KeyBelow, Signer};
+use adit_ssh_proto::{SshError, connection, transport};
 
 use crate::engine::Patience;
 use crate::keys::{Certificate, PrivateKey};

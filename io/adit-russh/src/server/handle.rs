@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adit_ssh::connection::{ChannelKind, Kind, Originator, Request};
+use adit_ssh_proto::connection::{ChannelKind, Kind, Originator, Request};
 use bytes::Bytes;
 
 use super::Msg;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adit_ssh::connection::{
+use adit_ssh_proto::connection::{
     ChannelId as Id, ChannelKind, GlobalAnswer, GlobalRequest, Kind, Request,
 };
 use tokio::io::{AsyncRead, AsyncWrite};

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use adit_net::ambient::Chance;
-use adit_session::ssh::computations::Computations;
-use adit_ssh::connection::Role;
-use adit_ssh::transport::Transport;
+use adit_ssh::computations::Computations;
+use adit_ssh_proto::connection::Role;
+use adit_ssh_proto::transport::Transport;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinHandle;
 

@@ -1,7 +1,7 @@
 //! Values of the keys of KCP.
 
 use adit_crypto::packet::PacketKind;
-use adit_kcp::{Config, Congestion};
+use adit_kcp_proto::{Config, Congestion};
 
 use crate::suggest::nearest;
 use crate::value::Typed;

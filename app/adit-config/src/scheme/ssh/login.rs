@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use adit_ssh::key::{AuthorizedKeys, KeyError, PrivateKey};
+use adit_ssh_proto::key::{AuthorizedKeys, KeyError, PrivateKey};
 
 use super::{AGENT, KEY, PASSPHRASE};
 use crate::draft::Draft;

@@ -1,6 +1,6 @@
 //! Values that only SSH has: lists of algorithms, and host keys.
 
-use adit_ssh::algorithm::{Cipher, Kex, Mac};
+use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
 
 use crate::suggest::nearest;
 use crate::value::Typed;

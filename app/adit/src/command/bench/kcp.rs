@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use adit_kcp::{Cmd, Config, HEADER_LEN, Header, Kcp};
+use adit_kcp_proto::{Cmd, Config, HEADER_LEN, Header, Kcp};
 use adit_wire::Time;
 
 use super::{Rows, nanoseconds, nanoseconds_apart, packet};

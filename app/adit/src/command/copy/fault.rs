@@ -2,8 +2,8 @@
 
 use std::io;
 
-use adit_ssh::SshError;
-use adit_ssh::sftp::{Refused, Status, TransferError};
+use adit_ssh_proto::SshError;
+use adit_ssh_proto::sftp::{Refused, Status, TransferError};
 
 /// Why something was not done.
 #[derive(Debug, thiserror::Error)]

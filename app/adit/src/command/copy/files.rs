@@ -1,6 +1,6 @@
 //! Single operations on the files of the other machine.
 
-use adit_ssh::sftp::{
+use adit_ssh_proto::sftp::{
     Attrs, Extended, Extension, FileKind, OpenFlags, Refused, Reply, Request, StatVfs, Status,
 };
 
@@ -22,7 +22,7 @@ pub(crate) struct Entry {
 }
 
 fn wrong() -> Fault {
-    Fault::Protocol(adit_ssh::SshError::Malformed("kind of an SFTP reply"))
+    Fault::Protocol(adit_ssh_proto::SshError::Malformed("kind of an SFTP reply"))
 }
 
 /// The status of a reply that should have been another one.

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use adit_ssh::sftp::{Attrs, Download, OpenFlags, Piece, Reply, RequestId};
+use adit_ssh_proto::sftp::{Attrs, Download, OpenFlags, Piece, Reply, RequestId};
 use adit_wire::Time;
 
 use super::local::set;

@@ -1,6 +1,6 @@
 //! A host that files are copied from or to.
 
-use adit_session::ssh::client::Session;
+use adit_ssh::client::Session;
 
 use super::names::is_entry;
 use super::{Fault, Remote, base};

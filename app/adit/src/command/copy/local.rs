@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use adit_ssh::sftp::Attrs;
+use adit_ssh_proto::sftp::Attrs;
 
 /// A path of this machine from its octets.
 pub(crate) fn native(path: &[u8]) -> PathBuf {

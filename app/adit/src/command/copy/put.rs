@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use adit_ssh::sftp::{Attrs, FileKind, OpenFlags, Request, Upload};
+use adit_ssh_proto::sftp::{Attrs, FileKind, OpenFlags, Request, Upload};
 
 use super::files::done;
 use super::local::attrs_of;

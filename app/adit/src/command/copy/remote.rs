@@ -6,9 +6,9 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Instant;
 
-use adit_session::ssh::Channel;
-use adit_session::ssh::client::Session;
-use adit_ssh::sftp::{Client, Event, Extension, Frames, Reply, Request, RequestId};
+use adit_ssh::Channel;
+use adit_ssh::client::Session;
+use adit_ssh_proto::sftp::{Client, Event, Extension, Frames, Reply, Request, RequestId};
 use adit_stream::Stream;
 use adit_wire::Time;
 use tokio::io::AsyncWrite;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use adit_ssh::sftp::{Attrs, Download, FileKind, OpenFlags, Piece, Request, Upload};
+use adit_ssh_proto::sftp::{Attrs, Download, FileKind, OpenFlags, Piece, Request, Upload};
 
 use super::meter::Line;
 use super::names::{join, shown};
@@ -228,7 +228,7 @@ impl Both {
                 upload,
                 held,
             } = self;
-            let mut receive = |tag, id, reply: &adit_ssh::sftp::Reply<'_>| {
+            let mut receive = |tag, id, reply: &adit_ssh_proto::sftp::Reply<'_>| {
                 if tag == Tag::Transfer {
                     match download.reply(here, id, reply) {
                         Ok(Piece::Data { offset, data }) => held.add(offset, data),
@@ -238,7 +238,7 @@ impl Both {
                 }
                 Ok(())
             };
-            let mut send = |tag, id, reply: &adit_ssh::sftp::Reply<'_>| {
+            let mut send = |tag, id, reply: &adit_ssh_proto::sftp::Reply<'_>| {
                 if tag == Tag::Transfer
                     && let Err(why) = upload.reply(there, id, reply)
                 {

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::task::Poll;
 
-use adit_session::ssh::client::Session;
-use adit_ssh::sftp::{Attrs, FileKind, Request};
+use adit_ssh::client::Session;
+use adit_ssh_proto::sftp::{Attrs, FileKind, Request};
 use tokio::sync::Notify;
 
 use super::local::{attrs_of, native, octets, set};

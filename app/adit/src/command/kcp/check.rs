@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use adit_crypto::packet::PacketKind;
-use adit_session::kcp::{Contact, Probe};
-use adit_session::smux::{self, End, Manner, Watch};
-use adit_smux::Version;
+use adit_kcp::{Contact, Probe};
+use adit_smux::{End, Manner, Watch};
+use adit_smux_proto::Version;
 use adit_wire::Target;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, interval, sleep};
@@ -28,7 +28,7 @@ const SILENCE: Duration = Duration::from_millis(1200);
 /// What is known of the server.
 pub(super) struct Known {
     /// smux as it is spoken with new sessions.
-    smux: Mutex<smux::Settings>,
+    smux: Mutex<adit_smux::Settings>,
     /// A server has understood it.
     understood: AtomicBool,
     /// Told when it has become otherwise.
@@ -54,7 +54,7 @@ impl Known {
     }
 
     /// smux as it is to be spoken.
-    pub(super) fn smux(&self) -> smux::Settings {
+    pub(super) fn smux(&self) -> adit_smux::Settings {
         let smux = self.smux.lock().unwrap_or_else(PoisonError::into_inner);
         smux.clone()
     }
@@ -80,7 +80,7 @@ pub(super) struct Check<'a> {
     pub(super) probe: &'a Probe,
     pub(super) session: &'a Watch,
     /// The session's smux.
-    pub(super) smux: &'a smux::Settings,
+    pub(super) smux: &'a adit_smux::Settings,
 }
 
 impl Check<'_> {

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_engine::StartError;
+use adit_kcp::{KcpStream, Probe};
 use adit_net::accept::{Acceptor, Turn};
 use adit_net::ambient::Chance;
 use adit_net::tcp;
-use adit_session::kcp::{KcpStream, Probe};
-use adit_session::smux::{Mux, SmuxStream};
-use adit_smux::Role;
+use adit_smux::{Mux, SmuxStream};
+use adit_smux_proto::Role;
 use adit_stream::lane;
 use adit_wire::Entropy;
 use tokio::sync::watch;

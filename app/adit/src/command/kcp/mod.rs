@@ -20,7 +20,7 @@ use std::io;
 use std::time::Duration;
 
 use adit_net::dial::{self, Family};
-use adit_session::smux::SmuxStream;
+use adit_smux::SmuxStream;
 use adit_stream::{End, Limits, Meter, Outcome, Tcp, relay};
 use adit_wire::{Host, Target};
 use tokio::net::TcpStream;

@@ -8,10 +8,9 @@ use adit_config::nearest;
 use adit_crypto::Secret;
 use adit_crypto::packet::qpp::{self, Pads};
 use adit_crypto::packet::{Check, PacketKey, PacketKind, key_from_password};
-use adit_kcp::{Config, Congestion};
-use adit_session::kcp::{Fec, Settings};
-use adit_session::smux;
-use adit_smux::{Role, Version};
+use adit_kcp::{Fec, Settings};
+use adit_kcp_proto::{Config, Congestion};
+use adit_smux_proto::{Role, Version};
 use adit_stream::Limits;
 use anyhow::Context;
 use serde::de::DeserializeOwned;
@@ -28,7 +27,7 @@ const SOCKBUF: u32 = 4 << 20;
 /// What both ends need.
 pub(super) struct Plan {
     pub(super) kcp: Settings,
-    pub(super) smux: smux::Settings,
+    pub(super) smux: adit_smux::Settings,
     /// What of that nobody asked for, so that it may become as the peer has it.
     pub(super) open: Open,
     pub(super) key: Arc<Secret<[u8; 32]>>,
@@ -54,7 +53,7 @@ impl Open {
     }
 
     /// The settings as the peer has it, as far as they may be changed.
-    pub(super) fn adapt(self, settings: &smux::Settings, to: smux::Manner) -> smux::Settings {
+    pub(super) fn adapt(self, settings: &adit_smux::Settings, to: adit_smux::Manner) -> adit_smux::Settings {
         let mut settings = settings.clone();
         if self.version {
             settings.config.version = to.version;
@@ -159,7 +158,7 @@ pub(super) fn plan(options: Both, role: Role) -> Result<Plan, Failure> {
     let snmp = snmp.filter(|path| !path.as_os_str().is_empty());
     Ok(Plan {
         kcp,
-        smux: smux::Settings {
+        smux: adit_smux::Settings {
             pads,
             ..smux(&options, role)?
         },
@@ -291,23 +290,23 @@ fn without_effect(options: &Both) -> Vec<String> {
     found.into_iter().map(str::to_owned).collect()
 }
 
-fn smux(options: &Both, role: Role) -> Result<smux::Settings, Failure> {
+fn smux(options: &Both, role: Role) -> Result<adit_smux::Settings, Failure> {
     let wrong = |what: String| Failure::new(Code::Config, what);
     let version = match options.smuxver.unwrap_or(2) {
         1 => Version::V1,
         2 => Version::V2,
         other => return Err(wrong(format!("--smuxver {other} is neither 1 nor 2"))),
     };
-    let mut config = adit_smux::Config::new(version, role);
+    let mut config = adit_smux_proto::Config::new(version, role);
     let keepalive = Duration::from_secs(options.keepalive.unwrap_or(10).into());
     config.session_buffer = options.smuxbuf.unwrap_or(config.session_buffer);
     config.stream_buffer = options.streambuf.unwrap_or(config.stream_buffer);
     config.max_frame = options.framesize.unwrap_or(config.max_frame);
     config.keepalive = Some(keepalive);
     config.timeout = config.timeout.max(keepalive * 3);
-    adit_smux::Session::new(config.clone(), adit_net::ambient::now())
+    adit_smux_proto::Session::new(config.clone(), adit_net::ambient::now())
         .map_err(|why| wrong(format!("smux: {why}")))?;
-    Ok(smux::Settings {
+    Ok(adit_smux::Settings {
         config,
         compress: !options.nocomp.unwrap_or(false),
         pads: None,
@@ -383,7 +382,10 @@ mod tests {
                 plan.kcp.fec.map(|fec| (fec.data, fec.parity)),
                 Some((10, 3))
             );
-            assert_eq!(plan.smux.config, adit_smux::Config::new(Version::V2, role));
+            assert_eq!(
+                plan.smux.config,
+                adit_smux_proto::Config::new(Version::V2, role)
+            );
         }
     }
 

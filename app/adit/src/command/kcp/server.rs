@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_engine::StartError;
-use adit_session::kcp::{KcpListener, KcpStream};
-use adit_session::smux::{End, Manner, Mux, SmuxStream};
-use adit_smux::Role;
+use adit_kcp::{KcpListener, KcpStream};
+use adit_smux::{End, Manner, Mux, SmuxStream};
+use adit_smux_proto::Role;
 use adit_stream::{BoxStream, Stream, lane};
 use adit_wire::Target;
 use tokio::time::timeout;

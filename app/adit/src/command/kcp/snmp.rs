@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use adit_kcp::{Counters, Counts};
 use adit_net::ambient;
-use adit_session::kcp::{Counters, Counts};
 use adit_wire::Unix;
 
 /// Writes a row every period, for ever.

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_crypto::packet::{Check, PacketKey, PacketKind};
-use adit_session::kcp::{Contact, KcpStream, Probe, Settings};
-use adit_session::smux::{self, Manner, Mux, Watch};
-use adit_smux::Version;
+use adit_kcp::{Contact, KcpStream, Probe, Settings};
+use adit_smux::{Manner, Mux, Watch};
+use adit_smux_proto::Version;
 use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -70,13 +70,13 @@ pub(super) async fn manner(server: SocketAddr, plan: &Plan, tried: Manner) -> Op
 }
 
 /// These settings in another manner.
-pub(super) fn with_manner(settings: &smux::Settings, manner: Manner) -> smux::Settings {
+pub(super) fn with_manner(settings: &adit_smux::Settings, manner: Manner) -> adit_smux::Settings {
     let mut settings = settings.clone();
     (settings.config.version, settings.compress) = (manner.version, manner.compress);
     settings
 }
 
-async fn is_understood(server: SocketAddr, kcp: Settings, smux: smux::Settings) -> bool {
+async fn is_understood(server: SocketAddr, kcp: Settings, smux: adit_smux::Settings) -> bool {
     let Some((probe, mux)) = begin(server, kcp, smux) else {
         return false;
     };
@@ -116,7 +116,7 @@ pub(super) async fn crypt(server: SocketAddr, plan: &Plan) -> Option<PacketKind>
     first(trials).await
 }
 
-async fn answers(server: SocketAddr, kcp: Settings, smux: smux::Settings) -> bool {
+async fn answers(server: SocketAddr, kcp: Settings, smux: adit_smux::Settings) -> bool {
     let Some((probe, mux)) = begin(server, kcp, smux) else {
         return false;
     };
@@ -147,7 +147,7 @@ pub(super) async fn is_refused(server: SocketAddr) -> bool {
     matches!(told, Ok(Err(why)) if why.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-fn begin(server: SocketAddr, kcp: Settings, smux: smux::Settings) -> Option<(Probe, Mux)> {
+fn begin(server: SocketAddr, kcp: Settings, smux: adit_smux::Settings) -> Option<(Probe, Mux)> {
     let session = KcpStream::connect(server, kcp).ok()?;
     let probe = session.probe();
     Some((probe, Mux::new(Box::new(session), smux).ok()?))

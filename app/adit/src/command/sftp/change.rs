@@ -1,6 +1,6 @@
 //! What is changed there, and what is told of a single path.
 
-use adit_ssh::sftp::{Attrs, Extended, Extension, Request};
+use adit_ssh_proto::sftp::{Attrs, Extended, Extension, Request};
 
 use super::command::{Command, What};
 use super::desk::Desk;

@@ -117,7 +117,7 @@ impl Desk {
             What::Ls => self.list(&command).await?,
             What::Help => print!("{}", help::TEXT),
             What::Pwd => println!("Remote working directory: {}", shown(&self.folder)),
-            What::Version => println!("SFTP protocol version {}", adit_ssh::sftp::VERSION),
+            What::Version => println!("SFTP protocol version {}", adit_ssh_proto::sftp::VERSION),
             What::Progress => {
                 let shows = self.how.meter.turn();
                 println!("Progress meter {}", if shows { "on" } else { "off" });

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::io::{self, IsTerminal};
 
-use adit_ssh::sftp::{Attrs, FileKind};
+use adit_ssh_proto::sftp::{Attrs, FileKind};
 
 use super::command::Command;
 use super::desk::Desk;

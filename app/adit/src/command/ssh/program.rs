@@ -6,10 +6,10 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 
 use adit_config::ssh_config::{RequestTty, SshSettings};
-use adit_session::ssh::RequestError;
-use adit_session::ssh::client::{Exit, ProgramControl};
-use adit_ssh::auth::visible;
-use adit_ssh::connection::Request;
+use adit_ssh::RequestError;
+use adit_ssh::client::{Exit, ProgramControl};
+use adit_ssh_proto::auth::visible;
+use adit_ssh_proto::connection::Request;
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::debug;

@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd;
 
-use adit_ssh::connection::{Pty, Size};
+use adit_ssh_proto::connection::{Pty, Size};
 use rustix::termios::tcgetwinsize;
 
 use super::super::modes;

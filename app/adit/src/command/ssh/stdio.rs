@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::thread;
 
-use adit_session::ssh::{ChannelReader, ChannelWriter};
+use adit_ssh::{ChannelReader, ChannelWriter};
 use tokio::io::AsyncWriteExt;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::{env, process};
 
 use adit_net::ambient::SystemChance;
-use adit_session::Buffered;
-use adit_session::ssh::server::ServerHandle;
+use adit_ssh::server::ServerHandle;
+use adit_stream::Buffered;
 use adit_stream::relay;
 use adit_wire::Entropy;
 use tokio::net::{UnixListener, UnixStream};

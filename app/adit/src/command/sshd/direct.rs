@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use adit_net::dial::{self, Family};
 use adit_net::names::Asker;
-use adit_session::Buffered;
-use adit_session::ssh::Opening;
-use adit_ssh::connection::OpenFailure;
+use adit_ssh::Opening;
+use adit_ssh_proto::connection::OpenFailure;
+use adit_stream::Buffered;
 use adit_stream::{Stream, Tcp, relay};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use adit_net::ambient::{self, Chance};
-use adit_ssh::key::Cidr;
+use adit_ssh_proto::key::Cidr;
 use adit_wire::{Entropy, Time, source_network, unmap};
 
 /// What failures add up to before a source is turned away.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use adit_crypto::Secret;
 use adit_net::ambient::SystemChance;
 use adit_net::keep::{self, Owner};
-use adit_ssh::key::{Certificate, CertifiedKey, KeyKind, MAX_KEY_FILE, PrivateKey};
+use adit_ssh_proto::key::{Certificate, CertifiedKey, KeyKind, MAX_KEY_FILE, PrivateKey};
 use anyhow::Context;
 
 use crate::report::{Code, Failure};

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use adit_net::ambient;
-use adit_session::ssh::BoxFuture;
-use adit_session::ssh::server::{AuthPolicy, Proof};
-use adit_ssh::auth::visible;
-use adit_ssh::key::{AnyKey, AuthorizedKeys, Grant, MAX_AUTHORIZED_KEYS, Offer, Presence};
+use adit_ssh::BoxFuture;
+use adit_ssh::server::{AuthPolicy, Proof};
+use adit_ssh_proto::auth::visible;
+use adit_ssh_proto::key::{AnyKey, AuthorizedKeys, Grant, MAX_AUTHORIZED_KEYS, Offer, Presence};
 use tracing::{debug, warn};
 
 use super::account::Account;
@@ -136,7 +136,7 @@ fn find(
     from: IpAddr,
     key: &AnyKey,
     presence: Option<Presence>,
-) -> Result<Grant, adit_ssh::key::Denied> {
+) -> Result<Grant, adit_ssh_proto::key::Denied> {
     keys.read().find(&Offer {
         user: &keys.account.name,
         key,

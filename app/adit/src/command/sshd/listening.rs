@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use adit_net::accept::{Acceptor, Turn};
 use adit_net::tcp;
-use adit_session::Buffered;
-use adit_session::ssh::server::{ForwardPlace, ForwardRequest, ServerHandle};
-use adit_ssh::connection::Originator;
+use adit_ssh::server::{ForwardPlace, ForwardRequest, ServerHandle};
+use adit_ssh_proto::connection::Originator;
+use adit_stream::Buffered;
 use adit_stream::{Stream, Tcp, lane, relay};
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};

@@ -11,9 +11,9 @@ use std::{env, fmt};
 
 use adit_net::child::login;
 use adit_net::child::terminal::Terminal;
-use adit_session::ssh::server::{Reply, ServerHandle, ServerSession};
-use adit_ssh::auth::visible;
-use adit_ssh::connection::{self, Pty, Request};
+use adit_ssh::server::{Reply, ServerHandle, ServerSession};
+use adit_ssh_proto::auth::visible;
+use adit_ssh_proto::connection::{self, Pty, Request};
 use tracing::{debug, warn};
 
 use super::super::modes;

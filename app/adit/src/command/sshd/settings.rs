@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::ssh_config::AlgorithmList;
-use adit_session::ssh::server::ServerConfig;
-use adit_session::ssh::{Keepalive, preferred};
-use adit_ssh::algorithm::{Cipher, Kex, Mac};
-use adit_ssh::key::{Cidr, Grant, KeySet};
+use adit_ssh::server::ServerConfig;
+use adit_ssh::{Keepalive, preferred};
+use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
+use adit_ssh_proto::key::{Cidr, Grant, KeySet};
 use adit_stream::Limits;
 use adit_wire::{Host, Target};
 use anyhow::Context;

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use adit_session::ssh::server::{Connection, Incoming};
-use adit_ssh::connection::OpenFailure;
-use adit_ssh::key::Grant;
+use adit_ssh::server::{Connection, Incoming};
+use adit_ssh_proto::connection::OpenFailure;
+use adit_ssh_proto::key::Grant;
 use adit_stream::{Meter, lane};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, info};

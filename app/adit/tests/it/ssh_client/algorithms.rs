@@ -24,7 +24,7 @@ fn both(what: &str, ours: &[&str]) -> Vec<String> {
 
 #[test]
 fn each_is_taken_by_its_name() {
-    use adit_ssh::algorithm::{Cipher, Kex, KeyAlgorithm, Mac};
+    use adit_ssh_proto::algorithm::{Cipher, Kex, KeyAlgorithm, Mac};
     let mut more = String::new();
     let keys = adit_interop::Folder::new("host-keys").unwrap();
     for kind in ["rsa", "ecdsa"] {

@@ -6,11 +6,11 @@ use std::time::Duration;
 use adit_crypto::Secret;
 use adit_interop::Folder;
 use adit_net::ambient::Chance;
-use adit_session::ssh::BoxFuture;
-use adit_session::ssh::server::{AuthPolicy, Incoming, Server, ServerConfig};
-use adit_ssh::auth::{Method, Prompt, ServerAnswer};
-use adit_ssh::connection::Request;
-use adit_ssh::key::{KeyKind, KeySet, PrivateKey};
+use adit_ssh::BoxFuture;
+use adit_ssh::server::{AuthPolicy, Incoming, Server, ServerConfig};
+use adit_ssh_proto::auth::{Method, Prompt, ServerAnswer};
+use adit_ssh_proto::connection::Request;
+use adit_ssh_proto::key::{KeyKind, KeySet, PrivateKey};
 use adit_stream::Tcp;
 use tokio::net::TcpListener;
 

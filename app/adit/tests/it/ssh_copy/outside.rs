@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use adit_interop::{Folder, openssh};
 use adit_net::ambient::Chance;
-use adit_session::ssh::server::{AuthPolicy, Incoming, Proof, Server, ServerConfig};
-use adit_session::ssh::{BoxFuture, Channel};
-use adit_ssh::auth::Method;
-use adit_ssh::connection::Request as Asked;
-use adit_ssh::key::{AnyKey, KeyKind, KeySet, PrivateKey};
-use adit_ssh::sftp::{
+use adit_ssh::server::{AuthPolicy, Incoming, Proof, Server, ServerConfig};
+use adit_ssh::{BoxFuture, Channel};
+use adit_ssh_proto::auth::Method;
+use adit_ssh_proto::connection::Request as Asked;
+use adit_ssh_proto::key::{AnyKey, KeyKind, KeySet, PrivateKey};
+use adit_ssh_proto::sftp::{
     Attrs, Extended, Extension, Extensions, Frames, HandleId, Name, Request, Server as Sftp,
     Status, Step, Ticket,
 };

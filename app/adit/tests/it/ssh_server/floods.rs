@@ -4,9 +4,9 @@ use std::thread;
 
 use adit_interop::Folder;
 use adit_interop::openssh::keygen;
-use adit_ssh::algorithm::{Cipher, Kex, KeyAlgorithm, Mac};
-use adit_ssh::kex::write_kexinit;
-use adit_ssh::transport::Config;
+use adit_ssh_proto::algorithm::{Cipher, Kex, KeyAlgorithm, Mac};
+use adit_ssh_proto::kex::write_kexinit;
+use adit_ssh_proto::transport::Config;
 
 use super::world::Host;
 use crate::setup::{ALLOW, start};

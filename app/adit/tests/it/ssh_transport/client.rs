@@ -6,12 +6,14 @@ use std::time::{Duration, Instant};
 
 use adit_interop::openssh::{self, Sshd};
 use adit_interop::{Folder, PATIENCE, tool};
-use adit_ssh::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac};
-use adit_ssh::auth::{ClientAnswer, ClientAsk, ClientAuth, ClientConfig, ClientStep, Identity};
-use adit_ssh::key::{AnyKey, PrivateKey};
-use adit_ssh::transport::{Config, Step};
-use adit_ssh::wire::{Put, Reader};
-use adit_ssh::{Disconnect, msg};
+use adit_ssh_proto::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac};
+use adit_ssh_proto::auth::{
+    ClientAnswer, ClientAsk, ClientAuth, ClientConfig, ClientStep, Identity,
+};
+use adit_ssh_proto::key::{AnyKey, PrivateKey};
+use adit_ssh_proto::transport::{Config, Step};
+use adit_ssh_proto::wire::{Put, Reader};
+use adit_ssh_proto::{Disconnect, msg};
 use anyhow::{Result, bail};
 
 use super::{Talk, methods, only, reason, suites};

@@ -9,11 +9,11 @@ use std::time::Duration;
 use std::{fs, net};
 
 use adit_interop::{Folder, PATIENCE, openssh, tool};
-use adit_ssh::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac};
-use adit_ssh::key::{CertifiedKey, KeySet, PrivateKey, Signer};
-use adit_ssh::transport::Config;
-use adit_ssh::wire::{Put, Reader};
-use adit_ssh::{Disconnect, msg};
+use adit_ssh_proto::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac};
+use adit_ssh_proto::key::{CertifiedKey, KeySet, PrivateKey, Signer};
+use adit_ssh_proto::transport::Config;
+use adit_ssh_proto::wire::{Put, Reader};
+use adit_ssh_proto::{Disconnect, msg};
 use adit_wire::Time;
 use anyhow::{Context, Result, bail};
 

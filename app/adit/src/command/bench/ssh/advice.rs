@@ -1,6 +1,6 @@
 //! Which cipher and MAC to take, and what a user should know about the server.
 
-use adit_ssh::algorithm::{Cipher, Mac};
+use adit_ssh_proto::algorithm::{Cipher, Mac};
 
 use super::cost::Cost;
 use super::look::Offer;

@@ -4,8 +4,8 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use adit_crypto::Secret;
-use adit_ssh::algorithm::{Cipher, Compression, Mac};
-use adit_ssh::packet::{DirectionKeys, Opened, Opener, Sealer};
+use adit_ssh_proto::algorithm::{Cipher, Compression, Mac};
+use adit_ssh_proto::packet::{DirectionKeys, Opened, Opener, Sealer};
 
 /// Octets of data in a packet, as channels send them.
 const DATA: usize = 32 * 1024;

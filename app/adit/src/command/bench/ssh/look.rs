@@ -1,11 +1,11 @@
 //! The beginning of a connection, up to the server's lists (RFC 4253 sections 4.2 and 7.1).
 
-use adit_ssh::algorithm::{Machine, Preferred};
-use adit_ssh::kex::{EXT_INFO_CLIENT, KexInit, STRICT_CLIENT, STRICT_SERVER, write_kexinit};
-use adit_ssh::packet::{Opened, Opener, Sealer};
-use adit_ssh::version::{From, Version, VersionReader, VersionStep};
-use adit_ssh::wire::{NameList, Put, Reader, printable};
-use adit_ssh::{Disconnect, SshError, msg};
+use adit_ssh_proto::algorithm::{Machine, Preferred};
+use adit_ssh_proto::kex::{EXT_INFO_CLIENT, KexInit, STRICT_CLIENT, STRICT_SERVER, write_kexinit};
+use adit_ssh_proto::packet::{Opened, Opener, Sealer};
+use adit_ssh_proto::version::{From, Version, VersionReader, VersionStep};
+use adit_ssh_proto::wire::{NameList, Put, Reader, printable};
+use adit_ssh_proto::{Disconnect, SshError, msg};
 use adit_wire::Entropy;
 
 /// Packets that may come before the lists.

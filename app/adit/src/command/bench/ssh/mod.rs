@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use adit_net::ambient::Chance;
 use adit_net::dial::{self, Family};
-use adit_ssh::algorithm::{Cipher, Mac};
+use adit_ssh_proto::algorithm::{Cipher, Mac};
 use adit_wire::{Host, Target};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;

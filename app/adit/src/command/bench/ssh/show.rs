@@ -1,6 +1,6 @@
 //! The findings on standard output, for people or as one JSON object a line.
 
-use adit_ssh::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac};
+use adit_ssh_proto::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac};
 use adit_wire::Target;
 use serde_json::{Value, json};
 

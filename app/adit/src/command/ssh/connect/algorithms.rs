@@ -1,8 +1,8 @@
 //! Which algorithms are offered.
 
 use adit_config::ssh_config::{AlgorithmList, SshSettings};
-use adit_session::ssh::preferred as usual;
-use adit_ssh::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac, Preferred};
+use adit_ssh::preferred as usual;
+use adit_ssh_proto::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac, Preferred};
 use tracing::debug;
 
 use crate::report::{Code, Failure};

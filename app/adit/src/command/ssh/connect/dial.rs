@@ -7,7 +7,7 @@ use std::time::Duration;
 use adit_config::ssh_config::{AddressFamily, SshSettings};
 use adit_net::dial::{self, Family};
 use adit_net::tcp;
-use adit_ssh::connection::Originator;
+use adit_ssh_proto::connection::Originator;
 use adit_stream::{BoxStream, Tcp};
 use tokio::net::{TcpSocket, TcpStream};
 use tracing::debug;

@@ -1,8 +1,8 @@
 //! Why there is no session, in words that say what to do.
 
 use adit_config::ssh_config::SshSettings;
-use adit_session::ssh::ConnectError;
-use adit_ssh::SshError;
+use adit_ssh::ConnectError;
+use adit_ssh_proto::SshError;
 
 use crate::report::{Code, Failure};
 

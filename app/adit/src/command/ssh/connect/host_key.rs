@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use adit_config::ssh_config::{CheckHostKey, SshSettings};
-use adit_session::ssh::client::{HostKey, HostKeyPolicy, KnownHost, KnownHostsError};
-use adit_session::ssh::{BoxFuture, HostKeyRefused};
-use adit_ssh::key::{Place, PublicKey, Verdict};
+use adit_ssh::client::{HostKey, HostKeyPolicy, KnownHost, KnownHostsError};
+use adit_ssh::{BoxFuture, HostKeyRefused};
+use adit_ssh_proto::key::{Place, PublicKey, Verdict};
 
 use super::asked::is_quiet;
 use crate::command::ssh::terminal;

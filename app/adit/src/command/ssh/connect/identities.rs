@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use adit_config::ssh_config::{IdentityAgent, SshSettings};
 use adit_crypto::Secret;
-use adit_session::ssh::BoxFuture;
-use adit_session::ssh::client::{Agent, AgentKey, Identity, LocalKey, Login, SessionBinding};
-use adit_ssh::algorithm::KeyAlgorithm;
-use adit_ssh::auth::Method;
-use adit_ssh::key::{AnyKey, Certificate, KeyError, MAX_KEY_FILE, PrivateKey, PublicKey};
+use adit_ssh::BoxFuture;
+use adit_ssh::client::{Agent, AgentKey, Identity, LocalKey, Login, SessionBinding};
+use adit_ssh_proto::algorithm::KeyAlgorithm;
+use adit_ssh_proto::auth::Method;
+use adit_ssh_proto::key::{AnyKey, Certificate, KeyError, MAX_KEY_FILE, PrivateKey, PublicKey};
 use tracing::debug;
 
 use super::asked::{is_quiet, variable};

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use adit_crypto::Secret;
-use adit_session::ssh::BoxFuture;
-use adit_session::ssh::client::Identity;
-use adit_ssh::algorithm::KeyAlgorithm;
-use adit_ssh::key::{AnyKey, KeyError, PrivateKey, PublicKey};
+use adit_ssh::BoxFuture;
+use adit_ssh::client::Identity;
+use adit_ssh_proto::algorithm::KeyAlgorithm;
+use adit_ssh_proto::key::{AnyKey, KeyError, PrivateKey, PublicKey};
 use tokio::sync::Mutex;
 use tracing::debug;
 

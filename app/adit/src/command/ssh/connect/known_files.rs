@@ -1,8 +1,8 @@
 //! The files of known hosts that the settings name.
 
 use adit_config::ssh_config::SshSettings;
-use adit_session::ssh::client::{KnownHost, KnownHostsFiles};
-use adit_ssh::key::HostName;
+use adit_ssh::client::{KnownHost, KnownHostsFiles};
+use adit_ssh_proto::key::HostName;
 use tracing::debug;
 
 use crate::report::{Code, Failure};

@@ -22,9 +22,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::ssh_config::SshSettings;
-use adit_session::ssh::Keepalive;
-use adit_session::ssh::client::{Client, ClientConfig, Session};
-use adit_ssh::transport;
+use adit_ssh::Keepalive;
+use adit_ssh::client::{Client, ClientConfig, Session};
+use adit_ssh_proto::transport;
 use adit_stream::BoxStream;
 use tracing::debug;
 

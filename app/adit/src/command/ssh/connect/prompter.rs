@@ -2,9 +2,9 @@
 
 use adit_config::ssh_config::SshSettings;
 use adit_crypto::Secret;
-use adit_session::ssh::BoxFuture;
-use adit_session::ssh::client::Prompter;
-use adit_ssh::auth::{Prompt, password_eq, visible};
+use adit_ssh::BoxFuture;
+use adit_ssh::client::Prompter;
+use adit_ssh_proto::auth::{Prompt, password_eq, visible};
 
 use super::asked::is_quiet;
 use super::host_key::Taken;

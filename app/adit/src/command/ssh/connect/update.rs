@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use adit_config::ssh_config::{SshSettings, UpdateHostKeys};
-use adit_session::ssh::client::{KnownHost, KnownHostsError, Session};
-use adit_ssh::algorithm::KeyAlgorithm;
-use adit_ssh::key::{AnyKey, PublicKey, RSA_MIN_BITS, Verdict};
+use adit_ssh::client::{KnownHost, KnownHostsError, Session};
+use adit_ssh_proto::algorithm::KeyAlgorithm;
+use adit_ssh_proto::key::{AnyKey, PublicKey, RSA_MIN_BITS, Verdict};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use tracing::debug;

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use adit_config::ssh_config::ForwardAgent;
-use adit_session::Buffered;
-use adit_session::ssh::client::{AgentError, AgentUse};
-use adit_ssh::connection::OpenFailure;
+use adit_ssh::client::{AgentError, AgentUse};
+use adit_ssh_proto::connection::OpenFailure;
+use adit_stream::Buffered;
 use tokio::net::UnixStream;
 use tracing::debug;
 

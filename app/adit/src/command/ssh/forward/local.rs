@@ -9,7 +9,7 @@ use adit_config::ssh_config::SshBind;
 use adit_net::accept::{Acceptor, Turn};
 use adit_net::dial::{self, Family};
 use adit_net::tcp;
-use adit_session::Buffered;
+use adit_stream::Buffered;
 use adit_stream::{BoxStream, Tcp, lane};
 use rustix::fs::Mode;
 use tokio::net::UnixListener;

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::ssh_config::{SshDestination, SshForward, SshSettings};
-use adit_session::ssh::client::Session;
-use adit_session::ssh::{Channel, OpenError};
+use adit_ssh::client::Session;
+use adit_ssh::{Channel, OpenError};
 use adit_stream::{End, Limits, Meter, Stream, relay};
 use tokio::task::JoinSet;
 use tracing::debug;

@@ -10,7 +10,7 @@ use adit_engine::connector::{Connected, Connector};
 use adit_engine::serve::Worker;
 use adit_engine::udp::BoxDatagrams;
 use adit_engine::{BoxFuture, DialError, Peer, Stage};
-use adit_session::ssh::client::Session;
+use adit_ssh::client::Session;
 use adit_stream::{BoxStream, put};
 use adit_wire::Target;
 

@@ -1,0 +1,120 @@
+//! How much may go to an address before it has shown that it receives.
+//!
+//! The source of a datagram can be forged, and a recording can be sent again from anywhere. An
+//! address that has acknowledged nothing yet is sent at most three times the bytes that came from
+//! it, in at most two datagrams more than came, retransmissions included: a listener is then of no
+//! use to those who want to flood somebody else. RFC 9000, section 8, has the same factor.
+//!
+//! When something waits for more than that, the peer is asked with a datagram of 24 bytes
+//! ([`adit_kcp_proto::Kcp::question`]), for which there is always room kept.
+
+use std::time::Duration;
+
+use adit_wire::Time;
+
+/// What may be sent for each byte that came.
+const FACTOR: usize = 3;
+/// Datagrams that may be sent beyond as many as came.
+const EXTRA: usize = 2;
+/// How long an answer to the first question is waited for; twice as long each time.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// What came from an address and went to it.
+#[derive(Debug, Default)]
+pub(super) struct Allowance {
+    bytes_in: usize,
+    bytes_out: usize,
+    packets_in: usize,
+    packets_out: usize,
+    /// Since when something waits for more.
+    pub(super) blocked: Option<Time>,
+    /// Questions asked.
+    asked: u32,
+    /// When the next one may be.
+    ask_at: Time,
+}
+
+impl Allowance {
+    /// Datagrams came, so many bytes in all.
+    pub(super) const fn came(&mut self, packets: usize, bytes: usize) {
+        self.packets_in = self.packets_in.saturating_add(packets);
+        self.bytes_in = self.bytes_in.saturating_add(bytes);
+    }
+
+    /// A datagram goes out.
+    pub(super) const fn goes(&mut self, bytes: usize) {
+        self.packets_out += 1;
+        self.bytes_out += bytes;
+    }
+
+    /// Bytes that a datagram may have, where a question has `question` bytes and stays possible.
+    pub(super) const fn room(&self, question: usize) -> usize {
+        if self.packets_out + 1 >= self.packets_in + EXTRA {
+            return 0;
+        }
+        self.left().saturating_sub(question)
+    }
+
+    /// Whether a question may be asked now.
+    pub(super) fn may_ask(&self, question: usize, now: Time) -> bool {
+        self.can_ask(question) && self.ask_at <= now
+    }
+
+    /// A question goes out.
+    pub(super) fn asks(&mut self, bytes: usize, now: Time) {
+        self.goes(bytes);
+        self.ask_at = now + PATIENCE * (1 << self.asked.min(8));
+        self.asked += 1;
+    }
+
+    /// When the next question may be asked, if something more need not come first.
+    pub(super) fn ask_at(&self, question: usize) -> Option<Time> {
+        self.can_ask(question).then_some(self.ask_at)
+    }
+
+    const fn can_ask(&self, question: usize) -> bool {
+        self.packets_out < self.packets_in + EXTRA && self.left() >= question
+    }
+
+    const fn left(&self) -> usize {
+        let most = self.bytes_in.saturating_mul(FACTOR);
+        most.saturating_sub(self.bytes_out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_exceeds_three_times_what_came() {
+        let mut allowance = Allowance::default();
+        assert_eq!((allowance.room(24), allowance.ask_at(24)), (0, None));
+        allowance.came(1, 41);
+        assert_eq!(allowance.room(24), 99);
+        allowance.goes(99);
+        assert_eq!(allowance.room(24), 0);
+        assert!(allowance.may_ask(24, Time(0)), "its room was kept");
+        allowance.asks(24, Time(0));
+        assert_eq!(allowance.ask_at(24), None);
+        allowance.came(2, 20);
+        assert!(!allowance.may_ask(24, Time(0)) && allowance.may_ask(24, Time(0) + PATIENCE));
+        assert_eq!(allowance.room(24), 36);
+    }
+
+    #[test]
+    fn nor_two_datagrams_more_than_came() {
+        let mut allowance = Allowance::default();
+        allowance.came(1, 100_000);
+        let mut sent = 0;
+        while allowance.room(24) > 0 {
+            allowance.goes(10);
+            sent += 1;
+        }
+        while let Some(at) = allowance.ask_at(24) {
+            allowance.asks(24, at);
+            sent += 1;
+        }
+        assert_eq!(sent, 3);
+    }
+}

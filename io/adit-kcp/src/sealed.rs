@@ -1,0 +1,253 @@
+//! Sessions with keys of their own: found by name, wherever their packets come from.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use adit_crypto::packet::session::{Role, SessionId};
+use adit_wire::{Broken, Time};
+
+use super::route::Route;
+use super::session::Session;
+use super::table::{Table, Tally};
+use crate::newcomers::{Met, Newcomer};
+
+impl Table {
+    /// Takes in a packet that is sealed with the keys of a session.
+    pub(super) fn sealed(
+        &mut self,
+        packet: &mut [u8],
+        from: SocketAddr,
+        now: Time,
+        tally: &mut Tally,
+    ) {
+        let role = match self.newcomers {
+            Some(_) => Role::Client,
+            None => Role::Server,
+        };
+        let key = self.socket.settings.session.as_ref();
+        let Some(head) = key.and_then(|key| key.head(role, packet)) else {
+            tally.refused += 1;
+            return;
+        };
+        let id = head.id();
+        let slot = match role {
+            Role::Client => self.ids.get(&id).copied(),
+            // A client has one session on a socket.
+            Role::Server => Some(0),
+        };
+        let session = slot.and_then(|slot| self.slots.get(slot)?.clone());
+        if let Some(session) = session {
+            return match session.open(head, packet, from, now) {
+                Ok(range) => self.opened(&session, packet.get(range), now, tally),
+                // A network may double.
+                Err(Broken::Replayed) => {}
+                Err(_) => {
+                    tally.refused += 1;
+                    if session.peer() == from {
+                        self.socket.refuse();
+                    }
+                }
+            };
+        }
+        let Some(newcomers) = &mut self.newcomers else {
+            return;
+        };
+        match newcomers.meet(head, packet, now) {
+            Met::Foreign => tally.refused += 1,
+            Met::Answer(answer) => {
+                // Lost like any other: the client asks again.
+                let _ = self.socket.transport.try_send(&answer[..], from);
+            }
+            Met::Fresh(one, range) => {
+                let packet = packet.get(range).unwrap_or_default();
+                self.born(id, one, packet, from, now, tally);
+            }
+        }
+    }
+
+    /// Hands a packet that has been opened to its session.
+    fn opened(
+        &mut self,
+        session: &Arc<Session>,
+        packet: Option<&[u8]>,
+        now: Time,
+        tally: &mut Tally,
+    ) {
+        let packet = packet.unwrap_or_default();
+        match Route::of(packet) {
+            _ if packet.is_empty() => {}
+            Route::Unknown => tally.malformed += 1,
+            _ => {
+                if session.input(packet, now) {
+                    self.touched.push(session.slot);
+                }
+            }
+        }
+    }
+
+    /// A client that is no recording begins a session, with what it has said until now.
+    fn born(
+        &mut self,
+        id: SessionId,
+        mut one: Newcomer,
+        packet: &[u8],
+        from: SocketAddr,
+        now: Time,
+        tally: &mut Tally,
+    ) {
+        one.early.push(packet.to_vec());
+        let conv = one.early.iter().find_map(|packet| match Route::of(packet) {
+            Route::Bare(_, opening) | Route::Data(_, Some(opening)) => Some(opening.conv),
+            _ => None,
+        });
+        let Some(conv) = conv else {
+            // What names the conversation was lost, and comes again.
+            one.early.pop();
+            if let Some(newcomers) = &mut self.newcomers {
+                newcomers.restore(id, one);
+            }
+            return;
+        };
+        let accept = self.accept.clone().filter(|_| self.has_room(from));
+        let Some(permit) = accept.and_then(|accept| accept.try_reserve_owned().ok()) else {
+            return;
+        };
+        let Newcomer { session, early, .. } = one;
+        let stream = self.insert(from, conv, true, Some(session));
+        let session = stream.raw().session();
+        permit.send(stream);
+        self.ids.insert(id, session.slot);
+        for packet in &early {
+            self.opened(&session, Some(packet), now, tally);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, PoisonError};
+    use std::time::Duration;
+
+    use adit_crypto::packet::session::SessionKey;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::UdpSocket;
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::{Contact, Fec, KcpListener, KcpStream, Settings};
+
+    fn settings(key: u8) -> Settings {
+        Settings {
+            session: Some(SessionKey::new(&[key; 32]).unwrap()),
+            fec: Some(Fec {
+                data: 3,
+                parity: 1,
+                matrix: adit_fec::Matrix::Vandermonde,
+            }),
+            ..Settings::new(adit_kcp_proto::Config::fast3())
+        }
+    }
+
+    /// A box before the client that gives it a new address for every `life` packets, and keeps the
+    /// first of them.
+    async fn moving(server: SocketAddr, life: usize) -> (SocketAddr, Arc<Mutex<Vec<Vec<u8>>>>) {
+        let near = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let at = near.local_addr().unwrap();
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let ours = Arc::clone(&kept);
+        tokio::spawn(async move {
+            let mut far = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+            let (mut up, mut down) = ([0; 2000], [0; 2000]);
+            let (mut client, mut count) = (None, 0);
+            loop {
+                tokio::select! {
+                    Ok((n, from)) = near.recv_from(&mut up) => {
+                        client = Some(from);
+                        count += 1;
+                        if count % life == 0 {
+                            far = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+                        }
+                        keep(&ours, &up[..n]);
+                        let _ = far.send_to(&up[..n], server).await;
+                    }
+                    Ok((n, _)) = far.recv_from(&mut down) => {
+                        let Some(client) = client else { continue };
+                        let _ = near.send_to(&down[..n], client).await;
+                    }
+                }
+            }
+        });
+        (at, kept)
+    }
+
+    fn keep(kept: &Mutex<Vec<Vec<u8>>>, packet: &[u8]) {
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() < 20 {
+            kept.push(packet.to_vec());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_moves_goes_on_and_a_recording_begins_nothing() {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let mut listener = KcpListener::bind(any, settings(1)).unwrap();
+        let server = listener.local_addr().unwrap();
+        let (at, kept) = moving(server, 40).await;
+        let mut client = KcpStream::connect(at, settings(1)).unwrap();
+        let text: Vec<u8> = (0..50_000u32).flat_map(u32::to_le_bytes).collect();
+        let send = async {
+            client.write_all(&text).await.unwrap();
+            client.flush().await.unwrap();
+            let mut back = [0; 4];
+            client.read_exact(&mut back).await.unwrap();
+            back
+        };
+        let serve = async {
+            let (mut stream, born) = listener.accept().await.unwrap();
+            let mut got = vec![0; text.len()];
+            stream.read_exact(&mut got).await.unwrap();
+            assert!(got == text);
+            assert_ne!(stream.peer_addr(), born, "it has moved");
+            stream.write_all(b"done").await.unwrap();
+            stream.flush().await.unwrap();
+            stream
+        };
+        let both = async { tokio::join!(serve, send) };
+        let (stream, back) = timeout(Duration::from_secs(20), both).await.unwrap();
+        assert_eq!(&back, b"done");
+        // All of it once more, from a stranger, to a server that knows the session and to one that
+        // does not.
+        let stranger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let recorded = kept.lock().unwrap().clone();
+        assert_eq!(recorded.len(), 20);
+        let mut other = KcpListener::bind(any, settings(1)).unwrap();
+        for packet in &recorded {
+            for to in [server, other.local_addr().unwrap()] {
+                stranger.send_to(packet, to).await.unwrap();
+            }
+        }
+        let soon = Duration::from_millis(300);
+        assert!(
+            timeout(soon, listener.accept()).await.is_err(),
+            "a second session"
+        );
+        assert!(
+            timeout(soon, other.accept()).await.is_err(),
+            "a session of a recording"
+        );
+        let moved = stream.peer_addr() == stranger.local_addr().unwrap();
+        assert!(!moved, "a recording moves nobody");
+    }
+
+    #[tokio::test]
+    async fn another_key_is_understood_by_nobody() {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let mut listener = KcpListener::bind(any, settings(1)).unwrap();
+        let mut client = KcpStream::connect(listener.local_addr().unwrap(), settings(2)).unwrap();
+        client.write_all(b"hello").await.unwrap();
+        client.flush().await.unwrap();
+        let none = timeout(Duration::from_millis(300), listener.accept()).await;
+        assert!(none.is_err());
+        assert_eq!(client.probe().contact(), Contact::Silent);
+    }
+}

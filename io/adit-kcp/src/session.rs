@@ -1,0 +1,529 @@
+//! One conversation, shared by its stream and the driver of its socket.
+
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use adit_crypto::packet::session::{Head, PacketSession, SessionId};
+use adit_kcp_proto::{ChangeError, Config, Kcp, SendError, State as Life, Stats};
+use adit_net::ambient::{self, Chance};
+use adit_wire::{Broken, Entropy, Time};
+
+use crate::newcomers::nothing;
+
+use super::counters::add;
+use super::parts::Parts;
+use super::route::Route;
+use super::socket::Socket;
+use super::wire::{Rest, Wire};
+
+mod beside;
+mod state;
+
+/// How long what was written may go on being sent when the stream is gone.
+const LINGER: Duration = Duration::from_secs(5);
+/// Room for which a waiting writer is woken, in bytes; less if the window is small.
+const WORTH_WAKING: usize = 32 << 10;
+/// Segments of a long write that are sent before more of it is taken: as many as are still in the
+/// nearest cache when they are put into datagrams.
+const SLICE: usize = 16;
+
+/// A conversation.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) socket: Arc<Socket>,
+    /// Where it began; see [`Self::peer`].
+    pub(super) born_at: SocketAddr,
+    pub(super) conv: u32,
+    /// Its place in the driver's table.
+    pub(super) slot: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    kcp: Kcp,
+    wire: Wire,
+    /// Keys of its own, if the socket's sessions have such.
+    crypt: Option<Box<PacketSession>>,
+    /// Where the peer is.
+    peer: SocketAddr,
+    /// Where it has last shown that it receives.
+    reached: Option<SocketAddr>,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+    /// Room for which the writer is woken.
+    worth: usize,
+    /// Its entry among the socket's alarms.
+    alarm: Option<Time>,
+    /// Something came since the driver last settled it.
+    touched: bool,
+    /// Since when something waits for an acknowledgement and nothing has come.
+    unanswered: Option<Time>,
+    /// When something last came.
+    heard_at: Time,
+    /// The peer was asked since whether it is there.
+    asked: bool,
+    /// The stream is gone: until when the session may linger.
+    leaving: Option<Time>,
+    /// The driver has forgotten it.
+    gone: bool,
+    /// The transport has come to its end.
+    cut: bool,
+    /// What was told of the session's counters.
+    told: Stats,
+}
+
+/// What the driver has to do with a session it has settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Settled {
+    /// Nothing
+    Goes,
+    /// Forget it
+    Gone,
+}
+
+/// Room for which a writer of this session is woken.
+fn worth(kcp: &Kcp) -> usize {
+    match kcp.config().stream {
+        true => (kcp.send_room() / 2).clamp(1, WORTH_WAKING),
+        false => 1,
+    }
+}
+
+impl Session {
+    pub(super) fn new(
+        socket: Arc<Socket>,
+        peer: SocketAddr,
+        conv: u32,
+        slot: usize,
+        by_peer: bool,
+        crypt: Option<Box<PacketSession>>,
+    ) -> Self {
+        let config = Config {
+            mtu: socket.layout.kcp_mtu,
+            ..socket.settings.kcp
+        };
+        let now = ambient::now();
+        let mut kcp = Kcp::new(conv, config, now);
+        let mut origin = [0; 4];
+        Chance.fill(&mut origin);
+        kcp.set_origin(u32::from_le_bytes(origin));
+        let mut wire = Wire::default();
+        if by_peer {
+            kcp.demand_proof(now);
+            wire.allowance = Some(Box::default());
+        }
+        Self {
+            state: Mutex::new(State {
+                worth: worth(&kcp),
+                kcp,
+                wire,
+                crypt,
+                peer,
+                reached: (!by_peer).then_some(peer),
+                reader: None,
+                writer: None,
+                alarm: None,
+                touched: false,
+                unanswered: None,
+                heard_at: now,
+                asked: false,
+                leaving: None,
+                gone: false,
+                cut: false,
+                told: Stats::default(),
+            }),
+            socket,
+            born_at: peer,
+            conv,
+            slot,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A decrypted packet has come; true if it is the first since the session was settled.
+    pub(super) fn input(&self, packet: &[u8], now: Time) -> bool {
+        let mut state = self.lock();
+        let State { wire, kcp, .. } = &mut *state;
+        wire.input(&self.socket, kcp, &[packet], now, |_| true);
+        state.came(&self.socket, &[packet], now);
+        !std::mem::replace(&mut state.touched, true)
+    }
+
+    /// As [`input`](Self::input), for the packets at the front that are this session's: how many
+    /// those are, and whether the first of them is the first since the session was settled.
+    pub(super) fn input_run(&self, packets: &[&[u8]], now: Time) -> (usize, bool) {
+        let mut state = self.lock();
+        let State { wire, kcp, .. } = &mut *state;
+        let taken = wire.input(&self.socket, kcp, packets, now, |route| match route {
+            Route::Bare(_, opening) | Route::Data(_, Some(opening)) => opening.conv == self.conv,
+            Route::Oob(conv, _) => conv == self.conv,
+            Route::Data(_, None) | Route::Parity => true,
+            Route::Unknown => false,
+        });
+        if taken == 0 {
+            return (0, false);
+        }
+        state.came(&self.socket, packets.get(..taken).unwrap_or_default(), now);
+        (taken, !std::mem::replace(&mut state.touched, true))
+    }
+
+    /// Opens a packet with the keys of the session. A peer that writes from elsewhere is answered
+    /// there from now on.
+    pub(super) fn open(
+        &self,
+        head: Head,
+        packet: &mut [u8],
+        from: SocketAddr,
+        now: Time,
+    ) -> Result<Range<usize>, Broken> {
+        let mut state = self.lock();
+        let crypt = state.crypt.as_mut().ok_or(Broken::Unauthentic)?;
+        let unknown = crypt.peer_id().is_none();
+        let range = crypt.open(head, packet)?;
+        if state.peer != from {
+            state.moved(from, now);
+        }
+        let crypt = state.crypt.as_mut().ok_or(Broken::Unauthentic)?;
+        // The server waits for a sign that we are no recording, and there may be nothing to send.
+        if unknown && let Some(sign) = nothing(crypt) {
+            let sent = self.socket.transport.try_send(&sign[..], from);
+            add(&self.socket.settings.counters.in_errs, sent.is_err().into());
+        }
+        Ok(range)
+    }
+
+    /// Where the peer is.
+    pub(super) fn peer(&self) -> SocketAddr {
+        self.lock().peer
+    }
+
+    /// The peer's name for the session, if it has keys of its own.
+    pub(super) fn peer_id(&self) -> Option<SessionId> {
+        self.lock().crypt.as_ref()?.peer_id()
+    }
+
+    /// The driver answers what came, and wakes whom it concerns.
+    pub(super) fn settle(&self, now: Time) -> Settled {
+        let mut state = self.lock();
+        state.touched = false;
+        let (reader, writer, settled) = self.settle_locked(&mut state, now);
+        drop(state);
+        reader.into_iter().chain(writer).for_each(Waker::wake);
+        settled
+    }
+
+    /// The driver has taken the session's alarm out.
+    pub(super) fn ring(&self, now: Time) -> Settled {
+        let mut state = self.lock();
+        state.alarm = None;
+        let (reader, writer, settled) = self.settle_locked(&mut state, now);
+        if state.kcp.poll_timeout().is_none() {
+            state.wire.trim(&self.socket);
+        }
+        drop(state);
+        reader.into_iter().chain(writer).for_each(Waker::wake);
+        settled
+    }
+
+    fn settle_locked(
+        &self,
+        state: &mut State,
+        now: Time,
+    ) -> (Option<Waker>, Option<Waker>, Settled) {
+        self.advance(state, now);
+        state.report(&self.socket);
+        let dead = state.kcp.state() == Life::Dead;
+        if state.is_over() {
+            state.wire.oob = None;
+        }
+        if let Some(until) = state.leaving {
+            state.discard();
+            if dead || until <= now || state.kcp.has_parted() {
+                return (None, None, Settled::Gone);
+            }
+        }
+        let reads = dead || state.kcp.readable() > 0 || state.kcp.is_finished();
+        let reader = reads.then(|| state.reader.take());
+        let room = || state.kcp.peer_left() || state.kcp.send_room() >= state.worth;
+        let writer = (dead || (state.writer.is_some() && room())).then(|| state.writer.take());
+        (reader.flatten(), writer.flatten(), Settled::Goes)
+    }
+
+    /// Sends what is due, and sets the alarm for what will be.
+    fn advance(&self, state: &mut State, now: Time) {
+        let watch = state.watch(self.socket.settings.idle, now);
+        if !state.kcp.is_drained() {
+            state.unanswered.get_or_insert(now);
+        }
+        if state.kcp.poll_timeout().is_some_and(|at| at <= now) {
+            self.send(state, now, Rest::Goes);
+        }
+        let State {
+            wire,
+            kcp,
+            crypt,
+            peer,
+            ..
+        } = state;
+        let asks = wire.ask(&self.socket, *peer, crypt.as_deref_mut(), kcp, now);
+        let due = match (kcp.poll_timeout(), wire.held_until(&self.socket, now)) {
+            (Some(_), _) if asks.is_some() => asks,
+            (Some(due), Some(held)) => Some(due.max(held)),
+            (due, _) => due,
+        };
+        let due = [due, state.leaving, watch].into_iter().flatten().min();
+        if let Some(due) = due
+            && state.alarm.is_none_or(|alarm| due < alarm)
+            && !state.gone
+        {
+            self.socket.set_alarm(self.slot, state.alarm, due);
+            state.alarm = Some(due);
+        }
+    }
+
+    /// Sends what is due; what waits in an unfinished batch too.
+    fn send(&self, state: &mut State, now: Time, rest: Rest) {
+        let State {
+            wire,
+            kcp,
+            crypt,
+            peer,
+            ..
+        } = state;
+        wire.transmit(&self.socket, *peer, crypt.as_deref_mut(), kcp, now, rest);
+    }
+
+    /// The transport has come to its end, and the session with it.
+    pub(super) fn cut(&self) {
+        let mut state = self.lock();
+        // What has failed before keeps its own reason.
+        if state.kcp.state() != Life::Dead {
+            state.cut = true;
+            state.kcp.give_up();
+        }
+        state.wire.oob = None;
+        let woken = [state.reader.take(), state.writer.take()];
+        drop(state);
+        woken.into_iter().flatten().for_each(Waker::wake);
+    }
+
+    /// The driver forgets the session.
+    pub(super) fn forget(&self) {
+        let mut state = self.lock();
+        state.gone = true;
+        state.wire.oob = None;
+        self.socket.alarms().clear(self.slot, state.alarm.take());
+        state.report(&self.socket);
+        self.socket.settings.counters.closed();
+    }
+
+    /// Reads; an error once the peer is gone and everything was read.
+    pub(super) fn poll_read(&self, cx: &Context<'_>, out: &mut [u8]) -> Poll<io::Result<usize>> {
+        let mut state = self.lock();
+        loop {
+            match state.kcp.recv(out) {
+                // A message of C's may be empty; to a reader that would be the end.
+                Some(0) => {}
+                Some(n) => {
+                    self.advance(&mut state, ambient::now());
+                    return Poll::Ready(Ok(n));
+                }
+                None if state.kcp.is_finished() => return Poll::Ready(Ok(0)),
+                None if state.kcp.state() == Life::Dead => {
+                    return Poll::Ready(Err(dead(&state)));
+                }
+                None => {
+                    // What was read since the driver looked would be told with the next datagram.
+                    state.report(&self.socket);
+                    keep(&mut state.reader, cx);
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+
+    /// Queues as much as there is room for of the bytes of `bufs`, or all of them as one message, and
+    /// sends what may go.
+    pub(super) fn poll_write(
+        &self,
+        cx: &Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let mut state = self.lock();
+        let now = ambient::now();
+        let config = state.kcp.config();
+        let slice = match config.stream {
+            true => SLICE * config.mss(),
+            false => usize::MAX,
+        };
+        let mut rest = Parts::of(bufs);
+        let mut done = 0;
+        let outcome = loop {
+            let piece = rest.split_front(slice);
+            match state.kcp.send_vectored(piece) {
+                Ok(n) if n == slice && rest.clone().next().is_some() => {
+                    self.send(&mut state, now, Rest::Waits);
+                    done += n;
+                }
+                Ok(n) => break Ok(done + n),
+                Err(_) if done > 0 => break Ok(done),
+                Err(why) => break Err(why),
+            }
+        };
+        if done > 0 {
+            self.send(&mut state, now, Rest::Goes);
+        }
+        match outcome {
+            Ok(0) | Err(SendError::Full) => {
+                keep(&mut state.writer, cx);
+                Poll::Pending
+            }
+            Ok(n) => {
+                self.advance(&mut state, now);
+                Poll::Ready(Ok(n))
+            }
+            Err(SendError::Dead) => Poll::Ready(Err(dead(&state))),
+            Err(why @ (SendError::Finished | SendError::Unread)) => {
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::BrokenPipe, why)))
+            }
+            Err(why) => Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidInput, why))),
+        }
+    }
+
+    /// The settings of the ARQ.
+    pub(super) fn config(&self) -> Config {
+        *self.lock().kcp.config()
+    }
+
+    /// Changes them; the MTU within what the datagrams of the socket have room for.
+    pub(super) fn change(&self, config: Config) -> Result<(), ChangeError> {
+        let now = ambient::now();
+        let mut state = self.lock();
+        let config = Config {
+            mtu: config.mtu.min(self.socket.layout.kcp_mtu),
+            ..config
+        };
+        state.kcp.change(now, config)?;
+        state.worth = worth(&state.kcp);
+        self.advance(&mut state, now);
+        // There may be more room than before.
+        let writer = (state.kcp.send_room() >= state.worth).then(|| state.writer.take());
+        drop(state);
+        writer.flatten().into_iter().for_each(Waker::wake);
+        Ok(())
+    }
+
+    /// Bytes a second that it may send from now on.
+    pub(super) fn set_rate(&self, rate: u32) {
+        let mut state = self.lock();
+        state.wire.rate = Some(rate);
+        self.advance(&mut state, ambient::now());
+    }
+
+    /// Nothing more is written; the peer learns it behind all data, if it is adit.
+    pub(super) fn finish(&self) {
+        let now = ambient::now();
+        let mut state = self.lock();
+        state.kcp.finish(now);
+        self.advance(&mut state, now);
+    }
+
+    /// The stream is gone. What was written is still sent, unless `at_once` is wished for.
+    pub(super) fn close(&self, at_once: bool) {
+        let now = ambient::now();
+        let mut state = self.lock();
+        if state.gone {
+            return;
+        }
+        if at_once {
+            state.kcp.abort(now);
+        } else {
+            state.kcp.leave(now);
+        }
+        let until = now + LINGER;
+        state.leaving = Some(state.leaving.map_or(until, |earlier| earlier.min(until)));
+        (state.reader, state.writer) = (None, None);
+        // The driver looks at once: there may be nothing to linger for.
+        if state.alarm.is_none_or(|alarm| now < alarm) {
+            self.socket.set_alarm(self.slot, state.alarm, now);
+            state.alarm = Some(now);
+        }
+    }
+
+    /// Whether an authentic datagram came.
+    pub(super) fn heard(&self) -> bool {
+        self.lock().kcp.stats().datagrams_in > 0
+    }
+
+    /// Whether everything sent has been acknowledged.
+    pub(super) fn is_drained(&self) -> bool {
+        self.lock().kcp.is_drained()
+    }
+
+    /// How long something has waited for an acknowledgement while nothing came.
+    pub(super) fn unanswered(&self) -> Option<Duration> {
+        let since = self.lock().unanswered?;
+        Some(ambient::now().since(since))
+    }
+
+    pub(super) fn stats(&self) -> Stats {
+        self.lock().kcp.stats()
+    }
+
+    pub(super) fn peer_corrects(&self) -> Option<bool> {
+        let state = self.lock();
+        let heard = state.kcp.stats().datagrams_in > 0;
+        heard.then(|| state.wire.peer_corrects())
+    }
+
+    pub(super) fn peer_shards(&self) -> Option<(usize, usize)> {
+        self.lock().wire.peer_shards()
+    }
+
+    #[cfg(test)]
+    pub(super) fn memory(&self) -> usize {
+        self.lock().kcp.memory()
+    }
+
+    /// Whether it wakes nobody within a minute.
+    #[cfg(test)]
+    pub(super) fn rests(&self) -> bool {
+        let minute = ambient::now() + Duration::from_secs(60);
+        self.lock().alarm.is_none_or(|alarm| alarm > minute)
+    }
+}
+
+/// Remembers whom to wake.
+fn keep(place: &mut Option<Waker>, cx: &Context<'_>) {
+    if !place.as_ref().is_some_and(|old| old.will_wake(cx.waker())) {
+        *place = Some(cx.waker().clone());
+    }
+}
+
+fn dead(state: &State) -> io::Error {
+    let kcp = &state.kcp;
+    if state.cut {
+        let what = "the transport of the KCP session has come to its end";
+        return io::Error::new(io::ErrorKind::BrokenPipe, what);
+    }
+    if kcp.is_forgotten() {
+        let what = "the KCP peer knows nothing of this session any more";
+        return io::Error::new(io::ErrorKind::ConnectionReset, what);
+    }
+    if kcp.is_aborted() {
+        let what = "the KCP peer has ended the session";
+        return io::Error::new(io::ErrorKind::ConnectionReset, what);
+    }
+    io::Error::new(
+        io::ErrorKind::TimedOut,
+        "nothing has come from the KCP peer, and nothing sent to it was acknowledged",
+    )
+}

@@ -1,0 +1,55 @@
+//! What a session sends and receives beside its stream.
+
+use adit_net::ambient;
+
+use super::{Session, State};
+use crate::oob::{self, OobError, OobReceiver};
+
+impl Session {
+    /// Sends a datagram beside the stream, if the rate and the peer's allowance have room for it.
+    pub(crate) fn send_oob(&self, payload: &[u8]) -> Result<(), OobError> {
+        let mut state = self.lock();
+        let limit = self.oob_limit(&state).ok_or(OobError::NoCorrection)?;
+        if payload.len() > limit {
+            return Err(OobError::TooLong { limit });
+        }
+        if state.is_over() {
+            return Err(OobError::Ended);
+        }
+        let State {
+            wire, crypt, peer, ..
+        } = &mut *state;
+        let packet = (self.conv, payload);
+        wire.put_oob(
+            &self.socket,
+            *peer,
+            crypt.as_deref_mut(),
+            packet,
+            ambient::now(),
+        );
+        Ok(())
+    }
+
+    /// Bytes of the longest datagram beside the stream; 0 without correction.
+    pub(crate) fn oob_max_size(&self) -> usize {
+        self.oob_limit(&self.lock()).unwrap_or(0)
+    }
+
+    fn oob_limit(&self, state: &State) -> Option<usize> {
+        let sends = self.socket.settings.fec.is_some();
+        sends.then(|| oob::limit(state.kcp.config().mtu))
+    }
+
+    /// From now on datagrams beside the stream come there.
+    pub(crate) fn take_oob(&self) -> OobReceiver {
+        let (sender, receiver) = oob::queue();
+        let mut state = self.lock();
+        state.wire.oob = (!state.is_over()).then_some(sender);
+        receiver
+    }
+
+    /// How many more times each datagram is sent.
+    pub(crate) fn set_copies(&self, copies: u8) {
+        self.lock().wire.copies = copies;
+    }
+}

@@ -1,0 +1,284 @@
+//! What both ends must agree on, what each decides for itself, and how a datagram is laid out.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_crypto::packet::session::{ROOM, SessionKey};
+use adit_crypto::packet::{PacketKey, PacketKind};
+use adit_fec::{Code, CodeError, HEADER, Matrix};
+use adit_kcp_proto::{Config, ConfigError};
+
+use super::crypt::PacketCrypt;
+
+/// The longest datagram, in bytes of UDP payload: the buffers of kcp-go have no more.
+pub(super) const LONGEST: usize = 1500;
+/// The shortest KCP datagram that is worth sending.
+const SHORTEST: usize = 50;
+
+/// Twice as long as the NATs on the way keep a flow at rest (RFC 4787: five minutes and less).
+const IDLE: Duration = Duration::from_secs(600);
+
+/// The settings of a socket and its sessions.
+#[derive(Clone)]
+pub struct Settings {
+    /// The ARQ. Its `mtu` bounds what a datagram has of KCP, besides [`Self::mtu`].
+    pub kcp: Config,
+    /// Bytes of the largest datagram, encryption and correction included; at most 1500. Need not be
+    /// the peer's.
+    pub mtu: usize,
+    /// Forward error correction of what is sent. What comes is corrected whatever is set here.
+    pub fec: Option<Fec>,
+    /// Sends without correction to a peer that does so itself. kcp-go of 2021 without correction
+    /// takes parity for data until it has found out the peer's shards, and breaks sessions by that.
+    pub fec_follows: bool,
+    /// Encryption; `None` is kcptun's `null`.
+    pub key: Option<Arc<PacketKey>>,
+    /// Encryption of the program's own in place of [`Self::key`].
+    pub crypt: Option<Arc<dyn PacketCrypt>>,
+    /// adit's own encryption in place of [`Self::key`] and [`Self::crypt`]: keys of each session, a replay window, and
+    /// clients whose address may change.
+    pub session: Option<SessionKey>,
+    /// The number of the conversation of sessions that begin here; `None` is a random one for each.
+    /// A number that strangers can guess lets them forge packets of the session, unless those are
+    /// sealed.
+    pub conv: Option<u32>,
+    /// Sessions that wait to be accepted; more are not begun.
+    pub backlog: usize,
+    /// Sessions of a listener at most.
+    pub sessions: usize,
+    /// Sessions that a listener has at most of one source: an IPv4 address, or 64 bits of an IPv6
+    /// address. Of one address with its port there are never more than four.
+    pub per_source: usize,
+    /// How long nothing may come from the peer before the session fails with `TimedOut`. After half
+    /// of it the peer is asked for its window, which every implementation answers: a peer that is
+    /// there is never given up. 0 is no limit.
+    pub idle: Duration,
+    /// Bytes a second that a session may send, headers included; 0 is no limit.
+    pub rate: u32,
+    /// Where is counted what happens. May be shared by several sockets.
+    pub counters: Arc<super::Counters>,
+}
+
+/// Forward error correction: each group of `data` datagrams is followed by `parity` more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fec {
+    /// Datagrams of a group.
+    pub data: usize,
+    /// Of all datagrams of a group so many may be lost.
+    pub parity: usize,
+    /// [`Matrix::Vandermonde`] for every peer but adit in its mode `kcp9`.
+    pub matrix: Matrix,
+}
+
+/// Why settings make no session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingsError {
+    /// Shards that make no code.
+    #[error("forward error correction: {0}")]
+    Fec(CodeError),
+    /// An MTU out of its bounds.
+    #[error("the MTU must lie between {least} and 1500")]
+    Mtu {
+        /// The least with this encryption and correction.
+        least: usize,
+    },
+    /// Numbers of the ARQ out of their bounds.
+    #[error("KCP: {0}")]
+    Kcp(ConfigError),
+    /// No session could be accepted.
+    #[error("backlog, sessions and sessions of a source must not be 0")]
+    Zero,
+}
+
+impl From<CodeError> for SettingsError {
+    fn from(why: CodeError) -> Self {
+        Self::Fec(why)
+    }
+}
+
+impl Settings {
+    /// With this ARQ: datagrams of 1400 bytes, no encryption, no correction.
+    #[must_use]
+    pub fn new(kcp: Config) -> Self {
+        Self {
+            kcp,
+            mtu: 1400,
+            fec: None,
+            fec_follows: false,
+            key: None,
+            crypt: None,
+            session: None,
+            conv: None,
+            backlog: 128,
+            sessions: 65_536,
+            per_source: 4_096,
+            idle: IDLE,
+            rate: 0,
+            counters: Arc::default(),
+        }
+    }
+
+    /// Whether they make a session.
+    ///
+    /// # Errors
+    /// See [`SettingsError`].
+    pub fn check(&self) -> Result<(), SettingsError> {
+        self.layout().map(drop)
+    }
+
+    /// Whether a stranger cannot make packets that pass the check. CRC-32 under a cipher is no
+    /// authentication.
+    pub(super) fn authenticates(&self) -> bool {
+        if self.session.is_some() {
+            return true;
+        }
+        if let Some(crypt) = &self.crypt {
+            return crypt.authenticates();
+        }
+        self.key.as_ref().is_some_and(|key| {
+            let keyed = adit_crypto::packet::Check::HighwayHash;
+            key.kind() == PacketKind::Aes128Gcm
+                || (key.kind() != PacketKind::Null && key.room() == key.kind().room(keyed))
+        })
+    }
+
+    /// Puts everything within its bounds and measures the rooms of a datagram.
+    pub(super) fn layout(&self) -> Result<Layout, SettingsError> {
+        if let Some(Fec {
+            data,
+            parity,
+            matrix,
+        }) = self.fec
+        {
+            Code::new(matrix, data, parity)?;
+        }
+        self.kcp.check().map_err(SettingsError::Kcp)?;
+        if self.backlog == 0 || self.sessions == 0 || self.per_source == 0 {
+            return Err(SettingsError::Zero);
+        }
+        let (head, tail) = match (&self.session, &self.crypt, &self.key) {
+            (Some(_), _, _) => (ROOM.head, ROOM.tail),
+            (None, Some(crypt), _) => (crypt.head(), crypt.tail()),
+            (None, None, Some(key)) => (key.room().head, key.room().tail),
+            (None, None, None) => (0, 0),
+        };
+        let fec = if self.fec.is_some() { HEADER } else { 0 };
+        let least = head.saturating_add(tail).saturating_add(fec + SHORTEST);
+        if !(least..=LONGEST).contains(&self.mtu) {
+            return Err(SettingsError::Mtu { least });
+        }
+        Ok(Layout {
+            head,
+            fec,
+            tail,
+            kcp_mtu: (self.mtu - head - fec - tail).min(self.kcp.mtu),
+        })
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("kcp", &self.kcp)
+            .field("mtu", &self.mtu)
+            .field("fec", &self.fec)
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where the parts of a datagram lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// Bytes of encryption in front.
+    pub(super) head: usize,
+    /// Bytes of the header of a shard, or none.
+    pub(super) fec: usize,
+    /// Bytes of encryption behind.
+    pub(super) tail: usize,
+    /// Bytes of the largest KCP datagram.
+    pub(super) kcp_mtu: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use adit_crypto::packet::Check;
+
+    use super::*;
+
+    fn with(kind: PacketKind, check: Check, fec: bool) -> Settings {
+        let fec = fec.then_some(Fec {
+            data: 10,
+            parity: 3,
+            matrix: Matrix::Vandermonde,
+        });
+        Settings {
+            key: Some(Arc::new(PacketKey::new(kind, check, b"secret").unwrap())),
+            mtu: 1350,
+            fec,
+            ..Settings::new(Config::fast())
+        }
+    }
+
+    #[test]
+    fn the_mtu_is_that_of_the_datagram() {
+        use Check::{Crc32, HighwayHash};
+        use PacketKind::{Aes, Aes128Gcm, Null};
+        for (kind, check, fec, mtu, authenticates) in [
+            (Aes, Crc32, true, 1322, false),
+            (Aes, Crc32, false, 1330, false),
+            (Aes, HighwayHash, true, 1318, true),
+            (Aes128Gcm, Crc32, true, 1314, true),
+            (Null, Crc32, false, 1350, false),
+            (Null, HighwayHash, false, 1350, false),
+        ] {
+            let settings = with(kind, check, fec);
+            assert_eq!(settings.layout().unwrap().kcp_mtu, mtu, "{kind}");
+            assert_eq!(settings.authenticates(), authenticates, "{kind}");
+        }
+    }
+
+    #[test]
+    fn what_makes_no_session_is_told() {
+        let good = with(PacketKind::Aes, Check::Crc32, true);
+        let mtu = |mtu| Settings {
+            mtu,
+            ..good.clone()
+        };
+        assert_eq!(mtu(1501).layout(), Err(SettingsError::Mtu { least: 78 }));
+        assert_eq!(mtu(77).layout(), Err(SettingsError::Mtu { least: 78 }));
+        assert!(mtu(78).layout().is_ok() && mtu(1500).layout().is_ok());
+        let arq = |kcp| Settings {
+            kcp,
+            ..good.clone()
+        };
+        let odd = arq(Config {
+            nodelay: 9,
+            ..Config::fast()
+        });
+        assert_eq!(
+            odd.layout(),
+            Err(SettingsError::Kcp(ConfigError::Nodelay(9)))
+        );
+        let none = arq(Config {
+            mtu: 0,
+            ..Config::fast()
+        });
+        assert_eq!(none.layout(), Err(SettingsError::Kcp(ConfigError::Mtu(0))));
+        let small = arq(Config {
+            mtu: 500,
+            ..Config::fast()
+        });
+        assert_eq!(small.layout().unwrap().kcp_mtu, 500, "it is read");
+        let zero = Settings {
+            backlog: 0,
+            ..good.clone()
+        };
+        assert_eq!(zero.layout(), Err(SettingsError::Zero));
+        let fec = good.fec.map(|fec| Fec { data: 255, ..fec });
+        let wide = Settings { fec, ..good };
+        assert!(matches!(wide.layout(), Err(SettingsError::Fec(_))));
+    }
+}

@@ -1,0 +1,233 @@
+//! What carries the datagrams of sessions: a UDP socket, or a transport of the program's own.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use adit_net::Udp;
+
+use super::settings::LONGEST;
+
+/// Datagrams that are received before the sessions answer.
+pub(super) const BATCH: usize = 16;
+
+/// Carries datagrams for sessions that have no UDP socket: over a tunnel, a serial line, shared
+/// memory, or a socket that the program reads for more than KCP.
+///
+/// As with UDP, datagrams may be lost, doubled and reordered; no datagram is split or joined, and
+/// none has more than 1,500 bytes. A transport whose peers have no IP addresses makes some up: they
+/// only tell peers apart, and a listener counts sessions by them
+/// ([`Settings::per_source`](super::Settings::per_source)).
+///
+/// Nothing here waits for room to send. A datagram that finds none is lost, and KCP sends its data
+/// again.
+///
+/// ```
+/// use adit_kcp::DatagramTransport;
+/// use std::io;
+/// use std::net::SocketAddr;
+/// use std::sync::Mutex;
+/// use std::task::{Context, Poll, ready};
+/// use tokio::sync::mpsc;
+///
+/// /// Datagrams that other tasks of the program send and receive.
+/// struct Channels {
+///     out: mpsc::Sender<(Vec<u8>, SocketAddr)>,
+///     inbound: Mutex<mpsc::Receiver<(Vec<u8>, SocketAddr)>>,
+/// }
+///
+/// impl DatagramTransport for Channels {
+///     fn poll_recv_from(
+///         &self,
+///         cx: &mut Context<'_>,
+///         out: &mut [u8],
+///     ) -> Poll<io::Result<(usize, SocketAddr)>> {
+///         let mut inbound = self.inbound.lock().unwrap();
+///         Poll::Ready(match ready!(inbound.poll_recv(cx)) {
+///             Some((datagram, from)) => {
+///                 let len = datagram.len().min(out.len());
+///                 out[..len].copy_from_slice(&datagram[..len]);
+///                 Ok((len, from))
+///             }
+///             None => Err(io::ErrorKind::BrokenPipe.into()),
+///         })
+///     }
+///
+///     fn try_send_to(&self, datagram: &[u8], to: SocketAddr) -> io::Result<()> {
+///         let sent = self.out.try_send((datagram.to_vec(), to));
+///         sent.map_err(|_| io::ErrorKind::WouldBlock.into())
+///     }
+///
+///     fn local_addr(&self) -> io::Result<SocketAddr> {
+///         Err(io::ErrorKind::Unsupported.into())
+///     }
+/// }
+/// ```
+pub trait DatagramTransport: Send + Sync + 'static {
+    /// Receives one datagram to the front of `out`, which has 1,500 bytes; what is longer may be
+    /// cut. Returns its length in bytes and where it came from. One task asks, again and again until
+    /// there is nothing, and waits then: the waker of its last call is woken when a datagram comes.
+    ///
+    /// # Errors
+    /// `BrokenPipe` is the end of the transport: all its sessions fail with it, and no session
+    /// begins any more. After any other error the transport is asked again in 100 ms.
+    fn poll_recv_from(
+        &self,
+        cx: &mut Context<'_>,
+        out: &mut [u8],
+    ) -> Poll<io::Result<(usize, SocketAddr)>>;
+
+    /// Sends a datagram now, or loses it. Several tasks may call this at the same time, each with its
+    /// session locked: it must not wait, nor use a stream over this transport.
+    ///
+    /// # Errors
+    /// Are counted ([`Counters`](super::Counters)), and the datagram is lost. `WouldBlock` says that
+    /// there was no room.
+    fn try_send_to(&self, datagram: &[u8], to: SocketAddr) -> io::Result<()>;
+
+    /// Sends the datagrams of a batch as [`try_send_to`](Self::try_send_to) does: they lie in `bytes`
+    /// one behind the other, `segment` bytes each, of which the last may have fewer. Transports that
+    /// send several by one call have one of their own.
+    ///
+    /// # Errors
+    /// The first of those of [`try_send_to`](Self::try_send_to); the other datagrams are sent all the
+    /// same.
+    fn try_send_run(&self, bytes: &[u8], segment: usize, to: SocketAddr) -> io::Result<()> {
+        let datagrams = bytes.chunks(segment.max(1));
+        let sent = datagrams.map(|datagram| self.try_send_to(datagram, to));
+        sent.fold(Ok(()), io::Result::and)
+    }
+
+    /// The address of this end.
+    ///
+    /// # Errors
+    /// There is none.
+    fn local_addr(&self) -> io::Result<SocketAddr>;
+}
+
+impl<T: DatagramTransport + ?Sized> DatagramTransport for Arc<T> {
+    fn poll_recv_from(
+        &self,
+        cx: &mut Context<'_>,
+        out: &mut [u8],
+    ) -> Poll<io::Result<(usize, SocketAddr)>> {
+        T::poll_recv_from(self, cx, out)
+    }
+
+    fn try_send_to(&self, datagram: &[u8], to: SocketAddr) -> io::Result<()> {
+        T::try_send_to(self, datagram, to)
+    }
+
+    fn try_send_run(&self, bytes: &[u8], segment: usize, to: SocketAddr) -> io::Result<()> {
+        T::try_send_run(self, bytes, segment, to)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        T::local_addr(self)
+    }
+}
+
+/// Either kind.
+#[allow(clippy::large_enum_variant, reason = "there is one for each socket")]
+pub(super) enum Transport {
+    Udp(Udp),
+    Own(Box<dyn DatagramTransport>),
+}
+
+impl Transport {
+    pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {
+        match self {
+            Self::Udp(udp) => udp.local_addr(),
+            Self::Own(own) => own.local_addr(),
+        }
+    }
+
+    /// The UDP socket, if it is one.
+    pub(super) const fn udp(&self) -> Option<&Udp> {
+        match self {
+            Self::Udp(udp) => Some(udp),
+            Self::Own(_) => None,
+        }
+    }
+
+    pub(super) fn try_send(&self, datagram: &[u8], to: SocketAddr) -> io::Result<()> {
+        match self {
+            Self::Udp(udp) => udp.try_send(datagram, to),
+            Self::Own(own) => own.try_send_to(datagram, to),
+        }
+    }
+
+    /// Sends datagrams of `segment` bytes each, the last of which may be shorter.
+    pub(super) fn send_all(&self, bytes: &[u8], segment: usize, to: SocketAddr) -> io::Result<()> {
+        match self {
+            Self::Udp(udp) => udp.send_all(bytes, segment, to),
+            Self::Own(own) => own.try_send_run(bytes, segment, to),
+        }
+    }
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Udp(udp) => udp.fmt(f),
+            Self::Own(_) => f.write_str("Own"),
+        }
+    }
+}
+
+/// Receives what `own` has, at most [`BATCH`] datagrams, and hands those that came from one address
+/// behind each other to `each` together.
+pub(super) fn poll_receive(
+    own: &dyn DatagramTransport,
+    cx: &mut Context<'_>,
+    each: &mut dyn FnMut(&mut [&mut [u8]], SocketAddr),
+) -> Poll<io::Result<()>> {
+    // Taken out while it is in use: the transport is code of the program, which may come back here.
+    let mut bytes = ROOM.take();
+    bytes.resize(BATCH * LONGEST, 0);
+    let received = receive(&mut bytes, own, cx, each);
+    ROOM.set(bytes);
+    received
+}
+
+fn receive(
+    bytes: &mut [u8],
+    own: &dyn DatagramTransport,
+    cx: &mut Context<'_>,
+    each: &mut dyn FnMut(&mut [&mut [u8]], SocketAddr),
+) -> Poll<io::Result<()>> {
+    let mut packets: [&mut [u8]; BATCH] = std::array::from_fn(|_| Default::default());
+    let mut senders = [None; BATCH];
+    let places = bytes.chunks_mut(LONGEST).zip(&mut packets);
+    for (at, ((room, packet), sender)) in places.zip(&mut senders).enumerate() {
+        match own.poll_recv_from(cx, room) {
+            Poll::Ready(Ok((len, from))) => {
+                // A length beyond the room is the transport's mistake, and no datagram.
+                *packet = room.get_mut(..len).unwrap_or_default();
+                *sender = Some(from);
+            }
+            Poll::Ready(Err(why)) if at == 0 => return Poll::Ready(Err(why)),
+            Poll::Pending if at == 0 => return Poll::Pending,
+            // What came before is no error; it is asked again.
+            _ => break,
+        }
+    }
+    let mut rest = &mut packets[..];
+    let mut senders = &senders[..];
+    while let Some(Some(from)) = senders.first() {
+        let count = senders.iter().take_while(|other| **other == Some(*from));
+        let count = count.count();
+        let (run, behind) = rest.split_at_mut(count);
+        each(run, *from);
+        (rest, senders) = (behind, senders.get(count..).unwrap_or_default());
+    }
+    Poll::Ready(Ok(()))
+}
+
+thread_local! {
+    /// Where datagrams are received: one for all transports of a thread.
+    static ROOM: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}

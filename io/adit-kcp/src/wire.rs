@@ -1,0 +1,558 @@
+//! The way of a session's datagrams: correction and encryption, several at a time.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use adit_crypto::packet::session::PacketSession;
+use adit_fec::{Decoder, Encoder, HEADER, Matrix, OOB_HEADER, put_oob};
+use adit_kcp_proto::{HEADER_LEN, Kcp};
+use adit_net::ambient::Chance;
+use adit_wire::Time;
+
+use super::allowance::Allowance;
+use super::counters::add;
+use super::oob::OobSender;
+use super::route::Route;
+use super::settings::{LONGEST, Layout, Settings};
+use super::socket::Socket;
+
+/// Datagrams that are handed to the system at once: as many full ones as its largest packet holds.
+const BATCH: usize = 44;
+/// Datagrams that are sealed together, for the chains of CFB to run side by side: as many as are
+/// still in the nearest cache then.
+const SEALED: usize = 16;
+/// What a send may exceed its rate by, in bytes.
+const BURST: u64 = 64 * 1500;
+
+/// The stages between a session's [`Kcp`] and its socket. Both ends of the correction are made when
+/// they are needed, and given up while the session rests.
+#[derive(Debug, Default)]
+pub(super) struct Wire {
+    encoder: Option<Box<Encoder>>,
+    decoder: Option<Box<Decoder>>,
+    /// The number of the next shard, while there is no encoder.
+    next: u32,
+    /// The peer sends without correction, and this end does as it does.
+    plain: bool,
+    /// Something of what the peer sends was part of a group.
+    corrects: bool,
+    /// What was known of its groups when the decoder was given up.
+    shards: Option<(usize, usize)>,
+    /// What was told of the decoder's counters.
+    told: adit_fec::Counters,
+    /// Until when what was sent has used up the rate.
+    spent: Time,
+    /// The session's own rate in bytes a second, if it is not the socket's; 0 is no limit.
+    pub(super) rate: Option<u32>,
+    /// What may go to the peer, while it is not known whether it receives.
+    pub(super) allowance: Option<Box<Allowance>>,
+    /// How many more times each datagram is sent.
+    pub(super) copies: u8,
+    /// Where datagrams beside the stream go, if somebody takes them.
+    pub(super) oob: Option<OobSender>,
+}
+
+/// What to do with a batch that is not full when all that is due is in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// Send it
+    Goes,
+    /// Nothing: the same thread goes on with it at once
+    Waits,
+}
+
+/// Datagrams of a batch, one behind the other.
+struct Batch {
+    bytes: Vec<u8>,
+    lens: [usize; BATCH],
+    count: usize,
+    /// Bytes of all of them.
+    used: usize,
+    /// How many are sealed, and their bytes.
+    sealed: (usize, usize),
+    /// It is there for the next call too.
+    stays: bool,
+}
+
+thread_local! {
+    static PLACES: RefCell<Batch> = const { RefCell::new(Batch::EMPTY) };
+}
+
+fn with_batch<R>(work: impl FnOnce(&mut Batch) -> R) -> R {
+    PLACES.with(|places| match places.try_borrow_mut() {
+        Ok(mut batch) => work(&mut batch),
+        // The transport of one session may be another, which sends in the midst of it.
+        Err(_) => work(&mut Batch {
+            stays: false,
+            ..Batch::EMPTY
+        }),
+    })
+}
+
+impl Wire {
+    /// Sends what `kcp` has to send, as far as the rate allows.
+    /// With `session` sealed by it, else by the key of the socket.
+    pub(super) fn transmit(
+        &mut self,
+        socket: &Socket,
+        peer: SocketAddr,
+        mut session: Option<&mut PacketSession>,
+        kcp: &mut Kcp,
+        now: Time,
+        rest: Rest,
+    ) {
+        with_batch(|batch| {
+            let (mut packets, mut bytes) = (0, 0);
+            loop {
+                let (sealed, _) = batch.sealed;
+                self.fill(batch, socket, kcp, now);
+                let last = batch.count < (sealed + SEALED).min(BATCH);
+                if last && rest == Rest::Waits && batch.stays {
+                    break;
+                }
+                if batch.count > sealed {
+                    batch.seal(socket, session.as_deref_mut());
+                }
+                if last || batch.count == BATCH {
+                    let times = self.times();
+                    packets += batch.count as u64 * times;
+                    bytes += batch.send(socket, peer, times);
+                }
+                if last {
+                    break;
+                }
+            }
+            if packets > 0 {
+                let counters = &socket.settings.counters;
+                add(&counters.out_pkts, packets);
+                add(&counters.out_bytes, bytes);
+            }
+        });
+    }
+
+    /// Asks the peer whether it receives, if something waits for that and there is room to ask.
+    /// Says when to look again: to ask once more, or to give the session up.
+    pub(super) fn ask(
+        &mut self,
+        socket: &Socket,
+        peer: SocketAddr,
+        session: Option<&mut PacketSession>,
+        kcp: &mut Kcp,
+        now: Time,
+    ) -> Option<Time> {
+        let allowance = self.allowance.as_mut()?;
+        if kcp.poll_timeout().is_none_or(|at| at > now) {
+            return None;
+        }
+        let silence = Duration::from_millis(kcp.config().silence_ms.into());
+        let end = *allowance.blocked.get_or_insert(now) + silence;
+        if end <= now {
+            kcp.give_up();
+            return None;
+        }
+        let layout = socket.layout;
+        let header = if self.plain { 0 } else { layout.fec };
+        let len = layout.head + header + HEADER_LEN + layout.tail;
+        if allowance.may_ask(len, now) {
+            allowance.asks(len, now);
+            self.put_question(socket, peer, session, kcp, now);
+        }
+        let again = self.allowance.as_ref()?.ask_at(len);
+        Some(again.map_or(end, |at| at.min(end)))
+    }
+
+    fn put_question(
+        &mut self,
+        socket: &Socket,
+        peer: SocketAddr,
+        session: Option<&mut PacketSession>,
+        kcp: &mut Kcp,
+        now: Time,
+    ) {
+        with_batch(|batch| {
+            let layout = socket.layout;
+            let header = if self.plain { 0 } else { layout.fec };
+            let Some(place) = batch.place(BATCH) else {
+                return;
+            };
+            let (_, rest) = place.split_at_mut(layout.head);
+            let (_, room) = rest.split_at_mut(header);
+            let Some(len) = kcp.question(now, room) else {
+                return;
+            };
+            let len = header + len;
+            if let (Some(encoder), Some(shard)) = (self.encoder(socket), rest.get_mut(..len)) {
+                let _ = encoder.seal(now, shard);
+            }
+            batch.push(layout.head + len + layout.tail);
+            batch.seal(socket, session);
+            let bytes = batch.send(socket, peer, 1);
+            let counters = &socket.settings.counters;
+            add(&counters.out_pkts, 1);
+            add(&counters.out_bytes, bytes);
+        });
+    }
+
+    /// Sends a datagram beside the stream, of a conversation; or loses it, if the rate is used up or
+    /// the peer may not have it yet. The caller knows that it fits.
+    pub(super) fn put_oob(
+        &mut self,
+        socket: &Socket,
+        peer: SocketAddr,
+        session: Option<&mut PacketSession>,
+        (conv, payload): (u32, &[u8]),
+        now: Time,
+    ) {
+        let Layout { head, tail, .. } = socket.layout;
+        let whole = head + OOB_HEADER + payload.len() + tail;
+        let allowed = self.allowance.as_ref().is_none_or(|allowance| {
+            // A question must stay possible.
+            whole <= allowance.room(head + HEADER + HEADER_LEN + tail)
+        });
+        if !allowed || self.held_until(socket, now).is_some() {
+            return;
+        }
+        with_batch(|batch| {
+            debug_assert_eq!(batch.count, 0, "a batch waits within one call alone");
+            let place = batch.place(BATCH).and_then(|place| place.get_mut(head..));
+            let Some(len) = place.and_then(|place| put_oob(conv, payload, place)) else {
+                return;
+            };
+            debug_assert_eq!(head + len + tail, whole);
+            batch.push(whole);
+            batch.seal(socket, session);
+            let times = self.times();
+            let counters = &socket.settings.counters;
+            add(&counters.out_pkts, batch.count as u64 * times);
+            add(&counters.out_bytes, batch.send(socket, peer, times));
+        });
+        if let Some(allowance) = &mut self.allowance {
+            allowance.goes(whole);
+        }
+        self.spend(socket, whole, now);
+    }
+
+    /// How many times each datagram is sent. Once, while it is not known whether the peer receives.
+    fn times(&self) -> u64 {
+        match self.allowance {
+            Some(_) => 1,
+            None => 1 + u64::from(self.copies),
+        }
+    }
+
+    fn rate(&self, socket: &Socket) -> u64 {
+        self.rate.unwrap_or(socket.settings.rate).into()
+    }
+
+    /// When the rate allows more, if it does not now.
+    pub(super) fn held_until(&self, socket: &Socket, now: Time) -> Option<Time> {
+        let rate = self.rate(socket);
+        let ahead = (BURST * 1_000_000).checked_div(rate)?;
+        let at = Time(self.spent.0.saturating_sub(ahead));
+        (at > now).then_some(at)
+    }
+
+    fn spend(&mut self, socket: &Socket, bytes: usize, now: Time) {
+        let rate = self.rate(socket);
+        let bytes = bytes as u64 * self.times();
+        if let Some(time) = (bytes * 1_000_000).checked_div(rate) {
+            self.spent = Time(self.spent.max(now).0.saturating_add(time));
+        }
+    }
+
+    fn fill(&mut self, batch: &mut Batch, socket: &Socket, kcp: &mut Kcp, now: Time) {
+        let layout = socket.layout;
+        let limited = self.rate(socket) > 0;
+        let header = if self.plain { 0 } else { layout.fec };
+        let (sealed, _) = batch.sealed;
+        let end = (sealed + SEALED).min(BATCH);
+        let frame = layout.head + header + layout.tail;
+        while let Some(place) = batch.place(end) {
+            let (_, rest) = place.split_at_mut(layout.head);
+            let mut parity = self.encoder.as_mut().and_then(|e| e.poll_output(rest));
+            let limit = match &self.allowance {
+                // Parity for a peer that may not be there is left out.
+                Some(_) if parity.take().is_some() => continue,
+                Some(allowance) => allowance.room(frame + HEADER_LEN).saturating_sub(frame),
+                None => usize::MAX,
+            };
+            let len = match parity {
+                Some(len) => len,
+                None if limited && self.held_until(socket, now).is_some() => break,
+                None => {
+                    let (_, room) = rest.split_at_mut(header);
+                    let Some(len) = kcp.poll_transmit_within(now, room, limit) else {
+                        break;
+                    };
+                    let len = header + len;
+                    if let (Some(encoder), Some(shard)) =
+                        (self.encoder(socket), rest.get_mut(..len))
+                        // Never too long: both were made for the same MTU.
+                        && encoder.seal(now, shard).is_err()
+                    {
+                        continue;
+                    }
+                    len
+                }
+            };
+            let len = layout.head + len + layout.tail;
+            batch.push(len);
+            if let Some(allowance) = &mut self.allowance {
+                allowance.goes(len);
+            }
+            if limited {
+                self.spend(socket, len, now);
+            }
+        }
+    }
+
+    fn encoder(&mut self, socket: &Socket) -> Option<&mut Encoder> {
+        if self.encoder.is_none() && !self.plain {
+            let code = socket.code.clone()?;
+            let new = Encoder::resume(code, socket.layout.kcp_mtu, self.next).ok()?;
+            self.encoder = Some(Box::new(new));
+        }
+        self.encoder.as_deref_mut()
+    }
+
+    /// Takes in those decrypted packets at the front that are for this session, and gives how many
+    /// those are.
+    pub(super) fn input(
+        &mut self,
+        socket: &Socket,
+        kcp: &mut Kcp,
+        packets: &[&[u8]],
+        now: Time,
+        ours: impl Fn(Route<'_>) -> bool,
+    ) -> usize {
+        let mut taken = 0;
+        while let Some(rest @ [packet, ..]) = packets.get(taken..) {
+            let route = Route::of(packet);
+            if !ours(route) {
+                break;
+            }
+            match route {
+                Route::Data(..) | Route::Parity => {
+                    taken += self.shards(socket, kcp, rest, now, &ours);
+                }
+                Route::Bare(datagram, _) => {
+                    if socket.settings.fec_follows && !self.corrects {
+                        (self.plain, self.encoder) = (true, None);
+                    }
+                    // What was wrong is counted by the session itself; it goes on.
+                    let _ = kcp.input(now, datagram, false);
+                    taken += 1;
+                }
+                Route::Oob(_, payload) => {
+                    add(&socket.settings.counters.oob_packets, 1);
+                    if let Some(oob) = &self.oob {
+                        oob.put(payload);
+                    }
+                    taken += 1;
+                }
+                Route::Unknown => taken += 1,
+            }
+        }
+        taken
+    }
+
+    /// As [`input`](Self::input), as far as they are shards; the first one is.
+    fn shards(
+        &mut self,
+        socket: &Socket,
+        kcp: &mut Kcp,
+        packets: &[&[u8]],
+        now: Time,
+        ours: impl Fn(Route<'_>) -> bool,
+    ) -> usize {
+        (self.plain, self.corrects) = (false, true);
+        let decoder = self.decoder.get_or_insert_with(|| {
+            let fec = socket.settings.fec;
+            let matrix = fec.map_or(Matrix::Vandermonde, |fec| fec.matrix);
+            Box::new(match socket.code.clone() {
+                Some(code) => Decoder::new(code, LONGEST),
+                None => Decoder::unknown(matrix, LONGEST),
+            })
+        });
+        let mut view = decoder.look_at(packets);
+        for (at, packet) in packets.iter().enumerate() {
+            let route = Route::of(packet);
+            match route {
+                Route::Data(..) | Route::Parity if at > 0 && !ours(route) => return at,
+                Route::Data(datagram, _) if !datagram.is_empty() => {
+                    let _ = kcp.input(now, datagram, false);
+                }
+                Route::Data(..) | Route::Parity => {}
+                Route::Bare(..) | Route::Oob(..) | Route::Unknown => return at,
+            }
+            view.input(at);
+            while let Some(datagram) = view.poll_recovered() {
+                let _ = kcp.input(now, datagram, true);
+            }
+        }
+        packets.len()
+    }
+
+    /// Whether anything of what the peer sends was part of a group.
+    pub(super) const fn peer_corrects(&self) -> bool {
+        self.corrects
+    }
+
+    /// Data and parity shards of what the peer sends, once they are known.
+    pub(super) fn peer_shards(&self) -> Option<(usize, usize)> {
+        let Some(decoder) = &self.decoder else {
+            return self.shards;
+        };
+        if decoder.counters().parity > 0 {
+            return decoder.shards();
+        }
+        self.shards
+    }
+
+    /// Gives memory back: nothing has come or gone for a while.
+    pub(super) fn trim(&mut self, socket: &Socket) {
+        self.report(socket);
+        if let Some(encoder) = self.encoder.take() {
+            self.next = encoder.position();
+        }
+        self.shards = self.peer_shards();
+        let Some(decoder) = &mut self.decoder else {
+            return;
+        };
+        let settings = socket.settings.fec.map(|fec| (fec.data, fec.parity));
+        if decoder.shards() == settings {
+            (self.decoder, self.told) = (None, adit_fec::Counters::default());
+        } else {
+            // What it has found out would have to be found out again.
+            decoder.trim();
+        }
+    }
+
+    /// Adds what the correction has counted since the last time.
+    pub(super) fn report(&mut self, socket: &Socket) {
+        let Some(decoder) = &self.decoder else { return };
+        let (now, told) = (decoder.counters(), self.told);
+        if now == told {
+            return;
+        }
+        let counters = &socket.settings.counters;
+        add(&counters.fec_parity_shards, now.parity - told.parity);
+        add(&counters.fec_full_shards, now.complete - told.complete);
+        add(&counters.fec_recovered, now.recovered - told.recovered);
+        add(&counters.fec_errs, now.errors - told.errors);
+        let set = std::sync::atomic::Ordering::Relaxed;
+        let waiting = u64::try_from(decoder.waiting()).unwrap_or(u64::MAX);
+        counters.fec_shard_set.store(waiting, set);
+        let newest = decoder.newest_group().unwrap_or(0);
+        counters.fec_shard_min.store(newest.into(), set);
+        self.told = now;
+    }
+}
+
+impl Batch {
+    const EMPTY: Self = Self {
+        bytes: Vec::new(),
+        lens: [0; BATCH],
+        count: 0,
+        used: 0,
+        sealed: (0, 0),
+        stays: true,
+    };
+
+    /// Where the next datagram is put together; `None` when there are `end`.
+    fn place(&mut self, end: usize) -> Option<&mut [u8]> {
+        if self.bytes.is_empty() {
+            self.bytes.resize(BATCH * LONGEST, 0);
+        }
+        if self.count >= end {
+            return None;
+        }
+        self.bytes.get_mut(self.used..self.used + LONGEST)
+    }
+
+    /// The datagram in that place is complete but for its encryption.
+    fn push(&mut self, len: usize) {
+        if let Some(place) = self.lens.get_mut(self.count) {
+            *place = len;
+            self.count += 1;
+            self.used += len;
+        }
+    }
+
+    /// Seals those that are not yet, at most [`SEALED`].
+    fn seal(&mut self, socket: &Socket, session: Option<&mut PacketSession>) {
+        let (done, start) = self.sealed;
+        let lens = self.lens.get(done..self.count).unwrap_or_default();
+        let mut packets: [&mut [u8]; SEALED] = std::array::from_fn(|_| Default::default());
+        let mut rest = self.bytes.get_mut(start..).unwrap_or_default();
+        for (packet, len) in packets.iter_mut().zip(lens) {
+            (*packet, rest) = rest.split_at_mut(*len);
+        }
+        let packets = packets.get_mut(..lens.len()).unwrap_or_default();
+        let Settings { crypt, key, .. } = &socket.settings;
+        let sealed = match (session, crypt, key) {
+            (Some(session), _, _) => packets
+                .iter_mut()
+                .try_for_each(|packet| session.seal(packet)),
+            (None, Some(crypt), _) => packets
+                .iter_mut()
+                .try_for_each(|packet| crypt.seal(packet, &mut Chance)),
+            (None, None, Some(key)) => key.seal_batch(packets, &mut Chance),
+            (None, None, None) => Ok(()),
+        };
+        if sealed.is_err() {
+            // Every place has the room of the layout: the session has used all its numbers, and
+            // will count as dead, or the program's own cipher has refused. Nothing leaves that is not sealed.
+            (self.count, self.used) = self.sealed;
+        }
+        self.sealed = (self.count, self.used);
+    }
+
+    /// Hands all to the socket, so many `times`; returns their bytes. A datagram that the socket does
+    /// not take is lost, and sent again like any other.
+    fn send(&mut self, socket: &Socket, peer: SocketAddr, times: u64) -> u64 {
+        let (count, used) = std::mem::take(&mut self.sealed);
+        (self.count, self.used) = (0, 0);
+        // Copies go behind the whole batch: what loses the one seldom loses the other too then.
+        for _ in 0..times {
+            let mut rest = self.bytes.get(..used).unwrap_or_default();
+            for run in runs(self.lens.get(..count).unwrap_or_default()) {
+                let segment = run.first().copied().unwrap_or(0);
+                let (bytes, behind) = rest.split_at(run.iter().sum::<usize>().min(rest.len()));
+                rest = behind;
+                let failed = socket.transport.send_all(bytes, segment, peer).is_err();
+                add(&socket.settings.counters.in_errs, failed.into());
+            }
+        }
+        used as u64 * times
+    }
+}
+
+/// Runs of equal lengths, the last of each of which may be shorter.
+fn runs(mut lens: &[usize]) -> impl Iterator<Item = &[usize]> {
+    std::iter::from_fn(move || {
+        let first = *lens.first()?;
+        let equal = lens.iter().take_while(|len| **len == first).count();
+        let short = lens.get(equal).is_some_and(|len| *len < first);
+        let (run, rest) = lens.split_at(equal + usize::from(short));
+        lens = rest;
+        Some(run)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_last_of_a_run_is_shorter() {
+        let found = |lens| runs(lens).map(<[usize]>::to_vec).collect::<Vec<_>>();
+        assert_eq!(found(&[]), [[0; 0]; 0]);
+        assert_eq!(found(&[7]), [[7]]);
+        assert_eq!(
+            found(&[9, 9, 9, 5, 5, 9, 3, 2, 2]),
+            [&[9, 9, 9, 5][..], &[5], &[9, 3], &[2, 2]]
+        );
+    }
+}

@@ -1,0 +1,102 @@
+//! A thousand sessions at rest: what they hold, what they cost, and how many tasks there are.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_crypto::packet::{Check, PacketKey, PacketKind};
+use adit_fec::Matrix;
+use adit_interop::{kcpgo, loopback};
+use adit_kcp::{Fec, KcpListener, Settings};
+use adit_kcp_proto::Config;
+use tokio::io::AsyncReadExt;
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+const SESSIONS: usize = 1000;
+
+/// Bytes this process has in memory.
+fn resident() -> usize {
+    let status = fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: usize = status.split(' ').nth(1).unwrap().parse().unwrap();
+    pages * 4096
+}
+
+/// CPU time of this process, in ticks of 10 ms.
+fn ticks() -> u64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap();
+    let fields = stat.rsplit(')').next().unwrap().split(' ');
+    fields
+        .skip(12)
+        .take(2)
+        .map(|n| n.parse::<u64>().unwrap())
+        .sum()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_at_rest_cost_little() {
+    // One after the other: both count what the process has.
+    at_rest((0, 0), 6 << 10).await;
+    at_rest((10, 3), 12 << 10).await;
+}
+
+/// So many bytes for each at most, with what they held while they were young: an allocator keeps
+/// that for the next ones.
+async fn at_rest((data, parity): (usize, usize), most: usize) {
+    let key = PacketKey::new(PacketKind::Aes128Gcm, Check::Crc32, b"idle").unwrap();
+    let settings = Settings {
+        key: Some(Arc::new(key)),
+        fec: (data > 0).then_some(Fec {
+            data,
+            parity,
+            matrix: Matrix::Vandermonde,
+        }),
+        ..Settings::new(Config::fast3())
+    };
+    let mut listener = KcpListener::bind(loopback(0), settings).unwrap();
+    let addr = listener.local_addr().unwrap();
+    let peers = spawn_blocking(move || {
+        let shards = [format!("-ds={data}"), format!("-ps={parity}")];
+        let [data, parity] = shards.each_ref().map(String::as_str);
+        let options = ["-key=idle", "-crypt=aes-128-gcm", data, parity];
+        kcpgo::idle(addr, SESSIONS, &options).unwrap()
+    });
+    let mut streams = Vec::with_capacity(SESSIONS);
+    let (mut before, mut tasks) = (0, 0);
+    for n in 0..SESSIONS {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        assert_eq!(stream.read_u8().await.unwrap(), 1);
+        streams.push(stream);
+        // The first ones warm pools and tables up.
+        if n == SESSIONS / 10 {
+            (before, tasks) = (resident(), Handle::current().metrics().num_alive_tasks());
+        }
+    }
+    let peers = peers.await.unwrap();
+    sleep(Duration::from_millis(3500)).await;
+    let counted = SESSIONS - SESSIONS / 10 - 1;
+    let each = resident().saturating_sub(before) / counted;
+    let begun = ticks();
+    sleep(Duration::from_secs(3)).await;
+    let spent = ticks() - begun;
+    println!(
+        "{data}+{parity}: {each} bytes and {spent} ticks of 10 ms in 3 s for {SESSIONS} sessions"
+    );
+    assert!(each < most, "{each} bytes for each session");
+    assert!(spent <= 3, "{spent} ticks in three seconds");
+    assert_eq!(Handle::current().metrics().num_alive_tasks(), tasks);
+    drop((streams, listener));
+    // Each says farewell a few times, which kcp-go does not answer.
+    for _ in 0..100 {
+        if Handle::current().metrics().num_alive_tasks() == 0 {
+            break;
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(Handle::current().metrics().num_alive_tasks(), 0);
+    drop(peers);
+}

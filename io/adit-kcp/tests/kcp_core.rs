@@ -1,0 +1,104 @@
+//! Bare sessions with tokio_kcp and with KCP's own core in C, both ways round, in either manner of
+//! ours, over good and bad paths. `cargo xtask install` brings both.
+
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+use std::time::Duration;
+
+use adit_interop::kcpcore::Core;
+use adit_interop::lossy::{Faults, Lossy};
+use adit_interop::{Pattern, loopback};
+use adit_kcp::{KcpListener, KcpStream, Settings};
+use adit_kcp_proto::{Compat, Config};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+const LIMIT: Duration = Duration::from_secs(30);
+const LEN: usize = 300_000;
+const FAULTS: Faults = Faults {
+    lost: 80,
+    doubled: 20,
+    late: 50,
+};
+const MANNERS: [Compat; 2] = [Compat::Go, Compat::C];
+
+fn settings(core: Core, compat: Compat) -> Settings {
+    Settings::new(Config {
+        stream: core.streams(),
+        compat,
+        send_window: 256,
+        recv_window: 256,
+        ..Config::fast3()
+    })
+}
+
+/// Their client and our server.
+async fn ours_serves(core: Core, compat: Compat, faults: Option<Faults>) {
+    let mut listener = KcpListener::bind(loopback(0), settings(core, compat)).unwrap();
+    let addr = listener.local_addr().unwrap();
+    let path = faults.map(|faults| Lossy::start(addr, faults, 3).unwrap());
+    let to = path.as_ref().map_or(addr, Lossy::addr);
+    let sent = spawn_blocking(move || core.send(to, LEN));
+    let serve = async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut buf = vec![0; 1 << 17];
+        loop {
+            let n = stream.read(&mut buf).await.unwrap();
+            stream.write_all(&buf[..n]).await.unwrap();
+        }
+    };
+    tokio::select! {
+        sent = sent => sent.unwrap().unwrap_or_else(|why| panic!("{core:?}, {compat:?}: {why:#}")),
+        () = serve => {}
+    }
+}
+
+/// Our client and their server. Messages come back as they were sent.
+async fn theirs_serves(core: Core, compat: Compat, faults: Option<Faults>) {
+    let what = format!("{core:?}, {compat:?}");
+    let server = core.echo().unwrap();
+    let path = faults.map(|faults| Lossy::start(server.addr(), faults, 4).unwrap());
+    let to = path.as_ref().map_or_else(|| server.addr(), Lossy::addr);
+    let mut stream = KcpStream::connect(to, settings(core, compat)).unwrap();
+    let (pattern, mut buf) = (Pattern::new(9).take(LEN), vec![0; 1 << 17]);
+    if core.streams() {
+        let (mut reader, mut writer) = stream.into_split();
+        let mut got = vec![0; LEN];
+        let read = timeout(LIMIT, reader.read_exact(&mut got));
+        let (wrote, read) = tokio::join!(writer.write_all(&pattern), read);
+        wrote.unwrap();
+        read.unwrap_or_else(|_| panic!("{what}: late")).unwrap();
+        assert!(got == pattern, "{what}: other bytes came back");
+        return;
+    }
+    let mut rest = &pattern[..];
+    for len in (0..).map(|n: usize| n * n * 37 % 50_000 + 1) {
+        let Some((message, later)) = rest.split_at_checked(len) else {
+            break;
+        };
+        rest = later;
+        assert_eq!(stream.write(message).await.unwrap(), len);
+        let n = timeout(LIMIT, stream.read(&mut buf)).await;
+        let n = n.unwrap_or_else(|_| panic!("{what}: late")).unwrap();
+        assert!(buf[..n] == *message, "{what}: of {len} bytes came {n}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn both_ways_in_either_manner() {
+    for core in Core::ALL {
+        for compat in MANNERS {
+            ours_serves(core, compat, None).await;
+            theirs_serves(core, compat, None).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bad_path_is_repaired() {
+    for core in Core::ALL {
+        ours_serves(core, Compat::Go, Some(FAULTS)).await;
+        theirs_serves(core, Compat::Go, Some(FAULTS)).await;
+    }
+}

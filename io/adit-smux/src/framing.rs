@@ -1,0 +1,163 @@
+//! Between the core of smux and the stream below: bytes as they are, or in Snappy's blocks.
+
+use std::task::{Context, Poll, ready};
+
+use adit_smux_proto::{FRAME_HEADER, MIN_OUTPUT};
+use adit_stream::BoxStream;
+use adit_stream::pool::{Class, Lease};
+use adit_wire::Time;
+
+use super::shared::State;
+use super::snappy::{BLOCK, Decoder, Encoder, Front, STREAM};
+use super::{End, SnappyError};
+use adit_stream::Buffer;
+
+/// Plaintext of a block at most: four frames of kcptun.
+const PIECE: usize = BLOCK / 2;
+
+/// Whether the peer is known to speak as we do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Peer {
+    Unknown,
+    Known,
+}
+
+/// How bytes stand on the stream below.
+pub(super) struct Framing {
+    version: u8,
+    peer: Peer,
+    snappy: Option<Box<Snappy>>,
+}
+
+struct Snappy {
+    encoder: Encoder,
+    decoder: Decoder,
+    /// Decompressed and not taken in yet.
+    plain: Buffer,
+}
+
+impl Framing {
+    pub(super) fn new(version: u8, compress: bool) -> Self {
+        let snappy = compress.then(|| {
+            Box::new(Snappy {
+                encoder: Encoder::new(),
+                decoder: Decoder::default(),
+                plain: Buffer::default(),
+            })
+        });
+        Self {
+            version,
+            peer: Peer::Unknown,
+            snappy,
+        }
+    }
+
+    /// Makes bytes of the peer's frames ready for [`take_in`](Self::take_in).
+    pub(super) fn poll_fill(
+        &mut self,
+        cx: &mut Context<'_>,
+        below: &mut BoxStream,
+    ) -> Poll<Result<(), End>> {
+        let Some(snappy) = &mut self.snappy else {
+            if ready!(below.poll_fill(cx, 1))? == 0 {
+                return Poll::Ready(Err(End::Ended));
+            }
+            if self.peer == Peer::Unknown && below.filled().first() == STREAM.first() {
+                return Poll::Ready(Err(End::Compression { theirs: true }));
+            }
+            return Poll::Ready(Ok(()));
+        };
+        let mut want = 1;
+        while snappy.plain.is_empty() {
+            let have = ready!(below.poll_fill(cx, want))?;
+            if have == 0 {
+                return Poll::Ready(Err(End::Ended));
+            }
+            let wire = below.filled();
+            // A frame's first byte is a version.
+            if !snappy.decoder.has_begun() && matches!(wire.first(), Some(1 | 2)) {
+                return Poll::Ready(Err(End::Compression { theirs: false }));
+            }
+            match snappy.decoder.front(wire)? {
+                Front::NeedMore(_) if have < want => return Poll::Ready(Err(End::Ended)),
+                Front::NeedMore(total) => want = total,
+                Front::Skip(used) => {
+                    below.consume(used);
+                    want = 1;
+                }
+                Front::Block(used, block) => {
+                    if block.len > 0 {
+                        snappy.plain.reserve(block.len);
+                        Decoder::open(&block, wire, snappy.plain.room())?;
+                        snappy.plain.fill(block.len);
+                    }
+                    below.consume(used);
+                    want = 1;
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Gives the core what is ready; true if it took all.
+    pub(super) fn take_in(
+        &mut self,
+        below: &mut BoxStream,
+        state: &mut State,
+        now: Time,
+    ) -> Result<bool, End> {
+        let bytes = match &self.snappy {
+            Some(snappy) => snappy.plain.bytes(),
+            None => below.filled(),
+        };
+        if self.peer == Peer::Unknown
+            && let Some(theirs) = bytes.first().copied()
+        {
+            if theirs != self.version && matches!(theirs, 1 | 2) {
+                let ours = self.version;
+                return Err(End::Version { ours, theirs });
+            }
+            self.peer = Peer::Known;
+        }
+        let (len, used) = (bytes.len(), state.core.input(now, bytes)?);
+        state.understood |= used > 0;
+        match &mut self.snappy {
+            Some(snappy) => snappy.plain.consume(used),
+            None => below.consume(used),
+        }
+        Ok(used == len)
+    }
+
+    /// Room in the stream below that [`give_out`](Self::give_out) needs.
+    pub(super) fn room(&self) -> usize {
+        match &self.snappy {
+            Some(_) => Encoder::room(PIECE),
+            None => MIN_OUTPUT.max(FRAME_HEADER + 1),
+        }
+    }
+
+    /// Moves frames of the core into the slot of the stream below, which has been made ready;
+    /// false if there were none.
+    pub(super) fn give_out(
+        &mut self,
+        below: &mut BoxStream,
+        state: &mut State,
+    ) -> Result<bool, End> {
+        let len = match &mut self.snappy {
+            None => state.core.poll_output(below.slot()),
+            Some(snappy) => {
+                let mut piece = Lease::take(Class::SMALL, PIECE);
+                let room = piece.get_mut(..PIECE).unwrap_or_default();
+                let len = state.core.poll_output(room);
+                if len == 0 {
+                    return Ok(false);
+                }
+                let plain = piece.get(..len).unwrap_or_default();
+                let packed = snappy.encoder.encode(plain, below.slot());
+                packed.ok_or(SnappyError::Length)?
+            }
+        };
+        below.commit(len)?;
+        Ok(len > 0)
+    }
+}

@@ -1,0 +1,308 @@
+//! The framing format of Snappy: blocks of at most 64 KiB, each with a checksum.
+//!
+//! `type u8 | length u24 | body`, little-endian. A stream begins with `ff 06 00 00 sNaPpY`; type 0
+//! is a compressed block, 1 a stored one, each behind its masked CRC-32C; 0x80..=0xfe are skipped.
+//! (google/snappy, framing_format.txt.)
+
+use core::ops::Range;
+
+/// What a stream begins with.
+pub(super) const STREAM: [u8; 10] = *b"\xff\x06\x00\x00sNaPpY";
+/// The most bytes of plaintext in a block.
+pub(super) const BLOCK: usize = 64 << 10;
+
+const HEADER: usize = 4;
+const CHECKSUM: usize = 4;
+/// The longest body: a block that its compression has made longer.
+const BODY: usize = CHECKSUM + 32 + BLOCK + BLOCK / 6;
+
+/// Why bytes are no Snappy stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SnappyError {
+    /// They do not begin as one.
+    #[error("the bytes do not begin as a Snappy stream")]
+    Stream,
+    /// A type that may not be skipped.
+    #[error("unknown Snappy chunk {0:#04x}")]
+    Chunk(u8),
+    /// A length that no such chunk has.
+    #[error("a Snappy chunk of impossible length")]
+    Length,
+    /// A block that cannot be decompressed.
+    #[error("a Snappy block that makes no sense")]
+    Block,
+    /// A block whose checksum is that of other bytes.
+    #[error("a Snappy block with a wrong checksum")]
+    Checksum,
+}
+
+/// Makes blocks.
+pub(super) struct Encoder {
+    snap: snap::raw::Encoder,
+    begun: bool,
+}
+
+impl Encoder {
+    pub(super) fn new() -> Self {
+        Self {
+            snap: snap::raw::Encoder::new(),
+            begun: false,
+        }
+    }
+
+    /// Room that so many bytes may need.
+    pub(super) fn room(len: usize) -> usize {
+        STREAM.len() + HEADER + CHECKSUM + snap::raw::max_compress_len(len)
+    }
+
+    /// Writes one block of at most [`BLOCK`] bytes to the front of `out`, which has the
+    /// [room](Self::room) for it; gives its length.
+    pub(super) fn encode(&mut self, plain: &[u8], out: &mut [u8]) -> Option<usize> {
+        let start = if self.begun { 0 } else { STREAM.len() };
+        let (front, out) = out.split_at_mut_checked(start)?;
+        front.copy_from_slice(STREAM.get(..start)?);
+        let (header, body) = out.split_first_chunk_mut::<HEADER>()?;
+        let (checksum, block) = body.split_first_chunk_mut::<CHECKSUM>()?;
+        let packed = self.snap.compress(plain, block).ok()?;
+        // Less than an eighth is not worth the other end's while.
+        let (kind, len) = if packed < plain.len() - plain.len() / 8 {
+            (0, packed)
+        } else {
+            block.get_mut(..plain.len())?.copy_from_slice(plain);
+            (1, plain.len())
+        };
+        let [l0, l1, l2, _] = u32::try_from(CHECKSUM + len).ok()?.to_le_bytes();
+        *header = [kind, l0, l1, l2];
+        *checksum = masked(plain).to_le_bytes();
+        self.begun = true;
+        Some(start + HEADER + CHECKSUM + len)
+    }
+}
+
+/// What stands at the front of a Snappy stream.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Front {
+    /// Not a whole chunk: so many bytes are needed.
+    NeedMore(usize),
+    /// A chunk of so many bytes without plaintext.
+    Skip(usize),
+    /// A chunk of so many bytes with a block.
+    Block(usize, Block),
+}
+
+/// Where a block lies, and its plaintext's length.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    packed: bool,
+    body: Range<usize>,
+    pub(super) len: usize,
+    checksum: u32,
+}
+
+/// Reads chunks.
+#[derive(Default)]
+pub(super) struct Decoder {
+    begun: bool,
+}
+
+impl Decoder {
+    /// Whether the stream is known to be one of Snappy.
+    pub(super) const fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// Looks at the front of what came.
+    pub(super) fn front(&mut self, wire: &[u8]) -> Result<Front, SnappyError> {
+        let Some(([kind, l0, l1, l2], rest)) = wire.split_first_chunk::<HEADER>() else {
+            return Ok(Front::NeedMore(HEADER));
+        };
+        if !self.begun && *kind != 0xff {
+            return Err(SnappyError::Stream);
+        }
+        let len = usize::try_from(u32::from_le_bytes([*l0, *l1, *l2, 0]));
+        let len = len.map_err(|_| SnappyError::Length)?;
+        if len > BODY {
+            return Err(SnappyError::Length);
+        }
+        let whole = HEADER + len;
+        let Some(body) = rest.get(..len) else {
+            return Ok(Front::NeedMore(whole));
+        };
+        match kind {
+            0xff if wire.get(..whole) == Some(&STREAM) => {
+                self.begun = true;
+                Ok(Front::Skip(whole))
+            }
+            0xff => Err(SnappyError::Stream),
+            0 | 1 => {
+                let split = body.split_first_chunk::<CHECKSUM>();
+                let (checksum, block) = split.ok_or(SnappyError::Length)?;
+                let packed = *kind == 0;
+                let len = if packed {
+                    snap::raw::decompress_len(block).map_err(|_| SnappyError::Block)?
+                } else {
+                    block.len()
+                };
+                if len > BLOCK {
+                    return Err(SnappyError::Length);
+                }
+                let block = Block {
+                    packed,
+                    body: HEADER + CHECKSUM..whole,
+                    len,
+                    checksum: u32::from_le_bytes(*checksum),
+                };
+                Ok(Front::Block(whole, block))
+            }
+            0x80..=0xfe => Ok(Front::Skip(whole)),
+            other => Err(SnappyError::Chunk(*other)),
+        }
+    }
+
+    /// Puts the plaintext of a block that stands at the front of `wire` to the front of `out`,
+    /// which has [`Block::len`] bytes at least.
+    pub(super) fn open(block: &Block, wire: &[u8], out: &mut [u8]) -> Result<(), SnappyError> {
+        let body = wire.get(block.body.clone()).ok_or(SnappyError::Length)?;
+        let out = out.get_mut(..block.len).ok_or(SnappyError::Length)?;
+        if block.packed {
+            let done = snap::raw::Decoder::new().decompress(body, out);
+            let len = done.map_err(|_| SnappyError::Block)?;
+            if len != out.len() {
+                return Err(SnappyError::Block);
+            }
+        } else {
+            out.copy_from_slice(body);
+        }
+        if masked(out) == block.checksum {
+            Ok(())
+        } else {
+            Err(SnappyError::Checksum)
+        }
+    }
+}
+
+fn masked(plain: &[u8]) -> u32 {
+    crc32c::crc32c(plain)
+        .rotate_right(15)
+        .wrapping_add(0xa282_ead8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn encoded(pieces: &[&[u8]]) -> Vec<u8> {
+        let mut encoder = Encoder::new();
+        let mut wire = Vec::new();
+        for piece in pieces {
+            let mut out = vec![0; Encoder::room(piece.len())];
+            let len = encoder.encode(piece, &mut out).unwrap();
+            wire.extend_from_slice(&out[..len]);
+        }
+        wire
+    }
+
+    fn decoded(wire: &[u8]) -> Result<Vec<u8>, SnappyError> {
+        let (mut decoder, mut rest, mut plain) = (Decoder::default(), wire, Vec::new());
+        loop {
+            match decoder.front(rest)? {
+                Front::NeedMore(total) => {
+                    assert!(total > rest.len());
+                    return Ok(plain);
+                }
+                Front::Skip(used) => rest = &rest[used..],
+                Front::Block(used, block) => {
+                    let mut out = vec![0; block.len];
+                    Decoder::open(&block, rest, &mut out)?;
+                    plain.extend_from_slice(&out);
+                    rest = &rest[used..];
+                }
+            }
+        }
+    }
+
+    /// As golang/snappy writes them, one flush for each write.
+    #[test]
+    fn golden_streams() {
+        let text = include_str!("../../../vectors/kcptun/kcptun.json");
+        let all: serde_json::Value = serde_json::from_str(text).unwrap();
+        let hex = |value: &serde_json::Value| -> Vec<u8> {
+            let text = value.as_str().unwrap();
+            let pairs = text.as_bytes().chunks(2);
+            let byte =
+                |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+            pairs.map(byte).collect()
+        };
+        let cases = all["snappy_framing_flush_per_write"].as_array().unwrap();
+        assert!(cases.len() >= 3);
+        for case in cases {
+            if case["note"].is_string() {
+                let mut state = 12345_u32;
+                let noise: [u8; 3000] = std::array::from_fn(|_| {
+                    state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    state.to_be_bytes()[0]
+                });
+                let stored = encoded(&[&noise]);
+                assert_eq!(stored.len() as u64, case["stream_len"].as_u64().unwrap());
+                assert!(stored.starts_with(&hex(&case["stream_head64"])));
+                continue;
+            }
+            let (first, stream) = (hex(&case["first_write"]), hex(&case["stream"]));
+            let plain = decoded(&stream).unwrap();
+            let writes = case["writes"].as_array().unwrap().len();
+            assert_eq!(plain, first.repeat(writes));
+        }
+        let stack = &all["kcptun_stack"];
+        let frames = [
+            &[2, 0, 0, 0, 3, 0, 0, 0][..],
+            &[2, 2, 5, 0, 3, 0, 0, 0, b'h', b'e', b'l', b'l', b'o'],
+        ];
+        assert_eq!(encoded(&frames), hex(&stack["snappy_stream"]));
+    }
+
+    #[test]
+    fn what_is_no_snappy_is_refused() {
+        let good = encoded(&[&[7; 1000]]);
+        assert_eq!(decoded(&good[10..]), Err(SnappyError::Stream));
+        let mut bad = good.clone();
+        let literal = 10 + HEADER + CHECKSUM + 3;
+        for at in [15, literal] {
+            bad.clone_from(&good);
+            bad[at] ^= 1;
+            assert_eq!(decoded(&bad), Err(SnappyError::Checksum));
+        }
+        bad.clone_from(&good);
+        bad[10] = 2;
+        assert_eq!(decoded(&bad), Err(SnappyError::Chunk(2)));
+        bad[10] = 0x80;
+        assert_eq!(decoded(&bad), Ok(Vec::new()));
+        let long = [&STREAM[..], &[0, 0xff, 0xff, 0xff]].concat();
+        assert_eq!(decoded(&long), Err(SnappyError::Length));
+        // A block that claims to be 4 GiB.
+        let bomb = [
+            &STREAM[..],
+            &[0, 9, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f],
+        ]
+        .concat();
+        assert_eq!(decoded(&bomb), Err(SnappyError::Length));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(pieces in proptest::collection::vec((any::<u8>(), 1..3000usize, any::<bool>()), 1..6)) {
+            let pieces: Vec<Vec<u8>> = pieces.into_iter().map(|(seed, len, dull)| {
+                if dull { vec![seed; len] } else { adit_interop::Pattern::new(seed.into()).take(len) }
+            }).collect();
+            let all: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
+            prop_assert_eq!(decoded(&encoded(&all)).unwrap(), pieces.concat());
+        }
+
+        #[test]
+        fn any_bytes_are_handled(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = decoded(&[&STREAM[..], &bytes].concat());
+            let _ = decoded(&bytes);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! A client, for those who come from Go's `x/crypto/ssh`: connects, runs a command, shows what it
+//! has printed, and ends with its exit status.
+//!
+//! `ssh_client HOST PORT USER KEY KNOWN_HOSTS COMMAND`. The functions are shown in the guide
+//! `docs/guides/ssh-library.md`.
+
+#![allow(
+    dead_code,
+    reason = "shown one by one; the tests run those that the program does not"
+)]
+#![allow(clippy::print_stderr, reason = "a program for a terminal")]
+
+use std::error::Error;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use adit_ssh::client::{Client, ClientConfig, Exit, KnownHostsOnly, Login, Session};
+use adit_ssh::{Channel, End};
+use adit_ssh_proto::connection::{Modes, Pty, Size};
+use adit_ssh_proto::key::PrivateKey;
+use adit_stream::{BoxStream, Tcp};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+pub(crate) type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Fallible<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [host, port, user, key, known_hosts, command] = &*words else {
+        return Err("usage: ssh_client HOST PORT USER KEY KNOWN_HOSTS COMMAND".into());
+    };
+    let (key, known_hosts) = (Path::new(key), Path::new(known_hosts));
+    let session = dial(host, port.parse()?, user, key, known_hosts).await?;
+    let status = run(&session, command).await?;
+    std::process::exit(i32::try_from(status).unwrap_or(255));
+}
+
+// region: dial
+/// `ssh.Dial` with `ssh.ParsePrivateKey`, `ssh.PublicKeys` and `knownhosts.New`.
+pub(crate) async fn dial(
+    host: &str,
+    port: u16,
+    user: &str,
+    key: &Path,
+    known_hosts: &Path,
+) -> Fallible<Session> {
+    let key = PrivateKey::read(&fs::read_to_string(key)?, None)?;
+    let known = KnownHostsOnly::read(host, port, &[known_hosts])?;
+    let config = ClientConfig::known(known, Login::new(user).with_key(key));
+    Ok(Client::dial(host, port, config).await?)
+}
+// end
+
+// region: connect
+/// `ssh.NewClientConn` and `ssh.NewClient`: over a connection that is there already. A channel of
+/// another session is one too: that is a jump host.
+pub(crate) async fn connect(socket: TcpStream, config: ClientConfig) -> Fallible<Session> {
+    let stream: BoxStream = Box::new(Tcp::new(socket));
+    Ok(Client::connect(stream, config).await?)
+}
+// end
+
+// region: output
+/// `Client.NewSession` and `Session.Output`.
+pub(crate) async fn output(session: &Session, command: &str) -> Fallible<Vec<u8>> {
+    let output = session.open_session().await?.output(command).await?;
+    match output.exit {
+        Some(Exit::Status(0)) => Ok(output.stdout),
+        exit => Err(format!("{exit:?}: {}", String::from_utf8_lossy(&output.stderr)).into()),
+    }
+}
+// end
+
+// region: run
+/// `Session.Run` with `Session.Stdout` and `Session.Stderr` set; gives the exit status.
+pub(crate) async fn run(session: &Session, command: &str) -> Fallible<u32> {
+    let output = session.open_session().await?.output(command).await?;
+    std::io::stdout().write_all(&output.stdout)?;
+    std::io::stderr().write_all(&output.stderr)?;
+    match output.exit {
+        Some(Exit::Status(status)) => Ok(status),
+        Some(Exit::Signal { name, .. }) => Err(format!("ended by SIG{name}").into()),
+        None => Err("the server did not tell how it ended".into()),
+    }
+}
+// end
+
+// region: start
+/// `Session.Setenv`, `Session.StdinPipe`, `Session.StdoutPipe`, `Session.Start` and
+/// `Session.Wait`: a program that is fed while it runs.
+pub(crate) async fn start(session: &Session, input: &[u8]) -> Fallible<(String, Option<Exit>)> {
+    let program = session.open_session().await?;
+    // Servers take only a few names: a refusal is no reason to give up.
+    let _ = program.control().env("LANG", "C").await;
+    program.exec("sort").await?;
+    let (control, channel, stderr) = program.into_parts();
+    drop(stderr); // What it writes there is thrown away.
+    let (mut stdout, mut stdin) = channel.into_split();
+    stdin.write_all(input).await?;
+    stdin.shutdown().await?;
+    let mut text = String::new();
+    stdout.read_to_string(&mut text).await?;
+    Ok((text, control.wait().await))
+}
+// end
+
+// region: signal
+/// `Session.Signal`: a program that would run on is told to end.
+pub(crate) async fn signal(session: &Session) -> Fallible<Option<Exit>> {
+    let program = session.open_session().await?;
+    program.exec("exec sleep 60").await?;
+    program.control().signal("TERM").await?;
+    Ok(program.control().wait().await)
+}
+// end
+
+// region: shell
+/// `Session.RequestPty`, `Session.WindowChange` and `Session.Shell`.
+pub(crate) async fn shell(session: &Session, typed: &[u8]) -> Fallible<Vec<u8>> {
+    let mut modes = Modes::new();
+    modes.set(53, 0); // ECHO (RFC 4254 section 8): what is typed does not come back.
+    let size = Size {
+        columns: 80,
+        rows: 24,
+        ..Size::default()
+    };
+    let mut program = session.open_session().await?;
+    let term = "xterm".to_owned();
+    program.control().pty(Pty { term, size, modes }).await?;
+    program.shell().await?;
+    let wide = Size {
+        columns: 132,
+        ..size
+    };
+    program.control().window_change(wide).await?;
+    program.channel().write_all(typed).await?;
+    program.channel().flush().await?;
+    let mut shown = Vec::new();
+    program.channel().read_to_end(&mut shown).await?;
+    Ok(shown)
+}
+// end
+
+// region: subsystem
+/// `Session.RequestSubsystem`: a channel that speaks its protocol.
+pub(crate) async fn subsystem(session: &Session, name: &str) -> Fallible<Channel> {
+    let program = session.open_session().await?;
+    program.subsystem(name).await?;
+    Ok(program.into_channel())
+}
+// end
+
+// region: about
+/// `Conn.ServerVersion`, `Conn.SessionID`, `Conn.User` is what you have logged in with.
+pub(crate) fn about(session: &Session) -> String {
+    let id = session.session_id().len();
+    format!(
+        "{}, {}, {id} octets",
+        session.version(),
+        session.negotiated()
+    )
+}
+// end
+
+// region: close
+/// `Client.Close` and `Client.Wait`. A session whose last handle and channel are dropped ends too.
+pub(crate) async fn close(session: Session) -> End {
+    session.disconnect("that was all");
+    session.closed().await
+}
+// end

@@ -1,0 +1,136 @@
+//! Connections through a session, both ways, for those who come from Go's `x/crypto/ssh`.
+//!
+//! `ssh_forward HOST PORT USER KEY KNOWN_HOSTS TARGET:PORT` listens at a port of loopback, which it
+//! prints, and has the host connect to the target for whoever comes. The functions are shown in the guide
+//! `docs/guides/ssh-library.md`.
+
+#![allow(
+    dead_code,
+    reason = "shown one by one; the tests run those that the program does not"
+)]
+#![allow(clippy::print_stdout, reason = "a program for a terminal")]
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+use adit_ssh::Channel;
+use adit_ssh::client::{AgentUse, Client, ClientConfig, KnownHostsOnly, Login, Output, Session};
+use adit_ssh_proto::connection::Originator;
+use adit_ssh_proto::key::PrivateKey;
+use tokio::io::{AsyncReadExt, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+
+pub(crate) type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Fallible<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [host, port, user, key, known_hosts, target] = &*words else {
+        return Err("usage: ssh_forward HOST PORT USER KEY KNOWN_HOSTS TARGET:PORT".into());
+    };
+    let port = port.parse()?;
+    let key = PrivateKey::read(&std::fs::read_to_string(Path::new(key))?, None)?;
+    let known = KnownHostsOnly::read(host, port, &[known_hosts])?;
+    let config = ClientConfig::known(known, Login::new(user).with_key(key));
+    let session = Client::dial(host, port, config).await?;
+    let (target, port) = target.rsplit_once(':').ok_or("TARGET:PORT")?;
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    println!("{}", listener.local_addr()?);
+    local(session, listener, (target.to_owned(), port.parse()?)).await
+}
+
+// region: dial
+/// `Client.Dial("tcp", …)`: what comes is `AsyncRead` and `AsyncWrite`, and half-closes.
+pub(crate) async fn dial(session: &Session, host: &str, port: u16) -> Fallible<Channel> {
+    let nobody = Originator::default(); // Who wants it, for the server's log.
+    Ok(session.direct_tcpip(host, port, nobody).await?)
+}
+// end
+
+// region: dial_unix
+/// `Client.Dial("unix", …)`.
+pub(crate) async fn dial_unix(session: &Session, path: &str) -> Fallible<Channel> {
+    Ok(session.direct_streamlocal(path).await?)
+}
+// end
+
+// region: local
+/// `ssh -L`: what comes to a listener here goes on from there.
+pub(crate) async fn local(
+    session: Session,
+    listener: TcpListener,
+    target: (String, u16),
+) -> Fallible<()> {
+    loop {
+        let (mut socket, _) = listener.accept().await?;
+        let (session, (host, port)) = (session.clone(), target.clone());
+        tokio::spawn(async move {
+            // The target may not answer: nobody else waits for it.
+            let nobody = Originator::default();
+            let mut channel = session.direct_tcpip(host, port, nobody).await?;
+            copy_bidirectional(&mut socket, &mut channel).await?;
+            Fallible::Ok(())
+        });
+    }
+}
+// end
+
+// region: listen
+/// `Client.Listen("tcp", "localhost:0")` and `Listener.Accept`: the server listens, connections
+/// come here and go on to a port of ours.
+pub(crate) async fn listen(session: &Session, to: u16) -> Fallible<u16> {
+    let mut listener = session.forward_tcpip("localhost", 0).await?;
+    let port = listener.port().ok_or("no port was chosen")?;
+    tokio::spawn(async move {
+        while let Some(opening) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut target = TcpStream::connect(("127.0.0.1", to)).await?;
+                let mut channel = opening.accept()?;
+                copy_bidirectional(&mut channel, &mut target).await?;
+                Fallible::Ok(()) // What is dropped without an answer is refused.
+            });
+        }
+    }); // The server stops listening when the listener is dropped.
+    Ok(port)
+}
+// end
+
+// region: listen_unix
+/// `Client.ListenUnix` and one `Accept`.
+pub(crate) async fn listen_unix(session: &Session, path: &str) -> Fallible<String> {
+    let mut listener = session.forward_streamlocal(path).await?;
+    let opening = listener.accept().await.ok_or("the session is over")?;
+    let mut channel = opening.accept()?;
+    let mut text = String::new();
+    channel.read_to_string(&mut text).await?;
+    Ok(text)
+}
+// end
+
+// region: agent
+/// `agent.ForwardToAgent` and `agent.RequestAgentForwarding`: a program there uses the agent here.
+pub(crate) async fn with_agent(
+    session: &Session,
+    agent: PathBuf,
+    command: &str,
+) -> Fallible<Output> {
+    let mut wanted = session.agent_channels()?;
+    let binding = session.binding();
+    let served = tokio::spawn(async move {
+        while let Some(opening) = wanted.accept().await {
+            let mut agent = UnixStream::connect(&agent).await?;
+            // Keys that are meant for some hosts alone (`ssh-add -h`) stay so; an agent that knows
+            // nothing of that refuses, and can be used nevertheless.
+            let _ = binding.tell(&mut agent, AgentUse::Forwarding).await;
+            let mut channel = opening.accept()?;
+            tokio::spawn(async move { copy_bidirectional(&mut channel, &mut agent).await });
+        }
+        Fallible::Ok(())
+    });
+    let program = session.open_session().await?;
+    program.control().forward_agent().await?;
+    let output = program.output(command).await;
+    served.abort();
+    Ok(output?)
+}
+// end

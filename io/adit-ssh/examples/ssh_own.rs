@@ -1,0 +1,153 @@
+//! Channels and global requests of a program's own types, at both ends, for those who come from
+//! Go's `x/crypto/ssh`.
+//!
+//! `ssh_own` serves on loopback and talks with itself. The functions are shown in the guide
+//! `docs/guides/ssh-library.md`.
+
+#![allow(
+    dead_code,
+    reason = "shown one by one; the tests run those that the program does not"
+)]
+#![allow(clippy::print_stdout, reason = "a program for a terminal")]
+
+use std::error::Error;
+use std::sync::Arc;
+
+use adit_net::ambient::Chance;
+use adit_ssh::BoxFuture;
+use adit_ssh::client::{Client, ClientConfig, Login, PinnedKeys, Session};
+use adit_ssh::own::OwnOpening;
+use adit_ssh::server::{AuthPolicy, Connection, Incoming, Proof, Server, ServerConfig};
+use adit_ssh_proto::connection::OpenFailure;
+use adit_ssh_proto::key::{AnyKey, KeyKind, KeySet, PrivateKey};
+use adit_stream::Tcp;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+pub(crate) type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Fallible<()> {
+    let (session, connection) = both_ends().await?;
+    let served = tokio::spawn(serve(connection));
+    println!("the server's time: {}", time(&session).await?);
+    let shouted = shout(&session, "in a channel").await?;
+    println!("{}", String::from_utf8_lossy(&shouted));
+    session.disconnect("");
+    served.await?
+}
+
+/// A client and a server, connected over loopback.
+pub(crate) async fn both_ends() -> Fallible<(Session, Connection)> {
+    let host = PrivateKey::generate(KeyKind::Ed25519, &mut Chance)?;
+    let user = PrivateKey::generate(KeyKind::Ed25519, &mut Chance)?;
+    let known = PinnedKeys(vec![AnyKey::Plain(host.public().clone())]);
+    let policy = One(AnyKey::Plain(user.public().clone()));
+    let login = Login::new("me").with_key(user);
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let near = TcpStream::connect(listener.local_addr()?).await?;
+    let (far, _) = listener.accept().await?;
+    let config = ServerConfig::new(Arc::new(KeySet::from(vec![host])));
+    let (session, connection) = tokio::join!(
+        Client::connect(
+            Box::new(Tcp::new(near)),
+            ClientConfig::new(Arc::new(known), login)
+        ),
+        Server::accept(Box::new(Tcp::new(far)), &config, &policy),
+    );
+    Ok((session?, connection?))
+}
+
+/// Lets one key in.
+struct One(AnyKey);
+
+impl AuthPolicy for One {
+    fn public_key<'a>(&'a self, _: &'a str, key: &'a AnyKey, _: Proof) -> BoxFuture<'a, bool> {
+        Box::pin(std::future::ready(*key == self.0))
+    }
+}
+
+// region: channel
+/// `Client.OpenChannel` and `Channel.SendRequest`. Returns what comes through the channel.
+pub(crate) async fn shout(session: &Session, text: &str) -> Fallible<Vec<u8>> {
+    let mut shouting = session.open_channel("shout@example.com", "loud").await?;
+    let control = shouting.control();
+    control.request("language@example.com", "en").await?; // Waits for the answer.
+    control.tell("hint@example.com", []).await?; // Wants none.
+    shouting.channel().write_all(text.as_bytes()).await?;
+    shouting.channel().shutdown().await?;
+    let mut back = Vec::new();
+    shouting.channel().read_to_end(&mut back).await?;
+    Ok(back)
+}
+// end
+
+// region: request
+/// `Client.SendRequest`: a global request, whose answer may have data.
+pub(crate) async fn time(session: &Session) -> Fallible<String> {
+    let answer = session.request("time@example.com", []).await?;
+    Ok(String::from_utf8(answer)?)
+}
+// end
+
+// region: handle
+/// `Client.HandleChannelOpen`, and the `<-chan *ssh.Request` of `ssh.NewClientConn`.
+pub(crate) async fn handle(session: &Session) -> Fallible<()> {
+    let mut channels = session.own_channels("news@example.com")?;
+    let mut requests = session.own_requests()?;
+    loop {
+        tokio::select! {
+            Some(opening) = channels.accept() => {
+                // `NewChannel.ExtraData` is `opening.data()`.
+                let mut channel = opening.accept()?.into_channel();
+                channel.write_all(b"read").await?;
+                channel.shutdown().await?;
+            }
+            // A request that wants no answer takes none.
+            Some(request) = requests.next() => match request.name() {
+                "name@example.com" => request.grant("a client")?,
+                _ => request.refuse(),
+            },
+            else => return Ok(()),
+        }
+    }
+}
+// end
+
+// region: serve
+/// `ssh.NewServerConn`: the loop over `NewChannel`s and global requests.
+pub(crate) async fn serve(mut connection: Connection) -> Fallible<()> {
+    while let Some(incoming) = connection.accept().await {
+        match incoming {
+            // `NewChannel.ChannelType`, `ExtraData`, `Accept` and `Reject`
+            Incoming::OwnChannel(opening) => match opening.name() {
+                "shout@example.com" => drop(tokio::spawn(loudly(opening))),
+                _ => opening.refuse(OpenFailure::UnknownType, "no such type"),
+            },
+            Incoming::OwnRequest(request) => match request.name() {
+                "time@example.com" => request.grant("noon")?,
+                _ => request.refuse(),
+            },
+            _ => {} // What is dropped is refused.
+        }
+    }
+    Ok(())
+}
+
+async fn loudly(opening: OwnOpening) -> Fallible<()> {
+    let (mut channel, _control, mut requests) = opening.accept()?.into_parts();
+    tokio::spawn(async move {
+        while let Some(request) = requests.next().await {
+            match &*request.name {
+                "language@example.com" => request.reply.grant(),
+                _ => request.reply.refuse(),
+            }
+        }
+    });
+    let mut text = Vec::new();
+    channel.read_to_end(&mut text).await?;
+    channel.write_all(&text.to_ascii_uppercase()).await?;
+    channel.shutdown().await?;
+    Ok(())
+}
+// end

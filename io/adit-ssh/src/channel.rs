@@ -1,0 +1,365 @@
+//! A channel as its user sees it: bytes both ways.
+
+use std::fmt;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use adit_ssh_proto::connection::{ChannelId, Kind};
+use adit_stream::Stream;
+use adit_stream::lane::RelayLane;
+use adit_stream::pool::Class;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::chunks::Chunks;
+use super::pipe::{Pipe, State};
+use adit_stream::Buffer;
+
+/// A slot smaller than this is not worth a message; the buffer is handed on first.
+const MIN_SLOT: usize = 4096;
+
+/// Holds a channel: it is closed with the last one.
+#[derive(Clone)]
+pub(super) struct Handle(Arc<Held>);
+
+struct Held(Arc<Pipe>);
+
+impl Handle {
+    pub(super) fn new(pipe: Arc<Pipe>) -> Self {
+        pipe.mail.hold();
+        Self(Arc::new(Held(pipe)))
+    }
+
+    pub(super) fn pipe(&self) -> &Arc<Pipe> {
+        &self.0.0
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.set(State::leave);
+        self.0.mail.release();
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.pipe().id)
+    }
+}
+
+/// A channel as an [`adit_stream::Stream`], and as tokio's `AsyncRead` and `AsyncWrite`.
+///
+/// Each direction ends by itself. What was flushed before it is dropped is still sent.
+#[derive(Debug)]
+pub struct Channel {
+    reader: ChannelReader,
+    writer: ChannelWriter,
+}
+
+/// The bytes of a channel, or of its standard error, on their way in.
+#[derive(Debug)]
+pub struct ChannelReader {
+    handle: Handle,
+    kind: Kind,
+    bytes: Chunks,
+    ended: bool,
+}
+
+/// The bytes of a channel, or of its standard error, on their way out.
+#[derive(Debug)]
+pub struct ChannelWriter {
+    handle: Handle,
+    kind: Kind,
+    bytes: Buffer,
+}
+
+impl Channel {
+    pub(super) fn new(handle: Handle) -> Self {
+        Self {
+            reader: ChannelReader::new(handle.clone(), Kind::Stdout),
+            writer: ChannelWriter::new(handle, Kind::Stdout),
+        }
+    }
+
+    /// The channel's number at this end, for logs.
+    #[must_use]
+    pub fn id(&self) -> ChannelId {
+        self.reader.handle.pipe().id
+    }
+
+    /// Two halves for two tasks. The channel is closed when both are dropped.
+    #[must_use]
+    pub fn into_split(self) -> (ChannelReader, ChannelWriter) {
+        (self.reader, self.writer)
+    }
+}
+
+impl ChannelReader {
+    pub(super) const fn new(handle: Handle, kind: Kind) -> Self {
+        Self {
+            handle,
+            kind,
+            bytes: Chunks::new(),
+            ended: false,
+        }
+    }
+
+    /// Makes at least `want` bytes readable that lie together; gives all that are readable.
+    /// Fewer than `want` mean the end.
+    ///
+    /// # Errors
+    /// The session failed.
+    pub fn poll_fill(&mut self, cx: &mut Context<'_>, want: usize) -> Poll<io::Result<usize>> {
+        while self.bytes.len() < want && !self.ended {
+            let pipe = self.handle.pipe();
+            self.ended = ready!(pipe.poll_take(cx, self.kind, &mut self.bytes))? == 0;
+        }
+        if want > 1 {
+            self.bytes.join(want, &self.handle.pipe().mail.spares);
+        }
+        Poll::Ready(Ok(self.bytes.len()))
+    }
+
+    /// The first readable bytes.
+    pub fn filled(&mut self) -> &mut [u8] {
+        self.bytes.front()
+    }
+
+    /// Puts the pieces of the readable bytes into `out`, in their order; gives how many.
+    pub fn runs<'a>(&'a self, out: &mut [IoSlice<'a>]) -> usize {
+        self.bytes.runs(out)
+    }
+
+    /// Marks `n` readable bytes as used.
+    pub fn consume(&mut self, n: usize) {
+        let n = n.min(self.bytes.len());
+        let pipe = self.handle.pipe();
+        self.bytes.consume(n, &pipe.mail.spares);
+        pipe.consumed(n);
+    }
+}
+
+impl Drop for ChannelReader {
+    fn drop(&mut self) {
+        let left = self.bytes.len();
+        self.consume(left);
+        self.handle.pipe().deafen(self.kind);
+    }
+}
+
+impl ChannelWriter {
+    pub(super) fn new(handle: Handle, kind: Kind) -> Self {
+        Self {
+            handle,
+            kind,
+            bytes: Buffer::default(),
+        }
+    }
+
+    fn poll_give(&mut self, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        if self.bytes.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        let class = self.bytes.class();
+        ready!(self.handle.pipe().poll_give(cx, self.kind, &mut self.bytes))?;
+        self.bytes = Buffer::of(class);
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_slot(&mut self, cx: &Context<'_>, min: usize) -> Poll<io::Result<usize>> {
+        let min = min.max(MIN_SLOT);
+        if !self.bytes.is_empty() && self.bytes.room().len() < min {
+            self.bytes.learn(1, 1);
+            ready!(self.poll_give(cx))?;
+        }
+        let class = self.bytes.class();
+        if self.bytes.capacity() == 0 && class > Class::SMALL {
+            let spares = &self.handle.pipe().mail.spares;
+            let room = min.max(class.bytes());
+            self.bytes = spares.take(room).instead_of(&self.bytes);
+        }
+        self.bytes.reserve(min);
+        Poll::Ready(Ok(self.bytes.room().len()))
+    }
+
+    /// Reads once from `source`, straight into the place where bytes wait to be sealed, and hands
+    /// them on; gives how many, 0 at the end of the source. What finds no room in the channel is
+    /// handed on before the next read.
+    ///
+    /// # Errors
+    /// Those of the source; the session failed; the peer takes no more.
+    pub fn poll_write_from(
+        &mut self,
+        cx: &mut Context<'_>,
+        source: Pin<&mut impl AsyncRead>,
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_give(cx))?;
+        ready!(self.poll_slot(cx, 1))?;
+        let room = self.bytes.room();
+        let offered = room.len();
+        let mut room = ReadBuf::new(room);
+        if source.poll_read(cx, &mut room)?.is_pending() {
+            // Nobody waits with a buffer in hand.
+            self.bytes.rest();
+            return Poll::Pending;
+        }
+        let n = room.filled().len();
+        self.bytes.fill(n);
+        self.bytes.learn(n, offered);
+        if let Poll::Ready(done) = self.poll_give(cx) {
+            done?;
+        }
+        Poll::Ready(Ok(n))
+    }
+
+    fn poll_hand_on(&mut self, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        if self.bytes.is_empty() {
+            self.bytes.rest();
+        } else {
+            self.bytes.learn(self.bytes.len(), usize::MAX);
+        }
+        self.poll_give(cx)
+    }
+
+    /// Ends the direction behind what was written.
+    fn poll_end(&mut self, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_hand_on(cx))?;
+        self.handle.pipe().set(|state| state.finish(self.kind));
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for ChannelWriter {
+    fn drop(&mut self) {
+        self.handle.pipe().set(|state| state.finish(self.kind));
+    }
+}
+
+impl Stream for Channel {
+    fn poll_fill(&mut self, cx: &mut Context<'_>, want: usize) -> Poll<io::Result<usize>> {
+        self.reader.poll_fill(cx, want)
+    }
+
+    fn filled(&mut self) -> &mut [u8] {
+        self.reader.filled()
+    }
+
+    fn runs<'a>(&'a mut self, out: &mut [IoSlice<'a>]) -> usize {
+        self.reader.runs(out)
+    }
+
+    fn consume(&mut self, n: usize) {
+        self.reader.consume(n);
+    }
+
+    fn poll_slot(&mut self, cx: &mut Context<'_>, min: usize) -> Poll<io::Result<usize>> {
+        self.writer.poll_slot(cx, min)
+    }
+
+    fn slot(&mut self) -> &mut [u8] {
+        self.writer.bytes.room()
+    }
+
+    fn commit(&mut self, n: usize) -> io::Result<()> {
+        self.writer.bytes.fill(n);
+        Ok(())
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.writer.poll_hand_on(cx)
+    }
+
+    fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.writer.poll_end(cx)
+    }
+
+    /// The channel closes without an end of data, which peers of our own kind see as a reset.
+    fn abort(&mut self) {
+        self.reader.handle.pipe().abort();
+    }
+
+    fn lane(&self) -> RelayLane {
+        let lane = self.reader.handle.pipe().mail.lane();
+        lane.map_or(RelayLane::ByLoad, RelayLane::Session)
+    }
+}
+
+impl AsyncRead for ChannelReader {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let me = self.get_mut();
+        if out.remaining() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        ready!(me.poll_fill(cx, 1))?;
+        let mut copied = 0;
+        while out.remaining() > 0 {
+            let front = me.bytes.front();
+            let n = front.len().min(out.remaining());
+            if n == 0 {
+                break;
+            }
+            out.put_slice(front.get(..n).unwrap_or_default());
+            me.bytes.consume(n, &me.handle.pipe().mail.spares);
+            copied += n;
+        }
+        me.handle.pipe().consumed(copied);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for ChannelWriter {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let me = self.get_mut();
+        ready!(me.poll_give(cx))?;
+        if bytes.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        me.handle.pipe().poll_copy(cx, me.kind, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut().poll_hand_on(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut().poll_end(cx)
+    }
+}
+
+impl AsyncRead for Channel {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().reader).poll_read(cx, out)
+    }
+}
+
+impl AsyncWrite for Channel {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().writer).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut().writer.poll_hand_on(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut().writer.poll_end(cx)
+    }
+}

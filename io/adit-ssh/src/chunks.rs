@@ -1,0 +1,223 @@
+//! Bytes in order, in buffers on loan.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+
+use adit_stream::pool::Class;
+
+use super::spares::Spares;
+use adit_stream::Buffer;
+
+/// What is copied behind other bytes rather than kept in a buffer of its own, octets.
+const SMALL: usize = 4096;
+
+/// A queue of bytes. Nothing is moved when it grows; an empty one has no buffer.
+#[derive(Debug, Default)]
+pub(super) struct Chunks {
+    queue: VecDeque<Buffer>,
+    len: usize,
+}
+
+impl Chunks {
+    pub(super) const fn new() -> Self {
+        Self {
+            queue: VecDeque::new(),
+            len: 0,
+        }
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Copies `bytes` in.
+    pub(super) fn push(&mut self, mut bytes: &[u8], spares: &Spares) {
+        self.len += bytes.len();
+        while !bytes.is_empty() {
+            let room = self.queue.back_mut().map(Buffer::room).unwrap_or_default();
+            let (now, later) = bytes.split_at(bytes.len().min(room.len()));
+            if let Some(place) = room.get_mut(..now.len()) {
+                place.copy_from_slice(now);
+            }
+            if let Some(back) = self.queue.back_mut() {
+                back.fill(now.len());
+            }
+            bytes = later;
+            if !bytes.is_empty() {
+                // The more there is, the larger the pieces.
+                let room = bytes.len().max(self.len.min(Class::LARGE.bytes()));
+                self.queue.push_back(spares.take(room));
+            }
+        }
+    }
+
+    /// Takes a whole buffer in; a copy of it if it has only few bytes and there is room.
+    pub(super) fn append(&mut self, buffer: Buffer, spares: &Spares) {
+        let fits = self.queue.back_mut().map_or(0, |back| back.room().len()) >= buffer.len();
+        if buffer.is_empty() || buffer.len() <= SMALL && fits {
+            self.push(buffer.bytes(), spares);
+            spares.put(buffer);
+        } else {
+            self.len += buffer.len();
+            self.queue.push_back(buffer);
+        }
+    }
+
+    /// Takes all of `other`.
+    pub(super) fn take(&mut self, other: &mut Self) {
+        if self.queue.is_empty() {
+            core::mem::swap(self, other);
+        } else {
+            self.len += core::mem::take(&mut other.len);
+            self.queue.append(&mut other.queue);
+        }
+    }
+
+    /// The first bytes that lie together.
+    pub(super) fn front(&mut self) -> &mut [u8] {
+        self.queue
+            .front_mut()
+            .map(Buffer::bytes_mut)
+            .unwrap_or_default()
+    }
+
+    /// Puts the pieces into `out`; gives how many.
+    pub(super) fn runs<'a>(&'a self, out: &mut [IoSlice<'a>]) -> usize {
+        let mut count = 0;
+        for (slice, buffer) in out.iter_mut().zip(&self.queue) {
+            *slice = IoSlice::new(buffer.bytes());
+            count += 1;
+        }
+        count
+    }
+
+    /// Makes the first `want` bytes lie together, if there are as many.
+    pub(super) fn join(&mut self, want: usize, spares: &Spares) {
+        let want = want.min(self.len);
+        let Some(mut first) = self.queue.pop_front() else {
+            return;
+        };
+        if first.len() < want {
+            first.reserve(want - first.len());
+        }
+        while first.len() < want {
+            let Some(next) = self.queue.front_mut() else {
+                break;
+            };
+            let n = next.len().min(want - first.len());
+            if let (Some(place), Some(bytes)) = (first.room().get_mut(..n), next.bytes().get(..n)) {
+                place.copy_from_slice(bytes);
+            }
+            first.fill(n);
+            next.pass(n);
+            if next.is_empty()
+                && let Some(next) = self.queue.pop_front()
+            {
+                spares.put(next);
+            }
+        }
+        self.queue.push_front(first);
+    }
+
+    /// Passes over `n` bytes; gives emptied buffers back.
+    pub(super) fn consume(&mut self, n: usize, spares: &Spares) {
+        let mut n = n.min(self.len);
+        self.len -= n;
+        while let Some(front) = self.queue.front_mut() {
+            let now = n.min(front.len());
+            front.pass(now);
+            n -= now;
+            if !front.is_empty() {
+                break;
+            }
+            if let Some(front) = self.queue.pop_front() {
+                spares.put(front);
+            }
+        }
+    }
+
+    /// Moves the first `n` bytes, of as many as there are, behind `out`.
+    pub(super) fn move_to(&mut self, n: usize, out: &mut Vec<u8>, spares: &Spares) {
+        let mut left = n.min(self.len);
+        out.reserve(left);
+        while left > 0 {
+            let front = self.front();
+            let now = front.get(..left.min(front.len())).unwrap_or_default();
+            let moved = now.len();
+            if moved == 0 {
+                break;
+            }
+            out.extend_from_slice(now);
+            self.consume(moved, spares);
+            left -= moved;
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn all(chunks: &mut Chunks) -> Vec<u8> {
+        let mut out = Vec::new();
+        let len = chunks.len();
+        chunks.move_to(len, &mut out, &Spares::default());
+        assert!(chunks.is_empty() && chunks.queue.is_empty());
+        out
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        /// Whatever is done to it, it is a queue of bytes.
+        #[test]
+        fn it_is_a_queue(steps in prop::collection::vec((0u8..5, 0usize..60_000), 1..40)) {
+            let (mut chunks, mut model) = (Chunks::default(), VecDeque::new());
+            let spares = Spares::default();
+            let mut next = 0u8;
+            for (what, n) in steps {
+                let bytes: Vec<u8> = (0..n).map(|_| { next = next.wrapping_add(7); next }).collect();
+                match what {
+                    0 => { chunks.push(&bytes, &spares); model.extend(bytes); }
+                    1 => {
+                        let mut buffer = Buffer::default();
+                        buffer.reserve(n);
+                        buffer.room()[..n].copy_from_slice(&bytes);
+                        buffer.fill(n);
+                        chunks.append(buffer, &spares);
+                        model.extend(bytes);
+                    }
+                    2 => { chunks.consume(n, &spares); model.drain(..n.min(model.len())); }
+                    3 => {
+                        chunks.join(n, &spares);
+                        let want = n.min(model.len());
+                        prop_assert!(chunks.front().len() >= want);
+                        prop_assert!(chunks.front()[..want].iter().eq(model.iter().take(want)));
+                    }
+                    _ => {
+                        let mut other = Chunks::default();
+                        other.push(&bytes, &spares);
+                        chunks.take(&mut other);
+                        prop_assert!(other.is_empty());
+                        model.extend(bytes);
+                    }
+                }
+                prop_assert_eq!(chunks.len(), model.len());
+                let mut slices = [IoSlice::new(&[]); 64];
+                let count = chunks.runs(&mut slices);
+                prop_assert_eq!(slices[..count].iter().map(|s| s.len()).sum::<usize>(), model.len());
+            }
+            prop_assert_eq!(all(&mut chunks), Vec::from(model));
+        }
+    }
+}

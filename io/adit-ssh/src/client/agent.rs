@@ -1,0 +1,216 @@
+//! An agent, which keeps private keys and signs with them.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_ssh_proto::SshError;
+use adit_ssh_proto::algorithm::KeyAlgorithm;
+use adit_ssh_proto::key::AnyKey;
+use adit_ssh_proto::key::agent::{self, Answer};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+use super::{AgentUse, Identity, SessionBinding};
+use crate::BoxFuture;
+
+/// How long an agent may take for its keys. A signature may wait for a person.
+pub(super) const LISTING: Duration = Duration::from_secs(10);
+/// As much is read at once, octets.
+const READ: usize = 4096;
+
+/// A connection to an agent.
+#[derive(Clone)]
+pub struct Agent(Arc<Mutex<Line>>);
+
+/// The connection, and the session that it was bound to.
+struct Line {
+    io: Option<Box<dyn Talk>>,
+    bound: Option<SessionBinding>,
+}
+
+/// What an agent can be talked to over.
+pub(super) trait Talk: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Talk for T {}
+
+/// Why an agent is of no use.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// The connection to it failed.
+    #[error("agent: {0}")]
+    Io(io::Error),
+    /// It does not speak the protocol.
+    #[error("agent: {0}")]
+    Ssh(SshError),
+    /// It said no.
+    #[error("the agent refused")]
+    Refused,
+    /// It did not answer.
+    #[error("the agent did not answer")]
+    Timeout,
+}
+
+impl From<io::Error> for AgentError {
+    fn from(why: io::Error) -> Self {
+        Self::Io(why)
+    }
+}
+
+impl From<SshError> for AgentError {
+    fn from(why: SshError) -> Self {
+        Self::Ssh(why)
+    }
+}
+
+/// A key that an agent has.
+#[derive(Debug)]
+pub struct AgentKey {
+    agent: Agent,
+    key: AnyKey,
+    comment: String,
+}
+
+impl Agent {
+    /// Connects to the agent at `path`, which is mostly in the variable SSH_AUTH_SOCK.
+    ///
+    /// # Errors
+    /// [`AgentError::Io`].
+    #[cfg(unix)]
+    pub async fn connect(path: impl AsRef<std::path::Path>) -> Result<Self, AgentError> {
+        Ok(Self::over(tokio::net::UnixStream::connect(path).await?))
+    }
+
+    /// An agent at the other end of this.
+    #[must_use]
+    pub fn over(io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
+        Self(Arc::new(Mutex::new(Line {
+            io: Some(Box::new(io)),
+            bound: None,
+        })))
+    }
+
+    /// Its keys, in its order.
+    ///
+    /// # Errors
+    /// It refused, did not answer, or does not speak the protocol.
+    pub async fn keys(&self) -> Result<Vec<AgentKey>, AgentError> {
+        let mut question = Vec::new();
+        agent::put_request_identities(&mut question);
+        let answer = timeout(LISTING, self.ask(&question)).await;
+        match answer.map_err(|_| AgentError::Timeout)?? {
+            Answer::Identities(found) => Ok(found
+                .into_iter()
+                .map(|found| AgentKey {
+                    agent: self.clone(),
+                    key: found.key,
+                    comment: found.comment,
+                })
+                .collect()),
+            _ => Err(AgentError::Refused),
+        }
+    }
+
+    async fn sign(
+        &self,
+        key: &AnyKey,
+        algorithm: KeyAlgorithm,
+        data: &[u8],
+    ) -> Result<Vec<u8>, AgentError> {
+        let mut question = Vec::new();
+        agent::put_sign_request(&mut question, &key.to_blob(), algorithm, data);
+        match self.ask(&question).await? {
+            Answer::Signature(signature)
+                if agent::is_signature_of(key, algorithm, data, &signature) =>
+            {
+                Ok(signature)
+            }
+            _ => Err(AgentError::Refused),
+        }
+    }
+
+    /// Tells it which session it signs for from now on; once for all its keys. An agent that does
+    /// not know of sessions refuses that, and signs nevertheless.
+    async fn bind(&self, session: &SessionBinding) -> Result<(), AgentError> {
+        {
+            let mut line = self.0.lock().await;
+            if line.bound.as_ref() == Some(session) {
+                return Ok(());
+            }
+            line.bound = Some(session.clone());
+        }
+        let question = session.question(AgentUse::Login);
+        let answer = timeout(LISTING, self.ask(&question)).await;
+        match answer.map_err(|_| AgentError::Timeout)?? {
+            Answer::Success => Ok(()),
+            _ => Err(AgentError::Refused),
+        }
+    }
+
+    /// One question at a time. A question that is given up takes the connection with it: its
+    /// answer would be taken for another's.
+    async fn ask(&self, question: &[u8]) -> Result<Answer, AgentError> {
+        let mut line = self.0.lock().await;
+        let gone = || io::Error::from(io::ErrorKind::NotConnected);
+        let mut io = line.io.take().ok_or_else(gone)?;
+        let answer = exchange(&mut *io, question).await?;
+        line.io = Some(io);
+        Ok(answer)
+    }
+}
+
+pub(super) async fn exchange(io: &mut dyn Talk, question: &[u8]) -> Result<Answer, AgentError> {
+    io.write_all(question).await?;
+    let mut bytes = Vec::new();
+    loop {
+        if let Some((body, _)) = agent::frame(&bytes)? {
+            return Ok(Answer::parse(body)?);
+        }
+        bytes.reserve(READ);
+        if io.read_buf(&mut bytes).await? == 0 {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+    }
+}
+
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Agent")
+    }
+}
+
+impl AgentKey {
+    /// Its comment, any characters.
+    #[must_use]
+    pub fn comment(&self) -> &str {
+        &self.comment
+    }
+}
+
+impl Identity for AgentKey {
+    fn key(&self) -> AnyKey {
+        self.key.clone()
+    }
+
+    fn query(&self) -> bool {
+        true
+    }
+
+    fn bind<'a>(&'a self, session: &'a SessionBinding) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            // An agent that refuses will say so again where it matters.
+            let _ = self.agent.bind(session).await;
+        })
+    }
+
+    fn sign<'a>(
+        &'a self,
+        algorithm: KeyAlgorithm,
+        data: &'a [u8],
+    ) -> BoxFuture<'a, Option<Vec<u8>>> {
+        Box::pin(async move { self.agent.sign(&self.key, algorithm, data).await.ok() })
+    }
+}

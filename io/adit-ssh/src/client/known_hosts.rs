@@ -1,0 +1,319 @@
+//! One host in the files of known hosts: they are read, its key is judged and learned here, for
+//! commands, hops and libraries alike.
+//!
+//! ```text
+//! files ─▶ KnownHost::read ─▶ check ─▶ Verdict ─▶ learn, if it is new ─▶ the first file
+//!            all or nothing                        under a lock, read and checked again
+//! ```
+//!
+//! A file that cannot be read whole is an error and never an empty one: without its lines a host
+//! that is known would look new.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use adit_net::ambient::{self, SystemChance};
+use adit_net::keep::{self, Lines};
+use adit_ssh_proto::algorithm::KeyAlgorithm;
+use adit_ssh_proto::key::{
+    AnyKey, HostName, KnownHosts, MAX_KNOWN_HOSTS, Problem, PublicKey, Verdict,
+};
+use adit_wire::Entropy;
+
+/// Files of known hosts.
+#[derive(Debug, Clone, Default)]
+pub struct KnownHostsFiles {
+    /// In the order in which they count; one that is not there has no lines. New hosts are written
+    /// to the first.
+    pub paths: Vec<PathBuf>,
+    /// The names of new hosts are written as hashes.
+    pub hashed: bool,
+}
+
+/// Why the files of known hosts are of no use.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KnownHostsError {
+    /// A file cannot be read, or is too long to be one.
+    #[error("{}: {why}", file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        why: io::Error,
+    },
+    /// A file cannot be written.
+    #[error("{} cannot be written: {why}", file.display())]
+    Write {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        why: io::Error,
+    },
+    /// The files know something else of the host by now, and nothing was written.
+    #[error("{0}")]
+    Contradicted(String),
+}
+
+/// One host, and what the files knew when they were read.
+#[derive(Debug, Clone)]
+pub struct KnownHost {
+    files: KnownHostsFiles,
+    name: HostName,
+    lines: KnownHosts,
+    problems: Vec<Problem>,
+}
+
+impl KnownHost {
+    /// Reads the files. Lines that cannot be understood are left out, as in OpenSSH.
+    ///
+    /// # Errors
+    /// [`KnownHostsError::Read`], unless the file is not there.
+    pub fn read(name: HostName, files: &KnownHostsFiles) -> Result<Self, KnownHostsError> {
+        let mut host = Self {
+            files: files.clone(),
+            name,
+            lines: KnownHosts::default(),
+            problems: Vec::new(),
+        };
+        for path in &files.paths {
+            match read_into(&mut host.lines, path) {
+                Ok(problems) => host.problems.extend(problems),
+                Err(why) if why.kind() == io::ErrorKind::NotFound => {}
+                Err(why) => {
+                    let file = path.clone();
+                    return Err(KnownHostsError::Read { file, why });
+                }
+            }
+        }
+        Ok(host)
+    }
+
+    /// The host.
+    #[must_use]
+    pub const fn name(&self) -> &HostName {
+        &self.name
+    }
+
+    /// All lines, of other hosts too.
+    #[must_use]
+    pub const fn lines(&self) -> &KnownHosts {
+        &self.lines
+    }
+
+    /// Lines that were left out.
+    #[must_use]
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// Where a new host is written to.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        self.files.paths.first().map(PathBuf::as_path)
+    }
+
+    /// What the files say of a key that the host shows.
+    #[must_use]
+    pub fn check(&self, key: &AnyKey) -> Verdict {
+        self.lines.check(&self.name, key, ambient::unix())
+    }
+
+    /// `offered` with those first that the host's known keys have, so that it shows one of them if
+    /// it can.
+    #[must_use]
+    pub fn prefer(&self, offered: &[KeyAlgorithm]) -> Vec<KeyAlgorithm> {
+        self.lines.prefer(&self.name, offered)
+    }
+
+    /// Why a key with this verdict is not taken, in one line; nothing of one that is known.
+    #[must_use]
+    pub fn objection(&self, key: &PublicKey, verdict: &Verdict) -> Option<String> {
+        let (host, shown) = (&self.name, Named(key));
+        Some(match verdict {
+            Verdict::Known(_) => return None,
+            Verdict::Unknown => format!("{host} is not known; it shows {shown}"),
+            Verdict::OtherType(place) => format!(
+                "the key of {host} is of another type than the one it is known by: it shows \
+                 {shown}, and known is {}. Somebody may be in between; if the server has a new \
+                 key, remove that line",
+                self.lines.shown_at(place)
+            ),
+            Verdict::Changed(place) => format!(
+                "the key of {host} has changed: it shows {shown}, and known is {}. Somebody may be \
+                 in between; if the server has a new key, remove that line",
+                self.lines.shown_at(place)
+            ),
+            Verdict::Revoked(place) => format!("the key {shown} of {host} is revoked ({place})"),
+            Verdict::BadCertificate(place, why) => {
+                format!("the certificate of {host} is not in order: {why} ({place})")
+            }
+        })
+    }
+
+    /// Makes a key of a new host known by a line in the first file; without one nothing is written.
+    /// The files are read again before, since others write to them and a person takes time to
+    /// answer: a key that is known by then is not written twice.
+    ///
+    /// # Errors
+    /// The file cannot be read or written, or the host is known with another key by now.
+    pub fn learn(&self, key: &PublicKey) -> Result<(), KnownHostsError> {
+        let Some(path) = self.file() else {
+            return Ok(());
+        };
+        let failed = |why| KnownHostsError::Write {
+            file: path.to_owned(),
+            why,
+        };
+        let mut file = Lines::open(path).map_err(failed)?;
+        let now = Self::read(self.name.clone(), &self.files)?;
+        match now.check(&AnyKey::Plain(key.clone())) {
+            Verdict::Known(_) => Ok(()),
+            Verdict::Unknown => file.append(&self.line(key)).map_err(failed),
+            verdict => {
+                let why = now.objection(key, &verdict).unwrap_or_default();
+                Err(KnownHostsError::Contradicted(why))
+            }
+        }
+    }
+
+    /// Writes one of the files anew: without the lines that are this host's alone and have one of
+    /// the keys `gone`, and with `new` at its end.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn rewrite(
+        &self,
+        path: &Path,
+        new: &[PublicKey],
+        gone: &[PublicKey],
+    ) -> Result<(), KnownHostsError> {
+        let failed = |why| KnownHostsError::Write {
+            file: path.to_owned(),
+            why,
+        };
+        let file = Lines::open(path).map_err(failed)?;
+        let text = keep::read(path, MAX_KNOWN_HOSTS).map_err(failed)?;
+        let mut lines = KnownHosts::default();
+        lines
+            .read(&path.to_string_lossy(), &text)
+            .map_err(|why| failed(io::Error::other(why)))?;
+        let known: Vec<_> = lines.keys_of(&self.name).collect();
+        let is_gone = |line: usize| {
+            let of_line = known.iter().find(|key| key.place.line == line);
+            of_line.is_some_and(|key| key.alone && gone.contains(key.key))
+        };
+        let mut out = Vec::with_capacity(text.len() + 1024);
+        for (at, line) in text.split_inclusive(|octet| *octet == b'\n').enumerate() {
+            if !is_gone(at + 1) {
+                out.extend_from_slice(line);
+            }
+        }
+        if out.last().is_some_and(|last| *last != b'\n') {
+            out.push(b'\n');
+        }
+        for key in new {
+            if !known.iter().any(|known| known.key == key) {
+                out.extend_from_slice(self.line(key).as_bytes());
+                out.push(b'\n');
+            }
+        }
+        file.replace(&out).map_err(failed)
+    }
+
+    /// The line that makes the key known.
+    fn line(&self, key: &PublicKey) -> String {
+        let salt = self.files.hashed.then(|| {
+            let mut salt = [0; 20];
+            SystemChance.fill(&mut salt);
+            salt
+        });
+        self.name.line(key, salt)
+    }
+}
+
+/// Reads a file behind what was read before.
+fn read_into(lines: &mut KnownHosts, path: &Path) -> io::Result<Vec<Problem>> {
+    let text = keep::read(path, MAX_KNOWN_HOSTS)?;
+    let problems = lines.read(&path.to_string_lossy(), &text);
+    problems.map_err(io::Error::other)
+}
+
+/// The type of a key and its fingerprint.
+struct Named<'a>(&'a PublicKey);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.0.type_name(), self.0.fingerprint())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use adit_crypto::EcCurve;
+    use adit_interop::Folder;
+    use adit_ssh_proto::key::{KeyKind, PrivateKey};
+
+    use super::*;
+
+    fn key(kind: KeyKind) -> PublicKey {
+        let key = PrivateKey::generate(kind, &mut SystemChance).unwrap();
+        key.public().clone()
+    }
+
+    fn host(name: &str, files: &[&Path]) -> Result<KnownHost, KnownHostsError> {
+        let files = KnownHostsFiles {
+            paths: files.iter().map(|file| file.to_path_buf()).collect(),
+            hashed: false,
+        };
+        KnownHost::read(HostName::new(name, 22).unwrap(), &files)
+    }
+
+    #[test]
+    fn a_host_is_learned_once_and_no_other_key_after_it() {
+        let folder = Folder::new("learned").unwrap();
+        let path = folder.path().join("deep/known_hosts");
+        let (one, two) = (key(KeyKind::Ed25519), key(KeyKind::Ed25519));
+        let other = key(KeyKind::Ecdsa(EcCurve::P256));
+        // All have read the files before one of them writes.
+        let (first, second) = (host("h", &[&path]).unwrap(), host("h", &[&path]).unwrap());
+        assert_eq!(first.check(&AnyKey::Plain(one.clone())), Verdict::Unknown);
+        first.learn(&one).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        second.learn(&one).unwrap();
+        for key in [&two, &other] {
+            let why = second.learn(key).unwrap_err();
+            assert!(matches!(why, KnownHostsError::Contradicted(_)), "{why}");
+            assert!(why.to_string().contains(&one.fingerprint()), "{why}");
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        let now = host("h", &[&path]).unwrap();
+        let judged = |key: &PublicKey| now.check(&AnyKey::Plain(key.clone()));
+        assert!(matches!(judged(&one), Verdict::Known(_)));
+        assert!(matches!(judged(&two), Verdict::Changed(_)));
+        assert!(matches!(judged(&other), Verdict::OtherType(_)));
+    }
+
+    #[test]
+    fn what_cannot_be_read_whole_is_not_empty() {
+        let folder = Folder::new("unread").unwrap();
+        let (long, missing) = (folder.path().join("long"), folder.path().join("missing"));
+        let one = key(KeyKind::Ed25519);
+        let before = host("h", &[&long]).unwrap();
+        let file = fs::File::create(&long).unwrap();
+        file.set_len(16 << 20).unwrap();
+        host("h", &[&missing, &long]).unwrap();
+        file.set_len((16 << 20) + 1).unwrap();
+        for path in [&*long, folder.path()] {
+            let why = host("h", &[&missing, path]).unwrap_err();
+            assert!(matches!(why, KnownHostsError::Read { .. }), "{why}");
+            assert!(why.to_string().contains(&path.display().to_string()));
+        }
+        // Nor is it written to.
+        before.learn(&one).unwrap_err();
+        assert_eq!(file.metadata().unwrap().len(), (16 << 20) + 1);
+    }
+}

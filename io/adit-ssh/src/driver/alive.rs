@@ -1,0 +1,132 @@
+//! Signs of life, and how long they take.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use adit_ssh_proto::connection::{CallError, GlobalRequest};
+use adit_wire::Time;
+use tokio::sync::oneshot;
+
+use super::{Driver, Global};
+use crate::Keepalive;
+use crate::error::End;
+
+/// Questions without an answer; beyond it none are asked.
+const MAX_ASKED: usize = 16;
+/// Questions of a new session, one after the other: the first answer of a server that is still
+/// making a home for its user comes late, and windows grow by the round trip.
+const FIRST: u32 = 3;
+
+/// When the peer was heard, and what it was asked.
+pub(super) struct Alive {
+    keepalive: Option<Keepalive>,
+    heard: Time,
+    /// Questions since then.
+    silent: u32,
+    /// Questions under way, in their order.
+    asked: VecDeque<Question>,
+    /// Handles that wait for the answer of the next question.
+    wanted: Vec<oneshot::Sender<Result<Duration, End>>>,
+    number: u64,
+    rtt: Option<Duration>,
+    /// So many are owed.
+    first: u32,
+}
+
+struct Question {
+    at: Time,
+    who: Vec<oneshot::Sender<Result<Duration, End>>>,
+}
+
+impl Alive {
+    pub(super) const fn new(keepalive: Option<Keepalive>, now: Time) -> Self {
+        Self {
+            keepalive,
+            heard: now,
+            silent: 0,
+            asked: VecDeque::new(),
+            wanted: Vec::new(),
+            number: 0,
+            rtt: None,
+            first: FIRST,
+        }
+    }
+
+    pub(super) const fn heard(&mut self, now: Time) {
+        (self.heard, self.silent) = (now, 0);
+    }
+
+    /// A handle wants to know.
+    pub(super) fn want(&mut self, who: oneshot::Sender<Result<Duration, End>>) {
+        self.wanted.push(who);
+    }
+
+    /// When the peer is to be asked next, or taken for dead.
+    pub(super) fn due(&self) -> Option<Time> {
+        let Keepalive { interval, .. } = self.keepalive?;
+        Some(self.heard + interval.saturating_mul(self.silent.saturating_add(1)))
+    }
+
+    pub(super) fn end(&mut self, why: &End) {
+        let waiting = self.asked.drain(..).flat_map(|question| question.who);
+        for who in waiting.chain(self.wanted.drain(..)) {
+            let _ = who.send(Err(why.clone()));
+        }
+    }
+
+    /// The oldest question was answered: gives the shortest time so far.
+    fn answered(&mut self, now: Time) -> Option<Duration> {
+        let question = self.asked.pop_front()?;
+        let took = now.since(question.at);
+        for who in question.who {
+            let _ = who.send(Ok(took));
+        }
+        let least = self.rtt.map_or(took, |least| least.min(took));
+        self.rtt = Some(least);
+        Some(least)
+    }
+}
+
+impl Driver {
+    /// Asks the peer for a sign of life when one is due, or wanted.
+    pub(super) fn probe(&mut self, now: Time) -> Result<(), End> {
+        let alive = &mut self.alive;
+        let due = alive.due().is_some_and(|due| due <= now);
+        if due {
+            let missed = alive
+                .keepalive
+                .map_or(u32::MAX, |keepalive| keepalive.missed);
+            if alive.silent >= missed {
+                return Err(End::Silent(now.since(alive.heard)));
+            }
+            alive.silent += 1;
+        }
+        let owed = alive.first > 0 && alive.asked.is_empty();
+        let ask = due || owed || !alive.wanted.is_empty();
+        if !ask || alive.asked.len() >= MAX_ASKED {
+            return Ok(());
+        }
+        alive.first = alive.first.saturating_sub(1);
+        alive.number += 1;
+        let number = alive.number.to_be_bytes();
+        if !self.line.transport.ping(&number)? {
+            match self.connection.global_request(&GlobalRequest::KeepAlive) {
+                Ok(Some(id)) => drop(self.globals.insert(id, Global::Alive)),
+                Ok(None) => {}
+                // There is enough under way that will be answered.
+                Err(CallError::Full | CallError::TooMany | _) => return Ok(()),
+            }
+        }
+        let who = core::mem::take(&mut self.alive.wanted);
+        self.alive.asked.push_back(Question { at: now, who });
+        Ok(())
+    }
+
+    /// The peer has answered the oldest question.
+    pub(super) fn answered_probe(&mut self, now: Time) {
+        if let Some(rtt) = self.alive.answered(now) {
+            self.connection.set_rtt(rtt);
+            self.mail.set_rtt(rtt);
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! A transport with the stream below it: what both the beginning of a session and its task need.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use adit_net::ambient;
+use adit_ssh_proto::SshError;
+use adit_ssh_proto::auth::Outgoing;
+use adit_ssh_proto::packet::Payload;
+use adit_ssh_proto::transport::{Event, Step, Transport};
+use adit_stream::bulk::{Bulk, OPENED};
+use adit_stream::{BoxStream, Short, Stream};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::computations::{Computations, Whose};
+use super::error::ConnectError;
+use adit_stream::Buffer;
+
+/// What an output buffer without traffic may keep, octets.
+const KEPT: usize = 16 << 10;
+
+/// Octets that wait in the system to be sent while several channels share a line. With as much as
+/// the system takes, up to 4 MiB, one echo of a hundred beside bulk waits 2 to 4 ms longer; with
+/// 128 KiB none waits less, and bulk has a tenth less.
+const UNSENT: u32 = 512 << 10;
+
+/// How long the last words may take.
+pub(super) const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// The transport and the stream.
+pub(super) struct Line {
+    below: BoxStream,
+    pub(super) transport: Transport,
+    /// What came from a bare socket.
+    rx: Buffer,
+    /// How fast that is, and how much of it there was, octets.
+    bulk: Bulk,
+    received: u64,
+    /// Whether several channels share it.
+    shared: bool,
+    /// It has ended.
+    ended: bool,
+    /// Octets of the transport's output that have left.
+    sent: usize,
+    /// What is computed for the transport in another thread.
+    pub(super) computations: Computations,
+}
+
+/// What came.
+pub(super) enum Came {
+    /// Something of the transport.
+    Event(Event),
+    /// A payload for the layer above.
+    Payload(Vec<u8>),
+}
+
+/// How long the peer may take, and what for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wait {
+    pub(super) until: Instant,
+    pub(super) limit: Duration,
+    pub(super) doing: &'static str,
+}
+
+impl Line {
+    pub(super) fn new(below: BoxStream, transport: Transport) -> Self {
+        Self {
+            below,
+            transport,
+            rx: Buffer::default(),
+            bulk: Bulk::default(),
+            received: 0,
+            shared: false,
+            ended: false,
+            sent: 0,
+            computations: Computations::default(),
+        }
+    }
+
+    /// Says whether several channels share the line: what is for one must not wait until the bulk
+    /// of another is worth waking for, nor what is of one behind much of another.
+    pub(super) fn set_shared(&mut self, shared: bool) {
+        if shared == self.shared {
+            return;
+        }
+        self.shared = shared;
+        if let Some(socket) = self.below.bare() {
+            if shared {
+                self.bulk.end(socket);
+            }
+            // Without a limit messages wait longer, and that is all.
+            let _ = socket.set_unsent_limit(if shared { UNSENT } else { 0 });
+        }
+    }
+
+    /// Has the runtime that is entered watch the socket from now on.
+    pub(super) fn watch_from_here(&mut self) -> io::Result<()> {
+        let Some(socket) = self.below.bottom() else {
+            return Ok(());
+        };
+        // Its timer is of the other runtime.
+        self.bulk.end(socket);
+        socket.watch_from_here()
+    }
+
+    /// Whether several channels share the line.
+    pub(super) const fn is_shared(&self) -> bool {
+        self.shared
+    }
+
+    /// Makes at least `want` bytes readable that lie together; fewer mean the end.
+    ///
+    /// From a bare socket they come straight into a buffer of ours: there is nearly always a part
+    /// of a packet left over, which would keep the socket's own buffer from growing and leave only
+    /// the rest of it for the next read.
+    pub(super) fn poll_fill(
+        &mut self,
+        cx: &mut Context<'_>,
+        want: usize,
+    ) -> Poll<io::Result<usize>> {
+        let Some(socket) = self.below.bare() else {
+            return self.below.poll_fill(cx, want);
+        };
+        while self.rx.len() < want && !self.ended {
+            let waiting = socket.buffered();
+            if waiting > 0 {
+                // Somebody has looked at what came first.
+                self.rx.reserve(waiting);
+                if let Some(room) = self.rx.room().get_mut(..waiting) {
+                    room.copy_from_slice(socket.filled());
+                }
+                socket.consume(waiting);
+                self.rx.fill(waiting);
+                continue;
+            }
+            if self.rx.is_empty() {
+                self.rx.clear();
+                if socket.poll_readable(cx)?.is_pending() {
+                    if !self.shared && self.bulk.poll_pause(cx, socket, self.received, OPENED) {
+                        continue;
+                    }
+                    // Nobody waits with a buffer in hand.
+                    self.rx.rest();
+                    return Poll::Pending;
+                }
+            }
+            let room = want.max(self.rx.class().bytes() / 2);
+            self.rx.reserve(room);
+            let room = self.rx.room();
+            let offered = room.len();
+            match socket.poll_read_into(cx, &mut [IoSliceMut::new(room)], Short::Empty) {
+                Poll::Ready(done) => {
+                    let n = done?;
+                    self.ended = n == 0;
+                    self.received += n as u64;
+                    self.rx.fill(n);
+                    self.rx.learn(n, offered);
+                }
+                Poll::Pending
+                    if !self.shared && self.bulk.poll_pause(cx, socket, self.received, OPENED) => {}
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Poll::Ready(Ok(self.rx.len()))
+    }
+
+    /// Opens what is at the front.
+    pub(super) fn open_next(&mut self) -> Result<Step, SshError> {
+        let wire = if self.rx.is_empty() {
+            self.below.filled()
+        } else {
+            self.rx.bytes_mut()
+        };
+        self.transport.open_next(wire)
+    }
+
+    /// Goes on with what the transport has to compute, until there is nothing.
+    pub(super) fn poll_compute(
+        &mut self,
+        cx: &mut Context<'_>,
+        whose: Whose,
+    ) -> Poll<Result<(), SshError>> {
+        self.computations.poll(cx, &mut self.transport, whose)
+    }
+
+    /// The octets of a payload that was opened last.
+    pub(super) fn payload(&mut self, payload: &Payload) -> &[u8] {
+        let wire = if self.rx.is_empty() {
+            self.below.filled()
+        } else {
+            self.rx.bytes()
+        };
+        self.transport.payload(wire, payload)
+    }
+
+    /// Passes over what was opened.
+    pub(super) fn consume(&mut self, n: usize) {
+        if self.rx.is_empty() {
+            self.below.consume(n);
+        } else {
+            self.rx.pass(n);
+        }
+    }
+
+    /// Octets that are sealed and have not left.
+    pub(super) fn unsent(&mut self) -> usize {
+        self.transport.take_output().len() - self.sent
+    }
+
+    /// Sends what is sealed.
+    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let out = self.transport.take_output();
+            let rest = out.get(self.sent..).unwrap_or_default();
+            if rest.is_empty() {
+                break;
+            }
+            let n = if let Some(socket) = self.below.bare() {
+                let n = ready!(socket.poll_write_from(cx, &[IoSlice::new(rest)]))?;
+                if n == 0 {
+                    return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+                }
+                n
+            } else {
+                if ready!(self.below.poll_slot(cx, 1))? == 0 {
+                    return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+                }
+                let slot = self.below.slot();
+                let n = rest.len().min(slot.len());
+                if let (Some(slot), Some(rest)) = (slot.get_mut(..n), rest.get(..n)) {
+                    slot.copy_from_slice(rest);
+                }
+                self.below.commit(n)?;
+                n
+            };
+            self.sent += n;
+            if self.sent >= out.len() / 2 {
+                // No more is moved than has left.
+                let full = out.len();
+                out.drain(..self.sent);
+                self.sent = 0;
+                if out.is_empty() && full < KEPT {
+                    out.shrink_to(KEPT);
+                }
+            }
+        }
+        self.below.poll_flush(cx)
+    }
+
+    /// Sends what is sealed, while `wait` lasts.
+    pub(super) async fn flush(&mut self, wait: Wait) -> Result<(), ConnectError> {
+        let done = timeout_at(wait.until, poll_fn(|cx| self.poll_flush(cx))).await;
+        done.map_err(|_| wait.over())?.map_err(ConnectError::Io)
+    }
+
+    /// The next event or payload, after everything sealed was sent.
+    pub(super) async fn next(&mut self, wait: Wait) -> Result<Came, ConnectError> {
+        loop {
+            if let Some(event) = self.transport.poll_event() {
+                return Ok(Came::Event(event));
+            }
+            let computed = poll_fn(|cx| self.poll_compute(cx, Whose::Stranger));
+            let computed = timeout_at(wait.until, computed).await;
+            computed.map_err(|_| wait.over())??;
+            // A peer that has left may have said why: what it has sent is read nevertheless.
+            let flushed = match self.flush(wait).await {
+                Err(ConnectError::Io(why)) => Err(why),
+                other => Ok(other?),
+            };
+            match self.open_next() {
+                Err(why) => return Err(why.into()),
+                Ok(Step::NeedMore { total }) => match (self.fill(total, wait).await, flushed) {
+                    (Err(ConnectError::Ended(_) | ConnectError::Io(_)), Err(why)) => {
+                        return Err(why.into());
+                    }
+                    (filled, _) => filled?,
+                },
+                Ok(Step::Consumed { consumed }) => self.consume(consumed),
+                Ok(Step::Payload { consumed, payload }) => {
+                    let bytes = self.payload(&payload).to_vec();
+                    self.consume(consumed);
+                    return Ok(Came::Payload(bytes));
+                }
+                Ok(Step::Blocked) => {
+                    return Err(SshError::Policy("the host key was not judged").into());
+                }
+            }
+        }
+    }
+
+    async fn fill(&mut self, total: usize, wait: Wait) -> Result<(), ConnectError> {
+        loop {
+            let now = ambient::now();
+            let due = self.transport.poll_timeout(now);
+            let due = due.map(|due| Instant::now() + due.since(now));
+            let until = due.map_or(wait.until, |due| due.min(wait.until));
+            match timeout_at(until, poll_fn(|cx| self.poll_fill(cx, total))).await {
+                Ok(Ok(n)) if n < total => return Err(ConnectError::Ended(wait.doing)),
+                Ok(Ok(_)) => return Ok(()),
+                Ok(Err(why)) => return Err(why.into()),
+                Err(_) if Instant::now() >= wait.until => return Err(wait.over()),
+                Err(_) => {
+                    let done = self.transport.handle_timeout(ambient::now());
+                    self.flush(wait).await?;
+                    done?;
+                }
+            }
+        }
+    }
+
+    /// There will be no session: the peer is told why, in a task of its own.
+    pub(super) fn part(mut self, why: &ConnectError) {
+        if let ConnectError::Ssh(why) = why
+            && let Some(reason) = why.disconnect()
+        {
+            self.transport.disconnect(reason, &why.to_string());
+        }
+        tokio::spawn(timeout(LAST_WORDS, poll_fn(move |cx| self.poll_part(cx))));
+    }
+
+    /// Sends what is sealed, and ends. Then what still comes is read: a socket that is closed with
+    /// bytes in it takes back what it has sent.
+    pub(super) fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let said = match ready!(self.poll_flush(cx)) {
+            Ok(()) => ready!(self.below.poll_finish(cx)),
+            failed => failed,
+        };
+        if said.is_err() {
+            return Poll::Ready(());
+        }
+        loop {
+            match ready!(self.poll_fill(cx, 1)) {
+                Ok(0) | Err(_) => return Poll::Ready(()),
+                Ok(n) => self.consume(n),
+            }
+        }
+    }
+
+    /// Sends what authentication wants to say.
+    pub(super) fn say(&mut self, message: &Outgoing) -> Result<(), SshError> {
+        if message.hide_length {
+            let mut cover = Vec::new();
+            message.put_cover(&mut cover);
+            self.transport.send(&cover)?;
+        }
+        self.transport.send(message.payload.expose())
+    }
+}
+
+impl Wait {
+    /// From now on.
+    pub(super) fn of(limit: Duration, doing: &'static str) -> Self {
+        Self {
+            until: Instant::now() + limit,
+            limit,
+            doing,
+        }
+    }
+
+    /// The same time, for something else.
+    pub(super) const fn doing(self, doing: &'static str) -> Self {
+        Self { doing, ..self }
+    }
+
+    pub(super) const fn over(self) -> ConnectError {
+        let Self { limit, doing, .. } = self;
+        ConnectError::Timeout { limit, doing }
+    }
+}

@@ -1,0 +1,90 @@
+//! A channel that the peer wants.
+
+use std::fmt;
+use std::sync::Arc;
+
+use adit_ssh_proto::connection::{ChannelKind, OpenFailure};
+
+use super::channel::{Channel, Handle};
+use super::error::End;
+use super::mail::Command;
+use super::pipe::Pipe;
+
+/// A channel that the peer wants. Dropped without an answer, it is refused: as unknown if it is of
+/// an [own type](super::own), as not allowed otherwise.
+pub struct Opening {
+    kind: ChannelKind,
+    pipe: Option<Arc<Pipe>>,
+}
+
+impl Opening {
+    pub(super) fn new(kind: ChannelKind, pipe: Arc<Pipe>) -> Self {
+        pipe.mail.hold();
+        Self {
+            kind,
+            pipe: Some(pipe),
+        }
+    }
+
+    /// What it is for.
+    #[must_use]
+    pub const fn kind(&self) -> &ChannelKind {
+        &self.kind
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// The session is over.
+    pub fn accept(self) -> Result<Channel, End> {
+        Ok(Channel::new(self.confirm()?))
+    }
+
+    /// Opens it; its end here answers requests, and writes to a standard error.
+    pub(super) fn confirm_serving(self) -> Result<Handle, End> {
+        if let Some(pipe) = &self.pipe {
+            pipe.lock().serve();
+        }
+        self.confirm()
+    }
+
+    pub(super) fn confirm(mut self) -> Result<Handle, End> {
+        let Some(pipe) = self.pipe.take() else {
+            return Err(End::Closed);
+        };
+        let handle = Handle::new(Arc::clone(&pipe));
+        pipe.mail.release();
+        pipe.mail.send(Command::Confirm(Arc::clone(&pipe)))?;
+        Ok(handle)
+    }
+
+    /// Refuses it, with words for the peer.
+    pub fn refuse(mut self, why: OpenFailure, text: impl Into<String>) {
+        self.put_refusal(why, text.into());
+    }
+
+    fn put_refusal(&mut self, why: OpenFailure, text: String) {
+        if let Some(pipe) = self.pipe.take() {
+            let mail = Arc::clone(&pipe.mail);
+            // Without a session nobody waits.
+            let _ = mail.send(Command::Refuse { pipe, why, text });
+            mail.release();
+        }
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        let why = match self.kind {
+            ChannelKind::Own(_) => OpenFailure::UnknownType,
+            _ => OpenFailure::Prohibited,
+        };
+        self.put_refusal(why, String::new());
+    }
+}
+
+impl fmt::Debug for Opening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Opening").field(&self.kind).finish()
+    }
+}

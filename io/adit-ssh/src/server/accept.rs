@@ -1,0 +1,218 @@
+//! From a stream to a connection: key exchange, authentication.
+
+use std::sync::Arc;
+
+use adit_net::ambient::Chance;
+use adit_ssh_proto::SshError;
+use adit_ssh_proto::auth::{Login, ServerAnswer, ServerAsk, ServerAuth, ServerStep};
+use adit_ssh_proto::connection::Role;
+use adit_ssh_proto::transport::{Event, Transport};
+use adit_stream::BoxStream;
+use tokio::sync::mpsc;
+use tokio::time::timeout_at;
+
+use super::{AuthPolicy, Connection, Proof, ServerConfig, ServerHandle};
+use crate::about::{About, Peer};
+use crate::computations::Computations;
+use crate::driver::{Driver, Start};
+use crate::error::ConnectError;
+use crate::forwards::{Asked, Route};
+use crate::line::{Came, Line, Wait};
+use crate::mail::Mail;
+
+/// Takes connections in.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+/// use adit_ssh::BoxFuture;
+/// use adit_ssh::server::{AuthPolicy, Incoming, Proof, Server, ServerConfig};
+/// use adit_ssh_proto::key::{AnyKey, KeySet, PrivateKey, PublicKey};
+/// use adit_stream::Tcp;
+///
+/// struct OneKey(AnyKey);
+/// impl AuthPolicy for OneKey {
+///     fn public_key<'a>(&'a self, user: &'a str, key: &'a AnyKey, _: Proof) -> BoxFuture<'a, bool> {
+///         Box::pin(async move { user == "me" && key.key() == self.0.key() })
+///     }
+/// }
+///
+/// let host_key = PrivateKey::read(&std::fs::read_to_string("host_key")?, None)?;
+/// let config = ServerConfig::new(Arc::new(KeySet::from(vec![host_key])));
+/// let (user_key, _) = PublicKey::from_line(&std::fs::read_to_string("id_ed25519.pub")?)?;
+/// let policy = OneKey(AnyKey::Plain(user_key));
+/// let listener = tokio::net::TcpListener::bind("127.0.0.1:2222").await?;
+/// let (socket, _) = listener.accept().await?;
+/// let mut connection = Server::accept(Box::new(Tcp::new(socket)), &config, &policy).await?;
+/// while let Some(incoming) = connection.accept().await {
+///     if let Incoming::DirectTcpip { host, port, opening, .. } = incoming {
+///         // Never wait here: a target that does not answer would keep the others waiting.
+///         tokio::spawn(async move {
+///             let mut target = tokio::net::TcpStream::connect((&*host, port)).await?;
+///             let mut channel = opening.accept().map_err(std::io::Error::other)?;
+///             tokio::io::copy_bidirectional(&mut channel, &mut target).await
+///         });
+///     } // What is dropped is refused.
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Server;
+
+impl Server {
+    /// Exchanges keys with a client over a fresh connection, and lets its user in if `policy` does.
+    ///
+    /// # Errors
+    /// The stream failed, the client broke the protocol, took too long, has no algorithm in common
+    /// with us, or did not get in. See [`ConnectError`].
+    pub async fn accept(
+        below: BoxStream,
+        config: &ServerConfig,
+        policy: &dyn AuthPolicy,
+    ) -> Result<Connection, ConnectError> {
+        let mut transport = config.transport.clone();
+        transport
+            .user_algorithms
+            .clone_from(&config.auth.algorithms);
+        let signer = Arc::clone(&config.host_keys);
+        let mut transport = Transport::server(Arc::new(transport), signer, Box::new(Chance))?;
+        transport.hand_out_computations();
+        let mut line = Line::new(below, transport);
+        line.computations = Computations::of(policy.source());
+        let (about, login) = match enter(&mut line, config, policy).await {
+            Ok(entered) => entered,
+            Err(why) => {
+                line.part(&why);
+                return Err(why);
+            }
+        };
+        let about = Arc::new(about);
+        let mail = Arc::new(Mail::new());
+        let peer = Peer::new(Arc::clone(&mail), Arc::clone(&about));
+        let (to, arrivals) = mpsc::channel(backlog(config));
+        Driver::spawn(Start {
+            line,
+            role: Role::Server,
+            limits: config.limits.clone(),
+            keepalive: config.keepalive,
+            mail,
+            about,
+            routes: vec![Route {
+                asked: Asked::All,
+                to,
+            }],
+        });
+        let host_keys = Arc::clone(&config.host_keys);
+        let handle = ServerHandle::new(peer);
+        let connection = Connection::new(handle, login, arrivals, host_keys, policy.source());
+        if config.tell_host_keys {
+            connection.tell_host_keys();
+        }
+        Ok(connection)
+    }
+}
+
+/// What may wait to be accepted: further wishes are refused.
+fn backlog(config: &ServerConfig) -> usize {
+    let limits = &config.limits;
+    limits.pending_opens.saturating_add(limits.requests).max(1)
+}
+
+async fn enter(
+    line: &mut Line,
+    config: &ServerConfig,
+    policy: &dyn AuthPolicy,
+) -> Result<(About, Login), ConnectError> {
+    let wait = Wait::of(config.login_grace, "keys were exchanged");
+    loop {
+        let came = line.next(wait).await;
+        if line.computations.done() > 0 {
+            policy.keys_computed();
+        }
+        match came? {
+            Came::Event(Event::Ready(_)) => break,
+            Came::Event(_) => {}
+            Came::Payload(payload) => return Err(unexpected(&payload).into()),
+        }
+    }
+    let about = About::of(&line.transport);
+    let about = about.ok_or(SshError::Kex("it did not come to its end"))?;
+    let wait = wait.doing("its user was authenticated");
+    let login = let_in(line, config, policy, wait).await?;
+    Ok((about, login))
+}
+
+fn unexpected(payload: &[u8]) -> SshError {
+    SshError::Unexpected(payload.first().copied().unwrap_or_default())
+}
+
+async fn let_in(
+    line: &mut Line,
+    config: &ServerConfig,
+    policy: &dyn AuthPolicy,
+    wait: Wait,
+) -> Result<Login, ConnectError> {
+    let mut auth = ServerAuth::new(
+        config.auth.clone(),
+        line.transport.session_id().unwrap_or_default(),
+        line.transport.host_key().unwrap_or_default(),
+    );
+    loop {
+        let Came::Payload(payload) = line.next(wait).await? else {
+            continue;
+        };
+        if let Some(tried) = ServerAuth::tried(&payload) {
+            policy.tried(tried.user, tried.method);
+        }
+        let handled = line.computations.authenticate(auth, payload);
+        let handled = timeout_at(wait.until, handled).await;
+        let (back, step) = handled.map_err(|_| wait.over())??;
+        auth = back;
+        let mut step = step?;
+        let login = loop {
+            match step {
+                ServerStep::Wait => break None,
+                ServerStep::Success(login) => break Some(login),
+                ServerStep::Ask(ask) => {
+                    let answer = timeout_at(wait.until, answer(policy, &ask)).await;
+                    step = auth.answer(answer.map_err(|_| wait.over())?)?;
+                }
+            }
+        };
+        while let Some(message) = auth.poll_output() {
+            line.say(&message)?;
+        }
+        line.flush(wait).await?;
+        if let Some(login) = login {
+            return Ok(login);
+        }
+    }
+}
+
+async fn answer(policy: &dyn AuthPolicy, ask: &ServerAsk) -> ServerAnswer {
+    let yes = match ask {
+        ServerAsk::Nothing { user } => policy.none(user).await,
+        ServerAsk::KeyQuery { user, key } => policy.public_key(user, key, Proof::None).await,
+        ServerAsk::Key {
+            user,
+            key,
+            presence,
+        } => {
+            let proof = Proof::Signature(*presence);
+            policy.public_key(user, key, proof).await
+        }
+        ServerAsk::Password { user, password } => return policy.password(user, password).await,
+        ServerAsk::NewPassword { user, old, new } => {
+            return policy.new_password(user, old, new).await;
+        }
+        ServerAsk::Interactive { user, .. } => return policy.questions(user).await,
+        ServerAsk::Responses { user, responses } => {
+            return policy.responses(user, responses).await;
+        }
+    };
+    if yes {
+        ServerAnswer::Accept
+    } else {
+        ServerAnswer::Reject
+    }
+}

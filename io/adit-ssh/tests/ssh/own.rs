@@ -1,0 +1,355 @@
+//! Channels and global requests of a program's own types, between our two ends.
+
+use std::future::Future;
+use std::time::Duration;
+
+use adit_ssh::own::{Own, OwnChannel, OwnError, OwnOpening, OwnRequest};
+use adit_ssh::server::{Connection, Incoming};
+use adit_ssh::{OpenError, Peer, RequestError};
+use adit_ssh_proto::connection::{CallError, OpenFailure};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::ours::both;
+
+const NAME: &str = "chat@example.com";
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a test waits for comes soon.
+async fn soon<T>(what: impl Future<Output = T>) -> T {
+    timeout(PATIENCE, what).await.unwrap()
+}
+
+async fn opening(connection: &mut Connection) -> OwnOpening {
+    match soon(connection.accept()).await {
+        Some(Incoming::OwnChannel(opening)) => opening,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn request(connection: &mut Connection) -> OwnRequest {
+    match soon(connection.accept()).await {
+        Some(Incoming::OwnRequest(request)) => request,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Why a channel is not opened.
+fn refusal(opened: Result<OwnChannel, OpenError>) -> (OpenFailure, String) {
+    match opened {
+        Err(OpenError::Refused { reason, text }) => (reason, text),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Bytes and requests go both ways, each direction ends, and the channel closes with its stream.
+async fn talk(mut near: OwnChannel, far: OwnChannel) {
+    let (far_channel, far_control, mut far_requests) = far.into_parts();
+    let served = async {
+        while let Some(next) = far_requests.next().await {
+            let fine = (&*next.name, &*next.data) == ("exec", b"\0mine");
+            let told = next.name == "told@example.com" && !next.reply.is_wanted();
+            assert!(fine || told || next.name == "no@example.com", "{next:?}");
+            match fine {
+                true => next.reply.grant(),
+                false => next.reply.refuse(),
+            }
+        }
+    };
+    let (mut reader, mut writer) = far_channel.into_split();
+    let echo = async {
+        tokio::io::copy(&mut reader, &mut writer).await.unwrap();
+        writer.shutdown().await.unwrap();
+        // It closes when both halves are gone.
+        drop((reader, writer));
+        far_control.closed().await;
+        let late = far_control.request("late@example.com", []).await;
+        assert!(matches!(late, Err(RequestError::Closed)), "{late:?}");
+    };
+    let near = async {
+        let control = near.control().clone();
+        control.tell("told@example.com", []).await.unwrap();
+        // A name of sessions is nothing special here.
+        control.request("exec", b"\0mine").await.unwrap();
+        let no = control.request("no@example.com", b"data").await;
+        assert!(matches!(&no, Err(RequestError::Refused(name)) if name == "no@example.com"));
+        let life = control.request("keepalive@openssh.com", []).await;
+        assert!(matches!(life, Err(RequestError::Call(CallError::Reserved))));
+        let long = control.request(NAME, vec![0; Own::MAX_DATA + 1]).await;
+        assert!(matches!(long, Err(RequestError::Own(OwnError::Data(_)))));
+        near.channel().write_all(&[7; 300_000]).await.unwrap();
+        near.channel().shutdown().await.unwrap();
+        let mut got = Vec::new();
+        near.channel().read_to_end(&mut got).await.unwrap();
+        assert_eq!(got, [7; 300_000]);
+        let (channel, _, mut requests) = near.into_parts();
+        drop(channel);
+        assert!(requests.next().await.is_none());
+    };
+    soon(async { tokio::join!(served, echo, near) }).await;
+}
+
+#[tokio::test]
+async fn a_client_opens_a_channel() {
+    let (session, mut connection) = both(|_| {}).await;
+    let far = async {
+        let opening = opening(&mut connection).await;
+        assert_eq!((opening.name(), opening.data()), (NAME, &b"room 1"[..]));
+        opening.accept().unwrap()
+    };
+    let (near, far) = tokio::join!(session.open_channel(NAME, b"room 1"), far);
+    talk(near.unwrap(), far).await;
+}
+
+#[tokio::test]
+async fn a_server_opens_a_channel() {
+    let (session, connection) = both(|_| {}).await;
+    let mut others = session.own_channels("other@example.com").unwrap();
+    let mut wanted = session.own_channels(NAME).unwrap();
+    // The session's task knows of them.
+    session.ping().await.unwrap();
+    let far = async {
+        let opening = tokio::select! {
+            opening = wanted.accept() => opening.unwrap(),
+            other = others.accept() => panic!("{other:?}"),
+        };
+        assert_eq!((opening.name(), opening.data()), (NAME, &b""[..]));
+        opening.accept().unwrap()
+    };
+    let near = connection.handle().open_channel(NAME, []);
+    let (near, far) = tokio::join!(near, far);
+    talk(near.unwrap(), far).await;
+    connection.disconnect("");
+    assert!(soon(wanted.accept()).await.is_none());
+}
+
+/// Asks `near` has `far` answer, which `next` shows.
+async fn ask(near: &Peer, mut next: impl AsyncFnMut() -> OwnRequest) {
+    let far = async {
+        let mut first = Vec::new();
+        for n in 0..3 {
+            let request = next().await;
+            assert_eq!(request.name(), NAME);
+            if !request.wants_reply() {
+                assert_eq!(request.data(), b"told");
+                continue;
+            }
+            assert_eq!(request.data(), [n]);
+            first.push(request);
+        }
+        // The answers are known in another order than they may leave in.
+        for request in first.into_iter().rev() {
+            let data = [request.data(), b"!"].concat();
+            request.grant(data).unwrap();
+        }
+        next().await.refuse();
+        drop(next().await);
+        next().await.grant(vec![0; Own::MAX_DATA + 1]).unwrap_err();
+        next().await.grant([]).unwrap();
+    };
+    let near = async {
+        let (a, b, told) = tokio::join!(
+            near.request(NAME, [0]),
+            near.request(NAME, [1]),
+            near.tell(NAME, b"told"),
+        );
+        assert_eq!(
+            (a.unwrap(), b.unwrap()),
+            (b"\0!".to_vec(), b"\x01!".to_vec())
+        );
+        told.unwrap();
+        for _ in 0..3 {
+            let refused = near.request(NAME, []).await;
+            assert!(matches!(refused, Err(RequestError::Refused(name)) if name == NAME));
+        }
+        assert_eq!(near.request(NAME, []).await.unwrap(), b"");
+    };
+    soon(async { tokio::join!(far, near) }).await;
+}
+
+#[tokio::test]
+async fn global_requests_go_both_ways() {
+    let (session, mut connection) = both(|_| {}).await;
+    ask(&session, async || request(&mut connection).await).await;
+    let mut requests = session.own_requests().unwrap();
+    session.ping().await.unwrap();
+    ask(&connection, async || requests.next().await.unwrap()).await;
+}
+
+#[tokio::test]
+async fn what_nobody_takes_is_refused() {
+    let (session, mut connection) = both(|_| {}).await;
+    let unknown = (OpenFailure::UnknownType, String::new());
+    let handle = connection.handle().clone();
+    assert_eq!(refusal(handle.open_channel(NAME, []).await), unknown);
+    let refused = handle.request(NAME, []).await;
+    assert!(matches!(refused, Err(RequestError::Refused(_))));
+
+    let mut wanted = session.own_channels(NAME).unwrap();
+    session.ping().await.unwrap();
+    let other = handle.open_channel("other@example.com", []).await;
+    assert_eq!(refusal(other), unknown);
+    let (opened, ()) = tokio::join!(handle.open_channel(NAME, []), async {
+        drop(wanted.accept().await.unwrap());
+    });
+    assert_eq!(refusal(opened), unknown);
+    let (opened, ()) = tokio::join!(handle.open_channel(NAME, []), async {
+        let opening = wanted.accept().await.unwrap();
+        opening.refuse(OpenFailure::Other(4_000_000_000), "not now");
+    });
+    let said = (OpenFailure::Other(4_000_000_000), "not now".to_owned());
+    assert_eq!(refusal(opened), said);
+    // The last one who asks has what comes, and with him it ends.
+    let mut again = session.own_channels(NAME).unwrap();
+    assert!(soon(wanted.accept()).await.is_none());
+    let (opened, _held) = tokio::join!(handle.open_channel(NAME, []), async {
+        again.accept().await.unwrap().accept().unwrap()
+    });
+    opened.unwrap();
+    drop(again);
+    assert_eq!(refusal(handle.open_channel(NAME, []).await), unknown);
+
+    // A server's program that does not know them.
+    let (opened, _) = tokio::join!(session.open_channel(NAME, []), async {
+        drop(connection.accept().await.unwrap());
+    });
+    assert_eq!(refusal(opened), unknown);
+    drop(connection);
+    assert_eq!(refusal(session.open_channel(NAME, []).await), unknown);
+    let refused = session.request(NAME, []).await;
+    assert!(matches!(refused, Err(RequestError::Refused(_))));
+}
+
+/// Requests in a channel that nobody looks at are answered: those that wait, and later ones.
+#[tokio::test]
+async fn requests_that_nobody_reads_are_refused() {
+    let (session, mut connection) = both(|_| {}).await;
+    let far = async { opening(&mut connection).await.accept().unwrap() };
+    let (near, far) = tokio::join!(session.open_channel(NAME, []), far);
+    let near = near.unwrap();
+    let asked = async {
+        for _ in 0..2 {
+            let refused = near.control().request(NAME, []).await;
+            assert!(matches!(refused, Err(RequestError::Refused(_))));
+        }
+    };
+    let dropped = async {
+        session.ping().await.unwrap();
+        far.into_channel()
+    };
+    let ((), _far) = soon(async { tokio::join!(asked, dropped) }).await;
+}
+
+#[tokio::test]
+async fn names_of_the_library_and_others_that_are_none() {
+    let (session, connection) = both(|_| {}).await;
+    for name in ["session", "direct-tcpip", "auth-agent@openssh.com"] {
+        let opened = session.open_channel(name, []).await;
+        assert!(matches!(opened, Err(OpenError::Call(CallError::Reserved))));
+        let wanted = session.own_channels(name);
+        assert!(matches!(wanted, Err(OpenError::Call(CallError::Reserved))));
+    }
+    for name in [
+        "tcpip-forward",
+        "keepalive@openssh.com",
+        "hostkeys-00@openssh.com",
+    ] {
+        let asked = connection.request(name, []).await;
+        assert!(matches!(
+            asked,
+            Err(RequestError::Call(CallError::Reserved))
+        ));
+        let told = connection.tell(name, []).await;
+        assert!(matches!(told, Err(RequestError::Call(CallError::Reserved))));
+    }
+    for name in ["", "two words", "a,b", "\u{fc}@example.com"] {
+        let wanted = session.own_channels(name);
+        assert!(matches!(wanted, Err(OpenError::Own(OwnError::Name))));
+        let asked = session.request(name, []).await;
+        assert!(matches!(asked, Err(RequestError::Own(OwnError::Name))));
+    }
+    let long = session.open_channel(NAME, vec![0; Own::MAX_DATA + 1]).await;
+    assert!(matches!(long, Err(OpenError::Own(OwnError::Data(_)))));
+}
+
+/// Without an answer no more wait than may, by number and by octets; the rest is refused at once.
+#[tokio::test]
+async fn a_flood_of_openings_is_bounded() {
+    for (data, waiting) in [(0, 8), (30_000, 3)] {
+        let (session, connection) = both(|client| {
+            client.limits.pending_opens = 8;
+            client.limits.queue = 100_000;
+        })
+        .await;
+        let mut wanted = session.own_channels(NAME).unwrap();
+        session.ping().await.unwrap();
+        let mut opened = JoinSet::new();
+        for _ in 0..200 {
+            let handle = connection.handle().clone();
+            opened.spawn(async move { handle.open_channel(NAME, vec![0; data]).await });
+        }
+        for _ in waiting..200 {
+            let refused = refusal(soon(opened.join_next()).await.unwrap().unwrap());
+            assert_eq!(refused.0, OpenFailure::Shortage);
+        }
+        for _ in 0..waiting {
+            drop(soon(wanted.accept()).await.unwrap());
+            let refused = refusal(soon(opened.join_next()).await.unwrap().unwrap());
+            assert_eq!(refused.0, OpenFailure::UnknownType);
+        }
+        assert!(opened.is_empty());
+    }
+}
+
+/// Nor do more global requests wait; what is only told is lost beyond that.
+#[tokio::test]
+async fn a_flood_of_requests_is_bounded() {
+    for (data, waiting) in [(0, 128), (Own::MAX_DATA, 8)] {
+        let (session, connection) = both(|_| {}).await;
+        let mut requests = session.own_requests().unwrap();
+        session.ping().await.unwrap();
+        for _ in 0..300 {
+            connection.tell(NAME, vec![0; data]).await.unwrap();
+        }
+        // Behind all of them.
+        let refused = soon(connection.request(NAME, vec![0; data])).await;
+        assert!(matches!(refused, Err(RequestError::Refused(_))));
+        for _ in 0..waiting {
+            soon(requests.next()).await.unwrap();
+        }
+        // There is room for the next one again.
+        let (answer, ()) = tokio::join!(connection.request(NAME, b"next"), async {
+            let next = soon(requests.next()).await.unwrap();
+            assert_eq!(next.data(), b"next", "more have waited than may");
+            next.grant([]).unwrap();
+        });
+        answer.unwrap();
+    }
+}
+
+/// Nor do more requests of a channel; what is asked beyond that is refused.
+#[tokio::test]
+async fn a_flood_in_a_channel_is_bounded() {
+    for (data, waiting) in [(0, 128), (Own::MAX_DATA, 8)] {
+        let (session, mut connection) = both(|_| {}).await;
+        let far = async { opening(&mut connection).await.accept().unwrap() };
+        let (near, mut far) = tokio::join!(session.open_channel(NAME, []), far);
+        let near = near.unwrap();
+        for _ in 0..300 {
+            let told = near.control().tell(NAME, vec![0; data]).await;
+            told.unwrap();
+        }
+        let refused = soon(near.control().request(NAME, vec![0; data])).await;
+        assert!(matches!(refused, Err(RequestError::Refused(_))));
+        for _ in 0..waiting {
+            assert_eq!(far.requests().next().await.unwrap().name, NAME);
+        }
+        let (answer, ()) = tokio::join!(near.control().request("next@example.com", []), async {
+            let next = soon(far.requests().next()).await.unwrap();
+            assert_eq!(next.name, "next@example.com", "more have waited than may");
+            next.reply.grant();
+        });
+        answer.unwrap();
+    }
+}

@@ -1,0 +1,97 @@
+//! What the tests share: connecting, and moving many bytes.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use adit_interop::openssh::{Sshd, user};
+use adit_interop::{Pattern, Sum, free_port};
+use adit_ssh::client::{Client, ClientConfig, Login, PinnedKeys, Session};
+use adit_ssh_proto::connection::Originator;
+use adit_ssh_proto::key::{AnyKey, PrivateKey, PublicKey};
+use adit_stream::{BoxStream, Tcp};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Octets of a bulk transfer.
+pub(crate) const BULK: usize = 64 << 20;
+
+/// A connection to a port of loopback.
+pub(crate) async fn dial(port: u16) -> BoxStream {
+    let socket = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    socket.set_nodelay(true).unwrap();
+    Box::new(Tcp::new(socket))
+}
+
+/// What gets into `sshd`.
+pub(crate) fn config_for(sshd: &Sshd) -> ClientConfig {
+    config_of(sshd.folder())
+}
+
+/// What gets in where the keys `host` and `id` are in a folder.
+pub(crate) fn config_of(folder: &Path) -> ClientConfig {
+    let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    let line = read("host.pub");
+    let (key, _) = PublicKey::from_line(&line).unwrap();
+    let id = PrivateKey::read(&read("id"), None).unwrap();
+    let host_key = Arc::new(PinnedKeys(vec![AnyKey::Plain(key)]));
+    ClientConfig::new(host_key, Login::new(user()).with_key(id))
+}
+
+/// A session with `sshd`.
+pub(crate) async fn enter(sshd: &Sshd) -> Session {
+    let config = config_for(sshd);
+    Client::connect(dial(sshd.port()).await, config)
+        .await
+        .unwrap()
+}
+
+/// Writes `len` octets of a pattern; gives their sum.
+pub(crate) async fn pour(to: &mut (impl AsyncWrite + Unpin), len: usize, seed: u64) -> Sum {
+    let (mut pattern, mut sum, mut left) = (Pattern::new(seed), Sum::EMPTY, len);
+    while left > 0 {
+        let piece = pattern.take(left.min(256 << 10));
+        sum = sum.with(&piece);
+        to.write_all(&piece).await.unwrap();
+        left -= piece.len();
+    }
+    to.flush().await.unwrap();
+    sum
+}
+
+/// Reads to the end; gives how many octets there were, and their sum.
+pub(crate) async fn drain(from: &mut (impl AsyncRead + Unpin)) -> (usize, Sum) {
+    let (mut len, mut sum, mut buf) = (0, Sum::EMPTY, vec![0; 256 << 10]);
+    loop {
+        let n = from.read(&mut buf).await.unwrap();
+        if n == 0 {
+            return (len, sum);
+        }
+        len += n;
+        sum = sum.with(&buf[..n]);
+    }
+}
+
+/// Bytes and the end of each direction go through the other side to a target, and a target that is
+/// not there is refused.
+pub(crate) async fn a_connection_goes_through(session: &Session) {
+    let target = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = target.local_addr().unwrap().port();
+    let channel = session.direct_tcpip("127.0.0.1", port, Originator::default());
+    let (channel, accepted) = tokio::join!(channel, target.accept());
+    let (mut channel, (mut socket, _)) = (channel.unwrap(), accepted.unwrap());
+    channel.write_all(b"ping").await.unwrap();
+    channel.shutdown().await.unwrap();
+    let mut got = Vec::new();
+    socket.read_to_end(&mut got).await.unwrap();
+    assert_eq!(got, b"ping");
+    socket.write_all(b"pong").await.unwrap();
+    drop(socket);
+    got.clear();
+    channel.read_to_end(&mut got).await.unwrap();
+    assert_eq!(got, b"pong");
+    drop(target);
+    // Not the target's, which the kernel may have given to another test by now.
+    let refused = session.direct_tcpip("127.0.0.1", free_port(), Originator::default());
+    refused.await.unwrap_err();
+}

@@ -1,0 +1,88 @@
+//! Any reader and writer of tokio's as a stream: sockets in the file system, pairs of pipes.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::{Buffered, Raw};
+
+/// What reads and writes, to be had as a stream by [`Buffered::over`].
+#[derive(Debug)]
+pub struct Any<T>(T);
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Buffered<Any<T>> {
+    /// Makes a stream of it. To abort it is to drop it: what that means for its peer is its own
+    /// matter.
+    #[must_use]
+    pub fn over(io: T) -> Self {
+        Self::new(Any(io))
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Raw for Any<T> {
+    fn poll_read(&mut self, cx: &mut Context<'_>, out: &mut [u8]) -> Poll<io::Result<usize>> {
+        let mut out = ReadBuf::new(out);
+        ready!(Pin::new(&mut self.0).poll_read(cx, &mut out))?;
+        Poll::Ready(Ok(out.filled().len()))
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match ready!(Pin::new(&mut self.0).poll_write(cx, bytes))? {
+            0 => Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+            n => Poll::Ready(Ok(n)),
+        }
+    }
+
+    fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+
+    fn abort(&mut self) {}
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use crate::{End, Limits, Meter, Stream, relay};
+    use std::time::Duration;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::UnixStream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_relay_carries_and_ends_each_direction() {
+        let (mut client, near) = UnixStream::pair().unwrap();
+        let (far, mut target) = UnixStream::pair().unwrap();
+        let carried = tokio::spawn(async move {
+            let limits = Limits {
+                idle: Duration::ZERO,
+                half_close_idle: Duration::ZERO,
+            };
+            let (mut near, mut far) = (Buffered::over(near), Buffered::over(far));
+            let (near, far): (&mut dyn Stream, &mut dyn Stream) = (&mut near, &mut far);
+            relay(near, far, &limits, &Meter::default()).await
+        });
+        let much = vec![7; 1 << 20];
+        let asked = async {
+            client.write_all(&much).await.unwrap();
+            client.shutdown().await.unwrap();
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).await.unwrap();
+            answer
+        };
+        let answered = async {
+            let mut got = Vec::new();
+            target.read_to_end(&mut got).await.unwrap();
+            target.write_all(b"all of it").await.unwrap();
+            drop(target);
+            got.len()
+        };
+        let (answer, got) = tokio::join!(asked, answered);
+        assert_eq!((&*answer, got), ("all of it", much.len()));
+        let outcome = carried.await.unwrap();
+        assert!(matches!(outcome.end, End::Finished), "{outcome:?}");
+        assert_eq!((outcome.up, outcome.down), (1 << 20, 9));
+    }
+}

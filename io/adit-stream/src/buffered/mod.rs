@@ -1,0 +1,170 @@
+//! One buffered stream for all sessions.
+//!
+//! A session's bytes lie behind a lock that its driver also wants, so they are copied out and in:
+//! [`Raw`] is what a session can do, [`Buffered`] makes of it what a relay and tokio's users need.
+
+mod any;
+mod async_io;
+mod buffer;
+mod named;
+
+use std::io::{self, IoSlice};
+use std::task::{Context, Poll, ready};
+
+use crate::Stream;
+use crate::lane::RelayLane;
+
+pub use any::Any;
+pub use buffer::Buffer;
+
+/// A slot smaller than this is not worth a call into the session; the buffer is flushed first.
+const MIN_SLOT: usize = 4096;
+
+/// One stream of a session: copies bytes in and out, waits for either.
+pub trait Raw: Send {
+    /// Reads at least one byte; 0 is the end. `out` is not empty.
+    fn poll_read(&mut self, cx: &mut Context<'_>, out: &mut [u8]) -> Poll<io::Result<usize>>;
+    /// Hands at least one byte to the session, which will send it. `bytes` is not empty.
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
+    /// As [`poll_write`](Self::poll_write), of the bytes of several buffers as if they lay one behind
+    /// the other. At least one is not empty.
+    fn poll_write_vectored(
+        &mut self,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let first = bufs.iter().find(|buf| !buf.is_empty());
+        self.poll_write(cx, first.map_or(&[], |buf| buf))
+    }
+    /// Whether that takes more than the first of them.
+    fn is_write_vectored(&self) -> bool {
+        false
+    }
+    /// Ends the write direction, as far as the protocol has such an end.
+    fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+    /// Gives up what was not sent, so that a cut transfer does not look complete where the protocol
+    /// can tell.
+    fn abort(&mut self);
+    /// Where a relay runs that works on it.
+    fn lane(&self) -> RelayLane {
+        RelayLane::ByLoad
+    }
+}
+
+/// A stream of a session.
+#[derive(Debug)]
+pub struct Buffered<R> {
+    raw: R,
+    rx: Buffer,
+    tx: Buffer,
+    ended: bool,
+}
+
+impl<R: Raw> Buffered<R> {
+    /// A stream over `raw`.
+    pub fn new(raw: R) -> Self {
+        Self {
+            raw,
+            rx: Buffer::default(),
+            tx: Buffer::default(),
+            ended: false,
+        }
+    }
+
+    /// What is below.
+    pub const fn raw(&self) -> &R {
+        &self.raw
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.tx.is_empty() {
+            let n = ready!(self.raw.poll_write(cx, self.tx.bytes()))?;
+            self.tx.consume(n);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<R: Raw> Stream for Buffered<R> {
+    fn poll_fill(&mut self, cx: &mut Context<'_>, want: usize) -> Poll<io::Result<usize>> {
+        while self.rx.len() < want && !self.ended {
+            self.rx.reserve((want - self.rx.len()).max(MIN_SLOT));
+            let room = self.rx.room();
+            let offered = room.len();
+            match self.raw.poll_read(cx, room) {
+                Poll::Ready(Ok(n)) => {
+                    self.ended = n == 0;
+                    self.rx.fill(n);
+                    self.rx.learn(n, offered);
+                }
+                Poll::Ready(Err(e)) => return Poll::Ready(Err(e)),
+                Poll::Pending => {
+                    // Nobody waits with a buffer in hand.
+                    self.rx.rest();
+                    return Poll::Pending;
+                }
+            }
+        }
+        self.rx.rest();
+        Poll::Ready(Ok(self.rx.len()))
+    }
+
+    fn filled(&mut self) -> &mut [u8] {
+        self.rx.bytes_mut()
+    }
+
+    fn runs<'a>(&'a mut self, out: &mut [IoSlice<'a>]) -> usize {
+        match out.first_mut() {
+            Some(first) if !self.rx.is_empty() => {
+                *first = IoSlice::new(self.rx.bytes());
+                1
+            }
+            _ => 0,
+        }
+    }
+
+    fn consume(&mut self, n: usize) {
+        self.rx.consume(n);
+    }
+
+    fn poll_slot(&mut self, cx: &mut Context<'_>, min: usize) -> Poll<io::Result<usize>> {
+        let min = min.max(MIN_SLOT);
+        if !self.tx.is_empty() && self.tx.room().len() < min {
+            self.tx.learn(1, 1);
+            ready!(self.poll_send(cx))?;
+        }
+        self.tx.reserve(min);
+        Poll::Ready(Ok(self.tx.room().len()))
+    }
+
+    fn slot(&mut self) -> &mut [u8] {
+        self.tx.room()
+    }
+
+    fn commit(&mut self, n: usize) -> io::Result<()> {
+        self.tx.fill(n);
+        Ok(())
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.tx.is_empty() {
+            self.tx.learn(self.tx.len(), usize::MAX);
+        }
+        ready!(self.poll_send(cx))?;
+        self.tx.rest();
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_flush(cx))?;
+        self.raw.poll_finish(cx)
+    }
+
+    fn abort(&mut self) {
+        self.raw.abort();
+    }
+
+    fn lane(&self) -> RelayLane {
+        self.raw.lane()
+    }
+}

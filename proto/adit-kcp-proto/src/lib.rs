@@ -1,0 +1,69 @@
+//! The ARQ of KCP, sans-IO: an ordered, reliable stream (or messages) over datagrams that may be
+//! lost, doubled and reordered. Wire-compatible with KCP (C) and with kcp-go.
+//!
+//! ```text
+//!        send ──▶ SendWindow ──▶ flush ──▶ poll_transmit ──▶ datagram ──▶ FEC, encryption, UDP
+//!                     ▲             ▲
+//!                acks, una     acks owed
+//!                     │             │
+//!        read ◀── RecvWindow ◀── input ◀── datagram ◀── UDP, decryption, FEC
+//! ```
+//!
+//! Start with [`Kcp`]. A driver passes in datagrams and the time, and asks two questions after
+//! every call: [`poll_transmit`](Kcp::poll_transmit) for datagrams until there are none, and
+//! [`poll_timeout`](Kcp::poll_timeout) for when to ask again.
+//!
+//! ```
+//! use adit_kcp_proto::{Config, Kcp};
+//! use adit_wire::Time;
+//!
+//! let now = Time(0);
+//! let mut here = Kcp::new(7, Config::fast3(), now);
+//! let mut there = Kcp::new(7, Config::fast3(), now);
+//! here.send(b"hello").unwrap();
+//!
+//! let mut datagram = [0; 1400];
+//! while let Some(len) = here.poll_transmit(now, &mut datagram) {
+//!     there.input(now, &datagram[..len], false).unwrap();
+//! }
+//! assert_eq!(there.front(), Some(&b"hello"[..]));
+//! ```
+//!
+//! What is absent: a handshake, which the protocol does not have, nor a close, but for a farewell
+//! that only adit understands ([`Kcp::finish`], [`Kcp::leave`]); forward error
+//! correction and encryption, which wrap whole datagrams; the choice of `conv`, which must be
+//! random where strangers can send.
+
+#![forbid(unsafe_code)]
+
+mod acks;
+mod bbr;
+mod bytes;
+mod change;
+mod config;
+mod confirmed;
+mod farewell;
+mod flight;
+mod input;
+mod kcp;
+mod meters;
+mod output;
+mod reached;
+mod recv;
+mod reno;
+mod resend;
+mod rtt;
+mod segment;
+mod send;
+mod seq;
+mod stats;
+mod timers;
+
+#[cfg(test)]
+mod tests;
+
+pub use change::ChangeError;
+pub use config::{Compat, Config, ConfigError, Congestion};
+pub use kcp::{Kcp, SendError, State};
+pub use segment::{Cmd, HEADER_LEN, Header};
+pub use stats::Stats;
