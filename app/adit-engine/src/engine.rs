@@ -16,7 +16,6 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
-
 use crate::carrier::SealError;
 use crate::chain;
 use crate::listener::{self, Kept, Prepared, Process, Replays};

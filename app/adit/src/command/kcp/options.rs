@@ -53,7 +53,11 @@ impl Open {
     }
 
     /// The settings as the peer has it, as far as they may be changed.
-    pub(super) fn adapt(self, settings: &adit_smux::Settings, to: adit_smux::Manner) -> adit_smux::Settings {
+    pub(super) fn adapt(
+        self,
+        settings: &adit_smux::Settings,
+        to: adit_smux::Manner,
+    ) -> adit_smux::Settings {
         let mut settings = settings.clone();
         if self.version {
             settings.config.version = to.version;
