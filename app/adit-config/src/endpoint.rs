@@ -2,13 +2,10 @@
 
 use adit_wire::Host;
 
-use crate::escape;
 use crate::param;
-use crate::problem::Flaw;
 use crate::scheme::carrier::dialect;
 use crate::scheme::{Scheme, share, ssr};
-use crate::secret::{Secret, SecretText};
-use crate::span::{Span, Spanned};
+use crate::text::{Flaw, Secret, SecretText, Span, Spanned, escape};
 
 /// Bytes of a URL at most.
 pub const MAX_URL_LEN: usize = 8 * 1024;

@@ -13,9 +13,7 @@ use zeroize::Zeroizing;
 use crate::foreign::Clerk;
 use crate::foreign::shape::{Rule, Stage};
 use crate::plan::NamePattern;
-use crate::problem::{Flaw, Origin, Place, Problem};
-use crate::span::Span;
-use crate::value::{read_net, write_net};
+use crate::text::{Flaw, Origin, Place, Problem, Span, read_net, write_net};
 
 /// Bytes of a file at most. The long ones that people have hold 300 KiB.
 const MAX_LEN: u64 = 4 * 1024 * 1024;
@@ -260,8 +258,8 @@ impl Acl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::edge::Machine;
     use crate::foreign::Wish;
+    use crate::text::Machine;
 
     fn parsed(text: &str) -> (Acl, Vec<String>) {
         let wish = Wish::default();

@@ -7,8 +7,7 @@ use crate::foreign::fields::Fields;
 use crate::foreign::json::{self, Json};
 use crate::foreign::server;
 use crate::foreign::shape::Url;
-use crate::problem::Problem;
-use crate::secret::{Secret, SecretText};
+use crate::text::{Problem, Secret, SecretText};
 
 /// Puts users on a proxy's URL. One stands in the URL; several need a file, which is the user's
 /// to write: until then the plan is refused.

@@ -14,8 +14,7 @@ use crate::foreign::shape::Shape;
 use crate::foreign::ssr::{self, Ssr};
 use crate::foreign::ways;
 use crate::foreign::{Clerk, Format, Role};
-use crate::problem::Problem;
-use crate::secret::SecretText;
+use crate::text::{Problem, SecretText};
 
 /// Fields that shadowsocks-libev does not have.
 const RUST: &[&str] = &[
@@ -136,7 +135,7 @@ fn role(top: &Fields<'_>, format: Format, servers: &[Server], clerk: &mut Clerk<
         (Role::Client, format!("it has `{name}`"))
     } else if format == Format::Outline {
         (Role::Client, "it is an access key".to_owned())
-    } else if any(|host| matches!(host, Host::Name(_)) && !crate::plan::is_this_machine(host)) {
+    } else if any(|host| matches!(host, Host::Name(_)) && !crate::text::is_this_machine(host)) {
         (
             Role::Client,
             "its server has a name and it has no local port".to_owned(),

@@ -4,7 +4,7 @@
 use crate::endpoint::MAX_URL_LEN;
 use crate::foreign::Clerk;
 use crate::foreign::json::Json;
-use crate::problem::Problem;
+use crate::text::Problem;
 
 /// An object, the path to it, and which of its fields were asked for.
 pub(super) struct Fields<'j> {

@@ -10,7 +10,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use zeroize::Zeroizing;
 
 use crate::foreign::place;
-use crate::problem::Problem;
+use crate::text::Problem;
 
 /// Objects and arrays inside each other at most. The formats need five.
 const MAX_DEPTH: usize = 32;

@@ -1,14 +1,12 @@
 //! `ss://` and `ssr://` links: one, or a list, in plain text or folded into base64 as subscriptions are.
 
-use crate::base64_text;
 use crate::endpoint::Endpoint;
 use crate::foreign::json::Json;
 use crate::foreign::server::{self, Mode, Plugin, Server, item};
 use crate::foreign::shape::Shape;
 use crate::foreign::ssr::Ssr;
 use crate::foreign::{Clerk, Format, READS, ways};
-use crate::problem::Problem;
-use crate::secret::SecretText;
+use crate::text::{Problem, SecretText, base64};
 
 /// Reads text that is not JSON.
 pub(super) fn read(text: &str, clerk: &mut Clerk<'_>) -> (Format, Shape) {
@@ -16,7 +14,7 @@ pub(super) fn read(text: &str, clerk: &mut Clerk<'_>) -> (Format, Shape) {
         return lines(text, clerk);
     }
     let packed: String = text.split_whitespace().collect();
-    match base64_text::link(&packed) {
+    match base64::link(&packed) {
         Some(unfolded) if unfolded.contains("://") => lines(&unfolded, clerk),
         _ => {
             clerk.problem(Problem::without_place(

@@ -6,7 +6,7 @@ use crate::foreign::fields::{Fields, Reasons};
 use crate::foreign::server::{self, Mode, duration};
 use crate::foreign::shape::Url;
 use crate::foreign::{Clerk, auth};
-use crate::problem::Problem;
+use crate::text::Problem;
 
 /// What the whole file says and each local end inherits.
 pub(super) struct Defaults {

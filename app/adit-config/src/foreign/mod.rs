@@ -36,9 +36,8 @@ use zeroize::Zeroizing;
 pub use note::Note;
 pub use typed::{DEFAULT_METHOD, ManagerFile, Program, Typed, manager_file, plan_of_typed};
 
-use crate::edge::{self, FileText, Machine, Sources};
 use crate::plan::{MAX_FILE_LEN, Plan};
-use crate::problem::Problem;
+use crate::text::{FileText, Machine, Problem, Sources, read_file};
 use json::Json;
 use shape::Shape;
 
@@ -178,7 +177,7 @@ pub fn is_json(text: &str, name: &str) -> bool {
 /// Notes are what could not be carried over.
 pub fn plan_from_file(path: &Path, wish: &Wish) -> Result<(Plan, Vec<Note>), Vec<Problem>> {
     let name = path.display().to_string();
-    let Ok(file) = edge::read(path, MAX_FILE_LEN) else {
+    let Ok(file) = read_file(path, MAX_FILE_LEN) else {
         // Says what is wrong with the file.
         return Ok((Plan::from_file(path)?, Vec::new()));
     };

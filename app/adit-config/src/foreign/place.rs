@@ -6,8 +6,7 @@
 
 use json5::ErrorCode;
 
-use crate::problem::{Flaw, Origin, Place, Problem};
-use crate::span::Span;
+use crate::text::{Flaw, Origin, Place, Problem, Span};
 
 /// Characters on either side of the place that are looked at.
 const AROUND: usize = 60;

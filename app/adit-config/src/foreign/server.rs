@@ -4,18 +4,13 @@ use adit_shadowsocks::{Edition, Key, Method};
 use adit_wire::Host;
 use core::time::Duration;
 
-use crate::duration::write_duration;
 use crate::endpoint;
 use crate::foreign::fields::Fields;
 use crate::foreign::json::Json;
 use crate::foreign::shape::Url;
 use crate::foreign::ssr::Ssr;
 use crate::foreign::{AllowedPlugins, Clerk, MAX_SERVERS};
-use crate::plugin_text::PluginText;
-use crate::problem::Problem;
-use crate::secret::{Secret, SecretText};
-use crate::span::Span;
-use crate::value::Typed;
+use crate::text::{PluginText, Problem, Secret, SecretText, Span, write_duration};
 
 /// No time of adit is longer than a year.
 const LONGEST: u64 = 365 * 86_400;

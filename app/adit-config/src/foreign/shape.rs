@@ -7,12 +7,8 @@ use adit_wire::{Host, Target};
 use zeroize::Zeroizing;
 
 use crate::endpoint::Endpoint;
-use crate::escape;
 use crate::foreign::{Format, Note};
-use crate::problem::printable;
-use crate::secret::SecretText;
-use crate::span::{Span, Spanned};
-use crate::value::write_target;
+use crate::text::{SecretText, Span, Spanned, escape, printable, write_target};
 
 /// The routes of the file to write.
 #[derive(Default)]
@@ -108,7 +104,7 @@ impl Url {
 
     /// True if only this machine can reach it.
     pub(super) fn is_loopback(&self) -> bool {
-        self.host.as_ref().is_some_and(crate::plan::is_this_machine)
+        self.host.as_ref().is_some_and(crate::text::is_this_machine)
     }
 
     /// The text. Unlike in a share link, method and password stand in clear text, so that a

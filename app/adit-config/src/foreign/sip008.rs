@@ -7,14 +7,12 @@
 use adit_wire::Host;
 use serde::Serialize;
 
-use crate::edge::Machine;
 use crate::foreign::fields::Fields;
 use crate::foreign::json::{self, Json};
 use crate::foreign::server::{self, Mode, Plugin as Call};
 use crate::foreign::shape::Shape;
 use crate::foreign::{AllowedPlugins, Clerk, MAX_SERVERS, Wish, ways};
-use crate::problem::Problem;
-use crate::secret::Secret;
+use crate::text::{Machine, Problem, Secret};
 
 /// Bytes of a document at most.
 pub const MAX_BODY: usize = 4 * 1024 * 1024;

@@ -9,7 +9,7 @@ use crate::foreign::Clerk;
 use crate::foreign::fields::Fields;
 use crate::foreign::json::Json;
 use crate::foreign::shape::Url;
-use crate::problem::Problem;
+use crate::text::Problem;
 
 /// A ShadowsocksR server, beside what every server has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -5,13 +5,12 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-use crate::edge::{self, Machine};
 use crate::foreign::fields::Fields;
 use crate::foreign::json::Json;
 use crate::foreign::left_out::REASONS;
 use crate::foreign::{Clerk, Note, Role, Wish, classic, file, is_json, json};
 use crate::plan::{MAX_FILE_LEN, Plan};
-use crate::problem::{Problem, Warning, WarningKind};
+use crate::text::{Machine, Problem, Warning, WarningKind, read_file};
 
 /// The method of a command line of shadowsocks-libev that names none.
 pub const DEFAULT_METHOD: &str = "chacha20-ietf-poly1305";
@@ -113,7 +112,7 @@ type Entries = Vec<(String, Json)>;
 /// The fields of a file, and whether others can read it.
 fn of_file(path: &Path, name: &str) -> Result<(Entries, bool), Vec<Problem>> {
     let wrong = |title: String, help: &str| vec![Problem::without_place(title, help)];
-    let read = edge::read(path, MAX_FILE_LEN).map_err(|why| {
+    let read = read_file(path, MAX_FILE_LEN).map_err(|why| {
         wrong(
             format!("cannot read `{name}`: {why}"),
             "-c names a JSON file of shadowsocks-libev or ShadowsocksR",

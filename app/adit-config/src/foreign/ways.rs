@@ -9,7 +9,7 @@ use crate::foreign::local::{self, Defaults};
 use crate::foreign::server::{self, Mode, Server, duration};
 use crate::foreign::shape::{Route, Rule, Shape, Stage, Url};
 use crate::foreign::{Clerk, Role};
-use crate::problem::Problem;
+use crate::text::Problem;
 
 /// Proxies before a server at most: each costs a round trip.
 const MAX_PROXIES: usize = 16;

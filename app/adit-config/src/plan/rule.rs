@@ -6,7 +6,7 @@ use adit_wire::{Host, Target};
 use ipnet::IpNet;
 use regex_lite::{Regex, RegexBuilder};
 
-use crate::value::{read_net, write_net};
+use crate::text::{read_net, write_net};
 
 /// What an expression begins with.
 const PATTERN: &str = "regex:";

@@ -6,8 +6,7 @@ use crate::foreign::Clerk;
 use crate::foreign::fields::Fields;
 use crate::foreign::server;
 use crate::foreign::shape::Url;
-use crate::problem::Problem;
-use crate::secret::{Secret, SecretText};
+use crate::text::{Problem, Secret, SecretText};
 
 /// A client: the hop it is, `None` for the direct way.
 pub(super) fn read(

@@ -9,7 +9,7 @@ use adit_wire::Host;
 use crate::foreign::Clerk;
 use crate::foreign::fields::{Fields, Reasons};
 use crate::foreign::server::{self, duration, objects};
-use crate::problem::Problem;
+use crate::text::Problem;
 use crate::value::Typed;
 
 const LISTENER: Reasons = &[(

@@ -11,8 +11,7 @@ use crate::foreign::json::{self, Json};
 use crate::foreign::server::{self, objects};
 use crate::foreign::shape::{Route, Shape, Url};
 use crate::foreign::{Clerk, auth};
-use crate::problem::Problem;
-use crate::secret::{Secret, SecretText};
+use crate::text::{Problem, Secret, SecretText};
 use router::{Router, Way};
 
 /// Conditions and users of all routes at most.

@@ -11,7 +11,7 @@ use crate::foreign::json::Json;
 use crate::foreign::server::{self, objects};
 use crate::foreign::shape::{Rule, Stage};
 use crate::plan::Match;
-use crate::problem::Problem;
+use crate::text::Problem;
 
 const CLIENT: Reasons = &[(
     &[

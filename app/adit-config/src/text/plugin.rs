@@ -1,23 +1,20 @@
 //! `PROGRAM;OPTIONS` of a plugin, as share links have it (SIP002, SIP003).
 
-use crate::value::Typed;
-
 /// Characters that a `\` takes their meaning from.
 const SPECIAL: [char; 4] = ['\\', ';', '=', ':'];
 
 /// The text of `plugin`, cut at the first `;` that has no `\` before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PluginText {
+pub struct PluginText {
     /// The program, without escapes.
-    pub(crate) program: String,
+    pub program: String,
     /// The options as they were written: their escapes are the plugin's to read.
-    pub(crate) options: String,
+    pub options: String,
 }
 
-impl Typed for PluginText {
-    const NAME: &'static str = "program[;options]";
-
-    fn read(text: &str) -> Result<Self, String> {
+impl PluginText {
+    /// Reads the text; the error says what was expected.
+    pub fn read(text: &str) -> Result<Self, String> {
         let mut program = String::new();
         let mut rest = text.chars();
         while let Some(c) = rest.next() {
@@ -47,7 +44,9 @@ impl Typed for PluginText {
         })
     }
 
-    fn write(&self) -> String {
+    /// The text.
+    #[must_use]
+    pub fn write(&self) -> String {
         let mut text = String::new();
         for c in self.program.chars() {
             if matches!(c, '\\' | ';') {

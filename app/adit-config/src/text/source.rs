@@ -1,12 +1,10 @@
-//! The edge: the only module that reads files and the environment.
+//! Files and the environment: the only module that reads them.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use zeroize::Zeroizing;
-
-use crate::ssh_config::SshSources;
 
 /// Bytes of a file of secrets or users that are read at most.
 const MAX_SECRET_FILE: u64 = 1024 * 1024;
@@ -40,11 +38,11 @@ pub struct Machine;
 
 impl Sources for Machine {
     fn file(&self, path: &Path) -> io::Result<FileText> {
-        read(path, MAX_SECRET_FILE)
+        read_file(path, MAX_SECRET_FILE)
     }
 
     fn long_file(&self, path: &Path, limit: u64) -> io::Result<FileText> {
-        read(path, limit)
+        read_file(path, limit)
     }
 
     fn variable(&self, name: &str) -> Option<Zeroizing<String>> {
@@ -52,19 +50,18 @@ impl Sources for Machine {
     }
 }
 
-impl SshSources for Machine {
-    fn names(&self, folder: &Path) -> io::Result<Vec<String>> {
-        let mut names = Vec::new();
-        for entry in std::fs::read_dir(folder)? {
-            // A name that is no text is none that a pattern could describe.
-            names.extend(entry?.file_name().into_string());
-        }
-        Ok(names)
+/// The names of what stands in a folder.
+pub fn file_names(folder: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        // A name that is no text is none that a pattern could describe.
+        names.extend(entry?.file_name().into_string());
     }
+    Ok(names)
 }
 
-/// Reads a text of at most `limit` bytes.
-pub(crate) fn read(path: &Path, limit: u64) -> io::Result<FileText> {
+/// The text of a file of at most `limit` bytes.
+pub fn read_file(path: &Path, limit: u64) -> io::Result<FileText> {
     let file = File::open(path)?;
     let readable_by_others = readable_by_others(&file)?;
     // A text that grows while it is read would leave parts of it behind in memory.
@@ -110,8 +107,8 @@ mod tests {
     fn long_files_are_refused() {
         let path = std::env::temp_dir().join(format!("adit-config-{}", std::process::id()));
         std::fs::write(&path, "12345").unwrap();
-        assert_eq!(read(&path, 5).unwrap().text.as_str(), "12345");
-        let why = read(&path, 4).unwrap_err();
+        assert_eq!(read_file(&path, 5).unwrap().text.as_str(), "12345");
+        let why = read_file(&path, 4).unwrap_err();
         std::fs::remove_file(&path).unwrap();
         assert_eq!(why.to_string(), "longer than 4 bytes");
     }

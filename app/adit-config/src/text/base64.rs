@@ -19,13 +19,15 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 const URL: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, NO_PAD);
 
 /// The bytes of a key: standard alphabet, padding optional.
-pub(crate) fn key(text: &str) -> Option<Zeroizing<Vec<u8>>> {
+#[must_use]
+pub fn key(text: &str) -> Option<Zeroizing<Vec<u8>>> {
     STRICT.decode(text).ok().map(Zeroizing::new)
 }
 
 /// The text in a share link: either alphabet, padding optional, percent-encoding tolerated.
-pub(crate) fn link(text: &str) -> Option<Zeroizing<String>> {
-    let plain = Zeroizing::new(crate::escape::decode(text)?);
+#[must_use]
+pub fn link(text: &str) -> Option<Zeroizing<String>> {
+    let plain = Zeroizing::new(crate::text::escape::decode(text)?);
     let standard: Zeroizing<String> = Zeroizing::new(
         plain
             .trim_end_matches('=')
@@ -48,6 +50,7 @@ pub(crate) fn link(text: &str) -> Option<Zeroizing<String>> {
 }
 
 /// Base64url without padding, for a share link.
-pub(crate) fn write_link(text: &str) -> String {
+#[must_use]
+pub fn write_link(text: &str) -> String {
     URL.encode(text)
 }

@@ -17,27 +17,32 @@ const PATH: &AsciiSet = &PART.remove(b'/');
 const VALUE: &AsciiSet = &PATH.remove(b':').remove(b',').remove(b'[').remove(b']');
 
 /// A user, secret or name.
-pub(crate) fn part(text: &str) -> String {
+#[must_use]
+pub fn part(text: &str) -> String {
     utf8_percent_encode(text, PART).to_string()
 }
 
 /// The path of an `@file` secret.
-pub(crate) fn path(text: &str) -> String {
+#[must_use]
+pub fn path(text: &str) -> String {
     utf8_percent_encode(text, PATH).to_string()
 }
 
 /// A key or value of the query.
-pub(crate) fn value(text: &str) -> String {
+#[must_use]
+pub fn value(text: &str) -> String {
     utf8_percent_encode(text, VALUE).to_string()
 }
 
 /// The text behind percent-encoding, `None` if it is not UTF-8. `+` stays `+`.
-pub(crate) fn decode(text: &str) -> Option<String> {
+#[must_use]
+pub fn decode(text: &str) -> Option<String> {
     Some(percent_decode_str(text).decode_utf8().ok()?.into_owned())
 }
 
 /// As [`decode`], with a replacement character for what is not UTF-8: old links carry names in
 /// other encodings.
-pub(crate) fn decode_lossy(text: &str) -> String {
+#[must_use]
+pub fn decode_lossy(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }

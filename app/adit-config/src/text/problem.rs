@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::span::Span;
+use crate::text::Span;
 
 /// Where a text came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,7 +94,8 @@ pub enum WarningKind {
 }
 
 impl Flaw {
-    pub(crate) fn new(span: Span, title: impl Into<String>) -> Self {
+    /// A flaw at `span`.
+    pub fn new(span: Span, title: impl Into<String>) -> Self {
         Self {
             span,
             title: title.into(),
@@ -103,17 +104,23 @@ impl Flaw {
         }
     }
 
-    pub(crate) fn label(mut self, label: impl Into<String>) -> Self {
+    /// With a text beside the caret.
+    #[must_use]
+    pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
         self
     }
 
-    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+    /// With one more line on what to do.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help.push(help.into());
         self
     }
 
-    pub(crate) fn at(self, place: Place) -> Problem {
+    /// The problem that this flaw is at a place that can be shown.
+    #[must_use]
+    pub fn at(self, place: Place) -> Problem {
         Problem {
             title: self.title,
             place: Some(place),
@@ -124,7 +131,8 @@ impl Flaw {
 }
 
 impl Problem {
-    pub(crate) fn without_place(title: impl Into<String>, help: impl Into<String>) -> Self {
+    /// A problem of something that is missing altogether, or of a whole file.
+    pub fn without_place(title: impl Into<String>, help: impl Into<String>) -> Self {
         Self {
             title: title.into(),
             place: None,
@@ -184,7 +192,8 @@ impl fmt::Display for Warning {
 
 /// Text for a terminal: what could move the cursor or turn the writing direction is replaced,
 /// one character for one, so that carets stay right (SEC-X7).
-pub(crate) fn printable(text: &str) -> String {
+#[must_use]
+pub fn printable(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '\t' => ' ',
