@@ -31,10 +31,9 @@ mod reference;
 mod scheme;
 mod value;
 
-pub mod foreign;
 pub mod ssh_config;
 pub mod text;
-pub use endpoint::{Endpoint, MAX_URL_LEN, Pair};
+pub use endpoint::{Address, Endpoint, MAX_URL_LEN, Pair, read_address};
 pub use explain::explain;
 pub use keyring::{MAX_USERS, MAX_USERS_FILE, read_users};
 pub use param::{Param, Role, Roles, Setting};

@@ -82,7 +82,7 @@ pub(crate) fn old_form(raw: &str, span: Span) -> Result<OldForm, Flaw> {
         flaw.span = span;
         flaw
     };
-    let (host, port) = endpoint::address(address, Span::default()).map_err(whole)?;
+    let (host, port) = endpoint::read_address(address, Span::default()).map_err(whole)?;
     let port = port.ok_or_else(|| Flaw::new(span, "the port is missing in the base64 text"))?;
     Ok(OldForm {
         method,

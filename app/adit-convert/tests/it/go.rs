@@ -1,10 +1,10 @@
 //! shadowsocks-go.
 
-use adit_config::foreign::{Format, Role};
 use adit_config::{Match, Stage};
+use adit_convert::{Format, Role};
 
-use crate::cabinet::Cabinet;
-use crate::foreign_desk::{body, convert, convert_as, notes, plan, problems};
+use crate::conversion::Folder;
+use crate::conversion::{body, convert, convert_as, notes, plan, problems};
 
 #[test]
 fn a_server_with_users_reads_its_store() {
@@ -15,8 +15,8 @@ fn a_server_with_users_reads_its_store() {
   "rejectPolicy":"ForceReset"}],
  "clients":[{"name":"direct","protocol":"direct","enableTCP":true,"enableUDP":true,"mtu":1500}]}"#;
     let store = r#"{"alice":"EBESExQVFhcYGRobHB0eHw==","a.b":"ICEiIyQlJicoKSorLC0uLw=="}"#;
-    let cabinet = Cabinet::default().file("etc/upsks.json", store);
-    let converted = convert_as(text, Role::Auto, &cabinet).unwrap();
+    let folder = Folder::default().file("etc/upsks.json", store);
+    let converted = convert_as(text, Role::Auto, &folder).unwrap();
     assert_eq!(converted.format, Format::Go);
     assert_eq!(
         body(&converted),
@@ -35,10 +35,10 @@ alice = \"EBESExQVFhcYGRobHB0eHw==\"
             .contains("servers[0].tcpListeners[0].fastOpen")
     );
     for store in ["{}", "[]", "{\"a\":1}", "{"] {
-        let cabinet = Cabinet::default().file("etc/upsks.json", store);
-        problems(convert_as(text, Role::Auto, &cabinet));
+        let folder = Folder::default().file("etc/upsks.json", store);
+        problems(convert_as(text, Role::Auto, &folder));
     }
-    let absent = problems(convert_as(text, Role::Auto, &Cabinet::default()));
+    let absent = problems(convert_as(text, Role::Auto, &Folder::default()));
     assert!(
         absent.contains("`servers[0].uPSKStorePath`: cannot read"),
         "{absent}"
@@ -139,7 +139,7 @@ fn no_default_refuses_as_before() {
     let said = problems(convert_as(
         &two.replace("ROUTER", router),
         Role::Auto,
-        &Cabinet::default(),
+        &Folder::default(),
     ));
     assert!(
         said.contains("`router.defaultTCPClientName` names `c`"),
@@ -164,7 +164,7 @@ fn proxies_keep_their_users_and_are_never_without_tls_by_mistake() {
     );
     plan(&converted);
     let tls = with(r#""enableTLS":true"#);
-    let said = problems(convert_as(&tls, Role::Auto, &Cabinet::default()));
+    let said = problems(convert_as(&tls, Role::Auto, &Folder::default()));
     assert!(said.contains("nothing in"), "{said}");
     let open = convert(&with(""));
     assert!(body(&open).contains("http://:8080?allow_open_proxy=true"));

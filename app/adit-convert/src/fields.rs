@@ -1,10 +1,11 @@
 //! The fields of an object: read by name, with a path for messages; what nobody asked for is
 //! noted.
 
-use crate::endpoint::MAX_URL_LEN;
-use crate::foreign::Clerk;
-use crate::foreign::json::Json;
-use crate::text::Problem;
+use adit_config::MAX_URL_LEN;
+use adit_config::text::Problem;
+
+use crate::Clerk;
+use crate::json::Json;
 
 /// An object, the path to it, and which of its fields were asked for.
 pub(super) struct Fields<'j> {

@@ -3,14 +3,14 @@
 
 use std::path::Path;
 
+use adit_config::text::{Machine, Problem, Warning, WarningKind, read_file};
+use adit_config::{MAX_FILE_LEN, Plan};
 use zeroize::Zeroizing;
 
-use crate::foreign::fields::Fields;
-use crate::foreign::json::Json;
-use crate::foreign::left_out::REASONS;
-use crate::foreign::{Clerk, Note, Role, Wish, classic, file, is_json, json};
-use crate::plan::{MAX_FILE_LEN, Plan};
-use crate::text::{Machine, Problem, Warning, WarningKind, read_file};
+use crate::fields::Fields;
+use crate::json::Json;
+use crate::left_out::REASONS;
+use crate::{Clerk, Note, Role, Wish, classic, file, is_json, json};
 
 /// The method of a command line of shadowsocks-libev that names none.
 pub const DEFAULT_METHOD: &str = "chacha20-ietf-poly1305";

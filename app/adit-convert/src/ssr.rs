@@ -1,15 +1,15 @@
 //! What ShadowsocksR adds to a server's description: protocol, obfs and their parameters.
 
+use adit_config::Endpoint;
+use adit_config::text::Problem;
 use adit_crypto::StreamKind;
 use adit_obfs::{ObfsKind, Redirect};
 use adit_shadowsocksr::Protocol;
 
-use crate::endpoint::Endpoint;
-use crate::foreign::Clerk;
-use crate::foreign::fields::Fields;
-use crate::foreign::json::Json;
-use crate::foreign::shape::Url;
-use crate::text::Problem;
+use crate::Clerk;
+use crate::fields::Fields;
+use crate::json::Json;
+use crate::shape::Url;
 
 /// A ShadowsocksR server, beside what every server has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

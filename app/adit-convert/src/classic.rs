@@ -2,19 +2,19 @@
 
 use core::net::Ipv4Addr;
 
+use adit_config::text::{Problem, SecretText};
 use adit_wire::Host;
 
-use crate::foreign::acl;
-use crate::foreign::fields::Fields;
-use crate::foreign::json::Json;
-use crate::foreign::left_out::REASONS;
-use crate::foreign::local::{self, Defaults};
-use crate::foreign::server::{self, Mode, Plugin, Server};
-use crate::foreign::shape::Shape;
-use crate::foreign::ssr::{self, Ssr};
-use crate::foreign::ways;
-use crate::foreign::{Clerk, Format, Role};
-use crate::text::{Problem, SecretText};
+use crate::acl;
+use crate::fields::Fields;
+use crate::json::Json;
+use crate::left_out::REASONS;
+use crate::local::{self, Defaults};
+use crate::server::{self, Mode, Plugin, Server};
+use crate::shape::Shape;
+use crate::ssr::{self, Ssr};
+use crate::ways;
+use crate::{Clerk, Format, Role};
 
 /// Fields that shadowsocks-libev does not have.
 const RUST: &[&str] = &[
@@ -135,7 +135,8 @@ fn role(top: &Fields<'_>, format: Format, servers: &[Server], clerk: &mut Clerk<
         (Role::Client, format!("it has `{name}`"))
     } else if format == Format::Outline {
         (Role::Client, "it is an access key".to_owned())
-    } else if any(|host| matches!(host, Host::Name(_)) && !crate::text::is_this_machine(host)) {
+    } else if any(|host| matches!(host, Host::Name(_)) && !adit_config::text::is_this_machine(host))
+    {
         (
             Role::Client,
             "its server has a name and it has no local port".to_owned(),

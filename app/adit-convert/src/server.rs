@@ -1,16 +1,16 @@
 //! A Shadowsocks server as the formats describe it, and its URLs on both ends.
 
+use adit_config::read_address;
+use adit_config::text::{PluginText, Problem, Secret, SecretText, Span, write_duration};
 use adit_shadowsocks::{Edition, Key, Method};
 use adit_wire::Host;
 use core::time::Duration;
 
-use crate::endpoint;
-use crate::foreign::fields::Fields;
-use crate::foreign::json::Json;
-use crate::foreign::shape::Url;
-use crate::foreign::ssr::Ssr;
-use crate::foreign::{AllowedPlugins, Clerk, MAX_SERVERS};
-use crate::text::{PluginText, Problem, Secret, SecretText, Span, write_duration};
+use crate::fields::Fields;
+use crate::json::Json;
+use crate::shape::Url;
+use crate::ssr::Ssr;
+use crate::{AllowedPlugins, Clerk, MAX_SERVERS};
 
 /// No time of adit is longer than a year.
 const LONGEST: u64 = 365 * 86_400;
@@ -272,7 +272,7 @@ pub(super) fn address(
     if let Ok(Host::Ip(ip)) = Host::parse(text) {
         return Some((Some(Host::Ip(ip)), None));
     }
-    match endpoint::address(text, Span::default()) {
+    match read_address(text, Span::default()) {
         Ok((host, port)) => Some((host.map(|host| host.value), port.map(|port| port.value))),
         Err(why) => {
             let title = format!("`{path}` is not an address: {why}");

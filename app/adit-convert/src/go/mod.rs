@@ -4,14 +4,14 @@ mod client;
 mod listen;
 mod router;
 
+use adit_config::text::{Problem, Secret, SecretText};
 use adit_wire::Target;
 
-use crate::foreign::fields::{Fields, Reasons};
-use crate::foreign::json::{self, Json};
-use crate::foreign::server::{self, objects};
-use crate::foreign::shape::{Route, Shape, Url};
-use crate::foreign::{Clerk, auth};
-use crate::text::{Problem, Secret, SecretText};
+use crate::fields::{Fields, Reasons};
+use crate::json::{self, Json};
+use crate::server::{self, objects};
+use crate::shape::{Route, Shape, Url};
+use crate::{Clerk, auth};
 use router::{Router, Way};
 
 /// Conditions and users of all routes at most.

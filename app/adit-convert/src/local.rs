@@ -1,12 +1,12 @@
 //! The local ends of a client: what `local_port` and `locals` ask for.
 
+use adit_config::text::Problem;
 use adit_wire::{Host, Target};
 
-use crate::foreign::fields::{Fields, Reasons};
-use crate::foreign::server::{self, Mode, duration};
-use crate::foreign::shape::Url;
-use crate::foreign::{Clerk, auth};
-use crate::text::Problem;
+use crate::fields::{Fields, Reasons};
+use crate::server::{self, Mode, duration};
+use crate::shape::Url;
+use crate::{Clerk, auth};
 
 /// What the whole file says and each local end inherits.
 pub(super) struct Defaults {

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::text::printable;
+use adit_config::text::printable;
 
 /// Something that was left out or guessed, and why. It holds no secret, and no character that
 /// could move a cursor or end a comment.

@@ -4,15 +4,15 @@
 //! anything from elsewhere: its length, its servers and the plugins it may start are bounded.
 //! [`write()`] makes the body for others.
 
+use adit_config::text::{Machine, Problem, Secret};
 use adit_wire::Host;
 use serde::Serialize;
 
-use crate::foreign::fields::Fields;
-use crate::foreign::json::{self, Json};
-use crate::foreign::server::{self, Mode, Plugin as Call};
-use crate::foreign::shape::Shape;
-use crate::foreign::{AllowedPlugins, Clerk, MAX_SERVERS, Wish, ways};
-use crate::text::{Machine, Problem, Secret};
+use crate::fields::Fields;
+use crate::json::{self, Json};
+use crate::server::{self, Mode, Plugin as Call};
+use crate::shape::Shape;
+use crate::{AllowedPlugins, Clerk, MAX_SERVERS, Wish, ways};
 
 /// Bytes of a document at most.
 pub const MAX_BODY: usize = 4 * 1024 * 1024;

@@ -4,9 +4,8 @@
 //! or its quotation marks. Of the line only what is surely none is shown: punctuation, and names
 //! of fields that the formats have.
 
+use adit_config::text::{Flaw, Origin, Place, Problem, Span};
 use json5::ErrorCode;
-
-use crate::text::{Flaw, Origin, Place, Problem, Span};
 
 /// Characters on either side of the place that are looked at.
 const AROUND: usize = 60;
@@ -167,7 +166,7 @@ mod tests {
     #[test]
     fn the_line_shows_the_place_and_no_secret() {
         let text = "{\r\n  \"password\": \"hun,ter 2\" \"method\": \"a\",\n}";
-        let problem = crate::foreign::json::lenient(text, "c.json").unwrap_err();
+        let problem = crate::json::lenient(text, "c.json").unwrap_err();
         assert_eq!(
             problem.to_string(),
             format!(
@@ -183,15 +182,15 @@ error: not JSON: a comma is missing
 
     #[test]
     fn the_end_is_a_place() {
-        let problem = crate::foreign::json::strict("{\n \"a\": [1\n\n", "c.json").unwrap_err();
+        let problem = crate::json::strict("{\n \"a\": [1\n\n", "c.json").unwrap_err();
         let place = problem.place.unwrap();
         assert_eq!((place.line, place.column), (3, 1));
         // Where the one began that does not end says more.
-        let problem = crate::foreign::json::lenient("{\n \"a\": [1\n\n", "c.json").unwrap_err();
+        let problem = crate::json::lenient("{\n \"a\": [1\n\n", "c.json").unwrap_err();
         assert_eq!(problem.title, "not JSON: the text ends inside a list");
         let place = problem.place.unwrap();
         assert_eq!((place.line, place.column), (2, 7));
-        let problem = crate::foreign::json::strict("{\"a\":}", "c.json").unwrap_err();
+        let problem = crate::json::strict("{\"a\":}", "c.json").unwrap_err();
         let place = problem.place.unwrap();
         assert_eq!((place.line, place.column), (1, 6));
         assert_eq!(place.quoted, "{\"***\":}");

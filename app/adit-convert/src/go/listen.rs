@@ -1,16 +1,14 @@
 //! Where a server of shadowsocks-go listens: TCP and UDP are written apart there.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
-use core::time::Duration;
 use std::collections::BTreeMap;
 
+use adit_config::text::{Problem, read_duration, write_duration};
 use adit_wire::Host;
 
-use crate::foreign::Clerk;
-use crate::foreign::fields::{Fields, Reasons};
-use crate::foreign::server::{self, duration, objects};
-use crate::text::Problem;
-use crate::value::Typed;
+use crate::Clerk;
+use crate::fields::{Fields, Reasons};
+use crate::server::{self, duration, objects};
 
 const LISTENER: Reasons = &[(
     &[
@@ -96,9 +94,9 @@ pub(super) fn read(
             }
             if let Some(text) = listener.text("natTimeout", clerk) {
                 let zeros = text.replace("m0s", "m").replace("h0m", "h");
-                match Duration::read(&zeros) {
-                    Ok(idle) => *udp_idle = Some(idle.write()),
-                    Err(_) => {
+                match read_duration(&zeros).filter(|idle| !idle.is_zero()) {
+                    Some(idle) => *udp_idle = Some(write_duration(idle)),
+                    None => {
                         let path = listener.path("natTimeout");
                         clerk.note(path, "not a time with one unit; left out");
                     }

@@ -1,6 +1,6 @@
 //! Fields of the classic JSON object that have no equivalent, and why.
 
-use crate::foreign::fields::Reasons;
+use crate::fields::Reasons;
 
 const OURS: &str = "adit sets this itself";
 const SYSTEM: &str = "belongs to the service manager, such as systemd; left out";

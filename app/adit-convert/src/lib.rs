@@ -1,4 +1,4 @@
-//! Other programs' configuration: read, and written as adit's own.
+//! Configurations of other programs: read, and written as adit's own.
 //!
 //! ```text
 //! text → Json → fields → Shape (routes of URLs) → TOML      and beside it: Notes
@@ -9,6 +9,8 @@
 //! [`plan_from_file`] runs such a file as it is; [`sip008`] reads and writes subscriptions.
 //!
 //! Nothing here fetches anything: the addresses of subscriptions are told to the caller.
+
+#![forbid(unsafe_code)]
 
 mod acl;
 mod auth;
@@ -31,13 +33,13 @@ mod ways;
 use core::fmt;
 use std::path::{Path, PathBuf};
 
+use adit_config::text::{FileText, Machine, Problem, Sources, read_file};
+use adit_config::{MAX_FILE_LEN, Plan};
 use zeroize::Zeroizing;
 
 pub use note::Note;
 pub use typed::{DEFAULT_METHOD, ManagerFile, Program, Typed, manager_file, plan_of_typed};
 
-use crate::plan::{MAX_FILE_LEN, Plan};
-use crate::text::{FileText, Machine, Problem, Sources, read_file};
 use json::Json;
 use shape::Shape;
 

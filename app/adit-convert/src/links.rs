@@ -1,12 +1,13 @@
 //! `ss://` and `ssr://` links: one, or a list, in plain text or folded into base64 as subscriptions are.
 
-use crate::endpoint::Endpoint;
-use crate::foreign::json::Json;
-use crate::foreign::server::{self, Mode, Plugin, Server, item};
-use crate::foreign::shape::Shape;
-use crate::foreign::ssr::Ssr;
-use crate::foreign::{Clerk, Format, READS, ways};
-use crate::text::{Problem, SecretText, base64};
+use adit_config::Endpoint;
+use adit_config::text::{Problem, SecretText, base64};
+
+use crate::json::Json;
+use crate::server::{self, Mode, Plugin, Server, item};
+use crate::shape::Shape;
+use crate::ssr::Ssr;
+use crate::{Clerk, Format, READS, ways};
 
 /// Reads text that is not JSON.
 pub(super) fn read(text: &str, clerk: &mut Clerk<'_>) -> (Format, Shape) {

@@ -3,12 +3,12 @@
 use core::fmt::Write;
 use std::collections::HashMap;
 
+use adit_config::Endpoint;
+use adit_config::text::{SecretText, Span, Spanned, escape, printable, write_target};
 use adit_wire::{Host, Target};
 use zeroize::Zeroizing;
 
-use crate::endpoint::Endpoint;
-use crate::foreign::{Format, Note};
-use crate::text::{SecretText, Span, Spanned, escape, printable, write_target};
+use crate::{Format, Note};
 
 /// The routes of the file to write.
 #[derive(Default)]
@@ -104,7 +104,9 @@ impl Url {
 
     /// True if only this machine can reach it.
     pub(super) fn is_loopback(&self) -> bool {
-        self.host.as_ref().is_some_and(crate::text::is_this_machine)
+        self.host
+            .as_ref()
+            .is_some_and(adit_config::text::is_this_machine)
     }
 
     /// The text. Unlike in a share link, method and password stand in clear text, so that a
@@ -143,7 +145,7 @@ impl Url {
             params: self
                 .params
                 .iter()
-                .map(|(key, value)| crate::endpoint::Pair {
+                .map(|(key, value)| adit_config::Pair {
                     key: at((*key).to_owned()),
                     value: at(value.clone()),
                 })
@@ -357,7 +359,7 @@ mod tests {
 
     #[test]
     fn urls_show_the_method() {
-        let secret = SecretText::Literal(crate::Secret::from("@p:$/"));
+        let secret = SecretText::Literal(adit_config::Secret::from("@p:$/"));
         let host = Host::parse("2001:db8::1").ok();
         let mut url = Url::new("ss", host, 8388).user("aes-256-gcm", secret);
         url.set("udp", "false");

@@ -2,16 +2,16 @@
 
 use std::collections::HashMap;
 
+use adit_config::Match;
+use adit_config::text::Problem;
 use zeroize::Zeroizing;
 
-use crate::foreign::Clerk;
-use crate::foreign::fields::{Fields, Reasons};
-use crate::foreign::go::client;
-use crate::foreign::json::Json;
-use crate::foreign::server::{self, objects};
-use crate::foreign::shape::{Rule, Stage};
-use crate::plan::Match;
-use crate::text::Problem;
+use crate::Clerk;
+use crate::fields::{Fields, Reasons};
+use crate::go::client;
+use crate::json::Json;
+use crate::server::{self, objects};
+use crate::shape::{Rule, Stage};
 
 const CLIENT: Reasons = &[(
     &[

@@ -6,11 +6,11 @@
 use core::cell::Cell;
 use core::fmt;
 
+use adit_config::text::Problem;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use zeroize::Zeroizing;
 
-use crate::foreign::place;
-use crate::text::Problem;
+use crate::place;
 
 /// Objects and arrays inside each other at most. The formats need five.
 const MAX_DEPTH: usize = 32;

@@ -1,12 +1,12 @@
 //! A client of shadowsocks-go: a hop.
 
+use adit_config::text::{Problem, Secret, SecretText};
 use zeroize::Zeroizing;
 
-use crate::foreign::Clerk;
-use crate::foreign::fields::Fields;
-use crate::foreign::server;
-use crate::foreign::shape::Url;
-use crate::text::{Problem, Secret, SecretText};
+use crate::Clerk;
+use crate::fields::Fields;
+use crate::server;
+use crate::shape::Url;
 
 /// A client: the hop it is, `None` for the direct way.
 pub(super) fn read(

@@ -1,15 +1,15 @@
 //! Servers as ways out (hops) and as ways in (listeners): the routes of all formats but one.
 
+use adit_config::Endpoint;
+use adit_config::text::Problem;
 use adit_wire::Host;
 
-use crate::endpoint::Endpoint;
-use crate::foreign::acl::Acl;
-use crate::foreign::fields::Fields;
-use crate::foreign::local::{self, Defaults};
-use crate::foreign::server::{self, Mode, Server, duration};
-use crate::foreign::shape::{Route, Rule, Shape, Stage, Url};
-use crate::foreign::{Clerk, Role};
-use crate::text::Problem;
+use crate::acl::Acl;
+use crate::fields::Fields;
+use crate::local::{self, Defaults};
+use crate::server::{self, Mode, Server, duration};
+use crate::shape::{Route, Rule, Shape, Stage, Url};
+use crate::{Clerk, Role};
 
 /// Proxies before a server at most: each costs a round trip.
 const MAX_PROXIES: usize = 16;
@@ -28,7 +28,7 @@ pub(super) fn proxies(top: &mut Fields<'_>, clerk: &mut Clerk<'_>) -> Vec<Stage>
         // To go without this hop is not what was asked for, so one that cannot be read stays, and
         // the plan is refused.
         let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme);
-        let known = Endpoint::parse(text).is_ok() && scheme.parse::<crate::Scheme>().is_ok();
+        let known = Endpoint::parse(text).is_ok() && scheme.parse::<adit_config::Scheme>().is_ok();
         if !known {
             clerk.note(
                 path.clone(),

@@ -7,13 +7,13 @@
 //! one list of places that are not reached; lists of the clients that it serves are refused, since
 //! without them it would serve others.
 
+use adit_config::NamePattern;
+use adit_config::text::{Flaw, Origin, Place, Problem, Span, read_net, write_net};
 use ipnet::{IpNet, Ipv4Net};
 use zeroize::Zeroizing;
 
-use crate::foreign::Clerk;
-use crate::foreign::shape::{Rule, Stage};
-use crate::plan::NamePattern;
-use crate::text::{Flaw, Origin, Place, Problem, Span, read_net, write_net};
+use crate::Clerk;
+use crate::shape::{Rule, Stage};
 
 /// Bytes of a file at most. The long ones that people have hold 300 KiB.
 const MAX_LEN: u64 = 4 * 1024 * 1024;
@@ -258,8 +258,8 @@ impl Acl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::foreign::Wish;
-    use crate::text::Machine;
+    use crate::Wish;
+    use adit_config::text::Machine;
 
     fn parsed(text: &str) -> (Acl, Vec<String>) {
         let wish = Wish::default();

@@ -1,13 +1,13 @@
 //! Who may use a local proxy. Never carried over as less than it was.
 
+use adit_config::text::{Problem, Secret, SecretText};
 use adit_wire::Host;
 
-use crate::foreign::Clerk;
-use crate::foreign::fields::Fields;
-use crate::foreign::json::{self, Json};
-use crate::foreign::server;
-use crate::foreign::shape::Url;
-use crate::text::{Problem, Secret, SecretText};
+use crate::Clerk;
+use crate::fields::Fields;
+use crate::json::{self, Json};
+use crate::server;
+use crate::shape::Url;
 
 /// Puts users on a proxy's URL. One stands in the URL; several need a file, which is the user's
 /// to write: until then the plan is refused.
