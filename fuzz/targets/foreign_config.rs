@@ -5,7 +5,7 @@
 use std::io;
 use std::path::Path;
 
-use adit_config::foreign::{AllowedPlugins, Converted, Role, Wish, convert};
+use adit_convert::{AllowedPlugins, Converted, Role, Wish, convert};
 use adit_config::{FileText, Plan, Problem, Sources, explain};
 use adit_fuzz::{Bare, steer};
 use libfuzzer_sys::fuzz_target;

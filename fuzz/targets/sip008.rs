@@ -2,8 +2,8 @@
 
 #![no_main]
 
-use adit_config::foreign::sip008::{MAX_BODY, read, write};
-use adit_config::foreign::{AllowedPlugins, MAX_SERVERS};
+use adit_convert::sip008::{MAX_BODY, read, write};
+use adit_convert::{AllowedPlugins, MAX_SERVERS};
 use adit_fuzz::steer;
 use libfuzzer_sys::fuzz_target;
 

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use crate::edge::Sources;
-use crate::problem::{Flaw, Problem, Warning, WarningKind};
 use crate::quote::Quote;
+use crate::text::{Flaw, Problem, Sources, Warning, WarningKind};
 
 /// Problems and warnings so far.
 #[derive(Debug, Default)]

@@ -9,11 +9,9 @@ use crate::endpoint::{Endpoint, Pair};
 use crate::keyring::{Entry, Next};
 use crate::param::{Key, Role};
 use crate::plan::{Limits, ListenAddr, Plugin};
-use crate::problem::{Flaw, Problem, WarningKind};
 use crate::quote::Quote;
 use crate::scheme::{Carrier, Scheme, Written, keys};
-use crate::span::Span;
-use crate::suggest::{nearest, one_slip};
+use crate::text::{Flaw, Problem, Span, WarningKind, nearest, one_slip};
 use crate::value::Typed;
 
 /// An endpoint, what it is used as, and the desk for what is wrong with it.

@@ -2,13 +2,10 @@
 
 use adit_wire::Host;
 
-use crate::escape;
 use crate::param;
-use crate::problem::Flaw;
 use crate::scheme::carrier::dialect;
 use crate::scheme::{Scheme, share, ssr};
-use crate::secret::{Secret, SecretText};
-use crate::span::{Span, Spanned};
+use crate::text::{Flaw, Secret, SecretText, Span, Spanned, escape};
 
 /// Bytes of a URL at most.
 pub const MAX_URL_LEN: usize = 8 * 1024;
@@ -113,7 +110,7 @@ impl Endpoint {
         }
         let (place, target) = cut(text, place.start, place.end, '/');
         self.address = place;
-        (self.host, self.port) = address(slice(text, place), place)?;
+        (self.host, self.port) = read_address(slice(text, place), place)?;
         if let Some(span) = target.filter(|span| span.start < span.end) {
             self.target = Some(Spanned::new(decode(slice(text, span), span)?, span));
         }
@@ -173,11 +170,11 @@ pub(crate) fn secret_text(raw: &str, span: Span) -> Result<SecretText, Flaw> {
     Ok(SecretText::Literal(Secret::new(decode(raw, span)?)))
 }
 
-/// Host and port, each if it is written.
-type Address = (Option<Spanned<Host>>, Option<Spanned<u16>>);
+/// Host and port, each if it is written, with their places.
+pub type Address = (Option<Spanned<Host>>, Option<Spanned<u16>>);
 
 /// Reads `host:port`, `:port` or `host`.
-pub(crate) fn address(raw: &str, span: Span) -> Result<Address, Flaw> {
+pub fn read_address(raw: &str, span: Span) -> Result<Address, Flaw> {
     let bracket_end = raw.starts_with('[').then(|| raw.find(']')).flatten();
     let (host, port) = match (bracket_end, raw.rsplit_once(':')) {
         (Some(end), _) => match raw.get(end + 1..).unwrap_or_default() {

@@ -10,13 +10,11 @@ use core::fmt::Write;
 use adit_shadowsocks::{Edition, Method};
 use adit_wire::Room;
 
-use crate::duration::write_duration as time;
 use crate::plan::{
     Chain, Hop, HopKind, Listen, ListenKind, Plan, Plugin, PluginMode, Private, Proxy, Route,
     SsRole, Stage, Steering, Transparent, UdpWay,
 };
-use crate::problem::printable;
-use crate::value::write_net;
+use crate::text::{printable, write_duration as time, write_net};
 
 /// Bytes that IPv4 and UDP leave in an Ethernet packet.
 const UDP_ROOM: usize = 1500 - 28;

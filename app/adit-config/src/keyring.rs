@@ -13,12 +13,9 @@ use std::path::Path;
 use adit_shadowsocks::Method;
 use adit_wire::Target;
 
-use crate::edge::Sources;
 use crate::keyring::check::Holders;
 use crate::plan::{RelayNext, SsUser};
-use crate::problem::{Flaw, Problem};
-use crate::secret::Secret;
-use crate::span::Span;
+use crate::text::{Flaw, Problem, Secret, Sources, Span};
 
 pub(crate) use file::{relay_file, users_file};
 pub(crate) use limit::AtMost;

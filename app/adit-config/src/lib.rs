@@ -17,34 +17,23 @@
 
 #![forbid(unsafe_code)]
 
-mod base64_text;
 mod desk;
 mod draft;
-mod duration;
-mod edge;
 mod endpoint;
-mod escape;
 mod explain;
 mod keyring;
 pub mod link;
 mod mask;
 mod param;
 mod plan;
-mod plugin_text;
-mod problem;
 mod quote;
 mod reference;
 mod scheme;
-mod secret;
-mod span;
-mod suggest;
 mod value;
 
-pub mod foreign;
 pub mod ssh_config;
-pub use duration::read_duration;
-pub use edge::{FileText, Machine, Sources};
-pub use endpoint::{Endpoint, MAX_URL_LEN, Pair};
+pub mod text;
+pub use endpoint::{Address, Endpoint, MAX_URL_LEN, Pair, read_address};
 pub use explain::explain;
 pub use keyring::{MAX_USERS, MAX_USERS_FILE, read_users};
 pub use param::{Param, Role, Roles, Setting};
@@ -55,9 +44,9 @@ pub use plan::{
     Shards, SsRole, SsServer, SsUser, SshHop, SshKey, SshOffer, SshServer, SsrHop, SsrServer,
     Stage, Steering, Transparent, UdpWay,
 };
-pub use problem::{Flaw, Origin, Place, Problem, Warning, WarningKind};
 pub use reference::{help, overview, reference};
 pub use scheme::{Carrier, Scheme, UnknownScheme, schemes};
-pub use secret::{Secret, SecretText};
-pub use span::{Span, Spanned};
-pub use suggest::nearest;
+pub use text::{
+    FileText, Flaw, Machine, Origin, Place, Problem, Secret, SecretText, Sources, Span, Spanned,
+    Warning, WarningKind, nearest, read_duration,
+};

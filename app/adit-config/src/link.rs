@@ -9,17 +9,13 @@ use core::fmt::Write;
 use adit_shadowsocks::{Edition, Method};
 use adit_wire::{Host, Target};
 
-use crate::base64_text;
 use crate::draft;
 use crate::endpoint::{Endpoint, Pair};
-use crate::escape;
 use crate::param;
-use crate::problem::{Flaw, Origin, Problem};
 use crate::quote::Quote;
 use crate::scheme::carrier::dialect;
 use crate::scheme::{Scheme, Written, ssr};
-use crate::secret::SecretText;
-use crate::value::write_target;
+use crate::text::{Flaw, Origin, Problem, SecretText, base64, escape, write_target};
 
 /// The canonical form of a URL. It holds the secret if the URL does.
 ///
@@ -223,7 +219,7 @@ fn folded_user(method: &str, secret: &str) -> String {
     if method.starts_with("2022-") {
         format!("{}:{}", escape::part(method), escape::part(secret))
     } else {
-        base64_text::write_link(&format!("{method}:{secret}"))
+        base64::write_link(&format!("{method}:{secret}"))
     }
 }
 

@@ -6,7 +6,7 @@
 use crate::param;
 use crate::scheme::carrier::dialect;
 use crate::scheme::{Scheme, share, ssr};
-use crate::span::Span;
+use crate::text::Span;
 
 const COVER: &str = "***";
 /// Keys of a configuration file whose values hold no secrets but those of URLs.

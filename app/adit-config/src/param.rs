@@ -2,11 +2,10 @@
 
 use core::fmt;
 
-use crate::plugin_text::PluginText;
 use crate::scheme::carrier::all_params;
 use crate::scheme::ssh::text::HostKeys;
 use crate::scheme::ssr::text::UserText;
-use crate::suggest::nearest;
+use crate::text::{PluginText, nearest};
 use crate::value::{FilePath, SecretValue, Typed};
 
 /// A key with its type and default, declared once and read by [`Draft::get`].

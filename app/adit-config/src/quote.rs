@@ -1,8 +1,7 @@
 //! A URL inside the text it came from: byte ranges of the URL to places a user can find.
 
 use crate::mask;
-use crate::problem::{Flaw, Origin, Place, Problem};
-use crate::span::Span;
+use crate::text::{Flaw, Origin, Place, Problem, Span};
 
 /// Characters of a line that are shown at most.
 const WIDTH: usize = 120;

@@ -1,11 +1,12 @@
 //! Values of keys: how each type is read from text and written back.
 
 use core::net::IpAddr;
+use core::time::Duration;
 
-use adit_wire::{Host, Target};
-use ipnet::IpNet;
+use adit_wire::Target;
 
 use crate::plan::{PluginMode, Prefer, Private, RejectPolicy, Restart, UdpWay};
+use crate::text::{PluginText, read_duration, read_net, write_duration, write_net, write_target};
 
 /// A type that a key can have. `T::read(&v.write()) == Ok(v)` for every value.
 pub(crate) trait Typed: Clone + Sync {
@@ -32,6 +33,10 @@ pub(crate) struct SecretValue(pub(crate) String);
 /// `@path` of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FilePath(pub(crate) String);
+
+/// A wait that may be none at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wait(pub(crate) Duration);
 
 /// A choice that can be left to adit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,6 +151,47 @@ impl Typed for SecretValue {
     }
 }
 
+impl Typed for Duration {
+    const NAME: &'static str = "duration";
+
+    fn read(text: &str) -> Result<Self, String> {
+        read_duration(text)
+            .filter(|duration| !duration.is_zero())
+            .ok_or_else(|| "expected a duration like `10s`, `500ms`, `2m` or `1h`".to_owned())
+    }
+
+    fn write(&self) -> String {
+        write_duration(*self)
+    }
+}
+
+impl Typed for Wait {
+    const NAME: &'static str = "duration";
+
+    fn read(text: &str) -> Result<Self, String> {
+        read_duration(text)
+            .filter(|duration| duration.as_secs() < 10)
+            .map(Self)
+            .ok_or_else(|| "expected a duration from `0ms` to `9s`".to_owned())
+    }
+
+    fn write(&self) -> String {
+        write_duration(self.0)
+    }
+}
+
+impl Typed for PluginText {
+    const NAME: &'static str = "program[;options]";
+
+    fn read(text: &str) -> Result<Self, String> {
+        Self::read(text)
+    }
+
+    fn write(&self) -> String {
+        self.write()
+    }
+}
+
 impl Typed for IpAddr {
     const NAME: &'static str = "address";
 
@@ -157,26 +203,6 @@ impl Typed for IpAddr {
 
     fn write(&self) -> String {
         self.to_string()
-    }
-}
-
-/// A network: `10.0.0.0/8`, or an address alone. Bits behind the prefix are cleared, and
-/// IPv4-mapped addresses are refused: targets are judged as IPv4.
-pub(crate) fn read_net(text: &str) -> Option<IpNet> {
-    let net = match text.parse::<IpNet>() {
-        Ok(net) => net.trunc(),
-        Err(_) => IpNet::from(text.parse::<IpAddr>().ok()?),
-    };
-    let mapped = matches!(net, IpNet::V6(v6) if v6.addr().to_ipv4_mapped().is_some());
-    (!mapped).then_some(net)
-}
-
-/// A network; a single address without its prefix.
-pub(crate) fn write_net(net: &IpNet) -> String {
-    if net.prefix_len() == net.max_prefix_len() {
-        net.addr().to_string()
-    } else {
-        net.to_string()
     }
 }
 
@@ -236,14 +262,6 @@ impl Typed for RejectPolicy {
             Self::Close => "close".to_owned(),
             Self::Forward(target) => format!("forward:{}", write_target(target)),
         }
-    }
-}
-
-/// A target as text that reads back as the same target (its `Display` escapes for terminals).
-pub(crate) fn write_target(target: &Target) -> String {
-    match &target.host {
-        Host::Ip(_) => target.to_string(),
-        Host::Name(name) => format!("{}:{}", name.as_str(), target.port),
     }
 }
 
@@ -316,6 +334,10 @@ mod tests {
         for text in ["0", "+1", "", "-1"] {
             assert!(Count::read(text).is_err(), "{text}");
         }
+        assert_eq!(Wait::read("0ms"), Ok(Wait(Duration::ZERO)));
+        assert_eq!(Wait(Duration::ZERO).write(), "0ms");
+        assert!(Wait::read("10s").is_err());
+        assert!(Duration::read("0s").is_err());
         assert!(FilePath::read("a:b").is_err());
     }
 

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use adit_config::Secret;
-use adit_config::foreign::sip008::{self, Server as Entry};
+use adit_convert::sip008::{self, Server as Entry};
 use adit_crypto::{KdfContext, ct_eq};
 use adit_engine::Server;
 use zeroize::Zeroizing;

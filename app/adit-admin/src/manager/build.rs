@@ -2,11 +2,11 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use adit_config::foreign::AllowedPlugins;
 use adit_config::{
     Chain, Listen, ListenAddr, ListenKind, Plan, Plugin, PluginMode, Problem, Route, SsRole,
     SsServer, SsUser, WarningKind, link,
 };
+use adit_convert::AllowedPlugins;
 use adit_shadowsocks::Method;
 use adit_wire::Host;
 use tracing::warn;

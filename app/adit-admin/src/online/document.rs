@@ -1,7 +1,7 @@
 //! What a document means: a chain. It is trusted to name servers, and nothing else.
 
-use adit_config::foreign::{self, AllowedPlugins, Note, Role, Wish};
 use adit_config::{Chain, Hop, HopKind, Plan, Stage};
+use adit_convert::{AllowedPlugins, Note, Role, Wish};
 use serde::Deserialize;
 
 use crate::remote::{Nowhere, titles};
@@ -53,7 +53,7 @@ pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Document, Unusable> 
         plugins: plugins.clone(),
     };
     let unusable = |problems: Vec<_>| Unusable::Text(titles(&problems));
-    let converted = foreign::convert(text, NAME, &wish, &Nowhere).map_err(unusable)?;
+    let converted = adit_convert::convert(text, NAME, &wish, &Nowhere).map_err(unusable)?;
     let mut notes: Vec<String> = converted.notes.iter().map(shown).collect();
     let plan = Plan::from_toml_with(&converted.toml, NAME, &Nowhere).map_err(unusable)?;
     let route = plan.routes.into_iter().next().ok_or(Unusable::Empty)?;

@@ -18,8 +18,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use adit_config::foreign::{AllowedPlugins, sip008};
 use adit_config::{Route, Stage};
+use adit_convert::{AllowedPlugins, sip008};
 use adit_engine::Engine;
 use adit_net::ambient::SystemChance;
 use adit_net::keep;

@@ -6,13 +6,10 @@ use zeroize::Zeroizing;
 
 use crate::desk::{Desk, Lookup};
 use crate::draft::Draft;
-use crate::edge::FileText;
 use crate::plan::Login;
-use crate::problem::{Flaw, WarningKind};
 use crate::quote::Quote;
 use crate::scheme::keys;
-use crate::secret::{Secret, SecretText};
-use crate::span::Span;
+use crate::text::{FileText, Flaw, Secret, SecretText, Span, WarningKind};
 use crate::value::SecretValue;
 
 impl Draft<'_, '_> {

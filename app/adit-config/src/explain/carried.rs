@@ -3,9 +3,9 @@
 use core::fmt::Write;
 
 use super::counted;
-use crate::duration::write_duration as time;
 use crate::plan::{Carried, Fec, Kcp, Listen, ListenKind, PacketSeal};
 use crate::scheme::mode_name;
+use crate::text::write_duration as time;
 
 pub(super) fn listener(listen: &Listen) -> Option<String> {
     Some(match (listen.carried.as_ref()?, &listen.kind) {

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use super::{counted, seal, through};
 use crate::plan::{RejectPolicy, Restart, SsRole, SsServer};
-use crate::problem::printable;
-use crate::value::write_target;
+use crate::text::{printable, write_target};
 
 /// Next servers of a relay that are named.
 const NAMED: usize = 4;

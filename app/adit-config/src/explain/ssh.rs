@@ -1,9 +1,8 @@
 //! SSH in lines of a drawing.
 
 use super::counted;
-use crate::duration::write_duration as time;
 use crate::plan::{HostTrust, SshHop, SshOffer, SshServer};
-use crate::problem::printable;
+use crate::text::{printable, write_duration as time};
 
 pub(super) fn lines(server: &SshServer) -> Vec<String> {
     let mut ways = Vec::new();

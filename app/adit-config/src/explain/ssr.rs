@@ -5,9 +5,8 @@ use adit_shadowsocksr::{ProtocolKind, ServerParam};
 
 use super::server::{begins_early, carried, reaction};
 use super::{counted, through};
-use crate::duration::write_duration as time;
 use crate::plan::{SsrHop, SsrServer};
-use crate::problem::printable;
+use crate::text::{printable, write_duration as time};
 
 pub(super) fn lines(server: &SsrServer) -> Vec<String> {
     let suffix = |suffixed| if suffixed { ", or none" } else { "" };

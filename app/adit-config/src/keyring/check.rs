@@ -7,11 +7,8 @@ use adit_shadowsocks::{Edition, Method};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-use crate::base64_text;
 use crate::keyring::{AtMost, Entry};
-use crate::problem::Flaw;
-use crate::secret::Secret;
-use crate::span::Span;
+use crate::text::{Flaw, Secret, Span, base64};
 
 /// Bytes of a name at most.
 const MAX_NAME: usize = 255;
@@ -79,7 +76,7 @@ pub(crate) fn no_identity_headers(method: Method, span: Span) -> Flaw {
 /// The bytes of a key of the 2022 edition.
 fn base64_key(method: Method, text: &str, span: Span) -> Result<Zeroizing<Vec<u8>>, Flaw> {
     let must = method.key_len();
-    let Some(key) = base64_text::key(text) else {
+    let Some(key) = base64::key(text) else {
         let flaw = Flaw::new(span, "the key is not base64")
             .label(format!("`{method}` needs {must} bytes in base64"));
         let flaw = if text.contains(['-', '_']) {
@@ -135,7 +132,7 @@ pub(crate) fn all(
 /// The key as it counts: two texts of the same bytes are the same key.
 fn bytes_of(method: Method, text: &str) -> Option<Zeroizing<Vec<u8>>> {
     match method.edition() {
-        Edition::Aead2022 => base64_text::key(text),
+        Edition::Aead2022 => base64::key(text),
         _ => Some(Zeroizing::new(text.as_bytes().to_vec())),
     }
 }
@@ -255,7 +252,7 @@ impl Judge<'_> {
 /// True for a name that could be a key of this method in the wrong place, or hold one, in quotes
 /// or behind a colon: it is not shown.
 pub(crate) fn looks_like_key(method: Method, name: &str) -> bool {
-    let is_key = |part| base64_text::key(part).is_some_and(|key| key.len() == method.key_len());
+    let is_key = |part| base64::key(part).is_some_and(|key| key.len() == method.key_len());
     let ends = |c: char| !c.is_ascii_alphanumeric() && !matches!(c, '+' | '/' | '=');
     method.edition() == Edition::Aead2022 && name.split(ends).any(is_key)
 }

@@ -9,10 +9,7 @@ use crate::keyring::check::{self, Holders};
 use crate::keyring::json::{self, Items, Pairs};
 use crate::keyring::{self, AtMost, Entry, MAX_USERS, Next};
 use crate::plan::{RelayNext, SsUser};
-use crate::problem::{Flaw, Origin, Place, Problem};
-use crate::secret::Secret;
-use crate::span::Span;
-use crate::suggest::nearest;
+use crate::text::{Flaw, Origin, Place, Problem, Secret, Span, nearest};
 
 /// Keys of an object of a user or a next server. One above is kept to see that there are too many.
 const FIELDS: usize = 32;

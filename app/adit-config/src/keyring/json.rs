@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::span::Span;
+use crate::text::Span;
 
 /// The pairs of an object. Values are not read yet, but lie in the document.
 pub(crate) struct Pairs<'a, const MAX: usize>(pub(crate) Vec<(String, &'a RawValue)>);

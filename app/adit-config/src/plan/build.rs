@@ -4,13 +4,12 @@ use std::path::Path;
 
 use crate::desk::{Desk, Lookup};
 use crate::draft::{Draft, KeyTable};
-use crate::edge::{self, Machine, Sources};
 use crate::endpoint::Endpoint;
 use crate::param::Role;
 use crate::plan::{Hop, Listen, Match, Plan, Stage, check, file};
-use crate::problem::{Origin, Place, Problem, WarningKind};
 use crate::quote::Quote;
 use crate::scheme::{self, keys};
+use crate::text::{Machine, Origin, Place, Problem, Sources, WarningKind, read_file};
 
 /// An option of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,7 +99,7 @@ impl Plan {
     /// Routes from a configuration file; warns if others can read the secrets in it.
     pub fn from_file(path: &Path) -> Result<Self, Vec<Problem>> {
         let name = path.display().to_string();
-        let file = match edge::read(path, file::MAX_FILE_LEN) {
+        let file = match read_file(path, file::MAX_FILE_LEN) {
             Ok(file) => file,
             Err(why) => {
                 let title = format!("cannot read `{name}`: {why}");

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use adit_crypto::packet::{Check, PacketKind, session};
 
-use crate::secret::Secret;
+use crate::text::Secret;
 
 /// A carrier with its settings.
 #[derive(Debug, PartialEq, Eq)]

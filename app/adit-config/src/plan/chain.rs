@@ -6,7 +6,7 @@ use adit_shadowsocks::Method;
 use adit_wire::Target;
 
 use crate::plan::{Carried, Login, Plugin, SshHop, SsrHop, UdpWay};
-use crate::secret::Secret;
+use crate::text::Secret;
 
 /// Hops in the order they are passed. Empty means: straight to the target.
 #[derive(Debug, Default, PartialEq, Eq)]

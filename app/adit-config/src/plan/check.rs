@@ -9,7 +9,7 @@ use crate::plan::{
     Chain, Hop, Listen, ListenAddr, ListenKind, Match, Plan, Private, Route, Rule, SsRole,
     SsServer, SsrServer, Stage, Transparent,
 };
-use crate::problem::{Place, Problem, WarningKind};
+use crate::text::{Place, Problem, WarningKind};
 
 /// Makes the plan, or says everything that is in its way.
 pub(super) fn finish(mut desk: Desk, drafts: Vec<RouteDraft>) -> Result<Plan, Vec<Problem>> {

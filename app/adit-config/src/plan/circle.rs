@@ -3,11 +3,10 @@
 use adit_wire::{Host, Target};
 
 use super::check::{problem, transports};
-use super::is_this_machine;
 use crate::desk::Desk;
 use crate::plan::build::{RouteDraft, StageDraft};
 use crate::plan::{Hop, Listen, ListenKind, Match};
-use crate::problem::Place;
+use crate::text::{Place, is_this_machine};
 
 /// A step from one route to another.
 struct Step {

@@ -10,10 +10,8 @@ use crate::draft::KeyTable;
 use crate::plan::build::{self, RouteDraft, RuleDraft, StageDraft};
 use crate::plan::file::tables::is_ss;
 use crate::plan::{Match, Stage};
-use crate::problem::{Flaw, Origin, Problem};
 use crate::quote::{self, Quote};
-use crate::span::Span;
-use crate::suggest::nearest;
+use crate::text::{Flaw, Origin, Problem, Span, nearest};
 
 /// Bytes of a configuration file at most.
 pub const MAX_FILE_LEN: u64 = 16 * 1024 * 1024;

@@ -28,8 +28,7 @@ pub use shadowsocks::{Plugin, PluginMode, RelayNext, SsRole, SsServer, SsUser, U
 pub use ssh::{HostTrust, SshHop, SshKey, SshOffer, SshServer};
 pub use ssr::{SsrHop, SsrServer};
 
-use crate::problem::Warning;
-use crate::secret::Secret;
+use crate::text::{Secret, Warning, is_this_machine};
 
 /// All routes of a process.
 #[derive(Debug, PartialEq, Eq)]
@@ -289,16 +288,5 @@ impl Login {
     pub fn fits_socks5(&self) -> bool {
         let fits = |text: &str| (1..=255).contains(&text.len());
         fits(&self.user) && fits(self.password.expose())
-    }
-}
-
-/// True if the host is this machine by its form: a loopback address, or `localhost` (RFC 6761).
-pub(crate) fn is_this_machine(host: &Host) -> bool {
-    match host {
-        Host::Ip(ip) => ip.is_loopback(),
-        Host::Name(name) => {
-            let name = name.as_str().trim_end_matches('.').to_ascii_lowercase();
-            name == "localhost" || name.ends_with(".localhost")
-        }
     }
 }

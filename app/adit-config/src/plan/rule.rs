@@ -6,7 +6,7 @@ use adit_wire::{Host, Target};
 use ipnet::IpNet;
 use regex_lite::{Regex, RegexBuilder};
 
-use crate::value::{read_net, write_net};
+use crate::text::{read_net, write_net};
 
 /// What an expression begins with.
 const PATTERN: &str = "regex:";
@@ -41,7 +41,7 @@ const PATTERN_SIZE: usize = 256 * 1024;
 
 impl NamePattern {
     /// Reads an expression; the error says what is wrong with it.
-    pub(crate) fn read(text: &str) -> Result<Self, String> {
+    pub fn read(text: &str) -> Result<Self, String> {
         let built = RegexBuilder::new(text)
             .case_insensitive(true)
             .size_limit(PATTERN_SIZE)
@@ -90,7 +90,7 @@ impl Match {
     }
 
     /// Reads a condition; the error says what was expected.
-    pub(crate) fn read(text: &str) -> Result<Self, String> {
+    pub fn read(text: &str) -> Result<Self, String> {
         let expected = || {
             "expected a network, a name, `*.suffix`, `regex:…`, `:port`, `:from-to` or `*`"
                 .to_owned()

@@ -7,7 +7,7 @@ use adit_shadowsocks::Method;
 use adit_wire::Target;
 
 use crate::plan::{RejectPolicy, Restart};
-use crate::secret::Secret;
+use crate::text::Secret;
 
 /// A Shadowsocks server.
 #[derive(Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
 
 use crate::plan::Login;
-use crate::secret::Secret;
+use crate::text::Secret;
 
 /// A client of an SSH server.
 #[derive(Debug, PartialEq, Eq)]

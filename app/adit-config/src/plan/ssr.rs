@@ -7,7 +7,7 @@ use adit_obfs::{ObfsKind, ObfsParam, Redirect, Strangers};
 use adit_shadowsocksr::{Protocol, ProtocolKind};
 
 use crate::plan::{Plugin, RejectPolicy, UdpWay};
-use crate::secret::Secret;
+use crate::text::Secret;
 
 /// A ShadowsocksR server.
 #[derive(Debug, PartialEq, Eq)]

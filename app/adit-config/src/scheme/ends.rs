@@ -3,7 +3,7 @@
 use crate::draft::Draft;
 use crate::param::Param;
 use crate::plan::Hop;
-use crate::problem::Flaw;
+use crate::text::Flaw;
 
 pub(crate) const DOC_DIRECT: &str =
     "Straight to the target; what a chain without hops does. In the first group: without this hop.";

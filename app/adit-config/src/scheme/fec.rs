@@ -3,11 +3,11 @@
 use core::time::Duration;
 
 use crate::draft::Draft;
-use crate::duration::Wait;
 use crate::param::{Key, Param, both};
 use crate::plan::{Carried, Fec, Hop, Listen, ServerHop};
-use crate::problem::Flaw;
 use crate::scheme::kcp;
+use crate::text::Flaw;
+use crate::value::Wait;
 use crate::value::{Count, Whole};
 
 pub(crate) const DOC: &str = "Datagrams with forward error correction, for games and calls: what is \

@@ -5,12 +5,10 @@ use core::time::Duration;
 use adit_wire::Target;
 
 use crate::draft::Draft;
-use crate::duration::write_duration;
 use crate::param::{Param, listener};
 use crate::plan::{Access, Forward, Hop, HopKind, Listen, ListenKind, Private, ServerHop};
-use crate::problem::Flaw;
 use crate::scheme::{Scheme, keys};
-use crate::span::Span;
+use crate::text::{Flaw, Span, write_duration};
 
 pub(crate) const DOC: &str =
     "A TCP and a UDP port that lead to one target. The target may be private: it is yours.";

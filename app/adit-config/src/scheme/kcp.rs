@@ -15,9 +15,8 @@ use crate::param::{Key, Param, Role, both, hop as for_hop};
 use crate::plan::{
     Carried, Hop, HopKind, Kcp, Listen, ListenKind, PacketSeal, ServerHop, Shards, SsRole, UdpWay,
 };
-use crate::problem::{Flaw, WarningKind};
 use crate::scheme::keys;
-use crate::secret::Secret;
+use crate::text::{Flaw, Secret, WarningKind};
 use crate::value::{Count, SecretValue, Whole};
 
 pub(crate) const DOC: &str = "Streams over a few sessions of KCP: reliable UDP with forward error \
@@ -421,7 +420,7 @@ pub(crate) fn shards(
     draft: &mut Draft<'_, '_>,
     data: u32,
     parity: u32,
-    span: crate::span::Span,
+    span: crate::text::Span,
 ) -> Option<Option<Shards>> {
     if data == 0 || parity == 0 {
         return Some(None);

@@ -10,9 +10,8 @@ use adit_wire::Time;
 use crate::draft::Draft;
 use crate::param::{Key, Param, both, hop as for_hop, listener};
 use crate::plan::{Carried, Hop, HopKind, Kcp, Listen, PacketSeal, ServerHop};
-use crate::problem::{Flaw, WarningKind};
 use crate::scheme::{forward, kcp, keys};
-use crate::secret::Secret;
+use crate::text::{Flaw, Secret, WarningKind};
 use crate::value::{Count, Whole};
 
 pub(crate) const DOC: &str = "The tunnel of kcptun: streams over KCP that lead to one target, which \

@@ -3,10 +3,10 @@
 use core::net::IpAddr;
 use core::time::Duration;
 
-use crate::duration::Wait;
 use crate::param::Key;
 use crate::plan::{PluginMode, Prefer, Private, RejectPolicy, Restart, UdpWay};
-use crate::plugin_text::PluginText;
+use crate::text::PluginText;
+use crate::value::Wait;
 use crate::value::{Count, FilePath, Tristate};
 
 const fn key<T>(name: &'static str, default: T, doc: &'static str) -> Key<T> {

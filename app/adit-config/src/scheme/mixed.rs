@@ -3,9 +3,8 @@
 use crate::draft::Draft;
 use crate::param::{Param, listener};
 use crate::plan::{Listen, ListenKind, Login, Proxy};
-use crate::problem::{Flaw, WarningKind};
 use crate::scheme::{kcp, keys};
-use crate::span::Span;
+use crate::text::{Flaw, Span, WarningKind};
 use crate::value::Tristate;
 
 pub(crate) const DOC: &str = "SOCKS5, SOCKS4 and HTTP on one port, told apart by the first byte. `:PORT` alone means all \

@@ -22,7 +22,7 @@ use core::str::FromStr;
 use crate::draft::Draft;
 use crate::param::{Param, Role, Roles};
 use crate::plan::{Hop, Listen, Steering};
-use crate::suggest::nearest;
+use crate::text::nearest;
 
 pub use carrier::Carrier;
 pub(crate) use carrier::Written;

@@ -4,12 +4,8 @@ use adit_shadowsocks::Method;
 use adit_wire::Host;
 use zeroize::Zeroizing;
 
-use crate::base64_text;
 use crate::endpoint;
-use crate::problem::Flaw;
-use crate::secret::{Secret, SecretText};
-use crate::span::{Span, Spanned};
-use crate::suggest::nearest;
+use crate::text::{Flaw, Secret, SecretText, Span, Spanned, base64, nearest};
 
 /// What an old link holds; every part has the place of the whole, there is no finer one.
 pub(crate) struct OldForm {
@@ -48,7 +44,7 @@ pub(crate) fn userinfo(raw: &str, span: Span) -> Result<User, Flaw> {
     } else if is_method(&plain) {
         return Ok((Spanned::new(plain.to_string(), span), None));
     } else {
-        base64_text::link(raw).ok_or_else(|| neither(&plain, span))?
+        base64::link(raw).ok_or_else(|| neither(&plain, span))?
     };
     let (method, secret) = method_and_password(&text, span)?;
     Ok((method, Some(secret)))
@@ -76,9 +72,9 @@ pub(crate) fn old_form(raw: &str, span: Span) -> Result<OldForm, Flaw> {
             .help(FORMS)
     };
     // `/` is a base64 digit, but some write it before the name.
-    let text = base64_text::link(raw)
+    let text = base64::link(raw)
         .filter(|text| text.contains('@'))
-        .or_else(|| base64_text::link(raw.strip_suffix('/')?))
+        .or_else(|| base64::link(raw.strip_suffix('/')?))
         .ok_or_else(unreadable)?;
     let (user, address) = text.rsplit_once('@').ok_or_else(unreadable)?;
     let (method, secret) = method_and_password(user, span)?;
@@ -86,7 +82,7 @@ pub(crate) fn old_form(raw: &str, span: Span) -> Result<OldForm, Flaw> {
         flaw.span = span;
         flaw
     };
-    let (host, port) = endpoint::address(address, Span::default()).map_err(whole)?;
+    let (host, port) = endpoint::read_address(address, Span::default()).map_err(whole)?;
     let port = port.ok_or_else(|| Flaw::new(span, "the port is missing in the base64 text"))?;
     Ok(OldForm {
         method,
@@ -118,7 +114,7 @@ mod tests {
     #[test]
     fn no_method_alone_could_be_a_folded_one_with_its_key() {
         for method in Method::ALL {
-            let folded = base64_text::link(method.name());
+            let folded = base64::link(method.name());
             assert!(!folded.is_some_and(|text| text.contains(':')), "{method}");
         }
     }

@@ -3,9 +3,9 @@
 use crate::draft::Draft;
 use crate::param::{Param, both, hop as for_hop, listener};
 use crate::plan::{Hop, HopKind, Listen, ServerHop};
-use crate::problem::Flaw;
 use crate::scheme::keys;
 use crate::scheme::mixed::{self, Languages};
+use crate::text::Flaw;
 
 pub(crate) const DOC: &str =
     "SOCKS5 (RFC 1928). The listener speaks SOCKS4 and SOCKS4a too, unless it has users.";

@@ -7,8 +7,8 @@ use adit_shadowsocks::{Edition, Method};
 use crate::draft::Draft;
 use crate::param::{Param, both, hop as for_hop, listener};
 use crate::plan::{Hop, HopKind, Listen, ListenKind, ServerHop, SsServer, UdpWay};
-use crate::problem::{Flaw, WarningKind};
 use crate::scheme::{forward, keys};
+use crate::text::{Flaw, WarningKind};
 
 pub(crate) const DOC: &str = "Shadowsocks: the 2022 edition (SIP022) with a base64 key, or the AEAD edition (SIP004) with \
      a password; with old peers, a stream cipher and a password. The same URL serves on both ends; share links (SIP002, and the older form) are \
@@ -118,7 +118,7 @@ pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
     }
     let (method, secret) = keyed?;
     let server = server?;
-    if !crate::plan::is_this_machine(&server.host) {
+    if !crate::text::is_this_machine(&server.host) {
         plain_text(draft, method);
     }
     legacy(draft, method);

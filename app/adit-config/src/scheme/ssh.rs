@@ -14,8 +14,8 @@ use crate::plan::{
     Hop, HopKind, HostTrust, Limits, Listen, ListenKind, ServerHop, SshHop, SshOffer, SshServer,
     UdpWay,
 };
-use crate::problem::Flaw;
 use crate::scheme::keys;
+use crate::text::Flaw;
 use crate::value::{Count, FilePath, SecretValue, Tristate};
 use text::{Algorithms, HostKeys, Strict, names};
 

@@ -11,10 +11,8 @@ use crate::draft::Draft;
 use crate::keyring::MAX_USERS_FILE;
 use crate::param::{Key, Param, both, hop as for_hop, listener};
 use crate::plan::{Hop, HopKind, Listen, ListenKind, ServerHop, SsrHop, SsrServer, UdpWay};
-use crate::problem::{Flaw, WarningKind};
 use crate::scheme::{forward, keys};
-use crate::secret::Secret;
-use crate::suggest::nearest;
+use crate::text::{Flaw, Secret, WarningKind, nearest};
 use text::{Obfs, ObfsText, RedirectText, UserText};
 
 pub(crate) const DOC: &str = "ShadowsocksR: the stream ciphers of old Shadowsocks, with a \

@@ -3,8 +3,8 @@
 use crate::draft::Draft;
 use crate::param::{Key, Param, listener};
 use crate::plan::{Listen, ListenKind, Prefer, Private, Steering, Transparent};
-use crate::problem::Flaw;
 use crate::scheme::keys;
+use crate::text::Flaw;
 
 pub(crate) const DOC_REDIR: &str = "TCP that the firewall of this machine turns to the port by `REDIRECT`; it goes where it was \
      going. Linux alone; UDP needs `tproxy`.";

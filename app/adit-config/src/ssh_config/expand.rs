@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::edge::Sources;
+use crate::text::Sources;
 
 /// Octets of a value after its tokens were replaced, at most.
 const LONGEST: usize = 65_536;

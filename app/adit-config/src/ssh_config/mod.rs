@@ -26,7 +26,7 @@ mod words;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::edge::Sources;
+use crate::text::{Machine, Sources, file_names};
 
 pub use algorithms::AlgorithmList;
 pub use forward::{SshBind, SshDestination, SshForward};
@@ -43,6 +43,12 @@ pub trait SshSources: Sources {
     /// # Errors
     /// Those of the file system.
     fn names(&self, folder: &Path) -> io::Result<Vec<String>>;
+}
+
+impl SshSources for Machine {
+    fn names(&self, folder: &Path) -> io::Result<Vec<String>> {
+        file_names(folder)
+    }
 }
 
 /// What is asked, and by whom.

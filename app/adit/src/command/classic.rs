@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use adit_admin::manager::{Mode, Settings};
-use adit_config::foreign::{self, AllowedPlugins, ManagerFile, Program, Typed};
+use adit_convert::{AllowedPlugins, ManagerFile, Program, Typed};
 use anyhow::Context;
 
 use super::{Done, convert, manager, run, tools};
@@ -33,7 +33,7 @@ pub(super) fn classic(typed: &Classic, in_background: bool) -> Done {
         return manage(typed);
     }
     let (fields, program) = fields(typed)?;
-    let (plan, notes) = foreign::plan_of_typed(fields, common.config.as_deref(), program)?;
+    let (plan, notes) = adit_convert::plan_of_typed(fields, common.config.as_deref(), program)?;
     convert::warn(&notes);
     run::warn(&plan);
     let process = &common.process;
@@ -173,7 +173,7 @@ fn acl(fields: &mut Typed, acl: &Acl) -> Done {
 fn manage(typed: &args::Manager) -> Done {
     let common = &typed.common;
     let (file, notes) = match &common.config {
-        Some(path) => foreign::manager_file(path)?,
+        Some(path) => adit_convert::manager_file(path)?,
         None => (ManagerFile::default(), Vec::new()),
     };
     convert::warn(&notes);
@@ -196,7 +196,7 @@ fn manage(typed: &args::Manager) -> Done {
     };
     let settings = Settings {
         hosts: manager::hosts(hosts)?,
-        method: tools::method(method.unwrap_or(foreign::DEFAULT_METHOD))?,
+        method: tools::method(method.unwrap_or(adit_convert::DEFAULT_METHOD))?,
         mode,
         plugin: plugin.or(file.plugin),
         plugins: AllowedPlugins::none(),

@@ -4,8 +4,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use adit_config::foreign::{self, AllowedPlugins, Note, Role, Wish};
 use adit_config::{MAX_FILE_LEN, Machine, Plan};
+use adit_convert::{AllowedPlugins, Note, Role, Wish};
 
 use super::Done;
 use crate::args;
@@ -21,7 +21,7 @@ pub(super) fn convert(typed: &args::Convert) -> Done {
         },
         plugins: AllowedPlugins::only(typed.allow_plugin.clone()),
     };
-    let converted = foreign::convert(&text, &name, &wish, &Machine)?;
+    let converted = adit_convert::convert(&text, &name, &wish, &Machine)?;
     // Told before the text, which may scroll them away or go into a pipe that closes.
     for note in &converted.notes {
         eprintln!("{note}");
@@ -39,7 +39,7 @@ pub(super) fn convert(typed: &args::Convert) -> Done {
 
 /// The plan of a file: adit's own, or another program's, whose notes are warnings.
 pub(super) fn plan(path: &Path) -> Result<Plan, Failure> {
-    let (plan, notes) = foreign::plan_from_file(path, &Wish::default())?;
+    let (plan, notes) = adit_convert::plan_from_file(path, &Wish::default())?;
     warn(&notes);
     Ok(plan)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adit_admin::manager::{Door, DoorError, Manager, Mode, Settings};
 use adit_config::Plan;
-use adit_config::foreign::AllowedPlugins;
+use adit_convert::AllowedPlugins;
 use adit_engine::Engine;
 use adit_wire::Host;
 use zeroize::Zeroizing;

@@ -3,7 +3,7 @@
 use adit_admin::online::{
     Document, Failed, FetchError, Fetcher, Nothing, Roots, Source, Subscription,
 };
-use adit_config::foreign::{AllowedPlugins, sip008};
+use adit_convert::{AllowedPlugins, sip008};
 
 use super::{Done, client, run};
 use crate::report::{Code, Failure};

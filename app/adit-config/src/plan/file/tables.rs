@@ -7,12 +7,10 @@ use super::{Entry as Pair, Reader, Value, span_of};
 use crate::draft::{KeyTable, TableOf, fetch};
 use crate::endpoint;
 use crate::keyring::{Entry, MAX_USERS, Next};
-use crate::problem::Flaw;
 use crate::quote::Quote;
 use crate::scheme::Scheme;
 use crate::scheme::carrier::dialect;
-use crate::secret::{Secret, SecretText};
-use crate::span::Span;
+use crate::text::{Flaw, Secret, SecretText, Span};
 
 const NEXT: [&str; 4] = ["server", "port", "psk", "name"];
 

@@ -3,7 +3,7 @@
 use adit_crypto::packet::PacketKind;
 use adit_kcp_proto::{Config, Congestion};
 
-use crate::suggest::nearest;
+use crate::text::nearest;
 use crate::value::Typed;
 
 /// `crypt`: adit's own sessions, or a cipher of kcptun.

@@ -8,11 +8,8 @@ use crate::draft::{Draft, KeyTable, TableOf};
 use crate::keyring::check::{self, Holders};
 use crate::keyring::{self, AtMost, Entry, MAX_USERS_FILE};
 use crate::plan::{RelayNext, SsRole, SsUser};
-use crate::problem::Flaw;
 use crate::scheme::keys;
-use crate::secret::Secret;
-use crate::span::Span;
-use crate::suggest::nearest;
+use crate::text::{Flaw, Secret, Span, nearest};
 
 /// The method of a hop, and its keys as they are written.
 pub(super) fn hop(draft: &mut Draft<'_, '_>) -> Option<(Method, Secret)> {

@@ -8,10 +8,8 @@ use super::{AGENT, KEY, PASSPHRASE};
 use crate::draft::Draft;
 use crate::param::Key;
 use crate::plan::{Login, SshKey};
-use crate::problem::Flaw;
 use crate::scheme::keys;
-use crate::secret::Secret;
-use crate::span::Span;
+use crate::text::{Flaw, Secret, Span};
 use crate::value::{FilePath, Tristate};
 
 /// Files that are looked for, as OpenSSH does.

@@ -2,7 +2,7 @@
 
 use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
 
-use crate::suggest::nearest;
+use crate::text::nearest;
 use crate::value::Typed;
 
 /// An algorithm with a name on the wire.

@@ -8,13 +8,9 @@
 use adit_wire::Host;
 use zeroize::Zeroizing;
 
-use crate::base64_text;
 use crate::endpoint::{self, Endpoint, Pair};
-use crate::escape;
-use crate::problem::Flaw;
 use crate::scheme::Scheme;
-use crate::secret::{Secret, SecretText};
-use crate::span::{Span, Spanned};
+use crate::text::{Flaw, Secret, SecretText, Span, Spanned, base64, escape};
 
 /// What a link holds; every part has the place of the whole, there is no finer one.
 pub(crate) struct Unfolded {
@@ -42,9 +38,9 @@ pub(crate) fn unfold(raw: &str, span: Span) -> Result<Unfolded, Flaw> {
     let wrong = |what: &str| Flaw::new(span, what).help(FORMS);
     let unreadable = || wrong("neither `METHOD:PASSWORD@HOST:PORT` nor a share link");
     // `/` is a base64 digit, but some write it behind the text.
-    let text = base64_text::link(raw)
+    let text = base64::link(raw)
         .filter(|text| text.contains(':'))
-        .or_else(|| base64_text::link(raw.strip_suffix('/')?))
+        .or_else(|| base64::link(raw.strip_suffix('/')?))
         .ok_or_else(unreadable)?;
     let (main, query) = text.split_once('?').unwrap_or((&text, ""));
     let main = main.strip_suffix('/').unwrap_or(main);
@@ -53,7 +49,7 @@ pub(crate) fn unfold(raw: &str, span: Span) -> Result<Unfolded, Flaw> {
     let mut part = || parts.next().ok_or_else(unreadable);
     let (password, obfs, method, protocol, port, host) =
         (part()?, part()?, part()?, part()?, part()?, part()?);
-    let password = base64_text::link(password)
+    let password = base64::link(password)
         .ok_or_else(|| wrong("the link's password is not base64 of a text"))?;
     let port = port
         .parse()
@@ -79,7 +75,7 @@ pub(crate) fn unfold(raw: &str, span: Span) -> Result<Unfolded, Flaw> {
     }
     for item in query.split('&').filter(|item| !item.is_empty()) {
         let (key, value) = item.split_once('=').unwrap_or((item, ""));
-        let text = || base64_text::link(value).unwrap_or_default();
+        let text = || base64::link(value).unwrap_or_default();
         let written = NAMES.iter().find(|(_, theirs)| *theirs == key);
         match (key, written) {
             _ if value.is_empty() => {}
@@ -177,14 +173,14 @@ pub(crate) fn fold(endpoint: &Endpoint) -> Result<String, Flaw> {
         or("protocol", "origin"),
         method.value,
         or("obfs", "plain"),
-        base64_text::write_link(password),
+        base64::write_link(password),
     ));
     let name = endpoint.name.as_ref().map_or("", |name| &name.value);
     let shown = NAMES.map(|(ours, theirs)| (theirs, value(ours)));
     let pairs = shown.into_iter().chain([("remarks", name)]);
     let mut mark = "/?";
     for (key, value) in pairs.filter(|(_, value)| !value.is_empty()) {
-        text.push_str(&format!("{mark}{key}={}", base64_text::write_link(value)));
+        text.push_str(&format!("{mark}{key}={}", base64::write_link(value)));
         mark = "&";
     }
     if value("udp") == OVER_TCP {
@@ -193,7 +189,7 @@ pub(crate) fn fold(endpoint: &Endpoint) -> Result<String, Flaw> {
     Ok(format!(
         "{}://{}",
         Scheme::Ssr.name(),
-        base64_text::write_link(&text)
+        base64::write_link(&text)
     ))
 }
 

@@ -5,7 +5,7 @@ use core::str::FromStr;
 use adit_obfs::{ObfsKind, ObfsParam, Redirect, Strangers};
 use adit_shadowsocksr::{Protocol, ProtocolKind, UnknownProtocol};
 
-use crate::suggest::nearest;
+use crate::text::nearest;
 use crate::value::Typed;
 
 /// An obfs as a server names it.

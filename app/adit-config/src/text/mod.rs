@@ -1,0 +1,24 @@
+//! The bottom of the stack: what texts are made of, before anybody knows what they say.
+//!
+//! Places in a text, escapes and base64, secrets, files and variables, the spelling of values that
+//! no scheme owns, and problems with their places. Nothing here knows a URL, a key or a scheme.
+
+pub mod base64;
+mod duration;
+pub mod escape;
+mod network;
+mod plugin;
+mod problem;
+mod secret;
+mod source;
+mod span;
+mod suggest;
+
+pub use duration::{read_duration, write_duration};
+pub use network::{is_this_machine, read_net, write_net, write_target};
+pub use plugin::PluginText;
+pub use problem::{Flaw, Origin, Place, Problem, Warning, WarningKind, printable};
+pub use secret::{Secret, SecretText};
+pub use source::{FileText, Machine, Sources, file_names, read_file};
+pub use span::{Span, Spanned};
+pub use suggest::{nearest, one_slip};

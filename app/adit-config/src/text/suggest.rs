@@ -1,0 +1,58 @@
+//! "Did you mean": the nearest of a list of words.
+
+use strsim::osa_distance;
+
+/// The candidate that `word` was probably meant to be, if there is one.
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_ascii_lowercase();
+    let allowed = if word.len() <= 3 {
+        1
+    } else {
+        (word.len() / 3).max(2)
+    };
+    candidates
+        .into_iter()
+        .map(|candidate| (distance(&word, candidate), candidate))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// The candidate that differs from `word` by one slip of the finger.
+pub fn one_slip<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_ascii_lowercase();
+    candidates
+        .into_iter()
+        .find(|candidate| osa_distance(&word, candidate) == 1)
+}
+
+/// Edits between two words; a word that only continues the other counts as two.
+fn distance(word: &str, candidate: &str) -> usize {
+    let edits = osa_distance(word, candidate);
+    let continues = word.len().min(candidate.len()) >= 3
+        && (word.starts_with(candidate) || candidate.starts_with(word));
+    if continues { edits.min(2) } else { edits }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_meant_word_or_none() {
+        let keys = ["listen", "via", "rules", "udp", "udp_idle"];
+        assert_eq!(nearest("listenport", keys), Some("listen"));
+        assert_eq!(nearest("rulse", keys), Some("rules"));
+        assert_eq!(nearest("upd", keys), Some("udp"));
+        assert_eq!(nearest("udp-idle", keys), Some("udp_idle"));
+        assert_eq!(nearest("fec", keys), None);
+        assert_eq!(nearest("", keys), None);
+    }
+
+    #[test]
+    fn one_slip_is_narrower() {
+        assert_eq!(one_slip("prefix", ["prefer"]), None);
+        assert_eq!(one_slip("perfer", ["prefer"]), Some("prefer"));
+        assert_eq!(one_slip("prefer", ["prefer"]), None);
+    }
+}

@@ -1,0 +1,282 @@
+//! SIP008: the list of servers that a provider publishes for its clients.
+//!
+//! [`read`] takes the body of an answer, whatever it was fetched with, and trusts it as little as
+//! anything from elsewhere: its length, its servers and the plugins it may start are bounded.
+//! [`write()`] makes the body for others.
+
+use adit_config::text::{Machine, Problem, Secret};
+use adit_wire::Host;
+use serde::Serialize;
+
+use crate::fields::Fields;
+use crate::json::{self, Json};
+use crate::server::{self, Mode, Plugin as Call};
+use crate::shape::Shape;
+use crate::{AllowedPlugins, Clerk, MAX_SERVERS, Wish, ways};
+
+/// Bytes of a document at most.
+pub const MAX_BODY: usize = 4 * 1024 * 1024;
+
+/// The version that this is.
+const VERSION: u64 = 1;
+
+/// A server of a document.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Server {
+    /// What the server is recognised by when the document changes; may be empty.
+    pub id: String,
+    /// The name for people; may be empty.
+    pub remarks: String,
+    /// Its address.
+    pub server: Host,
+    /// Its port; not 0.
+    pub server_port: u16,
+    /// Password, or base64 key (2022 edition).
+    pub password: Secret,
+    /// The method, one that this version knows.
+    pub method: String,
+    /// The SIP003 plugin it needs.
+    pub plugin: Option<Plugin>,
+}
+
+/// A program that carries the bytes between client and server (SIP003).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plugin {
+    /// The name or path.
+    pub name: String,
+    /// `plugin_opts`; may be empty.
+    pub options: String,
+}
+
+/// What a document says.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Subscription {
+    /// The servers that can be used, in the order of the document.
+    pub servers: Vec<Server>,
+    /// Why each of the others cannot.
+    pub refused: Vec<Problem>,
+    /// Bytes that the user has transferred.
+    pub bytes_used: Option<u64>,
+    /// Bytes that the user may still transfer.
+    pub bytes_remaining: Option<u64>,
+}
+
+/// Reads the body of an answer. A server that cannot be used does not keep the others away.
+///
+/// A server whose plugin is not among `plugins` is refused: starting it would run a program that
+/// someone else chose (SEC-E6).
+pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Subscription, Box<Problem>> {
+    const NAME: &str = "the subscription";
+    if text.len() > MAX_BODY {
+        let title = format!("{NAME} has more than {MAX_BODY} bytes");
+        let help = "ask its provider for a shorter list";
+        return Err(Box::new(Problem::without_place(title, help)));
+    }
+    let tree = json::strict(text.strip_prefix('\u{feff}').unwrap_or(text), NAME)?;
+    let wish = Wish::default();
+    let mut clerk = Clerk::new(&wish, &Machine, "");
+    let items = Fields::of(&tree, String::new(), &mut clerk).map(|mut top| {
+        let items = envelope(&mut top, &mut clerk);
+        let used = top.whole_number("bytes_used", &mut clerk);
+        let remaining = top.whole_number("bytes_remaining", &mut clerk);
+        (items, used, remaining)
+    });
+    let Some((items, bytes_used, bytes_remaining)) = items.filter(|_| clerk.problems.is_empty())
+    else {
+        return Err(Box::new(clerk.problems.swap_remove(0)));
+    };
+    let mut found = Subscription {
+        servers: Vec::new(),
+        refused: Vec::new(),
+        bytes_used,
+        // It means something only beside the other (SIP008).
+        bytes_remaining: bytes_remaining.filter(|_| bytes_used.is_some()),
+    };
+    for (i, value) in items.iter().enumerate() {
+        if !server::room(i, &mut clerk) {
+            return Err(Box::new(clerk.problems.swap_remove(0)));
+        }
+        let path = server::item("servers", i);
+        if let Some(server) = one(value, path.clone(), &mut clerk) {
+            match server.described(path.clone()).fault(Some(plugins)) {
+                None => found.servers.push(server),
+                Some(why) => found.refused.push(Problem::without_place(
+                    format!("`{path}`: {why}"),
+                    format!("the server is left out: {}", server.label()),
+                )),
+            }
+        }
+        found.refused.append(&mut clerk.problems);
+    }
+    Ok(found)
+}
+
+/// The body of an answer that offers these servers. To be sent as
+/// `application/json; charset=utf-8`, over HTTPS alone: it holds their keys.
+#[must_use]
+pub fn write(servers: &[Server]) -> String {
+    let document = Document {
+        version: VERSION,
+        servers: servers.iter().map(Entry::from).collect(),
+    };
+    // Texts and numbers alone: nothing of it can fail.
+    serde_json::to_string_pretty(&document).unwrap_or_default()
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    version: u64,
+    servers: Vec<Entry<'a>>,
+}
+
+#[derive(Serialize)]
+struct Entry<'a> {
+    id: &'a str,
+    remarks: &'a str,
+    server: String,
+    server_port: u16,
+    password: &'a str,
+    method: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plugin: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plugin_opts: Option<&'a str>,
+}
+
+impl<'a> From<&'a Server> for Entry<'a> {
+    fn from(server: &'a Server) -> Self {
+        let plugin = server.plugin.as_ref();
+        Self {
+            id: &server.id,
+            remarks: &server.remarks,
+            server: match &server.server {
+                Host::Ip(ip) => ip.to_string(),
+                Host::Name(name) => name.as_str().to_owned(),
+            },
+            server_port: server.server_port,
+            password: server.password.expose(),
+            method: &server.method,
+            plugin: plugin.map(|plugin| plugin.name.as_str()),
+            plugin_opts: plugin.map(|plugin| plugin.options.as_str()),
+        }
+    }
+}
+
+impl Server {
+    /// As the other formats describe a server.
+    fn described(&self, path: String) -> server::Server {
+        server::Server::from_elsewhere(
+            path,
+            Some(self.label().to_owned()).filter(|label| !label.is_empty()),
+            (self.server.clone(), self.server_port),
+            self.method.clone(),
+            self.password.expose(),
+            self.plugin.as_ref().map(|plugin| Call {
+                name: plugin.name.clone(),
+                options: plugin.options.clone(),
+                mode: Mode::TcpOnly,
+            }),
+        )
+    }
+
+    fn label(&self) -> &str {
+        if self.remarks.is_empty() {
+            &self.id
+        } else {
+            &self.remarks
+        }
+    }
+}
+
+/// Reads a whole document on its way to a configuration.
+pub(super) fn document(tree: &Json, clerk: &mut Clerk<'_>) -> Shape {
+    let Some(mut top) = Fields::of(tree, String::new(), clerk) else {
+        return Shape::default();
+    };
+    let items = envelope(&mut top, clerk);
+    shape(items, clerk)
+}
+
+/// Reads the list of a document on its way to a configuration.
+pub(super) fn shape(items: &[Json], clerk: &mut Clerk<'_>) -> Shape {
+    let mut servers = Vec::new();
+    let mut faults = Vec::new();
+    for (i, value) in items.iter().enumerate() {
+        if !server::room(i, clerk) {
+            break;
+        }
+        let path = server::item("servers", i);
+        let before = clerk.problems.len();
+        match one(value, path.clone(), clerk) {
+            Some(server) => servers.push(server.described(path)),
+            None => faults.extend(
+                clerk
+                    .problems
+                    .drain(before..)
+                    .map(|why| (path.clone(), why)),
+            ),
+        }
+    }
+    for (path, why) in faults {
+        // As long as there is another, a server that cannot be read keeps none away.
+        if servers.is_empty() {
+            clerk.problem(why);
+        } else {
+            clerk.note(path, format!("left out: {}", why.title));
+        }
+    }
+    ways::proxy_for(servers, "a subscription", clerk)
+}
+
+fn envelope<'j>(top: &mut Fields<'j>, clerk: &mut Clerk<'_>) -> &'j [Json] {
+    let version = top.whole_number("version", clerk);
+    if let Some(version) = version.filter(|version| *version != VERSION) {
+        let title = format!("version {version} of SIP008 is not known");
+        let help = format!("this reads version {VERSION}");
+        clerk.problem(Problem::without_place(title, help));
+    }
+    if !top.has("servers") {
+        let help = "a SIP008 document has a list of `servers`";
+        clerk.problem(Problem::without_place("`servers` is missing", help));
+    }
+    let items = top.list("servers", clerk);
+    if items.len() > MAX_SERVERS {
+        server::room(items.len(), clerk);
+    }
+    items
+}
+
+/// One server; fields that are not known are ignored (SIP008).
+fn one(value: &Json, path: String, clerk: &mut Clerk<'_>) -> Option<Server> {
+    let mut fields = Fields::of(value, path, clerk)?;
+    let address = fields.text("server", clerk);
+    let port = fields.port("server_port", clerk);
+    let password = fields.text("password", clerk);
+    let method = fields.text("method", clerk);
+    for (name, missing) in [
+        ("server", address.is_none()),
+        ("server_port", port.is_none() && !fields.has("server_port")),
+        ("method", method.is_none()),
+    ] {
+        if missing {
+            let title = format!("`{}` is missing", fields.path(name));
+            clerk.problem(Problem::without_place(title, "the server is left out"));
+        }
+    }
+    let (host, _) = server::host(address?, &fields.path("server"), clerk)?;
+    let plugin = Call::of(&mut fields, clerk);
+    let id = fields.text("id", clerk).unwrap_or_default();
+    let remarks = fields.text("remarks", clerk).unwrap_or_default();
+    Some(Server {
+        id: id.to_owned(),
+        remarks: remarks.to_owned(),
+        server: host,
+        server_port: port?,
+        password: Secret::from(password.unwrap_or_default()),
+        method: method?.to_owned(),
+        plugin: plugin.map(|plugin| Plugin {
+            name: plugin.name,
+            options: plugin.options,
+        }),
+    })
+}

@@ -1,0 +1,238 @@
+//! What the command lines of shadowsocks-libev and shadowsocksr-libev say, as fields of the JSON
+//! object that their files hold: over those of a file, or alone.
+
+use std::path::Path;
+
+use adit_config::text::{Machine, Problem, Warning, WarningKind, read_file};
+use adit_config::{MAX_FILE_LEN, Plan};
+use zeroize::Zeroizing;
+
+use crate::fields::Fields;
+use crate::json::Json;
+use crate::left_out::REASONS;
+use crate::{Clerk, Note, Role, Wish, classic, file, is_json, json};
+
+/// The method of a command line of shadowsocks-libev that names none.
+pub const DEFAULT_METHOD: &str = "chacha20-ietf-poly1305";
+
+/// Fields of the classic JSON object, in the order in which they were typed.
+#[derive(Debug, Default)]
+pub struct Typed(Vec<(&'static str, Json)>);
+
+impl Typed {
+    /// A text, if there is one.
+    pub fn text(&mut self, name: &'static str, value: Option<&str>) {
+        let json = |text: &str| Json::Text(Zeroizing::new(text.to_owned()));
+        self.0.extend(value.map(|value| (name, json(value))));
+    }
+
+    /// A list of texts, if there are any.
+    pub fn texts(&mut self, name: &'static str, values: &[String]) {
+        if !values.is_empty() {
+            let json = |text: &String| Json::Text(Zeroizing::new(text.clone()));
+            let list = Json::List(values.iter().map(json).collect());
+            self.0.push((name, list));
+        }
+    }
+
+    /// A number, if there is one.
+    pub fn number(&mut self, name: &'static str, value: Option<u64>) {
+        self.0.extend(value.map(|value| (name, Json::Whole(value))));
+    }
+
+    /// True, if it was said.
+    pub fn flag(&mut self, name: &'static str, said: bool) {
+        if said {
+            self.0.push((name, Json::Bool(true)));
+        }
+    }
+}
+
+/// The programs whose command lines are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Program {
+    /// `ss-local`, `ss-tunnel`
+    Client,
+    /// `ss-redir`
+    Redirector,
+    /// `ss-server`
+    Server,
+    /// `ssr-local`
+    SsrClient,
+    /// `ssr-server`
+    SsrServer,
+}
+
+impl Program {
+    const fn is_server(self) -> bool {
+        matches!(self, Self::Server | Self::SsrServer)
+    }
+
+    const fn is_ssr(self) -> bool {
+        matches!(self, Self::SsrClient | Self::SsrServer)
+    }
+}
+
+/// The plan of a command line, and of the file that it names. What was typed wins. Notes are what
+/// could not be carried over.
+pub fn plan_of_typed(
+    typed: Typed,
+    config: Option<&Path>,
+    program: Program,
+) -> Result<(Plan, Vec<Note>), Vec<Problem>> {
+    let wish = Wish {
+        role: match program.is_server() {
+            true => Role::Server,
+            false => Role::Client,
+        },
+        ..Wish::default()
+    };
+    let name = config.map_or_else(
+        || "the command line".to_owned(),
+        |path| path.display().to_string(),
+    );
+    let mut clerk = Clerk::new(&wish, &Machine, &name);
+    let (mut entries, exposed) = match config {
+        Some(path) => of_file(path, &name)?,
+        None => (Vec::new(), false),
+    };
+    lay_over(&mut entries, typed, program);
+    let (format, shape) = classic::read(&Json::Object(entries), &mut clerk);
+    let converted = file(&name, format, &shape, clerk)?;
+    let mut plan = Plan::from_toml(&converted.toml, &format!("{name} (converted)"))?;
+    if exposed {
+        plan.warnings.push(readable(&name));
+    }
+    Ok((plan, converted.notes))
+}
+
+/// The fields of an object.
+type Entries = Vec<(String, Json)>;
+
+/// The fields of a file, and whether others can read it.
+fn of_file(path: &Path, name: &str) -> Result<(Entries, bool), Vec<Problem>> {
+    let wrong = |title: String, help: &str| vec![Problem::without_place(title, help)];
+    let read = read_file(path, MAX_FILE_LEN).map_err(|why| {
+        wrong(
+            format!("cannot read `{name}`: {why}"),
+            "-c names a JSON file of shadowsocks-libev or ShadowsocksR",
+        )
+    })?;
+    let text = read.text.strip_prefix('\u{feff}').unwrap_or(&read.text);
+    let tree = json::lenient(text, name).map_err(|problem| vec![*problem])?;
+    match tree {
+        Json::Object(entries) if is_json(text, name) => Ok((entries, read.readable_by_others)),
+        other => Err(wrong(
+            format!("`{name}` is {}, not one object", other.kind()),
+            "-c names a JSON file of shadowsocks-libev or ShadowsocksR; `adit run -c` reads others",
+        )),
+    }
+}
+
+/// Puts what was typed in the place of what the file says, and the defaults of the program where
+/// neither says anything.
+fn lay_over(entries: &mut Entries, typed: Typed, program: Program) {
+    for (name, value) in typed.0 {
+        entries.retain(|(old, _)| old != name);
+        entries.push((name.to_owned(), value));
+    }
+    let mut default = |name: &str, value: &str| {
+        if !entries.iter().any(|(old, _)| old == name) {
+            let text = Json::Text(Zeroizing::new(value.to_owned()));
+            entries.push((name.to_owned(), text));
+        }
+    };
+    // Files of the other programs have no mode: there UDP is always served.
+    default("mode", "tcp_only");
+    if program.is_ssr() {
+        default("protocol", "origin");
+    } else {
+        default("method", DEFAULT_METHOD);
+    }
+    if program == Program::Redirector {
+        redirect(entries);
+    }
+}
+
+/// Makes of the local port one that a firewall turns traffic to.
+fn redirect(entries: &mut Entries) {
+    let mut local = vec![(
+        "protocol".to_owned(),
+        Json::Text(Zeroizing::new("redir".to_owned())),
+    )];
+    let mut tproxy = false;
+    entries.retain_mut(|(name, value)| match name.as_str() {
+        "local_address" | "local_port" => {
+            let value = core::mem::replace(value, Json::Null);
+            local.push((core::mem::take(name), value));
+            false
+        }
+        "tcp_tproxy" => {
+            tproxy = *value == Json::Bool(true);
+            false
+        }
+        _ => true,
+    });
+    if tproxy {
+        let way = Json::Text(Zeroizing::new("tproxy".to_owned()));
+        local.push(("tcp_redir".to_owned(), way));
+    }
+    entries.push(("locals".to_owned(), Json::List(vec![Json::Object(local)])));
+}
+
+pub(super) fn readable(name: &str) -> Warning {
+    let title = format!("every user of this machine can read the secrets in `{name}`");
+    Warning {
+        kind: WarningKind::ReadableSecret,
+        about: Problem::without_place(title, format!("chmod 600 {name}")),
+    }
+}
+
+/// What a file says to a manager of servers.
+#[derive(Default)]
+pub struct ManagerFile {
+    /// Where the servers listen.
+    pub hosts: Vec<String>,
+    /// Their method.
+    pub method: Option<String>,
+    /// What they carry: `tcp_only`, `udp_only` or `tcp_and_udp`.
+    pub mode: Option<String>,
+    /// Their plugin and its options.
+    pub plugin: Option<(String, String)>,
+    /// Where commands come in.
+    pub manager_address: Option<String>,
+    /// The first servers: their ports and passwords.
+    pub ports: Vec<(u16, Zeroizing<String>)>,
+}
+
+/// Reads the file of a manager. Notes are what it says besides.
+pub fn manager_file(path: &Path) -> Result<(ManagerFile, Vec<Note>), Vec<Problem>> {
+    let name = path.display().to_string();
+    let (entries, _) = of_file(path, &name)?;
+    let wish = Wish::default();
+    let mut clerk = Clerk::new(&wish, &Machine, &name);
+    let tree = Json::Object(entries);
+    let mut said = ManagerFile::default();
+    if let Some(mut top) = Fields::of(&tree, String::new(), &mut clerk) {
+        let hosts = top.texts("server", &mut clerk);
+        said.hosts = hosts.into_iter().map(str::to_owned).collect();
+        let mut text = |name| top.text(name, &mut clerk).map(str::to_owned);
+        said.method = text("method");
+        said.mode = text("mode");
+        said.manager_address = text("manager_address");
+        said.plugin = text("plugin").map(|name| (name, text("plugin_opts").unwrap_or_default()));
+        if let Some(mut ports) = top.object("port_password", &mut clerk) {
+            for (port, password) in ports.all() {
+                let path = ports.path(port);
+                let found = classic::port_password(port, password.text(), &path, &mut clerk);
+                let own = found.map(|(port, text)| (port, Zeroizing::new(text.to_owned())));
+                said.ports.extend(own);
+            }
+        }
+        top.finish(REASONS, &mut clerk);
+    }
+    match clerk.problems.is_empty() {
+        true => Ok((said, clerk.notes)),
+        false => Err(clerk.problems),
+    }
+}

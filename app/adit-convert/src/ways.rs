@@ -1,0 +1,243 @@
+//! Servers as ways out (hops) and as ways in (listeners): the routes of all formats but one.
+
+use adit_config::Endpoint;
+use adit_config::text::Problem;
+use adit_wire::Host;
+
+use crate::acl::Acl;
+use crate::fields::Fields;
+use crate::local::{self, Defaults};
+use crate::server::{self, Mode, Server, duration};
+use crate::shape::{Route, Rule, Shape, Stage, Url};
+use crate::{Clerk, Role};
+
+/// Proxies before a server at most: each costs a round trip.
+const MAX_PROXIES: usize = 16;
+
+/// `outbound_proxy`: hops before all others, one to a stage.
+pub(super) fn proxies(top: &mut Fields<'_>, clerk: &mut Clerk<'_>) -> Vec<Stage> {
+    let path = top.path("outbound_proxy");
+    let mut stages = Vec::new();
+    let texts = top.texts("outbound_proxy", clerk);
+    if texts.len() > MAX_PROXIES {
+        let title = format!("`{path}` has more than {MAX_PROXIES} hops");
+        clerk.problem(Problem::without_place(title, "name fewer"));
+        return stages;
+    }
+    for text in texts {
+        // To go without this hop is not what was asked for, so one that cannot be read stays, and
+        // the plan is refused.
+        let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme);
+        let known = Endpoint::parse(text).is_ok() && scheme.parse::<adit_config::Scheme>().is_ok();
+        if !known {
+            clerk.note(
+                path.clone(),
+                format!("`{scheme}` is not a hop of this version: the result will be refused"),
+            );
+        }
+        stages.push(vec![zeroize::Zeroizing::new(text.to_owned())]);
+    }
+    stages
+}
+
+/// The way of a client: proxies, then the servers as one stage.
+pub(super) fn way(
+    servers: &[Server],
+    dial: Option<u64>,
+    fast_open: bool,
+    proxies: Vec<Stage>,
+    clerk: &mut Clerk<'_>,
+) -> Vec<Stage> {
+    let mut hops = Stage::new();
+    for server in servers {
+        for mut url in server.urls() {
+            if server.mode == Some(Mode::TcpOnly) {
+                url.set("udp", "false");
+            }
+            // Behind a plugin the connection goes to that, on this machine.
+            if fast_open && server.plugin.is_none() && server.mode != Some(Mode::UdpOnly) {
+                url.set("fast_open", "true");
+            }
+            if let Some(dial) = server.timeout.or(dial) {
+                url.set("dial", duration(dial));
+            }
+            hops.push(url.text());
+        }
+        if server.mode == Some(Mode::UdpOnly) {
+            let path = format!("{}.mode", server.path);
+            clerk.note(
+                path,
+                "a server for UDP alone is not known: TCP takes it too",
+            );
+        }
+        if !server.users.is_empty() {
+            let path = format!("{}.users", server.path);
+            clerk.note(path, "belongs to a server; left out");
+        }
+    }
+    if hops.len() > 1 {
+        let text = "several servers are a group: the first that works is taken, in this order";
+        clerk.note("servers", text);
+    }
+    let mut via = proxies;
+    if !hops.is_empty() {
+        via.push(hops);
+    }
+    via
+}
+
+/// The route of a client, whose requests take `via` where the ACL does not say otherwise.
+pub(super) fn client(listen: Vec<Url>, via: Vec<Stage>, acl: Option<Acl>) -> Vec<Route> {
+    if listen.is_empty() || via.is_empty() {
+        return Vec::new();
+    }
+    let (rules, via) = match acl {
+        Some(acl) => acl.of_client(&via),
+        None => (Vec::new(), via),
+    };
+    vec![Route {
+        name: "main".to_owned(),
+        listen,
+        via,
+        rules,
+        users: Vec::new(),
+    }]
+}
+
+/// The routes of a server: one, or one for each server with users.
+pub(super) fn listeners(
+    servers: &[Server],
+    defaults: &Defaults,
+    proxies: &[Stage],
+    rules: &[Rule],
+    clerk: &mut Clerk<'_>,
+) -> Vec<Route> {
+    let route = |name: String| Route {
+        name,
+        listen: Vec::new(),
+        via: proxies.to_vec(),
+        rules: rules.to_vec(),
+        users: Vec::new(),
+    };
+    let mut shared = route("server".to_owned());
+    let mut own = Vec::new();
+    for (i, server) in servers.iter().enumerate() {
+        let mode = server.mode.unwrap_or(defaults.mode);
+        let urls = all_addresses(server).map(|mut url| {
+            if !mode.tcp() {
+                url.set("tcp", "false");
+            }
+            if !mode.udp() {
+                url.set("udp", "false");
+            }
+            if let Some(idle) = server.timeout {
+                url.set("idle", duration(idle));
+            }
+            if defaults.fast_open && server.plugin.is_none() && mode.tcp() {
+                url.set("fast_open", "true");
+            }
+            if let Some(private) = &defaults.private {
+                url.set("allow_private", private.as_str());
+            }
+            defaults.set(&mut url, mode.tcp(), mode.udp());
+            if let Some(ssr) = server.ssr.as_ref().filter(|ssr| !ssr.redirect.is_empty()) {
+                url.set("redirect", ssr.redirect.join(","));
+            }
+            url
+        });
+        if server.users.is_empty() {
+            shared.listen.extend(urls);
+            continue;
+        }
+        let name = server.name.clone();
+        let mut route = route(name.unwrap_or_else(|| format!("server{}", i + 1)));
+        route.listen.extend(urls);
+        route.users = server
+            .users
+            .iter()
+            .map(|(name, key)| (name.clone(), server::copy(key)))
+            .collect();
+        own.push(route);
+    }
+    let mut routes = Vec::new();
+    if !shared.listen.is_empty() {
+        routes.push(shared);
+    }
+    routes.extend(own);
+    if !routes.is_empty() && defaults.private.is_none() {
+        clerk.note(
+            "",
+            "private addresses behind the server are refused unless `allow_private` names them",
+        );
+    }
+    routes
+}
+
+/// The listeners of a server. All addresses of both families are one listener.
+fn all_addresses(server: &Server) -> impl Iterator<Item = Url> {
+    let any = |v6: bool| {
+        let mut hosts = server.addresses.iter();
+        hosts.any(
+            |(host, _)| matches!(host, Host::Ip(ip) if ip.is_unspecified() && ip.is_ipv6() == v6),
+        )
+    };
+    let both = any(true) && any(false);
+    let mut seen = false;
+    server.urls().filter_map(move |mut url| {
+        let unspecified = matches!(&url.host, Some(Host::Ip(ip)) if ip.is_unspecified());
+        if both && unspecified {
+            if core::mem::replace(&mut seen, true) {
+                return None;
+            }
+            url.host = None;
+        }
+        Some(url.name(None))
+    })
+}
+
+/// A client with one proxy for everything, and these servers as a group.
+pub(super) fn proxy_for(servers: Vec<Server>, what: &str, clerk: &mut Clerk<'_>) -> Shape {
+    if clerk.wish.role == Role::Server {
+        let title = format!("{what} is for clients");
+        let help = "leave `--role server` away";
+        clerk.problem(Problem::without_place(title, help));
+    }
+    let plugins = clerk.wish.plugins.clone();
+    let servers = server::usable(servers, Some(&plugins), clerk);
+    let via = way(&servers, None, false, Vec::new(), clerk);
+    Shape {
+        routes: client(vec![local::proxy()], via, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::net::Ipv4Addr;
+
+    #[test]
+    fn both_families_are_one_listener() {
+        let server = |hosts: &[&str]| Server {
+            addresses: hosts
+                .iter()
+                .map(|host| (Host::parse(host).unwrap(), 8388))
+                .collect(),
+            ..Server::from_elsewhere(
+                server::item("servers", 0),
+                None,
+                (Host::Ip(Ipv4Addr::LOCALHOST.into()), 1),
+                "none".into(),
+                "",
+                None,
+            )
+        };
+        let texts = |hosts: &[&str]| -> Vec<String> {
+            all_addresses(&server(hosts))
+                .map(|url| url.text().to_string())
+                .collect()
+        };
+        assert_eq!(texts(&["::", "0.0.0.0"]), ["ss://none:@:8388"]);
+        assert_eq!(texts(&["::"]), ["ss://none:@[::]:8388"]);
+        assert_eq!(texts(&["::1", "127.0.0.1"]).len(), 2);
+    }
+}
