@@ -5,8 +5,8 @@
 use std::io;
 use std::path::Path;
 
-use adit_convert::{AllowedPlugins, Converted, Role, Wish, convert};
 use adit_config::{FileText, Plan, Problem, Sources, explain};
+use adit_convert::{AllowedPlugins, Converted, Role, Wish, convert};
 use adit_fuzz::{Bare, steer};
 use libfuzzer_sys::fuzz_target;
 
