@@ -114,7 +114,7 @@ impl Table {
         };
         let Newcomer { session, early, .. } = one;
         let stream = self.insert(from, conv, true, Some(session));
-        let session = stream.raw().session();
+        let session = Arc::clone(stream.session());
         permit.send(stream);
         self.ids.insert(id, session.slot);
         for packet in &early {

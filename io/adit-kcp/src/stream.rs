@@ -21,7 +21,7 @@ use super::settings::Settings;
 use super::socket::Socket;
 use super::table::Table;
 use super::transport::{DatagramTransport, Transport};
-use adit_stream::Raw;
+use adit_stream::{Buffered, Raw};
 
 /// How many more times a datagram may be sent.
 const MOST_COPIES: u8 = 3;
@@ -55,15 +55,15 @@ impl Drop for Handle {
 
 impl Link {
     pub(super) fn stream(session: Arc<Session>) -> KcpStream {
-        KcpStream::from_raw(Self(Arc::new(Handle { session })))
-    }
-
-    pub(super) fn session(&self) -> Arc<Session> {
-        Arc::clone(&self.0.session)
+        KcpStream(Buffered::new(Self(Arc::new(Handle { session }))))
     }
 }
 
 impl KcpStream {
+    pub(crate) fn session(&self) -> &Arc<Session> {
+        &self.0.raw().0.session
+    }
+
     /// Begins a session of a random conversation with `peer`, on a socket of its own. Nothing is
     /// sent yet, so nothing is known of the peer; see [`Probe::contact`].
     ///
@@ -145,24 +145,24 @@ impl KcpStream {
     /// The peer's address; with [`Settings::session`] where it was last heard.
     #[must_use]
     pub fn peer_addr(&self) -> SocketAddr {
-        self.raw().0.session.peer()
+        self.session().peer()
     }
 
     /// The address of the socket, which a listener's sessions share.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.raw().0.session.socket.transport.local_addr()
+        self.session().socket.transport.local_addr()
     }
 
     /// The conversation's number.
     #[must_use]
     pub fn conv(&self) -> u32 {
-        self.raw().0.session.conv
+        self.session().conv
     }
 
     /// The settings of the ARQ.
     #[must_use]
     pub fn config(&self) -> Config {
-        self.raw().0.session.config()
+        self.session().config()
     }
 
     /// Changes the settings of the ARQ from here on, also of a session that was accepted: kcp-go's
@@ -172,13 +172,13 @@ impl KcpStream {
     /// # Errors
     /// A value out of its bounds, or one that data under way was cut by; nothing is changed then.
     pub fn set_config(&self, config: Config) -> Result<(), ChangeError> {
-        self.raw().0.session.change(config)
+        self.session().change(config)
     }
 
     /// Limits what this session sends to `rate` bytes a second, headers included; 0 is no limit.
     /// kcp-go's `SetRateLimit`.
     pub fn set_rate(&self, rate: u32) {
-        self.raw().0.session.set_rate(rate);
+        self.session().set_rate(rate);
     }
 
     /// Sends each datagram of this session `copies` more times from here on, parity included, once it
@@ -192,7 +192,7 @@ impl KcpStream {
             let what = "a datagram is sent 3 more times at most";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
-        self.raw().0.session.set_copies(copies);
+        self.session().set_copies(copies);
         Ok(())
     }
 
@@ -206,21 +206,21 @@ impl KcpStream {
     /// # Errors
     /// See [`OobError`].
     pub fn send_oob(&self, data: &[u8]) -> Result<(), OobError> {
-        self.raw().0.session.send_oob(data)
+        self.session().send_oob(data)
     }
 
     /// Bytes of the longest datagram beside the stream, by the MTU of now; 0 without
     /// [`Settings::fec`]. kcp-go's `GetOOBMaxSize`.
     #[must_use]
     pub fn oob_max_size(&self) -> usize {
-        self.raw().0.session.oob_max_size()
+        self.session().oob_max_size()
     }
 
     /// From now on what the peer sends beside the stream comes to this receiver, and no longer to the
     /// one before it; datagrams that came before any are lost. In place of kcp-go's `SetOOBHandler`.
     #[must_use]
     pub fn oob(&self) -> OobReceiver {
-        self.raw().0.session.take_oob()
+        self.session().take_oob()
     }
 
     /// Marks the datagrams of the socket, which a listener's sessions share, with a code point of
@@ -230,14 +230,14 @@ impl KcpStream {
     /// What the system refuses, `InvalidInput` above 63, and `Unsupported` over a
     /// [`DatagramTransport`].
     pub fn set_dscp(&self, dscp: u8) -> io::Result<()> {
-        let udp = self.raw().0.session.socket.transport.udp();
+        let udp = self.session().socket.transport.udp();
         udp.ok_or(io::ErrorKind::Unsupported)?.set_dscp(dscp)
     }
 
     /// A way to ask about the session without holding it.
     #[must_use]
     pub fn probe(&self) -> Probe {
-        Probe(self.raw().session())
+        Probe(Arc::clone(self.session()))
     }
 }
 
@@ -247,7 +247,7 @@ impl KcpWriteHalf {
     /// # Errors
     /// See [`OobError`].
     pub fn send_oob(&self, data: &[u8]) -> Result<(), OobError> {
-        self.raw().0.session.send_oob(data)
+        self.0.raw().0.session.send_oob(data)
     }
 }
 

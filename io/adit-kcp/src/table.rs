@@ -298,7 +298,7 @@ impl Table {
             return None;
         }
         let stream = self.insert(from, opening.conv, true, None);
-        let session = stream.raw().session();
+        let session = Arc::clone(stream.session());
         permit.send(stream);
         Some(session)
     }

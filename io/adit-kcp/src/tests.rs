@@ -446,11 +446,11 @@ async fn an_idle_session_gives_its_memory_back_and_wakes_nobody() {
     near.write_all(&[7; 100_000]).await.unwrap();
     far.read_exact(&mut vec![0; 100_000]).await.unwrap();
     for stream in [&near, &far] {
-        assert!(stream.raw().session().memory() > 20_000);
+        assert!(stream.session().memory() > 20_000);
     }
     sleep(Duration::from_millis(2_500)).await;
     for stream in [&near, &far] {
-        let session = stream.raw().session();
+        let session = stream.session();
         assert!(session.memory() < 2048, "{}", session.memory());
         assert!(session.rests());
     }

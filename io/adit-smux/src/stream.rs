@@ -10,7 +10,7 @@ use adit_stream::lane::RelayLane;
 
 use super::padded::Padded;
 use super::shared::{Shared, Side, State};
-use adit_stream::Raw;
+use adit_stream::{Buffered, Raw};
 
 adit_stream::session_stream! {
     raw: Link;
@@ -61,7 +61,7 @@ impl Link {
         state.add_stream(id);
         let shared = Arc::clone(shared);
         let padded = shared.pads.clone().map(Padded::new);
-        SmuxStream::from_raw(Self(Arc::new(Handle { shared, id, padded })))
+        SmuxStream(Buffered::new(Self(Arc::new(Handle { shared, id, padded }))))
     }
 }
 
@@ -69,7 +69,7 @@ impl SmuxStream {
     /// The stream's number.
     #[must_use]
     pub fn id(&self) -> u32 {
-        self.raw().0.id.get()
+        self.0.raw().0.id.get()
     }
 }
 

@@ -34,7 +34,7 @@ use adit_crypto::packet::session::{ROOM, SessionKey};
 use adit_fec::{Code, HEADER};
 use adit_net::Udp;
 
-pub use crate::Fec;
+use crate::Fec;
 pub use lane::Lane;
 pub use listener::FecListener;
 

@@ -1,9 +1,9 @@
 //! Streams of a crate's own type.
 
 /// Declares a stream of a session and its two halves as types of their own, so that the crate of the
-/// protocol can give them methods: `$stream` around a [`Buffered`](crate::Buffered) of `$raw`, with
-/// `Stream`, tokio's `AsyncRead` and `AsyncWrite`, and `into_split`. Within the crate `from_raw` makes
-/// one, and `raw` of the stream and of `$writer` lends what is below.
+/// protocol can give them methods: each around a [`Buffered`](crate::Buffered) of `$raw`, which only the
+/// module of the declaration reaches, with `Stream`, tokio's `AsyncRead` and `AsyncWrite`, and
+/// `into_split`.
 #[macro_export]
 macro_rules! session_stream {
     (
@@ -25,28 +25,11 @@ macro_rules! session_stream {
         pub struct $writer($crate::Buffered<$raw>);
 
         impl $stream {
-            #[allow(dead_code, reason = "not every protocol needs it")]
-            pub(crate) fn from_raw(raw: $raw) -> Self {
-                Self($crate::Buffered::new(raw))
-            }
-
-            #[allow(dead_code, reason = "not every protocol needs it")]
-            pub(crate) const fn raw(&self) -> &$raw {
-                self.0.raw()
-            }
-
             /// Splits the stream into two halves for two tasks. It is closed when both are dropped.
             #[must_use]
             pub fn into_split(self) -> ($reader, $writer) {
                 let (reader, writer) = self.0.into_split();
                 ($reader(reader), $writer(writer))
-            }
-        }
-
-        impl $writer {
-            #[allow(dead_code, reason = "not every protocol needs it")]
-            pub(crate) const fn raw(&self) -> &$raw {
-                self.0.raw()
             }
         }
 
