@@ -119,7 +119,7 @@ impl Driver {
             }
             bytes.move_to(n, writer.buf(), &self.mail.spares);
             let sent = state.is_sent();
-            self.wake.extend(state.take_writer());
+            self.wake.extend(state.take_writers());
             drop(state);
             writer.finish()?;
             self.go_on(id, &pipe, sent);

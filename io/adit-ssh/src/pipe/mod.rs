@@ -159,7 +159,9 @@ impl Pipe {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
         if state.unsent() >= MAX_OUTPUT {
-            keep(&mut state.writer, cx);
+            if let Some(writer) = state.writers.get_mut(index(kind)) {
+                keep(writer, cx);
+            }
             return Poll::Pending;
         }
         Poll::Ready(Ok(()))
@@ -261,7 +263,7 @@ impl Pipe {
                     output.clear();
                 }
                 state.writing = [false; 2];
-                wake.extend(state.writer.take());
+                wake.extend(state.writers.iter_mut().filter_map(Option::take));
             }
             _ if !state.serves || state.dropped => return Err(reply),
             _ if state.requests.len() >= MAX_REQUESTS => return Err(reply),

@@ -26,7 +26,8 @@ pub(crate) struct State {
     pub(super) worth: usize,
 
     pub(super) output: [Chunks; 2],
-    pub(super) writer: Option<Waker>,
+    /// Who waits for room, by stream: two tasks may write a program's two.
+    pub(super) writers: [Option<Waker>; 2],
     /// Streams that may still be written to.
     pub(super) writing: [bool; 2],
     /// Nobody holds the channel any more, or it is at its end.
@@ -190,12 +191,10 @@ impl State {
     }
 
     /// Takes who waits for room, if there is room.
-    pub(crate) fn take_writer(&mut self) -> Option<Waker> {
-        if self.unsent() < MAX_OUTPUT {
-            self.writer.take()
-        } else {
-            None
-        }
+    pub(crate) fn take_writers(&mut self) -> impl Iterator<Item = Waker> {
+        let room = self.unsent() < MAX_OUTPUT;
+        let writers = self.writers.iter_mut().filter(move |_| room);
+        writers.filter_map(Option::take)
     }
 
     /// Octets of the requests that wait.
@@ -210,7 +209,7 @@ impl State {
     }
 
     pub(super) fn wake_all(&mut self, wake: &mut Vec<Waker>) {
-        wake.extend(self.writer.take());
+        wake.extend(self.writers.iter_mut().filter_map(Option::take));
         for inlet in &mut self.input {
             wake.extend(inlet.reader.take());
         }

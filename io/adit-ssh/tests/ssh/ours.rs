@@ -118,6 +118,37 @@ async fn a_channel_that_closes_without_a_word_has_run_nothing() {
     late_answer(b"", None).await.unwrap_err();
 }
 
+/// Each waits for room while the other does.
+#[tokio::test]
+async fn two_tasks_write_the_two_streams_of_a_program() {
+    const MUCH: usize = 8 << 20;
+    let (session, mut connection) = both(|_| {}).await;
+    let server = async {
+        let Some(Incoming::Session(opening)) = connection.accept().await else {
+            panic!("no session");
+        };
+        let asked = opening.accept().unwrap();
+        asked.next_request().await.unwrap().reply.grant();
+        let (control, mut channel, mut stderr) = asked.into_parts();
+        let out = tokio::spawn(async move {
+            pour(&mut channel, MUCH, 1).await;
+            channel
+        });
+        let err = tokio::spawn(async move {
+            pour(&mut stderr, MUCH, 2).await;
+            stderr
+        });
+        let ends = tokio::try_join!(out, err).unwrap();
+        control.exit(0);
+        drop(ends);
+    };
+    let client = async { session.open_session().await.unwrap().output("loud").await };
+    let both = async { tokio::join!(client, server) };
+    let (output, ()) = timeout(Duration::from_secs(60), both).await.unwrap();
+    let output = output.unwrap();
+    assert_eq!((output.stdout.len(), output.stderr.len()), (MUCH, MUCH));
+}
+
 #[tokio::test]
 async fn much_goes_up_and_comes_down() {
     let session = pair(|_| {}, |_| {}).await;
