@@ -95,9 +95,6 @@ pub(crate) struct Args {
     /// Write the results of these suites, and a chart for each, into the documents
     #[arg(long)]
     write_docs: bool,
-    /// The folder of the documents [default: docs]
-    #[arg(long, value_name = "DIR", requires = "write_docs")]
-    docs: Option<PathBuf>,
 }
 
 /// What is to be done.
@@ -180,7 +177,6 @@ pub(crate) struct Settings {
     pub(crate) json: Option<PathBuf>,
     pub(crate) smoke: bool,
     pub(crate) write_docs: bool,
-    pub(crate) docs: Option<PathBuf>,
 }
 
 /// How much is moved in one measurement.
@@ -313,7 +309,6 @@ impl Settings {
             json: args.json,
             smoke: args.smoke,
             write_docs: args.write_docs,
-            docs: args.docs,
         })
     }
 

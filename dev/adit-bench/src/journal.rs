@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::figure::{Figures, Metric, Spread};
+use crate::figure::{Figures, Metric, Quantity, Spread};
 use crate::suite::Suite;
 
 /// The samples of a run, in the order in which they came.
@@ -67,6 +67,19 @@ pub(crate) struct Table {
 pub(crate) struct Row {
     pub(crate) who: String,
     pub(crate) cells: Vec<Option<Spread>>,
+}
+
+impl Table {
+    /// A figure of one implementation, of the first of these parts that has a column.
+    pub(crate) fn figure(&self, who: &str, quantity: Quantity, parts: &[&str]) -> Option<Spread> {
+        let column = |part: &&str| {
+            let fits = |metric: &Metric| metric.quantity == quantity && metric.part == *part;
+            self.columns.iter().position(fits)
+        };
+        let at = parts.iter().find_map(column)?;
+        let row = self.rows.iter().find(|row| row.who == who)?;
+        *row.cells.get(at)?
+    }
 }
 
 impl Journal {

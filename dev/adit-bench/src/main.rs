@@ -177,11 +177,7 @@ fn publish(settings: &Settings, environment: &Environment, journal: &Journal) ->
             .with_context(|| file.display().to_string())?;
     }
     if settings.write_docs {
-        let folder = settings
-            .docs
-            .clone()
-            .unwrap_or_else(|| places::root().join("docs"));
-        report::write_docs(&folder, environment, journal)?;
+        report::write_docs(&places::root().join("docs"), environment, journal)?;
     }
     let failed = journal.failures.len();
     ensure!(failed == 0, "{failed} measurements failed");

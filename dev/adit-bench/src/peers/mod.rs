@@ -176,6 +176,11 @@ impl Role {
     }
 }
 
+/// Whether nobody runs it, since it only tells what the thing costs at least.
+pub(crate) fn is_floor(name: &str) -> bool {
+    [bare::SPLICE.name, bare::RECORDS.name].contains(&name)
+}
+
 /// The key of a relay; none where the method has no identity headers.
 fn relay_key(method: Method) -> Option<&'static str> {
     let ring = KEYRINGS.iter().find(|ring| ring.method == method)?;
@@ -264,9 +269,9 @@ impl Peer {
         self.kind.slower
     }
 
-    /// Whether people run it; a floor only tells what the thing costs at least.
+    /// Whether people run it.
     pub(crate) fn is_no_floor(&self) -> bool {
-        ![bare::SPLICE.name, bare::RECORDS.name].contains(&self.name())
+        !is_floor(self.name())
     }
 
     /// Whether the number of its threads can be chosen.

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::figure::{Better, CPU_PER_GIB, GBIT, Quantity, Spread};
-use crate::journal::{Journal, Table};
+use crate::figure::{CPU_PER_GIB, GBIT, WHOLE};
+use crate::journal::Journal;
 use crate::suite::Suite;
 use crate::suite::table::{METHODS, WHO};
 
@@ -34,12 +34,7 @@ pub(super) fn grids(journal: &Journal) -> String {
         ("UDP", "down"),
     ] {
         for quantity in [GBIT, CPU_PER_GIB] {
-            let arrow = if quantity.better == Better::More {
-                '↑'
-            } else {
-                '↓'
-            };
-            let title = quantity.title;
+            let (title, arrow) = (quantity.title, quantity.arrow());
             let _ = write!(
                 out,
                 "\n**{transport}, {direction}: {title} {arrow}**\n\n| |"
@@ -57,7 +52,7 @@ pub(super) fn grids(journal: &Journal) -> String {
                 };
                 let _ = write!(out, "\n| {} |", method.name);
                 for who in &columns {
-                    let cell = figure(table, who, quantity).map_or_else(
+                    let cell = table.figure(who, quantity, &WHOLE).map_or_else(
                         || instead(journal, method.name, who),
                         |spread| spread.to_string(),
                     );
@@ -68,17 +63,6 @@ pub(super) fn grids(journal: &Journal) -> String {
         }
     }
     out
-}
-
-/// Of all processes together.
-fn figure(table: &Table, who: &str, quantity: Quantity) -> Option<Spread> {
-    let whole = |part: &str| ["", "both", "all"].contains(&part);
-    let at = table
-        .columns
-        .iter()
-        .position(|metric| metric.quantity == quantity && whole(metric.part))?;
-    let row = table.rows.iter().find(|row| row.who == who)?;
-    *row.cells.get(at)?
 }
 
 /// What stands where nothing was measured.
