@@ -44,7 +44,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use args::{Args, Settings, Wish};
 use environment::Environment;
 use journal::Journal;
-use peers::{KINDS, Kind, Peer, Source};
+use peers::{KINDS, Kind, Peer};
 use suite::Bench;
 use syscalls::Counter;
 
@@ -79,9 +79,10 @@ fn measure(settings: &Settings) -> Result<()> {
     raise_open_files()?;
     let (peers, missing) = participants(settings)?;
     for kind in &missing {
-        let hint = match kind.source {
-            Source::Installed => "`cargo xtask bench --install-rivals`",
-            Source::ByHand => "no package registry has it; put it into target/peers",
+        let hint = if kind.by_hand {
+            "no package registry has it; put it into target/peers"
+        } else {
+            "`cargo xtask bench --install-rivals`"
         };
         eprintln!("{}: not installed; hint: {hint}", kind.name);
     }
