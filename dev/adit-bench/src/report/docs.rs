@@ -63,6 +63,8 @@ fn replaced(page: &str, suite: Suite, summary: &str) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum;
+
     use super::*;
     use crate::journal::tests::journal;
     use crate::places::root;
@@ -108,7 +110,7 @@ mod tests {
     fn every_suite_is_in_the_documents() {
         let docs = root().join("docs");
         let page = fs::read_to_string(docs.join(PAGE)).unwrap();
-        for suite in Suite::ALL {
+        for &suite in Suite::value_variants() {
             for name in [format!("{suite}.md"), format!("{suite}.svg")] {
                 assert!(docs.join("benchmarks").join(&name).is_file(), "{name}");
             }

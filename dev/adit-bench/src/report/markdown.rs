@@ -145,7 +145,7 @@ fn commands(journal: &Journal, suite: Suite) -> String {
 mod tests {
     use super::*;
     use crate::journal::tests::journal;
-    use crate::journal::{Command, Failure};
+    use crate::journal::{Command, Gap};
 
     fn environment() -> Environment {
         Environment {
@@ -187,7 +187,8 @@ mod tests {
             who: "adit".to_owned(),
             line: "adit run x".to_owned(),
         });
-        journal.failures.push(Failure {
+        journal.gaps.push(Gap {
+            failed: true,
             suite: Suite::SsTcp,
             case: "m".to_owned(),
             who: "other".to_owned(),
