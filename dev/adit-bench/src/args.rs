@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use adit_interop::shadowsocks::{BLAKE3_AES_128, CHACHA20, METHODS, Method};
-use anyhow::{Result, ensure};
-use clap::Parser;
+use clap::builder::PossibleValuesParser;
+use clap::{Parser, ValueEnum};
 
 use crate::hold::Hold;
 use crate::kcp_ends::End;
@@ -17,6 +17,48 @@ use crate::{bare_records, bare_splice};
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask bench", bin_name = "cargo xtask bench")]
 pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) settings: Settings,
+    /// Install the rivals, then end
+    #[arg(long)]
+    pub(crate) install_rivals: bool,
+    /// Instead of time, count the instructions of hot loops, and compare them with those committed
+    #[arg(long, conflicts_with_all = ["suite", "write_docs"])]
+    pub(crate) instructions: bool,
+    /// Write the counts down instead of comparing them
+    #[arg(long, requires = "instructions")]
+    pub(crate) bless: bool,
+    /// Run a hot loop so many times, for the counting
+    #[arg(long, value_name = "LOOP", requires = "times", hide = true)]
+    pub(crate) hot: Option<String>,
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        requires = "hot",
+        hide = true
+    )]
+    pub(crate) times: u32,
+    /// Be an end of KCP sessions, for the suite `kcp`
+    #[arg(long, value_name = "END", hide = true)]
+    pub(crate) kcp_end: Option<End>,
+    /// Be a relay that only splices, for the suites `ss-relay` and `socks`
+    #[arg(long, value_name = "ADDR[,ADDR]", hide = true)]
+    pub(crate) splice: Option<bare_splice::Ends>,
+    /// Hold connections, for the suite `idle`
+    #[arg(long, value_name = "COUNT,ADDR,LANE", hide = true)]
+    pub(crate) hold: Option<Hold>,
+    /// Be an end of records without a protocol, for the suites `ss-tcp` and `ss-udp`
+    #[arg(long, value_name = "END", hide = true)]
+    pub(crate) records: Option<bare_records::Ends>,
+    /// Only count, for the busy cases of `ss-tcp` and `socks`
+    #[arg(long, hide = true)]
+    pub(crate) spin: bool,
+}
+
+/// What is measured.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Settings {
     /// Suites to run [default: all]
     #[arg(long, value_delimiter = ',', value_name = "SUITE,…")]
     suite: Vec<Suite>,
@@ -26,161 +68,29 @@ pub(crate) struct Args {
     /// Bytes per transfer, all streams together; a quarter of it in datagrams [default: 1GiB]
     #[arg(long, value_name = "N[KiB|MiB|GiB]", value_parser = parse_bytes)]
     bytes: Option<u64>,
-    /// Numbers of parallel streams [default: 1,8]
-    #[arg(long, value_delimiter = ',', value_name = "N,…",
-        value_parser = clap::value_parser!(u32).range(1..=256))]
-    streams: Vec<u32>,
     /// Shadowsocks methods [default: 2022-blake3-aes-128-gcm,chacha20-ietf-poly1305]
-    #[arg(long, value_delimiter = ',', value_name = "METHOD,…", value_parser = parse_method)]
-    method: Vec<Method>,
-    /// Numbers of idle connections [default: 1000,50000]
-    #[arg(long, value_delimiter = ',', value_name = "N,…",
-        value_parser = clap::value_parser!(u32).range(1..=50_000))]
-    idle_connections: Vec<u32>,
-    /// Numbers of worker threads, in the suite `workers` [default: 1,2]
-    #[arg(long, value_delimiter = ',', value_name = "N,…",
-        value_parser = clap::value_parser!(u32).range(1..=256))]
-    workers: Vec<u32>,
-    /// Numbers of connections at the same time, in the suite `workers` [default: 1,8,1000]
-    #[arg(long, value_delimiter = ',', value_name = "N,…",
-        value_parser = clap::value_parser!(u32).range(1..=4000))]
-    connections: Vec<u32>,
-    /// Cases of the suite `latency` in whose name this occurs: "SSH", "SSH -L, alone" [default: all]
-    #[arg(long, value_name = "TEXT", conflicts_with = "write_docs")]
-    case: Option<String>,
+    #[arg(long, value_delimiter = ',', value_name = "METHOD,…",
+        value_parser = PossibleValuesParser::new(METHODS.map(|method| method.name)))]
+    method: Vec<String>,
     /// The adit to measure [default: the release build of this workspace]
     #[arg(long, value_name = "PATH")]
-    adit: Option<PathBuf>,
+    pub(crate) adit: Option<PathBuf>,
     /// Where the rivals' binaries are, before the PATH [default: target/peers]
     #[arg(long, value_name = "DIR")]
-    rivals: Option<PathBuf>,
+    pub(crate) rivals: Option<PathBuf>,
     /// Measure only these implementations
-    #[arg(long, value_delimiter = ',', value_name = "NAME,…", value_parser = parse_name)]
-    only: Vec<&'static str>,
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…",
+        value_parser = PossibleValuesParser::new(KINDS.iter().map(|kind| kind.name)))]
+    only: Vec<String>,
     /// Write every sample and the summary as JSON lines
     #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    pub(crate) json: Option<PathBuf>,
     /// Tiny amounts: shows that the suites work, the figures mean nothing
     #[arg(long, conflicts_with = "write_docs")]
-    smoke: bool,
-    /// Install the rivals, then end
-    #[arg(long)]
-    install_rivals: bool,
-    /// Instead of time, count the instructions of hot loops, and compare them with those committed
-    #[arg(long, conflicts_with_all = ["suite", "write_docs"])]
-    instructions: bool,
-    /// Write the counts down instead of comparing them
-    #[arg(long, requires = "instructions")]
-    bless: bool,
-    /// Run a hot loop so many times, for the counting
-    #[arg(long, value_name = "LOOP", requires = "times", hide = true)]
-    hot: Option<String>,
-    #[arg(long, value_name = "N", requires = "hot", hide = true)]
-    times: Option<u32>,
-    /// Be an end of KCP sessions, for the suite `kcp`
-    #[arg(long, value_name = "END", hide = true)]
-    kcp_end: Option<End>,
-    /// Be a relay that only splices, for the suites `ss-relay` and `socks`
-    #[arg(long, value_name = "ADDR[,ADDR]", hide = true)]
-    splice: Option<bare_splice::Ends>,
-    /// Hold connections, for the suite `idle`
-    #[arg(long, value_name = "COUNT,ADDR,LANE", hide = true)]
-    hold: Option<Hold>,
-    /// Be an end of records without a protocol, for the suites `ss-tcp` and `ss-udp`
-    #[arg(long, value_name = "END", hide = true)]
-    records: Option<bare_records::Ends>,
-    /// Only count, for the busy cases of `ss-tcp` and `socks`
-    #[arg(long, hide = true)]
-    spin: bool,
+    pub(crate) smoke: bool,
     /// Write the results of these suites, and a chart for each, into the documents
     #[arg(long)]
-    write_docs: bool,
-    /// The folder of the documents [default: docs]
-    #[arg(long, value_name = "DIR", requires = "write_docs")]
-    docs: Option<PathBuf>,
-}
-
-/// What is to be done.
-#[derive(Debug)]
-pub(crate) enum Wish {
-    /// Bring the rivals.
-    InstallRivals,
-    /// Count instructions; `bless` writes them down.
-    Instructions { bless: bool },
-    /// Run a hot loop.
-    Hot { name: String, times: u32 },
-    /// Be an end of KCP sessions.
-    KcpEnd(End),
-    /// Be a relay that only splices.
-    Splice(bare_splice::Ends),
-    /// Hold connections.
-    Hold(Hold),
-    /// Be an end of records without a protocol.
-    Records(bare_records::Ends),
-    /// Keep a processor busy.
-    Spin,
-    /// Run suites.
-    Measure(Box<Settings>),
-}
-
-impl Wish {
-    /// What was typed.
-    pub(crate) fn from_args(args: Args) -> Result<Self> {
-        if args.install_rivals {
-            return Ok(Self::InstallRivals);
-        }
-        if args.instructions {
-            return Ok(Self::Instructions { bless: args.bless });
-        }
-        if let Some(what) = args.hold {
-            return Ok(Self::Hold(what));
-        }
-        if let Some(ends) = args.splice {
-            return Ok(Self::Splice(ends));
-        }
-        if let Some(ends) = args.records {
-            return Ok(Self::Records(ends));
-        }
-        if args.spin {
-            return Ok(Self::Spin);
-        }
-        if let Some(end) = args.kcp_end {
-            return Ok(Self::KcpEnd(end));
-        }
-        match (&args.hot, args.times) {
-            (Some(name), Some(times)) => Ok(Self::Hot {
-                name: name.clone(),
-                times,
-            }),
-            _ => Settings::from_args(args).map(|settings| Self::Measure(Box::new(settings))),
-        }
-    }
-}
-
-/// What was meant.
-#[derive(Debug, Clone)]
-pub(crate) struct Settings {
-    pub(crate) suites: Vec<Suite>,
-    pub(crate) rounds: u32,
-    pub(crate) amounts: Amounts,
-    pub(crate) streams: Vec<u32>,
-    pub(crate) methods: Vec<Method>,
-    /// Connections that are held open.
-    pub(crate) held: Vec<u32>,
-    /// Worker threads of each process.
-    pub(crate) workers: Vec<u32>,
-    /// Connections at the same time, for those.
-    pub(crate) connections: Vec<u32>,
-    /// What the name of a case of latency has to contain.
-    pub(crate) case: String,
-    pub(crate) adit: Option<PathBuf>,
-    /// None: the folder of the workspace.
-    pub(crate) rivals: Option<PathBuf>,
-    pub(crate) only: Vec<&'static str>,
-    pub(crate) json: Option<PathBuf>,
-    pub(crate) smoke: bool,
     pub(crate) write_docs: bool,
-    pub(crate) docs: Option<PathBuf>,
 }
 
 /// How much is moved in one measurement.
@@ -244,82 +154,75 @@ impl Amounts {
     }
 }
 
-/// What is done if nothing else is typed.
-struct Usual {
+/// How many cases there are.
+#[derive(Debug)]
+pub(crate) struct Extent {
     rounds: u32,
-    streams: &'static [u32],
     methods: &'static [Method],
-    held: &'static [u32],
-    workers: &'static [u32],
-    connections: &'static [u32],
+    /// Numbers of parallel streams.
+    pub(crate) streams: &'static [u32],
+    /// Numbers of connections that are held open.
+    pub(crate) held: &'static [u32],
+    /// Numbers of worker threads of each process.
+    pub(crate) workers: &'static [Option<u32>],
+    /// Numbers of connections at the same time, for those.
+    pub(crate) connections: &'static [u32],
 }
 
-const USUAL: Usual = Usual {
+const USUAL: Extent = Extent {
     rounds: 5,
-    streams: &[1, 8],
     methods: &[BLAKE3_AES_128, CHACHA20],
+    streams: &[1, 8],
     held: &[1000, 50_000],
-    workers: &[1, 2],
+    workers: &[Some(1), Some(2)],
     connections: &[1, 8, 1000],
 };
 
-const SMOKE: Usual = Usual {
+const SMOKE: Extent = Extent {
     rounds: 1,
-    streams: &[2],
     methods: &[BLAKE3_AES_128],
+    streams: &[2],
     held: &[50],
-    workers: &[1],
+    workers: &[Some(1)],
     connections: &[4],
 };
 
 impl Settings {
-    /// Fills in what was not typed.
-    fn from_args(args: Args) -> Result<Self> {
-        let or = |given: Vec<u32>, default: &[u32]| {
-            if given.is_empty() {
-                default.to_vec()
-            } else {
-                given
-            }
-        };
-        let usual = if args.smoke { SMOKE } else { USUAL };
-        let amounts = if args.smoke {
-            Amounts::smoke(args.bytes.unwrap_or(8 * MIB))
+    pub(crate) const fn extent(&self) -> &'static Extent {
+        if self.smoke { &SMOKE } else { &USUAL }
+    }
+
+    pub(crate) fn suites(&self) -> &[Suite] {
+        if self.suite.is_empty() {
+            Suite::value_variants()
         } else {
-            Amounts::usual(args.bytes.unwrap_or(1024 * MIB))
-        };
-        ensure!(amounts.bytes >= 64 * 1024, "`--bytes` is at least 64KiB");
-        Ok(Self {
-            suites: if args.suite.is_empty() {
-                Suite::ALL.to_vec()
-            } else {
-                args.suite
-            },
-            rounds: args.rounds.unwrap_or(usual.rounds),
-            amounts,
-            streams: or(args.streams, usual.streams),
-            methods: if args.method.is_empty() {
-                usual.methods.to_vec()
-            } else {
-                args.method
-            },
-            held: or(args.idle_connections, usual.held),
-            workers: or(args.workers, usual.workers),
-            connections: or(args.connections, usual.connections),
-            case: args.case.unwrap_or_default(),
-            adit: args.adit,
-            rivals: args.rivals,
-            only: args.only,
-            json: args.json,
-            smoke: args.smoke,
-            write_docs: args.write_docs,
-            docs: args.docs,
-        })
+            &self.suite
+        }
+    }
+
+    pub(crate) fn rounds(&self) -> u32 {
+        self.rounds.unwrap_or_else(|| self.extent().rounds)
+    }
+
+    pub(crate) fn amounts(&self) -> Amounts {
+        if self.smoke {
+            Amounts::smoke(self.bytes.unwrap_or(8 * MIB))
+        } else {
+            Amounts::usual(self.bytes.unwrap_or(1024 * MIB))
+        }
+    }
+
+    pub(crate) fn methods(&self) -> Vec<Method> {
+        if self.method.is_empty() {
+            return self.extent().methods.to_vec();
+        }
+        let known = |name: &String| METHODS.into_iter().find(|method| method.name == name);
+        self.method.iter().filter_map(known).collect()
     }
 
     /// Whether this implementation takes part.
     pub(crate) fn wants(&self, name: &str) -> bool {
-        self.only.is_empty() || self.only.contains(&name)
+        self.only.is_empty() || self.only.iter().any(|one| one == name)
     }
 }
 
@@ -332,34 +235,13 @@ fn parse_bytes(text: &str) -> Result<u64, String> {
         "GiB" => 1 << 30,
         other => return Err(format!("no unit `{other}`: KiB, MiB or GiB")),
     };
-    let number = digits
-        .parse::<u64>()
-        .map_err(|_| format!("`{digits}` is no number"))?;
-    number
-        .checked_mul(unit)
-        .ok_or_else(|| "too much".to_owned())
-}
-
-fn parse_method(text: &str) -> Result<Method, String> {
-    let found = METHODS.iter().find(|method| method.name == text);
-    let names = || METHODS.map(|method| method.name).join(", ");
-    found
-        .copied()
-        .ok_or_else(|| format!("the methods are {}", names()))
-}
-
-fn parse_name(text: &str) -> Result<&'static str, String> {
-    let mut names = KINDS.iter().map(|kind| kind.name);
-    let all = || {
-        KINDS
-            .iter()
-            .map(|kind| kind.name)
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    names
-        .find(|name| *name == text)
-        .ok_or_else(|| format!("the implementations are {}", all()))
+    let number = digits.parse::<u64>();
+    let number = number.map_err(|_| format!("`{digits}` is no number"))?;
+    let bytes = number.checked_mul(unit).ok_or("too much")?;
+    if bytes < 64 << 10 {
+        return Err("at least 64KiB".to_owned());
+    }
+    Ok(bytes)
 }
 
 #[cfg(test)]

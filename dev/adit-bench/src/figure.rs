@@ -13,6 +13,16 @@ pub(crate) struct Quantity {
     pub(crate) better: Better,
 }
 
+impl Quantity {
+    /// Where the better figures lie.
+    pub(crate) const fn arrow(self) -> char {
+        match self.better {
+            Better::More => '↑',
+            Better::Less => '↓',
+        }
+    }
+}
+
 /// Which figure is the better one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Better {
@@ -95,6 +105,9 @@ impl fmt::Display for Metric {
 
 /// The part of a figure that is a limit and was not measured.
 pub(crate) const AT_MOST: &str = "at most";
+
+/// The parts that stand for all processes together.
+pub(crate) const WHOLE: [&str; 3] = ["", "both", "all"];
 
 /// What one measurement gave.
 pub(crate) type Figures = Vec<(Metric, f64)>;

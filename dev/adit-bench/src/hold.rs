@@ -1,16 +1,16 @@
 //! Connections that are held by a process of their own: one process may not have as many open files
 //! as the suite `idle` holds connections.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
 
-use anyhow::{Context, Error, Result, bail, ensure};
+use anyhow::{Error, Result, bail, ensure};
 
 use crate::load::Way;
 use crate::load::connections::{hold_from, lanes};
 use crate::load::origin::{Origin, Service};
+use crate::spin::Own;
 
 /// What the process says when all are open.
 const HELD: &str = "held";
@@ -56,34 +56,21 @@ pub(crate) fn run(what: Hold) -> Result<()> {
 
 /// Such a process; dropping it ends it.
 #[derive(Debug)]
-pub(crate) struct Holder(Child);
+pub(crate) struct Holder(Own);
 
 impl Holder {
     /// Starts it. Connections are open when [`Self::wait`] has returned.
     pub(crate) fn start(proxy: SocketAddr, count: u32, lane: u8) -> Result<Self> {
-        let child = Command::new(std::env::current_exe()?)
-            .args(["--hold", &format!("{count},{proxy},{lane}")])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        Ok(Self(child))
+        let what = format!("{count},{proxy},{lane}");
+        Own::start(&["--hold", &what]).map(Self)
     }
 
     /// Waits until every connection is open.
     pub(crate) fn wait(&mut self) -> Result<()> {
-        let mut line = String::new();
-        let out = self.0.stdout.as_mut().context("no output")?;
-        BufReader::new(out).read_line(&mut line)?;
-        ensure!(line.trim() == HELD, "not every connection could be opened");
+        ensure!(
+            self.0.line()? == HELD,
+            "not every connection could be opened"
+        );
         Ok(())
-    }
-}
-
-impl Drop for Holder {
-    fn drop(&mut self) {
-        drop(self.0.stdin.take());
-        if self.0.wait().is_err() {
-            let _ = self.0.kill();
-        }
     }
 }

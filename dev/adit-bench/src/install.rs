@@ -1,14 +1,11 @@
-//! The rivals: those that the tests use come from `cargo xtask install`, the others are packages
-//! or are built from the Go module proxy.
+//! The rivals: those that the tests use come from `cargo xtask install`, the others are packages.
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use adit_interop::Folder;
 use anyhow::{Context, Result, ensure};
 
-use crate::places::{cargo, find_program, peers_dir};
+use crate::places::{cargo, find_program};
 
 /// A program that only the benchmarks use, and its Debian package.
 const PROGRAMS: [(&str, &str); 4] = [
@@ -16,32 +13,6 @@ const PROGRAMS: [(&str, &str); 4] = [
     ("strace", "strace"),
     ("microsocks", "microsocks"),
     ("danted", "dante-server"),
-];
-
-/// A program that only the benchmarks use, built from source.
-#[derive(Debug)]
-struct GoProgram {
-    /// As it is called here.
-    name: &'static str,
-    module: &'static str,
-    version: &'static str,
-    /// The folder of its `main` in the module.
-    folder: &'static str,
-}
-
-const GO_PROGRAMS: [GoProgram; 2] = [
-    GoProgram {
-        name: "shadowsocks-go",
-        module: "github.com/database64128/shadowsocks-go",
-        version: "v1.14.0",
-        folder: "cmd/shadowsocks-go",
-    },
-    GoProgram {
-        name: "xray",
-        module: "github.com/xtls/xray-core",
-        version: "v1.260327.0",
-        folder: "main",
-    },
 ];
 
 /// Installs everything that is not there. One that cannot be had does not keep the others out.
@@ -55,9 +26,6 @@ pub(crate) fn run() -> Result<()> {
     };
     attempt("cargo xtask install --all", xtask());
     attempt("packages", packages());
-    for program in &GO_PROGRAMS {
-        attempt(program.name, program.install(&peers_dir()));
-    }
     ensure!(
         failures.is_empty(),
         "not installed: {}",
@@ -94,45 +62,6 @@ fn missing(there: impl Fn(&str) -> bool) -> Vec<&'static str> {
         .filter(|(program, _)| !there(program))
         .map(|(_, package)| *package)
         .collect()
-}
-
-impl GoProgram {
-    /// Builds it into `folder`, unless this version is there.
-    fn install(&self, folder: &Path) -> Result<()> {
-        let (program, stamp) = (folder.join(self.name), folder.join(self.stamp()));
-        if program.is_file() && stamp.is_file() {
-            return Ok(());
-        }
-        eprintln!("building {} {}", self.name, self.version);
-        fs::create_dir_all(folder)?;
-        // `go install MODULE@VERSION` wants the list of all versions, which not every proxy has;
-        // a module of our own that asks for one version does not.
-        let module = Folder::new("rival")?;
-        let go = |words: &[&str]| -> Result<()> {
-            let status = Command::new("go")
-                .args(words)
-                .current_dir(module.path())
-                .env("GOFLAGS", "")
-                .env("CGO_ENABLED", "0")
-                .status()
-                .context("`go` (Debian package golang-go)")?;
-            ensure!(status.success(), "`go {}`: {status}", words.join(" "));
-            Ok(())
-        };
-        go(&["mod", "init", "rival"])?;
-        go(&["get", &format!("{}@{}", self.module, self.version)])?;
-        let package = format!("{}/{}", self.module, self.folder);
-        let out = program.to_string_lossy();
-        let build = ["build", "-mod=mod", "-trimpath", "-ldflags", "-s -w", "-o"];
-        go(&[&build[..], &[&out, &package]].concat())?;
-        ensure!(program.is_file(), "no program after the build");
-        Ok(fs::write(stamp, "")?)
-    }
-
-    /// Marks a finished build of this version.
-    fn stamp(&self) -> String {
-        format!("{}-{}.stamp", self.name, self.version)
-    }
 }
 
 fn apt_get(args: &[&str]) -> Result<()> {
@@ -176,16 +105,5 @@ mod tests {
     fn only_what_is_missing_is_installed() {
         assert!(missing(|_| true).is_empty());
         assert_eq!(missing(|program| program != "danted"), ["dante-server"]);
-    }
-
-    #[test]
-    fn a_finished_build_is_not_repeated() {
-        let folder = Folder::new("peers").unwrap();
-        let [program, _] = GO_PROGRAMS;
-        folder.write(program.name, "").unwrap();
-        folder.write(&program.stamp(), "").unwrap();
-        program.install(folder.path()).unwrap();
-        // Another version is another build.
-        assert_eq!(program.stamp(), "shadowsocks-go-v1.14.0.stamp");
     }
 }

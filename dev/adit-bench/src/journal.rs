@@ -2,15 +2,14 @@
 
 use std::fmt::Display;
 
-use crate::figure::{Figures, Metric, Spread};
+use crate::figure::{Figures, Metric, Quantity, Spread};
 use crate::suite::Suite;
 
 /// The samples of a run, in the order in which they came.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     pub(crate) samples: Vec<Sample>,
-    pub(crate) failures: Vec<Failure>,
-    pub(crate) absences: Vec<Absence>,
+    pub(crate) gaps: Vec<Gap>,
     pub(crate) commands: Vec<Command>,
 }
 
@@ -26,18 +25,11 @@ pub(crate) struct Sample {
     pub(crate) figures: Figures,
 }
 
-/// A measurement that did not come about.
+/// A measurement that did not come about, and why.
 #[derive(Debug, Clone)]
-pub(crate) struct Failure {
-    pub(crate) suite: Suite,
-    pub(crate) case: String,
-    pub(crate) who: String,
-    pub(crate) why: String,
-}
-
-/// A measurement that was not tried, and why: nothing has gone wrong.
-#[derive(Debug, Clone)]
-pub(crate) struct Absence {
+pub(crate) struct Gap {
+    /// Else it was not tried, and nothing has gone wrong.
+    pub(crate) failed: bool,
     pub(crate) suite: Suite,
     pub(crate) case: String,
     pub(crate) who: String,
@@ -69,6 +61,19 @@ pub(crate) struct Row {
     pub(crate) cells: Vec<Option<Spread>>,
 }
 
+impl Table {
+    /// A figure of one implementation, of the first of these parts that has a column.
+    pub(crate) fn figure(&self, who: &str, quantity: Quantity, parts: &[&str]) -> Option<Spread> {
+        let column = |part: &&str| {
+            let fits = |metric: &Metric| metric.quantity == quantity && metric.part == *part;
+            self.columns.iter().position(fits)
+        };
+        let at = parts.iter().find_map(column)?;
+        let row = self.rows.iter().find(|row| row.who == who)?;
+        *row.cells.get(at)?
+    }
+}
+
 impl Journal {
     /// Keeps how the processes of one implementation were started, once.
     pub(crate) fn note(
@@ -94,26 +99,33 @@ impl Journal {
         }));
     }
 
+    /// Keeps why something was not tried.
+    pub(crate) fn leave_out(&mut self, suite: Suite, case: &str, who: &str, why: &str) {
+        self.gaps.push(Gap {
+            failed: false,
+            suite,
+            case: case.to_owned(),
+            who: who.to_owned(),
+            why: why.to_owned(),
+        });
+    }
+
     /// What was not measured in a suite, and why, in one line each and once.
     pub(crate) fn unmeasured(&self, suite: Suite) -> Vec<String> {
-        let line = |who: &str, case: &str, why: &str| {
-            format!("{who}, {case}: {}", why.lines().next().unwrap_or_default())
-        };
-        let failures = self.failures.iter().filter(|one| one.suite == suite);
-        let failures = failures.map(|one| line(&one.who, &one.case, &one.why));
-        // In the table of methods they stand in their cells.
-        let absences = self
-            .absences
-            .iter()
-            .filter(|one| one.suite == suite && suite != Suite::SsTable);
-        let absences = absences.map(|one| line(&one.who, &one.case, &one.why));
-        distinct(failures.chain(absences))
+        let own = self.gaps.iter().filter(|gap| gap.suite == suite);
+        // In the table of methods those who were not tried stand in their cells.
+        let told = own.filter(|gap| gap.failed || suite != Suite::SsTable);
+        distinct(told.map(|gap| {
+            let why = gap.why.lines().next().unwrap_or_default();
+            format!("{}, {}: {why}", gap.who, gap.case)
+        }))
     }
 
     /// The suites that have at least one sample or failure, in the order of the run.
     pub(crate) fn suites(&self) -> Vec<Suite> {
         let samples = self.samples.iter().map(|sample| sample.suite);
-        distinct(samples.chain(self.failures.iter().map(|failure| failure.suite)))
+        let failures = self.gaps.iter().filter(|gap| gap.failed);
+        distinct(samples.chain(failures.map(|gap| gap.suite)))
     }
 
     /// The cases of a suite, each with the medians of its rounds.
@@ -246,7 +258,8 @@ pub(crate) mod tests {
         let mut journal = journal();
         for line in ["one", "two"] {
             journal.note(Suite::Socks, Topology::Relay, "adit", vec![line.to_owned()]);
-            journal.failures.push(Failure {
+            journal.gaps.push(Gap {
+                failed: true,
                 suite: Suite::Socks,
                 case: "up".to_owned(),
                 who: "adit".to_owned(),
@@ -257,12 +270,7 @@ pub(crate) mod tests {
         assert_eq!(lines, ["one"]);
         assert_eq!(journal.unmeasured(Suite::Socks), ["adit, up: broken"]);
         for suite in [Suite::Idle, Suite::SsTable] {
-            journal.absences.push(Absence {
-                suite,
-                case: "many".to_owned(),
-                who: "other".to_owned(),
-                why: "too many".to_owned(),
-            });
+            journal.leave_out(suite, "many", "other", "too many");
         }
         assert_eq!(journal.unmeasured(Suite::Idle), ["other, many: too many"]);
         assert_eq!(journal.unmeasured(Suite::SsTable), [""; 0]);

@@ -41,15 +41,15 @@ use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use args::{Args, Settings, Wish};
+use args::{Args, Settings};
 use environment::Environment;
 use journal::Journal;
-use peers::{KINDS, Kind, Peer, Source};
+use peers::{KINDS, Kind, Peer};
 use suite::Bench;
 use syscalls::Counter;
 
 fn main() -> ExitCode {
-    match Wish::from_args(Args::parse()).and_then(fulfil) {
+    match fulfil(Args::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("error: {why:#}");
@@ -58,49 +58,59 @@ fn main() -> ExitCode {
     }
 }
 
-fn fulfil(wish: Wish) -> Result<()> {
-    match wish {
-        Wish::InstallRivals => install::run(),
-        Wish::Instructions { bless } => instructions::run(bless),
-        Wish::Hot { name, times } => instructions::hot(&name, times),
-        Wish::KcpEnd(end) => kcp_ends::run(&end),
-        Wish::Splice(ends) => bare_splice::run(ends),
-        Wish::Hold(what) => raise_open_files().and_then(|()| hold::run(what)),
-        Wish::Records(ends) => bare_records::run(ends),
-        Wish::Spin => spin::run(),
-        Wish::Measure(settings) => measure(&settings),
+fn fulfil(args: Args) -> Result<()> {
+    if args.install_rivals {
+        install::run()
+    } else if args.instructions {
+        instructions::run(args.bless)
+    } else if let Some(name) = &args.hot {
+        instructions::hot(name, args.times)
+    } else if let Some(end) = &args.kcp_end {
+        kcp_ends::run(end)
+    } else if let Some(ends) = args.splice {
+        bare_splice::run(ends)
+    } else if let Some(what) = args.hold {
+        raise_open_files()?;
+        hold::run(what)
+    } else if let Some(ends) = args.records {
+        bare_records::run(ends)
+    } else if args.spin {
+        spin::run()
+    } else {
+        measure(args.settings)
     }
 }
 
-fn measure(settings: &Settings) -> Result<()> {
+fn measure(settings: Settings) -> Result<()> {
     if cfg!(debug_assertions) && !settings.smoke {
         eprintln!("warning: the load is built without optimisation; use `cargo xtask bench`");
     }
     raise_open_files()?;
-    let (peers, missing) = participants(settings)?;
+    let (peers, missing) = participants(&settings)?;
     for kind in &missing {
-        let hint = match kind.source {
-            Source::Installed => "`cargo xtask bench --install-rivals`",
-            Source::ByHand => "no package registry has it; put it into target/peers",
+        let hint = if kind.by_hand {
+            "no package registry has it; put it into target/peers"
+        } else {
+            "`cargo xtask bench --install-rivals`"
         };
         eprintln!("{}: not installed; hint: {hint}", kind.name);
     }
     let missing = missing.into_iter().map(|kind| kind.name).collect();
     let counter = Counter::here();
-    let environment = Environment::now(settings, &peers, missing, counter);
+    let environment = Environment::now(&settings, &peers, missing, counter);
     for (name, version) in &environment.versions {
         eprintln!("{name}: {version}");
     }
     let mut bench = Bench {
-        settings: settings.clone(),
+        settings,
         peers,
         counter,
         journal: Journal::default(),
     };
-    for suite in &settings.suites {
+    for suite in bench.settings.suites().to_vec() {
         suite.run(&mut bench);
     }
-    publish(settings, &environment, &bench.journal)
+    publish(&bench.settings, &environment, &bench.journal)
 }
 
 /// Who is here and wanted, and who is wanted but not here.
@@ -112,7 +122,7 @@ fn participants(settings: &Settings) -> Result<(Vec<Peer>, Vec<&'static Kind>)> 
             .with_context(|| format!("`--rivals {}`", path.display()))?,
         None => places::peers_dir(),
     };
-    let needed = settings.suites.iter().any(|suite| suite.has_peers());
+    let needed = settings.suites().iter().any(|suite| suite.has_peers());
     let adit = if needed && settings.wants("adit") {
         Some(adit(settings)?)
     } else {
@@ -177,13 +187,9 @@ fn publish(settings: &Settings, environment: &Environment, journal: &Journal) ->
             .with_context(|| file.display().to_string())?;
     }
     if settings.write_docs {
-        let folder = settings
-            .docs
-            .clone()
-            .unwrap_or_else(|| places::root().join("docs"));
-        report::write_docs(&folder, environment, journal)?;
+        report::write_docs(&places::root().join("docs"), environment, journal)?;
     }
-    let failed = journal.failures.len();
+    let failed = journal.gaps.iter().filter(|gap| gap.failed).count();
     ensure!(failed == 0, "{failed} measurements failed");
     ensure!(
         !journal.samples.is_empty(),

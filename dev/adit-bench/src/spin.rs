@@ -1,10 +1,10 @@
 //! Processes that only count, one for each core: what a shared machine's other tenants are.
 
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 /// Counts until the input ends.
 pub(crate) fn run() -> Result<()> {
@@ -20,31 +20,46 @@ pub(crate) fn run() -> Result<()> {
 
 /// Such processes; dropping them ends them.
 #[derive(Debug)]
-pub(crate) struct Spinners(Vec<Child>);
+pub(crate) struct Spinners {
+    _each: Vec<Own>,
+}
 
 impl Spinners {
     /// Starts one for each core.
     pub(crate) fn start() -> Result<Self> {
         let cores = thread::available_parallelism()?.get();
-        let mut spinners = Self(Vec::new());
-        for _ in 0..cores {
-            let child = Command::new(std::env::current_exe()?)
-                .arg("--spin")
-                .stdin(Stdio::piped())
-                .spawn()?;
-            spinners.0.push(child);
-        }
-        Ok(spinners)
+        let each = (0..cores).map(|_| Own::start(&["--spin"]));
+        Ok(Self {
+            _each: each.collect::<Result<_>>()?,
+        })
     }
 }
 
-impl Drop for Spinners {
+/// This program once more, to do something until its input ends; dropping it ends that.
+#[derive(Debug)]
+pub(crate) struct Own(Child);
+
+impl Own {
+    pub(crate) fn start(args: &[&str]) -> Result<Self> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(args).stdin(Stdio::piped());
+        Ok(Self(command.stdout(Stdio::piped()).spawn()?))
+    }
+
+    /// The next line that it says.
+    pub(crate) fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        let out = self.0.stdout.as_mut().context("no output")?;
+        BufReader::new(out).read_line(&mut line)?;
+        Ok(line.trim().to_owned())
+    }
+}
+
+impl Drop for Own {
     fn drop(&mut self) {
-        for child in &mut self.0 {
-            drop(child.stdin.take());
-            if child.wait().is_err() {
-                let _ = child.kill();
-            }
+        drop(self.0.stdin.take());
+        if self.0.wait().is_err() {
+            let _ = self.0.kill();
         }
     }
 }

@@ -43,54 +43,77 @@ pub(crate) enum Topology {
 }
 
 impl Topology {
+    /// What is started as number `n`, the nearest to the origin first: its part and its role.
+    /// `next` is where the one before it listens.
+    const fn role(
+        self,
+        n: usize,
+        next: SocketAddr,
+        origin: SocketAddr,
+    ) -> Option<(&'static str, Role)> {
+        let (server, relay, to) = (next, next, origin);
+        Some(match (self, n) {
+            (Self::Relay, 0) => ("", Role::Relay),
+            (Self::Tunnel(method) | Self::Relayed(method) | Self::Client(method), 0) => {
+                ("server", Role::Server(method))
+            }
+            (Self::Tunnel(method), 1) => ("client", Role::Forwarder { method, server, to }),
+            (Self::Relayed(method), 1) => ("relay", Role::Passage { method, to: next }),
+            (Self::Relayed(method), 2) => ("client", Role::Behind { method, relay, to }),
+            (Self::Client(method), 1) => ("client", Role::Client { method, server }),
+            (Self::Records(method), 0) => ("server", Role::RecordsExit(method)),
+            (Self::Records(method), 1) => ("client", Role::RecordsEntry { method, server, to }),
+            (Self::Kcptun, 0) => ("server", Role::KcptunServer { to }),
+            (Self::Kcptun, 1) => ("client", Role::KcptunClient { server }),
+            (Self::Ssr(setup), 0) => ("server", Role::SsrServer(setup)),
+            (Self::Ssr(setup), 1) => ("client", Role::SsrClient { setup, server }),
+            (Self::SshForward(suite) | Self::SshDynamic(suite) | Self::SshServer(suite), 0) => {
+                ("server", Role::SshServer(suite))
+            }
+            (Self::SshForward(suite), 1) => {
+                let what = Use::Forward(to);
+                (
+                    "client",
+                    Role::SshClient {
+                        suite,
+                        server,
+                        what,
+                    },
+                )
+            }
+            (Self::SshDynamic(suite), 1) => {
+                let what = Use::Dynamic;
+                (
+                    "client",
+                    Role::SshClient {
+                        suite,
+                        server,
+                        what,
+                    },
+                )
+            }
+            _ => return None,
+        })
+    }
+
+    /// Whether the client says where to go.
+    const fn is_socks(self) -> bool {
+        matches!(
+            self,
+            Self::Relay | Self::Client(_) | Self::Ssr(_) | Self::SshDynamic(_)
+        )
+    }
+
     /// Whether the implementation can be all of it.
     pub(crate) fn suits(self, peer: &Peer) -> bool {
+        // Clients for its commands are started later.
+        let whole = match self {
+            Self::SshServer(suite) => Self::SshDynamic(suite),
+            whole => whole,
+        };
         let somewhere = loopback(1);
-        match self {
-            Self::Relay => peer.plays(&Role::Relay),
-            Self::Tunnel(method) => {
-                let forwarder = Role::Forwarder {
-                    method,
-                    server: somewhere,
-                    to: somewhere,
-                };
-                peer.plays(&Role::Server(method)) && peer.plays(&forwarder)
-            }
-            Self::Relayed(method) => {
-                let (relay, to) = (somewhere, somewhere);
-                let behind = Role::Behind { method, relay, to };
-                peer.plays(&Role::Server(method))
-                    && peer.plays(&Role::Passage { method, to })
-                    && peer.plays(&behind)
-            }
-            Self::Records(method) => peer.plays(&Role::RecordsExit(method)),
-            Self::Client(method) => {
-                let client = Role::Client {
-                    method,
-                    server: somewhere,
-                };
-                peer.plays(&Role::Server(method)) && peer.plays(&client)
-            }
-            Self::Kcptun => {
-                let client = Role::KcptunClient { server: somewhere };
-                peer.plays(&Role::KcptunServer { to: somewhere }) && peer.plays(&client)
-            }
-            Self::Ssr(setup) => {
-                let client = Role::SsrClient {
-                    setup,
-                    server: somewhere,
-                };
-                peer.plays(&Role::SsrServer(setup)) && peer.plays(&client)
-            }
-            Self::SshForward(suite) | Self::SshDynamic(suite) | Self::SshServer(suite) => {
-                let client = Role::SshClient {
-                    suite,
-                    server: somewhere,
-                    what: Use::Dynamic,
-                };
-                peer.plays(&Role::SshServer(suite)) && peer.plays(&client)
-            }
-        }
+        let mut roles = (0..).map_while(|n| whole.role(n, somewhere, somewhere));
+        roles.all(|(_, role)| peer.plays(&role))
     }
 }
 
@@ -140,103 +163,21 @@ impl Rig {
         origin: SocketAddr,
         threads: Option<u32>,
     ) -> Result<Self> {
-        let member = |part, role: Role| -> Result<Member> {
+        let (mut members, mut next) = (Vec::new(), origin);
+        while let Some((part, role)) = topology.role(members.len(), next, origin) {
             let running = peer
                 .start(&role, threads)
                 .with_context(|| format!("starting {}", peer.name()))?;
-            Ok(Member { part, running })
-        };
-        let socks = |member: &Member| Way::Socks {
-            proxy: member.running.at(),
-            to: origin,
-        };
-        let (members, way) = match topology {
-            Topology::Relay => {
-                let relay = member("", Role::Relay)?;
-                let way = socks(&relay);
-                (vec![relay], way)
-            }
-            Topology::Tunnel(method) => {
-                let server = member("server", Role::Server(method))?;
-                let at = server.running.at();
-                let client = member(
-                    "client",
-                    Role::Forwarder {
-                        method,
-                        server: at,
-                        to: origin,
-                    },
-                )?;
-                let way = Way::Entry(client.running.at());
-                (vec![client, server], way)
-            }
-            Topology::Relayed(method) => {
-                let server = member("server", Role::Server(method))?;
-                let to = server.running.at();
-                let passage = member("relay", Role::Passage { method, to })?;
-                let relay = passage.running.at();
-                let to = origin;
-                let client = member("client", Role::Behind { method, relay, to })?;
-                let way = Way::Entry(client.running.at());
-                (vec![client, passage, server], way)
-            }
-            Topology::Records(method) => {
-                let server = member("server", Role::RecordsExit(method))?;
-                let entry = Role::RecordsEntry {
-                    method,
-                    server: server.running.at(),
-                    to: origin,
-                };
-                let client = member("client", entry)?;
-                let way = Way::Entry(client.running.at());
-                (vec![client, server], way)
-            }
-            Topology::Client(method) => {
-                let server = member("server", Role::Server(method))?;
-                let client = member(
-                    "client",
-                    Role::Client {
-                        method,
-                        server: server.running.at(),
-                    },
-                )?;
-                let way = socks(&client);
-                (vec![client, server], way)
-            }
-            Topology::Kcptun => {
-                let server = member("server", Role::KcptunServer { to: origin })?;
-                let at = server.running.at();
-                let client = member("client", Role::KcptunClient { server: at })?;
-                let way = Way::Entry(client.running.at());
-                (vec![client, server], way)
-            }
-            Topology::Ssr(setup) => {
-                let server = member("server", Role::SsrServer(setup))?;
-                let client = member(
-                    "client",
-                    Role::SsrClient {
-                        setup,
-                        server: server.running.at(),
-                    },
-                )?;
-                let way = socks(&client);
-                (vec![client, server], way)
-            }
-            Topology::SshForward(suite) => {
-                let (server, client) = ssh_pair(&member, suite, Use::Forward(origin))?;
-                let way = Way::Entry(client.running.at());
-                (vec![client, server], way)
-            }
-            Topology::SshDynamic(suite) => {
-                let (server, client) = ssh_pair(&member, suite, Use::Dynamic)?;
-                let way = socks(&client);
-                (vec![client, server], way)
-            }
-            Topology::SshServer(suite) => {
-                let server = member("server", Role::SshServer(suite))?;
-                let way = Way::Entry(server.running.at());
-                (vec![server], way)
-            }
+            next = running.at();
+            members.push(Member { part, running });
+        }
+        members.reverse();
+        let way = match topology.is_socks() {
+            true => Way::Socks {
+                proxy: next,
+                to: origin,
+            },
+            false => Way::Entry(next),
         };
         Ok(Self { members, way })
     }
@@ -315,19 +256,4 @@ impl Rig {
         }
         Error::msg(told)
     }
-}
-
-/// A server, and a client that has logged in.
-fn ssh_pair(
-    member: &impl Fn(&'static str, Role) -> Result<Member>,
-    suite: ssh::Suite,
-    what: Use,
-) -> Result<(Member, Member)> {
-    let server = member("server", Role::SshServer(suite))?;
-    let client = Role::SshClient {
-        suite,
-        server: server.running.at(),
-        what,
-    };
-    Ok((server, member("client", client)?))
 }

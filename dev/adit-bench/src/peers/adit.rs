@@ -5,49 +5,43 @@ use std::net::SocketAddr;
 use adit_interop::shadowsocks::{Client, Method};
 
 use super::ssh::client;
-use super::{Kind, Programs, Recipe, Role, Source, kcptun, relay_key};
+use super::{Kind, Recipe, Role, kcptun, relay_key};
 
 pub(super) const KIND: Kind = Kind {
     name: "adit",
     programs: &["adit"],
-    version,
     recipe,
     threads: Some("TOKIO_WORKER_THREADS"),
-    relay_files: 2,
-    most_held: None,
-    slower: 1,
-    source: Source::Installed,
+    ..Kind::USUAL
 };
 
-fn version(programs: &Programs) -> String {
-    programs.ask(&["--version"])
-}
-
 pub(super) fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
-    if let Some((end, words)) = kcptun::words(role, at) {
-        let head = ["kcp".to_owned(), end.to_owned()];
-        return Some(Recipe::new("adit", head.into_iter().chain(words)));
+    if let Some((end, line)) = kcptun::line(role, at) {
+        return Some(Recipe::new("adit", &format!("kcp {end} {line}")));
     }
-    let words = match role {
+    let line = match role {
         Role::SshServer(_) => {
-            let listen = at.to_string();
-            let words = ["sshd", "--listen", &listen, "--host-key", "host"];
-            let keys = ["--authorized-keys", "authorized_keys"];
-            return Some(Recipe::new("adit", words.into_iter().chain(keys)).with_keys());
+            let keys = "--host-key host --authorized-keys authorized_keys";
+            let line = format!("sshd --listen {at} {keys}");
+            return Some(Recipe::new("adit", &line).with_keys());
         }
         Role::SshClient {
             suite,
             server,
             what,
         } => {
-            let words = client(at, *suite, *server, *what);
-            let words = std::iter::once("ssh".to_owned()).chain(words);
-            return Some(Recipe::new("adit", words).with_keys());
+            return Some(client(
+                Recipe::new("adit", "ssh"),
+                at,
+                *suite,
+                *server,
+                *what,
+            ));
         }
-        Role::Relay => vec![format!("socks5://{at}")],
-        Role::Server(method) => vec![format!("{}?allow_private=127.0.0.0/8", method.url(at))],
+        Role::Relay => format!("socks5://{at}"),
+        Role::Server(method) => format!("{}?allow_private=127.0.0.0/8", method.url(at)),
         Role::Forwarder { method, server, to } => {
-            vec![format!("tcp+udp://{at}/{to}"), method.url(*server)]
+            format!("tcp+udp://{at}/{to} {}", method.url(*server))
         }
         Role::Passage { method, to } => {
             let own = Method {
@@ -62,25 +56,17 @@ pub(super) fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
                 to.port(),
                 method.key
             );
-            return Some(Recipe::new("adit", ["run", "-c"]).with_config(config));
+            return Some(Recipe::new("adit", "run -c").with_config(config));
         }
         Role::Behind { method, relay, to } => {
             let keys = [relay_key(*method)?, method.key];
             let client = Client::new(*method, &keys, *relay);
-            vec![format!("tcp://{at}/{to}"), client.url()]
+            format!("tcp://{at}/{to} {}", client.url())
         }
-        Role::SsrServer(setup) => vec![format!("{}&allow_private=127.0.0.0/8", setup.url(at))],
-        Role::SsrClient { setup, server } => {
-            vec![format!("socks5://{at}"), setup.url(*server)]
-        }
-        Role::KcptunServer { .. }
-        | Role::KcptunClient { .. }
-        | Role::RecordsEntry { .. }
-        | Role::RecordsExit(_) => return None,
-        Role::Client { method, server } => vec![format!("socks5://{at}"), method.url(*server)],
+        Role::SsrServer(setup) => format!("{}&allow_private=127.0.0.0/8", setup.url(at)),
+        Role::SsrClient { setup, server } => format!("socks5://{at} {}", setup.url(*server)),
+        Role::Client { method, server } => format!("socks5://{at} {}", method.url(*server)),
+        _ => return None,
     };
-    Some(Recipe::new(
-        "adit",
-        std::iter::once("run".to_owned()).chain(words),
-    ))
+    Some(Recipe::new("adit", &format!("run {line}")))
 }

@@ -4,35 +4,29 @@
 
 use std::net::SocketAddr;
 
-use super::{Kind, Programs, Recipe, Role, Source, adit};
+use super::{Kind, Recipe, Role, adit};
 
 pub(super) const SPLICE: Kind = Kind {
     name: "bare splice",
     programs: &["adit-bench", "adit"],
-    version: |_: &Programs| "two blocking threads a connection".to_owned(),
+    version: |_| "two blocking threads a connection".to_owned(),
     recipe: splice,
-    threads: None,
     relay_files: 6,
-    most_held: None,
-    slower: 1,
-    source: Source::Installed,
+    ..Kind::USUAL
 };
 
 pub(super) const RECORDS: Kind = Kind {
     name: "bare records",
     programs: &["adit-bench"],
-    version: |_: &Programs| "two blocking threads a connection, or for all datagrams".to_owned(),
+    version: |_| "two blocking threads a connection, or for all datagrams".to_owned(),
     recipe: records,
     ..SPLICE
 };
 
 fn splice(role: &Role, at: SocketAddr) -> Option<Recipe> {
     match role {
-        Role::Relay => Some(Recipe::new("adit-bench", ["--splice", &at.to_string()])),
-        Role::Passage { to, .. } => {
-            let ends = format!("{at},{to}");
-            Some(Recipe::new("adit-bench", ["--splice", &ends]))
-        }
+        Role::Relay => Some(Recipe::new("adit-bench", &format!("--splice {at}"))),
+        Role::Passage { to, .. } => Some(Recipe::new("adit-bench", &format!("--splice {at},{to}"))),
         // Nobody takes a header off on the way.
         Role::Behind { method, relay, to } => {
             let forwarder = Role::Forwarder {
@@ -55,5 +49,5 @@ fn records(role: &Role, at: SocketAddr) -> Option<Recipe> {
         Role::RecordsExit(method) => format!("{},{at}", method.name),
         _ => return None,
     };
-    Some(Recipe::new("adit-bench", ["--records", &end]))
+    Some(Recipe::new("adit-bench", &format!("--records {end}")))
 }

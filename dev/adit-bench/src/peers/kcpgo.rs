@@ -3,18 +3,16 @@
 use std::net::SocketAddr;
 
 use super::kcptun::SHARE;
-use super::{Kind, Programs, Recipe, Role, Source};
+use super::{Kind, Recipe, Role};
 
 pub(super) const KIND: Kind = Kind {
     name: "kcp-go",
     programs: &["kcppeer"],
-    version: |_: &Programs| VERSIONS.to_owned(),
+    version: |_| VERSIONS.to_owned(),
     recipe,
     threads: Some("GOMAXPROCS"),
-    relay_files: 2,
-    most_held: None,
     slower: SHARE,
-    source: Source::Installed,
+    ..Kind::USUAL
 };
 
 /// Those that its `go.mod` names; a test compares them.
@@ -28,7 +26,7 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
     };
     let line =
         format!("{end} -l {at} {to} -key benchmark -crypt aes -ds 10 -ps 3 -nocomp -life 600");
-    Some(Recipe::new("kcppeer", line.split(' ')))
+    Some(Recipe::new("kcppeer", &line))
 }
 
 #[cfg(test)]

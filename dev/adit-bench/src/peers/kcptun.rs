@@ -2,44 +2,40 @@
 
 use std::net::SocketAddr;
 
-use super::{Kind, Programs, Recipe, Role, Source};
+use super::{Kind, Recipe, Role};
 use crate::places::debian_version;
 
 pub(super) const KIND: Kind = Kind {
     name: "kcptun",
     programs: &["kcptun-server", "kcptun-client"],
-    version: |_: &Programs| format!("kcptun {}", debian_version("kcptun")),
+    version: |_| format!("kcptun {}", debian_version("kcptun")),
     recipe,
     threads: Some("GOMAXPROCS"),
-    relay_files: 2,
-    most_held: None,
     slower: SHARE,
-    source: Source::Installed,
+    ..Kind::USUAL
 };
 
 /// A tunnel carries so much less than a relay of TCP in the same time.
 pub(super) const SHARE: u64 = 8;
 
 fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
-    let (end, words) = words(role, at)?;
+    let (end, line) = line(role, at)?;
     let program = if end == "server" {
         "kcptun-server"
     } else {
         "kcptun-client"
     };
-    Some(Recipe::new(program, words))
+    Some(Recipe::new(program, &line))
 }
 
 /// Which end, and its options as kcptun has them.
-pub(super) fn words(role: &Role, at: SocketAddr) -> Option<(&'static str, Vec<String>)> {
+pub(super) fn line(role: &Role, at: SocketAddr) -> Option<(&'static str, String)> {
     let (end, to) = match role {
-        Role::KcptunServer { to } => ("server", ["-t".to_owned(), to.to_string()]),
-        Role::KcptunClient { server } => ("client", ["-r".to_owned(), server.to_string()]),
+        Role::KcptunServer { to } => ("server", format!("-t {to}")),
+        Role::KcptunClient { server } => ("client", format!("-r {server}")),
         _ => return None,
     };
-    let at = ["-l".to_owned(), at.to_string()];
     let both = "--key benchmark --crypt aes --mode fast3 --datashard 10 --parityshard 3 --nocomp \
                 --sndwnd 1024 --rcvwnd 1024 --quiet";
-    let both = both.split_whitespace().map(str::to_owned);
-    Some((end, at.into_iter().chain(to).chain(both).collect()))
+    Some((end, format!("-l {at} {to} {both}")))
 }

@@ -4,16 +4,13 @@
 
 mod adit;
 mod bare;
-mod dante;
-mod gost;
-mod hev;
 mod kcpgo;
 mod kcptun;
 mod libev;
-mod microsocks;
 mod openssh;
 mod pproxy;
 mod recipe;
+mod relays;
 mod russh;
 mod singbox;
 mod ssgo;
@@ -47,10 +44,10 @@ pub(crate) const KINDS: &[Kind] = &[
     libev::KIND,
     ssrcli::KIND,
     pproxy::KIND,
-    gost::KIND,
-    hev::KIND,
-    microsocks::KIND,
-    dante::KIND,
+    relays::GOST,
+    relays::HEV,
+    relays::MICROSOCKS,
+    relays::DANTE,
     kcptun::KIND,
     kcpgo::KIND,
     openssh::KIND,
@@ -78,17 +75,9 @@ pub(crate) struct Kind {
     most_held: Option<(u32, &'static str)>,
     /// By what the bytes of a transfer are divided, so that a run ends within the day; 1 for most.
     slower: u64,
-    /// Where it comes from.
-    pub(crate) source: Source,
-}
-
-/// Where an implementation comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
-    /// `--install-rivals` brings it.
-    Installed,
-    /// No registry that we can ask has it: it takes part where somebody has put it.
-    ByHand,
+    /// No registry that we can ask has it: it takes part where somebody has put it. All others are
+    /// brought by `--install-rivals`.
+    pub(crate) by_hand: bool,
 }
 
 /// What a process is to do.
@@ -155,25 +144,11 @@ impl Role {
     const fn has_tcp(&self) -> bool {
         !matches!(self, Self::KcptunServer { .. })
     }
+}
 
-    const fn method(&self) -> Option<Method> {
-        match self {
-            Self::Relay
-            | Self::SsrServer(_)
-            | Self::SsrClient { .. }
-            | Self::KcptunServer { .. }
-            | Self::KcptunClient { .. }
-            | Self::SshServer(_)
-            | Self::SshClient { .. } => None,
-            Self::Server(method)
-            | Self::Forwarder { method, .. }
-            | Self::Passage { method, .. }
-            | Self::Behind { method, .. }
-            | Self::RecordsEntry { method, .. }
-            | Self::RecordsExit(method)
-            | Self::Client { method, .. } => Some(*method),
-        }
-    }
+/// Whether nobody runs it, since it only tells what the thing costs at least.
+pub(crate) fn is_floor(name: &str) -> bool {
+    [bare::SPLICE.name, bare::RECORDS.name].contains(&name)
 }
 
 /// The key of a relay; none where the method has no identity headers.
@@ -200,6 +175,11 @@ impl Programs {
             .first()
             .map_or_else(String::new, |(_, path)| places::output_of(path, args))
     }
+
+    /// The first line of it.
+    fn line(&self, args: &[&str]) -> String {
+        self.ask(args).lines().next().unwrap_or_default().to_owned()
+    }
 }
 
 /// An implementation that is here.
@@ -211,6 +191,19 @@ pub(crate) struct Peer {
 }
 
 impl Kind {
+    /// What each leaves as it is where nothing else is said.
+    const USUAL: Self = Self {
+        name: "",
+        programs: &[],
+        version: |programs| programs.line(&["--version"]),
+        recipe: |_, _| None,
+        threads: None,
+        relay_files: 2,
+        most_held: None,
+        slower: 1,
+        by_hand: false,
+    };
+
     /// Looks for its programs with `find`.
     pub(crate) fn find(&'static self, find: impl Fn(&str) -> Option<PathBuf>) -> Option<Peer> {
         let programs = self.programs.iter().map(|name| Some((*name, find(name)?)));
@@ -264,9 +257,9 @@ impl Peer {
         self.kind.slower
     }
 
-    /// Whether people run it; a floor only tells what the thing costs at least.
+    /// Whether people run it.
     pub(crate) fn is_no_floor(&self) -> bool {
-        ![bare::SPLICE.name, bare::RECORDS.name].contains(&self.name())
+        !is_floor(self.name())
     }
 
     /// Whether the number of its threads can be chosen.

@@ -3,18 +3,15 @@
 use std::net::SocketAddr;
 
 use super::ssh::{Use, client};
-use super::{Kind, Programs, Recipe, Role, Source};
+use super::{Kind, Programs, Recipe, Role};
 
 pub(super) const KIND: Kind = Kind {
     name: "OpenSSH",
     programs: &["ssh", "sshd"],
     version,
     recipe,
-    threads: None,
     relay_files: 4,
-    most_held: None,
-    slower: 1,
-    source: Source::Installed,
+    ..Kind::USUAL
 };
 
 fn version(programs: &Programs) -> String {
@@ -38,23 +35,25 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
                 suite.cipher,
             );
             adit_interop::openssh::make_room();
-            let recipe = Recipe::new("sshd", ["-D", "-e", "-f"]).with_config(config);
-            Some(recipe.with_keys())
+            Some(
+                Recipe::new("sshd", "-D -e -f")
+                    .with_config(config)
+                    .with_keys(),
+            )
         }
         Role::SshClient {
             suite,
             server,
             what,
         } => {
-            let mut words: Vec<String> = ["-F", "none", "-o", "IdentitiesOnly=yes"]
-                .map(str::to_owned)
-                .into();
-            if !matches!(what, Use::Exec(_)) {
-                words.push("-n".to_owned());
-            }
-            words.extend(["-o", "BatchMode=yes", "-o", "LogLevel=ERROR"].map(str::to_owned));
-            words.extend(client(at, suite, server, what));
-            Some(Recipe::new("ssh", words).with_keys())
+            let input = if matches!(what, Use::Exec(_)) {
+                ""
+            } else {
+                "-n"
+            };
+            let line =
+                format!("-F none -o IdentitiesOnly=yes {input} -o BatchMode=yes -o LogLevel=ERROR");
+            Some(client(Recipe::new("ssh", &line), at, suite, server, what))
         }
         _ => None,
     }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::ssrcli::{PYTHON, package_version};
-use super::{Kind, Programs, Recipe, Role, Source};
+use super::{Kind, Programs, Recipe, Role};
 
 pub(super) const KIND: Kind = Kind {
     name: "pproxy",
@@ -11,12 +11,9 @@ pub(super) const KIND: Kind = Kind {
     programs: &[PYTHON, "python/bin/pproxy"],
     version,
     recipe,
-    threads: None,
-    relay_files: 2,
-    most_held: None,
     // Its ciphers are Python too.
     slower: 1024,
-    source: Source::Installed,
+    ..Kind::USUAL
 };
 
 /// Its ciphers.
@@ -29,18 +26,16 @@ fn version(programs: &Programs) -> String {
 }
 
 fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
-    let (setup, words) = match role {
-        Role::SsrServer(setup) => (setup, vec!["-l".to_owned(), setup.pproxy_url(at)]),
+    let (setup, line) = match role {
+        Role::SsrServer(setup) => (setup, setup.pproxy_url(at)),
         Role::SsrClient { setup, server } => {
-            let listen = format!("socks5://{at}");
             let there = setup.pproxy_url(*server);
-            (setup, vec!["-l".to_owned(), listen, "-r".to_owned(), there])
+            (setup, format!("socks5://{at} -r {there}"))
         }
         _ => return None,
     };
     let known = METHODS.contains(&setup.method)
         && PROTOCOLS.contains(&setup.protocol)
         && OBFS.contains(&setup.obfs);
-    let module = ["-m", "pproxy"].map(str::to_owned);
-    known.then(|| Recipe::new(PYTHON, module.into_iter().chain(words)))
+    known.then(|| Recipe::new(PYTHON, &format!("-m pproxy -l {line}")))
 }

@@ -16,18 +16,23 @@ pub(crate) struct Recipe {
 }
 
 impl Recipe {
-    pub(super) fn new<S: Into<String>>(
-        program: &'static str,
-        args: impl IntoIterator<Item = S>,
-    ) -> Self {
-        Self {
+    /// The words of `line` stand apart by blanks.
+    pub(super) fn new(program: &'static str, line: &str) -> Self {
+        let recipe = Self {
             program,
-            args: args.into_iter().map(Into::into).collect(),
+            args: Vec::new(),
             config: None,
             script: None,
             threads: None,
             keys: false,
-        }
+        };
+        recipe.and(line.split_whitespace())
+    }
+
+    /// More words, which may have blanks in them.
+    pub(super) fn and<'a>(mut self, words: impl IntoIterator<Item = &'a str>) -> Self {
+        self.args.extend(words.into_iter().map(str::to_owned));
+        self
     }
 
     /// `text` stands in a word after `-c`; `file` of this workspace holds it.
@@ -43,8 +48,8 @@ impl Recipe {
     }
 
     /// `FOLDER` in it stands for the folder where the program is started.
-    pub(super) fn with_config(mut self, text: String) -> Self {
-        self.config = Some(text);
+    pub(super) fn with_config(mut self, text: impl ToString) -> Self {
+        self.config = Some(text.to_string());
         self
     }
 
@@ -84,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_configuration_is_shown_before_its_program() {
-        let recipe = Recipe::new("x", ["-c"]).with_config("a: b c\n".to_owned());
+        let recipe = Recipe::new("x", "-c").with_config("a: b c\n");
         assert_eq!(
             recipe.shown(),
             "cat > config <<'END'\na: b c\nEND\nx -c config"
@@ -93,7 +98,8 @@ mod tests {
 
     #[test]
     fn a_program_in_a_word_is_shown_by_its_file() {
-        let recipe = Recipe::new("py", ["-c", "print()\n", "x"]).with_script("a/b.py", "print()\n");
+        let recipe = Recipe::new("py", "-c").and(["print()\n", "x"]);
+        let recipe = recipe.with_script("a/b.py", "print()\n");
         assert_eq!(recipe.shown(), "py -c \"$(cat a/b.py)\" x");
     }
 

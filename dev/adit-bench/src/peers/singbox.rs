@@ -6,7 +6,7 @@ use std::path::Path;
 use adit_interop::shadowsocks::Method;
 use serde_json::{Value, json};
 
-use super::{Kind, Programs, Recipe, Role, Source, relay_key};
+use super::{Kind, Programs, Recipe, Role, relay_key};
 use crate::places;
 
 pub(super) const KIND: Kind = Kind {
@@ -16,15 +16,12 @@ pub(super) const KIND: Kind = Kind {
     recipe,
     threads: Some("GOMAXPROCS"),
     relay_files: 6,
-    most_held: None,
-    slower: 1,
-    source: Source::Installed,
+    ..Kind::USUAL
 };
 
 /// A build by `go install` does not know its version; the module's is in the binary.
 fn version(programs: &Programs) -> String {
-    let told = programs.ask(&["version"]);
-    let line = told.lines().next().unwrap_or_default();
+    let line = programs.line(&["version"]);
     if !line.is_empty() && !line.contains("unknown") {
         return line.replace("sing-box version", "sing-box");
     }
@@ -45,22 +42,8 @@ fn module_version(path: &Path) -> Option<String> {
 }
 
 fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
-    if role
-        .method()
-        .is_some_and(|method| method.name == "2022-blake3-chacha8-poly1305")
-    {
-        return None;
-    }
     let mut inbound = json!({"listen": at.ip(), "listen_port": at.port()});
     let outbound = match role {
-        Role::SsrServer(_)
-        | Role::SsrClient { .. }
-        | Role::KcptunServer { .. }
-        | Role::KcptunClient { .. }
-        | Role::RecordsEntry { .. }
-        | Role::RecordsExit(_)
-        | Role::SshServer(_)
-        | Role::SshClient { .. } => return None,
         Role::Passage { method, to } => {
             inbound["type"] = json!("shadowsocks");
             inbound["method"] = json!(method.name);
@@ -87,7 +70,7 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
         }
         Role::Server(method) => {
             inbound["type"] = json!("shadowsocks");
-            inbound["method"] = json!(method.name);
+            inbound["method"] = json!(known(*method)?.name);
             inbound["password"] = json!(method.key);
             json!({"type": "direct"})
         }
@@ -95,15 +78,21 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
             inbound["type"] = json!("direct");
             inbound["override_address"] = json!(to.ip());
             inbound["override_port"] = json!(to.port());
-            shadowsocks(*method, *server)
+            shadowsocks(known(*method)?, *server)
         }
         Role::Client { method, server } => {
             inbound["type"] = json!("socks");
-            shadowsocks(*method, *server)
+            shadowsocks(known(*method)?, *server)
         }
+        _ => return None,
     };
     let config = json!({"log": {"level": "error"}, "inbounds": [inbound], "outbounds": [outbound]});
-    Some(Recipe::new("sing-box", ["run", "-c"]).with_config(config.to_string()))
+    Some(Recipe::new("sing-box", "run -c").with_config(config))
+}
+
+/// None for what it does not have.
+fn known(method: Method) -> Option<Method> {
+    (method.name != "2022-blake3-chacha8-poly1305").then_some(method)
 }
 
 fn shadowsocks(method: Method, server: SocketAddr) -> Value {

@@ -5,28 +5,21 @@ use std::net::SocketAddr;
 use adit_interop::shadowsocks::Method;
 use serde_json::{Value, json};
 
-use super::{Kind, Programs, Recipe, Role, Source};
+use super::{Kind, Recipe, Role};
 
 pub(super) const KIND: Kind = Kind {
     name: "shadowsocks-go",
     programs: &["shadowsocks-go"],
-    version,
+    // Its first line reads `shadowsocks-go 1.14.0`; much about the build follows.
+    version: |programs| programs.line(&["-version"]),
     recipe,
     threads: Some("GOMAXPROCS"),
     relay_files: 6,
-    most_held: None,
-    slower: 1,
-    source: Source::Installed,
+    ..Kind::USUAL
 };
 
 /// The largest packet on the way, from which it takes the sizes of its datagrams.
 const MTU: u32 = 1500;
-
-/// Its first line reads `shadowsocks-go 1.14.0`; much about the build follows.
-fn version(programs: &Programs) -> String {
-    let told = programs.ask(&["-version"]);
-    told.lines().next().unwrap_or_default().to_owned()
-}
 
 fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
     let mut server = json!({
@@ -39,16 +32,6 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
     }
     let direct = || json!({"name": "out", "protocol": "direct", "enableTCP": true, "enableUDP": true, "mtu": MTU});
     let client = match role {
-        Role::SsrServer(_)
-        | Role::SsrClient { .. }
-        | Role::KcptunServer { .. }
-        | Role::KcptunClient { .. }
-        | Role::Passage { .. }
-        | Role::Behind { .. }
-        | Role::RecordsEntry { .. }
-        | Role::RecordsExit(_)
-        | Role::SshServer(_)
-        | Role::SshClient { .. } => return None,
         Role::Relay => {
             server["protocol"] = json!("socks5");
             direct()
@@ -74,10 +57,11 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
             server["protocol"] = json!("socks5");
             shadowsocks(known(*method)?, *far)
         }
+        _ => return None,
     };
     let config = json!({"servers": [server], "clients": [client]});
-    let words = ["-logLevel", "error", "-confPath"];
-    Some(Recipe::new("shadowsocks-go", words).with_config(config.to_string()))
+    let recipe = Recipe::new("shadowsocks-go", "-logLevel error -confPath");
+    Some(recipe.with_config(config))
 }
 
 /// None for what it does not have.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use adit_interop::openssh;
 use anyhow::{Context, Result};
 
+use super::Recipe;
 use crate::places;
 
 /// The files that every process of this protocol finds in its folder.
@@ -34,6 +35,12 @@ impl Suite {
             Some(mac) => format!("{} + {}", short(self.cipher), short(mac)),
         }
     }
+
+    /// As it is typed.
+    pub(super) fn words(self) -> String {
+        let mac = self.mac.map(|mac| format!(" -m {mac}"));
+        format!("-c {}{}", self.cipher, mac.unwrap_or_default())
+    }
 }
 
 /// What a client is there for.
@@ -47,22 +54,27 @@ pub(crate) enum Use {
     Exec(&'static str),
 }
 
-/// The words of a client behind its name: those of OpenSSH, which others have taken over.
-pub(super) fn client(at: SocketAddr, suite: Suite, server: SocketAddr, what: Use) -> Vec<String> {
-    let mut words = vec!["-p".to_owned(), server.port().to_string()];
-    let mut say = |some: &[&str]| words.extend(some.iter().map(|&word| word.to_owned()));
-    say(&["-i", "id", "-o", "StrictHostKeyChecking=accept-new"]);
-    say(&["-o", "UserKnownHostsFile=known_hosts", "-c", suite.cipher]);
-    if let Some(mac) = suite.mac {
-        say(&["-m", mac]);
-    }
-    let host = format!("{}@{}", openssh::user(), server.ip());
-    match what {
-        Use::Forward(to) => say(&["-N", "-L", &format!("{at}:{to}"), &host]),
-        Use::Dynamic => say(&["-N", "-D", &at.to_string(), &host]),
-        Use::Exec(program) => say(&[&host, program]),
-    }
-    words
+/// `recipe` with the words of a client: those of OpenSSH, which others have taken over.
+pub(super) fn client(
+    recipe: Recipe,
+    at: SocketAddr,
+    suite: Suite,
+    server: SocketAddr,
+    what: Use,
+) -> Recipe {
+    let line = format!(
+        "-p {} -i id -o StrictHostKeyChecking=accept-new -o UserKnownHostsFile=known_hosts {}",
+        server.port(),
+        suite.words()
+    );
+    let (use_, program) = match what {
+        Use::Forward(to) => (format!("-N -L {at}:{to}"), None),
+        Use::Dynamic => (format!("-N -D {at}"), None),
+        Use::Exec(program) => (String::new(), Some(program)),
+    };
+    let line = format!("{line} {use_} {}@{}", openssh::user(), server.ip());
+    let recipe = recipe.and(line.split_whitespace()).and(program);
+    recipe.with_keys()
 }
 
 /// Puts the keys of all processes into `folder`; made once for all runs.

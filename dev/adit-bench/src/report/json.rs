@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::environment::Environment;
-use crate::journal::{Absence, Command, Failure, Journal, Row, Sample};
+use crate::journal::{Command, Gap, Journal, Row, Sample};
 use crate::suite::Suite;
 
 /// One object a line, told apart by `record`.
@@ -22,8 +22,7 @@ pub(crate) fn lines(environment: &Environment, journal: &Journal) -> String {
             );
         }
     }
-    records.extend(journal.failures.iter().map(failure));
-    records.extend(journal.absences.iter().map(absence));
+    records.extend(journal.gaps.iter().map(gap));
     records.iter().map(|record| format!("{record}\n")).collect()
 }
 
@@ -54,7 +53,7 @@ fn run(environment: &Environment) -> Value {
 fn command(command: &Command) -> Value {
     json!({
         "record": "command",
-        "suite": command.suite.name(),
+        "suite": command.suite.to_string(),
         "topology": command.topology,
         "implementation": command.who,
         "command": command.line,
@@ -69,7 +68,7 @@ fn sample(sample: &Sample) -> Value {
         .collect();
     json!({
         "record": "sample",
-        "suite": sample.suite.name(),
+        "suite": sample.suite.to_string(),
         "case": sample.case,
         "implementation": sample.who,
         "round": sample.round,
@@ -91,30 +90,20 @@ fn summary(suite: Suite, case: &str, keys: &[String], row: &Row) -> Value {
         .collect();
     json!({
         "record": "summary",
-        "suite": suite.name(),
+        "suite": suite.to_string(),
         "case": case,
         "implementation": row.who,
         "figures": figures,
     })
 }
 
-fn failure(failure: &Failure) -> Value {
+fn gap(gap: &Gap) -> Value {
     json!({
-        "record": "failure",
-        "suite": failure.suite.name(),
-        "case": failure.case,
-        "implementation": failure.who,
-        "why": failure.why,
-    })
-}
-
-fn absence(absence: &Absence) -> Value {
-    json!({
-        "record": "absence",
-        "suite": absence.suite.name(),
-        "case": absence.case,
-        "implementation": absence.who,
-        "why": absence.why,
+        "record": if gap.failed { "failure" } else { "absence" },
+        "suite": gap.suite.to_string(),
+        "case": gap.case,
+        "implementation": gap.who,
+        "why": gap.why,
     })
 }
 

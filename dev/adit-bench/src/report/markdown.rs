@@ -1,35 +1,32 @@
-//! A section of Markdown for a suite: how, the tables, the machine, the commands.
+//! A page of Markdown for a suite: how, the tables, the machine, the commands.
 
 use std::fmt::Write;
 
 use super::grid::grids;
 use super::stacks::stacks;
 use crate::environment::Environment;
-use crate::figure::Better;
 use crate::journal::{Journal, Table};
 use crate::suite::Suite;
 use crate::syscalls::Counter;
 
-/// A section that stands for itself, with the address of its chart.
-pub(crate) fn section(
+/// The whole page, with the address of its chart.
+pub(super) fn page(
     environment: &Environment,
     journal: &Journal,
     suite: Suite,
     chart: Option<&str>,
 ) -> String {
-    let mut out = tables(journal, suite, chart);
-    let _ = write!(
-        out,
-        "\n{}\n{}",
+    format!(
+        "<!-- Written by `cargo xtask bench --write-docs`. -->\n\n{}\n{}\n{}",
+        tables(journal, suite, chart),
         machine(environment),
         commands(journal, suite)
-    );
-    out
+    )
 }
 
 /// How a suite was measured and what came of it.
 pub(crate) fn tables(journal: &Journal, suite: Suite, chart: Option<&str>) -> String {
-    let mut out = format!("## {}\n\n{}\n", suite.title(), suite.method());
+    let mut out = format!("# {}\n\n{}\n", suite.title(), suite.method());
     if let Some(address) = chart {
         let (suite, what) = (suite.title(), suite.chart().quantity.title);
         let _ = write!(out, "\n![{suite}: {what}]({address})\n");
@@ -52,12 +49,7 @@ pub(crate) fn tables(journal: &Journal, suite: Suite, chart: Option<&str>) -> St
 fn rows(table: &Table) -> String {
     let mut out = String::from("| |");
     for metric in &table.columns {
-        let arrow = if metric.quantity.better == Better::More {
-            '↑'
-        } else {
-            '↓'
-        };
-        let _ = write!(out, " {metric} {arrow} |");
+        let _ = write!(out, " {metric} {} |", metric.quantity.arrow());
     }
     out.push_str("\n|---|");
     out.push_str(&"--:|".repeat(table.columns.len()));
@@ -153,7 +145,7 @@ fn commands(journal: &Journal, suite: Suite) -> String {
 mod tests {
     use super::*;
     use crate::journal::tests::journal;
-    use crate::journal::{Command, Failure};
+    use crate::journal::{Command, Gap};
 
     fn environment() -> Environment {
         Environment {
@@ -187,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_says_how_where_and_with_what() {
+    fn a_page_says_how_where_and_with_what() {
         let mut journal = journal();
         journal.commands.push(Command {
             suite: Suite::SsTcp,
@@ -195,15 +187,16 @@ mod tests {
             who: "adit".to_owned(),
             line: "adit run x".to_owned(),
         });
-        journal.failures.push(Failure {
+        journal.gaps.push(Gap {
+            failed: true,
             suite: Suite::SsTcp,
             case: "m".to_owned(),
             who: "other".to_owned(),
             why: "broken\nlog".to_owned(),
         });
-        let text = section(&environment(), &journal, Suite::SsTcp, Some("x.svg"));
+        let text = page(&environment(), &journal, Suite::SsTcp, Some("x.svg"));
         for part in [
-            "## Shadowsocks over TCP\n",
+            "# Shadowsocks over TCP\n",
             "](x.svg)",
             "`cargo xtask bench --suite ss-tcp` on 2020-01-01 00:00 UTC; 2 × CPU, Linux 6.1",
             "Versions: adit 0.1.0, other (1.2).",

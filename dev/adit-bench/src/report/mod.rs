@@ -5,6 +5,7 @@ mod grid;
 mod json;
 mod markdown;
 mod stacks;
+mod summary;
 mod svg;
 
 pub(crate) use docs::write_docs;

@@ -57,12 +57,7 @@ impl Tables {
     ) -> Option<Spread> {
         let case = format!("{stack}, {direction}");
         let table = self.0.iter().find(|table| table.case == case)?;
-        let at = table
-            .columns
-            .iter()
-            .position(|metric| metric.quantity == quantity && metric.part == part)?;
-        let row = table.rows.iter().find(|row| row.who == who)?;
-        *row.cells.get(at)?
+        table.figure(who, quantity, &[part])
     }
 
     /// Of client and server.

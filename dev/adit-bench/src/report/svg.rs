@@ -174,6 +174,8 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum;
+
     use super::*;
     use crate::figure::NS_PER_OP;
     use crate::journal::Sample;
@@ -278,7 +280,7 @@ mod tests {
 
     #[test]
     fn every_suite_has_a_chart_of_what_it_measures() {
-        for suite in Suite::ALL {
+        for &suite in Suite::value_variants() {
             let mut journal = Journal::default();
             journal.samples.push(Sample {
                 suite,

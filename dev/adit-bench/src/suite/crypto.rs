@@ -22,10 +22,10 @@ const ARENA: usize = 512 * 1024;
 
 /// Every cipher at every size, the ciphers in turn.
 pub(super) fn run(bench: &mut Bench) {
-    let least = Duration::from_millis(bench.settings.amounts.cipher_millis);
+    let least = Duration::from_millis(bench.settings.amounts().cipher_millis);
     for (size, shown) in SIZES {
         let mut kinds = AeadKind::ALL;
-        for round in 1..=bench.settings.rounds {
+        for round in 1..=bench.settings.rounds() {
             for kind in kinds {
                 let (case, who) = (format!("messages of {shown}"), name(kind));
                 let outcome = measure(kind, size, round, least);

@@ -40,8 +40,8 @@ const KEY: [u8; 32] = [0x42; 32];
 
 /// Every operation, all of them in every round.
 pub(super) fn run(bench: &mut Bench) {
-    let least = Duration::from_millis(bench.settings.amounts.cipher_millis);
-    for round in 1..=bench.settings.rounds {
+    let least = Duration::from_millis(bench.settings.amounts().cipher_millis);
+    for round in 1..=bench.settings.rounds() {
         for bits in [128, 256] {
             for (what, measure) in OPERATIONS {
                 let outcome = measure(least, bits / 8);
@@ -51,7 +51,7 @@ pub(super) fn run(bench: &mut Bench) {
     }
     for (size, shown) in SIZES {
         let case = format!("packets of {shown}");
-        for round in 1..=bench.settings.rounds {
+        for round in 1..=bench.settings.rounds() {
             for (method, cipher) in METHODS {
                 let (seal, open) = match packets(method, cipher, size, least) {
                     Ok((seal, open)) => (Ok(seal), Ok(open)),

@@ -13,7 +13,6 @@ use super::turn::{Bench, Cases, Contest, Turn};
 use crate::account::Memory;
 use crate::figure::{FRESH, PER_IDLE, apart, each, float};
 use crate::hold::Holder;
-use crate::journal::Absence;
 use crate::load::Way;
 use crate::load::connections::{PER_ADDRESS, hold, lanes};
 use crate::load::origin::{Origin, Service};
@@ -31,7 +30,7 @@ const FILES_OF_TWO: (u64, u64) = (5, 2);
 
 /// The relay alone, then a client with its server.
 pub(super) fn run(bench: &mut Bench) {
-    let methods = bench.settings.methods.clone();
+    let methods = bench.settings.methods();
     let clients = methods.iter().map(|method| {
         (
             format!("SOCKS5 client, {}", method.name),
@@ -42,7 +41,7 @@ pub(super) fn run(bench: &mut Bench) {
     topologies.extend(clients);
     for (what, topology) in topologies {
         let mut measured = Vec::new();
-        for wanted in bench.settings.held.clone() {
+        for &wanted in bench.settings.extent().held {
             let bound = bound(topology);
             let Some(processes) = NonZeroU32::new(wanted.div_ceil(bound.connections.max(1))) else {
                 continue;
@@ -76,8 +75,9 @@ fn one_topology(
     for peer in bench.peers.iter().filter(fit) {
         if let Some(why) = too_many(peer, topology, each) {
             eprintln!("idle: {case}: {}: {why}", peer.name());
-            let absence = absence(&case, peer.name(), why);
-            bench.journal.absences.push(absence);
+            bench
+                .journal
+                .leave_out(Suite::Idle, &case, peer.name(), &why);
         }
     }
     let among = |peer: &Peer| peer.is_no_floor() && too_many(peer, topology, each).is_none();
@@ -99,15 +99,7 @@ fn too_many(peer: &Peer, topology: Topology, held: u32) -> Option<String> {
     }
     let each = match topology {
         Topology::Relay => peer.relay_files(),
-        Topology::Tunnel(_)
-        | Topology::Relayed(_)
-        | Topology::Records(_)
-        | Topology::Client(_)
-        | Topology::Ssr(_)
-        | Topology::Kcptun
-        | Topology::SshForward(_)
-        | Topology::SshDynamic(_)
-        | Topology::SshServer(_) => 2,
+        _ => 2,
     };
     let (allowed, needed) = (open_files(), u64::from(each) * u64::from(held));
     (needed + OTHER_FILES > allowed)
@@ -142,15 +134,6 @@ fn bound(topology: Topology) -> Bound {
         };
     }
     files
-}
-
-fn absence(case: &str, who: &str, why: String) -> Absence {
-    Absence {
-        suite: Suite::Idle,
-        case: case.to_owned(),
-        who: who.to_owned(),
-        why,
-    }
 }
 
 fn measure(turn: &Turn<'_>, rig: &Rig, case: &str, count: u32) -> Result<Cases> {

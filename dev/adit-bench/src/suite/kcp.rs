@@ -88,10 +88,10 @@ const SETTLE: Duration = Duration::from_secs(5);
 /// Everything, in the order of the report.
 pub(super) fn run(bench: &mut Bench) {
     for way in &WAYS {
-        for round in 1..=bench.settings.rounds {
+        for round in 1..=bench.settings.rounds() {
             for (size, shown) in sizes(bench.settings.smoke) {
                 for who in whos(bench, round) {
-                    let bytes = bench.settings.amounts.bytes / SHARE;
+                    let bytes = bench.settings.amounts().bytes / SHARE;
                     let outcome = way.measure(who, *size, bytes);
                     let row = format!("{shown}, {who}");
                     bench.keep(Suite::Kcp, &way.case(), &row, round, outcome);

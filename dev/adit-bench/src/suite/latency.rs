@@ -36,22 +36,10 @@ fn besides(paced: u64) -> [(Beside, &'static str); 4] {
     ]
 }
 
-/// The name of a case.
-fn name_of(way: &str, beside: &str) -> String {
-    format!("{way}, {beside}")
-}
-
 /// Every way with everything beside it.
 pub(super) fn run(bench: &mut Bench) {
     let able = super::ssh::able(bench, Suite::Latency);
-    let case = bench.settings.case.clone();
     for (name, topology, paced) in WAYS {
-        if !besides(paced)
-            .iter()
-            .any(|(_, beside)| name_of(name, beside).contains(&case))
-        {
-            continue;
-        }
         let is_ssh = matches!(topology, Topology::SshForward(_));
         let among = |peer: &crate::peers::Peer| !is_ssh || able.contains(&peer.name());
         let contest = Contest::new(Suite::Latency, name, topology)
@@ -71,19 +59,15 @@ fn measure(turn: &Turn<'_>, name: &str, paced: u64) -> Result<Cases> {
     let rig = turn.start(origin.addr())?;
     let mut cases = Cases::new();
     for (beside, shown) in besides(paced) {
-        let case = name_of(name, shown);
-        if !case.contains(&turn.settings.case) {
-            continue;
-        }
         let figures = one_case(turn, &rig, beside).context(shown);
         let figures = figures.map_err(|why| rig.blame(&why))?;
-        cases.push((case, figures));
+        cases.push((format!("{name}, {shown}"), figures));
     }
     Ok(cases)
 }
 
 fn one_case(turn: &Turn<'_>, rig: &Rig, beside: Beside) -> Result<crate::figure::Figures> {
-    let long = Duration::from_millis(turn.settings.amounts.latency_millis);
+    let long = Duration::from_millis(turn.settings.amounts().latency_millis);
     let latency = latency::measure(rig.way(), beside, long)?;
     let mut figures = Vec::new();
     for (quantity, share) in [(P50, 0.5), (P99, 0.99), (P999, 0.999)] {

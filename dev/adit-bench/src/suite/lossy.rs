@@ -2,7 +2,6 @@
 
 use super::Suite;
 use super::turn::Bench;
-use crate::journal::Absence;
 
 /// Everybody in turn, on links of their own that lose alike.
 pub(super) fn run(bench: &mut Bench) {
@@ -12,12 +11,9 @@ pub(super) fn run(bench: &mut Bench) {
     let outcome = Err(anyhow::anyhow!("network namespaces need Linux"));
     if let Err(why) = outcome {
         eprintln!("{}: not measured: {why:#}", Suite::Lossy);
-        bench.journal.absences.push(Absence {
-            suite: Suite::Lossy,
-            case: "all of it".to_owned(),
-            who: "everybody".to_owned(),
-            why: format!("{why:#}"),
-        });
+        let why = format!("{why:#}");
+        let journal = &mut bench.journal;
+        journal.leave_out(Suite::Lossy, "all of it", "everybody", &why);
     }
 }
 
@@ -100,7 +96,7 @@ mod linux {
             }
         };
         let mut everyone = entrants(bench);
-        for round in 1..=bench.settings.rounds {
+        for round in 1..=bench.settings.rounds() {
             for entrant in &everyone {
                 for round_trip in ROUND_TRIPS {
                     let case = format!("100 Mbit/s, {round_trip:?} there and back, 5 % lost, down");

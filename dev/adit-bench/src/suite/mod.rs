@@ -20,6 +20,7 @@ mod workers;
 use std::fmt;
 
 use clap::ValueEnum;
+use clap::builder::PossibleValue;
 
 use crate::figure::{CONNECTIONS, CPU_PER_GIB, MB, NS_PER_OP, P99, PER_IDLE, Quantity, SEAL};
 
@@ -65,53 +66,9 @@ pub(crate) enum Suite {
 }
 
 impl Suite {
-    /// Every suite.
-    pub(crate) const ALL: [Self; 17] = [
-        Self::SsTcp,
-        Self::SsRelay,
-        Self::Socks,
-        Self::SsUdp,
-        Self::SsTable,
-        Self::Ssr,
-        Self::Ssh,
-        Self::Idle,
-        Self::Lossy,
-        Self::Rate,
-        Self::Latency,
-        Self::Workers,
-        Self::Crypto,
-        Self::Headers,
-        Self::Kcp,
-        Self::Fec,
-        Self::Users,
-    ];
-
     /// Whether it measures processes, adit's and its rivals', and not code in this one.
     pub(crate) const fn has_peers(self) -> bool {
         !matches!(self, Self::Crypto | Self::Headers | Self::Users)
-    }
-
-    /// As it is typed, and in names of files.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::SsTcp => "ss-tcp",
-            Self::SsRelay => "ss-relay",
-            Self::Socks => "socks",
-            Self::SsUdp => "ss-udp",
-            Self::SsTable => "ss-table",
-            Self::Ssr => "ssr",
-            Self::Ssh => "ssh",
-            Self::Idle => "idle",
-            Self::Lossy => "lossy",
-            Self::Rate => "rate",
-            Self::Latency => "latency",
-            Self::Workers => "workers",
-            Self::Crypto => "crypto",
-            Self::Kcp => "kcp",
-            Self::Fec => "fec",
-            Self::Headers => "headers",
-            Self::Users => "users",
-        }
     }
 
     /// The heading of its report.
@@ -329,9 +286,11 @@ pub(crate) struct Chart {
     pub(crate) apart: bool,
 }
 
+/// As it is typed, and in names of files.
 impl fmt::Display for Suite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        let typed = self.to_possible_value();
+        f.write_str(typed.as_ref().map_or("", PossibleValue::get_name))
     }
 }
 
@@ -341,9 +300,9 @@ mod tests {
 
     #[test]
     fn a_suite_is_typed_as_it_is_shown() {
-        for suite in Suite::ALL {
-            assert_eq!(Suite::from_str(suite.name(), false), Ok(suite));
+        for suite in Suite::value_variants() {
+            assert_eq!(Suite::from_str(&suite.to_string(), false), Ok(*suite));
         }
-        assert_eq!(Suite::value_variants(), Suite::ALL);
+        assert_eq!(Suite::SsTcp.to_string(), "ss-tcp");
     }
 }

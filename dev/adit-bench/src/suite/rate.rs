@@ -17,7 +17,7 @@ const CLIENTS: u32 = 8;
 /// The relay alone, then a tunnel for every method.
 pub(super) fn run(bench: &mut Bench) {
     one_topology(bench, "SOCKS5 relay", Topology::Relay);
-    for method in bench.settings.methods.clone() {
+    for method in bench.settings.methods() {
         let case = format!("tunnel, {}", method.name);
         one_topology(bench, &case, Topology::Tunnel(method));
     }
@@ -37,7 +37,7 @@ fn one_topology(bench: &mut Bench, case: &str, topology: Topology) {
 
 /// So many clients through `rig` by `way`.
 pub(super) fn measure(turn: &Turn<'_>, rig: &Rig, way: Way, clients: u32) -> Result<Figures> {
-    let count = turn.settings.amounts.connections;
+    let count = turn.settings.amounts().connections;
     churn(way, count / 20 + 1, clients).context("warm-up")?;
     let before = rig.cpu()?;
     let took = churn(way, count, clients)?;

@@ -6,7 +6,6 @@ mod macs;
 
 use super::turn::{Bench, Contest};
 use super::{Suite, transfer};
-use crate::journal::Absence;
 use crate::peers::Peer;
 use crate::peers::ssh;
 use crate::topology::Topology;
@@ -77,12 +76,8 @@ pub(super) fn able(bench: &mut Bench, suite: Suite) -> Vec<&'static str> {
     let (able, without): (Vec<&Peer>, Vec<&Peer>) = fit.partition(|peer| has(peer));
     for peer in without {
         eprintln!("ssh: {} has no `ssh` and `sshd`", peer.name());
-        bench.journal.absences.push(Absence {
-            suite,
-            case: "SSH".to_owned(),
-            who: peer.name().to_owned(),
-            why: "it has no commands `ssh` and `sshd`".to_owned(),
-        });
+        let why = "it has no commands `ssh` and `sshd`";
+        bench.journal.leave_out(suite, "SSH", peer.name(), why);
     }
     able.into_iter().map(Peer::name).collect()
 }

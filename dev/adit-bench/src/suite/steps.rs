@@ -66,13 +66,14 @@ struct Step {
 pub(super) fn run(bench: &mut Bench, suite: Suite) {
     let adit = bench.peers.iter().find(|peer| peer.name() == "adit");
     let adit = adit.and_then(|peer| peer.program().map(std::path::Path::to_path_buf));
-    for round in 1..=bench.settings.rounds {
+    for round in 1..=bench.settings.rounds() {
         for who in whos(bench, round) {
-            let millis = bench.settings.amounts.cipher_millis.to_string();
+            let millis = bench.settings.amounts().cipher_millis.to_string();
             let command = match (&adit, who) {
                 (Some(adit), "adit") => {
                     let mut command = Command::new(adit);
-                    command.args(["bench", suite.name(), "--json", "--millis", &millis]);
+                    let suite = suite.to_string();
+                    command.args(["bench", &suite, "--json", "--millis", &millis]);
                     command
                 }
                 (None, "adit") => continue,

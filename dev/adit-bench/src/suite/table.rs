@@ -7,7 +7,6 @@ use adit_interop::shadowsocks::{
 
 use super::turn::{Bench, Contest};
 use super::{Suite, transfer, udp};
-use crate::journal::Absence;
 use crate::load::flight::Pace;
 use crate::peers::Peer;
 use crate::topology::Topology;
@@ -49,12 +48,10 @@ pub(super) fn run(bench: &mut Bench) {
             .peers
             .iter()
             .filter(|peer| among(peer) && !topology.suits(peer));
-        bench.journal.absences.extend(lacking.map(|peer| Absence {
-            suite: Suite::SsTable,
-            case: method.name.to_owned(),
-            who: peer.name().to_owned(),
-            why: NOT_OFFERED.to_owned(),
-        }));
+        for peer in lacking {
+            let journal = &mut bench.journal;
+            journal.leave_out(Suite::SsTable, method.name, peer.name(), NOT_OFFERED);
+        }
         let case = format!("{}, TCP", method.name);
         let contest = Contest::new(Suite::SsTable, &case, topology)
             .among(&among)

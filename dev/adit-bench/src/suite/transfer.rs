@@ -28,7 +28,7 @@ struct Course<'a> {
 
 /// A tunnel for every method, and records without a protocol in the same case.
 pub(super) fn shadowsocks(bench: &mut Bench) {
-    for method in bench.settings.methods.clone() {
+    for method in bench.settings.methods() {
         let tunnel = Course {
             suite: Suite::SsTcp,
             name: method.name,
@@ -71,7 +71,7 @@ pub(super) fn socks(bench: &mut Bench) {
 }
 
 fn run(bench: &mut Bench, course: Course<'_>) {
-    for streams in bench.settings.streams.clone() {
+    for &streams in bench.settings.extent().streams {
         let plural = if streams == 1 { "" } else { "s" };
         let case = format!("{}, {streams} stream{plural}", course.name);
         let mut contest = Contest::new(course.suite, &case, course.topology);

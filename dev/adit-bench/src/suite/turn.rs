@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::args::{Amounts, Settings};
 use crate::figure::{Figures, Metric, short};
-use crate::journal::{Failure, Journal, Sample};
+use crate::journal::{Gap, Journal, Sample};
 use crate::peers::Peer;
 use crate::suite::Suite;
 use crate::syscalls::Counter;
@@ -115,7 +115,7 @@ impl Turn<'_> {
     /// How much this one is asked to carry.
     pub(crate) fn amounts(&self) -> Amounts {
         let slower = self.entrant.peer.map_or(1, Peer::slower);
-        self.settings.amounts.divided(slower)
+        self.settings.amounts().divided(slower)
     }
 
     /// Who is measured; none for the load alone.
@@ -186,7 +186,7 @@ impl Bench {
                 threads: None,
             });
         }
-        for round in 1..=settings.rounds {
+        for round in 1..=settings.rounds() {
             for &entrant in &everyone {
                 let who = entrant.name();
                 let turn = Turn {
@@ -247,7 +247,8 @@ fn keep(
         Err(why) => {
             let why = format!("{why:#}");
             eprintln!("{place}: FAILED: {why}");
-            journal.failures.push(Failure {
+            journal.gaps.push(Gap {
+                failed: true,
                 suite,
                 case,
                 who,

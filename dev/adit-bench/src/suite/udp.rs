@@ -31,7 +31,7 @@ const PACES: [(Pace, &str); 3] = [
 
 /// A tunnel for every method.
 pub(super) fn run(bench: &mut Bench) {
-    for method in bench.settings.methods.clone() {
+    for method in bench.settings.methods() {
         let contest =
             Contest::new(Suite::SsUdp, method.name, Topology::Tunnel(method)).with_baseline();
         bench.alternate(&contest, |turn| turns(turn, method.name, &PACES));
@@ -60,7 +60,7 @@ fn measure(
     case: &str,
     paces: &[(Pace, &str)],
 ) -> Result<Cases> {
-    let amounts = turn.settings.amounts;
+    let amounts = turn.settings.amounts();
     let count = |direction, bytes: u64| (bytes / payload(direction) as u64).max(100);
     for direction in Direction::BOTH {
         session
@@ -96,7 +96,7 @@ fn calls(turn: &Turn<'_>, rig: &Rig, session: &Session, direction: Direction) ->
     };
     let trace = Trace::attach(counter, rig)?;
     let size = payload(direction) as u64;
-    let count = (counter.datagram_bytes(&turn.settings.amounts) / size).max(100);
+    let count = (counter.datagram_bytes(&turn.settings.amounts()) / size).max(100);
     let traced = session.run(direction, count, WINDOW);
     let bytes = traced.context("while calls are counted")?.delivered * size;
     let counts = trace.finish()?;

@@ -82,14 +82,14 @@ const CROWDS: [Crowd; 5] = [
 
 /// Every crowd in every round, then the salts.
 pub(super) fn run(bench: &mut Bench) {
-    let least = Duration::from_millis(bench.settings.amounts.cipher_millis);
+    let least = Duration::from_millis(bench.settings.amounts().cipher_millis);
     for case in [IDENTIFIED, BY_TRIAL] {
         let mut setups: Vec<_> = CROWDS
             .iter()
             .filter(|crowd| crowd.case == case)
             .map(|crowd| (crowd, Setup::new(*crowd, &mut Chance)))
             .collect();
-        for round in 1..=bench.settings.rounds {
+        for round in 1..=bench.settings.rounds() {
             for (crowd, setup) in &mut setups {
                 let outcome = match setup {
                     Ok(setup) => setup.measure(least),
@@ -105,7 +105,7 @@ pub(super) fn run(bench: &mut Bench) {
     } else {
         SALTS
     };
-    for round in 1..=bench.settings.rounds {
+    for round in 1..=bench.settings.rounds() {
         for (who, stamp) in [("2022 edition", Some(NOW)), ("AEAD edition", None)] {
             let outcome = salts(count, stamp);
             let case = "a salt looked up and kept, up to 990,000 of them";

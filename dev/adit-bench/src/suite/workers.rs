@@ -18,20 +18,20 @@ use crate::topology::{Rig, Topology};
 /// The relay alone, then a client with its server.
 pub(super) fn run(bench: &mut Bench) {
     one_topology(bench, "SOCKS5 relay", Topology::Relay);
-    if let Some(&method) = bench.settings.methods.first() {
+    if let Some(&method) = bench.settings.methods().first() {
         let case = format!("SOCKS5 client and server, {}", method.name);
         one_topology(bench, &case, Topology::Client(method));
     }
 }
 
 fn one_topology(bench: &mut Bench, what: &str, topology: Topology) {
-    let threads: Vec<Option<u32>> = bench.settings.workers.iter().copied().map(Some).collect();
-    for connections in bench.settings.connections.clone() {
+    let extent = bench.settings.extent();
+    for &connections in extent.connections {
         let plural = if connections == 1 { "" } else { "s" };
         let case = format!("{what}, {connections} connection{plural}");
         let contest = Contest::new(Suite::Workers, &case, topology)
             .among(&Peer::has_threads)
-            .on_threads(&threads)
+            .on_threads(extent.workers)
             .uncounted();
         bench.alternate(&contest, |turn| {
             let (echo, streams) = (
@@ -53,7 +53,7 @@ fn one_topology(bench: &mut Bench, what: &str, topology: Topology) {
 
 /// Half of the bytes up and half of them down, over so many streams.
 fn both_ways(turn: &Turn<'_>, rig: &Rig, origin: &Origin, streams: u32) -> Result<Figures> {
-    let (way, amounts) = (rig.way_to(origin.addr()), turn.settings.amounts);
+    let (way, amounts) = (rig.way_to(origin.addr()), turn.settings.amounts());
     let carry = |direction, bytes, check| transfer(way, direction, bytes, streams, check);
     carry(Direction::Up, amounts.warm_up, Check::Whole).context("warm-up")?;
     let before = rig.cpu()?;

@@ -1,6 +1,5 @@
 //! A server that is far away: what the windows of SSH leave of a fast and long path.
 
-use crate::journal::Absence;
 use crate::suite::Suite;
 use crate::suite::turn::Bench;
 
@@ -15,12 +14,9 @@ pub(super) fn run(bench: &mut Bench, able: &[&'static str]) {
     };
     if let Err(why) = outcome {
         eprintln!("{}: a far server: not measured: {why:#}", Suite::Ssh);
-        bench.journal.absences.push(Absence {
-            suite: Suite::Ssh,
-            case: "a far server".to_owned(),
-            who: "everybody".to_owned(),
-            why: format!("{why:#}"),
-        });
+        let why = format!("{why:#}");
+        let journal = &mut bench.journal;
+        journal.leave_out(Suite::Ssh, "a far server", "everybody", &why);
     }
 }
 
@@ -70,7 +66,7 @@ mod linux {
         path.offload = true;
         // Without the rights for it nobody is measured.
         drop(Link::start(path, 1)?);
-        let bytes = bench.settings.amounts.bytes.min(MOST);
+        let bytes = bench.settings.amounts().bytes.min(MOST);
         let warm_up = if bench.settings.smoke { 0 } else { WARM_UP };
         let case = format!(
             "{}, -L, 1 Gbit/s, {ROUND_TRIP:?} there and back",
@@ -79,7 +75,7 @@ mod linux {
         // None is TCP alone, which tells what the link allows.
         let mut everyone: Vec<Option<&'static str>> = able.iter().copied().map(Some).collect();
         everyone.push(None);
-        for round in 1..=bench.settings.rounds {
+        for round in 1..=bench.settings.rounds() {
             for who in &everyone {
                 let peer = who.and_then(|who| bench.peers.iter().find(|peer| peer.name() == who));
                 // With a window that does not grow there is nothing more to see, only to wait for.

@@ -18,8 +18,8 @@ pub(super) fn run(bench: &mut Bench) {
     let adit = bench.peers.iter().find(|peer| peer.name() == "adit");
     let adit = adit.and_then(|peer| peer.program().map(Path::to_path_buf));
     let openssl = places::find_program("openssl", Path::new(""));
-    let millis = (bench.settings.amounts.cipher_millis * 3).to_string();
-    for round in 1..=bench.settings.rounds {
+    let millis = (bench.settings.amounts().cipher_millis * 3).to_string();
+    for round in 1..=bench.settings.rounds() {
         if let Some(adit) = &adit {
             let args = [
                 "bench", "mac", "--json", "--bytes", "32,1024", "--millis", &millis,

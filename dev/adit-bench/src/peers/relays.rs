@@ -1,0 +1,98 @@
+//! Servers of SOCKS5 and nothing else.
+
+use std::net::SocketAddr;
+
+use super::{Kind, Recipe, Role};
+use crate::places::debian_version;
+
+/// It also has proxies of its own kinds; no package registry offers it.
+pub(super) const GOST: Kind = Kind {
+    name: "gost",
+    programs: &["gost"],
+    version: |programs| programs.line(&["-V"]),
+    recipe: |role, at| relay(role, || Recipe::new("gost", &format!("-L socks5://{at}"))),
+    threads: Some("GOMAXPROCS"),
+    relay_files: 6,
+    by_hand: true,
+    ..Kind::USUAL
+};
+
+/// Coroutines on epoll in C; no package registry offers it.
+pub(super) const HEV: Kind = Kind {
+    name: "hev-socks5-server",
+    programs: &["hev-socks5-server"],
+    // Its first line reads `Version: …`.
+    version: |programs| programs.line(&["--version"]),
+    recipe: |role, at| relay(role, || hev(at)),
+    by_hand: true,
+    ..Kind::USUAL
+};
+
+/// A thread for each connection.
+pub(super) const MICROSOCKS: Kind = Kind {
+    name: "microsocks",
+    programs: &["microsocks"],
+    // It does not know its version; Debian does.
+    version: |programs| {
+        let path = programs.path("microsocks");
+        let packaged = path.is_some_and(|path| path.starts_with("/usr/bin"));
+        match debian_version("microsocks") {
+            known if packaged && !known.is_empty() => format!("microsocks {known}"),
+            _ => String::new(),
+        }
+    },
+    recipe: |role, at| {
+        let line = format!("-i {} -p {}", at.ip(), at.port());
+        relay(role, || Recipe::new("microsocks", &line))
+    },
+    most_held: Some((10_000, "a thread for each connection")),
+    ..Kind::USUAL
+};
+
+/// A process for every few connections.
+pub(super) const DANTE: Kind = Kind {
+    name: "dante",
+    programs: &["danted"],
+    version: |programs| {
+        // `Dante v1.4.2.  Copyright …`
+        let line = programs.line(&["-v"]);
+        let version = line
+            .split_once(".  ")
+            .map(|(version, _)| version.to_owned());
+        version.unwrap_or(line)
+    },
+    recipe: |role, at| relay(role, || dante(at)),
+    most_held: Some((
+        2000,
+        "a process for every few connections, 300 KiB for each",
+    )),
+    ..Kind::USUAL
+};
+
+/// None for any other role.
+fn relay(role: &Role, recipe: impl FnOnce() -> Recipe) -> Option<Recipe> {
+    matches!(role, Role::Relay).then(recipe)
+}
+
+fn hev(at: SocketAddr) -> Recipe {
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    Recipe::new("hev-socks5-server", "").with_config(format!(
+        "main:\n  workers: {workers}\n  port: {}\n  listen-address: '{}'\nmisc:\n  log-level: error\n",
+        at.port(),
+        at.ip(),
+    ))
+}
+
+fn dante(at: SocketAddr) -> Recipe {
+    Recipe::new("danted", "-f").with_config(format!(
+        "errorlog: stderr\n\
+         internal: {ip} port = {port}\n\
+         external: {ip}\n\
+         clientmethod: none\n\
+         socksmethod: none\n\
+         client pass {{ from: {ip}/8 to: 0.0.0.0/0 }}\n\
+         socks pass {{ from: {ip}/8 to: 0.0.0.0/0 }}\n",
+        ip = at.ip(),
+        port = at.port(),
+    ))
+}
