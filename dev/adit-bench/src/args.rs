@@ -19,9 +19,6 @@ use crate::{bare_records, bare_splice};
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) settings: Settings,
-    /// Install the rivals, then end
-    #[arg(long)]
-    pub(crate) install_rivals: bool,
     /// Instead of time, count the instructions of hot loops, and compare them with those committed
     #[arg(long, conflicts_with_all = ["suite", "write_docs"])]
     pub(crate) instructions: bool,
@@ -82,7 +79,7 @@ pub(crate) struct Settings {
     #[arg(long, value_delimiter = ',', value_name = "NAME,…",
         value_parser = PossibleValuesParser::new(KINDS.iter().map(|kind| kind.name)))]
     only: Vec<String>,
-    /// Write every sample and the summary as JSON lines
+    /// Write every sample as JSON lines
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
     /// Tiny amounts: shows that the suites work, the figures mean nothing
@@ -100,8 +97,6 @@ pub(crate) struct Amounts {
     pub(crate) bytes: u64,
     /// Bytes of the transfer before it, of which every byte is compared.
     pub(crate) warm_up: u64,
-    /// Bytes of the transfer under strace, which slows it down.
-    pub(crate) traced: u64,
     /// Bytes of a transfer of datagrams.
     pub(crate) datagram_bytes: u64,
     /// Connections opened and closed.
@@ -122,7 +117,6 @@ impl Amounts {
         Self {
             bytes,
             warm_up: (bytes / 16).clamp(MIB, 32 * MIB),
-            traced: (bytes / 4).clamp(MIB, 256 * MIB),
             datagram_bytes: (bytes / 4).max(MIB),
             connections: 5000,
             latency_millis: 3000,
@@ -136,7 +130,6 @@ impl Amounts {
         Self {
             bytes: share(self.bytes),
             warm_up: share(self.warm_up),
-            traced: share(self.traced),
             ..self
         }
     }
@@ -145,7 +138,6 @@ impl Amounts {
         Self {
             bytes,
             warm_up: MIB,
-            traced: MIB,
             datagram_bytes: 2 * MIB,
             connections: 100,
             latency_millis: 20,

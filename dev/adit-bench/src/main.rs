@@ -17,7 +17,6 @@ mod bare_splice;
 mod environment;
 mod figure;
 mod hold;
-mod install;
 mod instructions;
 mod journal;
 mod kcp_crowd;
@@ -46,7 +45,6 @@ use environment::Environment;
 use journal::Journal;
 use peers::{KINDS, Kind, Peer};
 use suite::Bench;
-use syscalls::Counter;
 
 fn main() -> ExitCode {
     match fulfil(Args::parse()) {
@@ -59,9 +57,7 @@ fn main() -> ExitCode {
 }
 
 fn fulfil(args: Args) -> Result<()> {
-    if args.install_rivals {
-        install::run()
-    } else if args.instructions {
+    if args.instructions {
         instructions::run(args.bless)
     } else if let Some(name) = &args.hot {
         instructions::hot(name, args.times)
@@ -91,12 +87,12 @@ fn measure(settings: Settings) -> Result<()> {
         let hint = if kind.by_hand {
             "no package registry has it; put it into target/peers"
         } else {
-            "`cargo xtask bench --install-rivals`"
+            "`cargo xtask install --rivals`"
         };
         eprintln!("{}: not installed; hint: {hint}", kind.name);
     }
     let missing = missing.into_iter().map(|kind| kind.name).collect();
-    let counter = Counter::here();
+    let counter = syscalls::counter();
     let environment = Environment::now(&settings, &peers, missing, counter);
     for (name, version) in &environment.versions {
         eprintln!("{name}: {version}");
@@ -104,7 +100,7 @@ fn measure(settings: Settings) -> Result<()> {
     let mut bench = Bench {
         settings,
         peers,
-        counter,
+        counts_calls: environment.counter.is_some(),
         journal: Journal::default(),
     };
     for suite in bench.settings.suites().to_vec() {

@@ -76,7 +76,7 @@ pub(crate) struct Kind {
     /// By what the bytes of a transfer are divided, so that a run ends within the day; 1 for most.
     slower: u64,
     /// No registry that we can ask has it: it takes part where somebody has put it. All others are
-    /// brought by `--install-rivals`.
+    /// brought by `cargo xtask install --rivals`.
     pub(crate) by_hand: bool,
 }
 

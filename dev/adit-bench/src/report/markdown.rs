@@ -7,7 +7,6 @@ use super::stacks::stacks;
 use crate::environment::Environment;
 use crate::journal::{Journal, Table};
 use crate::suite::Suite;
-use crate::syscalls::Counter;
 
 /// The whole page, with the address of its chart.
 pub(super) fn page(
@@ -94,17 +93,10 @@ pub(crate) fn machine(environment: &Environment) -> String {
     if !missing.is_empty() {
         let _ = write!(out, " Not installed: {}.", missing.join(", "));
     }
-    match counter {
-        None => out.push_str(" System calls were not counted: neither perf nor strace can here."),
-        Some((Counter::Perf, version)) => _ = write!(out, " System calls by perf {version}."),
-        Some((Counter::Strace, version)) => {
-            let _ = write!(
-                out,
-                " System calls by strace {version}, which slows a process down and so makes its \
-                 reads larger: an order of magnitude, not more."
-            );
-        }
-    }
+    let _ = match counter {
+        None => write!(out, " System calls were not counted: perf cannot here."),
+        Some(version) => write!(out, " System calls by perf {version}."),
+    };
     out
 }
 
@@ -201,7 +193,7 @@ mod tests {
             "`cargo xtask bench --suite ss-tcp` on 2020-01-01 00:00 UTC; 2 × CPU, Linux 6.1",
             "Versions: adit 0.1.0, other (1.2).",
             "Not installed: third.",
-            "neither perf nor strace",
+            "perf cannot here",
             "Not measured: other, m: broken\n",
             "```sh\n# m\nadit run x\n```",
         ] {

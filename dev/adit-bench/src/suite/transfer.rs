@@ -122,13 +122,10 @@ fn measure(turn: &Turn<'_>, rig: &Rig, streams: u32, case: &str) -> Result<Cases
         cases.push((format!("{case}, {direction}"), figures));
     }
     // Last, so that nothing that is timed has been traced before.
-    if let Some(counter) = turn.counter
-        && !rig.members().is_empty()
-    {
-        let bytes = counter.bytes(&amounts);
+    if turn.counts_calls && !rig.members().is_empty() {
         for (direction, (_, figures)) in Direction::BOTH.into_iter().zip(&mut cases) {
-            let trace = Trace::attach(counter, rig)?;
-            let moved = carry(direction, bytes, Check::Sampled);
+            let trace = Trace::attach(rig)?;
+            let moved = carry(direction, amounts.bytes, Check::Sampled);
             let moved = moved.context("while calls are counted")?;
             let counts = trace.finish()?;
             let counts = counts

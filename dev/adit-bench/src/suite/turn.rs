@@ -10,7 +10,6 @@ use crate::figure::{Figures, Metric, short};
 use crate::journal::{Gap, Journal, Sample};
 use crate::peers::Peer;
 use crate::suite::Suite;
-use crate::syscalls::Counter;
 use crate::topology::{Rig, Topology};
 
 /// Who measures nothing in between: what the load itself can do here.
@@ -21,8 +20,8 @@ pub(crate) const NO_RELAY: &str = "no relay";
 pub(crate) struct Bench {
     pub(crate) settings: Settings,
     pub(crate) peers: Vec<Peer>,
-    /// Who counts system calls, if somebody can.
-    pub(crate) counter: Option<Counter>,
+    /// Whether system calls can be counted.
+    pub(crate) counts_calls: bool,
     pub(crate) journal: Journal,
 }
 
@@ -103,8 +102,8 @@ pub(crate) struct Turn<'a> {
     entrant: Entrant<'a>,
     topology: Topology,
     pub(crate) settings: &'a Settings,
-    /// Who counts system calls in this turn.
-    pub(crate) counter: Option<Counter>,
+    /// Whether system calls are counted in this turn.
+    pub(crate) counts_calls: bool,
     commands: RefCell<Vec<String>>,
 }
 
@@ -156,7 +155,7 @@ impl Bench {
         let Self {
             settings,
             peers,
-            counter,
+            counts_calls,
             journal,
         } = self;
         let Contest {
@@ -193,7 +192,7 @@ impl Bench {
                     entrant,
                     topology,
                     settings,
-                    counter: counter.filter(|who| contest.counts_calls && who.counts_in(round)),
+                    counts_calls: *counts_calls && contest.counts_calls,
                     commands: RefCell::default(),
                 };
                 match measure(&turn) {

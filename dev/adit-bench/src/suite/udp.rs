@@ -81,7 +81,7 @@ fn measure(
             let mut figures = rates(&delivery, direction);
             let cost = cpu.iter().map(|seconds| seconds / as_gib(bytes));
             figures.extend(each(CPU_PER_GIB, &rig.parts(cost)));
-            if *pace == WINDOW && !rig.members().is_empty() {
+            if *pace == WINDOW && turn.counts_calls && !rig.members().is_empty() {
                 figures.extend(calls(turn, rig, session, direction)?);
             }
             cases.push((format!("{case}, {direction}{shown}"), figures));
@@ -91,12 +91,9 @@ fn measure(
 }
 
 fn calls(turn: &Turn<'_>, rig: &Rig, session: &Session, direction: Direction) -> Result<Figures> {
-    let Some(counter) = turn.counter else {
-        return Ok(Figures::new());
-    };
-    let trace = Trace::attach(counter, rig)?;
+    let trace = Trace::attach(rig)?;
     let size = payload(direction) as u64;
-    let count = (counter.datagram_bytes(&turn.settings.amounts()) / size).max(100);
+    let count = (turn.settings.amounts().datagram_bytes / size).max(100);
     let traced = session.run(direction, count, WINDOW);
     let bytes = traced.context("while calls are counted")?.delivered * size;
     let counts = trace.finish()?;
