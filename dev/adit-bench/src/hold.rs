@@ -8,7 +8,7 @@ use std::str::FromStr;
 use anyhow::{Error, Result, bail, ensure};
 
 use crate::load::Way;
-use crate::load::connections::{hold_from, lanes};
+use crate::load::connections::{hold, lanes};
 use crate::load::origin::{Origin, Service};
 use crate::spin::Own;
 
@@ -46,7 +46,7 @@ pub(crate) fn run(what: Hold) -> Result<()> {
     let lanes = lane.saturating_add(lanes(count));
     let origin = Origin::start_on(Service::Hold, lanes)?;
     let to = origin.addr();
-    let held = hold_from(Way::Socks { proxy, to }, count, lane)?;
+    let held = hold(Way::Socks { proxy, to }, count, lane)?;
     println!("{HELD}");
     io::stdout().flush()?;
     io::stdin().read_to_end(&mut Vec::new())?;

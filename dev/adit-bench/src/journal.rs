@@ -232,15 +232,15 @@ pub(crate) mod tests {
         let [table] = &tables[..] else {
             panic!("{tables:?}")
         };
-        let columns: Vec<String> = table.columns.iter().map(Metric::key).collect();
+        let columns: Vec<String> = table.columns.iter().map(Metric::to_string).collect();
         assert_eq!(
             columns,
             [
-                "gbit_per_s",
-                "client_cpu_s_per_gib",
-                "server_cpu_s_per_gib",
-                "both_cpu_s_per_gib",
-                "client_syscalls_per_gib"
+                "Gbit/s",
+                "CPU s/GiB, client",
+                "CPU s/GiB, server",
+                "CPU s/GiB, both",
+                "syscalls/GiB, client"
             ]
         );
         let whos: Vec<&str> = table.rows.iter().map(|row| row.who.as_str()).collect();

@@ -32,6 +32,7 @@ use adit_interop::{Folder, PATIENCE, Process, Transport, free_port, loopback, wa
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::places;
+pub(crate) use kcptun::{SHARE, USUAL as KCPTUN};
 use recipe::Recipe;
 
 /// Every implementation that we can start, adit first.
@@ -115,9 +116,15 @@ pub(crate) enum Role {
     /// A ShadowsocksR server whose clients may reach loopback, over TCP.
     SsrServer(Setup<'static>),
     /// The end of a kcptun tunnel at its target.
-    KcptunServer { to: SocketAddr },
+    KcptunServer {
+        to: SocketAddr,
+        options: &'static str,
+    },
     /// The other end, an entry.
-    KcptunClient { server: SocketAddr },
+    KcptunClient {
+        server: SocketAddr,
+        options: &'static str,
+    },
     /// SOCKS5 through a ShadowsocksR server.
     SsrClient {
         setup: Setup<'static>,

@@ -162,7 +162,10 @@ fn json_configurations_name_method_key_and_both_ends() {
 
 #[test]
 fn ends_of_kcptun_are_set_alike() {
-    let role = Role::KcptunServer { to: loopback(3000) };
+    let role = Role::KcptunServer {
+        to: loopback(3000),
+        options: KCPTUN,
+    };
     let line = shown("kcptun", &role).unwrap();
     let head = "kcptun-server -l 127.0.0.1:1000 -t 127.0.0.1:3000 --key benchmark --crypt aes";
     assert!(line.starts_with(head), "{line}");
@@ -170,6 +173,7 @@ fn ends_of_kcptun_are_set_alike() {
     assert_eq!(shown("adit", &role).unwrap(), ours);
     let client = Role::KcptunClient {
         server: loopback(2000),
+        options: KCPTUN,
     };
     let line = shown("kcp-go", &client).unwrap();
     assert!(
@@ -204,8 +208,14 @@ fn a_recipe_uses_only_programs_its_kind_names() {
             server,
             what: ssh::Use::Dynamic,
         },
-        Role::KcptunServer { to: server },
-        Role::KcptunClient { server },
+        Role::KcptunServer {
+            to: server,
+            options: KCPTUN,
+        },
+        Role::KcptunClient {
+            server,
+            options: KCPTUN,
+        },
         Role::Passage {
             method: BLAKE3_AES_128,
             to: server,

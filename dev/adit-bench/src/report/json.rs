@@ -48,7 +48,7 @@ fn sample(sample: &Sample) -> Value {
     let figures: Map<String, Value> = sample
         .figures
         .iter()
-        .map(|(metric, value)| (metric.key(), json!(value)))
+        .map(|(metric, value)| (metric.to_string(), json!(value)))
         .collect();
     json!({
         "record": "sample",
@@ -87,6 +87,6 @@ mod tests {
             .map(|r| r["record"].as_str().unwrap())
             .collect();
         assert_eq!(kinds, ["run", "sample", "sample", "sample", "sample"]);
-        assert_eq!(records[1]["figures"]["client_cpu_s_per_gib"], 1.0);
+        assert_eq!(records[1]["figures"]["CPU s/GiB, client"], 1.0);
     }
 }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::grid::grids;
 use super::stacks::stacks;
 use crate::environment::Environment;
+use crate::figure::{Metric, Spread};
 use crate::journal::{Journal, Table};
 use crate::suite::Suite;
 
@@ -45,24 +46,32 @@ pub(crate) fn tables(journal: &Journal, suite: Suite, chart: Option<&str>) -> St
     out
 }
 
-fn rows(table: &Table) -> String {
-    let mut out = String::from("| |");
-    for metric in &table.columns {
-        let _ = write!(out, " {metric} {} |", metric.quantity.arrow());
+/// A table of Markdown: what stands in the corner and over the columns, and the rows with their
+/// names in front.
+pub(super) fn grid<'a>(
+    corner: &str,
+    columns: impl IntoIterator<Item = &'a str>,
+    rows: impl IntoIterator<Item = (String, Vec<String>)>,
+) -> String {
+    let columns: Vec<&str> = columns.into_iter().collect();
+    let line = |first: &str, cells: &str| format!("| {first} | {cells} |\n").replace("|  |", "| |");
+    let mut out = line(corner, &columns.join(" | "));
+    let _ = writeln!(out, "|---|{}", "--:|".repeat(columns.len()));
+    for (name, cells) in rows {
+        out.push_str(&line(&name, &cells.join(" | ")));
     }
-    out.push_str("\n|---|");
-    out.push_str(&"--:|".repeat(table.columns.len()));
-    for row in &table.rows {
-        let _ = write!(out, "\n| {} |", row.who);
-        for cell in &row.cells {
-            let _ = match cell {
-                Some(spread) => write!(out, " {spread} |"),
-                None => write!(out, " – |"),
-            };
-        }
-    }
-    out.push('\n');
     out
+}
+
+fn rows(table: &Table) -> String {
+    let heads = table.columns.iter().map(Metric::head);
+    let heads: Vec<String> = heads.collect();
+    let cell = |cell: &Option<Spread>| cell.map_or_else(|| "–".to_owned(), |one| one.to_string());
+    let rows = table.rows.iter().map(|row| {
+        let cells = row.cells.iter().map(cell);
+        (row.who.clone(), cells.collect())
+    });
+    grid("", heads.iter().map(String::as_str), rows)
 }
 
 /// Where, when and with what it was measured: one paragraph.

@@ -67,9 +67,10 @@ impl Tables {
     }
 
     fn own(&self, stack: &Stack, direction: &str, limited: bool) -> String {
+        let name = stack.name();
         let speed = |name| self.spread(name, direction, "adit", GBIT, "");
         let (Some(gbit), Some([client, server])) =
-            (speed(stack.name), self.costs(stack.name, direction, "adit"))
+            (speed(&name), self.costs(&name, direction, "adit"))
         else {
             return String::new();
         };
@@ -77,10 +78,7 @@ impl Tables {
             || "–".to_owned(),
             |whole| format!("{:.0}", gbit.median / whole.median * 100.0),
         );
-        let mut row = format!(
-            "| {} | {gbit} | {share} | {client} | {server} |",
-            stack.name
-        );
+        let mut row = format!("| {name} | {gbit} | {share} | {client} | {server} |");
         if limited {
             row.push_str(&self.verdict(stack, [client.median, server.median]));
         }
@@ -120,12 +118,10 @@ impl Tables {
     }
 
     fn rival(&self, stack: &Stack, direction: &str, who: &str) -> Option<String> {
-        let gbit = self.spread(stack.name, direction, who, GBIT, "")?;
-        let [client, server] = self.costs(stack.name, direction, who)?;
-        Some(format!(
-            "| {} | {gbit} | {client} | {server} |\n",
-            stack.name
-        ))
+        let name = stack.name();
+        let gbit = self.spread(&name, direction, who, GBIT, "")?;
+        let [client, server] = self.costs(&name, direction, who)?;
+        Some(format!("| {name} | {gbit} | {client} | {server} |\n"))
     }
 }
 

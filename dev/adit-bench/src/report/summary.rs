@@ -1,8 +1,7 @@
 //! The summary of a suite: of its many tables the few figures that one looks for first, with a
 //! column for adit and for each of its rivals.
 
-use std::fmt::Write;
-
+use super::markdown::grid;
 use crate::figure::{
     AT_MOST, CONNECTIONS, CPU_PER_CONNECTION, CPU_PER_GIB, CPU_SHARE, GBIT, MB, Metric, NS_PER_OP,
     OVER_CIPHER, P99, PER_IDLE, PER_SESSION, Quantity, SEAL, Spread, WHOLE, short,
@@ -201,22 +200,17 @@ pub(super) fn summary(journal: &Journal, suite: Suite) -> String {
             columns.push(who);
         }
     }
-    let mut out = format!("| [{}](benchmarks/{suite}.md) |", suite.title());
-    for who in &columns {
-        let _ = write!(out, " {who} |");
-    }
-    out.push_str("\n|---|");
-    out.push_str(&"--:|".repeat(columns.len()));
-    for (case, quantity, figures) in &rows {
-        let _ = write!(out, "\n| {case}: {} {} |", quantity.title, quantity.arrow());
-        for column in &columns {
-            let own = figures.iter().find(|(who, _)| who == column);
-            let shown = own.map_or_else(|| "–".to_owned(), |(_, spread)| short(spread.median));
-            let _ = write!(out, " {shown} |");
-        }
-    }
-    out.push('\n');
-    out
+    let corner = format!("[{}](benchmarks/{suite}.md)", suite.title());
+    let cells = |own: Vec<(&str, Spread)>| {
+        let cell = |column: &&str| own.iter().find(|(who, _)| who == column);
+        let shown = |column| cell(column).map_or_else(|| "–".to_owned(), |own| short(own.1.median));
+        columns.iter().map(shown).collect()
+    };
+    let rows = rows.into_iter().map(|(case, quantity, figures)| {
+        let name = format!("{case}: {} {}", quantity.title, quantity.arrow());
+        (name, cells(figures))
+    });
+    grid(&corner, columns.iter().copied(), rows)
 }
 
 /// Whose figures they are, and the figures: of all processes of each implementation together, or

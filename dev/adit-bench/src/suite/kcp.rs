@@ -19,7 +19,7 @@ use crate::figure::{
 };
 use crate::kcp_crowd;
 use crate::kcp_ends::{MTU, SHARDS};
-use crate::peers::Peer;
+use crate::peers::{KCPTUN, Peer, SHARE};
 use crate::topology::Topology;
 
 /// As in tables.
@@ -47,31 +47,20 @@ struct Way {
     limit: Option<f64>,
 }
 
-const WAYS: [Way; 4] = [
+const fn way(echo: bool, cipher: PacketKind, limit: Option<f64>) -> Way {
     Way {
-        echo: false,
-        cipher: PacketKind::Salsa20,
-        limit: Some(1.4),
-    },
-    Way {
-        echo: false,
-        cipher: PacketKind::Aes128,
-        limit: Some(1.0),
-    },
-    Way {
-        echo: true,
-        cipher: PacketKind::Salsa20,
-        limit: Some(8.0),
-    },
-    Way {
-        echo: true,
-        cipher: PacketKind::Aes128,
-        limit: None,
-    },
-];
+        echo,
+        cipher,
+        limit,
+    }
+}
 
-/// kcptun carries so much less than TCP in the same time.
-const SHARE: u64 = 8;
+const WAYS: [Way; 4] = [
+    way(false, PacketKind::Salsa20, Some(1.4)),
+    way(false, PacketKind::Aes128, Some(1.0)),
+    way(true, PacketKind::Salsa20, Some(8.0)),
+    way(true, PacketKind::Aes128, None),
+];
 
 /// Sessions that are held, and how long they are watched; and as many as a large server has, of
 /// which kcp-go's client would need more sockets than a process may have.
@@ -99,7 +88,7 @@ pub(super) fn run(bench: &mut Bench) {
             }
         }
     }
-    let topology = Topology::Kcptun;
+    let topology = Topology::Kcptun(KCPTUN);
     let among = |peer: &Peer| TUNNELS.contains(&peer.name());
     let case = "kcptun's tunnel, fast3, aes, FEC 10+3, 1 stream";
     let contest = Contest::new(Suite::Kcp, case, topology)

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use adit_interop::tool;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::Suite;
 use super::kcp::{at_most, whos};
@@ -57,9 +57,11 @@ const LIMITS: [(&str, f64); 4] = [
 
 /// A row of one of the programs.
 #[derive(Debug, PartialEq)]
-struct Step {
-    name: String,
-    ns: f64,
+pub(super) struct Step {
+    pub(super) name: String,
+    /// Of what it is done to.
+    pub(super) bytes: u64,
+    pub(super) ns: f64,
 }
 
 /// Every round, both programs.
@@ -97,11 +99,14 @@ fn steps(command: Command) -> Result<Vec<Step>> {
     read(&ended.success()?)
 }
 
-fn read(told: &str) -> Result<Vec<Step>> {
+/// A row of JSON for each.
+pub(super) fn read(told: &str) -> Result<Vec<Step>> {
+    ensure!(!told.is_empty(), "no rows");
     let step = |line: &str| {
         let row: serde_json::Value = serde_json::from_str(line).ok()?;
         Some(Step {
             name: row.get("name")?.as_str()?.to_owned(),
+            bytes: row.get("bytes")?.as_u64()?,
             ns: row.get("ns_per_op")?.as_f64()?,
         })
     };
@@ -153,6 +158,6 @@ mod tests {
         }
         assert_eq!(figures("adit", &steps[1]).len(), 2);
         assert_eq!(figures("kcp-go", &steps[1]).len(), 1);
-        assert!(read("adit 1").is_err() && read("{}").is_err());
+        assert!(read("").is_err() && read("adit 1").is_err() && read("{}").is_err());
     }
 }

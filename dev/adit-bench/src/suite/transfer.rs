@@ -111,11 +111,10 @@ fn measure(turn: &Turn<'_>, rig: &Rig, streams: u32, case: &str) -> Result<Cases
     for direction in Direction::BOTH {
         let before = rig.cpu()?;
         let moved = carry(direction, amounts.bytes, Check::Sampled)?;
-        let cpu = rig.cpu_since(&before)?;
+        let costs = rig.costs(&before, CPU_PER_GIB, as_gib(moved.bytes))?;
         let bits = float(moved.bytes) * 8.0 / 1e9;
         let mut figures = vec![one(GBIT, bits / moved.elapsed.as_secs_f64())];
-        let cost = cpu.iter().map(|seconds| seconds / as_gib(moved.bytes));
-        figures.extend(each(CPU_PER_GIB, &rig.parts(cost)));
+        figures.extend(costs);
         let peaks = rig.memory()?;
         let peaks = peaks.iter().map(|memory| float(memory.peak) / 1024.0);
         figures.extend(apart(PEAK, &rig.parts(peaks)));

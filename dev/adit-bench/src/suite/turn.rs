@@ -136,11 +136,7 @@ impl Turn<'_> {
             return Ok(Rig::straight(origin));
         };
         let rig = Rig::start(peer, self.topology, origin, self.entrant.threads)?;
-        let lines = rig
-            .members()
-            .iter()
-            .map(|member| member.running.shown().to_owned());
-        self.commands.borrow_mut().extend(lines);
+        self.commands.borrow_mut().extend(rig.commands());
         Ok(rig)
     }
 }

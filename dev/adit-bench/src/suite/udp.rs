@@ -74,13 +74,12 @@ fn measure(
             let before = rig.cpu()?;
             let wanted = count(direction, amounts.datagram_bytes / share);
             let delivery = session.run(direction, wanted, *pace)?;
-            let cpu = rig.cpu_since(&before)?;
+            let bytes = delivery.delivered * payload(direction) as u64;
+            let costs = rig.costs(&before, CPU_PER_GIB, as_gib(bytes))?;
             let doubled = delivery.duplicates;
             ensure!(doubled == 0, "{doubled} datagrams arrived twice");
-            let bytes = delivery.delivered * payload(direction) as u64;
             let mut figures = rates(&delivery, direction);
-            let cost = cpu.iter().map(|seconds| seconds / as_gib(bytes));
-            figures.extend(each(CPU_PER_GIB, &rig.parts(cost)));
+            figures.extend(costs);
             if *pace == WINDOW && turn.counts_calls && !rig.members().is_empty() {
                 figures.extend(calls(turn, rig, session, direction)?);
             }
