@@ -1,21 +1,27 @@
 //! What may be typed, and what it means.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use adit_crypto::packet::PacketKind;
 use adit_interop::shadowsocks::{BLAKE3_AES_128, CHACHA20, METHODS, Method};
 use clap::builder::PossibleValuesParser;
-use clap::{Parser, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::bare_records::Ends;
 use crate::hold::Hold;
-use crate::kcp_ends::End;
+use crate::kcp_ends::Speed;
 use crate::peers::KINDS;
 use crate::suite::Suite;
-use crate::{bare_records, bare_splice};
 
 /// Measures adit beside whatever rivals are installed: alternating rounds on loopback, CPU
 /// seconds and system calls per GiB of every process, not only Gbit/s.
 #[derive(Debug, Parser)]
-#[command(name = "cargo xtask bench", bin_name = "cargo xtask bench")]
+#[command(
+    name = "cargo xtask bench",
+    bin_name = "cargo xtask bench",
+    disable_help_subcommand = true
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) settings: Settings,
@@ -25,32 +31,40 @@ pub(crate) struct Args {
     /// Write the counts down instead of comparing them
     #[arg(long, requires = "instructions")]
     pub(crate) bless: bool,
+    #[command(subcommand)]
+    pub(crate) own: Option<Own>,
+}
+
+/// What this program does in processes of its own, until their input ends or they are ended.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Own {
     /// Run a hot loop so many times, for the counting
-    #[arg(long, value_name = "LOOP", requires = "times", hide = true)]
-    pub(crate) hot: Option<String>,
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 0,
-        requires = "hot",
-        hide = true
-    )]
-    pub(crate) times: u32,
-    /// Be an end of KCP sessions, for the suite `kcp`
-    #[arg(long, value_name = "END", hide = true)]
-    pub(crate) kcp_end: Option<End>,
-    /// Be a relay that only splices, for the suites `ss-relay` and `socks`
-    #[arg(long, value_name = "ADDR[,ADDR]", hide = true)]
-    pub(crate) splice: Option<bare_splice::Ends>,
-    /// Hold connections, for the suite `idle`
-    #[arg(long, value_name = "COUNT,ADDR,LANE", hide = true)]
-    pub(crate) hold: Option<Hold>,
-    /// Be an end of records without a protocol, for the suites `ss-tcp` and `ss-udp`
-    #[arg(long, value_name = "END", hide = true)]
-    pub(crate) records: Option<bare_records::Ends>,
-    /// Only count, for the busy cases of `ss-tcp` and `socks`
-    #[arg(long, hide = true)]
-    pub(crate) spin: bool,
+    #[command(hide = true)]
+    Hot { name: String, times: u32 },
+    /// Send back what comes over KCP
+    #[command(hide = true)]
+    KcpServe { cipher: PacketKind },
+    /// Hold so many sessions of KCP with a server
+    #[command(hide = true)]
+    KcpCrowd { server: SocketAddr, sessions: u32 },
+    /// Measure a session of KCP with itself
+    #[command(hide = true)]
+    KcpSpeed(Speed),
+    /// Relay with `splice(2)` alone: to one end, or as a client of SOCKS5 says
+    #[command(hide = true)]
+    Splice {
+        at: SocketAddr,
+        to: Option<SocketAddr>,
+    },
+    /// Hold connections through a SOCKS5 proxy
+    #[command(hide = true)]
+    Hold(Hold),
+    /// Be an end of records without a protocol
+    #[command(hide = true)]
+    Records(Ends),
+    /// Only count
+    #[command(hide = true)]
+    Spin,
 }
 
 /// What is measured.

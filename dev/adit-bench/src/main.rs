@@ -40,7 +40,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use args::{Args, Settings};
+use args::{Args, Own, Settings};
 use environment::Environment;
 use journal::Journal;
 use peers::{KINDS, Kind, Peer};
@@ -57,23 +57,17 @@ fn main() -> ExitCode {
 }
 
 fn fulfil(args: Args) -> Result<()> {
-    if args.instructions {
-        instructions::run(args.bless)
-    } else if let Some(name) = &args.hot {
-        instructions::hot(name, args.times)
-    } else if let Some(end) = &args.kcp_end {
-        kcp_ends::run(end)
-    } else if let Some(ends) = args.splice {
-        bare_splice::run(ends)
-    } else if let Some(what) = args.hold {
-        raise_open_files()?;
-        hold::run(what)
-    } else if let Some(ends) = args.records {
-        bare_records::run(ends)
-    } else if args.spin {
-        spin::run()
-    } else {
-        measure(args.settings)
+    match args.own {
+        None if args.instructions => instructions::run(args.bless),
+        None => measure(args.settings),
+        Some(Own::Hot { name, times }) => instructions::hot(&name, times),
+        Some(Own::KcpServe { cipher }) => kcp_ends::serve(cipher),
+        Some(Own::KcpCrowd { server, sessions }) => kcp_crowd::hold(server, sessions),
+        Some(Own::KcpSpeed(speed)) => kcp_ends::speed(&speed),
+        Some(Own::Splice { at, to }) => bare_splice::run(at, to),
+        Some(Own::Hold(what)) => raise_open_files().and_then(|()| hold::run(what)),
+        Some(Own::Records(ends)) => bare_records::run(ends),
+        Some(Own::Spin) => spin::run(),
     }
 }
 

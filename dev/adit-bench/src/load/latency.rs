@@ -6,7 +6,7 @@
 //! Whoever sends and answers the echoes asks for short turns: in reality they have machines of their
 //! own, and their wait for a processor that the flows of the load keep busy is not the relay's.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 
-use super::Way;
-use super::content::{CHUNK, Content};
+use super::content::CHUNK;
+use super::{Way, tcp};
 use crate::short_turns;
 
 /// Bytes of a request, and of its answer.
@@ -77,17 +77,10 @@ impl Service {
                     stream.write_all(&buf)?;
                 }
             }
-            Self::Flow(0) => loop {
-                stream.write_all(Content::get().at(0, CHUNK))?;
-            },
+            Self::Flow(0) => tcp::send(&mut stream, u64::MAX),
             Self::Flow(rate) => flow(stream, rate),
             Self::Download(bytes) => {
-                let mut left = bytes;
-                while left > 0 {
-                    let n = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
-                    stream.write_all(Content::get().at(0, n))?;
-                    left -= n as u64;
-                }
+                tcp::send(&mut stream, bytes)?;
                 stream.shutdown(Shutdown::Write)
             }
         }
@@ -100,12 +93,7 @@ fn flow(mut stream: TcpStream, rate: u64) -> io::Result<()> {
     let each = rate / 1000 * TICK.as_millis() as u64;
     let mut due = Instant::now();
     loop {
-        let mut left = each;
-        while left > 0 {
-            let n = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
-            stream.write_all(Content::get().at(0, n))?;
-            left -= n as u64;
-        }
+        tcp::send(&mut stream, each)?;
         due = (due + TICK).max(Instant::now() - 4 * TICK);
         thread::sleep(due.saturating_duration_since(Instant::now()));
     }
@@ -214,19 +202,12 @@ fn take_flow(way: Way, rate: u64, stop: &AtomicBool, got: &AtomicU64) -> Result<
 fn take_downloads(way: Way, number: u32, stop: &AtomicBool, got: &AtomicU64) -> Result<()> {
     // They do not begin at the same moment.
     thread::sleep(PAUSE * (number % 64) / 64);
-    let mut buf = vec![0; CHUNK];
+    let mut buf = vec![0; SMALL as usize];
     while !stop.load(Ordering::Relaxed) {
         let mut stream = way.dial()?;
         stream.write_all(&Service::Download(SMALL).encode())?;
-        let mut left = SMALL;
-        while left > 0 {
-            let n = match stream.read(&mut buf) {
-                Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
-                done => done,
-            }?;
-            got.fetch_add(n as u64, Ordering::Relaxed);
-            left = left.saturating_sub(n as u64);
-        }
+        stream.read_exact(&mut buf)?;
+        got.fetch_add(SMALL, Ordering::Relaxed);
         drop(stream);
         thread::sleep(PAUSE);
     }

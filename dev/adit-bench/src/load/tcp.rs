@@ -154,7 +154,7 @@ pub(super) fn serve(mut stream: TcpStream) -> io::Result<()> {
     wait_end(stream)
 }
 
-fn send(stream: &mut TcpStream, bytes: u64) -> io::Result<()> {
+pub(super) fn send(stream: &mut TcpStream, bytes: u64) -> io::Result<()> {
     let mut sent = 0;
     while sent < bytes {
         let len = usize::try_from(bytes - sent).unwrap_or(CHUNK).min(CHUNK);

@@ -152,10 +152,8 @@ impl Way {
             command.args(line.split(' '));
             command
         } else {
-            let mut command = Command::new(env::current_exe()?);
-            command.arg("--kcp-end");
-            command.arg(format!("{kind},{cipher},{size},{writes}"));
-            command
+            let echo = if self.echo { "--echo" } else { "" };
+            own(&format!("kcp-speed {echo} {cipher} {size} {writes}"))?
         };
         let told = told(command)?;
         let count = |key: &str| told.get(key).and_then(serde_json::Value::as_u64);
@@ -194,7 +192,7 @@ fn idle(who: &str, sessions: usize, watched: Duration) -> Result<Figures> {
         command.args(["echo", "-mtu", "1400", "-life", "600"]);
         command
     } else {
-        end(&format!("serve,{}", PacketKind::Aes))?
+        own(&format!("kcp-serve {}", PacketKind::Aes))?
     };
     let (server, at) = started(command, PATIENCE)?;
     // What the process takes once, it takes for the first session.
@@ -213,8 +211,8 @@ fn idle(who: &str, sessions: usize, watched: Duration) -> Result<Figures> {
 
 /// As [`idle`], of more sessions than there may be sockets.
 fn crowded(sessions: usize, watched: Duration) -> Result<Figures> {
-    let (server, at) = started(end(&format!("serve,{}", kcp_crowd::CIPHER))?, PATIENCE)?;
-    let hold = |count: usize| started(end(&format!("crowd,{at},{count}"))?, CROWDING);
+    let (server, at) = started(own(&format!("kcp-serve {}", kcp_crowd::CIPHER))?, PATIENCE)?;
+    let hold = |count: usize| started(own(&format!("kcp-crowd {at} {count}"))?, CROWDING);
     let first = hold(FIRST)?;
     sleep(Duration::from_secs(1));
     let before = account::memory(server.id())?.resident;
@@ -226,9 +224,9 @@ fn crowded(sessions: usize, watched: Duration) -> Result<Figures> {
 }
 
 /// This program as one end.
-fn end(what: &str) -> Result<Command> {
+fn own(line: &str) -> Result<Command> {
     let mut command = Command::new(env::current_exe()?);
-    command.args(["--kcp-end", what]);
+    command.args(line.split_whitespace());
     Ok(command)
 }
 

@@ -38,13 +38,20 @@ impl Stack {
 
 /// What client and server of adit may cost each, on the way down.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Limit {
+pub(crate) struct Limit {
     /// CPU seconds for a GiB.
-    Cost(f64),
-    /// So many times what they cost in another row.
-    Times(f64, &'static str),
-    /// Both: so many seconds, and so many times another row.
-    Both(f64, f64, &'static str),
+    pub(crate) cost: f64,
+    /// Also so many times what they cost in another row.
+    pub(crate) times: Option<(f64, &'static str)>,
+}
+
+const fn cost(cost: f64) -> Option<Limit> {
+    Some(Limit { cost, times: None })
+}
+
+const fn times(cost: f64, times: f64, row: &'static str) -> Option<Limit> {
+    let times = Some((times, row));
+    Some(Limit { cost, times })
 }
 
 const fn ssr(
@@ -74,7 +81,7 @@ const fn shadowsocks(method: Method) -> Stack {
 const CTR: &str = COMPARED_WITH;
 const FAST: &str = "aes-256-ctr + auth_aes128_fast";
 const MD5: &str = "aes-256-ctr + auth_aes128_md5";
-const BELOW_MD5: Option<Limit> = Some(Limit::Both(1.2, 0.5, MD5));
+const ANY: f64 = f64::INFINITY;
 
 /// The rows.
 pub(crate) const STACKS: [Stack; 14] = [
@@ -82,22 +89,17 @@ pub(crate) const STACKS: [Stack; 14] = [
     ssr("rc4-md5", "origin", "plain", None),
     ssr("aes-128-cfb", "origin", "plain", None),
     ssr(CTR, "origin", "plain", None),
-    ssr(CTR, "auth_aes128_fast", "plain", BELOW_MD5),
-    ssr(CTR, "auth_sha1_v4", "plain", Some(Limit::Cost(1.2))),
-    ssr(CTR, "auth_aes128_md5", "plain", Some(Limit::Cost(3.0))),
+    ssr(CTR, "auth_aes128_fast", "plain", times(1.2, 0.5, MD5)),
+    ssr(CTR, "auth_sha1_v4", "plain", cost(1.2)),
+    ssr(CTR, "auth_aes128_md5", "plain", cost(3.0)),
     ssr(CTR, "auth_aes128_sha1", "plain", None),
-    ssr("none", "auth_chain_a", "plain", Some(Limit::Cost(4.5))),
-    ssr(
-        CTR,
-        "auth_aes128_fast",
-        "go_quiet",
-        Some(Limit::Times(1.1, FAST)),
-    ),
+    ssr("none", "auth_chain_a", "plain", cost(4.5)),
+    ssr(CTR, "auth_aes128_fast", "go_quiet", times(ANY, 1.1, FAST)),
     ssr(
         CTR,
         "auth_aes128_fast",
         "tls1.2_ticket_auth",
-        Some(Limit::Times(1.15, FAST)),
+        times(ANY, 1.15, FAST),
     ),
     shadowsocks(AES_256),
     shadowsocks(CHACHA20),
@@ -135,7 +137,7 @@ mod tests {
         let known = |name| STACKS.iter().any(|stack| stack.name() == name);
         assert!(known(COMPARED_WITH));
         for stack in STACKS {
-            if let Some(Limit::Times(_, row) | Limit::Both(_, _, row)) = stack.limit {
+            if let Some((_, row)) = stack.limit.and_then(|limit| limit.times) {
                 assert!(known(row), "{row}");
             }
         }
