@@ -120,9 +120,14 @@ impl Topology {
             Self::SshServer(suite) => Self::SshDynamic(suite),
             whole => whole,
         };
+        whole.roles().all(|role| peer.plays(&role))
+    }
+
+    /// All roles, somewhere.
+    pub(crate) fn roles(self) -> impl Iterator<Item = Role> {
         let somewhere = loopback(1);
-        let mut roles = (0..).map_while(|n| whole.role(n, somewhere, somewhere));
-        roles.all(|(_, role)| peer.plays(&role))
+        let role = move |n| self.role(n, somewhere, somewhere);
+        (0..).map_while(role).map(|(_, role)| role)
     }
 }
 

@@ -62,7 +62,6 @@ fn instead(journal: &Journal, method: &str, who: &str) -> String {
 mod tests {
     use super::*;
     use crate::figure::{each, one};
-    use crate::journal::Sample;
 
     #[test]
     fn every_cell_says_something() {
@@ -77,13 +76,13 @@ mod tests {
                 for direction in ["up", "down"] {
                     let mut figures = vec![one(GBIT, speed)];
                     figures.extend(each(CPU_PER_GIB, &[("client", 0.5), ("server", 0.25)]));
-                    journal.samples.push(Sample {
-                        suite: Suite::SsTable,
-                        case: format!("{}, {transport}, {direction}", method.name),
-                        who: who.to_owned(),
-                        round: 1,
-                        figures,
-                    });
+                    journal.keep(
+                        Suite::SsTable,
+                        &format!("{}, {transport}, {direction}", method.name),
+                        who,
+                        1,
+                        Ok(figures),
+                    );
                 }
             }
         }

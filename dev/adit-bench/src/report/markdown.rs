@@ -145,8 +145,8 @@ fn commands(journal: &Journal, suite: Suite) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::Command;
     use crate::journal::tests::journal;
-    use crate::journal::{Command, Gap};
 
     fn environment() -> Environment {
         Environment {
@@ -188,13 +188,13 @@ mod tests {
             who: "adit".to_owned(),
             line: "adit run x".to_owned(),
         });
-        journal.gaps.push(Gap {
-            failed: true,
-            suite: Suite::SsTcp,
-            case: "m".to_owned(),
-            who: "other".to_owned(),
-            why: "broken\nlog".to_owned(),
-        });
+        journal.keep(
+            Suite::SsTcp,
+            "m",
+            "other",
+            1,
+            Err(anyhow::anyhow!("broken\nlog")),
+        );
         let text = page(&environment(), &journal, Suite::SsTcp, Some("x.svg"));
         for part in [
             "# Shadowsocks over TCP\n",

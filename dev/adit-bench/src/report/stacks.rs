@@ -118,19 +118,18 @@ impl Tables {
 mod tests {
     use super::*;
     use crate::figure::{each, one};
-    use crate::journal::Sample;
 
     fn sample(journal: &mut Journal, stack: &str, who: &str, speed: f64, cost: f64) {
         for direction in ["up", "down"] {
             let mut figures = vec![one(GBIT, speed)];
             figures.extend(each(CPU_PER_GIB, &[("client", cost), ("server", cost)]));
-            journal.samples.push(Sample {
-                suite: Suite::Ssr,
-                case: format!("{stack}, {direction}"),
-                who: who.to_owned(),
-                round: 1,
-                figures,
-            });
+            journal.keep(
+                Suite::Ssr,
+                &format!("{stack}, {direction}"),
+                who,
+                1,
+                Ok(figures),
+            );
         }
     }
 

@@ -250,40 +250,26 @@ fn figures<'a>(tables: &'a [Table], case: &str, quantity: Quantity) -> Vec<(&'a 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::{Figures, apart, each, one};
-    use crate::journal::Sample;
-
-    fn sample(suite: Suite, case: &str, who: &str, figures: Figures) -> Sample {
-        let (case, who) = (case.to_owned(), who.to_owned());
-        Sample {
-            suite,
-            case,
-            who,
-            round: 1,
-            figures,
-        }
-    }
+    use crate::figure::{apart, each, one};
 
     #[test]
     fn each_implementation_has_a_column() {
-        let of = |case, who, figures| sample(Suite::SsTcp, case, who, figures);
         let (first, last) = (
             "2022-blake3-aes-128-gcm, 1 stream, down",
             "chacha20-ietf-poly1305, 8 streams, down",
         );
         let cost = |cost| each(CPU_PER_GIB, &[("client", cost), ("server", cost)]);
-        let samples = vec![
-            of(first, "adit", vec![one(GBIT, 8.0)]),
-            of(first, "no relay", vec![one(GBIT, 80.0)]),
-            of(first, "bare records", vec![one(GBIT, 9.0)]),
-            of("another case", "third", vec![one(GBIT, 1.0)]),
-            of(last, "adit", cost(0.5)),
-            of(last, "other", cost(1.0)),
-        ];
-        let journal = Journal {
-            samples,
-            ..Journal::default()
-        };
+        let mut journal = Journal::default();
+        for (case, who, figures) in [
+            (first, "adit", vec![one(GBIT, 8.0)]),
+            (first, "no relay", vec![one(GBIT, 80.0)]),
+            (first, "bare records", vec![one(GBIT, 9.0)]),
+            ("another case", "third", vec![one(GBIT, 1.0)]),
+            (last, "adit", cost(0.5)),
+            (last, "other", cost(1.0)),
+        ] {
+            journal.keep(Suite::SsTcp, case, who, 1, Ok(figures));
+        }
         assert_eq!(
             summary(&journal, Suite::SsTcp),
             "| [Shadowsocks over TCP](benchmarks/ss-tcp.md) | adit | other |\n\
@@ -296,19 +282,18 @@ mod tests {
     #[test]
     fn steps_are_whose_part_they_are() {
         let codes = "the codes, for each datagram of 1,400 B";
-        let parts = [("adit", 17.0), ("kcp-go", 98.0), (AT_MOST, 120.0)];
-        let figures = apart(NS_PER_OP, &parts);
-        let sizes = "messages of 16 KiB";
-        let journal = Journal {
-            samples: vec![
-                sample(Suite::Fec, codes, "code-encode-vandermonde-10+3", figures),
-                sample(Suite::Crypto, sizes, "aes-128-gcm", vec![one(SEAL, 2.0)]),
-            ],
-            ..Journal::default()
-        };
+        let step = "code-encode-vandermonde-10+3";
+        let times = apart(
+            NS_PER_OP,
+            &[("adit", 17.0), ("kcp-go", 98.0), (AT_MOST, 120.0)],
+        );
+        let mut journal = Journal::default();
+        journal.keep(Suite::Fec, codes, step, 1, Ok(times));
         let text = summary(&journal, Suite::Fec);
         assert!(text.contains(" | adit | kcp-go |\n"), "{text}");
         assert!(text.contains("10+3: ns/op ↓ | 17.0 | 98.0 |\n"), "{text}");
+        let (size, cipher) = ("messages of 16 KiB", "aes-128-gcm");
+        journal.keep(Suite::Crypto, size, cipher, 1, Ok(vec![one(SEAL, 2.0)]));
         let text = summary(&journal, Suite::Crypto);
         assert!(text.contains(" | adit |\n"), "{text}");
         assert!(text.contains(": seal GB/s ↑ | 2.00 |\n"), "{text}");

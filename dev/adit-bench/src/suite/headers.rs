@@ -44,7 +44,9 @@ pub(super) fn run(bench: &mut Bench) {
     for round in 1..=bench.settings.rounds() {
         for bits in [128, 256] {
             for (what, outcome) in operations(least, bits) {
-                bench.keep(Suite::Headers, KEYS, &what, round, outcome);
+                bench
+                    .journal
+                    .keep(Suite::Headers, KEYS, &what, round, outcome);
             }
         }
     }
@@ -58,7 +60,9 @@ pub(super) fn run(bench: &mut Bench) {
                 };
                 for (step, outcome) in [("seal", seal), ("open", open)] {
                     let who = format!("{method}, {step}");
-                    bench.keep(Suite::Headers, &case, &who, round, outcome);
+                    bench
+                        .journal
+                        .keep(Suite::Headers, &case, &who, round, outcome);
                 }
             }
         }

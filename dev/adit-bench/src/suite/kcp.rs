@@ -83,7 +83,9 @@ pub(super) fn run(bench: &mut Bench) {
                     let bytes = bench.settings.amounts().bytes / SHARE;
                     let outcome = way.measure(who, *size, bytes);
                     let row = format!("{shown}, {who}");
-                    bench.keep(Suite::Kcp, &way.case(), &row, round, outcome);
+                    bench
+                        .journal
+                        .keep(Suite::Kcp, &way.case(), &row, round, outcome);
                 }
             }
         }
@@ -103,13 +105,13 @@ pub(super) fn run(bench: &mut Bench) {
     let case = format!("a server with {sessions} idle sessions, aes, FEC 10+3");
     for who in whos(bench, 1) {
         let outcome = idle(who, sessions, watched);
-        bench.keep(Suite::Kcp, &case, who, 1, outcome);
+        bench.journal.keep(Suite::Kcp, &case, who, 1, outcome);
     }
     if bench.settings.wants("adit") {
         let cipher = kcp_crowd::CIPHER;
         let case = format!("a server with {crowd} idle sessions, {cipher}, FEC 10+3");
         let outcome = crowded(crowd, watched);
-        bench.keep(Suite::Kcp, &case, "adit", 1, outcome);
+        bench.journal.keep(Suite::Kcp, &case, "adit", 1, outcome);
     }
     steps::run(bench, Suite::Kcp);
 }

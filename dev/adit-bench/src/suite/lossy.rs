@@ -98,13 +98,17 @@ fn all(bench: &mut Bench) -> Result<()> {
                     bench.journal.note(Suite::Lossy, "tunnel", &who, lines);
                 }
                 let outcome = world.and_then(|world| self::transfer(&world, amounts));
-                bench.keep(Suite::Lossy, &case, &who, round, outcome);
+                bench
+                    .journal
+                    .keep(Suite::Lossy, &case, &who, round, outcome);
             }
             let [first, ..] = ROUND_TRIPS;
             let case = format!("{ECHO} bytes there and back over {first:?}, 5 % lost");
             let world = entrant.world(bench, first, round);
             let outcome = world.and_then(|world| self::echoes(&world, amounts.echoes));
-            bench.keep(Suite::Lossy, &case, &who, round, outcome);
+            bench
+                .journal
+                .keep(Suite::Lossy, &case, &who, round, outcome);
         }
         everyone.rotate_left(1);
     }

@@ -88,7 +88,9 @@ pub(super) fn run(bench: &mut Bench, suite: Suite) {
             };
             match steps(command) {
                 Ok(steps) => keep(bench, suite, who, round, &steps),
-                Err(why) => bench.keep(suite, "steps in memory", who, round, Err(why)),
+                Err(why) => bench
+                    .journal
+                    .keep(suite, "steps in memory", who, round, Err(why)),
             }
         }
     }
@@ -119,7 +121,9 @@ fn keep(bench: &mut Bench, suite: Suite, who: &'static str, round: u32, steps: &
     for chapter in CHAPTERS.iter().filter(|chapter| chapter.suite == suite) {
         for step in steps.iter().filter(|step| (chapter.of)(&step.name)) {
             let figures = figures(who, step);
-            bench.keep(suite, chapter.title, &step.name, round, Ok(figures));
+            bench
+                .journal
+                .keep(suite, chapter.title, &step.name, round, Ok(figures));
         }
     }
 }

@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use anyhow::Result;
 
 use crate::args::{Amounts, Settings};
-use crate::figure::{Figures, Metric, short};
-use crate::journal::{Gap, Journal, Sample};
+use crate::figure::Figures;
+use crate::journal::Journal;
 use crate::peers::Peer;
 use crate::suite::Suite;
 use crate::topology::{Rig, Topology};
@@ -194,73 +194,14 @@ impl Bench {
                 match measure(&turn) {
                     Ok(cases) => {
                         for (case, figures) in cases {
-                            keep(journal, suite, &case, &who, round, Ok(figures));
+                            journal.keep(suite, &case, &who, round, Ok(figures));
                         }
                     }
-                    Err(why) => keep(journal, suite, case, &who, round, Err(why)),
+                    Err(why) => journal.keep(suite, case, &who, round, Err(why)),
                 }
                 journal.note(suite, topology, &who, turn.commands.into_inner());
             }
             everyone.rotate_left(1);
         }
     }
-
-    /// Keeps what one measurement gave.
-    pub(crate) fn keep(
-        &mut self,
-        suite: Suite,
-        case: &str,
-        who: &str,
-        round: u32,
-        outcome: Result<Figures>,
-    ) {
-        keep(&mut self.journal, suite, case, who, round, outcome);
-    }
-}
-
-fn keep(
-    journal: &mut Journal,
-    suite: Suite,
-    case: &str,
-    who: &str,
-    round: u32,
-    outcome: Result<Figures>,
-) {
-    let place = format!("{suite}: round {round}: {who}: {case}");
-    let (case, who) = (case.to_owned(), who.to_owned());
-    match outcome {
-        Ok(figures) => {
-            eprintln!("{place}: {}", headline(suite, &figures));
-            journal.samples.push(Sample {
-                suite,
-                case,
-                who,
-                round,
-                figures,
-            });
-        }
-        Err(why) => {
-            let why = format!("{why:#}");
-            eprintln!("{place}: FAILED: {why}");
-            journal.gaps.push(Gap {
-                failed: true,
-                suite,
-                case,
-                who,
-                why,
-            });
-        }
-    }
-}
-
-/// The figures that matter most, for the line of progress.
-fn headline(suite: Suite, figures: &Figures) -> String {
-    let charted = |metric: &Metric| metric.quantity == suite.chart().quantity;
-    let shown = figures
-        .iter()
-        .filter(|(metric, _)| charted(metric) || metric.part.is_empty());
-    shown
-        .map(|(metric, value)| format!("{} {metric}", short(*value)))
-        .collect::<Vec<_>>()
-        .join("; ")
 }

@@ -90,7 +90,9 @@ pub(super) fn run(bench: &mut Bench) {
                     Ok(setup) => setup.measure(least),
                     Err(why) => Err(anyhow::anyhow!("{why:#}")),
                 };
-                bench.keep(Suite::Users, case, crowd.who, round, outcome);
+                bench
+                    .journal
+                    .keep(Suite::Users, case, crowd.who, round, outcome);
             }
         }
     }
@@ -104,7 +106,7 @@ pub(super) fn run(bench: &mut Bench) {
         for (who, stamp) in [("2022 edition", Some(NOW)), ("AEAD edition", None)] {
             let outcome = salts(count, stamp);
             let case = "a salt looked up and kept, up to 990,000 of them";
-            bench.keep(Suite::Users, case, who, round, outcome);
+            bench.journal.keep(Suite::Users, case, who, round, outcome);
         }
     }
 }

@@ -74,11 +74,13 @@ fn all(bench: &mut Bench, able: &[&'static str]) -> Result<()> {
             match measured {
                 Ok((cases, lines)) => {
                     for (case, figures) in cases {
-                        bench.keep(Suite::Ssh, &case, who, round, Ok(figures));
+                        bench
+                            .journal
+                            .keep(Suite::Ssh, &case, who, round, Ok(figures));
                     }
                     bench.journal.note(Suite::Ssh, "a far server", who, lines);
                 }
-                Err(why) => bench.keep(Suite::Ssh, &case, who, round, Err(why)),
+                Err(why) => bench.journal.keep(Suite::Ssh, &case, who, round, Err(why)),
             }
         }
         everyone.rotate_left(1);

@@ -29,10 +29,14 @@ pub(super) fn run(bench: &mut Bench) {
                 Ok(rows) => {
                     for Step { name, bytes, ns } in rows {
                         let figures = Ok(vec![one(NS_PER_OP, ns)]);
-                        bench.keep(Suite::Ssh, &case(&name, bytes), "adit", round, figures);
+                        bench
+                            .journal
+                            .keep(Suite::Ssh, &case(&name, bytes), "adit", round, figures);
                     }
                 }
-                Err(why) => bench.keep(Suite::Ssh, "MACs", "adit", round, Err(why)),
+                Err(why) => bench
+                    .journal
+                    .keep(Suite::Ssh, "MACs", "adit", round, Err(why)),
             }
         }
         let Some(openssl) = openssl
@@ -44,7 +48,9 @@ pub(super) fn run(bench: &mut Bench) {
         for (name, digest) in OPENSSL {
             for bytes in BYTES {
                 let figures = speed(openssl, digest, bytes);
-                bench.keep(Suite::Ssh, &case(name, bytes), "OpenSSL", round, figures);
+                bench
+                    .journal
+                    .keep(Suite::Ssh, &case(name, bytes), "OpenSSL", round, figures);
             }
         }
     }
