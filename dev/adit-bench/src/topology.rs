@@ -27,8 +27,6 @@ pub(crate) enum Topology {
     Tunnel(Method),
     /// Three: an entry that leads through a relay, by identity header, and a server behind it.
     Relayed(Method),
-    /// Two: the ends of records without a protocol.
-    Records(Method),
     /// Two: SOCKS5 in, out through a server.
     Client(Method),
     /// Two: an entry of a kcptun tunnel, and its other end, with these options.
@@ -62,8 +60,6 @@ impl Topology {
             (Self::Relayed(method), 1) => ("relay", Role::Passage { method, to: next }),
             (Self::Relayed(method), 2) => ("client", Role::Behind { method, relay, to }),
             (Self::Client(method), 1) => ("client", Role::Client { method, server }),
-            (Self::Records(method), 0) => ("server", Role::RecordsExit(method)),
-            (Self::Records(method), 1) => ("client", Role::RecordsEntry { method, server, to }),
             (Self::Kcptun(options), 0) => ("server", Role::KcptunServer { to, options }),
             (Self::Kcptun(options), 1) => ("client", Role::KcptunClient { server, options }),
             (Self::Ssr(setup), 0) => ("server", Role::SsrServer(setup)),
@@ -137,7 +133,6 @@ impl fmt::Display for Topology {
             Self::Relay => write!(f, "SOCKS5 relay"),
             Self::Kcptun(_) => write!(f, "client and server of kcptun, fast3, aes, FEC 10+3"),
             Self::Tunnel(method) => write!(f, "forwarder and server, {}", method.name),
-            Self::Records(method) => write!(f, "records without a protocol, {}", method.name),
             Self::Relayed(method) => write!(f, "forwarder, relay and server, {}", method.name),
             Self::Ssr(Setup {
                 method,

@@ -43,10 +43,10 @@ fn splice(role: &Role, at: SocketAddr) -> Option<Recipe> {
 
 fn records(role: &Role, at: SocketAddr) -> Option<Recipe> {
     let end = match role {
-        Role::RecordsEntry { method, server, to } => {
+        Role::Forwarder { method, server, to } => {
             format!("{} {at} {server} {to}", method.name)
         }
-        Role::RecordsExit(method) => format!("{} {at}", method.name),
+        Role::Server(method) => format!("{} {at}", method.name),
         _ => return None,
     };
     Some(Recipe::new("adit-bench", &format!("records {end}")))

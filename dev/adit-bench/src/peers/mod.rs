@@ -103,14 +103,6 @@ pub(crate) enum Role {
         relay: SocketAddr,
         to: SocketAddr,
     },
-    /// An end of records without a protocol: an entry that leads to one destination.
-    RecordsEntry {
-        method: Method,
-        server: SocketAddr,
-        to: SocketAddr,
-    },
-    /// The other end of them.
-    RecordsExit(Method),
     /// SOCKS5 through a server.
     Client { method: Method, server: SocketAddr },
     /// A ShadowsocksR server whose clients may reach loopback, over TCP.

@@ -193,7 +193,6 @@ fn a_recipe_uses_only_programs_its_kind_names() {
         Topology::Relay,
         Topology::Tunnel(AES_256),
         Topology::Relayed(BLAKE3_AES_128),
-        Topology::Records(AES_256),
         Topology::Client(AES_256),
         Topology::Kcptun(KCPTUN),
         Topology::Ssr(Setup::new("aes-256-ctr", "origin", "plain")),

@@ -47,11 +47,6 @@ pub(super) fn run(bench: &mut Bench) {
             .among(&among)
             .with_baseline();
         bench.alternate(&contest, |turn| measure(turn, name, paced));
-        if name == "Shadowsocks" {
-            let records = Topology::Records(BLAKE3_AES_128);
-            let contest = Contest::new(Suite::Latency, name, records);
-            bench.alternate(&contest, |turn| measure(turn, name, paced));
-        }
     }
 }
 

@@ -12,40 +12,43 @@ use super::kcp::{at_most, whos};
 use super::turn::Bench;
 use crate::figure::{Figures, Metric, NS_PER_OP};
 
-/// A table: the rows whose names begin so, and what adit must not exceed in some of them.
-struct Chapter {
-    suite: Suite,
-    title: &'static str,
-    of: fn(&str) -> bool,
-}
+/// A table: its suite, its title, and how the names of its rows begin.
+type Chapter = (Suite, &'static str, &'static [&'static str]);
 
 const CHAPTERS: [Chapter; 5] = [
-    Chapter {
-        suite: Suite::Kcp,
-        title: "the windows of a session",
-        of: |name| name.starts_with("flush") || name.starts_with("input") || name.contains("send"),
-    },
-    Chapter {
-        suite: Suite::Kcp,
-        title: "sealing and opening a datagram of 1,400 B",
-        of: |name| name.starts_with("seal") || name.starts_with("open"),
-    },
-    Chapter {
-        suite: Suite::Kcp,
-        title: "checks of 1,400 B, and a nonce",
-        of: |name| name.starts_with("crc32") || name.starts_with("highway") || name == "nonce",
-    },
-    Chapter {
-        suite: Suite::Fec,
-        title: "the codes, for each datagram of 1,400 B",
-        of: |name| name.starts_with("code"),
-    },
-    Chapter {
-        suite: Suite::Fec,
-        title: "the stages around them, for each datagram of 1,400 B",
-        of: |name| name.starts_with("stage"),
-    },
+    (
+        Suite::Kcp,
+        "the windows of a session",
+        &["flush", "input", "send"],
+    ),
+    (
+        Suite::Kcp,
+        "sealing and opening a datagram of 1,400 B",
+        &["seal", "open"],
+    ),
+    (
+        Suite::Kcp,
+        "checks of 1,400 B, and a nonce",
+        &["crc32", "highway", "nonce"],
+    ),
+    (
+        Suite::Fec,
+        "the codes, for each datagram of 1,400 B",
+        &["code"],
+    ),
+    (
+        Suite::Fec,
+        "the stages around them, for each datagram of 1,400 B",
+        &["stage"],
+    ),
 ];
+
+fn titles(suite: Suite, name: &str) -> impl Iterator<Item = &'static str> {
+    let fits = move |(of, _, starts): &Chapter| {
+        *of == suite && starts.iter().any(|start| name.starts_with(start))
+    };
+    CHAPTERS.into_iter().filter(fits).map(|(_, title, _)| title)
+}
 
 /// Nanoseconds that adit must not exceed.
 const LIMITS: [(&str, f64); 4] = [
@@ -118,12 +121,10 @@ pub(super) fn read(told: &str) -> Result<Vec<Step>> {
 }
 
 fn keep(bench: &mut Bench, suite: Suite, who: &'static str, round: u32, steps: &[Step]) {
-    for chapter in CHAPTERS.iter().filter(|chapter| chapter.suite == suite) {
-        for step in steps.iter().filter(|step| (chapter.of)(&step.name)) {
-            let figures = figures(who, step);
-            bench
-                .journal
-                .keep(suite, chapter.title, &step.name, round, Ok(figures));
+    for step in steps {
+        for title in titles(suite, &step.name) {
+            let figures = Ok(figures(who, step));
+            bench.journal.keep(suite, title, &step.name, round, figures);
         }
     }
 }
@@ -156,8 +157,7 @@ mod tests {
             ("send-and-flush", "the windows of a session"),
             ("nonce", "checks of 1,400 B, and a nonce"),
         ] {
-            let chapters = CHAPTERS.iter().filter(|chapter| (chapter.of)(name));
-            let titles: Vec<_> = chapters.map(|chapter| chapter.title).collect();
+            let titles: Vec<_> = titles(Suite::Kcp, name).collect();
             assert_eq!(titles, [title]);
         }
         assert_eq!(figures("adit", &steps[1]).len(), 2);

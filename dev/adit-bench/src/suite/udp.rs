@@ -35,9 +35,6 @@ pub(super) fn run(bench: &mut Bench) {
         let contest =
             Contest::new(Suite::SsUdp, method.name, Topology::Tunnel(method)).with_baseline();
         bench.alternate(&contest, |turn| turns(turn, method.name, &PACES));
-        // What nobody gets far below who takes each datagram as it comes.
-        let contest = Contest::new(Suite::SsUdp, method.name, Topology::Records(method));
-        bench.alternate(&contest, |turn| turns(turn, method.name, &PACES));
     }
 }
 
