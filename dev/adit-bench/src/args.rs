@@ -1,59 +1,70 @@
 //! What may be typed, and what it means.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use adit_crypto::packet::PacketKind;
 use adit_interop::shadowsocks::{BLAKE3_AES_128, CHACHA20, METHODS, Method};
 use clap::builder::PossibleValuesParser;
-use clap::{Parser, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::bare_records::Ends;
 use crate::hold::Hold;
-use crate::kcp_ends::End;
+use crate::kcp_ends::Speed;
 use crate::peers::KINDS;
 use crate::suite::Suite;
-use crate::{bare_records, bare_splice};
 
 /// Measures adit beside whatever rivals are installed: alternating rounds on loopback, CPU
 /// seconds and system calls per GiB of every process, not only Gbit/s.
 #[derive(Debug, Parser)]
-#[command(name = "cargo xtask bench", bin_name = "cargo xtask bench")]
+#[command(
+    name = "cargo xtask bench",
+    bin_name = "cargo xtask bench",
+    disable_help_subcommand = true
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) settings: Settings,
-    /// Install the rivals, then end
-    #[arg(long)]
-    pub(crate) install_rivals: bool,
     /// Instead of time, count the instructions of hot loops, and compare them with those committed
     #[arg(long, conflicts_with_all = ["suite", "write_docs"])]
     pub(crate) instructions: bool,
     /// Write the counts down instead of comparing them
     #[arg(long, requires = "instructions")]
     pub(crate) bless: bool,
+    #[command(subcommand)]
+    pub(crate) own: Option<Own>,
+}
+
+/// What this program does in processes of its own, until their input ends or they are ended.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Own {
     /// Run a hot loop so many times, for the counting
-    #[arg(long, value_name = "LOOP", requires = "times", hide = true)]
-    pub(crate) hot: Option<String>,
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 0,
-        requires = "hot",
-        hide = true
-    )]
-    pub(crate) times: u32,
-    /// Be an end of KCP sessions, for the suite `kcp`
-    #[arg(long, value_name = "END", hide = true)]
-    pub(crate) kcp_end: Option<End>,
-    /// Be a relay that only splices, for the suites `ss-relay` and `socks`
-    #[arg(long, value_name = "ADDR[,ADDR]", hide = true)]
-    pub(crate) splice: Option<bare_splice::Ends>,
-    /// Hold connections, for the suite `idle`
-    #[arg(long, value_name = "COUNT,ADDR,LANE", hide = true)]
-    pub(crate) hold: Option<Hold>,
-    /// Be an end of records without a protocol, for the suites `ss-tcp` and `ss-udp`
-    #[arg(long, value_name = "END", hide = true)]
-    pub(crate) records: Option<bare_records::Ends>,
-    /// Only count, for the busy cases of `ss-tcp` and `socks`
-    #[arg(long, hide = true)]
-    pub(crate) spin: bool,
+    #[command(hide = true)]
+    Hot { name: String, times: u32 },
+    /// Send back what comes over KCP
+    #[command(hide = true)]
+    KcpServe { cipher: PacketKind },
+    /// Hold so many sessions of KCP with a server
+    #[command(hide = true)]
+    KcpCrowd { server: SocketAddr, sessions: u32 },
+    /// Measure a session of KCP with itself
+    #[command(hide = true)]
+    KcpSpeed(Speed),
+    /// Relay with `splice(2)` alone: to one end, or as a client of SOCKS5 says
+    #[command(hide = true)]
+    Splice {
+        at: SocketAddr,
+        to: Option<SocketAddr>,
+    },
+    /// Hold connections through a SOCKS5 proxy
+    #[command(hide = true)]
+    Hold(Hold),
+    /// Be an end of records without a protocol
+    #[command(hide = true)]
+    Records(Ends),
+    /// Only count
+    #[command(hide = true)]
+    Spin,
 }
 
 /// What is measured.
@@ -82,7 +93,7 @@ pub(crate) struct Settings {
     #[arg(long, value_delimiter = ',', value_name = "NAME,…",
         value_parser = PossibleValuesParser::new(KINDS.iter().map(|kind| kind.name)))]
     only: Vec<String>,
-    /// Write every sample and the summary as JSON lines
+    /// Write every sample as JSON lines
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
     /// Tiny amounts: shows that the suites work, the figures mean nothing
@@ -100,8 +111,6 @@ pub(crate) struct Amounts {
     pub(crate) bytes: u64,
     /// Bytes of the transfer before it, of which every byte is compared.
     pub(crate) warm_up: u64,
-    /// Bytes of the transfer under strace, which slows it down.
-    pub(crate) traced: u64,
     /// Bytes of a transfer of datagrams.
     pub(crate) datagram_bytes: u64,
     /// Connections opened and closed.
@@ -122,7 +131,6 @@ impl Amounts {
         Self {
             bytes,
             warm_up: (bytes / 16).clamp(MIB, 32 * MIB),
-            traced: (bytes / 4).clamp(MIB, 256 * MIB),
             datagram_bytes: (bytes / 4).max(MIB),
             connections: 5000,
             latency_millis: 3000,
@@ -136,7 +144,6 @@ impl Amounts {
         Self {
             bytes: share(self.bytes),
             warm_up: share(self.warm_up),
-            traced: share(self.traced),
             ..self
         }
     }
@@ -145,7 +152,6 @@ impl Amounts {
         Self {
             bytes,
             warm_up: MIB,
-            traced: MIB,
             datagram_bytes: 2 * MIB,
             connections: 100,
             latency_millis: 20,

@@ -3,11 +3,10 @@
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::str::FromStr;
 use std::thread;
 
 use adit_crypto::{AeadKey, AeadKind, NonceCounter, TAG_LEN};
-use anyhow::{Context, Error, Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::bare_datagrams;
 
@@ -19,44 +18,33 @@ const RECORDS: usize = 4;
 const HEAD: usize = 4;
 const SLOT: usize = HEAD + RECORD + TAG_LEN;
 
-/// An entry, `METHOD,AT,SERVER,TO`, or an exit, `METHOD,AT`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// An entry, if it is told of another end and what that shall lead to, or an exit.
+#[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Ends {
+    /// A method of Shadowsocks
+    #[arg(value_parser = cipher)]
     kind: AeadKind,
     at: SocketAddr,
-    /// The other end, and what it is told to lead to.
-    onward: Option<(SocketAddr, SocketAddr)>,
+    #[arg(requires = "to")]
+    server: Option<SocketAddr>,
+    to: Option<SocketAddr>,
 }
 
-impl FromStr for Ends {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let parts: Vec<&str> = text.split(',').collect();
-        let (method, at, onward) = match parts[..] {
-            [method, at] => (method, at, None),
-            [method, at, server, to] => (method, at, Some((server.parse()?, to.parse()?))),
-            _ => bail!("a method, and one address or three"),
-        };
-        let kind = match method.trim_start_matches("2022-blake3-") {
-            "aes-128-gcm" => AeadKind::Aes128Gcm,
-            "aes-192-gcm" => AeadKind::Aes192Gcm,
-            "aes-256-gcm" => AeadKind::Aes256Gcm,
-            "chacha8-poly1305" => AeadKind::ChaCha8Poly1305,
-            "chacha20-poly1305" | "chacha20-ietf-poly1305" => AeadKind::ChaCha20Poly1305,
-            other => bail!("no method {other}"),
-        };
-        Ok(Self {
-            kind,
-            at: at.parse()?,
-            onward,
-        })
-    }
+fn cipher(method: &str) -> Result<AeadKind> {
+    Ok(match method.trim_start_matches("2022-blake3-") {
+        "aes-128-gcm" => AeadKind::Aes128Gcm,
+        "aes-192-gcm" => AeadKind::Aes192Gcm,
+        "aes-256-gcm" => AeadKind::Aes256Gcm,
+        "chacha8-poly1305" => AeadKind::ChaCha8Poly1305,
+        "chacha20-poly1305" | "chacha20-ietf-poly1305" => AeadKind::ChaCha20Poly1305,
+        other => bail!("no method {other}"),
+    })
 }
 
 /// Carries until the process is ended: connections, and datagrams at the same address.
 pub(crate) fn run(ends: Ends) -> Result<()> {
-    thread::spawn(move || bare_datagrams::run(ends.kind, ends.at, ends.onward));
+    let onward = ends.server.zip(ends.to);
+    thread::spawn(move || bare_datagrams::run(ends.kind, ends.at, onward));
     for near in TcpListener::bind(ends.at)?.incoming() {
         let near = near?;
         // An error is a connection that somebody gave up.
@@ -69,7 +57,7 @@ fn connect(mut near: TcpStream, ends: Ends) -> Result<()> {
     near.set_nodelay(true)?;
     let key = || AeadKey::new(ends.kind, &vec![0x42; ends.kind.key_len()]);
     let (seal, open) = (key()?, key()?);
-    let (mut plain, mut sealed) = match ends.onward {
+    let (mut plain, mut sealed) = match ends.server.zip(ends.to) {
         Some((server, to)) => {
             let mut far = TcpStream::connect(server)?;
             writeln!(far, "{to}")?;

@@ -3,10 +3,9 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::str::FromStr;
 use std::thread;
 
-use anyhow::{Error, Result, ensure};
+use anyhow::{Result, ensure};
 use rustix::pipe::{SpliceFlags, fcntl_setpipe_size, pipe, splice};
 
 /// Bytes that wait in a pipe, at most.
@@ -17,32 +16,12 @@ const GREETING: ([u8; 3], [u8; 2]) = ([5, 1, 0], [5, 0]);
 /// The beginning of its request, to an IPv4 address, and the answer of who went there.
 const CONNECT: ([u8; 4], [u8; 10]) = ([5, 1, 0, 1], [5, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
 
-/// Where it listens, and where it leads: `ADDR,ADDR`, or `ADDR` alone if it is told by SOCKS5.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ends {
-    at: SocketAddr,
-    to: Option<SocketAddr>,
-}
-
-impl FromStr for Ends {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let (at, to) = match text.split_once(',') {
-            Some((at, to)) => (at, Some(to.parse()?)),
-            None => (text, None),
-        };
-        let at = at.parse()?;
-        Ok(Self { at, to })
-    }
-}
-
-/// Relays until the process is ended.
-pub(crate) fn run(ends: Ends) -> Result<()> {
-    for near in TcpListener::bind(ends.at)?.incoming() {
+/// Relays until the process is ended: to one end, or to where a client of SOCKS5 wants to go.
+pub(crate) fn run(at: SocketAddr, to: Option<SocketAddr>) -> Result<()> {
+    for near in TcpListener::bind(at)?.incoming() {
         let near = near?;
         // An error is a connection that somebody gave up.
-        thread::spawn(move || relay(near, ends.to));
+        thread::spawn(move || relay(near, to));
     }
     Ok(())
 }
@@ -125,8 +104,5 @@ mod tests {
             // Its end, or a reset.
             let _ = relay.join().unwrap();
         }
-        let ends: Ends = "127.0.0.1:1".parse().unwrap();
-        assert_eq!(ends.to, None);
-        assert!("127.0.0.1:1,x".parse::<Ends>().is_err());
     }
 }

@@ -6,7 +6,6 @@ use std::path::Path;
 use crate::args::Settings;
 use crate::peers::Peer;
 use crate::places::output_of;
-use crate::syscalls::Counter;
 
 /// As the kernel calls them.
 const ABILITIES: [&str; 8] = [
@@ -38,8 +37,8 @@ pub(crate) struct Environment {
     pub(crate) versions: Vec<(&'static str, String)>,
     /// Implementations that are not here.
     pub(crate) missing: Vec<&'static str>,
-    /// Who counts system calls, with its version.
-    pub(crate) counter: Option<(Counter, String)>,
+    /// The version of perf, if it counts system calls.
+    pub(crate) counter: Option<String>,
 }
 
 impl Environment {
@@ -48,15 +47,9 @@ impl Environment {
         settings: &Settings,
         peers: &[Peer],
         missing: Vec<&'static str>,
-        counter: Option<Counter>,
+        counter: Option<String>,
     ) -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        // Their first lines read `strace -- version 6.1` and `perf version 6.1`.
-        let version = |counter: Counter| {
-            let said = output_of(counter.name(), &["--version"]);
-            let first = said.lines().next().unwrap_or_default();
-            first.split_whitespace().last().unwrap_or("?").to_owned()
-        };
         let load = read("/proc/loadavg");
         Self {
             date: output_of("date", &["-u", "+%Y-%m-%d %H:%M UTC"]),
@@ -78,7 +71,7 @@ impl Environment {
                 .map(|peer| (peer.name(), peer.version().to_owned()))
                 .collect(),
             missing,
-            counter: counter.map(|counter| (counter, version(counter))),
+            counter,
         }
     }
 }

@@ -5,9 +5,7 @@ use std::fmt;
 /// A quantity with its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Quantity {
-    /// In JSON.
-    pub(crate) key: &'static str,
-    /// In tables and charts.
+    /// Everywhere.
     pub(crate) title: &'static str,
     /// What a reader wishes for.
     pub(crate) better: Better,
@@ -30,47 +28,45 @@ pub(crate) enum Better {
     Less,
 }
 
-const fn more(key: &'static str, title: &'static str) -> Quantity {
+const fn more(title: &'static str) -> Quantity {
     Quantity {
-        key,
         title,
         better: Better::More,
     }
 }
 
-const fn less(key: &'static str, title: &'static str) -> Quantity {
+const fn less(title: &'static str) -> Quantity {
     Quantity {
-        key,
         title,
         better: Better::Less,
     }
 }
 
-pub(crate) const GBIT: Quantity = more("gbit_per_s", "Gbit/s");
-pub(crate) const CPU_PER_GIB: Quantity = less("cpu_s_per_gib", "CPU s/GiB");
-pub(crate) const CALLS_PER_GIB: Quantity = less("syscalls_per_gib", "syscalls/GiB");
-pub(crate) const PEAK: Quantity = less("peak_rss_mib", "peak RSS MiB");
-pub(crate) const FRESH: Quantity = less("fresh_rss_mib", "fresh RSS MiB");
-pub(crate) const PER_IDLE: Quantity = less("rss_kib_per_idle_connection", "KiB/idle connection");
-pub(crate) const CONNECTIONS: Quantity = more("connections_per_s", "connections/s");
-pub(crate) const CPU_PER_CONNECTION: Quantity = less("cpu_us_per_connection", "CPU µs/connection");
-pub(crate) const DATAGRAMS: Quantity = more("datagrams_per_s", "datagrams/s");
-pub(crate) const LOSS: Quantity = less("loss_percent", "lost %");
-pub(crate) const MB: Quantity = more("mb_per_s", "MB/s");
-pub(crate) const OVERRUN: Quantity = less("overrun_percent", "dropped by the queue %");
-pub(crate) const P50: Quantity = less("p50_ms", "p50 ms");
-pub(crate) const P99: Quantity = less("p99_ms", "p99 ms");
-pub(crate) const P999: Quantity = less("p999_ms", "p99.9 ms");
-pub(crate) const MAX: Quantity = less("max_ms", "max ms");
-pub(crate) const SEAL: Quantity = more("seal_gb_per_s", "seal GB/s");
-pub(crate) const OPEN: Quantity = more("open_gb_per_s", "open GB/s");
-pub(crate) const SEAL_NS: Quantity = less("seal_ns", "seal ns");
-pub(crate) const OPEN_NS: Quantity = less("open_ns", "open ns");
-pub(crate) const NS_PER_OP: Quantity = less("ns_per_op", "ns/op");
-pub(crate) const ALLOCATIONS: Quantity = less("allocations_per_op", "allocations/op");
-pub(crate) const CPU_SHARE: Quantity = less("cpu_percent_of_a_core", "% of a core");
-pub(crate) const PER_SESSION: Quantity = less("rss_kib_per_session", "KiB/session");
-pub(crate) const OVER_CIPHER: Quantity = less("times_bare_cipher", "× bare cipher");
+pub(crate) const GBIT: Quantity = more("Gbit/s");
+pub(crate) const CPU_PER_GIB: Quantity = less("CPU s/GiB");
+pub(crate) const CALLS_PER_GIB: Quantity = less("syscalls/GiB");
+pub(crate) const PEAK: Quantity = less("peak RSS MiB");
+pub(crate) const FRESH: Quantity = less("fresh RSS MiB");
+pub(crate) const PER_IDLE: Quantity = less("KiB/idle connection");
+pub(crate) const CONNECTIONS: Quantity = more("connections/s");
+pub(crate) const CPU_PER_CONNECTION: Quantity = less("CPU µs/connection");
+pub(crate) const DATAGRAMS: Quantity = more("datagrams/s");
+pub(crate) const LOSS: Quantity = less("lost %");
+pub(crate) const MB: Quantity = more("MB/s");
+pub(crate) const OVERRUN: Quantity = less("dropped by the queue %");
+pub(crate) const P50: Quantity = less("p50 ms");
+pub(crate) const P99: Quantity = less("p99 ms");
+pub(crate) const P999: Quantity = less("p99.9 ms");
+pub(crate) const MAX: Quantity = less("max ms");
+pub(crate) const SEAL: Quantity = more("seal GB/s");
+pub(crate) const OPEN: Quantity = more("open GB/s");
+pub(crate) const SEAL_NS: Quantity = less("seal ns");
+pub(crate) const OPEN_NS: Quantity = less("open ns");
+pub(crate) const NS_PER_OP: Quantity = less("ns/op");
+pub(crate) const ALLOCATIONS: Quantity = less("allocations/op");
+pub(crate) const CPU_SHARE: Quantity = less("% of a core");
+pub(crate) const PER_SESSION: Quantity = less("KiB/session");
+pub(crate) const OVER_CIPHER: Quantity = less("× bare cipher");
 
 /// A quantity of one process of a rig, or of all together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,14 +77,9 @@ pub(crate) struct Metric {
 }
 
 impl Metric {
-    /// In JSON.
-    pub(crate) fn key(&self) -> String {
-        let Self { quantity, part } = self;
-        if part.is_empty() {
-            quantity.key.to_owned()
-        } else {
-            format!("{}_{}", part.replace([' ', '-'], "_"), quantity.key)
-        }
+    /// Over a column.
+    pub(crate) fn head(&self) -> String {
+        format!("{self} {}", self.quantity.arrow())
     }
 }
 
@@ -273,7 +264,6 @@ mod tests {
                 "CPU s/GiB, both=3"
             ]
         );
-        assert_eq!(both[2].0.key(), "both_cpu_s_per_gib");
         assert_eq!(each(CPU_PER_GIB, &[("", 1.0)]).len(), 1);
     }
 }

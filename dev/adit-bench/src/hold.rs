@@ -3,41 +3,24 @@
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
-use std::str::FromStr;
 
-use anyhow::{Error, Result, bail, ensure};
+use anyhow::{Result, ensure};
 
 use crate::load::Way;
-use crate::load::connections::{hold_from, lanes};
+use crate::load::connections::{hold, lanes};
 use crate::load::origin::{Origin, Service};
 use crate::spin::Own;
 
 /// What the process says when all are open.
 const HELD: &str = "held";
 
-/// How many, through which SOCKS5 proxy, and the lane that they take: `COUNT,ADDR,LANE`. Ports are
-/// bound before it is known where they lead, so several processes need several addresses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How many, through which SOCKS5 proxy, and the lane that they take. Ports are bound before it is
+/// known where they lead, so several processes need several addresses.
+#[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Hold {
     count: u32,
     proxy: SocketAddr,
     lane: u8,
-}
-
-impl FromStr for Hold {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let parts: Vec<&str> = text.split(',').collect();
-        let [count, proxy, lane] = parts[..] else {
-            bail!("a number, an address and a lane");
-        };
-        Ok(Self {
-            count: count.parse()?,
-            proxy: proxy.parse()?,
-            lane: lane.parse()?,
-        })
-    }
 }
 
 /// Opens them to an origin of its own, and holds them until its input ends.
@@ -46,7 +29,7 @@ pub(crate) fn run(what: Hold) -> Result<()> {
     let lanes = lane.saturating_add(lanes(count));
     let origin = Origin::start_on(Service::Hold, lanes)?;
     let to = origin.addr();
-    let held = hold_from(Way::Socks { proxy, to }, count, lane)?;
+    let held = hold(Way::Socks { proxy, to }, count, lane)?;
     println!("{HELD}");
     io::stdout().flush()?;
     io::stdin().read_to_end(&mut Vec::new())?;
@@ -61,8 +44,8 @@ pub(crate) struct Holder(Own);
 impl Holder {
     /// Starts it. Connections are open when [`Self::wait`] has returned.
     pub(crate) fn start(proxy: SocketAddr, count: u32, lane: u8) -> Result<Self> {
-        let what = format!("{count},{proxy},{lane}");
-        Own::start(&["--hold", &what]).map(Self)
+        let (count, proxy, lane) = (count.to_string(), proxy.to_string(), lane.to_string());
+        Own::start(&["hold", &count, &proxy, &lane]).map(Self)
     }
 
     /// Waits until every connection is open.

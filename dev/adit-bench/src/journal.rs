@@ -2,7 +2,9 @@
 
 use std::fmt::Display;
 
-use crate::figure::{Figures, Metric, Quantity, Spread};
+use anyhow::Result;
+
+use crate::figure::{Figures, Metric, Quantity, Spread, short};
 use crate::suite::Suite;
 
 /// The samples of a run, in the order in which they came.
@@ -99,6 +101,42 @@ impl Journal {
         }));
     }
 
+    /// Keeps what one measurement gave, and tells it.
+    pub(crate) fn keep(
+        &mut self,
+        suite: Suite,
+        case: &str,
+        who: &str,
+        round: u32,
+        outcome: Result<Figures>,
+    ) {
+        let place = format!("{suite}: round {round}: {who}: {case}");
+        let (case, who) = (case.to_owned(), who.to_owned());
+        match outcome {
+            Ok(figures) => {
+                eprintln!("{place}: {}", headline(suite, &figures));
+                self.samples.push(Sample {
+                    suite,
+                    case,
+                    who,
+                    round,
+                    figures,
+                });
+            }
+            Err(why) => {
+                let why = format!("{why:#}");
+                eprintln!("{place}: FAILED: {why}");
+                self.gaps.push(Gap {
+                    failed: true,
+                    suite,
+                    case,
+                    who,
+                    why,
+                });
+            }
+        }
+    }
+
     /// Keeps why something was not tried.
     pub(crate) fn leave_out(&mut self, suite: Suite, case: &str, who: &str, why: &str) {
         self.gaps.push(Gap {
@@ -171,6 +209,18 @@ fn cells(samples: &[&Sample], who: &str, columns: &[Metric]) -> Vec<Option<Sprea
     columns.iter().map(values).collect()
 }
 
+/// The figures that matter most, for the line of progress.
+fn headline(suite: Suite, figures: &Figures) -> String {
+    let charted = |metric: &Metric| metric.quantity == suite.chart().quantity;
+    let shown = figures
+        .iter()
+        .filter(|(metric, _)| charted(metric) || metric.part.is_empty());
+    shown
+        .map(|(metric, value)| format!("{} {metric}", short(*value)))
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
 /// The same quantity stands together, in the order in which the quantities first came.
 fn ordered(metrics: Vec<Metric>) -> Vec<Metric> {
     let quantities = distinct(metrics.iter().map(|metric| metric.quantity));
@@ -212,13 +262,7 @@ pub(crate) mod tests {
                 if round == 1 {
                     figures.extend(each(CALLS_PER_GIB, &[("client", 3000.0 * slow)]));
                 }
-                journal.samples.push(Sample {
-                    suite: Suite::SsTcp,
-                    case: "m, 1 stream, up".to_owned(),
-                    who: who.to_owned(),
-                    round,
-                    figures,
-                });
+                journal.keep(Suite::SsTcp, "m, 1 stream, up", who, round, Ok(figures));
             }
         }
         journal
@@ -232,15 +276,15 @@ pub(crate) mod tests {
         let [table] = &tables[..] else {
             panic!("{tables:?}")
         };
-        let columns: Vec<String> = table.columns.iter().map(Metric::key).collect();
+        let columns: Vec<String> = table.columns.iter().map(Metric::to_string).collect();
         assert_eq!(
             columns,
             [
-                "gbit_per_s",
-                "client_cpu_s_per_gib",
-                "server_cpu_s_per_gib",
-                "both_cpu_s_per_gib",
-                "client_syscalls_per_gib"
+                "Gbit/s",
+                "CPU s/GiB, client",
+                "CPU s/GiB, server",
+                "CPU s/GiB, both",
+                "syscalls/GiB, client"
             ]
         );
         let whos: Vec<&str> = table.rows.iter().map(|row| row.who.as_str()).collect();
@@ -258,13 +302,13 @@ pub(crate) mod tests {
         let mut journal = journal();
         for line in ["one", "two"] {
             journal.note(Suite::Socks, Topology::Relay, "adit", vec![line.to_owned()]);
-            journal.gaps.push(Gap {
-                failed: true,
-                suite: Suite::Socks,
-                case: "up".to_owned(),
-                who: "adit".to_owned(),
-                why: format!("broken\n{line}"),
-            });
+            journal.keep(
+                Suite::Socks,
+                "up",
+                "adit",
+                1,
+                Err(anyhow::anyhow!("broken\n{line}")),
+            );
         }
         let lines: Vec<&str> = journal.commands.iter().map(|c| c.line.as_str()).collect();
         assert_eq!(lines, ["one"]);

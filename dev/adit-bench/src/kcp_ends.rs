@@ -2,9 +2,7 @@
 //! others come to. Started by the suite `kcp` as a process of its own, so that all that it costs is
 //! what was measured.
 
-use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -13,14 +11,12 @@ use adit_crypto::packet::{Check, PacketKey, PacketKind};
 use adit_fec::Matrix;
 use adit_kcp::{Fec, KcpListener, KcpStream, Settings};
 use adit_kcp_proto::Config;
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Result};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 use tokio::time::timeout;
-
-use crate::kcp_crowd;
 
 /// Bytes before those that are measured.
 const WARM_UP: usize = 2 << 20;
@@ -40,69 +36,28 @@ pub(crate) const MTU: usize = 1400;
 /// Shards of the correction.
 pub(crate) const SHARDS: (usize, usize) = (10, 3);
 
-/// What such a process does: `serve,CIPHER`, `crowd,SERVER,SESSIONS`, or `KIND,CIPHER,SIZE,WRITES`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum End {
-    /// Sends back what comes, to whoever comes.
-    Serve(PacketKind),
-    /// Holds so many sessions with a server.
-    Crowd(SocketAddr, u32),
-    /// Measures a session with itself.
-    Speed(Speed),
-}
-
 /// A session that is measured.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Speed {
-    /// There and back, not only there.
+    /// There and back, not only there
+    #[arg(long)]
     pub(crate) echo: bool,
     pub(crate) cipher: PacketKind,
-    /// Bytes of a write.
+    /// Bytes of a write
     pub(crate) size: NonZeroUsize,
     pub(crate) writes: u64,
 }
 
-impl FromStr for End {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let words: Vec<&str> = text.split(',').collect();
-        let (kind, cipher, size, writes) = match words[..] {
-            ["serve", cipher] => return Ok(Self::Serve(cipher.parse()?)),
-            ["crowd", server, sessions] => {
-                let sessions = sessions.parse().context("a number of sessions")?;
-                return Ok(Self::Crowd(server.parse().context("a server")?, sessions));
-            }
-            [kind, cipher, size, writes] => (kind, cipher, size, writes),
-            _ => bail!("`serve,CIPHER`, `crowd,SERVER,SESSIONS`, or KIND,CIPHER,SIZE,WRITES"),
-        };
-        let echo = match kind {
-            "echo" => true,
-            "sink" => false,
-            other => bail!("`{other}` is neither `echo` nor `sink`"),
-        };
-        Ok(Self::Speed(Speed {
-            echo,
-            cipher: cipher.parse()?,
-            size: size.parse().context("a size")?,
-            writes: writes.parse().context("a number of writes")?,
-        }))
-    }
+/// What was measured is printed as a JSON object.
+pub(crate) fn speed(speed: &Speed) -> Result<()> {
+    println!("{}", speed.measure()?);
+    Ok(())
 }
 
-/// Does it; what was measured is printed as a JSON object.
-pub(crate) fn run(end: &End) -> Result<()> {
-    match end {
-        End::Serve(cipher) => {
-            let runtime = Builder::new_multi_thread().enable_all().build()?;
-            runtime.block_on(async { timeout(LIFE, serve(*cipher)).await })?
-        }
-        End::Crowd(server, sessions) => kcp_crowd::hold(*server, *sessions),
-        End::Speed(speed) => {
-            println!("{}", speed.measure()?);
-            Ok(())
-        }
-    }
+/// Sends back what comes, to whoever comes.
+pub(crate) fn serve(cipher: PacketKind) -> Result<()> {
+    let runtime = Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async { timeout(LIFE, answer(cipher)).await })?
 }
 
 fn settings(cipher: PacketKind) -> Result<Settings> {
@@ -125,7 +80,7 @@ fn settings(cipher: PacketKind) -> Result<Settings> {
     })
 }
 
-async fn serve(cipher: PacketKind) -> Result<()> {
+async fn answer(cipher: PacketKind) -> Result<()> {
     let mut listener = KcpListener::bind("127.0.0.1:0".parse()?, settings(cipher)?)?;
     println!("ready {}", listener.local_addr()?);
     loop {
@@ -278,36 +233,18 @@ mod tests {
 
     #[test]
     fn what_is_measured_is_told() {
-        for kind in ["sink", "echo"] {
-            let end: End = format!("{kind},aes-128,65536,40").parse().unwrap();
-            let End::Speed(speed) = &end else {
-                panic!("{end:?}")
+        for echo in [false, true] {
+            let speed = Speed {
+                echo,
+                cipher: PacketKind::Aes128,
+                size: NonZeroUsize::new(1 << 16).unwrap(),
+                writes: 40,
             };
             let told = speed.measure().unwrap();
             let count = |key: &str| told[key].as_u64().unwrap();
             assert_eq!((count("bytes"), count("writes")), (40 << 16, 40));
             assert!(count("cpu_ns") > 0 && count("wall_ns") > 0, "{told}");
             assert!(count("allocations") < 100 * 40, "{told}");
-        }
-    }
-
-    #[test]
-    fn mistakes_are_refused() {
-        let serve = "serve,aes".parse::<End>().unwrap();
-        assert_eq!(serve, End::Serve(PacketKind::Aes));
-        let crowd = "crowd,127.0.0.1:9,50000".parse::<End>().unwrap();
-        assert_eq!(crowd, End::Crowd("127.0.0.1:9".parse().unwrap(), 50_000));
-        for bad in [
-            "",
-            "sink",
-            "serve",
-            "crowd,127.0.0.1,1",
-            "sink,aes,0,1",
-            "sink,eas,1,1",
-            "both,aes,1,1",
-            "sink,aes,1",
-        ] {
-            assert!(bad.parse::<End>().is_err(), "{bad}");
         }
     }
 }

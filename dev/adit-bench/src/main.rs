@@ -17,7 +17,6 @@ mod bare_splice;
 mod environment;
 mod figure;
 mod hold;
-mod install;
 mod instructions;
 mod journal;
 mod kcp_crowd;
@@ -41,12 +40,11 @@ use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use args::{Args, Settings};
+use args::{Args, Own, Settings};
 use environment::Environment;
 use journal::Journal;
 use peers::{KINDS, Kind, Peer};
 use suite::Bench;
-use syscalls::Counter;
 
 fn main() -> ExitCode {
     match fulfil(Args::parse()) {
@@ -59,25 +57,17 @@ fn main() -> ExitCode {
 }
 
 fn fulfil(args: Args) -> Result<()> {
-    if args.install_rivals {
-        install::run()
-    } else if args.instructions {
-        instructions::run(args.bless)
-    } else if let Some(name) = &args.hot {
-        instructions::hot(name, args.times)
-    } else if let Some(end) = &args.kcp_end {
-        kcp_ends::run(end)
-    } else if let Some(ends) = args.splice {
-        bare_splice::run(ends)
-    } else if let Some(what) = args.hold {
-        raise_open_files()?;
-        hold::run(what)
-    } else if let Some(ends) = args.records {
-        bare_records::run(ends)
-    } else if args.spin {
-        spin::run()
-    } else {
-        measure(args.settings)
+    match args.own {
+        None if args.instructions => instructions::run(args.bless),
+        None => measure(args.settings),
+        Some(Own::Hot { name, times }) => instructions::hot(&name, times),
+        Some(Own::KcpServe { cipher }) => kcp_ends::serve(cipher),
+        Some(Own::KcpCrowd { server, sessions }) => kcp_crowd::hold(server, sessions),
+        Some(Own::KcpSpeed(speed)) => kcp_ends::speed(&speed),
+        Some(Own::Splice { at, to }) => bare_splice::run(at, to),
+        Some(Own::Hold(what)) => raise_open_files().and_then(|()| hold::run(what)),
+        Some(Own::Records(ends)) => bare_records::run(ends),
+        Some(Own::Spin) => spin::run(),
     }
 }
 
@@ -91,12 +81,12 @@ fn measure(settings: Settings) -> Result<()> {
         let hint = if kind.by_hand {
             "no package registry has it; put it into target/peers"
         } else {
-            "`cargo xtask bench --install-rivals`"
+            "`cargo xtask install --rivals`"
         };
         eprintln!("{}: not installed; hint: {hint}", kind.name);
     }
     let missing = missing.into_iter().map(|kind| kind.name).collect();
-    let counter = Counter::here();
+    let counter = syscalls::counter();
     let environment = Environment::now(&settings, &peers, missing, counter);
     for (name, version) in &environment.versions {
         eprintln!("{name}: {version}");
@@ -104,7 +94,7 @@ fn measure(settings: Settings) -> Result<()> {
     let mut bench = Bench {
         settings,
         peers,
-        counter,
+        counts_calls: environment.counter.is_some(),
         journal: Journal::default(),
     };
     for suite in bench.settings.suites().to_vec() {

@@ -8,7 +8,6 @@ use std::io;
 ///
 /// Linux 6.12 and newer do that; older kernels take the wish and ignore it. A thread of another
 /// policy or a higher priority than usual is left as it is.
-#[cfg(target_os = "linux")]
 pub(crate) fn ask() -> io::Result<()> {
     let mut wish = system::get()?;
     if wish.policy != system::SCHED_OTHER || wish.nice < 0 {
@@ -19,17 +18,9 @@ pub(crate) fn ask() -> io::Result<()> {
     system::set(&wish)
 }
 
-/// Only Linux has such turns.
-#[cfg(not(target_os = "linux"))]
-pub(crate) const fn ask() -> io::Result<()> {
-    Ok(())
-}
-
 /// Nanoseconds of a turn: the shortest that the kernel takes. Mostly it has 3 ms.
-#[cfg(target_os = "linux")]
 const TURN: u64 = 100_000;
 
-#[cfg(target_os = "linux")]
 mod system {
     use std::io;
 

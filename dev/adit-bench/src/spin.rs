@@ -28,7 +28,7 @@ impl Spinners {
     /// Starts one for each core.
     pub(crate) fn start() -> Result<Self> {
         let cores = thread::available_parallelism()?.get();
-        let each = (0..cores).map(|_| Own::start(&["--spin"]));
+        let each = (0..cores).map(|_| Own::start(&["spin"]));
         Ok(Self {
             _each: each.collect::<Result<_>>()?,
         })

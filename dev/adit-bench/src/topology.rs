@@ -10,6 +10,7 @@ use adit_interop::ssr::Setup;
 use anyhow::{Context, Error, Result};
 
 use crate::account::{self, Memory};
+use crate::figure::{Figures, Quantity, each};
 use crate::load::Way;
 use crate::peers::ssh::{self, Use};
 use crate::peers::{Peer, Role, Running};
@@ -26,12 +27,10 @@ pub(crate) enum Topology {
     Tunnel(Method),
     /// Three: an entry that leads through a relay, by identity header, and a server behind it.
     Relayed(Method),
-    /// Two: the ends of records without a protocol.
-    Records(Method),
     /// Two: SOCKS5 in, out through a server.
     Client(Method),
-    /// Two: an entry of a kcptun tunnel, and its other end.
-    Kcptun,
+    /// Two: an entry of a kcptun tunnel, and its other end, with these options.
+    Kcptun(&'static str),
     /// Two: SOCKS5 in, out through a ShadowsocksR server.
     Ssr(Setup<'static>),
     /// Two: an SSH client with `-L`, and its server.
@@ -61,10 +60,8 @@ impl Topology {
             (Self::Relayed(method), 1) => ("relay", Role::Passage { method, to: next }),
             (Self::Relayed(method), 2) => ("client", Role::Behind { method, relay, to }),
             (Self::Client(method), 1) => ("client", Role::Client { method, server }),
-            (Self::Records(method), 0) => ("server", Role::RecordsExit(method)),
-            (Self::Records(method), 1) => ("client", Role::RecordsEntry { method, server, to }),
-            (Self::Kcptun, 0) => ("server", Role::KcptunServer { to }),
-            (Self::Kcptun, 1) => ("client", Role::KcptunClient { server }),
+            (Self::Kcptun(options), 0) => ("server", Role::KcptunServer { to, options }),
+            (Self::Kcptun(options), 1) => ("client", Role::KcptunClient { server, options }),
             (Self::Ssr(setup), 0) => ("server", Role::SsrServer(setup)),
             (Self::Ssr(setup), 1) => ("client", Role::SsrClient { setup, server }),
             (Self::SshForward(suite) | Self::SshDynamic(suite) | Self::SshServer(suite), 0) => {
@@ -96,6 +93,14 @@ impl Topology {
         })
     }
 
+    /// What Shadowsocks encrypts with here.
+    pub(crate) const fn method(self) -> Option<Method> {
+        match self {
+            Self::Tunnel(method) | Self::Relayed(method) | Self::Client(method) => Some(method),
+            _ => None,
+        }
+    }
+
     /// Whether the client says where to go.
     const fn is_socks(self) -> bool {
         matches!(
@@ -111,9 +116,14 @@ impl Topology {
             Self::SshServer(suite) => Self::SshDynamic(suite),
             whole => whole,
         };
+        whole.roles().all(|role| peer.plays(&role))
+    }
+
+    /// All roles, somewhere.
+    pub(crate) fn roles(self) -> impl Iterator<Item = Role> {
         let somewhere = loopback(1);
-        let mut roles = (0..).map_while(|n| whole.role(n, somewhere, somewhere));
-        roles.all(|(_, role)| peer.plays(&role))
+        let role = move |n| self.role(n, somewhere, somewhere);
+        (0..).map_while(role).map(|(_, role)| role)
     }
 }
 
@@ -121,9 +131,8 @@ impl fmt::Display for Topology {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Relay => write!(f, "SOCKS5 relay"),
-            Self::Kcptun => write!(f, "client and server of kcptun, fast3, aes, FEC 10+3"),
+            Self::Kcptun(_) => write!(f, "client and server of kcptun, fast3, aes, FEC 10+3"),
             Self::Tunnel(method) => write!(f, "forwarder and server, {}", method.name),
-            Self::Records(method) => write!(f, "records without a protocol, {}", method.name),
             Self::Relayed(method) => write!(f, "forwarder, relay and server, {}", method.name),
             Self::Ssr(Setup {
                 method,
@@ -163,11 +172,21 @@ impl Rig {
         origin: SocketAddr,
         threads: Option<u32>,
     ) -> Result<Self> {
+        Self::start_each(topology, origin, |_, role| {
+            let started = peer.start(role, threads);
+            started.with_context(|| format!("starting {}", peer.name()))
+        })
+    }
+
+    /// The same, each part started by the caller.
+    pub(crate) fn start_each(
+        topology: Topology,
+        origin: SocketAddr,
+        start: impl Fn(&'static str, &Role) -> Result<Running>,
+    ) -> Result<Self> {
         let (mut members, mut next) = (Vec::new(), origin);
         while let Some((part, role)) = topology.role(members.len(), next, origin) {
-            let running = peer
-                .start(&role, threads)
-                .with_context(|| format!("starting {}", peer.name()))?;
+            let running = start(part, &role)?;
             next = running.at();
             members.push(Member { part, running });
         }
@@ -225,6 +244,24 @@ impl Rig {
             .zip(before)
             .map(|(now, then)| now.saturating_sub(*then).as_secs_f64())
             .collect())
+    }
+
+    /// What each has spent since then, for every one of `count`.
+    pub(crate) fn costs(
+        &self,
+        before: &[Duration],
+        quantity: Quantity,
+        count: f64,
+    ) -> Result<Figures> {
+        let spent = self.cpu_since(before)?;
+        let each_of = spent.into_iter().map(|seconds| seconds / count);
+        Ok(each(quantity, &self.parts(each_of)))
+    }
+
+    /// How the processes were started.
+    pub(crate) fn commands(&self) -> Vec<String> {
+        let shown = self.members.iter().map(|member| member.running.shown());
+        shown.map(str::to_owned).collect()
     }
 
     /// A value of each, by its part.

@@ -60,6 +60,13 @@ const TOOLS: &[(&str, &str)] = &[
     ("python3", "python3-venv"),
 ];
 
+/// The same of what only benchmarks need.
+const RIVALS: &[(&str, &str)] = &[
+    ("danted", "dante-server"),
+    ("microsocks", "microsocks"),
+    ("perf", "linux-perf"),
+];
+
 /// A library that must be there, below the folder of the machine's kind; its Debian package.
 const LIBRARIES: &[(&str, &str)] = &[
     // asyncssh has UMAC only with this one.
@@ -69,7 +76,8 @@ const LIBRARIES: &[(&str, &str)] = &[
 ];
 
 /// Packages that start a service when they are installed.
-const SERVICES: [(&str, &str); 3] = [
+const SERVICES: [(&str, &str); 4] = [
+    ("dante-server", "danted"),
     ("haproxy", "haproxy"),
     ("shadowsocks-libev", "shadowsocks-libev"),
     ("openssh-server", "ssh"),
@@ -97,7 +105,7 @@ const SHADOWSOCKS_RUST_FEATURES: &str = "logging,hickory-dns,local,server,manage
 
 /// One step for the Debian packages and one for each peer that is built from source.
 pub(crate) fn run(steps: &mut Steps, scope: Scope) {
-    steps.step("install packages", packages);
+    steps.step("install packages", || packages(TOOLS));
     steps.step("install sing-box", sing_box);
     steps.step("install shadowsocks-go", || {
         let package = "github.com/database64128/shadowsocks-go/cmd/shadowsocks-go";
@@ -121,13 +129,19 @@ pub(crate) fn run(steps: &mut Steps, scope: Scope) {
     }
 }
 
+/// All of that, and whom `cargo xtask bench` measures beside adit.
+pub(crate) fn rivals(steps: &mut Steps) {
+    run(steps, Scope::All);
+    steps.step("install rivals", || packages(RIVALS));
+}
+
 /// Where the peers that we build ourselves are kept.
 fn peers_dir() -> PathBuf {
     root().join("target/peers")
 }
 
-fn packages() -> Result<String> {
-    let missing = missing(|tool| find_program(tool).is_some(), has_library);
+fn packages(tools: &[(&str, &'static str)]) -> Result<String> {
+    let missing = missing(tools, |tool| find_program(tool).is_some(), has_library);
     if missing.is_empty() {
         return Ok("present".to_owned());
     }
@@ -148,7 +162,7 @@ fn packages() -> Result<String> {
             apt.stop_service(service);
         }
     }
-    for (name, package) in TOOLS.iter().chain(LIBRARIES) {
+    for (name, package) in tools.iter().chain(LIBRARIES) {
         ensure!(
             find_program(name).is_some() || has_library(name),
             "`{name}` is still missing after `{package}`"
@@ -166,8 +180,12 @@ fn has_library(name: &str) -> bool {
 }
 
 /// The packages of the tools and libraries that are not there, each once.
-fn missing(tool: impl Fn(&str) -> bool, library: impl Fn(&str) -> bool) -> Vec<&'static str> {
-    let tools = TOOLS.iter().filter(|(name, _)| !tool(name));
+fn missing(
+    tools: &[(&str, &'static str)],
+    tool: impl Fn(&str) -> bool,
+    library: impl Fn(&str) -> bool,
+) -> Vec<&'static str> {
+    let tools = tools.iter().filter(|(name, _)| !tool(name));
     let libraries = LIBRARIES.iter().filter(|(name, _)| !library(name));
     let mut names: Vec<&str> = tools
         .chain(libraries)
@@ -462,15 +480,15 @@ mod tests {
 
     #[test]
     fn only_what_is_missing_is_named_and_once() {
-        assert!(missing(|_| true, |_| true).is_empty());
+        assert!(missing(TOOLS, |_| true, |_| true).is_empty());
         assert_eq!(
-            missing(|tool| !tool.starts_with("ss-"), |_| true),
+            missing(TOOLS, |tool| !tool.starts_with("ss-"), |_| true),
             ["shadowsocks-libev", "shadowsocks-v2ray-plugin"]
         );
         assert_eq!(
-            missing(|_| true, |_| false),
+            missing(TOOLS, |_| true, |_| false),
             ["libnettle8", "libnss-wrapper", "libssh2-1"]
         );
-        assert!(missing(|_| false, |_| true).contains(&"golang-go"));
+        assert!(missing(TOOLS, |_| false, |_| true).contains(&"golang-go"));
     }
 }

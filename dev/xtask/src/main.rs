@@ -28,7 +28,8 @@ cargo xtask COMMAND
                                 tiny benchmark, a short run of every fuzz target
                                 --all: also shadowsocks-rust as a peer, and cargo-deny
                                 --no-install: the peers are there already
-  install [--all]               only install what the tests need
+  install [--all|--rivals]      only install what the tests need
+                                --rivals: also what only `bench` measures beside adit
   tidy                          the rules that lints cannot see: arrows between rings, module
                                 docs, purity of proto, unsafe, file sizes, paths
   fuzz [--seconds N] [TARGET]   run fuzz targets (default 60 s each, all of them)
@@ -65,13 +66,13 @@ fn dispatch(args: &[String]) -> Result<bool> {
             Ok(test::run(&mut Steps::default(), wish))
         }
         "install" => {
-            let scope = match rest {
-                [] => install::Scope::Usual,
-                [all] if all == "--all" => install::Scope::All,
-                _ => bail!("`install` takes only `--all`"),
-            };
             let mut steps = Steps::default();
-            install::run(&mut steps, scope);
+            match rest {
+                [] => install::run(&mut steps, install::Scope::Usual),
+                [all] if all == "--all" => install::run(&mut steps, install::Scope::All),
+                [rivals] if rivals == "--rivals" => install::rivals(&mut steps),
+                _ => bail!("`install` takes only `--all` or `--rivals`"),
+            }
             Ok(steps.finish())
         }
         "tidy" => {

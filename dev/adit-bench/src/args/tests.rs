@@ -57,7 +57,7 @@ fn mistakes_are_refused() {
         &["--only", "nobody"],
         &["--smoke", "--write-docs"],
         &["--bless"],
-        &["--hot", "seal"],
+        &["hot", "seal"],
         &["--instructions", "--suite", "idle"],
     ] {
         assert!(settings(bad).is_err(), "{bad:?}");

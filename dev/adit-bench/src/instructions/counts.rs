@@ -5,9 +5,7 @@ use std::fmt::{self, Write};
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail, ensure};
-use toml::Spanned;
-use toml::de::{DeString, DeTable, DeValue};
+use anyhow::{Context, Result, ensure};
 
 use crate::places::root;
 
@@ -58,31 +56,24 @@ impl Counts {
         }
     }
 
+    /// Of the lines that [`Self::text`] writes.
     fn parse(text: &str) -> Result<Self> {
         let mut counts = Self::default();
-        for (platform, table) in DeTable::parse(text)?.into_inner() {
-            let platform = platform.into_inner().into_owned();
-            let DeValue::Table(table) = table.into_inner() else {
-                bail!("{platform}: no table");
-            };
-            let one = |(name, line): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| {
-                let name = name.get_ref().as_ref().to_owned();
-                let number = |key: &str| -> Result<u64> {
-                    let count = line
-                        .get_ref()
-                        .get(key)
-                        .and_then(|count| count.get_ref().as_integer());
-                    let count = count.with_context(|| format!("{name}: no {key}"))?;
-                    count.as_str().parse().with_context(|| name.clone())
-                };
-                let cost = Cost {
-                    instructions: number("instructions")?,
-                    allocations: number("allocations")?,
-                };
-                Ok((name, cost))
-            };
-            let lines = table.iter().map(one).collect::<Result<_>>()?;
-            counts.platforms.insert(platform, lines);
+        let mut platform = "";
+        for line in text
+            .lines()
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        {
+            if let Some(name) = line
+                .strip_prefix('[')
+                .and_then(|line| line.strip_suffix(']'))
+            {
+                platform = name;
+                continue;
+            }
+            let (name, cost) = parse_line(line).with_context(|| format!("no counts: {line}"))?;
+            let lines = counts.platforms.entry(platform.to_owned()).or_default();
+            lines.insert(name.to_owned(), cost);
         }
         Ok(counts)
     }
@@ -169,6 +160,19 @@ impl Counts {
         }
         Ok(told)
     }
+}
+
+/// `"NAME" = { instructions = N, allocations = N }`
+fn parse_line(line: &str) -> Option<(&str, Cost)> {
+    let (name, counts) = line
+        .strip_prefix('"')?
+        .split_once("\" = { instructions = ")?;
+    let (instructions, rest) = counts.split_once(", allocations = ")?;
+    let cost = Cost {
+        instructions: instructions.parse().ok()?,
+        allocations: rest.strip_suffix(" }")?.parse().ok()?,
+    };
+    Some((name, cost))
 }
 
 fn path() -> PathBuf {

@@ -103,7 +103,7 @@ fn total(name: &str, times: u32) -> Result<(String, Cost)> {
         .args(["--tool=dhat", "--num-callers=2"])
         .arg(format!("--dhat-out-file={}", file.display()))
         .arg(env::current_exe()?)
-        .args(["--hot", name, "--times", &times.to_string()])
+        .args(["hot", name, &times.to_string()])
         .env(CPU, LEVEL.name());
     let told = tool::run(command, PATIENCE)?.success()?;
     let level = told.lines().find_map(|line| line.strip_prefix("level "));

@@ -49,13 +49,8 @@ pub(crate) fn churn(way: Way, count: u32, clients: u32) -> Result<Duration> {
 /// Opens `count` connections, each used for one byte there and back, and leaves them open.
 ///
 /// Past [`PER_ADDRESS`] they leave from the next address and lead to the next one of the origin,
-/// so that neither we nor the relay run out of ports.
-pub(crate) fn hold(way: Way, count: u32) -> Result<Vec<TcpStream>> {
-    hold_from(way, count, 0)
-}
-
-/// The same, from this lane on.
-pub(crate) fn hold_from(way: Way, count: u32, first: u8) -> Result<Vec<TcpStream>> {
+/// so that neither we nor the relay run out of ports. `first` is the first of these lanes.
+pub(crate) fn hold(way: Way, count: u32, first: u8) -> Result<Vec<TcpStream>> {
     let one = |n: u32| {
         let lane = lane(u8::try_from(n / PER_ADDRESS)?.saturating_add(first));
         echo(way.dial_from(lane)?).with_context(|| format!("connection {} of {count}", n + 1))
@@ -85,7 +80,7 @@ mod tests {
     #[test]
     fn held_connections_stay_open() {
         let origin = Origin::start(Service::Hold).unwrap();
-        let mut held = hold(Way::Entry(origin.addr()), 20).unwrap();
+        let mut held = hold(Way::Entry(origin.addr()), 20, 0).unwrap();
         let first = &mut held[0];
         first
             .set_read_timeout(Some(Duration::from_millis(50)))

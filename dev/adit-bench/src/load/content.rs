@@ -16,13 +16,14 @@ const WINDOW: usize = 64;
 /// … at the front of each stretch of this length.
 const STRETCH: usize = 4096;
 
-/// How much is compared.
+/// How much is compared; the discriminant stands on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Check {
     /// Every byte.
-    Whole,
+    Whole = b'W',
     /// One in 64, and the end of each read: costs next to nothing beside the reading itself.
-    Sampled,
+    Sampled = b'S',
 }
 
 /// The bytes of every stream.

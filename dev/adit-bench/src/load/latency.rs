@@ -6,16 +6,17 @@
 //! Whoever sends and answers the echoes asks for short turns: in reality they have machines of their
 //! own, and their wait for a processor that the flows of the load keep busy is not the relay's.
 
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 
-use super::Way;
-use super::content::{CHUNK, Content};
+use super::content::CHUNK;
+use super::tcp::{Header, What};
+use super::{Way, tcp};
 use crate::short_turns;
 
 /// Bytes of a request, and of its answer.
@@ -30,82 +31,28 @@ const TICK: Duration = Duration::from_millis(2);
 /// Until the flows beside it run at their rate.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// What a connection asks of the origin: one letter, and a number for some.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Service {
-    /// Everything back at once, until the client ends.
-    Echo,
-    /// Bytes until the client ends: so many a second, or with 0 as many as can be.
-    Flow(u64),
-    /// So many bytes, then the end.
-    Download(u64),
-}
-
-impl Service {
-    fn encode(self) -> [u8; 10] {
-        let (letter, number) = match self {
-            Self::Echo => (b'E', 0),
-            Self::Flow(rate) => (b'F', rate),
-            Self::Download(bytes) => (b'G', bytes),
-        };
-        let mut wire = [0; 10];
-        wire[0] = letter;
-        wire[2..].copy_from_slice(&number.to_be_bytes());
-        wire
-    }
-
-    /// None of the header of a transfer.
-    pub(super) fn decode(wire: [u8; 10]) -> Option<Self> {
-        let [letter, _, number @ ..] = wire;
-        let number = u64::from_be_bytes(number);
-        match letter {
-            b'E' => Some(Self::Echo),
-            b'F' => Some(Self::Flow(number)),
-            b'G' => Some(Self::Download(number)),
-            _ => None,
-        }
-    }
-
-    /// The origin's side.
-    pub(super) fn serve(self, mut stream: TcpStream) -> io::Result<()> {
-        match self {
-            Self::Echo => {
-                short_turns::ask()?;
-                let mut buf = [0; ECHO];
-                loop {
-                    stream.read_exact(&mut buf)?;
-                    stream.write_all(&buf)?;
-                }
-            }
-            Self::Flow(0) => loop {
-                stream.write_all(Content::get().at(0, CHUNK))?;
-            },
-            Self::Flow(rate) => flow(stream, rate),
-            Self::Download(bytes) => {
-                let mut left = bytes;
-                while left > 0 {
-                    let n = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
-                    stream.write_all(Content::get().at(0, n))?;
-                    left -= n as u64;
-                }
-                stream.shutdown(Shutdown::Write)
-            }
-        }
+/// The origin's side of echoes.
+pub(super) fn echo(mut stream: TcpStream) -> io::Result<()> {
+    short_turns::ask()?;
+    let mut buf = [0; ECHO];
+    loop {
+        stream.read_exact(&mut buf)?;
+        stream.write_all(&buf)?;
     }
 }
 
+/// The origin's side of a flow of `rate` bytes a second, or with 0 as many as can be.
+///
 /// What is behind after a standstill is not made up for: a source of this rate is meant, not a
 /// burst.
-fn flow(mut stream: TcpStream, rate: u64) -> io::Result<()> {
+pub(super) fn flow(mut stream: TcpStream, rate: u64) -> io::Result<()> {
+    if rate == 0 {
+        return tcp::send(&mut stream, u64::MAX);
+    }
     let each = rate / 1000 * TICK.as_millis() as u64;
     let mut due = Instant::now();
     loop {
-        let mut left = each;
-        while left > 0 {
-            let n = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
-            stream.write_all(Content::get().at(0, n))?;
-            left -= n as u64;
-        }
+        tcp::send(&mut stream, each)?;
         due = (due + TICK).max(Instant::now() - 4 * TICK);
         thread::sleep(due.saturating_duration_since(Instant::now()));
     }
@@ -179,7 +126,7 @@ pub(crate) fn measure(way: Way, beside: Beside, long: Duration) -> Result<Latenc
 fn echoes(way: Way, long: Duration) -> Result<Vec<f64>> {
     short_turns::ask()?;
     let mut stream = way.dial()?;
-    stream.write_all(&Service::Echo.encode())?;
+    stream.write_all(&Header::of(What::Echo, 0).encode())?;
     let (mut times, mut back) = (Vec::new(), [0; ECHO]);
     let start = Instant::now();
     let mut number = 0u64;
@@ -201,7 +148,7 @@ fn echoes(way: Way, long: Duration) -> Result<Vec<f64>> {
 
 fn take_flow(way: Way, rate: u64, stop: &AtomicBool, got: &AtomicU64) -> Result<()> {
     let mut stream = way.dial()?;
-    stream.write_all(&Service::Flow(rate).encode())?;
+    stream.write_all(&Header::of(What::Flow, rate).encode())?;
     let mut buf = vec![0; CHUNK];
     while !stop.load(Ordering::Relaxed) {
         let n = stream.read(&mut buf)?;
@@ -214,19 +161,12 @@ fn take_flow(way: Way, rate: u64, stop: &AtomicBool, got: &AtomicU64) -> Result<
 fn take_downloads(way: Way, number: u32, stop: &AtomicBool, got: &AtomicU64) -> Result<()> {
     // They do not begin at the same moment.
     thread::sleep(PAUSE * (number % 64) / 64);
-    let mut buf = vec![0; CHUNK];
+    let mut buf = vec![0; SMALL as usize];
     while !stop.load(Ordering::Relaxed) {
         let mut stream = way.dial()?;
-        stream.write_all(&Service::Download(SMALL).encode())?;
-        let mut left = SMALL;
-        while left > 0 {
-            let n = match stream.read(&mut buf) {
-                Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
-                done => done,
-            }?;
-            got.fetch_add(n as u64, Ordering::Relaxed);
-            left = left.saturating_sub(n as u64);
-        }
+        stream.write_all(&Header::of(What::Download, SMALL).encode())?;
+        stream.read_exact(&mut buf)?;
+        got.fetch_add(SMALL, Ordering::Relaxed);
         drop(stream);
         thread::sleep(PAUSE);
     }
@@ -236,11 +176,11 @@ fn take_downloads(way: Way, number: u32, stop: &AtomicBool, got: &AtomicU64) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::origin::{Origin, Service as Served};
+    use crate::load::origin::{Origin, Service};
 
     #[test]
     fn echoes_are_timed_beside_others() {
-        let origin = Origin::start(Served::Streams).unwrap();
+        let origin = Origin::start(Service::Streams).unwrap();
         let way = Way::Entry(origin.addr());
         for (beside, millis) in [
             (Beside::Nothing, 60),
@@ -267,13 +207,5 @@ mod tests {
             [0.0, 0.5, 0.99, 0.999, 1.0].map(quantile),
             [1.0, 501.0, 991.0, 1000.0, 1000.0]
         );
-    }
-
-    #[test]
-    fn services_survive_the_wire() {
-        for service in [Service::Echo, Service::Flow(7), Service::Download(1 << 40)] {
-            assert_eq!(Service::decode(service.encode()), Some(service));
-        }
-        assert_eq!(Service::decode(*b"UW\0\0\0\0\0\0\0\x01"), None);
     }
 }

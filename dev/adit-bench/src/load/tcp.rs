@@ -4,7 +4,7 @@
 //! will send, and the origin answers with its verdict when all of it is there.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,56 +12,65 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, ensure};
 
 use super::content::{CHUNK, Check, Content};
-use super::latency::Service;
 use super::origin::wait_end;
-use super::{Direction, Way};
+use super::{Direction, Way, latency};
 
 const GOOD: u8 = b'+';
 const BAD: u8 = b'-';
 
+/// What is done with a connection; the discriminant stands on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum What {
+    /// So many bytes to the origin, and its verdict back.
+    Up = b'U',
+    /// So many bytes from the origin.
+    Down = b'D',
+    /// Everything back at once, until the client ends.
+    Echo = b'E',
+    /// Bytes until the client ends: so many a second, or with 0 as many as can be.
+    Flow = b'F',
+    /// So many bytes, then the end.
+    Download = b'G',
+}
+
 /// What the client wants: the first bytes of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Header {
-    direction: Direction,
+pub(super) struct Header {
+    what: What,
     check: Check,
-    bytes: u64,
+    number: u64,
 }
 
 impl Header {
     const LEN: usize = 10;
 
-    fn encode(self) -> [u8; Self::LEN] {
+    /// What it asks, with its number, of which nothing is compared.
+    pub(super) const fn of(what: What, number: u64) -> Self {
+        let check = Check::Sampled;
+        Self {
+            what,
+            check,
+            number,
+        }
+    }
+
+    pub(super) fn encode(self) -> [u8; Self::LEN] {
         let mut wire = [0; Self::LEN];
-        wire[0] = if self.direction == Direction::Up {
-            b'U'
-        } else {
-            b'D'
-        };
-        wire[1] = if self.check == Check::Whole {
-            b'W'
-        } else {
-            b'S'
-        };
-        wire[2..].copy_from_slice(&self.bytes.to_be_bytes());
+        wire[..2].copy_from_slice(&[self.what as u8, self.check as u8]);
+        wire[2..].copy_from_slice(&self.number.to_be_bytes());
         wire
     }
 
     fn decode(wire: [u8; Self::LEN]) -> Option<Self> {
-        let [direction, check, bytes @ ..] = wire;
-        let direction = match direction {
-            b'U' => Direction::Up,
-            b'D' => Direction::Down,
-            _ => return None,
-        };
-        let check = match check {
-            b'W' => Check::Whole,
-            b'S' => Check::Sampled,
-            _ => return None,
-        };
+        use What::{Down, Download, Echo, Flow, Up};
+        let [what, check, number @ ..] = wire;
+        let known = [Up, Down, Echo, Flow, Download].into_iter();
+        let checks = [Check::Whole, Check::Sampled].into_iter();
         Some(Self {
-            direction,
-            check,
-            bytes: u64::from_be_bytes(bytes),
+            what: known.into_iter().find(|one| *one as u8 == what)?,
+            check: checks.into_iter().find(|one| *one as u8 == check)?,
+            number: u64::from_be_bytes(number),
         })
     }
 }
@@ -85,9 +94,12 @@ pub(crate) fn transfer(
     check: Check,
 ) -> Result<Moved> {
     let each = Header {
-        direction,
+        what: match direction {
+            Direction::Up => What::Up,
+            Direction::Down => What::Down,
+        },
         check,
-        bytes: bytes / u64::from(streams.max(1)),
+        number: bytes / u64::from(streams.max(1)),
     };
     let dialled: Result<Vec<TcpStream>> = (0..streams).map(|_| way.dial()).collect();
     let dialled = dialled.context("cannot reach the origin")?;
@@ -110,7 +122,7 @@ pub(crate) fn transfer(
         }
         let elapsed = start.elapsed();
         Ok(Moved {
-            bytes: each.bytes * u64::from(streams),
+            bytes: each.number * u64::from(streams),
             elapsed,
         })
     })
@@ -119,19 +131,15 @@ pub(crate) fn transfer(
 /// The client's side of one connection.
 fn ask(mut stream: TcpStream, header: Header) -> Result<()> {
     stream.write_all(&header.encode())?;
-    match header.direction {
-        Direction::Up => {
-            send(&mut stream, header.bytes).context("sending")?;
-            let mut verdict = [0];
-            stream
-                .read_exact(&mut verdict)
-                .context("waiting for the origin's verdict")?;
-            ensure!(verdict == [GOOD], "the origin got other bytes");
-        }
-        Direction::Down => {
-            let good = receive(&mut stream, header.bytes, header.check).context("receiving")?;
-            ensure!(good, "other bytes than the origin sent");
-        }
+    if header.what == What::Up {
+        send(&mut stream, header.number).context("sending")?;
+        let mut verdict = [0];
+        let told = stream.read_exact(&mut verdict);
+        told.context("waiting for the origin's verdict")?;
+        ensure!(verdict == [GOOD], "the origin got other bytes");
+    } else {
+        let good = receive(&mut stream, header.number, header.check).context("receiving")?;
+        ensure!(good, "other bytes than the origin sent");
     }
     Ok(())
 }
@@ -140,21 +148,27 @@ fn ask(mut stream: TcpStream, header: Header) -> Result<()> {
 pub(super) fn serve(mut stream: TcpStream) -> io::Result<()> {
     let mut wire = [0; Header::LEN];
     stream.read_exact(&mut wire)?;
-    if let Some(service) = Service::decode(wire) {
-        return service.serve(stream);
-    }
     let header = Header::decode(wire).ok_or(ErrorKind::InvalidData)?;
-    match header.direction {
-        Direction::Up => {
-            let good = receive(&mut stream, header.bytes, header.check)?;
+    match header.what {
+        What::Up => {
+            let good = receive(&mut stream, header.number, header.check)?;
             stream.write_all(&[if good { GOOD } else { BAD }])?;
+            wait_end(stream)
         }
-        Direction::Down => send(&mut stream, header.bytes)?,
+        What::Down => {
+            send(&mut stream, header.number)?;
+            wait_end(stream)
+        }
+        What::Echo => latency::echo(stream),
+        What::Flow => latency::flow(stream, header.number),
+        What::Download => {
+            send(&mut stream, header.number)?;
+            stream.shutdown(Shutdown::Write)
+        }
     }
-    wait_end(stream)
 }
 
-fn send(stream: &mut TcpStream, bytes: u64) -> io::Result<()> {
+pub(super) fn send(stream: &mut TcpStream, bytes: u64) -> io::Result<()> {
     let mut sent = 0;
     while sent < bytes {
         let len = usize::try_from(bytes - sent).unwrap_or(CHUNK).min(CHUNK);
@@ -192,12 +206,12 @@ mod tests {
 
     #[test]
     fn headers_survive_the_wire() {
-        for direction in Direction::BOTH {
+        for what in [What::Up, What::Echo, What::Flow, What::Download] {
             for check in [Check::Whole, Check::Sampled] {
+                let number = 0x0102_0304_0506_0708;
                 let header = Header {
-                    direction,
                     check,
-                    bytes: 0x0102_0304_0506_0708,
+                    ..Header::of(what, number)
                 };
                 assert_eq!(Header::decode(header.encode()), Some(header));
             }

@@ -128,17 +128,11 @@ impl Session {
                 .map_err(|_| anyhow!("the receiver panicked"))??;
             let sent = sent?;
             ensure!(received.delivered > 0, "none of {count} datagrams arrived");
-            let elapsed = received.last.duration_since(start);
-            let Received {
-                delivered,
-                duplicates,
-                ..
-            } = received;
             Ok(Delivery {
                 sent,
-                delivered,
-                duplicates,
-                elapsed,
+                elapsed: received.last.duration_since(start),
+                delivered: received.delivered,
+                duplicates: received.duplicates,
             })
         })
     }

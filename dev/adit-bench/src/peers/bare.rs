@@ -25,8 +25,8 @@ pub(super) const RECORDS: Kind = Kind {
 
 fn splice(role: &Role, at: SocketAddr) -> Option<Recipe> {
     match role {
-        Role::Relay => Some(Recipe::new("adit-bench", &format!("--splice {at}"))),
-        Role::Passage { to, .. } => Some(Recipe::new("adit-bench", &format!("--splice {at},{to}"))),
+        Role::Relay => Some(Recipe::new("adit-bench", &format!("splice {at}"))),
+        Role::Passage { to, .. } => Some(Recipe::new("adit-bench", &format!("splice {at} {to}"))),
         // Nobody takes a header off on the way.
         Role::Behind { method, relay, to } => {
             let forwarder = Role::Forwarder {
@@ -43,11 +43,11 @@ fn splice(role: &Role, at: SocketAddr) -> Option<Recipe> {
 
 fn records(role: &Role, at: SocketAddr) -> Option<Recipe> {
     let end = match role {
-        Role::RecordsEntry { method, server, to } => {
-            format!("{},{at},{server},{to}", method.name)
+        Role::Forwarder { method, server, to } => {
+            format!("{} {at} {server} {to}", method.name)
         }
-        Role::RecordsExit(method) => format!("{},{at}", method.name),
+        Role::Server(method) => format!("{} {at}", method.name),
         _ => return None,
     };
-    Some(Recipe::new("adit-bench", &format!("--records {end}")))
+    Some(Recipe::new("adit-bench", &format!("records {end}")))
 }

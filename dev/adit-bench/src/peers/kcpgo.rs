@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::kcptun::SHARE;
+use super::kcptun::{SHARE, USUAL};
 use super::{Kind, Recipe, Role};
 
 pub(super) const KIND: Kind = Kind {
@@ -19,9 +19,13 @@ pub(super) const KIND: Kind = Kind {
 const VERSIONS: &str = "kcp-go v5.6.72, smux v1.5.56, klauspost/reedsolomon v1.12.0";
 
 fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
-    let (end, to) = match role {
-        Role::KcptunServer { to } => ("server", format!("-t {to}")),
-        Role::KcptunClient { server } => ("client", format!("-r {server}")),
+    // It has words of its own for them.
+    let (end, to) = match *role {
+        Role::KcptunServer { to, options: USUAL } => ("server", format!("-t {to}")),
+        Role::KcptunClient {
+            server,
+            options: USUAL,
+        } => ("client", format!("-r {server}")),
         _ => return None,
     };
     let line =

@@ -16,7 +16,7 @@ pub(super) const KIND: Kind = Kind {
 };
 
 /// A tunnel carries so much less than a relay of TCP in the same time.
-pub(super) const SHARE: u64 = 8;
+pub(crate) const SHARE: u64 = 8;
 
 fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
     let (end, line) = line(role, at)?;
@@ -28,14 +28,17 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
     Some(Recipe::new(program, &line))
 }
 
+/// What both ends are told in most suites.
+pub(crate) const USUAL: &str = "--key benchmark --crypt aes --mode fast3 --datashard 10 \
+    --parityshard 3 --nocomp --sndwnd 1024 --rcvwnd 1024 --quiet";
+
 /// Which end, and its options as kcptun has them.
 pub(super) fn line(role: &Role, at: SocketAddr) -> Option<(&'static str, String)> {
-    let (end, to) = match role {
-        Role::KcptunServer { to } => ("server", format!("-t {to}")),
-        Role::KcptunClient { server } => ("client", format!("-r {server}")),
+    Some(match role {
+        Role::KcptunServer { to, options } => ("server", format!("-l {at} -t {to} {options}")),
+        Role::KcptunClient { server, options } => {
+            ("client", format!("-l {at} -r {server} {options}"))
+        }
         _ => return None,
-    };
-    let both = "--key benchmark --crypt aes --mode fast3 --datashard 10 --parityshard 3 --nocomp \
-                --sndwnd 1024 --rcvwnd 1024 --quiet";
-    Some((end, format!("-l {at} {to} {both}")))
+    })
 }

@@ -32,6 +32,7 @@ use adit_interop::{Folder, PATIENCE, Process, Transport, free_port, loopback, wa
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::places;
+pub(crate) use kcptun::{SHARE, USUAL as KCPTUN};
 use recipe::Recipe;
 
 /// Every implementation that we can start, adit first.
@@ -76,7 +77,7 @@ pub(crate) struct Kind {
     /// By what the bytes of a transfer are divided, so that a run ends within the day; 1 for most.
     slower: u64,
     /// No registry that we can ask has it: it takes part where somebody has put it. All others are
-    /// brought by `--install-rivals`.
+    /// brought by `cargo xtask install --rivals`.
     pub(crate) by_hand: bool,
 }
 
@@ -102,22 +103,20 @@ pub(crate) enum Role {
         relay: SocketAddr,
         to: SocketAddr,
     },
-    /// An end of records without a protocol: an entry that leads to one destination.
-    RecordsEntry {
-        method: Method,
-        server: SocketAddr,
-        to: SocketAddr,
-    },
-    /// The other end of them.
-    RecordsExit(Method),
     /// SOCKS5 through a server.
     Client { method: Method, server: SocketAddr },
     /// A ShadowsocksR server whose clients may reach loopback, over TCP.
     SsrServer(Setup<'static>),
     /// The end of a kcptun tunnel at its target.
-    KcptunServer { to: SocketAddr },
+    KcptunServer {
+        to: SocketAddr,
+        options: &'static str,
+    },
     /// The other end, an entry.
-    KcptunClient { server: SocketAddr },
+    KcptunClient {
+        server: SocketAddr,
+        options: &'static str,
+    },
     /// SOCKS5 through a ShadowsocksR server.
     SsrClient {
         setup: Setup<'static>,

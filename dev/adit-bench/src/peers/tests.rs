@@ -1,6 +1,7 @@
 //! Recipes against the manuals, and what is refused.
 
 use super::*;
+use crate::topology::Topology;
 use adit_interop::shadowsocks::{AES_192, AES_256, BLAKE3_AES_128, BLAKE3_CHACHA20};
 
 fn kind(name: &str) -> &'static Kind {
@@ -162,7 +163,10 @@ fn json_configurations_name_method_key_and_both_ends() {
 
 #[test]
 fn ends_of_kcptun_are_set_alike() {
-    let role = Role::KcptunServer { to: loopback(3000) };
+    let role = Role::KcptunServer {
+        to: loopback(3000),
+        options: KCPTUN,
+    };
     let line = shown("kcptun", &role).unwrap();
     let head = "kcptun-server -l 127.0.0.1:1000 -t 127.0.0.1:3000 --key benchmark --crypt aes";
     assert!(line.starts_with(head), "{line}");
@@ -170,6 +174,7 @@ fn ends_of_kcptun_are_set_alike() {
     assert_eq!(shown("adit", &role).unwrap(), ours);
     let client = Role::KcptunClient {
         server: loopback(2000),
+        options: KCPTUN,
     };
     let line = shown("kcp-go", &client).unwrap();
     assert!(
@@ -180,48 +185,20 @@ fn ends_of_kcptun_are_set_alike() {
 
 #[test]
 fn a_recipe_uses_only_programs_its_kind_names() {
-    let server = loopback(2000);
     let suite = ssh::Suite {
         cipher: "aes128-gcm@openssh.com",
         mac: None,
     };
-    let roles = [
-        Role::Relay,
-        Role::Server(AES_256),
-        Role::Forwarder {
-            method: AES_256,
-            server,
-            to: server,
-        },
-        Role::Client {
-            method: AES_256,
-            server,
-        },
-        Role::SsrServer(Setup::new("aes-256-ctr", "origin", "plain")),
-        Role::SshServer(suite),
-        Role::SshClient {
-            suite,
-            server,
-            what: ssh::Use::Dynamic,
-        },
-        Role::KcptunServer { to: server },
-        Role::KcptunClient { server },
-        Role::Passage {
-            method: BLAKE3_AES_128,
-            to: server,
-        },
-        Role::Behind {
-            method: BLAKE3_AES_128,
-            relay: server,
-            to: server,
-        },
-        Role::RecordsEntry {
-            method: AES_256,
-            server,
-            to: server,
-        },
-        Role::RecordsExit(AES_256),
+    let topologies = [
+        Topology::Relay,
+        Topology::Tunnel(AES_256),
+        Topology::Relayed(BLAKE3_AES_128),
+        Topology::Client(AES_256),
+        Topology::Kcptun(KCPTUN),
+        Topology::Ssr(Setup::new("aes-256-ctr", "origin", "plain")),
+        Topology::SshDynamic(suite),
     ];
+    let roles: Vec<Role> = topologies.into_iter().flat_map(Topology::roles).collect();
     for kind in KINDS {
         let recipes: Vec<Recipe> = roles
             .iter()

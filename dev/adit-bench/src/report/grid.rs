@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::markdown::grid;
 use crate::figure::{CPU_PER_GIB, GBIT, WHOLE};
 use crate::journal::Journal;
 use crate::suite::Suite;
@@ -12,13 +13,13 @@ use crate::suite::table::{METHODS, WHO};
 pub(super) fn grids(journal: &Journal) -> String {
     let tables = journal.tables(Suite::SsTable);
     let seen = |who: &str| {
-        tables
+        let rows = tables.iter().flat_map(|table| &table.rows);
+        let gaps = journal
+            .gaps
             .iter()
-            .any(|table| table.rows.iter().any(|row| row.who == who))
-            || journal
-                .gaps
-                .iter()
-                .any(|gap| gap.suite == Suite::SsTable && gap.who == who)
+            .filter(|gap| gap.suite == Suite::SsTable);
+        let rows = rows.map(|row| &row.who);
+        rows.chain(gaps.map(|gap| &gap.who)).any(|one| one == who)
     };
     let columns: Vec<&str> = WHO.into_iter().filter(|who| seen(who)).collect();
     let mut out = String::new();
@@ -30,31 +31,20 @@ pub(super) fn grids(journal: &Journal) -> String {
     ] {
         for quantity in [GBIT, CPU_PER_GIB] {
             let (title, arrow) = (quantity.title, quantity.arrow());
+            let rows = METHODS.into_iter().filter_map(|method| {
+                let case = format!("{}, {transport}, {direction}", method.name);
+                let table = tables.iter().find(|table| table.case == case)?;
+                let cell = |who: &&str| match table.figure(who, quantity, &WHOLE) {
+                    Some(spread) => spread.to_string(),
+                    None => instead(journal, method.name, who),
+                };
+                Some((method.name.to_owned(), columns.iter().map(cell).collect()))
+            });
             let _ = write!(
                 out,
-                "\n**{transport}, {direction}: {title} {arrow}**\n\n| |"
+                "\n**{transport}, {direction}: {title} {arrow}**\n\n{}",
+                grid("", columns.iter().copied(), rows)
             );
-            for who in &columns {
-                let _ = write!(out, " {who} |");
-            }
-            out.push_str("\n|---|");
-            out.push_str(&"--:|".repeat(columns.len()));
-            for method in METHODS {
-                let case = format!("{}, {transport}, {direction}", method.name);
-                let table = tables.iter().find(|table| table.case == case);
-                let Some(table) = table else {
-                    continue;
-                };
-                let _ = write!(out, "\n| {} |", method.name);
-                for who in &columns {
-                    let cell = table.figure(who, quantity, &WHOLE).map_or_else(
-                        || instead(journal, method.name, who),
-                        |spread| spread.to_string(),
-                    );
-                    let _ = write!(out, " {cell} |");
-                }
-            }
-            out.push('\n');
         }
     }
     out
@@ -72,7 +62,6 @@ fn instead(journal: &Journal, method: &str, who: &str) -> String {
 mod tests {
     use super::*;
     use crate::figure::{each, one};
-    use crate::journal::Sample;
 
     #[test]
     fn every_cell_says_something() {
@@ -87,13 +76,13 @@ mod tests {
                 for direction in ["up", "down"] {
                     let mut figures = vec![one(GBIT, speed)];
                     figures.extend(each(CPU_PER_GIB, &[("client", 0.5), ("server", 0.25)]));
-                    journal.samples.push(Sample {
-                        suite: Suite::SsTable,
-                        case: format!("{}, {transport}, {direction}", method.name),
-                        who: who.to_owned(),
-                        round: 1,
-                        figures,
-                    });
+                    journal.keep(
+                        Suite::SsTable,
+                        &format!("{}, {transport}, {direction}", method.name),
+                        who,
+                        1,
+                        Ok(figures),
+                    );
                 }
             }
         }

@@ -1,33 +1,17 @@
-//! JSON lines: the run, every sample, the summary, what failed or was left out, how everything
-//! was started.
+//! JSON lines: the run, every sample, what failed or was left out, how everything was started.
 
 use serde_json::{Map, Value, json};
 
 use crate::environment::Environment;
-use crate::journal::{Command, Gap, Journal, Row, Sample};
-use crate::suite::Suite;
+use crate::journal::{Command, Gap, Journal, Sample};
 
 /// One object a line, told apart by `record`.
 pub(crate) fn lines(environment: &Environment, journal: &Journal) -> String {
     let mut records = vec![run(environment)];
     records.extend(journal.commands.iter().map(command));
     records.extend(journal.samples.iter().map(sample));
-    for suite in journal.suites() {
-        for table in journal.tables(suite) {
-            records.extend(
-                table
-                    .rows
-                    .iter()
-                    .map(|row| summary(suite, &table.case, &keys(&table.columns), row)),
-            );
-        }
-    }
     records.extend(journal.gaps.iter().map(gap));
     records.iter().map(|record| format!("{record}\n")).collect()
-}
-
-fn keys(columns: &[crate::figure::Metric]) -> Vec<String> {
-    columns.iter().map(crate::figure::Metric::key).collect()
 }
 
 fn run(environment: &Environment) -> Value {
@@ -46,7 +30,7 @@ fn run(environment: &Environment) -> Value {
         "commit": environment.commit,
         "versions": versions,
         "missing": environment.missing,
-        "counter": environment.counter.as_ref().map(|(counter, version)| format!("{} {version}", counter.name())),
+        "perf": environment.counter,
     })
 }
 
@@ -64,7 +48,7 @@ fn sample(sample: &Sample) -> Value {
     let figures: Map<String, Value> = sample
         .figures
         .iter()
-        .map(|(metric, value)| (metric.key(), json!(value)))
+        .map(|(metric, value)| (metric.to_string(), json!(value)))
         .collect();
     json!({
         "record": "sample",
@@ -72,27 +56,6 @@ fn sample(sample: &Sample) -> Value {
         "case": sample.case,
         "implementation": sample.who,
         "round": sample.round,
-        "figures": figures,
-    })
-}
-
-fn summary(suite: Suite, case: &str, keys: &[String], row: &Row) -> Value {
-    let figures: Map<String, Value> = keys
-        .iter()
-        .zip(&row.cells)
-        .filter_map(|(key, cell)| {
-            let cell = (*cell)?;
-            let spread = json!({
-                "median": cell.median, "min": cell.min, "max": cell.max, "rounds": cell.rounds,
-            });
-            Some((key.clone(), spread))
-        })
-        .collect();
-    json!({
-        "record": "summary",
-        "suite": suite.to_string(),
-        "case": case,
-        "implementation": row.who,
         "figures": figures,
     })
 }
@@ -123,16 +86,7 @@ mod tests {
             .iter()
             .map(|r| r["record"].as_str().unwrap())
             .collect();
-        assert_eq!(
-            kinds,
-            [
-                "run", "sample", "sample", "sample", "sample", "summary", "summary"
-            ]
-        );
-        assert_eq!(records[1]["figures"]["client_cpu_s_per_gib"], 1.0);
-        let summary = &records[6];
-        assert_eq!(summary["implementation"], "other");
-        assert_eq!(summary["figures"]["both_cpu_s_per_gib"]["median"], 6.0);
-        assert_eq!(summary["figures"]["client_syscalls_per_gib"]["rounds"], 1);
+        assert_eq!(kinds, ["run", "sample", "sample", "sample", "sample"]);
+        assert_eq!(records[1]["figures"]["CPU s/GiB, client"], 1.0);
     }
 }

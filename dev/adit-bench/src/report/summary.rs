@@ -1,8 +1,7 @@
 //! The summary of a suite: of its many tables the few figures that one looks for first, with a
 //! column for adit and for each of its rivals.
 
-use std::fmt::Write;
-
+use super::markdown::grid;
 use crate::figure::{
     AT_MOST, CONNECTIONS, CPU_PER_CONNECTION, CPU_PER_GIB, CPU_SHARE, GBIT, MB, Metric, NS_PER_OP,
     OVER_CIPHER, P99, PER_IDLE, PER_SESSION, Quantity, SEAL, Spread, WHOLE, short,
@@ -13,188 +12,186 @@ use crate::suite::{NO_RELAY, Suite};
 
 /// The rows: a case and a quantity. Where the rows of a case are steps and not implementations, the
 /// step stands behind a colon.
-pub(super) const HEADLINES: &[(Suite, &str, Quantity)] = &[
+pub(super) const HEADLINES: &[(Suite, &[(&str, Quantity)])] = &[
     (
         Suite::SsTcp,
-        "2022-blake3-aes-128-gcm, 1 stream, down",
-        GBIT,
-    ),
-    (
-        Suite::SsTcp,
-        "2022-blake3-aes-128-gcm, 1 stream, down",
-        CPU_PER_GIB,
-    ),
-    (
-        Suite::SsTcp,
-        "2022-blake3-aes-128-gcm, 8 streams, down",
-        CPU_PER_GIB,
-    ),
-    (
-        Suite::SsTcp,
-        "chacha20-ietf-poly1305, 8 streams, down",
-        CPU_PER_GIB,
+        &[
+            ("2022-blake3-aes-128-gcm, 1 stream, down", GBIT),
+            ("2022-blake3-aes-128-gcm, 1 stream, down", CPU_PER_GIB),
+            ("2022-blake3-aes-128-gcm, 8 streams, down", CPU_PER_GIB),
+            ("chacha20-ietf-poly1305, 8 streams, down", CPU_PER_GIB),
+        ],
     ),
     (
         Suite::SsRelay,
-        "2022-blake3-aes-128-gcm, 1 stream, down",
-        GBIT,
+        &[
+            ("2022-blake3-aes-128-gcm, 1 stream, down", GBIT),
+            ("2022-blake3-aes-128-gcm, 8 streams, down", CPU_PER_GIB),
+        ],
     ),
     (
-        Suite::SsRelay,
-        "2022-blake3-aes-128-gcm, 8 streams, down",
-        CPU_PER_GIB,
-    ),
-    (Suite::Socks, "SOCKS5 CONNECT, 1 stream, down", GBIT),
-    (Suite::Socks, "SOCKS5 CONNECT, 1 stream, down", CPU_PER_GIB),
-    (Suite::Socks, "SOCKS5 CONNECT, 8 streams, down", CPU_PER_GIB),
-    (Suite::SsUdp, "2022-blake3-aes-128-gcm, down, flood", GBIT),
-    (
-        Suite::SsUdp,
-        "2022-blake3-aes-128-gcm, down, 200 Mbit/s",
-        CPU_PER_GIB,
+        Suite::Socks,
+        &[
+            ("SOCKS5 CONNECT, 1 stream, down", GBIT),
+            ("SOCKS5 CONNECT, 1 stream, down", CPU_PER_GIB),
+            ("SOCKS5 CONNECT, 8 streams, down", CPU_PER_GIB),
+        ],
     ),
     (
         Suite::SsUdp,
-        "chacha20-ietf-poly1305, down, 64 under way",
-        CPU_PER_GIB,
+        &[
+            ("2022-blake3-aes-128-gcm, down, flood", GBIT),
+            ("2022-blake3-aes-128-gcm, down, 200 Mbit/s", CPU_PER_GIB),
+            ("chacha20-ietf-poly1305, down, 64 under way", CPU_PER_GIB),
+        ],
     ),
     (
         Suite::SsTable,
-        "2022-blake3-aes-256-gcm, TCP, down",
-        CPU_PER_GIB,
+        &[
+            ("2022-blake3-aes-256-gcm, TCP, down", CPU_PER_GIB),
+            ("2022-blake3-chacha20-poly1305, TCP, down", CPU_PER_GIB),
+            ("aes-256-gcm, TCP, down", CPU_PER_GIB),
+            ("aes-256-gcm, UDP, down", CPU_PER_GIB),
+        ],
     ),
     (
-        Suite::SsTable,
-        "2022-blake3-chacha20-poly1305, TCP, down",
-        CPU_PER_GIB,
+        Suite::Ssr,
+        &[
+            ("aes-256-ctr, down", GBIT),
+            ("aes-256-ctr + auth_sha1_v4, down", GBIT),
+            ("none + auth_chain_a, down", GBIT),
+        ],
     ),
-    (Suite::SsTable, "aes-256-gcm, TCP, down", CPU_PER_GIB),
-    (Suite::SsTable, "aes-256-gcm, UDP, down", CPU_PER_GIB),
-    (Suite::Ssr, "aes-256-ctr, down", GBIT),
-    (Suite::Ssr, "aes-256-ctr + auth_sha1_v4, down", GBIT),
-    (Suite::Ssr, "none + auth_chain_a, down", GBIT),
-    (Suite::Ssh, "aes128-gcm, a program, down", CPU_PER_GIB),
-    (Suite::Ssh, "aes128-gcm, -L, down", CPU_PER_GIB),
-    (Suite::Ssh, "chacha20-poly1305, -L, down", CPU_PER_GIB),
     (
         Suite::Ssh,
-        "aes128-gcm, -L, 1 Gbit/s, 100ms there and back, down",
-        MB,
+        &[
+            ("aes128-gcm, a program, down", CPU_PER_GIB),
+            ("aes128-gcm, -L, down", CPU_PER_GIB),
+            ("chacha20-poly1305, -L, down", CPU_PER_GIB),
+            ("aes128-gcm, -L, 1 Gbit/s, 100ms there and back, down", MB),
+        ],
     ),
-    (Suite::Idle, "SOCKS5 relay, 1000 idle connections", PER_IDLE),
     (
         Suite::Idle,
-        "SOCKS5 client, 2022-blake3-aes-128-gcm, 1000 idle connections",
-        PER_IDLE,
+        &[
+            ("SOCKS5 relay, 1000 idle connections", PER_IDLE),
+            (
+                "SOCKS5 client, 2022-blake3-aes-128-gcm, 1000 idle connections",
+                PER_IDLE,
+            ),
+        ],
     ),
     (
         Suite::Lossy,
-        "100 Mbit/s, 50ms there and back, 5 % lost, down",
-        MB,
-    ),
-    (
-        Suite::Lossy,
-        "100 Mbit/s, 100ms there and back, 5 % lost, down",
-        MB,
-    ),
-    (
-        Suite::Lossy,
-        "64 bytes there and back over 50ms, 5 % lost",
-        P99,
-    ),
-    (Suite::Rate, "SOCKS5 relay", CONNECTIONS),
-    (Suite::Rate, "tunnel, 2022-blake3-aes-128-gcm", CONNECTIONS),
-    (
-        Suite::Rate,
-        "tunnel, 2022-blake3-aes-128-gcm",
-        CPU_PER_CONNECTION,
+        &[
+            ("100 Mbit/s, 50ms there and back, 5 % lost, down", MB),
+            ("100 Mbit/s, 100ms there and back, 5 % lost, down", MB),
+            ("64 bytes there and back over 50ms, 5 % lost", P99),
+        ],
     ),
     (
         Suite::Rate,
-        "tunnel, chacha20-ietf-poly1305",
-        CPU_PER_CONNECTION,
+        &[
+            ("SOCKS5 relay", CONNECTIONS),
+            ("tunnel, 2022-blake3-aes-128-gcm", CONNECTIONS),
+            ("tunnel, 2022-blake3-aes-128-gcm", CPU_PER_CONNECTION),
+            ("tunnel, chacha20-ietf-poly1305", CPU_PER_CONNECTION),
+        ],
     ),
-    (Suite::Latency, "SOCKS5, beside four paced flows", P99),
-    (Suite::Latency, "Shadowsocks, beside four paced flows", P99),
-    (Suite::Latency, "SSH -L, beside four paced flows", P99),
-    (Suite::Latency, "KCP, beside four paced flows", P99),
+    (
+        Suite::Latency,
+        &[
+            ("SOCKS5, beside four paced flows", P99),
+            ("Shadowsocks, beside four paced flows", P99),
+            ("SSH -L, beside four paced flows", P99),
+            ("KCP, beside four paced flows", P99),
+        ],
+    ),
     (
         Suite::Workers,
-        "SOCKS5 client and server, 2022-blake3-aes-128-gcm, 8 connections",
-        CONNECTIONS,
+        &[
+            (
+                "SOCKS5 client and server, 2022-blake3-aes-128-gcm, 8 connections",
+                CONNECTIONS,
+            ),
+            (
+                "SOCKS5 client and server, 2022-blake3-aes-128-gcm, 8 connections",
+                GBIT,
+            ),
+        ],
     ),
     (
-        Suite::Workers,
-        "SOCKS5 client and server, 2022-blake3-aes-128-gcm, 8 connections",
-        GBIT,
-    ),
-    (Suite::Crypto, "messages of 1,400 B: aes-128-gcm", SEAL),
-    (Suite::Crypto, "messages of 16 KiB: aes-128-gcm", SEAL),
-    (Suite::Crypto, "messages of 16 KiB: chacha20-poly1305", SEAL),
-    (
-        Suite::Headers,
-        "keys and headers: salt of 16 B, BLAKE3 subkey",
-        NS_PER_OP,
-    ),
-    (
-        Suite::Headers,
-        "packets of 1,400 B: 2022-blake3-aes-128-gcm, seal",
-        NS_PER_OP,
+        Suite::Crypto,
+        &[
+            ("messages of 1,400 B: aes-128-gcm", SEAL),
+            ("messages of 16 KiB: aes-128-gcm", SEAL),
+            ("messages of 16 KiB: chacha20-poly1305", SEAL),
+        ],
     ),
     (
         Suite::Headers,
-        "packets of 1,400 B: 2022-blake3-aes-128-gcm, seal",
-        OVER_CIPHER,
+        &[
+            ("keys and headers: salt of 16 B, BLAKE3 subkey", NS_PER_OP),
+            (
+                "packets of 1,400 B: 2022-blake3-aes-128-gcm, seal",
+                NS_PER_OP,
+            ),
+            (
+                "packets of 1,400 B: 2022-blake3-aes-128-gcm, seal",
+                OVER_CIPHER,
+            ),
+        ],
     ),
     (
         Suite::Kcp,
-        "kcptun's tunnel, fast3, aes, FEC 10+3, 1 stream, down",
-        GBIT,
-    ),
-    (
-        Suite::Kcp,
-        "kcptun's tunnel, fast3, aes, FEC 10+3, 1 stream, down",
-        CPU_PER_GIB,
-    ),
-    (
-        Suite::Kcp,
-        "a server with 5000 idle sessions, aes, FEC 10+3",
-        CPU_SHARE,
-    ),
-    (
-        Suite::Kcp,
-        "a server with 5000 idle sessions, aes, FEC 10+3",
-        PER_SESSION,
+        &[
+            (
+                "kcptun's tunnel, fast3, aes, FEC 10+3, 1 stream, down",
+                GBIT,
+            ),
+            (
+                "kcptun's tunnel, fast3, aes, FEC 10+3, 1 stream, down",
+                CPU_PER_GIB,
+            ),
+            ("a server with 5000 idle sessions, aes, FEC 10+3", CPU_SHARE),
+            (
+                "a server with 5000 idle sessions, aes, FEC 10+3",
+                PER_SESSION,
+            ),
+        ],
     ),
     (
         Suite::Fec,
-        "the codes, for each datagram of 1,400 B: code-encode-vandermonde-10+3",
-        NS_PER_OP,
-    ),
-    (
-        Suite::Fec,
-        "the codes, for each datagram of 1,400 B: code-decode-3-vandermonde-10+3",
-        NS_PER_OP,
+        &[
+            (
+                "the codes, for each datagram of 1,400 B: code-encode-vandermonde-10+3",
+                NS_PER_OP,
+            ),
+            (
+                "the codes, for each datagram of 1,400 B: code-decode-3-vandermonde-10+3",
+                NS_PER_OP,
+            ),
+        ],
     ),
     (
         Suite::Users,
-        "a handshake with identity headers: 10,000 users",
-        NS_PER_OP,
-    ),
-    (
-        Suite::Users,
-        "a handshake in the AEAD edition, users found by trial: 100 users, a new address",
-        NS_PER_OP,
+        &[
+            ("a handshake with identity headers: 10,000 users", NS_PER_OP),
+            (
+                "a handshake in the AEAD edition, users found by trial: 100 users, a new address",
+                NS_PER_OP,
+            ),
+        ],
     ),
 ];
 
 /// A table with a link to all others of the suite. What was not measured has no row.
 pub(super) fn summary(journal: &Journal, suite: Suite) -> String {
     let tables = journal.tables(suite);
-    let rows: Vec<_> = HEADLINES
-        .iter()
-        .filter(|(of, ..)| *of == suite)
-        .map(|(_, case, quantity)| (case, quantity, figures(&tables, case, *quantity)))
+    let headlines = HEADLINES.iter().filter(|(of, _)| *of == suite);
+    let rows: Vec<_> = headlines
+        .flat_map(|(_, rows)| *rows)
+        .map(|(case, quantity)| (case, quantity, figures(&tables, case, *quantity)))
         .filter(|(.., figures)| !figures.is_empty())
         .collect();
     let mut columns: Vec<&str> = Vec::new();
@@ -203,22 +200,17 @@ pub(super) fn summary(journal: &Journal, suite: Suite) -> String {
             columns.push(who);
         }
     }
-    let mut out = format!("| [{}](benchmarks/{suite}.md) |", suite.title());
-    for who in &columns {
-        let _ = write!(out, " {who} |");
-    }
-    out.push_str("\n|---|");
-    out.push_str(&"--:|".repeat(columns.len()));
-    for (case, quantity, figures) in &rows {
-        let _ = write!(out, "\n| {case}: {} {} |", quantity.title, quantity.arrow());
-        for column in &columns {
-            let own = figures.iter().find(|(who, _)| who == column);
-            let shown = own.map_or_else(|| "–".to_owned(), |(_, spread)| short(spread.median));
-            let _ = write!(out, " {shown} |");
-        }
-    }
-    out.push('\n');
-    out
+    let corner = format!("[{}](benchmarks/{suite}.md)", suite.title());
+    let cells = |own: Vec<(&str, Spread)>| {
+        let cell = |column: &&str| own.iter().find(|(who, _)| who == column);
+        let shown = |column| cell(column).map_or_else(|| "–".to_owned(), |own| short(own.1.median));
+        columns.iter().map(shown).collect()
+    };
+    let rows = rows.into_iter().map(|(case, quantity, figures)| {
+        let name = format!("{case}: {} {}", quantity.title, quantity.arrow());
+        (name, cells(figures))
+    });
+    grid(&corner, columns.iter().copied(), rows)
 }
 
 /// Whose figures they are, and the figures: of all processes of each implementation together, or
@@ -258,40 +250,26 @@ fn figures<'a>(tables: &'a [Table], case: &str, quantity: Quantity) -> Vec<(&'a 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::{Figures, apart, each, one};
-    use crate::journal::Sample;
-
-    fn sample(suite: Suite, case: &str, who: &str, figures: Figures) -> Sample {
-        let (case, who) = (case.to_owned(), who.to_owned());
-        Sample {
-            suite,
-            case,
-            who,
-            round: 1,
-            figures,
-        }
-    }
+    use crate::figure::{apart, each, one};
 
     #[test]
     fn each_implementation_has_a_column() {
-        let of = |case, who, figures| sample(Suite::SsTcp, case, who, figures);
         let (first, last) = (
             "2022-blake3-aes-128-gcm, 1 stream, down",
             "chacha20-ietf-poly1305, 8 streams, down",
         );
         let cost = |cost| each(CPU_PER_GIB, &[("client", cost), ("server", cost)]);
-        let samples = vec![
-            of(first, "adit", vec![one(GBIT, 8.0)]),
-            of(first, "no relay", vec![one(GBIT, 80.0)]),
-            of(first, "bare records", vec![one(GBIT, 9.0)]),
-            of("another case", "third", vec![one(GBIT, 1.0)]),
-            of(last, "adit", cost(0.5)),
-            of(last, "other", cost(1.0)),
-        ];
-        let journal = Journal {
-            samples,
-            ..Journal::default()
-        };
+        let mut journal = Journal::default();
+        for (case, who, figures) in [
+            (first, "adit", vec![one(GBIT, 8.0)]),
+            (first, "no relay", vec![one(GBIT, 80.0)]),
+            (first, "bare records", vec![one(GBIT, 9.0)]),
+            ("another case", "third", vec![one(GBIT, 1.0)]),
+            (last, "adit", cost(0.5)),
+            (last, "other", cost(1.0)),
+        ] {
+            journal.keep(Suite::SsTcp, case, who, 1, Ok(figures));
+        }
         assert_eq!(
             summary(&journal, Suite::SsTcp),
             "| [Shadowsocks over TCP](benchmarks/ss-tcp.md) | adit | other |\n\
@@ -304,19 +282,18 @@ mod tests {
     #[test]
     fn steps_are_whose_part_they_are() {
         let codes = "the codes, for each datagram of 1,400 B";
-        let parts = [("adit", 17.0), ("kcp-go", 98.0), (AT_MOST, 120.0)];
-        let figures = apart(NS_PER_OP, &parts);
-        let sizes = "messages of 16 KiB";
-        let journal = Journal {
-            samples: vec![
-                sample(Suite::Fec, codes, "code-encode-vandermonde-10+3", figures),
-                sample(Suite::Crypto, sizes, "aes-128-gcm", vec![one(SEAL, 2.0)]),
-            ],
-            ..Journal::default()
-        };
+        let step = "code-encode-vandermonde-10+3";
+        let times = apart(
+            NS_PER_OP,
+            &[("adit", 17.0), ("kcp-go", 98.0), (AT_MOST, 120.0)],
+        );
+        let mut journal = Journal::default();
+        journal.keep(Suite::Fec, codes, step, 1, Ok(times));
         let text = summary(&journal, Suite::Fec);
         assert!(text.contains(" | adit | kcp-go |\n"), "{text}");
         assert!(text.contains("10+3: ns/op ↓ | 17.0 | 98.0 |\n"), "{text}");
+        let (size, cipher) = ("messages of 16 KiB", "aes-128-gcm");
+        journal.keep(Suite::Crypto, size, cipher, 1, Ok(vec![one(SEAL, 2.0)]));
         let text = summary(&journal, Suite::Crypto);
         assert!(text.contains(" | adit |\n"), "{text}");
         assert!(text.contains(": seal GB/s ↑ | 2.00 |\n"), "{text}");

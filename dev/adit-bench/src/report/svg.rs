@@ -178,7 +178,6 @@ mod tests {
 
     use super::*;
     use crate::figure::NS_PER_OP;
-    use crate::journal::Sample;
     use crate::journal::tests::journal;
 
     fn numbers_of(svg: &str, attribute: &str) -> Vec<f64> {
@@ -256,13 +255,8 @@ mod tests {
         };
         for (step, ours, theirs) in [("small", 4.0, 8.0), ("large", 4000.0, 2000.0)] {
             for (who, ns) in [("adit", ours), ("other", theirs)] {
-                journal.samples.push(Sample {
-                    suite: Suite::Fec,
-                    case: "codes".to_owned(),
-                    who: step.to_owned(),
-                    round: 1,
-                    figures: vec![(metric(who), ns), (metric(AT_MOST), 1e6)],
-                });
+                let figures = vec![(metric(who), ns), (metric(AT_MOST), 1e6)];
+                journal.keep(Suite::Fec, "codes", step, 1, Ok(figures));
             }
         }
         let svg = chart(&journal, Suite::Fec).unwrap();
@@ -282,13 +276,16 @@ mod tests {
     fn every_suite_has_a_chart_of_what_it_measures() {
         for &suite in Suite::value_variants() {
             let mut journal = Journal::default();
-            journal.samples.push(Sample {
+            let shown = suite.chart();
+            let case = format!("a case{}", shown.cases);
+            let who = "2022-blake3-chacha20-poly1305 and more, adit";
+            journal.keep(
                 suite,
-                case: format!("a case{}", suite.chart().cases),
-                who: "2022-blake3-chacha20-poly1305 and more, adit".to_owned(),
-                round: 1,
-                figures: vec![crate::figure::one(suite.chart().quantity, 1.0)],
-            });
+                &case,
+                who,
+                1,
+                Ok(vec![crate::figure::one(shown.quantity, 1.0)]),
+            );
             let svg = chart(&journal, suite).unwrap();
             assert!(svg.contains("#0b69a3"), "adit's bar in {svg}");
             assert!(numbers_of(&svg, "x").into_iter().all(|x| x < WIDTH));

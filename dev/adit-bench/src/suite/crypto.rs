@@ -29,7 +29,9 @@ pub(super) fn run(bench: &mut Bench) {
             for kind in kinds {
                 let (case, who) = (format!("messages of {shown}"), name(kind));
                 let outcome = measure(kind, size, round, least);
-                bench.keep(Suite::Crypto, &case, &who, round, outcome);
+                bench
+                    .journal
+                    .keep(Suite::Crypto, &case, &who, round, outcome);
             }
             kinds.rotate_left(1);
         }

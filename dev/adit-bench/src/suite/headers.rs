@@ -43,9 +43,10 @@ pub(super) fn run(bench: &mut Bench) {
     let least = Duration::from_millis(bench.settings.amounts().cipher_millis);
     for round in 1..=bench.settings.rounds() {
         for bits in [128, 256] {
-            for (what, measure) in OPERATIONS {
-                let outcome = measure(least, bits / 8);
-                bench.keep(Suite::Headers, KEYS, &what(bits), round, outcome);
+            for (what, outcome) in operations(least, bits) {
+                bench
+                    .journal
+                    .keep(Suite::Headers, KEYS, &what, round, outcome);
             }
         }
     }
@@ -59,52 +60,38 @@ pub(super) fn run(bench: &mut Bench) {
                 };
                 for (step, outcome) in [("seal", seal), ("open", open)] {
                     let who = format!("{method}, {step}");
-                    bench.keep(Suite::Headers, &case, &who, round, outcome);
+                    bench
+                        .journal
+                        .keep(Suite::Headers, &case, &who, round, outcome);
                 }
             }
         }
     }
 }
 
-/// What it is called for a key of so many bits, and how it is measured with one of so many bytes.
-type Operation = (fn(usize) -> String, fn(Duration, usize) -> Result<Figures>);
-
-const OPERATIONS: [Operation; 5] = [
-    (
-        |bits| format!("salt of {} B", bits / 8),
-        |least, len| derived(least, len, |_, _| Ok(())),
-    ),
-    (
-        |bits| format!("salt of {} B, HKDF-SHA1 subkey", bits / 8),
-        |least, len| {
-            derived(least, len, |salt, out| {
-                Ok(hkdf_sha1_subkey(
-                    KEY.get(..len).unwrap_or_default(),
-                    salt,
-                    out,
-                )?)
-            })
-        },
-    ),
-    (
-        |bits| format!("salt of {} B, BLAKE3 subkey", bits / 8),
-        |least, len| {
-            let context = KdfContext::new("shadowsocks 2022 session subkey");
-            derived(least, len, |salt, out| {
-                context.derive(&[KEY.get(..len).unwrap_or_default(), salt], out);
-                Ok(())
-            })
-        },
-    ),
-    (
-        |bits| format!("AES-{bits} header, encrypt"),
-        |least, len| block(least, len, HeaderCipher::encrypt),
-    ),
-    (
-        |bits| format!("AES-{bits} header, decrypt"),
-        |least, len| block(least, len, HeaderCipher::decrypt),
-    ),
-];
+/// Time and allocations of each operation with a key of so many bits.
+fn operations(least: Duration, bits: usize) -> [(String, Result<Figures>); 5] {
+    let len = bits / 8;
+    let key = KEY.get(..len).unwrap_or_default();
+    let context = KdfContext::new("shadowsocks 2022 session subkey");
+    let salt = derived(least, len, |_, _| Ok(()));
+    let hkdf = derived(least, len, |salt, out| {
+        Ok(hkdf_sha1_subkey(key, salt, out)?)
+    });
+    let blake3 = derived(least, len, |salt, out| {
+        context.derive(&[key, salt], out);
+        Ok(())
+    });
+    let encrypt = block(least, key, HeaderCipher::encrypt);
+    let decrypt = block(least, key, HeaderCipher::decrypt);
+    [
+        (format!("salt of {len} B"), salt),
+        (format!("salt of {len} B, HKDF-SHA1 subkey"), hkdf),
+        (format!("salt of {len} B, BLAKE3 subkey"), blake3),
+        (format!("AES-{bits} header, encrypt"), encrypt),
+        (format!("AES-{bits} header, decrypt"), decrypt),
+    ]
+}
 
 /// Draws a salt and derives a key from it, both of `len` bytes.
 fn derived(
@@ -126,10 +113,10 @@ fn derived(
 /// The same block each time, so that one operation does not wait for another.
 fn block(
     least: Duration,
-    len: usize,
+    key: &[u8],
     work: impl Fn(&HeaderCipher, &mut [u8; 16]),
 ) -> Result<Figures> {
-    let cipher = HeaderCipher::new(KEY.get(..len).unwrap_or_default())?;
+    let cipher = HeaderCipher::new(key)?;
     let block = [7; 16];
     timed(least, || {
         let mut block = *black_box(&block);
@@ -277,10 +264,10 @@ mod tests {
     #[test]
     fn keys_and_headers_allocate_nothing() {
         for bits in [128, 256] {
-            for (what, measure) in OPERATIONS {
-                let figures = measure(LEAST, bits / 8).unwrap();
-                assert!(value(&figures, NS_PER_OP) > 0.0, "{}", what(bits));
-                assert_eq!(value(&figures, ALLOCATIONS), 0.0, "{}", what(bits));
+            for (what, outcome) in operations(LEAST, bits) {
+                let figures = outcome.unwrap();
+                assert!(value(&figures, NS_PER_OP) > 0.0, "{what}");
+                assert_eq!(value(&figures, ALLOCATIONS), 0.0, "{what}");
             }
         }
     }

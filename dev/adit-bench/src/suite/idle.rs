@@ -14,8 +14,7 @@ use crate::account::Memory;
 use crate::figure::{FRESH, PER_IDLE, apart, each, float};
 use crate::hold::Holder;
 use crate::load::Way;
-use crate::load::connections::{PER_ADDRESS, hold, lanes};
-use crate::load::origin::{Origin, Service};
+use crate::load::connections::PER_ADDRESS;
 use crate::peers::Peer;
 use crate::topology::{Rig, Topology};
 
@@ -82,14 +81,7 @@ fn one_topology(
     }
     let among = |peer: &Peer| peer.is_no_floor() && too_many(peer, topology, each).is_none();
     let contest = Contest::new(Suite::Idle, &case, topology).among(&among);
-    bench.alternate(&contest, |turn| {
-        if processes.get() > 1 {
-            return shared(turn, &case, each, processes);
-        }
-        let origin = Origin::start_on(Service::Hold, lanes(held))?;
-        let rig = turn.start(origin.addr())?;
-        measure(turn, &rig, &case, held).map_err(|why| rig.blame(&why))
-    });
+    bench.alternate(&contest, |turn| measure(turn, &case, each, processes));
 }
 
 /// Why this implementation is not asked to hold so many; None if it is.
@@ -136,32 +128,21 @@ fn bound(topology: Topology) -> Bound {
     files
 }
 
-fn measure(turn: &Turn<'_>, rig: &Rig, case: &str, count: u32) -> Result<Cases> {
+/// Memory before and with `each` connections in each of so many rigs; the connections of each are
+/// held by a process of its own.
+fn measure(turn: &Turn<'_>, case: &str, each: u32, processes: NonZeroU32) -> Result<Cases> {
     let settle = if turn.settings.smoke {
         SETTLE_SMOKE
     } else {
         SETTLE
     };
-    sleep(settle);
-    let fresh = rig.memory()?;
-    let held = hold(rig.way(), count)?;
-    sleep(settle);
-    let full = rig.memory()?;
-    drop(held);
-    let grown = grown(&fresh, &full, f64::from(count));
-    let fresh = fresh.iter().map(|memory| float(memory.resident));
-    Ok(cases(rig, case, fresh, &grown))
-}
-
-/// The same of several rigs at a time, the connections of each held by a process of its own.
-fn shared(turn: &Turn<'_>, case: &str, each: u32, processes: NonZeroU32) -> Result<Cases> {
     // The holders have the origins; the rigs are told where by SOCKS.
     let nowhere = loopback(1);
     let rigs = (0..processes.get())
         .map(|_| turn.start(nowhere))
         .collect::<Result<Vec<Rig>>>()?;
     let first = rigs.first().context("no processes")?;
-    sleep(SETTLE);
+    sleep(settle);
     let fresh = all(&rigs)?;
     let mut holders = Vec::new();
     for (rig, lane) in rigs.iter().zip(0..) {
@@ -173,7 +154,7 @@ fn shared(turn: &Turn<'_>, case: &str, each: u32, processes: NonZeroU32) -> Resu
     for (holder, rig) in holders.iter_mut().zip(&rigs) {
         holder.wait().map_err(|why| rig.blame(&why))?;
     }
-    sleep(SETTLE);
+    sleep(settle);
     let full = all(&rigs)?;
     drop(holders);
     let rigs = f64::from(processes.get());

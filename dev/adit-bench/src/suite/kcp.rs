@@ -19,7 +19,7 @@ use crate::figure::{
 };
 use crate::kcp_crowd;
 use crate::kcp_ends::{MTU, SHARDS};
-use crate::peers::Peer;
+use crate::peers::{KCPTUN, Peer, SHARE};
 use crate::topology::Topology;
 
 /// As in tables.
@@ -47,31 +47,20 @@ struct Way {
     limit: Option<f64>,
 }
 
-const WAYS: [Way; 4] = [
+const fn way(echo: bool, cipher: PacketKind, limit: Option<f64>) -> Way {
     Way {
-        echo: false,
-        cipher: PacketKind::Salsa20,
-        limit: Some(1.4),
-    },
-    Way {
-        echo: false,
-        cipher: PacketKind::Aes128,
-        limit: Some(1.0),
-    },
-    Way {
-        echo: true,
-        cipher: PacketKind::Salsa20,
-        limit: Some(8.0),
-    },
-    Way {
-        echo: true,
-        cipher: PacketKind::Aes128,
-        limit: None,
-    },
-];
+        echo,
+        cipher,
+        limit,
+    }
+}
 
-/// kcptun carries so much less than TCP in the same time.
-const SHARE: u64 = 8;
+const WAYS: [Way; 4] = [
+    way(false, PacketKind::Salsa20, Some(1.4)),
+    way(false, PacketKind::Aes128, Some(1.0)),
+    way(true, PacketKind::Salsa20, Some(8.0)),
+    way(true, PacketKind::Aes128, None),
+];
 
 /// Sessions that are held, and how long they are watched; and as many as a large server has, of
 /// which kcp-go's client would need more sockets than a process may have.
@@ -94,12 +83,14 @@ pub(super) fn run(bench: &mut Bench) {
                     let bytes = bench.settings.amounts().bytes / SHARE;
                     let outcome = way.measure(who, *size, bytes);
                     let row = format!("{shown}, {who}");
-                    bench.keep(Suite::Kcp, &way.case(), &row, round, outcome);
+                    bench
+                        .journal
+                        .keep(Suite::Kcp, &way.case(), &row, round, outcome);
                 }
             }
         }
     }
-    let topology = Topology::Kcptun;
+    let topology = Topology::Kcptun(KCPTUN);
     let among = |peer: &Peer| TUNNELS.contains(&peer.name());
     let case = "kcptun's tunnel, fast3, aes, FEC 10+3, 1 stream";
     let contest = Contest::new(Suite::Kcp, case, topology)
@@ -114,13 +105,13 @@ pub(super) fn run(bench: &mut Bench) {
     let case = format!("a server with {sessions} idle sessions, aes, FEC 10+3");
     for who in whos(bench, 1) {
         let outcome = idle(who, sessions, watched);
-        bench.keep(Suite::Kcp, &case, who, 1, outcome);
+        bench.journal.keep(Suite::Kcp, &case, who, 1, outcome);
     }
     if bench.settings.wants("adit") {
         let cipher = kcp_crowd::CIPHER;
         let case = format!("a server with {crowd} idle sessions, {cipher}, FEC 10+3");
         let outcome = crowded(crowd, watched);
-        bench.keep(Suite::Kcp, &case, "adit", 1, outcome);
+        bench.journal.keep(Suite::Kcp, &case, "adit", 1, outcome);
     }
     steps::run(bench, Suite::Kcp);
 }
@@ -163,10 +154,8 @@ impl Way {
             command.args(line.split(' '));
             command
         } else {
-            let mut command = Command::new(env::current_exe()?);
-            command.arg("--kcp-end");
-            command.arg(format!("{kind},{cipher},{size},{writes}"));
-            command
+            let echo = if self.echo { "--echo" } else { "" };
+            own(&format!("kcp-speed {echo} {cipher} {size} {writes}"))?
         };
         let told = told(command)?;
         let count = |key: &str| told.get(key).and_then(serde_json::Value::as_u64);
@@ -205,7 +194,7 @@ fn idle(who: &str, sessions: usize, watched: Duration) -> Result<Figures> {
         command.args(["echo", "-mtu", "1400", "-life", "600"]);
         command
     } else {
-        end(&format!("serve,{}", PacketKind::Aes))?
+        own(&format!("kcp-serve {}", PacketKind::Aes))?
     };
     let (server, at) = started(command, PATIENCE)?;
     // What the process takes once, it takes for the first session.
@@ -224,8 +213,8 @@ fn idle(who: &str, sessions: usize, watched: Duration) -> Result<Figures> {
 
 /// As [`idle`], of more sessions than there may be sockets.
 fn crowded(sessions: usize, watched: Duration) -> Result<Figures> {
-    let (server, at) = started(end(&format!("serve,{}", kcp_crowd::CIPHER))?, PATIENCE)?;
-    let hold = |count: usize| started(end(&format!("crowd,{at},{count}"))?, CROWDING);
+    let (server, at) = started(own(&format!("kcp-serve {}", kcp_crowd::CIPHER))?, PATIENCE)?;
+    let hold = |count: usize| started(own(&format!("kcp-crowd {at} {count}"))?, CROWDING);
     let first = hold(FIRST)?;
     sleep(Duration::from_secs(1));
     let before = account::memory(server.id())?.resident;
@@ -237,9 +226,9 @@ fn crowded(sessions: usize, watched: Duration) -> Result<Figures> {
 }
 
 /// This program as one end.
-fn end(what: &str) -> Result<Command> {
+fn own(line: &str) -> Result<Command> {
     let mut command = Command::new(env::current_exe()?);
-    command.args(["--kcp-end", what]);
+    command.args(line.split_whitespace());
     Ok(command)
 }
 

@@ -11,6 +11,7 @@ use super::turn::{Bench, Cases, Contest, Turn};
 use crate::figure::{MB, P50, P99, P999, one};
 use crate::load::latency::{self, Beside};
 use crate::load::origin::{Origin, Service};
+use crate::peers::KCPTUN;
 use crate::topology::{Rig, Topology};
 
 /// Bytes a second of a paced flow: four of them are 2 Gbit/s.
@@ -23,7 +24,7 @@ const WAYS: [(&str, Topology, u64); 4] = [
     ("SOCKS5", Topology::Relay, PACED),
     ("Shadowsocks", Topology::Tunnel(BLAKE3_AES_128), PACED),
     ("SSH -L", Topology::SshForward(FASTEST), PACED),
-    ("KCP", Topology::Kcptun, PACED_KCP),
+    ("KCP", Topology::Kcptun(KCPTUN), PACED_KCP),
 ];
 
 /// What runs beside the echoes of a way whose paced flows have `paced` bytes a second.
@@ -46,11 +47,6 @@ pub(super) fn run(bench: &mut Bench) {
             .among(&among)
             .with_baseline();
         bench.alternate(&contest, |turn| measure(turn, name, paced));
-        if name == "Shadowsocks" {
-            let records = Topology::Records(BLAKE3_AES_128);
-            let contest = Contest::new(Suite::Latency, name, records);
-            bench.alternate(&contest, |turn| measure(turn, name, paced));
-        }
     }
 }
 

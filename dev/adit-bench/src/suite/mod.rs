@@ -16,6 +16,7 @@ mod turn;
 mod udp;
 mod users;
 mod workers;
+mod world;
 
 use std::fmt;
 

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 
 use super::Suite;
 use super::turn::{Bench, Cases, Contest, Turn};
-use crate::figure::{CONNECTIONS, CPU_PER_CONNECTION, Figures, each, one};
+use crate::figure::{CONNECTIONS, CPU_PER_CONNECTION, Figures, one};
 use crate::load::Way;
 use crate::load::connections::churn;
 use crate::load::origin::{Origin, Service};
@@ -41,10 +41,9 @@ pub(super) fn measure(turn: &Turn<'_>, rig: &Rig, way: Way, clients: u32) -> Res
     churn(way, count / 20 + 1, clients).context("warm-up")?;
     let before = rig.cpu()?;
     let took = churn(way, count, clients)?;
-    let cpu = rig.cpu_since(&before)?;
     let count = f64::from(count);
+    let costs = rig.costs(&before, CPU_PER_CONNECTION, count / 1e6)?;
     let mut figures = vec![one(CONNECTIONS, count / took.as_secs_f64())];
-    let cost = cpu.iter().map(|seconds| seconds * 1e6 / count);
-    figures.extend(each(CPU_PER_CONNECTION, &rig.parts(cost)));
+    figures.extend(costs);
     Ok(figures)
 }

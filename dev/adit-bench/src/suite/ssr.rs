@@ -17,27 +17,47 @@ pub(crate) const COMPARED_WITH: &str = "aes-256-ctr";
 /// A row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stack {
-    /// As in the table.
-    pub(crate) name: &'static str,
     pub(crate) topology: Topology,
     /// None: nothing is promised.
     pub(crate) limit: Option<Limit>,
 }
 
+impl Stack {
+    /// As in the table: what does something.
+    pub(crate) fn name(&self) -> String {
+        let Topology::Ssr(setup) = self.topology else {
+            let method = self.topology.method();
+            return method.map_or_else(String::new, |method| method.name.to_owned());
+        };
+        let around = [setup.protocol, setup.obfs].into_iter();
+        let around = around.filter(|layer| !["origin", "plain"].contains(layer));
+        let layers: Vec<&str> = [setup.method].into_iter().chain(around).collect();
+        layers.join(" + ")
+    }
+}
+
 /// What client and server of adit may cost each, on the way down.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Limit {
+pub(crate) struct Limit {
     /// CPU seconds for a GiB.
-    Cost(f64),
-    /// So many times what they cost in another row.
-    Times(f64, &'static str),
-    /// Both: so many seconds, and so many times another row.
-    Both(f64, f64, &'static str),
+    pub(crate) cost: f64,
+    /// Also so many times what they cost in another row.
+    pub(crate) times: Option<(f64, &'static str)>,
+}
+
+const fn cost(cost: f64) -> Option<Limit> {
+    Some(Limit { cost, times: None })
+}
+
+const fn times(cost: f64, times: f64, row: &'static str) -> Option<Limit> {
+    let times = Some((times, row));
+    Some(Limit { cost, times })
 }
 
 const fn ssr(
-    name: &'static str,
-    [method, protocol, obfs]: [&'static str; 3],
+    method: &'static str,
+    protocol: &'static str,
+    obfs: &'static str,
     limit: Option<Limit>,
 ) -> Stack {
     let setup = Setup {
@@ -46,7 +66,6 @@ const fn ssr(
         ..Setup::new(method, protocol, obfs)
     };
     Stack {
-        name,
         topology: Topology::Ssr(setup),
         limit,
     }
@@ -54,55 +73,33 @@ const fn ssr(
 
 const fn shadowsocks(method: Method) -> Stack {
     Stack {
-        name: method.name,
         topology: Topology::Client(method),
         limit: None,
     }
 }
 
+const CTR: &str = COMPARED_WITH;
 const FAST: &str = "aes-256-ctr + auth_aes128_fast";
 const MD5: &str = "aes-256-ctr + auth_aes128_md5";
+const ANY: f64 = f64::INFINITY;
 
 /// The rows.
 pub(crate) const STACKS: [Stack; 14] = [
-    ssr("none", ["none", "origin", "plain"], None),
-    ssr("rc4-md5", ["rc4-md5", "origin", "plain"], None),
-    ssr("aes-128-cfb", ["aes-128-cfb", "origin", "plain"], None),
-    ssr(COMPARED_WITH, ["aes-256-ctr", "origin", "plain"], None),
+    ssr("none", "origin", "plain", None),
+    ssr("rc4-md5", "origin", "plain", None),
+    ssr("aes-128-cfb", "origin", "plain", None),
+    ssr(CTR, "origin", "plain", None),
+    ssr(CTR, "auth_aes128_fast", "plain", times(1.2, 0.5, MD5)),
+    ssr(CTR, "auth_sha1_v4", "plain", cost(1.2)),
+    ssr(CTR, "auth_aes128_md5", "plain", cost(3.0)),
+    ssr(CTR, "auth_aes128_sha1", "plain", None),
+    ssr("none", "auth_chain_a", "plain", cost(4.5)),
+    ssr(CTR, "auth_aes128_fast", "go_quiet", times(ANY, 1.1, FAST)),
     ssr(
-        FAST,
-        ["aes-256-ctr", "auth_aes128_fast", "plain"],
-        Some(Limit::Both(1.2, 0.5, MD5)),
-    ),
-    ssr(
-        "aes-256-ctr + auth_sha1_v4",
-        ["aes-256-ctr", "auth_sha1_v4", "plain"],
-        Some(Limit::Cost(1.2)),
-    ),
-    ssr(
-        MD5,
-        ["aes-256-ctr", "auth_aes128_md5", "plain"],
-        Some(Limit::Cost(3.0)),
-    ),
-    ssr(
-        "aes-256-ctr + auth_aes128_sha1",
-        ["aes-256-ctr", "auth_aes128_sha1", "plain"],
-        None,
-    ),
-    ssr(
-        "none + auth_chain_a",
-        ["none", "auth_chain_a", "plain"],
-        Some(Limit::Cost(4.5)),
-    ),
-    ssr(
-        "aes-256-ctr + auth_aes128_fast + go_quiet",
-        ["aes-256-ctr", "auth_aes128_fast", "go_quiet"],
-        Some(Limit::Times(1.1, FAST)),
-    ),
-    ssr(
-        "aes-256-ctr + auth_aes128_fast + tls1.2_ticket_auth",
-        ["aes-256-ctr", "auth_aes128_fast", "tls1.2_ticket_auth"],
-        Some(Limit::Times(1.15, FAST)),
+        CTR,
+        "auth_aes128_fast",
+        "tls1.2_ticket_auth",
+        times(ANY, 1.15, FAST),
     ),
     shadowsocks(AES_256),
     shadowsocks(CHACHA20),
@@ -118,15 +115,16 @@ pub(super) fn run(bench: &mut Bench) {
         &STACKS[..]
     };
     for stack in stacks {
+        let name = stack.name();
         let among = |peer: &Peer| match stack.topology {
             Topology::Ssr(_) => WHO.contains(&peer.name()),
             // Their rivals are measured in suites of their own.
             _ => peer.name() == "adit",
         };
-        let contest = Contest::new(Suite::Ssr, stack.name, stack.topology)
+        let contest = Contest::new(Suite::Ssr, &name, stack.topology)
             .among(&among)
             .uncounted();
-        bench.alternate(&contest, |turn| transfer::turns(turn, 1, stack.name));
+        bench.alternate(&contest, |turn| transfer::turns(turn, 1, &name));
     }
 }
 
@@ -136,10 +134,10 @@ mod tests {
 
     #[test]
     fn limits_name_rows() {
-        let known = |name| STACKS.iter().any(|stack| stack.name == name);
+        let known = |name| STACKS.iter().any(|stack| stack.name() == name);
         assert!(known(COMPARED_WITH));
         for stack in STACKS {
-            if let Some(Limit::Times(_, row) | Limit::Both(_, _, row)) = stack.limit {
+            if let Some((_, row)) = stack.limit.and_then(|limit| limit.times) {
                 assert!(known(row), "{row}");
             }
         }

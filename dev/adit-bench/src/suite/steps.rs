@@ -5,47 +5,50 @@ use std::process::Command;
 use std::time::Duration;
 
 use adit_interop::tool;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::Suite;
 use super::kcp::{at_most, whos};
 use super::turn::Bench;
 use crate::figure::{Figures, Metric, NS_PER_OP};
 
-/// A table: the rows whose names begin so, and what adit must not exceed in some of them.
-struct Chapter {
-    suite: Suite,
-    title: &'static str,
-    of: fn(&str) -> bool,
-}
+/// A table: its suite, its title, and how the names of its rows begin.
+type Chapter = (Suite, &'static str, &'static [&'static str]);
 
 const CHAPTERS: [Chapter; 5] = [
-    Chapter {
-        suite: Suite::Kcp,
-        title: "the windows of a session",
-        of: |name| name.starts_with("flush") || name.starts_with("input") || name.contains("send"),
-    },
-    Chapter {
-        suite: Suite::Kcp,
-        title: "sealing and opening a datagram of 1,400 B",
-        of: |name| name.starts_with("seal") || name.starts_with("open"),
-    },
-    Chapter {
-        suite: Suite::Kcp,
-        title: "checks of 1,400 B, and a nonce",
-        of: |name| name.starts_with("crc32") || name.starts_with("highway") || name == "nonce",
-    },
-    Chapter {
-        suite: Suite::Fec,
-        title: "the codes, for each datagram of 1,400 B",
-        of: |name| name.starts_with("code"),
-    },
-    Chapter {
-        suite: Suite::Fec,
-        title: "the stages around them, for each datagram of 1,400 B",
-        of: |name| name.starts_with("stage"),
-    },
+    (
+        Suite::Kcp,
+        "the windows of a session",
+        &["flush", "input", "send"],
+    ),
+    (
+        Suite::Kcp,
+        "sealing and opening a datagram of 1,400 B",
+        &["seal", "open"],
+    ),
+    (
+        Suite::Kcp,
+        "checks of 1,400 B, and a nonce",
+        &["crc32", "highway", "nonce"],
+    ),
+    (
+        Suite::Fec,
+        "the codes, for each datagram of 1,400 B",
+        &["code"],
+    ),
+    (
+        Suite::Fec,
+        "the stages around them, for each datagram of 1,400 B",
+        &["stage"],
+    ),
 ];
+
+fn titles(suite: Suite, name: &str) -> impl Iterator<Item = &'static str> {
+    let fits = move |(of, _, starts): &Chapter| {
+        *of == suite && starts.iter().any(|start| name.starts_with(start))
+    };
+    CHAPTERS.into_iter().filter(fits).map(|(_, title, _)| title)
+}
 
 /// Nanoseconds that adit must not exceed.
 const LIMITS: [(&str, f64); 4] = [
@@ -57,9 +60,11 @@ const LIMITS: [(&str, f64); 4] = [
 
 /// A row of one of the programs.
 #[derive(Debug, PartialEq)]
-struct Step {
-    name: String,
-    ns: f64,
+pub(super) struct Step {
+    pub(super) name: String,
+    /// Of what it is done to.
+    pub(super) bytes: u64,
+    pub(super) ns: f64,
 }
 
 /// Every round, both programs.
@@ -86,7 +91,9 @@ pub(super) fn run(bench: &mut Bench, suite: Suite) {
             };
             match steps(command) {
                 Ok(steps) => keep(bench, suite, who, round, &steps),
-                Err(why) => bench.keep(suite, "steps in memory", who, round, Err(why)),
+                Err(why) => bench
+                    .journal
+                    .keep(suite, "steps in memory", who, round, Err(why)),
             }
         }
     }
@@ -97,11 +104,14 @@ fn steps(command: Command) -> Result<Vec<Step>> {
     read(&ended.success()?)
 }
 
-fn read(told: &str) -> Result<Vec<Step>> {
+/// A row of JSON for each.
+pub(super) fn read(told: &str) -> Result<Vec<Step>> {
+    ensure!(!told.is_empty(), "no rows");
     let step = |line: &str| {
         let row: serde_json::Value = serde_json::from_str(line).ok()?;
         Some(Step {
             name: row.get("name")?.as_str()?.to_owned(),
+            bytes: row.get("bytes")?.as_u64()?,
             ns: row.get("ns_per_op")?.as_f64()?,
         })
     };
@@ -111,10 +121,10 @@ fn read(told: &str) -> Result<Vec<Step>> {
 }
 
 fn keep(bench: &mut Bench, suite: Suite, who: &'static str, round: u32, steps: &[Step]) {
-    for chapter in CHAPTERS.iter().filter(|chapter| chapter.suite == suite) {
-        for step in steps.iter().filter(|step| (chapter.of)(&step.name)) {
-            let figures = figures(who, step);
-            bench.keep(suite, chapter.title, &step.name, round, Ok(figures));
+    for step in steps {
+        for title in titles(suite, &step.name) {
+            let figures = Ok(figures(who, step));
+            bench.journal.keep(suite, title, &step.name, round, figures);
         }
     }
 }
@@ -147,12 +157,11 @@ mod tests {
             ("send-and-flush", "the windows of a session"),
             ("nonce", "checks of 1,400 B, and a nonce"),
         ] {
-            let chapters = CHAPTERS.iter().filter(|chapter| (chapter.of)(name));
-            let titles: Vec<_> = chapters.map(|chapter| chapter.title).collect();
+            let titles: Vec<_> = titles(Suite::Kcp, name).collect();
             assert_eq!(titles, [title]);
         }
         assert_eq!(figures("adit", &steps[1]).len(), 2);
         assert_eq!(figures("kcp-go", &steps[1]).len(), 1);
-        assert!(read("adit 1").is_err() && read("{}").is_err());
+        assert!(read("").is_err() && read("adit 1").is_err() && read("{}").is_err());
     }
 }

@@ -14,83 +14,44 @@ use crate::spin::Spinners;
 use crate::syscalls::Trace;
 use crate::topology::{Rig, Topology};
 
-/// What bytes are carried through.
-#[derive(Clone, Copy)]
-struct Course<'a> {
-    suite: Suite,
-    name: &'a str,
-    topology: Topology,
-    /// Whether the load alone is measured beside it; where two share a case, one is enough.
-    baseline: bool,
-    /// Whether it is measured on a busy machine as well.
-    busy: bool,
-}
-
-/// A tunnel for every method, and records without a protocol in the same case.
+/// A tunnel for every method.
 pub(super) fn shadowsocks(bench: &mut Bench) {
     for method in bench.settings.methods() {
-        let tunnel = Course {
-            suite: Suite::SsTcp,
-            name: method.name,
-            topology: Topology::Tunnel(method),
-            baseline: true,
-            busy: true,
-        };
-        run(bench, tunnel);
-        let records = Course {
-            topology: Topology::Records(method),
-            baseline: false,
-            ..tunnel
-        };
-        run(bench, records);
+        let topology = Topology::Tunnel(method);
+        run(bench, Suite::SsTcp, method.name, topology);
+        busy(bench, Suite::SsTcp, method.name, topology);
     }
 }
 
 /// A relay between client and server, for the methods that have identity headers.
 pub(super) fn relay(bench: &mut Bench) {
-    let course = Course {
-        suite: Suite::SsRelay,
-        name: BLAKE3_AES_128.name,
-        topology: Topology::Relayed(BLAKE3_AES_128),
-        baseline: true,
-        busy: false,
-    };
-    run(bench, course);
+    let topology = Topology::Relayed(BLAKE3_AES_128);
+    run(bench, Suite::SsRelay, BLAKE3_AES_128.name, topology);
 }
 
 /// One process between client and origin.
 pub(super) fn socks(bench: &mut Bench) {
-    let course = Course {
-        suite: Suite::Socks,
-        name: "SOCKS5 CONNECT",
-        topology: Topology::Relay,
-        baseline: true,
-        busy: true,
-    };
-    run(bench, course);
+    run(bench, Suite::Socks, "SOCKS5 CONNECT", Topology::Relay);
+    busy(bench, Suite::Socks, "SOCKS5 CONNECT", Topology::Relay);
 }
 
-fn run(bench: &mut Bench, course: Course<'_>) {
+fn run(bench: &mut Bench, suite: Suite, name: &str, topology: Topology) {
     for &streams in bench.settings.extent().streams {
         let plural = if streams == 1 { "" } else { "s" };
-        let case = format!("{}, {streams} stream{plural}", course.name);
-        let mut contest = Contest::new(course.suite, &case, course.topology);
-        if course.baseline {
-            contest = contest.with_baseline();
-        }
+        let case = format!("{name}, {streams} stream{plural}");
+        let contest = Contest::new(suite, &case, topology).with_baseline();
         bench.alternate(&contest, |turn| turns(turn, streams, &case));
     }
-    if course.busy {
-        let case = format!("{}, 1 stream, busy", course.name);
-        let mut contest = Contest::new(course.suite, &case, course.topology);
-        if course.baseline {
-            contest = contest.with_baseline();
-        }
-        bench.alternate(&contest, |turn| {
-            let _spinners = Spinners::start()?;
-            turns(turn, 1, &case)
-        });
-    }
+}
+
+/// On a busy machine.
+fn busy(bench: &mut Bench, suite: Suite, name: &str, topology: Topology) {
+    let case = format!("{name}, 1 stream, busy");
+    let contest = Contest::new(suite, &case, topology).with_baseline();
+    bench.alternate(&contest, |turn| {
+        let _spinners = Spinners::start()?;
+        turns(turn, 1, &case)
+    });
 }
 
 /// Starts the processes and measures both directions; the cases are `case` with the direction
@@ -111,24 +72,20 @@ fn measure(turn: &Turn<'_>, rig: &Rig, streams: u32, case: &str) -> Result<Cases
     for direction in Direction::BOTH {
         let before = rig.cpu()?;
         let moved = carry(direction, amounts.bytes, Check::Sampled)?;
-        let cpu = rig.cpu_since(&before)?;
+        let costs = rig.costs(&before, CPU_PER_GIB, as_gib(moved.bytes))?;
         let bits = float(moved.bytes) * 8.0 / 1e9;
         let mut figures = vec![one(GBIT, bits / moved.elapsed.as_secs_f64())];
-        let cost = cpu.iter().map(|seconds| seconds / as_gib(moved.bytes));
-        figures.extend(each(CPU_PER_GIB, &rig.parts(cost)));
+        figures.extend(costs);
         let peaks = rig.memory()?;
         let peaks = peaks.iter().map(|memory| float(memory.peak) / 1024.0);
         figures.extend(apart(PEAK, &rig.parts(peaks)));
         cases.push((format!("{case}, {direction}"), figures));
     }
     // Last, so that nothing that is timed has been traced before.
-    if let Some(counter) = turn.counter
-        && !rig.members().is_empty()
-    {
-        let bytes = counter.bytes(&amounts);
+    if turn.counts_calls && !rig.members().is_empty() {
         for (direction, (_, figures)) in Direction::BOTH.into_iter().zip(&mut cases) {
-            let trace = Trace::attach(counter, rig)?;
-            let moved = carry(direction, bytes, Check::Sampled);
+            let trace = Trace::attach(rig)?;
+            let moved = carry(direction, amounts.bytes, Check::Sampled);
             let moved = moved.context("while calls are counted")?;
             let counts = trace.finish()?;
             let counts = counts

@@ -6,11 +6,10 @@ use std::net::SocketAddr;
 use anyhow::Result;
 
 use crate::args::{Amounts, Settings};
-use crate::figure::{Figures, Metric, short};
-use crate::journal::{Gap, Journal, Sample};
+use crate::figure::Figures;
+use crate::journal::Journal;
 use crate::peers::Peer;
 use crate::suite::Suite;
-use crate::syscalls::Counter;
 use crate::topology::{Rig, Topology};
 
 /// Who measures nothing in between: what the load itself can do here.
@@ -21,8 +20,8 @@ pub(crate) const NO_RELAY: &str = "no relay";
 pub(crate) struct Bench {
     pub(crate) settings: Settings,
     pub(crate) peers: Vec<Peer>,
-    /// Who counts system calls, if somebody can.
-    pub(crate) counter: Option<Counter>,
+    /// Whether system calls can be counted.
+    pub(crate) counts_calls: bool,
     pub(crate) journal: Journal,
 }
 
@@ -103,8 +102,8 @@ pub(crate) struct Turn<'a> {
     entrant: Entrant<'a>,
     topology: Topology,
     pub(crate) settings: &'a Settings,
-    /// Who counts system calls in this turn.
-    pub(crate) counter: Option<Counter>,
+    /// Whether system calls are counted in this turn.
+    pub(crate) counts_calls: bool,
     commands: RefCell<Vec<String>>,
 }
 
@@ -137,11 +136,7 @@ impl Turn<'_> {
             return Ok(Rig::straight(origin));
         };
         let rig = Rig::start(peer, self.topology, origin, self.entrant.threads)?;
-        let lines = rig
-            .members()
-            .iter()
-            .map(|member| member.running.shown().to_owned());
-        self.commands.borrow_mut().extend(lines);
+        self.commands.borrow_mut().extend(rig.commands());
         Ok(rig)
     }
 }
@@ -156,7 +151,7 @@ impl Bench {
         let Self {
             settings,
             peers,
-            counter,
+            counts_calls,
             journal,
         } = self;
         let Contest {
@@ -193,79 +188,20 @@ impl Bench {
                     entrant,
                     topology,
                     settings,
-                    counter: counter.filter(|who| contest.counts_calls && who.counts_in(round)),
+                    counts_calls: *counts_calls && contest.counts_calls,
                     commands: RefCell::default(),
                 };
                 match measure(&turn) {
                     Ok(cases) => {
                         for (case, figures) in cases {
-                            keep(journal, suite, &case, &who, round, Ok(figures));
+                            journal.keep(suite, &case, &who, round, Ok(figures));
                         }
                     }
-                    Err(why) => keep(journal, suite, case, &who, round, Err(why)),
+                    Err(why) => journal.keep(suite, case, &who, round, Err(why)),
                 }
                 journal.note(suite, topology, &who, turn.commands.into_inner());
             }
             everyone.rotate_left(1);
         }
     }
-
-    /// Keeps what one measurement gave.
-    pub(crate) fn keep(
-        &mut self,
-        suite: Suite,
-        case: &str,
-        who: &str,
-        round: u32,
-        outcome: Result<Figures>,
-    ) {
-        keep(&mut self.journal, suite, case, who, round, outcome);
-    }
-}
-
-fn keep(
-    journal: &mut Journal,
-    suite: Suite,
-    case: &str,
-    who: &str,
-    round: u32,
-    outcome: Result<Figures>,
-) {
-    let place = format!("{suite}: round {round}: {who}: {case}");
-    let (case, who) = (case.to_owned(), who.to_owned());
-    match outcome {
-        Ok(figures) => {
-            eprintln!("{place}: {}", headline(suite, &figures));
-            journal.samples.push(Sample {
-                suite,
-                case,
-                who,
-                round,
-                figures,
-            });
-        }
-        Err(why) => {
-            let why = format!("{why:#}");
-            eprintln!("{place}: FAILED: {why}");
-            journal.gaps.push(Gap {
-                failed: true,
-                suite,
-                case,
-                who,
-                why,
-            });
-        }
-    }
-}
-
-/// The figures that matter most, for the line of progress.
-fn headline(suite: Suite, figures: &Figures) -> String {
-    let charted = |metric: &Metric| metric.quantity == suite.chart().quantity;
-    let shown = figures
-        .iter()
-        .filter(|(metric, _)| charted(metric) || metric.part.is_empty());
-    shown
-        .map(|(metric, value)| format!("{} {metric}", short(*value)))
-        .collect::<Vec<_>>()
-        .join("; ")
 }

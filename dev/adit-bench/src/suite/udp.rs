@@ -35,9 +35,6 @@ pub(super) fn run(bench: &mut Bench) {
         let contest =
             Contest::new(Suite::SsUdp, method.name, Topology::Tunnel(method)).with_baseline();
         bench.alternate(&contest, |turn| turns(turn, method.name, &PACES));
-        // What nobody gets far below who takes each datagram as it comes.
-        let contest = Contest::new(Suite::SsUdp, method.name, Topology::Records(method));
-        bench.alternate(&contest, |turn| turns(turn, method.name, &PACES));
     }
 }
 
@@ -74,14 +71,13 @@ fn measure(
             let before = rig.cpu()?;
             let wanted = count(direction, amounts.datagram_bytes / share);
             let delivery = session.run(direction, wanted, *pace)?;
-            let cpu = rig.cpu_since(&before)?;
+            let bytes = delivery.delivered * payload(direction) as u64;
+            let costs = rig.costs(&before, CPU_PER_GIB, as_gib(bytes))?;
             let doubled = delivery.duplicates;
             ensure!(doubled == 0, "{doubled} datagrams arrived twice");
-            let bytes = delivery.delivered * payload(direction) as u64;
             let mut figures = rates(&delivery, direction);
-            let cost = cpu.iter().map(|seconds| seconds / as_gib(bytes));
-            figures.extend(each(CPU_PER_GIB, &rig.parts(cost)));
-            if *pace == WINDOW && !rig.members().is_empty() {
+            figures.extend(costs);
+            if *pace == WINDOW && turn.counts_calls && !rig.members().is_empty() {
                 figures.extend(calls(turn, rig, session, direction)?);
             }
             cases.push((format!("{case}, {direction}{shown}"), figures));
@@ -91,12 +87,9 @@ fn measure(
 }
 
 fn calls(turn: &Turn<'_>, rig: &Rig, session: &Session, direction: Direction) -> Result<Figures> {
-    let Some(counter) = turn.counter else {
-        return Ok(Figures::new());
-    };
-    let trace = Trace::attach(counter, rig)?;
+    let trace = Trace::attach(rig)?;
     let size = payload(direction) as u64;
-    let count = (counter.datagram_bytes(&turn.settings.amounts()) / size).max(100);
+    let count = (turn.settings.amounts().datagram_bytes / size).max(100);
     let traced = session.run(direction, count, WINDOW);
     let bytes = traced.context("while calls are counted")?.delivered * size;
     let counts = trace.finish()?;

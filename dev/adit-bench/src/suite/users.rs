@@ -42,42 +42,37 @@ struct Crowd {
 const IDENTIFIED: &str = "a handshake with identity headers";
 const BY_TRIAL: &str = "a handshake in the AEAD edition, users found by trial";
 
+const fn crowd(
+    case: &'static str,
+    who: &'static str,
+    method: Method,
+    users: usize,
+    known: bool,
+) -> Crowd {
+    Crowd {
+        case,
+        who,
+        method,
+        users,
+        known,
+    }
+}
+
+const SEEN: &str = "100 users, the address seen before";
+const NEW: &str = "100 users, a new address";
+
 const CROWDS: [Crowd; 5] = [
-    Crowd {
-        case: IDENTIFIED,
-        who: "1 user",
-        method: Method::Blake3Aes128Gcm,
-        users: 1,
-        known: false,
-    },
-    Crowd {
-        case: IDENTIFIED,
-        who: "10,000 users",
-        method: Method::Blake3Aes128Gcm,
-        users: 10_000,
-        known: false,
-    },
-    Crowd {
-        case: BY_TRIAL,
-        who: "1 user",
-        method: Method::Aes128Gcm,
-        users: 1,
-        known: false,
-    },
-    Crowd {
-        case: BY_TRIAL,
-        who: "100 users, the address seen before",
-        method: Method::Aes128Gcm,
-        users: 100,
-        known: true,
-    },
-    Crowd {
-        case: BY_TRIAL,
-        who: "100 users, a new address",
-        method: Method::Aes128Gcm,
-        users: 100,
-        known: false,
-    },
+    crowd(IDENTIFIED, "1 user", Method::Blake3Aes128Gcm, 1, false),
+    crowd(
+        IDENTIFIED,
+        "10,000 users",
+        Method::Blake3Aes128Gcm,
+        10_000,
+        false,
+    ),
+    crowd(BY_TRIAL, "1 user", Method::Aes128Gcm, 1, false),
+    crowd(BY_TRIAL, SEEN, Method::Aes128Gcm, 100, true),
+    crowd(BY_TRIAL, NEW, Method::Aes128Gcm, 100, false),
 ];
 
 /// Every crowd in every round, then the salts.
@@ -95,7 +90,9 @@ pub(super) fn run(bench: &mut Bench) {
                     Ok(setup) => setup.measure(least),
                     Err(why) => Err(anyhow::anyhow!("{why:#}")),
                 };
-                bench.keep(Suite::Users, case, crowd.who, round, outcome);
+                bench
+                    .journal
+                    .keep(Suite::Users, case, crowd.who, round, outcome);
             }
         }
     }
@@ -109,7 +106,7 @@ pub(super) fn run(bench: &mut Bench) {
         for (who, stamp) in [("2022 edition", Some(NOW)), ("AEAD edition", None)] {
             let outcome = salts(count, stamp);
             let case = "a salt looked up and kept, up to 990,000 of them";
-            bench.keep(Suite::Users, case, who, round, outcome);
+            bench.journal.keep(Suite::Users, case, who, round, outcome);
         }
     }
 }

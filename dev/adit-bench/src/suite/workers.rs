@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use super::turn::{Bench, Cases, Contest, Turn};
 use super::{Suite, rate};
-use crate::figure::{CPU_PER_GIB, Figures, GBIT, as_gib, each, float, one};
+use crate::figure::{CPU_PER_GIB, Figures, GBIT, as_gib, float, one};
 use crate::load::Direction;
 use crate::load::content::Check;
 use crate::load::origin::{Origin, Service};
@@ -63,9 +63,8 @@ fn both_ways(turn: &Turn<'_>, rig: &Rig, origin: &Origin, streams: u32) -> Resul
         bytes += moved.bytes;
         elapsed += moved.elapsed;
     }
-    let cpu = rig.cpu_since(&before)?;
+    let costs = rig.costs(&before, CPU_PER_GIB, as_gib(bytes))?;
     let mut figures = vec![one(GBIT, float(bytes) * 8.0 / 1e9 / elapsed.as_secs_f64())];
-    let cost = cpu.iter().map(|seconds| seconds / as_gib(bytes));
-    figures.extend(each(CPU_PER_GIB, &rig.parts(cost)));
+    figures.extend(costs);
     Ok(figures)
 }

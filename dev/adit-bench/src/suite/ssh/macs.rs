@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use anyhow::{Context, Result};
 
 use crate::figure::{Figures, NS_PER_OP, float, one};
 use crate::places;
+use crate::suite::steps::{self, Step};
 use crate::suite::{Bench, Suite};
 
 const BYTES: [u64; 2] = [32, 1024];
@@ -25,14 +25,18 @@ pub(super) fn run(bench: &mut Bench) {
                 "bench", "mac", "--json", "--bytes", "32,1024", "--millis", &millis,
             ];
             let told = places::output_of(adit, &args);
-            match rows(&told) {
+            match steps::read(&told) {
                 Ok(rows) => {
-                    for (name, bytes, ns) in rows {
+                    for Step { name, bytes, ns } in rows {
                         let figures = Ok(vec![one(NS_PER_OP, ns)]);
-                        bench.keep(Suite::Ssh, &case(&name, bytes), "adit", round, figures);
+                        bench
+                            .journal
+                            .keep(Suite::Ssh, &case(&name, bytes), "adit", round, figures);
                     }
                 }
-                Err(why) => bench.keep(Suite::Ssh, "MACs", "adit", round, Err(why)),
+                Err(why) => bench
+                    .journal
+                    .keep(Suite::Ssh, "MACs", "adit", round, Err(why)),
             }
         }
         let Some(openssl) = openssl
@@ -44,7 +48,9 @@ pub(super) fn run(bench: &mut Bench) {
         for (name, digest) in OPENSSL {
             for bytes in BYTES {
                 let figures = speed(openssl, digest, bytes);
-                bench.keep(Suite::Ssh, &case(name, bytes), "OpenSSL", round, figures);
+                bench
+                    .journal
+                    .keep(Suite::Ssh, &case(name, bytes), "OpenSSL", round, figures);
             }
         }
     }
@@ -52,19 +58,6 @@ pub(super) fn run(bench: &mut Bench) {
 
 fn case(name: &str, bytes: u64) -> String {
     format!("{name}, {bytes} bytes")
-}
-
-/// Name, length and nanoseconds of each line.
-fn rows(told: &str) -> Result<Vec<(String, u64, f64)>> {
-    let row = |line: &str| {
-        let line: Value = serde_json::from_str(line).ok()?;
-        let name = line["name"].as_str()?.to_owned();
-        Some((name, line["bytes"].as_u64()?, line["ns_per_op"].as_f64()?))
-    };
-    let rows: Option<Vec<_>> = told.lines().map(row).collect();
-    let rows = rows.with_context(|| format!("`adit bench mac --json` says `{told}`"))?;
-    ensure!(!rows.is_empty(), "`adit bench mac --json` says nothing");
-    Ok(rows)
 }
 
 /// One second of `openssl speed`.
@@ -98,9 +91,6 @@ mod tests {
 
     #[test]
     fn what_the_programs_say_is_read() {
-        let told = "{\"name\":\"umac-64\",\"bytes\":32,\"ns_per_op\":35.10}\n";
-        assert_eq!(rows(told).unwrap(), [("umac-64".to_owned(), 32, 35.1)]);
-        assert!(rows("").is_err() && rows("words\n").is_err());
         let told = "+DT:hmac(sha256):1:1024\n+R:5:x:1\n+H:1024\n+F:26:hmac(sha256):410000000.00";
         assert_eq!(rate(told), Some(410_000_000.0));
         assert_eq!(rate("no such digest"), None);
