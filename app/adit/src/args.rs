@@ -3,10 +3,6 @@
 pub(crate) mod classic;
 pub(crate) mod ends;
 pub(crate) mod kcp;
-#[cfg(unix)]
-pub(crate) mod ssh;
-#[cfg(unix)]
-pub(crate) mod sshd;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -108,31 +104,31 @@ pub(crate) enum Command {
     /// Exit code: that of the program, 255 if there is none.
     #[cfg(unix)]
     #[command(version, args_override_self = true)]
-    Ssh(Box<ssh::Ssh>),
+    Ssh(Box<adit_ssh_commands::args::Ssh>),
     /// Serve SSH: you, and nobody else, can log in with the keys of a file
     ///
     /// Gives programs, shells with terminals, files (sftp, scp) and forwarding to the user who
     /// started it, on a port of his own; root is not needed. The host key is made on the first
     /// start.
     #[cfg(unix)]
-    Sshd(sshd::Sshd),
+    Sshd(adit_ssh_commands::args::Sshd),
     /// Work with the files of another machine, by SSH
     ///
     /// Reads commands as OpenSSH's `sftp` does; `help` lists them.
     /// Exit codes: 0 ok, 1 a command of a batch failed, 255 no connection.
     #[cfg(unix)]
-    Sftp(ssh::Sftp),
+    Sftp(adit_ssh_commands::args::Sftp),
     /// Copy files to, from or between other machines, by SSH
     ///
     /// Exit codes: 0 ok, 1 something was not copied, 255 no connection.
     #[cfg(unix)]
-    Scp(ssh::Scp),
+    Scp(adit_ssh_commands::args::Scp),
     /// Serve files by SFTP on standard input and output
     ///
     /// For an SSH server: `Subsystem sftp /usr/bin/adit sftp-server` in its configuration.
     #[cfg(unix)]
     #[command(hide = true)]
-    SftpServer(SftpServer),
+    SftpServer(adit_ssh_commands::args::SftpServer),
     /// Shadowsocks and ShadowsocksR by the command lines that people have
     #[command(flatten)]
     Classic(classic::Classic),
@@ -154,9 +150,9 @@ impl Command {
     pub(crate) fn log(&self) -> (bool, Option<&Path>) {
         match self {
             #[cfg(unix)]
-            Self::Ssh(ssh) => (ssh.way.quiet, ssh.log.as_deref()),
+            Self::Ssh(ssh) => (ssh.is_quiet(), ssh.log_file()),
             #[cfg(unix)]
-            Self::Sshd(sshd) => (false, sshd.log.as_deref()),
+            Self::Sshd(sshd) => (false, sshd.log_file()),
             _ => (false, None),
         }
     }
@@ -413,27 +409,6 @@ pub(crate) enum End {
     Server,
 }
 
-#[cfg(unix)]
-#[derive(Debug, clap::Args)]
-pub(crate) struct SftpServer {
-    /// Serve this folder alone: no path and no symbolic link leads out of it
-    #[arg(long, value_name = "DIR")]
-    pub(crate) root: Option<PathBuf>,
-    /// Let nobody open, change, replace or link this file, or anything in this folder; can be
-    /// repeated
-    #[arg(long, value_name = "PATH")]
-    pub(crate) protect: Vec<PathBuf>,
-    /// Let nothing be changed
-    #[arg(long, short = 'R')]
-    pub(crate) read_only: bool,
-    /// Where relative paths begin
-    #[arg(long, short = 'd', value_name = "DIR")]
-    pub(crate) start: Option<PathBuf>,
-    /// Permissions that new files do not get, in octal
-    #[arg(long, short = 'u', value_name = "MASK", value_parser = mask)]
-    pub(crate) umask: Option<u32>,
-}
-
 #[derive(Debug, clap::Args)]
 pub(crate) struct Doctor {
     /// The server: ss://, ssr://, socks5://, socks4a:// or http://, a share link too
@@ -478,13 +453,4 @@ fn time(text: &str) -> Result<Duration, String> {
     adit_config::read_duration(text)
         .filter(|time| *time >= Duration::from_secs(1))
         .ok_or_else(|| "expected a time like `90s`, `30m` or `1h`".to_owned())
-}
-
-/// Bits of permissions, in octal.
-#[cfg(unix)]
-fn mask(text: &str) -> Result<u32, String> {
-    u32::from_str_radix(text, 8)
-        .ok()
-        .filter(|mask| *mask <= 0o777)
-        .ok_or_else(|| "expected a mask like `022` or `077`".to_owned())
 }

@@ -11,10 +11,9 @@
 
 use std::time::Duration;
 
+use adit_cli::{Code, Failure};
 use adit_engine::plugin::{Guest, GuestError};
 use anyhow::Context;
-
-use crate::report::{Code, Failure};
 
 /// What a host asks for, if one has started us.
 pub(crate) fn invitation() -> Option<Result<Guest, GuestError>> {
@@ -29,7 +28,7 @@ pub(crate) fn invitation() -> Option<Result<Guest, GuestError>> {
 
 /// Forwards until the host ends us with SIGTERM.
 pub(crate) fn serve(invited: Result<Guest, GuestError>) -> Result<(), Failure> {
-    let guest = invited?;
+    let guest = invited.map_err(failure)?;
     adit_net::limits::raise_nofile();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -39,7 +38,7 @@ pub(crate) fn serve(invited: Result<Guest, GuestError>) -> Result<(), Failure> {
         // Caught before anything listens: who sees a listener may already end it.
         let told = told_to_end().context("catching signals")?;
         tokio::select! {
-            done = guest.serve() => done.map_err(Failure::from),
+            done = guest.serve() => done.map_err(failure),
             () = told => Ok(()),
         }
     });
@@ -61,12 +60,10 @@ fn told_to_end() -> std::io::Result<impl Future<Output = ()>> {
     })
 }
 
-impl From<GuestError> for Failure {
-    fn from(why: GuestError) -> Self {
-        let code = match why {
-            GuestError::Listen { .. } => Code::Network,
-            _ => Code::Config,
-        };
-        Self::new(code, why.to_string())
-    }
+fn failure(why: GuestError) -> Failure {
+    let code = match why {
+        GuestError::Listen { .. } => Code::Network,
+        _ => Code::Config,
+    };
+    Failure::new(code, why.to_string())
 }

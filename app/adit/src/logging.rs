@@ -5,13 +5,12 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::Arc;
 
+use adit_cli::out;
 use tracing::Level;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-
-use crate::out;
 
 /// Starts the log. Destinations appear from `-v` on, not before; nothing at all if it is `quiet`.
 /// With a file it is appended to that.

@@ -1,33 +1,28 @@
 //! The `adit` command: arguments → plan → engine.
 //!
 //! Data passes through like this: [`args`] says what may be typed, one module of [`command`] each
-//! does it, [`out`] prints, [`report`] says what went wrong and with which exit code. Started as a
+//! does it, [`adit_cli`] prints and says what went wrong and with which exit code. Started as a
 //! SIP003 plugin, without an argument, it is [`guest`] alone.
 
-#[macro_use]
-mod out;
+#[macro_use(eprintln, print, println)]
+extern crate adit_cli;
 
 mod args;
 mod command;
 mod guest;
 mod logging;
-#[cfg(unix)]
-mod patient;
 mod pick;
 mod qr;
-mod report;
-#[cfg(unix)]
-mod sftp_server;
 mod state;
 
 use std::path::Path;
 use std::process::ExitCode;
 
+use adit_cli::{Code, Failure};
 use adit_crypto::CpuLevel;
 use clap::Parser;
 
 use crate::args::Args;
-use crate::report::{Code, Failure};
 
 fn main() -> ExitCode {
     if let Some(invited) = guest::invitation() {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use adit_net::keep::{self, Owner};
 use adit_shadowsocks::{Key, Method};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 /// A method and its key are shorter, octets.
 const MAX_FILE: usize = 4096;
@@ -18,30 +18,6 @@ pub(crate) struct Kept {
     /// Whether it was made just now.
     pub(crate) new: bool,
     pub(crate) path: PathBuf,
-}
-
-/// The user's state folder for adit.
-pub(crate) fn folder(asked: Option<&Path>) -> Result<PathBuf> {
-    if let Some(dir) = asked {
-        return Ok(dir.to_owned());
-    }
-    let var = |name| {
-        std::env::var_os(name)
-            .filter(|v| !v.is_empty())
-            .map(PathBuf::from)
-    };
-    if let Some(dir) = var("STATE_DIRECTORY") {
-        return Ok(dir);
-    }
-    if let Some(dir) = var("XDG_STATE_HOME") {
-        return Ok(dir.join("adit"));
-    }
-    match var("HOME").or_else(|| var("USERPROFILE")) {
-        Some(home) => Ok(home.join(".local/state/adit")),
-        None => {
-            bail!("no HOME is set, so there is no place for the key; name one with --state DIR")
-        }
-    }
 }
 
 /// The kept key, or a new one of `method` (of `fastest` if none is asked for).

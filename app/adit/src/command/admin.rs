@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use adit_admin::api::{Api, Door, DoorError, Tokens};
+use adit_cli::{Code, Failure};
 use adit_config::{Machine, Plan, Sources};
 use adit_engine::Engine;
 use adit_wire::Host;
 
 use crate::args;
-use crate::report::{Code, Failure};
 
 /// An open door, and what its requests are judged by.
 pub(super) struct Admin {

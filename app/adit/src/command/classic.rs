@@ -10,12 +10,12 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use adit_admin::manager::{Mode, Settings};
+use adit_cli::{Code, Done, Failure};
 use adit_convert::{AllowedPlugins, ManagerFile, Program, Typed};
 use anyhow::Context;
 
-use super::{Done, convert, manager, run, tools};
+use super::{convert, manager, run, tools};
 use crate::args::classic::{self as args, Acl, Classic, Common, Ssr};
-use crate::report::{Code, Failure};
 
 /// `in_background` says that this is the process that stays there (`-f`).
 pub(super) fn classic(typed: &Classic, in_background: bool) -> Done {
@@ -38,7 +38,7 @@ pub(super) fn classic(typed: &Classic, in_background: bool) -> Done {
     run::warn(&plan);
     let process = &common.process;
     let user = process::prepare(process)?;
-    run::block_on_within(process.nofile, |mut signals| async move {
+    adit_cli::block_on_within(process.nofile, |mut signals| async move {
         let engine = signals.unless_ended(run::start(&plan)).await?;
         process::settle(process, user)?;
         run::until_told(engine, signals).await

@@ -2,13 +2,13 @@
 
 use std::future::pending;
 
+use adit_cli::{Code, Done, Failure};
 use adit_config::{ArgItem, Hop, HopKind, Plan, ServerHop};
 use adit_engine::probe::{self, Finding};
 use adit_shadowsocks::{Edition, KeyChain};
 
-use super::{Done, online, run};
+use super::{online, run};
 use crate::args;
-use crate::report::{Code, Failure};
 
 pub(super) fn client(typed: &args::Client) -> Done {
     if let Some(address) = &typed.subscribe {
@@ -18,7 +18,7 @@ pub(super) fn client(typed: &args::Client) -> Done {
     let plan = plan(typed, typed.url.as_deref().unwrap_or_default())?;
     run::warn(&plan);
     let server = keyed(&plan);
-    run::block_on(|mut signals| async {
+    adit_cli::block_on(|mut signals| async {
         if typed.check {
             return signals.unless_ended(check(server)).await;
         }

@@ -4,12 +4,11 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+use adit_cli::{Code, Done, Failure};
 use adit_config::{MAX_FILE_LEN, Machine, Plan};
 use adit_convert::{AllowedPlugins, Note, Role, Wish};
 
-use super::Done;
 use crate::args;
-use crate::report::{Code, Failure};
 
 pub(super) fn convert(typed: &args::Convert) -> Done {
     let (name, text) = read(&typed.file)?;
@@ -29,7 +28,7 @@ pub(super) fn convert(typed: &args::Convert) -> Done {
     match &typed.output {
         Some(path) => write(path, &converted.toml),
         None => {
-            let mut out = crate::out::stdout();
+            let mut out = adit_cli::out::stdout();
             let done = out.write_all(converted.toml.as_bytes());
             done.and_then(|()| out.flush())
                 .map_err(|why| Failure::new(Code::Failure, format!("writing: {why}")))
@@ -58,7 +57,7 @@ pub(super) fn warn(notes: &[Note]) {
 /// The text of a file, `-` being what comes in, and its name for messages.
 fn read(path: &Path) -> Result<(String, String), Failure> {
     let (name, read) = if path == Path::new("-") {
-        ("standard input".to_owned(), limited(crate::out::stdin()))
+        ("standard input".to_owned(), limited(adit_cli::out::stdin()))
     } else {
         (
             path.display().to_string(),

@@ -12,6 +12,7 @@ mod words;
 
 use std::time::Duration;
 
+use adit_cli::{Code, Done, Failure};
 use adit_config::{Hop, HopKind, ServerHop, Stage};
 use adit_engine::connector::Connector;
 use adit_engine::probe::{self, Finding, Heard};
@@ -22,9 +23,8 @@ use tracing::subscriber::NoSubscriber;
 use self::neighbours::understood;
 use self::step::{Chart, State, Step};
 use self::words::Site;
-use super::{Done, run};
+use super::run;
 use crate::args;
-use crate::report::{Code, Failure};
 
 /// Time for each step.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -47,7 +47,7 @@ pub(super) fn doctor(typed: &args::Doctor) -> Done {
                     kcptun:// or udp+fec://";
         return Err(Failure::new(Code::Usage, what));
     };
-    run::block_on(|mut signals| async move {
+    adit_cli::block_on(|mut signals| async move {
         // What it finds it says itself, and not the log.
         let examined = examine(typed, &hop).with_subscriber(NoSubscriber::default());
         signals.unless_ended(examined).await

@@ -1,12 +1,11 @@
 //! Help, completions and manual pages, all from the same tables.
 
+use adit_cli::{Code, Done, Failure};
 use adit_config::{nearest, schemes};
 use anyhow::Context;
 use clap::CommandFactory;
 
-use super::Done;
 use crate::args::{self, Args};
-use crate::report::{Code, Failure};
 
 pub(super) fn help(typed: &args::Help) -> Done {
     let mut command = Args::command();

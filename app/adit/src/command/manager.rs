@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use adit_admin::manager::{Door, DoorError, Manager, Mode, Settings};
+use adit_cli::{Code, Done, Failure};
 use adit_config::Plan;
 use adit_convert::AllowedPlugins;
 use adit_engine::Engine;
 use adit_wire::Host;
 use zeroize::Zeroizing;
 
-use super::{Done, run, tools};
+use super::{run, tools};
 use crate::args;
-use crate::report::{Code, Failure};
 
 pub(super) fn manager(typed: &args::Manager) -> Done {
     let opened = Opened {
@@ -38,7 +38,7 @@ pub(super) struct Opened<'a> {
 /// Serves commands; `begun` is what has to be done once the first servers listen.
 pub(super) fn serve(settings: Settings, opened: Opened<'_>, begun: impl FnOnce() -> Done) -> Done {
     settings.check()?;
-    run::block_on_within(opened.nofile, |mut signals| async {
+    adit_cli::block_on_within(opened.nofile, |mut signals| async {
         let door = Door::open(opened.address, opened.exposed);
         let door = async { door.await.map_err(refused) };
         let door = signals.unless_ended(door).await?;

@@ -1,45 +1,23 @@
 //! One module for each thing that can be done.
 
 mod admin;
-#[cfg(unix)]
-mod background;
 mod bench;
 mod classic;
 mod client;
 mod convert;
-#[cfg(unix)]
-mod copy;
 mod doctor;
 mod help;
 mod kcp;
 mod manager;
-#[cfg(unix)]
-mod modes;
 mod online;
-#[cfg(unix)]
-mod pace;
-#[cfg(unix)]
-mod pour;
 mod run;
-#[cfg(unix)]
-mod scp;
 mod server;
-#[cfg(unix)]
-mod sftp;
-#[cfg(unix)]
-mod sftp_server;
-mod signals;
-#[cfg(unix)]
-mod ssh;
-#[cfg(unix)]
-mod sshd;
 mod tools;
 mod up;
 
-use crate::args::{Args, Command};
-use crate::report::Failure;
+use adit_cli::Done;
 
-type Done = Result<(), Failure>;
+use crate::args::{Args, Command};
 
 /// Does what was typed.
 pub(crate) fn dispatch(args: Args) -> Done {
@@ -65,15 +43,15 @@ pub(crate) fn dispatch(args: Args) -> Done {
         Command::Kcp(kcp) => kcp::kcp(kcp),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
         #[cfg(unix)]
-        Command::Ssh(ssh) => ssh::ssh(&ssh, in_background),
+        Command::Ssh(ssh) => adit_ssh_commands::ssh(&ssh, in_background),
         #[cfg(unix)]
-        Command::Sftp(typed) => sftp::sftp(&typed),
+        Command::Sftp(typed) => adit_ssh_commands::sftp(&typed),
         #[cfg(unix)]
-        Command::Scp(typed) => scp::scp(&typed),
+        Command::Scp(typed) => adit_ssh_commands::scp(&typed),
         #[cfg(unix)]
-        Command::SftpServer(sftp) => sftp_server::sftp_server(&sftp),
+        Command::SftpServer(sftp) => adit_ssh_commands::sftp_server(&sftp),
         #[cfg(unix)]
-        Command::Sshd(typed) => sshd::sshd(&typed),
+        Command::Sshd(typed) => adit_ssh_commands::sshd(&typed),
         Command::Help(help) => help::help(&help),
         Command::Completion(completion) => help::completion(&completion),
         Command::Man(man) => help::man(&man),

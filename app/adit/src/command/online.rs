@@ -3,11 +3,11 @@
 use adit_admin::online::{
     Document, Failed, FetchError, Fetcher, Nothing, Roots, Source, Subscription,
 };
+use adit_cli::{Code, Done, Failure};
 use adit_convert::{AllowedPlugins, sip008};
 
-use super::{Done, client, run};
-use crate::report::{Code, Failure};
-use crate::{args, state};
+use super::{client, run};
+use crate::args;
 
 pub(super) fn client(typed: &args::Client, address: &str) -> Done {
     let source: Source = address
@@ -17,13 +17,13 @@ pub(super) fn client(typed: &args::Client, address: &str) -> Done {
         source,
         fetcher: Fetcher::new(Roots::Machine, sip008::MAX_BODY),
         plugins: AllowedPlugins::only(typed.allow_plugin.clone()),
-        folder: state::folder(typed.state.as_deref())?,
+        folder: adit_cli::state_folder(typed.state.as_deref())?,
         every: typed.refresh,
     };
     // Nothing is reached until the servers are known.
     let mut plan = client::plan(typed, "reject://")?;
     run::warn(&plan);
-    run::block_on(|mut signals| async {
+    adit_cli::block_on(|mut signals| async {
         let begin = async { subscription.begin().await.map_err(nothing) };
         let document = signals.unless_ended(begin).await?;
         tell(&subscription, &document);

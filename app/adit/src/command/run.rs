@@ -3,25 +3,22 @@
 use std::borrow::Borrow;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
+use adit_cli::{Code, Done, Failure, Signals};
 use adit_config::{
     ArgItem, Endpoint, Hop, HopKind, ListenKind, Plan, Route, Scheme, SsRole, SsServer, Stage,
     Warning, WarningKind,
 };
 use adit_engine::Engine;
 use adit_shadowsocks::{Edition, Key, Method};
-use anyhow::Context;
 
-use super::signals::Signals;
-use super::{Done, admin, convert};
+use super::{admin, convert};
 use crate::args;
-use crate::report::{Code, Failure};
 
 pub(super) fn run(typed: &args::Run) -> Done {
     let plan = plan(&typed.plan)?;
     warn(&plan);
-    block_on(|mut signals| async {
+    adit_cli::block_on(|mut signals| async {
         let begin = async { Ok((admin::Admin::open(typed).await?, start(&plan).await?)) };
         let (admin, engine) = signals.unless_ended(begin).await?;
         let engine = Arc::new(engine);
@@ -179,35 +176,6 @@ pub(super) async fn until_told(engine: impl Borrow<Engine>, mut signals: Signals
     let patience = signals.next().await;
     engine.borrow().stop(patience).await;
     Ok(())
-}
-
-/// Runs on all cores, with as many descriptors as there may be.
-pub(super) fn block_on<W: Future<Output = Done>>(work: impl FnOnce(Signals) -> W) -> Done {
-    block_on_within(None, work)
-}
-
-/// As [`block_on`], with this many descriptors.
-pub(super) fn block_on_within<W: Future<Output = Done>>(
-    nofile: Option<u64>,
-    work: impl FnOnce(Signals) -> W,
-) -> Done {
-    match nofile {
-        Some(count) => adit_net::limits::set_nofile(count),
-        None => adit_net::limits::raise_nofile(),
-    }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .max_blocking_threads(64)
-        .build()
-        .context("starting the runtime")?;
-    let done = runtime.block_on(async {
-        let signals = Signals::catch().context("catching signals")?;
-        work(signals).await
-    });
-    adit_stream::lane::close(Duration::from_millis(100));
-    // A look-up that hangs must not hold up the end.
-    runtime.shutdown_timeout(Duration::from_millis(100));
-    done
 }
 
 #[cfg(test)]

@@ -5,14 +5,14 @@ use std::io::IsTerminal;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 
+use adit_cli::{Code, Done, Failure};
 use adit_config::{Plan, link};
 use adit_engine::access::is_private;
 use adit_shadowsocks::Method;
 use adit_wire::{Host, Target};
 
-use super::{Done, run, tools};
+use super::{run, tools};
 use crate::args;
-use crate::report::{Code, Failure};
 use crate::{pick, qr, state};
 
 pub(super) fn server(typed: &args::Server) -> Done {
@@ -21,7 +21,7 @@ pub(super) fn server(typed: &args::Server) -> Done {
             .hint("--listen '[::]:8388' takes IPv4 and IPv6 on port 8388")
     })?;
     let method = typed.method.as_deref().map(tools::method).transpose()?;
-    let dir = state::folder(typed.state.as_deref())?;
+    let dir = adit_cli::state_folder(typed.state.as_deref())?;
     if let Some(args::ServerAsk::Url) = typed.ask {
         return print_url(typed, &listen, method, &dir);
     }
@@ -38,7 +38,7 @@ pub(super) fn server(typed: &args::Server) -> Done {
     }
     let plan = Plan::from_words(&[url])?;
     let shown = shown_host(typed.host.as_deref(), &listen)?;
-    run::block_on(|mut signals| async {
+    adit_cli::block_on(|mut signals| async {
         // The port is known once it is bound.
         let start = async { Ok(adit_engine::Engine::start(&plan).await?) };
         let engine = signals.unless_ended(start).await?;

@@ -1,12 +1,12 @@
 //! The commands that read, write and explain, and run nothing.
 
+use adit_cli::{Code, Done, Failure};
 use adit_config::{link, nearest};
 use adit_shadowsocks::{Key, Method};
 
-use super::{Done, run};
+use super::run;
 use crate::args;
 use crate::qr;
-use crate::report::{Code, Failure};
 
 pub(super) fn keygen(typed: &args::Keygen) -> Done {
     let method = method(&typed.method)?;

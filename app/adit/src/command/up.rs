@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use adit_cli::{Done, Failure};
 use adit_config::{Plan, link};
 use adit_engine::Engine;
 use adit_shadowsocks::{Key, Method};
@@ -12,8 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-use super::{Done, run};
-use crate::report::Failure;
+use super::run;
 use crate::{args, pick};
 
 /// Where the proxy should be, and how many ports behind it are tried.
@@ -26,7 +26,7 @@ pub(super) fn up(typed: &args::Up) -> Done {
     let method = pick::measure()
         .first()
         .map_or(Method::Blake3Aes128Gcm, |p| p.method);
-    run::block_on(|mut signals| async {
+    adit_cli::block_on(|mut signals| async {
         let [(server, at), (client, proxy)] = signals.unless_ended(begin(method)).await?;
         eprintln!("listening on {at}");
         eprintln!("listening on {proxy}");

@@ -7,13 +7,12 @@
 use std::hint::black_box;
 use std::time::Duration;
 
+use adit_cli::{Code as Exit, Done, Failure};
 use adit_fec::{Code, CodeError, Decoder, Encoder, HEADER, Matrix};
 use adit_wire::Time;
 
 use super::{Rows, nanoseconds, nanoseconds_apart};
 use crate::args;
-use crate::command::Done;
-use crate::report::{Code as Exit, Failure};
 
 /// Bytes of a datagram.
 const LEN: u32 = 1400;

@@ -3,12 +3,12 @@
 use std::hint::black_box;
 use std::time::Duration;
 
+use adit_cli::Done;
 use adit_kcp_proto::{Cmd, Config, HEADER_LEN, Header, Kcp};
 use adit_wire::Time;
 
 use super::{Rows, nanoseconds, nanoseconds_apart, packet};
 use crate::args;
-use crate::command::Done;
 
 const NOW: Time = Time(1_000_000);
 const CONV: u32 = 7;

@@ -3,12 +3,12 @@
 use std::hint::black_box;
 use std::time::Duration;
 
+use adit_cli::Done;
 use adit_crypto::{HmacKey, HmacKind};
 use adit_umac::{Nonce, Session};
 
 use super::{Rows, nanoseconds};
 use crate::args;
-use crate::command::Done;
 
 const KEY: [u8; 32] = [0x42; 32];
 

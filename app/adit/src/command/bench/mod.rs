@@ -9,7 +9,8 @@ mod ssh;
 
 use std::time::{Duration, Instant};
 
-use super::Done;
+use adit_cli::Done;
+
 use crate::args;
 
 /// Does what was typed.

@@ -4,6 +4,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
+use adit_cli::{Code, Done, Failure};
 use adit_crypto::CryptoError;
 use adit_crypto::packet::session::{PacketSession, Role, SessionCipher, SessionKey};
 use adit_crypto::packet::{Check, PacketKey, PacketKind};
@@ -11,8 +12,6 @@ use adit_net::ambient::Chance;
 use adit_wire::{Broken, Entropy};
 
 use super::{Rows, nanoseconds, nanoseconds_apart};
-use crate::command::Done;
-use crate::report::{Code, Failure};
 
 /// Bytes of a datagram, nonce and check included.
 const LEN: u32 = 1400;

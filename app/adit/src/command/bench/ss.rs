@@ -4,6 +4,7 @@ use std::hint::black_box;
 use std::ops::Range;
 use std::time::Duration;
 
+use adit_cli::{Code, Done, Failure};
 use adit_crypto::{
     AeadKey, AeadKind, CryptoError, HeaderCipher, KdfContext, NonceCounter, hkdf_sha1_subkey,
 };
@@ -14,8 +15,6 @@ use adit_wire::{Entropy, Target, Unix};
 
 use super::{Rows, nanoseconds, nanoseconds_apart};
 use crate::args;
-use crate::command::Done;
-use crate::report::{Code, Failure};
 
 const KEY: [u8; 32] = [0x42; 32];
 

@@ -1,10 +1,9 @@
 //! What the process becomes: another user, in the background, by one interface.
 
+use adit_cli::{Code, Failure};
 use adit_net::outbound;
 
 use crate::args::classic::Process;
-use crate::command::Done;
-use crate::report::{Code, Failure};
 
 #[cfg(unix)]
 pub(super) use unix::{User, settle, start};
@@ -23,16 +22,18 @@ pub(super) fn prepare(typed: &Process) -> Result<Option<User>, Failure> {
 
 #[cfg(unix)]
 mod unix {
+    use adit_cli::Done;
+
     use std::ffi::CString;
     use std::fs;
     use std::io::{IsTerminal, stderr};
 
+    use adit_cli::background;
     use anyhow::Context;
     use nix::unistd;
 
-    use super::{Code, Done, Failure, Process};
+    use super::{Code, Failure, Process};
     use crate::args::classic::by_name;
-    use crate::command::background;
 
     /// A user of this machine.
     pub(in super::super) struct User {
@@ -94,7 +95,9 @@ mod unix {
 
 #[cfg(not(unix))]
 mod elsewhere {
-    use super::{Code, Done, Failure, Process};
+    use adit_cli::Done;
+
+    use super::{Code, Failure, Process};
 
     /// None that can be become.
     pub(in super::super) struct User;

@@ -1,5 +1,6 @@
 //! Servers with a target of their own: `kcptun://`, `tcp+kcp://` and `udp+fec://`.
 
+use adit_cli::{Code, Done, Failure};
 use adit_config::{Carried, Plan, ServerHop};
 use adit_engine::probe::{self, Heard};
 
@@ -7,8 +8,6 @@ use super::step::{Chart, State, Step};
 use super::words::{self, Site};
 use super::{PATIENCE, page};
 use crate::args;
-use crate::command::Done;
-use crate::report::{Code, Failure};
 
 /// A plan with the server as its only hop. Its listener is never opened, but a plan has one, and
 /// what the far end leads to decides which fits.

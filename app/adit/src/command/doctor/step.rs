@@ -126,7 +126,7 @@ impl Chart {
 
 /// A reader that has gone away is no reason to panic.
 fn say(line: &str) {
-    let _ = writeln!(crate::out::stdout(), "{line}");
+    let _ = writeln!(adit_cli::out::stdout(), "{line}");
 }
 
 #[cfg(test)]

@@ -3,9 +3,8 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 
+use adit_cli::{Code, Failure};
 use adit_wire::{Host, Target};
-
-use crate::report::{Code, Failure};
 
 /// A host, or all addresses of this one, and its ports.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use adit_cli::{Code, Done, Failure};
 use adit_engine::StartError;
 use adit_kcp::{KcpStream, Probe};
 use adit_net::accept::{Acceptor, Turn};
@@ -21,8 +22,6 @@ use super::check::{ANSWER, Check, Known};
 use super::options::{self, Plan};
 use super::{addresses, carry, snmp, told};
 use crate::args::kcp::{Client, ClientOwn};
-use crate::command::{Done, run};
-use crate::report::{Code, Failure};
 
 /// New sessions for one stream, where each ends as soon as it begins: a server that differs does that
 /// for as long as it does.
@@ -55,7 +54,7 @@ pub(super) fn run(typed: Client) -> Done {
         remote,
         plan,
     });
-    run::block_on(|mut signals| async move {
+    adit_cli::block_on(|mut signals| async move {
         let listen = |why| StartError::Listen {
             addr: local.to_string(),
             why,

@@ -19,13 +19,13 @@ mod trial;
 use std::io;
 use std::time::Duration;
 
+use adit_cli::Done;
 use adit_net::dial::{self, Family};
 use adit_smux::SmuxStream;
 use adit_stream::{End, Limits, Meter, Outcome, Tcp, relay};
 use adit_wire::{Host, Target};
 use tokio::net::TcpStream;
 
-use super::Done;
 use crate::args::kcp::Kcp;
 
 /// How long a connection to the target may take.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use adit_cli::{Code, Failure};
 use adit_config::nearest;
 use adit_crypto::Secret;
 use adit_crypto::packet::qpp::{self, Pads};
@@ -17,7 +18,6 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::args::kcp::Both;
-use crate::report::{Code, Failure};
 
 /// The password of kcptun where none is given.
 const DEFAULT_KEY: &str = "it's a secrect";

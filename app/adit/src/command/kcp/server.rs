@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use adit_cli::{Code, Done, Failure};
 use adit_engine::StartError;
 use adit_kcp::{KcpListener, KcpStream};
 use adit_smux::{End, Manner, Mux, SmuxStream};
@@ -17,8 +18,6 @@ use super::addr::Addr;
 use super::options::{self, Plan};
 use super::{carry, connect, snmp, told};
 use crate::args::kcp::{Server, ServerOwn};
-use crate::command::{Done, run};
-use crate::report::{Code, Failure};
 
 /// Listening ports at most: each is a socket.
 const PORTS: usize = 1024;
@@ -39,7 +38,7 @@ pub(super) fn run(typed: Server) -> Done {
     for warning in &plan.warnings {
         eprintln!("warning: {warning}");
     }
-    run::block_on(|mut signals| async move {
+    adit_cli::block_on(|mut signals| async move {
         let shared = Arc::new((plan, target));
         let (plan, target) = &*shared;
         for port in listen.ports.clone() {

@@ -8,6 +8,7 @@ mod show;
 
 use std::time::Duration;
 
+use adit_cli::{Code, Done, Failure};
 use adit_net::ambient::Chance;
 use adit_net::dial::{self, Family};
 use adit_ssh_proto::algorithm::{Cipher, Mac};
@@ -16,8 +17,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 use crate::args;
-use crate::command::{Done, run};
-use crate::report::{Code, Failure};
 use advice::Advice;
 use look::{Looker, Offer};
 
@@ -31,7 +30,7 @@ pub(super) fn ssh(typed: &args::BenchSsh) -> Done {
     let target = target(host)?;
     let mut found = None;
     let (place, wanted) = (&mut found, &target);
-    run::block_on(|mut signals| async move {
+    adit_cli::block_on(|mut signals| async move {
         *place = Some(signals.unless_ended(look(wanted)).await?);
         Ok(())
     })?;

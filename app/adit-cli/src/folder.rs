@@ -1,0 +1,29 @@
+//! Where adit keeps what it makes by itself.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+/// The user's state folder for adit.
+pub fn state_folder(asked: Option<&Path>) -> Result<PathBuf> {
+    if let Some(dir) = asked {
+        return Ok(dir.to_owned());
+    }
+    let var = |name| {
+        std::env::var_os(name)
+            .filter(|v| !v.is_empty())
+            .map(PathBuf::from)
+    };
+    if let Some(dir) = var("STATE_DIRECTORY") {
+        return Ok(dir);
+    }
+    if let Some(dir) = var("XDG_STATE_HOME") {
+        return Ok(dir.join("adit"));
+    }
+    match var("HOME").or_else(|| var("USERPROFILE")) {
+        Some(home) => Ok(home.join(".local/state/adit")),
+        None => {
+            bail!("no HOME is set, so there is no place for the key; name one with --state DIR")
+        }
+    }
+}

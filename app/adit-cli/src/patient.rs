@@ -1,0 +1,135 @@
+//! Streams that were handed to us, read and written as if they waited by themselves.
+//!
+//! `O_NONBLOCK` belongs to the open file and not to the descriptor: a program that shares a stream
+//! with us can set it at any time, and `rsync` does for the socket pair that it starts `ssh` with.
+//! The flag stays as it is, since the others rely on it; where it makes a call fail, [`Patient`]
+//! waits for the stream and calls again.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+/// A stream that is ready and takes nothing is asked again after this time. A terminal with room for
+/// one byte is: the end of a line needs two.
+const IN_VAIN: Duration = Duration::from_millis(5);
+
+/// A stream whose reads and writes wait. An interrupted call is repeated.
+#[derive(Debug)]
+pub struct Patient<F>(pub F);
+
+/// Standard input.
+pub fn stdin() -> Patient<BorrowedFd<'static>> {
+    Patient(rustix::stdio::stdin())
+}
+
+/// Standard output, without the buffer of the standard library's.
+pub fn stdout() -> Patient<BorrowedFd<'static>> {
+    Patient(rustix::stdio::stdout())
+}
+
+/// Standard error.
+pub fn stderr() -> Patient<BorrowedFd<'static>> {
+    Patient(rustix::stdio::stderr())
+}
+
+/// Waits until `stream` is ready; returns whether it is, before `limit` is over. `in_vain` says that
+/// it was ready before and took nothing.
+///
+/// # Errors
+/// Those of `poll`.
+pub fn wait(
+    stream: impl AsFd,
+    ready: PollFlags,
+    in_vain: bool,
+    limit: Option<&Timespec>,
+) -> io::Result<bool> {
+    if in_vain {
+        thread::sleep(IN_VAIN);
+    }
+    let mut watched = [PollFd::from_borrowed_fd(stream.as_fd(), ready)];
+    match poll(&mut watched, limit) {
+        Ok(count) => Ok(count > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(why) => Err(why.into()),
+    }
+}
+
+impl<F: AsFd> Patient<F> {
+    fn until_done<T>(
+        &self,
+        ready: PollFlags,
+        mut call: impl FnMut(&F) -> rustix::io::Result<T>,
+    ) -> io::Result<T> {
+        let mut in_vain = false;
+        loop {
+            match call(&self.0) {
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => in_vain = wait(&self.0, ready, in_vain, None)?,
+                done => return Ok(done?),
+            }
+        }
+    }
+}
+
+impl<F: AsFd> Read for Patient<F> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.until_done(PollFlags::IN, |stream| rustix::io::read(stream, &mut *out))
+    }
+}
+
+impl<F: AsFd> Write for Patient<F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.until_done(PollFlags::OUT, |stream| rustix::io::write(stream, bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+
+    use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+
+    use super::*;
+
+    fn impatient(stream: &impl AsFd) {
+        let flags = fcntl_getfl(stream).unwrap();
+        fcntl_setfl(stream, flags | OFlags::NONBLOCK).unwrap();
+    }
+
+    #[test]
+    fn much_goes_through_a_pipe_that_does_not_wait() {
+        let (read, write) = io::pipe().unwrap();
+        impatient(&read);
+        impatient(&write);
+        let much: Vec<u8> = (0..1_u32 << 20).map(|i| (i % 251) as u8).collect();
+        let sent = much.clone();
+        let writer = thread::spawn(move || {
+            let mut write = Patient(OwnedFd::from(write));
+            // Late, and then more than a pipe holds.
+            thread::sleep(Duration::from_millis(30));
+            write.write_all(&sent).unwrap();
+            assert!(fcntl_getfl(&write.0).unwrap().contains(OFlags::NONBLOCK));
+        });
+        let mut got = Vec::new();
+        Patient(read).read_to_end(&mut got).unwrap();
+        writer.join().unwrap();
+        assert!(got == much, "{} bytes", got.len());
+    }
+
+    #[test]
+    fn a_reader_that_has_left_is_an_error() {
+        let (read, write) = io::pipe().unwrap();
+        impatient(&write);
+        drop(read);
+        let why = Patient(write).write(b"x").unwrap_err();
+        assert_eq!(why.kind(), io::ErrorKind::BrokenPipe);
+    }
+}

@@ -1,0 +1,37 @@
+//! What commands that serve run on.
+
+use std::time::Duration;
+
+use anyhow::Context;
+
+use crate::Done;
+use crate::signals::Signals;
+
+/// Runs on all cores, with as many descriptors as there may be.
+pub fn block_on<W: Future<Output = Done>>(work: impl FnOnce(Signals) -> W) -> Done {
+    block_on_within(None, work)
+}
+
+/// As [`block_on`], with this many descriptors.
+pub fn block_on_within<W: Future<Output = Done>>(
+    nofile: Option<u64>,
+    work: impl FnOnce(Signals) -> W,
+) -> Done {
+    match nofile {
+        Some(count) => adit_net::limits::set_nofile(count),
+        None => adit_net::limits::raise_nofile(),
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .max_blocking_threads(64)
+        .build()
+        .context("starting the runtime")?;
+    let done = runtime.block_on(async {
+        let signals = Signals::catch().context("catching signals")?;
+        work(signals).await
+    });
+    adit_stream::lane::close(Duration::from_millis(100));
+    // A look-up that hangs must not hold up the end.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    done
+}

@@ -1,0 +1,195 @@
+//! What is shown of the work, and how fast it may be.
+
+use std::cell::{Cell, RefCell};
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use adit_cli::patient::stderr;
+
+/// A line is drawn anew after this.
+const OFTEN: Duration = Duration::from_millis(150);
+/// Columns of a terminal that does not tell.
+const USUAL_WIDTH: usize = 80;
+
+/// Shows files on the terminal, and holds them back to a rate.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    /// Standard error is a terminal, and somebody wants to see it.
+    shows: Cell<bool>,
+    drawn: RefCell<Instant>,
+    /// Something stands on the line of the cursor.
+    dirty: Cell<bool>,
+    limit: Option<Limit>,
+}
+
+#[derive(Debug)]
+struct Limit {
+    /// Octets in a second.
+    rate: u64,
+    /// When as much as was carried so far may have been carried.
+    due: Cell<Option<Instant>>,
+}
+
+/// A file on its way.
+#[derive(Debug)]
+pub(crate) struct Line<'a> {
+    meter: &'a Meter,
+    name: String,
+    size: Option<u64>,
+    first: u64,
+    at: u64,
+    began: Instant,
+}
+
+impl Meter {
+    /// Shows nothing if `quiet` or there is no terminal; carries at most `rate` octets in a second.
+    pub(crate) fn new(quiet: bool, rate: Option<u64>) -> Self {
+        Self {
+            shows: Cell::new(!quiet && io::stderr().is_terminal()),
+            drawn: RefCell::new(Instant::now()),
+            dirty: Cell::new(false),
+            limit: rate.map(|rate| Limit {
+                rate: rate.max(1),
+                due: Cell::new(None),
+            }),
+        }
+    }
+
+    /// Shows files from now on, or does not; gives which. There must be a terminal.
+    pub(crate) fn turn(&self) -> bool {
+        self.shows
+            .set(!self.shows.get() && io::stderr().is_terminal());
+        self.shows.get()
+    }
+
+    /// Tells something that went wrong.
+    pub(crate) fn say(&self, text: &str) {
+        let clear = if self.dirty.take() { "\r\x1b[K" } else { "" };
+        // Nobody to hear it is no failure.
+        let _ = writeln!(stderr(), "{clear}{text}");
+    }
+
+    /// A file begins, at octet `first`.
+    pub(crate) fn begin(&self, name: String, size: Option<u64>, first: u64) -> Line<'_> {
+        Line {
+            meter: self,
+            name,
+            size,
+            first,
+            at: first,
+            began: Instant::now(),
+        }
+    }
+}
+
+impl Line<'_> {
+    /// So many octets more are carried; waits as long as the rate wants it.
+    pub(crate) async fn add(&mut self, octets: usize) {
+        let octets = u64::try_from(octets).unwrap_or(u64::MAX);
+        self.at = self.at.saturating_add(octets);
+        let meter = self.meter;
+        if meter.shows.get() && meter.drawn.borrow().elapsed() >= OFTEN {
+            self.draw();
+        }
+        if let Some(limit) = &meter.limit
+            && octets > 0
+        {
+            let now = Instant::now();
+            let due = limit.due.get().map_or(now, |due| due.max(now));
+            let due = due + Duration::from_secs_f64(octets as f64 / limit.rate as f64);
+            limit.due.set(Some(due));
+            tokio::time::sleep_until(due.into()).await;
+        }
+    }
+
+    /// The file is there.
+    pub(crate) fn done(self) {
+        if self.meter.shows.get() {
+            self.draw();
+            let _ = writeln!(stderr());
+            self.meter.dirty.set(false);
+        }
+    }
+
+    fn draw(&self) {
+        *self.meter.drawn.borrow_mut() = Instant::now();
+        self.meter.dirty.set(true);
+        let width =
+            rustix::termios::tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
+        let width = if width == 0 { USUAL_WIDTH } else { width };
+        let text = self.text(self.began.elapsed(), width.saturating_sub(1));
+        let _ = write!(stderr(), "\r\x1b[K{text}");
+    }
+
+    /// The line after `spent`, `width` columns at most.
+    fn text(&self, spent: Duration, width: usize) -> String {
+        let rate = (self.at - self.first) as f64 / spent.as_secs_f64().max(0.001);
+        let part = match self.size {
+            Some(0) => "100%".to_owned(),
+            Some(size) => format!(
+                "{:3}%",
+                (self.at.min(size) as f64 / size as f64 * 100.0) as u8
+            ),
+            None => "    ".to_owned(),
+        };
+        let left = self.size.map(|size| size.saturating_sub(self.at));
+        let time = match left {
+            Some(0) | None => spent.as_secs(),
+            Some(left) => (left as f64 / rate.max(1.0)).min(359_999.0) as u64,
+        };
+        let (amount, speed) = (amount(self.at as f64), amount(rate));
+        let (minutes, seconds) = (time / 60, time % 60);
+        let figures = format!("  {part} {amount:>8} {speed:>8}/s {minutes:02}:{seconds:02}");
+        let room = width.saturating_sub(figures.len());
+        let name: String = match self.name.chars().count() {
+            len if len <= room => format!("{:<room$}", self.name),
+            // The end of a path tells more than its beginning.
+            len => self.name.chars().skip(len - room).collect(),
+        };
+        format!("{name}{figures}")
+    }
+}
+
+/// Octets, or octets in a second, with a unit.
+fn amount(octets: f64) -> String {
+    let mut value = octets;
+    for unit in ["B", "KiB", "MiB", "GiB"] {
+        if value < 1000.0 {
+            let digits = usize::from(unit != "B" && value < 100.0);
+            return format!("{value:.digits$}{unit}");
+        }
+        value /= 1024.0;
+    }
+    format!("{value:.1}TiB")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_fits_the_terminal() {
+        let meter = Meter::new(true, None);
+        let mut line = meter.begin("a/long/path/of/a/file".to_owned(), Some(4 << 20), 0);
+        line.at = 1 << 20;
+        let whole = line.text(Duration::from_secs(2), 60);
+        let wanted = "a/long/path/of/a/file          25%   1.0MiB   512KiB/s 00:06";
+        assert_eq!((whole.as_str(), whole.len()), (wanted, 60));
+        let short = line.text(Duration::from_secs(2), 40);
+        assert_eq!(short.chars().count(), 40);
+        assert!(short.starts_with("f/a/file "), "{short}");
+    }
+
+    #[test]
+    fn amounts() {
+        for (octets, text) in [
+            (0.0, "0B"),
+            (999.0, "999B"),
+            (1024.0, "1.0KiB"),
+            (150.0 * 1024.0, "150KiB"),
+            (5.5 * 1_099_511_627_776.0, "5.5TiB"),
+        ] {
+            assert_eq!(amount(octets), text);
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! The commands of SSH: `adit ssh`, `sshd`, `scp`, `sftp` and `sftp-server`.
+//!
+//! ```text
+//! args ─▶ ssh ─▶ connect ─▶ session of adit-ssh ─▶ programs, terminals, forwards
+//!         scp │ sftp ─▶ copy ─▶ channels with SFTP
+//!         sshd ─▶ programs, terminals, forwards, sftp_server
+//! ```
+
+#[macro_use(eprintln, print, println)]
+extern crate adit_cli;
+
+pub mod args;
+mod copy;
+mod modes;
+mod pace;
+mod pour;
+mod scp;
+mod sftp;
+mod sftp_server;
+mod ssh;
+mod sshd;
+
+pub use scp::scp;
+pub use sftp::sftp;
+pub use sftp_server::command::sftp_server;
+pub use ssh::ssh;
+pub use sshd::sshd;

@@ -1,0 +1,189 @@
+//! Bytes of a file or a pipe into a channel, or of a channel into a pipe, moved by a thread that is
+//! there for nothing else.
+//!
+//! A pipe that is watched for readiness wakes the watcher with every write of the other program; a
+//! thread that sleeps is not woken, and a thread may wait whatever the file is.
+
+use std::fs::File;
+use std::future::poll_fn;
+use std::io::{self, IoSlice, Read, Write};
+use std::os::fd::AsFd;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::thread;
+
+use adit_cli::patient;
+use adit_ssh::{ChannelReader, ChannelWriter};
+use rustix::event::{PollFlags, Timespec};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use super::pace::Pace;
+
+/// Pieces written at once.
+pub(super) const GATHER: usize = 8;
+/// How often a file that does not wait by itself is asked whether it is still wanted.
+const LOOK: Timespec = Timespec {
+    tv_sec: 1,
+    tv_nsec: 0,
+};
+
+/// Moves all of `from`, to its end. Blocks the calling thread, which must not be the runtime's.
+///
+/// # Errors
+/// Those of the file; the session failed; the peer takes no more; `is_wanted` gave `false`.
+pub(super) fn pour(
+    runtime: &Handle,
+    from: File,
+    to: &mut ChannelWriter,
+    is_wanted: impl Fn() -> bool + Unpin,
+) -> io::Result<()> {
+    let mut source = Source { from, is_wanted };
+    let mut pace = Pace::default();
+    loop {
+        let read = poll_fn(|cx| to.poll_write_from(cx, Pin::new(&mut source)));
+        match runtime.block_on(read)? {
+            0 => return Ok(()),
+            n => {
+                if let Some(pause) = pace.after(n, &source.from) {
+                    thread::sleep(pause);
+                }
+            }
+        }
+    }
+}
+
+/// Moves all of `from` into a stream, whether that waits by itself or not, to its end, or until nobody
+/// listens to `wanted` any more. Blocks the calling thread, which must not be the runtime's.
+///
+/// # Errors
+/// Those of the stream; the session failed.
+pub(super) fn press<T>(
+    runtime: &Handle,
+    from: &mut ChannelReader,
+    mut to: File,
+    wanted: &mut oneshot::Sender<T>,
+) -> io::Result<()> {
+    let mut pace = Pace::default();
+    let mut in_vain = false;
+    loop {
+        let fill = poll_fn(|cx| match wanted.poll_closed(cx) {
+            Poll::Ready(()) => Poll::Ready(Ok(0)),
+            Poll::Pending => from.poll_fill(cx, 1),
+        });
+        if runtime.block_on(fill)? == 0 {
+            return Ok(());
+        }
+        let mut runs = [IoSlice::new(&[]); GATHER];
+        let count = from.runs(&mut runs);
+        let runs = runs.get(..count).unwrap_or_default();
+        let offered = runs.iter().map(|run| run.len()).sum();
+        let n = match to.write_vectored(runs) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(n) => n,
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
+            Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
+                in_vain = wait(&to, PollFlags::OUT, in_vain, || !wanted.is_closed())?;
+                continue;
+            }
+            Err(why) => return Err(why),
+        };
+        in_vain = false;
+        from.consume(n);
+        if let Some(pause) = pace.after_write(n, offered, &to) {
+            thread::sleep(pause);
+        }
+    }
+}
+
+/// Waits for `file` a while; returns whether it is ready.
+fn wait(
+    file: impl AsFd,
+    ready: PollFlags,
+    in_vain: bool,
+    is_wanted: impl Fn() -> bool,
+) -> io::Result<bool> {
+    let is_ready = patient::wait(file, ready, in_vain, Some(&LOOK))?;
+    if !is_ready && !is_wanted() {
+        return Err(io::ErrorKind::BrokenPipe.into());
+    }
+    Ok(is_ready)
+}
+
+/// A file whose reads hold up the whole thread.
+pub(super) struct Source<F> {
+    pub(super) from: File,
+    pub(super) is_wanted: F,
+}
+
+impl<F: Fn() -> bool> Read for Source<F> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let mut in_vain = false;
+        loop {
+            match self.from.read(out) {
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+                Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
+                    in_vain = wait(&self.from, PollFlags::IN, in_vain, &self.is_wanted)?;
+                }
+                read => return read,
+            }
+        }
+    }
+}
+
+impl<F: Fn() -> bool + Unpin> AsyncRead for Source<F> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let n = self.get_mut().read(out.initialize_unfilled())?;
+        out.advance(n);
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A pipe whose reading end does not wait by itself.
+    fn pipe() -> (File, io::PipeWriter) {
+        let (read, write) = io::pipe().unwrap();
+        let flags = rustix::fs::fcntl_getfl(&read).unwrap();
+        rustix::fs::fcntl_setfl(&read, flags | rustix::fs::OFlags::NONBLOCK).unwrap();
+        (File::from(std::os::fd::OwnedFd::from(read)), write)
+    }
+
+    #[test]
+    fn a_source_waits_for_what_comes_late() {
+        let (from, mut late) = pipe();
+        let writer = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(30));
+            late.write_all(b"here").unwrap();
+        });
+        let mut source = Source {
+            from,
+            is_wanted: || true,
+        };
+        let mut got = Vec::new();
+        source.read_to_end(&mut got).unwrap();
+        writer.join().unwrap();
+        assert_eq!(got, b"here");
+    }
+
+    #[test]
+    fn a_silent_source_that_nobody_wants_is_left() {
+        let (from, _silent) = pipe();
+        let mut source = Source {
+            from,
+            is_wanted: || false,
+        };
+        let why = source.read(&mut [0]).unwrap_err();
+        assert_eq!(why.kind(), io::ErrorKind::BrokenPipe);
+    }
+}

@@ -1,0 +1,98 @@
+//! Where files are: here, or on another machine.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+use adit_cli::{Code, Failure};
+
+use crate::copy::{native, octets};
+
+/// A path as it was typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Of this machine.
+    Here(PathBuf),
+    /// Of another one.
+    There {
+        /// `[user@]host` or `ssh://[user@]host[:port]`.
+        destination: String,
+        /// From the user's home on, if it is relative.
+        path: Vec<u8>,
+    },
+}
+
+impl Place {
+    /// `[user@]host:path` and `scp://[user@]host[:port][/path]` are elsewhere; a path with a slash
+    /// before the first colon is here.
+    pub(super) fn read(word: &OsStr) -> Result<Self, Failure> {
+        let bytes = octets(std::path::Path::new(word));
+        let (destination, path) = match bytes.strip_prefix(b"scp://") {
+            Some(rest) => {
+                let slash = rest.iter().position(|byte| *byte == b'/');
+                let (host, path) = rest.split_at(slash.unwrap_or(rest.len()));
+                let path = path.strip_prefix(b"/").unwrap_or(path);
+                ([b"ssh://", host].concat(), path)
+            }
+            None => match colon(bytes) {
+                Some(at) => {
+                    let (host, path) = bytes.split_at(at);
+                    (host.to_vec(), path.strip_prefix(b":").unwrap_or(path))
+                }
+                None => return Ok(Self::Here(native(bytes))),
+            },
+        };
+        let destination = String::from_utf8(destination).map_err(|_| {
+            let what = format!("`{}` names no host", word.display());
+            Failure::new(Code::Usage, what).hint("a file of this machine: put ./ before its name")
+        })?;
+        Ok(Self::There {
+            destination,
+            path: path.to_vec(),
+        })
+    }
+}
+
+/// The colon behind a host.
+fn colon(word: &[u8]) -> Option<usize> {
+    let mut in_brackets = false;
+    for (at, byte) in word.iter().enumerate() {
+        match byte {
+            b'/' => return None,
+            b'[' => in_brackets = true,
+            b']' => in_brackets = false,
+            // A name cannot be empty.
+            b':' if !in_brackets => return (at > 0).then_some(at),
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_here_and_what_is_there() {
+        let there = |destination: &str, path: &str| Place::There {
+            destination: destination.to_owned(),
+            path: path.as_bytes().to_vec(),
+        };
+        let here = |path: &str| Place::Here(PathBuf::from(path));
+        for (word, place) in [
+            ("a", here("a")),
+            ("./a:b", here("./a:b")),
+            ("/a:b", here("/a:b")),
+            (":a", here(":a")),
+            ("h:", there("h", "")),
+            ("u@h:a b", there("u@h", "a b")),
+            ("h:a:b", there("h", "a:b")),
+            ("u@[::1]:/x", there("u@[::1]", "/x")),
+            ("scp://u@h:22/x/y", there("ssh://u@h:22", "x/y")),
+            ("scp://h//x", there("ssh://h", "/x")),
+            ("scp://h", there("ssh://h", "")),
+        ] {
+            assert_eq!(Place::read(OsStr::new(word)).unwrap(), place, "{word}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Where commands come from.
+
+use std::fs;
+use std::io::{self, IsTerminal, Read};
+use std::path::Path;
+use std::thread;
+
+use adit_cli::{Code, Failure, out};
+use tokio::sync::mpsc;
+
+/// The longest line, octets.
+const LONGEST: usize = 64 << 10;
+/// What a person is asked with.
+const PROMPT: &str = "sftp> ";
+
+/// Lines of commands.
+#[derive(Debug)]
+pub(super) struct Input {
+    lines: mpsc::Receiver<io::Result<Vec<u8>>>,
+    /// It ends at the first command that fails, and shows each before it.
+    batch: bool,
+    /// A person types.
+    person: bool,
+}
+
+impl Input {
+    /// Reads from a file, or from standard input if that is `-` or there is none.
+    pub(super) fn open(batch: Option<&Path>) -> Result<Self, Failure> {
+        let file = batch.filter(|path| *path != Path::new("-"));
+        let source: Box<dyn Read + Send> = match file {
+            Some(path) => {
+                let opened = fs::File::open(path);
+                Box::new(opened.map_err(|why| {
+                    Failure::new(Code::Usage, format!("{}: {why}", path.display()))
+                })?)
+            }
+            None => Box::new(out::stdin()),
+        };
+        let (send, lines) = mpsc::channel(1);
+        // A read from a terminal cannot be taken back: nobody waits for this thread.
+        thread::spawn(move || {
+            let mut source = io::BufReader::new(source);
+            while let Some(line) = line(&mut source) {
+                let over = line.is_err();
+                if send.blocking_send(line).is_err() || over {
+                    return;
+                }
+            }
+        });
+        Ok(Self {
+            lines,
+            batch: batch.is_some(),
+            person: batch.is_none() && io::stdin().is_terminal(),
+        })
+    }
+
+    /// Whether it ends at the first command that fails.
+    pub(super) const fn is_batch(&self) -> bool {
+        self.batch
+    }
+
+    /// Whether a person types.
+    pub(super) const fn is_person(&self) -> bool {
+        self.person
+    }
+
+    /// The next line, or `None` at the end.
+    pub(super) async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        if self.person {
+            print!("{PROMPT}");
+        }
+        let line = self.lines.recv().await.transpose()?;
+        if self.person && line.is_none() {
+            println!();
+        }
+        Ok(line)
+    }
+
+    /// Shows a command of a batch.
+    pub(super) fn show(&self, line: &[u8]) {
+        if self.batch {
+            println!("{PROMPT}{}", crate::copy::shown(line.trim_ascii()));
+        }
+    }
+}
+
+/// A line without its end; `None` behind the last one.
+fn line(source: &mut impl io::BufRead) -> Option<io::Result<Vec<u8>>> {
+    let mut line = Vec::new();
+    let most = u64::try_from(LONGEST).unwrap_or(u64::MAX);
+    match io::BufRead::read_until(&mut source.take(most), b'\n', &mut line) {
+        Err(why) => Some(Err(why)),
+        Ok(0) => None,
+        Ok(LONGEST) if line.last() != Some(&b'\n') => {
+            Some(Err(io::Error::other("a line of commands is too long")))
+        }
+        Ok(_) => {
+            if line.last() == Some(&b'\n') {
+                line.pop();
+            }
+            Some(Ok(line))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_have_an_end() {
+        let mut source = &b"a\n\nb"[..];
+        let mut next = || line(&mut source).map(Result::unwrap);
+        assert_eq!(next().as_deref(), Some(&b"a"[..]));
+        assert_eq!(next().as_deref(), Some(&b""[..]));
+        assert_eq!(next().as_deref(), Some(&b"b"[..]));
+        assert_eq!(next(), None);
+        let long = vec![b'x'; LONGEST + 1];
+        assert!(line(&mut long.as_slice()).unwrap().is_err());
+    }
+}

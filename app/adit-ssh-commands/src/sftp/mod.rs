@@ -1,0 +1,110 @@
+//! `adit sftp`: commands on the files of another machine.
+//!
+//! ```text
+//! terminal │ pipe │ -b FILE ─▶ input ─▶ words ─▶ command ─▶ desk: here, there ─▶ copy
+//! ```
+
+mod change;
+mod command;
+mod desk;
+mod help;
+mod input;
+mod list;
+mod moves;
+mod words;
+
+use std::path::Path;
+
+use adit_cli::{Code, Done, Failure};
+
+use self::desk::Desk;
+use self::input::Input;
+use super::copy::{Host, failure, octets};
+use super::ssh::connect;
+use crate::args::Sftp;
+
+/// Works with the files of another machine.
+///
+/// # Errors
+/// What went wrong, with the exit code.
+pub fn sftp(typed: &Sftp) -> Done {
+    let (destination, path) = place(octets(Path::new(&typed.destination)))?;
+    let mut input = Input::open(typed.batch.as_deref())?;
+    connect::block_on(2, async {
+        let host = Host::reach(&destination, typed.how.port, &typed.way).await?;
+        let name = host.name.clone();
+        let work = async {
+            let mut desk = Desk::new(host, typed).await?;
+            if let Some(path) = path
+                && desk.begin(&path).await?
+            {
+                return Ok(desk.failed());
+            }
+            desk.run(&mut input).await
+        };
+        match work.await {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(Failure::Exit {
+                status: 1,
+                why: None,
+            }),
+            Err(fault) => Err(failure(&name, &fault)),
+        }
+    })
+}
+
+/// `[user@]host[:path]` or `sftp://[user@]host[:port][/path]`.
+fn place(word: &[u8]) -> Result<(String, Option<Vec<u8>>), Failure> {
+    let (destination, path) = match word.strip_prefix(b"sftp://") {
+        Some(rest) => {
+            let slash = rest.iter().position(|byte| *byte == b'/');
+            let (host, path) = rest.split_at(slash.unwrap_or(rest.len()));
+            ([b"ssh://", host].concat(), path.strip_prefix(b"/"))
+        }
+        None => {
+            // An address of version 6 stands in brackets if a path follows it.
+            let behind = word.iter().rposition(|byte| *byte == b']').unwrap_or(0);
+            let colons = |part: &[u8]| part.iter().filter(|byte| **byte == b':').count();
+            let colon = word
+                .iter()
+                .skip(behind)
+                .position(|byte| *byte == b':')
+                .map(|at| at + behind);
+            match colon.filter(|_| behind > 0 || colons(word) == 1 || word.contains(&b'/')) {
+                Some(at) => {
+                    let (host, path) = word.split_at(at);
+                    (host.to_vec(), path.strip_prefix(b":"))
+                }
+                None => (word.to_vec(), None),
+            }
+        }
+    };
+    let destination = String::from_utf8(destination)
+        .map_err(|_| Failure::new(Code::Usage, "the destination names no host"))?;
+    let path = path.filter(|path| !path.is_empty());
+    Ok((destination, path.map(<[u8]>::to_vec)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn destinations() {
+        for (word, host, path) in [
+            ("h", "h", None),
+            ("u@h:", "u@h", None),
+            ("u@h:a b", "u@h", Some("a b")),
+            ("h:/a:b", "h", Some("/a:b")),
+            ("::1", "::1", None),
+            ("u@[::1]:x", "u@[::1]", Some("x")),
+            ("u@[::1]", "u@[::1]", None),
+            ("sftp://u@h:22/x", "ssh://u@h:22", Some("x")),
+            ("sftp://h//x", "ssh://h", Some("/x")),
+        ] {
+            let read = place(word.as_bytes()).unwrap();
+            let path = path.map(|path| path.as_bytes().to_vec());
+            assert_eq!(read, (host.to_owned(), path), "{word}");
+        }
+    }
+}

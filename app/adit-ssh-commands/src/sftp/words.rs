@@ -1,0 +1,82 @@
+//! A line of commands, cut into words.
+//!
+//! Blanks part words, unless they are quoted by `"…"`, `'…'` or a backslash. What is quoted is no
+//! part of a pattern: it comes out with a backslash before it, as [`expand`] and [`plain`] take it.
+//!
+//! [`expand`]: crate::copy::expand
+//! [`plain`]: crate::copy::plain
+
+/// The words of a line; what is behind a `#` that begins a word is left out.
+///
+/// # Errors
+/// A quote has no end.
+pub(super) fn words(line: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
+    let (mut all, mut word, mut quote) = (Vec::new(), None::<Vec<u8>>, None);
+    let mut bytes = line.iter().copied();
+    while let Some(byte) = bytes.next() {
+        match (quote, byte) {
+            (Some(end), _) if byte == end => quote = None,
+            (None, b'"' | b'\'') => {
+                quote = Some(byte);
+                word.get_or_insert_default();
+            }
+            (None, b' ' | b'\t' | b'\r' | b'\n') => all.extend(word.take()),
+            (None, b'#') if word.is_none() => break,
+            (None | Some(b'"'), b'\\') => {
+                let next = bytes.next().ok_or("a backslash at the end of the line")?;
+                let word = word.get_or_insert_default();
+                match quote {
+                    // In double quotes a backslash quotes quotes and itself.
+                    Some(_) if !matches!(next, b'"' | b'\\') => {
+                        literal(word, b'\\');
+                        literal(word, next);
+                    }
+                    _ => literal(word, next),
+                }
+            }
+            (Some(_), _) => literal(word.get_or_insert_default(), byte),
+            (None, _) => word.get_or_insert_default().push(byte),
+        }
+    }
+    if quote.is_some() {
+        return Err("a quote without an end");
+    }
+    all.extend(word);
+    Ok(all)
+}
+
+/// Appends what is no part of a pattern.
+fn literal(word: &mut Vec<u8>, byte: u8) {
+    if matches!(byte, b'*' | b'?' | b'[' | b'\\') {
+        word.push(b'\\');
+    }
+    word.push(byte);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_cut() {
+        let cut = |line: &str| {
+            words(line.as_bytes()).map(|words| {
+                let text = |word: &Vec<u8>| String::from_utf8(word.clone()).unwrap();
+                words.iter().map(text).collect::<Vec<_>>()
+            })
+        };
+        for (line, wanted) in [
+            ("", vec![]),
+            ("  # all", vec![]),
+            ("get a#b c # d", vec!["get", "a#b", "c"]),
+            (r#"put "a b" 'c "d'"#, vec!["put", "a b", "c \"d"]),
+            (r"a\ b *.c '*.c'", vec!["a b", "*.c", r"\*.c"]),
+            (r#""a\"b\c""#, vec![r#"a"b\\c"#]),
+            ("''", vec![""]),
+        ] {
+            assert_eq!(cut(line).unwrap(), wanted, "{line}");
+        }
+        cut("'a").unwrap_err();
+        cut("a\\").unwrap_err();
+    }
+}

@@ -1,0 +1,74 @@
+//! Which algorithms are offered.
+
+use adit_cli::{Code, Failure};
+use adit_config::ssh_config::{AlgorithmList, SshSettings};
+use adit_ssh::preferred as usual;
+use adit_ssh_proto::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac, Preferred};
+use tracing::debug;
+
+/// What the configuration makes of the order that suits this machine.
+pub(super) fn preferred(settings: &SshSettings) -> Result<Preferred, Failure> {
+    let usual = usual();
+    let compression = match settings.compression {
+        true => vec![Compression::ZlibDelayed, Compression::None],
+        false => vec![Compression::None, Compression::ZlibDelayed],
+    };
+    Ok(Preferred {
+        kex: chosen(
+            "KexAlgorithms",
+            settings.kex.as_ref(),
+            usual.kex,
+            Kex::name,
+            Kex::by_name,
+        )?,
+        host_key: chosen(
+            "HostKeyAlgorithms",
+            settings.host_key_algorithms.as_ref(),
+            usual.host_key,
+            KeyAlgorithm::name,
+            KeyAlgorithm::by_name,
+        )?,
+        cipher: chosen(
+            "Ciphers",
+            settings.ciphers.as_ref(),
+            usual.cipher,
+            Cipher::name,
+            Cipher::by_name,
+        )?,
+        mac: chosen(
+            "MACs",
+            settings.macs.as_ref(),
+            usual.mac,
+            Mac::name,
+            Mac::by_name,
+        )?,
+        compression,
+    })
+}
+
+fn chosen<T: Copy>(
+    keyword: &str,
+    list: Option<&AlgorithmList>,
+    usual: Vec<T>,
+    name: fn(T) -> &'static str,
+    by_name: fn(&str) -> Option<T>,
+) -> Result<Vec<T>, Failure> {
+    let Some(list) = list else {
+        return Ok(usual);
+    };
+    let names: Vec<&str> = usual.iter().copied().map(name).collect();
+    let wanted = list.apply(&names);
+    let mut found = Vec::new();
+    for one in &wanted {
+        match by_name(one) {
+            Some(algorithm) => found.push(algorithm),
+            // A configuration is shared with programs that know others.
+            None => debug!("{keyword}: `{one}` is not known here"),
+        }
+    }
+    if found.is_empty() {
+        let what = format!("{keyword}: none of `{}` is known here", wanted.join(","));
+        return Err(Failure::new(Code::Config, what).hint(format!("there are {}", names.join(","))));
+    }
+    Ok(found)
+}

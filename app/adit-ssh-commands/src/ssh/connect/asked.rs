@@ -1,0 +1,245 @@
+//! A destination and the options that were typed with it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use adit_cli::{Code, Failure};
+use adit_config::Machine;
+use adit_config::ssh_config::{SshFiles, SshJump, SshLogLevel, SshQuestion, SshSettings};
+use nix::unistd::{Uid, User};
+use tracing::debug;
+
+use crate::args::Way;
+
+/// A destination and the options that were typed with it.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    /// The host, or its name in the configuration.
+    pub(crate) host: String,
+    /// The user that was typed with it.
+    pub(crate) user: Option<String>,
+    /// The port that was typed with it.
+    pub(crate) port: Option<u16>,
+    /// Options of ssh_config(5), which go before those of files; the first one counts.
+    options: Vec<String>,
+    files: SshFiles,
+}
+
+impl Asked {
+    /// `[user@]host` or `ssh://[user@]host[:port]`.
+    ///
+    /// # Errors
+    /// It is no host, or an option has a value that cannot be written in a configuration.
+    pub(crate) fn new(destination: &str, way: &Way) -> Result<Self, Failure> {
+        let place = place(destination).ok_or_else(|| {
+            Failure::new(Code::Usage, format!("`{destination}` is no destination"))
+                .hint("[user@]host, or ssh://[user@]host[:port]")
+        })?;
+        let mut options = Vec::new();
+        for file in &way.identity {
+            options.push(option("IdentityFile", &[file])?);
+        }
+        for (keyword, value) in [("ProxyJump", &way.jump), ("Ciphers", &way.cipher)] {
+            if let Some(value) = value {
+                options.push(option(keyword, &[value])?);
+            }
+        }
+        for (keyword, value, wanted) in [
+            ("Compression", "yes", way.compress),
+            ("AddressFamily", "inet", way.v4),
+            ("AddressFamily", "inet6", way.v6),
+            ("LogLevel", "QUIET", way.quiet),
+        ] {
+            if wanted {
+                options.push(option(keyword, &[value])?);
+            }
+        }
+        options.extend(way.option.iter().cloned());
+        Ok(Self {
+            host: place.host,
+            user: place.user,
+            port: place.port,
+            options,
+            files: match way.config.as_deref() {
+                None => SshFiles::Usual,
+                Some("none") => SshFiles::None,
+                Some(file) => SshFiles::Only(PathBuf::from(file)),
+            },
+        })
+    }
+
+    /// A host on the way: the files are the same, what was typed for the destination is not meant.
+    pub(super) fn jump(&self, jump: &SshJump) -> Self {
+        Self {
+            host: jump.host.clone(),
+            user: jump.user.clone(),
+            port: jump.port,
+            options: Vec::new(),
+            files: self.files.clone(),
+        }
+    }
+
+    /// Puts options before those that were typed with `-o`.
+    pub(crate) fn prefer(&mut self, mut options: Vec<String>) {
+        options.append(&mut self.options);
+        self.options = options;
+    }
+
+    /// Reads the configuration for it.
+    ///
+    /// # Errors
+    /// What is wrong in the configuration or in an option.
+    pub(crate) fn settings(&self) -> Result<SshSettings, Failure> {
+        let user = myself();
+        let question = SshQuestion {
+            host: self.host.clone(),
+            user: self.user.clone(),
+            port: self.port,
+            options: self.options.clone(),
+            files: self.files.clone(),
+            home: home(),
+            local_user: match user {
+                Some(user) => user.name,
+                None => std::env::var("USER").unwrap_or_else(|_| Uid::current().to_string()),
+            },
+            local_host: rustix::system::uname()
+                .nodename()
+                .to_string_lossy()
+                .into_owned(),
+        };
+        let settings = SshSettings::resolve(&question, &Machine)?;
+        for warning in &settings.warnings {
+            // OpenSSH's own files are full of what has no meaning here.
+            debug!("{warning}");
+        }
+        Ok(settings)
+    }
+}
+
+/// Whether nothing but failures is to be told.
+pub(crate) fn is_quiet(settings: &SshSettings) -> bool {
+    settings.log_level < SshLogLevel::Info
+}
+
+/// A line of a configuration with these words, which are quoted where needed.
+///
+/// # Errors
+/// A word has a line's end in it.
+pub(crate) fn option(keyword: &str, words: &[&str]) -> Result<String, Failure> {
+    let mut line = keyword.to_owned();
+    for word in words {
+        if word.contains(['\n', '\r', '\0']) {
+            let what = format!("{keyword} `{}` has more than one line", word.escape_debug());
+            return Err(Failure::new(Code::Usage, what));
+        }
+        line.push_str(" \"");
+        for c in word.chars() {
+            if matches!(c, '"' | '\\') {
+                line.push('\\');
+            }
+            line.push(c);
+        }
+        line.push('"');
+    }
+    Ok(line)
+}
+
+fn place(text: &str) -> Option<SshJump> {
+    let uri = text.strip_prefix("ssh://");
+    let text = uri.map_or(text, |uri| uri.strip_suffix('/').unwrap_or(uri));
+    // A user's name may have an `@`, as that of a mail account.
+    let (user, place) = match text.rsplit_once('@') {
+        Some((user, place)) => (Some(user.to_owned()), place),
+        None => (None, text),
+    };
+    let (host, port) = match place.strip_prefix('[') {
+        Some(rest) => {
+            let (host, tail) = rest.split_once(']')?;
+            (host, tail.strip_prefix(':').filter(|_| uri.is_some()))
+        }
+        None => match place.rsplit_once(':').filter(|_| uri.is_some()) {
+            Some((host, port)) => (host, Some(port)),
+            None => (place, None),
+        },
+    };
+    let odd = |c: char| c.is_whitespace() || c.is_control() || c == '/';
+    // A leading `-` could be taken for an option by whatever gets it next.
+    let wrong = host.is_empty() || host.starts_with('-') || host.contains(odd);
+    if wrong
+        || user
+            .as_deref()
+            .is_some_and(|user| user.is_empty() || user.starts_with('-'))
+    {
+        return None;
+    }
+    Some(SshJump {
+        user,
+        host: host.to_owned(),
+        port: match port {
+            Some(port) => Some(port.parse().ok().filter(|port| *port > 0)?),
+            None => None,
+        },
+    })
+}
+
+fn myself() -> Option<User> {
+    User::from_uid(Uid::current()).ok().flatten()
+}
+
+/// The user's home.
+pub(super) fn home() -> PathBuf {
+    match (variable("HOME"), myself()) {
+        (Some(home), _) => PathBuf::from(home),
+        (None, Some(user)) => user.dir,
+        (None, None) => PathBuf::from("/"),
+    }
+}
+
+/// What the environment says, if it is something.
+pub(crate) fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn destinations_in_all_forms() {
+        let read = |text: &str| place(text).map(|jump| (jump.user, jump.host, jump.port));
+        let some = |user: Option<&str>, host: &str, port| {
+            Some((user.map(str::to_owned), host.to_owned(), port))
+        };
+        for (text, wanted) in [
+            ("h", some(None, "h", None)),
+            ("a@b@h", some(Some("a@b"), "h", None)),
+            ("::1", some(None, "::1", None)),
+            ("u@[::1]", some(Some("u"), "::1", None)),
+            ("ssh://u@h:22", some(Some("u"), "h", Some(22))),
+            ("ssh://[::1]:22/", some(None, "::1", Some(22))),
+            ("ssh://h", some(None, "h", None)),
+        ] {
+            assert_eq!(read(text), wanted, "{text}");
+        }
+        for text in [
+            "",
+            "@h",
+            "-oX",
+            "u@-h",
+            "-u@h",
+            "a b",
+            "ssh://h:0",
+            "ssh://h:x",
+            "ssh://a/b",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn values_are_quoted() {
+        let text = option("IdentityFile", &[r#"a "b" \c"#]).unwrap();
+        assert_eq!(text, r#"IdentityFile "a \"b\" \\c""#);
+        option("User", &["a\nPort 1"]).unwrap_err();
+    }
+}

@@ -1,0 +1,146 @@
+//! The stream that a session stands on: a socket, or a channel of the host before.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use adit_cli::{Code, Failure};
+use adit_config::ssh_config::{AddressFamily, SshSettings};
+use adit_net::dial::{self, Family};
+use adit_net::tcp;
+use adit_ssh_proto::connection::Originator;
+use adit_stream::{BoxStream, Tcp};
+use tokio::net::{TcpSocket, TcpStream};
+use tracing::debug;
+
+use super::{Asked, PATIENCE, over};
+
+/// Hosts on the way at most, those included that the configuration puts before others.
+const DEEPEST: usize = 16;
+
+/// A stream to the host, through those on the way.
+pub(super) async fn below(
+    asked: &Asked,
+    settings: &SshSettings,
+    depth: usize,
+) -> Result<BoxStream, Failure> {
+    if let Some(command) = &settings.proxy_command {
+        let what = format!("ProxyCommand `{command}` is not run here");
+        return Err(Failure::new(Code::Config, what)
+            .hint("reach the host by ProxyJump (-J), or directly with -o ProxyCommand=none"));
+    }
+    let Some((last, before)) = settings.proxy_jump.split_last() else {
+        return direct(settings).await;
+    };
+    if depth >= DEEPEST {
+        let what = format!(
+            "more than {DEEPEST} hosts on the way to {}",
+            settings.host_name
+        );
+        return Err(Failure::new(Code::Config, what).hint("does a ProxyJump lead back to itself?"));
+    }
+    let jump = asked.jump(last);
+    let mut through = jump.settings()?;
+    if !before.is_empty() {
+        before.clone_into(&mut through.proxy_jump);
+        through.proxy_command = None;
+    }
+    debug!(
+        "{} is reached through {}",
+        settings.host_name, through.host_name
+    );
+    let below = Box::pin(below(&jump, &through, depth + 1)).await?;
+    let reached = over(below, &through).await?;
+    let opened = reached
+        .session
+        .direct_tcpip(settings.host_name.clone(), settings.port, nobody());
+    let channel = opened.await.map_err(|why| {
+        let place = place(settings);
+        let what = format!("{} does not connect to {place}: {why}", through.host_name);
+        Failure::new(Code::Network, what)
+    })?;
+    Ok(Box::new(channel))
+}
+
+/// Who is behind a connection of our own, as OpenSSH tells it: it has to be an address.
+pub(crate) fn nobody() -> Originator {
+    Originator {
+        address: "127.0.0.1".to_owned(),
+        port: 65_535,
+    }
+}
+
+fn place(settings: &SshSettings) -> String {
+    format!("{} port {}", settings.host_name, settings.port)
+}
+
+async fn direct(settings: &SshSettings) -> Result<BoxStream, Failure> {
+    let family = match settings.address_family {
+        AddressFamily::Any => Family::Any,
+        AddressFamily::Inet => Family::V4Only,
+        AddressFamily::Inet6 => Family::V6Only,
+    };
+    let found = dial::resolve(&settings.host_name, settings.port, family).await;
+    let found = found.map_err(|why| {
+        Failure::new(Code::Network, format!("{}: {why}", settings.host_name))
+            .hint("is the name right, and does the network's name server know it?")
+    })?;
+    let limit = settings.connect_timeout.unwrap_or(PATIENCE);
+    let connected = match &settings.bind_address {
+        None => dial::race(&found, limit).await,
+        Some(from) => {
+            let from = address(from, family).await?;
+            tokio::time::timeout(limit, from_address(from, &found))
+                .await
+                .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+        }
+    };
+    let socket = connected.map_err(|why| unreachable(settings, &why, limit))?;
+    debug!("connected to {:?}", socket.peer_addr());
+    Ok(Box::new(Tcp::new(socket)))
+}
+
+fn unreachable(settings: &SshSettings, why: &io::Error, limit: Duration) -> Failure {
+    let failure = Failure::new(Code::Network, format!("{}: {why}", place(settings)));
+    match why.kind() {
+        io::ErrorKind::ConnectionRefused => {
+            failure.hint("the host is there, but no server on this port; another one? -p PORT")
+        }
+        io::ErrorKind::TimedOut => failure.hint(format!(
+            "nothing came back for {} s: a firewall, or a host that is off",
+            limit.as_secs()
+        )),
+        _ => failure,
+    }
+}
+
+async fn address(text: &str, family: Family) -> Result<IpAddr, Failure> {
+    let found = dial::resolve(text, 0, family).await;
+    match found.as_deref() {
+        Ok([first, ..]) => Ok(first.ip()),
+        _ => {
+            let what = format!("BindAddress `{text}` is no address of this machine");
+            Err(Failure::new(Code::Config, what))
+        }
+    }
+}
+
+/// One after the other, from this address.
+async fn from_address(from: IpAddr, found: &[SocketAddr]) -> io::Result<TcpStream> {
+    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for to in found.iter().filter(|to| to.is_ipv4() == from.is_ipv4()) {
+        let socket = match from.is_ipv4() {
+            true => TcpSocket::new_v4()?,
+            false => TcpSocket::new_v6()?,
+        };
+        socket.bind(SocketAddr::new(from, 0))?;
+        match socket.connect(*to).await {
+            Ok(stream) => {
+                tcp::tune(&stream);
+                return Ok(stream);
+            }
+            Err(why) => last = why,
+        }
+    }
+    Err(last)
+}

@@ -1,0 +1,221 @@
+//! The key of a host: known, new, changed or revoked, and what is done about each, as in OpenSSH.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use adit_config::ssh_config::{CheckHostKey, SshSettings};
+use adit_ssh::client::{HostKey, HostKeyPolicy, KnownHost, KnownHostsError};
+use adit_ssh::{BoxFuture, HostKeyRefused};
+use adit_ssh_proto::key::{Place, PublicKey, Verdict};
+
+use super::asked::is_quiet;
+use crate::ssh::terminal;
+
+/// How often an answer that is neither yes nor no is asked for again.
+const TRIES: u32 = 5;
+
+/// Why the key of a session was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// The files know it.
+    Known,
+    /// It is new, and a person has said that it is the host's.
+    Confirmed,
+    /// It is new, and nobody was asked.
+    Unasked,
+    /// The files know others, and `StrictHostKeyChecking` is `no`.
+    Doubted,
+}
+
+/// What became of a session's key, once that is known.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Taken(Arc<OnceLock<Standing>>);
+
+impl Taken {
+    pub(super) fn standing(&self) -> Option<Standing> {
+        self.0.get().copied()
+    }
+
+    /// Whether the files know other keys of the host: nothing that helps who is in between is for
+    /// it.
+    pub(super) fn is_doubted(&self) -> bool {
+        self.standing() == Some(Standing::Doubted)
+    }
+}
+
+/// Judges by the files, and asks or learns as `StrictHostKeyChecking` says.
+pub(super) struct Policy {
+    known: KnownHost,
+    check: CheckHostKey,
+    /// Nobody is there to be asked.
+    batch: bool,
+    quiet: bool,
+    taken: Taken,
+}
+
+/// What the known key and the shown one have to do with each other.
+#[derive(Debug, Clone, Copy)]
+enum Contradiction {
+    /// The host had another key of this type.
+    SameType,
+    /// The host has keys of other types.
+    OtherType,
+}
+
+impl Policy {
+    pub(super) fn new(settings: &SshSettings, known: KnownHost, taken: &Taken) -> Self {
+        Self {
+            known,
+            check: settings.check_host_key,
+            batch: settings.batch_mode,
+            quiet: is_quiet(settings),
+            taken: taken.clone(),
+        }
+    }
+
+    async fn judge(&self, shown: &HostKey) -> Result<Standing, HostKeyRefused> {
+        let key = shown.key.key();
+        let host = self.known.name();
+        match self.known.check(&shown.key) {
+            Verdict::Known(place) => {
+                tracing::debug!("the key of {host} is known: {place}");
+                Ok(Standing::Known)
+            }
+            Verdict::Unknown => self.unknown(key).await,
+            Verdict::OtherType(place) => self.contradicts(key, &place, Contradiction::OtherType),
+            Verdict::Changed(place) => self.contradicts(key, &place, Contradiction::SameType),
+            Verdict::Revoked(place) => Err(HostKeyRefused(format!(
+                "the key of {host} is revoked: {place}\n\n  it shows  {}\n\nWhoever has it may not be \
+                 the host. Nothing was sent.",
+                named(key)
+            ))),
+            Verdict::BadCertificate(place, why) => Err(HostKeyRefused(format!(
+                "the certificate of {host} is not in order: {why} (its authority: {place})"
+            ))),
+        }
+    }
+
+    async fn unknown(&self, key: &PublicKey) -> Result<Standing, HostKeyRefused> {
+        let host = self.known.name();
+        let standing = match self.check {
+            CheckHostKey::AcceptNew | CheckHostKey::Off => Standing::Unasked,
+            CheckHostKey::Ask if !self.batch => {
+                self.ask(key).await?;
+                Standing::Confirmed
+            }
+            _ => {
+                return Err(HostKeyRefused(format!(
+                    "the key of {host} is not known\n\n  it shows  {}\n\nCompare it with what \
+                     the host's keeper says, then make it known by connecting with\n  \
+                     -o StrictHostKeyChecking=accept-new",
+                    named(key),
+                )));
+            }
+        };
+        match (self.known.learn(key), self.known.file()) {
+            (Ok(()), Some(file)) if file != Path::new("/dev/null") => self.say(&format!(
+                "the key of {host} is taken as known from now on: {} ({})",
+                named(key),
+                file.display()
+            )),
+            (Ok(()), _) => self.say(&format!(
+                "warning: the key of {host} is taken unknown, and not kept: {}",
+                named(key)
+            )),
+            // Another program has learned another key meanwhile.
+            (Err(KnownHostsError::Contradicted(why)), _) => return Err(HostKeyRefused(why)),
+            // Worth a word, but no reason not to go on.
+            (Err(why), _) => self.say(&format!(
+                "warning: the key of {host} was not written down: {why}"
+            )),
+        }
+        Ok(standing)
+    }
+
+    async fn ask(&self, key: &PublicKey) -> Result<(), HostKeyRefused> {
+        let host = self.known.name();
+        let text = format!(
+            "The key of {host} is not known. It shows\n\n  {}\n\nIs it the host's? \
+             (yes, no, or its fingerprint) ",
+            named(key),
+        );
+        let print = key.fingerprint();
+        let mut question = text;
+        for _ in 0..TRIES {
+            let answer = terminal::ask(question).await;
+            match answer.as_deref().map(str::trim) {
+                Some("yes") => return Ok(()),
+                Some(typed) if typed == print => return Ok(()),
+                Some("no") => break,
+                None => {
+                    return Err(HostKeyRefused(format!(
+                        "the key of {host} is not known, and there is no terminal to ask at\n\n  \
+                         it shows  {}\n\nCompare it with what the host's keeper says, then make it \
+                         known by connecting with\n  -o StrictHostKeyChecking=accept-new",
+                        named(key)
+                    )));
+                }
+                Some(_) => question = "yes, no, or the fingerprint: ".to_owned(),
+            }
+        }
+        Err(HostKeyRefused(format!("the key of {host} was not taken")))
+    }
+
+    /// The files know another key, of this type or another one: whoever is in between can show any.
+    /// Only `no` goes on, and without what would help them.
+    fn contradicts(
+        &self,
+        key: &PublicKey,
+        place: &Place,
+        how: Contradiction,
+    ) -> Result<Standing, HostKeyRefused> {
+        let host = self.known.name();
+        let what = match how {
+            Contradiction::SameType => format!("the key of {host} has changed"),
+            Contradiction::OtherType => {
+                format!("the key of {host} is of another type than the one it is known by")
+            }
+        };
+        let text = format!(
+            "{what}\n\n  it shows  {}\n  known is  {}\n\n\
+             Somebody may be listening in between, or the host was set up anew. Ask its keeper \
+             for the fingerprint.",
+            named(key),
+            self.known.lines().shown_at(place),
+        );
+        if self.check == CheckHostKey::Off {
+            // Never silent, whatever the log level is.
+            terminal::say(&format!(
+                "warning: {text}\nGoing on, since StrictHostKeyChecking is `no`, but without \
+                 passwords and forwards."
+            ));
+            return Ok(Standing::Doubted);
+        }
+        Err(HostKeyRefused(format!(
+            "{text} If it is the new one, forget the old one:\n  ssh-keygen -f '{}' -R '{host}'",
+            place.file
+        )))
+    }
+
+    fn say(&self, text: &str) {
+        if !self.quiet {
+            terminal::say(text);
+        }
+    }
+}
+
+impl HostKeyPolicy for Policy {
+    fn verify<'a>(&'a self, key: &'a HostKey) -> BoxFuture<'a, Result<(), HostKeyRefused>> {
+        Box::pin(async {
+            let standing = self.judge(key).await?;
+            // Asked once for each session.
+            let _ = self.taken.0.set(standing);
+            Ok(())
+        })
+    }
+}
+
+/// The kind of a key and its fingerprint.
+fn named(key: &PublicKey) -> String {
+    format!("{} {}", key.type_name(), key.fingerprint())
+}

@@ -1,0 +1,289 @@
+//! The keys of a user: in an agent, in files, with certificates.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use adit_cli::{Code, Failure};
+use adit_config::ssh_config::{IdentityAgent, SshSettings};
+use adit_crypto::Secret;
+use adit_ssh::BoxFuture;
+use adit_ssh::client::{Agent, AgentKey, Identity, LocalKey, Login, SessionBinding};
+use adit_ssh_proto::algorithm::KeyAlgorithm;
+use adit_ssh_proto::auth::Method;
+use adit_ssh_proto::key::{AnyKey, Certificate, KeyError, MAX_KEY_FILE, PrivateKey, PublicKey};
+use tracing::debug;
+
+use super::asked::{is_quiet, variable};
+use super::host_key::Taken;
+use super::key_file::EncryptedKey;
+use super::prompter::Person;
+use crate::ssh::terminal;
+
+/// The files that are looked for in `~/.ssh` if none is named, in OpenSSH's order.
+const USUAL: [&str; 3] = ["id_rsa", "id_ecdsa", "id_ed25519"];
+
+/// The user, and all he can show that he is.
+pub(super) async fn login(settings: &SshSettings, taken: &Taken) -> Result<Login, Failure> {
+    let mut login = Login::new(settings.user.clone());
+    login.methods = methods(settings)?;
+    login.prompts = settings.password_prompts;
+    login.prompter = Some(Arc::new(Person::new(settings, taken)));
+    if login.methods.contains(&Method::PublicKey) {
+        login.identities = identities(settings).await;
+        for identity in &login.identities {
+            let key = identity.key();
+            debug!(
+                "to be tried: {} {}",
+                key.key().type_name(),
+                key.key().fingerprint()
+            );
+        }
+    }
+    Ok(login)
+}
+
+fn methods(settings: &SshSettings) -> Result<Vec<Method>, Failure> {
+    let wanted = match &settings.preferred_authentications {
+        None => Login::new("").methods,
+        Some(names) => names
+            .iter()
+            .filter_map(|name| Method::by_name(name))
+            .collect(),
+    };
+    let allowed = |method: &Method| match method {
+        Method::PublicKey => settings.pubkey_authentication,
+        Method::Password => settings.password_authentication && !settings.batch_mode,
+        Method::KeyboardInteractive => settings.keyboard_interactive && !settings.batch_mode,
+    };
+    let methods: Vec<Method> = wanted.into_iter().filter(allowed).collect();
+    if methods.is_empty() {
+        return Err(Failure::new(Code::Config, "no way to log in is left")
+            .hint("see PreferredAuthentications and the switches for each of them"));
+    }
+    Ok(methods)
+}
+
+/// Where the agent is; `None` without one.
+pub(crate) fn agent_path(settings: &SshSettings) -> Option<PathBuf> {
+    match &settings.identity_agent {
+        IdentityAgent::None => None,
+        IdentityAgent::Usual => variable("SSH_AUTH_SOCK").map(PathBuf::from),
+        IdentityAgent::Variable(name) => variable(name).map(PathBuf::from),
+        IdentityAgent::Socket(path) => Some(path.clone()),
+    }
+}
+
+/// All keys in the order in which they are tried: those of named files first, from the agent where
+/// it has them, then what else the agent has.
+async fn identities(settings: &SshSettings) -> Vec<Arc<dyn Identity>> {
+    let mut agent = agent_keys(settings).await;
+    let (files, named) = match &settings.identity_files {
+        Some(files) => (files.clone(), true),
+        None => (usual_files(), false),
+    };
+    let mut certificates: Vec<Certificate> = settings
+        .certificate_files
+        .iter()
+        .filter_map(|file| certificate(file, true))
+        .collect();
+    let mut held: Vec<Arc<dyn Identity>> = Vec::new();
+    let mut from_files = Vec::new();
+    for file in &files {
+        if let Some(beside) = certificate(&with_suffix(file, "-cert.pub"), false)
+            && !certificates.contains(&beside)
+        {
+            certificates.push(beside);
+        }
+        let public = public_of(file);
+        let at = |agent: &[AgentKey], wanted: &PublicKey| {
+            agent
+                .iter()
+                .position(|key| matches!(key.key(), AnyKey::Plain(key) if key == *wanted))
+        };
+        if let Some(at) = public.as_ref().and_then(|public| at(&agent, public)) {
+            held.extend(certified(Arc::new(agent.remove(at)), &certificates));
+            continue;
+        }
+        match in_file(file, public, settings) {
+            Ok(key) => from_files.extend(certified(key, &certificates)),
+            Err(why) if named || !is_missing(&why) => {
+                if !is_quiet(settings) {
+                    terminal::say(&format!(
+                        "warning: the key {} is left out: {why}",
+                        file.display()
+                    ));
+                }
+            }
+            Err(_) => {}
+        }
+    }
+    if !settings.identities_only {
+        held.extend(
+            agent
+                .into_iter()
+                .flat_map(|key| certified(Arc::new(key), &certificates)),
+        );
+    }
+    held.extend(from_files);
+    held
+}
+
+fn is_missing(why: &anyhow::Error) -> bool {
+    let io = why.downcast_ref::<io::Error>();
+    io.is_some_and(|why| why.kind() == io::ErrorKind::NotFound)
+}
+
+async fn agent_keys(settings: &SshSettings) -> Vec<AgentKey> {
+    let Some(path) = agent_path(settings) else {
+        return Vec::new();
+    };
+    let keys = async { Agent::connect(&path).await?.keys().await };
+    keys.await.unwrap_or_else(|why| {
+        debug!("{}: {why}", path.display());
+        Vec::new()
+    })
+}
+
+fn usual_files() -> Vec<PathBuf> {
+    let folder = super::asked::home().join(".ssh");
+    USUAL.iter().map(|name| folder.join(name)).collect()
+}
+
+fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// The text of a key file, which is short.
+fn text(file: &Path) -> io::Result<Secret<String>> {
+    let metadata = fs::metadata(file)?;
+    let limit = u64::try_from(MAX_KEY_FILE).unwrap_or(u64::MAX);
+    if !metadata.is_file() || metadata.len() > limit {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "this is no key file",
+        ));
+    }
+    fs::read_to_string(file).map(Secret::new)
+}
+
+/// A certificate of a user; `told` if the user has named the file.
+fn certificate(file: &Path, told: bool) -> Option<Certificate> {
+    let text = match text(file) {
+        Ok(text) => text,
+        Err(why) => {
+            if told {
+                terminal::say(&format!(
+                    "warning: the certificate {}: {why}",
+                    file.display()
+                ));
+            }
+            return None;
+        }
+    };
+    match Certificate::from_line(text.expose().trim()) {
+        Ok((certificate, _)) => Some(certificate),
+        Err(why) => {
+            terminal::say(&format!(
+                "warning: the certificate {}: {why}",
+                file.display()
+            ));
+            None
+        }
+    }
+}
+
+/// The public key of a file: in itself, or in the one beside it.
+fn public_of(file: &Path) -> Option<PublicKey> {
+    let own = text(file).ok();
+    if let Some(own) = &own {
+        if let Ok(key) = PrivateKey::read_public(own.expose()) {
+            return Some(key);
+        }
+        if let Ok((key, _)) = PublicKey::from_line(own.expose().trim()) {
+            return Some(key);
+        }
+    }
+    let beside = text(&with_suffix(file, ".pub")).ok()?;
+    let (key, _) = PublicKey::from_line(beside.expose().trim()).ok()?;
+    Some(key)
+}
+
+/// The key of a file, which nobody but the user may read.
+fn in_file(
+    file: &Path,
+    public: Option<PublicKey>,
+    settings: &SshSettings,
+) -> anyhow::Result<Arc<dyn Identity>> {
+    let text = text(file)?;
+    let metadata = fs::metadata(file)?;
+    if metadata.uid() == rustix::process::getuid().as_raw() && metadata.mode() & 0o077 != 0 {
+        anyhow::bail!("others may read it; chmod 600 '{}'", file.display());
+    }
+    match PrivateKey::read(text.expose(), None) {
+        Ok(key) => Ok(Arc::new(LocalKey::new(key))),
+        Err(KeyError::Encrypted) => {
+            let Some(public) = public else {
+                anyhow::bail!(
+                    "it is encrypted, and its public key is nowhere; make one: ssh-keygen -y -f \
+                     '{0}' > '{0}.pub'",
+                    file.display()
+                );
+            };
+            let (tries, batch) = (settings.password_prompts, settings.batch_mode);
+            Ok(Arc::new(EncryptedKey::new(
+                file, text, public, tries, batch,
+            )))
+        }
+        Err(why) => Err(why.into()),
+    }
+}
+
+/// A key as a certificate has it, wherever its private half is.
+struct Certified {
+    certificate: Certificate,
+    inner: Arc<dyn Identity>,
+}
+
+impl Identity for Certified {
+    fn key(&self) -> AnyKey {
+        AnyKey::Certificate(Box::new(self.certificate.clone()))
+    }
+
+    fn query(&self) -> bool {
+        self.inner.query()
+    }
+
+    fn bind<'a>(&'a self, session: &'a SessionBinding) -> BoxFuture<'a, ()> {
+        self.inner.bind(session)
+    }
+
+    fn sign<'a>(
+        &'a self,
+        algorithm: KeyAlgorithm,
+        data: &'a [u8],
+    ) -> BoxFuture<'a, Option<Vec<u8>>> {
+        // The signature is the key's own.
+        self.inner.sign(algorithm.plain(), data)
+    }
+}
+
+/// The key with each of its certificates, then alone.
+fn certified(key: Arc<dyn Identity>, all: &[Certificate]) -> Vec<Arc<dyn Identity>> {
+    let public = key.key();
+    let own = all.iter().filter(|one| one.key() == public.key());
+    let mut found: Vec<Arc<dyn Identity>> = own
+        .map(|certificate| {
+            Arc::new(Certified {
+                certificate: certificate.clone(),
+                inner: Arc::clone(&key),
+            }) as Arc<dyn Identity>
+        })
+        .collect();
+    found.push(key);
+    found
+}

@@ -1,0 +1,130 @@
+//! A key in an encrypted file: offered by its public half, opened when the server wants it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use adit_crypto::Secret;
+use adit_ssh::BoxFuture;
+use adit_ssh::client::Identity;
+use adit_ssh_proto::algorithm::KeyAlgorithm;
+use adit_ssh_proto::key::{AnyKey, KeyError, PrivateKey, PublicKey};
+use tokio::sync::Mutex;
+use tracing::debug;
+
+use crate::ssh::terminal;
+
+/// A key in an encrypted file; the passphrase is asked for once.
+pub(super) struct EncryptedKey(Arc<Locked>);
+
+struct Locked {
+    file: PathBuf,
+    text: Secret<String>,
+    public: PublicKey,
+    tries: u32,
+    /// Nobody is there to be asked.
+    batch: bool,
+    state: Mutex<State>,
+}
+
+enum State {
+    Closed,
+    Open(Arc<PrivateKey>),
+    /// The person does not know it: no second question.
+    GivenUp,
+}
+
+impl EncryptedKey {
+    pub(super) fn new(
+        file: &Path,
+        text: Secret<String>,
+        public: PublicKey,
+        tries: u32,
+        batch: bool,
+    ) -> Self {
+        Self(Arc::new(Locked {
+            file: file.to_owned(),
+            text,
+            public,
+            tries,
+            batch,
+            state: Mutex::new(State::Closed),
+        }))
+    }
+}
+
+impl Locked {
+    async fn open(self: &Arc<Self>) -> Option<Arc<PrivateKey>> {
+        let mut state = self.state.lock().await;
+        match &*state {
+            State::Open(key) => return Some(Arc::clone(key)),
+            State::GivenUp => return None,
+            State::Closed => {}
+        }
+        *state = match self.ask().await {
+            Some(key) => State::Open(Arc::new(key)),
+            None => State::GivenUp,
+        };
+        match &*state {
+            State::Open(key) => Some(Arc::clone(key)),
+            _ => None,
+        }
+    }
+
+    async fn ask(self: &Arc<Self>) -> Option<PrivateKey> {
+        if self.batch {
+            debug!(
+                "{} is encrypted, and nobody is there to be asked",
+                self.file.display()
+            );
+            return None;
+        }
+        for n in 0..self.tries {
+            let again = if n > 0 { "that was not it; " } else { "" };
+            let question = format!("{again}passphrase of {}: ", self.file.display());
+            let phrase = terminal::ask_hidden(question).await?;
+            if phrase.expose().is_empty() {
+                return None;
+            }
+            let me = Arc::clone(self);
+            // The key derivation is slow, on purpose.
+            let read = tokio::task::spawn_blocking(move || {
+                PrivateKey::read(me.text.expose(), Some(phrase.expose().as_bytes()))
+            });
+            match read.await.ok()? {
+                // Another key than the one that was offered is of no use.
+                Ok(key) if *key.public() == self.public => return Some(key),
+                Ok(_) => {
+                    terminal::say(&format!(
+                        "warning: {} and its .pub differ",
+                        self.file.display()
+                    ));
+                    return None;
+                }
+                Err(KeyError::WrongPassphrase) => {}
+                Err(why) => {
+                    terminal::say(&format!("warning: {}: {why}", self.file.display()));
+                    return None;
+                }
+            }
+        }
+        None
+    }
+}
+
+impl Identity for EncryptedKey {
+    fn key(&self) -> AnyKey {
+        AnyKey::Plain(self.0.public.clone())
+    }
+
+    fn query(&self) -> bool {
+        true
+    }
+
+    fn sign<'a>(
+        &'a self,
+        algorithm: KeyAlgorithm,
+        data: &'a [u8],
+    ) -> BoxFuture<'a, Option<Vec<u8>>> {
+        Box::pin(async move { self.0.open().await?.sign(algorithm, data).ok() })
+    }
+}

@@ -1,0 +1,40 @@
+//! The files of known hosts that the settings name.
+
+use adit_cli::{Code, Failure};
+use adit_config::ssh_config::SshSettings;
+use adit_ssh::client::{KnownHost, KnownHostsFiles};
+use adit_ssh_proto::key::HostName;
+use tracing::debug;
+
+/// What the user's files and those of the system know of the host.
+pub(super) fn read(settings: &SshSettings) -> Result<KnownHost, Failure> {
+    read_files(settings, true)
+}
+
+/// What the user's own files know of the host.
+pub(super) fn read_own(settings: &SshSettings) -> Result<KnownHost, Failure> {
+    read_files(settings, false)
+}
+
+fn read_files(settings: &SshSettings, global: bool) -> Result<KnownHost, Failure> {
+    let name = HostName::new(&settings.host_name, settings.port).ok_or_else(|| {
+        let what = format!("`{}` is no name of a host", settings.host_name);
+        Failure::new(Code::Usage, what)
+    })?;
+    let mut paths = settings.user_known_hosts.clone();
+    if global {
+        paths.extend(settings.global_known_hosts.iter().cloned());
+    }
+    let files = KnownHostsFiles {
+        paths,
+        hashed: settings.hash_known_hosts,
+    };
+    let known = KnownHost::read(name, &files).map_err(|why| {
+        Failure::new(Code::Config, format!("known hosts: {why}"))
+            .hint("mend it, or name another one: -o UserKnownHostsFile=FILE")
+    })?;
+    for problem in known.problems() {
+        debug!("{problem}");
+    }
+    Ok(known)
+}

@@ -1,0 +1,105 @@
+//! Passwords and answers to the server's questions, from the person at the terminal.
+
+use adit_config::ssh_config::SshSettings;
+use adit_crypto::Secret;
+use adit_ssh::BoxFuture;
+use adit_ssh::client::Prompter;
+use adit_ssh_proto::auth::{Prompt, password_eq, visible};
+
+use super::asked::is_quiet;
+use super::host_key::Taken;
+use crate::ssh::terminal;
+
+/// Asks at the terminal; in batch mode nobody.
+pub(super) struct Person {
+    /// `user@host`.
+    pub(super) name: String,
+    batch: bool,
+    quiet: bool,
+    /// If the host's key is not a known one, neither password nor answer is for it.
+    taken: Taken,
+}
+
+impl Person {
+    pub(super) fn new(settings: &SshSettings, taken: &Taken) -> Self {
+        Self {
+            name: format!("{}@{}", settings.user, settings.host_name),
+            batch: settings.batch_mode,
+            quiet: is_quiet(settings),
+            taken: taken.clone(),
+        }
+    }
+
+    fn is_silent(&self) -> bool {
+        self.batch || self.taken.is_doubted()
+    }
+}
+
+impl Prompter for Person {
+    fn password(&self, failed: u32) -> BoxFuture<'_, Option<Secret<String>>> {
+        Box::pin(async move {
+            if self.is_silent() {
+                return None;
+            }
+            let again = if failed > 0 { "that was not it; " } else { "" };
+            terminal::ask_hidden(format!("{again}password of {}: ", self.name)).await
+        })
+    }
+
+    fn new_password<'a>(
+        &'a self,
+        prompt: &'a str,
+    ) -> BoxFuture<'a, Option<(Secret<String>, Secret<String>)>> {
+        Box::pin(async move {
+            if self.is_silent() {
+                return None;
+            }
+            terminal::say(&format!("{} wants another password. {prompt}", self.name));
+            let old = terminal::ask_hidden("old password: ".to_owned()).await?;
+            loop {
+                let new = terminal::ask_hidden("new password: ".to_owned()).await?;
+                let same = terminal::ask_hidden("the new one again: ".to_owned()).await?;
+                if password_eq(new.expose(), same.expose()) {
+                    return Some((old, new));
+                }
+                terminal::say("they differ");
+            }
+        })
+    }
+
+    fn questions<'a>(
+        &'a self,
+        name: &'a str,
+        instruction: &'a str,
+        prompts: &'a [Prompt],
+    ) -> BoxFuture<'a, Option<Vec<Secret<String>>>> {
+        Box::pin(async move {
+            if self.is_silent() {
+                // Even no answer is one.
+                let may = prompts.is_empty() && !self.taken.is_doubted();
+                return may.then(Vec::new);
+            }
+            for text in [name, instruction] {
+                if !text.is_empty() && !self.quiet {
+                    terminal::say(text);
+                }
+            }
+            let mut answers = Vec::with_capacity(prompts.len());
+            for prompt in prompts {
+                // It is told whose question it is, so that no server can ask in our name.
+                let text = format!("({}) {}", self.name, visible(&prompt.text));
+                answers.push(match prompt.echo {
+                    true => Secret::new(terminal::ask(text).await?),
+                    false => terminal::ask_hidden(text).await?,
+                });
+            }
+            Some(answers)
+        })
+    }
+
+    fn banner(&self, text: &str) {
+        if !self.quiet {
+            terminal::say(text.trim_end_matches('\n'));
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The runtime of a client, and the signals that end it.
+
+use std::future::Future;
+use std::time::Duration;
+
+use adit_cli::{Code, Done, Failure};
+use anyhow::Context;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::ssh::terminal;
+
+/// Runs a client to its end on so many threads; a signal ends it before. The terminal is left as it
+/// was found.
+pub(crate) fn block_on(workers: usize, work: impl Future<Output = Done>) -> Done {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(workers)
+        .enable_all()
+        .build()
+        .context("starting the runtime")?;
+    let done = runtime.block_on(async {
+        tokio::select! {
+            done = work => done,
+            name = ended() => Err(Failure::new(Code::Failure, format!("ended by {}", name?))),
+        }
+    });
+    terminal::restore();
+    // A person who was asked something, or a look-up, must not hold up the end; what was printed
+    // is out already.
+    adit_stream::lane::close(Duration::from_millis(100));
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    done
+}
+
+async fn ended() -> anyhow::Result<&'static str> {
+    let catch = |kind| signal(kind).context("catching signals");
+    let mut interrupt = catch(SignalKind::interrupt())?;
+    let mut terminate = catch(SignalKind::terminate())?;
+    let mut hangup = catch(SignalKind::hangup())?;
+    Ok(tokio::select! {
+        _ = interrupt.recv() => "SIGINT",
+        _ = terminate.recv() => "SIGTERM",
+        _ = hangup.recv() => "SIGHUP",
+    })
+}

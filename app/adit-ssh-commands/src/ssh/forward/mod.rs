@@ -1,0 +1,181 @@
+//! Forwards: ports and sockets here that lead to the host (`local`), ports and sockets of the host
+//! that lead here (`remote`), SOCKS in both directions (`way`), and the agent (`agent`).
+//!
+//! Every connection is a channel and a relay of its own.
+
+mod agent;
+mod local;
+mod remote;
+mod tally;
+mod way;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_cli::{Code, Failure};
+use adit_config::ssh_config::{SshDestination, SshForward, SshSettings};
+use adit_ssh::client::Session;
+use adit_ssh::{Channel, OpenError};
+use adit_stream::{End, Limits, Meter, Stream, relay};
+use tokio::task::JoinSet;
+use tracing::debug;
+
+use super::connect::{Reached, nobody};
+use super::terminal;
+use tally::Tally;
+
+pub(super) use agent::offer as offer_agent;
+
+/// Connections last as long as both ends want.
+const FOR_EVER: Limits = Limits {
+    idle: Duration::ZERO,
+    half_close_idle: Duration::ZERO,
+};
+
+/// Forwards that run.
+#[derive(Debug, Default)]
+pub(super) struct Forwards {
+    doors: JoinSet<()>,
+    tally: Tally,
+    /// Sockets that were made here.
+    sockets: Vec<PathBuf>,
+}
+
+/// What all forwards need.
+#[derive(Debug, Clone)]
+struct Shared {
+    session: Session,
+    tally: Tally,
+    quiet: bool,
+}
+
+impl Forwards {
+    /// Opens all forwards of the settings. One that cannot be is told, or is the end, as
+    /// `ExitOnForwardFailure` says.
+    pub(super) async fn start(reached: &Reached) -> Result<Self, Failure> {
+        let settings = &reached.settings;
+        let mut forwards = Self::default();
+        let shared = Arc::new(Shared {
+            session: reached.session.clone(),
+            tally: forwards.tally.clone(),
+            quiet: super::connect::is_quiet(settings),
+        });
+        let wanted = [
+            &settings.local_forwards,
+            &settings.dynamic_forwards,
+            &settings.remote_forwards,
+        ];
+        if !reached.trusted {
+            if wanted.iter().any(|list| !list.is_empty()) {
+                forwards.failed(settings, "no forwards: the host's key is not the known one")?;
+            }
+            return Ok(forwards);
+        }
+        for forward in wanted[0].iter().chain(wanted[1]) {
+            if let Err(why) = forwards.open_here(forward, settings, &shared).await {
+                forwards.failed(settings, &format!("listening on {}: {why}", here(forward)))?;
+            }
+        }
+        for forward in wanted[2] {
+            if let Err(why) = remote::open(&mut forwards.doors, forward, &shared).await {
+                let text = format!(
+                    "{} does not listen on {}: {why}",
+                    settings.host_name,
+                    here(forward)
+                );
+                forwards.failed(settings, &text)?;
+            }
+        }
+        Ok(forwards)
+    }
+
+    async fn open_here(
+        &mut self,
+        forward: &SshForward,
+        settings: &SshSettings,
+        shared: &Arc<Shared>,
+    ) -> std::io::Result<()> {
+        let doors = local::open(&forward.listen, settings.gateway_ports).await?;
+        let to = Arc::new(way::Way::new(&forward.to, shared));
+        for door in doors {
+            self.sockets.extend(door.path());
+            self.doors
+                .spawn(local::serve(door, Arc::clone(&to), Arc::clone(shared)));
+        }
+        Ok(())
+    }
+
+    fn failed(&self, settings: &SshSettings, text: &str) -> Result<(), Failure> {
+        if settings.exit_on_forward_failure {
+            return Err(Failure::new(Code::Network, text));
+        }
+        if !super::connect::is_quiet(settings) {
+            terminal::say(&format!("warning: {text}"));
+        }
+        Ok(())
+    }
+
+    /// Takes no new connections, and waits for the end of those that are open.
+    pub(super) async fn finish(&mut self) {
+        self.doors.abort_all();
+        self.tally.empty().await;
+    }
+}
+
+impl Drop for Forwards {
+    fn drop(&mut self) {
+        for path in &self.sockets {
+            // Somebody may have taken it away.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// A forward's listening end, as it was written.
+fn here(forward: &SshForward) -> String {
+    use adit_config::ssh_config::SshBind;
+    match &forward.listen {
+        SshBind::Port {
+            address: Some(address),
+            port,
+        } => format!("{address} port {port}"),
+        SshBind::Port {
+            address: None,
+            port,
+        } => format!("port {port}"),
+        SshBind::Socket(path) => path.clone(),
+    }
+}
+
+/// A forward's other end, as it was written.
+fn there(to: &SshDestination) -> String {
+    match to {
+        SshDestination::Port { host, port } => format!("{host} port {port}"),
+        SshDestination::Socket(path) => path.clone(),
+        SshDestination::Socks => "SOCKS".to_owned(),
+    }
+}
+
+/// Connects from the host to `to`, which is not SOCKS.
+pub(super) async fn open_channel(
+    session: &Session,
+    to: &SshDestination,
+) -> Result<Channel, OpenError> {
+    match to {
+        SshDestination::Socket(path) => session.direct_streamlocal(path.as_str()).await,
+        SshDestination::Port { host, port } => {
+            session.direct_tcpip(host.as_str(), *port, nobody()).await
+        }
+        SshDestination::Socks => session.direct_tcpip("", 0, nobody()).await,
+    }
+}
+
+/// Carries one connection to its end.
+async fn carry(near: &mut dyn Stream, far: &mut dyn Stream, about: &str) {
+    let outcome = relay(near, far, &FOR_EVER, &Meter::default()).await;
+    match outcome.end {
+        End::Finished | End::Idle => debug!("{about}: {} up, {} down", outcome.up, outcome.down),
+        End::Near(why) | End::Far(why) => debug!("{about}: {why}"),
+    }
+}

@@ -1,0 +1,129 @@
+//! Ports and sockets of the host (`-R`).
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_config::ssh_config::{SshBind, SshDestination, SshForward};
+use adit_engine::access::Access;
+use adit_engine::connector::{Connector, Direct};
+use adit_engine::serve::Worker;
+use adit_engine::udp::Filter;
+use adit_engine::{DialError, Peer};
+use adit_net::dial::Family;
+use adit_net::tcp::FastOpen;
+use adit_ssh::client::Forwarded;
+use adit_ssh::{Opening, RequestError};
+use adit_ssh_proto::connection::OpenFailure;
+use adit_stream::Buffered;
+use adit_stream::{BoxStream, lane};
+use adit_wire::{Host, Target};
+use tokio::net::UnixStream;
+use tokio::task::JoinSet;
+
+use super::way::socks;
+use super::{Shared, carry, there};
+use crate::ssh::terminal;
+
+/// How long a connection from here may take to be made.
+const DIAL: Duration = Duration::from_secs(30);
+
+/// Has the host listen, and serves what comes.
+pub(super) async fn open(
+    doors: &mut JoinSet<()>,
+    forward: &SshForward,
+    shared: &Arc<Shared>,
+) -> Result<(), RequestError> {
+    let forwarded = match &forward.listen {
+        SshBind::Socket(path) => shared.session.forward_streamlocal(path.as_str()).await?,
+        SshBind::Port { address, port } => {
+            let address = match address.as_deref() {
+                None => "localhost",
+                Some("*") => "",
+                Some(address) => address,
+            };
+            let forwarded = shared.session.forward_tcpip(address, *port).await?;
+            if *port == 0
+                && let Some(port) = forwarded.port()
+            {
+                // Nobody could know it otherwise.
+                terminal::say(&format!(
+                    "port {port} of the host leads to {}",
+                    there(&forward.to)
+                ));
+            }
+            forwarded
+        }
+    };
+    doors.spawn(serve(forwarded, forward.to.clone(), Arc::clone(shared)));
+    Ok(())
+}
+
+async fn serve(mut forwarded: Forwarded, to: SshDestination, shared: Arc<Shared>) {
+    let direct = Arc::new(Direct {
+        access: Access::FREE,
+        family: Family::Any,
+        deadline: DIAL,
+        filter: Filter::Contacted,
+        fast_open: FastOpen::Off,
+    });
+    let worker = Arc::new(socks(direct.clone()));
+    while let Some(opening) = forwarded.accept().await {
+        let (to, shared) = (to.clone(), Arc::clone(&shared));
+        let (direct, worker) = (Arc::clone(&direct), Arc::clone(&worker));
+        let ticket = shared.tally.enter();
+        lane::spawn(async move {
+            match &to {
+                SshDestination::Socks => by_socks(opening, &worker).await,
+                to => by_place(opening, to, &direct, &shared).await,
+            }
+            drop(ticket);
+        });
+    }
+}
+
+async fn by_socks(opening: Opening, worker: &Arc<Worker>) {
+    let remote = opening.originator().and_then(|(address, port)| {
+        Some(SocketAddr::new(
+            address.parse().ok()?,
+            u16::try_from(port).ok()?,
+        ))
+    });
+    let remote = remote.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    // Without a session there is nobody to be told.
+    if let Ok(channel) = opening.accept() {
+        let peer = Peer {
+            remote,
+            local: remote,
+        };
+        worker.serve(Box::new(channel), peer).await;
+    }
+}
+
+async fn by_place(opening: Opening, to: &SshDestination, direct: &Direct, shared: &Shared) {
+    match reach(to, direct).await {
+        Ok(mut near) => {
+            if let Ok(mut channel) = opening.accept() {
+                carry(&mut channel, &mut *near, &there(to)).await;
+            }
+        }
+        Err(why) => {
+            shared.say(&format!("warning: forward to {}: {why}", there(to)));
+            opening.refuse(OpenFailure::ConnectFailed, "the client could not connect");
+        }
+    }
+}
+
+async fn reach(to: &SshDestination, direct: &Direct) -> anyhow::Result<BoxStream> {
+    match to {
+        SshDestination::Socket(path) => {
+            Ok(Box::new(Buffered::over(UnixStream::connect(path).await?)))
+        }
+        SshDestination::Port { host, port } => {
+            let target = Target::new(Host::parse(host)?, *port);
+            let connected = direct.connect(&target, b"").await;
+            Ok(connected.map_err(|why: DialError| why.why)?.io)
+        }
+        SshDestination::Socks => anyhow::bail!("no place"),
+    }
+}

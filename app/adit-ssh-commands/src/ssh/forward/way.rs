@@ -1,0 +1,104 @@
+//! Where the connections of a forward go: a fixed place, or wherever SOCKS says.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_config::ssh_config::SshDestination;
+use adit_engine::acceptor::Proxy;
+use adit_engine::connector::{Connected, Connector};
+use adit_engine::serve::Worker;
+use adit_engine::udp::BoxDatagrams;
+use adit_engine::{BoxFuture, DialError, Peer, Stage};
+use adit_ssh::client::Session;
+use adit_stream::{BoxStream, put};
+use adit_wire::Target;
+
+use super::{Shared, carry, open_channel, there};
+use crate::ssh::terminal;
+
+/// How long a SOCKS client may take for its request.
+const REQUEST: Duration = Duration::from_secs(30);
+
+/// Where connections from here go.
+pub(super) enum Way {
+    /// To one place, as the host reaches it.
+    Fixed(SshDestination),
+    /// Wherever each says.
+    Socks(Arc<Worker>),
+}
+
+impl Way {
+    pub(super) fn new(to: &SshDestination, shared: &Shared) -> Self {
+        match to {
+            SshDestination::Socks => Self::Socks(socks(Arc::new(Through(shared.session.clone())))),
+            to => Self::Fixed(to.clone()),
+        }
+    }
+
+    /// Serves one connection to its end.
+    pub(super) async fn serve(&self, mut near: BoxStream, from: SocketAddr, shared: &Shared) {
+        match self {
+            Self::Socks(worker) => {
+                let peer = Peer {
+                    remote: from,
+                    local: from,
+                };
+                worker.serve(near, peer).await;
+            }
+            Self::Fixed(to) => match open_channel(&shared.session, to).await {
+                Ok(mut channel) => carry(&mut *near, &mut channel, &there(to)).await,
+                Err(why) => {
+                    near.abort();
+                    shared.say(&format!("warning: forward to {}: {why}", there(to)));
+                }
+            },
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn say(&self, text: &str) {
+        if !self.quiet {
+            terminal::say(text);
+        }
+    }
+}
+
+/// A SOCKS server whose connections are opened by `way`.
+pub(super) fn socks(way: Arc<dyn Connector>) -> Arc<Worker> {
+    Worker::alone(Box::new(Proxy::socks(REQUEST)), way)
+}
+
+/// Opens streams at the host.
+struct Through(Session);
+
+impl Connector for Through {
+    fn connect<'a>(
+        &'a self,
+        to: &'a Target,
+        first: &'a [u8],
+    ) -> BoxFuture<'a, Result<Connected, DialError>> {
+        Box::pin(async move {
+            let place = SshDestination::Port {
+                host: to.host.to_string(),
+                port: to.port,
+            };
+            let failed = |why| DialError::new(Stage::Connect, why);
+            let opened = open_channel(&self.0, &place).await;
+            let mut channel = opened.map_err(|why| failed(why.into_io()))?;
+            put(&mut channel, first).await.map_err(failed)?;
+            Ok(Connected {
+                io: Box::new(channel),
+                direct: false,
+                first_wait: Duration::ZERO,
+                watch: None,
+                standing: None,
+            })
+        })
+    }
+
+    fn associate(&self) -> BoxFuture<'_, Result<BoxDatagrams, DialError>> {
+        Box::pin(async { Err(DialError::unsupported("SSH carries no datagrams")) })
+    }
+}

@@ -1,0 +1,232 @@
+//! A program on the host: what it needs, its streams, its end.
+
+use std::future::poll_fn;
+use std::io::{self, IsTerminal};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+use adit_cli::{Code, Failure};
+use adit_config::ssh_config::{RequestTty, SshSettings};
+use adit_ssh::RequestError;
+use adit_ssh::client::{Exit, ProgramControl};
+use adit_ssh_proto::auth::visible;
+use adit_ssh_proto::connection::Request;
+use rustix::process::{Signal, getpid, kill_process};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::debug;
+
+use super::connect::{Reached, is_quiet};
+use super::escape::Wish;
+use super::stdio::{self, Input};
+use super::{OWN, forward, pty, terminal};
+
+/// How long a break is, in milliseconds.
+const BREAK: u32 = 1000;
+
+/// What is to be run.
+#[derive(Debug)]
+pub(super) enum What {
+    Shell,
+    Command(Vec<u8>),
+    Subsystem(String),
+}
+
+/// Runs it to its end; gives its exit code.
+pub(super) async fn run(reached: &Reached, what: What, no_input: bool) -> Result<u8, Failure> {
+    let settings = &reached.settings;
+    let failed = |why: &dyn std::fmt::Display| {
+        Failure::new(Code::Failure, format!("{}: {why}", settings.host_name))
+    };
+    let here = io::stdin();
+    let has_terminal = here.is_terminal() && !no_input;
+    let wants_pty = wants_terminal(settings, &what, has_terminal);
+    let opened = reached.session.open_session().await;
+    let program = opened.map_err(|why| failed(&why))?;
+    let wants = Wants {
+        agent: forward::offer_agent(reached),
+        pty: wants_pty.then(|| Request::Pty(pty::like(&here))),
+        what,
+    };
+    let has_pty = start(program.control(), settings, wants)
+        .await
+        .map_err(|why| failed(&why))?;
+    let (control, channel, errors) = program.into_parts();
+    let (reader, mut writer) = channel.into_split();
+    // From here on keys are the program's.
+    let raw = (has_pty && has_terminal).then(|| terminal::raw(&here));
+    let mut raw = raw.transpose().map_err(|why| failed(&why))?;
+    let mut typed = Input::idle();
+    if no_input {
+        let _ = tokio::io::AsyncWriteExt::shutdown(&mut writer).await;
+    } else {
+        let escapes = raw.as_ref().and(settings.escape_char);
+        typed = stdio::input(writer, escapes);
+    }
+    let mut window = signal(SignalKind::window_change()).map_err(|why| failed(&why))?;
+    let mut printed = pin!(async {
+        let out = async {
+            let done = stdio::output(reader).await;
+            if done.is_err() {
+                // Nobody reads it any more: the program is to learn that from its next write.
+                let _ = control.request(Request::EndOfWrite).await;
+            }
+            done
+        };
+        tokio::join!(out, stdio::errors(errors))
+    });
+    let (out, err) = loop {
+        tokio::select! {
+            done = &mut printed => break done,
+            _ = window.recv(), if has_pty => {
+                if let Some(size) = pty::size(&here) {
+                    // Its end is told elsewhere.
+                    let _ = control.window_change(size).await;
+                }
+            }
+            wish = typed.wish() => match wish {
+                Wish::End => return Err(Failure::new(Code::Failure, "the connection was ended")),
+                Wish::Help => terminal::say(&typed.help()),
+                Wish::Rekey => { let _ = reached.session.rekey(); }
+                Wish::Break => { let _ = control.request(Request::Break(BREAK)).await; }
+                Wish::Suspend => {
+                    drop(raw.take());
+                    let _ = kill_process(getpid(), Signal::TSTP);
+                    raw = terminal::raw(&here).ok();
+                }
+            },
+        }
+    };
+    let exit = control.wait().await;
+    drop(raw);
+    if let Some(end) = reached.session.end().filter(|_| exit.is_none()) {
+        return Err(failed(&end));
+    }
+    for done in [out, err] {
+        match done {
+            // Whoever has closed it knows.
+            Err(why) if why.kind() == io::ErrorKind::BrokenPipe => {
+                return Err(Failure::Exit {
+                    status: OWN,
+                    why: None,
+                });
+            }
+            done => done.map_err(|why| Failure::new(Code::Failure, why.to_string()))?,
+        }
+    }
+    if has_pty && !is_quiet(settings) {
+        terminal::say(&format!("connection to {} closed", settings.host_name));
+    }
+    match exit {
+        Some(Exit::Status(status)) => Ok(u8::try_from(status & 0xff).unwrap_or(OWN)),
+        Some(Exit::Signal { name, message, .. }) => {
+            let mut what = format!("the program was ended by SIG{}", visible(&name));
+            if !message.is_empty() {
+                what = format!("{what}: {}", visible(&message));
+            }
+            Err(Failure::new(Code::Failure, what))
+        }
+        None => Err(failed(
+            &"the channel closed without a word about the program's end",
+        )),
+    }
+}
+
+fn wants_terminal(settings: &SshSettings, what: &What, has_terminal: bool) -> bool {
+    match settings.request_tty {
+        RequestTty::No => false,
+        RequestTty::Force => true,
+        RequestTty::Auto => has_terminal && matches!(what, What::Shell),
+        RequestTty::Yes => {
+            if !has_terminal && !is_quiet(settings) {
+                terminal::say("warning: no terminal is asked for, since there is none here (-tt)");
+            }
+            has_terminal
+        }
+    }
+}
+
+/// What a program needs.
+struct Wants {
+    agent: bool,
+    pty: Option<Request>,
+    what: What,
+}
+
+/// Asks for all of it at once, which takes one round trip; gives whether there is a terminal.
+async fn start(
+    control: &ProgramControl,
+    settings: &SshSettings,
+    wants: Wants,
+) -> Result<bool, RequestError> {
+    let mut requests = Vec::new();
+    if wants.agent {
+        requests.push(Request::Agent);
+    }
+    requests.extend(environment(settings));
+    let pty_at = wants.pty.map(|pty| {
+        requests.push(pty);
+        requests.len() - 1
+    });
+    requests.push(match wants.what {
+        What::Shell => Request::Shell,
+        What::Command(command) => Request::Exec(command),
+        What::Subsystem(name) => Request::Subsystem(name),
+    });
+    let asked = requests.into_iter().map(|request| control.request(request));
+    let mut answers = all(asked).await;
+    // The last is the program itself; without the others it runs as well.
+    let started = answers.pop().unwrap_or(Err(RequestError::Closed));
+    let mut has_pty = pty_at.is_some();
+    for (at, answer) in answers.into_iter().enumerate() {
+        if let Err(why) = answer {
+            if pty_at == Some(at) {
+                has_pty = false;
+                terminal::say(&format!("warning: no terminal: {why}"));
+            } else {
+                debug!("{why}");
+            }
+        }
+    }
+    started.map(|()| has_pty)
+}
+
+/// The variables that are sent.
+fn environment(settings: &SshSettings) -> Vec<Request> {
+    use std::os::unix::ffi::OsStringExt;
+    let set = settings.set_env.iter().map(|(name, value)| Request::Env {
+        name: name.clone().into_bytes(),
+        value: value.clone().into_bytes(),
+    });
+    let is_set = |name: &str| settings.set_env.iter().any(|(one, _)| one == name);
+    let sent = std::env::vars_os().filter_map(|(name, value)| {
+        let wanted = name
+            .to_str()
+            .is_some_and(|name| settings.sends(name) && !is_set(name));
+        wanted.then(|| Request::Env {
+            name: name.into_vec(),
+            value: value.into_vec(),
+        })
+    });
+    sent.chain(set).collect()
+}
+
+/// The outcomes of all, which begin in their order.
+async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut running: Vec<Pin<Box<F>>> = futures.map(Box::pin).collect();
+    let mut outcomes: Vec<Option<F::Output>> = running.iter().map(|_| None).collect();
+    poll_fn(|cx| {
+        for (future, outcome) in running.iter_mut().zip(&mut outcomes) {
+            if outcome.is_none()
+                && let Poll::Ready(done) = future.as_mut().poll(cx)
+            {
+                *outcome = Some(done);
+            }
+        }
+        match outcomes.iter().all(Option::is_some) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    })
+    .await;
+    outcomes.into_iter().flatten().collect()
+}

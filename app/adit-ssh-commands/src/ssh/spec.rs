@@ -1,0 +1,129 @@
+//! `-L`, `-R` and `-D` as OpenSSH has them, into the words of a configuration.
+//!
+//! On the command line colons stand between all parts; in a configuration a blank stands between
+//! the two ends. What is inside the ends, the configuration reads.
+
+use adit_cli::{Code, Failure};
+use adit_config::ssh_config::SshDestination;
+
+/// The ends that a value of `-L`, `-R` or `-D` means, for the keyword of a configuration.
+pub(super) fn words(keyword: &str, value: &str) -> Result<Vec<String>, Failure> {
+    let (letter, form) = match keyword {
+        "LocalForward" => (
+            'L',
+            "[BIND:]PORT:HOST:HOSTPORT, or paths of sockets for either end",
+        ),
+        "RemoteForward" => ('R', "[BIND:]PORT:HOST:HOSTPORT, or [BIND:]PORT for SOCKS"),
+        _ => ('D', "[BIND:]PORT"),
+    };
+    let parts = parts(value).unwrap_or_default();
+    let parts: Vec<&str> = parts.iter().map(|part| &**part).collect();
+    let path = |part: &str| part.contains('/');
+    let join = |a: &str, b: &str| format!("{a}:{b}");
+    let found = match (letter, parts.as_slice()) {
+        ('D' | 'R', [port]) => vec![(*port).to_owned()],
+        ('D', [bind, port]) => vec![join(bind, port)],
+        ('L' | 'R', [listen, to]) if path(to) => vec![(*listen).to_owned(), (*to).to_owned()],
+        ('R', [bind, port]) if !path(bind) => vec![join(bind, port)],
+        ('L' | 'R', [bind, port, to]) if path(to) => vec![join(bind, port), (*to).to_owned()],
+        ('L' | 'R', [listen, host, port]) => vec![(*listen).to_owned(), join(host, port)],
+        ('L' | 'R', [bind, port, host, to]) => vec![join(bind, port), join(host, to)],
+        _ => {
+            let what = format!("-{letter} `{value}` has not the form of a forward");
+            return Err(Failure::new(Code::Usage, what).hint(form));
+        }
+    };
+    Ok(found)
+}
+
+/// The parts between colons; those inside of brackets are an address's own.
+fn parts(value: &str) -> Option<Vec<String>> {
+    let mut parts = vec![String::new()];
+    let mut inside = false;
+    for c in value.chars() {
+        match c {
+            '[' if !inside => inside = true,
+            ']' if inside => inside = false,
+            ':' if !inside => {
+                parts.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        parts.last_mut()?.push(c);
+    }
+    (!inside).then_some(parts)
+}
+
+/// Where `-W` leads.
+pub(super) fn destination(value: &str) -> Result<SshDestination, Failure> {
+    if value.contains('/') {
+        return Ok(SshDestination::Socket(value.to_owned()));
+    }
+    let read = || {
+        let (host, port) = value.rsplit_once(':')?;
+        let host = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'))
+            .unwrap_or(host);
+        let port = port.parse().ok().filter(|port| *port > 0)?;
+        (!host.is_empty()).then(|| SshDestination::Port {
+            host: host.to_owned(),
+            port,
+        })
+    };
+    read().ok_or_else(|| {
+        let what = format!("-W `{value}` is no destination");
+        Failure::new(Code::Usage, what).hint("HOST:PORT, or the path of a socket")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forwards_in_all_forms() {
+        for (keyword, value, wanted) in [
+            ("LocalForward", "1:h:2", "1 h:2"),
+            ("LocalForward", "*:1:h:2", "*:1 h:2"),
+            ("LocalForward", "[::1]:1:[fe80::1]:2", "[::1]:1 [fe80::1]:2"),
+            ("LocalForward", "/a/b:h:2", "/a/b h:2"),
+            ("LocalForward", "1:/a/b", "1 /a/b"),
+            ("LocalForward", "h:1:/a/b", "h:1 /a/b"),
+            ("LocalForward", "/a:/b", "/a /b"),
+            ("RemoteForward", "0:h:2", "0 h:2"),
+            ("RemoteForward", "1080", "1080"),
+            ("RemoteForward", "h:1080", "h:1080"),
+            ("DynamicForward", "1080", "1080"),
+            ("DynamicForward", "[::1]:1080", "[::1]:1080"),
+        ] {
+            let found = words(keyword, value).unwrap();
+            assert_eq!(found.join(" "), wanted, "{value}");
+        }
+        for (keyword, value) in [
+            ("LocalForward", "1"),
+            ("LocalForward", "1:2"),
+            ("LocalForward", "a:b:c:d:e"),
+            ("LocalForward", "[::1:1:h:2"),
+            ("DynamicForward", "a:b:c"),
+        ] {
+            words(keyword, value).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn destinations_of_streams() {
+        let port = |host: &str, port| SshDestination::Port {
+            host: host.to_owned(),
+            port,
+        };
+        assert_eq!(destination("h:1").unwrap(), port("h", 1));
+        assert_eq!(destination("[::1]:1").unwrap(), port("::1", 1));
+        let socket = SshDestination::Socket("/run/x".to_owned());
+        assert_eq!(destination("/run/x").unwrap(), socket);
+        for text in ["h", ":1", "h:0", "h:x"] {
+            destination(text).unwrap_err();
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The keys that this host is known by.
+
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use adit_cli::{Code, Failure};
+use adit_crypto::Secret;
+use adit_net::ambient::SystemChance;
+use adit_net::keep::{self, Owner};
+use adit_ssh_proto::key::{Certificate, CertifiedKey, KeyKind, MAX_KEY_FILE, PrivateKey};
+use anyhow::Context;
+
+/// A host key, and whether it was made just now.
+pub(super) struct HostKey {
+    pub(super) key: CertifiedKey,
+    pub(super) new: bool,
+}
+
+/// The key of a file, with the certificate beside it if there is one; a new one if there is no
+/// file.
+pub(super) fn load(path: &Path) -> Result<HostKey, Failure> {
+    let shown = path.display();
+    match Owner::current()
+        .read_secret(path, MAX_KEY_FILE)
+        .map(Secret::new)
+    {
+        Ok(text) => {
+            let read = |text: &Secret<String>| -> anyhow::Result<CertifiedKey> {
+                let key = PrivateKey::read(text.expose(), None)?;
+                Ok(CertifiedKey::new(key, certificate(path)?)?)
+            };
+            let key = read(&text)
+                .map_err(|why| Failure::new(Code::Key, format!("host key {shown}: {why:#}")))?;
+            Ok(HostKey { key, new: false })
+        }
+        Err(why) if why.kind() == ErrorKind::NotFound => {
+            let key = make(path).with_context(|| format!("making the host key {shown}"))?;
+            Ok(HostKey { key, new: true })
+        }
+        Err(why) => Err(Failure::new(Code::Key, format!("host key {shown}: {why}"))),
+    }
+}
+
+fn make(path: &Path) -> anyhow::Result<CertifiedKey> {
+    let key = PrivateKey::generate(KeyKind::Ed25519, &mut SystemChance)?;
+    let key = key.with_comment("adit sshd");
+    let text = key.to_openssh(None, &mut SystemChance)?;
+    keep::write(path, text.expose().as_bytes())?;
+    // The public half for `known_hosts`; what stands there already is somebody's.
+    let mut line = key.public().to_line(key.comment());
+    line.push('\n');
+    let public = beside(path, ".pub");
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true).mode(0o644);
+    if let Ok(mut file) = options.open(public) {
+        file.write_all(line.as_bytes())?;
+    }
+    Ok(CertifiedKey::new(key, None)?)
+}
+
+pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    name.into()
+}
+
+/// The certificate of a key, as `ssh-keygen -h -s` writes it: `FILE-cert.pub`.
+fn certificate(path: &Path) -> anyhow::Result<Option<Certificate>> {
+    let path = beside(path, "-cert.pub");
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(why) => return Err(why).with_context(|| path.display().to_string()),
+    };
+    let (certificate, _) =
+        Certificate::from_line(&text).with_context(|| path.display().to_string())?;
+    Ok(Some(certificate))
+}

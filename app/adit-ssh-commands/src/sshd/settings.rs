@@ -1,0 +1,217 @@
+//! From what was typed to what holds.
+
+use std::ffi::OsStr;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_cli::{Code, Failure, state_folder};
+use adit_config::ssh_config::AlgorithmList;
+use adit_ssh::server::ServerConfig;
+use adit_ssh::{Keepalive, preferred};
+use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
+use adit_ssh_proto::key::{Cidr, Grant, KeySet};
+use adit_stream::Limits;
+use adit_wire::{Host, Target};
+use anyhow::Context;
+
+use super::account::Account;
+use super::door::{Door, Startups};
+use super::failures::Rate;
+use super::keys::Keys;
+use super::{environment, host_key};
+use crate::args::Sshd;
+
+/// What stands for our own server of files, as in OpenSSH.
+pub(super) const SFTP: &str = "internal-sftp";
+/// How long one end of a forwarded connection may be silent once the other has ended.
+const HALF_CLOSE_IDLE: Duration = Duration::from_hours(1);
+
+/// What holds for all connections.
+pub(super) struct Settings {
+    pub(super) account: Arc<Account>,
+    pub(super) keys: Arc<Keys>,
+    pub(super) door: Arc<Door>,
+    /// How many lines failed logins have in the log.
+    pub(super) failures: Rate,
+    pub(super) server: ServerConfig,
+    pub(super) command: Option<String>,
+    pub(super) pty: bool,
+    pub(super) forwarding: bool,
+    pub(super) gateway_ports: bool,
+    pub(super) accept_env: Vec<String>,
+    /// Which variables the lines of keys may set.
+    pub(super) user_environment: Vec<String>,
+    /// What clients that get files alone cannot touch: who gets in, and the host's own keys.
+    pub(super) protected: Vec<PathBuf>,
+    pub(super) limits: Limits,
+}
+
+/// The settings, and the lines that tell the host keys.
+pub(super) fn read(typed: &Sshd) -> Result<(Settings, Vec<String>), Failure> {
+    let account = Arc::new(Account::own());
+    let files = match &*typed.authorized_keys {
+        [] => vec![PathBuf::from("~/.ssh/authorized_keys")],
+        files => files.to_vec(),
+    };
+    let files: Vec<_> = files.iter().map(|file| account.expand(file)).collect();
+    let protected = protected(typed, &files)?;
+    let startups = Startups::parse(&typed.max_startups).ok_or_else(|| {
+        wrong("--max-startups", &typed.max_startups).hint("three numbers, like `10:30:100`")
+    })?;
+    let exempt = typed.penalty_exempt.iter();
+    let exempt = exempt
+        .map(|net| Cidr::parse(net).ok_or_else(|| wrong("--penalty-exempt", net)))
+        .collect::<Result<_, _>>()?;
+    let (host_keys, told) = host_keys(typed)?;
+    let mut server = ServerConfig::new(Arc::new(host_keys));
+    let usual = preferred().for_server();
+    let offered = &mut server.transport.preferred;
+    let (ciphers, macs, kex) = (&typed.ciphers, &typed.macs, &typed.kex);
+    offered.cipher = chosen(
+        "-c",
+        ciphers,
+        usual.cipher,
+        (Cipher::ALL, Cipher::name, Cipher::by_name),
+    )?;
+    offered.mac = chosen("-m", macs, usual.mac, (Mac::ALL, Mac::name, Mac::by_name))?;
+    offered.kex = chosen("--kex", kex, usual.kex, (Kex::ALL, Kex::name, Kex::by_name))?;
+    server.auth.tries = typed.max_auth_tries;
+    server.login_grace = typed.login_grace.max(Duration::from_secs(1));
+    server.keepalive = (!typed.alive_interval.is_zero()).then_some(Keepalive {
+        interval: typed.alive_interval,
+        missed: typed.alive_count,
+    });
+    let settings = Settings {
+        keys: Arc::new(Keys::new(Arc::clone(&account), files)),
+        account,
+        door: Door::new(startups, exempt),
+        failures: Rate::default(),
+        server,
+        command: typed.command.clone(),
+        pty: !typed.no_pty,
+        forwarding: !typed.no_forwarding,
+        gateway_ports: typed.gateway_ports,
+        accept_env: typed.accept_env.clone(),
+        user_environment: typed.permit_user_environment.clone(),
+        protected,
+        limits: Limits {
+            idle: typed.idle,
+            half_close_idle: HALF_CLOSE_IDLE,
+        },
+    };
+    Ok((settings, told))
+}
+
+impl Settings {
+    /// What a key may do that allows `grant`, here.
+    pub(super) fn narrowed(&self, mut grant: Grant) -> Grant {
+        grant.pty &= self.pty;
+        grant.port_forwarding &= self.forwarding;
+        grant.agent_forwarding &= self.forwarding;
+        if self.command.is_some() {
+            grant.command.clone_from(&self.command);
+        }
+        let named = |pattern: &String, name: &str| environment::is_of(pattern, OsStr::new(name));
+        grant.environment.retain(|(name, _)| {
+            let permitted = &self.user_environment;
+            permitted.iter().any(|one| named(one, name)) && !environment::is_of_the_start(name)
+        });
+        // Files alone are files alone.
+        if grant.command.as_deref().is_some_and(is_sftp) {
+            grant.pty = false;
+            grant.port_forwarding = false;
+            grant.agent_forwarding = false;
+            grant.environment.clear();
+        }
+        grant
+    }
+}
+
+/// Whether a forced command is our own server of files.
+pub(super) fn is_sftp(command: &str) -> bool {
+    command.split_whitespace().next() == Some(SFTP)
+}
+
+/// What says who gets in, and what proves who we are.
+fn protected(typed: &Sshd, authorized: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut all = authorized.to_vec();
+    for key in &typed.host_key {
+        all.push(key.clone());
+        all.extend([".pub", "-cert.pub"].map(|end| host_key::beside(key, end)));
+    }
+    // Without a home there is no such folder.
+    all.extend(state_folder(None).ok());
+    // The programs of clients start elsewhere.
+    let all: std::io::Result<_> = all.iter().map(std::path::absolute).collect();
+    Ok(all.context("the working directory")?)
+}
+
+/// The address of `--listen`.
+pub(super) fn listen(text: &str) -> Result<SocketAddr, Failure> {
+    let target: Target = text.parse().map_err(|why| {
+        Failure::new(Code::Usage, format!("--listen {text}: {why}"))
+            .hint("--listen '[::]:2222' takes IPv4 and IPv6 on port 2222")
+    })?;
+    match target.host {
+        Host::Ip(ip) => Ok((ip, target.port).into()),
+        Host::Name(name) if name.as_str() == "localhost" => {
+            Ok((std::net::Ipv4Addr::LOCALHOST, target.port).into())
+        }
+        Host::Name(_) => Err(wrong("--listen", text).hint("an address is needed, not a name")),
+    }
+}
+
+fn wrong(option: &str, text: &str) -> Failure {
+    Failure::new(Code::Usage, format!("{option}: `{text}` is not understood"))
+}
+
+fn host_keys(typed: &Sshd) -> Result<(KeySet, Vec<String>), Failure> {
+    let files = match &*typed.host_key {
+        [] => vec![state_folder(None)?.join("ssh_host_ed25519_key")],
+        files => files.to_vec(),
+    };
+    let (mut keys, mut told) = (Vec::new(), Vec::new());
+    for file in files {
+        let loaded = host_key::load(&file)?;
+        let public = loaded.key.key().public();
+        told.push(format!(
+            "host key {} {} ({} {})",
+            public.fingerprint(),
+            public.type_name(),
+            if loaded.new { "made, in" } else { "kept, in" },
+            file.display(),
+        ));
+        keys.push(loaded.key);
+    }
+    Ok((KeySet::new(keys), told))
+}
+
+/// All algorithms of a kind, and their names.
+type Known<'a, T> = (&'a [T], fn(T) -> &'static str, fn(&str) -> Option<T>);
+
+/// The algorithms of an option; a name that is not known is an error.
+fn chosen<T: Copy>(
+    option: &str,
+    list: &Option<String>,
+    usual: Vec<T>,
+    (all, name, by_name): Known<'_, T>,
+) -> Result<Vec<T>, Failure> {
+    let Some(text) = list else { return Ok(usual) };
+    let names_of = |some: &[T]| some.iter().copied().map(name).collect::<Vec<_>>();
+    let names = names_of(&usual);
+    let known = format!("there are {}", names_of(all).join(","));
+    let list = AlgorithmList::read(text)
+        .map_err(|why| Failure::new(Code::Usage, format!("{option} {text}: {why}")))?;
+    let mut all = Vec::new();
+    for one in list.apply(&names) {
+        all.push(by_name(&one).ok_or_else(|| wrong(option, &one).hint(known.clone()))?);
+    }
+    match all.is_empty() {
+        true => {
+            Err(Failure::new(Code::Usage, format!("{option} {text}: nothing is left")).hint(known))
+        }
+        false => Ok(all),
+    }
+}
