@@ -1,9 +1,10 @@
-//! Who failed, where, and what the client is told: one table.
+//! What failed, and where.
 
 use std::io;
 
-use adit_socks::Reply;
 use adit_wire::Broken;
+
+use crate::cause::{Cause, Party};
 
 /// Why no stream to a target could be opened.
 #[derive(Debug, thiserror::Error)]
@@ -11,8 +12,8 @@ use adit_wire::Broken;
 pub struct DialError {
     /// The step that failed.
     pub stage: Stage,
-    /// The party at fault.
-    pub fault: Fault,
+    /// Why it failed.
+    pub cause: Cause,
     /// What the system or the peer said.
     pub why: io::Error,
 }
@@ -43,38 +44,26 @@ pub enum Stage {
     },
 }
 
-/// The party at fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    /// The client asked for something impossible.
-    Client,
-    /// The target or a hop does not answer as it should.
-    Upstream,
-    /// Our rules forbid it.
-    Policy,
-    /// Our own machine is short of something.
-    Local,
-}
-
 impl DialError {
-    /// An error of a step, with the fault that its kind tells.
+    /// What the system said in a step, with the cause that its error stands for.
     #[must_use]
     pub fn new(stage: Stage, why: io::Error) -> Self {
-        let fault = match why.kind() {
-            io::ErrorKind::PermissionDenied => Fault::Policy,
-            io::ErrorKind::ConnectionRefused
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::TimedOut
-            | io::ErrorKind::HostUnreachable
-            | io::ErrorKind::NetworkUnreachable
-            | io::ErrorKind::NetworkDown
-            | io::ErrorKind::UnexpectedEof
-            | io::ErrorKind::InvalidData => Fault::Upstream,
-            io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput => Fault::Client,
-            _ => Fault::Local,
+        let cause = Cause::of(&why);
+        Self { stage, cause, why }
+    }
+
+    /// A name was not found, or nobody has told its addresses.
+    #[must_use]
+    pub(crate) fn unresolved(why: io::Error) -> Self {
+        let cause = match Cause::of(&why) {
+            Cause::HostUnreachable => Cause::UnknownName,
+            other => other,
         };
-        Self { stage, fault, why }
+        Self {
+            stage: Stage::Resolve,
+            cause,
+            why,
+        }
     }
 
     /// Forbidden by our rules.
@@ -82,7 +71,7 @@ impl DialError {
     pub fn denied(what: impl Into<String>) -> Self {
         Self {
             stage: Stage::Route,
-            fault: Fault::Policy,
+            cause: Cause::Denied,
             why: io::Error::new(io::ErrorKind::PermissionDenied, what.into()),
         }
     }
@@ -92,43 +81,53 @@ impl DialError {
     pub fn unsupported(what: &'static str) -> Self {
         Self {
             stage: Stage::Route,
-            fault: Fault::Client,
+            cause: Cause::Unsupported,
             why: io::Error::new(io::ErrorKind::Unsupported, what),
         }
     }
 
-    /// The SOCKS5 reply for this error (RFC 1928 section 6).
+    /// A limit of ours is reached.
     #[must_use]
-    pub fn socks_reply(&self) -> Reply {
-        match self.why.kind() {
-            io::ErrorKind::PermissionDenied => Reply::NotAllowed,
-            io::ErrorKind::NetworkUnreachable | io::ErrorKind::NetworkDown => {
-                Reply::NetworkUnreachable
-            }
-            io::ErrorKind::HostUnreachable => Reply::HostUnreachable,
-            io::ErrorKind::ConnectionRefused
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::ConnectionAborted => Reply::ConnectionRefused,
-            io::ErrorKind::TimedOut => Reply::TtlExpired,
-            io::ErrorKind::Unsupported if self.fault == Fault::Client => Reply::CommandNotSupported,
-            io::ErrorKind::Unsupported => Reply::AddressTypeNotSupported,
-            _ => match self.why.raw_os_error() {
-                // EAFNOSUPPORT and EPROTONOSUPPORT have no kind of their own.
-                Some(97 | 93) if cfg!(target_os = "linux") => Reply::AddressTypeNotSupported,
-                _ => Reply::GeneralFailure,
-            },
+    pub fn exhausted(what: &'static str) -> Self {
+        Self {
+            stage: Stage::Route,
+            cause: Cause::Exhausted,
+            why: io::Error::new(io::ErrorKind::QuotaExceeded, what),
         }
     }
 
-    /// The HTTP status for this error.
+    /// A hop has not opened the way in time.
     #[must_use]
-    pub fn http_status(&self) -> u16 {
-        match (self.fault, self.why.kind()) {
-            (Fault::Policy, _) => 403,
-            (_, io::ErrorKind::TimedOut) => 504,
-            (Fault::Local, _) => 503,
-            _ => 502,
+    pub(crate) fn late(hop: &str) -> Self {
+        Self {
+            stage: Stage::Dialect {
+                hop: hop.to_owned(),
+            },
+            cause: Cause::TimedOut,
+            why: io::Error::new(io::ErrorKind::TimedOut, "no answer in time"),
         }
+    }
+
+    /// An error on the way to the server of `hop` concerns that server, not the client's target.
+    #[must_use]
+    pub(crate) fn on_the_way_to(mut self, hop: &str) -> Self {
+        if matches!(self.stage, Stage::Connect | Stage::Resolve) {
+            self.stage = Stage::Dial {
+                hop: hop.to_owned(),
+            };
+        }
+        self
+    }
+
+    /// Whether the server of `hop`, or the way to it, is at fault, and not that of another hop,
+    /// which tells that by itself.
+    #[must_use]
+    pub(crate) fn blames(&self, hop: &str) -> bool {
+        let ours = match &self.stage {
+            Stage::Dial { hop: one } | Stage::Dialect { hop: one } => one == hop,
+            Stage::Route | Stage::Resolve | Stage::Connect => true,
+        };
+        ours && self.cause.party() == Party::Upstream
     }
 
     /// What a hop's server has said in refusing, for the body of an HTTP failure.
@@ -144,29 +143,9 @@ impl DialError {
     pub(crate) fn blames_hop(&self) -> bool {
         match self.stage {
             Stage::Dial { .. } => true,
-            Stage::Dialect { .. } => {
-                // What it refuses it has judged; a target that is not there is not its fault.
-                let answered = matches!(
-                    self.why.kind(),
-                    io::ErrorKind::PermissionDenied
-                        | io::ErrorKind::ConnectionRefused
-                        | io::ErrorKind::HostUnreachable
-                        | io::ErrorKind::NetworkUnreachable
-                );
-                !answered && self.refusal().is_none()
-            }
+            // What it refuses it has judged; a target that is not there is not its fault.
+            Stage::Dialect { .. } => !self.cause.is_answer(),
             Stage::Route | Stage::Resolve | Stage::Connect => false,
-        }
-    }
-
-    /// A short name for logs and metrics.
-    #[must_use]
-    pub const fn label(&self) -> &'static str {
-        match self.fault {
-            Fault::Client => "client",
-            Fault::Upstream => "upstream",
-            Fault::Policy => "policy",
-            Fault::Local => "local",
         }
     }
 }
@@ -199,33 +178,4 @@ pub enum AcceptError {
     /// The connection failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_dial_error_has_the_reply_of_the_table() {
-        use io::ErrorKind as K;
-        for (kind, reply, status) in [
-            (K::ConnectionRefused, Reply::ConnectionRefused, 502),
-            (K::TimedOut, Reply::TtlExpired, 504),
-            (K::HostUnreachable, Reply::HostUnreachable, 502),
-            (K::NetworkUnreachable, Reply::NetworkUnreachable, 502),
-            (K::PermissionDenied, Reply::NotAllowed, 403),
-            (K::OutOfMemory, Reply::GeneralFailure, 503),
-        ] {
-            let e = DialError::new(Stage::Connect, kind.into());
-            assert_eq!(
-                (e.socks_reply(), e.http_status()),
-                (reply, status),
-                "{kind:?}"
-            );
-        }
-        let e = DialError::unsupported("bind");
-        assert_eq!(e.socks_reply(), Reply::CommandNotSupported);
-        let e = DialError::new(Stage::Connect, io::Error::from_raw_os_error(97));
-        assert_eq!(e.socks_reply(), Reply::AddressTypeNotSupported);
-    }
 }

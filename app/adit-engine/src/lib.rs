@@ -27,6 +27,7 @@ pub mod access;
 mod account;
 mod alone;
 pub mod carrier;
+mod cause;
 mod chain;
 mod circle;
 pub mod connector;
@@ -51,8 +52,9 @@ pub mod udp;
 pub use adit_stream::Counts;
 
 pub use account::{Account, Usage};
+pub use cause::{Cause, Party};
 pub use engine::{Engine, Listening, Server, StartError};
-pub use error::{AcceptError, DialError, Fault, Stage};
+pub use error::{AcceptError, DialError, Stage};
 pub use guard::{Guard, Place, Source};
 pub use health::Health;
 pub use request::{BoxFuture, Peer, Request};

@@ -24,7 +24,7 @@ use crate::acceptor::{Acceptor, Again, Inbound, Many, Pending};
 use crate::account::{Account, Both, Open, asker, during};
 use crate::circle;
 use crate::connector::{Standing, Watch};
-use crate::error::{AcceptError, DialError, Stage};
+use crate::error::{AcceptError, DialError};
 use crate::guard::{Guard, Place, Source};
 use crate::router::Router;
 use crate::udp::{Share, Ttl};
@@ -279,9 +279,8 @@ impl Worker {
             }
             let why = "too many connections are open";
             debug!(client = %peer.remote, "a stream is refused: {why}");
-            let why = std::io::Error::new(std::io::ErrorKind::QuotaExceeded, why);
             // The client may have left already.
-            let _ = pending.refuse(&DialError::new(Stage::Route, why)).await;
+            let _ = pending.refuse(&DialError::exhausted(why)).await;
         }
         debug!(client = %peer.remote, "the connection ends");
     }
@@ -330,7 +329,7 @@ impl Worker {
         let mut far = match dialled {
             Ok(far) => far,
             Err(why) => {
-                debug!(client = %peer.remote, user, %target, fault = why.label(), "refused: {why}");
+                debug!(client = %peer.remote, user, %target, cause = why.cause.label(), "refused: {why}");
                 // The client may have left already.
                 let _ = pending.refuse(&why).await;
                 return None;

@@ -160,11 +160,12 @@ impl Reply for Http {
 
     fn refuse<'a>(mut self: Box<Self>, why: &'a DialError) -> BoxFuture<'a, io::Result<()>> {
         Box::pin(async move {
-            let token = self.rules.verbose.then(|| why.label());
+            let token = self.rules.verbose.then(|| why.cause.label());
             let said = why
                 .refusal()
                 .map(|said| format!("the next proxy refuses: {said}"));
-            let answer = server::explained(why.http_status(), token, &said.unwrap_or_default());
+            let answer =
+                server::explained(why.cause.http_status(), token, &said.unwrap_or_default());
             farewell(&mut self.io, &answer).await;
             Ok(())
         })

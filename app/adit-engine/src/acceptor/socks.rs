@@ -100,7 +100,7 @@ impl Socks {
     async fn deny(&mut self, why: &DialError) {
         farewell(
             &mut self.io,
-            &server::reply(self.version, why.socks_reply(), None),
+            &server::reply(self.version, why.cause.socks_reply(), None),
         )
         .await;
     }

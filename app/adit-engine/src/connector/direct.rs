@@ -40,7 +40,7 @@ impl Direct {
                 let asker = self.access.asker();
                 let found = dial::resolve(name.as_str(), to.port, self.family);
                 let found = asker.scope(found).await;
-                found.map_err(|e| DialError::new(Stage::Resolve, e))?
+                found.map_err(DialError::unresolved)?
             }
         };
         let mut denied = None;

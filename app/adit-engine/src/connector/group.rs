@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use super::{Bound, Connected, Connector, Standing};
 use crate::udp::BoxDatagrams;
-use crate::{BoxFuture, DialError, Fault};
+use crate::{BoxFuture, Cause, DialError};
 
 /// How long a member may take to open before the next one is tried beside it. Two round trips to
 /// the other side of the earth.
@@ -104,7 +104,7 @@ impl Group {
                             running.detach_all();
                             return Ok(opened);
                         }
-                        Some(Ok(Err(why))) if why.fault == Fault::Policy => return Err(why),
+                        Some(Ok(Err(why))) if why.cause == Cause::Denied => return Err(why),
                         Some(Ok(Err(why))) => {
                             last = why;
                             if more || running.is_empty() {
@@ -135,7 +135,7 @@ impl Group {
             let opened = open(&*member.way).await;
             member.note(&opened, since);
             match opened {
-                Err(why) if why.fault != Fault::Policy => last = why,
+                Err(why) if why.cause != Cause::Denied => last = why,
                 done => return done,
             }
         }

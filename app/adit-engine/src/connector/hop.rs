@@ -7,8 +7,7 @@ use adit_wire::Target;
 use tokio::time::timeout;
 
 use super::{Connected, Connector};
-use crate::dialect::{Dialect, Spoken};
-use crate::error::{Fault, Stage};
+use crate::dialect::{Dialect, DialogueError, Spoken};
 use crate::plugin::Host;
 use crate::udp::{BoxDatagrams, OverTcp};
 use crate::{BoxFuture, DialError, Health};
@@ -44,43 +43,20 @@ impl<D: Dialect> Hop<D> {
         }
     }
 
-    /// The time-out of the whole opening.
     fn late(&self) -> DialError {
-        let why = std::io::Error::new(std::io::ErrorKind::TimedOut, "no answer in time");
-        DialError::new(
-            Stage::Dialect {
-                hop: self.name.clone(),
-            },
-            why,
-        )
+        DialError::late(&self.name)
     }
 
-    /// An error on the way to our server concerns the server, not the client's target.
-    fn on_the_way(&self, mut why: DialError) -> DialError {
-        // Another hop's server that is not reached is told by that hop; our carrier has our name.
-        let ours = match &why.stage {
-            Stage::Dial { hop } => *hop == self.name,
-            _ => true,
-        };
-        if ours && why.fault == Fault::Upstream {
+    fn on_the_way(&self, why: DialError) -> DialError {
+        // Our carrier has our name.
+        if why.blames(&self.name) {
             self.health.unreachable(&why.why);
         }
-        if matches!(why.stage, Stage::Connect | Stage::Resolve) {
-            why.stage = Stage::Dial {
-                hop: self.name.clone(),
-            };
-        }
-        why
+        why.on_the_way_to(&self.name)
     }
 
-    fn in_dialogue(&self, why: std::io::Error) -> DialError {
-        let hop = self.name.clone();
-        let mut why = DialError::new(Stage::Dialect { hop }, why);
-        if why.fault == Fault::Policy {
-            // The server's rules, or its opinion of our password; ours have allowed it.
-            why.fault = Fault::Upstream;
-        }
-        why
+    fn in_dialogue(&self, failed: DialogueError) -> DialError {
+        failed.with(self.name.clone())
     }
 }
 

@@ -1,13 +1,11 @@
 //! HTTP CONNECT with a hop's server.
 
-use std::io;
-
 use adit_http::client::{ClientError, Connect};
 use adit_stream::{BoxStream, put, run};
 use adit_wire::Target;
 
-use super::{Dialect, Spoken, dialogue};
-use crate::BoxFuture;
+use super::{Dialect, DialogueError, Spoken};
+use crate::{BoxFuture, Cause};
 
 /// A client of one HTTP proxy.
 pub struct Http {
@@ -21,23 +19,25 @@ impl Dialect for Http {
         mut io: BoxStream,
         to: &'a Target,
         first: &'a [u8],
-    ) -> BoxFuture<'a, io::Result<Spoken>> {
+    ) -> BoxFuture<'a, Result<Spoken, DialogueError>> {
         Box::pin(async move {
             let mut core = Connect::new(to.clone(), self.login.clone());
             run(&mut io, &mut core)
                 .await
-                .map_err(|e| dialogue(e, kind))?;
+                .map_err(|e| DialogueError::of(e, cause))?;
             put(&mut io, first).await?;
             Ok(Spoken::plain(io))
         })
     }
 }
 
-fn kind(why: &ClientError) -> io::ErrorKind {
+const fn cause(why: &ClientError) -> Cause {
     match why {
-        ClientError::Status(401 | 403 | 407) => io::ErrorKind::PermissionDenied,
-        ClientError::Status(504) => io::ErrorKind::TimedOut,
-        ClientError::Status(502 | 503) => io::ErrorKind::HostUnreachable,
-        _ => io::ErrorKind::InvalidData,
+        ClientError::Status(401 | 403 | 407) => Cause::DeniedByServer,
+        ClientError::Status(405 | 501) => Cause::UnsupportedByServer,
+        ClientError::Status(504) => Cause::TimedOut,
+        ClientError::Status(502 | 503) => Cause::HostUnreachable,
+        ClientError::Status(_) => Cause::FailedAtServer,
+        _ => Cause::Malformed,
     }
 }

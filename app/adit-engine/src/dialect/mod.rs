@@ -19,7 +19,7 @@ pub use ssr::ShadowsocksR;
 
 use crate::connector::{Connector, Watch};
 use crate::udp::BoxDatagrams;
-use crate::{BoxFuture, DialError, Health};
+use crate::{BoxFuture, Cause, DialError, Health, Stage};
 
 /// A language that asks a server for a target.
 pub trait Dialect: Send + Sync {
@@ -29,7 +29,7 @@ pub trait Dialect: Send + Sync {
         io: BoxStream,
         to: &'a Target,
         first: &'a [u8],
-    ) -> BoxFuture<'a, io::Result<Spoken>>;
+    ) -> BoxFuture<'a, Result<Spoken, DialogueError>>;
 
     /// What to ask the server for if datagrams go in a stream instead (UDP over TCP, version 2).
     fn stream_of_datagrams(&self) -> Option<Target> {
@@ -72,14 +72,47 @@ impl Spoken {
     }
 }
 
-/// A failed dialogue as an I/O error whose kind the reply table understands.
-fn dialogue<E: Into<Broken>>(why: RunError<E>, kind: impl Fn(&E) -> io::ErrorKind) -> io::Error {
-    match why {
-        RunError::Core { error, .. } => io::Error::new(kind(&error), error.into()),
-        RunError::Eof => io::Error::new(
-            io::ErrorKind::UnexpectedEof,
-            "the server closed in the middle of the dialogue",
-        ),
-        RunError::Io(e) => e,
+/// Why a dialogue with a hop's server has failed.
+#[derive(Debug)]
+pub struct DialogueError {
+    /// Why.
+    pub cause: Cause,
+    /// What the system or the server said.
+    pub why: io::Error,
+}
+
+impl DialogueError {
+    /// Of a handshake; `cause` is what its own errors mean.
+    fn of<E: Into<Broken>>(why: RunError<E>, cause: impl Fn(&E) -> Cause) -> Self {
+        match why {
+            RunError::Core { error, .. } => Self {
+                cause: cause(&error),
+                why: io::Error::other(error.into()),
+            },
+            RunError::Eof => Self {
+                cause: Cause::Closed,
+                why: io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    "the server closed in the middle of the dialogue",
+                ),
+            },
+            RunError::Io(why) => why.into(),
+        }
+    }
+
+    /// The same, of the server of `hop`.
+    pub(crate) fn with(self, hop: String) -> DialError {
+        DialError {
+            stage: Stage::Dialect { hop },
+            cause: self.cause,
+            why: self.why,
+        }
+    }
+}
+
+impl From<io::Error> for DialogueError {
+    fn from(why: io::Error) -> Self {
+        let cause = Cause::of(&why);
+        Self { cause, why }
     }
 }

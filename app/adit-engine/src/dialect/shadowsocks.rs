@@ -10,7 +10,7 @@ use adit_shadowsocks::{KeyChain, tcp, uot};
 use adit_stream::{BoxStream, Layered, put};
 use adit_wire::Target;
 
-use super::{Dialect, Spoken};
+use super::{Dialect, DialogueError, Spoken};
 use crate::connector::{Connector, Watch};
 use crate::udp::{BoxDatagrams, ShadowsocksUdp};
 use crate::{BoxFuture, DialError, Health};
@@ -33,7 +33,7 @@ impl Dialect for Shadowsocks {
         io: BoxStream,
         to: &'a Target,
         first: &'a [u8],
-    ) -> BoxFuture<'a, io::Result<Spoken>> {
+    ) -> BoxFuture<'a, Result<Spoken, DialogueError>> {
         Box::pin(async move {
             let (seal, open) = tcp::client(&self.keys, to, Arc::new(SystemClock), &mut Chance)
                 .map_err(io::Error::other)?;

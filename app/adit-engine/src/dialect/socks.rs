@@ -1,17 +1,14 @@
 //! SOCKS5 and SOCKS4a with a hop's server.
 
-use std::io;
-
+use adit_socks::Command;
 use adit_socks::client::{ClientError, Connect, Connect4a};
-use adit_socks::{Command, Reply};
 use adit_stream::{BoxStream, put, run};
 use adit_wire::{Host, Target};
 
-use super::{Dialect, Spoken, dialogue};
+use super::{Dialect, DialogueError, Spoken};
 use crate::connector::Connector;
-use crate::error::Stage;
 use crate::udp::{BoxDatagrams, SocksUdp};
-use crate::{BoxFuture, DialError};
+use crate::{BoxFuture, Cause, DialError};
 
 /// A client of one SOCKS5 server.
 pub struct Socks5 {
@@ -27,12 +24,12 @@ impl Dialect for Socks5 {
         mut io: BoxStream,
         to: &'a Target,
         first: &'a [u8],
-    ) -> BoxFuture<'a, io::Result<Spoken>> {
+    ) -> BoxFuture<'a, Result<Spoken, DialogueError>> {
         Box::pin(async move {
             let mut core = Connect::new(Command::Connect, to.clone(), self.login.clone());
             run(&mut io, &mut core)
                 .await
-                .map_err(|e| dialogue(e, kind))?;
+                .map_err(|e| DialogueError::of(e, cause))?;
             put(&mut io, first).await?;
             Ok(Spoken::plain(io))
         })
@@ -53,14 +50,9 @@ impl Dialect for Socks5 {
             // Zeros: our datagrams may leave from any port.
             let any = Target::from(std::net::SocketAddr::from(([0u8; 4], 0)));
             let mut core = Connect::new(Command::UdpAssociate, any, self.login.clone());
-            let mut relay = run(&mut control, &mut core).await.map_err(|e| {
-                DialError::new(
-                    Stage::Dialect {
-                        hop: server.to_string(),
-                    },
-                    dialogue(e, kind),
-                )
-            })?;
+            let mut relay = run(&mut control, &mut core)
+                .await
+                .map_err(|e| DialogueError::of(e, cause).with(server.to_string()))?;
             if matches!(relay.host, Host::Ip(ip) if ip.is_unspecified()) {
                 relay.host = server.host.clone();
             }
@@ -82,33 +74,26 @@ impl Dialect for Socks4a {
         mut io: BoxStream,
         to: &'a Target,
         first: &'a [u8],
-    ) -> BoxFuture<'a, io::Result<Spoken>> {
+    ) -> BoxFuture<'a, Result<Spoken, DialogueError>> {
         Box::pin(async move {
             let mut core = Connect4a::new(Command::Connect, to.clone(), self.user.clone());
             run(&mut io, &mut core)
                 .await
-                .map_err(|e| dialogue(e, kind))?;
+                .map_err(|e| DialogueError::of(e, cause))?;
             put(&mut io, first).await?;
             Ok(Spoken::plain(io))
         })
     }
 }
 
-/// The reply of an upstream proxy as the error that a direct dial would have given, so that our
-/// own client is told the same.
-fn kind(why: &ClientError) -> io::ErrorKind {
+/// What the answer of a proxy means: our own client is told what a direct connection would have
+/// told it.
+const fn cause(why: &ClientError) -> Cause {
     match why {
-        ClientError::Replied(reply) => match reply {
-            Reply::NotAllowed => io::ErrorKind::PermissionDenied,
-            Reply::NetworkUnreachable => io::ErrorKind::NetworkUnreachable,
-            Reply::HostUnreachable => io::ErrorKind::HostUnreachable,
-            Reply::ConnectionRefused => io::ErrorKind::ConnectionRefused,
-            Reply::TtlExpired => io::ErrorKind::TimedOut,
-            Reply::CommandNotSupported | Reply::AddressTypeNotSupported => {
-                io::ErrorKind::Unsupported
-            }
-            _ => io::ErrorKind::Other,
-        },
-        _ => io::ErrorKind::InvalidData,
+        ClientError::Replied(reply) => Cause::of_socks_reply(*reply),
+        ClientError::UnknownReply(_) => Cause::FailedAtServer,
+        ClientError::NoMethod | ClientError::BadCredentials => Cause::DeniedByServer,
+        ClientError::NotInSocks4(_) | ClientError::CredentialsForm => Cause::Unsupported,
+        _ => Cause::Malformed,
     }
 }

@@ -11,11 +11,11 @@ use adit_shadowsocksr::{ClientParam, ClientStack, StackClient};
 use adit_stream::{BoxStream, Layered, put, run};
 use adit_wire::{Broken, Target};
 
-use super::{Dialect, Spoken, dialogue};
+use super::{Dialect, DialogueError, Spoken};
 use crate::connector::{Connector, Watch};
 use crate::inflate::Inflated;
 use crate::udp::{BoxDatagrams, OverTcp, SsrUdp};
-use crate::{BoxFuture, DialError, Health, Stage, StartError};
+use crate::{BoxFuture, Cause, DialError, Health, StartError};
 
 /// A hello that is not answered for this long is worth a word.
 const SILENCE: Duration = Duration::from_secs(3);
@@ -91,17 +91,15 @@ impl ShadowsocksR {
         let open = async {
             let io = self.dress(below.io).await?;
             let codecs = self.stack.connect_datagrams(ambient::unix(), &mut Chance);
-            self.layered(io, codecs)
+            Ok::<_, DialogueError>(self.layered(io, codecs)?)
         };
         let hop = format!("ssr://{server}");
-        let (io, _) = open
-            .await
-            .map_err(|why| DialError::new(Stage::Dialect { hop }, why))?;
+        let (io, _) = open.await.map_err(|why| why.with(hop))?;
         Ok(Box::new(OverTcp::flagged_client(io)))
     }
 
     /// Puts the obfs on.
-    async fn dress(&self, mut io: BoxStream) -> io::Result<BoxStream> {
+    async fn dress(&self, mut io: BoxStream) -> Result<BoxStream, DialogueError> {
         if self.obfs.kind() == ObfsKind::Plain {
             return Ok(io);
         }
@@ -116,7 +114,7 @@ impl ShadowsocksR {
                 unanswered.health = None;
                 let what = "does not answer in the obfs";
                 self.health.suspect(what, unanswered.since, || {});
-                return Err(dialogue(why, |_| io::ErrorKind::PermissionDenied));
+                return Err(DialogueError::of(why, |_| Cause::Malformed));
             }
         };
         unanswered.health = None;
@@ -145,7 +143,7 @@ impl Dialect for ShadowsocksR {
         io: BoxStream,
         to: &'a Target,
         first: &'a [u8],
-    ) -> BoxFuture<'a, io::Result<Spoken>> {
+    ) -> BoxFuture<'a, Result<Spoken, DialogueError>> {
         Box::pin(async move {
             let io = self.dress(io).await?;
             let codecs = self.stack.connect(to, ambient::unix(), &mut Chance);

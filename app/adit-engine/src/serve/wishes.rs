@@ -152,8 +152,8 @@ impl Worker {
         let peer = association.peer;
         // The control connection was counted with a way out: our socket. Its way out is one more.
         let Some(place) = self.share.enter(None, peer.remote.ip(), 1) else {
-            let why = std::io::Error::from(std::io::ErrorKind::QuotaExceeded);
-            return association.refuse(&DialError::new(Stage::Route, why)).await;
+            let why = DialError::exhausted("too many ways for datagrams are open");
+            return association.refuse(&why).await;
         };
         let opened = Udp::bind(SocketAddr::new(peer.local.ip(), 0))
             .and_then(|socket| Ok((socket.local_addr()?, socket)));

@@ -17,7 +17,7 @@ use super::offer::offered_by_server;
 use super::policy::{Gatekeeper, Rules};
 use super::{SshPlanError, host_key};
 use crate::acceptor::{Acceptor, Inbound, Many, Pending, Reply};
-use crate::{AcceptError, BoxFuture, DialError, Fault, Peer, Place, Request};
+use crate::{AcceptError, BoxFuture, Cause, DialError, Peer, Place, Request};
 
 /// Channels of one connection at most.
 const CHANNELS: usize = 16_384;
@@ -184,19 +184,17 @@ impl Reply for Verdict {
 
 /// What the client is told: what a direct connection would have given, nothing of the way.
 fn words(why: &DialError) -> (OpenFailure, &'static str) {
-    use io::ErrorKind as K;
-    if why.fault == Fault::Policy || why.why.kind() == K::PermissionDenied {
-        let text = "the server's rules do not allow this destination";
-        return (OpenFailure::Prohibited, text);
-    }
-    match why.why.kind() {
-        K::QuotaExceeded => (OpenFailure::Shortage, "too many connections are open"),
-        K::TimedOut => (OpenFailure::ConnectFailed, "Connection timed out"),
-        K::HostUnreachable => (OpenFailure::ConnectFailed, "No route to host"),
-        K::NetworkUnreachable | K::NetworkDown => {
-            (OpenFailure::ConnectFailed, "Network is unreachable")
+    match why.cause {
+        Cause::Denied | Cause::DeniedByServer => {
+            let text = "the server's rules do not allow this destination";
+            (OpenFailure::Prohibited, text)
         }
-        K::ConnectionRefused | K::ConnectionReset | K::ConnectionAborted => {
+        Cause::Exhausted => (OpenFailure::Shortage, "too many connections are open"),
+        Cause::TimedOut => (OpenFailure::ConnectFailed, "Connection timed out"),
+        Cause::HostUnreachable => (OpenFailure::ConnectFailed, "No route to host"),
+        Cause::UnknownName => (OpenFailure::ConnectFailed, "Name or service not known"),
+        Cause::NetworkUnreachable => (OpenFailure::ConnectFailed, "Network is unreachable"),
+        Cause::ConnectionRefused | Cause::ConnectionReset => {
             (OpenFailure::ConnectFailed, "Connection refused")
         }
         _ => (
@@ -213,17 +211,16 @@ mod tests {
 
     #[test]
     fn clients_are_told_the_kind_of_failure_alone() {
-        use io::ErrorKind as K;
-        for (kind, reason) in [
-            (K::ConnectionRefused, OpenFailure::ConnectFailed),
-            (K::TimedOut, OpenFailure::ConnectFailed),
-            (K::PermissionDenied, OpenFailure::Prohibited),
-            (K::QuotaExceeded, OpenFailure::Shortage),
+        for (cause, reason) in [
+            (Cause::ConnectionRefused, OpenFailure::ConnectFailed),
+            (Cause::TimedOut, OpenFailure::ConnectFailed),
+            (Cause::DeniedByServer, OpenFailure::Prohibited),
+            (Cause::Exhausted, OpenFailure::Shortage),
         ] {
             let hop = "ssh://hidden:22".to_owned();
-            let why = DialError::new(Stage::Dial { hop }, io::Error::new(kind, "secret words"));
-            let (said, text) = words(&why);
-            assert_eq!(said, reason, "{kind:?}");
+            let (stage, why) = (Stage::Dial { hop }, io::Error::other("secret words"));
+            let (said, text) = words(&DialError { stage, cause, why });
+            assert_eq!(said, reason, "{cause:?}");
             assert!(
                 !text.contains("hidden") && !text.contains("secret"),
                 "{text}"

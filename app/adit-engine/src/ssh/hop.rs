@@ -9,7 +9,6 @@ use adit_config::{ServerHop, SshHop as Plan};
 use adit_shadowsocks::uot::{self, Version};
 use adit_ssh::client::{Client, ClientConfig, Session};
 use adit_ssh::{Channel, ConnectError, End, Keepalive, OpenError};
-use adit_ssh_proto::SshError;
 use adit_ssh_proto::auth::visible;
 use adit_ssh_proto::connection::{Limits, Originator};
 use adit_stream::put;
@@ -26,7 +25,7 @@ use super::trust::Trust;
 use crate::connector::{Connected, Connector};
 use crate::health::Health;
 use crate::udp::{BoxDatagrams, OverTcp};
-use crate::{BoxFuture, DialError, Fault, Stage};
+use crate::{BoxFuture, Cause, DialError, Stage};
 
 /// Channels of one connection at most.
 const CHANNELS: usize = 16_384;
@@ -100,7 +99,9 @@ impl SshHop {
     async fn open(&self, to: &Target) -> Result<Channel, DialError> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let Some(line) = self.lines.get(turn % self.lines.len().max(1)) else {
-            return Err(self.server.failed(io::ErrorKind::NotConnected.into()));
+            return Err(self
+                .server
+                .failed(Cause::Closed, io::ErrorKind::NotConnected.into()));
         };
         let mut again = true;
         loop {
@@ -123,7 +124,7 @@ impl SshHop {
                 }
                 NoChannel::Useless(why) => return Err(self.server.refused(why.into())),
                 NoChannel::Silent => {
-                    return Err(self.server.failed(io::ErrorKind::TimedOut.into()));
+                    return Err(DialError::late(&self.server.name));
                 }
             }
             line.give_up(&session);
@@ -149,7 +150,9 @@ impl SshHop {
         let told = news.wait_for(Option::is_some).await;
         match told.ok().and_then(|outcome| outcome.clone()) {
             Some(outcome) => outcome.map_err(Failure::into_error),
-            None => Err(self.server.failed(io::ErrorKind::NotConnected.into())),
+            None => Err(self
+                .server
+                .failed(Cause::Closed, io::ErrorKind::NotConnected.into())),
         }
     }
 }
@@ -157,7 +160,7 @@ impl SshHop {
 impl Server {
     /// Connects and logs in.
     async fn connect(&self) -> Result<Session, Failure> {
-        let late = || Failure::new(self.failed(io::ErrorKind::TimedOut.into()), false);
+        let late = || Failure::new(DialError::late(&self.name));
         let connected = timeout(self.deadline, self.log_in()).await;
         let outcome = connected.unwrap_or_else(|_| Err(late()));
         match &outcome {
@@ -169,17 +172,12 @@ impl Server {
                 self.health.proof(None);
             }
             // Nobody but the user can change that.
-            Err(why) if why.refused => warn!("{}: {}", self.name, why.text),
+            Err(why) if !why.cause.may_retry() => warn!("{}: {}", self.name, why.text),
             Err(why) => {
                 debug!("{}: {}", self.name, why.text);
-                // One that another hop did not reach is told by that hop.
-                let ours = matches!(
-                    &why.stage,
-                    Stage::Dial { hop } | Stage::Dialect { hop } if *hop == self.name
-                );
-                if ours && why.fault == Fault::Upstream {
-                    let what = io::Error::new(why.kind, why.text.clone());
-                    self.health.unreachable(&what);
+                let why = why.clone().into_error();
+                if why.blames(&self.name) {
+                    self.health.unreachable(&why.why);
                 }
             }
         }
@@ -191,21 +189,14 @@ impl Server {
             .via
             .connect(&self.target, &[])
             .await
-            .map_err(|mut why| {
-                // An error on the way to our server concerns the server, not the client's target.
-                if matches!(why.stage, Stage::Connect | Stage::Resolve) {
-                    why.stage = Stage::Dial {
-                        hop: self.name.clone(),
-                    };
-                }
-                Failure::new(why, false)
-            })?;
+            .map_err(|why| Failure::new(why.on_the_way_to(&self.name)))?;
         let offered = self.offer.host_key.clone();
-        let (judge, offered) = self
-            .trust
-            .open(offered)
-            .await
-            .map_err(|why| Failure::new(self.failed(no_session(why.into())), true))?;
+        let (judge, offered) = self.trust.open(offered).await.map_err(|why| {
+            Failure::new(self.failed(
+                Cause::Untrusted,
+                io::Error::other(ConnectError::from(why).to_string()),
+            ))
+        })?;
         let login = self.means.login().await;
         let mut config = ClientConfig::new(Arc::new(judge), login);
         let preferred = &mut config.transport.preferred;
@@ -222,27 +213,20 @@ impl Server {
         config.timeout = self.deadline;
         let session = Client::connect(below.io, config).await;
         session.map_err(|why| {
-            let refused = matches!(
-                &why,
-                ConnectError::Auth { .. }
-                    | ConnectError::HostKey(_)
-                    | ConnectError::Ssh(SshError::NoCommon { .. })
-            );
-            Failure::new(self.failed(no_session(why)), refused)
+            let cause = no_session(&why);
+            Failure::new(self.failed(cause, io::Error::other(why.to_string())))
         })
     }
 
-    fn failed(&self, why: io::Error) -> DialError {
+    fn failed(&self, cause: Cause, why: io::Error) -> DialError {
         let hop = self.name.clone();
-        DialError::new(Stage::Dialect { hop }, why)
+        let stage = Stage::Dialect { hop };
+        DialError { stage, cause, why }
     }
 
     /// A channel that was not opened: its own client is told what a direct dial would have told.
     fn refused(&self, why: OpenError) -> DialError {
-        let mut error = self.failed(io::Error::new(no_channel(&why), why.to_string()));
-        // Its rules, not ours: another hop may have others.
-        error.fault = Fault::Upstream;
-        error
+        self.failed(no_channel(&why), io::Error::other(why.to_string()))
     }
 }
 
@@ -287,7 +271,7 @@ impl Connector for SshHop {
             let open = async {
                 let mut io = self.open(to).await?;
                 let sent = put(&mut io, first).await;
-                sent.map_err(|why| self.server.failed(why))?;
+                sent.map_err(|why| self.server.failed(Cause::of(&why), why))?;
                 Ok(Connected {
                     io: Box::new(io),
                     direct: false,
@@ -296,12 +280,8 @@ impl Connector for SshHop {
                     standing: None,
                 })
             };
-            let late = || {
-                let why = io::Error::new(io::ErrorKind::TimedOut, "no answer in time");
-                self.server.failed(why)
-            };
             let opened = timeout(self.server.deadline, open).await;
-            opened.unwrap_or_else(|_| Err(late()))
+            opened.unwrap_or_else(|_| Err(DialError::late(&self.server.name)))
         })
     }
 

@@ -8,7 +8,7 @@ use adit_ssh::client::Session;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::{DialError, Fault, Stage};
+use crate::{Cause, DialError, Stage};
 
 /// The pause after a first failure; it doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -21,11 +21,8 @@ const REFUSED_PAUSE: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone)]
 pub(super) struct Failure {
     pub(super) stage: Stage,
-    pub(super) fault: Fault,
-    pub(super) kind: io::ErrorKind,
+    pub(super) cause: Cause,
     pub(super) text: String,
-    /// It was reached, and refuses us or is refused.
-    pub(super) refused: bool,
 }
 
 /// What an attempt has come to.
@@ -115,7 +112,7 @@ impl Attempt {
                 state.now = Now::Up(session.clone());
             }
             Err(why) => {
-                let pause = pause(state.failures, why.refused);
+                let pause = pause(state.failures, why.cause.may_retry());
                 state.failures = state.failures.saturating_add(1);
                 state.now = Now::Pause(why.clone(), Instant::now() + pause);
             }
@@ -136,27 +133,25 @@ impl Drop for Attempt {
 }
 
 impl Failure {
-    pub(super) fn new(why: DialError, refused: bool) -> Self {
+    pub(super) fn new(why: DialError) -> Self {
         Self {
             stage: why.stage,
-            fault: why.fault,
-            kind: why.why.kind(),
+            cause: why.cause,
             text: why.why.to_string(),
-            refused,
         }
     }
 
     pub(super) fn into_error(self) -> DialError {
         DialError {
             stage: self.stage,
-            fault: self.fault,
-            why: io::Error::new(self.kind, self.text),
+            cause: self.cause,
+            why: io::Error::other(self.text),
         }
     }
 }
 
-fn pause(failures: u32, refused: bool) -> Duration {
-    let most = if refused { REFUSED_PAUSE } else { AWAY_PAUSE };
+fn pause(failures: u32, may_retry: bool) -> Duration {
+    let most = if may_retry { AWAY_PAUSE } else { REFUSED_PAUSE };
     FIRST_PAUSE.saturating_mul(1 << failures.min(16)).min(most)
 }
 
@@ -164,10 +159,10 @@ fn pause(failures: u32, refused: bool) -> Duration {
 mod tests {
     use super::*;
 
-    fn failure(refused: bool) -> Failure {
+    fn failure() -> Failure {
         let hop = "ssh://h:22".to_owned();
         let why = io::Error::from(io::ErrorKind::ConnectionRefused);
-        Failure::new(DialError::new(Stage::Dial { hop }, why), refused)
+        Failure::new(DialError::new(Stage::Dial { hop }, why))
     }
 
     #[tokio::test(start_paused = true)]
@@ -183,7 +178,7 @@ mod tests {
             };
             waiting.push(news);
         }
-        attempt.end(Err(failure(false)));
+        attempt.end(Err(failure()));
         for mut news in waiting {
             let told = news.wait_for(Option::is_some).await.unwrap();
             assert!(matches!(&*told, Some(Err(_))));
@@ -200,9 +195,9 @@ mod tests {
 
     #[test]
     fn pauses_grow_and_end() {
-        assert_eq!(pause(0, true), FIRST_PAUSE);
-        assert_eq!(pause(1, false), FIRST_PAUSE * 2);
-        assert_eq!(pause(40, false), AWAY_PAUSE);
-        assert_eq!(pause(40, true), REFUSED_PAUSE);
+        assert_eq!(pause(0, false), FIRST_PAUSE);
+        assert_eq!(pause(1, true), FIRST_PAUSE * 2);
+        assert_eq!(pause(40, true), AWAY_PAUSE);
+        assert_eq!(pause(40, false), REFUSED_PAUSE);
     }
 }

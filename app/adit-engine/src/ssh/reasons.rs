@@ -1,48 +1,53 @@
-//! Why a hop has no connection, or no channel: as the errors that a direct dial would have given,
-//! so that our own client is told the same.
-
-use std::io;
+//! Why a hop has no connection, or no channel: as the causes that a direct connection would have
+//! had, so that our own client is told the same.
 
 use adit_ssh::{ConnectError, OpenError};
+use adit_ssh_proto::SshError;
 use adit_ssh_proto::connection::OpenFailure;
 
+use crate::Cause;
+
 /// Why there is no connection.
-pub(super) fn no_session(why: ConnectError) -> io::Error {
-    let kind = match &why {
-        ConnectError::Io(below) => below.kind(),
-        ConnectError::Ended(_) => io::ErrorKind::UnexpectedEof,
-        ConnectError::Timeout { .. } => io::ErrorKind::TimedOut,
-        _ => io::ErrorKind::InvalidData,
-    };
-    io::Error::new(kind, why.to_string())
+pub(super) fn no_session(why: &ConnectError) -> Cause {
+    match why {
+        ConnectError::Io(below) => Cause::of(below),
+        ConnectError::Ended(_) => Cause::Closed,
+        ConnectError::Timeout { .. } => Cause::TimedOut,
+        ConnectError::Auth { .. } => Cause::DeniedByServer,
+        ConnectError::HostKey(_) => Cause::Untrusted,
+        ConnectError::Ssh(SshError::NoCommon { .. }) => Cause::UnsupportedByServer,
+        _ => Cause::Malformed,
+    }
 }
 
 /// Why there is no channel.
-pub(super) fn no_channel(why: &OpenError) -> io::ErrorKind {
+pub(super) fn no_channel(why: &OpenError) -> Cause {
     match why {
         OpenError::Refused { reason, text } => match reason {
-            OpenFailure::Prohibited => io::ErrorKind::PermissionDenied,
+            OpenFailure::Prohibited => Cause::DeniedByServer,
             OpenFailure::ConnectFailed => told(text),
-            OpenFailure::UnknownType => io::ErrorKind::Unsupported,
-            _ => io::ErrorKind::Other,
+            OpenFailure::UnknownType => Cause::UnsupportedByServer,
+            _ => Cause::FailedAtServer,
         },
-        OpenError::End(_) => io::ErrorKind::ConnectionAborted,
-        _ => io::ErrorKind::Other,
+        OpenError::End(_) => Cause::ConnectionReset,
+        _ => Cause::FailedAtServer,
     }
 }
 
 /// What the server's words mean. OpenSSH passes on what its system says.
-fn told(text: &str) -> io::ErrorKind {
+fn told(text: &str) -> Cause {
     let text = text.to_ascii_lowercase();
     let has = |part: &str| text.contains(part);
     if has("timed out") {
-        io::ErrorKind::TimedOut
+        Cause::TimedOut
     } else if has("network is unreachable") {
-        io::ErrorKind::NetworkUnreachable
-    } else if has("no route") || has("unknown host") || has("not known") || has("resolve") {
-        io::ErrorKind::HostUnreachable
+        Cause::NetworkUnreachable
+    } else if has("unknown host") || has("not known") || has("resolve") {
+        Cause::UnknownName
+    } else if has("no route") {
+        Cause::HostUnreachable
     } else {
-        io::ErrorKind::ConnectionRefused
+        Cause::ConnectionRefused
     }
 }
 
@@ -53,15 +58,15 @@ mod tests {
     #[test]
     fn the_words_of_servers_are_understood() {
         for (text, kind) in [
-            ("Connection refused", io::ErrorKind::ConnectionRefused),
-            ("Connection timed out", io::ErrorKind::TimedOut),
-            ("No route to host", io::ErrorKind::HostUnreachable),
+            ("Connection refused", Cause::ConnectionRefused),
+            ("Connection timed out", Cause::TimedOut),
+            ("No route to host", Cause::HostUnreachable),
             (
                 "unknown host (Name or service not known)",
-                io::ErrorKind::HostUnreachable,
+                Cause::UnknownName,
             ),
-            ("Network is unreachable", io::ErrorKind::NetworkUnreachable),
-            ("", io::ErrorKind::ConnectionRefused),
+            ("Network is unreachable", Cause::NetworkUnreachable),
+            ("", Cause::ConnectionRefused),
         ] {
             assert_eq!(told(text), kind, "{text}");
         }
@@ -70,9 +75,9 @@ mod tests {
             text: String::new(),
         };
         for (reason, kind) in [
-            (OpenFailure::Prohibited, io::ErrorKind::PermissionDenied),
-            (OpenFailure::ConnectFailed, io::ErrorKind::ConnectionRefused),
-            (OpenFailure::UnknownType, io::ErrorKind::Unsupported),
+            (OpenFailure::Prohibited, Cause::DeniedByServer),
+            (OpenFailure::ConnectFailed, Cause::ConnectionRefused),
+            (OpenFailure::UnknownType, Cause::UnsupportedByServer),
         ] {
             assert_eq!(no_channel(&refused(reason)), kind, "{reason:?}");
         }

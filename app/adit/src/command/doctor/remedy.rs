@@ -4,7 +4,7 @@ use std::io;
 
 use adit_config::HopKind;
 use adit_engine::probe::Heard;
-use adit_engine::{DialError, Stage};
+use adit_engine::{Cause, DialError, Stage};
 use adit_shadowsocks::Edition;
 
 use super::super::run::key_id;
@@ -49,11 +49,12 @@ pub(super) fn is_fine(kind: &HopKind, heard: &Heard) -> bool {
         Heard::Answer { .. } => true,
         Heard::Failed(why) => {
             let replied = matches!(
-                why.why.kind(),
-                io::ErrorKind::HostUnreachable
-                    | io::ErrorKind::NetworkUnreachable
-                    | io::ErrorKind::ConnectionRefused
-                    | io::ErrorKind::Other
+                why.cause,
+                Cause::HostUnreachable
+                    | Cause::UnknownName
+                    | Cause::NetworkUnreachable
+                    | Cause::ConnectionRefused
+                    | Cause::FailedAtServer
             );
             plain && replied && matches!(why.stage, Stage::Dialect { .. })
         }
