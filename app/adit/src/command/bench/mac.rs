@@ -1,10 +1,11 @@
-//! `adit bench mac`: the message authentication codes of SSH, and HMAC-MD5 as the old measure.
+//! `adit bench mac`: the message authentication codes of SSH, HMAC-MD5 as the old measure, and those
+//! of ShadowsocksR's frames, of which several are computed together.
 
 use std::hint::black_box;
 use std::time::Duration;
 
 use adit_cli::Done;
-use adit_crypto::{HmacKey, HmacKind};
+use adit_crypto::{HmacKey, HmacKind, HmacMd5Batch, MAC_LANES, SipBatch, SipKey};
 use adit_umac::{Nonce, Session};
 
 use super::{Rows, nanoseconds};
@@ -26,7 +27,7 @@ pub(super) fn mac(typed: &args::BenchMac) -> Done {
 type Measure = fn(&[u8], Duration) -> f64;
 
 /// Every one with its name.
-const MACS: [(&str, Measure); 4] = [
+const MACS: [(&str, Measure); 7] = [
     ("umac-64", umac::<8>),
     ("umac-128", umac::<16>),
     ("hmac-sha2-256", |message, spend| {
@@ -35,7 +36,41 @@ const MACS: [(&str, Measure); 4] = [
     ("hmac-md5", |message, spend| {
         hmac(HmacKind::Md5, message, spend)
     }),
+    ("hmac-md5-of-8", |message, spend| {
+        let Some(batch) = HmacMd5Batch::new([&KEY; MAC_LANES]) else {
+            return hmac(HmacKind::Md5, message, spend);
+        };
+        of_many(message, spend, |messages| {
+            black_box(batch.tags(messages));
+        })
+    }),
+    ("siphash-1-3", siphash),
+    ("siphash-1-3-of-8", |message, spend| {
+        let Some(batch) = SipBatch::new(&[KEY_16; MAC_LANES]) else {
+            return siphash(message, spend);
+        };
+        of_many(message, spend, |messages| {
+            black_box(batch.hashes(messages));
+        })
+    }),
 ];
+
+const KEY_16: [u8; 16] = [0x42; 16];
+
+fn siphash(message: &[u8], spend: Duration) -> f64 {
+    let key = SipKey::new(KEY_16);
+    nanoseconds(spend, || {
+        black_box(key.hash(black_box(message)));
+    })
+}
+
+/// One of messages whose codes are computed together.
+fn of_many(message: &[u8], spend: Duration, tags: impl Fn([&[u8]; MAC_LANES])) -> f64 {
+    let all = message.repeat(MAC_LANES);
+    let mut parts = all.chunks(message.len().max(1));
+    let messages = [(); MAC_LANES].map(|()| parts.next().unwrap_or_default());
+    nanoseconds(spend, || tags(black_box(messages))) / MAC_LANES as f64
+}
 
 /// Packet after packet of one connection: the nonces follow each other.
 fn umac<const TAG: usize>(message: &[u8], spend: Duration) -> f64 {
