@@ -129,6 +129,18 @@ pub(super) const HEADLINES: &[(Suite, &[(&str, Quantity)])] = &[
         ],
     ),
     (
+        Suite::Cpu,
+        &[
+            ("KCP, a datagram of 1,400 B: seal-aes", NS_PER_OP),
+            (
+                "forward error correction, for each datagram of 1,400 B: \
+                 code-encode-vandermonde-10+3",
+                NS_PER_OP,
+            ),
+            ("Shadowsocks, 1,400 B: cipher-chacha20-poly1305", NS_PER_OP),
+        ],
+    ),
+    (
         Suite::Headers,
         &[
             ("keys and headers: salt of 16 B, BLAKE3 subkey", NS_PER_OP),

@@ -1,5 +1,6 @@
 //! The suites: what is measured, each in a file of its own.
 
+mod classes;
 mod crypto;
 mod headers;
 mod idle;
@@ -56,6 +57,8 @@ pub(crate) enum Suite {
     Workers,
     /// The ciphers of adit-crypto, in memory
     Crypto,
+    /// Ciphers, checks and codes in memory, on each class of processors
+    Cpu,
     /// Keys, headers and packets of Shadowsocks, in memory: time and allocations
     Headers,
     /// KCP: sessions and tunnels beside kcp-go's and kcptun's, idle ones, packets in memory
@@ -88,6 +91,7 @@ impl Suite {
             Self::Latency => "Latency under load",
             Self::Workers => "Workers",
             Self::Crypto => "Ciphers",
+            Self::Cpu => "Classes of processors",
             Self::Kcp => "KCP",
             Self::Fec => "Forward error correction",
             Self::Headers => "Keys, headers and packets",
@@ -192,6 +196,13 @@ impl Suite {
                  measured is the cipher as adit calls it, with a key that is expanded already; \
                  XChaCha derives a subkey for every message."
             }
+            Self::Cpu => {
+                "On one processor, which has the instructions of all these classes, with those of \
+                 newer ones left alone (`ADIT_CPU`): plain Rust; AVX2; AVX2 with VAES, VPCLMULQDQ \
+                 and GFNI on 256 bits; AVX-512. In memory and on one thread, the fastest round of \
+                 each, for the kernels that adit chooses itself. AES-GCM comes from AWS-LC, which \
+                 chooses for itself."
+            }
             Self::Headers => {
                 "One thread, in memory, time of the thread's own CPU clock, allocations of Rust's \
                  allocator (those of C libraries count in `cargo xtask bench --instructions`). A \
@@ -244,7 +255,7 @@ impl Suite {
             Self::Rate | Self::Workers => (CONNECTIONS, "", false),
             Self::Crypto => (SEAL, "", false),
             // Five nanoseconds beside two thousand.
-            Self::Fec | Self::Headers | Self::Users => (NS_PER_OP, "", true),
+            Self::Cpu | Self::Fec | Self::Headers | Self::Users => (NS_PER_OP, "", true),
         };
         Chart {
             quantity,
@@ -269,6 +280,7 @@ impl Suite {
             Self::Latency => latency::run(bench),
             Self::Workers => workers::run(bench),
             Self::Crypto => crypto::run(bench),
+            Self::Cpu => classes::run(bench),
             Self::Kcp => kcp::run(bench),
             Self::Fec => steps::run(bench, self),
             Self::Headers => headers::run(bench),

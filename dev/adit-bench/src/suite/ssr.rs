@@ -80,7 +80,6 @@ const fn shadowsocks(method: Method) -> Stack {
 
 const CTR: &str = COMPARED_WITH;
 const FAST: &str = "aes-256-ctr + auth_aes128_fast";
-const MD5: &str = "aes-256-ctr + auth_aes128_md5";
 const ANY: f64 = f64::INFINITY;
 
 /// The rows.
@@ -89,7 +88,7 @@ pub(crate) const STACKS: [Stack; 14] = [
     ssr("rc4-md5", "origin", "plain", None),
     ssr("aes-128-cfb", "origin", "plain", None),
     ssr(CTR, "origin", "plain", None),
-    ssr(CTR, "auth_aes128_fast", "plain", times(1.2, 0.5, MD5)),
+    ssr(CTR, "auth_aes128_fast", "plain", cost(1.2)),
     ssr(CTR, "auth_sha1_v4", "plain", cost(1.2)),
     ssr(CTR, "auth_aes128_md5", "plain", cost(3.0)),
     ssr(CTR, "auth_aes128_sha1", "plain", None),

@@ -1,6 +1,7 @@
 //! The steps of packets and codes in memory, for the suites `kcp` and `fec`: what `adit bench`
 //! prints beside what the peer on kcp-go prints, row by row.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -67,10 +68,15 @@ pub(super) struct Step {
     pub(super) ns: f64,
 }
 
+/// The program that is measured.
+pub(super) fn adit(bench: &Bench) -> Option<PathBuf> {
+    let adit = bench.peers.iter().find(|peer| peer.name() == "adit");
+    adit.and_then(|peer| peer.program().map(Path::to_path_buf))
+}
+
 /// Every round, both programs.
 pub(super) fn run(bench: &mut Bench, suite: Suite) {
-    let adit = bench.peers.iter().find(|peer| peer.name() == "adit");
-    let adit = adit.and_then(|peer| peer.program().map(std::path::Path::to_path_buf));
+    let adit = adit(bench);
     for round in 1..=bench.settings.rounds() {
         for who in whos(bench, round) {
             let millis = bench.settings.amounts().cipher_millis.to_string();
@@ -89,7 +95,7 @@ pub(super) fn run(bench: &mut Bench, suite: Suite) {
                     command
                 }
             };
-            match steps(command) {
+            match steps(command).context(tool::missing("kcppeer")) {
                 Ok(steps) => keep(bench, suite, who, round, &steps),
                 Err(why) => bench
                     .journal
@@ -99,8 +105,9 @@ pub(super) fn run(bench: &mut Bench, suite: Suite) {
     }
 }
 
-fn steps(command: Command) -> Result<Vec<Step>> {
-    let ended = tool::run(command, Duration::from_secs(120)).context(tool::missing("kcppeer"))?;
+/// The rows that a command prints, within two minutes.
+pub(super) fn steps(command: Command) -> Result<Vec<Step>> {
+    let ended = tool::run(command, Duration::from_secs(120))?;
     read(&ended.success()?)
 }
 

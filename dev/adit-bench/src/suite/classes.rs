@@ -1,0 +1,111 @@
+//! Suite `cpu`: what `adit bench` prints with the instructions of each class of processors.
+
+use std::process::Command;
+
+use adit_crypto::{CpuLevel, cpu_level};
+
+use super::Suite;
+use super::steps;
+use super::turn::Bench;
+use crate::figure::{Metric, NS_PER_OP};
+
+/// A table: the rows of a command of `adit bench` whose kernels adit chooses itself.
+struct Chapter {
+    title: &'static str,
+    command: &'static str,
+    rows: &'static [&'static str],
+}
+
+const CHAPTERS: [Chapter; 3] = [
+    Chapter {
+        title: "KCP, a datagram of 1,400 B",
+        command: "kcp",
+        rows: &[
+            "seal-aes",
+            "open-aes",
+            "seal-aes-128",
+            "open-aes-128",
+            "seal-salsa20",
+            "open-salsa20",
+            "seal-none",
+            "crc32",
+            "highwayhash",
+        ],
+    },
+    Chapter {
+        title: "forward error correction, for each datagram of 1,400 B",
+        command: "fec",
+        rows: &[
+            "code-encode-vandermonde-10+3",
+            "code-decode-3-vandermonde-10+3",
+            "stage-encode-vandermonde-10+3",
+            "code-encode-vandermonde-20+10",
+            "stage-encode-vandermonde-20+10",
+        ],
+    },
+    Chapter {
+        title: "Shadowsocks, 1,400 B",
+        command: "ss",
+        rows: &[
+            "cipher-chacha20-poly1305",
+            "cipher-chacha8-poly1305",
+            "packet-seal-2022-blake3-chacha20-poly1305",
+            "packet-open-2022-blake3-chacha20-poly1305",
+            "packet-seal-2022-blake3-chacha8-poly1305",
+            "packet-open-2022-blake3-chacha8-poly1305",
+        ],
+    },
+];
+
+/// What the rows have in common.
+const BYTES: u64 = 1400;
+
+/// Every round, the classes that this processor has in turn.
+pub(super) fn run(bench: &mut Bench) {
+    let Some(adit) = steps::adit(bench) else {
+        return;
+    };
+    let here = cpu_level();
+    let millis = bench.settings.amounts().cipher_millis.to_string();
+    for round in 1..=bench.settings.rounds() {
+        for chapter in &CHAPTERS {
+            for level in CpuLevel::ALL.into_iter().filter(|level| *level <= here) {
+                let mut command = Command::new(&adit);
+                command.args(["bench", chapter.command, "--json", "--millis", &millis]);
+                command.env("ADIT_CPU", level.name());
+                match steps::steps(command) {
+                    Ok(steps) => {
+                        for row in chapter.rows {
+                            keep(bench, chapter.title, row, level, round, &steps);
+                        }
+                    }
+                    Err(why) => {
+                        bench
+                            .journal
+                            .keep(Suite::Cpu, chapter.title, "adit", round, Err(why));
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn keep(
+    bench: &mut Bench,
+    title: &str,
+    row: &str,
+    level: CpuLevel,
+    round: u32,
+    steps: &[steps::Step],
+) {
+    let metric = Metric {
+        quantity: NS_PER_OP,
+        part: level.name(),
+    };
+    let step = steps
+        .iter()
+        .find(|step| (&*step.name, step.bytes) == (row, BYTES));
+    let outcome = step.map(|step| vec![(metric, step.ns)]);
+    let outcome = outcome.ok_or_else(|| anyhow::anyhow!("`adit bench` has no row {row}"));
+    bench.journal.keep(Suite::Cpu, title, row, round, outcome);
+}
