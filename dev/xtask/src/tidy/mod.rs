@@ -8,6 +8,7 @@
 
 mod arrows;
 mod code;
+mod paths;
 mod promises;
 mod sizes;
 mod text;
