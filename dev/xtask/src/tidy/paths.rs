@@ -7,6 +7,8 @@ pub(super) struct Path<'a> {
     pub(super) parts: Vec<&'a str>,
     /// The name that a `use` gives it; `None` of a path in other code, `*` of all names in it.
     pub(super) import: Option<&'a str>,
+    /// A `pub use`.
+    pub(super) passed_on: bool,
 }
 
 /// A word or a mark of code, with its line.
@@ -40,7 +42,9 @@ pub(super) fn paths<'a>(tokens: &[Token<'a>]) -> Vec<Path<'a>> {
     let mut at = 0;
     while let Some(&(line, token)) = tokens.get(at) {
         if token == "use" {
-            at = import(tokens, at + 1, &[], &mut paths);
+            let before = at.checked_sub(1).and_then(|before| tokens.get(before));
+            let passed_on = matches!(before, Some((_, "pub" | ")")));
+            at = import(tokens, at + 1, &[], passed_on, &mut paths);
         } else if is_name(token) {
             let mut parts = vec![token];
             at += 1;
@@ -50,11 +54,11 @@ pub(super) fn paths<'a>(tokens: &[Token<'a>]) -> Vec<Path<'a>> {
                 parts.push(name);
                 at += 2;
             }
-            let import = None;
             paths.push(Path {
                 line,
                 parts,
-                import,
+                import: None,
+                passed_on: false,
             });
         } else {
             at += 1;
@@ -68,6 +72,7 @@ fn import<'a>(
     tokens: &[Token<'a>],
     mut at: usize,
     before: &[&'a str],
+    passed_on: bool,
     paths: &mut Vec<Path<'a>>,
 ) -> usize {
     let mut parts = before.to_vec();
@@ -80,7 +85,7 @@ fn import<'a>(
                     match *token {
                         "}" => return at + 1,
                         "," => at += 1,
-                        _ => at = import(tokens, at, &parts, paths),
+                        _ => at = import(tokens, at, &parts, passed_on, paths),
                     }
                 }
                 return at;
@@ -102,6 +107,7 @@ fn import<'a>(
             line,
             parts,
             import,
+            passed_on,
         });
         return at;
     }
@@ -118,22 +124,27 @@ mod tests {
 
     #[test]
     fn braces_are_opened() {
-        let code = "use a::{self, b::{c as d, *}, e};\nf::g::<h::I>(j)\n::<'a> + m::N {}";
+        let code =
+            "pub(super) use a::{self, b::{c as d, *}, e};\nf::g::<h::I>(j)\n::<'a> + m::N {}";
         let tokens = tokens(code);
         let told: Vec<String> = paths(&tokens)
             .iter()
             .map(|path| {
                 let import = path.import.unwrap_or("-");
-                format!("{} {} {import}", path.line, path.parts.join("::"))
+                let passed_on = if path.passed_on { " pub" } else { "" };
+                let name = path.parts.join("::");
+                format!("{} {name} {import}{passed_on}", path.line)
             })
             .collect();
         assert_eq!(
             told,
             [
-                "1 a a",
-                "1 a::b::c d",
-                "1 a::b::* *",
-                "1 a::e e",
+                "1 pub -",
+                "1 super -",
+                "1 a a pub",
+                "1 a::b::c d pub",
+                "1 a::b::* * pub",
+                "1 a::e e pub",
                 "2 f::g -",
                 "2 h::I -",
                 "2 j -",
