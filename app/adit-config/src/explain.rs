@@ -10,9 +10,10 @@ use core::fmt::Write;
 use adit_shadowsocks::{Edition, Method};
 use adit_wire::Room;
 
-use crate::plan::{
-    Chain, Hop, HopKind, Listen, ListenKind, Plan, Plugin, PluginMode, Private, Proxy, Route,
-    SsRole, Stage, Steering, Transparent, UdpWay,
+use crate::plan::{Chain, Plan, Route, Stage};
+use crate::scheme::typed::{
+    Hop, HopKind, Listen, ListenKind, Plugin, PluginMode, Private, Proxy, SsRole, Steering,
+    Transparent, UdpWay,
 };
 use crate::text::{printable, write_duration as time, write_net};
 
@@ -178,15 +179,7 @@ fn limits(listen: &Listen) -> String {
             shown.push("clients named by the PROXY protocol".to_owned());
         }
     }
-    let udp = match &listen.kind {
-        ListenKind::Proxy(proxy) => proxy.udp,
-        ListenKind::Shadowsocks(server) => server.udp,
-        ListenKind::ShadowsocksR(server) => server.udp,
-        ListenKind::Ssh(_) => false,
-        ListenKind::Forward(forward) => forward.udp,
-        ListenKind::Transparent(transparent) => transparent.udp,
-    };
-    if udp {
+    if listen.kind.offers_udp() {
         shown.push(format!("UDP idle {}", time(limits.udp_idle)));
     }
     format!("limits: {}", shown.join(", "))
@@ -352,15 +345,7 @@ fn overhead(hop: &Hop) -> Option<usize> {
 }
 
 fn udp(route: &Route) -> String {
-    let offered = route.listen.iter().any(|listen| match &listen.kind {
-        ListenKind::Proxy(proxy) => proxy.udp,
-        ListenKind::Shadowsocks(server) => server.udp,
-        ListenKind::ShadowsocksR(server) => server.udp,
-        ListenKind::Ssh(_) => false,
-        ListenKind::Forward(forward) => forward.udp,
-        ListenKind::Transparent(transparent) => transparent.udp,
-    });
-    if !offered {
+    if !route.listen.iter().any(|listen| listen.kind.offers_udp()) {
         return "not offered".to_owned();
     }
     if let Some(stage) = route.via.hops.iter().find(|stage| !stage.carries_udp()) {

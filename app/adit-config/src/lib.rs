@@ -1,15 +1,18 @@
 //! URLs and TOML to a validated plan.
 //!
-//! Three stages, each with its own type: the text, an [`Endpoint`] (grammar only, every part with
-//! its place in the text) and a [`Plan`] (typed, defaults filled, cross-checked). Nothing after
-//! the plan reads a string.
+//! Five layers, each of which knows those before it: [`text`] (places, escapes, secrets, problems),
+//! `grammar` (an [`Endpoint`]: every part with its place in the text), `schema` (keys with their
+//! types), `scheme` (one definition for each [`Scheme`], and its way to a typed listener or hop)
+//! and `plan` (a [`Plan`]: complete, cross-checked). Nothing after the plan reads a string. Above
+//! them stand the faces: [`explain()`], [`reference()`] and [`link`]. [`ssh_config`] is a language of
+//! its own.
 //!
 //! ```text
 //! dialect[+carrier]://[user[:secret]@]host[:port][/target][?key=value&…][#name]
 //! ```
 //!
 //! Start with [`Plan::from_words`]; mistakes come back as [`Problem`]s that print the line, a
-//! caret and what to do. What a URL may say stands in one table per scheme ([`Scheme::params`]):
+//! caret and what to do. What a URL may say stands in the definition of its scheme ([`schemes()`]):
 //! parsing, suggestions, [`help()`] and [`reference()`] are made from it.
 //!
 //! Not here: sockets, name resolution, the key derivation of any protocol. Files and the
@@ -17,34 +20,30 @@
 
 #![forbid(unsafe_code)]
 
-mod desk;
-mod draft;
-mod endpoint;
-mod explain;
-mod keyring;
 pub mod link;
-mod mask;
-mod param;
-mod plan;
-mod quote;
-mod reference;
-mod scheme;
-mod value;
-
 pub mod ssh_config;
 pub mod text;
-pub use endpoint::{Address, Endpoint, MAX_URL_LEN, Pair, read_address};
+
+mod explain;
+mod grammar;
+mod plan;
+mod reference;
+mod schema;
+mod scheme;
+
 pub use explain::explain;
-pub use keyring::{MAX_USERS, MAX_USERS_FILE, read_users};
-pub use param::{Param, Role, Roles, Setting};
-pub use plan::{
-    Access, ArgItem, Carried, Chain, Fec, Forward, Hop, HopKind, HostTrust, Kcp, Limits, Listen,
-    ListenAddr, ListenKind, Login, MAX_FILE_LEN, Match, NamePattern, PacketSeal, Plan, Plugin,
-    PluginMode, Prefer, Private, Proxy, RejectPolicy, RelayNext, Restart, Route, Rule, ServerHop,
-    Shards, SsRole, SsServer, SsUser, SshHop, SshKey, SshOffer, SshServer, SsrHop, SsrServer,
-    Stage, Steering, Transparent, UdpWay,
-};
+pub use grammar::{Address, Endpoint, MAX_URL_LEN, Pair, read_address};
+pub use plan::{ArgItem, Chain, MAX_FILE_LEN, Match, NamePattern, Plan, Route, Rule, Stage};
 pub use reference::{help, overview, reference};
+pub use schema::{
+    Param, PluginMode, Prefer, Private, RejectPolicy, Restart, Role, Roles, Setting, UdpWay,
+};
+pub use scheme::keyring::{MAX_USERS, MAX_USERS_FILE, read_users};
+pub use scheme::typed::{
+    Access, Carried, Fec, Forward, Hop, HopKind, HostTrust, Kcp, Limits, Listen, ListenAddr,
+    ListenKind, Login, PacketSeal, Plugin, Proxy, RelayNext, ServerHop, Shards, SsRole, SsServer,
+    SsUser, SshHop, SshKey, SshOffer, SshServer, SsrHop, SsrServer, Steering, Transparent,
+};
 pub use scheme::{Carrier, Scheme, UnknownScheme, schemes};
 pub use text::{
     FileText, Flaw, Machine, Origin, Place, Problem, Secret, SecretText, Sources, Span, Spanned,

@@ -2,8 +2,8 @@
 
 use core::fmt::Write;
 
-use crate::param::{Param, Role, Roles};
-use crate::scheme::{Carrier, Scheme, Written};
+use crate::schema::{Param, Role, Roles};
+use crate::scheme::{CARRIERS, Carrier, Written, schemes};
 
 /// What `adit help SCHEME` prints: the form, and every key with type and default. `None` if the
 /// text is no scheme.
@@ -21,21 +21,21 @@ pub fn overview() -> String {
          A secret is @FILE, $NAME of an environment variable, or the secret itself.\n\
          The first endpoint listens, the others are the chain, left to right.\n",
     );
-    for scheme in Scheme::ALL {
+    for scheme in schemes() {
         let _ = write!(
             text,
             "\n  {}\n      {}\n",
-            scheme.form(),
-            wrap(&format!("{}: {}", scheme.roles(), scheme.doc()), "      "),
+            scheme.form,
+            wrap(&format!("{}: {}", scheme.roles, scheme.doc), "      "),
         );
     }
-    for carrier in Carrier::ALL {
+    for carrier in CARRIERS {
         let _ = write!(
             text,
             "\n  DIALECT+{}://...\n      {}\n",
-            carrier.name(),
+            carrier.name,
             wrap(
-                &format!("carrier of {}: {}", names(carrier), carrier.doc()),
+                &format!("carrier of {}: {}", names(carrier), carrier.doc),
                 "      "
             ),
         );
@@ -44,35 +44,35 @@ pub fn overview() -> String {
     text
 }
 
-fn names(carrier: Carrier) -> String {
-    let names = carrier.schemes().iter().map(|scheme| scheme.name());
+fn names(carrier: &'static Carrier) -> String {
+    let names = carrier.schemes().map(|scheme| scheme.name);
     names.collect::<Vec<_>>().join(", ")
 }
 
 fn help_on(written: Written) -> String {
     let scheme = written.scheme;
     let form = written.form(Role::Listener);
-    let mut text = format!("{form}\n\n  {}\n", wrap(scheme.doc(), "  "));
+    let mut text = format!("{form}\n\n  {}\n", wrap(scheme.doc, "  "));
     if let Some(carrier) = written.carrier {
-        let _ = write!(text, "\n  {}\n", wrap(carrier.doc(), "  "));
+        let _ = write!(text, "\n  {}\n", wrap(carrier.doc, "  "));
     }
-    for (name, list) in scheme.lists() {
+    for (name, list) in (scheme.lists)() {
         let _ = write!(text, "\n  {}\n", wrap(&format!("{name}: {list}."), "  "));
     }
     let _ = write!(text, "\n  used as: {}\n", written.roles());
     if let Some(carrier) = written.carrier {
         keys_of(
             &mut text,
-            &format!("Keys of the carrier `{}`", carrier.name()),
+            &format!("Keys of the carrier `{}`", carrier.name),
             written.roles(),
-            carrier.params(),
+            carrier.params,
         );
     }
     let title = match written.carrier {
         Some(_) => format!("Keys of `{scheme}`"),
         None => "Keys".to_owned(),
     };
-    keys_of(&mut text, &title, written.roles(), scheme.params());
+    keys_of(&mut text, &title, written.roles(), scheme.params);
     text
 }
 
@@ -106,29 +106,27 @@ pub fn reference() -> String {
          A secret is `@FILE`, `$NAME` of an environment variable, or the secret itself. \
          A duration is a whole number with `ms`, `s`, `m`, `h` or `d`.\n",
     );
-    for scheme in Scheme::ALL {
+    for scheme in schemes() {
         let _ = write!(
             page,
             "\n## `{}`\n\n`{}`\n\n{}\n",
-            scheme.name(),
-            scheme.form(),
-            scheme.doc(),
+            scheme.name, scheme.form, scheme.doc,
         );
-        for (name, list) in scheme.lists() {
+        for (name, list) in (scheme.lists)() {
             let _ = write!(page, "\n{name}: `{}`.\n", list.replace(", ", "`, `"));
         }
-        let _ = write!(page, "\nUsed as: {}.\n", scheme.roles());
-        table(&mut page, scheme.params());
+        let _ = write!(page, "\nUsed as: {}.\n", scheme.roles);
+        table(&mut page, scheme.params);
     }
-    for carrier in Carrier::ALL {
+    for carrier in CARRIERS {
         let _ = write!(
             page,
             "\n## `+{}`\n\n{}\n\nCarries: {}.\n",
-            carrier.name(),
-            carrier.doc(),
+            carrier.name,
+            carrier.doc,
             names(carrier),
         );
-        table(&mut page, carrier.params());
+        table(&mut page, carrier.params);
     }
     page
 }

@@ -28,7 +28,7 @@ pub(super) fn proxies(top: &mut Fields<'_>, clerk: &mut Clerk<'_>) -> Vec<Stage>
         // To go without this hop is not what was asked for, so one that cannot be read stays, and
         // the plan is refused.
         let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme);
-        let known = Endpoint::parse(text).is_ok() && scheme.parse::<adit_config::Scheme>().is_ok();
+        let known = Endpoint::parse(text).is_ok() && adit_config::Scheme::find(scheme).is_ok();
         if !known {
             clerk.note(
                 path.clone(),

@@ -30,8 +30,9 @@ cargo xtask COMMAND
                                 --no-install: the peers are there already
   install [--all|--rivals]      only install what the tests need
                                 --rivals: also what only `bench` measures beside adit
-  tidy                          the rules that lints cannot see: arrows between rings, module
-                                docs, purity of proto, unsafe, file sizes, paths
+  tidy                          the rules that lints cannot see: arrows between rings, circles
+                                of modules, module docs, purity of proto, unsafe, file sizes,
+                                paths
   fuzz [--seconds N] [TARGET]   run fuzz targets (default 60 s each, all of them)
   bench ...                     adit-bench in the release profile, with these arguments
                                 --instructions: count instructions and allocations of hot

@@ -3,8 +3,8 @@
 use core::fmt::Write;
 
 use super::counted;
-use crate::plan::{Carried, Fec, Kcp, Listen, ListenKind, PacketSeal};
 use crate::scheme::mode_name;
+use crate::scheme::typed::{Carried, Fec, Kcp, Listen, ListenKind, PacketSeal};
 use crate::text::write_duration as time;
 
 pub(super) fn listener(listen: &Listen) -> Option<String> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{counted, seal, through};
-use crate::plan::{RejectPolicy, Restart, SsRole, SsServer};
+use crate::scheme::typed::{RejectPolicy, Restart, SsRole, SsServer};
 use crate::text::{printable, write_target};
 
 /// Next servers of a relay that are named.

@@ -1,7 +1,7 @@
 //! SSH in lines of a drawing.
 
 use super::counted;
-use crate::plan::{HostTrust, SshHop, SshOffer, SshServer};
+use crate::scheme::typed::{HostTrust, SshHop, SshOffer, SshServer};
 use crate::text::{printable, write_duration as time};
 
 pub(super) fn lines(server: &SshServer) -> Vec<String> {

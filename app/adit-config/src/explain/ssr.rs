@@ -5,7 +5,7 @@ use adit_shadowsocksr::{ProtocolKind, ServerParam};
 
 use super::server::{begins_early, carried, reaction};
 use super::{counted, through};
-use crate::plan::{SsrHop, SsrServer};
+use crate::scheme::typed::{SsrHop, SsrServer};
 use crate::text::{printable, write_duration as time};
 
 pub(super) fn lines(server: &SsrServer) -> Vec<String> {

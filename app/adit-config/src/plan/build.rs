@@ -2,14 +2,11 @@
 
 use std::path::Path;
 
-use crate::desk::{Desk, Lookup};
-use crate::draft::{Draft, KeyTable};
-use crate::endpoint::Endpoint;
-use crate::param::Role;
-use crate::plan::{Hop, Listen, Match, Plan, Stage, check, file};
-use crate::quote::Quote;
-use crate::scheme::{self, keys};
-use crate::text::{Machine, Origin, Place, Problem, Sources, WarningKind, read_file};
+use crate::plan::draft::{RouteDraft, StageDraft, hop, is_route_name, listen};
+use crate::plan::{Plan, Stage, check, file};
+use crate::schema::Role;
+use crate::scheme::mask;
+use crate::text::{Desk, Lookup, Machine, Origin, Problem, Sources, WarningKind, read_file};
 
 /// An option of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,33 +15,6 @@ pub enum ArgItem {
     Listen(String),
     /// `-F URL`: adds a hop to the route.
     Forward(String),
-}
-
-/// A listener, and the places that checks between endpoints point at.
-pub(super) struct ListenDraft {
-    pub(super) listen: Listen,
-    pub(super) place: Place,
-    /// Where `udp=true` is written.
-    pub(super) udp_written: Option<Place>,
-}
-
-pub(super) struct StageDraft {
-    pub(super) stage: Stage,
-    pub(super) place: Place,
-}
-
-pub(super) struct RuleDraft {
-    pub(super) matches: Vec<Match>,
-    pub(super) resolve: bool,
-    pub(super) via: Vec<StageDraft>,
-    pub(super) place: Place,
-}
-
-pub(super) struct RouteDraft {
-    pub(super) name: String,
-    pub(super) listen: Vec<ListenDraft>,
-    pub(super) via: Vec<StageDraft>,
-    pub(super) rules: Vec<RuleDraft>,
 }
 
 impl Plan {
@@ -142,7 +112,7 @@ fn from_items<'a>(
     let mut chained = true;
     for (i, (role, text)) in items.enumerate() {
         let origin = Origin::Argument(i + 1);
-        let quote = Quote::whole(&origin, text);
+        let quote = mask::document(&origin, text).whole();
         match role {
             Role::Listener => {
                 if chained {
@@ -195,69 +165,6 @@ fn unique_names(routes: &mut [RouteDraft]) {
             && before.iter().any(|other| other.name == route.name)
         {
             route.name = format!("route{}", i + 1);
-        }
-    }
-}
-
-/// True for names that logs and metrics can carry as they are.
-pub(super) fn is_route_name(name: &str) -> bool {
-    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    (1..=64).contains(&name.len()) && name.chars().all(good)
-}
-
-impl RouteDraft {
-    pub(super) const fn new(name: String) -> Self {
-        Self {
-            name,
-            listen: Vec::new(),
-            via: Vec::new(),
-            rules: Vec::new(),
-        }
-    }
-}
-
-/// Reads a listener and its `#name`. `table` holds keys that stand beside the URL.
-pub(super) fn listen(
-    desk: &mut Desk,
-    lookup: Lookup<'_>,
-    quote: Quote<'_>,
-    text: &str,
-    table: Option<KeyTable>,
-) -> Option<(ListenDraft, Option<String>)> {
-    let endpoint = endpoint(desk, quote, text)?;
-    let draft = Draft::new(desk, lookup, &endpoint, quote, Role::Listener)?;
-    let mut draft = draft.with_table(table);
-    let listen = scheme::listen(&mut draft)?;
-    let udp_written = endpoint
-        .param(keys::UDP.name)
-        .map(|pair| quote.place(pair.key.span.join(pair.value.span)));
-    let draft = ListenDraft {
-        listen,
-        place: quote.place(endpoint.address),
-        udp_written,
-    };
-    Some((draft, endpoint.name.map(|name| name.value)))
-}
-
-/// Reads a hop and its place.
-pub(super) fn hop(
-    desk: &mut Desk,
-    lookup: Lookup<'_>,
-    quote: Quote<'_>,
-    text: &str,
-) -> Option<(Hop, Place)> {
-    let endpoint = endpoint(desk, quote, text)?;
-    let mut draft = Draft::new(desk, lookup, &endpoint, quote, Role::Hop)?;
-    let hop = scheme::hop(&mut draft)?;
-    Some((hop, quote.place(endpoint.scheme.span)))
-}
-
-fn endpoint(desk: &mut Desk, quote: Quote<'_>, text: &str) -> Option<Endpoint> {
-    match Endpoint::parse(text) {
-        Ok(endpoint) => Some(endpoint),
-        Err(flaw) => {
-            desk.flaw(&quote, flaw);
-            None
         }
     }
 }

@@ -3,13 +3,12 @@
 use adit_wire::Host;
 
 use super::{circle, ends};
-use crate::desk::Desk;
-use crate::plan::build::{ListenDraft, RouteDraft, RuleDraft, StageDraft};
-use crate::plan::{
-    Chain, Hop, Listen, ListenAddr, ListenKind, Match, Plan, Private, Route, Rule, SsRole,
-    SsServer, SsrServer, Stage, Transparent,
+use crate::plan::draft::{ListenDraft, RouteDraft, RuleDraft, StageDraft};
+use crate::plan::{Chain, Match, Plan, Route, Rule, Stage};
+use crate::scheme::typed::{
+    Hop, ListenAddr, ListenKind, Private, SsRole, SsServer, SsrServer, Transparent,
 };
-use crate::text::{Place, Problem, WarningKind};
+use crate::text::{Desk, Problem, WarningKind};
 
 /// Makes the plan, or says everything that is in its way.
 pub(super) fn finish(mut desk: Desk, drafts: Vec<RouteDraft>) -> Result<Plan, Vec<Problem>> {
@@ -67,26 +66,28 @@ fn chain(desk: &mut Desk, stages: Vec<StageDraft>) -> Chain {
     for (i, StageDraft { stage, place }) in stages.into_iter().enumerate() {
         match &stage {
             Stage::One(Hop::Direct) if alone => continue,
-            Stage::One(Hop::Direct) => desk.problem(problem(
+            Stage::One(Hop::Direct) => desk.problem(Problem::at(
                 "`direct://` beside other hops says nothing",
                 place,
                 "leave it away; in a group that comes first it means: without this hop",
             )),
-            Stage::One(Hop::Reject) if !alone => desk.problem(problem(
+            Stage::One(Hop::Reject) if !alone => desk.problem(Problem::at(
                 "`reject://` beside other hops says nothing",
                 place,
                 "a chain that rejects has no other hop",
             )),
-            Stage::Group(group) if group.contains(&Hop::Reject) => desk.problem(problem(
+            Stage::Group(group) if group.contains(&Hop::Reject) => desk.problem(Problem::at(
                 "`reject://` in a group says nothing",
                 place,
                 "a group that has no hop left refuses by itself",
             )),
-            Stage::Group(group) if i > 0 && group.contains(&Hop::Direct) => desk.problem(problem(
-                "`direct://` in this group would go around the hops before it",
-                place,
-                "only a group that comes first can do without its hops",
-            )),
+            Stage::Group(group) if i > 0 && group.contains(&Hop::Direct) => {
+                desk.problem(Problem::at(
+                    "`direct://` in this group would go around the hops before it",
+                    place,
+                    "only a group that comes first can do without its hops",
+                ));
+            }
             Stage::One(_) | Stage::Group(_) => {}
         }
         hops.push(stage);
@@ -167,7 +168,7 @@ fn never_reached(desk: &mut Desk, rules: &[RuleDraft]) {
         return;
     };
     for rule in rules.iter().skip(last + 1) {
-        let about = problem(
+        let about = Problem::at(
             "this rule is never reached",
             rule.place.clone(),
             "a rule before it matches everything (`*`)",
@@ -185,7 +186,7 @@ fn same_address(desk: &mut Desk, routes: &[RouteDraft]) {
                 "`{}` and `{}` want the same port",
                 earlier.listen, later.listen
             );
-            desk.problem(problem(
+            desk.problem(Problem::at(
                 &title,
                 later.place.clone(),
                 "give one of them another port",
@@ -195,25 +196,10 @@ fn same_address(desk: &mut Desk, routes: &[RouteDraft]) {
 }
 
 fn clash(a: &ListenDraft, b: &ListenDraft) -> bool {
-    let (tcp_a, udp_a) = transports(&a.listen);
-    let (tcp_b, udp_b) = transports(&b.listen);
+    let (tcp_a, udp_a) = a.listen.transports();
+    let (tcp_b, udp_b) = b.listen.transports();
     let (a, b) = (&a.listen.addr, &b.listen.addr);
     a.port == b.port && a.port != 0 && ((tcp_a && tcp_b) || (udp_a && udp_b)) && hosts_overlap(a, b)
-}
-
-/// Whether a TCP and a UDP port are bound. UDP of a proxy has ports of its own.
-pub(super) const fn transports(listen: &Listen) -> (bool, bool) {
-    if listen.carried.is_some() {
-        return (false, true);
-    }
-    match &listen.kind {
-        ListenKind::Proxy(_) => (true, false),
-        ListenKind::Shadowsocks(server) => (server.tcp, server.udp),
-        ListenKind::ShadowsocksR(server) => (server.tcp, server.udp),
-        ListenKind::Ssh(_) => (true, false),
-        ListenKind::Forward(forward) => (forward.tcp, forward.udp),
-        ListenKind::Transparent(transparent) => (transparent.tcp, transparent.udp),
-    }
 }
 
 fn hosts_overlap(a: &ListenAddr, b: &ListenAddr) -> bool {
@@ -226,14 +212,5 @@ fn hosts_overlap(a: &ListenAddr, b: &ListenAddr) -> bool {
             a == b || (a.is_ipv4() == b.is_ipv4() && (a.is_unspecified() || b.is_unspecified()))
         }
         _ => a == b,
-    }
-}
-
-pub(super) fn problem(title: &str, place: Place, help: &str) -> Problem {
-    Problem {
-        title: title.to_owned(),
-        place: Some(place),
-        label: String::new(),
-        help: vec![help.to_owned()],
     }
 }

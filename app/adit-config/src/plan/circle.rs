@@ -2,11 +2,10 @@
 
 use adit_wire::{Host, Target};
 
-use super::check::{problem, transports};
-use crate::desk::Desk;
-use crate::plan::build::{RouteDraft, StageDraft};
-use crate::plan::{Hop, Listen, ListenKind, Match};
-use crate::text::{Place, is_this_machine};
+use crate::plan::Match;
+use crate::plan::draft::{RouteDraft, StageDraft};
+use crate::scheme::typed::{Hop, Listen, ListenKind};
+use crate::text::{Desk, Place, Problem, is_this_machine};
 
 /// A step from one route to another.
 struct Step {
@@ -54,8 +53,8 @@ pub(super) fn circles(desk: &mut Desk, routes: &[RouteDraft]) {
             1 => format!("{} leads back to its own listener", first.what),
             _ => format!("{} leads in a circle: {}", first.what, names.join(", ")),
         };
-        desk.problem(problem(
-            &title,
+        desk.problem(Problem::at(
+            title,
             first.place.clone(),
             "requests would go round until no descriptors are left: name another server or port",
         ));
@@ -119,7 +118,7 @@ fn of_targets(routes: &[RouteDraft], from: usize) -> Vec<Step> {
 fn at(routes: &[RouteDraft], server: &Target, tcp: bool, udp: bool) -> Vec<usize> {
     let listens = |route: &&(usize, &RouteDraft)| {
         route.1.listen.iter().any(|draft| {
-            let (has_tcp, has_udp) = transports(&draft.listen);
+            let (has_tcp, has_udp) = draft.listen.transports();
             is_at(&draft.listen, server) && ((tcp && has_tcp) || (udp && has_udp))
         })
     };

@@ -1,9 +1,9 @@
 //! Checks of carriers, and of hops whose far end has a target of its own.
 
-use crate::desk::Desk;
-use crate::plan::build::{ListenDraft, StageDraft};
-use crate::plan::check::problem;
-use crate::plan::{Carried, Hop, ListenKind, Stage};
+use crate::plan::Stage;
+use crate::plan::draft::{ListenDraft, StageDraft};
+use crate::scheme::typed::{Carried, Hop, ListenKind};
+use crate::text::{Desk, Problem};
 
 /// A listener without a target, and a last hop that has one, belong together.
 pub(super) fn fit(desk: &mut Desk, listen: &ListenDraft, via: &[StageDraft]) {
@@ -13,31 +13,31 @@ pub(super) fn fit(desk: &mut Desk, listen: &ListenDraft, via: &[StageDraft]) {
         _ => None,
     };
     match (far, forward) {
-        (None, Some(forward)) if forward.target.is_none() => desk.problem(problem(
+        (None, Some(forward)) if forward.target.is_none() => desk.problem(Problem::at(
             "the target is missing",
             listen.place.clone(),
-            &format!("write `{}/TARGET:PORT`", listen.listen),
+            format!("write `{}/TARGET:PORT`", listen.listen),
         )),
         (Some(last), Some(forward)) if forward.target.is_none() => {
             let tcp = forward.tcp && last.stage.hops().iter().all(|hop| !carries_streams(hop));
             if tcp {
-                desk.problem(problem(
-                    &format!("TCP from `{}` cannot pass `{}`", listen.listen, last.stage),
+                desk.problem(Problem::at(
+                    format!("TCP from `{}` cannot pass `{}`", listen.listen, last.stage),
                     last.place.clone(),
                     "`udp+fec` carries UDP alone: listen with `udp://HOST:PORT`",
                 ));
             }
         }
-        (Some(last), Some(_)) => desk.problem(problem(
-            &format!("the target of `{}` is never reached", listen.listen),
+        (Some(last), Some(_)) => desk.problem(Problem::at(
+            format!("the target of `{}` is never reached", listen.listen),
             listen.place.clone(),
-            &format!(
+            format!(
                 "the far end of `{}` has its own: leave this one away",
                 last.stage
             ),
         )),
-        (Some(last), None) => desk.problem(problem(
-            &format!(
+        (Some(last), None) => desk.problem(Problem::at(
+            format!(
                 "`{}` cannot be asked for targets: its far end has one of its own",
                 last.stage
             ),
@@ -54,15 +54,15 @@ pub(super) fn carriers(desk: &mut Desk, via: &[StageDraft]) {
     for (i, StageDraft { stage, place }) in via.iter().enumerate() {
         let carried = |hop: &Hop| hop.carried().is_some();
         if i > 0 && stage.hops().iter().any(carried) {
-            desk.problem(problem(
-                &format!("`{stage}` goes by UDP from this machine, not through other hops"),
+            desk.problem(Problem::at(
+                format!("`{stage}` goes by UDP from this machine, not through other hops"),
                 place.clone(),
                 "put it before the others",
             ));
         }
         let some_far = stage.hops().iter().any(Hop::is_far);
         if some_far && !is_far(stage) {
-            desk.problem(problem(
+            desk.problem(Problem::at(
                 "hops with a target at their far end and hops without are in one group",
                 place.clone(),
                 "a group is of one kind",
@@ -70,8 +70,8 @@ pub(super) fn carriers(desk: &mut Desk, via: &[StageDraft]) {
         }
         let last = i + 1 == via.len();
         if !last && some_far && !stage.hops().iter().any(carries_streams) {
-            desk.problem(problem(
-                &format!("nothing can go on behind `{stage}`"),
+            desk.problem(Problem::at(
+                format!("nothing can go on behind `{stage}`"),
                 place.clone(),
                 "`udp+fec` is the only hop of its chain",
             ));

@@ -5,13 +5,12 @@ mod tables;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use crate::desk::{Desk, Lookup};
-use crate::draft::KeyTable;
-use crate::plan::build::{self, RouteDraft, RuleDraft, StageDraft};
-use crate::plan::file::tables::is_ss;
+use crate::plan::draft::{self, RouteDraft, RuleDraft, StageDraft};
+use crate::plan::file::tables::takes_keys;
 use crate::plan::{Match, Stage};
-use crate::quote::{self, Quote};
-use crate::text::{Flaw, Origin, Problem, Span, nearest};
+use crate::scheme::draft::KeyTable;
+use crate::scheme::mask;
+use crate::text::{Desk, Document, Flaw, Lookup, Origin, Problem, Span, nearest};
 
 /// Bytes of a configuration file at most.
 pub const MAX_FILE_LEN: u64 = 16 * 1024 * 1024;
@@ -34,8 +33,7 @@ pub(super) fn routes(
     let mut reader = Reader {
         desk,
         lookup,
-        text,
-        origin: &origin,
+        document: mask::document(&origin, text),
     };
     if u64::try_from(text.len()).unwrap_or(u64::MAX) > MAX_FILE_LEN {
         let title = format!("a configuration file has at most {MAX_FILE_LEN} bytes");
@@ -54,8 +52,7 @@ pub(super) fn routes(
 struct Reader<'a> {
     desk: &'a mut Desk,
     lookup: Lookup<'a>,
-    text: &'a str,
-    origin: &'a Origin,
+    document: Document<'a>,
 }
 
 impl Reader<'_> {
@@ -64,7 +61,7 @@ impl Reader<'_> {
         let mut lines = Vec::new();
         for error in errors {
             let span = error.span().map_or_else(Span::default, span_of);
-            let place = quote::place(self.origin, self.text, span);
+            let place = self.document.place(span);
             if !lines.contains(&place.line) {
                 lines.push(place.line);
                 self.desk
@@ -88,7 +85,7 @@ impl Reader<'_> {
             }
         }
         if (!found || drafts.is_empty()) && self.desk.problems.is_empty() {
-            let name = match self.origin {
+            let name = match self.document.origin {
                 Origin::File(name) => name.as_str(),
                 Origin::Argument(_) | Origin::Text => "the file",
             };
@@ -103,7 +100,7 @@ impl Reader<'_> {
     fn route(&mut self, name: &Spanned<DeString<'_>>, value: &Value<'_>) -> Option<RouteDraft> {
         let span = span_of(name.span());
         let text = name.get_ref();
-        if !build::is_route_name(text) {
+        if !draft::is_route_name(text) {
             self.flaw(
                 Flaw::new(span, "not a name for a route")
                     .label("1 to 64 letters, digits, `-`, `_` and `.`"),
@@ -138,9 +135,9 @@ impl Reader<'_> {
         let items = self.one_or_many(value, "`listen` is a URL or a list of URLs");
         let mut keys = self.for_one_listener(keys, &items);
         for (text, span) in items {
-            let quote = Quote::value(self.origin, self.text, span, text);
-            let keys = if is_ss(text) { keys.take() } else { None };
-            let found = build::listen(self.desk, self.lookup, quote, text, keys);
+            let quote = self.document.value(span, text);
+            let keys = if takes_keys(text) { keys.take() } else { None };
+            let found = draft::listen(self.desk, self.lookup, quote, text, keys);
             draft.listen.extend(found.map(|(listen, _)| listen));
         }
     }
@@ -157,8 +154,8 @@ impl Reader<'_> {
         let span = span_of(value.span());
         match value.get_ref() {
             DeValue::String(text) => {
-                let quote = Quote::value(self.origin, self.text, span, text);
-                let (hop, place) = build::hop(self.desk, self.lookup, quote, text)?;
+                let quote = self.document.value(span, text);
+                let (hop, place) = draft::hop(self.desk, self.lookup, quote, text)?;
                 let stage = Stage::One(hop);
                 Some(StageDraft { stage, place })
             }
@@ -170,8 +167,8 @@ impl Reader<'_> {
                 }
                 let all = items.len();
                 for (text, span) in items {
-                    let quote = Quote::value(self.origin, self.text, span, text);
-                    hops.extend(build::hop(self.desk, self.lookup, quote, text));
+                    let quote = self.document.value(span, text);
+                    hops.extend(draft::hop(self.desk, self.lookup, quote, text));
                 }
                 if hops.len() < all {
                     return None;
@@ -241,7 +238,7 @@ impl Reader<'_> {
             matches: matches?,
             via: via?,
             resolve,
-            place: quote::place(self.origin, self.text, span),
+            place: self.document.place(span),
         })
     }
 
@@ -334,7 +331,7 @@ impl Reader<'_> {
     }
 
     fn flaw(&mut self, flaw: Flaw) {
-        let place = quote::place(self.origin, self.text, flaw.span);
+        let place = self.document.place(flaw.span);
         self.desk.problem(flaw.at(place));
     }
 }

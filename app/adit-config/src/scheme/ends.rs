@@ -1,17 +1,31 @@
 //! `direct://` and `reject://`: where a chain can end.
 
-use crate::draft::Draft;
-use crate::param::Param;
-use crate::plan::Hop;
+use crate::schema::Roles;
+use crate::scheme::definition::Scheme;
+use crate::scheme::draft::Draft;
+use crate::scheme::typed::Hop;
 use crate::text::Flaw;
 
-pub(crate) const DOC_DIRECT: &str =
-    "Straight to the target; what a chain without hops does. In the first group: without this hop.";
-pub(crate) const DOC_REJECT: &str = "Refuses every request.";
+pub(crate) static SCHEME_DIRECT: Scheme = Scheme {
+    name: "direct",
+    form: "direct://",
+    doc: "Straight to the target; what a chain without hops does. In the first group: without \
+          this hop.",
+    roles: Roles::Hop,
+    hop: |draft| hop(draft, Hop::Direct),
+    ..Scheme::BLANK
+};
 
-pub(crate) const PARAMS: &[Param] = &[];
+pub(crate) static SCHEME_REJECT: Scheme = Scheme {
+    name: "reject",
+    form: "reject://",
+    doc: "Refuses every request.",
+    roles: Roles::Hop,
+    hop: |draft| hop(draft, Hop::Reject),
+    ..Scheme::BLANK
+};
 
-pub(crate) fn hop(draft: &mut Draft<'_, '_>, end: Hop) -> Option<Hop> {
+fn hop(draft: &mut Draft<'_, '_>, end: Hop) -> Option<Hop> {
     let endpoint = draft.endpoint();
     let extra = [
         endpoint.user.as_ref().map(|user| user.span),
@@ -20,7 +34,7 @@ pub(crate) fn hop(draft: &mut Draft<'_, '_>, end: Hop) -> Option<Hop> {
         endpoint.target.as_ref().map(|target| target.span),
     ];
     if let Some(span) = extra.into_iter().flatten().next() {
-        let form = draft.scheme().form();
+        let form = draft.scheme().form;
         draft.problem(Flaw::new(span, format!("`{form}` stands alone")));
         return None;
     }

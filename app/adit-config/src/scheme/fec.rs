@@ -2,65 +2,56 @@
 
 use core::time::Duration;
 
-use crate::draft::Draft;
-use crate::param::{Key, Param, both};
-use crate::plan::{Carried, Fec, Hop, Listen, ServerHop};
+use crate::schema::{Count, Key, Wait, Whole, both};
+use crate::scheme::definition::Carrier;
+use crate::scheme::draft::Draft;
 use crate::scheme::kcp;
+use crate::scheme::typed::{Carried, Fec, Hop, Listen, ServerHop};
 use crate::text::Flaw;
-use crate::value::Wait;
-use crate::value::{Count, Whole};
 
-pub(crate) const DOC: &str = "Datagrams with forward error correction, for games and calls: what is \
-     lost is restored from the rest of its group, and nothing is ever sent again or waited for. A \
-     datagram arrives once or not at all; its order is not kept. The listener names the target; the \
-     hop belongs behind `udp://HOST:PORT` without one. Both ends need the same `key`, `crypt` and \
-     `kcp9`.";
+static DATA: Key<Count> = Key::new("data", Count(3), "Datagrams of a group.");
+static PARITY: Key<Count> = Key::new("parity", Count(1), "How many of a group may be lost.");
+static MTU: Key<Count> = Key::new(
+    "mtu",
+    Count(1472),
+    "Bytes of the largest UDP payload, at most 1500. Longer datagrams are dropped.",
+);
+static WAIT: Key<Wait> = Key::new(
+    "wait",
+    Wait(Duration::from_millis(10)),
+    "How long a datagram waits for its group to fill up; then it is sent once more, or the \
+     parity is. Up to 450ms.",
+);
 
-static DATA: Key<Count> = Key {
-    name: "data",
-    default: Count(3),
-    otherwise: "",
-    doc: "Datagrams of a group.",
+pub(crate) static CARRIER: Carrier = Carrier {
+    name: "fec",
+    doc: "Datagrams with forward error correction, for games and calls: what is lost is restored \
+          from the rest of its group, and nothing is ever sent again or waited for. A datagram \
+          arrives once or not at all; its order is not kept. The listener names the target; the \
+          hop belongs behind `udp://HOST:PORT` without one. Both ends need the same `key`, \
+          `crypt` and `kcp9`.",
+    params: &[
+        both(&kcp::KEY),
+        both(&kcp::CRYPT),
+        both(&kcp::KCP9),
+        both(&DATA),
+        both(&PARITY),
+        both(&MTU),
+        both(&WAIT),
+    ],
+    listen,
+    hop,
 };
-static PARITY: Key<Count> = Key {
-    name: "parity",
-    default: Count(1),
-    otherwise: "",
-    doc: "How many of a group may be lost.",
-};
-static MTU: Key<Count> = Key {
-    name: "mtu",
-    default: Count(1472),
-    otherwise: "",
-    doc: "Bytes of the largest UDP payload, at most 1500. Longer datagrams are dropped.",
-};
-static WAIT: Key<Wait> = Key {
-    name: "wait",
-    default: Wait(Duration::from_millis(10)),
-    otherwise: "",
-    doc: "How long a datagram waits for its group to fill up; then it is sent once more, or the \
-          parity is. Up to 450ms.",
-};
-
-pub(crate) const PARAMS: &[Param] = &[
-    both(&kcp::KEY),
-    both(&kcp::CRYPT),
-    both(&kcp::KCP9),
-    both(&DATA),
-    both(&PARITY),
-    both(&MTU),
-    both(&WAIT),
-];
 
 /// A longer wait would help nobody.
 const LONGEST_WAIT: Duration = Duration::from_millis(450);
 
-pub(crate) fn listen(draft: &mut Draft<'_, '_>, mut listen: Listen) -> Option<Listen> {
+fn listen(draft: &mut Draft<'_, '_>, mut listen: Listen) -> Option<Listen> {
     listen.carried = Some(read(draft)?);
     Some(listen)
 }
 
-pub(crate) fn hop(draft: &mut Draft<'_, '_>, mut hop: ServerHop) -> Option<Hop> {
+fn hop(draft: &mut Draft<'_, '_>, mut hop: ServerHop) -> Option<Hop> {
     hop.carried = Some(read(draft)?);
     Some(Hop::Server(hop))
 }

@@ -1,61 +1,89 @@
 //! `tcp://`, `udp://`, `tcp+udp://`: ports that lead to one target.
 
-use core::time::Duration;
-
 use adit_wire::Target;
 
-use crate::draft::Draft;
-use crate::param::{Param, listener};
-use crate::plan::{Access, Forward, Hop, HopKind, Listen, ListenKind, Private, ServerHop};
-use crate::scheme::{Scheme, keys};
-use crate::text::{Flaw, Span, write_duration};
+use crate::schema::{Roles, listener};
+use crate::scheme::definition::Scheme;
+use crate::scheme::draft::Draft;
+use crate::scheme::typed::{Access, Forward, Hop, HopKind, Listen, ListenKind, Private, ServerHop};
+use crate::scheme::{fec, kcp, keys};
+use crate::text::{Flaw, Span};
 
-pub(crate) const DOC: &str =
-    "A TCP and a UDP port that lead to one target. The target may be private: it is yours.";
-pub(crate) const DOC_TCP: &str = "A TCP port that leads to one target. The target may be private: it is yours. Before a hop that \
-     has a target at its far end (`kcptun`, `tcp+kcp`) it is left away.";
-pub(crate) const DOC_UDP: &str = "A UDP port that leads to one target. The target may be private: it is yours. Before `udp+fec`, \
-     which has one at its far end, it is left away.";
+pub(crate) static SCHEME: Scheme = Scheme {
+    name: "tcp+udp",
+    form: "tcp+udp://[HOST]:PORT/TARGET:PORT",
+    doc: "A TCP and a UDP port that lead to one target. The target may be private: it is yours.",
+    roles: Roles::Listener,
+    params: &[
+        listener(&keys::PREFER),
+        listener(&keys::DIAL),
+        listener(&keys::FIRST_WAIT),
+        listener(&keys::IDLE),
+        listener(&keys::HALF_CLOSE_IDLE),
+        listener(&keys::UDP_IDLE),
+        listener(&keys::MAX_CONNECTIONS),
+    ],
+    listen: |draft| port(draft, true, true),
+    ..Scheme::BLANK
+};
 
-pub(crate) const PARAMS: &[Param] = &[
-    listener(&keys::PREFER),
-    listener(&keys::DIAL),
-    listener(&keys::FIRST_WAIT),
-    listener(&keys::IDLE),
-    listener(&keys::HALF_CLOSE_IDLE),
-    listener(&keys::UDP_IDLE),
-    listener(&keys::MAX_CONNECTIONS),
-];
+pub(crate) static SCHEME_TCP: Scheme = Scheme {
+    name: "tcp",
+    form: "tcp://[HOST]:PORT[/TARGET:PORT]",
+    doc: "A TCP port that leads to one target. The target may be private: it is yours. Before a \
+          hop that has a target at its far end (`kcptun`, `tcp+kcp`) it is left away.",
+    roles: Roles::Listener,
+    params: &[
+        listener(&keys::PREFER),
+        listener(&keys::DIAL),
+        listener(&keys::FIRST_WAIT),
+        listener(&keys::IDLE),
+        listener(&keys::HALF_CLOSE_IDLE),
+        listener(&keys::MAX_CONNECTIONS),
+    ],
+    carriers: &[&kcp::CARRIER],
+    has_far_end: true,
+    listen: |draft| port(draft, true, false),
+    hop,
+    ..Scheme::BLANK
+};
 
-pub(crate) const PARAMS_TCP: &[Param] = &[
-    listener(&keys::PREFER),
-    listener(&keys::DIAL),
-    listener(&keys::FIRST_WAIT),
-    listener(&keys::IDLE),
-    listener(&keys::HALF_CLOSE_IDLE),
-    listener(&keys::MAX_CONNECTIONS),
-];
+pub(crate) static SCHEME_UDP: Scheme = Scheme {
+    name: "udp",
+    form: "udp://[HOST]:PORT[/TARGET:PORT]",
+    doc: "A UDP port that leads to one target. The target may be private: it is yours. Before \
+          `udp+fec`, which has one at its far end, it is left away.",
+    roles: Roles::Listener,
+    params: &[
+        listener(&keys::PREFER),
+        listener(&keys::DIAL),
+        listener(&keys::UDP_IDLE),
+    ],
+    carriers: &[&fec::CARRIER],
+    has_far_end: true,
+    listen: |draft| port(draft, false, true),
+    hop,
+    ..Scheme::BLANK
+};
 
-pub(crate) const PARAMS_UDP: &[Param] = &[
-    listener(&keys::PREFER),
-    listener(&keys::DIAL),
-    listener(&keys::UDP_IDLE),
-];
+/// A port, which has a user nowhere.
+fn port(draft: &mut Draft<'_, '_>, tcp: bool, udp: bool) -> Option<Listen> {
+    draft.no_user();
+    let is_end = draft.carrier().is_some();
+    listen(draft, tcp, udp, is_end)
+}
 
-pub(crate) fn listen(draft: &mut Draft<'_, '_>, tcp: bool, udp: bool) -> Option<Listen> {
-    if draft.scheme() != Scheme::Kcptun {
-        draft.no_user();
-    }
-    let target = target(draft);
+/// A listener whose target may be left to the far end of its chain, unless it is that end.
+pub(crate) fn listen(
+    draft: &mut Draft<'_, '_>,
+    tcp: bool,
+    udp: bool,
+    is_end: bool,
+) -> Option<Listen> {
+    let target = target(draft, is_end);
     let addr = draft.listen_addr();
-    let first_wait = draft.get(&keys::FIRST_WAIT).0;
+    let first_wait = draft.first_wait();
     let limits = draft.limits();
-    if first_wait > limits.dial {
-        draft.problem(longer_than_dial(
-            draft.value_span(&keys::FIRST_WAIT),
-            limits.dial,
-        ));
-    }
     Some(Listen {
         addr: addr?,
         kind: ListenKind::Forward(Forward {
@@ -74,15 +102,8 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>, tcp: bool, udp: bool) -> Option<
     })
 }
 
-/// A wait for first bytes that the deadline of the dial would cut.
-pub(crate) fn longer_than_dial(span: Span, dial: Duration) -> Flaw {
-    let dial = write_duration(dial);
-    Flaw::new(span, "`first_wait` is longer than the time to dial")
-        .label(format!("`dial` is {dial}"))
-}
-
 /// A server behind a carrier, which has a target of its own.
-pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
+fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
     draft.no_user();
     if let Some(target) = &draft.endpoint().target {
         let flaw = Flaw::new(
@@ -100,10 +121,9 @@ pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
 }
 
 /// The target. Without one the far end of the chain has to have it, which is looked at when the
-/// chain is known; not so behind a carrier, where this is that end.
+/// chain is known; not so where this is that end.
 #[expect(clippy::option_option, reason = "wrong, or left out")]
-fn target(draft: &mut Draft<'_, '_>) -> Option<Option<Target>> {
-    let is_end = draft.carrier().is_some() || draft.scheme() == Scheme::Kcptun;
+fn target(draft: &mut Draft<'_, '_>, is_end: bool) -> Option<Option<Target>> {
     let flaw = match &draft.endpoint().target {
         None if !is_end => return Some(None),
         None => no_target(draft.endpoint().address, &draft.form()),

@@ -1,33 +1,37 @@
 //! `http://`: a proxy of HTTP, as listener and hop.
 
-use crate::draft::Draft;
-use crate::param::{Param, both, listener};
-use crate::plan::{Hop, HopKind, Listen, ServerHop};
-use crate::scheme::keys;
+use crate::schema::{Roles, both, listener};
+use crate::scheme::definition::Scheme;
+use crate::scheme::draft::Draft;
 use crate::scheme::mixed::{self, Languages};
+use crate::scheme::typed::{Hop, HopKind, ServerHop};
+use crate::scheme::{kcp, keys};
 
-pub(crate) const DOC: &str =
-    "HTTP proxy: CONNECT and plain requests (RFC 9110). It carries TCP alone.";
+pub(crate) static SCHEME: Scheme = Scheme {
+    name: "http",
+    form: "http://[USER:PASSWORD@][HOST]:PORT",
+    doc: "HTTP proxy: CONNECT and plain requests (RFC 9110). It carries TCP alone.",
+    roles: Roles::Both,
+    params: &[
+        listener(&keys::ALLOW_OPEN_PROXY),
+        listener(&keys::USERS),
+        listener(&keys::ALLOW_PRIVATE),
+        listener(&keys::PREFER),
+        listener(&keys::HANDSHAKE),
+        both(&keys::DIAL),
+        listener(&keys::IDLE),
+        listener(&keys::HALF_CLOSE_IDLE),
+        listener(&keys::MAX_CONNECTIONS),
+        listener(&keys::PROXY_PROTOCOL),
+        listener(&keys::VERBOSE_ERRORS),
+    ],
+    carriers: &[&kcp::CARRIER],
+    listen: |draft| mixed::proxy(draft, Languages::Http),
+    hop,
+    ..Scheme::BLANK
+};
 
-pub(crate) const PARAMS: &[Param] = &[
-    listener(&keys::ALLOW_OPEN_PROXY),
-    listener(&keys::USERS),
-    listener(&keys::ALLOW_PRIVATE),
-    listener(&keys::PREFER),
-    listener(&keys::HANDSHAKE),
-    both(&keys::DIAL),
-    listener(&keys::IDLE),
-    listener(&keys::HALF_CLOSE_IDLE),
-    listener(&keys::MAX_CONNECTIONS),
-    listener(&keys::PROXY_PROTOCOL),
-    listener(&keys::VERBOSE_ERRORS),
-];
-
-pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
-    mixed::proxy(draft, Languages::Http)
-}
-
-pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
+fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
     draft.no_target();
     let login = draft.login();
     let server = draft.server();

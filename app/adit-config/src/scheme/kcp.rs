@@ -10,19 +10,14 @@ use adit_shadowsocks::Edition;
 use adit_smux_proto::{Role as End, Version};
 
 use self::text::{Cc, Crypt, Mode};
-use crate::draft::Draft;
-use crate::param::{Key, Param, Role, both, hop as for_hop};
-use crate::plan::{
+use crate::schema::{Count, Key, Role, SecretValue, Typed, Whole, both, hop as for_hop};
+use crate::scheme::definition::Carrier;
+use crate::scheme::draft::Draft;
+use crate::scheme::keys;
+use crate::scheme::typed::{
     Carried, Hop, HopKind, Kcp, Listen, ListenKind, PacketSeal, ServerHop, Shards, SsRole, UdpWay,
 };
-use crate::scheme::keys;
 use crate::text::{Flaw, Secret, WarningKind};
-use crate::value::{Count, SecretValue, Whole};
-
-pub(crate) const DOC: &str = "Streams over a few sessions of KCP: reliable UDP with forward error \
-     correction, for links that lose. Both ends need the same `key`, `crypt`, `kcp9`, `smux` and \
-     `comp`. What of the dialect is UDP does not go through KCP: with `ss` it rides in a stream \
-     (UDP-over-TCP), with others there is none.";
 
 pub(crate) static KEY: Key<Option<SecretValue>> = Key {
     name: "key",
@@ -30,73 +25,63 @@ pub(crate) static KEY: Key<Option<SecretValue>> = Key {
     otherwise: "the password of `ss` and `ssr`",
     doc: "Secret from which datagrams are sealed: itself, `@FILE` or `$NAME`.",
 };
-pub(crate) static CRYPT: Key<Crypt> = Key {
-    name: "crypt",
-    default: Crypt::Aead,
-    otherwise: "",
-    doc: "How datagrams are sealed. `aead` is for two adits: keys of each session, no replays, and \
-          a client may change its address. Ciphers of kcptun: aes, aes-128, aes-192, aes-128-gcm, \
-          salsa20, blowfish, twofish, cast5, 3des, tea, xtea, xor, sm4, none, null; of these only \
-          aes-128-gcm authenticates.",
-};
-pub(crate) static KCP9: Key<bool> = Key {
-    name: "kcp9",
-    default: false,
-    otherwise: "",
-    doc: "With a cipher of kcptun a keyed checksum (HighwayHash) and a matrix of its own (Cauchy): a \
-          mode between two adits, which both must have. No other program knows it; `adit kcp \
-          --kcp9` is the same.",
-};
-pub(crate) static MODE: Key<Mode> = Key {
-    name: "mode",
-    default: Mode::Fast,
-    otherwise: "",
-    doc: "How hasty it is: a flush every 40, 30, 20 or 10 ms, or what the next three keys say.",
-};
-pub(crate) static NODELAY: Key<Whole> = Key {
-    name: "nodelay",
-    default: Whole(0),
-    otherwise: "",
-    doc: "Hasty time-outs (1) or patient ones (0); for `mode=manual`.",
-};
-pub(crate) static INTERVAL: Key<Whole> = Key {
-    name: "interval",
-    default: Whole(50),
-    otherwise: "",
-    doc: "Milliseconds between flushes, 10 to 5000; for `mode=manual`.",
-};
-pub(crate) static RESEND: Key<Whole> = Key {
-    name: "resend",
-    default: Whole(0),
-    otherwise: "",
-    doc: "Later segments acknowledged before one is sent again, 0 waits for its time-out; for \
-          `mode=manual`.",
-};
-static CC: Key<Cc> = Key {
-    name: "cc",
-    default: Cc(adit_kcp_proto::Congestion::Auto),
-    otherwise: "",
-    doc: "What holds the sender back besides the windows: a measured pace once it overruns the \
-          path (`auto`) or always (`bbr`), the window of KCP (`reno`), nothing (`off`).",
-};
-static DATA: Key<Whole> = Key {
-    name: "data",
-    default: Whole(10),
-    otherwise: "",
-    doc: "Datagrams of a group of the error correction; 0 is none.",
-};
-static PARITY: Key<Whole> = Key {
-    name: "parity",
-    default: Whole(3),
-    otherwise: "",
-    doc: "How many of a group may be lost without being sent again; 0 is no correction.",
-};
-pub(crate) static MTU: Key<Count> = Key {
-    name: "mtu",
-    default: Count(1350),
-    otherwise: "",
-    doc: "Bytes of the largest UDP payload, at most 1500.",
-};
+pub(crate) static CRYPT: Key<Crypt> = Key::new(
+    "crypt",
+    Crypt::Aead,
+    "How datagrams are sealed. `aead` is for two adits: keys of each session, no replays, and \
+     a client may change its address. Ciphers of kcptun: aes, aes-128, aes-192, aes-128-gcm, \
+     salsa20, blowfish, twofish, cast5, 3des, tea, xtea, xor, sm4, none, null; of these only \
+     aes-128-gcm authenticates.",
+);
+pub(crate) static KCP9: Key<bool> = Key::new(
+    "kcp9",
+    false,
+    "With a cipher of kcptun a keyed checksum (HighwayHash) and a matrix of its own (Cauchy): a \
+     mode between two adits, which both must have. No other program knows it; `adit kcp \
+     --kcp9` is the same.",
+);
+pub(crate) static MODE: Key<Mode> = Key::new(
+    "mode",
+    Mode::Fast,
+    "How hasty it is: a flush every 40, 30, 20 or 10 ms, or what the next three keys say.",
+);
+pub(crate) static NODELAY: Key<Whole> = Key::new(
+    "nodelay",
+    Whole(0),
+    "Hasty time-outs (1) or patient ones (0); for `mode=manual`.",
+);
+pub(crate) static INTERVAL: Key<Whole> = Key::new(
+    "interval",
+    Whole(50),
+    "Milliseconds between flushes, 10 to 5000; for `mode=manual`.",
+);
+pub(crate) static RESEND: Key<Whole> = Key::new(
+    "resend",
+    Whole(0),
+    "Later segments acknowledged before one is sent again, 0 waits for its time-out; for \
+     `mode=manual`.",
+);
+static CC: Key<Cc> = Key::new(
+    "cc",
+    Cc(adit_kcp_proto::Congestion::Auto),
+    "What holds the sender back besides the windows: a measured pace once it overruns the \
+     path (`auto`) or always (`bbr`), the window of KCP (`reno`), nothing (`off`).",
+);
+static DATA: Key<Whole> = Key::new(
+    "data",
+    Whole(10),
+    "Datagrams of a group of the error correction; 0 is none.",
+);
+static PARITY: Key<Whole> = Key::new(
+    "parity",
+    Whole(3),
+    "How many of a group may be lost without being sent again; 0 is no correction.",
+);
+pub(crate) static MTU: Key<Count> = Key::new(
+    "mtu",
+    Count(1350),
+    "Bytes of the largest UDP payload, at most 1500.",
+);
 pub(crate) static SNDWND: Key<Option<Count>> = Key {
     name: "sndwnd",
     default: None,
@@ -109,42 +94,28 @@ pub(crate) static RCVWND: Key<Option<Count>> = Key {
     otherwise: "1024 as listener, 512 as hop",
     doc: "Segments received and not read at most.",
 };
-pub(crate) static ACKNODELAY: Key<bool> = Key {
-    name: "acknodelay",
-    default: false,
-    otherwise: "",
-    doc: "Acknowledge at once, not with the next flush.",
-};
-static RATE: Key<Whole> = Key {
-    name: "rate",
-    default: Whole(0),
-    otherwise: "",
-    doc: "Bytes a second that a session may send; 0 is no limit.",
-};
-static SMUX: Key<Count> = Key {
-    name: "smux",
-    default: Count(2),
-    otherwise: "",
-    doc: "Version of the multiplexer, 1 or 2.",
-};
-static COMP: Key<bool> = Key {
-    name: "comp",
-    default: false,
-    otherwise: "",
-    doc: "Compress all streams with snappy.",
-};
-pub(crate) static CONN: Key<Count> = Key {
-    name: "conn",
-    default: Count(1),
-    otherwise: "",
-    doc: "Sessions that are kept, 64 at most; streams take turns.",
-};
-static KEEPALIVE: Key<Duration> = Key {
-    name: "keepalive",
-    default: Duration::from_secs(10),
-    otherwise: "",
-    doc: "How often a session shows that it lives; three times of silence end it, 30s at least.",
-};
+pub(crate) static ACKNODELAY: Key<bool> = Key::new(
+    "acknodelay",
+    false,
+    "Acknowledge at once, not with the next flush.",
+);
+static RATE: Key<Whole> = Key::new(
+    "rate",
+    Whole(0),
+    "Bytes a second that a session may send; 0 is no limit.",
+);
+static SMUX: Key<Count> = Key::new("smux", Count(2), "Version of the multiplexer, 1 or 2.");
+static COMP: Key<bool> = Key::new("comp", false, "Compress all streams with snappy.");
+pub(crate) static CONN: Key<Count> = Key::new(
+    "conn",
+    Count(1),
+    "Sessions that are kept, 64 at most; streams take turns.",
+);
+static KEEPALIVE: Key<Duration> = Key::new(
+    "keepalive",
+    Duration::from_secs(10),
+    "How often a session shows that it lives; three times of silence end it, 30s at least.",
+);
 static EXPIRE: Key<Option<Duration>> = Key {
     name: "expire",
     default: None,
@@ -152,35 +123,44 @@ static EXPIRE: Key<Option<Duration>> = Key {
     doc: "Age at which a session gets no new streams and a fresh one begins.",
 };
 
-pub(crate) const PARAMS: &[Param] = &[
-    both(&KEY),
-    both(&CRYPT),
-    both(&KCP9),
-    both(&MODE),
-    both(&NODELAY),
-    both(&INTERVAL),
-    both(&RESEND),
-    both(&CC),
-    both(&DATA),
-    both(&PARITY),
-    both(&MTU),
-    both(&SNDWND),
-    both(&RCVWND),
-    both(&ACKNODELAY),
-    both(&RATE),
-    both(&SMUX),
-    both(&COMP),
-    for_hop(&CONN),
-    both(&KEEPALIVE),
-    for_hop(&EXPIRE),
-];
+pub(crate) static CARRIER: Carrier = Carrier {
+    name: "kcp",
+    doc: "Streams over a few sessions of KCP: reliable UDP with forward error correction, for \
+          links that lose. Both ends need the same `key`, `crypt`, `kcp9`, `smux` and `comp`. \
+          What of the dialect is UDP does not go through KCP: with `ss` it rides in a stream \
+          (UDP-over-TCP), with others there is none.",
+    params: &[
+        both(&KEY),
+        both(&CRYPT),
+        both(&KCP9),
+        both(&MODE),
+        both(&NODELAY),
+        both(&INTERVAL),
+        both(&RESEND),
+        both(&CC),
+        both(&DATA),
+        both(&PARITY),
+        both(&MTU),
+        both(&SNDWND),
+        both(&RCVWND),
+        both(&ACKNODELAY),
+        both(&RATE),
+        both(&SMUX),
+        both(&COMP),
+        for_hop(&CONN),
+        both(&KEEPALIVE),
+        for_hop(&EXPIRE),
+    ],
+    listen,
+    hop,
+};
 
 /// Sessions of a hop at most.
 pub(crate) const MAX_CONN: usize = 64;
 /// How long a session that has expired may go on, as with kcptun.
 const LINGER: Duration = Duration::from_secs(600);
 
-pub(crate) fn listen(draft: &mut Draft<'_, '_>, mut listen: Listen) -> Option<Listen> {
+fn listen(draft: &mut Draft<'_, '_>, mut listen: Listen) -> Option<Listen> {
     no_plugin(draft, listen.kind.plugin().is_some());
     match &mut listen.kind {
         ListenKind::Proxy(proxy) => {
@@ -215,7 +195,7 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>, mut listen: Listen) -> Option<Li
     Some(listen)
 }
 
-pub(crate) fn hop(draft: &mut Draft<'_, '_>, mut hop: ServerHop) -> Option<Hop> {
+fn hop(draft: &mut Draft<'_, '_>, mut hop: ServerHop) -> Option<Hop> {
     no_plugin(draft, hop.kind.plugin().is_some());
     let mut own = None;
     match &mut hop.kind {
@@ -286,16 +266,7 @@ fn read(draft: &mut Draft<'_, '_>, own: Option<Secret>) -> Option<Kcp> {
     let (data, parity) = (draft.get(&DATA).0, draft.get(&PARITY).0);
     let span = draft.value_span(&PARITY);
     let fec = shards(draft, data, parity, span);
-    let version = match draft.get(&SMUX).0 {
-        1 => Version::V1,
-        2 => Version::V2,
-        _ => {
-            let span = draft.value_span(&SMUX);
-            draft.problem(Flaw::new(span, "smux has the versions 1 and 2"));
-            return None;
-        }
-    };
-    let mut smux = adit_smux_proto::Config::new(version, end(draft));
+    let mut smux = smux(draft, &SMUX)?;
     let keepalive = draft.get(&KEEPALIVE);
     // What is read over a link that is long and loses waits for what is sent again: 100 Mbit/s
     // over 100 ms need more than two MiB.
@@ -461,11 +432,22 @@ pub(crate) fn sessions(draft: &mut Draft<'_, '_>) -> usize {
     conn
 }
 
-pub(crate) fn end(draft: &Draft<'_, '_>) -> End {
-    match draft.role() {
+/// Streams of this end, in the version of the multiplexer that a key says.
+pub(crate) fn smux(draft: &mut Draft<'_, '_>, key: &Key<Count>) -> Option<adit_smux_proto::Config> {
+    let version = match draft.get(key).0 {
+        1 => Version::V1,
+        2 => Version::V2,
+        _ => {
+            let span = draft.value_span(key);
+            draft.problem(Flaw::new(span, "smux has the versions 1 and 2"));
+            return None;
+        }
+    };
+    let end = match draft.role() {
         Role::Listener => End::Server,
         Role::Hop => End::Client,
-    }
+    };
+    Some(adit_smux_proto::Config::new(version, end))
 }
 
 /// What is in the datagrams has no protection of its own.
@@ -482,4 +464,9 @@ pub(crate) fn clear(draft: &mut Draft<'_, '_>, seal: &PacketSeal) {
             .help("`aead` does, between two adits; `aes-128-gcm` does where kcptun has it");
         draft.warn(WarningKind::LegacyCipher, about);
     }
+}
+
+/// The name of a mode.
+pub(crate) fn mode_name(config: &Config) -> String {
+    Mode::of(config).write()
 }

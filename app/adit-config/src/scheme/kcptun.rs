@@ -4,159 +4,151 @@ use core::time::Duration;
 
 use adit_crypto::packet::{Check, PacketKind};
 use adit_kcp_proto::Congestion;
-use adit_smux_proto::Version;
 use adit_wire::Time;
 
-use crate::draft::Draft;
-use crate::param::{Key, Param, both, hop as for_hop, listener};
-use crate::plan::{Carried, Hop, HopKind, Kcp, Listen, PacketSeal, ServerHop};
+use crate::grammar::Syntax;
+use crate::schema::{Count, Key, Roles, Whole, both, hop as for_hop, listener};
+use crate::scheme::definition::Scheme;
+use crate::scheme::draft::Draft;
+use crate::scheme::typed::{Carried, Hop, HopKind, Kcp, Listen, PacketSeal, ServerHop};
 use crate::scheme::{forward, kcp, keys};
 use crate::text::{Flaw, Secret, WarningKind};
-use crate::value::{Count, Whole};
-
-pub(crate) const DOC: &str = "The tunnel of kcptun: streams over KCP that lead to one target, which \
-     the listener names. As the last hop it belongs behind `tcp://HOST:PORT` without a target; hops \
-     behind it speak with what its far end leads to. Names and defaults of keys are kcptun's; \
-     `+kcp` is what two adits should use.";
 
 /// The password of kcptun where none is given.
 const DEFAULT_KEY: &str = "it's a secrect";
 
-static CRYPT: Key<PacketKind> = Key {
-    name: "crypt",
-    default: PacketKind::Aes,
-    otherwise: "",
-    doc: "Cipher: aes, aes-128, aes-192, aes-128-gcm, salsa20, blowfish, twofish, cast5, 3des, \
-          tea, xtea, xor, sm4, none, null. Only aes-128-gcm authenticates.",
-};
-static NC: Key<Whole> = Key {
-    name: "nc",
-    default: Whole(0),
-    otherwise: "",
-    doc: "1 switches the congestion window off; for `mode=manual`.",
-};
-static DATASHARD: Key<Whole> = Key {
-    name: "datashard",
-    default: Whole(10),
-    otherwise: "",
-    doc: "Datagrams of a group of the error correction; 0 is none.",
-};
-static PARITYSHARD: Key<Whole> = Key {
-    name: "parityshard",
-    default: Whole(3),
-    otherwise: "",
-    doc: "How many of a group may be lost without being sent again; 0 is no correction.",
-};
-static RATELIMIT: Key<Whole> = Key {
-    name: "ratelimit",
-    default: Whole(0),
-    otherwise: "",
-    doc: "Bytes a second that a session may send; 0 is no limit.",
-};
-static NOCOMP: Key<bool> = Key {
-    name: "nocomp",
-    default: false,
-    otherwise: "",
-    doc: "Do not compress. Must be the same at both ends.",
-};
-static SMUXVER: Key<Count> = Key {
-    name: "smuxver",
-    default: Count(2),
-    otherwise: "",
-    doc: "Version of the multiplexer, 1 or 2. Must be the same at both ends; old kcptun has 1.",
-};
-static SMUXBUF: Key<Count> = Key {
-    name: "smuxbuf",
-    default: Count(4 << 20),
-    otherwise: "",
-    doc: "Bytes received and not read of a session at most.",
-};
-static STREAMBUF: Key<Count> = Key {
-    name: "streambuf",
-    default: Count(2 << 20),
-    otherwise: "",
-    doc: "The same of a stream (smux 2).",
-};
-static FRAMESIZE: Key<Count> = Key {
-    name: "framesize",
-    default: Count(8192),
-    otherwise: "",
-    doc: "Bytes of the largest frame of a stream.",
-};
-static KEEPALIVE: Key<Count> = Key {
-    name: "keepalive",
-    default: Count(10),
-    otherwise: "",
-    doc: "Seconds between signs of life.",
-};
-static AUTOEXPIRE: Key<Whole> = Key {
-    name: "autoexpire",
-    default: Whole(0),
-    otherwise: "",
-    doc: "Seconds after which a session gets no new streams; 0 is never.",
-};
-static SCAVENGETTL: Key<Whole> = Key {
-    name: "scavengettl",
-    default: Whole(600),
-    otherwise: "",
-    doc: "Seconds that an expired session may go on.",
+static CRYPT: Key<PacketKind> = Key::new(
+    "crypt",
+    PacketKind::Aes,
+    "Cipher: aes, aes-128, aes-192, aes-128-gcm, salsa20, blowfish, twofish, cast5, 3des, \
+     tea, xtea, xor, sm4, none, null. Only aes-128-gcm authenticates.",
+);
+static NC: Key<Whole> = Key::new(
+    "nc",
+    Whole(0),
+    "1 switches the congestion window off; for `mode=manual`.",
+);
+static DATASHARD: Key<Whole> = Key::new(
+    "datashard",
+    Whole(10),
+    "Datagrams of a group of the error correction; 0 is none.",
+);
+static PARITYSHARD: Key<Whole> = Key::new(
+    "parityshard",
+    Whole(3),
+    "How many of a group may be lost without being sent again; 0 is no correction.",
+);
+static RATELIMIT: Key<Whole> = Key::new(
+    "ratelimit",
+    Whole(0),
+    "Bytes a second that a session may send; 0 is no limit.",
+);
+static NOCOMP: Key<bool> = Key::new(
+    "nocomp",
+    false,
+    "Do not compress. Must be the same at both ends.",
+);
+static SMUXVER: Key<Count> = Key::new(
+    "smuxver",
+    Count(2),
+    "Version of the multiplexer, 1 or 2. Must be the same at both ends; old kcptun has 1.",
+);
+static SMUXBUF: Key<Count> = Key::new(
+    "smuxbuf",
+    Count(4 << 20),
+    "Bytes received and not read of a session at most.",
+);
+static STREAMBUF: Key<Count> = Key::new(
+    "streambuf",
+    Count(2 << 20),
+    "The same of a stream (smux 2).",
+);
+static FRAMESIZE: Key<Count> = Key::new(
+    "framesize",
+    Count(8192),
+    "Bytes of the largest frame of a stream.",
+);
+static KEEPALIVE: Key<Count> = Key::new("keepalive", Count(10), "Seconds between signs of life.");
+static AUTOEXPIRE: Key<Whole> = Key::new(
+    "autoexpire",
+    Whole(0),
+    "Seconds after which a session gets no new streams; 0 is never.",
+);
+static SCAVENGETTL: Key<Whole> = Key::new(
+    "scavengettl",
+    Whole(600),
+    "Seconds that an expired session may go on.",
+);
+
+static QPP: Key<bool> = Key::new(
+    "qpp",
+    false,
+    "kcptun's Quantum Permutation Pads over each stream. Must be the same at both ends; it \
+     obscures, and does not authenticate.",
+);
+static QPPCOUNT: Key<Count> = Key::new(
+    "qppcount",
+    Count(61),
+    "Pads of QPP, 256 bytes each way; an odd number of at least 7. Must be the same at both ends.",
+);
+
+pub(crate) static SCHEME: Scheme = Scheme {
+    name: "kcptun",
+    form: "kcptun://[KEY@][HOST]:PORT[/TARGET:PORT]",
+    doc: "The tunnel of kcptun: streams over KCP that lead to one target, which the listener \
+          names. As the last hop it belongs behind `tcp://HOST:PORT` without a target; hops \
+          behind it speak with what its far end leads to. Names and defaults of keys are \
+          kcptun's; `+kcp` is what two adits should use.",
+    roles: Roles::Both,
+    params: &[
+        both(&CRYPT),
+        both(&kcp::MODE),
+        both(&kcp::NODELAY),
+        both(&kcp::INTERVAL),
+        both(&kcp::RESEND),
+        both(&NC),
+        both(&DATASHARD),
+        both(&PARITYSHARD),
+        both(&kcp::MTU),
+        both(&kcp::SNDWND),
+        both(&kcp::RCVWND),
+        both(&kcp::ACKNODELAY),
+        both(&RATELIMIT),
+        both(&QPP),
+        both(&QPPCOUNT),
+        both(&NOCOMP),
+        both(&SMUXVER),
+        both(&SMUXBUF),
+        both(&STREAMBUF),
+        both(&FRAMESIZE),
+        both(&KEEPALIVE),
+        for_hop(&kcp::CONN),
+        for_hop(&AUTOEXPIRE),
+        for_hop(&SCAVENGETTL),
+        listener(&keys::PREFER),
+        both(&keys::DIAL),
+        listener(&keys::FIRST_WAIT),
+        listener(&keys::IDLE),
+        listener(&keys::HALF_CLOSE_IDLE),
+        listener(&keys::MAX_CONNECTIONS),
+    ],
+    syntax: Syntax {
+        secret_alone: true,
+        ..Syntax::PLAIN
+    },
+    listen,
+    hop,
+    ..Scheme::BLANK
 };
 
-static QPP: Key<bool> = Key {
-    name: "qpp",
-    default: false,
-    otherwise: "",
-    doc: "kcptun's Quantum Permutation Pads over each stream. Must be the same at both ends; it \
-          obscures, and does not authenticate.",
-};
-static QPPCOUNT: Key<Count> = Key {
-    name: "qppcount",
-    default: Count(61),
-    otherwise: "",
-    doc: "Pads of QPP, 256 bytes each way; an odd number of at least 7. Must be the same at both ends.",
-};
-
-pub(crate) const PARAMS: &[Param] = &[
-    both(&CRYPT),
-    both(&kcp::MODE),
-    both(&kcp::NODELAY),
-    both(&kcp::INTERVAL),
-    both(&kcp::RESEND),
-    both(&NC),
-    both(&DATASHARD),
-    both(&PARITYSHARD),
-    both(&kcp::MTU),
-    both(&kcp::SNDWND),
-    both(&kcp::RCVWND),
-    both(&kcp::ACKNODELAY),
-    both(&RATELIMIT),
-    both(&QPP),
-    both(&QPPCOUNT),
-    both(&NOCOMP),
-    both(&SMUXVER),
-    both(&SMUXBUF),
-    both(&STREAMBUF),
-    both(&FRAMESIZE),
-    both(&KEEPALIVE),
-    for_hop(&kcp::CONN),
-    for_hop(&AUTOEXPIRE),
-    for_hop(&SCAVENGETTL),
-    listener(&keys::PREFER),
-    both(&keys::DIAL),
-    listener(&keys::FIRST_WAIT),
-    listener(&keys::IDLE),
-    listener(&keys::HALF_CLOSE_IDLE),
-    listener(&keys::MAX_CONNECTIONS),
-];
-
-pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
+fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
     let kcp = read(draft);
-    let mut listen = forward::listen(draft, true, false)?;
+    let mut listen = forward::listen(draft, true, false, true)?;
     listen.carried = Some(Carried::Kcp(Box::new(kcp?)));
     Some(listen)
 }
 
-pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
+fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
     draft.no_target();
     let kcp = read(draft);
     let server = draft.server();
@@ -240,16 +232,7 @@ fn qpp(draft: &mut Draft<'_, '_>, seal: &PacketSeal) -> Option<Option<u16>> {
 }
 
 fn smux(draft: &mut Draft<'_, '_>) -> Option<adit_smux_proto::Config> {
-    let version = match draft.get(&SMUXVER).0 {
-        1 => Version::V1,
-        2 => Version::V2,
-        _ => {
-            let span = draft.value_span(&SMUXVER);
-            draft.problem(Flaw::new(span, "smux has the versions 1 and 2"));
-            return None;
-        }
-    };
-    let mut config = adit_smux_proto::Config::new(version, kcp::end(draft));
+    let mut config = kcp::smux(draft, &SMUXVER)?;
     let bytes = |count: Count| u32::try_from(count.0).unwrap_or(u32::MAX);
     config.session_buffer = bytes(draft.get(&SMUXBUF));
     config.stream_buffer = bytes(draft.get(&STREAMBUF));

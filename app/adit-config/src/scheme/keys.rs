@@ -3,31 +3,13 @@
 use core::net::IpAddr;
 use core::time::Duration;
 
-use crate::param::Key;
-use crate::plan::{PluginMode, Prefer, Private, RejectPolicy, Restart, UdpWay};
+use crate::schema::{Count, FilePath, Key, Tristate, Wait};
+use crate::scheme::typed::{PluginMode, Prefer, Private, RejectPolicy, Restart, UdpWay};
 use crate::text::PluginText;
-use crate::value::Wait;
-use crate::value::{Count, FilePath, Tristate};
-
-const fn key<T>(name: &'static str, default: T, doc: &'static str) -> Key<T> {
-    Key {
-        name,
-        default,
-        otherwise: "",
-        doc,
-    }
-}
-
-const fn or<T>(otherwise: &'static str, key: Key<Option<T>>) -> Key<Option<T>>
-where
-    T: Copy,
-{
-    Key { otherwise, ..key }
-}
 
 // Who may use a listener, and for what.
 
-pub(crate) static ALLOW_OPEN_PROXY: Key<bool> = key(
+pub(crate) static ALLOW_OPEN_PROXY: Key<bool> = Key::new(
     "allow_open_proxy",
     false,
     "Serve everyone who reaches a non-loopback address, without users.",
@@ -47,41 +29,40 @@ pub(crate) static ALLOW_PRIVATE: Key<Option<Private>> = Key {
 
 // Limits.
 
-pub(crate) static HANDSHAKE: Key<Duration> = key(
+pub(crate) static HANDSHAKE: Key<Duration> = Key::new(
     "handshake",
     Duration::from_secs(10),
     "Time from accept to the complete request.",
 );
-pub(crate) static DIAL: Key<Duration> = key(
+pub(crate) static DIAL: Key<Duration> = Key::new(
     "dial",
     Duration::from_secs(10),
     "Time to reach the next server, or the destination.",
 );
-pub(crate) static IDLE: Key<Duration> = key(
+pub(crate) static IDLE: Key<Duration> = Key::new(
     "idle",
     Duration::from_secs(3600),
     "A connection without a byte in either direction is closed after this time.",
 );
-pub(crate) static HALF_CLOSE_IDLE: Key<Duration> = key(
+pub(crate) static HALF_CLOSE_IDLE: Key<Duration> = Key::new(
     "half_close_idle",
     Duration::from_secs(120),
     "The same, once one side has finished.",
 );
-pub(crate) static UDP_IDLE: Key<Duration> = key(
+pub(crate) static UDP_IDLE: Key<Duration> = Key::new(
     "udp_idle",
     Duration::from_secs(300),
     "A UDP association without a packet is dropped after this time.",
 );
-pub(crate) static MAX_CONNECTIONS: Key<Option<Count>> = or(
-    "by the descriptor limit",
-    key(
-        "max_connections",
-        None,
-        "Connections at the same time; the oldest without a request makes room for a further one, which is closed if there is none.",
-    ),
-);
+pub(crate) static MAX_CONNECTIONS: Key<Option<Count>> = Key {
+    name: "max_connections",
+    default: None,
+    otherwise: "by the descriptor limit",
+    doc: "Connections at the same time; the oldest without a request makes room for a further \
+          one, which is closed if there is none.",
+};
 
-pub(crate) static PROXY_PROTOCOL: Key<bool> = key(
+pub(crate) static PROXY_PROTOCOL: Key<bool> = Key::new(
     "proxy_protocol",
     false,
     "A proxy of this machine (HAProxy, nginx) brings the connections and says before each whose it is: PROXY protocol, version 2.",
@@ -89,18 +70,18 @@ pub(crate) static PROXY_PROTOCOL: Key<bool> = key(
 
 // How to reach destinations.
 
-pub(crate) static PREFER: Key<Prefer> = key(
+pub(crate) static PREFER: Key<Prefer> = Key::new(
     "prefer",
     Prefer::Auto,
     "Address family that is tried first, or alone.",
 );
-pub(crate) static FIRST_WAIT: Key<Wait> = key(
+pub(crate) static FIRST_WAIT: Key<Wait> = Key::new(
     "first_wait",
     Wait(Duration::from_millis(250)),
     "Longest wait for first bytes that can travel with the request.",
 );
 
-pub(crate) static FAST_OPEN: Key<bool> = key(
+pub(crate) static FAST_OPEN: Key<bool> = Key::new(
     "fast_open",
     false,
     "First bytes travel with the SYN (TCP Fast Open), which saves a round trip; both ends and their systems have to allow it, and some networks lose such packets. Of hops, the first.",
@@ -108,38 +89,36 @@ pub(crate) static FAST_OPEN: Key<bool> = key(
 
 // What is offered.
 
-pub(crate) static UDP: Key<bool> = key("udp", true, "Carry UDP.");
-pub(crate) static TCP: Key<bool> = key("tcp", true, "Carry TCP.");
-pub(crate) static BIND: Key<bool> = key("bind", false, "Offer the SOCKS command BIND.");
-pub(crate) static SOCKS4: Key<Tristate> = key(
+pub(crate) static UDP: Key<bool> = Key::new("udp", true, "Carry UDP.");
+pub(crate) static TCP: Key<bool> = Key::new("tcp", true, "Carry TCP.");
+pub(crate) static BIND: Key<bool> = Key::new("bind", false, "Offer the SOCKS command BIND.");
+pub(crate) static SOCKS4: Key<Tristate> = Key::new(
     "socks4",
     Tristate::Auto,
     "Speak SOCKS4 and SOCKS4a too; `auto` means: unless there are users, whom SOCKS4 cannot check.",
 );
-pub(crate) static UDP_ADVERTISE: Key<Option<IpAddr>> = or(
-    "address of the control connection",
-    key(
-        "udp_advertise",
-        None,
-        "Address that clients are told to send UDP to; for servers behind address translation.",
-    ),
-);
-pub(crate) static UDP_REASSEMBLY: Key<bool> = key(
+pub(crate) static UDP_ADVERTISE: Key<Option<IpAddr>> = Key {
+    name: "udp_advertise",
+    default: None,
+    otherwise: "address of the control connection",
+    doc: "Address that clients are told to send UDP to; for servers behind address translation.",
+};
+pub(crate) static UDP_REASSEMBLY: Key<bool> = Key::new(
     "udp_reassembly",
     false,
     "Put fragments of SOCKS5 datagrams together instead of dropping them.",
 );
-pub(crate) static FULL_CONE: Key<bool> = key(
+pub(crate) static FULL_CONE: Key<bool> = Key::new(
     "full_cone",
     false,
     "Give a client UDP from everyone, not only from destinations it has written to.",
 );
-pub(crate) static HIDE_BIND: Key<Tristate> = key(
+pub(crate) static HIDE_BIND: Key<Tristate> = Key::new(
     "hide_bind",
     Tristate::Auto,
     "Answer with zeros instead of our outgoing address; `auto` means: unless on loopback.",
 );
-pub(crate) static VERBOSE_ERRORS: Key<bool> = key(
+pub(crate) static VERBOSE_ERRORS: Key<bool> = Key::new(
     "verbose_errors",
     false,
     "Name the cause of a failure in an `X-Adit-Error` header.",
@@ -147,12 +126,12 @@ pub(crate) static VERBOSE_ERRORS: Key<bool> = key(
 
 // Keyed listeners.
 
-pub(crate) static REJECT: Key<RejectPolicy> = key(
+pub(crate) static REJECT: Key<RejectPolicy> = Key::new(
     "reject",
     RejectPolicy::Drain,
     "What a connection without the key sees: silence, reset, close, or another server.",
 );
-pub(crate) static RESTART: Key<Restart> = key(
+pub(crate) static RESTART: Key<Restart> = Key::new(
     "restart",
     Restart::Strict,
     "After a start, refuse requests made before it (they could be replays), or do not.",
@@ -179,9 +158,10 @@ pub(crate) static STATE: Key<Option<FilePath>> = Key {
     name: "state",
     default: None,
     otherwise: "none",
-    doc: "File in which the filter against replays of the AEAD edition, or of a legacy method, is kept over restarts.",
+    doc: "File in which the filter against replays of the AEAD edition, or of a legacy method, \
+          is kept over restarts.",
 };
-pub(crate) static SS_UDP: Key<UdpWay> = key(
+pub(crate) static SS_UDP: Key<UdpWay> = Key::new(
     "udp",
     UdpWay::Native,
     "Carry UDP; `over-tcp` puts it into a connection (UDP-over-TCP, version 2; in ssr the original's own). A listener serves that always and opens a UDP socket for `true` alone.",
@@ -192,7 +172,7 @@ pub(crate) static PLUGIN: Key<Option<PluginText>> = Key {
     otherwise: "none",
     doc: "Program that carries the bytes in a disguise (SIP003); `\\` before a `;` of its name.",
 };
-pub(crate) static PLUGIN_MODE: Key<PluginMode> = key(
+pub(crate) static PLUGIN_MODE: Key<PluginMode> = Key::new(
     "plugin_mode",
     PluginMode::TcpOnly,
     "What goes through the plugin; the rest goes around it.",

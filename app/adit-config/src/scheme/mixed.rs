@@ -1,36 +1,43 @@
 //! `mixed://`: SOCKS and HTTP on one port. Also what all three proxy listeners share.
 
-use crate::draft::Draft;
-use crate::param::{Param, listener};
-use crate::plan::{Listen, ListenKind, Login, Proxy};
+use crate::schema::{Roles, Tristate, listener};
+use crate::scheme::definition::Scheme;
+use crate::scheme::draft::Draft;
+use crate::scheme::typed::{Listen, ListenKind, Login, Proxy};
 use crate::scheme::{kcp, keys};
 use crate::text::{Flaw, Span, WarningKind};
-use crate::value::Tristate;
 
-pub(crate) const DOC: &str = "SOCKS5, SOCKS4 and HTTP on one port, told apart by the first byte. `:PORT` alone means all \
-     addresses.";
-
-pub(crate) const PARAMS: &[Param] = &[
-    listener(&keys::ALLOW_OPEN_PROXY),
-    listener(&keys::USERS),
-    listener(&keys::ALLOW_PRIVATE),
-    listener(&keys::UDP),
-    listener(&keys::BIND),
-    listener(&keys::SOCKS4),
-    listener(&keys::PREFER),
-    listener(&keys::HANDSHAKE),
-    listener(&keys::DIAL),
-    listener(&keys::IDLE),
-    listener(&keys::HALF_CLOSE_IDLE),
-    listener(&keys::UDP_IDLE),
-    listener(&keys::MAX_CONNECTIONS),
-    listener(&keys::PROXY_PROTOCOL),
-    listener(&keys::UDP_ADVERTISE),
-    listener(&keys::UDP_REASSEMBLY),
-    listener(&keys::FULL_CONE),
-    listener(&keys::HIDE_BIND),
-    listener(&keys::VERBOSE_ERRORS),
-];
+pub(crate) static SCHEME: Scheme = Scheme {
+    name: "mixed",
+    form: "mixed://[USER:PASSWORD@][HOST]:PORT",
+    doc: "SOCKS5, SOCKS4 and HTTP on one port, told apart by the first byte. `:PORT` alone means \
+          all addresses.",
+    roles: Roles::Listener,
+    params: &[
+        listener(&keys::ALLOW_OPEN_PROXY),
+        listener(&keys::USERS),
+        listener(&keys::ALLOW_PRIVATE),
+        listener(&keys::UDP),
+        listener(&keys::BIND),
+        listener(&keys::SOCKS4),
+        listener(&keys::PREFER),
+        listener(&keys::HANDSHAKE),
+        listener(&keys::DIAL),
+        listener(&keys::IDLE),
+        listener(&keys::HALF_CLOSE_IDLE),
+        listener(&keys::UDP_IDLE),
+        listener(&keys::MAX_CONNECTIONS),
+        listener(&keys::PROXY_PROTOCOL),
+        listener(&keys::UDP_ADVERTISE),
+        listener(&keys::UDP_REASSEMBLY),
+        listener(&keys::FULL_CONE),
+        listener(&keys::HIDE_BIND),
+        listener(&keys::VERBOSE_ERRORS),
+    ],
+    carriers: &[&kcp::CARRIER],
+    listen: |draft| proxy(draft, Languages::SocksAndHttp),
+    ..Scheme::BLANK
+};
 
 /// The languages a proxy listener speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,10 +45,6 @@ pub(crate) enum Languages {
     SocksAndHttp,
     Socks,
     Http,
-}
-
-pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
-    proxy(draft, Languages::SocksAndHttp)
 }
 
 /// A proxy listener. Keys that the scheme's table does not have keep their defaults.

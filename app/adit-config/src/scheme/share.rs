@@ -1,53 +1,59 @@
 //! Share links of Shadowsocks: the user part of SIP002, and the older form in which all is base64.
 
-use adit_shadowsocks::Method;
-use adit_wire::Host;
+use adit_shadowsocks::{Edition, Method};
 use zeroize::Zeroizing;
 
-use crate::endpoint;
-use crate::text::{Flaw, Secret, SecretText, Span, Spanned, base64, nearest};
+use crate::grammar::{
+    self, Endpoint, FoldedUser, LinkForm, Syntax, Unfolded, UserInfo, read_address,
+};
+use crate::text::{Flaw, Secret, SecretText, Span, Spanned, base64, escape, nearest};
 
-/// What an old link holds; every part has the place of the whole, there is no finer one.
-pub(crate) struct OldForm {
-    pub(crate) method: Spanned<String>,
-    pub(crate) secret: Spanned<SecretText>,
-    pub(crate) host: Option<Spanned<Host>>,
-    pub(crate) port: Spanned<u16>,
-}
+/// How `ss` URLs are written.
+pub(crate) const SYNTAX: Syntax = Syntax {
+    is_method: Some(is_method),
+    folded_user: Some(FoldedUser {
+        read: userinfo,
+        write: folded_user,
+    }),
+    link: Some(LinkForm {
+        is: is_folded,
+        unfold: old_form,
+        fold: None,
+        with_carrier: true,
+    }),
+    ..Syntax::PLAIN
+};
 
 const FORMS: &str = "write `ss://METHOD:KEY@HOST:PORT`; `adit keygen METHOD` makes a key";
 
 /// True if this is the older form: `base64(method:password@host:port)`.
-pub(crate) fn is_folded(raw: &str) -> bool {
+fn is_folded(raw: &str) -> bool {
     !matches!(raw, "" | "/") && !raw.contains(['@', ':'])
 }
 
-/// A method, and the secret if there is one.
-type User = (Spanned<String>, Option<Spanned<SecretText>>);
-
 /// Reads `method:percent(password)`, `base64(method:password)` or a method alone.
-pub(crate) fn userinfo(raw: &str, span: Span) -> Result<User, Flaw> {
+fn userinfo(raw: &str, span: Span) -> Result<UserInfo, Flaw> {
     if let Some((method, secret)) = raw.split_once(':') {
         let method_span = Span::of(span.start, method);
         let secret_span = Span::new(method_span.end + 1, span.end);
-        let method = endpoint::decode(method, method_span)?;
-        let secret = endpoint::secret_text(secret, secret_span)?;
+        let method = grammar::decode(method, method_span)?;
+        let secret = grammar::secret_text(secret, secret_span)?;
         return Ok((
-            Spanned::new(method, method_span),
+            Some(Spanned::new(method, method_span)),
             Some(Spanned::new(secret, secret_span)),
         ));
     }
     // The separator itself can be percent-encoded; base64 has no colon, so this is no guess.
-    let plain = Zeroizing::new(endpoint::decode(raw, span)?);
+    let plain = Zeroizing::new(grammar::decode(raw, span)?);
     let text = if plain.contains(':') {
         plain
     } else if is_method(&plain) {
-        return Ok((Spanned::new(plain.to_string(), span), None));
+        return Ok((Some(Spanned::new(plain.to_string(), span)), None));
     } else {
         base64::link(raw).ok_or_else(|| neither(&plain, span))?
     };
     let (method, secret) = method_and_password(&text, span)?;
-    Ok((method, Some(secret)))
+    Ok((Some(method), Some(secret)))
 }
 
 /// True for the name of a method. None of them is base64 of anything with a colon.
@@ -65,7 +71,7 @@ fn neither(text: &str, span: Span) -> Flaw {
 
 /// Reads `base64(method:password@host:port)`: the method ends at the first colon, the host begins
 /// behind the last `@`.
-pub(crate) fn old_form(raw: &str, span: Span) -> Result<OldForm, Flaw> {
+fn old_form(raw: &str, span: Span) -> Result<Unfolded, Flaw> {
     let unreadable = || {
         Flaw::new(span, "method, key, host and port are missing")
             .label("not base64 of `METHOD:KEY@HOST:PORT` either")
@@ -82,13 +88,15 @@ pub(crate) fn old_form(raw: &str, span: Span) -> Result<OldForm, Flaw> {
         flaw.span = span;
         flaw
     };
-    let (host, port) = endpoint::read_address(address, Span::default()).map_err(whole)?;
+    let (host, port) = read_address(address, Span::default()).map_err(whole)?;
     let port = port.ok_or_else(|| Flaw::new(span, "the port is missing in the base64 text"))?;
-    Ok(OldForm {
+    Ok(Unfolded {
         method,
         secret,
         host: host.map(|host| Spanned::new(host.value, span)),
         port: Spanned::new(port.value, span),
+        params: Vec::new(),
+        name: None,
     })
 }
 
@@ -105,6 +113,31 @@ fn method_and_password(
         Spanned::new(method.to_owned(), span),
         Spanned::new(secret, span),
     ))
+}
+
+/// Known methods by the name they have today, others as they are; and no empty password.
+pub(crate) fn name_method(endpoint: &mut Endpoint) {
+    if let Some(user) = &mut endpoint.user
+        && let Ok(method) = user.value.parse::<Method>()
+    {
+        method.name().clone_into(&mut user.value);
+        // The AEAD edition has no empty passwords: users bring theirs.
+        if method.edition() == Edition::Aead
+            && let Some(secret) = &endpoint.secret
+            && matches!(&secret.value, SecretText::Literal(text) if text.expose().is_empty())
+        {
+            endpoint.secret = None;
+        }
+    }
+}
+
+/// SIP002: the 2022 edition in plain text, all others as base64url.
+pub(crate) fn folded_user(method: &str, secret: &str) -> String {
+    if method.starts_with("2022-") {
+        format!("{}:{}", escape::part(method), escape::part(secret))
+    } else {
+        base64::write_link(&format!("{method}:{secret}"))
+    }
 }
 
 #[cfg(test)]

@@ -1,44 +1,56 @@
 //! `socks5://` as listener and hop, `socks4a://` as hop.
 
-use crate::draft::Draft;
-use crate::param::{Param, both, hop as for_hop, listener};
-use crate::plan::{Hop, HopKind, Listen, ServerHop};
-use crate::scheme::keys;
+use crate::schema::{Roles, both, hop as for_hop, listener};
+use crate::scheme::definition::Scheme;
+use crate::scheme::draft::Draft;
 use crate::scheme::mixed::{self, Languages};
+use crate::scheme::typed::{Hop, HopKind, ServerHop};
+use crate::scheme::{kcp, keys};
 use crate::text::Flaw;
 
-pub(crate) const DOC: &str =
-    "SOCKS5 (RFC 1928). The listener speaks SOCKS4 and SOCKS4a too, unless it has users.";
-pub(crate) const DOC_4A: &str = "A SOCKS4a server. It carries TCP alone and knows no passwords.";
+pub(crate) static SCHEME: Scheme = Scheme {
+    name: "socks5",
+    form: "socks5://[USER:PASSWORD@][HOST]:PORT",
+    doc: "SOCKS5 (RFC 1928). The listener speaks SOCKS4 and SOCKS4a too, unless it has users.",
+    roles: Roles::Both,
+    params: &[
+        listener(&keys::ALLOW_OPEN_PROXY),
+        listener(&keys::USERS),
+        listener(&keys::ALLOW_PRIVATE),
+        both(&keys::UDP),
+        listener(&keys::BIND),
+        listener(&keys::SOCKS4),
+        listener(&keys::PREFER),
+        listener(&keys::HANDSHAKE),
+        both(&keys::DIAL),
+        listener(&keys::IDLE),
+        listener(&keys::HALF_CLOSE_IDLE),
+        listener(&keys::UDP_IDLE),
+        listener(&keys::MAX_CONNECTIONS),
+        listener(&keys::PROXY_PROTOCOL),
+        listener(&keys::UDP_ADVERTISE),
+        listener(&keys::UDP_REASSEMBLY),
+        listener(&keys::FULL_CONE),
+        listener(&keys::HIDE_BIND),
+    ],
+    carriers: &[&kcp::CARRIER],
+    listen: |draft| mixed::proxy(draft, Languages::Socks),
+    hop,
+    ..Scheme::BLANK
+};
 
-pub(crate) const PARAMS: &[Param] = &[
-    listener(&keys::ALLOW_OPEN_PROXY),
-    listener(&keys::USERS),
-    listener(&keys::ALLOW_PRIVATE),
-    both(&keys::UDP),
-    listener(&keys::BIND),
-    listener(&keys::SOCKS4),
-    listener(&keys::PREFER),
-    listener(&keys::HANDSHAKE),
-    both(&keys::DIAL),
-    listener(&keys::IDLE),
-    listener(&keys::HALF_CLOSE_IDLE),
-    listener(&keys::UDP_IDLE),
-    listener(&keys::MAX_CONNECTIONS),
-    listener(&keys::PROXY_PROTOCOL),
-    listener(&keys::UDP_ADVERTISE),
-    listener(&keys::UDP_REASSEMBLY),
-    listener(&keys::FULL_CONE),
-    listener(&keys::HIDE_BIND),
-];
+pub(crate) static SCHEME_4A: Scheme = Scheme {
+    name: "socks4a",
+    form: "socks4a://[USER@]HOST:PORT",
+    doc: "A SOCKS4a server. It carries TCP alone and knows no passwords.",
+    roles: Roles::Hop,
+    params: &[for_hop(&keys::DIAL)],
+    carriers: &[&kcp::CARRIER],
+    hop: hop_4a,
+    ..Scheme::BLANK
+};
 
-pub(crate) const PARAMS_4A: &[Param] = &[for_hop(&keys::DIAL)];
-
-pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
-    mixed::proxy(draft, Languages::Socks)
-}
-
-pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
+fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
     draft.no_target();
     let login = draft.login();
     let server = draft.server();
@@ -59,7 +71,7 @@ pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
     }))
 }
 
-pub(crate) fn hop_4a(draft: &mut Draft<'_, '_>) -> Option<Hop> {
+fn hop_4a(draft: &mut Draft<'_, '_>) -> Option<Hop> {
     draft.no_target();
     if let Some(secret) = &draft.endpoint().secret {
         let flaw = Flaw::new(secret.span, "SOCKS4a has no passwords")

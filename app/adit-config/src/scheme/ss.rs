@@ -4,53 +4,67 @@ mod keyed;
 
 use adit_shadowsocks::{Edition, Method};
 
-use crate::draft::Draft;
-use crate::param::{Param, both, hop as for_hop, listener};
-use crate::plan::{Hop, HopKind, Listen, ListenKind, ServerHop, SsServer, UdpWay};
-use crate::scheme::{forward, keys};
+use crate::schema::{Roles, both, hop as for_hop, listener};
+use crate::scheme::definition::Scheme;
+use crate::scheme::draft::Draft;
+use crate::scheme::typed::{Hop, HopKind, Listen, ListenKind, ServerHop, SsServer, UdpWay};
+use crate::scheme::{kcp, keys, share};
 use crate::text::{Flaw, WarningKind};
 
-pub(crate) const DOC: &str = "Shadowsocks: the 2022 edition (SIP022) with a base64 key, or the AEAD edition (SIP004) with \
-     a password; with old peers, a stream cipher and a password. The same URL serves on both ends; share links (SIP002, and the older form) are \
-     read as they are. A server with users takes them from a file: with the AES methods of the \
-     2022 edition its own key stands in its URL, and clients write `KEY:USERKEY` (SIP023; each \
-     relay on the way puts a key before these); with the AEAD edition its URL has no password.";
+pub(crate) static SCHEME: Scheme = Scheme {
+    name: "ss",
+    form: "ss://METHOD:KEY@[HOST]:PORT",
+    doc: "Shadowsocks: the 2022 edition (SIP022) with a base64 key, or the AEAD edition (SIP004) \
+          with a password; with old peers, a stream cipher and a password. The same URL serves \
+          on both ends; share links (SIP002, and the older form) are read as they are. A server \
+          with users takes them from a file: with the AES methods of the 2022 edition its own \
+          key stands in its URL, and clients write `KEY:USERKEY` (SIP023; each relay on the way \
+          puts a key before these); with the AEAD edition its URL has no password.",
+    roles: Roles::Both,
+    params: &[
+        listener(&keys::SS_USERS),
+        listener(&keys::RELAY),
+        listener(&keys::ALLOW_PRIVATE),
+        listener(&keys::REJECT),
+        listener(&keys::RESTART),
+        listener(&keys::STATE),
+        listener(&keys::TCP),
+        both(&keys::SS_UDP),
+        listener(&keys::PREFER),
+        for_hop(&keys::FIRST_WAIT),
+        both(&keys::FAST_OPEN),
+        listener(&keys::HANDSHAKE),
+        both(&keys::DIAL),
+        listener(&keys::IDLE),
+        listener(&keys::HALF_CLOSE_IDLE),
+        listener(&keys::UDP_IDLE),
+        listener(&keys::MAX_CONNECTIONS),
+        listener(&keys::PROXY_PROTOCOL),
+        both(&keys::PLUGIN),
+        both(&keys::PLUGIN_MODE),
+    ],
+    lists: || {
+        let (methods, legacy) = method_names();
+        vec![
+            ("Methods", methods),
+            ("Legacy methods, broken and for old peers alone", legacy),
+        ]
+    },
+    carriers: &[&kcp::CARRIER],
+    is_shared: true,
+    has_key_table: true,
+    syntax: share::SYNTAX,
+    normalize: share::name_method,
+    listen,
+    hop,
+    ..Scheme::BLANK
+};
 
-pub(crate) const PARAMS: &[Param] = &[
-    listener(&keys::SS_USERS),
-    listener(&keys::RELAY),
-    listener(&keys::ALLOW_PRIVATE),
-    listener(&keys::REJECT),
-    listener(&keys::RESTART),
-    listener(&keys::STATE),
-    listener(&keys::TCP),
-    both(&keys::SS_UDP),
-    listener(&keys::PREFER),
-    for_hop(&keys::FIRST_WAIT),
-    both(&keys::FAST_OPEN),
-    listener(&keys::HANDSHAKE),
-    both(&keys::DIAL),
-    listener(&keys::IDLE),
-    listener(&keys::HALF_CLOSE_IDLE),
-    listener(&keys::UDP_IDLE),
-    listener(&keys::MAX_CONNECTIONS),
-    listener(&keys::PROXY_PROTOCOL),
-    both(&keys::PLUGIN),
-    both(&keys::PLUGIN_MODE),
-];
-
-pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
+fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
     draft.no_target();
     let keyed = keyed::role(draft);
     let addr = draft.listen_addr();
-    let tcp = draft.get(&keys::TCP);
-    // What comes in streams is served always and needs no socket of its own.
-    let udp = draft.get(&keys::SS_UDP) == UdpWay::Native;
-    if !tcp && !udp {
-        let span = draft.value_span(&keys::SS_UDP);
-        draft.problem(Flaw::new(span, "neither TCP nor UDP is left to listen on"));
-    }
-    let plugin = draft.plugin(tcp, udp);
+    let (tcp, udp, plugin) = draft.served();
     let reject = draft.get(&keys::REJECT);
     let restart = draft.get(&keys::RESTART);
     let state = draft.get(&keys::STATE);
@@ -103,19 +117,15 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
     })
 }
 
-pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
+fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
     draft.no_target();
     let keyed = keyed::hop(draft);
     let server = draft.server();
     let udp = draft.get(&keys::SS_UDP);
     let plugin = draft.plugin(true, udp == UdpWay::Native);
-    let first_wait = draft.get(&keys::FIRST_WAIT).0;
+    let first_wait = draft.first_wait();
     let fast_open = draft.get(&keys::FAST_OPEN);
     let dial = draft.get(&keys::DIAL);
-    if first_wait > dial {
-        let span = draft.value_span(&keys::FIRST_WAIT);
-        draft.problem(forward::longer_than_dial(span, dial));
-    }
     let (method, secret) = keyed?;
     let server = server?;
     if !crate::text::is_this_machine(&server.host) {
@@ -167,7 +177,7 @@ fn legacy(draft: &mut Draft<'_, '_>, method: Method) {
 }
 
 /// The names of methods in two lists: what is meant to be used, and what is there for old peers.
-pub(crate) fn method_names() -> (String, String) {
+fn method_names() -> (String, String) {
     let names = |legacy| {
         let some = Method::ALL.into_iter().filter(|m| m.is_legacy() == legacy);
         some.map(Method::name).collect::<Vec<_>>().join(", ")

@@ -1,28 +1,25 @@
 //! `ssh://`: as hop a client of any SSH server, as listener a server that gives streams alone.
 
 mod login;
-pub(crate) mod text;
+mod text;
 
 use core::time::Duration;
 use std::path::PathBuf;
 
 use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
 
-use crate::draft::Draft;
-use crate::param::{Key, Param, both, hop as for_hop, listener};
-use crate::plan::{
+use crate::schema::{
+    Count, FilePath, Key, Roles, SecretValue, Tristate, both, hop as for_hop, listener,
+};
+use crate::scheme::definition::Scheme;
+use crate::scheme::draft::Draft;
+use crate::scheme::keys;
+use crate::scheme::typed::{
     Hop, HopKind, HostTrust, Limits, Listen, ListenKind, ServerHop, SshHop, SshOffer, SshServer,
     UdpWay,
 };
-use crate::scheme::keys;
 use crate::text::Flaw;
-use crate::value::{Count, FilePath, SecretValue, Tristate};
 use text::{Algorithms, HostKeys, Strict, names};
-
-pub(crate) const DOC: &str = "SSH (RFC 4251 to 4254). As a hop any SSH server that allows forwarding \
-     (`direct-tcpip`): a few connections are kept, and every stream is a channel on one of them. As \
-     a listener it gives channels to targets alone, for `ssh -D`, `-L`, `-W` and `-J` and for adit: \
-     no shell, no command, no file transfer.";
 
 static KEY: Key<Option<FilePath>> = Key {
     name: "key",
@@ -36,13 +33,12 @@ static PASSPHRASE: Key<Option<SecretValue>> = Key {
     otherwise: "none",
     doc: "What the file of `key` is encrypted with.",
 };
-static AGENT: Key<Tristate> = Key {
-    name: "agent",
-    default: Tristate::Auto,
-    otherwise: "",
-    doc: "Ask the agent of SSH_AUTH_SOCK for keys; `auto` means: unless there is `key` or a \
-          password.",
-};
+static AGENT: Key<Tristate> = Key::new(
+    "agent",
+    Tristate::Auto,
+    "Ask the agent of SSH_AUTH_SOCK for keys; `auto` means: unless there is `key` or a \
+     password.",
+);
 static KNOWN_HOSTS: Key<Option<FilePath>> = Key {
     name: "known_hosts",
     default: None,
@@ -56,19 +52,19 @@ static HOST_KEY: Key<HostKeys> = Key {
     doc: "A hop's: fingerprints of the server's key, with commas, instead of known_hosts. A \
           listener's: `@FILE` of its private key; made if it is not there.",
 };
-static STRICT: Key<Strict> = Key {
-    name: "strict",
-    default: Strict::Yes,
-    otherwise: "",
-    doc: "What becomes of a host that is not known: `accept-new` takes it and notes it down. A \
-          host whose key has changed is refused always.",
-};
+static STRICT: Key<Strict> = Key::new(
+    "strict",
+    Strict::Yes,
+    "What becomes of a host that is not known: `accept-new` takes it and notes it down. A \
+     host whose key has changed is refused always.",
+);
 static AUTHORIZED_KEYS: Key<Option<FilePath>> = Key {
     name: "authorized_keys",
     default: None,
     otherwise: "none",
     doc: "File of the keys that let in, with OpenSSH's options (`from`, `permitopen`, \
-          `expiry-time`, `cert-authority`…); read at every login. Without a user in the URL an authority needs `principals=`.",
+          `expiry-time`, `cert-authority`…); read at every login. Without a user in the URL an \
+          authority needs `principals=`.",
 };
 static CIPHER: Key<Algorithms<Cipher>> = Key {
     name: "cipher",
@@ -88,81 +84,86 @@ static KEX: Key<Algorithms<Kex>> = Key {
     otherwise: "all, post-quantum first; a listener: no `diffie-hellman-…`",
     doc: "Key exchanges that are offered.",
 };
-static COMPRESSION: Key<bool> = Key {
-    name: "compression",
-    default: false,
-    otherwise: "",
-    doc: "Deflate what is sent, if the other side does too.",
-};
-static KEEPALIVE: Key<Duration> = Key {
-    name: "keepalive",
-    default: Duration::from_secs(30),
-    otherwise: "",
-    doc: "Silence after which the other side is asked whether it is there; three unanswered \
-          questions end the connection.",
-};
-static HANDSHAKE: Key<Duration> = Key {
-    name: keys::HANDSHAKE.name,
-    default: Duration::from_mins(2),
-    otherwise: "",
-    doc: "Time from accept until the user is in; a person may have to type.",
-};
-static SESSIONS: Key<Count> = Key {
-    name: "sessions",
-    default: Count(1),
-    otherwise: "",
-    doc: "Connections that are kept, 64 at most; streams take turns. More use more processors.",
-};
-static UDP: Key<UdpWay> = Key {
-    name: "udp",
-    default: UdpWay::Off,
-    otherwise: "",
-    doc: "`over-tcp` puts UDP into streams, for which the server has to be adit's; SSH itself \
-          carries none.",
-};
+static COMPRESSION: Key<bool> = Key::new(
+    "compression",
+    false,
+    "Deflate what is sent, if the other side does too.",
+);
+static KEEPALIVE: Key<Duration> = Key::new(
+    "keepalive",
+    Duration::from_secs(30),
+    "Silence after which the other side is asked whether it is there; three unanswered \
+     questions end the connection.",
+);
+static HANDSHAKE: Key<Duration> = Key::new(
+    keys::HANDSHAKE.name,
+    Duration::from_mins(2),
+    "Time from accept until the user is in; a person may have to type.",
+);
+static SESSIONS: Key<Count> = Key::new(
+    "sessions",
+    Count(1),
+    "Connections that are kept, 64 at most; streams take turns. More use more processors.",
+);
+static UDP: Key<UdpWay> = Key::new(
+    "udp",
+    UdpWay::Off,
+    "`over-tcp` puts UDP into streams, for which the server has to be adit's; SSH itself \
+     carries none.",
+);
 
-pub(crate) const PARAMS: &[Param] = &[
-    for_hop(&KEY),
-    for_hop(&PASSPHRASE),
-    for_hop(&AGENT),
-    for_hop(&KNOWN_HOSTS),
-    both(&HOST_KEY),
-    for_hop(&STRICT),
-    listener(&AUTHORIZED_KEYS),
-    listener(&keys::USERS),
-    both(&CIPHER),
-    both(&MAC),
-    both(&KEX),
-    both(&COMPRESSION),
-    both(&KEEPALIVE),
-    for_hop(&SESSIONS),
-    for_hop(&UDP),
-    listener(&keys::ALLOW_PRIVATE),
-    listener(&keys::PREFER),
-    listener(&HANDSHAKE),
-    both(&keys::DIAL),
-    listener(&keys::IDLE),
-    listener(&keys::HALF_CLOSE_IDLE),
-    listener(&keys::UDP_IDLE),
-    listener(&keys::MAX_CONNECTIONS),
-    listener(&keys::PROXY_PROTOCOL),
-];
+pub(crate) static SCHEME: Scheme = Scheme {
+    name: "ssh",
+    form: "ssh://[USER[:PASSWORD]@][HOST][:PORT]",
+    doc: "SSH (RFC 4251 to 4254). As a hop any SSH server that allows forwarding \
+          (`direct-tcpip`): a few connections are kept, and every stream is a channel on one of \
+          them. As a listener it gives channels to targets alone, for `ssh -D`, `-L`, `-W` and \
+          `-J` and for adit: no shell, no command, no file transfer.",
+    roles: Roles::Both,
+    params: &[
+        for_hop(&KEY),
+        for_hop(&PASSPHRASE),
+        for_hop(&AGENT),
+        for_hop(&KNOWN_HOSTS),
+        both(&HOST_KEY),
+        for_hop(&STRICT),
+        listener(&AUTHORIZED_KEYS),
+        listener(&keys::USERS),
+        both(&CIPHER),
+        both(&MAC),
+        both(&KEX),
+        both(&COMPRESSION),
+        both(&KEEPALIVE),
+        for_hop(&SESSIONS),
+        for_hop(&UDP),
+        listener(&keys::ALLOW_PRIVATE),
+        listener(&keys::PREFER),
+        listener(&HANDSHAKE),
+        both(&keys::DIAL),
+        listener(&keys::IDLE),
+        listener(&keys::HALF_CLOSE_IDLE),
+        listener(&keys::UDP_IDLE),
+        listener(&keys::MAX_CONNECTIONS),
+        listener(&keys::PROXY_PROTOCOL),
+    ],
+    lists: || {
+        vec![
+            ("Ciphers", names::<Cipher>()),
+            ("MACs", names::<Mac>()),
+            ("Key exchanges", names::<Kex>()),
+        ]
+    },
+    listen,
+    hop,
+    ..Scheme::BLANK
+};
 
 /// The port of SSH.
 pub(crate) const PORT: u16 = 22;
 /// Connections of a hop at most.
 const MAX_SESSIONS: usize = 64;
 
-/// The algorithms, for the reference.
-pub(crate) fn lists() -> Vec<(&'static str, String)> {
-    vec![
-        ("Ciphers", names::<Cipher>()),
-        ("MACs", names::<Mac>()),
-        ("Key exchanges", names::<Kex>()),
-    ]
-}
-
-pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
+fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
     draft.no_target();
     let addr = draft.listen_addr();
     let offer = offer(draft);
@@ -212,7 +213,7 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
     })
 }
 
-pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
+fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
     draft.no_target();
     let server = draft.server_or(Some(PORT));
     let offer = offer(draft);

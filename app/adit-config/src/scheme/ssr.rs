@@ -1,38 +1,35 @@
 //! `ssr://`: ShadowsocksR, as listener a server, as hop a client.
 
-pub(crate) mod link;
-pub(crate) mod text;
+mod link;
+mod text;
 
 use adit_crypto::StreamKind;
 use adit_obfs::{Browser, ObfsKind};
 use adit_shadowsocksr::{ClientParam, Protocol, ProtocolKind, ServerParam};
 
-use crate::draft::Draft;
-use crate::keyring::MAX_USERS_FILE;
-use crate::param::{Key, Param, both, hop as for_hop, listener};
-use crate::plan::{Hop, HopKind, Listen, ListenKind, ServerHop, SsrHop, SsrServer, UdpWay};
-use crate::scheme::{forward, keys};
+use crate::grammar::Syntax;
+use crate::schema::{Key, Roles, both, hop as for_hop, listener};
+use crate::scheme::definition::Scheme;
+use crate::scheme::draft::Draft;
+use crate::scheme::keyring::MAX_USERS_FILE;
+use crate::scheme::typed::{
+    Hop, HopKind, Listen, ListenKind, ServerHop, SsrHop, SsrServer, UdpWay,
+};
+use crate::scheme::{kcp, keys};
 use crate::text::{Flaw, Secret, WarningKind, nearest};
 use text::{Obfs, ObfsText, RedirectText, UserText};
 
-pub(crate) const DOC: &str = "ShadowsocksR: the stream ciphers of old Shadowsocks, with a \
-     protocol that frames and authenticates the stream and an obfs that disguises it. For servers \
-     and clients that exist; none of it protects as `ss://` of the 2022 edition does. The same URL \
-     serves on both ends; share links (base64) are read as they are, and `adit url` turns one form \
-     into the other. A `#` in a value is written `%23`.";
-
-static PROTOCOL: Key<Protocol> = Key {
-    name: "protocol",
-    default: Protocol {
+static PROTOCOL: Key<Protocol> = Key::new(
+    "protocol",
+    Protocol {
         kind: ProtocolKind::Origin,
         compatible: false,
     },
-    otherwise: "",
-    doc: "Protocol: origin, verify_simple, verify_deflate, verify_sha1, auth_simple, auth_sha1, \
-          auth_sha1_v2, auth_sha1_v4, auth_aes128_md5, auth_aes128_sha1, auth_aes128_fast, \
-          auth_chain_a to auth_chain_f. With `_compatible` behind verify_sha1 or auth_sha1… a \
-          server serves clients of origin too.",
-};
+    "Protocol: origin, verify_simple, verify_deflate, verify_sha1, auth_simple, auth_sha1, \
+     auth_sha1_v2, auth_sha1_v4, auth_aes128_md5, auth_aes128_sha1, auth_aes128_fast, \
+     auth_chain_a to auth_chain_f. With `_compatible` behind verify_sha1 or auth_sha1… a \
+     server serves clients of origin too.",
+);
 static PROTOCOL_PARAM: Key<UserText> = Key {
     name: "protocol_param",
     default: UserText(String::new()),
@@ -41,20 +38,19 @@ static PROTOCOL_PARAM: Key<UserText> = Key {
           `CLIENTS#ID:PASSWORD,ID:PASSWORD`, where CLIENTS bounds each user's devices (64). \
           `@FILE` holds them one a line. For auth_aes128_* and auth_chain_*.",
 };
-static OBFS: Key<Obfs> = Key {
-    name: "obfs",
-    default: Obfs::PLAIN,
-    otherwise: "",
-    doc: "Disguise of connections: plain, http_simple, http_post, random_head, \
-          tls1.2_ticket_auth, tls1.2_ticket_fastauth, go_quiet. With `_compatible` (not go_quiet) \
-          a server serves clients without it too.",
-};
+static OBFS: Key<Obfs> = Key::new(
+    "obfs",
+    Obfs::PLAIN,
+    "Disguise of connections: plain, http_simple, http_post, random_head, \
+     tls1.2_ticket_auth, tls1.2_ticket_fastauth, go_quiet. With `_compatible` (not go_quiet) \
+     a server serves clients without it too.",
+);
 static OBFS_PARAM: Key<ObfsText> = Key {
     name: "obfs_param",
     default: ObfsText(String::new()),
     otherwise: "the server's own",
-    doc: "A client's hosts to name, `HOST,HOST[#HEADERS]`; a server's hosts to accept (http_*), or \
-          the seconds a clock may differ (tls1.2_*).",
+    doc: "A client's hosts to name, `HOST,HOST[#HEADERS]`; a server's hosts to accept (http_*), \
+          or the seconds a clock may differ (tls1.2_*).",
 };
 static REDIRECT: Key<RedirectText> = Key {
     name: "redirect",
@@ -65,48 +61,69 @@ static REDIRECT: Key<RedirectText> = Key {
           bytes received counts.",
 };
 
-pub(crate) const PARAMS: &[Param] = &[
-    both(&PROTOCOL),
-    both(&PROTOCOL_PARAM),
-    both(&OBFS),
-    both(&OBFS_PARAM),
-    listener(&REDIRECT),
-    listener(&keys::ALLOW_PRIVATE),
-    listener(&keys::REJECT),
-    listener(&keys::TCP),
-    both(&keys::SS_UDP),
-    listener(&keys::PREFER),
-    for_hop(&keys::FIRST_WAIT),
-    both(&keys::FAST_OPEN),
-    listener(&keys::HANDSHAKE),
-    both(&keys::DIAL),
-    listener(&keys::IDLE),
-    listener(&keys::HALF_CLOSE_IDLE),
-    listener(&keys::UDP_IDLE),
-    listener(&keys::MAX_CONNECTIONS),
-    listener(&keys::PROXY_PROTOCOL),
-    both(&keys::PLUGIN),
-    both(&keys::PLUGIN_MODE),
-];
+pub(crate) static SCHEME: Scheme = Scheme {
+    name: "ssr",
+    form: "ssr://METHOD:PASSWORD@[HOST]:PORT",
+    doc: "ShadowsocksR: the stream ciphers of old Shadowsocks, with a protocol that frames and \
+          authenticates the stream and an obfs that disguises it. For servers and clients that \
+          exist; none of it protects as `ss://` of the 2022 edition does. The same URL serves on \
+          both ends; share links (base64) are read as they are, and `adit url` turns one form \
+          into the other. A `#` in a value is written `%23`.",
+    roles: Roles::Both,
+    params: &[
+        both(&PROTOCOL),
+        both(&PROTOCOL_PARAM),
+        both(&OBFS),
+        both(&OBFS_PARAM),
+        listener(&REDIRECT),
+        listener(&keys::ALLOW_PRIVATE),
+        listener(&keys::REJECT),
+        listener(&keys::TCP),
+        both(&keys::SS_UDP),
+        listener(&keys::PREFER),
+        for_hop(&keys::FIRST_WAIT),
+        both(&keys::FAST_OPEN),
+        listener(&keys::HANDSHAKE),
+        both(&keys::DIAL),
+        listener(&keys::IDLE),
+        listener(&keys::HALF_CLOSE_IDLE),
+        listener(&keys::UDP_IDLE),
+        listener(&keys::MAX_CONNECTIONS),
+        listener(&keys::PROXY_PROTOCOL),
+        both(&keys::PLUGIN),
+        both(&keys::PLUGIN_MODE),
+    ],
+    carriers: &[&kcp::CARRIER],
+    is_shared: true,
+    syntax: Syntax {
+        is_method: Some(is_method),
+        hash_in_values: true,
+        link: Some(link::FORM),
+        ..Syntax::PLAIN
+    },
+    normalize: |endpoint| {
+        if let Some(user) = &mut endpoint.user
+            && is_method(&user.value)
+        {
+            user.value.make_ascii_lowercase();
+        }
+    },
+    listen,
+    hop,
+    ..Scheme::BLANK
+};
 
 /// True for the name of a method.
-pub(crate) fn is_method(text: &str) -> bool {
+fn is_method(text: &str) -> bool {
     text.parse::<StreamKind>().is_ok()
 }
 
-pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
+fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
     draft.no_target();
     no_split_value(draft);
     let common = Common::read(draft);
     let addr = draft.listen_addr();
-    let tcp = draft.get(&keys::TCP);
-    // What comes in streams is served always and needs no socket of its own.
-    let udp = draft.get(&keys::SS_UDP) == UdpWay::Native;
-    if !tcp && !udp {
-        let span = draft.value_span(&keys::SS_UDP);
-        draft.problem(Flaw::new(span, "neither TCP nor UDP is left to listen on"));
-    }
-    let plugin = draft.plugin(tcp, udp);
+    let (tcp, udp, plugin) = draft.served();
     let reject = draft.get(&keys::REJECT);
     let redirect = draft.get(&REDIRECT).rules();
     let fast_open = draft.get(&keys::FAST_OPEN);
@@ -148,20 +165,16 @@ pub(crate) fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
     })
 }
 
-pub(crate) fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
+fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
     draft.no_target();
     no_split_value(draft);
     let common = Common::read(draft);
     let server = draft.server();
     let udp = draft.get(&keys::SS_UDP);
     let plugin = draft.plugin(true, udp == UdpWay::Native);
-    let first_wait = draft.get(&keys::FIRST_WAIT).0;
+    let first_wait = draft.first_wait();
     let fast_open = draft.get(&keys::FAST_OPEN);
     let dial = draft.get(&keys::DIAL);
-    if first_wait > dial {
-        let span = draft.value_span(&keys::FIRST_WAIT);
-        draft.problem(forward::longer_than_dial(span, dial));
-    }
     let common = common?;
     let kind = common.protocol.kind;
     let user = user(common.param.expose());
@@ -330,7 +343,12 @@ fn no_split_value(draft: &mut Draft<'_, '_>) {
     let Some(name) = &endpoint.name else {
         return;
     };
-    let known = |key| PARAMS.iter().any(|param| param.setting.name() == key);
+    let known = |key| {
+        SCHEME
+            .params
+            .iter()
+            .any(|param| param.setting.name() == key)
+    };
     let mut parts = name.value.split('&').skip(1);
     let query = parts.any(|part| part.split_once('=').is_some_and(|(key, _)| known(key)));
     let last = endpoint.params.last();

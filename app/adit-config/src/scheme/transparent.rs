@@ -1,15 +1,11 @@
 //! `redir://`, `tproxy://`: what is meant for others and the firewall turns this way (Linux).
 
-use crate::draft::Draft;
-use crate::param::{Key, Param, listener};
-use crate::plan::{Listen, ListenKind, Prefer, Private, Steering, Transparent};
+use crate::schema::{Key, Roles, listener};
+use crate::scheme::definition::Scheme;
+use crate::scheme::draft::Draft;
 use crate::scheme::keys;
+use crate::scheme::typed::{Listen, ListenKind, Prefer, Private, Steering, Transparent};
 use crate::text::Flaw;
-
-pub(crate) const DOC_REDIR: &str = "TCP that the firewall of this machine turns to the port by `REDIRECT`; it goes where it was \
-     going. Linux alone; UDP needs `tproxy`.";
-pub(crate) const DOC_TPROXY: &str = "TCP and UDP that the firewall of this machine hands to the port by `TPROXY`; they go where \
-     they were going. Linux alone; it needs the capability CAP_NET_ADMIN.";
 
 /// Clients are other machines even where the address is loopback, so nothing is opened by that.
 static ALLOW_PRIVATE: Key<Option<Private>> = Key {
@@ -19,29 +15,47 @@ static ALLOW_PRIVATE: Key<Option<Private>> = Key {
     doc: keys::ALLOW_PRIVATE.doc,
 };
 
-pub(crate) const PARAMS_REDIR: &[Param] = &[
-    listener(&keys::ALLOW_OPEN_PROXY),
-    listener(&keys::ALLOW_PRIVATE),
-    listener(&keys::DIAL),
-    listener(&keys::IDLE),
-    listener(&keys::HALF_CLOSE_IDLE),
-    listener(&keys::MAX_CONNECTIONS),
-];
+pub(crate) static SCHEME_REDIR: Scheme = Scheme {
+    name: "redir",
+    form: "redir://[HOST]:PORT",
+    doc: "TCP that the firewall of this machine turns to the port by `REDIRECT`; it goes where \
+          it was going. Linux alone; UDP needs `tproxy`.",
+    roles: Roles::Listener,
+    params: &[
+        listener(&keys::ALLOW_OPEN_PROXY),
+        listener(&keys::ALLOW_PRIVATE),
+        listener(&keys::DIAL),
+        listener(&keys::IDLE),
+        listener(&keys::HALF_CLOSE_IDLE),
+        listener(&keys::MAX_CONNECTIONS),
+    ],
+    listen: |draft| listen(draft, Steering::Redirect),
+    ..Scheme::BLANK
+};
 
-pub(crate) const PARAMS_TPROXY: &[Param] = &[
-    listener(&keys::ALLOW_OPEN_PROXY),
-    listener(&ALLOW_PRIVATE),
-    listener(&keys::TCP),
-    listener(&keys::UDP),
-    listener(&keys::DIAL),
-    listener(&keys::IDLE),
-    listener(&keys::HALF_CLOSE_IDLE),
-    listener(&keys::UDP_IDLE),
-    listener(&keys::MAX_CONNECTIONS),
-    listener(&keys::FULL_CONE),
-];
+pub(crate) static SCHEME_TPROXY: Scheme = Scheme {
+    name: "tproxy",
+    form: "tproxy://[HOST]:PORT",
+    doc: "TCP and UDP that the firewall of this machine hands to the port by `TPROXY`; they go \
+          where they were going. Linux alone; it needs the capability CAP_NET_ADMIN.",
+    roles: Roles::Listener,
+    params: &[
+        listener(&keys::ALLOW_OPEN_PROXY),
+        listener(&ALLOW_PRIVATE),
+        listener(&keys::TCP),
+        listener(&keys::UDP),
+        listener(&keys::DIAL),
+        listener(&keys::IDLE),
+        listener(&keys::HALF_CLOSE_IDLE),
+        listener(&keys::UDP_IDLE),
+        listener(&keys::MAX_CONNECTIONS),
+        listener(&keys::FULL_CONE),
+    ],
+    listen: |draft| listen(draft, Steering::Tproxy),
+    ..Scheme::BLANK
+};
 
-pub(crate) fn listen(draft: &mut Draft<'_, '_>, steering: Steering) -> Option<Listen> {
+fn listen(draft: &mut Draft<'_, '_>, steering: Steering) -> Option<Listen> {
     draft.no_user();
     draft.no_target();
     let addr = draft.listen_addr();

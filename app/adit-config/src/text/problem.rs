@@ -141,6 +141,14 @@ impl Problem {
         }
     }
 
+    /// A problem of something that stands at a place.
+    pub fn at(title: impl Into<String>, place: Place, help: impl Into<String>) -> Self {
+        Self {
+            place: Some(place),
+            ..Self::without_place(title, help)
+        }
+    }
+
     fn print(&self, f: &mut fmt::Formatter<'_>, level: &str) -> fmt::Result {
         write!(f, "{level}: {}", printable(&self.title))?;
         let number = match &self.place {

@@ -12,9 +12,10 @@ use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::fault::{done, errno, refuse};
+use super::options::{Options, ServeError};
 use super::people::{self, People};
 use super::tree::{At, Tree};
-use super::{Options, ServeError, attributes, copy, folder};
+use super::{attributes, copy, folder};
 
 #[derive(Debug)]
 pub(super) struct Session {

@@ -15,8 +15,8 @@ use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::fault::errno;
+use super::options::{Options, ServeError};
 use super::protected::Protected;
-use super::{Options, ServeError};
 
 /// All files that a client may reach.
 #[derive(Debug)]

@@ -26,7 +26,7 @@ pub(super) fn help(typed: &args::Help) -> Done {
         None => {
             let names = command.get_subcommands().map(|c| c.get_name().to_owned());
             let all: Vec<String> = names
-                .chain(schemes().iter().map(|s| s.name().to_owned()))
+                .chain(schemes().iter().map(|s| s.name.to_owned()))
                 .collect();
             let failure = Failure::new(Code::Usage, format!("no help on `{topic}`"));
             Err(match nearest(topic, all.iter().map(String::as_str)) {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use adit_cli::{Code, Done, Failure, Signals};
 use adit_config::{
-    ArgItem, Endpoint, Hop, HopKind, ListenKind, Plan, Route, Scheme, SsRole, SsServer, Stage,
-    Warning, WarningKind,
+    ArgItem, Endpoint, Hop, HopKind, ListenKind, Plan, Route, SsRole, SsServer, Stage, Warning,
+    WarningKind,
 };
 use adit_engine::Engine;
 use adit_shadowsocks::{Edition, Key, Method};
@@ -69,8 +69,7 @@ pub(super) fn plan(typed: &args::Plan) -> Result<Plan, Failure> {
 /// it would go in the clear.
 fn all_there(typed: &[ArgItem], plan: &Plan) -> Result<(), Failure> {
     // A lone `direct://` is a chain without hops, and beside other hops there is none.
-    let is_direct =
-        |url: &str| Endpoint::parse(url).is_ok_and(|url| url.scheme.value == Scheme::Direct.name());
+    let is_direct = |url: &str| Endpoint::parse(url).is_ok_and(|url| url.scheme.value == "direct");
     let (mut listeners, mut hops) = (0, 0);
     for item in typed {
         match item {

@@ -3,11 +3,14 @@
 //! * the arrows between rings point one way ([`arrows`]);
 //! * every source file says what it is, proto names no clock, socket or task, `unsafe` stands only
 //!   where it may, nothing is unbounded, no machine's paths ([`text`]);
+//! * modules of a crate lead in no large circle ([`circles`]);
 //! * what the page of promises names as proof is there ([`promises`]);
 //! * files stay small ([`sizes`]).
 
 mod arrows;
+mod circles;
 mod code;
+mod paths;
 mod promises;
 mod sizes;
 mod text;
@@ -34,6 +37,7 @@ pub(crate) fn check() -> Result<String> {
     let mut faults = arrows::faults(&graph.rings, &graph.arrows);
     faults.extend(sources.iter().flat_map(text::faults));
     faults.extend(promises::faults(&sources));
+    faults.extend(circles::faults(&sources));
     let sizes = sizes::Sizes::of(&sources);
     faults.extend(sizes.faults());
     ensure!(faults.is_empty(), "{}", faults.join("\n"));

@@ -1,6 +1,6 @@
 //! Two ends over a bad link: exactly what was sent arrives in order, or the end is reported.
 
-use std::time::Duration;
+use core::time::Duration;
 
 use proptest::prelude::*;
 

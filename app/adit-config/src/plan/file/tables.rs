@@ -4,20 +4,18 @@ use adit_wire::Target;
 use toml::de::DeValue;
 
 use super::{Entry as Pair, Reader, Value, span_of};
-use crate::draft::{KeyTable, TableOf, fetch};
-use crate::endpoint;
-use crate::keyring::{Entry, MAX_USERS, Next};
-use crate::quote::Quote;
-use crate::scheme::Scheme;
-use crate::scheme::carrier::dialect;
+use crate::grammar::bare_host;
+use crate::scheme::dialect;
+use crate::scheme::draft::{KeyTable, TableOf, fetch};
+use crate::scheme::keyring::{Entry, MAX_USERS, Next};
 use crate::text::{Flaw, Secret, SecretText, Span};
 
 const NEXT: [&str; 4] = ["server", "port", "psk", "name"];
 
-/// True for the URL of a Shadowsocks listener, as far as its scheme tells.
-pub(super) fn is_ss(text: &str) -> bool {
-    text.split_once("://")
-        .is_some_and(|(scheme, _)| dialect(scheme) == Some(Scheme::Ss))
+/// True for the URL of a listener that keys can stand beside, as far as its scheme tells.
+pub(super) fn takes_keys(text: &str) -> bool {
+    let scheme = text.split_once("://").and_then(|(name, _)| dialect(name));
+    scheme.is_some_and(|scheme| scheme.has_key_table)
 }
 
 impl Reader<'_> {
@@ -53,7 +51,10 @@ impl Reader<'_> {
         listeners: &[(&str, Span)],
     ) -> Option<KeyTable> {
         let keys = keys?;
-        let count = listeners.iter().filter(|(text, _)| is_ss(text)).count();
+        let count = listeners
+            .iter()
+            .filter(|(text, _)| takes_keys(text))
+            .count();
         if count == 1 {
             return Some(keys);
         }
@@ -140,7 +141,7 @@ impl Reader<'_> {
         let (server, port, psk) = (find("server"), find("port"), find("psk"));
         let host = server.and_then(|value| {
             let text = self.text_of(value, "`server` is a string")?;
-            let host = endpoint::bare_host(text, span_of(value.span()));
+            let host = bare_host(text, span_of(value.span()));
             host.map_err(|flaw| self.flaw(flaw)).ok()
         });
         let port = port.and_then(|value| self.port(value));
@@ -183,7 +184,7 @@ impl Reader<'_> {
             (None, Some(name)) => SecretText::Variable(name.to_owned()),
             (None, None) => SecretText::Literal(Secret::from(text)),
         };
-        let quote = Quote::document(self.origin, self.text);
+        let quote = self.document.no_url();
         let span = span_of(value.span());
         fetch::secret(self.desk, self.lookup, quote, &written, span)
     }

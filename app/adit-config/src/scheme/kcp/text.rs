@@ -3,8 +3,8 @@
 use adit_crypto::packet::PacketKind;
 use adit_kcp_proto::{Config, Congestion};
 
+use crate::schema::{Typed, words};
 use crate::text::nearest;
-use crate::value::Typed;
 
 /// `crypt`: adit's own sessions, or a cipher of kcptun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,36 +77,18 @@ impl Typed for PacketKind {
     }
 }
 
-const MODES: [(&str, Mode); 5] = [
-    ("normal", Mode::Normal),
-    ("fast", Mode::Fast),
-    ("fast2", Mode::Fast2),
-    ("fast3", Mode::Fast3),
-    ("manual", Mode::Manual),
-];
-
-impl Typed for Mode {
-    const NAME: &'static str = "normal|fast|fast2|fast3|manual";
-
-    fn read(text: &str) -> Result<Self, String> {
-        let found = MODES.into_iter().find(|(name, _)| *name == text);
-        found.map_or_else(
-            || Err(format!("expected one of {}", Self::NAME)),
-            |(_, mode)| Ok(mode),
-        )
-    }
-
-    fn write(&self) -> String {
-        self.name().to_owned()
-    }
-}
+words!(
+    Mode, "normal|fast|fast2|fast3|manual",
+    "normal" => Self::Normal, "fast" => Self::Fast, "fast2" => Self::Fast2,
+    "fast3" => Self::Fast3, "manual" => Self::Manual,
+);
+words!(
+    Cc, "auto|off|reno|bbr",
+    "auto" => Self(Congestion::Auto), "off" => Self(Congestion::Off),
+    "reno" => Self(Congestion::Reno), "bbr" => Self(Congestion::Bbr),
+);
 
 impl Mode {
-    pub(crate) fn name(self) -> &'static str {
-        let found = MODES.into_iter().find(|(_, mode)| *mode == self);
-        found.map_or("", |(name, _)| name)
-    }
-
     /// The four numbers, where the name says them.
     pub(crate) const fn config(self) -> Option<Config> {
         match self {
@@ -121,36 +103,12 @@ impl Mode {
     /// The name of these numbers.
     pub(crate) fn of(config: &Config) -> Self {
         let numbers = |c: &Config| (c.nodelay, c.interval_ms, c.resend);
-        let mut named = MODES.into_iter().map(|(_, mode)| mode);
+        let mut named = [Self::Normal, Self::Fast, Self::Fast2, Self::Fast3].into_iter();
         let found = named.find(|mode| {
             let same = |other: Config| numbers(&other) == numbers(config);
             mode.config().is_some_and(same)
         });
         found.unwrap_or(Self::Manual)
-    }
-}
-
-const CC: [(&str, Congestion); 4] = [
-    ("auto", Congestion::Auto),
-    ("off", Congestion::Off),
-    ("reno", Congestion::Reno),
-    ("bbr", Congestion::Bbr),
-];
-
-impl Typed for Cc {
-    const NAME: &'static str = "auto|off|reno|bbr";
-
-    fn read(text: &str) -> Result<Self, String> {
-        let found = CC.into_iter().find(|(name, _)| *name == text);
-        found.map_or_else(
-            || Err(format!("expected one of {}", Self::NAME)),
-            |(_, cc)| Ok(Self(cc)),
-        )
-    }
-
-    fn write(&self) -> String {
-        let found = CC.into_iter().find(|(_, cc)| *cc == self.0);
-        found.map_or_else(String::new, |(name, _)| name.to_owned())
     }
 }
 
@@ -160,13 +118,19 @@ mod tests {
 
     #[test]
     fn names_are_read_and_written() {
-        for (_, mode) in MODES {
+        for mode in [
+            Mode::Normal,
+            Mode::Fast,
+            Mode::Fast2,
+            Mode::Fast3,
+            Mode::Manual,
+        ] {
             assert_eq!(Mode::read(&mode.write()), Ok(mode));
             if let Some(config) = mode.config() {
                 assert_eq!(Mode::of(&config), mode);
             }
         }
-        for (name, _) in CC {
+        for name in ["auto", "off", "reno", "bbr"] {
             assert_eq!(Cc::read(name).unwrap().write(), name);
         }
         for kind in PacketKind::ALL {

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use adit_shadowsocks::{Edition, Method};
 
-use crate::draft::{Draft, KeyTable, TableOf};
-use crate::keyring::check::{self, Holders};
-use crate::keyring::{self, AtMost, Entry, MAX_USERS_FILE};
-use crate::plan::{RelayNext, SsRole, SsUser};
+use crate::scheme::draft::{Draft, KeyTable, TableOf};
+use crate::scheme::keyring::check::{self, Holders};
+use crate::scheme::keyring::{self, AtMost, Entry, MAX_USERS_FILE};
 use crate::scheme::keys;
+use crate::scheme::typed::{RelayNext, SsRole, SsUser};
 use crate::text::{Flaw, Secret, Span, nearest};
 
 /// The method of a hop, and its keys as they are written.

@@ -5,12 +5,11 @@ use std::path::PathBuf;
 use adit_ssh_proto::key::{AuthorizedKeys, KeyError, PrivateKey};
 
 use super::{AGENT, KEY, PASSPHRASE};
-use crate::draft::Draft;
-use crate::param::Key;
-use crate::plan::{Login, SshKey};
+use crate::schema::{FilePath, Key, Tristate};
+use crate::scheme::draft::Draft;
 use crate::scheme::keys;
+use crate::scheme::typed::{Login, SshKey};
 use crate::text::{Flaw, Secret, Span};
-use crate::value::{FilePath, Tristate};
 
 /// Files that are looked for, as OpenSSH does.
 const USUAL: [&str; 3] = ["~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa"];

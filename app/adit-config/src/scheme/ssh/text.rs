@@ -2,8 +2,8 @@
 
 use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
 
+use crate::schema::Typed;
 use crate::text::nearest;
-use crate::value::Typed;
 
 /// An algorithm with a name on the wire.
 pub(crate) trait Named: Copy + PartialEq + Sync + 'static {
@@ -102,6 +102,7 @@ const FINGERPRINT: usize = 43;
 
 impl Typed for HostKeys {
     const NAME: &'static str = "SHA256:…|@file";
+    const NAMES_FILE: bool = true;
 
     fn read(text: &str) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix('@').filter(|path| !path.is_empty()) {

@@ -8,19 +8,15 @@
 use adit_wire::Host;
 use zeroize::Zeroizing;
 
-use crate::endpoint::{self, Endpoint, Pair};
-use crate::scheme::Scheme;
+use crate::grammar::{Endpoint, LinkForm, Pair, Unfolded, bare_host};
 use crate::text::{Flaw, Secret, SecretText, Span, Spanned, base64, escape};
 
-/// What a link holds; every part has the place of the whole, there is no finer one.
-pub(crate) struct Unfolded {
-    pub(crate) method: Spanned<String>,
-    pub(crate) secret: Spanned<SecretText>,
-    pub(crate) host: Spanned<Host>,
-    pub(crate) port: Spanned<u16>,
-    pub(crate) params: Vec<Pair>,
-    pub(crate) name: Option<Spanned<String>>,
-}
+pub(crate) const FORM: LinkForm = LinkForm {
+    is: is_folded,
+    unfold,
+    fold: Some(fold),
+    with_carrier: false,
+};
 
 /// How `uot=1` is written in a URL.
 const OVER_TCP: &str = "over-tcp";
@@ -34,7 +30,7 @@ const NAMES: [(&str, &str); 2] = [
 ];
 
 /// Reads the part behind `ssr://`.
-pub(crate) fn unfold(raw: &str, span: Span) -> Result<Unfolded, Flaw> {
+fn unfold(raw: &str, span: Span) -> Result<Unfolded, Flaw> {
     let wrong = |what: &str| Flaw::new(span, what).help(FORMS);
     let unreadable = || wrong("neither `METHOD:PASSWORD@HOST:PORT` nor a share link");
     // `/` is a base64 digit, but some write it behind the text.
@@ -54,7 +50,7 @@ pub(crate) fn unfold(raw: &str, span: Span) -> Result<Unfolded, Flaw> {
     let port = port
         .parse()
         .map_err(|_| wrong("the link's port is not a number"))?;
-    let host = endpoint::bare_host(host, span)?;
+    let host = bare_host(host, span)?;
     let at = |value: String| Spanned::new(value, span);
     let pair = |key: &str, value: &str| Pair {
         key: at(key.to_owned()),
@@ -63,7 +59,7 @@ pub(crate) fn unfold(raw: &str, span: Span) -> Result<Unfolded, Flaw> {
     let mut unfolded = Unfolded {
         method: at(method.to_owned()),
         secret: Spanned::new(SecretText::Literal(Secret::from(&**password)), span),
-        host: Spanned::new(host, span),
+        host: Some(Spanned::new(host, span)),
         port: Spanned::new(port, span),
         params: Vec::new(),
         name: None,
@@ -113,7 +109,7 @@ pub(crate) fn unfold(raw: &str, span: Span) -> Result<Unfolded, Flaw> {
 }
 
 /// The share link of a server; it holds what clients of other programs know.
-pub(crate) fn fold(endpoint: &Endpoint) -> Result<String, Flaw> {
+fn fold(endpoint: &Endpoint) -> Result<String, Flaw> {
     let missing =
         |what: &str| Flaw::new(endpoint.address, what).help("a share link names a server");
     let host = endpoint
@@ -186,15 +182,11 @@ pub(crate) fn fold(endpoint: &Endpoint) -> Result<String, Flaw> {
     if value("udp") == OVER_TCP {
         text.push_str(&format!("{mark}uot=1"));
     }
-    Ok(format!(
-        "{}://{}",
-        Scheme::Ssr.name(),
-        base64::write_link(&text)
-    ))
+    Ok(format!("ssr://{}", base64::write_link(&text)))
 }
 
 /// True if this is the part behind `ssr://` of a share link.
-pub(crate) fn is_folded(raw: &str) -> bool {
+fn is_folded(raw: &str) -> bool {
     let plain = escape::decode(raw).unwrap_or_default();
     !matches!(raw, "" | "/") && !plain.contains(['@', ':'])
 }

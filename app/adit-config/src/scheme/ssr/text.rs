@@ -5,8 +5,8 @@ use core::str::FromStr;
 use adit_obfs::{ObfsKind, ObfsParam, Redirect, Strangers};
 use adit_shadowsocksr::{Protocol, ProtocolKind, UnknownProtocol};
 
+use crate::schema::Typed;
 use crate::text::nearest;
-use crate::value::Typed;
 
 /// An obfs as a server names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +109,7 @@ fn meant(text: &str, all: &[&'static str], otherwise: &str) -> String {
 
 impl Typed for UserText {
     const NAME: &'static str = "users";
+    const HIDDEN: bool = true;
 
     fn read(text: &str) -> Result<Self, String> {
         Ok(Self(text.to_owned()))

@@ -11,7 +11,7 @@ use adit_cli::{Code as Exit, Done, Failure};
 use adit_fec::{Code, CodeError, Decoder, Encoder, HEADER, Matrix};
 use adit_wire::Time;
 
-use super::{Rows, nanoseconds, nanoseconds_apart};
+use super::rows::{Rows, nanoseconds, nanoseconds_apart};
 use crate::args;
 
 /// Bytes of a datagram.

@@ -7,7 +7,8 @@ use adit_cli::Done;
 use adit_kcp_proto::{Cmd, Config, HEADER_LEN, Header, Kcp};
 use adit_wire::Time;
 
-use super::{Rows, nanoseconds, nanoseconds_apart, packet};
+use super::packet;
+use super::rows::{Rows, nanoseconds, nanoseconds_apart};
 use crate::args;
 
 const NOW: Time = Time(1_000_000);

@@ -8,7 +8,7 @@ use adit_cli::Done;
 use adit_crypto::{HmacKey, HmacKind, HmacMd5Batch, MAC_LANES, SipBatch, SipKey};
 use adit_umac::{Nonce, Session};
 
-use super::{Rows, nanoseconds};
+use super::rows::{Rows, nanoseconds};
 use crate::args;
 
 const KEY: [u8; 32] = [0x42; 32];

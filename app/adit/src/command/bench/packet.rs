@@ -11,7 +11,7 @@ use adit_crypto::packet::{Check, PacketKey, PacketKind};
 use adit_net::ambient::Chance;
 use adit_wire::{Broken, Entropy};
 
-use super::{Rows, nanoseconds, nanoseconds_apart};
+use super::rows::{Rows, nanoseconds, nanoseconds_apart};
 
 /// Bytes of a datagram, nonce and check included.
 const LEN: u32 = 1400;

@@ -13,7 +13,7 @@ use adit_shadowsocks::udp::{ClientSession, HEAD_ROOM, ServerOpener, TAIL_ROOM};
 use adit_shadowsocks::{Key, Method, Users};
 use adit_wire::{Entropy, Target, Unix};
 
-use super::{Rows, nanoseconds, nanoseconds_apart};
+use super::rows::{Rows, nanoseconds, nanoseconds_apart};
 use crate::args;
 
 const KEY: [u8; 32] = [0x42; 32];

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use adit_shadowsocks::Method;
 use adit_wire::Target;
 
-use crate::plan::{RejectPolicy, Restart};
+use crate::scheme::typed::{PluginMode, RejectPolicy, Restart};
 use crate::text::Secret;
 
 /// A Shadowsocks server.
@@ -91,47 +91,11 @@ pub struct Plugin {
     pub mode: PluginMode,
 }
 
-/// What goes through a plugin (SIP003u).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PluginMode {
-    /// Connections.
-    TcpOnly,
-    /// Datagrams.
-    UdpOnly,
-    /// Both.
-    TcpAndUdp,
-}
-
-/// The way of datagrams to a Shadowsocks server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum UdpWay {
-    /// As datagrams.
-    Native,
-    /// In a connection: UDP-over-TCP version 2, as sing-box has it.
-    OverTcp,
-    /// None.
-    Off,
-}
-
 impl fmt::Debug for Plugin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Plugin")
             .field("program", &self.program)
             .field("mode", &self.mode)
             .finish_non_exhaustive()
-    }
-}
-
-impl PluginMode {
-    /// True if connections go through the plugin.
-    #[must_use]
-    pub const fn tcp(self) -> bool {
-        matches!(self, Self::TcpOnly | Self::TcpAndUdp)
-    }
-
-    /// True if datagrams go through the plugin.
-    #[must_use]
-    pub const fn udp(self) -> bool {
-        matches!(self, Self::UdpOnly | Self::TcpAndUdp)
     }
 }

@@ -1,18 +1,28 @@
-//! A URL inside the text it came from: byte ranges of the URL to places a user can find.
+//! A value inside the text it came from: byte ranges of the value to places a user can find.
 
-use crate::mask;
 use crate::text::{Flaw, Origin, Place, Problem, Span};
+
+/// Covers what of a line must not be shown, and says where a range of it is then, in characters.
+/// The second line is the one that opens the table in which the first stands.
+pub(crate) type Mask = fn(&str, Span, &str) -> (String, (usize, usize));
+
+/// A text, where it came from, and what covers its secrets. An argument is a text of its own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Document<'a> {
+    pub(crate) origin: &'a Origin,
+    pub(crate) text: &'a str,
+    pub(crate) mask: Mask,
+}
 
 /// Characters of a line that are shown at most.
 const WIDTH: usize = 120;
 /// Characters that stay before the caret when a line is cut.
 const LEAD: usize = 60;
 
-/// A URL, and where it stands in a document (an argument is a document of its own).
+/// A URL, and where it stands in a document.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Quote<'a> {
-    origin: &'a Origin,
-    document: &'a str,
+    document: Document<'a>,
     at: At,
 }
 
@@ -26,41 +36,62 @@ enum At {
     Nowhere,
 }
 
-impl<'a> Quote<'a> {
-    /// A text that is its own document.
-    pub(crate) const fn whole(origin: &'a Origin, text: &'a str) -> Self {
-        Self {
-            origin,
-            document: text,
-            at: At::Verbatim(0),
-        }
+impl<'a> Document<'a> {
+    /// All of it, as one URL.
+    pub(crate) const fn whole(self) -> Quote<'a> {
+        self.at(At::Verbatim(0))
     }
 
-    /// A document, for values that are no URLs.
-    pub(crate) const fn document(origin: &'a Origin, document: &'a str) -> Self {
-        Self {
-            origin,
-            document,
-            at: At::Nowhere,
-        }
+    /// None of it, for values that are no URLs.
+    pub(crate) const fn no_url(self) -> Quote<'a> {
+        self.at(At::Nowhere)
     }
 
     /// The value `text` of a file, written at `span` (with its quotation marks).
-    pub(crate) fn value(origin: &'a Origin, document: &'a str, span: Span, text: &str) -> Self {
-        let written = document.get(span.start..span.end).unwrap_or_default();
+    pub(crate) fn value(self, span: Span, text: &str) -> Quote<'a> {
+        let written = self.text.get(span.start..span.end).unwrap_or_default();
         let inner = written.get(1..written.len().saturating_sub(1));
-        let at = if inner == Some(text) && !text.is_empty() {
+        self.at(if inner == Some(text) && !text.is_empty() {
             At::Verbatim(span.start + 1)
         } else {
             At::Spelled(span)
-        };
-        Self {
-            origin,
-            document,
-            at,
-        }
+        })
     }
 
+    const fn at(self, at: At) -> Quote<'a> {
+        let document = self;
+        Quote { document, at }
+    }
+
+    /// The place of a range. A range over several lines is cut after the first.
+    pub(crate) fn place(self, span: Span) -> Place {
+        let document = self.text;
+        let at = floor_boundary(document, span.start);
+        let before = document.get(..at).unwrap_or_default();
+        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+        let rest = document.get(line_start..).unwrap_or_default();
+        let line = rest.split('\n').next().unwrap_or_default();
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        let column = before.get(line_start..).unwrap_or_default();
+        let end = span.end.saturating_sub(line_start).min(line.len());
+        let meant = Span::new((at - line_start).min(line.len()), end);
+        let heading = document.get(..line_start).unwrap_or_default();
+        let mut headings = heading.lines().rev().map(str::trim_start);
+        let heading = headings
+            .find(|line| line.starts_with('['))
+            .unwrap_or_default();
+        let (quoted, caret) = shorten((self.mask)(line, meant, heading));
+        Place {
+            origin: self.origin.clone(),
+            line: before.matches('\n').count() + 1,
+            column: column.chars().count() + 1,
+            quoted,
+            caret,
+        }
+    }
+}
+
+impl Quote<'_> {
     /// True if this is a URL, in which characters can be percent-encoded.
     pub(crate) const fn is_url(&self) -> bool {
         !matches!(self.at, At::Nowhere)
@@ -68,7 +99,7 @@ impl<'a> Quote<'a> {
 
     /// True for a command line argument.
     pub(crate) const fn is_argument(&self) -> bool {
-        matches!(self.origin, Origin::Argument(_))
+        matches!(self.document.origin, Origin::Argument(_))
     }
 
     /// The flaw of the URL as a problem with a place.
@@ -79,7 +110,7 @@ impl<'a> Quote<'a> {
 
     /// The place of a range of the document.
     pub(crate) fn place_in_document(&self, span: Span) -> Place {
-        place(self.origin, self.document, span)
+        self.document.place(span)
     }
 
     /// The place of a range of the URL.
@@ -89,33 +120,7 @@ impl<'a> Quote<'a> {
             At::Spelled(whole) => whole,
             At::Nowhere => span,
         };
-        place(self.origin, self.document, span)
-    }
-}
-
-/// The place of a range of a document. A range over several lines is cut after the first.
-pub(crate) fn place(origin: &Origin, document: &str, span: Span) -> Place {
-    let at = floor_boundary(document, span.start);
-    let before = document.get(..at).unwrap_or_default();
-    let line_start = before.rfind('\n').map_or(0, |i| i + 1);
-    let rest = document.get(line_start..).unwrap_or_default();
-    let line = rest.split('\n').next().unwrap_or_default();
-    let line = line.strip_suffix('\r').unwrap_or(line);
-    let column = before.get(line_start..).unwrap_or_default();
-    let end = span.end.saturating_sub(line_start).min(line.len());
-    let meant = Span::new((at - line_start).min(line.len()), end);
-    let heading = document.get(..line_start).unwrap_or_default();
-    let mut headings = heading.lines().rev().map(str::trim_start);
-    let heading = headings
-        .find(|line| line.starts_with('['))
-        .unwrap_or_default();
-    let (quoted, caret) = shorten(mask::masked(line, meant, heading));
-    Place {
-        origin: origin.clone(),
-        line: before.matches('\n').count() + 1,
-        column: column.chars().count() + 1,
-        quoted,
-        caret,
+        self.document.place(span)
     }
 }
 
@@ -150,6 +155,16 @@ fn shorten((line, (start, len)): (String, (usize, usize))) -> (String, (usize, u
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A place in a text without secrets.
+    fn place(origin: &Origin, text: &str, span: Span) -> Place {
+        let mask = |line: &str, at: Span, _: &str| {
+            let start = line[..at.start].chars().count();
+            (line.to_owned(), (start, at.end - at.start))
+        };
+        let document = Document { origin, text, mask };
+        document.place(span)
+    }
 
     #[test]
     fn finds_line_and_column_in_characters() {

@@ -1,10 +1,16 @@
-//! The first stage: a URL cut into its parts. Grammar only; what a part means is the scheme's.
+//! The first stage: a URL cut into its parts, and put together again. What a part means is the
+//! scheme's; where schemes are written differently, they tell by a [`Syntax`].
+
+mod host;
+mod syntax;
+mod write;
 
 use adit_wire::Host;
 
-use crate::param;
-use crate::scheme::carrier::dialect;
-use crate::scheme::{Scheme, share, ssr};
+pub(crate) use host::bare_host;
+pub use host::{Address, read_address};
+pub(crate) use syntax::{Dialects, FoldedUser, LinkForm, Syntax, Unfolded, UserInfo};
+
 use crate::text::{Flaw, Secret, SecretText, Span, Spanned, escape};
 
 /// Bytes of a URL at most.
@@ -15,7 +21,7 @@ pub const MAX_URL_LEN: usize = 8 * 1024;
 pub struct Endpoint {
     /// What stands before `://`, in lower case, with the carrier.
     pub scheme: Spanned<String>,
-    /// The user; for `ss` the method.
+    /// The user; of some schemes the method.
     pub user: Option<Spanned<String>>,
     /// The secret, or where it is found.
     pub secret: Option<Spanned<SecretText>>,
@@ -44,7 +50,7 @@ pub struct Pair {
 
 impl Endpoint {
     /// Cuts a URL into its parts.
-    pub fn parse(text: &str) -> Result<Self, Flaw> {
+    pub(crate) fn cut(text: &str, dialects: Dialects) -> Result<Self, Flaw> {
         if text.len() > MAX_URL_LEN {
             let title = format!("a URL has at most {MAX_URL_LEN} bytes");
             return Err(Flaw::new(Span::new(0, 1), title));
@@ -53,7 +59,14 @@ impl Endpoint {
         let (body, name) = cut(text, start, text.len(), '#');
         let (rest, query) = cut(text, start, body.end, '?');
         no_blanks(text, Span::new(start, body.end))?;
-        no_split_secret(text, &scheme.value, rest)?;
+        let syntax = (dialects.syntax)(&scheme.value);
+        let link = syntax.link.filter(|link| {
+            let applies = link.with_carrier || !scheme.value.contains('+');
+            applies && (link.is)(slice(text, rest))
+        });
+        if link.is_none() {
+            no_split_secret(text, rest, dialects.opens_file)?;
+        }
 
         let mut endpoint = Self {
             scheme,
@@ -68,7 +81,10 @@ impl Endpoint {
                 .filter(|name| !name.value.is_empty()),
             address: rest,
         };
-        endpoint.authority(text, rest)?;
+        match link {
+            Some(link) => endpoint.unfold((link.unfold)(slice(text, rest), rest)?),
+            None => endpoint.authority(text, rest, syntax)?,
+        }
         Ok(endpoint)
     }
 
@@ -78,35 +94,19 @@ impl Endpoint {
         self.params.iter().find(|pair| pair.key.value == key)
     }
 
-    fn authority(&mut self, text: &str, rest: Span) -> Result<(), Flaw> {
-        let scheme = dialect(&self.scheme.value);
-        let folded = scheme == Some(Scheme::Ss);
-        let raw = slice(text, rest);
-        if self.scheme.value == Scheme::Ssr.name() && ssr::link::is_folded(raw) {
-            return self.unfold_ssr(raw, rest);
-        }
-        if folded && share::is_folded(raw) {
-            let unfolded = share::old_form(raw, rest)?;
-            self.user = Some(unfolded.method);
-            self.secret = Some(unfolded.secret);
-            self.host = unfolded.host;
-            self.port = Some(unfolded.port);
-            return Ok(());
-        }
+    fn authority(&mut self, text: &str, rest: Span, syntax: &Syntax) -> Result<(), Flaw> {
         let mut place = rest;
-        if let Some((userinfo, _)) = raw.rsplit_once('@') {
+        if let Some((userinfo, _)) = slice(text, rest).rsplit_once('@') {
             let span = Span::of(rest.start, userinfo);
             place.start = span.end + 1;
-            if scheme == Some(Scheme::Kcptun) {
-                // No user: all of it is the key.
-                self.secret = Some(Spanned::new(secret_text(userinfo, span)?, span));
-            } else if folded {
-                let (method, secret) = share::userinfo(userinfo, span)?;
-                self.user = Some(method);
-                self.secret = secret;
-            } else {
-                self.userinfo(userinfo, span)?;
-            }
+            (self.user, self.secret) = match &syntax.folded_user {
+                Some(folded) => (folded.read)(userinfo, span)?,
+                None if syntax.secret_alone => {
+                    let secret = secret_text(userinfo, span)?;
+                    (None, Some(Spanned::new(secret, span)))
+                }
+                None => login(userinfo, span)?,
+            };
         }
         let (place, target) = cut(text, place.start, place.end, '/');
         self.address = place;
@@ -117,37 +117,38 @@ impl Endpoint {
         Ok(())
     }
 
-    /// A share link of ShadowsocksR. What stands behind it in the text goes before what is in it.
-    fn unfold_ssr(&mut self, raw: &str, span: Span) -> Result<(), Flaw> {
-        let unfolded = ssr::link::unfold(raw, span)?;
-        self.user = Some(unfolded.method);
-        self.secret = Some(unfolded.secret);
-        self.host = Some(unfolded.host);
-        self.port = Some(unfolded.port);
-        for pair in unfolded.params {
+    /// Takes what a link holds. What stands behind it in the text goes before what is in it.
+    fn unfold(&mut self, link: Unfolded) {
+        self.user = Some(link.method);
+        self.secret = Some(link.secret);
+        self.host = link.host;
+        self.port = Some(link.port);
+        for pair in link.params {
             if self.param(&pair.key.value).is_none() {
                 self.params.push(pair);
             }
         }
-        self.name = self.name.take().or(unfolded.name);
-        Ok(())
+        self.name = self.name.take().or(link.name);
     }
+}
 
-    fn userinfo(&mut self, raw: &str, span: Span) -> Result<(), Flaw> {
-        let (user, secret) = match raw.split_once(':') {
-            Some((user, secret)) => (user, Some(secret)),
-            None => (raw, None),
-        };
-        let place = Span::of(span.start, user);
-        if !user.is_empty() || secret.is_some() {
-            self.user = Some(Spanned::new(decode(user, place)?, place));
-        }
-        if let Some(secret) = secret {
-            let place = Span::new(place.end + 1, span.end);
-            self.secret = Some(Spanned::new(secret_text(secret, place)?, place));
-        }
-        Ok(())
+/// Reads `user:secret`, or a user alone.
+fn login(raw: &str, span: Span) -> Result<UserInfo, Flaw> {
+    let (name, secret) = match raw.split_once(':') {
+        Some((name, secret)) => (name, Some(secret)),
+        None => (raw, None),
+    };
+    let place = Span::of(span.start, name);
+    let mut user = None;
+    if !name.is_empty() || secret.is_some() {
+        user = Some(Spanned::new(decode(name, place)?, place));
     }
+    let Some(secret) = secret else {
+        return Ok((user, None));
+    };
+    let place = Span::new(place.end + 1, span.end);
+    let secret = Spanned::new(secret_text(secret, place)?, place);
+    Ok((user, Some(secret)))
 }
 
 /// Reads a secret: `@file`, `$NAME`, or the secret itself with percent-encoding.
@@ -168,67 +169,6 @@ pub(crate) fn secret_text(raw: &str, span: Span) -> Result<SecretText, Flaw> {
         return Ok(SecretText::Variable(name.to_owned()));
     }
     Ok(SecretText::Literal(Secret::new(decode(raw, span)?)))
-}
-
-/// Host and port, each if it is written, with their places.
-pub type Address = (Option<Spanned<Host>>, Option<Spanned<u16>>);
-
-/// Reads `host:port`, `:port` or `host`.
-pub fn read_address(raw: &str, span: Span) -> Result<Address, Flaw> {
-    let bracket_end = raw.starts_with('[').then(|| raw.find(']')).flatten();
-    let (host, port) = match (bracket_end, raw.rsplit_once(':')) {
-        (Some(end), _) => match raw.get(end + 1..).unwrap_or_default() {
-            "" => (raw, None),
-            rest if rest.starts_with(':') => (raw.get(..=end).unwrap_or(raw), rest.get(1..)),
-            _ => (raw, None),
-        },
-        (None, Some((host, port))) => (host, Some(port)),
-        (None, None) => (raw, None),
-    };
-    let host_span = Span::of(span.start, host);
-    let host = if host.is_empty() {
-        None
-    } else {
-        Some(Spanned::new(read_host(host, host_span)?, host_span))
-    };
-    let Some(port) = port else {
-        return Ok((host, None));
-    };
-    let port_span = Span::new(host_span.end + 1, span.end);
-    let digits = !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
-    match port.parse() {
-        Ok(port) if digits => Ok((host, Some(Spanned::new(port, port_span)))),
-        _ => Err(
-            Flaw::new(port_span, "the port is not a number from 0 to 65535")
-                .help("`@`, `?` and `#` in a secret are written `%40`, `%3F` and `%23`"),
-        ),
-    }
-}
-
-/// A host that stands alone: IPv6 addresses with or without brackets.
-pub(crate) fn bare_host(raw: &str, span: Span) -> Result<Host, Flaw> {
-    match raw.parse() {
-        Ok(ip) => Ok(Host::Ip(adit_wire::unmap(ip))),
-        Err(_) => read_host(raw, span),
-    }
-}
-
-fn read_host(raw: &str, span: Span) -> Result<Host, Flaw> {
-    let good = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '_');
-    if raw.starts_with('[') || raw.contains(':') {
-        let inner = raw.strip_prefix('[').and_then(|r| r.strip_suffix(']'));
-        let v6 = inner.and_then(|inner| inner.parse::<std::net::Ipv6Addr>().ok());
-        return match v6 {
-            Some(ip) => Ok(Host::Ip(adit_wire::unmap(ip.into()))),
-            None => Err(Flaw::new(span, "not an IPv6 address in brackets")
-                .help("write `[2001:db8::1]:443`")),
-        };
-    }
-    if let Some(bad) = raw.chars().find(|c| !good(*c)) {
-        let title = format!("a host name cannot hold `{bad}`");
-        return Err(Flaw::new(span, title));
-    }
-    Host::parse(raw).map_err(|why| Flaw::new(span, why.to_string()))
 }
 
 fn scheme(text: &str) -> Result<(Spanned<String>, usize), Flaw> {
@@ -263,17 +203,14 @@ fn no_blanks(text: &str, span: Span) -> Result<(), Flaw> {
 
 /// A raw `?` or `#` in a secret would end the authority, and the user would be taken for the host:
 /// the traffic would go to a wrong server, and the rest of the secret into a message.
-fn no_split_secret(text: &str, scheme: &str, authority: Span) -> Result<(), Flaw> {
-    let raw = slice(text, authority);
-    let folded = (dialect(scheme) == Some(Scheme::Ss) && share::is_folded(raw))
-        || (scheme == Scheme::Ssr.name() && ssr::link::is_folded(raw));
-    if raw.contains('@') || folded {
+fn no_split_secret(text: &str, authority: Span, opens_file: fn(&str) -> bool) -> Result<(), Flaw> {
+    if slice(text, authority).contains('@') {
         return Ok(());
     }
     let behind = slice(text, Span::new(authority.end, text.len()));
     let separator = behind
         .match_indices('@')
-        .find(|(at, _)| !behind.get(..*at).is_some_and(param::opens_file));
+        .find(|(at, _)| !behind.get(..*at).is_some_and(opens_file));
     match separator {
         None => Ok(()),
         Some((at, _)) => {

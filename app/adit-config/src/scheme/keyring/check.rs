@@ -7,7 +7,7 @@ use adit_shadowsocks::{Edition, Method};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-use crate::keyring::{AtMost, Entry};
+use crate::scheme::keyring::{AtMost, Entry};
 use crate::text::{Flaw, Secret, Span, base64};
 
 /// Bytes of a name at most.

@@ -2,21 +2,27 @@
 
 use core::fmt;
 
-use crate::scheme::carrier::all_params;
-use crate::scheme::ssh::text::HostKeys;
-use crate::scheme::ssr::text::UserText;
-use crate::text::{PluginText, nearest};
-use crate::value::{FilePath, SecretValue, Typed};
+use crate::schema::Typed;
 
-/// A key with its type and default, declared once and read by [`Draft::get`].
-///
-/// [`Draft::get`]: crate::draft::Draft::get
+/// A key with its type and default, declared once and read by the draft of an endpoint.
 pub(crate) struct Key<T> {
     pub(crate) name: &'static str,
     pub(crate) default: T,
     /// The default in words, where it depends on something else; else empty.
     pub(crate) otherwise: &'static str,
     pub(crate) doc: &'static str,
+}
+
+impl<T> Key<T> {
+    /// A key whose default is always the same.
+    pub(crate) const fn new(name: &'static str, default: T, doc: &'static str) -> Self {
+        Self {
+            name,
+            default,
+            otherwise: "",
+            doc,
+        }
+    }
 }
 
 /// A key without its Rust type: what help, reference and completions need.
@@ -31,6 +37,10 @@ pub trait Setting: Sync {
     fn doc(&self) -> &'static str;
     /// The canonical spelling of a value; the error says what was expected.
     fn canonical(&self, value: &str) -> Result<String, String>;
+    /// True if a value can hold a secret: one misplaced, or options of a plugin.
+    fn hides_value(&self) -> bool;
+    /// True if a value can name a file.
+    fn names_file(&self) -> bool;
 }
 
 impl<T: Typed> Setting for Key<T> {
@@ -56,6 +66,14 @@ impl<T: Typed> Setting for Key<T> {
 
     fn canonical(&self, value: &str) -> Result<String, String> {
         T::read(value).map(|value| value.write())
+    }
+
+    fn hides_value(&self) -> bool {
+        T::HIDDEN
+    }
+
+    fn names_file(&self) -> bool {
+        T::NAMES_FILE
     }
 }
 
@@ -137,37 +155,4 @@ pub(crate) const fn both(setting: &'static dyn Setting) -> Param {
         setting,
         roles: Roles::Both,
     }
-}
-
-/// Types whose values can hold a secret: one misplaced, or options of a plugin.
-const HIDDEN: [&str; 4] = [
-    FilePath::NAME,
-    PluginText::NAME,
-    UserText::NAME,
-    SecretValue::NAME,
-];
-
-/// Types whose values can name a file.
-const FILES: [&str; 3] = [FilePath::NAME, SecretValue::NAME, HostKeys::NAME];
-
-/// True if values of this key may be shown: some table has it, and it is not free text.
-pub(crate) fn is_public(key: &str) -> bool {
-    all_params()
-        .any(|param| param.setting.name() == key && !HIDDEN.contains(&param.setting.type_name()))
-}
-
-/// True if an `@` behind this text begins the path of a file: the text ends with `?users=` or the
-/// like, or a slip of it. Any other `@` in a query could be the end of a secret with a raw `?`, and base64
-/// ends with `=`.
-pub(crate) fn opens_file(before: &str) -> bool {
-    let Some(query) = before.strip_suffix('=') else {
-        return false;
-    };
-    let Some((_, key)) = query.rsplit_once(['?', '&']) else {
-        return false;
-    };
-    let files = all_params()
-        .filter(|param| FILES.contains(&param.setting.type_name()))
-        .map(|param| param.setting.name());
-    nearest(key, files).is_some()
 }

@@ -3,10 +3,9 @@
 //! Works on text that may be wrong in any way, so it does not parse: it finds where a secret could
 //! stand and rather hides too much.
 
-use crate::param;
-use crate::scheme::carrier::dialect;
-use crate::scheme::{Scheme, share, ssr};
-use crate::text::Span;
+use crate::scheme::share;
+use crate::scheme::table::{dialect, is_public, opens_file};
+use crate::text::{Document, Origin, Span};
 
 const COVER: &str = "***";
 /// Keys of a configuration file whose values hold no secrets but those of URLs.
@@ -14,9 +13,18 @@ const PLAIN: [&str; 5] = ["listen", "via", "rules", "match", "resolve"];
 /// The same, of a table of next servers.
 const PLAIN_NEXT: [&str; 3] = ["server", "port", "name"];
 
+/// A text whose lines are shown without their secrets.
+pub(crate) const fn document<'a>(origin: &'a Origin, text: &'a str) -> Document<'a> {
+    Document {
+        origin,
+        text,
+        mask: masked,
+    }
+}
+
 /// The line with secrets covered, and the range `meant` in characters of the result. `heading` is
 /// the line that opens the table it stands in.
-pub(crate) fn masked(line: &str, meant: Span, heading: &str) -> (String, (usize, usize)) {
+fn masked(line: &str, meant: Span, heading: &str) -> (String, (usize, usize)) {
     let mut shown = String::new();
     let mut copied = 0;
     let (mut start, mut end) = (None, None);
@@ -184,19 +192,15 @@ fn value_ends(rest: &str) -> bool {
 
 /// Covers of what follows `://`.
 fn in_url(scheme: &str, body: &str, mut cover: impl FnMut(Span)) {
-    let scheme = dialect(scheme);
-    // Schemes whose user part, or whole authority, can be base64 of a secret.
-    let folded = matches!(scheme, None | Some(Scheme::Ss | Scheme::Ssr));
-    let is_method = match scheme {
-        Some(Scheme::Ssr) => ssr::is_method,
-        _ => share::is_method,
-    };
+    // Where it is not known, the user part, or the whole authority, could be base64 of a secret.
+    let syntax = dialect(scheme).map(|scheme| &scheme.syntax);
+    let method = syntax.map_or(Some(share::is_method as fn(&str) -> bool), |s| s.is_method);
     let cut = body.find(['?', '#']).unwrap_or(body.len());
     let authority = body.get(..cut).unwrap_or_default();
     // A secret with a raw `?` or `#` puts the separator behind the cut.
     let separator = authority.rfind('@').or_else(|| {
         body.match_indices('@')
-            .filter(|(i, _)| !body.get(..*i).is_some_and(param::opens_file))
+            .filter(|(i, _)| !body.get(..*i).is_some_and(opens_file))
             .map(|(i, _)| i)
             .next_back()
     });
@@ -204,9 +208,9 @@ fn in_url(scheme: &str, body: &str, mut cover: impl FnMut(Span)) {
     if let Some(at) = separator {
         let user = body.get(..at).unwrap_or_default();
         match user.find(':') {
-            _ if scheme == Some(Scheme::Kcptun) => cover(Span::new(0, at)),
+            _ if syntax.is_some_and(|syntax| syntax.secret_alone) => cover(Span::new(0, at)),
             Some(colon) => cover(Span::new(colon + 1, at)),
-            None if folded && !is_method(user) => cover(Span::new(0, at)),
+            None if method.is_some_and(|is_method| !is_method(user)) => cover(Span::new(0, at)),
             None => {}
         }
         query_from = query_from.max(at);
@@ -214,7 +218,7 @@ fn in_url(scheme: &str, body: &str, mut cover: impl FnMut(Span)) {
         let port = authority.get(colon + 1..).unwrap_or_default();
         let digits = port.bytes().take_while(u8::is_ascii_digit).count();
         let behind = port.get(digits..).unwrap_or_default();
-        let is_port = if folded {
+        let is_port = if method.is_some() {
             digits <= 5 && matches!(behind, "" | "/")
         } else {
             behind.is_empty() || behind.starts_with('/')
@@ -222,11 +226,11 @@ fn in_url(scheme: &str, body: &str, mut cover: impl FnMut(Span)) {
         if !is_port && !authority.starts_with('[') {
             cover(Span::new(colon + 1, cut));
         }
-    } else if folded {
+    } else if method.is_some() {
         cover(Span::new(0, cut));
     }
     // A raw `#` in a value: what stands behind it can be a user with a password.
-    if scheme == Some(Scheme::Ssr)
+    if syntax.is_some_and(|syntax| syntax.hash_in_values)
         && let Some((query, name)) = body.split_once('#')
         && name.contains(':')
     {
@@ -253,7 +257,7 @@ fn in_query(query: &str, mut cover: impl FnMut(Span)) {
     for pair in query.split('&') {
         if let Some((key, value)) = pair.split_once('=')
             && !value.starts_with(['@', '$'])
-            && !param::is_public(key)
+            && !is_public(key)
         {
             let start = at + key.len() + 1;
             cover(Span::of(start, value));

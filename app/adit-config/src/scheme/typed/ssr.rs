@@ -6,7 +6,7 @@ use adit_crypto::StreamKind;
 use adit_obfs::{ObfsKind, ObfsParam, Redirect, Strangers};
 use adit_shadowsocksr::{Protocol, ProtocolKind};
 
-use crate::plan::{Plugin, RejectPolicy, UdpWay};
+use crate::scheme::typed::{Plugin, RejectPolicy, UdpWay};
 use crate::text::Secret;
 
 /// A ShadowsocksR server.

@@ -4,11 +4,11 @@ use adit_shadowsocks::{Edition, Method};
 use adit_wire::Target;
 use serde_json::value::RawValue;
 
-use crate::endpoint;
-use crate::keyring::check::{self, Holders};
-use crate::keyring::json::{self, Items, Pairs};
-use crate::keyring::{self, AtMost, Entry, MAX_USERS, Next};
-use crate::plan::{RelayNext, SsUser};
+use crate::grammar::bare_host;
+use crate::scheme::keyring::check::{self, Holders};
+use crate::scheme::keyring::json::{self, Items, Pairs};
+use crate::scheme::keyring::{self, AtMost, Entry, MAX_USERS, Next};
+use crate::scheme::typed::{RelayNext, SsUser};
 use crate::text::{Flaw, Origin, Place, Problem, Secret, Span, nearest};
 
 /// Keys of an object of a user or a next server. One above is kept to see that there are too many.
@@ -190,7 +190,7 @@ impl<'a> Document<'a> {
             return Err(Flaw::new(self.at(item), title).help(RELAY_FORM));
         };
         let host = self.string(server, "`server` is not a string")?;
-        let host = endpoint::bare_host(&host, self.at(server))?;
+        let host = bare_host(&host, self.at(server))?;
         let number = port.get().parse::<u16>().ok().filter(|port| *port != 0);
         let number =
             number.ok_or_else(|| Flaw::new(self.at(port), "`port` is a number from 1 to 65535"))?;

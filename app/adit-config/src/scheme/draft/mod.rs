@@ -2,17 +2,17 @@
 
 pub(crate) mod fetch;
 
+use core::time::Duration;
+
 use adit_wire::Target;
 
-use crate::desk::{Desk, Lookup};
-use crate::endpoint::{Endpoint, Pair};
-use crate::keyring::{Entry, Next};
-use crate::param::{Key, Role};
-use crate::plan::{Limits, ListenAddr, Plugin};
-use crate::quote::Quote;
-use crate::scheme::{Carrier, Scheme, Written, keys};
-use crate::text::{Flaw, Problem, Span, WarningKind, nearest, one_slip};
-use crate::value::Typed;
+use crate::grammar::{Endpoint, Pair};
+use crate::schema::{Key, Role, Typed};
+use crate::scheme::definition::{Carrier, Scheme, Written};
+use crate::scheme::keyring::{Entry, Next};
+use crate::scheme::keys;
+use crate::scheme::typed::{Limits, ListenAddr, Plugin, UdpWay};
+use crate::text::{Desk, Flaw, Lookup, Problem, Quote, Span, WarningKind, write_duration};
 
 /// An endpoint, what it is used as, and the desk for what is wrong with it.
 pub(crate) struct Draft<'d, 'e> {
@@ -40,22 +40,16 @@ pub(crate) enum TableOf {
 }
 
 impl<'d, 'e> Draft<'d, 'e> {
-    /// Finds the scheme and checks the keys against its table.
-    pub(crate) fn new(
+    /// A draft of an endpoint whose scheme has this role.
+    pub(crate) const fn new(
         desk: &'d mut Desk,
         lookup: Lookup<'e>,
         endpoint: &'e Endpoint,
         quote: Quote<'e>,
+        written: Written,
         role: Role,
-    ) -> Option<Self> {
-        let written = match written(endpoint) {
-            Ok(written) => written,
-            Err(flaw) => {
-                desk.flaw(&quote, flaw);
-                return None;
-            }
-        };
-        let mut draft = Self {
+    ) -> Self {
+        Self {
             desk,
             lookup,
             endpoint,
@@ -63,13 +57,7 @@ impl<'d, 'e> Draft<'d, 'e> {
             written,
             role,
             table: None,
-        };
-        if written.roles().has(role) {
-            for pair in &endpoint.params {
-                draft.check_key(pair);
-            }
         }
-        Some(draft)
     }
 
     /// Gives the listener keys that stand beside its URL.
@@ -83,11 +71,15 @@ impl<'d, 'e> Draft<'d, 'e> {
         self.table.take()
     }
 
-    pub(crate) const fn scheme(&self) -> Scheme {
+    pub(crate) const fn written(&self) -> Written {
+        self.written
+    }
+
+    pub(crate) const fn scheme(&self) -> &'static Scheme {
         self.written.scheme
     }
 
-    pub(crate) const fn carrier(&self) -> Option<Carrier> {
+    pub(crate) const fn carrier(&self) -> Option<&'static Carrier> {
         self.written.carrier
     }
 
@@ -128,7 +120,7 @@ impl<'d, 'e> Draft<'d, 'e> {
     /// The value of a key, or its default if it is not written, not in the table of this scheme
     /// and role, or wrong (which is noted).
     pub(crate) fn get<T: Typed>(&mut self, key: &Key<T>) -> T {
-        let Some(pair) = self.written(key) else {
+        let Some(pair) = self.pair(key) else {
             return key.default.clone();
         };
         match T::read(&pair.value.value) {
@@ -161,25 +153,6 @@ impl<'d, 'e> Draft<'d, 'e> {
     pub(crate) fn user_span(&self) -> Span {
         let user = self.endpoint.user.as_ref();
         user.map_or(self.endpoint.address, |user| user.span)
-    }
-
-    /// Notes that the scheme cannot be used in this role.
-    pub(crate) fn wrong_role<T>(&mut self, role: Role) -> Option<T> {
-        let scheme = self.written;
-        let flaw = match role {
-            Role::Listener => Flaw::new(
-                self.endpoint.scheme.span,
-                format!("`{scheme}://` cannot listen"),
-            )
-            .help("the first endpoint listens, the others are the chain, left to right"),
-            Role::Hop => Flaw::new(
-                self.endpoint.scheme.span,
-                format!("`{scheme}://` is a listener, it cannot be a hop"),
-            )
-            .help("hops are `socks5`, `socks4a`, `http`, `ss`, `ssr`, `ssh`, `kcptun`, `direct` and `reject`"),
-        };
-        self.problem(flaw);
-        None
     }
 
     /// Notes a target where there can be none.
@@ -256,6 +229,30 @@ impl<'d, 'e> Draft<'d, 'e> {
         }
     }
 
+    /// How long first bytes are waited for that can travel with the request.
+    pub(crate) fn first_wait(&mut self) -> Duration {
+        let wait = self.get(&keys::FIRST_WAIT).0;
+        let dial = self.get(&keys::DIAL);
+        if wait > dial {
+            let span = self.value_span(&keys::FIRST_WAIT);
+            let flaw = Flaw::new(span, "`first_wait` is longer than the time to dial");
+            self.problem(flaw.label(format!("`dial` is {}", write_duration(dial))));
+        }
+        wait
+    }
+
+    /// Whether a keyed listener serves TCP and UDP, and the plugin before it. UDP in streams is
+    /// served always and needs no socket of its own.
+    pub(crate) fn served(&mut self) -> (bool, bool, Option<Plugin>) {
+        let tcp = self.get(&keys::TCP);
+        let udp = self.get(&keys::SS_UDP) == UdpWay::Native;
+        if !tcp && !udp {
+            let span = self.value_span(&keys::SS_UDP);
+            self.problem(Flaw::new(span, "neither TCP nor UDP is left to listen on"));
+        }
+        (tcp, udp, self.plugin(tcp, udp))
+    }
+
     /// Whether a proxy of this machine brings the connections to `addr`, or to what stands behind
     /// a plugin there. Whoever else reached it could say that they were somebody else.
     pub(crate) fn proxy_protocol(&mut self, addr: Option<&ListenAddr>, plugin: bool) -> bool {
@@ -278,7 +275,7 @@ impl<'d, 'e> Draft<'d, 'e> {
     }
 
     /// The pair of a key that this scheme has in this role.
-    fn written<T>(&self, key: &Key<T>) -> Option<&'e Pair> {
+    fn pair<T>(&self, key: &Key<T>) -> Option<&'e Pair> {
         let mut params = self.written.params();
         let has =
             params.any(|param| param.setting.name() == key.name && param.roles.has(self.role));
@@ -311,116 +308,6 @@ impl<'d, 'e> Draft<'d, 'e> {
             mode,
         })
     }
-
-    fn check_key(&mut self, pair: &Pair) {
-        let (written, key) = (self.written, pair.key.value.as_str());
-        let known = written.params().find(|param| param.setting.name() == key);
-        match known {
-            Some(param) if param.roles.has(self.role) => {}
-            Some(param) => {
-                let title = format!("`{key}` is a key of the {} role", param.roles);
-                if written.scheme.is_shared() {
-                    // The same URL serves on both ends.
-                    let about = Flaw::new(pair.key.span, title).label("ignored here");
-                    self.warn(WarningKind::IgnoredKey, about);
-                } else {
-                    self.problem(Flaw::new(pair.key.span, title));
-                }
-            }
-            None => match unknown_key(written, pair) {
-                Ok(flaw) => self.problem(flaw),
-                Err(ignored) => self.warn(WarningKind::IgnoredKey, ignored),
-            },
-        }
-    }
-}
-
-/// The scheme of an endpoint, with its carrier.
-pub(crate) fn written(endpoint: &Endpoint) -> Result<Written, Flaw> {
-    let written = &endpoint.scheme;
-    written.value.parse::<Written>().map_err(|why| {
-        let flaw = Flaw::new(written.span, why.to_string());
-        if let Some((dialect, name)) = why.name.rsplit_once('+')
-            && let Ok(scheme) = dialect.parse::<Scheme>()
-        {
-            let mut all = Carrier::ALL.into_iter();
-            return match all.find(|carrier| carrier.name() == name) {
-                Some(carrier) => {
-                    let carried = carrier.schemes().iter().map(|s| format!("`{s}+{name}`"));
-                    let carried = carried.collect::<Vec<_>>().join(", ");
-                    flaw.label(format!("`{name}` does not carry `{scheme}`"))
-                        .help(format!("there are {carried}"))
-                }
-                None => flaw.label(format!("there is no carrier `{name}`")).help(
-                    "carriers: `kcp` for every dialect, `fec` for `udp`; plugins by `?plugin=`",
-                ),
-            };
-        }
-        let flaw = match why.nearest {
-            Some(meant) => flaw.label(format!("did you mean `{meant}`?")),
-            None => flaw,
-        };
-        let all = Scheme::ALL.map(Scheme::name).join(", ");
-        flaw.help(format!("schemes: {all}"))
-    })
-}
-
-/// Keys of other programs' links that decide about secrecy or the way: without what they ask for,
-/// the traffic would leave in another form than its owner believes.
-const DECIDING: &[&str] = &[
-    "encryption",
-    "headerType",
-    "mux",
-    "net",
-    "network",
-    "obfs-host",
-    "peer",
-    "security",
-    "shadow-tls",
-    "sni",
-    "tls",
-    "type",
-    "uot",
-    "v2ray-plugin",
-];
-/// Values of them that ask for nothing.
-const NOTHING: &[&str] = &["", "0", "false", "none", "tcp"];
-
-/// A key that no row has: `Ok` if it is wrong, `Err` if it can be ignored. Foreign links carry
-/// keys of their own, so with `ss` and `ssr` only those are wrong that would change the way, and a
-/// slip of the finger.
-pub(crate) fn unknown_key(written: Written, pair: &Pair) -> Result<Flaw, Flaw> {
-    let (key, value) = (pair.key.value.as_str(), pair.value.value.as_str());
-    let names = || written.params().map(|param| param.setting.name());
-    let flaw = Flaw::new(pair.key.span, format!("unknown key `{key}`"));
-    if written.scheme.is_shared() {
-        let schemes = Scheme::ALL.into_iter().map(Scheme::params);
-        let mut others = schemes.chain(Carrier::ALL.map(Carrier::params)).flatten();
-        let is_ours = others.any(|param| param.setting.name() == key);
-        if is_ours || (DECIDING.contains(&key) && !NOTHING.contains(&value)) {
-            let over_tcp = "`udp=over-tcp` puts datagrams into a connection";
-            let flaw = flaw.label(format!("`{written}://` cannot do this"));
-            let flaw = if key == "uot" {
-                flaw.help(over_tcp)
-            } else {
-                flaw
-            };
-            return Ok(flaw
-                .help("without it the traffic would go another way than the link says")
-                .help(format!("`adit help {written}` lists the keys")));
-        }
-        if one_slip(key, names()).is_none() {
-            return Err(flaw.label("ignored"));
-        }
-    }
-    let flaw = match nearest(key, names()) {
-        Some(meant) => flaw.label(format!("did you mean `{meant}`?")),
-        None => flaw,
-    };
-    if names().next().is_none() {
-        return Ok(flaw.help(format!("`{written}://` has no keys")));
-    }
-    Ok(flaw.help(format!("`adit help {written}` lists the keys")))
 }
 
 pub(crate) fn bad_value(key: &str, span: Span, expected: String) -> Flaw {

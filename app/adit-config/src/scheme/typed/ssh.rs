@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
 
-use crate::plan::Login;
+use crate::scheme::typed::Login;
 use crate::text::Secret;
 
 /// A client of an SSH server.

@@ -1,10 +1,10 @@
-//! Endpoints of a plan as short text, without secrets: for logs, messages and drawings.
+//! Listeners and hops as short text, without secrets: for logs, messages and drawings.
 
 use core::fmt;
 
 use adit_wire::Host;
 
-use crate::plan::{Hop, Listen, ListenAddr, ListenKind, Stage, Steering};
+use crate::scheme::typed::{Hop, Listen, ListenAddr, ListenKind, Steering};
 
 impl fmt::Display for ListenAddr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -67,18 +67,5 @@ impl fmt::Display for Hop {
             Self::Reject => f.write_str("reject://"),
             Self::Server(hop) => f.write_str(&hop.name()),
         }
-    }
-}
-
-/// The hop, or the hops of the group with `|` between them.
-impl fmt::Display for Stage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, hop) in self.hops().iter().enumerate() {
-            if i > 0 {
-                f.write_str(" | ")?;
-            }
-            hop.fmt(f)?;
-        }
-        Ok(())
     }
 }

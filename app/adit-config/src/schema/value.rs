@@ -3,15 +3,16 @@
 use core::net::IpAddr;
 use core::time::Duration;
 
-use adit_wire::Target;
-
-use crate::plan::{PluginMode, Prefer, Private, RejectPolicy, Restart, UdpWay};
-use crate::text::{PluginText, read_duration, read_net, write_duration, write_net, write_target};
+use crate::text::{PluginText, read_duration, write_duration};
 
 /// A type that a key can have. `T::read(&v.write()) == Ok(v)` for every value.
 pub(crate) trait Typed: Clone + Sync {
     /// What the reference calls the type.
     const NAME: &'static str;
+    /// A value can hold a secret: one misplaced, or options of a plugin.
+    const HIDDEN: bool = false;
+    /// A value can name a file.
+    const NAMES_FILE: bool = false;
     /// Reads a value; the error says what was expected.
     fn read(text: &str) -> Result<Self, String>;
     /// The canonical text.
@@ -68,32 +69,18 @@ macro_rules! words {
     };
 }
 
+pub(crate) use words;
+
 words!(bool, "true|false", "true" => true, "false" => false);
 words!(
     Tristate, "auto|true|false",
     "auto" => Self::Auto, "true" => Self::On, "false" => Self::Off,
 );
-words!(
-    Prefer, "auto|v4|v6|v4only|v6only",
-    "auto" => Self::Auto, "v4" => Self::V4, "v6" => Self::V6,
-    "v4only" => Self::V4Only, "v6only" => Self::V6Only,
-);
-words!(
-    Restart, "strict|lenient",
-    "strict" => Self::Strict, "lenient" => Self::Lenient,
-);
-words!(
-    UdpWay, "true|false|over-tcp",
-    "true" => Self::Native, "false" => Self::Off, "over-tcp" => Self::OverTcp,
-);
-words!(
-    PluginMode, "tcp_only|udp_only|tcp_and_udp",
-    "tcp_only" => Self::TcpOnly, "udp_only" => Self::UdpOnly,
-    "tcp_and_udp" => Self::TcpAndUdp,
-);
 
 impl<T: Typed> Typed for Option<T> {
     const NAME: &'static str = T::NAME;
+    const HIDDEN: bool = T::HIDDEN;
+    const NAMES_FILE: bool = T::NAMES_FILE;
 
     fn read(text: &str) -> Result<Self, String> {
         T::read(text).map(Some)
@@ -138,6 +125,8 @@ impl Typed for Whole {
 
 impl Typed for SecretValue {
     const NAME: &'static str = "secret";
+    const HIDDEN: bool = true;
+    const NAMES_FILE: bool = true;
 
     fn read(text: &str) -> Result<Self, String> {
         if text.is_empty() {
@@ -182,6 +171,7 @@ impl Typed for Wait {
 
 impl Typed for PluginText {
     const NAME: &'static str = "program[;options]";
+    const HIDDEN: bool = true;
 
     fn read(text: &str) -> Result<Self, String> {
         Self::read(text)
@@ -206,67 +196,10 @@ impl Typed for IpAddr {
     }
 }
 
-impl Typed for Private {
-    const NAME: &'static str = "all|none|networks";
-
-    fn read(text: &str) -> Result<Self, String> {
-        match text {
-            "all" => Ok(Self::All),
-            "none" => Ok(Self::Deny),
-            list => list
-                .split(',')
-                .map(|item| {
-                    read_net(item).ok_or_else(|| {
-                        "expected `all`, `none` or networks like `10.0.0.0/8,fd00::/8`".to_owned()
-                    })
-                })
-                .collect::<Result<_, _>>()
-                .map(Self::Nets),
-        }
-    }
-
-    fn write(&self) -> String {
-        match self {
-            Self::All => "all".to_owned(),
-            Self::Deny => "none".to_owned(),
-            Self::Nets(nets) => nets.iter().map(write_net).collect::<Vec<_>>().join(","),
-        }
-    }
-}
-
-impl Typed for RejectPolicy {
-    const NAME: &'static str = "drain|reset|close|forward:HOST:PORT";
-
-    fn read(text: &str) -> Result<Self, String> {
-        let target = |text: &str| {
-            text.parse::<Target>()
-                .ok()
-                .filter(|target| target.port != 0)
-        };
-        match text {
-            "drain" => Ok(Self::Drain),
-            "reset" => Ok(Self::Reset),
-            "close" => Ok(Self::Close),
-            other => other
-                .strip_prefix("forward:")
-                .and_then(target)
-                .map(Self::Forward)
-                .ok_or_else(|| format!("expected one of {}", Self::NAME)),
-        }
-    }
-
-    fn write(&self) -> String {
-        match self {
-            Self::Drain => "drain".to_owned(),
-            Self::Reset => "reset".to_owned(),
-            Self::Close => "close".to_owned(),
-            Self::Forward(target) => format!("forward:{}", write_target(target)),
-        }
-    }
-}
-
 impl Typed for FilePath {
     const NAME: &'static str = "@file";
+    const HIDDEN: bool = true;
+    const NAMES_FILE: bool = true;
 
     fn read(text: &str) -> Result<Self, String> {
         text.strip_prefix('@')
@@ -283,52 +216,11 @@ impl Typed for FilePath {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn networks_are_read_and_written() {
-        for (text, canonical) in [
-            ("all", "all"),
-            ("none", "none"),
-            ("10.1.2.3/8", "10.0.0.0/8"),
-            ("10.0.0.1,fd00::/8", "10.0.0.1,fd00::/8"),
-            ("10.0.0.1/32", "10.0.0.1"),
-        ] {
-            assert_eq!(Private::read(text).unwrap().write(), canonical);
-        }
-        for text in [
-            "",
-            "10.0.0.0/33",
-            "lan",
-            "10.0.0.0/8,",
-            "::ffff:10.0.0.0/104",
-        ] {
-            assert!(Private::read(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn policies_are_read_and_written() {
-        for text in [
-            "drain",
-            "reset",
-            "close",
-            "forward:example.com:443",
-            "forward:[::1]:80",
-        ] {
-            assert_eq!(RejectPolicy::read(text).unwrap().write(), text);
-        }
-        for text in ["", "forward:", "forward:a", "forward:a:0", "Drain"] {
-            assert!(RejectPolicy::read(text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn words_and_counts() {
         assert_eq!(Tristate::read("true"), Ok(Tristate::On));
         assert_eq!(Tristate::Off.write(), "false");
-        assert_eq!(UdpWay::read("over-tcp"), Ok(UdpWay::OverTcp));
-        assert_eq!(PluginMode::TcpAndUdp.write(), "tcp_and_udp");
         assert!(bool::read("yes").is_err());
         assert_eq!(Count::read("7"), Ok(Count(7)));
         for text in ["0", "+1", "", "-1"] {
@@ -339,13 +231,5 @@ mod tests {
         assert!(Wait::read("10s").is_err());
         assert!(Duration::read("0s").is_err());
         assert!(FilePath::read("a:b").is_err());
-    }
-
-    proptest! {
-        #[test]
-        fn no_text_panics(text in ".{0,20}") {
-            let _ = Private::read(&text);
-            let _ = RejectPolicy::read(&text);
-        }
     }
 }

@@ -4,13 +4,11 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-use crate::desk::{Desk, Lookup};
-use crate::draft::Draft;
-use crate::plan::Login;
-use crate::quote::Quote;
+use crate::schema::SecretValue;
+use crate::scheme::draft::Draft;
 use crate::scheme::keys;
-use crate::text::{FileText, Flaw, Secret, SecretText, Span, WarningKind};
-use crate::value::SecretValue;
+use crate::scheme::typed::Login;
+use crate::text::{Desk, FileText, Flaw, Lookup, Quote, Secret, SecretText, Span, WarningKind};
 
 impl Draft<'_, '_> {
     /// User and password of the URL: both, or none.

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use crate::quote::Quote;
-use crate::text::{Flaw, Problem, Sources, Warning, WarningKind};
+use crate::text::{Flaw, Problem, Quote, Sources, Warning, WarningKind};
 
 /// Problems and warnings so far.
 #[derive(Debug, Default)]

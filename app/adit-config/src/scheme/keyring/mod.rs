@@ -13,8 +13,8 @@ use std::path::Path;
 use adit_shadowsocks::Method;
 use adit_wire::Target;
 
-use crate::keyring::check::Holders;
-use crate::plan::{RelayNext, SsUser};
+use crate::scheme::keyring::check::Holders;
+use crate::scheme::typed::{RelayNext, SsUser};
 use crate::text::{Flaw, Problem, Secret, Sources, Span};
 
 pub(crate) use file::{relay_file, users_file};

@@ -1,0 +1,88 @@
+//! An endpoint as a URL.
+
+use core::fmt::Write;
+
+use adit_wire::Host;
+
+use crate::grammar::{Dialects, Endpoint};
+use crate::text::{SecretText, escape};
+
+impl Endpoint {
+    /// The URL of these parts.
+    pub(crate) fn write(&self, dialects: Dialects) -> String {
+        let syntax = (dialects.syntax)(&self.scheme.value);
+        let mut url = format!("{}://", self.scheme.value);
+        if self.user.is_some() || self.secret.is_some() {
+            let user = self.user.as_ref().map_or("", |user| &user.value);
+            let secret = self.secret.as_ref().map(|secret| &secret.value);
+            match (secret, &syntax.folded_user) {
+                (Some(SecretText::Literal(secret)), Some(folded)) => {
+                    url.push_str(&(folded.write)(user, secret.expose()));
+                }
+                (Some(secret), _) if syntax.secret_alone => push_secret(&mut url, secret),
+                (secret, _) => push_user(&mut url, user, secret),
+            }
+            url.push('@');
+        }
+        match self.host.as_ref().map(|host| &host.value) {
+            None => {}
+            Some(Host::Ip(ip)) if ip.is_ipv6() => push(&mut url, format_args!("[{ip}]")),
+            Some(Host::Ip(ip)) => push(&mut url, format_args!("{ip}")),
+            Some(Host::Name(name)) => url.push_str(name.as_str()),
+        }
+        if let Some(port) = &self.port {
+            push(&mut url, format_args!(":{}", port.value));
+        }
+        if let Some(target) = &self.target {
+            push(&mut url, format_args!("/{}", escape::value(&target.value)));
+        } else if syntax.folded_user.is_some() && !self.params.is_empty() {
+            // SIP002 has a slash before the query.
+            url.push('/');
+        }
+        for (i, pair) in self.params.iter().enumerate() {
+            url.push(if i == 0 { '?' } else { '&' });
+            push(
+                &mut url,
+                format_args!("{}=", escape::value(&pair.key.value)),
+            );
+            // A raw `@` is read only where it opens the path of a file.
+            let value = match pair.value.value.strip_prefix('@') {
+                Some(path) if (dialects.opens_file)(&url) => {
+                    url.push('@');
+                    path
+                }
+                _ => &pair.value.value,
+            };
+            url.push_str(&escape::value(value));
+        }
+        push_name(&mut url, self.name.as_ref().map(|name| name.value.as_str()));
+        url
+    }
+}
+
+fn push_user(url: &mut String, user: &str, secret: Option<&SecretText>) {
+    url.push_str(&escape::part(user));
+    if let Some(secret) = secret {
+        url.push(':');
+        push_secret(url, secret);
+    }
+}
+
+fn push_secret(url: &mut String, secret: &SecretText) {
+    match secret {
+        SecretText::Literal(secret) => url.push_str(&escape::part(secret.expose())),
+        SecretText::File(path) => push(url, format_args!("@{}", escape::path(path))),
+        SecretText::Variable(name) => push(url, format_args!("${name}")),
+    }
+}
+
+fn push_name(url: &mut String, name: Option<&str>) {
+    if let Some(name) = name.filter(|name| !name.is_empty()) {
+        push(url, format_args!("#{}", escape::part(name)));
+    }
+}
+
+/// Writing to a `String` cannot fail.
+fn push(url: &mut String, text: core::fmt::Arguments<'_>) {
+    let _ = url.write_fmt(text);
+}

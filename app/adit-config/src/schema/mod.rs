@@ -1,0 +1,10 @@
+//! What a table of keys is made of: keys, the types of their values, rows. No scheme is named here.
+
+mod choice;
+mod param;
+mod value;
+
+pub use choice::{PluginMode, Prefer, Private, RejectPolicy, Restart, UdpWay};
+pub(crate) use param::{Key, both, hop, listener};
+pub use param::{Param, Role, Roles, Setting};
+pub(crate) use value::{Count, FilePath, SecretValue, Tristate, Typed, Wait, Whole, words};

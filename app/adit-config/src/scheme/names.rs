@@ -1,0 +1,156 @@
+//! Names that are looked up in the tables: schemes, carriers and keys, and what is said of those
+//! that are nowhere.
+
+use crate::grammar::{Endpoint, Pair};
+use crate::schema::Role;
+use crate::scheme::draft::Draft;
+use crate::scheme::table::{CARRIERS, all_params, schemes};
+use crate::scheme::{Scheme, Written};
+use crate::text::{Desk, Flaw, Lookup, Quote, WarningKind, nearest, one_slip};
+
+/// Finds the scheme, and checks the role and the keys against its tables.
+pub(super) fn draft<'d, 'e>(
+    desk: &'d mut Desk,
+    lookup: Lookup<'e>,
+    endpoint: &'e Endpoint,
+    quote: Quote<'e>,
+    role: Role,
+) -> Option<Draft<'d, 'e>> {
+    let found = written(endpoint).and_then(|written| match written.roles().has(role) {
+        true => Ok(written),
+        false => Err(wrong_role(endpoint, written, role)),
+    });
+    let written = found.map_err(|flaw| desk.flaw(&quote, flaw)).ok()?;
+    let mut draft = Draft::new(desk, lookup, endpoint, quote, written, role);
+    for pair in &endpoint.params {
+        check_key(&mut draft, pair);
+    }
+    Some(draft)
+}
+
+fn wrong_role(endpoint: &Endpoint, written: Written, role: Role) -> Flaw {
+    let (title, help) = match role {
+        Role::Listener => (
+            format!("`{written}://` cannot listen"),
+            "the first endpoint listens, the others are the chain, left to right".to_owned(),
+        ),
+        Role::Hop => {
+            let hops = schemes().iter().filter(|scheme| scheme.roles.has(role));
+            let mut names: Vec<_> = hops.map(|scheme| format!("`{scheme}`")).collect();
+            let last = names.pop().unwrap_or_default();
+            (
+                format!("`{written}://` is a listener, it cannot be a hop"),
+                format!("hops are {} and {last}", names.join(", ")),
+            )
+        }
+    };
+    Flaw::new(endpoint.scheme.span, title).help(help)
+}
+
+fn check_key(draft: &mut Draft<'_, '_>, pair: &Pair) {
+    let (written, key) = (draft.written(), pair.key.value.as_str());
+    let known = written.params().find(|param| param.setting.name() == key);
+    match known {
+        Some(param) if param.roles.has(draft.role()) => {}
+        Some(param) => {
+            let title = format!("`{key}` is a key of the {} role", param.roles);
+            if written.scheme.is_shared {
+                // The same URL serves on both ends.
+                let about = Flaw::new(pair.key.span, title).label("ignored here");
+                draft.warn(WarningKind::IgnoredKey, about);
+            } else {
+                draft.problem(Flaw::new(pair.key.span, title));
+            }
+        }
+        None => match unknown_key(written, pair) {
+            Ok(flaw) => draft.problem(flaw),
+            Err(ignored) => draft.warn(WarningKind::IgnoredKey, ignored),
+        },
+    }
+}
+
+/// The scheme of an endpoint, with its carrier.
+pub(crate) fn written(endpoint: &Endpoint) -> Result<Written, Flaw> {
+    let written = &endpoint.scheme;
+    written.value.parse::<Written>().map_err(|why| {
+        let flaw = Flaw::new(written.span, why.to_string());
+        if let Some((dialect, name)) = why.name.rsplit_once('+')
+            && let Ok(scheme) = Scheme::find(dialect)
+        {
+            let mut all = CARRIERS.into_iter();
+            return match all.find(|carrier| carrier.name == name) {
+                Some(carrier) => {
+                    let carried = carrier.schemes().map(|s| format!("`{s}+{name}`"));
+                    let carried = carried.collect::<Vec<_>>().join(", ");
+                    flaw.label(format!("`{name}` does not carry `{scheme}`"))
+                        .help(format!("there are {carried}"))
+                }
+                None => flaw.label(format!("there is no carrier `{name}`")).help(
+                    "carriers: `kcp` for every dialect, `fec` for `udp`; plugins by `?plugin=`",
+                ),
+            };
+        }
+        let flaw = match why.nearest {
+            Some(meant) => flaw.label(format!("did you mean `{meant}`?")),
+            None => flaw,
+        };
+        let all: Vec<_> = schemes().iter().map(|scheme| scheme.name).collect();
+        flaw.help(format!("schemes: {}", all.join(", ")))
+    })
+}
+
+/// Keys of other programs' links that decide about secrecy or the way: without what they ask for,
+/// the traffic would leave in another form than its owner believes.
+const DECIDING: &[&str] = &[
+    "encryption",
+    "headerType",
+    "mux",
+    "net",
+    "network",
+    "obfs-host",
+    "peer",
+    "security",
+    "shadow-tls",
+    "sni",
+    "tls",
+    "type",
+    "uot",
+    "v2ray-plugin",
+];
+/// Values of them that ask for nothing.
+const NOTHING: &[&str] = &["", "0", "false", "none", "tcp"];
+
+/// A key that no row has: `Ok` if it is wrong, `Err` if it can be ignored. Foreign links carry
+/// keys of their own, so with `ss` and `ssr` only those are wrong that would change the way, and a
+/// slip of the finger.
+pub(crate) fn unknown_key(written: Written, pair: &Pair) -> Result<Flaw, Flaw> {
+    let (key, value) = (pair.key.value.as_str(), pair.value.value.as_str());
+    let names = || written.params().map(|param| param.setting.name());
+    let flaw = Flaw::new(pair.key.span, format!("unknown key `{key}`"));
+    if written.scheme.is_shared {
+        let is_ours = all_params().any(|param| param.setting.name() == key);
+        if is_ours || (DECIDING.contains(&key) && !NOTHING.contains(&value)) {
+            let over_tcp = "`udp=over-tcp` puts datagrams into a connection";
+            let flaw = flaw.label(format!("`{written}://` cannot do this"));
+            let flaw = if key == "uot" {
+                flaw.help(over_tcp)
+            } else {
+                flaw
+            };
+            return Ok(flaw
+                .help("without it the traffic would go another way than the link says")
+                .help(format!("`adit help {written}` lists the keys")));
+        }
+        if one_slip(key, names()).is_none() {
+            return Err(flaw.label("ignored"));
+        }
+    }
+    let flaw = match nearest(key, names()) {
+        Some(meant) => flaw.label(format!("did you mean `{meant}`?")),
+        None => flaw,
+    };
+    if names().next().is_none() {
+        return Ok(flaw.help(format!("`{written}://` has no keys")));
+    }
+    Ok(flaw.help(format!("`adit help {written}` lists the keys")))
+}

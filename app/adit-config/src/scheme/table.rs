@@ -1,0 +1,209 @@
+//! Every scheme and every carrier, and what is found in their tables by name.
+
+use core::str::FromStr;
+
+use crate::grammar::{Dialects, Endpoint, Syntax};
+use crate::schema::Param;
+use crate::scheme::{
+    Carrier, Scheme, Written, ends, fec, forward, http, kcp, kcptun, mixed, socks5, ss, ssh, ssr,
+    transparent,
+};
+use crate::text::{Flaw, nearest};
+
+/// In the order of the reference.
+static SCHEMES: [&Scheme; 15] = [
+    &mixed::SCHEME,
+    &socks5::SCHEME,
+    &socks5::SCHEME_4A,
+    &http::SCHEME,
+    &ss::SCHEME,
+    &ssr::SCHEME,
+    &ssh::SCHEME,
+    &forward::SCHEME_TCP,
+    &forward::SCHEME_UDP,
+    &forward::SCHEME,
+    &kcptun::SCHEME,
+    &transparent::SCHEME_REDIR,
+    &transparent::SCHEME_TPROXY,
+    &ends::SCHEME_DIRECT,
+    &ends::SCHEME_REJECT,
+];
+
+/// In the order of the reference.
+pub(crate) static CARRIERS: [&Carrier; 2] = [&kcp::CARRIER, &fec::CARRIER];
+
+/// Every scheme: with [`Scheme::params`], all that a completion needs.
+#[must_use]
+pub fn schemes() -> &'static [&'static Scheme] {
+    &SCHEMES
+}
+
+/// A text that is no scheme.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown scheme `{name}`")]
+pub struct UnknownScheme {
+    /// What was written.
+    pub name: String,
+    /// The scheme that was probably meant.
+    pub nearest: Option<&'static str>,
+}
+
+impl Scheme {
+    /// The scheme of this name.
+    pub fn find(name: &str) -> Result<&'static Self, UnknownScheme> {
+        let mut all = SCHEMES.into_iter();
+        all.find(|scheme| scheme.name.eq_ignore_ascii_case(name))
+            .ok_or_else(|| UnknownScheme {
+                name: name.to_owned(),
+                nearest: nearest(name, SCHEMES.into_iter().map(|scheme| scheme.name)),
+            })
+    }
+}
+
+impl Carrier {
+    /// The schemes it carries, in the order of the reference.
+    pub(crate) fn schemes(&'static self) -> impl Iterator<Item = &'static Scheme> {
+        let mut all = SCHEMES.into_iter();
+        core::iter::from_fn(move || all.find(|scheme| scheme.carriers.contains(&self)))
+    }
+}
+
+impl FromStr for Written {
+    type Err = UnknownScheme;
+
+    fn from_str(text: &str) -> Result<Self, UnknownScheme> {
+        let unknown = match Scheme::find(text) {
+            Ok(scheme) => {
+                return Ok(Self {
+                    scheme,
+                    carrier: None,
+                });
+            }
+            Err(unknown) => unknown,
+        };
+        text.rsplit_once('+')
+            .and_then(|(scheme, name)| {
+                let scheme = Scheme::find(scheme).ok()?;
+                let mut all = scheme.carriers.iter();
+                let carrier = all.find(|carrier| carrier.name.eq_ignore_ascii_case(name))?;
+                Some(Self {
+                    scheme,
+                    carrier: Some(carrier),
+                })
+            })
+            .ok_or(unknown)
+    }
+}
+
+/// The scheme of a text, whatever carries it.
+pub(crate) fn dialect(text: &str) -> Option<&'static Scheme> {
+    text.parse::<Written>().ok().map(|written| written.scheme)
+}
+
+/// Every row of every table.
+pub(super) fn all_params() -> impl Iterator<Item = &'static Param> {
+    let schemes = SCHEMES.into_iter().flat_map(|scheme| scheme.params);
+    schemes.chain(CARRIERS.into_iter().flat_map(|carrier| carrier.params))
+}
+
+/// True if values of this key may be shown: some table has it, and it is not free text.
+pub(super) fn is_public(key: &str) -> bool {
+    let mut rows = all_params().map(|param| param.setting);
+    rows.any(|setting| setting.name() == key && !setting.hides_value())
+}
+
+/// True if an `@` behind this text begins the path of a file: the text ends with `?users=` or the
+/// like, or a slip of it. Any other `@` in a query could be the end of a secret with a raw `?`, and base64
+/// ends with `=`.
+pub(super) fn opens_file(before: &str) -> bool {
+    let Some(query) = before.strip_suffix('=') else {
+        return false;
+    };
+    let Some((_, key)) = query.rsplit_once(['?', '&']) else {
+        return false;
+    };
+    let rows = all_params().map(|param| param.setting);
+    let files = rows.filter(|setting| setting.names_file());
+    nearest(key, files.map(|setting| setting.name())).is_some()
+}
+
+const DIALECTS: Dialects = Dialects {
+    syntax: |scheme| dialect(scheme).map_or(&Syntax::PLAIN, |scheme| &scheme.syntax),
+    opens_file,
+};
+
+impl Endpoint {
+    /// Cuts a URL into its parts.
+    pub fn parse(text: &str) -> Result<Self, Flaw> {
+        Self::cut(text, DIALECTS)
+    }
+
+    /// The URL of these parts; `ss` is written as SIP002. Reading it gives the same parts.
+    #[must_use]
+    pub fn to_url(&self) -> String {
+        self.write(DIALECTS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::Role;
+
+    #[test]
+    fn names_are_read_back() {
+        for scheme in SCHEMES {
+            assert_eq!(Scheme::find(scheme.name), Ok(scheme));
+            assert!(scheme.form.starts_with(scheme.name));
+            for carrier in CARRIERS {
+                let text = format!("{scheme}+{}", carrier.name);
+                let read = text.parse::<Written>();
+                assert_eq!(read.is_ok(), scheme.carriers.contains(&carrier), "{text}");
+                if let Ok(read) = read {
+                    assert_eq!(read.to_string(), text);
+                }
+            }
+        }
+        let why = Scheme::find("sock5").unwrap_err();
+        assert_eq!(why.nearest, Some("socks5"));
+        assert!("ss+".parse::<Written>().is_err() && "+kcp".parse::<Written>().is_err());
+        assert_eq!(dialect("SS+KCP"), Some(&ss::SCHEME));
+        assert_eq!(dialect("tcp+udp"), Some(&forward::SCHEME));
+    }
+
+    #[test]
+    fn tables_are_sound() {
+        for scheme in SCHEMES {
+            for param in scheme.params {
+                let name = param.setting.name();
+                let doc = param.setting.doc();
+                assert!(doc.ends_with('.'), "{name}");
+                for role in [Role::Listener, Role::Hop] {
+                    assert!(
+                        scheme.roles.has(role) || !param.roles.has(role),
+                        "{scheme}: {name} is for a role the scheme does not have"
+                    );
+                }
+            }
+            let carriers = scheme.carriers.iter().map(|carrier| Some(*carrier));
+            for carrier in carriers.chain([None]) {
+                let written = Written { scheme, carrier };
+                let mut seen = Vec::new();
+                for name in written.params().map(|param| param.setting.name()) {
+                    assert!(!seen.contains(&name), "{written}: {name} twice");
+                    seen.push(name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn written_defaults_are_canonical() {
+        for param in all_params() {
+            let text = param.setting.default_text();
+            if let Ok(canonical) = param.setting.canonical(&text) {
+                assert_eq!(canonical, text, "{param:?}");
+            }
+        }
+    }
+}

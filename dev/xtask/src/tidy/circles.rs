@@ -1,0 +1,375 @@
+//! Circles of modules: files of one crate of which each leads to every other.
+//!
+//! A file leads to another where a path of it names something that the other defines, whatever
+//! re-exports lie between. `mod x;` and `pub use` by themselves lead nowhere, and tests are left out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Source;
+use super::code::code_of;
+use super::paths::{Token, paths, tokens};
+
+/// Files of a circle at most.
+const MOST: usize = 5;
+
+/// Larger ones: a file of each, its size, and why it is there. A size may shrink and never grow.
+const KNOWN: &[(&str, usize, &str)] = &[
+    (
+        "app/adit-convert/src/lib.rs",
+        18,
+        "it tells formats apart, and has the clerk that every reader writes to",
+    ),
+    (
+        "app/adit-engine/src/acceptor/mod.rs",
+        6,
+        "what comes in may be an association or a binding of SOCKS, whose acceptor gives it",
+    ),
+    (
+        "app/adit-engine/src/connector/mod.rs",
+        32,
+        "the engine starts chains and listeners, which name its errors; a connection reports to \
+         the health of its server, which connects to ask that server",
+    ),
+    (
+        "dev/adit-bench/src/peers/mod.rs",
+        15,
+        "the table of peers stands with what a peer is",
+    ),
+    (
+        "dev/adit-bench/src/suite/mod.rs",
+        23,
+        "a suite is an enum that runs its modules and names their charts",
+    ),
+    (
+        "dev/adit-interop/src/shadowsocks.rs",
+        6,
+        "the table of peers stands with what a peer is",
+    ),
+    (
+        "io/adit-net/src/names/mod.rs",
+        7,
+        "the resolver stands with what its parts find",
+    ),
+    (
+        "io/adit-ssh/src/mail.rs",
+        6,
+        "commands carry channels and forwards, which send commands",
+    ),
+    (
+        "proto/adit-crypto/src/simd/mod.rs",
+        13,
+        "it picks kernels, and has the trait that they implement",
+    ),
+    (
+        "proto/adit-shadowsocksr/src/frame.rs",
+        7,
+        "a frame is an enum of its kinds, and has their bounds",
+    ),
+];
+
+/// Circles that are too large, and sizes in [`KNOWN`] that are not those of the tree.
+pub(super) fn faults(sources: &[Source]) -> Vec<String> {
+    judge(&circles(sources), KNOWN)
+}
+
+fn judge(circles: &[Vec<String>], known: &[(&str, usize, &str)]) -> Vec<String> {
+    let mut faults = Vec::new();
+    for circle in circles.iter().filter(|circle| circle.len() > MOST) {
+        let size = circle.len();
+        let listed = known.iter().find(|(file, ..)| has(circle, file));
+        match listed {
+            Some((_, most, _)) if size == *most => {}
+            Some((file, most, _)) if size < *most => faults.push(format!(
+                "{file}: its circle has shrunk from {most} to {size} files: lower the number"
+            )),
+            _ => {
+                let most = listed.map_or(MOST, |(_, most, _)| *most);
+                faults.push(format!(
+                    "a circle of {size} modules, at most {most}: {}",
+                    circle.join(", ")
+                ));
+            }
+        }
+    }
+    for (file, ..) in known {
+        let large = |circle: &&Vec<String>| circle.len() > MOST && has(circle, file);
+        if !circles.iter().any(|circle| large(&circle)) {
+            faults.push(format!("{file}: in no large circle: take it off the list"));
+        }
+    }
+    faults
+}
+
+fn has(circle: &[String], file: &str) -> bool {
+    circle.iter().any(|other| other == file)
+}
+
+/// A file as a module of its crate.
+#[derive(Debug)]
+struct Module<'a> {
+    file: &'a str,
+    parent: usize,
+    children: BTreeMap<&'a str, usize>,
+    /// What the names of each `use` mean.
+    imports: BTreeMap<&'a str, Vec<&'a str>>,
+    /// Every path but those that are only passed on.
+    used: BTreeSet<Vec<&'a str>>,
+}
+
+/// The circles of two files and more, each in order.
+fn circles(sources: &[Source]) -> Vec<Vec<String>> {
+    let codes: BTreeMap<&str, String> = sources
+        .iter()
+        .filter(|source| source.path.ends_with(".rs"))
+        .map(|source| (source.path.as_str(), code_of(&source.text)))
+        .collect();
+    let mut found = Vec::new();
+    for root in codes.keys() {
+        if root.ends_with("/src/lib.rs") || root.ends_with("/src/main.rs") {
+            let mut modules = Vec::new();
+            load(&codes, root, 0, &mut modules);
+            found.extend(rings(&modules));
+        }
+    }
+    found
+}
+
+/// Adds the module of a file and those below it.
+fn load<'a>(
+    codes: &'a BTreeMap<&str, String>,
+    file: &'a str,
+    parent: usize,
+    modules: &mut Vec<Module<'a>>,
+) {
+    let own = modules.len();
+    let code = codes.get(file).map_or("", String::as_str);
+    let tokens = without_tests(&tokens(code));
+    let mut module = Module {
+        file,
+        parent,
+        children: BTreeMap::new(),
+        imports: BTreeMap::new(),
+        used: BTreeSet::new(),
+    };
+    for path in paths(&tokens) {
+        if let Some(name) = path.import {
+            module.imports.insert(name, path.parts.clone());
+        }
+        if !path.passed_on {
+            module.used.insert(path.parts);
+        }
+    }
+    modules.push(module);
+    let (folder, name) = file.rsplit_once('/').unwrap_or(("", file));
+    let folder = match name.trim_end_matches(".rs") {
+        "lib" | "main" | "mod" => folder.to_owned(),
+        stem => format!("{folder}/{stem}"),
+    };
+    for three in tokens.windows(3) {
+        let [(_, "mod"), (_, name), (_, ";")] = three else {
+            continue;
+        };
+        let places = [
+            format!("{folder}/{name}.rs"),
+            format!("{folder}/{name}/mod.rs"),
+        ];
+        let mut found = places
+            .iter()
+            .map(|place| codes.get_key_value(place.as_str()));
+        if let Some((file, _)) = found.find_map(|found| found) {
+            let child = modules.len();
+            load(codes, file, own, modules);
+            if let Some(module) = modules.get_mut(own) {
+                module.children.insert(name, child);
+            }
+        }
+    }
+}
+
+/// What is left without items of `#[cfg(test)]` and the like.
+fn without_tests<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
+    let mut left = Vec::new();
+    let mut at = 0;
+    while let Some(&token) = tokens.get(at) {
+        if let [(_, "#"), (_, "["), (_, "cfg"), ..] = tokens.get(at..).unwrap_or_default() {
+            let end = end_of(tokens, at + 1, &["]"]);
+            let attribute = tokens.get(at..end).unwrap_or_default();
+            if attribute.iter().any(|(_, word)| *word == "test") {
+                at = end_of(tokens, end, &[";", "}"]);
+                continue;
+            }
+        }
+        left.push(token);
+        at += 1;
+    }
+    left
+}
+
+/// Behind the first of `ends` that no bracket holds.
+fn end_of(tokens: &[Token<'_>], from: usize, ends: &[&str]) -> usize {
+    let mut depth = 0usize;
+    for (at, (_, token)) in tokens.iter().enumerate().skip(from) {
+        match *token {
+            "(" | "[" | "{" => depth += 1,
+            ")" | "]" | "}" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 && ends.contains(token) {
+            return at + 1;
+        }
+    }
+    tokens.len()
+}
+
+/// What a name means in a module.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    Module(usize),
+    /// Something that the file of this module defines.
+    Item(usize),
+}
+
+/// Re-exports that are followed at most.
+const HOPS: usize = 16;
+
+/// Where a path leads that begins in module `from`; `None` if that is no module of the crate.
+fn resolve(modules: &[Module<'_>], from: usize, parts: &[&str], hops: usize) -> Option<Meaning> {
+    let (first, rest) = parts.split_first()?;
+    let mut meaning = match *first {
+        "crate" => Meaning::Module(0),
+        "self" => Meaning::Module(from),
+        "super" => Meaning::Module(modules.get(from)?.parent),
+        name => named(modules, from, name, hops)?,
+    };
+    for name in rest {
+        let Meaning::Module(at) = meaning else {
+            break;
+        };
+        meaning = match *name {
+            "super" => Meaning::Module(modules.get(at)?.parent),
+            "*" => Meaning::Item(at),
+            name => named(modules, at, name, hops)?,
+        };
+    }
+    Some(meaning)
+}
+
+/// What a name means inside a module: a module below it, an import, or something of its own.
+fn named(modules: &[Module<'_>], at: usize, name: &str, hops: usize) -> Option<Meaning> {
+    let module = modules.get(at)?;
+    if let Some(child) = module.children.get(name) {
+        return Some(Meaning::Module(*child));
+    }
+    match module.imports.get(name) {
+        // An import of the same name from another crate.
+        Some(parts) if parts.first() == Some(&name) => None,
+        Some(parts) if hops > 0 => resolve(modules, at, parts, hops - 1),
+        _ => Some(Meaning::Item(at)),
+    }
+}
+
+/// The circles of one crate.
+fn rings(modules: &[Module<'_>]) -> Vec<Vec<String>> {
+    let mut arrows: Vec<BTreeSet<usize>> = Vec::new();
+    for (from, module) in modules.iter().enumerate() {
+        let to = module.used.iter().filter_map(|path| {
+            match resolve(modules, from, path, HOPS)? {
+                Meaning::Item(to) if to != from => Some(to),
+                // A module alone is only where names are.
+                _ => None,
+            }
+        });
+        arrows.push(to.collect());
+    }
+    let reached: Vec<BTreeSet<usize>> = (0..modules.len())
+        .map(|from| {
+            let mut seen = BTreeSet::new();
+            let mut left = vec![from];
+            while let Some(at) = left.pop() {
+                let next = arrows.get(at).into_iter().flatten();
+                left.extend(next.filter(|to| seen.insert(**to)));
+            }
+            seen
+        })
+        .collect();
+    let leads = |from: usize, to: usize| reached.get(from).is_some_and(|seen| seen.contains(&to));
+    let mut found = Vec::new();
+    for first in 0..modules.len() {
+        let ring: Vec<usize> = (0..modules.len())
+            .filter(|to| leads(first, *to) && leads(*to, first))
+            .collect();
+        if ring.len() > 1 && ring.first() == Some(&first) {
+            let files = ring.iter().filter_map(|at| modules.get(*at));
+            let mut files: Vec<String> = files.map(|module| module.file.to_owned()).collect();
+            files.sort();
+            found.push(files);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(files: &[(&str, &str)]) -> Vec<Vec<String>> {
+        let source = |(path, text): &(&str, &str)| Source {
+            path: format!("app/a/src/{path}"),
+            text: (*text).to_owned(),
+        };
+        let mut rings = circles(&files.iter().map(source).collect::<Vec<_>>());
+        for file in rings.iter_mut().flatten() {
+            *file = file.replace("app/a/src/", "");
+        }
+        rings
+    }
+
+    #[test]
+    fn names_are_followed_to_the_file_that_defines_them() {
+        let (low, high) = ("pub struct Low;", "use crate::Low; pub struct High(Low);");
+        let root = "mod high; mod low; pub use low::Low; pub use high::High;";
+        let files = |low| [("lib.rs", root), ("low.rs", low), ("high.rs", high)];
+        assert_eq!(tree(&files(low)), [[""; 0]; 0]);
+        for low in [
+            "use crate::High; pub struct Low(High);",
+            "pub struct Low(super::high::High);",
+            "use super::*; use crate::{high as above, x}; pub struct Low; fn f() { above::g() }",
+        ] {
+            assert_eq!(tree(&files(low)), [["high.rs", "low.rs"]], "{low}");
+        }
+        for low in [
+            "pub struct Low; #[cfg(test)] mod tests { use crate::High; }",
+            "pub struct Low; #[cfg(all(test, unix))] use crate::High;",
+            "use crate::high; use other::High; pub struct Low(High, other::high::X);",
+            "// crate::High\npub struct Low;",
+        ] {
+            assert_eq!(tree(&files(low)), [[""; 0]; 0], "{low}");
+        }
+    }
+
+    #[test]
+    fn a_parent_and_what_stands_below_it() {
+        let files = [
+            ("main.rs", "mod a;"),
+            ("a/mod.rs", "mod b; pub struct A(b::B);"),
+            ("a/b.rs", "mod c; pub struct B;"),
+            ("a/b/c.rs", "fn f(a: super::super::A) {}"),
+        ];
+        assert_eq!(tree(&files), [[""; 0]; 0]);
+        let mut files = files;
+        files[2].1 = "mod c; pub struct B(super::A);";
+        assert_eq!(tree(&files), [["a/b.rs", "a/mod.rs"]]);
+    }
+
+    #[test]
+    fn known_ones_may_shrink_and_not_grow() {
+        let circle = |size: usize| vec![(0..size).map(|n| format!("{n}.rs")).collect::<Vec<_>>()];
+        let known = [("1.rs", 7, "why")];
+        assert_eq!(judge(&circle(5), &[]), [""; 0]);
+        assert_eq!(judge(&circle(6), &[]).len(), 1);
+        assert_eq!(judge(&circle(7), &known), [""; 0]);
+        assert!(judge(&circle(6), &known)[0].contains("from 7 to 6"));
+        assert!(judge(&circle(8), &known)[0].contains("at most 7"));
+        assert!(judge(&circle(5), &known)[0].contains("off the list"));
+    }
+}
