@@ -5,9 +5,9 @@
 use std::io;
 use std::path::Path;
 
-use adit_config::ssh_config::{SshFiles, SshQuestion, SshSettings, SshSources};
 use adit_config::{FileText, Sources};
 use adit_fuzz::Script;
+use adit_ssh_commands::ssh_config::{SshFiles, SshQuestion, SshSettings, SshSources};
 use libfuzzer_sys::fuzz_target;
 use zeroize::Zeroizing;
 

@@ -4,8 +4,7 @@
 //! `grammar` (an [`Endpoint`]: every part with its place in the text), `schema` (keys with their
 //! types), `scheme` (one definition for each [`Scheme`], and its way to a typed listener or hop)
 //! and `plan` (a [`Plan`]: complete, cross-checked). Nothing after the plan reads a string. Above
-//! them stand the faces: [`explain()`], [`reference()`] and [`link`]. [`ssh_config`] is a language of
-//! its own.
+//! them stand the faces: [`explain()`], [`reference()`] and [`link`].
 //!
 //! ```text
 //! dialect[+carrier]://[user[:secret]@]host[:port][/target][?key=value&…][#name]
@@ -21,7 +20,6 @@
 #![forbid(unsafe_code)]
 
 pub mod link;
-pub mod ssh_config;
 pub mod text;
 
 mod explain;

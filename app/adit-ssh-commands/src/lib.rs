@@ -1,10 +1,12 @@
 //! The commands of SSH: `adit ssh`, `sshd`, `scp`, `sftp` and `sftp-server`.
 //!
 //! ```text
-//! args ─▶ ssh ─▶ connect ─▶ session of adit-ssh ─▶ programs, terminals, forwards
-//!         scp │ sftp ─▶ copy ─▶ channels with SFTP
+//! args, ssh_config ─▶ ssh ─▶ connect ─▶ session of adit-ssh ─▶ programs, terminals, forwards
+//!                     scp │ sftp ─▶ copy ─▶ channels with SFTP
 //!         sshd ─▶ programs, terminals, forwards, sftp_server
 //! ```
+
+#![cfg(unix)]
 
 #[macro_use(eprintln, print, println)]
 extern crate adit_cli;
@@ -18,6 +20,7 @@ mod scp;
 mod sftp;
 mod sftp_server;
 mod ssh;
+pub mod ssh_config;
 mod sshd;
 
 pub use scp::scp;

@@ -7,6 +7,7 @@ pub mod base64;
 mod desk;
 mod duration;
 pub mod escape;
+mod memory;
 mod network;
 mod plugin;
 mod problem;
@@ -18,6 +19,7 @@ mod suggest;
 
 pub(crate) use desk::{Desk, Lookup};
 pub use duration::{read_duration, write_duration};
+pub use memory::MemorySources;
 pub use network::{is_this_machine, read_net, write_net, write_target};
 pub use plugin::PluginText;
 pub use problem::{Flaw, Origin, Place, Problem, Warning, WarningKind, printable};

@@ -9,12 +9,13 @@ use adit_config::{
 use adit_crypto::packet::{Check, PacketKind};
 use adit_kcp_proto::Congestion;
 
-use crate::cabinet::{Cabinet, shown, words, words_with};
+use crate::shortcuts::{shown, words, words_with};
+use adit_config::text::MemorySources;
 
 const NEAR: &str = "mixed://127.0.0.1:1080";
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
 
-fn hop(words_of: &[&str], cabinet: &Cabinet) -> ServerHop {
+fn hop(words_of: &[&str], cabinet: &MemorySources) -> ServerHop {
     let mut plan = words_with(words_of, cabinet).unwrap_or_else(|why| panic!("{why:?}"));
     match plan.routes.remove(0).via.hops.remove(0) {
         Stage::One(adit_config::Hop::Server(hop)) => hop,
@@ -30,7 +31,7 @@ fn kcp(carried: Option<Carried>) -> Kcp {
 }
 
 fn kcp_hop(url: &str) -> Kcp {
-    kcp(hop(&[NEAR, url], &Cabinet::default()).carried)
+    kcp(hop(&[NEAR, url], &MemorySources::default()).carried)
 }
 
 fn listen(url: &str) -> Listen {
@@ -53,9 +54,9 @@ fn both_ends_take_the_key_of_shadowsocks() {
         kcp_hop("ss+kcp://aes-128-gcm:a@h:1?key=b").seal,
         session("b")
     );
-    let cabinet = Cabinet::default()
-        .file("/k", "in a file\n")
-        .variable("K", "in a variable");
+    let cabinet = MemorySources::default()
+        .with_file("/k", "in a file\n")
+        .with_variable("K", "in a variable");
     for (key, found) in [("@/k", "in a file"), ("$K", "in a variable")] {
         let url = format!("socks5+kcp://127.0.0.1:1?key={key}");
         assert_eq!(
@@ -105,7 +106,7 @@ fn kcptun_has_its_own_names_and_defaults() {
     let words = |hop: &str| ["tcp://127.0.0.1:0".to_owned(), hop.to_owned()];
     let found = |url: &str| {
         let words = words(url);
-        let hop = hop(&[&words[0], &words[1]], &Cabinet::default());
+        let hop = hop(&[&words[0], &words[1]], &MemorySources::default());
         assert_eq!(hop.kind, HopKind::Far);
         kcp(hop.carried)
     };
@@ -142,7 +143,7 @@ fn kcptun_has_its_own_names_and_defaults() {
     );
     let why = shown(words_with(
         &["tcp://127.0.0.1:0", "kcptun://h:1?smuxbuf=1000"],
-        &Cabinet::default(),
+        &MemorySources::default(),
     ));
     assert!(why.contains("smux cannot run with this"), "{why}");
     let canonical = "kcptun://a%3Ab@h:1/t:80?crypt=tea&mode=fast";
@@ -160,7 +161,10 @@ fn kcptun_has_its_own_names_and_defaults() {
 
 #[test]
 fn what_is_udp_of_a_dialect_stays_in_the_tunnel() {
-    let ss = hop(&[NEAR, "ss+kcp://aes-128-gcm:a@h:1"], &Cabinet::default());
+    let ss = hop(
+        &[NEAR, "ss+kcp://aes-128-gcm:a@h:1"],
+        &MemorySources::default(),
+    );
     assert!(matches!(
         ss.kind,
         HopKind::Shadowsocks {
@@ -168,7 +172,7 @@ fn what_is_udp_of_a_dialect_stays_in_the_tunnel() {
             ..
         }
     ));
-    let socks = hop(&[NEAR, "socks5+kcp://h:1?key=k"], &Cabinet::default());
+    let socks = hop(&[NEAR, "socks5+kcp://h:1?key=k"], &MemorySources::default());
     assert!(matches!(socks.kind, HopKind::Socks5 { udp: false, .. }));
     let ListenKind::Proxy(proxy) = listen("socks5+kcp://127.0.0.1:1?key=k").kind else {
         panic!("no proxy");
@@ -190,7 +194,7 @@ fn ports_are_those_of_udp() {
 
 fn words_both(one: &str, two: &str) -> Result<adit_config::Plan, Vec<adit_config::Problem>> {
     let text = format!("[route.a]\nlisten = [\"{one}\", \"{two}\"]\n");
-    adit_config::Plan::from_toml_with(&text, "a.toml", &Cabinet::default())
+    adit_config::Plan::from_toml_with(&text, "a.toml", &MemorySources::default())
 }
 
 #[test]

@@ -2,10 +2,11 @@
 
 use adit_config::{Plan, Problem};
 
-use crate::cabinet::{Cabinet, shown, words};
+use crate::shortcuts::{shown, words};
+use adit_config::text::MemorySources;
 
 fn plan(text: &str) -> Result<Plan, Vec<Problem>> {
-    Plan::from_toml_with(text, "a.toml", &Cabinet::default())
+    Plan::from_toml_with(text, "a.toml", &MemorySources::default())
 }
 
 /// Routes of a listener and a chain each.

@@ -2,11 +2,12 @@
 
 use adit_config::explain;
 
-use crate::cabinet::{Cabinet, toml, words_with};
+use crate::shortcuts::{toml, words_with};
+use adit_config::text::MemorySources;
 
 #[test]
 fn a_client_is_drawn() {
-    let cabinet = Cabinet::default().variable("K", "AAECAwQFBgcICQoLDA0ODw==");
+    let cabinet = MemorySources::default().with_variable("K", "AAECAwQFBgcICQoLDA0ODw==");
     let hop = "ss://2022-blake3-aes-128-gcm:$K@a.example:8388";
     let plan = words_with(&["mixed://127.0.0.1:1080#home", hop], &cabinet).unwrap();
     assert_eq!(
@@ -31,7 +32,7 @@ route home
 fn a_legacy_method_has_no_records() {
     let plan = words_with(
         &["ss://aes-256-cfb:p@127.0.0.1:1", "ss://bf-cfb:p@h:1"],
-        &Cabinet::default(),
+        &MemorySources::default(),
     );
     let drawn = explain(&plan.unwrap());
     for line in [
@@ -95,7 +96,7 @@ route b
 
 #[test]
 fn overheads_add_up_and_stops_are_named() {
-    let cabinet = Cabinet::default().variable("K", "pw");
+    let cabinet = MemorySources::default().with_variable("K", "pw");
     let udp = |hops: &[&str]| {
         let words: Vec<&str> = [&["mixed://127.0.0.1:0"], hops].concat();
         let drawn = explain(&words_with(&words, &cabinet).unwrap());
@@ -123,12 +124,12 @@ fn overheads_add_up_and_stops_are_named() {
 #[test]
 fn users_relays_and_plugins_are_drawn() {
     let key = "AAECAwQFBgcICQoLDA0ODw==";
-    let cabinet = Cabinet::default()
-        .variable("K", key)
-        .variable("KK", &format!("{key}:{key}"))
-        .file("/u", "a:EBESExQVFhcYGRobHB0eHw==\n")
-        .file("/p", "a:1\nb:2\n")
-        .file(
+    let cabinet = MemorySources::default()
+        .with_variable("K", key)
+        .with_variable("KK", &format!("{key}:{key}"))
+        .with_file("/u", "a:EBESExQVFhcYGRobHB0eHw==\n")
+        .with_file("/p", "a:1\nb:2\n")
+        .with_file(
             "/r",
             r#"[{"server":"a","port":1,"psk":"EBESExQVFhcYGRobHB0eHw=="},
                 {"server":"::1","port":2,"psk":"ICEiIyQlJicoKSorLC0uLw==","name":"b"}]"#,

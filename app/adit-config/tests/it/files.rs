@@ -2,7 +2,7 @@
 
 use adit_config::{Hop, Match, Stage, WarningKind};
 
-use crate::cabinet::{shown, toml};
+use crate::shortcuts::{shown, toml};
 
 const HOME: &str = r#"
 # The way home.

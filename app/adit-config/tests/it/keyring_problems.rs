@@ -2,8 +2,9 @@
 
 use adit_config::{Plan, Problem};
 
-use crate::cabinet::{Cabinet, shown, words_with};
 use crate::keyrings::{ALICE, BOB, METHOD, OWN, relay, table, users};
+use crate::shortcuts::{shown, words_with};
+use adit_config::text::MemorySources;
 
 #[test]
 fn what_is_wrong_in_a_file_of_users_has_its_line() {
@@ -304,10 +305,10 @@ error: user `bob` has the identity key of the server itself
 
 #[test]
 fn methods_without_identity_headers_are_refused() {
-    let cabinet = Cabinet::default()
-        .file("/u", &format!("a:{ALICE}\n"))
-        .variable("K", &format!("{OWN}:{ALICE}"))
-        .variable("OWN", OWN);
+    let cabinet = MemorySources::default()
+        .with_file("/u", &format!("a:{ALICE}\n"))
+        .with_variable("K", &format!("{OWN}:{ALICE}"))
+        .with_variable("OWN", OWN);
     for (url, title) in [
         (
             "ss://2022-blake3-chacha20-poly1305:$OWN@:1?users=@/u",

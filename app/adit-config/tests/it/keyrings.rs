@@ -8,7 +8,8 @@ use adit_config::{
 };
 use adit_shadowsocks::Method;
 
-use crate::cabinet::{Cabinet, words_with};
+use crate::shortcuts::words_with;
+use adit_config::text::MemorySources;
 
 /// The server's own key, 16 bytes.
 pub(crate) const OWN: &str = "AAECAwQFBgcICQoLDA0ODw==";
@@ -32,25 +33,25 @@ fn user(name: &str, key: &str) -> SsUser {
 }
 
 pub(crate) fn users(file: &str) -> Result<Plan, Vec<Problem>> {
-    let cabinet = Cabinet::default()
-        .file("users.json", file)
-        .variable("OWN", OWN);
+    let cabinet = MemorySources::default()
+        .with_file("users.json", file)
+        .with_variable("OWN", OWN);
     let url = format!("ss://{METHOD}:$OWN@127.0.0.1:0?users=@users.json");
     words_with(&[&url], &cabinet)
 }
 
 pub(crate) fn relay(file: &str) -> Result<Plan, Vec<Problem>> {
-    let cabinet = Cabinet::default()
-        .file("relay.json", file)
-        .variable("OWN", OWN);
+    let cabinet = MemorySources::default()
+        .with_file("relay.json", file)
+        .with_variable("OWN", OWN);
     let url = format!("ss://{METHOD}:$OWN@127.0.0.1:0?relay=@relay.json");
     words_with(&[&url], &cabinet)
 }
 
 pub(crate) fn table(text: &str) -> Result<Plan, Vec<Problem>> {
-    let cabinet = Cabinet::default()
-        .variable("OWN", OWN)
-        .file("etc/bob.key", BOB);
+    let cabinet = MemorySources::default()
+        .with_variable("OWN", OWN)
+        .with_file("etc/bob.key", BOB);
     Plan::from_toml_with(text, "etc/adit.toml", &cabinet)
 }
 
@@ -86,7 +87,7 @@ fn users_are_read_in_three_forms() {
 
 #[test]
 fn passwords_stand_alone() {
-    let cabinet = Cabinet::default().file("/u", "anna:a:b \nbert: c\n");
+    let cabinet = MemorySources::default().with_file("/u", "anna:a:b \nbert: c\n");
     let expected = SsRole::Users {
         identity: None,
         users: vec![user("anna", "a:b "), user("bert", " c")],
@@ -102,7 +103,7 @@ fn passwords_stand_alone() {
         assert_eq!(role(&mut plan), expected, "{url}");
     }
     let own = "ss://aes-256-gcm:$K@127.0.0.1:0?users=@/u";
-    let problems = words_with(&[own], &cabinet.variable("K", "pw")).unwrap_err();
+    let problems = words_with(&[own], &cabinet.with_variable("K", "pw")).unwrap_err();
     assert_eq!(
         problems[0].title,
         "a server with users has no password of its own"
@@ -167,9 +168,9 @@ fn a_table_gives_the_users_of_the_one_listener() {
 
 #[test]
 fn users_are_read_again() {
-    let cabinet = Cabinet::default()
-        .file("/u", &format!("a:{ALICE}\n"))
-        .file("/own", &format!("a:{OWN}\n"));
+    let cabinet = MemorySources::default()
+        .with_file("/u", &format!("a:{ALICE}\n"))
+        .with_file("/own", &format!("a:{OWN}\n"));
     let own = Secret::from(OWN);
     let read = |path: &str| {
         read_users(
@@ -195,9 +196,9 @@ fn users_are_read_again() {
 #[test]
 fn a_path_is_that_of_the_run_time() {
     let text = format!("[route.a]\nlisten = 'ss://{METHOD}:$OWN@127.0.0.1:0?users=@bob.key'\n");
-    let cabinet = Cabinet::default()
-        .variable("OWN", OWN)
-        .open_file("etc/bob.key", &format!("bob:{BOB}"));
+    let cabinet = MemorySources::default()
+        .with_variable("OWN", OWN)
+        .with_open_file("etc/bob.key", &format!("bob:{BOB}"));
     let mut plan = Plan::from_toml_with(&text, "etc/adit.toml", &cabinet).unwrap();
     assert_eq!(plan.warnings[0].kind, WarningKind::ReadableSecret);
     let SsRole::Users { file, .. } = role(&mut plan) else {

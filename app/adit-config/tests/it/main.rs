@@ -1,6 +1,5 @@
 //! Texts in, plans or problems out: what a user writes and what a user reads.
 
-mod cabinet;
 mod carriers;
 mod circles;
 mod drawing;
@@ -15,7 +14,6 @@ mod round_trip;
 mod secrets;
 mod shadowsocks;
 mod share_links;
-mod ssh_config;
-mod ssh_peer;
+mod shortcuts;
 mod ssh_urls;
 mod ssr;

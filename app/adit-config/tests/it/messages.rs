@@ -1,6 +1,6 @@
 //! The texts of mistakes, to the letter.
 
-use crate::cabinet::{shown, words};
+use crate::shortcuts::{shown, words};
 
 /// A listener, so that the URL under test is a hop.
 const NEAR: &str = "mixed://127.0.0.1:1080";

@@ -7,7 +7,8 @@ use adit_config::{
     Restart, ServerHop, SsRole, SsServer, Stage, Steering, Transparent, UdpWay, WarningKind,
 };
 
-use crate::cabinet::{Cabinet, shown, words};
+use crate::shortcuts::{shown, words};
+use adit_config::text::MemorySources;
 
 pub(crate) const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
 
@@ -292,7 +293,7 @@ fn options_build_routes() {
         forward("http://b:1"),
         listen("http://127.0.0.1:3#home"),
     ];
-    let plan = Plan::from_args_with(&items, &Cabinet::default()).unwrap();
+    let plan = Plan::from_args_with(&items, &MemorySources::default()).unwrap();
     let shape: Vec<_> = plan
         .routes
         .iter()
@@ -307,7 +308,7 @@ fn options_build_routes() {
     assert_eq!(shape, [("home", 2, 2), ("route2", 1, 0)]);
     let late = [forward("http://a:1"), listen("http://127.0.0.1:3")];
     assert_eq!(
-        shown(Plan::from_args_with(&late, &Cabinet::default())),
+        shown(Plan::from_args_with(&late, &MemorySources::default())),
         "error: a hop before any listener\n --> argument 1, column 1\n  | http://a:1\n  | ^^^^\n  \
          = help: `-L URL` begins a route, `-F URL` adds a hop to it"
     );
@@ -323,8 +324,8 @@ fn udp_that_cannot_pass_is_said() {
         [WarningKind::UdpStops]
     );
     let ss = "ss://aes-128-gcm:$K@127.0.0.1:0?allow_private=all";
-    let cabinet = Cabinet::default().variable("K", "pw");
-    let plan = |words: &[&str]| crate::cabinet::words_with(words, &cabinet).unwrap();
+    let cabinet = MemorySources::default().with_variable("K", "pw");
+    let plan = |words: &[&str]| crate::shortcuts::words_with(words, &cabinet).unwrap();
     assert_eq!(
         kinds(&plan(&[ss, "socks5://h:1?udp=false"])),
         [WarningKind::UdpStops]
@@ -365,7 +366,7 @@ fn a_chain_that_others_use_is_told_what_is_not_checked() {
 #[test]
 fn what_is_in_clear_is_said() {
     let none = |words: &[&str]| {
-        let mut kinds = kinds(&crate::cabinet::words(words).unwrap());
+        let mut kinds = kinds(&crate::shortcuts::words(words).unwrap());
         kinds.retain(|kind| *kind != WarningKind::LiteralSecret);
         kinds
     };
@@ -434,7 +435,7 @@ fn ports_clash_only_where_they_overlap() {
         ("redir://127.0.0.1:9", "tproxy://127.0.0.1:9", true),
     ] {
         let items = [ArgItem::Listen(a.into()), ArgItem::Listen(b.into())];
-        let plan = Plan::from_args_with(&items, &Cabinet::default());
+        let plan = Plan::from_args_with(&items, &MemorySources::default());
         assert_eq!(plan.is_err(), clash, "{a} {b}");
     }
 }

@@ -3,17 +3,18 @@
 use adit_config::{ListenKind, Plan, SsRole, WarningKind};
 use proptest::prelude::*;
 
-use crate::cabinet::{Cabinet, shown, words, words_with};
+use crate::shortcuts::{shown, words, words_with};
+use adit_config::text::MemorySources;
 
 const SECRET: &str = "hunter2hunter2";
 
 #[test]
 fn files_and_variables_are_read() {
-    let cabinet = Cabinet::default()
-        .file("/etc/key", "pw\r\n")
-        .variable("KEY", "other")
-        .variable("HOME", "/home/me")
-        .file("/home/me/key", " third ");
+    let cabinet = MemorySources::default()
+        .with_file("/etc/key", "pw\r\n")
+        .with_variable("KEY", "other")
+        .with_variable("HOME", "/home/me")
+        .with_file("/home/me/key", " third ");
     for (secret, value) in [
         ("@/etc/key", "pw"),
         ("$KEY", "other"),
@@ -31,7 +32,7 @@ fn files_and_variables_are_read() {
 
 #[test]
 fn paths_in_a_file_begin_at_its_folder() {
-    let cabinet = Cabinet::default().file("/etc/adit/key", "pw");
+    let cabinet = MemorySources::default().with_file("/etc/adit/key", "pw");
     let text = "[route.a]\nlisten = \"ss://aes-128-gcm:@key@127.0.0.1:0\"\n";
     assert!(Plan::from_toml_with(text, "/etc/adit/adit.toml", &cabinet).is_ok());
     assert!(Plan::from_toml_with(text, "/etc/adit.toml", &cabinet).is_err());
@@ -39,7 +40,7 @@ fn paths_in_a_file_begin_at_its_folder() {
 
 #[test]
 fn users_come_from_a_file_too() {
-    let cabinet = Cabinet::default().file("/u", "# staff\nanna:a:b\n\nbert:c\r\n");
+    let cabinet = MemorySources::default().with_file("/u", "# staff\nanna:a:b\n\nbert:c\r\n");
     let plan = words_with(&["mixed://me:x@:1?users=@/u"], &cabinet).unwrap();
     let ListenKind::Proxy(proxy) = &plan.routes[0].listen[0].kind else {
         panic!("{plan:?}");
@@ -57,7 +58,7 @@ fn users_come_from_a_file_too() {
         (":x\n", "line 1 of `/u` is not `user:password`"),
         ("# nobody\n", "no user in `/u`"),
     ] {
-        let cabinet = Cabinet::default().file("/u", text);
+        let cabinet = MemorySources::default().with_file("/u", text);
         let problems = words_with(&["mixed://me:x@:1?users=@/u"], &cabinet).unwrap_err();
         assert_eq!(problems[0].title, title);
     }
@@ -83,7 +84,7 @@ error: the environment variable `NO` is not set
 
 #[test]
 fn secrets_in_the_open_are_warned_about() {
-    let cabinet = Cabinet::default().open_file("/k", "pw");
+    let cabinet = MemorySources::default().with_open_file("/k", "pw");
     let plan = words_with(&["ss://aes-128-gcm:@/k@127.0.0.1:0"], &cabinet).unwrap();
     assert_eq!(plan.warnings[0].kind, WarningKind::ReadableSecret);
     let plan = words(&["socks5://u:hunter2@127.0.0.1:1"]).unwrap();
@@ -99,7 +100,7 @@ warning: a secret on the command line
     );
     // A file is where secrets may stand.
     let text = "[route.a]\nlisten = \"socks5://u:hunter2@127.0.0.1:1\"\n";
-    assert_eq!(crate::cabinet::toml(text).unwrap().warnings, []);
+    assert_eq!(crate::shortcuts::toml(text).unwrap().warnings, []);
 }
 
 #[cfg(unix)]
@@ -168,7 +169,7 @@ fn no_message_shows_a_secret() {
         }
         let file =
             format!("[route.a]\nlisten = [\"{url}\", '{url}']\nvia = [[\"{url}\"], \"{url}\"]");
-        let text = shown(crate::cabinet::toml(&file));
+        let text = shown(crate::shortcuts::toml(&file));
         assert!(!text.contains("hunter2"), "{text}");
     }
     for file in [
@@ -179,7 +180,7 @@ fn no_message_shows_a_secret() {
         format!("[route.a]\nlisten = \"socks5://u:a\\\"{SECRET}@h:1x\""),
         format!("[route.a]\nlisten = \"socks5://u:a\"{SECRET}@h:1x\""),
     ] {
-        let text = shown(crate::cabinet::toml(&file));
+        let text = shown(crate::shortcuts::toml(&file));
         assert!(!text.contains("hunter2"), "{text}");
     }
 }
@@ -216,7 +217,7 @@ proptest! {
         ];
         // A quotation mark can end the value, and what follows can be a comment.
         if !url.contains(['"', '\'']) {
-            texts.extend(files.iter().map(|file| every_text(crate::cabinet::toml(file))));
+            texts.extend(files.iter().map(|file| every_text(crate::shortcuts::toml(file))));
         }
         for text in texts {
             prop_assert!(!text.contains("hunter2"), "{}", text);

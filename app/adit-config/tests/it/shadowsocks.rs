@@ -2,8 +2,9 @@
 
 use adit_config::{Hop, HopKind, ListenKind, Plan, Plugin, PluginMode, UdpWay, WarningKind};
 
-use crate::cabinet::{Cabinet, words};
 use crate::plans::{KEY, hop, kinds, server};
+use crate::shortcuts::words;
+use adit_config::text::MemorySources;
 
 #[test]
 fn a_hop_can_have_keys_for_the_servers_on_the_way() {
@@ -144,7 +145,8 @@ fn salts_are_kept_where_nothing_else_helps() {
     let warned = kinds(&words(&[&other]).unwrap());
     assert!(warned.contains(&WarningKind::IgnoredKey), "{warned:?}");
     let text = "[route.a]\nlisten = 'ss://aes-256-gcm:p@127.0.0.1:1?state=@salts'\n";
-    let mut plan = Plan::from_toml_with(text, "/etc/a/adit.toml", &Cabinet::default()).unwrap();
+    let mut plan =
+        Plan::from_toml_with(text, "/etc/a/adit.toml", &MemorySources::default()).unwrap();
     let ListenKind::Shadowsocks(server) = plan.routes.remove(0).listen.remove(0).kind else {
         panic!("no server");
     };

@@ -9,7 +9,8 @@ use adit_config::{
 };
 use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
 
-use crate::cabinet::{Cabinet, shown, words_with};
+use crate::shortcuts::{shown, words_with};
+use adit_config::text::MemorySources;
 
 const NEAR: &str = "mixed://127.0.0.1:1080";
 const PIN: &str = "SHA256:2nbE5lzxtTLcdVH4yLTnkDwU2dLY6SGlqsW0lG3ePbs";
@@ -19,13 +20,13 @@ fn vector(name: &str) -> String {
     std::fs::read_to_string(folder.join(name)).unwrap_or_else(|why| panic!("{name}: {why}"))
 }
 
-fn home() -> Cabinet {
-    Cabinet::default()
-        .variable("HOME", "/home/u")
-        .variable("USER", "u")
+fn home() -> MemorySources {
+    MemorySources::default()
+        .with_variable("HOME", "/home/u")
+        .with_variable("USER", "u")
 }
 
-fn server_hop(url: &str, cabinet: &Cabinet) -> ServerHop {
+fn server_hop(url: &str, cabinet: &MemorySources) -> ServerHop {
     let plan = words_with(&[NEAR, url], cabinet);
     let mut plan = plan.unwrap_or_else(|why| panic!("{url}: {why:?}"));
     match plan.routes.remove(0).via.hops.remove(0) {
@@ -34,36 +35,36 @@ fn server_hop(url: &str, cabinet: &Cabinet) -> ServerHop {
     }
 }
 
-fn hop(url: &str, cabinet: &Cabinet) -> SshHop {
+fn hop(url: &str, cabinet: &MemorySources) -> SshHop {
     match server_hop(url, cabinet).kind {
         HopKind::Ssh(hop) => *hop,
         other => panic!("{other:?}"),
     }
 }
 
-fn listen(url: &str, cabinet: &Cabinet) -> Listen {
+fn listen(url: &str, cabinet: &MemorySources) -> Listen {
     let plan = words_with(&[url], cabinet);
     let mut plan = plan.unwrap_or_else(|why| panic!("{url}: {why:?}"));
     plan.routes.remove(0).listen.remove(0)
 }
 
-fn server(url: &str, cabinet: &Cabinet) -> SshServer {
+fn server(url: &str, cabinet: &MemorySources) -> SshServer {
     match listen(url, cabinet).kind {
         ListenKind::Ssh(server) => *server,
         other => panic!("{other:?}"),
     }
 }
 
-fn mistakes(role: &[&str], cabinet: &Cabinet) -> String {
+fn mistakes(role: &[&str], cabinet: &MemorySources) -> String {
     shown(words_with(role, cabinet))
 }
 
 #[test]
 fn the_usual_keys_are_found_and_the_port_is_22() {
     let cabinet = home()
-        .file("/home/u/.ssh/id_ed25519", &vector("ed25519"))
-        .file("/home/u/.ssh/id_ecdsa", &vector("enc_aes256ctr"))
-        .file("/home/u/.ssh/id_rsa", &vector("rsa2048"));
+        .with_file("/home/u/.ssh/id_ed25519", &vector("ed25519"))
+        .with_file("/home/u/.ssh/id_ecdsa", &vector("enc_aes256ctr"))
+        .with_file("/home/u/.ssh/id_rsa", &vector("rsa2048"));
     let found = server_hop("ssh://h.example", &cabinet);
     assert_eq!(found.name(), "ssh://h.example:22");
     let hop = hop("ssh://h.example", &cabinet);
@@ -92,14 +93,16 @@ fn the_usual_keys_are_found_and_the_port_is_22() {
 
 fn agent_of(url: &str) -> Option<PathBuf> {
     let cabinet = home()
-        .variable("SSH_AUTH_SOCK", "/run/agent")
-        .file("/home/u/.ssh/id_rsa", &vector("rsa2048"));
+        .with_variable("SSH_AUTH_SOCK", "/run/agent")
+        .with_file("/home/u/.ssh/id_rsa", &vector("rsa2048"));
     hop(url, &cabinet).agent
 }
 
 #[test]
 fn keys_secrets_and_algorithms_are_read() {
-    let cabinet = home().file("/pw", "pass\n").variable("PW", "in a variable");
+    let cabinet = home()
+        .with_file("/pw", "pass\n")
+        .with_variable("PW", "in a variable");
     let url = "ssh://me:@/pw@h:2222?strict=accept-new&known_hosts=@hosts&cipher=aes128-ctr,\
         chacha20-poly1305&mac=umac-64-etm&kex=mlkem768x25519-sha256&compression=true&keepalive=5s\
         &sessions=4&udp=over-tcp&dial=3s";
@@ -135,10 +138,10 @@ fn keys_secrets_and_algorithms_are_read() {
 #[test]
 fn a_passphrase_opens_the_key() {
     let cabinet = home()
-        .file("/k", &vector("enc_aes256ctr"))
-        .file("/c", &vector("ed25519"))
-        .file("/c-cert.pub", &vector("user-cert.pub"))
-        .file("/p", "correct horse\n");
+        .with_file("/k", &vector("enc_aes256ctr"))
+        .with_file("/c", &vector("ed25519"))
+        .with_file("/c-cert.pub", &vector("user-cert.pub"))
+        .with_file("/p", "correct horse\n");
     let text = mistakes(&[NEAR, "ssh://h?key=@/k"], &cabinet);
     assert!(
         text.contains("`/k` is no private key that can be used"),
@@ -165,11 +168,11 @@ fn a_passphrase_opens_the_key() {
 fn a_listener_lets_keys_or_passwords_in() {
     let key = vector("ed25519.pub");
     let cabinet = home()
-        .open_file(
+        .with_open_file(
             "/home/u/keys",
             &format!("# mine\nrestrict,permitopen=\"a:1\" {key}"),
         )
-        .file("/users", "a:b\n");
+        .with_file("/users", "a:b\n");
     let by_key = server("ssh://127.0.0.1:2222?authorized_keys=@~/keys", &cabinet);
     assert_eq!(by_key.authorized_keys, Some(PathBuf::from("/home/u/keys")));
     assert_eq!((by_key.user.as_deref(), by_key.users.len()), (None, 0));
@@ -195,7 +198,7 @@ fn a_listener_lets_keys_or_passwords_in() {
     let plan = words_with(&["ssh://127.0.0.1:1?authorized_keys=@~/keys"], &cabinet).unwrap();
     let kinds: Vec<WarningKind> = plan.warnings.iter().map(|warning| warning.kind).collect();
     assert_eq!(kinds, []);
-    let state = home().variable("XDG_STATE_HOME", "/state");
+    let state = home().with_variable("XDG_STATE_HOME", "/state");
     let kept = server("ssh://me:pw@:2222", &state).host_key;
     assert_eq!(kept, PathBuf::from("/state/adit/ssh_host_ed25519_key"));
 }
@@ -203,9 +206,9 @@ fn a_listener_lets_keys_or_passwords_in() {
 #[test]
 fn mistakes_are_named() {
     let cabinet = home()
-        .file("/bad", "no key\n")
-        .file("/keys", "ssh-ed25519 AAAA\n")
-        .file("/home/u/.ssh/id_ed25519", &vector("enc_aes256ctr"));
+        .with_file("/bad", "no key\n")
+        .with_file("/keys", "ssh-ed25519 AAAA\n")
+        .with_file("/home/u/.ssh/id_ed25519", &vector("enc_aes256ctr"));
     for (url, part) in [
         ("ssh://h", "nothing to log in with"),
         (
@@ -270,7 +273,7 @@ fn mistakes_are_named() {
         assert!(text.contains(part), "{url}\n{text}");
     }
     // No user, no home: nowhere to look.
-    let bare = Cabinet::default();
+    let bare = MemorySources::default();
     let text = mistakes(&[NEAR, "ssh://:p@h"], &bare);
     assert!(text.contains("the user is missing"), "{text}");
     let text = mistakes(&["ssh://u:p@:1"], &bare);
@@ -281,7 +284,7 @@ fn mistakes_are_named() {
 
 #[test]
 fn what_is_shown_has_no_secrets_in_it() {
-    let cabinet = home().file("/home/u/k", &vector("ed25519"));
+    let cabinet = home().with_file("/home/u/k", &vector("ed25519"));
     let words = [
         "ssh://me:hunter2@127.0.0.1:2222?host_key=@hk&compression=true",
         "ssh://u:hunter3@h?key=@~/k&cipher=aes256-gcm&udp=over-tcp",

@@ -7,7 +7,8 @@ use adit_config::{
 use base64::Engine;
 use proptest::prelude::*;
 
-use crate::cabinet::{Cabinet, words, words_with};
+use crate::shortcuts::{words, words_with};
+use adit_config::text::MemorySources;
 
 /// The example of the format's documentation.
 const LINK: &str = "ssr://MTI3LjAuMC4xOjEyMzQ6YXV0aF9hZXMxMjhfbWQ1OmFlcy0xMjgtY2ZiOnRsczEuMl90aWNrZXRfYXV0aDpZV0ZoWW1KaS8_b2Jmc3BhcmFtPVluSmxZV3QzWVRFeExtMXZaUQ";
@@ -71,7 +72,7 @@ fn server_of(url: &str) -> String {
 
 #[test]
 fn users_can_stand_in_a_file() {
-    let cabinet = Cabinet::default().file("/u", "64#7:a\r\n\n 8:b \n");
+    let cabinet = MemorySources::default().with_file("/u", "64#7:a\r\n\n 8:b \n");
     let url = "ssr://none:p@127.0.0.1:1?protocol=auth_chain_a&protocol_param=@/u";
     let mut plan = words_with(&[url], &cabinet).unwrap();
     let ListenKind::ShadowsocksR(server) = plan.routes.remove(0).listen.remove(0).kind else {

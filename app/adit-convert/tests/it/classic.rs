@@ -1,9 +1,9 @@
 //! shadowsocks-libev and shadowsocks-rust: documents as people have them.
 
+use adit_config::text::MemorySources;
 use adit_config::{Hop, HopKind, ListenKind, Stage};
 use adit_convert::{Format, Role};
 
-use crate::conversion::Folder;
 use crate::conversion::{body, convert, convert_as, notes, plan, problems};
 
 /// What the Debian package installs.
@@ -76,7 +76,7 @@ via = [
     assert!(
         matches!(&plan(&client).routes[0].via.hops[..], [Stage::Group(hops)] if hops.len() == 2)
     );
-    let server = convert_as(DEBIAN, Role::Server, &Folder::default()).unwrap();
+    let server = convert_as(DEBIAN, Role::Server, &MemorySources::default()).unwrap();
     assert_eq!(
         body(&server),
         "\
@@ -187,9 +187,9 @@ const ACL: &str = "[proxy_all]\n[bypass_list]\n(^|\\.)lan\\.example$\n10.0.0.0/8
 #[test]
 fn a_rust_client_becomes_a_group_behind_its_proxy() {
     let folder = || {
-        Folder::default()
-            .variable("SS_PASSWORD", "secret")
-            .file("/etc/shadowsocks/bypass.acl", ACL)
+        MemorySources::default()
+            .with_variable("SS_PASSWORD", "secret")
+            .with_file("/etc/shadowsocks/bypass.acl", ACL)
     };
     let converted = convert_as(RUST, Role::Auto, &folder()).unwrap();
     assert_eq!(converted.format, Format::Rust);
@@ -282,7 +282,7 @@ fn proxies_keep_their_users() {
     let text = r#"{"server":"a.example","server_port":443,"method":"aes-128-gcm","password":"p",
         "locals":[{"local_address":"0.0.0.0","local_port":1080,"socks5_auth_config_path":"auth.json"}]}"#;
     let with = |auth: &str| {
-        let folder = Folder::default().file("etc/auth.json", auth);
+        let folder = MemorySources::default().with_file("etc/auth.json", auth);
         convert_as(text, Role::Auto, &folder)
     };
     let one = with(r#"{"password":{"users":[{"user_name":"me","password":"pass"}]}}"#).unwrap();
@@ -300,7 +300,7 @@ fn proxies_keep_their_users() {
     assert!(!notes(&two).join("").contains("secret"));
     let none = problems(with("{}"));
     assert!(none.contains("asks for users and has none"), "{none}");
-    let absent = problems(convert_as(text, Role::Auto, &Folder::default()));
+    let absent = problems(convert_as(text, Role::Auto, &MemorySources::default()));
     assert!(absent.contains("cannot read `auth.json`"), "{absent}");
 }
 
@@ -390,7 +390,7 @@ fn wrong_documents_say_what_to_do() {
             "nothing in `etc/c.json` can be carried over",
         ),
     ] {
-        let said_so = problems(convert_as(&text, Role::Auto, &Folder::default()));
+        let said_so = problems(convert_as(&text, Role::Auto, &MemorySources::default()));
         assert!(said_so.contains(said), "{text}\n{said_so}");
         assert!(!said_so.contains("hunter2"), "{said_so}");
     }
@@ -423,7 +423,7 @@ fn lists_become_rules() {
                 "method":"aes-128-gcm"{more}}}"#
         )
     };
-    let acl = |text: &str| Folder::default().file("etc/a.acl", text);
+    let acl = |text: &str| MemorySources::default().with_file("etc/a.acl", text);
     let bypass_all = "[bypass_all]\n[proxy_list]\n||b.example\n^ads?\\d\\.\n198.51.100.0/24\n\
                       [outbound_block_list]\n|bad.example\n";
     let text = client(r#","acl":"a.acl""#);
@@ -474,7 +474,7 @@ fn lists_become_rules() {
         let why = convert_as(text, role, &acl(list)).unwrap_err();
         assert!(why[0].to_string().contains(said), "{}", why[0]);
     }
-    let missing = convert_as(&text, Role::Client, &Folder::default()).unwrap_err();
+    let missing = convert_as(&text, Role::Client, &MemorySources::default()).unwrap_err();
     assert!(
         missing[0].title.contains("cannot read `a.acl`"),
         "{}",

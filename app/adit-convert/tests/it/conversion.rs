@@ -1,56 +1,20 @@
 //! Short ways from a foreign text to what came of it.
 
-use std::collections::HashMap;
-use std::io;
-use std::path::{Path, PathBuf};
-
-use adit_config::{FileText, Plan, Problem, Sources};
+use adit_config::text::MemorySources;
+use adit_config::{Plan, Problem};
 use adit_convert::{Converted, Role, Wish};
-
-/// Files and variables that a configuration names.
-#[derive(Default)]
-pub(crate) struct Folder {
-    files: HashMap<PathBuf, String>,
-    variables: HashMap<String, String>,
-}
-
-impl Folder {
-    pub(crate) fn file(mut self, path: &str, text: &str) -> Self {
-        self.files.insert(path.into(), text.to_owned());
-        self
-    }
-
-    pub(crate) fn variable(mut self, name: &str, value: &str) -> Self {
-        self.variables.insert(name.to_owned(), value.to_owned());
-        self
-    }
-}
-
-impl Sources for Folder {
-    fn file(&self, path: &Path) -> io::Result<FileText> {
-        let text = self.files.get(path).ok_or(io::ErrorKind::NotFound)?;
-        Ok(FileText {
-            text: text.clone().into(),
-            readable_by_others: false,
-        })
-    }
-
-    fn variable(&self, name: &str) -> Option<zeroize::Zeroizing<String>> {
-        self.variables.get(name).cloned().map(Into::into)
-    }
-}
 
 const NAME: &str = "etc/c.json";
 
 pub(crate) fn convert(text: &str) -> Converted {
-    convert_as(text, Role::Auto, &Folder::default())
+    convert_as(text, Role::Auto, &MemorySources::default())
         .unwrap_or_else(|problems| panic!("{text}\n{problems:?}"))
 }
 
 pub(crate) fn convert_as(
     text: &str,
     role: Role,
-    folder: &Folder,
+    folder: &MemorySources,
 ) -> Result<Converted, Vec<Problem>> {
     let wish = Wish {
         role,
@@ -75,10 +39,10 @@ pub(crate) fn notes(converted: &Converted) -> Vec<String> {
 }
 
 pub(crate) fn plan(converted: &Converted) -> Plan {
-    plan_with(converted, &Folder::default())
+    plan_with(converted, &MemorySources::default())
 }
 
-pub(crate) fn plan_with(converted: &Converted, folder: &Folder) -> Plan {
+pub(crate) fn plan_with(converted: &Converted, folder: &MemorySources) -> Plan {
     Plan::from_toml_with(&converted.toml, "c.toml", folder)
         .unwrap_or_else(|problems| panic!("{}\n{problems:?}", &*converted.toml))
 }

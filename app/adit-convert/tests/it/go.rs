@@ -1,9 +1,9 @@
 //! shadowsocks-go.
 
+use adit_config::text::MemorySources;
 use adit_config::{Match, Stage};
 use adit_convert::{Format, Role};
 
-use crate::conversion::Folder;
 use crate::conversion::{body, convert, convert_as, notes, plan, problems};
 
 #[test]
@@ -15,7 +15,7 @@ fn a_server_with_users_reads_its_store() {
   "rejectPolicy":"ForceReset"}],
  "clients":[{"name":"direct","protocol":"direct","enableTCP":true,"enableUDP":true,"mtu":1500}]}"#;
     let store = r#"{"alice":"EBESExQVFhcYGRobHB0eHw==","a.b":"ICEiIyQlJicoKSorLC0uLw=="}"#;
-    let folder = Folder::default().file("etc/upsks.json", store);
+    let folder = MemorySources::default().with_file("etc/upsks.json", store);
     let converted = convert_as(text, Role::Auto, &folder).unwrap();
     assert_eq!(converted.format, Format::Go);
     assert_eq!(
@@ -35,10 +35,10 @@ alice = \"EBESExQVFhcYGRobHB0eHw==\"
             .contains("servers[0].tcpListeners[0].fastOpen")
     );
     for store in ["{}", "[]", "{\"a\":1}", "{"] {
-        let folder = Folder::default().file("etc/upsks.json", store);
+        let folder = MemorySources::default().with_file("etc/upsks.json", store);
         problems(convert_as(text, Role::Auto, &folder));
     }
-    let absent = problems(convert_as(text, Role::Auto, &Folder::default()));
+    let absent = problems(convert_as(text, Role::Auto, &MemorySources::default()));
     assert!(
         absent.contains("`servers[0].uPSKStorePath`: cannot read"),
         "{absent}"
@@ -139,7 +139,7 @@ fn no_default_refuses_as_before() {
     let said = problems(convert_as(
         &two.replace("ROUTER", router),
         Role::Auto,
-        &Folder::default(),
+        &MemorySources::default(),
     ));
     assert!(
         said.contains("`router.defaultTCPClientName` names `c`"),
@@ -164,7 +164,7 @@ fn proxies_keep_their_users_and_are_never_without_tls_by_mistake() {
     );
     plan(&converted);
     let tls = with(r#""enableTLS":true"#);
-    let said = problems(convert_as(&tls, Role::Auto, &Folder::default()));
+    let said = problems(convert_as(&tls, Role::Auto, &MemorySources::default()));
     assert!(said.contains("nothing in"), "{said}");
     let open = convert(&with(""));
     assert!(body(&open).contains("http://:8080?allow_open_proxy=true"));

@@ -1,12 +1,12 @@
 //! Links, subscriptions and access keys; and any text at all.
 
+use adit_config::text::MemorySources;
 use adit_config::{Secret, Stage};
 use adit_convert::sip008::{self, Plugin, Server};
 use adit_convert::{AllowedPlugins, Format, MAX_SERVERS, Role, Wish};
 use base64::Engine;
 use proptest::prelude::*;
 
-use crate::conversion::Folder;
 use crate::conversion::{body, convert, convert_as, notes, plan, problems};
 
 const LINKS: &str = "\
@@ -24,12 +24,12 @@ ss://2022-blake3-aes-128-gcm:AAECAwQFBgcICQoLDA0ODw%3D%3D@[2001:db8::1]:8391
 fn a_list_of_links_is_a_group() {
     let folded = base64::engine::general_purpose::STANDARD.encode(LINKS);
     for text in [LINKS, &folded] {
-        let converted = convert_as(text, Role::Auto, &Folder::default());
+        let converted = convert_as(text, Role::Auto, &MemorySources::default());
         // The name ends with `.json`, and so it is read as that.
         assert!(converted.is_err());
         let wish = Wish::default();
         let converted =
-            adit_convert::convert(text, "links.txt", &wish, &Folder::default()).unwrap();
+            adit_convert::convert(text, "links.txt", &wish, &MemorySources::default()).unwrap();
         assert_eq!(converted.format, Format::Links);
         let plan = plan(&converted);
         assert!(matches!(&plan.routes[0].via.hops[..], [Stage::Group(hops)] if hops.len() == 2));
@@ -50,7 +50,8 @@ fn a_list_of_links_is_a_group() {
             plugins: AllowedPlugins::only(vec!["obfs-local".to_owned()]),
             ..wish
         };
-        let allowed = adit_convert::convert(text, "links.txt", &wish, &Folder::default()).unwrap();
+        let allowed =
+            adit_convert::convert(text, "links.txt", &wish, &MemorySources::default()).unwrap();
         assert!(
             allowed.toml.contains("plugin=obfs-local%3Bobfs%3Dhttp"),
             "{}",
@@ -62,7 +63,8 @@ fn a_list_of_links_is_a_group() {
 #[test]
 fn access_keys_of_outline_are_read() {
     let wish = Wish::default();
-    let read = |text: &str| adit_convert::convert(text, "key.txt", &wish, &Folder::default());
+    let read =
+        |text: &str| adit_convert::convert(text, "key.txt", &wish, &MemorySources::default());
     let key =
         "ss://Y2hhY2hhMjAtaWV0Zi1wb2x5MTMwNTpwYXNz@192.0.2.1:31337/?outline=1&prefix=%16%03\n";
     let converted = read(key).unwrap();
@@ -220,14 +222,14 @@ via = [\"ss://chacha20-ietf-poly1305:example@example.com:8388#Name\"]
 
 #[test]
 fn a_subscription_is_no_server() {
-    let said = problems(convert_as(SIP008, Role::Server, &Folder::default()));
+    let said = problems(convert_as(SIP008, Role::Server, &MemorySources::default()));
     assert!(said.contains("a subscription is for clients"), "{said}");
     let said = problems(
         adit_convert::convert(
             &" ".repeat(17 << 20),
             "a.json",
             &Wish::default(),
-            &Folder::default(),
+            &MemorySources::default(),
         )
         .map(|_| unreachable!()),
     );
@@ -251,7 +253,8 @@ fn the_number_of_servers_is_bounded_in_every_format() {
             links(n),
         ]
     };
-    let read = |text: &str| adit_convert::convert(text, "a", &Wish::default(), &Folder::default());
+    let read =
+        |text: &str| adit_convert::convert(text, "a", &Wish::default(), &MemorySources::default());
     for text in texts(MAX_SERVERS) {
         let converted = read(&text).unwrap();
         assert_eq!(converted.toml.matches("ss://").count(), MAX_SERVERS);
@@ -278,7 +281,7 @@ fn rules_do_not_multiply_without_bounds() {
             "router":{{"routes":[{{"name":"r","toDomains":[{names}],"client":"d"}}]}}}}"#,
         servers.join(",")
     );
-    let said = problems(convert_as(&text, Role::Auto, &Folder::default()));
+    let said = problems(convert_as(&text, Role::Auto, &MemorySources::default()));
     assert!(said.contains("rules and users of all servers"), "{said}");
 }
 
@@ -349,14 +352,14 @@ proptest! {
     #[test]
     fn no_text_panics(text in ".{0,200}", json in any::<bool>()) {
         let name = if json { "a.json" } else { "a" };
-        let _ = adit_convert::convert(&text, name, &Wish::default(), &Folder::default());
+        let _ = adit_convert::convert(&text, name, &Wish::default(), &MemorySources::default());
         let _ = sip008::read(&text, &AllowedPlugins::none());
     }
 
     #[test]
     fn no_document_panics_and_what_is_written_is_toml(text in documents(), role in 0..3) {
         let role = [Role::Auto, Role::Client, Role::Server][role as usize];
-        if let Ok(converted) = convert_as(&text, role, &Folder::default()) {
+        if let Ok(converted) = convert_as(&text, role, &MemorySources::default()) {
             // It may be refused for what it says, not for how it is written.
             if let Err(problems) = adit_config::Plan::from_toml(&converted.toml, "a.toml") {
                 for problem in problems {

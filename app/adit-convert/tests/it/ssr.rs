@@ -1,9 +1,8 @@
 //! Configurations and subscriptions of ShadowsocksR.
 
+use adit_config::text::MemorySources;
 use adit_config::{Hop, HopKind, ListenKind, Plan, Stage, UdpWay, WarningKind};
 use adit_convert::{Format, Role, Wish, convert};
-
-use crate::conversion::Folder;
 
 /// The file that comes out, and the notes.
 fn converted(text: &str, name: &str, role: Role) -> (String, String, Format) {
@@ -11,7 +10,7 @@ fn converted(text: &str, name: &str, role: Role) -> (String, String, Format) {
         role,
         ..Wish::default()
     };
-    let made = convert(text, name, &wish, &Folder::default());
+    let made = convert(text, name, &wish, &MemorySources::default());
     let made = made.unwrap_or_else(|why| panic!("{why:?}"));
     let notes: Vec<String> = made.notes.iter().map(ToString::to_string).collect();
     (made.toml.to_string(), notes.join("\n"), made.format)
@@ -186,7 +185,7 @@ fn a_subscription() {
 #[test]
 fn what_a_link_must_not_say() {
     let convert = |text: &str| {
-        let made = convert(text, "x.json", &Wish::default(), &Folder::default());
+        let made = convert(text, "x.json", &Wish::default(), &MemorySources::default());
         made.map(|made| made.toml.to_string())
     };
     for (text, told) in [

@@ -18,8 +18,8 @@ mod spec;
 mod stdio;
 mod terminal;
 
+use crate::ssh_config::{SshDestination, SshSettings};
 use adit_cli::{Code, Done, Failure, background};
-use adit_config::ssh_config::{SshDestination, SshSettings};
 
 use crate::args::Ssh;
 use connect::Reached;

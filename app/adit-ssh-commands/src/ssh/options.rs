@@ -2,8 +2,8 @@
 
 use std::os::unix::ffi::OsStrExt;
 
+use crate::ssh_config::SshSettings;
 use adit_cli::{Code, Failure};
-use adit_config::ssh_config::SshSettings;
 
 use super::connect::{Asked, option};
 use super::spec;

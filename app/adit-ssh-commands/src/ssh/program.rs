@@ -5,8 +5,8 @@ use std::io::{self, IsTerminal};
 use std::pin::{Pin, pin};
 use std::task::Poll;
 
+use crate::ssh_config::{RequestTty, SshSettings};
 use adit_cli::{Code, Failure};
-use adit_config::ssh_config::{RequestTty, SshSettings};
 use adit_ssh::RequestError;
 use adit_ssh::client::{Exit, ProgramControl};
 use adit_ssh_proto::auth::visible;

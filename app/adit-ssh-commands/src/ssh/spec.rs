@@ -3,8 +3,8 @@
 //! On the command line colons stand between all parts; in a configuration a blank stands between
 //! the two ends. What is inside the ends, the configuration reads.
 
+use crate::ssh_config::SshDestination;
 use adit_cli::{Code, Failure};
-use adit_config::ssh_config::SshDestination;
 
 /// The ends that a value of `-L`, `-R` or `-D` means, for the keyword of a configuration.
 pub(super) fn words(keyword: &str, value: &str) -> Result<Vec<String>, Failure> {

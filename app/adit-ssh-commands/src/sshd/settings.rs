@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::ssh_config::AlgorithmList;
 use adit_cli::{Code, Failure, state_folder};
-use adit_config::ssh_config::AlgorithmList;
 use adit_ssh::server::ServerConfig;
 use adit_ssh::{Keepalive, preferred};
 use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};

@@ -1,7 +1,7 @@
 //! Which algorithms are offered.
 
+use crate::ssh_config::{AlgorithmList, SshSettings};
 use adit_cli::{Code, Failure};
-use adit_config::ssh_config::{AlgorithmList, SshSettings};
 use adit_ssh::preferred as usual;
 use adit_ssh_proto::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac, Preferred};
 use tracing::debug;

@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use crate::ssh_config::{SshFiles, SshJump, SshLogLevel, SshQuestion, SshSettings};
 use adit_cli::{Code, Failure};
 use adit_config::Machine;
-use adit_config::ssh_config::{SshFiles, SshJump, SshLogLevel, SshQuestion, SshSettings};
 use nix::unistd::{Uid, User};
 use tracing::debug;
 

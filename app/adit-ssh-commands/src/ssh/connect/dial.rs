@@ -4,8 +4,8 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use crate::ssh_config::{AddressFamily, SshSettings};
 use adit_cli::{Code, Failure};
-use adit_config::ssh_config::{AddressFamily, SshSettings};
 use adit_net::dial::{self, Family};
 use adit_net::tcp;
 use adit_ssh_proto::connection::Originator;

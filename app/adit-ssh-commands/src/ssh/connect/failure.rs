@@ -1,7 +1,7 @@
 //! Why there is no session, in words that say what to do.
 
+use crate::ssh_config::SshSettings;
 use adit_cli::{Code, Failure};
-use adit_config::ssh_config::SshSettings;
 use adit_ssh::ConnectError;
 use adit_ssh_proto::SshError;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use adit_config::ssh_config::{CheckHostKey, SshSettings};
+use crate::ssh_config::{CheckHostKey, SshSettings};
 use adit_ssh::client::{HostKey, HostKeyPolicy, KnownHost, KnownHostsError};
 use adit_ssh::{BoxFuture, HostKeyRefused};
 use adit_ssh_proto::key::{Place, PublicKey, Verdict};

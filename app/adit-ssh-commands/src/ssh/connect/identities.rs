@@ -6,8 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::ssh_config::{IdentityAgent, SshSettings};
 use adit_cli::{Code, Failure};
-use adit_config::ssh_config::{IdentityAgent, SshSettings};
 use adit_crypto::Secret;
 use adit_ssh::BoxFuture;
 use adit_ssh::client::{Agent, AgentKey, Identity, LocalKey, Login, SessionBinding};

@@ -1,7 +1,7 @@
 //! The files of known hosts that the settings name.
 
+use crate::ssh_config::SshSettings;
 use adit_cli::{Code, Failure};
-use adit_config::ssh_config::SshSettings;
 use adit_ssh::client::{KnownHost, KnownHostsFiles};
 use adit_ssh_proto::key::HostName;
 use tracing::debug;

@@ -21,8 +21,8 @@ mod update;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::ssh_config::SshSettings;
 use adit_cli::Failure;
-use adit_config::ssh_config::SshSettings;
 use adit_ssh::Keepalive;
 use adit_ssh::client::{Client, ClientConfig, Session};
 use adit_ssh_proto::transport;

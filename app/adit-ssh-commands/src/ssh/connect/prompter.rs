@@ -1,6 +1,6 @@
 //! Passwords and answers to the server's questions, from the person at the terminal.
 
-use adit_config::ssh_config::SshSettings;
+use crate::ssh_config::SshSettings;
 use adit_crypto::Secret;
 use adit_ssh::BoxFuture;
 use adit_ssh::client::Prompter;

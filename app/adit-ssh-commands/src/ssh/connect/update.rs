@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use adit_config::ssh_config::{SshSettings, UpdateHostKeys};
+use crate::ssh_config::{SshSettings, UpdateHostKeys};
 use adit_ssh::client::{KnownHost, KnownHostsError, Session};
 use adit_ssh_proto::algorithm::KeyAlgorithm;
 use adit_ssh_proto::key::{AnyKey, PublicKey, RSA_MIN_BITS, Verdict};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use adit_config::ssh_config::ForwardAgent;
+use crate::ssh_config::ForwardAgent;
 use adit_ssh::client::{AgentError, AgentUse};
 use adit_ssh_proto::connection::OpenFailure;
 use adit_stream::Buffered;

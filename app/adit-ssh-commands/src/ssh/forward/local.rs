@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use adit_config::ssh_config::SshBind;
+use crate::ssh_config::SshBind;
 use adit_net::accept::{Acceptor, Turn};
 use adit_net::dial::{self, Family};
 use adit_net::tcp;

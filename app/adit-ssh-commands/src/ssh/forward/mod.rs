@@ -13,8 +13,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::ssh_config::{SshDestination, SshForward, SshSettings};
 use adit_cli::{Code, Failure};
-use adit_config::ssh_config::{SshDestination, SshForward, SshSettings};
 use adit_ssh::client::Session;
 use adit_ssh::{Channel, OpenError};
 use adit_stream::{End, Limits, Meter, Stream, relay};
@@ -134,7 +134,7 @@ impl Drop for Forwards {
 
 /// A forward's listening end, as it was written.
 fn here(forward: &SshForward) -> String {
-    use adit_config::ssh_config::SshBind;
+    use crate::ssh_config::SshBind;
     match &forward.listen {
         SshBind::Port {
             address: Some(address),

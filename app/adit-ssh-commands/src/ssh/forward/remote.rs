@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_config::ssh_config::{SshBind, SshDestination, SshForward};
+use crate::ssh_config::{SshBind, SshDestination, SshForward};
 use adit_engine::access::Access;
 use adit_engine::connector::{Connector, Direct};
 use adit_engine::serve::Worker;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_config::ssh_config::SshDestination;
+use crate::ssh_config::SshDestination;
 use adit_engine::acceptor::Proxy;
 use adit_engine::connector::{Connected, Connector};
 use adit_engine::serve::Worker;

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::path::PathBuf;
 
-use adit_config::ssh_config::{
+use adit_ssh_commands::ssh_config::{
     AddressFamily, AlgorithmList, CheckHostKey, ForwardAgent, IdentityAgent, RequestTty, SshBind,
     SshDestination, SshForward, SshSettings, UpdateHostKeys,
 };

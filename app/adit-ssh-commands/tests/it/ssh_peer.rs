@@ -10,7 +10,7 @@ use std::process::Command;
 use std::{env, fs, process};
 
 use adit_config::Machine;
-use adit_config::ssh_config::{SshFiles, SshQuestion, SshSettings};
+use adit_ssh_commands::ssh_config::{SshFiles, SshQuestion, SshSettings};
 
 use told::ours;
 

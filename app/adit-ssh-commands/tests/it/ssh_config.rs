@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use adit_config::ssh_config::{
+use adit_config::{Problem, WarningKind};
+use adit_ssh_commands::ssh_config::{
     AlgorithmList, CheckHostKey, ForwardAgent, IdentityAgent, SshBind, SshDestination, SshFiles,
     SshJump, SshQuestion, SshSettings,
 };
-use adit_config::{Problem, WarningKind};
 
-use crate::cabinet::Cabinet;
+use adit_config::text::MemorySources;
 
 fn ask(host: &str) -> SshQuestion {
     SshQuestion {
@@ -25,23 +25,23 @@ fn ask(host: &str) -> SshQuestion {
 }
 
 fn of_text(host: &str, text: &str) -> SshSettings {
-    let sources = Cabinet::default().file("/home/me/.ssh/config", text);
+    let sources = MemorySources::default().with_file("/home/me/.ssh/config", text);
     SshSettings::resolve(&ask(host), &sources).unwrap_or_else(|why| panic!("{why:?}"))
 }
 
 fn problems(text: &str) -> Vec<Problem> {
-    let sources = Cabinet::default().file("/home/me/.ssh/config", text);
+    let sources = MemorySources::default().with_file("/home/me/.ssh/config", text);
     SshSettings::resolve(&ask("h"), &sources).expect_err(text)
 }
 
 #[test]
 fn the_first_value_counts_and_the_options_come_before_the_files() {
-    let sources = Cabinet::default()
-        .file(
+    let sources = MemorySources::default()
+        .with_file(
             "/home/me/.ssh/config",
             "Port 1\nPort 2\nHost h\n User file\n Compression yes\n",
         )
-        .file(
+        .with_file(
             "/etc/ssh/ssh_config",
             "Port 3\nUser system\nBatchMode yes\n",
         );
@@ -58,7 +58,7 @@ fn the_first_value_counts_and_the_options_come_before_the_files() {
 
 #[test]
 fn without_a_word_the_defaults_are_those_of_the_manual() {
-    let found = SshSettings::resolve(&ask("h"), &Cabinet::default()).unwrap();
+    let found = SshSettings::resolve(&ask("h"), &MemorySources::default()).unwrap();
     assert_eq!(
         (found.port, found.user.as_str(), found.host_name.as_str()),
         (22, "me", "h")
@@ -129,17 +129,17 @@ fn a_final_condition_reads_the_files_twice() {
 
 #[test]
 fn files_are_included_in_place_and_within_their_block() {
-    let sources = Cabinet::default()
-        .file(
+    let sources = MemorySources::default()
+        .with_file(
             "/home/me/.ssh/config",
             "Include conf.d/*.conf\nHost h\n Include only-h missing\n BatchMode yes\nHost other\n Include bad\n",
         )
-        .file("/home/me/.ssh/conf.d/2.conf", "Port 2\nCompression yes\n")
-        .file("/home/me/.ssh/conf.d/1.conf", "Host nobody\n Port 9\nHost h\n Port 1\n")
-        .file("/home/me/.ssh/conf.d/.hidden.conf", "Port 8\n")
-        .file("/home/me/.ssh/conf.d/3.txt", "Port 8\n")
-        .file("/home/me/.ssh/only-h", "Host x\n User x\nHost h\n User h\n")
-        .file("/home/me/.ssh/bad", "Port nothing\n");
+        .with_file("/home/me/.ssh/conf.d/2.conf", "Port 2\nCompression yes\n")
+        .with_file("/home/me/.ssh/conf.d/1.conf", "Host nobody\n Port 9\nHost h\n Port 1\n")
+        .with_file("/home/me/.ssh/conf.d/.hidden.conf", "Port 8\n")
+        .with_file("/home/me/.ssh/conf.d/3.txt", "Port 8\n")
+        .with_file("/home/me/.ssh/only-h", "Host x\n User x\nHost h\n User h\n")
+        .with_file("/home/me/.ssh/bad", "Port nothing\n");
     let found = SshSettings::resolve(&ask("h"), &sources).unwrap();
     assert_eq!((found.port, found.user.as_str()), (1, "h"));
     assert!(
@@ -148,9 +148,9 @@ fn files_are_included_in_place_and_within_their_block() {
     );
     assert_eq!(SshSettings::resolve(&ask("x"), &sources).unwrap().port, 2);
 
-    let circle = Cabinet::default()
-        .file("/home/me/.ssh/config", "Include a\n")
-        .file("/home/me/.ssh/a", "Include a a a\nPort 5\n");
+    let circle = MemorySources::default()
+        .with_file("/home/me/.ssh/config", "Include a\n")
+        .with_file("/home/me/.ssh/a", "Include a a a\nPort 5\n");
     let why = SshSettings::resolve(&ask("h"), &circle).unwrap_err();
     assert!(
         why[0].label.contains("16 deep") || why[0].label.contains("512"),
@@ -186,9 +186,9 @@ Host h
   EscapeChar none
   RemoteCommand echo \"hi\" %n %% # not a comment
 ";
-    let sources = Cabinet::default()
-        .file("/home/me/.ssh/config", text)
-        .variable("AGENT", "/run/me");
+    let sources = MemorySources::default()
+        .with_file("/home/me/.ssh/config", text)
+        .with_variable("AGENT", "/run/me");
     let found = SshSettings::resolve(&ask("h"), &sources).unwrap();
     assert_eq!(found.host_name, "h.example.com");
     let jump = |user: Option<&str>, host: &str, port| SshJump {
@@ -316,7 +316,7 @@ fn bad_values_are_errors_with_their_place() {
         ("Match all", "no meaning as an option"),
     ] {
         question.options = vec![option.to_owned()];
-        let why = SshSettings::resolve(&question, &Cabinet::default()).unwrap_err();
+        let why = SshSettings::resolve(&question, &MemorySources::default()).unwrap_err();
         assert!(why[0].to_string().contains(word), "{}", why[0]);
     }
 }
@@ -325,8 +325,8 @@ fn bad_values_are_errors_with_their_place() {
 fn a_file_that_was_named_has_to_be_there() {
     let mut question = ask("h");
     question.files = SshFiles::Only("/absent".into());
-    let why = SshSettings::resolve(&question, &Cabinet::default()).unwrap_err();
+    let why = SshSettings::resolve(&question, &MemorySources::default()).unwrap_err();
     assert!(why[0].to_string().contains("cannot read `/absent`"));
     question.files = SshFiles::None;
-    assert!(SshSettings::resolve(&question, &Cabinet::default()).is_ok());
+    assert!(SshSettings::resolve(&question, &MemorySources::default()).is_ok());
 }

@@ -12,7 +12,7 @@ use super::settings::{
     SshSettings, UpdateHostKeys,
 };
 use super::{SshQuestion, SshSources};
-use crate::text::Warning;
+use adit_config::text::Warning;
 
 /// Whether there is a command for the connection; `none` counts as said.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use super::draft::Draft;
 use super::settings::SshSettings;
 use super::words::{self, Line};
 use super::{SshFiles, SshQuestion, SshSources, glob, pattern, table};
-use crate::text::{Flaw, Origin, Place, Problem, Span, Warning, WarningKind, nearest};
+use adit_config::text::{Flaw, Origin, Place, Problem, Span, Warning, WarningKind, nearest};
 
 /// The folder of the system's files.
 pub(super) const SYSTEM: &str = "/etc/ssh";

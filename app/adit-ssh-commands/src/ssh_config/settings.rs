@@ -7,7 +7,7 @@ use super::algorithms::AlgorithmList;
 use super::forward::SshForward;
 use super::jump::SshJump;
 use super::pattern;
-use crate::text::Warning;
+use adit_config::text::Warning;
 
 /// How a host is reached. Defaults are those of OpenSSH, but for algorithms, which have their own.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::text::Sources;
+use adit_config::text::Sources;
 
 /// Octets of a value after its tokens were replaced, at most.
 const LONGEST: usize = 65_536;

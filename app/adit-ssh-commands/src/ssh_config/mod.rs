@@ -26,7 +26,7 @@ mod words;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::text::{Machine, Sources, file_names};
+use adit_config::text::{Machine, MemorySources, Sources, file_names};
 
 pub use algorithms::AlgorithmList;
 pub use forward::{SshBind, SshDestination, SshForward};
@@ -43,6 +43,12 @@ pub trait SshSources: Sources {
     /// # Errors
     /// Those of the file system.
     fn names(&self, folder: &Path) -> io::Result<Vec<String>>;
+}
+
+impl SshSources for MemorySources {
+    fn names(&self, folder: &Path) -> io::Result<Vec<String>> {
+        Ok(self.names(folder).map(str::to_owned).collect())
+    }
 }
 
 impl SshSources for Machine {

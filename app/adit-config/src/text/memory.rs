@@ -1,0 +1,68 @@
+//! Files and variables that are nowhere but in memory.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use zeroize::Zeroizing;
+
+use super::source::{FileText, Sources};
+
+/// [`Sources`] of texts that a program, or a test, lays out itself.
+#[derive(Default)]
+pub struct MemorySources {
+    /// Texts, and whether others may read them.
+    files: HashMap<PathBuf, (Zeroizing<String>, bool)>,
+    variables: HashMap<String, Zeroizing<String>>,
+}
+
+impl MemorySources {
+    /// The same with a file that only its owner may read.
+    #[must_use]
+    pub fn with_file(mut self, path: impl Into<PathBuf>, text: &str) -> Self {
+        self.files
+            .insert(path.into(), (text.to_owned().into(), false));
+        self
+    }
+
+    /// The same with a file that others may read too.
+    #[must_use]
+    pub fn with_open_file(mut self, path: impl Into<PathBuf>, text: &str) -> Self {
+        self.files
+            .insert(path.into(), (text.to_owned().into(), true));
+        self
+    }
+
+    /// The same with a variable of the environment.
+    #[must_use]
+    pub fn with_variable(mut self, name: &str, value: &str) -> Self {
+        self.variables
+            .insert(name.to_owned(), value.to_owned().into());
+        self
+    }
+
+    /// The names of the files in a folder, in any order.
+    pub fn names(&self, folder: &Path) -> impl Iterator<Item = &str> {
+        let here = self
+            .files
+            .keys()
+            .filter(move |path| path.parent() == Some(folder));
+        here.filter_map(|path| path.file_name()?.to_str())
+    }
+}
+
+impl Sources for MemorySources {
+    fn file(&self, path: &Path) -> io::Result<FileText> {
+        match self.files.get(path) {
+            Some((text, readable_by_others)) => Ok(FileText {
+                text: text.clone(),
+                readable_by_others: *readable_by_others,
+            }),
+            None => Err(io::Error::new(io::ErrorKind::NotFound, "no such file")),
+        }
+    }
+
+    fn variable(&self, name: &str) -> Option<Zeroizing<String>> {
+        self.variables.get(name).cloned()
+    }
+}
