@@ -1,19 +1,22 @@
 //! What a channel's handle and the session's task share: bytes both ways, and how they end.
 
+mod ordered;
 mod state;
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use adit_ssh_proto::connection::{ChannelId, Kind, ReplyTo, Request};
+use adit_ssh_proto::connection::{ChannelId, Kind, ReplyTo, Request, WantReply};
 use adit_stream::pool::SIZES;
 use tokio::sync::Notify;
 
 use super::chunks::Chunks;
-use super::error::End;
-use super::mail::{Listed, Mail};
+use super::error::{End, RequestError};
+use super::mail::{Command, Listed, Mail};
+use super::messages::Bounds;
 use adit_stream::Buffer;
+use ordered::Ordered;
 use state::{Cut, index, octets};
 pub(super) use state::{Next, State};
 
@@ -40,12 +43,19 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
-    /// `window`: the least window that its peer may have been given, octets.
-    pub(super) fn new(id: ChannelId, mail: Arc<Mail>, window: u32) -> Self {
+    /// `window`: the least window that its peer may have been given, octets. With `messages` it goes
+    /// message by message.
+    pub(super) fn new(
+        id: ChannelId,
+        mail: Arc<Mail>,
+        window: u32,
+        messages: Option<Bounds>,
+    ) -> Self {
         let window = usize::try_from(window).unwrap_or(usize::MAX);
         let state = State {
             writing: [true, false],
             worth: (window / 4).clamp(1, WORTH),
+            ordered: messages.map(|bounds| Box::new(Ordered::new(bounds))),
             ..State::default()
         };
         Self {
@@ -165,6 +175,22 @@ impl Pipe {
             return Poll::Pending;
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// The handle: asks for something, and waits for the answer if there is one.
+    pub(super) async fn ask(
+        self: &Arc<Self>,
+        request: Request,
+        want: WantReply,
+    ) -> Result<(), RequestError> {
+        let pipe = Arc::clone(self);
+        let asked = self.mail.ask(|reply| Command::Request {
+            pipe,
+            request,
+            want,
+            reply,
+        });
+        asked.await
     }
 
     /// The handle: changes something that the task is to see.
