@@ -1,5 +1,6 @@
 //! Why something did not come about, in russh's words.
 
+use adit_ssh::{ConnectError, End, OpenError, RequestError};
 use adit_ssh_proto::SshError;
 use adit_ssh_proto::connection::CallError;
 
@@ -133,6 +134,51 @@ impl From<CallError> for Error {
         match why {
             CallError::Gone | CallError::NotNow | CallError::Ended => Self::WrongChannel,
             CallError::TooMany | CallError::Full => Self::Pending,
+            _ => Self::Inconsistent,
+        }
+    }
+}
+
+impl From<ConnectError> for Error {
+    fn from(why: ConnectError) -> Self {
+        match why {
+            ConnectError::Io(why) => why.into(),
+            ConnectError::Ended(_) => Self::HUP,
+            ConnectError::Ssh(why) => why.into(),
+            ConnectError::HostKey(_) => Self::UnknownKey,
+            ConnectError::Timeout { .. } => Self::InactivityTimeout,
+            _ => Self::NotAuthenticated,
+        }
+    }
+}
+
+impl From<End> for Error {
+    /// Of a call that comes too late.
+    fn from(_: End) -> Self {
+        Self::Disconnect
+    }
+}
+
+impl From<OpenError> for Error {
+    fn from(why: OpenError) -> Self {
+        match why {
+            OpenError::Refused { reason, text } => {
+                Self::ChannelOpenFailure(ChannelOpenFailure::of(reason, &text))
+            }
+            OpenError::Call(why) => why.into(),
+            OpenError::End(why) => why.into(),
+            _ => Self::Inconsistent,
+        }
+    }
+}
+
+impl From<RequestError> for Error {
+    fn from(why: RequestError) -> Self {
+        match why {
+            RequestError::Refused(_) => Self::RequestDenied,
+            RequestError::Call(why) => why.into(),
+            RequestError::Closed => Self::WrongChannel,
+            RequestError::End(why) => why.into(),
             _ => Self::Inconsistent,
         }
     }

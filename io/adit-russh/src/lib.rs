@@ -65,6 +65,8 @@
 //!   nobody reads waits for it, within `window_size`, and other channels go on.
 //! * What is told or ended in a channel (exit status, end, close) stands behind the bytes that were
 //!   sent before.
+//! * Until the user is in, a server's `inactivity_timeout` counts in all, and `disconnect` ends the
+//!   connection without words.
 //! * RSA keys sign with SHA-2 alone.
 //! * A certificate with which a user logs in is checked (time, kind, signature of the authority)
 //!   before the server's handler is asked, and refused if it restricts its holder.
@@ -72,8 +74,8 @@
 mod channel;
 mod channel_id;
 pub mod client;
+mod core;
 mod disconnect;
-mod engine;
 mod error;
 pub mod keys;
 mod limits;

@@ -1,7 +1,8 @@
 //! What the configurations of both sides come to below.
 
-use std::sync::Arc;
+use std::time::Duration;
 
+use adit_ssh::Keepalive;
 use adit_ssh_proto::algorithm::Preferred;
 use adit_ssh_proto::{connection, transport};
 
@@ -15,17 +16,19 @@ pub(crate) const PACKET: u32 = 32 << 10;
 pub(crate) const MAILBOX: usize = 100;
 /// Signs of life that may be missed.
 pub(crate) const KEEPALIVES: usize = 3;
+/// Longer than anybody waits.
+const FOREVER: Duration = Duration::from_hours(24 * 365 * 30);
 
 pub(crate) fn transport(
     preferred: Preferred,
     id: &SshId,
     limits: &Limits,
-) -> Result<Arc<transport::Config>, Error> {
+) -> Result<transport::Config, Error> {
     let mut config = transport::Config::new(preferred);
     config.software = id.software()?.to_owned();
     config.rekey_bytes = Some(limits.octets());
     config.rekey_after = Some(limits.rekey_time_limit);
-    Ok(Arc::new(config))
+    Ok(config)
 }
 
 pub(crate) fn connection(window: u32, packet: u32) -> connection::Limits {
@@ -36,6 +39,17 @@ pub(crate) fn connection(window: u32, packet: u32) -> connection::Limits {
         max_packet: packet,
         ..defaults
     }
+}
+
+/// Signs of life that are asked for.
+pub(crate) fn keepalive(interval: Option<Duration>, missed: usize) -> Option<Keepalive> {
+    let missed = u32::try_from(missed).unwrap_or(u32::MAX);
+    interval.map(|interval| Keepalive { interval, missed })
+}
+
+/// How long the peer may take before the user is in.
+pub(crate) fn patience(inactivity: Option<Duration>) -> Duration {
+    inactivity.unwrap_or(FOREVER).min(FOREVER)
 }
 
 /// Ports of the protocol are wider than those of the world.

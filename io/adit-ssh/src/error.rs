@@ -23,6 +23,9 @@ pub enum End {
     /// The peer said that it ends, or one side broke the protocol.
     #[error(transparent)]
     Ssh(#[from] SshError),
+    /// Nothing was done with it for as long as it may be quiet.
+    #[error("nothing has happened for {} s", .0.as_secs())]
+    Idle(Duration),
     /// The peer is taken for dead.
     #[error("nothing came from the peer for {} s", .0.as_secs())]
     Silent(Duration),
@@ -39,7 +42,7 @@ impl End {
     pub(super) fn error(&self) -> io::Error {
         let kind = match self {
             Self::Below(why) => why.kind(),
-            Self::Silent(_) => io::ErrorKind::TimedOut,
+            Self::Silent(_) | Self::Idle(_) => io::ErrorKind::TimedOut,
             _ => io::ErrorKind::ConnectionReset,
         };
         io::Error::new(kind, self.clone())

@@ -71,7 +71,7 @@ impl Asked {
 }
 
 /// The duty to answer a request outside of channels; dropped, it refuses.
-pub(super) struct GlobalReply {
+pub struct GlobalReply {
     to: Option<GlobalReplyTo>,
     mail: std::sync::Arc<Mail>,
     /// What the request of an own name counts for among those that wait.
@@ -97,11 +97,13 @@ impl GlobalReply {
     }
 
     /// Whether the peer waits for an answer.
-    pub(super) const fn is_wanted(&self) -> bool {
+    #[must_use]
+    pub const fn is_wanted(&self) -> bool {
         self.to.is_some()
     }
 
-    pub(super) fn give(mut self, answer: GlobalAnswer) {
+    /// Gives it.
+    pub fn give(mut self, answer: GlobalAnswer) {
         self.put(answer);
     }
 

@@ -4,6 +4,7 @@
 //!   [`Session`](client::Session), which opens channels: programs, connections, forwards.
 //! * [`server`]: [`Server::accept`](server::Server::accept) lets a user in and gives a
 //!   [`Connection`](server::Connection), which tells what the client wants.
+//! * [`messages`]: sessions of either end whose program wants to be told everything in its order.
 //! * [`own`]: channels and global requests of a program's own types, at both ends.
 //!
 //! Both work over any [`BoxStream`](adit_stream::BoxStream): a socket, or a channel of another
@@ -40,6 +41,7 @@ mod forwards;
 mod line;
 mod machine;
 mod mail;
+pub mod messages;
 mod opening;
 pub mod own;
 mod pipe;

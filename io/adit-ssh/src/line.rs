@@ -6,10 +6,10 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use adit_net::ambient;
-use adit_ssh_proto::SshError;
 use adit_ssh_proto::auth::Outgoing;
 use adit_ssh_proto::packet::Payload;
 use adit_ssh_proto::transport::{Event, Step, Transport};
+use adit_ssh_proto::{Disconnect, SshError};
 use adit_stream::bulk::{Bulk, OPENED};
 use adit_stream::{BoxStream, Short, Stream};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -312,10 +312,17 @@ impl Line {
 
     /// There will be no session: the peer is told why, in a task of its own.
     pub(super) fn part(mut self, why: &ConnectError) {
-        if let ConnectError::Ssh(why) = why
-            && let Some(reason) = why.disconnect()
-        {
-            self.transport.disconnect(reason, &why.to_string());
+        match why {
+            ConnectError::Ssh(why) => {
+                if let Some(reason) = why.disconnect() {
+                    self.transport.disconnect(reason, &why.to_string());
+                }
+            }
+            ConnectError::Auth { .. } => {
+                let reason = Disconnect::NoMoreAuthMethods;
+                self.transport.disconnect(reason, "nothing is left to try");
+            }
+            _ => {}
         }
         tokio::spawn(timeout(LAST_WORDS, poll_fn(move |cx| self.poll_part(cx))));
     }

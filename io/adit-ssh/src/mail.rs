@@ -1,15 +1,16 @@
 //! What the handles of a session tell its task, and the other way round.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
+use adit_ssh_proto::Disconnect;
 use adit_ssh_proto::connection::{
-    ChannelKind, GlobalAnswer, GlobalReplyTo, GlobalRequest, OpenFailure, ReplyTo, Request,
-    WantReply,
+    ChannelId, ChannelKind, GlobalAnswer, GlobalReplyTo, GlobalRequest, OpenFailure, ReplyTo,
+    Request, WantReply,
 };
 use adit_stream::lane::OwnLane;
 use tokio::sync::{Notify, oneshot};
@@ -68,6 +69,8 @@ pub(super) enum Command {
     Rekey,
     /// Tell the peer that this is the end.
     Disconnect { text: String },
+    /// The same once what the peer takes now was sent.
+    Leave { reason: Disconnect, text: String },
 }
 
 /// What both sides share.
@@ -93,6 +96,8 @@ struct Inner {
     end: Option<End>,
     rtt: Option<Duration>,
     lane: Option<OwnLane>,
+    /// Channels that go message by message, by their numbers.
+    channels: HashMap<ChannelId, Arc<Pipe>>,
 }
 
 /// Whether a pipe stands among the dirty ones.
@@ -160,6 +165,25 @@ impl Mail {
         }
     }
 
+    /// Opens a channel.
+    pub(super) async fn open(&self, kind: ChannelKind) -> Result<Handle, OpenError> {
+        self.ask(|reply| Command::Open { kind, reply }).await
+    }
+
+    /// Asks for something outside of channels; when it is granted, what comes goes to `route`.
+    pub(super) async fn global(
+        &self,
+        request: GlobalRequest,
+        route: Option<Route>,
+    ) -> Result<GlobalAnswer, RequestError> {
+        let asked = self.ask(|reply| Command::Global {
+            request,
+            route,
+            reply,
+        });
+        asked.await
+    }
+
     /// Tells the task that there is something to do for `pipe`.
     pub(super) fn poke(&self, pipe: &Arc<Pipe>) {
         if !pipe.listed.0.swap(true, Ordering::AcqRel) {
@@ -174,7 +198,14 @@ impl Mail {
 
     /// One less.
     pub(super) fn release(&self) {
-        self.change(|inner| inner.handles = inner.handles.saturating_sub(1));
+        let mut inner = self.lock();
+        inner.handles = inner.handles.saturating_sub(1);
+        let last = inner.handles == 0;
+        let waker = inner.driver.take_if(|_| last);
+        drop(inner);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
 
     /// Why the session is over, if it is.
@@ -204,6 +235,7 @@ impl Mail {
         let left = (
             core::mem::take(&mut inner.commands),
             core::mem::take(&mut inner.dirty),
+            core::mem::take(&mut inner.channels),
         );
         drop(inner);
         drop(left);
@@ -233,6 +265,25 @@ impl Mail {
             none => *none = Some(waker.clone()),
         }
         true
+    }
+
+    /// The task: a channel that goes message by message, or is gone (`None`).
+    pub(super) fn enter(&self, id: ChannelId, pipe: Option<Arc<Pipe>>) {
+        let channels = &mut self.lock().channels;
+        match pipe {
+            Some(pipe) => channels.insert(id, pipe),
+            None => channels.remove(&id),
+        };
+    }
+
+    /// A channel that goes message by message.
+    pub(super) fn channel(&self, id: ChannelId) -> Option<Arc<Pipe>> {
+        self.lock().channels.get(&id).cloned()
+    }
+
+    /// Has the task look again.
+    pub(super) fn nudge(&self) {
+        self.change(|_| ());
     }
 
     /// The task: counts octets among those that wait; false if there is no room for them. Nobody

@@ -40,6 +40,14 @@ impl Opening {
         Ok(Channel::new(self.confirm()?))
     }
 
+    /// Opens it for who has its [messages](super::messages).
+    ///
+    /// # Errors
+    /// The session is over.
+    pub fn accept_messages(self) -> Result<(), End> {
+        self.confirm().map(drop)
+    }
+
     /// Opens it; its end here answers requests, and writes to a standard error.
     pub(super) fn confirm_serving(self) -> Result<Handle, End> {
         if let Some(pipe) = &self.pipe {

@@ -51,11 +51,6 @@ const KNOWN: &[(&str, usize, &str)] = &[
         "the resolver stands with what its parts find",
     ),
     (
-        "io/adit-ssh/src/mail.rs",
-        6,
-        "commands carry channels and forwards, which send commands",
-    ),
-    (
         "proto/adit-crypto/src/simd/mod.rs",
         13,
         "it picks kernels, and has the trait that they implement",

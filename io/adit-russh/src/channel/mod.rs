@@ -9,9 +9,8 @@ mod write;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::Arc;
 
-use adit_ssh_proto::connection::ChannelId as Id;
+use adit_ssh::messages::MessageChannel;
 use tokio::io::AsyncRead;
 
 pub use msg::ChannelMsg;
@@ -19,8 +18,6 @@ pub use opening::ChannelOpenHandle;
 pub use read::ChannelReadHalf;
 pub use stream::ChannelStream;
 pub use write::ChannelWriteHalf;
-
-use crate::engine::{Core, Hold, Mailbox};
 
 /// A channel. `S` is [`client::Msg`](crate::client::Msg) or [`server::Msg`](crate::server::Msg),
 /// and tells the two sides apart.
@@ -33,12 +30,11 @@ pub struct Channel<S> {
 }
 
 impl<S> Channel<S> {
-    pub(crate) fn new(core: &Arc<Core>, id: Id, mailbox: Arc<Mailbox>) -> Self {
+    pub(crate) fn new(channel: MessageChannel) -> Self {
         Self {
-            read: ChannelReadHalf::new(Arc::clone(core), id, mailbox),
+            read: ChannelReadHalf(channel.clone()),
             write: ChannelWriteHalf {
-                core: Hold::new(core),
-                id,
+                channel,
                 side: PhantomData,
             },
         }
@@ -82,6 +78,6 @@ impl<S> Deref for Channel<S> {
 
 impl<S> fmt::Debug for Channel<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Channel").field(&self.write.id).finish()
+        f.debug_tuple("Channel").field(&self.id()).finish()
     }
 }

@@ -2,9 +2,12 @@
 
 use std::fmt;
 
+use adit_ssh::messages::Message;
+use adit_ssh_proto::connection::{Kind, Request};
 use bytes::Bytes;
 
-use crate::{Pty, Sig};
+use crate::core::CHANNEL_STDERR;
+use crate::{Pty, Sig, pty};
 
 /// What comes in a channel.
 #[non_exhaustive]
@@ -134,6 +137,103 @@ pub enum ChannelMsg {
     Success,
     /// A request was refused.
     Failure,
+}
+
+impl ChannelMsg {
+    /// `None` for a request that has no name here.
+    pub(crate) fn of(message: Message) -> Option<Self> {
+        Some(match message {
+            Message::Data(kind, data) => {
+                let data = Bytes::from_owner(data);
+                match kind {
+                    Kind::Stdout => Self::Data { data },
+                    Kind::Stderr => Self::ExtendedData {
+                        data,
+                        ext: CHANNEL_STDERR,
+                    },
+                }
+            }
+            Message::Request {
+                request,
+                wants_reply,
+            } => return Self::asked(&request, wants_reply),
+            Message::Answer(true) => Self::Success,
+            Message::Answer(false) => Self::Failure,
+            Message::Room(room) => Self::WindowAdjusted {
+                new_size: u32::try_from(room).unwrap_or(u32::MAX),
+            },
+            Message::Eof => Self::Eof,
+            Message::Closed => Self::Close,
+        })
+    }
+
+    /// What a request is to whoever reads the channel.
+    fn asked(request: &Request, want_reply: bool) -> Option<Self> {
+        Some(match request {
+            Request::Pty(wanted) => Self::RequestPty {
+                want_reply,
+                term: wanted.term.clone(),
+                col_width: wanted.size.columns,
+                row_height: wanted.size.rows,
+                pix_width: wanted.size.width,
+                pix_height: wanted.size.height,
+                terminal_modes: pty::named(&wanted.modes),
+            },
+            Request::Env { name, value } => Self::SetEnv {
+                want_reply,
+                variable_name: String::from_utf8_lossy(name).into_owned(),
+                variable_value: String::from_utf8_lossy(value).into_owned(),
+            },
+            Request::Shell => Self::RequestShell { want_reply },
+            Request::Exec(command) => Self::Exec {
+                want_reply,
+                command: command.clone(),
+            },
+            Request::Subsystem(name) => Self::RequestSubsystem {
+                want_reply,
+                name: name.clone(),
+            },
+            Request::WindowChange(size) => Self::WindowChange {
+                col_width: size.columns,
+                row_height: size.rows,
+                pix_width: size.width,
+                pix_height: size.height,
+            },
+            Request::Signal(name) => Self::Signal {
+                signal: Sig::from_name(name),
+            },
+            Request::ExitStatus(exit_status) => Self::ExitStatus {
+                exit_status: *exit_status,
+            },
+            Request::ExitSignal {
+                name,
+                core_dumped,
+                message,
+            } => Self::ExitSignal {
+                signal_name: Sig::from_name(name),
+                core_dumped: *core_dumped,
+                error_message: message.clone(),
+                lang_tag: String::new(),
+            },
+            Request::X11 {
+                single,
+                protocol,
+                cookie,
+                screen,
+            } => Self::RequestX11 {
+                want_reply,
+                single_connection: *single,
+                x11_authentication_protocol: protocol.clone(),
+                x11_authentication_cookie: cookie.expose().clone(),
+                x11_screen_number: *screen,
+            },
+            Request::Agent => Self::AgentForward { want_reply },
+            Request::FlowControl(client_can_do) => Self::XonXoff {
+                client_can_do: *client_can_do,
+            },
+            _ => return None,
+        })
+    }
 }
 
 /// As it would be derived, but for the cookie: who has it is let onto the client's display.

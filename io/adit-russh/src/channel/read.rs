@@ -4,39 +4,31 @@ use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use adit_ssh_proto::connection::ChannelId as Id;
+use adit_ssh::messages::MessageChannel;
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::ChannelMsg;
-use crate::engine::{Core, Mailbox};
 
 /// What comes in a channel. Bytes that are not taken out hold back the channel's window.
-pub struct ChannelReadHalf {
-    core: Arc<Core>,
-    id: Id,
-    mailbox: Arc<Mailbox>,
-}
+pub struct ChannelReadHalf(pub(super) MessageChannel);
 
 impl ChannelReadHalf {
-    pub(super) const fn new(core: Arc<Core>, id: Id, mailbox: Arc<Mailbox>) -> Self {
-        Self { core, id, mailbox }
-    }
-
     /// What comes next; `None` once the channel has closed. Cancel-safe.
     pub async fn wait(&mut self) -> Option<ChannelMsg> {
         poll_fn(|cx| self.poll_wait(cx)).await
     }
 
     fn poll_wait(&self, cx: &Context<'_>) -> Poll<Option<ChannelMsg>> {
-        let message = ready!(self.mailbox.poll_take(cx));
-        if let Some(ChannelMsg::Data { data } | ChannelMsg::ExtendedData { data, .. }) = &message {
-            self.core.consumed(self.id, data.len());
+        while let Some(message) = ready!(self.0.poll_next(cx)) {
+            // What has no name here is only told to the handler.
+            if let Some(message) = ChannelMsg::of(message) {
+                return Poll::Ready(Some(message));
+            }
         }
-        Poll::Ready(message)
+        Poll::Ready(None)
     }
 
     /// Its bytes. Other messages are passed over.
@@ -71,14 +63,15 @@ impl ChannelReadHalf {
 
 impl Drop for ChannelReadHalf {
     fn drop(&mut self) {
-        let left = self.mailbox.deafen();
-        self.core.consumed(self.id, left);
+        self.0.deafen();
     }
 }
 
 impl fmt::Debug for ChannelReadHalf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ChannelReadHalf").field(&self.id).finish()
+        f.debug_tuple("ChannelReadHalf")
+            .field(&self.0.id())
+            .finish()
     }
 }
 

@@ -1,18 +1,18 @@
 //! What is asked for, told and sent in a channel.
 
 use std::fmt;
-use std::future::poll_fn;
 use std::io;
 use std::marker::PhantomData;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use adit_crypto::Secret;
-use adit_ssh_proto::connection::{ChannelId as Id, Kind, Request};
+use adit_ssh::messages::{MessageChannel, Say};
+use adit_ssh_proto::connection::{Kind, Request};
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::engine::{Behind, CHANNEL_STDERR, Hold};
+use crate::core::{CHANNEL_STDERR, pour, say, want};
 use crate::{ChannelId, Error, Pty, Sig, pty};
 
 /// What is asked for, told and sent in a channel.
@@ -22,22 +22,22 @@ use crate::{ChannelId, Error, Pty, Sig, pty};
 /// the session is gone. In a channel that has closed, what is asked or sent is dropped, as in russh;
 /// writers and streams fail.
 pub struct ChannelWriteHalf<S> {
-    pub(super) core: Hold,
-    pub(super) id: Id,
+    pub(super) channel: MessageChannel,
     pub(super) side: PhantomData<fn() -> S>,
 }
 
 type Done = Result<(), Error>;
 
+#[allow(clippy::unused_async, reason = "as russh has it")]
 impl<S> ChannelWriteHalf<S> {
     /// The channel's name.
     #[must_use]
-    pub const fn id(&self) -> ChannelId {
-        ChannelId(self.id)
+    pub fn id(&self) -> ChannelId {
+        ChannelId(self.channel.id())
     }
 
     async fn request(&self, request: Request, want_reply: bool) -> Done {
-        self.core.request(self.id, request, want_reply).await
+        say(&self.channel, Say::Ahead(request, want(want_reply)))
     }
 
     /// Wants a terminal: characters in a row, rows, width and height in pixels, its modes.
@@ -197,49 +197,35 @@ impl<S> ChannelWriteHalf<S> {
     }
 
     async fn send(&self, kind: Kind, mut data: Bytes) -> Done {
-        while !data.is_empty() {
-            poll_fn(|cx| {
-                let take = |room| data.split_to(data.len().min(room));
-                self.core.poll_send(cx, self.id, kind, take)
-            })
-            .await
-            .or_else(|why| match why {
-                Error::WrongChannel => {
-                    data.clear();
-                    Ok(0)
-                }
-                other => Err(other),
-            })?;
+        match pour(&self.channel, kind, &mut data).await {
+            Err(Error::WrongChannel) => Ok(()),
+            done => done,
         }
-        Ok(())
     }
 
     /// Ends the own side, behind the bytes that were sent.
     ///
     /// # Errors
     /// See [`ChannelWriteHalf`].
-    #[allow(clippy::unused_async, reason = "as russh has it")]
     pub async fn eof(&self) -> Done {
-        self.core.send(self.id, Behind::Eof)
+        say(&self.channel, Say::Eof)
     }
 
     /// Tells how the program ended, behind the bytes that were sent.
     ///
     /// # Errors
     /// See [`ChannelWriteHalf`].
-    #[allow(clippy::unused_async, reason = "as russh has it")]
     pub async fn exit_status(&self, exit_status: u32) -> Done {
         let told = Request::ExitStatus(exit_status);
-        self.core.send(self.id, Behind::Told(told))
+        say(&self.channel, Say::Behind(told))
     }
 
     /// Closes the channel, behind the bytes that were sent.
     ///
     /// # Errors
     /// See [`ChannelWriteHalf`].
-    #[allow(clippy::unused_async, reason = "as russh has it")]
     pub async fn close(&self) -> Done {
-        self.core.send(self.id, Behind::Close)
+        say(&self.channel, Say::Close)
     }
 
     /// Its bytes, on their way out. To shut it down ends the own side.
@@ -258,8 +244,7 @@ impl<S> ChannelWriteHalf<S> {
 
     pub(super) fn writer(&self, kind: Kind) -> Writer {
         Writer {
-            core: self.core.clone(),
-            id: self.id,
+            channel: self.channel.clone(),
             kind,
         }
     }
@@ -280,15 +265,14 @@ fn is_gone(why: &io::Error) -> bool {
 
 impl<S> fmt::Debug for ChannelWriteHalf<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ChannelWriteHalf").field(&self.id).finish()
+        f.debug_tuple("ChannelWriteHalf").field(&self.id()).finish()
     }
 }
 
 /// One stream of a channel, on its way out.
 #[derive(Debug)]
 pub(super) struct Writer {
-    core: Hold,
-    id: Id,
+    channel: MessageChannel,
     kind: Kind,
 }
 
@@ -296,12 +280,13 @@ impl Writer {
     /// Closes the channel, behind the bytes that were sent.
     pub(super) fn close(&self) {
         // One that is gone is closed.
-        let _ = self.core.send(self.id, Behind::Close);
+        let _ = say(&self.channel, Say::Close);
     }
 }
 
-/// The most that is copied at once, octets: a message's worth.
-const PIECE: usize = 32 << 10;
+fn broken(why: impl Into<Error>) -> io::Error {
+    io::Error::new(io::ErrorKind::BrokenPipe, why.into())
+}
 
 impl AsyncWrite for Writer {
     fn poll_write(
@@ -309,12 +294,11 @@ impl AsyncWrite for Writer {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let take = |room: usize| {
-            let n = bytes.len().min(room).min(PIECE);
-            Bytes::copy_from_slice(bytes.get(..n).unwrap_or_default())
-        };
-        let sent = self.core.poll_send(cx, self.id, self.kind, take);
-        sent.map_err(|why| io::Error::new(io::ErrorKind::BrokenPipe, why))
+        let room = ready!(self.channel.poll_room(cx)).map_err(broken)?;
+        let n = bytes.len().min(room);
+        let part = bytes.get(..n).unwrap_or_default();
+        let said = self.channel.say(Say::Data(self.kind, part));
+        Poll::Ready(said.map(|()| n).map_err(broken))
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -323,7 +307,6 @@ impl AsyncWrite for Writer {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let ended = self.core.send(self.id, Behind::Eof);
-        Poll::Ready(ended.map_err(|why| io::Error::new(io::ErrorKind::BrokenPipe, why)))
+        Poll::Ready(say(&self.channel, Say::Eof).map_err(broken))
     }
 }

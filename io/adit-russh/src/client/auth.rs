@@ -1,128 +1,76 @@
 //! The task while the user is not in: one try after the other, as the handle wants.
 
+use std::pin::pin;
 use std::time::Duration;
 
-use adit_crypto::Secret;
+use adit_ssh::client::{Entrance, Tried};
 use adit_ssh_proto::algorithm::KeyAlgorithm;
-use adit_ssh_proto::auth::{ClientAnswer, ClientAsk, ClientAuth, ClientStep};
-use adit_ssh_proto::transport::Event;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::sync::mpsc::{self, Receiver};
 
-use super::login::{Outcome, Prompt, Try, Wish, With};
+use super::login::{Reply, Said, Try, Wish};
 use super::run::Stop;
-use super::{Handler, Session};
-use crate::engine::{Came, Wire};
+use super::{Handler, KeyboardInteractiveAuthResponse, Session};
+use crate::core::Core;
 use crate::keys::HashAlg;
-use crate::{AuthResult, Error, MethodSet};
+use crate::{Error, MethodSet};
 
 /// How long the server may take to tell its algorithms, which it does with its first packets.
 const EXTENSIONS: Duration = Duration::from_secs(1);
+/// What a server may have said that was not heard: more than the banners that it may send in all.
+const SAID: usize = 64;
 
 /// The login of one session.
-pub(super) struct Auth<'a, H, IO> {
-    pub(super) wire: &'a mut Wire<IO>,
+pub(super) struct Auth<'a, H> {
+    pub(super) entrance: &'a mut Entrance,
     pub(super) handler: &'a mut H,
     pub(super) session: &'a mut Session,
-    machine: Option<ClientAuth>,
-    /// The machine waits for answers to the server's questions.
-    asked: bool,
+    pub(super) core: &'a Core,
 }
 
-impl<'a, H: Handler, IO: AsyncRead + AsyncWrite + Unpin> Auth<'a, H, IO> {
-    pub(super) const fn new(
-        wire: &'a mut Wire<IO>,
-        handler: &'a mut H,
-        session: &'a mut Session,
-    ) -> Self {
-        Self {
-            wire,
-            handler,
-            session,
-            machine: None,
-            asked: false,
-        }
-    }
-
-    /// Goes on until the user is in; false if the handle is gone.
+impl<H: Handler> Auth<'_, H> {
+    /// Goes on until the user is in, and gives who is to be told of it.
     pub(super) async fn run(
         &mut self,
-        wishes: &mut mpsc::Receiver<Wish>,
-        mut is_in: impl FnMut(),
-    ) -> Result<bool, Stop<H::Error>> {
+        wishes: &mut Receiver<Wish>,
+    ) -> Result<Reply, Stop<H::Error>> {
+        let mut next = None;
         loop {
-            let wish = tokio::select! {
-                wish = wishes.recv() => wish,
-                came = self.wire.next() => {
-                    self.unasked(came?)?;
-                    continue;
-                }
+            let wish = match next.take() {
+                Some(wish) => wish,
+                None => tokio::select! {
+                    wish = wishes.recv() => wish.ok_or(Stop::Left)?,
+                    end = self.entrance.idle() => match end? {},
+                    () = self.core.left.notified() => return Err(Stop::Left),
+                },
             };
-            let (done, reply) = match wish {
-                None => return Ok(false),
-                Some(Wish::RsaHash(reply)) => {
-                    let hash = self.rsa_hash().await?;
-                    // Whoever asked may be gone.
-                    let _ = reply.send(hash);
-                    continue;
+            match wish {
+                Wish::RsaHash(reply) => {
+                    // Whoever asked may be gone. So below.
+                    let _ = reply.send(self.rsa_hash(EXTENSIONS).await?);
                 }
-                Some(Wish::Answers(answers, reply)) => (self.go_on(answers).await, reply),
-                Some(Wish::Try(wish, reply)) => (self.begin(wish).await, reply),
-            };
-            let outcome = match done {
-                Ok(outcome) => outcome,
-                // The session goes on: it was the call that was wrong.
-                Err(Stop::Error(why @ Error::Inconsistent)) => {
-                    let _ = reply.send(Err(why));
-                    continue;
+                Wish::Answers(_, reply) => drop(reply.send(Err(Error::Inconsistent))),
+                Wish::Try(wish, reply) => {
+                    let (tried, reply) = self.attempt(wish, reply, wishes, &mut next).await?;
+                    match (tried, reply) {
+                        (Tried::In, Some(reply)) => return Ok(reply),
+                        (Tried::Failed { methods, partial }, Some(reply)) => {
+                            let failure = KeyboardInteractiveAuthResponse::Failure {
+                                remaining_methods: MethodSet::of(&methods),
+                                partial_success: partial,
+                            };
+                            let _ = reply.send(Ok(failure));
+                        }
+                        (_, None) => {}
+                    }
                 }
-                Err(why) => return Err(why),
-            };
-            let success = matches!(outcome, Outcome::Done(AuthResult::Success));
-            if success {
-                is_in();
-            }
-            // Whoever asked may be gone.
-            drop(reply.send(Ok(outcome)));
-            if success {
-                return Ok(true);
             }
         }
     }
 
-    /// Something came that nobody has asked for.
-    fn unasked(&mut self, came: Came) -> Result<(), Error> {
-        match came {
-            Came::Event(event) => self.heard(event),
-            Came::Payload(payload) => {
-                let number = payload.first().copied().unwrap_or_default();
-                return Err(adit_ssh_proto::SshError::Unexpected(number).into());
-            }
-        }
-        Ok(())
-    }
-
-    fn heard(&mut self, event: Event) {
-        if let (Event::ExtInfo(told), Some(machine)) = (event, &mut self.machine) {
-            machine.server_extensions(told.user_algorithms.as_deref(), told.hostbound);
-        }
-    }
-
-    /// The best hash that the server takes of RSA keys.
-    async fn rsa_hash(&mut self) -> Result<Option<Option<HashAlg>>, Error> {
-        let told = timeout(EXTENSIONS, async {
-            while self.wire.transport.extensions().user_algorithms.is_none() {
-                let came = self.wire.next().await?;
-                self.unasked(came)?;
-            }
-            Ok::<_, Error>(())
-        });
-        if let Ok(done) = told.await {
-            done?;
-        }
-        let known = &self.wire.transport.extensions().user_algorithms;
-        Ok(known.as_ref().map(|known| {
+    /// The best hash that the server takes of RSA keys; the outer `None`: it does not say.
+    async fn rsa_hash(&mut self, patience: Duration) -> Result<Option<Option<HashAlg>>, Error> {
+        let known = self.entrance.user_algorithms(patience).await?;
+        Ok(known.map(|known| {
             let hashes = [
                 (KeyAlgorithm::RsaSha512, HashAlg::Sha512),
                 (KeyAlgorithm::RsaSha256, HashAlg::Sha256),
@@ -132,123 +80,61 @@ impl<'a, H: Handler, IO: AsyncRead + AsyncWrite + Unpin> Auth<'a, H, IO> {
         }))
     }
 
-    /// One try.
-    async fn begin(&mut self, wish: Try) -> Result<Outcome, Stop<H::Error>> {
-        let config = wish.config();
-        let told = self.wire.transport.extensions().clone();
-        if self.asked {
-            // Questions that are left open are given up.
-            self.asked = false;
-            if let Some(machine) = &mut self.machine {
-                let _ = machine.answer(ClientAnswer::Decline)?;
+    /// One try, with the server's questions and their answers. Gives who is to be told of it: nobody
+    /// if it was given up for `next`.
+    async fn attempt(
+        &mut self,
+        wish: Try,
+        reply: Reply,
+        wishes: &mut Receiver<Wish>,
+        next: &mut Option<Wish>,
+    ) -> Result<(Tried, Option<Reply>), Stop<H::Error>> {
+        let hash = self.rsa_hash(Duration::ZERO).await?;
+        let (tell, mut told) = mpsc::channel(SAID);
+        let login = wish.login(tell);
+        let mut trying = pin!(self.entrance.log_in(&login));
+        let (mut reply, mut asked) = (Some(reply), None);
+        let tried = loop {
+            tokio::select! {
+                biased;
+                Some(said) = told.recv() => match said {
+                    Said::Banner(text) => {
+                        let told = self.handler.auth_banner(&text, self.session).await;
+                        told.map_err(Stop::Handler)?;
+                    }
+                    Said::Questions(questions, count, answer) => {
+                        asked = Some((count, answer));
+                        if let Some(reply) = reply.take() {
+                            let _ = reply.send(Ok(questions));
+                        }
+                    }
+                },
+                wish = wishes.recv(), if asked.is_some() => match wish.ok_or(Stop::Left)? {
+                    Wish::RsaHash(reply) => drop(reply.send(hash)),
+                    Wish::Answers(answers, to) => match asked.take() {
+                        Some((count, answer)) if count == answers.len() => {
+                            let _ = answer.send(answers);
+                            reply = Some(to);
+                        }
+                        // The question is left open.
+                        open => {
+                            asked = open;
+                            let _ = to.send(Err(Error::Inconsistent));
+                        }
+                    },
+                    // Questions that are left open are given up.
+                    other => (asked, *next) = (None, Some(other)),
+                },
+                () = self.core.left.notified() => return Err(Stop::Left),
+                done = &mut trying => break done?,
+            }
+        };
+        while let Ok(said) = told.try_recv() {
+            if let Said::Banner(text) = said {
+                let told = self.handler.auth_banner(&text, self.session).await;
+                told.map_err(Stop::Handler)?;
             }
         }
-        let step = if let Some(machine) = &mut self.machine {
-            machine.again(config)?
-        } else {
-            let transport = &self.wire.transport;
-            let (id, key) = (transport.session_id(), transport.host_key());
-            let machine = ClientAuth::new(config, id.unwrap_or_default(), key.unwrap_or_default());
-            self.machine = Some(machine);
-            ClientStep::Wait
-        };
-        let mut algorithms = told.user_algorithms;
-        if let With::Key {
-            algorithm: Some(wanted),
-            ..
-        } = &wish.with
-        {
-            algorithms = Some(vec![*wanted]);
-        }
-        if let Some(machine) = &mut self.machine {
-            machine.server_extensions(algorithms.as_deref(), told.hostbound);
-        }
-        self.steps(step, Some(wish.with)).await
-    }
-
-    /// Answers to the server's questions.
-    async fn go_on(&mut self, answers: Vec<Secret<String>>) -> Result<Outcome, Stop<H::Error>> {
-        let machine = self.machine.as_mut().filter(|_| self.asked);
-        let machine = machine.ok_or(Error::Inconsistent)?;
-        // A wrong number of answers leaves the question open.
-        let step = machine.answer(ClientAnswer::Responses(answers));
-        let step = step.map_err(|_| Error::Inconsistent)?;
-        self.asked = false;
-        self.steps(step, None).await
-    }
-
-    async fn steps(
-        &mut self,
-        mut step: ClientStep,
-        with: Option<With>,
-    ) -> Result<Outcome, Stop<H::Error>> {
-        let mut password = None;
-        let mut key = None;
-        match with {
-            Some(With::Password(secret)) => password = Some(secret),
-            Some(With::Key { signer, .. }) => key = Some(signer),
-            _ => {}
-        }
-        loop {
-            let Some(machine) = &mut self.machine else {
-                return Err(Error::Inconsistent.into());
-            };
-            step = match step {
-                ClientStep::Wait => {
-                    while let Some(message) = machine.poll_output() {
-                        self.wire.say(&message)?;
-                    }
-                    match self.wire.next().await? {
-                        Came::Event(event) => {
-                            self.heard(event);
-                            ClientStep::Wait
-                        }
-                        Came::Payload(payload) => machine.handle(&payload)?,
-                    }
-                }
-                ClientStep::Banner(text) => {
-                    let told = self.handler.auth_banner(&text, self.session).await;
-                    told.map_err(Stop::Handler)?;
-                    ClientStep::Wait
-                }
-                ClientStep::Ask(ClientAsk::Signature {
-                    algorithm, data, ..
-                }) => {
-                    let signature = key.as_ref().and_then(|key| key.sign(algorithm, &data).ok());
-                    machine
-                        .answer(signature.map_or(ClientAnswer::Decline, ClientAnswer::Signature))?
-                }
-                ClientStep::Ask(ClientAsk::Password { .. }) => {
-                    let answer = password.take();
-                    machine.answer(answer.map_or(ClientAnswer::Decline, ClientAnswer::Password))?
-                }
-                ClientStep::Ask(ClientAsk::NewPassword { .. }) => {
-                    machine.answer(ClientAnswer::Decline)?
-                }
-                ClientStep::Ask(ClientAsk::Questions {
-                    name,
-                    instruction,
-                    prompts,
-                }) => {
-                    self.asked = true;
-                    let prompts = prompts.into_iter().map(|prompt| Prompt {
-                        prompt: prompt.text,
-                        echo: prompt.echo,
-                    });
-                    return Ok(Outcome::Asked {
-                        name,
-                        instructions: instruction,
-                        prompts: prompts.collect(),
-                    });
-                }
-                ClientStep::Success => return Ok(Outcome::Done(AuthResult::Success)),
-                ClientStep::Failed { methods } => {
-                    return Ok(Outcome::Done(AuthResult::Failure {
-                        remaining_methods: MethodSet::of(&methods),
-                        partial_success: machine.was_partial(),
-                    }));
-                }
-            };
-        }
+        Ok((tried, reply))
     }
 }

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_ssh_proto::connection;
-use adit_ssh_proto::transport;
+use adit_ssh::client::{ClientConfig, HostKeyPolicy, Login};
+use adit_ssh::messages::Bounds;
 
-use crate::engine::Patience;
 use crate::preferred::Certified;
 use crate::{Error, Limits, Preferred, SshId, settings};
+
+/// Pieces of data that wait in one channel before its writer does.
+const PIECES: usize = 64;
 
 /// What a client decides.
 #[derive(Debug)]
@@ -54,20 +56,21 @@ impl Default for Config {
 }
 
 impl Config {
-    pub(super) fn transport(&self) -> Result<Arc<transport::Config>, Error> {
+    pub(super) fn below(&self, host_key: Arc<dyn HostKeyPolicy>) -> Result<ClientConfig, Error> {
         let preferred = self.preferred.below(Certified::Listed)?;
-        settings::transport(preferred, &self.client_id, &self.limits)
+        let mut config = ClientConfig::new(host_key, Login::new(""));
+        config.transport = settings::transport(preferred, &self.client_id, &self.limits)?;
+        config.limits = settings::connection(self.window_size, self.maximum_packet_size);
+        config.keepalive = settings::keepalive(self.keepalive_interval, self.keepalive_max);
+        config.inactivity = self.inactivity_timeout;
+        config.timeout = settings::patience(self.inactivity_timeout);
+        Ok(config)
     }
 
-    pub(super) fn connection(&self) -> connection::Limits {
-        settings::connection(self.window_size, self.maximum_packet_size)
-    }
-
-    pub(super) const fn patience(&self) -> Patience {
-        Patience {
-            inactivity: self.inactivity_timeout,
-            keepalive: self.keepalive_interval,
-            missed: self.keepalive_max,
+    pub(super) const fn bounds(&self) -> Bounds {
+        Bounds {
+            messages: self.channel_buffer_size,
+            pieces: PIECES,
         }
     }
 }

@@ -1,24 +1,19 @@
 //! From a stream to a session: key exchange and host key.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use adit_net::ambient::Chance;
-use adit_ssh_proto::SshError;
-use adit_ssh_proto::connection::Role;
-use adit_ssh_proto::key::AnyKey;
-use adit_ssh_proto::transport::{Event, Transport};
+use adit_ssh::client::{Client, HostKey, HostKeyPolicy};
+use adit_ssh::{BoxFuture, HostKeyRefused};
+use adit_stream::{BoxStream, Buffered, Tcp};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, ToSocketAddrs};
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 
 use super::run::Task;
 use super::{Config, Handle, Handler, Session};
 use crate::Error;
-use crate::engine::{Came, Core, Hold, Wire};
+use crate::core::Core;
 use crate::keys::PublicKeyOrCertificate;
-
-/// Pieces of data that wait in one channel before its writer does.
-const PIECES: usize = 64;
 
 /// Connects over TCP, exchanges keys, and asks `handler` about the server's.
 ///
@@ -34,7 +29,7 @@ pub async fn connect<H: Handler + 'static, A: ToSocketAddrs>(
     if config.nodelay {
         socket.set_nodelay(true).map_err(Error::from)?;
     }
-    connect_stream(config, socket, handler).await
+    begin(config, Box::new(Tcp::new(socket)), handler).await
 }
 
 /// The same over any stream.
@@ -44,64 +39,57 @@ pub async fn connect<H: Handler + 'static, A: ToSocketAddrs>(
 pub async fn connect_stream<H, R>(
     config: Arc<Config>,
     stream: R,
-    mut handler: H,
+    handler: H,
 ) -> Result<Handle<H>, H::Error>
 where
     H: Handler + 'static,
     R: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let transport =
-        Transport::client(config.transport()?, Box::new(Chance)).map_err(Error::from)?;
-    let mut wire = Wire::new(stream, transport, config.patience(), true);
-    match exchange(&mut wire, &mut handler).await {
-        Ok(true) => {}
-        Ok(false) => {
-            wire.part(Some(&Error::UnknownKey)).await;
-            return Err(Error::UnknownKey.into());
-        }
-        Err(why) => {
-            wire.part(None).await;
-            return Err(why);
-        }
+    begin(config, Box::new(Buffered::over(stream)), handler).await
+}
+
+async fn begin<H: Handler + 'static>(
+    config: Arc<Config>,
+    below: BoxStream,
+    handler: H,
+) -> Result<Handle<H>, H::Error> {
+    let judge = Arc::new(Judge(Mutex::new((handler, None))));
+    let policy: Arc<dyn HostKeyPolicy> = Arc::clone(&judge) as _;
+    let exchanged = Client::exchange_keys(below, &config.below(policy)?).await;
+    // Nobody else has it any more.
+    let judge = Arc::into_inner(judge).ok_or(Error::Inconsistent)?;
+    let (handler, failed) = judge.0.into_inner();
+    if let Some(why) = failed {
+        return Err(why);
     }
-    let mailbox = config.channel_buffer_size;
-    let core = Core::new(Role::Client, config.connection(), mailbox, PIECES);
-    let hold = Hold::new(&core);
+    let entrance = exchanged.map_err(Error::from)?;
+    let (core, hold) = (Arc::<Core>::default(), Arc::<OnceLock<_>>::default());
     let (wishes, wanted) = mpsc::channel(1);
     let task = Task {
-        wire,
         handler,
         session: Session::new(Arc::clone(&core)),
         core: Arc::clone(&core),
+        hold: Arc::clone(&hold),
+        bounds: config.bounds(),
     };
-    let task = tokio::spawn(task.run(wanted));
+    let task = tokio::spawn(task.run(entrance, wanted));
     Ok(Handle::new(core, hold, wishes, task))
 }
 
-/// The first key exchange; false if the handler does not take the server's key.
-async fn exchange<H: Handler, IO: AsyncRead + AsyncWrite + Unpin>(
-    wire: &mut Wire<IO>,
-    handler: &mut H,
-) -> Result<bool, H::Error> {
-    loop {
-        match wire.next().await? {
-            Came::Event(Event::HostKey { algorithm, blob }) => {
-                let key = AnyKey::parse_for(algorithm, &blob);
-                let key = key.map_err(|why| Error::from(SshError::from(why)))?;
-                let key = PublicKeyOrCertificate::of(key, algorithm);
-                if !handler.check_server_key(&key).await? {
-                    wire.transport.reject_host_key();
-                    return Ok(false);
-                }
-                let accepted = wire.transport.accept_host_key();
-                accepted.map_err(Error::from)?;
+/// Asks the handler about the server's key; keeps what it failed with.
+struct Judge<H: Handler>(Mutex<(H, Option<H::Error>)>);
+
+impl<H: Handler> HostKeyPolicy for Judge<H> {
+    fn verify<'a>(&'a self, key: &'a HostKey) -> BoxFuture<'a, Result<(), HostKeyRefused>> {
+        Box::pin(async move {
+            let (handler, failed) = &mut *self.0.lock().await;
+            let key = PublicKeyOrCertificate::of(key.key.clone(), key.algorithm);
+            match handler.check_server_key(&key).await {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                Err(why) => *failed = Some(why),
             }
-            Came::Event(Event::Ready(_)) => return Ok(true),
-            Came::Event(_) => {}
-            Came::Payload(payload) => {
-                let number = payload.first().copied().unwrap_or_default();
-                return Err(Error::from(SshError::Unexpected(number)).into());
-            }
-        }
+            Err(HostKeyRefused(String::new()))
+        })
     }
 }

@@ -3,19 +3,22 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use adit_crypto::Secret;
+use adit_ssh::Peer;
+use adit_ssh::messages::Say;
+use adit_ssh_proto::auth::Method;
 use adit_ssh_proto::connection::{ChannelKind, GlobalAnswer, GlobalRequest, Kind, Originator};
 use adit_ssh_proto::key::AnyKey;
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use super::login::{Outcome, Try, Wish, With};
+use super::login::{Try, Wish};
 use super::{Handler, KeyboardInteractiveAuthResponse, Msg};
-use crate::engine::{Behind, Core, Hold};
+use crate::core::Core;
 use crate::keys::{Certificate, HashAlg, PrivateKey, PrivateKeyWithHashAlg};
 use crate::{AuthResult, Channel, ChannelId, Disconnect, Error, settings};
 
@@ -23,22 +26,24 @@ use crate::{AuthResult, Channel, ChannelId, Disconnect, Error, settings};
 ///
 /// As a future, it waits for the session's end.
 pub struct Handle<H: Handler> {
-    hold: Hold,
     core: Arc<Core>,
+    /// What keeps the session alive once the user is in.
+    hold: Arc<OnceLock<Peer>>,
     wishes: mpsc::Sender<Wish>,
     task: JoinHandle<Result<(), H::Error>>,
 }
 
+#[allow(clippy::unused_async, reason = "as russh has it")]
 impl<H: Handler> Handle<H> {
     pub(super) fn new(
         core: Arc<Core>,
-        hold: Hold,
+        hold: Arc<OnceLock<Peer>>,
         wishes: mpsc::Sender<Wish>,
         task: JoinHandle<Result<(), H::Error>>,
     ) -> Self {
         Self {
-            hold,
             core,
+            hold,
             wishes,
             task,
         }
@@ -47,7 +52,7 @@ impl<H: Handler> Handle<H> {
     /// Whether the session is over.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.task.is_finished() || self.core.with(|state| state.over)
+        self.task.is_finished() || self.core.is_over()
     }
 
     async fn wish<T>(&self, make: impl FnOnce(oneshot::Sender<T>) -> Wish) -> Result<T, Error> {
@@ -57,16 +62,21 @@ impl<H: Handler> Handle<H> {
         answer.await.map_err(|_| Error::Disconnect)
     }
 
-    async fn log_in(&self, user: impl Into<String>, with: With) -> Result<Outcome, Error> {
-        let user = user.into();
-        self.wish(|reply| Wish::Try(Try { user, with }, reply))
-            .await?
+    async fn log_in(&self, wish: Try) -> Result<KeyboardInteractiveAuthResponse, Error> {
+        self.wish(|reply| Wish::Try(wish, reply)).await?
     }
 
-    async fn once(&self, user: impl Into<String>, with: With) -> Result<AuthResult, Error> {
-        match self.log_in(user, with).await? {
-            Outcome::Done(result) => Ok(result),
-            Outcome::Asked { .. } => Err(Error::Inconsistent),
+    async fn once(&self, wish: Try) -> Result<AuthResult, Error> {
+        match self.log_in(wish).await? {
+            KeyboardInteractiveAuthResponse::Success => Ok(AuthResult::Success),
+            KeyboardInteractiveAuthResponse::Failure {
+                remaining_methods,
+                partial_success,
+            } => Ok(AuthResult::Failure {
+                remaining_methods,
+                partial_success,
+            }),
+            KeyboardInteractiveAuthResponse::InfoRequest { .. } => Err(Error::Inconsistent),
         }
     }
 
@@ -78,7 +88,7 @@ impl<H: Handler> Handle<H> {
         &mut self,
         user: U,
     ) -> Result<AuthResult, Error> {
-        self.once(user, With::Nothing).await
+        self.once(Try::new(user, None)).await
     }
 
     /// Logs in with a password. It is not sent to a server that takes none.
@@ -90,8 +100,7 @@ impl<H: Handler> Handle<H> {
         user: U,
         password: P,
     ) -> Result<AuthResult, Error> {
-        let password = Secret::new(password.into());
-        self.once(user, With::Password(password)).await
+        self.once(Try::with_password(user, password)).await
     }
 
     /// Logs in with a key.
@@ -103,12 +112,10 @@ impl<H: Handler> Handle<H> {
         user: U,
         key: PrivateKeyWithHashAlg,
     ) -> Result<AuthResult, Error> {
-        let with = With::Key {
-            key: AnyKey::Plain(key.public_key().below().clone()),
-            signer: Arc::clone(key.below()),
-            algorithm: key.algorithm().below(),
-        };
-        self.once(user, with).await
+        let shown = AnyKey::Plain(key.public_key().below().clone());
+        let algorithm = key.algorithm().below();
+        self.once(Try::with_key(user, shown, key.below(), algorithm))
+            .await
     }
 
     /// Logs in with a key as its certificate has it.
@@ -121,12 +128,9 @@ impl<H: Handler> Handle<H> {
         key: Arc<PrivateKey>,
         cert: Certificate,
     ) -> Result<AuthResult, Error> {
-        let with = With::Key {
-            key: AnyKey::Certificate(Box::new(cert.below().clone())),
-            signer: Arc::clone(key.below()),
-            algorithm: None,
-        };
-        self.once(user, with).await
+        let shown = AnyKey::Certificate(Box::new(cert.below().clone()));
+        self.once(Try::with_key(user, shown, key.below(), None))
+            .await
     }
 
     /// Lets the server ask. The list of methods below this one is not sent: servers leave it alone.
@@ -141,7 +145,8 @@ impl<H: Handler> Handle<H> {
         user: U,
         _submethods: S,
     ) -> Result<KeyboardInteractiveAuthResponse, Error> {
-        Ok(self.log_in(user, With::Questions).await?.into())
+        self.log_in(Try::new(user, Some(Method::KeyboardInteractive)))
+            .await
     }
 
     /// Answers what the server asked, each question once.
@@ -154,8 +159,7 @@ impl<H: Handler> Handle<H> {
         responses: Vec<String>,
     ) -> Result<KeyboardInteractiveAuthResponse, Error> {
         let answers = responses.into_iter().map(Secret::new).collect();
-        let outcome = self.wish(|reply| Wish::Answers(answers, reply)).await??;
-        Ok(outcome.into())
+        self.wish(|reply| Wish::Answers(answers, reply)).await?
     }
 
     /// The best hash that the server takes of RSA keys: `None` if it does not say, `Some(None)` if
@@ -168,8 +172,7 @@ impl<H: Handler> Handle<H> {
     }
 
     async fn open(&self, kind: ChannelKind) -> Result<Channel<Msg>, Error> {
-        let (id, mailbox) = self.hold.open(kind).await?;
-        Ok(Channel::new(&self.core, id, mailbox))
+        Ok(Channel::new(self.core.open(kind).await?))
     }
 
     /// Opens a channel for a program, a shell or a subsystem.
@@ -231,7 +234,7 @@ impl<H: Handler> Handle<H> {
             address: address.into(),
             port: settings::port(port)?,
         };
-        match self.hold.global(request).await? {
+        match self.core.global(request).await? {
             GlobalAnswer::Bound { port } => Ok(port.into()),
             _ => Ok(port),
         }
@@ -250,7 +253,7 @@ impl<H: Handler> Handle<H> {
             address: address.into(),
             port: settings::port(port)?,
         };
-        self.hold.global(request).await.map(drop)
+        self.core.global(request).await.map(drop)
     }
 
     /// Has the server listen on a socket in its file system (OpenSSH's extension).
@@ -260,7 +263,7 @@ impl<H: Handler> Handle<H> {
     pub async fn streamlocal_forward<A: Into<String>>(&self, path: A) -> Result<(), Error> {
         let path = path.into().into_bytes();
         let request = GlobalRequest::StreamlocalForward { path };
-        self.hold.global(request).await.map(drop)
+        self.core.global(request).await.map(drop)
     }
 
     /// Has the server stop that.
@@ -270,7 +273,7 @@ impl<H: Handler> Handle<H> {
     pub async fn cancel_streamlocal_forward<A: Into<String>>(&self, path: A) -> Result<(), Error> {
         let path = path.into().into_bytes();
         let request = GlobalRequest::CancelStreamlocalForward { path };
-        self.hold.global(request).await.map(drop)
+        self.core.global(request).await.map(drop)
     }
 
     /// Asks the server for a sign of life and waits for it.
@@ -278,10 +281,10 @@ impl<H: Handler> Handle<H> {
     /// # Errors
     /// [`Error::NotAuthenticated`], [`Error::Disconnect`].
     pub async fn send_ping(&self) -> Result<(), Error> {
-        match self.hold.global(GlobalRequest::KeepAlive).await {
-            // Any answer will do.
-            Ok(_) | Err(Error::RequestDenied) => Ok(()),
-            Err(why) => Err(why),
+        match self.hold.get() {
+            Some(peer) => Ok(peer.ping().await.map(drop)?),
+            None if self.core.is_over() => Err(Error::Disconnect),
+            None => Err(Error::NotAuthenticated),
         }
     }
 
@@ -290,22 +293,17 @@ impl<H: Handler> Handle<H> {
     /// # Errors
     /// [`Error::NotAuthenticated`], [`Error::Disconnect`].
     pub async fn no_more_sessions(&self, _want_reply: bool) -> Result<(), Error> {
-        self.hold
-            .global(GlobalRequest::NoMoreSessions)
-            .await
-            .map(drop)
+        let request = GlobalRequest::NoMoreSessions;
+        self.core.global(request).await.map(drop)
     }
 
     /// Sends bytes in a channel; gives them back if the session is gone, or too much waits.
     ///
     /// # Errors
     /// The bytes.
-    #[allow(clippy::unused_async, reason = "as russh has it")]
     pub async fn data(&self, id: ChannelId, data: impl Into<Bytes>) -> Result<(), Bytes> {
         let data = data.into();
-        let sent = self
-            .core
-            .send(id.0, Behind::Data(Kind::Stdout, data.clone()));
+        let sent = self.core.say(id.0, Say::Data(Kind::Stdout, &data));
         sent.map_err(|_| data)
     }
 
@@ -313,7 +311,6 @@ impl<H: Handler> Handle<H> {
     ///
     /// # Errors
     /// [`Error::NotAuthenticated`], [`Error::Disconnect`].
-    #[allow(clippy::unused_async, reason = "as russh has it")]
     pub async fn rekey_soon(&self) -> Result<(), Error> {
         self.core.rekey()
     }
@@ -323,7 +320,6 @@ impl<H: Handler> Handle<H> {
     ///
     /// # Errors
     /// It is over.
-    #[allow(clippy::unused_async, reason = "as russh has it")]
     pub async fn disconnect(
         &self,
         reason: Disconnect,

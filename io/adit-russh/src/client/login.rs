@@ -1,15 +1,18 @@
 //! What the handle wants of the task while the user is not in.
 
-use std::sync::Arc;
+use std::future::ready;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use adit_crypto::Secret;
+use adit_ssh::BoxFuture;
+use adit_ssh::client::{Identity, Login, Prompter};
 use adit_ssh_proto::algorithm::KeyAlgorithm;
-use adit_ssh_proto::auth::{ClientConfig, Identity, Method};
+use adit_ssh_proto::auth::{self, Method};
 use adit_ssh_proto::key::{AnyKey, PrivateKey};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::keys::HashAlg;
-use crate::{AuthResult, Error, MethodSet};
+use crate::{Error, MethodSet};
 
 /// A question of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,83 +50,125 @@ pub enum KeyboardInteractiveAuthResponse {
 /// Something that the handle wants.
 pub(super) enum Wish {
     /// To log in.
-    Try(Try, oneshot::Sender<Result<Outcome, Error>>),
+    Try(Try, Reply),
     /// Answers to the server's questions.
-    Answers(Vec<Secret<String>>, oneshot::Sender<Result<Outcome, Error>>),
+    Answers(Vec<Secret<String>>, Reply),
     /// The best hash for RSA; the outer `None`: the server does not say.
     RsaHash(oneshot::Sender<Option<Option<HashAlg>>>),
 }
 
-/// One try to log in.
+/// Where what came of a try is told.
+pub(super) type Reply = oneshot::Sender<Result<KeyboardInteractiveAuthResponse, Error>>;
+
+/// One try to log in: one method, once.
 pub(super) struct Try {
-    pub(super) user: String,
-    pub(super) with: With,
+    login: Login,
+    password: Option<Secret<String>>,
 }
 
-/// With what.
-pub(super) enum With {
-    Nothing,
-    Password(Secret<String>),
-    Key {
-        key: AnyKey,
-        signer: Arc<PrivateKey>,
-        /// The one to sign with; `None`: what the server takes.
-        algorithm: Option<KeyAlgorithm>,
-    },
-    Questions,
-}
-
-/// What came of it.
-pub(super) enum Outcome {
-    Done(AuthResult),
-    Asked {
-        name: String,
-        instructions: String,
-        prompts: Vec<Prompt>,
-    },
+/// Something that the server says during a try.
+pub(super) enum Said {
+    Banner(String),
+    /// Questions, and where the answers go.
+    Questions(
+        KeyboardInteractiveAuthResponse,
+        usize,
+        oneshot::Sender<Vec<Secret<String>>>,
+    ),
 }
 
 impl Try {
-    /// As the protocol's machine wants it: one method, once.
-    pub(super) fn config(&self) -> ClientConfig {
-        let mut config = ClientConfig::new(&self.user);
-        config.prompts = 1;
-        config.methods = match &self.with {
-            With::Nothing => Vec::new(),
-            With::Password(_) => vec![Method::Password],
-            With::Key { .. } => vec![Method::PublicKey],
-            With::Questions => vec![Method::KeyboardInteractive],
-        };
-        if let With::Key { key, .. } = &self.with {
-            config.identities = vec![Identity {
-                key: key.clone(),
-                query: false,
-            }];
+    /// With this, or with nothing.
+    pub(super) fn new(user: impl Into<String>, method: Option<Method>) -> Self {
+        let mut login = Login::new(user);
+        (login.prompts, login.methods) = (1, method.into_iter().collect());
+        Self {
+            login,
+            password: None,
         }
-        config
+    }
+
+    pub(super) fn with_password(user: impl Into<String>, password: impl Into<String>) -> Self {
+        Self {
+            password: Some(Secret::new(password.into())),
+            ..Self::new(user, Some(Method::Password))
+        }
+    }
+
+    /// `algorithm`: the one to sign with; `None`: what the server takes.
+    pub(super) fn with_key(
+        user: impl Into<String>,
+        key: AnyKey,
+        signer: &Arc<PrivateKey>,
+        algorithm: Option<KeyAlgorithm>,
+    ) -> Self {
+        let mut new = Self::new(user, Some(Method::PublicKey));
+        new.login = new.login.with_identity(Key(key, Arc::clone(signer)));
+        new.login.algorithms = algorithm.map(|algorithm| vec![algorithm]);
+        new
+    }
+
+    /// As the driver wants it. What the server says goes to `tell`.
+    pub(super) fn login(mut self, tell: mpsc::Sender<Said>) -> Login {
+        let password = Mutex::new(self.password);
+        self.login.prompter = Some(Arc::new(Prompts { password, tell }));
+        self.login
     }
 }
 
-impl From<Outcome> for KeyboardInteractiveAuthResponse {
-    fn from(outcome: Outcome) -> Self {
-        match outcome {
-            Outcome::Done(AuthResult::Success) => Self::Success,
-            Outcome::Done(AuthResult::Failure {
-                remaining_methods,
-                partial_success,
-            }) => Self::Failure {
-                remaining_methods,
-                partial_success,
-            },
-            Outcome::Asked {
-                name,
-                instructions,
-                prompts,
-            } => Self::InfoRequest {
-                name,
-                instructions,
-                prompts,
-            },
-        }
+struct Key(AnyKey, Arc<PrivateKey>);
+
+impl Identity for Key {
+    fn key(&self) -> AnyKey {
+        self.0.clone()
+    }
+
+    fn sign<'a>(
+        &'a self,
+        algorithm: KeyAlgorithm,
+        data: &'a [u8],
+    ) -> BoxFuture<'a, Option<Vec<u8>>> {
+        Box::pin(ready(self.1.sign(algorithm, data).ok()))
+    }
+}
+
+/// Gives the password once; hands everything else on.
+struct Prompts {
+    password: Mutex<Option<Secret<String>>>,
+    tell: mpsc::Sender<Said>,
+}
+
+impl Prompter for Prompts {
+    fn password(&self, _: u32) -> BoxFuture<'_, Option<Secret<String>>> {
+        let mut password = self.password.lock().unwrap_or_else(PoisonError::into_inner);
+        Box::pin(ready(password.take()))
+    }
+
+    fn questions<'a>(
+        &'a self,
+        name: &'a str,
+        instruction: &'a str,
+        prompts: &'a [auth::Prompt],
+    ) -> BoxFuture<'a, Option<Vec<Secret<String>>>> {
+        let (answer, answers) = oneshot::channel();
+        let shown = prompts.iter().map(|prompt| Prompt {
+            prompt: prompt.text.clone(),
+            echo: prompt.echo,
+        });
+        let asked = KeyboardInteractiveAuthResponse::InfoRequest {
+            name: name.to_owned(),
+            instructions: instruction.to_owned(),
+            prompts: shown.collect(),
+        };
+        // If nobody listens, nobody answers.
+        let _ = self
+            .tell
+            .try_send(Said::Questions(asked, prompts.len(), answer));
+        Box::pin(async { answers.await.ok() })
+    }
+
+    fn banner(&self, text: &str) {
+        // The same.
+        let _ = self.tell.try_send(Said::Banner(text.to_owned()));
     }
 }

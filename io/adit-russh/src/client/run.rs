@@ -1,31 +1,40 @@
 //! The task of a client's session.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use adit_ssh_proto::SshError;
-use adit_ssh_proto::connection::{ChannelKind, GlobalAnswer, GlobalRequest, Kind, Request};
-use tokio::io::{AsyncRead, AsyncWrite};
+use adit_ssh::client::Entrance;
+use adit_ssh::messages::{Bounds, Message, MessageChannel, Told};
+use adit_ssh::{ConnectError, End, Opening, Peer};
+use adit_ssh_proto::connection::{ChannelKind, GlobalRequest, Kind, Request};
+use adit_ssh_proto::{Disconnect as Reason, SshError};
 use tokio::sync::mpsc;
 
 use super::auth::Auth;
 use super::login::Wish;
-use super::{ChannelOpenHandle, DisconnectReason, Handler, RemoteDisconnectInfo, Session};
-use crate::engine::{Arrived, CHANNEL_STDERR, Core, Mailbox, Over, Wire};
+use super::{
+    ChannelOpenHandle, DisconnectReason, Handler, KeyboardInteractiveAuthResponse,
+    RemoteDisconnectInfo, Session,
+};
+use crate::core::{CHANNEL_STDERR, Core, Over, reason};
 use crate::keys::PublicKey;
-use crate::{Channel, ChannelId, Disconnect, Error, Sig};
+use crate::{Channel, ChannelId, ChannelOpenFailure, Disconnect, Error, Sig};
 
 /// The task of a client's session.
-pub(super) struct Task<H, IO> {
-    pub(super) wire: Wire<IO>,
+pub(super) struct Task<H> {
     pub(super) handler: H,
     pub(super) session: Session,
     pub(super) core: Arc<Core>,
+    /// The handle's, for what keeps the session alive.
+    pub(super) hold: Arc<OnceLock<Peer>>,
+    pub(super) bounds: Bounds,
 }
 
-/// Why a session is over, or a try to log in.
+/// Why a session is over.
 pub(super) enum Stop<E> {
     /// Something failed here, or in the protocol.
     Error(Error),
+    /// The server has said so, with this code and these words.
+    Said(u32, String),
     /// The handler failed.
     Handler(E),
     /// It was ended here.
@@ -38,61 +47,85 @@ impl<E> From<Error> for Stop<E> {
     }
 }
 
-impl<E> From<SshError> for Stop<E> {
-    fn from(why: SshError) -> Self {
-        Self::Error(why.into())
+impl<E> From<End> for Stop<E> {
+    fn from(why: End) -> Self {
+        match why {
+            End::Closed => Self::Left,
+            End::Ssh(SshError::Disconnected { reason, text }) => Self::Said(reason, text),
+            other => Self::Error(reason(other)),
+        }
     }
 }
 
-impl<H: Handler, IO: AsyncRead + AsyncWrite + Unpin> Task<H, IO> {
-    pub(super) async fn run(mut self, mut wishes: mpsc::Receiver<Wish>) -> Result<(), H::Error> {
+impl<E> From<ConnectError> for Stop<E> {
+    fn from(why: ConnectError) -> Self {
+        match why {
+            ConnectError::Ssh(why) => End::Ssh(why).into(),
+            other => Self::Error(other.into()),
+        }
+    }
+}
+
+impl<H: Handler> Task<H> {
+    pub(super) async fn run(
+        mut self,
+        entrance: Entrance,
+        mut wishes: mpsc::Receiver<Wish>,
+    ) -> Result<(), H::Error> {
         let over = Over(Arc::clone(&self.core));
-        let stop = self.serve(&mut wishes).await;
+        let stop = self.serve(entrance, &mut wishes).await;
         drop((wishes, over));
-        let said = self.wire.last_words.take();
-        let reason = match (stop, said) {
-            (Stop::Left, _) => {
-                self.wire.part(None).await;
-                return Ok(());
-            }
-            (Stop::Handler(why), _) => {
-                self.wire.part(Some(&Error::Disconnect)).await;
-                DisconnectReason::Error(why)
-            }
-            (Stop::Error(_), Some((code, message))) => {
+        let reason = match stop {
+            Stop::Left => return Ok(()),
+            Stop::Handler(why) => DisconnectReason::Error(why),
+            Stop::Error(why) => DisconnectReason::Error(why.into()),
+            Stop::Said(code, message) => {
                 DisconnectReason::ReceivedDisconnect(RemoteDisconnectInfo {
                     reason_code: Disconnect::try_from(code).unwrap_or(Disconnect::ByApplication),
                     message,
                     lang_tag: String::new(),
                 })
             }
-            (Stop::Error(why), None) => {
-                self.wire.part(Some(&why)).await;
-                DisconnectReason::Error(why.into())
-            }
         };
         self.handler.disconnected(reason).await
     }
 
-    async fn serve(&mut self, wishes: &mut mpsc::Receiver<Wish>) -> Stop<H::Error> {
+    async fn serve(
+        &mut self,
+        mut entrance: Entrance,
+        wishes: &mut mpsc::Receiver<Wish>,
+    ) -> Stop<H::Error> {
         let core = Arc::clone(&self.core);
-        let mut auth = Auth::new(&mut self.wire, &mut self.handler, &mut self.session);
-        let is_in = auth.run(wishes, || core.with(|state| state.ready = true));
-        match is_in.await {
-            Ok(true) => wishes.close(),
-            Ok(false) => return Stop::Left,
-            Err(why) => return why,
-        }
+        let mut auth = Auth {
+            entrance: &mut entrance,
+            handler: &mut self.handler,
+            session: &mut self.session,
+            core: &core,
+        };
+        let reply = match auth.run(wishes).await {
+            Ok(reply) => reply,
+            Err(stop) => {
+                entrance.give_up(&ConnectError::Ended("a user was waited for"));
+                return stop;
+            }
+        };
+        let (mut feed, peer) = entrance.enter_by_messages(self.bounds);
+        core.begin(feed.speaker());
+        // The handle's alone from now on.
+        let _ = std::mem::take(&mut self.hold).set(peer);
+        wishes.close();
+        // Whoever asked may be gone.
+        let _ = reply.send(Ok(KeyboardInteractiveAuthResponse::Success));
         loop {
-            match self.wire.turn(&core).await {
-                Ok(Arrived::Left) => return Stop::Left,
-                Ok(arrived) => {
-                    let told = tell(&mut self.handler, &mut self.session, &core, arrived);
-                    if let Err(why) = self.wire.beside(&core, told).await {
-                        return Stop::Handler(why);
-                    }
-                }
-                Err(why) => return Stop::Error(why),
+            let told = match feed.next().await {
+                Ok(told) => told,
+                Err(end) => return end.into(),
+            };
+            if let Err(why) = tell(&mut self.handler, &mut self.session, &core, told).await {
+                // Over already is as good.
+                let _ = feed.speaker().leave(Reason::ByApplication, "");
+                while feed.next().await.is_ok() {}
+                return Stop::Handler(why);
             }
         }
     }
@@ -102,51 +135,56 @@ impl<H: Handler, IO: AsyncRead + AsyncWrite + Unpin> Task<H, IO> {
 async fn tell<H: Handler>(
     handler: &mut H,
     session: &mut Session,
-    core: &Arc<Core>,
-    arrived: Arrived,
+    core: &Core,
+    told: Told,
 ) -> Result<(), H::Error> {
-    match arrived {
-        Arrived::Data { id, kind, bytes } => match kind {
-            Kind::Stdout => handler.data(ChannelId(id), &bytes, session).await,
-            Kind::Stderr => {
-                let ext = CHANNEL_STDERR;
-                handler
-                    .extended_data(ChannelId(id), ext, &bytes, session)
-                    .await
-            }
-        },
-        Arrived::Answered { id, ok: true } => handler.channel_success(ChannelId(id), session).await,
-        Arrived::Answered { id, ok: false } => {
-            handler.channel_failure(ChannelId(id), session).await
+    let (below, message) = match told {
+        Told::Came(below, message) => (below, message),
+        Told::Wanted(opening, channel) => return wanted(handler, session, opening, channel).await,
+        Told::Refused {
+            channel,
+            reason,
+            text,
+        } => {
+            let (id, why) = (ChannelId(channel), ChannelOpenFailure::of(reason, &text));
+            let told = handler.channel_open_failure(id, why, &text, "", session);
+            return told.await;
         }
-        Arrived::Eof(id) => handler.channel_eof(ChannelId(id), session).await,
-        Arrived::Closed(id) => handler.channel_close(ChannelId(id), session).await,
-        Arrived::Room { id, room } => handler.window_adjusted(ChannelId(id), room, session).await,
-        Arrived::OpenFailed { id, why, text } => {
-            let id = ChannelId(id);
-            handler
-                .channel_open_failure(id, why, &text, "", session)
-                .await
-        }
-        Arrived::Asked { id, request } => asked(handler, session, ChannelId(id), request).await,
-        Arrived::Wanted { id, kind, mailbox } => {
-            wanted(handler, session, core, (id, kind, mailbox)).await
-        }
-        Arrived::Global { request, reply } => {
-            if let Some(reply) = reply {
-                // None of a server's is known that wants an answer.
-                core.with(|state| state.connection.answer_global(reply, GlobalAnswer::Refused));
-            }
-            let GlobalRequest::HostKeys(blobs) = request else {
-                return Ok(());
-            };
+        Told::Global(GlobalRequest::HostKeys(blobs), _) => {
             let known = blobs
                 .iter()
                 .filter_map(|blob| PublicKey::from_bytes(blob).ok());
             let keys = known.collect();
-            handler.openssh_ext_host_keys_announced(keys, session).await
+            return handler.openssh_ext_host_keys_announced(keys, session).await;
         }
-        Arrived::Left => Ok(()),
+        // Nothing else of a server's is known; what is dropped here is refused.
+        Told::Global(..) => return Ok(()),
+    };
+    let id = ChannelId(below);
+    match message {
+        Message::Data(Kind::Stdout, bytes) => handler.data(id, &bytes, session).await,
+        Message::Data(Kind::Stderr, bytes) => {
+            let told = handler.extended_data(id, CHANNEL_STDERR, &bytes, session);
+            told.await
+        }
+        Message::Answer(true) => handler.channel_success(id, session).await,
+        Message::Answer(false) => handler.channel_failure(id, session).await,
+        Message::Eof => handler.channel_eof(id, session).await,
+        Message::Closed => handler.channel_close(id, session).await,
+        Message::Room(room) => {
+            let room = u32::try_from(room).unwrap_or(u32::MAX);
+            handler.window_adjusted(id, room, session).await
+        }
+        Message::Request {
+            request,
+            wants_reply,
+        } => {
+            if wants_reply {
+                // A session that is over needs none.
+                let _ = core.answer(below, false);
+            }
+            asked(handler, session, id, &request).await
+        }
     }
 }
 
@@ -154,20 +192,20 @@ async fn asked<H: Handler>(
     handler: &mut H,
     session: &mut Session,
     id: ChannelId,
-    request: Request,
+    request: &Request,
 ) -> Result<(), H::Error> {
     match request {
-        Request::ExitStatus(status) => handler.exit_status(id, status, session).await,
+        Request::ExitStatus(status) => handler.exit_status(id, *status, session).await,
         Request::ExitSignal {
             name,
             core_dumped,
             message,
         } => {
-            let signal = Sig::from_name(&name);
-            let ended = handler.exit_signal(id, signal, core_dumped, &message, "", session);
+            let signal = Sig::from_name(name);
+            let ended = handler.exit_signal(id, signal, *core_dumped, message, "", session);
             ended.await
         }
-        Request::FlowControl(may) => handler.xon_xoff(id, may, session).await,
+        Request::FlowControl(may) => handler.xon_xoff(id, *may, session).await,
         _ => Ok(()),
     }
 }
@@ -175,15 +213,11 @@ async fn asked<H: Handler>(
 async fn wanted<H: Handler>(
     handler: &mut H,
     session: &mut Session,
-    core: &Arc<Core>,
-    (id, kind, mailbox): (
-        adit_ssh_proto::connection::ChannelId,
-        ChannelKind,
-        Arc<Mailbox>,
-    ),
+    opening: Opening,
+    channel: MessageChannel,
 ) -> Result<(), H::Error> {
-    let reply = ChannelOpenHandle::new(Arc::clone(core), id);
-    let channel = Channel::new(core, id, mailbox);
+    let kind = opening.kind().clone();
+    let (reply, channel) = (ChannelOpenHandle(opening), Channel::new(channel));
     match kind {
         ChannelKind::ForwardedTcpip {
             address,

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use adit_ssh::messages::Say;
 use adit_ssh_proto::connection::{Kind, Request};
 use bytes::Bytes;
 
-use crate::engine::{Behind, Core};
+use crate::core::{Core, want};
 use crate::{ChannelId, Disconnect, Error, Pty, Sig, pty};
 
 /// A session as its [`Handler`](super::Handler) sees it: nothing here waits.
@@ -27,8 +28,8 @@ impl Session {
     /// The session is over; [`Error::Pending`] if too much waits. So with what follows. In a channel
     /// that has closed it is dropped.
     pub fn data(&mut self, channel: ChannelId, data: impl Into<Bytes>) -> Done {
-        let data = Behind::Data(Kind::Stdout, data.into());
-        self.core.send(channel.0, data)
+        self.core
+            .say(channel.0, Say::Data(Kind::Stdout, &data.into()))
     }
 
     /// Ends the own side of a channel, behind the bytes that were sent.
@@ -36,7 +37,7 @@ impl Session {
     /// # Errors
     /// As [`Session::data`].
     pub fn eof(&mut self, channel: ChannelId) -> Done {
-        self.core.send(channel.0, Behind::Eof)
+        self.core.say(channel.0, Say::Eof)
     }
 
     /// Closes a channel, behind the bytes that were sent.
@@ -44,7 +45,12 @@ impl Session {
     /// # Errors
     /// As [`Session::data`].
     pub fn close(&mut self, channel: ChannelId) -> Done {
-        self.core.send(channel.0, Behind::Close)
+        self.core.say(channel.0, Say::Close)
+    }
+
+    fn ask(&self, channel: ChannelId, request: Request, want_reply: bool) -> Done {
+        let request = Say::Ahead(request, want(want_reply));
+        self.core.say(channel.0, request)
     }
 
     /// Wants a terminal.
@@ -65,7 +71,7 @@ impl Session {
     ) -> Done {
         let size = [col_width, row_height, pix_width, pix_height];
         let pty = pty::wanted(term, size, terminal_modes);
-        self.core.tell(channel.0, &Request::Pty(pty), want_reply)
+        self.ask(channel, Request::Pty(pty), want_reply)
     }
 
     /// Wants the user's shell.
@@ -73,7 +79,7 @@ impl Session {
     /// # Errors
     /// As [`Session::data`].
     pub fn request_shell(&mut self, want_reply: bool, channel: ChannelId) -> Done {
-        self.core.tell(channel.0, &Request::Shell, want_reply)
+        self.ask(channel, Request::Shell, want_reply)
     }
 
     /// Wants a command.
@@ -82,7 +88,7 @@ impl Session {
     /// As [`Session::data`].
     pub fn exec(&mut self, channel: ChannelId, want_reply: bool, command: &[u8]) -> Done {
         let request = Request::Exec(command.to_vec());
-        self.core.tell(channel.0, &request, want_reply)
+        self.ask(channel, request, want_reply)
     }
 
     /// Wants a subsystem.
@@ -91,7 +97,7 @@ impl Session {
     /// As [`Session::data`].
     pub fn request_subsystem(&mut self, want_reply: bool, channel: ChannelId, name: &str) -> Done {
         let request = Request::Subsystem(name.to_owned());
-        self.core.tell(channel.0, &request, want_reply)
+        self.ask(channel, request, want_reply)
     }
 
     /// Tells the terminal's new size.
@@ -108,7 +114,7 @@ impl Session {
     ) -> Done {
         let size = pty::size([col_width, row_height, pix_width, pix_height]);
         let request = Request::WindowChange(size);
-        self.core.tell(channel.0, &request, false)
+        self.ask(channel, request, false)
     }
 
     /// Sends the program a signal.
@@ -117,7 +123,7 @@ impl Session {
     /// As [`Session::data`].
     pub fn signal(&mut self, channel: ChannelId, signal: Sig) -> Done {
         let request = Request::Signal(signal.name().to_owned());
-        self.core.tell(channel.0, &request, false)
+        self.ask(channel, request, false)
     }
 
     /// Ends the session, once what waits was sent. The language of the words is not told: nobody

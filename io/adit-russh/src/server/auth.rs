@@ -1,23 +1,25 @@
 //! Who may come in: the handler is asked, the protocol's machine checks the rest.
 
 use std::borrow::Cow;
-use std::marker::PhantomData;
+use std::net::IpAddr;
+use std::slice;
 use std::time::Duration;
 
 use adit_crypto::Secret;
 use adit_net::ambient;
+use adit_ssh::BoxFuture;
+use adit_ssh::server::AuthPolicy;
+use adit_ssh_proto::SshError;
 use adit_ssh_proto::algorithm::KeyAlgorithm;
-use adit_ssh_proto::auth::{self, ServerAnswer, ServerAsk, ServerAuth, ServerStep};
+use adit_ssh_proto::auth::{self, ServerAnswer, ServerAsk};
 use adit_ssh_proto::key::AnyKey;
-use adit_ssh_proto::{SshError, transport};
 use bytes::Bytes;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 use super::{Config, Handler};
-use crate::engine::{Came, Wire};
+use crate::MethodSet;
 use crate::keys::{Algorithm, Certificate, PublicKey};
-use crate::{Error, MethodSet};
 
 /// What a handler says about a user.
 #[derive(Debug, PartialEq, Eq)]
@@ -78,131 +80,125 @@ pub struct VerifiedPublicKey<'a> {
 
 /// The answers to the questions, in their order.
 #[derive(Debug)]
-pub struct Response<'a> {
-    answers: std::vec::IntoIter<Secret<String>>,
-    life: PhantomData<&'a ()>,
-}
-
-impl Response<'_> {
-    fn of(answers: Vec<Secret<String>>) -> Self {
-        Self {
-            answers: answers.into_iter(),
-            life: PhantomData,
-        }
-    }
-}
+pub struct Response<'a>(slice::Iter<'a, Secret<String>>);
 
 impl Iterator for Response<'_> {
     type Item = Bytes;
 
     fn next(&mut self) -> Option<Bytes> {
-        let answer = self.answers.next()?;
+        let answer = self.0.next()?;
         Some(Bytes::copy_from_slice(answer.expose().as_bytes()))
     }
 }
 
-/// Lets one user in.
-pub(super) async fn let_in<H: Handler, IO: AsyncRead + AsyncWrite + Unpin>(
-    wire: &mut Wire<IO>,
-    config: &Config,
-    handler: &mut H,
-) -> Result<(), H::Error> {
-    ready(wire).await?;
-    let banner = handler.authentication_banner().await?;
-    let transport = &wire.transport;
-    let mut machine = ServerAuth::new(
-        config.auth(banner),
-        transport.session_id().unwrap_or_default(),
-        transport.host_key().unwrap_or_default(),
-    );
-    let mut door = Door {
-        config,
-        handler,
-        partly: None,
-        submethods: String::new(),
-        first: true,
-    };
-    loop {
-        let payload = match wire.next().await? {
-            Came::Event(_) => continue,
-            Came::Payload(payload) => payload,
-        };
-        let handled = wire.computations.authenticate(machine, payload).await;
-        let (back, step) = handled.map_err(Error::from)?;
-        machine = back;
-        let mut step = step.map_err(Error::from)?;
-        let is_in = loop {
-            step = match step {
-                ServerStep::Wait => break false,
-                ServerStep::Success(_) => break true,
-                ServerStep::Ask(ask) => door.ask(&mut machine, ask).await?,
-            };
-        };
-        while let Some(message) = machine.poll_output() {
-            wire.say(&message)?;
-        }
-        if is_in {
-            return Ok(());
-        }
-    }
-}
-
-async fn ready<IO: AsyncRead + AsyncWrite + Unpin>(wire: &mut Wire<IO>) -> Result<(), Error> {
-    loop {
-        match wire.next().await? {
-            Came::Event(transport::Event::Ready(_)) => return Ok(()),
-            Came::Event(_) => {}
-            Came::Payload(payload) => {
-                let number = payload.first().copied().unwrap_or_default();
-                return Err(SshError::Unexpected(number).into());
-            }
-        }
-    }
-}
-
-struct Door<'a, H> {
+/// Lets one user in: asks the handler.
+pub(super) struct Door<'a, H: Handler> {
     config: &'a Config,
-    handler: &'a mut H,
+    source: Option<IpAddr>,
+    inside: Mutex<Inside<H>>,
+}
+
+struct Inside<H: Handler> {
+    handler: H,
+    /// What it failed with.
+    failed: Option<H::Error>,
     /// The user of whom one part was right.
     partly: Option<String>,
     /// What the client would like to be asked for.
     submethods: String,
-    /// Nothing has been asked yet.
-    first: bool,
+    /// Something has been asked.
+    asked: bool,
 }
 
-impl<H: Handler> Door<'_, H> {
+impl<'a, H: Handler> Door<'a, H> {
+    pub(super) fn new(config: &'a Config, source: Option<IpAddr>, handler: H) -> Self {
+        let inside = Inside {
+            handler,
+            failed: None,
+            partly: None,
+            submethods: String::new(),
+            asked: false,
+        };
+        Self {
+            config,
+            source,
+            inside: Mutex::new(inside),
+        }
+    }
+
+    /// The handler, and what it failed with.
+    pub(super) fn into_inner(self) -> (H, Option<H::Error>) {
+        let inside = self.inside.into_inner();
+        (inside.handler, inside.failed)
+    }
+}
+
+impl<H: Handler + Send> AuthPolicy for Door<'_, H> {
+    fn source(&self) -> Option<IpAddr> {
+        self.source
+    }
+
+    fn banner(&self) -> BoxFuture<'_, Option<String>> {
+        Box::pin(async move {
+            let mut inside = self.inside.lock().await;
+            let banner = inside.handler.authentication_banner().await;
+            banner.unwrap_or_else(|why| {
+                inside.failed = Some(why);
+                None
+            })
+        })
+    }
+
+    fn judge<'a>(
+        &'a self,
+        ask: &'a ServerAsk,
+        algorithm: Option<KeyAlgorithm>,
+    ) -> BoxFuture<'a, Result<ServerAnswer, SshError>> {
+        Box::pin(async move {
+            let mut inside = self.inside.lock().await;
+            if inside.failed.is_none() {
+                match inside.ask(self.config, ask, algorithm).await {
+                    Ok(answer) => return Ok(answer),
+                    Err(why) => inside.failed = Some(why),
+                }
+            }
+            Err(SshError::Policy("the server cannot say who may come in"))
+        })
+    }
+}
+
+impl<H: Handler> Inside<H> {
     /// Asks the handler; a refusal takes its time.
     async fn ask(
         &mut self,
-        machine: &mut ServerAuth,
-        ask: ServerAsk,
-    ) -> Result<ServerStep, H::Error> {
+        config: &Config,
+        ask: &ServerAsk,
+        algorithm: Option<KeyAlgorithm>,
+    ) -> Result<ServerAnswer, H::Error> {
         let began = Instant::now();
-        let first = std::mem::take(&mut self.first);
+        let first = !std::mem::replace(&mut self.asked, true);
         let nothing = matches!(ask, ServerAsk::Nothing { .. });
         let query = matches!(ask, ServerAsk::KeyQuery { .. });
-        let user = user_of(&ask).to_owned();
-        let said = if self.partly.as_ref().is_some_and(|other| *other != user) {
+        let user = user_of(ask);
+        let said = if self.partly.as_ref().is_some_and(|other| other != user) {
             // What one user has shown does not count for another.
             Auth::reject()
         } else {
-            let algorithm = machine.algorithm().unwrap_or(KeyAlgorithm::Ed25519);
-            self.consult(&user, algorithm, ask).await?
+            let algorithm = algorithm.unwrap_or(KeyAlgorithm::Ed25519);
+            self.consult(user, algorithm, ask).await?
         };
-        let answer = self.answer(user, said, query);
+        let answer = self.answer(config, user, said, query);
         if matches!(answer, ServerAnswer::Reject | ServerAnswer::GoOn { .. }) {
-            let initial = self
-                .config
+            let initial = config
                 .auth_rejection_time_initial
                 .filter(|_| first && nothing);
-            let time: Duration = initial.unwrap_or(self.config.auth_rejection_time);
+            let time: Duration = initial.unwrap_or(config.auth_rejection_time);
             sleep_until(began + time).await;
         }
-        Ok(machine.answer(answer).map_err(Error::from)?)
+        Ok(answer)
     }
 
-    fn answer(&mut self, user: String, said: Auth, query: bool) -> ServerAnswer {
+    fn answer(&mut self, config: &Config, user: &str, said: Auth, query: bool) -> ServerAnswer {
         match said {
             Auth::Accept => ServerAnswer::Accept,
             Auth::UnsupportedMethod => ServerAnswer::Reject,
@@ -214,10 +210,10 @@ impl<H: Handler> Door<'_, H> {
                 proceed_with_methods,
                 partial_success,
             } => {
-                let methods = proceed_with_methods.unwrap_or_else(|| self.config.methods.clone());
+                let methods = proceed_with_methods.unwrap_or_else(|| config.methods.clone());
                 let partial = partial_success && !query;
                 if partial {
-                    self.partly = Some(user);
+                    self.partly = Some(user.to_owned());
                 }
                 ServerAnswer::GoOn {
                     methods: methods.below(),
@@ -246,7 +242,7 @@ impl<H: Handler> Door<'_, H> {
         &mut self,
         user: &str,
         algorithm: KeyAlgorithm,
-        ask: ServerAsk,
+        ask: &ServerAsk,
     ) -> Result<Auth, H::Error> {
         let algorithm = &Algorithm::of(algorithm);
         match ask {
@@ -261,13 +257,13 @@ impl<H: Handler> Door<'_, H> {
             ServerAsk::Key { key, .. } => match key {
                 AnyKey::Plain(key) => {
                     let key = VerifiedPublicKey {
-                        public_key: &key.into(),
+                        public_key: &key.clone().into(),
                         algorithm,
                     };
                     self.handler.auth_publickey(user, key).await
                 }
                 AnyKey::Certificate(certificate) => {
-                    let certificate = Certificate::from(*certificate);
+                    let certificate = Certificate::from((**certificate).clone());
                     if certificate.is_for_a_user(ambient::unix()).is_err() {
                         return Ok(Auth::reject());
                     }
@@ -281,15 +277,15 @@ impl<H: Handler> Door<'_, H> {
             // Nobody here can change one.
             ServerAsk::NewPassword { .. } => Ok(Auth::reject()),
             ServerAsk::Interactive { submethods, .. } => {
-                self.submethods = submethods;
-                let asked = &mut *self.handler;
+                self.submethods.clone_from(submethods);
+                let asked = &mut self.handler;
                 asked
                     .auth_keyboard_interactive(user, &self.submethods, None)
                     .await
             }
             ServerAsk::Responses { responses, .. } => {
-                let response = Some(Response::of(responses));
-                let asked = &mut *self.handler;
+                let response = Some(Response(responses.iter()));
+                let asked = &mut self.handler;
                 asked
                     .auth_keyboard_interactive(user, &self.submethods, response)
                     .await

@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use adit_ssh::messages::Bounds;
+use adit_ssh::server::ServerConfig;
+use adit_ssh_proto::SshError;
 use adit_ssh_proto::algorithm::KeyAlgorithm;
-use adit_ssh_proto::auth::ServerConfig;
 use adit_ssh_proto::key::{Certificate as CertificateBelow, PrivateKey as KeyBelow, Signer};
-use adit_ssh_proto::{SshError, connection, transport};
 
-use crate::engine::Patience;
 use crate::keys::{Certificate, PrivateKey};
 use crate::preferred::Certified;
 use crate::{Error, Limits, MethodKind, MethodSet, Preferred, SshId, settings};
@@ -91,12 +91,28 @@ impl fmt::Debug for Config {
 }
 
 impl Config {
-    pub(super) fn transport(&self) -> Result<Arc<transport::Config>, Error> {
+    pub(super) fn below(&self) -> Result<ServerConfig, Error> {
         let preferred = self.preferred.below(Certified::All)?;
-        settings::transport(preferred, &self.server_id, &self.limits)
+        let mut config = ServerConfig::new(self.signer()?);
+        config.transport = settings::transport(preferred, &self.server_id, &self.limits)?;
+        config.auth.methods = self.methods.below();
+        config.auth.ask_none = self.methods.contains(&MethodKind::None);
+        config.auth.tries = u32::try_from(self.max_auth_attempts).unwrap_or(u32::MAX);
+        config.limits = settings::connection(self.window_size, self.maximum_packet_size);
+        config.keepalive = settings::keepalive(self.keepalive_interval, self.keepalive_max);
+        config.inactivity = self.inactivity_timeout;
+        config.login_grace = settings::patience(self.inactivity_timeout);
+        Ok(config)
     }
 
-    pub(super) fn signer(&self) -> Result<Arc<dyn Signer>, Error> {
+    pub(super) const fn bounds(&self) -> Bounds {
+        Bounds {
+            messages: self.channel_buffer_size,
+            pieces: self.event_buffer_size,
+        }
+    }
+
+    fn signer(&self) -> Result<Arc<dyn Signer>, Error> {
         let mut all = Vec::new();
         for key in &self.keys {
             let mut own = self.certificates.iter();
@@ -116,28 +132,6 @@ impl Config {
             return Err(Error::InvalidConfig(why.to_owned()));
         }
         Ok(Arc::new(HostKeys(all)))
-    }
-
-    pub(super) fn auth(&self, banner: Option<String>) -> ServerConfig {
-        ServerConfig {
-            methods: self.methods.below(),
-            ask_none: self.methods.contains(&MethodKind::None),
-            tries: u32::try_from(self.max_auth_attempts).unwrap_or(u32::MAX),
-            banner,
-            ..ServerConfig::default()
-        }
-    }
-
-    pub(super) fn connection(&self) -> connection::Limits {
-        settings::connection(self.window_size, self.maximum_packet_size)
-    }
-
-    pub(super) const fn patience(&self) -> Patience {
-        Patience {
-            inactivity: self.inactivity_timeout,
-            keepalive: self.keepalive_interval,
-            missed: self.keepalive_max,
-        }
     }
 }
 

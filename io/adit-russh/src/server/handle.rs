@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use adit_ssh::messages::Say;
 use adit_ssh_proto::connection::{ChannelKind, Kind, Originator, Request};
 use bytes::Bytes;
 
 use super::Msg;
 use super::session::by_signal;
-use crate::engine::{Behind, CHANNEL_STDERR, Core};
+use crate::core::{CHANNEL_STDERR, Core, pour};
 use crate::{Channel, ChannelId, Disconnect, Error, Sig, settings};
 
 /// A connection as other tasks of the server see it. It does not keep the connection alive.
@@ -20,26 +21,25 @@ pub struct Handle {
 /// it is dropped.
 type Done = Result<(), ()>;
 
+#[allow(
+    clippy::unused_async,
+    clippy::result_unit_err,
+    reason = "as russh has it"
+)]
 impl Handle {
     pub(super) const fn new(core: Arc<Core>) -> Self {
         Self { core }
     }
 
-    fn send(&self, channel: ChannelId, what: Behind) -> Done {
-        self.core.send(channel.0, what).map_err(drop)
+    fn say(&self, channel: ChannelId, what: Say<'_>) -> Done {
+        self.core.say(channel.0, what).map_err(drop)
     }
 
     async fn bytes(&self, id: ChannelId, kind: Kind, mut data: Bytes) -> Result<(), Bytes> {
-        while !data.is_empty() {
-            let sent = std::future::poll_fn(|cx| {
-                let take = |room| data.split_to(data.len().min(room));
-                self.core.poll_send(cx, id.0, kind, take)
-            });
-            if sent.await.is_err() {
-                return Err(data);
-            }
-        }
-        Ok(())
+        let Ok(Some(channel)) = self.core.channel(id.0) else {
+            return Err(data);
+        };
+        pour(&channel, kind, &mut data).await.map_err(|_| data)
     }
 
     /// Sends bytes in a channel, as its window allows.
@@ -71,37 +71,22 @@ impl Handle {
     /// # Errors
     /// The connection is gone, or too much waits. So with what follows. In a channel that has closed
     /// it is dropped.
-    #[allow(
-        clippy::unused_async,
-        clippy::result_unit_err,
-        reason = "as russh has it"
-    )]
     pub async fn eof(&self, id: ChannelId) -> Done {
-        self.send(id, Behind::Eof)
+        self.say(id, Say::Eof)
     }
 
     /// Closes a channel, behind the bytes that were sent.
     ///
     /// # Errors
     /// As [`Handle::eof`].
-    #[allow(
-        clippy::unused_async,
-        clippy::result_unit_err,
-        reason = "as russh has it"
-    )]
     pub async fn close(&self, id: ChannelId) -> Done {
-        self.send(id, Behind::Close)
+        self.say(id, Say::Close)
     }
 
     /// Grants the oldest request of a channel that was not answered.
     ///
     /// # Errors
     /// As [`Handle::eof`].
-    #[allow(
-        clippy::unused_async,
-        clippy::result_unit_err,
-        reason = "as russh has it"
-    )]
     pub async fn channel_success(&self, id: ChannelId) -> Done {
         self.core.answer(id.0, true).map_err(drop)
     }
@@ -110,11 +95,6 @@ impl Handle {
     ///
     /// # Errors
     /// As [`Handle::eof`].
-    #[allow(
-        clippy::unused_async,
-        clippy::result_unit_err,
-        reason = "as russh has it"
-    )]
     pub async fn channel_failure(&self, id: ChannelId) -> Done {
         self.core.answer(id.0, false).map_err(drop)
     }
@@ -123,13 +103,8 @@ impl Handle {
     ///
     /// # Errors
     /// As [`Handle::eof`].
-    #[allow(
-        clippy::unused_async,
-        clippy::result_unit_err,
-        reason = "as russh has it"
-    )]
     pub async fn exit_status_request(&self, id: ChannelId, exit_status: u32) -> Done {
-        self.send(id, Behind::Told(Request::ExitStatus(exit_status)))
+        self.say(id, Say::Behind(Request::ExitStatus(exit_status)))
     }
 
     /// Tells that a signal ended the program. The language of the words is not told: nobody reads
@@ -137,11 +112,6 @@ impl Handle {
     ///
     /// # Errors
     /// As [`Handle::eof`].
-    #[allow(
-        clippy::unused_async,
-        clippy::result_unit_err,
-        reason = "as russh has it"
-    )]
     pub async fn exit_signal_request(
         &self,
         id: ChannelId,
@@ -150,30 +120,24 @@ impl Handle {
         error_message: String,
         _lang_tag: String,
     ) -> Done {
-        self.send(id, by_signal(&signal_name, core_dumped, &error_message))
+        self.say(id, by_signal(&signal_name, core_dumped, &error_message))
     }
 
     /// Tells whether the client may do flow control by ^S and ^Q itself.
     ///
     /// # Errors
     /// As [`Handle::eof`].
-    #[allow(
-        clippy::unused_async,
-        clippy::result_unit_err,
-        reason = "as russh has it"
-    )]
     pub async fn xon_xoff_request(&self, id: ChannelId, client_can_do: bool) -> Done {
-        self.send(id, Behind::Told(Request::FlowControl(client_can_do)))
+        self.say(id, Say::Behind(Request::FlowControl(client_can_do)))
     }
 
     async fn open(&self, kind: ChannelKind) -> Result<Channel<Msg>, Error> {
-        let (id, mailbox) = self.core.open(kind).await?;
-        Ok(Channel::new(&self.core, id, mailbox))
+        Ok(Channel::new(self.core.open(kind).await?))
     }
 
     /// Hands on a connection that came to an address the client wants forwarded: that address and
     /// port as they were asked for, and who has connected. Not from within a handler's method,
-    /// which keeps the client's answer from being read.
+    /// which may keep the client's answer from being read.
     ///
     /// # Errors
     /// The client refused it, or the connection is over; a port above 65535.
@@ -236,7 +200,6 @@ impl Handle {
     ///
     /// # Errors
     /// It is over.
-    #[allow(clippy::unused_async, reason = "as russh has it")]
     pub async fn disconnect(
         &self,
         reason: Disconnect,

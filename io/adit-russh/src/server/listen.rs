@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use adit_stream::Tcp;
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
 use tokio::sync::{broadcast, mpsc};
 
@@ -108,6 +109,7 @@ async fn serve<H: Handler + Send + 'static>(
     if config.nodelay {
         stream.set_nodelay(true).map_err(Error::from)?;
     }
+    let stream = Box::new(Tcp::new(stream));
     let session = stream::serve(config, stream, handler, Some(from.ip()))?;
     let handle = session.handle();
     tokio::pin!(session);

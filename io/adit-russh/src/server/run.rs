@@ -1,53 +1,72 @@
 //! The task of a server's connection.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use adit_ssh_proto::connection::{
-    ChannelId as Id, ChannelKind, GlobalAnswer, GlobalRequest, Kind, Request,
-};
-use tokio::io::{AsyncRead, AsyncWrite};
+use adit_ssh::messages::{Feed, Message, MessageChannel, Told};
+use adit_ssh::server::{Server, ServerConfig};
+use adit_ssh::{ConnectError, End, Opening};
+use adit_ssh_proto::connection::{ChannelKind, GlobalAnswer, GlobalRequest, Kind, Request};
+use adit_ssh_proto::{Disconnect as Reason, SshError};
+use adit_stream::BoxStream;
 
-use super::auth::let_in;
+use super::auth::Door;
 use super::{ChannelOpenHandle, Config, Handler, Session};
-use crate::engine::{Arrived, CHANNEL_STDERR, Core, Mailbox, Over, Wire};
+use crate::core::{CHANNEL_STDERR, Core, Over, reason};
 use crate::{Channel, ChannelId, Error, Sig, pty};
 
 /// The task of a server's connection.
-pub(super) struct Task<H, IO> {
-    pub(super) wire: Wire<IO>,
-    pub(super) handler: H,
-    pub(super) session: Session,
-    pub(super) core: Arc<Core>,
+pub(super) struct Task {
     pub(super) config: Arc<Config>,
+    pub(super) settings: ServerConfig,
+    pub(super) core: Arc<Core>,
+    pub(super) source: Option<IpAddr>,
 }
 
-impl<H: Handler, IO: AsyncRead + AsyncWrite + Unpin> Task<H, IO> {
-    pub(super) async fn run(mut self) -> Result<(), H::Error> {
-        let over = Over(Arc::clone(&self.core));
-        let done = self.serve().await;
-        drop(over);
-        // A client that has said goodbye is gone.
-        if self.wire.last_words.is_some() {
-            return Ok(());
+impl Task {
+    pub(super) async fn run<H: Handler + Send>(
+        self,
+        below: BoxStream,
+        handler: H,
+    ) -> Result<(), H::Error> {
+        let _over = Over(Arc::clone(&self.core));
+        let door = Door::new(&self.config, self.source, handler);
+        let bounds = self.config.bounds();
+        let accepted = tokio::select! {
+            accepted = Server::accept_by_messages(below, &self.settings, &door, bounds) => accepted,
+            () = self.core.left.notified() => return Ok(()),
+        };
+        let (mut handler, failed) = door.into_inner();
+        if let Some(why) = failed {
+            return Err(why);
         }
-        let goodbye = done.is_err().then_some(Error::Disconnect);
-        self.wire.part(goodbye.as_ref()).await;
-        done
+        // The second keeps the connection alive.
+        let (mut feed, _peer) = match accepted {
+            // A client that has said goodbye is gone.
+            Err(ConnectError::Ssh(SshError::Disconnected { .. })) => return Ok(()),
+            accepted => accepted.map_err(Error::from)?,
+        };
+        self.core.begin(feed.speaker());
+        let served = self.serve(&mut feed, &mut handler).await;
+        if served.is_err() {
+            // Over already is as good.
+            let _ = feed.speaker().leave(Reason::ByApplication, "");
+            while feed.next().await.is_ok() {}
+        }
+        served
     }
 
-    async fn serve(&mut self) -> Result<(), H::Error> {
-        let core = Arc::clone(&self.core);
-        let_in(&mut self.wire, &self.config, &mut self.handler).await?;
-        core.with(|state| state.ready = true);
-        let told = self.handler.auth_succeeded(&mut self.session);
-        self.wire.beside(&core, told).await?;
+    async fn serve<H: Handler>(&self, feed: &mut Feed, handler: &mut H) -> Result<(), H::Error> {
+        let mut session = Session::new(Arc::clone(&self.core), Arc::clone(&self.config));
+        handler.auth_succeeded(&mut session).await?;
         loop {
-            let arrived = match self.wire.turn(&core).await {
-                Ok(Arrived::Left) | Err(Error::HUP) => return Ok(()),
-                arrived => arrived?,
-            };
-            let told = tell(&mut self.handler, &mut self.session, &core, arrived);
-            self.wire.beside(&core, told).await?;
+            match feed.next().await {
+                Ok(told) => tell(handler, &mut session, &self.core, told).await?,
+                Err(End::Closed | End::Ended | End::Ssh(SshError::Disconnected { .. })) => {
+                    return Ok(());
+                }
+                Err(why) => return Err(reason(why).into()),
+            }
         }
     }
 }
@@ -56,46 +75,56 @@ impl<H: Handler, IO: AsyncRead + AsyncWrite + Unpin> Task<H, IO> {
 async fn tell<H: Handler>(
     handler: &mut H,
     session: &mut Session,
-    core: &Arc<Core>,
-    arrived: Arrived,
+    core: &Core,
+    told: Told,
 ) -> Result<(), H::Error> {
-    match arrived {
-        Arrived::Data { id, kind, bytes } => match kind {
-            Kind::Stdout => handler.data(ChannelId(id), &bytes, session).await,
-            Kind::Stderr => {
-                let code = CHANNEL_STDERR;
-                handler
-                    .extended_data(ChannelId(id), code, &bytes, session)
-                    .await
-            }
-        },
-        Arrived::Eof(id) => handler.channel_eof(ChannelId(id), session).await,
-        Arrived::Closed(id) => handler.channel_close(ChannelId(id), session).await,
-        Arrived::Room { id, room } => handler.window_adjusted(ChannelId(id), room, session).await,
-        Arrived::Asked { id, request } => asked(handler, session, core, id, request).await,
-        Arrived::Wanted { id, kind, mailbox } => {
-            wanted(handler, session, core, (id, kind, mailbox)).await
+    let (below, message) = match told {
+        Told::Came(below, message) => (below, message),
+        Told::Wanted(opening, channel) => return wanted(handler, session, opening, channel).await,
+        Told::Global(request, reply) => {
+            reply.give(forward(handler, session, request).await?);
+            return Ok(());
         }
-        Arrived::Global { request, reply } => {
-            let answer = forward(handler, session, request).await?;
-            if let Some(reply) = reply {
-                core.with(|state| state.connection.answer_global(reply, answer));
+        // Whoever opened it is told.
+        Told::Refused { .. } => return Ok(()),
+    };
+    let id = ChannelId(below);
+    match message {
+        Message::Data(Kind::Stdout, bytes) => handler.data(id, &bytes, session).await,
+        Message::Data(Kind::Stderr, bytes) => {
+            let told = handler.extended_data(id, CHANNEL_STDERR, &bytes, session);
+            told.await
+        }
+        Message::Eof => handler.channel_eof(id, session).await,
+        Message::Closed => handler.channel_close(id, session).await,
+        Message::Room(room) => {
+            let room = u32::try_from(room).unwrap_or(u32::MAX);
+            handler.window_adjusted(id, room, session).await
+        }
+        Message::Request {
+            request,
+            wants_reply,
+        } => {
+            let answer = asked(handler, session, id, &request).await?;
+            if let Some(ok) = answer.filter(|_| wants_reply)
+                && let Ok(Some(channel)) = core.channel(below)
+            {
+                channel.answer_last(ok);
             }
             Ok(())
         }
-        // Whoever opened it, or asked, is told.
-        Arrived::OpenFailed { .. } | Arrived::Answered { .. } | Arrived::Left => Ok(()),
+        // Whoever asked is told.
+        Message::Answer(_) => Ok(()),
     }
 }
 
+/// Tells the handler what is asked for in a channel. Gives the answer where its methods don't.
 async fn asked<H: Handler>(
     handler: &mut H,
     session: &mut Session,
-    core: &Core,
-    below: Id,
-    request: Request,
-) -> Result<(), H::Error> {
-    let id = ChannelId(below);
+    id: ChannelId,
+    request: &Request,
+) -> Result<Option<bool>, H::Error> {
     match request {
         Request::Pty(wanted) => {
             let (size, modes) = (wanted.size, pty::named(&wanted.modes));
@@ -113,14 +142,14 @@ async fn asked<H: Handler>(
         }
         Request::Env { name, value } => {
             let (name, value) = (
-                String::from_utf8_lossy(&name),
-                String::from_utf8_lossy(&value),
+                String::from_utf8_lossy(name),
+                String::from_utf8_lossy(value),
             );
             handler.env_request(id, &name, &value, session).await
         }
         Request::Shell => handler.shell_request(id, session).await,
-        Request::Exec(command) => handler.exec_request(id, &command, session).await,
-        Request::Subsystem(name) => handler.subsystem_request(id, &name, session).await,
+        Request::Exec(command) => handler.exec_request(id, command, session).await,
+        Request::Subsystem(name) => handler.subsystem_request(id, name, session).await,
         Request::WindowChange(size) => {
             let told = handler.window_change_request(
                 id,
@@ -132,7 +161,7 @@ async fn asked<H: Handler>(
             );
             told.await
         }
-        Request::Signal(name) => handler.signal(id, Sig::from_name(&name), session).await,
+        Request::Signal(name) => handler.signal(id, Sig::from_name(name), session).await,
         Request::X11 {
             single,
             protocol,
@@ -140,30 +169,26 @@ async fn asked<H: Handler>(
             screen,
         } => {
             let cookie = cookie.expose();
-            let told = handler.x11_request(id, single, &protocol, cookie, screen, session);
+            let told = handler.x11_request(id, *single, protocol, cookie, *screen, session);
             told.await
         }
         Request::Agent => {
-            let granted = handler.agent_request(id, session).await?;
-            core.answer_last(below, granted);
-            Ok(())
+            return Ok(Some(handler.agent_request(id, session).await?));
         }
         // A break, or what only servers tell.
-        _ => {
-            core.answer_last(below, false);
-            Ok(())
-        }
-    }
+        _ => return Ok(Some(false)),
+    }?;
+    Ok(None)
 }
 
 async fn wanted<H: Handler>(
     handler: &mut H,
     session: &mut Session,
-    core: &Arc<Core>,
-    (id, kind, mailbox): (Id, ChannelKind, Arc<Mailbox>),
+    opening: Opening,
+    channel: MessageChannel,
 ) -> Result<(), H::Error> {
-    let reply = ChannelOpenHandle::new(Arc::clone(core), id);
-    let channel = Channel::new(core, id, mailbox);
+    let kind = opening.kind().clone();
+    let (reply, channel) = (ChannelOpenHandle(opening), Channel::new(channel));
     match kind {
         ChannelKind::Session => handler.channel_open_session(channel, reply, session).await,
         ChannelKind::DirectTcpip {

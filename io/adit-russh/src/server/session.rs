@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use adit_ssh::messages::Say;
 use adit_ssh_proto::connection::{Kind, Request};
 use bytes::Bytes;
 
 use super::{Config, Handle};
-use crate::engine::{Behind, CHANNEL_STDERR, Core};
+use crate::core::{CHANNEL_STDERR, Core};
 use crate::{ChannelId, Disconnect, Error, Sig};
 
 /// A connection as its [`Handler`](super::Handler) sees it: nothing here waits. What is sent in a
@@ -20,8 +21,8 @@ pub struct Session {
 type Done = Result<(), Error>;
 
 /// How a signal has ended a program.
-pub(super) fn by_signal(signal: &Sig, core_dumped: bool, message: &str) -> Behind {
-    Behind::Told(Request::ExitSignal {
+pub(super) fn by_signal(signal: &Sig, core_dumped: bool, message: &str) -> Say<'static> {
+    Say::Behind(Request::ExitSignal {
         name: signal.name().to_owned(),
         core_dumped,
         message: message.to_owned(),
@@ -51,8 +52,8 @@ impl Session {
     /// The connection is over; [`Error::Pending`] if too much waits. So with what follows. In a
     /// channel that has closed it is dropped.
     pub fn data(&mut self, channel: ChannelId, data: impl Into<Bytes>) -> Done {
-        let data = Behind::Data(Kind::Stdout, data.into());
-        self.core.send(channel.0, data)
+        self.core
+            .say(channel.0, Say::Data(Kind::Stdout, &data.into()))
     }
 
     /// Sends bytes of another stream: 1 is standard error, the only one there is.
@@ -68,8 +69,8 @@ impl Session {
         if extended != CHANNEL_STDERR {
             return Err(Error::Inconsistent);
         }
-        let data = Behind::Data(Kind::Stderr, data.into());
-        self.core.send(channel.0, data)
+        self.core
+            .say(channel.0, Say::Data(Kind::Stderr, &data.into()))
     }
 
     /// Ends the own side of a channel.
@@ -77,7 +78,7 @@ impl Session {
     /// # Errors
     /// As [`Session::data`].
     pub fn eof(&mut self, channel: ChannelId) -> Done {
-        self.core.send(channel.0, Behind::Eof)
+        self.core.say(channel.0, Say::Eof)
     }
 
     /// Closes a channel.
@@ -85,7 +86,7 @@ impl Session {
     /// # Errors
     /// As [`Session::data`].
     pub fn close(&mut self, channel: ChannelId) -> Done {
-        self.core.send(channel.0, Behind::Close)
+        self.core.say(channel.0, Say::Close)
     }
 
     /// Tells how the program ended.
@@ -93,8 +94,8 @@ impl Session {
     /// # Errors
     /// As [`Session::data`].
     pub fn exit_status_request(&mut self, channel: ChannelId, exit_status: u32) -> Done {
-        let told = Behind::Told(Request::ExitStatus(exit_status));
-        self.core.send(channel.0, told)
+        let told = Say::Behind(Request::ExitStatus(exit_status));
+        self.core.say(channel.0, told)
     }
 
     /// Tells that a signal ended the program. The language of the words is not told: nobody reads
@@ -111,7 +112,7 @@ impl Session {
         _language: &str,
     ) -> Done {
         let told = by_signal(&signal, core_dumped, error_message);
-        self.core.send(channel.0, told)
+        self.core.say(channel.0, told)
     }
 
     /// Tells whether the client may do flow control by ^S and ^Q itself.
@@ -119,8 +120,8 @@ impl Session {
     /// # Errors
     /// As [`Session::data`].
     pub fn xon_xoff_request(&mut self, channel: ChannelId, client_can_do: bool) -> Done {
-        let told = Behind::Told(Request::FlowControl(client_can_do));
-        self.core.send(channel.0, told)
+        let told = Say::Behind(Request::FlowControl(client_can_do));
+        self.core.say(channel.0, told)
     }
 
     /// Grants the oldest request of a channel that was not answered.

@@ -7,17 +7,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use adit_net::ambient::Chance;
-use adit_ssh::computations::Computations;
-use adit_ssh_proto::connection::Role;
-use adit_ssh_proto::transport::Transport;
+use adit_stream::{BoxStream, Buffered};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinHandle;
 
 use super::run::Task;
-use super::{Config, Handle, Handler, Session};
+use super::{Config, Handle, Handler};
 use crate::Error;
-use crate::engine::{Core, Wire};
+use crate::core::Core;
 
 /// A connection that runs. As a future it waits for its end; dropped, the connection goes on.
 pub struct RunningSession<H: Handler> {
@@ -62,39 +59,24 @@ where
     H: Handler + Send + 'static,
     R: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    serve(config, stream, handler, None)
+    serve(config, Box::new(Buffered::over(stream)), handler, None)
 }
 
 /// The same for a client at `source`, if that is known.
-pub(super) fn serve<H, R>(
+pub(super) fn serve<H: Handler + Send + 'static>(
     config: Arc<Config>,
-    stream: R,
+    below: BoxStream,
     handler: H,
     source: Option<IpAddr>,
-) -> Result<RunningSession<H>, H::Error>
-where
-    H: Handler + Send + 'static,
-    R: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let (below, signer) = (config.transport()?, config.signer()?);
-    let mut transport = Transport::server(below, signer, Box::new(Chance)).map_err(Error::from)?;
-    transport.hand_out_computations();
-    let mut wire = Wire::new(stream, transport, config.patience(), false);
-    wire.computations = Computations::of(source);
-    let core = Core::new(
-        Role::Server,
-        config.connection(),
-        config.channel_buffer_size,
-        config.event_buffer_size,
-    );
+) -> Result<RunningSession<H>, H::Error> {
+    let (settings, core) = (config.below()?, Arc::<Core>::default());
     let handle = Handle::new(Arc::clone(&core));
     let task = Task {
-        wire,
-        handler,
-        session: Session::new(Arc::clone(&core), Arc::clone(&config)),
-        core,
         config,
+        settings,
+        core,
+        source,
     };
-    let task = tokio::spawn(task.run());
+    let task = tokio::spawn(task.run(below, handler));
     Ok(RunningSession { handle, task })
 }

@@ -22,6 +22,9 @@ pub struct ClientConfig {
     pub limits: Limits,
     /// Signs of life; `None`: none are asked for.
     pub keepalive: Option<Keepalive>,
+    /// Ends the session when nothing but signs of life has come or gone for so long; `None`: it may
+    /// be quiet.
+    pub inactivity: Option<Duration>,
     /// The longest wait for the server before the session is there, each time.
     pub timeout: Duration,
 }
@@ -40,6 +43,7 @@ impl ClientConfig {
             login,
             limits,
             keepalive: Some(Keepalive::default()),
+            inactivity: None,
             timeout: Duration::from_mins(1),
         }
     }

@@ -4,24 +4,15 @@ use std::sync::Arc;
 
 use adit_net::ambient::Chance;
 use adit_net::dial::{self, Family};
-use adit_ssh_proto::auth::{
-    self, ClientAnswer, ClientAsk, ClientAuth, ClientStep, Method, visible,
-};
-use adit_ssh_proto::connection::Role;
+use adit_ssh_proto::SshError;
 use adit_ssh_proto::key::AnyKey;
 use adit_ssh_proto::transport::{Event, Transport};
-use adit_ssh_proto::{Disconnect, SshError};
 use adit_stream::{BoxStream, Tcp};
 
-use tokio::sync::mpsc;
-
-use super::{ClientConfig, HostKey, Login, Session, SessionBinding};
-use crate::about::{About, Peer};
-use crate::driver::{Driver, Start};
+use super::{ClientConfig, Entrance, HostKey, Session, Tried};
+use crate::about::About;
 use crate::error::ConnectError;
-use crate::forwards::{Asked, Route};
 use crate::line::{Came, Line, Wait};
-use crate::mail::Mail;
 
 /// Connects.
 ///
@@ -63,45 +54,40 @@ impl Client {
     /// The stream failed, the peer broke the protocol or has no algorithm in common with us, its
     /// key was refused, or the user was. See [`ConnectError`].
     pub async fn connect(below: BoxStream, config: ClientConfig) -> Result<Session, ConnectError> {
+        let mut entrance = Self::exchange_keys(below, &config).await?;
+        let why = match entrance.log_in(&config.login).await {
+            Ok(Tried::In) => return Ok(entrance.enter()),
+            Ok(Tried::Failed { methods, .. }) => ConnectError::Auth { methods },
+            Err(why) => why,
+        };
+        entrance.give_up(&why);
+        Err(why)
+    }
+
+    /// Begins a session over a fresh connection, as far as the server's key: for those who decide
+    /// about one try to log in after the other. [`ClientConfig::login`] is left alone.
+    ///
+    /// # Errors
+    /// The stream failed, the peer broke the protocol or has no algorithm in common with us, or its
+    /// key was refused.
+    pub async fn exchange_keys(
+        below: BoxStream,
+        config: &ClientConfig,
+    ) -> Result<Entrance, ConnectError> {
         let transport = Transport::client(Arc::new(config.transport.clone()), Box::new(Chance))?;
         let mut line = Line::new(below, transport);
-        let about = match enter(&mut line, &config).await {
-            Ok(about) => Arc::new(about),
+        match exchange_keys(&mut line, config).await {
+            Ok(about) => Ok(Entrance::new(line, about, config)),
             Err(why) => {
                 line.part(&why);
-                return Err(why);
+                Err(why)
             }
-        };
-        let mail = Arc::new(Mail::new());
-        let peer = Peer::new(Arc::clone(&mail), Arc::clone(&about));
-        let (to, told) = mpsc::channel(super::host_keys::BACKLOG);
-        let backlog = config.limits.pending_opens;
-        Driver::spawn(Start {
-            line,
-            role: Role::Client,
-            limits: config.limits,
-            keepalive: config.keepalive,
-            mail,
-            about,
-            routes: vec![Route {
-                asked: Asked::HostKeys,
-                to,
-            }],
-        });
-        Ok(Session::new(peer, told, backlog))
+        }
     }
 }
 
-async fn enter(line: &mut Line, config: &ClientConfig) -> Result<About, ConnectError> {
-    exchange_keys(line, config).await?;
-    let about = About::of(&line.transport);
-    let about = about.ok_or(SshError::Kex("it did not come to its end"))?;
-    log_in(line, config).await?;
-    Ok(about)
-}
-
 /// The first key exchange, with the host key judged in it.
-async fn exchange_keys(line: &mut Line, config: &ClientConfig) -> Result<(), ConnectError> {
+async fn exchange_keys(line: &mut Line, config: &ClientConfig) -> Result<About, ConnectError> {
     let mut wait = Wait::of(config.timeout, "keys were exchanged");
     loop {
         match line.next(wait).await? {
@@ -116,7 +102,10 @@ async fn exchange_keys(line: &mut Line, config: &ClientConfig) -> Result<(), Con
                 }
                 line.transport.accept_host_key()?;
             }
-            Came::Event(Event::Ready(_)) => return Ok(()),
+            Came::Event(Event::Ready(_)) => {
+                let about = About::of(&line.transport);
+                return Ok(about.ok_or(SshError::Kex("it did not come to its end"))?);
+            }
             Came::Event(_) => {}
             Came::Payload(payload) => {
                 let number = payload.first().copied().unwrap_or_default();
@@ -124,112 +113,4 @@ async fn exchange_keys(line: &mut Line, config: &ClientConfig) -> Result<(), Con
             }
         }
     }
-}
-
-async fn log_in(line: &mut Line, config: &ClientConfig) -> Result<(), ConnectError> {
-    let login = &config.login;
-    if login.methods.contains(&Method::PublicKey)
-        && let Some(binding) = SessionBinding::of(&line.transport)
-    {
-        // Agents are told what they will sign for.
-        for identity in &login.identities {
-            identity.bind(&binding).await;
-        }
-    }
-    let mut auth = machine(line, login);
-    loop {
-        let wait = Wait::of(config.timeout, "the user was authenticated");
-        while let Some(message) = auth.poll_output() {
-            line.say(&message)?;
-        }
-        let payload = match line.next(wait).await? {
-            Came::Event(Event::ExtInfo(told)) => {
-                auth.server_extensions(told.user_algorithms.as_deref(), told.hostbound);
-                continue;
-            }
-            Came::Event(_) => continue,
-            Came::Payload(payload) => payload,
-        };
-        let mut step = auth.handle(&payload)?;
-        loop {
-            match step {
-                ClientStep::Wait => break,
-                ClientStep::Banner(text) => {
-                    if let Some(prompter) = &login.prompter {
-                        prompter.banner(&text);
-                    }
-                    break;
-                }
-                ClientStep::Ask(ask) => step = auth.answer(answer(login, ask).await)?,
-                ClientStep::Success => return Ok(()),
-                ClientStep::Failed { methods } => {
-                    let reason = Disconnect::NoMoreAuthMethods;
-                    line.transport.disconnect(reason, "nothing is left to try");
-                    return Err(ConnectError::Auth { methods });
-                }
-            }
-        }
-    }
-}
-
-fn machine(line: &Line, login: &Login) -> ClientAuth {
-    let identities = login.identities.iter().map(|identity| auth::Identity {
-        key: identity.key(),
-        query: identity.query(),
-    });
-    let mut config = auth::ClientConfig::new(&login.user);
-    config.methods.clone_from(&login.methods);
-    config.identities = identities.collect();
-    config.prompts = login.prompts;
-    let transport = &line.transport;
-    let mut auth = ClientAuth::new(
-        config,
-        transport.session_id().unwrap_or_default(),
-        transport.host_key().unwrap_or_default(),
-    );
-    let told = transport.extensions();
-    if told.user_algorithms.is_some() {
-        auth.server_extensions(told.user_algorithms.as_deref(), told.hostbound);
-    }
-    auth
-}
-
-/// Asks the key, the agent or the person.
-async fn answer(login: &Login, ask: ClientAsk) -> ClientAnswer {
-    let answer = match (ask, &login.prompter) {
-        (
-            ClientAsk::Signature {
-                identity,
-                algorithm,
-                data,
-            },
-            _,
-        ) => match login.identities.get(identity) {
-            Some(identity) => identity.sign(algorithm, &data).await,
-            None => None,
-        }
-        .map(ClientAnswer::Signature),
-        (ClientAsk::Password { failed }, Some(prompter)) => {
-            prompter.password(failed).await.map(ClientAnswer::Password)
-        }
-        (ClientAsk::NewPassword { prompt }, Some(prompter)) => {
-            let both = prompter.new_password(&visible(&prompt)).await;
-            both.map(|(old, new)| ClientAnswer::NewPassword { old, new })
-        }
-        (
-            ClientAsk::Questions {
-                name,
-                instruction,
-                prompts,
-            },
-            Some(prompter),
-        ) => {
-            let answers = prompter.questions(&name, &instruction, &prompts).await;
-            answers
-                .filter(|answers| answers.len() == prompts.len())
-                .map(ClientAnswer::Responses)
-        }
-        (_, None) => None,
-    };
-    answer.unwrap_or(ClientAnswer::Decline)
 }

@@ -8,7 +8,6 @@ use tokio::sync::mpsc;
 use super::Session;
 use crate::error::RequestError;
 use crate::forwards::Arrival;
-use crate::mail::Command;
 
 /// What may wait to be looked at: a server tells its keys once.
 pub(super) const BACKLOG: usize = 2;
@@ -75,12 +74,8 @@ impl Session {
     ) -> Result<(), ProofError> {
         let blobs = keys.iter().map(PublicKey::to_blob).collect();
         let request = GlobalRequest::HostKeysProve(blobs);
-        let asked = self.peer().mail.ask(|reply| Command::Global {
-            request,
-            route: None,
-            reply,
-        });
-        let GlobalAnswer::Granted { data } = asked.await? else {
+        let asked = self.peer().mail.global(request, None).await?;
+        let GlobalAnswer::Granted { data } = asked else {
             return Err(SshError::Malformed("proof of host keys").into());
         };
         Ok(check_proof(rsa_min_bits, self.session_id(), keys, &data)?)

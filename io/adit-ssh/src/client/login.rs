@@ -20,6 +20,8 @@ pub struct Login {
     pub methods: Vec<Method>,
     /// The keys, in the order in which they are tried.
     pub identities: Vec<Arc<dyn Identity>>,
+    /// The algorithms to sign with, whatever the server says; `None`: those that it takes.
+    pub algorithms: Option<Vec<KeyAlgorithm>>,
     /// Who is asked for passwords and answers; `None`: these methods fail.
     pub prompter: Option<Arc<dyn Prompter>>,
     /// How often a password is asked for, and as often for other questions.
@@ -35,6 +37,7 @@ impl Login {
             user: defaults.user,
             methods: defaults.methods,
             identities: Vec::new(),
+            algorithms: None,
             prompter: None,
             prompts: defaults.prompts,
         }

@@ -7,7 +7,6 @@ use tokio::io::AsyncReadExt;
 
 use crate::channel::{Channel, ChannelReader, Handle};
 use crate::error::RequestError;
-use crate::mail::Command;
 
 /// A channel for one program: first what it needs is asked for, then [`exec`](Self::exec),
 /// [`shell`](Self::shell) or [`subsystem`](Self::subsystem), once.
@@ -192,14 +191,7 @@ impl ProgramControl {
     /// # Errors
     /// The server refused it, or the channel is gone.
     pub async fn request(&self, request: Request) -> Result<(), RequestError> {
-        let pipe = self.0.pipe();
-        let ask = pipe.mail.ask(|reply| Command::Request {
-            pipe: std::sync::Arc::clone(pipe),
-            request,
-            want: WantReply::Yes,
-            reply,
-        });
-        ask.await
+        self.0.pipe().ask(request, WantReply::Yes).await
     }
 
     /// Waits until the program has ended; `None` if the channel closed without a word about it.

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use super::forwarded::{Arrivals, Forwarded};
 use super::program::Program;
 use crate::about::Peer;
-use crate::channel::{Channel, Handle};
+use crate::channel::Channel;
 use crate::error::{End, OpenError, RequestError};
 use crate::forwards::{Arrival, Asked, Route};
 use crate::mail::Command;
@@ -48,7 +48,8 @@ impl Session {
     /// # Errors
     /// The server refused it, there are too many, or the session is over.
     pub async fn open_session(&self) -> Result<Program, OpenError> {
-        self.open(ChannelKind::Session).await.map(Program::new)
+        let opened = self.peer.mail.open(ChannelKind::Session).await;
+        opened.map(Program::new)
     }
 
     /// Connects from the server to `host` and `port`, as the server sees them.
@@ -66,7 +67,7 @@ impl Session {
             port,
             originator,
         };
-        self.open(kind).await.map(Channel::new)
+        self.peer.mail.open(kind).await.map(Channel::new)
     }
 
     /// Connects from the server to a socket in its file system (OpenSSH's extension).
@@ -75,14 +76,7 @@ impl Session {
     /// As [`Session::direct_tcpip`].
     pub async fn direct_streamlocal(&self, path: impl Into<Vec<u8>>) -> Result<Channel, OpenError> {
         let kind = ChannelKind::DirectStreamlocal { path: path.into() };
-        self.open(kind).await.map(Channel::new)
-    }
-
-    async fn open(&self, kind: ChannelKind) -> Result<Handle, OpenError> {
-        self.peer
-            .mail
-            .ask(|reply| Command::Open { kind, reply })
-            .await
+        self.peer.mail.open(kind).await.map(Channel::new)
     }
 
     /// Has the server listen on an address and forward what comes. Empty is every address,
@@ -133,12 +127,8 @@ impl Session {
     ) -> Result<(GlobalAnswer, Arrivals), RequestError> {
         let (to, arrivals) = mpsc::channel(self.backlog);
         let route = Some(Route { asked, to });
-        let answer = self.peer.mail.ask(|reply| Command::Global {
-            request,
-            route,
-            reply,
-        });
-        Ok((answer.await?, Arrivals::new(arrivals)))
+        let answer = self.peer.mail.global(request, route).await?;
+        Ok((answer, Arrivals::new(arrivals)))
     }
 
     /// The channels by which the server's programs want our agent, once a program was
@@ -180,12 +170,7 @@ impl Session {
     /// The session is over.
     pub async fn no_more_sessions(&self) -> Result<(), RequestError> {
         let request = GlobalRequest::NoMoreSessions;
-        let asked = self.peer.mail.ask(|reply| Command::Global {
-            request,
-            route: None,
-            reply,
-        });
-        asked.await.map(drop)
+        self.peer.mail.global(request, None).await.map(drop)
     }
 }
 

@@ -20,7 +20,12 @@ const FIRST: u32 = 3;
 /// When the peer was heard, and what it was asked.
 pub(super) struct Alive {
     keepalive: Option<Keepalive>,
+    inactivity: Option<Duration>,
     heard: Time,
+    /// When something has happened that is more than a sign of life.
+    moved: Time,
+    /// Something of that kind has happened since the last look.
+    pub(super) moves: bool,
     /// Questions since then.
     silent: u32,
     /// Questions under way, in their order.
@@ -39,10 +44,17 @@ struct Question {
 }
 
 impl Alive {
-    pub(super) const fn new(keepalive: Option<Keepalive>, now: Time) -> Self {
+    pub(super) const fn new(
+        keepalive: Option<Keepalive>,
+        inactivity: Option<Duration>,
+        now: Time,
+    ) -> Self {
         Self {
             keepalive,
+            inactivity,
             heard: now,
+            moved: now,
+            moves: false,
             silent: 0,
             asked: VecDeque::new(),
             wanted: Vec::new(),
@@ -62,9 +74,23 @@ impl Alive {
     }
 
     /// When the peer is to be asked next, or taken for dead.
-    pub(super) fn due(&self) -> Option<Time> {
+    fn asks(&self) -> Option<Time> {
         let Keepalive { interval, .. } = self.keepalive?;
         Some(self.heard + interval.saturating_mul(self.silent.saturating_add(1)))
+    }
+
+    /// When the session has been quiet for too long.
+    fn is_over(&mut self, now: Time) -> Option<Time> {
+        if core::mem::take(&mut self.moves) {
+            self.moved = now;
+        }
+        self.inactivity.map(|limit| self.moved + limit)
+    }
+
+    /// When there is something to do.
+    pub(super) fn due(&mut self, now: Time) -> Option<Time> {
+        let both = [self.asks(), self.is_over(now)];
+        both.into_iter().flatten().min()
     }
 
     pub(super) fn end(&mut self, why: &End) {
@@ -91,7 +117,10 @@ impl Driver {
     /// Asks the peer for a sign of life when one is due, or wanted.
     pub(super) fn probe(&mut self, now: Time) -> Result<(), End> {
         let alive = &mut self.alive;
-        let due = alive.due().is_some_and(|due| due <= now);
+        if alive.is_over(now).is_some_and(|end| end <= now) {
+            return Err(End::Idle(alive.inactivity.unwrap_or_default()));
+        }
+        let due = alive.asks().is_some_and(|due| due <= now);
         if due {
             let missed = alive
                 .keepalive

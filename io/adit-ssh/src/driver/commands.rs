@@ -9,7 +9,7 @@ use adit_ssh_proto::connection::{
 use adit_wire::Time;
 use tokio::sync::oneshot;
 
-use super::{Driver, Global, Live};
+use super::{Driver, Global};
 use crate::channel::Handle;
 use crate::error::{End, OpenError, RequestError};
 use crate::forwards::{Asked, Route};
@@ -36,12 +36,14 @@ impl Driver {
                 if self.connection.confirm(pipe.id).is_err() {
                     pipe.close(false, &mut self.wake);
                 }
+                pipe.lock().open();
                 self.attend(&pipe, now);
             }
             Command::Refuse { pipe, why, text } => {
                 // The session's end may have come first.
                 let _ = self.connection.refuse(pipe.id, why, &text);
-                self.lives.remove(&pipe.id);
+                pipe.close(false, &mut self.wake);
+                self.forget(pipe.id);
             }
             Command::Request {
                 pipe,
@@ -72,6 +74,9 @@ impl Driver {
                 self.line.transport.disconnect(reason, &text);
                 return Err(End::Closed);
             }
+            Command::Leave { reason, text } => {
+                self.goodbye.get_or_insert((reason, text));
+            }
         }
         Ok(None)
     }
@@ -86,10 +91,7 @@ impl Driver {
         }
         match self.connection.open(&kind) {
             Ok(id) => {
-                let pipe = Arc::new(Pipe::new(id, Arc::clone(&self.mail), self.window));
-                let mut live = Live::new(pipe, &kind);
-                live.opening = Some(reply);
-                self.lives.insert(id, live);
+                self.live(id, &kind, Some(reply));
             }
             Err(CallError::Full) => return Some(Command::Open { kind, reply }),
             Err(why) => drop(reply.send(Err(why.into()))),

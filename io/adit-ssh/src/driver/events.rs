@@ -1,5 +1,6 @@
 //! What the peer did beside sending bytes.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use adit_ssh_proto::connection::{
@@ -7,6 +8,7 @@ use adit_ssh_proto::connection::{
     OpenFailure,
 };
 use adit_wire::Time;
+use tokio::sync::oneshot;
 
 use super::{Driver, Global, Live};
 use crate::channel::Handle;
@@ -19,23 +21,30 @@ use crate::pipe::Pipe;
 const OVERHEAD: usize = 64;
 
 impl Driver {
-    /// Tells the handles what has happened.
-    pub(super) fn happened(&mut self, now: Time) {
-        while let Some(event) = self.connection.poll_event() {
-            self.event(event, now);
+    /// Tells the handles what has happened; false if there may be more that has to wait.
+    pub(super) fn happened(&mut self, now: Time) -> bool {
+        while !self.is_stalled() {
+            match self.connection.poll_event() {
+                Some(event) => self.event(event, now),
+                None => return true,
+            }
         }
+        false
     }
 
     fn event(&mut self, event: Event, now: Time) {
+        let Some(event) = self.message(event) else {
+            return;
+        };
         match event {
             Event::Open { channel, kind } => self.wanted(channel, kind),
-            Event::Opened(id) => self.opened(id),
+            Event::Opened(id) => self.opened(id, now),
             Event::OpenFailed {
                 channel,
                 reason,
                 text,
             } => {
-                let opening = self.lives.remove(&channel).and_then(|live| live.opening);
+                let opening = self.forget(channel).and_then(|live| live.opening);
                 if let Some(opening) = opening {
                     let _ = opening.send(Err(OpenError::Refused { reason, text }));
                 }
@@ -66,7 +75,7 @@ impl Driver {
                 }
             }
             Event::Closed(id) => {
-                if let Some(live) = self.lives.remove(&id) {
+                if let Some(live) = self.forget(id) {
                     // Some servers answer the request for a program after it has ended, when
                     // nothing can be said any more: that it has spoken is an answer.
                     let ran = live.pipe.lock().has_spoken();
@@ -102,10 +111,43 @@ impl Driver {
             let _ = self.connection.refuse(id, why, "");
             return;
         };
-        let pipe = Arc::new(Pipe::new(id, Arc::clone(&self.mail), self.window));
-        self.lives.insert(id, Live::new(Arc::clone(&pipe), &kind));
+        let to = route.to.clone();
+        let pipe = self.live(id, &kind, None);
         // What cannot be handed on is dropped, and refused by that.
-        let _ = route.to.try_send(Arrival::Open(Opening::new(kind, pipe)));
+        let _ = to.try_send(Arrival::Open(Opening::new(kind, pipe)));
+    }
+
+    /// A channel that is wanted, by the peer or by whoever waits for `opening`.
+    pub(super) fn live(
+        &mut self,
+        id: ChannelId,
+        kind: &ChannelKind,
+        opening: Option<oneshot::Sender<Result<Handle, OpenError>>>,
+    ) -> Arc<Pipe> {
+        let mail = Arc::clone(&self.mail);
+        let bounds = self.messages.as_ref().map(|teller| teller.bounds);
+        let pipe = Arc::new(Pipe::new(id, mail, self.window, bounds));
+        if self.messages.is_some() {
+            self.mail.enter(id, Some(Arc::clone(&pipe)));
+        }
+        if matches!(kind, ChannelKind::Own(_)) {
+            pipe.lock().serve_own();
+        }
+        let live = Live {
+            pipe: Arc::clone(&pipe),
+            opening,
+            asked: VecDeque::new(),
+        };
+        self.lives.insert(id, live);
+        pipe
+    }
+
+    /// Forgets a channel that is gone.
+    pub(super) fn forget(&mut self, id: ChannelId) -> Option<Live> {
+        if self.messages.is_some() {
+            self.mail.enter(id, None);
+        }
+        self.lives.remove(&id)
     }
 
     /// Channels of own types are wanted as long as somebody waits for them.
@@ -119,15 +161,18 @@ impl Driver {
         self.connection.set_takes_own(takes);
     }
 
-    fn opened(&mut self, id: ChannelId) {
+    fn opened(&mut self, id: ChannelId, now: Time) {
         let Some(live) = self.lives.get_mut(&id) else {
             return;
         };
-        let handle = Handle::new(Arc::clone(&live.pipe));
+        let pipe = Arc::clone(&live.pipe);
+        pipe.lock().open();
+        let handle = Handle::new(Arc::clone(&pipe));
         if let Some(opening) = live.opening.take() {
             // If nobody waits any more, the handle that comes back closes the channel.
             let _ = opening.send(Ok(handle));
         }
+        self.attend(&pipe, now);
     }
 
     fn asked(&self, request: GlobalRequest, reply: Option<GlobalReplyTo>) {

@@ -1,5 +1,6 @@
 //! What comes: read at once, opened in place, copied once into the channels.
 
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use adit_ssh_proto::connection::Handled;
@@ -9,6 +10,7 @@ use adit_wire::Time;
 use super::Driver;
 use crate::computations::Whose;
 use crate::error::End;
+use crate::messages::Message;
 
 /// Octets that are taken in before what they lead to is sent, and before those who wait for them
 /// are woken: with several channels fewer, since the first may be for another than the rest.
@@ -28,7 +30,8 @@ impl Driver {
             TURN
         };
         loop {
-            if self.line.poll_compute(cx, Whose::User)?.is_pending() {
+            // What was left over, or has come of what was done here.
+            if !self.happened(now) || self.line.poll_compute(cx, Whose::User)?.is_pending() {
                 return Ok(());
             }
             // While keys are made nothing can be answered, but the exchange has to go on.
@@ -44,6 +47,9 @@ impl Driver {
             while let Some(consumed) = self.open_one(now)? {
                 taken += consumed;
                 self.line.consume(consumed);
+                if !self.happened(now) {
+                    return Ok(());
+                }
                 if taken >= turn {
                     self.more = true;
                     return Ok(());
@@ -73,17 +79,22 @@ impl Driver {
                         range,
                     } => {
                         let bytes = payload.get(range).unwrap_or_default();
-                        let read = self
-                            .lives
-                            .get(&channel)
-                            .is_some_and(|live| live.pipe.receive(kind, bytes, &mut self.wake));
+                        let len = bytes.len();
+                        let read = if self.messages.is_some() {
+                            let message = Message::Data(kind, Arc::from(bytes));
+                            self.came(channel, message, None)
+                        } else {
+                            let live = self.lives.get(&channel);
+                            live.is_some_and(|live| live.pipe.receive(kind, bytes, &mut self.wake))
+                        };
+                        self.alive.moves = true;
                         // Small, and somebody waits for it.
-                        self.prompt |= read && bytes.len() <= SMALL && !self.wake.is_empty();
+                        self.prompt |= read && len <= SMALL && !self.wake.is_empty();
                         if !read {
-                            self.connection.consumed(channel, bytes.len(), now);
+                            self.connection.consumed(channel, len, now);
                         }
                     }
-                    Handled::Done => self.happened(now),
+                    Handled::Done => {}
                     Handled::Unknown => self.line.transport.unimplemented()?,
                 }
                 self.want = 1;

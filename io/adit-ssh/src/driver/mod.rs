@@ -7,6 +7,7 @@ mod alive;
 mod commands;
 mod events;
 mod input;
+mod messages;
 mod output;
 
 use std::collections::{HashMap, VecDeque};
@@ -17,9 +18,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use adit_net::ambient;
-use adit_ssh_proto::connection::{
-    ChannelId, ChannelKind, Connection, GlobalAnswer, GlobalId, Limits, Role,
-};
+use adit_ssh_proto::connection::{ChannelId, Connection, GlobalAnswer, GlobalId, Limits, Role};
 use adit_ssh_proto::{Disconnect, SshError};
 use adit_stream::lane::{self, Load, SessionLane};
 use adit_stream::slice::{TimeSlice, give_way};
@@ -34,6 +33,7 @@ use super::error::{End, OpenError, RequestError};
 use super::forwards::Route;
 use super::line::{LAST_WORDS, Line};
 use super::mail::{Command, Mail};
+use super::messages::Teller;
 use super::pipe::Pipe;
 use alive::Alive;
 
@@ -51,9 +51,12 @@ pub(super) struct Start {
     pub(super) role: Role,
     pub(super) limits: Limits,
     pub(super) keepalive: Option<Keepalive>,
+    pub(super) inactivity: Option<Duration>,
     pub(super) mail: Arc<Mail>,
     pub(super) about: Arc<About>,
     pub(super) routes: Vec<Route>,
+    /// It goes message by message.
+    pub(super) messages: Option<Teller>,
 }
 
 /// Moves the bytes of a session until it is over.
@@ -64,6 +67,8 @@ pub(super) struct Driver {
     lives: HashMap<ChannelId, Live>,
     globals: HashMap<GlobalId, Global>,
     routes: Vec<Route>,
+    /// Where all is told of a session that goes message by message.
+    messages: Option<Teller>,
     commands: VecDeque<Command>,
     dirty: Vec<Arc<Pipe>>,
     /// To be looked at again at the next turn.
@@ -86,8 +91,10 @@ pub(super) struct Driver {
     until: Option<Time>,
     /// When the spare buffers are looked at, if there are any.
     sweep: Option<Time>,
-    /// Since when nobody holds the session.
+    /// Since when nobody holds the session, or it was left.
     left: Option<Time>,
+    /// The words that it was left with.
+    goodbye: Option<(Disconnect, String)>,
     /// The session is over; its last words have so much time to leave.
     ending: Option<Time>,
     load: Load,
@@ -116,19 +123,6 @@ enum Global {
     Told,
 }
 
-impl Live {
-    fn new(pipe: Arc<Pipe>, kind: &ChannelKind) -> Self {
-        if matches!(kind, ChannelKind::Own(_)) {
-            pipe.lock().serve_own();
-        }
-        Self {
-            pipe,
-            opening: None,
-            asked: VecDeque::new(),
-        }
-    }
-}
-
 impl Driver {
     pub(super) fn spawn(start: Start) {
         let Start {
@@ -136,14 +130,16 @@ impl Driver {
             role,
             limits,
             keepalive,
+            inactivity,
             mail,
             about,
             routes,
+            messages,
         } = start;
         let window = limits.max_packet.min(limits.window);
         let mut connection = Connection::new(role, limits);
         // What a server is asked for comes to one place, and is refused there.
-        connection.set_takes_own(role == Role::Server);
+        connection.set_takes_own(role == Role::Server && messages.is_none());
         lane::spawn(Self {
             line,
             window,
@@ -151,10 +147,11 @@ impl Driver {
             lives: HashMap::new(),
             globals: HashMap::new(),
             routes,
+            messages,
             commands: VecDeque::new(),
             dirty: Vec::new(),
             later: Vec::new(),
-            alive: Alive::new(keepalive, ambient::now()),
+            alive: Alive::new(keepalive, inactivity, ambient::now()),
             resets: about.is_adit(),
             want: 1,
             more: false,
@@ -165,6 +162,7 @@ impl Driver {
             until: None,
             sweep: None,
             left: None,
+            goodbye: None,
             ending: None,
             load: Load::default(),
             own: None,
@@ -215,16 +213,18 @@ impl Driver {
 
     /// Ends the session when nobody holds it and nothing is on its way any more.
     fn leave_if_deserted(&mut self, held: bool, now: Time) -> Result<(), End> {
-        if held {
+        if held && self.goodbye.is_none() {
             self.left = None;
             return Ok(());
         }
         let since = *self.left.get_or_insert(now);
-        let quiet = self.lives.is_empty() && self.line.unsent() == 0;
+        // Message by message a channel ends when that is said, and not when nobody has it.
+        let done = self.lives.is_empty() || self.messages.is_some();
+        let quiet = done && self.line.unsent() == 0 && self.line.transport.writable();
         if quiet || now >= since + LINGER {
-            self.line
-                .transport
-                .disconnect(Disconnect::ByApplication, "");
+            let left = || (Disconnect::ByApplication, String::new());
+            let (reason, text) = self.goodbye.take().unwrap_or_else(left);
+            self.line.transport.disconnect(reason, &text);
             return Err(End::Closed);
         }
         Ok(())
@@ -243,9 +243,12 @@ impl Driver {
 
     /// The session is over: everybody is told, and the last words leave.
     fn end(&mut self, why: &End, now: Time) {
-        if let End::Ssh(why) = why
-            && let Some(reason) = why.disconnect()
-        {
+        let reason = match why {
+            End::Ssh(why) => why.disconnect(),
+            End::Idle(_) | End::Silent(_) => Some(Disconnect::ConnectionLost),
+            _ => None,
+        };
+        if let Some(reason) = reason {
             self.line.transport.disconnect(reason, &why.to_string());
         }
         self.mail.finish(why);
@@ -274,14 +277,14 @@ impl Driver {
 
     /// Sleeps, unless there is something to do already.
     fn rest(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if !self.mail.sleep(cx.waker()) {
+        if !self.mail.sleep(cx.waker()) || self.messages.as_ref().is_some_and(Teller::goes_on) {
             return Poll::Ready(());
         }
         let now = ambient::now();
         let left = self.left.map(|since| since + LINGER);
         let due = [
             self.line.transport.poll_timeout(now),
-            self.alive.due(),
+            self.alive.due(now),
             self.sweep,
             left,
         ];

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use adit_ssh_proto::connection::{ChannelId, WantReply};
+use adit_ssh_proto::connection::{CallError, ChannelId};
 use adit_stream::pool::SIZES;
 use adit_wire::Time;
 
@@ -33,26 +33,39 @@ impl Driver {
     /// Looks at what a channel's handles have done.
     pub(super) fn attend(&mut self, pipe: &Arc<Pipe>, now: Time) {
         pipe.listed.clear();
-        let mut state = pipe.lock();
-        let (mut consumed, next) = (state.take_consumed(), state.next());
-        drop(state);
+        let mut consumed = pipe.lock().take_consumed();
         while consumed > 0 {
             self.connection.consumed(pipe.id, consumed, now);
             consumed = pipe.set_worth(self.connection.worth(pipe.id));
         }
+        while self.act(pipe) {}
+    }
+
+    /// Does the next thing about a channel's own side; whether there is another.
+    fn act(&mut self, pipe: &Arc<Pipe>) -> bool {
+        let mut state = pipe.lock();
+        let next = state.next();
+        self.wake.extend(state.take_writers());
+        drop(state);
         match next {
             Next::Nothing => {}
             Next::Write => self.connection.want_write(pipe.id),
             Next::Abort => self.connection.close(pipe.id),
-            Next::Finish { last, close } => {
-                if let Some(last) = last
-                    && self.connection.request(pipe.id, &last, WantReply::No)
-                        == Err(adit_ssh_proto::connection::CallError::Full)
-                {
-                    pipe.lock().put_back(last);
-                    self.later.push(Arc::clone(pipe));
-                    return;
+            Next::Tell(request, want) => {
+                match self.connection.request(pipe.id, &request, want) {
+                    Err(CallError::Full | CallError::TooMany) => {
+                        pipe.lock().put_back(request, want);
+                        self.later.push(Arc::clone(pipe));
+                    }
+                    // A channel that is gone needs none.
+                    _ => return true,
                 }
+            }
+            Next::End => {
+                let _ = self.connection.eof(pipe.id);
+                return true;
+            }
+            Next::Finish { close } => {
                 // Once is enough, and a channel that is gone needs none.
                 let _ = self.connection.eof(pipe.id);
                 if close {
@@ -60,6 +73,7 @@ impl Driver {
                 }
             }
         }
+        false
     }
 
     /// Seals and writes until there is nothing, or the stream below takes nothing now; with several
@@ -104,9 +118,8 @@ impl Driver {
             let pipe = Arc::clone(&live.pipe);
             let room = self.connection.room(id);
             let mut state = pipe.lock();
-            let kind = state.next_kind();
-            let bytes = state.outlet(kind);
-            let n = bytes.len().min(room);
+            let (kind, waiting) = state.next_bytes();
+            let n = waiting.min(room);
             if n == 0 {
                 continue;
             }
@@ -117,8 +130,10 @@ impl Driver {
             {
                 continue;
             }
+            let bytes = state.outlet(kind);
             bytes.move_to(n, writer.buf(), &self.mail.spares);
-            let sent = state.is_sent();
+            let sent = state.sent(n);
+            self.alive.moves = true;
             self.wake.extend(state.take_writers());
             drop(state);
             writer.finish()?;

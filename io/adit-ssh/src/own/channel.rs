@@ -6,7 +6,6 @@ use adit_ssh_proto::connection::{ChannelKind, OpenFailure, Own, Request, WantRep
 
 use crate::channel::{Channel, Handle};
 use crate::error::{End, RequestError};
-use crate::mail::Command;
 use crate::opening::Opening;
 use crate::pipe::Pipe;
 use crate::server::Reply;
@@ -147,14 +146,7 @@ impl ChannelControl {
     }
 
     async fn send(&self, own: Own, want: WantReply) -> Result<(), RequestError> {
-        let (pipe, request) = (Arc::clone(&self.0), Request::Own(own));
-        let ask = self.0.mail.ask(|reply| Command::Request {
-            pipe,
-            request,
-            want,
-            reply,
-        });
-        ask.await
+        self.0.ask(Request::Own(own), want).await
     }
 
     /// Waits until the channel has closed, whoever closed it.

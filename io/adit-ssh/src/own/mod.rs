@@ -42,7 +42,6 @@ use adit_ssh_proto::connection::{ChannelKind, GlobalAnswer, GlobalRequest, WantR
 
 use super::about::Peer;
 use super::error::{OpenError, RequestError};
-use super::mail::Command;
 
 impl Peer {
     /// Opens a channel of an [own type](self). `data` follow the fields that all types have.
@@ -56,8 +55,7 @@ impl Peer {
         data: impl Into<Vec<u8>>,
     ) -> Result<OwnChannel, OpenError> {
         let kind = ChannelKind::Own(Own::new(name, data)?);
-        let opened = self.mail.ask(|reply| Command::Open { kind, reply });
-        opened.await.map(OwnChannel::new)
+        self.mail.open(kind).await.map(OwnChannel::new)
     }
 
     /// Asks for something outside of channels by a name of [one's own](self). Returns the data of
@@ -94,11 +92,6 @@ impl Peer {
 
     async fn ask_global(&self, own: Own, want: WantReply) -> Result<GlobalAnswer, RequestError> {
         let request = GlobalRequest::Own { own, want };
-        let asked = self.mail.ask(|reply| Command::Global {
-            request,
-            route: None,
-            reply,
-        });
-        asked.await
+        self.mail.global(request, None).await
     }
 }

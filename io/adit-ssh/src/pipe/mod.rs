@@ -1,25 +1,26 @@
 //! What a channel's handle and the session's task share: bytes both ways, and how they end.
 
+mod ordered;
+mod room;
 mod state;
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use adit_ssh_proto::connection::{ChannelId, Kind, ReplyTo, Request};
-use adit_stream::pool::SIZES;
+use adit_ssh_proto::connection::{ChannelId, Kind, ReplyTo, Request, WantReply};
 use tokio::sync::Notify;
 
 use super::chunks::Chunks;
-use super::error::End;
-use super::mail::{Listed, Mail};
+use super::error::{End, RequestError};
+use super::mail::{Command, Listed, Mail};
+use super::messages::Bounds;
 use adit_stream::Buffer;
+use ordered::Ordered;
+use room::{MAX_OUTPUT, keep};
 use state::{Cut, index, octets};
 pub(super) use state::{Next, State};
 
-/// Octets that wait in one channel to be sent, a little more than the largest buffer, so that there
-/// is a second one when the first has left; one buffer may go beyond.
-const MAX_OUTPUT: usize = SIZES[SIZES.len() - 1] + (4 << 10);
 /// Requests of the peer that wait in one channel.
 const MAX_REQUESTS: usize = 128;
 /// Octets of the names and values in them: as long as one message may be.
@@ -40,12 +41,19 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
-    /// `window`: the least window that its peer may have been given, octets.
-    pub(super) fn new(id: ChannelId, mail: Arc<Mail>, window: u32) -> Self {
+    /// `window`: the least window that its peer may have been given, octets. With `messages` it goes
+    /// message by message.
+    pub(super) fn new(
+        id: ChannelId,
+        mail: Arc<Mail>,
+        window: u32,
+        messages: Option<Bounds>,
+    ) -> Self {
         let window = usize::try_from(window).unwrap_or(usize::MAX);
         let state = State {
             writing: [true, false],
             worth: (window / 4).clamp(1, WORTH),
+            ordered: messages.map(|bounds| Box::new(Ordered::new(bounds))),
             ..State::default()
         };
         Self {
@@ -165,6 +173,22 @@ impl Pipe {
             return Poll::Pending;
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// The handle: asks for something, and waits for the answer if there is one.
+    pub(super) async fn ask(
+        self: &Arc<Self>,
+        request: Request,
+        want: WantReply,
+    ) -> Result<(), RequestError> {
+        let pipe = Arc::clone(self);
+        let asked = self.mail.ask(|reply| Command::Request {
+            pipe,
+            request,
+            want,
+            reply,
+        });
+        asked.await
     }
 
     /// The handle: changes something that the task is to see.
@@ -296,12 +320,5 @@ impl Pipe {
             }
             news.await;
         }
-    }
-}
-
-fn keep(place: &mut Option<Waker>, cx: &Context<'_>) {
-    match place {
-        Some(old) => old.clone_from(cx.waker()),
-        none => *none = Some(cx.waker().clone()),
     }
 }

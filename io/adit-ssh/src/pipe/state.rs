@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::io;
 use std::task::Waker;
 
-use adit_ssh_proto::connection::{Kind, ReplyTo, Request};
+use adit_ssh_proto::connection::{Kind, ReplyTo, Request, WantReply};
 
-use super::MAX_OUTPUT;
+use super::ordered::Ordered;
+use super::room::MAX_OUTPUT;
 use crate::chunks::Chunks;
 use crate::error::End;
 
@@ -43,6 +44,11 @@ pub(crate) struct State {
     pub(crate) requests: VecDeque<(Request, Option<ReplyTo>)>,
     /// How the program ended.
     pub(crate) exit: Option<Request>,
+
+    /// What a channel has that goes message by message.
+    pub(super) ordered: Option<Box<Ordered>>,
+    /// Its requests of the peer that wait for an answer.
+    pub(crate) owed: VecDeque<ReplyTo>,
 }
 
 /// What a channel's own side wants.
@@ -52,10 +58,12 @@ pub(crate) enum Next {
     Nothing,
     /// There are bytes to send.
     Write,
+    /// This is to be asked for, or told, before what follows.
+    Tell(Request, WantReply),
+    /// The own side ends, before what follows.
+    End,
     /// All is sent, and that was all.
     Finish {
-        /// To be told behind it.
-        last: Option<Request>,
         /// Nobody holds the channel any more.
         close: bool,
     },
@@ -118,41 +126,51 @@ impl State {
         self.exit.is_some() || self.input.iter().any(|from| !from.bytes.is_empty())
     }
 
-    /// Whether there is nothing left to send.
-    pub(crate) fn is_sent(&self) -> bool {
-        self.unsent() == 0
+    /// Which stream has bytes to send, and how many: standard error first, of which there is little.
+    pub(crate) fn next_bytes(&self) -> (Kind, usize) {
+        match (&self.ordered, &self.output) {
+            (Some(ordered), _) => ordered.next_bytes(),
+            (None, [_, err]) if !err.is_empty() => (Kind::Stderr, err.len()),
+            (None, [out, _]) => (Kind::Stdout, out.len()),
+        }
     }
 
-    /// Which stream has bytes to send: standard error first, of which there is little.
-    pub(crate) fn next_kind(&self) -> Kind {
-        match &self.output {
-            [_, err] if !err.is_empty() => Kind::Stderr,
-            _ => Kind::Stdout,
+    /// So many of them have left: whether there is something else to do now.
+    pub(crate) fn sent(&mut self, n: usize) -> bool {
+        match &mut self.ordered {
+            Some(ordered) => ordered.sent(n),
+            None => self.unsent() == 0,
         }
     }
 
     /// What the task is to do about the channel's own side.
     pub(crate) fn next(&mut self) -> Next {
+        if let Some(ordered) = &mut self.ordered {
+            return ordered.next();
+        }
         if self.aborted {
             Next::Abort
-        } else if !self.is_sent() {
+        } else if self.unsent() > 0 {
             Next::Write
-        } else if self.writing == [false; 2] {
-            let last = self.last.take();
+        } else if self.writing != [false; 2] {
+            Next::Nothing
+        } else if let Some(last) = self.last.take() {
             // How the program ended is the last word.
-            self.dropped |= last.is_some();
+            self.dropped = true;
+            Next::Tell(last, WantReply::No)
+        } else {
             Next::Finish {
-                last,
                 close: self.dropped,
             }
-        } else {
-            Next::Nothing
         }
     }
 
-    /// What was to be told behind the last byte could not be told yet.
-    pub(crate) fn put_back(&mut self, last: Request) {
-        self.last = Some(last);
+    /// What was to be told could not be told yet.
+    pub(crate) fn put_back(&mut self, request: Request, want: WantReply) {
+        match &mut self.ordered {
+            Some(ordered) => ordered.put_back(request, want),
+            None => self.last = Some(request),
+        }
     }
 
     /// The handle: nothing is written to this stream any more.
@@ -165,6 +183,9 @@ impl State {
     /// The handle: nobody holds the channel any more.
     pub(crate) fn leave(&mut self) {
         (self.writing, self.dropped) = ([false; 2], true);
+        if let Some(ordered) = &mut self.ordered {
+            ordered.leave();
+        }
     }
 
     /// The handle: this is told behind the last byte.
@@ -193,8 +214,11 @@ impl State {
     /// Takes who waits for room, if there is room.
     pub(crate) fn take_writers(&mut self) -> impl Iterator<Item = Waker> {
         let room = self.unsent() < MAX_OUTPUT;
+        let ordered = self.ordered.as_mut().filter(|_| room);
+        let ordered = ordered.map(|ordered| ordered.take_writers());
         let writers = self.writers.iter_mut().filter(move |_| room);
-        writers.filter_map(Option::take)
+        let writers = writers.filter_map(Option::take);
+        writers.chain(ordered.into_iter().flatten())
     }
 
     /// Octets of the requests that wait.
@@ -210,6 +234,9 @@ impl State {
 
     pub(super) fn wake_all(&mut self, wake: &mut Vec<Waker>) {
         wake.extend(self.writers.iter_mut().filter_map(Option::take));
+        if let Some(ordered) = &mut self.ordered {
+            ordered.wake_all(wake);
+        }
         for inlet in &mut self.input {
             wake.extend(inlet.reader.take());
         }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use adit_net::ambient::Chance;
 use adit_ssh_proto::SshError;
-use adit_ssh_proto::auth::{Login, ServerAnswer, ServerAsk, ServerAuth, ServerStep};
+use adit_ssh_proto::auth::{Login, ServerAuth, ServerStep};
 use adit_ssh_proto::connection::Role;
 use adit_ssh_proto::transport::{Event, Transport};
 use adit_stream::BoxStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout_at;
 
-use super::{AuthPolicy, Connection, Proof, ServerConfig, ServerHandle};
+use super::{AuthPolicy, Connection, ServerConfig, ServerHandle};
 use crate::about::{About, Peer};
 use crate::computations::Computations;
 use crate::driver::{Driver, Start};
@@ -19,6 +19,7 @@ use crate::error::ConnectError;
 use crate::forwards::{Asked, Route};
 use crate::line::{Came, Line, Wait};
 use crate::mail::Mail;
+use crate::messages::{Bounds, Feed, Teller};
 
 /// Takes connections in.
 ///
@@ -70,38 +71,11 @@ impl Server {
         config: &ServerConfig,
         policy: &dyn AuthPolicy,
     ) -> Result<Connection, ConnectError> {
-        let mut transport = config.transport.clone();
-        transport
-            .user_algorithms
-            .clone_from(&config.auth.algorithms);
-        let signer = Arc::clone(&config.host_keys);
-        let mut transport = Transport::server(Arc::new(transport), signer, Box::new(Chance))?;
-        transport.hand_out_computations();
-        let mut line = Line::new(below, transport);
-        line.computations = Computations::of(policy.source());
-        let (about, login) = match enter(&mut line, config, policy).await {
-            Ok(entered) => entered,
-            Err(why) => {
-                line.part(&why);
-                return Err(why);
-            }
-        };
-        let about = Arc::new(about);
-        let mail = Arc::new(Mail::new());
-        let peer = Peer::new(Arc::clone(&mail), Arc::clone(&about));
         let (to, arrivals) = mpsc::channel(backlog(config));
-        Driver::spawn(Start {
-            line,
-            role: Role::Server,
-            limits: config.limits.clone(),
-            keepalive: config.keepalive,
-            mail,
-            about,
-            routes: vec![Route {
-                asked: Asked::All,
-                to,
-            }],
-        });
+        let asked = Asked::All;
+        let routes = vec![Route { asked, to }];
+        let mail = Arc::new(Mail::new());
+        let (peer, login) = take_in(below, config, policy, mail, routes, None).await?;
         let host_keys = Arc::clone(&config.host_keys);
         let handle = ServerHandle::new(peer);
         let connection = Connection::new(handle, login, arrivals, host_keys, policy.source());
@@ -110,6 +84,63 @@ impl Server {
         }
         Ok(connection)
     }
+
+    /// The same [message by message](crate::messages). Keys of the host are not told. The connection lasts
+    /// as long as the second is held.
+    ///
+    /// # Errors
+    /// As [`Server::accept`].
+    pub async fn accept_by_messages(
+        below: BoxStream,
+        config: &ServerConfig,
+        policy: &dyn AuthPolicy,
+        bounds: Bounds,
+    ) -> Result<(Feed, Peer), ConnectError> {
+        let mail = Arc::new(Mail::new());
+        let (teller, feed) = Teller::new(&mail, bounds);
+        let entered = take_in(below, config, policy, mail, Vec::new(), Some(teller)).await;
+        Ok((feed, entered?.0))
+    }
+}
+
+async fn take_in(
+    below: BoxStream,
+    config: &ServerConfig,
+    policy: &dyn AuthPolicy,
+    mail: Arc<Mail>,
+    routes: Vec<Route>,
+    messages: Option<Teller>,
+) -> Result<(Peer, Login), ConnectError> {
+    let mut transport = config.transport.clone();
+    transport
+        .user_algorithms
+        .clone_from(&config.auth.algorithms);
+    let signer = Arc::clone(&config.host_keys);
+    let mut transport = Transport::server(Arc::new(transport), signer, Box::new(Chance))?;
+    transport.hand_out_computations();
+    let mut line = Line::new(below, transport);
+    line.computations = Computations::of(policy.source());
+    let (about, login) = match enter(&mut line, config, policy).await {
+        Ok(entered) => entered,
+        Err(why) => {
+            line.part(&why);
+            return Err(why);
+        }
+    };
+    let about = Arc::new(about);
+    let peer = Peer::new(Arc::clone(&mail), Arc::clone(&about));
+    Driver::spawn(Start {
+        line,
+        role: Role::Server,
+        limits: config.limits.clone(),
+        keepalive: config.keepalive,
+        inactivity: config.inactivity,
+        mail,
+        about,
+        routes,
+        messages,
+    });
+    Ok((peer, login))
 }
 
 /// What may wait to be accepted: further wishes are refused.
@@ -152,8 +183,11 @@ async fn let_in(
     policy: &dyn AuthPolicy,
     wait: Wait,
 ) -> Result<Login, ConnectError> {
+    let mut settings = config.auth.clone();
+    let banner = timeout_at(wait.until, policy.banner()).await;
+    settings.banner = banner.map_err(|_| wait.over())?.or(settings.banner);
     let mut auth = ServerAuth::new(
-        config.auth.clone(),
+        settings,
         line.transport.session_id().unwrap_or_default(),
         line.transport.host_key().unwrap_or_default(),
     );
@@ -174,8 +208,9 @@ async fn let_in(
                 ServerStep::Wait => break None,
                 ServerStep::Success(login) => break Some(login),
                 ServerStep::Ask(ask) => {
-                    let answer = timeout_at(wait.until, answer(policy, &ask)).await;
-                    step = auth.answer(answer.map_err(|_| wait.over())?)?;
+                    let answer = policy.judge(&ask, auth.algorithm());
+                    let answer = timeout_at(wait.until, answer).await;
+                    step = auth.answer(answer.map_err(|_| wait.over())??)?;
                 }
             }
         };
@@ -186,33 +221,5 @@ async fn let_in(
         if let Some(login) = login {
             return Ok(login);
         }
-    }
-}
-
-async fn answer(policy: &dyn AuthPolicy, ask: &ServerAsk) -> ServerAnswer {
-    let yes = match ask {
-        ServerAsk::Nothing { user } => policy.none(user).await,
-        ServerAsk::KeyQuery { user, key } => policy.public_key(user, key, Proof::None).await,
-        ServerAsk::Key {
-            user,
-            key,
-            presence,
-        } => {
-            let proof = Proof::Signature(*presence);
-            policy.public_key(user, key, proof).await
-        }
-        ServerAsk::Password { user, password } => return policy.password(user, password).await,
-        ServerAsk::NewPassword { user, old, new } => {
-            return policy.new_password(user, old, new).await;
-        }
-        ServerAsk::Interactive { user, .. } => return policy.questions(user).await,
-        ServerAsk::Responses { user, responses } => {
-            return policy.responses(user, responses).await;
-        }
-    };
-    if yes {
-        ServerAnswer::Accept
-    } else {
-        ServerAnswer::Reject
     }
 }

@@ -28,6 +28,9 @@ pub struct ServerConfig {
     pub limits: Limits,
     /// Signs of life; `None`: none are asked for.
     pub keepalive: Option<Keepalive>,
+    /// Ends a connection when nothing but signs of life has come or gone for so long; `None`: it may
+    /// be quiet.
+    pub inactivity: Option<Duration>,
     /// How long a client may take until its user is in.
     pub login_grace: Duration,
 }
@@ -48,6 +51,7 @@ impl ServerConfig {
             auth: auth::ServerConfig::default(),
             limits,
             keepalive: Some(Keepalive::default()),
+            inactivity: None,
             login_grace: Duration::from_mins(2),
         }
     }

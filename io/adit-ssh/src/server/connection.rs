@@ -187,12 +187,7 @@ impl ServerHandle {
     }
 
     async fn open(&self, kind: ChannelKind) -> Result<Channel, OpenError> {
-        let opened = self
-            .peer
-            .mail
-            .ask(|reply| Command::Open { kind, reply })
-            .await;
-        opened.map(Channel::new)
+        self.peer.mail.open(kind).await.map(Channel::new)
     }
 }
 

@@ -4,7 +4,9 @@ use std::future::ready;
 use std::net::IpAddr;
 
 use adit_crypto::Secret;
-use adit_ssh_proto::auth::ServerAnswer;
+use adit_ssh_proto::SshError;
+use adit_ssh_proto::algorithm::KeyAlgorithm;
+use adit_ssh_proto::auth::{ServerAnswer, ServerAsk};
 use adit_ssh_proto::key::{AnyKey, Presence};
 
 use crate::BoxFuture;
@@ -41,6 +43,54 @@ pub trait AuthPolicy: Send + Sync {
     /// offered: what a log has of a login that failed. `user` is any text of the client's.
     fn tried(&self, user: &str, method: &'static str) {
         let _ = (user, method);
+    }
+
+    /// Words for the user before anything else; `None`: those of the configuration.
+    fn banner(&self) -> BoxFuture<'_, Option<String>> {
+        Box::pin(ready(None))
+    }
+
+    /// Answers whatever is asked. What is provided asks the methods below; whoever wants to know
+    /// more, or to offer other methods from now on, writes this one instead. `algorithm` is that of
+    /// the key that was shown last.
+    ///
+    /// # Errors
+    /// The connection ends.
+    fn judge<'a>(
+        &'a self,
+        ask: &'a ServerAsk,
+        algorithm: Option<KeyAlgorithm>,
+    ) -> BoxFuture<'a, Result<ServerAnswer, SshError>> {
+        let _ = algorithm;
+        Box::pin(async move {
+            let yes = match ask {
+                ServerAsk::Nothing { user } => self.none(user).await,
+                ServerAsk::KeyQuery { user, key } => self.public_key(user, key, Proof::None).await,
+                ServerAsk::Key {
+                    user,
+                    key,
+                    presence,
+                } => {
+                    let proof = Proof::Signature(*presence);
+                    self.public_key(user, key, proof).await
+                }
+                ServerAsk::Password { user, password } => {
+                    return Ok(self.password(user, password).await);
+                }
+                ServerAsk::NewPassword { user, old, new } => {
+                    return Ok(self.new_password(user, old, new).await);
+                }
+                ServerAsk::Interactive { user, .. } => return Ok(self.questions(user).await),
+                ServerAsk::Responses { user, responses } => {
+                    return Ok(self.responses(user, responses).await);
+                }
+            };
+            Ok(if yes {
+                ServerAnswer::Accept
+            } else {
+                ServerAnswer::Reject
+            })
+        })
     }
 
     /// Whether this user needs no authentication at all. Asked only with

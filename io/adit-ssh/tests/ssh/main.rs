@@ -12,6 +12,7 @@ mod computations;
 mod entry;
 mod host_keys;
 mod matrix;
+mod messages;
 mod openssh_client;
 mod openssh_server;
 mod ours;

@@ -35,6 +35,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Raw for Any<T> {
         }
     }
 
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.0).poll_shutdown(cx)
     }
@@ -50,6 +54,17 @@ mod tests {
     use tokio::net::UnixStream;
 
     use super::*;
+
+    #[tokio::test]
+    async fn what_has_a_buffer_of_its_own_is_flushed_too() {
+        let (near, mut far) = tokio::io::duplex(100);
+        let mut stream = Buffered::over(tokio::io::BufStream::new(near));
+        stream.write_all(b"word").await.unwrap();
+        stream.flush().await.unwrap();
+        let mut got = [0; 4];
+        far.read_exact(&mut got).await.unwrap();
+        assert_eq!(&got, b"word");
+    }
 
     #[tokio::test]
     async fn a_relay_carries_and_ends_each_direction() {

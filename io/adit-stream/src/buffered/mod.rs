@@ -40,6 +40,11 @@ pub trait Raw: Send {
     fn is_write_vectored(&self) -> bool {
         false
     }
+    /// Sends on what was handed over, where that does not happen by itself.
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let _ = cx;
+        Poll::Ready(Ok(()))
+    }
     /// Ends the write direction, as far as the protocol has such an end.
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
     /// Gives up what was not sent, so that a cut transfer does not look complete where the protocol
@@ -152,7 +157,7 @@ impl<R: Raw> Stream for Buffered<R> {
         }
         ready!(self.poll_send(cx))?;
         self.tx.rest();
-        Poll::Ready(Ok(()))
+        self.raw.poll_flush(cx)
     }
 
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

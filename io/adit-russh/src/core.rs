@@ -1,0 +1,154 @@
+//! A session as all its handles see it, before the user is in and after.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use adit_ssh::messages::{MessageChannel, Say, Speaker};
+use adit_ssh::{End, RequestError};
+use adit_ssh_proto::connection::{
+    ChannelId as Id, ChannelKind, GlobalAnswer, GlobalRequest, Kind, WantReply,
+};
+use bytes::{Buf, Bytes};
+use tokio::sync::Notify;
+
+use crate::{Disconnect, Error};
+
+/// The one type of extended data there is (RFC 4254 section 5.2).
+pub(crate) const CHANNEL_STDERR: u32 = 1;
+
+/// A session as all its handles see it.
+#[derive(Default)]
+pub(crate) struct Core {
+    /// There once the user is in.
+    speaker: OnceLock<Speaker>,
+    over: AtomicBool,
+    /// Told when the session is ended here before the user is in.
+    pub(crate) left: Notify,
+}
+
+impl Core {
+    /// The user is in.
+    pub(crate) fn begin(&self, speaker: Speaker) {
+        // Once for each session.
+        let _ = self.speaker.set(speaker);
+    }
+
+    /// Whether the session is over.
+    pub(crate) fn is_over(&self) -> bool {
+        let ended = self.speaker.get().and_then(Speaker::end);
+        self.over.load(Ordering::Acquire) || ended.is_some()
+    }
+
+    fn speaker(&self) -> Result<&Speaker, Error> {
+        if self.is_over() {
+            return Err(Error::Disconnect);
+        }
+        self.speaker.get().ok_or(Error::NotAuthenticated)
+    }
+
+    /// A channel; `None` if it has closed.
+    pub(crate) fn channel(&self, id: Id) -> Result<Option<MessageChannel>, Error> {
+        Ok(self.speaker()?.channel(id))
+    }
+
+    /// Gives something to be sent in a channel, at once. In one that has closed it is dropped.
+    pub(crate) fn say(&self, id: Id, what: Say<'_>) -> Result<(), Error> {
+        match self.channel(id)? {
+            Some(channel) => say(&channel, what),
+            None => Ok(()),
+        }
+    }
+
+    /// Answers the oldest request of the peer in a channel, if there is one.
+    pub(crate) fn answer(&self, id: Id, ok: bool) -> Result<(), Error> {
+        if let Some(channel) = self.channel(id)? {
+            channel.answer(ok);
+        }
+        Ok(())
+    }
+
+    /// Opens a channel.
+    pub(crate) async fn open(&self, kind: ChannelKind) -> Result<MessageChannel, Error> {
+        Ok(self.speaker()?.open(kind).await?)
+    }
+
+    /// Asks for something outside of channels, and waits for the answer if there is one.
+    pub(crate) async fn global(&self, request: GlobalRequest) -> Result<GlobalAnswer, Error> {
+        Ok(self.speaker()?.global(request).await?)
+    }
+
+    /// Ends the session, once what waits now was sent; at once before the user is in.
+    pub(crate) fn disconnect(&self, reason: Disconnect, words: &str) -> Result<(), Error> {
+        match self.speaker() {
+            Ok(speaker) => Ok(speaker.leave(reason.reason(), words)?),
+            Err(Error::NotAuthenticated) => {
+                self.left.notify_one();
+                Ok(())
+            }
+            Err(why) => Err(why),
+        }
+    }
+
+    /// Makes new keys.
+    pub(crate) fn rekey(&self) -> Result<(), Error> {
+        Ok(self.speaker()?.rekey()?)
+    }
+}
+
+/// Gives something to be sent, at once. What is said in a channel that has closed is done without,
+/// as russh does it: its reader learns of the end, and whoever races with it is no worse for it.
+pub(crate) fn say(channel: &MessageChannel, what: Say<'_>) -> Result<(), Error> {
+    match channel.say(what) {
+        Err(RequestError::Closed) => Ok(()),
+        done => Ok(done?),
+    }
+}
+
+/// Sends bytes, as the peer's window allows. Those that were sent are taken out of `data`.
+pub(crate) async fn pour(
+    channel: &MessageChannel,
+    kind: Kind,
+    data: &mut Bytes,
+) -> Result<(), Error> {
+    while !data.is_empty() {
+        let room = poll_fn(|cx| channel.poll_room(cx)).await?;
+        let n = data.len().min(room);
+        channel.say(Say::Data(kind, data.get(..n).unwrap_or_default()))?;
+        data.advance(n);
+    }
+    Ok(())
+}
+
+pub(crate) const fn want(reply: bool) -> WantReply {
+    if reply { WantReply::Yes } else { WantReply::No }
+}
+
+/// Why a session is over.
+pub(crate) fn reason(end: End) -> Error {
+    match end {
+        End::Closed => Error::Disconnect,
+        End::Ended => Error::HUP,
+        End::Below(why) => Error::IO(std::io::Error::new(why.kind(), why.to_string())),
+        End::Ssh(why) => why.into(),
+        End::Idle(_) => Error::InactivityTimeout,
+        End::Silent(_) => Error::KeepaliveTimeout,
+        _ => Error::Disconnect,
+    }
+}
+
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Core")
+    }
+}
+
+/// The session's task. Whoever waits is told also when the runtime ends it.
+pub(crate) struct Over(pub(crate) Arc<Core>);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.over.store(true, Ordering::Release);
+    }
+}
