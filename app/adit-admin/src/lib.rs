@@ -4,7 +4,7 @@
 //!
 //! * [`manager`]: the datagram protocol of ss-manager, one port for each server;
 //! * [`api`]: the server management API v1 over HTTP, `/metrics`, and subscriptions for users;
-//! * [`online`]: the other end of a subscription: fetched, kept, renewed.
+//! * [`subscription`]: the other end of a subscription: fetched, kept, renewed.
 //!
 //! All of them ask an [`Engine`](adit_engine::Engine) that runs; none of them carries traffic.
 
@@ -14,6 +14,6 @@ pub mod api;
 #[cfg(unix)]
 mod local;
 pub mod manager;
-pub mod online;
 mod place;
 mod remote;
+pub mod subscription;

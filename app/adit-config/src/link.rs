@@ -10,23 +10,26 @@ use adit_shadowsocks::Method;
 use adit_wire::{Host, Target};
 
 use crate::grammar::{Endpoint, LinkForm, Pair};
-use crate::scheme::draft::bad_value;
-use crate::scheme::{Scheme, Written, mask, share as shadowsocks, unknown_key, written};
+use crate::scheme::builder::bad_value;
+use crate::scheme::{Scheme, Written, secret_mask, share as shadowsocks, unknown_key, written};
 use crate::text::{Flaw, Origin, Problem, escape, write_target};
 
 /// The canonical form of a URL. It holds the secret if the URL does.
 ///
 /// Keys of foreign `ss` links are kept, at the end.
 pub fn canonical(text: &str) -> Result<String, Vec<Problem>> {
-    let quote = mask::document(&Origin::Text, text).whole();
-    let problem = |flaw| vec![quote.problem(flaw)];
+    let excerpt = secret_mask::document(&Origin::Text, text).whole();
+    let problem = |flaw| vec![excerpt.problem(flaw)];
     let mut endpoint = Endpoint::parse(text).map_err(problem)?;
     let written = written(&endpoint).map_err(problem)?;
     let flaws = normalize(&mut endpoint, written);
     if flaws.is_empty() {
         Ok(endpoint.to_url())
     } else {
-        Err(flaws.into_iter().map(|flaw| quote.problem(flaw)).collect())
+        Err(flaws
+            .into_iter()
+            .map(|flaw| excerpt.problem(flaw))
+            .collect())
     }
 }
 
@@ -37,8 +40,8 @@ pub fn share(text: &str) -> Result<String, Vec<Problem>> {
         return Ok(canonical);
     };
     let folded = Endpoint::parse(&canonical).and_then(|endpoint| fold(&endpoint));
-    let quote = mask::document(&Origin::Text, &canonical).whole();
-    folded.map_err(|flaw| vec![quote.problem(flaw)])
+    let excerpt = secret_mask::document(&Origin::Text, &canonical).whole();
+    folded.map_err(|flaw| vec![excerpt.problem(flaw)])
 }
 
 /// The canonical form; of an `ssr` URL the other of its two forms.

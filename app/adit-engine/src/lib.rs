@@ -25,7 +25,6 @@
 pub mod acceptor;
 pub mod access;
 mod account;
-mod alone;
 pub mod carrier;
 mod cause;
 mod chain;
@@ -38,6 +37,7 @@ mod error;
 mod guard;
 mod health;
 mod inflate;
+mod listen_port;
 mod listener;
 pub mod plugin;
 pub mod probe;
@@ -45,8 +45,8 @@ mod request;
 mod roster;
 mod router;
 pub mod serve;
-mod sockets;
 pub mod ssh;
+mod standalone;
 pub mod udp;
 
 pub use adit_stream::Counts;

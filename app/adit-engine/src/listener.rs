@@ -30,9 +30,9 @@ use crate::chain::{router, spec};
 use crate::circle;
 use crate::credentials::Credentials;
 use crate::guard::Guard;
+use crate::listen_port::{self, Sockets};
 use crate::plugin::{Host, Role};
 use crate::serve::{Associate, Gate, Worker, accept_loop};
-use crate::sockets::{self, Sockets};
 use crate::udp::{Associations, FixedPackets, Listener as Table, PacketCodec, Share, Ttl};
 use crate::{Roster, Router, StartError};
 
@@ -191,14 +191,16 @@ impl Prepared {
             salts: self.served.salts.clone(),
         };
         if let ListenKind::Transparent(plan) = &listen.kind {
-            let taken = sockets::bind_transparent(host, port, plan).await;
+            let taken = listen_port::bind_transparent(host, port, plan).await;
             return Ok((taken.map_err(failed)?, kept));
         }
         if let Some(carried) = &listen.carried {
             return Ok((carrier::bind(listen, carried, kcp).await?, kept));
         }
         let Some(plugin) = listen.kind.plugin() else {
-            let sockets = sockets::bind(host, port, tcp, udp).await.map_err(failed)?;
+            let sockets = listen_port::bind(host, port, tcp, udp)
+                .await
+                .map_err(failed)?;
             return Ok((sockets, kept));
         };
         let spec = spec(plugin);
@@ -209,12 +211,16 @@ impl Prepared {
         let outer_tcp = tcp.filter(|_| inner_tcp.is_none());
         let outer_udp = udp - inner_udp;
         let here = Some(std::net::Ipv4Addr::LOCALHOST.into());
-        let inner = sockets::bind(&here.map(WireHost::Ip), 0, inner_tcp, inner_udp).await;
+        let inner = listen_port::bind(&here.map(WireHost::Ip), 0, inner_tcp, inner_udp).await;
         let inner = inner.map_err(failed)?;
-        let public = sockets::address(host, port).await.map_err(failed)?;
+        let public = listen_port::address(host, port).await.map_err(failed)?;
         let outer = match (outer_tcp, outer_udp) {
             (None, 0) => None,
-            (tcp, udp) => Some(sockets::bind(host, port, tcp, udp).await.map_err(failed)?),
+            (tcp, udp) => Some(
+                listen_port::bind(host, port, tcp, udp)
+                    .await
+                    .map_err(failed)?,
+            ),
         };
         let role = Role::Server {
             public,

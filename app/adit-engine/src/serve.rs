@@ -1,9 +1,9 @@
 //! The heart: from an accepted connection to the pump. The accept loop around it is in `gate`, what
-//! is asked for beside streams in `wishes`.
+//! is asked for beside streams in `udp_and_bind`.
 
 mod gate;
 mod proxied;
-mod wishes;
+mod udp_and_bind;
 
 use std::net::IpAddr;
 use std::pin::{Pin, pin};

@@ -12,16 +12,16 @@
 extern crate adit_cli;
 
 pub mod args;
+mod channel_pipes;
 mod copy;
-mod modes;
-mod pace;
-mod pour;
+mod pipe_pace;
 mod scp;
 mod sftp;
 mod sftp_server;
 mod ssh;
 pub mod ssh_config;
 mod sshd;
+mod terminal_modes;
 
 pub use scp::scp;
 pub use sftp::sftp;

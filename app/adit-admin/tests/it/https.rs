@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use adit_admin::online::{FetchError, Fetcher, Roots, Source};
+use adit_admin::subscription::{FetchError, Fetcher, Roots, Source};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{RootCertStore, ServerConfig};

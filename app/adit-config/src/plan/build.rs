@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use crate::plan::draft::{RouteDraft, StageDraft, hop, is_route_name, listen};
+use crate::plan::unchecked::{UncheckedRoute, UncheckedStage, hop, is_route_name, listen};
 use crate::plan::{Plan, Stage, check, file};
 use crate::schema::Role;
-use crate::scheme::mask;
-use crate::text::{Desk, Lookup, Machine, Origin, Problem, Sources, WarningKind, read_file};
+use crate::scheme::secret_mask;
+use crate::text::{Diagnostics, Lookup, Machine, Origin, Problem, Sources, WarningKind, read_file};
 
 /// An option of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,9 +61,9 @@ impl Plan {
         file_name: &str,
         sources: &dyn Sources,
     ) -> Result<Self, Vec<Problem>> {
-        let mut desk = Desk::default();
-        let routes = toml_routes(&mut desk, text, file_name, sources);
-        check::finish(desk, routes)
+        let mut diagnostics = Diagnostics::default();
+        let routes = toml_routes(&mut diagnostics, text, file_name, sources);
+        check::finish(diagnostics, routes)
     }
 
     /// Routes from a configuration file; warns if others can read the secrets in it.
@@ -77,50 +77,50 @@ impl Plan {
                 return Err(vec![Problem::without_place(title, help)]);
             }
         };
-        let mut desk = Desk::default();
-        let routes = toml_routes(&mut desk, &file.text, &name, &Machine);
-        if file.readable_by_others && desk.literal_secret {
+        let mut diagnostics = Diagnostics::default();
+        let routes = toml_routes(&mut diagnostics, &file.text, &name, &Machine);
+        if file.readable_by_others && diagnostics.literal_secret {
             let title = format!("every user of this machine can read the secrets in `{name}`");
             let about = Problem::without_place(title, format!("chmod 600 {name}"));
-            desk.warning(WarningKind::ReadableSecret, about);
+            diagnostics.warning(WarningKind::ReadableSecret, about);
         }
-        check::finish(desk, routes)
+        check::finish(diagnostics, routes)
     }
 }
 
 fn toml_routes(
-    desk: &mut Desk,
+    diagnostics: &mut Diagnostics,
     text: &str,
     file_name: &str,
     sources: &dyn Sources,
-) -> Vec<RouteDraft> {
+) -> Vec<UncheckedRoute> {
     let base = Path::new(file_name)
         .parent()
         .unwrap_or_else(|| Path::new(""));
-    file::routes(desk, Lookup { sources, base }, text, file_name)
+    file::routes(diagnostics, Lookup { sources, base }, text, file_name)
 }
 
 fn from_items<'a>(
     items: impl Iterator<Item = (Role, &'a str)>,
     sources: &dyn Sources,
 ) -> Result<Plan, Vec<Problem>> {
-    let mut desk = Desk::default();
+    let mut diagnostics = Diagnostics::default();
     let base = Path::new("");
     let lookup = Lookup { sources, base };
-    let mut routes: Vec<RouteDraft> = Vec::new();
+    let mut routes: Vec<UncheckedRoute> = Vec::new();
     let mut begun = false;
     let mut chained = true;
     for (i, (role, text)) in items.enumerate() {
         let origin = Origin::Argument(i + 1);
-        let quote = mask::document(&origin, text).whole();
+        let excerpt = secret_mask::document(&origin, text).whole();
         match role {
             Role::Listener => {
                 if chained {
-                    routes.push(RouteDraft::new(format!("route{}", routes.len() + 1)));
+                    routes.push(UncheckedRoute::new(format!("route{}", routes.len() + 1)));
                     chained = false;
                 }
                 begun = true;
-                let found = listen(&mut desk, lookup, quote, text, None);
+                let found = listen(&mut diagnostics, lookup, excerpt, text, None);
                 if let (Some(route), Some((draft, name))) = (routes.last_mut(), found) {
                     if route.listen.is_empty()
                         && let Some(name) = name.filter(|name| is_route_name(name))
@@ -132,13 +132,13 @@ fn from_items<'a>(
             }
             Role::Hop => {
                 chained = true;
-                let found = hop(&mut desk, lookup, quote, text);
+                let found = hop(&mut diagnostics, lookup, excerpt, text);
                 match (routes.last_mut(), found) {
-                    (Some(route), Some((hop, place))) => route.via.push(StageDraft {
+                    (Some(route), Some((hop, place))) => route.via.push(UncheckedStage {
                         stage: Stage::One(hop),
                         place,
                     }),
-                    (None, Some((_, place))) => desk.problem(Problem {
+                    (None, Some((_, place))) => diagnostics.problem(Problem {
                         title: "a hop before any listener".to_owned(),
                         place: Some(place),
                         label: String::new(),
@@ -149,16 +149,16 @@ fn from_items<'a>(
             }
         }
     }
-    if !begun && desk.problems.is_empty() {
+    if !begun && diagnostics.problems.is_empty() {
         let help = "begin with `mixed://127.0.0.1:1080`";
-        desk.problem(Problem::without_place("no endpoint to listen on", help));
+        diagnostics.problem(Problem::without_place("no endpoint to listen on", help));
     }
     unique_names(&mut routes);
-    check::finish(desk, routes)
+    check::finish(diagnostics, routes)
 }
 
 /// Names from `#name` can repeat; the later ones get their number.
-fn unique_names(routes: &mut [RouteDraft]) {
+fn unique_names(routes: &mut [UncheckedRoute]) {
     for i in 1..routes.len() {
         let (before, rest) = routes.split_at_mut(i);
         if let Some(route) = rest.first_mut()

@@ -3,52 +3,55 @@
 use adit_wire::Host;
 
 use super::{circle, ends};
-use crate::plan::draft::{ListenDraft, RouteDraft, RuleDraft, StageDraft};
+use crate::plan::unchecked::{UncheckedListen, UncheckedRoute, UncheckedRule, UncheckedStage};
 use crate::plan::{Chain, Match, Plan, Route, Rule, Stage};
 use crate::scheme::typed::{
     Hop, ListenAddr, ListenKind, Private, SsRole, SsServer, SsrServer, Transparent,
 };
-use crate::text::{Desk, Problem, WarningKind};
+use crate::text::{Diagnostics, Problem, WarningKind};
 
 /// Makes the plan, or says everything that is in its way.
-pub(super) fn finish(mut desk: Desk, drafts: Vec<RouteDraft>) -> Result<Plan, Vec<Problem>> {
-    same_address(&mut desk, &drafts);
-    circle::circles(&mut desk, &drafts);
+pub(super) fn finish(
+    mut diagnostics: Diagnostics,
+    drafts: Vec<UncheckedRoute>,
+) -> Result<Plan, Vec<Problem>> {
+    same_address(&mut diagnostics, &drafts);
+    circle::circles(&mut diagnostics, &drafts);
     let mut routes = Vec::with_capacity(drafts.len());
     for draft in drafts {
-        routes.push(route(&mut desk, draft));
+        routes.push(route(&mut diagnostics, draft));
     }
-    if desk.problems.is_empty() {
+    if diagnostics.problems.is_empty() {
         Ok(Plan {
             routes,
-            warnings: desk.warnings,
+            warnings: diagnostics.warnings,
         })
     } else {
-        Err(desk.problems)
+        Err(diagnostics.problems)
     }
 }
 
-fn route(desk: &mut Desk, draft: RouteDraft) -> Route {
+fn route(diagnostics: &mut Diagnostics, draft: UncheckedRoute) -> Route {
     for listen in &draft.listen {
-        udp_stops(desk, listen, &draft.via);
-        unchecked_names(desk, listen, &draft);
-        ends::fit(desk, listen, &draft.via);
+        udp_stops(diagnostics, listen, &draft.via);
+        unchecked_names(diagnostics, listen, &draft);
+        ends::fit(diagnostics, listen, &draft.via);
         for rule in &draft.rules {
-            ends::fit(desk, listen, &rule.via);
+            ends::fit(diagnostics, listen, &rule.via);
         }
     }
     for via in draft.rules.iter().map(|rule| &rule.via).chain([&draft.via]) {
-        ends::carriers(desk, via);
+        ends::carriers(diagnostics, via);
     }
-    let via = chain(desk, draft.via);
-    never_reached(desk, &draft.rules);
+    let via = chain(diagnostics, draft.via);
+    never_reached(diagnostics, &draft.rules);
     let rules = draft
         .rules
         .into_iter()
         .map(|rule| Rule {
             matches: rule.matches,
             resolve: rule.resolve,
-            via: chain(desk, rule.via),
+            via: chain(diagnostics, rule.via),
         })
         .collect();
     Route {
@@ -60,29 +63,31 @@ fn route(desk: &mut Desk, draft: RouteDraft) -> Route {
 }
 
 /// Ends stand where they mean something; a lone `direct://` is the empty chain.
-fn chain(desk: &mut Desk, stages: Vec<StageDraft>) -> Chain {
+fn chain(diagnostics: &mut Diagnostics, stages: Vec<UncheckedStage>) -> Chain {
     let alone = stages.len() == 1;
     let mut hops = Vec::with_capacity(stages.len());
-    for (i, StageDraft { stage, place }) in stages.into_iter().enumerate() {
+    for (i, UncheckedStage { stage, place }) in stages.into_iter().enumerate() {
         match &stage {
             Stage::One(Hop::Direct) if alone => continue,
-            Stage::One(Hop::Direct) => desk.problem(Problem::at(
+            Stage::One(Hop::Direct) => diagnostics.problem(Problem::at(
                 "`direct://` beside other hops says nothing",
                 place,
                 "leave it away; in a group that comes first it means: without this hop",
             )),
-            Stage::One(Hop::Reject) if !alone => desk.problem(Problem::at(
+            Stage::One(Hop::Reject) if !alone => diagnostics.problem(Problem::at(
                 "`reject://` beside other hops says nothing",
                 place,
                 "a chain that rejects has no other hop",
             )),
-            Stage::Group(group) if group.contains(&Hop::Reject) => desk.problem(Problem::at(
-                "`reject://` in a group says nothing",
-                place,
-                "a group that has no hop left refuses by itself",
-            )),
+            Stage::Group(group) if group.contains(&Hop::Reject) => {
+                diagnostics.problem(Problem::at(
+                    "`reject://` in a group says nothing",
+                    place,
+                    "a group that has no hop left refuses by itself",
+                ));
+            }
             Stage::Group(group) if i > 0 && group.contains(&Hop::Direct) => {
-                desk.problem(Problem::at(
+                diagnostics.problem(Problem::at(
                     "`direct://` in this group would go around the hops before it",
                     place,
                     "only a group that comes first can do without its hops",
@@ -96,7 +101,7 @@ fn chain(desk: &mut Desk, stages: Vec<StageDraft>) -> Chain {
 }
 
 /// UDP that is offered and cannot pass: wrong if it is all that was asked for, else a warning.
-fn udp_stops(desk: &mut Desk, draft: &ListenDraft, via: &[StageDraft]) {
+fn udp_stops(diagnostics: &mut Diagnostics, draft: &UncheckedListen, via: &[UncheckedStage]) {
     let Some(stage) = via.iter().find(|stage| !stage.stage.carries_udp()) else {
         return;
     };
@@ -109,20 +114,20 @@ fn udp_stops(desk: &mut Desk, draft: &ListenDraft, via: &[StageDraft]) {
         help: vec!["`ss` and `socks5` hops carry UDP".to_owned()],
     };
     match &listen.kind {
-        ListenKind::Forward(forward) if forward.udp => desk.problem(about),
+        ListenKind::Forward(forward) if forward.udp => diagnostics.problem(about),
         ListenKind::Shadowsocks(SsServer { udp: true, .. })
         | ListenKind::ShadowsocksR(SsrServer { udp: true, .. })
         | ListenKind::Transparent(Transparent { udp: true, .. }) => {
             about
                 .help
                 .push("`?udp=false` says that it is not wanted".to_owned());
-            desk.warning(WarningKind::UdpStops, about);
+            diagnostics.warning(WarningKind::UdpStops, about);
         }
         ListenKind::Proxy(proxy) if proxy.udp => {
             if let Some(place) = &draft.udp_written {
                 about.place = Some(place.clone());
                 about.label = "UDP is asked for here".to_owned();
-                desk.warning(WarningKind::UdpStops, about);
+                diagnostics.warning(WarningKind::UdpStops, about);
             }
         }
         _ => {}
@@ -130,7 +135,7 @@ fn udp_stops(desk: &mut Desk, draft: &ListenDraft, via: &[StageDraft]) {
 }
 
 /// A listener that others use, and a chain: what a name stands for is found out at the chain's end.
-fn unchecked_names(desk: &mut Desk, draft: &ListenDraft, route: &RouteDraft) {
+fn unchecked_names(diagnostics: &mut Diagnostics, draft: &UncheckedListen, route: &UncheckedRoute) {
     let listen = &draft.listen;
     let relays = matches!(&listen.kind, ListenKind::Shadowsocks(server)
         if matches!(server.role, SsRole::Relay { .. }));
@@ -139,7 +144,7 @@ fn unchecked_names(desk: &mut Desk, draft: &ListenDraft, route: &RouteDraft) {
     if relays || by_address || listen.access.private == Private::All {
         return;
     }
-    let is_server = |stage: &&StageDraft| {
+    let is_server = |stage: &&UncheckedStage| {
         let mut hops = stage.stage.hops().iter();
         hops.any(|hop| matches!(hop, Hop::Server(_)))
     };
@@ -159,11 +164,11 @@ fn unchecked_names(desk: &mut Desk, draft: &ListenDraft, route: &RouteDraft) {
             "`allow_private=all` says that its networks are meant to be reached".to_owned(),
         ],
     };
-    desk.warning(WarningKind::UncheckedNames, about);
+    diagnostics.warning(WarningKind::UncheckedNames, about);
 }
 
-fn never_reached(desk: &mut Desk, rules: &[RuleDraft]) {
-    let catches_all = |rule: &RuleDraft| rule.matches.contains(&Match::Any);
+fn never_reached(diagnostics: &mut Diagnostics, rules: &[UncheckedRule]) {
+    let catches_all = |rule: &UncheckedRule| rule.matches.contains(&Match::Any);
     let Some(last) = rules.iter().position(catches_all) else {
         return;
     };
@@ -173,12 +178,12 @@ fn never_reached(desk: &mut Desk, rules: &[RuleDraft]) {
             rule.place.clone(),
             "a rule before it matches everything (`*`)",
         );
-        desk.warning(WarningKind::NeverReached, about);
+        diagnostics.warning(WarningKind::NeverReached, about);
     }
 }
 
-fn same_address(desk: &mut Desk, routes: &[RouteDraft]) {
-    let all: Vec<&ListenDraft> = routes.iter().flat_map(|route| &route.listen).collect();
+fn same_address(diagnostics: &mut Diagnostics, routes: &[UncheckedRoute]) {
+    let all: Vec<&UncheckedListen> = routes.iter().flat_map(|route| &route.listen).collect();
     for (i, later) in all.iter().enumerate() {
         let clash = all.iter().take(i).find(|earlier| clash(earlier, later));
         if let Some(earlier) = clash {
@@ -186,7 +191,7 @@ fn same_address(desk: &mut Desk, routes: &[RouteDraft]) {
                 "`{}` and `{}` want the same port",
                 earlier.listen, later.listen
             );
-            desk.problem(Problem::at(
+            diagnostics.problem(Problem::at(
                 &title,
                 later.place.clone(),
                 "give one of them another port",
@@ -195,7 +200,7 @@ fn same_address(desk: &mut Desk, routes: &[RouteDraft]) {
     }
 }
 
-fn clash(a: &ListenDraft, b: &ListenDraft) -> bool {
+fn clash(a: &UncheckedListen, b: &UncheckedListen) -> bool {
     let (tcp_a, udp_a) = a.listen.transports();
     let (tcp_b, udp_b) = b.listen.transports();
     let (a, b) = (&a.listen.addr, &b.listen.addr);

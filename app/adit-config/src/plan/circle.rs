@@ -3,9 +3,9 @@
 use adit_wire::{Host, Target};
 
 use crate::plan::Match;
-use crate::plan::draft::{RouteDraft, StageDraft};
+use crate::plan::unchecked::{UncheckedRoute, UncheckedStage};
 use crate::scheme::typed::{Hop, Listen, ListenKind};
-use crate::text::{Desk, Place, Problem, is_this_machine};
+use crate::text::{Diagnostics, Place, Problem, is_this_machine};
 
 /// A step from one route to another.
 struct Step {
@@ -20,7 +20,7 @@ struct Step {
 ///
 /// What rules send elsewhere is followed only where it comes back to the same rule: whether another
 /// route sends it back depends on the target.
-pub(super) fn circles(desk: &mut Desk, routes: &[RouteDraft]) {
+pub(super) fn circles(diagnostics: &mut Diagnostics, routes: &[UncheckedRoute]) {
     let mut steps = Vec::new();
     for (from, route) in routes.iter().enumerate() {
         let catches_all = |m: &Match| *m == Match::Any;
@@ -53,7 +53,7 @@ pub(super) fn circles(desk: &mut Desk, routes: &[RouteDraft]) {
             1 => format!("{} leads back to its own listener", first.what),
             _ => format!("{} leads in a circle: {}", first.what, names.join(", ")),
         };
-        desk.problem(Problem::at(
+        diagnostics.problem(Problem::at(
             title,
             first.place.clone(),
             "requests would go round until no descriptors are left: name another server or port",
@@ -63,9 +63,9 @@ pub(super) fn circles(desk: &mut Desk, routes: &[RouteDraft]) {
 }
 
 /// Where a chain leads, as far as its hops are listeners of the plan.
-fn of_chain(routes: &[RouteDraft], from: usize, chain: &[StageDraft]) -> Vec<Step> {
+fn of_chain(routes: &[UncheckedRoute], from: usize, chain: &[UncheckedStage]) -> Vec<Step> {
     let mut steps = Vec::new();
-    for StageDraft { stage, place } in chain {
+    for UncheckedStage { stage, place } in chain {
         let before = steps.len();
         for hop in stage.hops() {
             let Hop::Server(server) = hop else { continue };
@@ -90,7 +90,7 @@ fn of_chain(routes: &[RouteDraft], from: usize, chain: &[StageDraft]) -> Vec<Ste
 }
 
 /// Where listeners with a target of their own lead.
-fn of_targets(routes: &[RouteDraft], from: usize) -> Vec<Step> {
+fn of_targets(routes: &[UncheckedRoute], from: usize) -> Vec<Step> {
     let route = routes.get(from).filter(|route| route.via.is_empty());
     let mut steps = Vec::new();
     for draft in route.into_iter().flat_map(|route| &route.listen) {
@@ -115,14 +115,14 @@ fn of_targets(routes: &[RouteDraft], from: usize) -> Vec<Step> {
 }
 
 /// The routes that listen at `server`.
-fn at(routes: &[RouteDraft], server: &Target, tcp: bool, udp: bool) -> Vec<usize> {
-    let listens = |route: &&(usize, &RouteDraft)| {
+fn at(routes: &[UncheckedRoute], server: &Target, tcp: bool, udp: bool) -> Vec<usize> {
+    let listens = |route: &&(usize, &UncheckedRoute)| {
         route.1.listen.iter().any(|draft| {
             let (has_tcp, has_udp) = draft.listen.transports();
             is_at(&draft.listen, server) && ((tcp && has_tcp) || (udp && has_udp))
         })
     };
-    let numbered: Vec<(usize, &RouteDraft)> = routes.iter().enumerate().collect();
+    let numbered: Vec<(usize, &UncheckedRoute)> = routes.iter().enumerate().collect();
     numbered.iter().filter(listens).map(|(at, _)| *at).collect()
 }
 

@@ -1,19 +1,19 @@
 //! Checks of carriers, and of hops whose far end has a target of its own.
 
 use crate::plan::Stage;
-use crate::plan::draft::{ListenDraft, StageDraft};
+use crate::plan::unchecked::{UncheckedListen, UncheckedStage};
 use crate::scheme::typed::{Carried, Hop, ListenKind};
-use crate::text::{Desk, Problem};
+use crate::text::{Diagnostics, Problem};
 
 /// A listener without a target, and a last hop that has one, belong together.
-pub(super) fn fit(desk: &mut Desk, listen: &ListenDraft, via: &[StageDraft]) {
+pub(super) fn fit(diagnostics: &mut Diagnostics, listen: &UncheckedListen, via: &[UncheckedStage]) {
     let far = via.last().filter(|last| is_far(&last.stage));
     let forward = match &listen.listen.kind {
         ListenKind::Forward(forward) => Some(forward),
         _ => None,
     };
     match (far, forward) {
-        (None, Some(forward)) if forward.target.is_none() => desk.problem(Problem::at(
+        (None, Some(forward)) if forward.target.is_none() => diagnostics.problem(Problem::at(
             "the target is missing",
             listen.place.clone(),
             format!("write `{}/TARGET:PORT`", listen.listen),
@@ -21,14 +21,14 @@ pub(super) fn fit(desk: &mut Desk, listen: &ListenDraft, via: &[StageDraft]) {
         (Some(last), Some(forward)) if forward.target.is_none() => {
             let tcp = forward.tcp && last.stage.hops().iter().all(|hop| !carries_streams(hop));
             if tcp {
-                desk.problem(Problem::at(
+                diagnostics.problem(Problem::at(
                     format!("TCP from `{}` cannot pass `{}`", listen.listen, last.stage),
                     last.place.clone(),
                     "`udp+fec` carries UDP alone: listen with `udp://HOST:PORT`",
                 ));
             }
         }
-        (Some(last), Some(_)) => desk.problem(Problem::at(
+        (Some(last), Some(_)) => diagnostics.problem(Problem::at(
             format!("the target of `{}` is never reached", listen.listen),
             listen.place.clone(),
             format!(
@@ -36,7 +36,7 @@ pub(super) fn fit(desk: &mut Desk, listen: &ListenDraft, via: &[StageDraft]) {
                 last.stage
             ),
         )),
-        (Some(last), None) => desk.problem(Problem::at(
+        (Some(last), None) => diagnostics.problem(Problem::at(
             format!(
                 "`{}` cannot be asked for targets: its far end has one of its own",
                 last.stage
@@ -50,11 +50,11 @@ pub(super) fn fit(desk: &mut Desk, listen: &ListenDraft, via: &[StageDraft]) {
 }
 
 /// Carriers begin at this machine, and not all go everywhere.
-pub(super) fn carriers(desk: &mut Desk, via: &[StageDraft]) {
-    for (i, StageDraft { stage, place }) in via.iter().enumerate() {
+pub(super) fn carriers(diagnostics: &mut Diagnostics, via: &[UncheckedStage]) {
+    for (i, UncheckedStage { stage, place }) in via.iter().enumerate() {
         let carried = |hop: &Hop| hop.carried().is_some();
         if i > 0 && stage.hops().iter().any(carried) {
-            desk.problem(Problem::at(
+            diagnostics.problem(Problem::at(
                 format!("`{stage}` goes by UDP from this machine, not through other hops"),
                 place.clone(),
                 "put it before the others",
@@ -62,7 +62,7 @@ pub(super) fn carriers(desk: &mut Desk, via: &[StageDraft]) {
         }
         let some_far = stage.hops().iter().any(Hop::is_far);
         if some_far && !is_far(stage) {
-            desk.problem(Problem::at(
+            diagnostics.problem(Problem::at(
                 "hops with a target at their far end and hops without are in one group",
                 place.clone(),
                 "a group is of one kind",
@@ -70,7 +70,7 @@ pub(super) fn carriers(desk: &mut Desk, via: &[StageDraft]) {
         }
         let last = i + 1 == via.len();
         if !last && some_far && !stage.hops().iter().any(carries_streams) {
-            desk.problem(Problem::at(
+            diagnostics.problem(Problem::at(
                 format!("nothing can go on behind `{stage}`"),
                 place.clone(),
                 "`udp+fec` is the only hop of its chain",

@@ -5,12 +5,12 @@ mod tables;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use crate::plan::draft::{self, RouteDraft, RuleDraft, StageDraft};
 use crate::plan::file::tables::takes_keys;
+use crate::plan::unchecked::{self, UncheckedRoute, UncheckedRule, UncheckedStage};
 use crate::plan::{Match, Stage};
-use crate::scheme::draft::KeyTable;
-use crate::scheme::mask;
-use crate::text::{Desk, Document, Flaw, Lookup, Origin, Problem, Span, nearest};
+use crate::scheme::builder::KeyTable;
+use crate::scheme::secret_mask;
+use crate::text::{Diagnostics, Document, Flaw, Lookup, Origin, Problem, Span, nearest};
 
 /// Bytes of a configuration file at most.
 pub const MAX_FILE_LEN: u64 = 16 * 1024 * 1024;
@@ -24,16 +24,16 @@ type Entry<'a, 't> = (&'a Spanned<DeString<'t>>, &'a Value<'t>);
 
 /// Reads all routes, in the order of the file.
 pub(super) fn routes(
-    desk: &mut Desk,
+    diagnostics: &mut Diagnostics,
     lookup: Lookup<'_>,
     text: &str,
     file_name: &str,
-) -> Vec<RouteDraft> {
+) -> Vec<UncheckedRoute> {
     let origin = Origin::File(file_name.to_owned());
     let mut reader = Reader {
-        desk,
+        diagnostics,
         lookup,
-        document: mask::document(&origin, text),
+        document: secret_mask::document(&origin, text),
     };
     if u64::try_from(text.len()).unwrap_or(u64::MAX) > MAX_FILE_LEN {
         let title = format!("a configuration file has at most {MAX_FILE_LEN} bytes");
@@ -50,7 +50,7 @@ pub(super) fn routes(
 }
 
 struct Reader<'a> {
-    desk: &'a mut Desk,
+    diagnostics: &'a mut Diagnostics,
     lookup: Lookup<'a>,
     document: Document<'a>,
 }
@@ -64,13 +64,13 @@ impl Reader<'_> {
             let place = self.document.place(span);
             if !lines.contains(&place.line) {
                 lines.push(place.line);
-                self.desk
+                self.diagnostics
                     .problem(Flaw::new(span, error.message().trim()).at(place));
             }
         }
     }
 
-    fn document(&mut self, table: &DeTable<'_>) -> Vec<RouteDraft> {
+    fn document(&mut self, table: &DeTable<'_>) -> Vec<UncheckedRoute> {
         let mut drafts = Vec::new();
         let mut found = false;
         for (key, value) in self.entries(table, &TOP, "the file") {
@@ -84,12 +84,12 @@ impl Reader<'_> {
                 }
             }
         }
-        if (!found || drafts.is_empty()) && self.desk.problems.is_empty() {
+        if (!found || drafts.is_empty()) && self.diagnostics.problems.is_empty() {
             let name = match self.document.origin {
                 Origin::File(name) => name.as_str(),
                 Origin::Argument(_) | Origin::Text => "the file",
             };
-            self.desk.problem(Problem::without_place(
+            self.diagnostics.problem(Problem::without_place(
                 format!("no route in `{name}`"),
                 "begin with `[route.main]` and `listen = \"mixed://127.0.0.1:1080\"`",
             ));
@@ -97,17 +97,17 @@ impl Reader<'_> {
         drafts
     }
 
-    fn route(&mut self, name: &Spanned<DeString<'_>>, value: &Value<'_>) -> Option<RouteDraft> {
+    fn route(&mut self, name: &Spanned<DeString<'_>>, value: &Value<'_>) -> Option<UncheckedRoute> {
         let span = span_of(name.span());
         let text = name.get_ref();
-        if !draft::is_route_name(text) {
+        if !unchecked::is_route_name(text) {
             self.flaw(
                 Flaw::new(span, "not a name for a route")
                     .label("1 to 64 letters, digits, `-`, `_` and `.`"),
             );
         }
         let table = self.table(name, value)?;
-        let mut draft = RouteDraft::new(text.clone().into_owned());
+        let mut draft = UncheckedRoute::new(text.clone().into_owned());
         let entries = self.entries(table, &ROUTE, "a route");
         let mut keys = self.key_table(&entries);
         let mut listens = false;
@@ -131,33 +131,33 @@ impl Reader<'_> {
         Some(draft)
     }
 
-    fn listen(&mut self, value: &Value<'_>, keys: Option<KeyTable>, draft: &mut RouteDraft) {
+    fn listen(&mut self, value: &Value<'_>, keys: Option<KeyTable>, draft: &mut UncheckedRoute) {
         let items = self.one_or_many(value, "`listen` is a URL or a list of URLs");
         let mut keys = self.for_one_listener(keys, &items);
         for (text, span) in items {
-            let quote = self.document.value(span, text);
+            let excerpt = self.document.value(span, text);
             let keys = if takes_keys(text) { keys.take() } else { None };
-            let found = draft::listen(self.desk, self.lookup, quote, text, keys);
+            let found = unchecked::listen(self.diagnostics, self.lookup, excerpt, text, keys);
             draft.listen.extend(found.map(|(listen, _)| listen));
         }
     }
 
     /// A string is one hop; in a list, an inner list is a group.
-    fn chain(&mut self, value: &Value<'_>) -> Vec<StageDraft> {
+    fn chain(&mut self, value: &Value<'_>) -> Vec<UncheckedStage> {
         let DeValue::Array(items) = value.get_ref() else {
             return self.stage(value).into_iter().collect();
         };
         items.iter().filter_map(|item| self.stage(item)).collect()
     }
 
-    fn stage(&mut self, value: &Value<'_>) -> Option<StageDraft> {
+    fn stage(&mut self, value: &Value<'_>) -> Option<UncheckedStage> {
         let span = span_of(value.span());
         match value.get_ref() {
             DeValue::String(text) => {
-                let quote = self.document.value(span, text);
-                let (hop, place) = draft::hop(self.desk, self.lookup, quote, text)?;
+                let excerpt = self.document.value(span, text);
+                let (hop, place) = unchecked::hop(self.diagnostics, self.lookup, excerpt, text)?;
                 let stage = Stage::One(hop);
-                Some(StageDraft { stage, place })
+                Some(UncheckedStage { stage, place })
             }
             DeValue::Array(_) => {
                 let mut hops = Vec::new();
@@ -167,8 +167,8 @@ impl Reader<'_> {
                 }
                 let all = items.len();
                 for (text, span) in items {
-                    let quote = self.document.value(span, text);
-                    hops.extend(draft::hop(self.desk, self.lookup, quote, text));
+                    let excerpt = self.document.value(span, text);
+                    hops.extend(unchecked::hop(self.diagnostics, self.lookup, excerpt, text));
                 }
                 if hops.len() < all {
                     return None;
@@ -179,7 +179,7 @@ impl Reader<'_> {
                 } else {
                     Stage::Group(hops.into_iter().map(|(hop, _)| hop).collect())
                 };
-                Some(StageDraft { stage, place })
+                Some(UncheckedStage { stage, place })
             }
             other => {
                 self.wrong_type(span, "a hop is a URL, a group is a list of them", other);
@@ -188,7 +188,7 @@ impl Reader<'_> {
         }
     }
 
-    fn rules(&mut self, value: &Value<'_>) -> Vec<RuleDraft> {
+    fn rules(&mut self, value: &Value<'_>) -> Vec<UncheckedRule> {
         let span = span_of(value.span());
         let DeValue::Array(items) = value.get_ref() else {
             self.wrong_type(
@@ -201,7 +201,7 @@ impl Reader<'_> {
         items.iter().filter_map(|item| self.rule(item)).collect()
     }
 
-    fn rule(&mut self, value: &Value<'_>) -> Option<RuleDraft> {
+    fn rule(&mut self, value: &Value<'_>) -> Option<UncheckedRule> {
         let span = span_of(value.span());
         let DeValue::Table(table) = value.get_ref() else {
             self.wrong_type(
@@ -234,7 +234,7 @@ impl Reader<'_> {
                 self.flaw(flaw);
             }
         }
-        Some(RuleDraft {
+        Some(UncheckedRule {
             matches: matches?,
             via: via?,
             resolve,
@@ -332,7 +332,7 @@ impl Reader<'_> {
 
     fn flaw(&mut self, flaw: Flaw) {
         let place = self.document.place(flaw.span);
-        self.desk.problem(flaw.at(place));
+        self.diagnostics.problem(flaw.at(place));
     }
 }
 

@@ -4,10 +4,10 @@ mod build;
 mod chain;
 mod check;
 mod circle;
-mod draft;
 mod ends;
 mod file;
 mod rule;
+mod unchecked;
 
 pub use build::ArgItem;
 pub use chain::{Chain, Stage};

@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::schema::Typed;
 
-/// A key with its type and default, declared once and read by the draft of an endpoint.
+/// A key with its type and default, declared once and read by the builder of an endpoint.
 pub(crate) struct Key<T> {
     pub(crate) name: &'static str,
     pub(crate) default: T,

@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::grammar::{Endpoint, Syntax};
 use crate::schema::{Param, Role, Roles};
-use crate::scheme::draft::Draft;
+use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::typed::{Hop, Listen, ServerHop};
 
 /// What stands before `://`.
@@ -33,10 +33,10 @@ pub struct Scheme {
     pub(crate) syntax: Syntax,
     /// Puts what stands before the host into its one spelling.
     pub(crate) normalize: fn(&mut Endpoint),
-    /// The endpoint as a listener; `None` if it is none, with the reasons in the draft.
-    pub(crate) listen: fn(&mut Draft<'_, '_>) -> Option<Listen>,
+    /// The endpoint as a listener; `None` if it is none, with the reasons in the builder.
+    pub(crate) listen: fn(&mut EndpointBuilder<'_, '_>) -> Option<Listen>,
     /// The endpoint as a hop.
-    pub(crate) hop: fn(&mut Draft<'_, '_>) -> Option<Hop>,
+    pub(crate) hop: fn(&mut EndpointBuilder<'_, '_>) -> Option<Hop>,
 }
 
 impl Scheme {
@@ -69,9 +69,9 @@ pub struct Carrier {
     /// The keys that a scheme has with it besides its own.
     pub params: &'static [Param],
     /// A listener of a dialect, carried.
-    pub(crate) listen: fn(&mut Draft<'_, '_>, Listen) -> Option<Listen>,
+    pub(crate) listen: fn(&mut EndpointBuilder<'_, '_>, Listen) -> Option<Listen>,
     /// A hop of a dialect, carried.
-    pub(crate) hop: fn(&mut Draft<'_, '_>, ServerHop) -> Option<Hop>,
+    pub(crate) hop: fn(&mut EndpointBuilder<'_, '_>, ServerHop) -> Option<Hop>,
 }
 
 impl PartialEq for Scheme {

@@ -1,8 +1,8 @@
 //! `direct://` and `reject://`: where a chain can end.
 
 use crate::schema::Roles;
+use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
-use crate::scheme::draft::Draft;
 use crate::scheme::typed::Hop;
 use crate::text::Flaw;
 
@@ -12,7 +12,7 @@ pub(crate) static SCHEME_DIRECT: Scheme = Scheme {
     doc: "Straight to the target; what a chain without hops does. In the first group: without \
           this hop.",
     roles: Roles::Hop,
-    hop: |draft| hop(draft, Hop::Direct),
+    hop: |builder| hop(builder, Hop::Direct),
     ..Scheme::BLANK
 };
 
@@ -21,12 +21,12 @@ pub(crate) static SCHEME_REJECT: Scheme = Scheme {
     form: "reject://",
     doc: "Refuses every request.",
     roles: Roles::Hop,
-    hop: |draft| hop(draft, Hop::Reject),
+    hop: |builder| hop(builder, Hop::Reject),
     ..Scheme::BLANK
 };
 
-fn hop(draft: &mut Draft<'_, '_>, end: Hop) -> Option<Hop> {
-    let endpoint = draft.endpoint();
+fn hop(builder: &mut EndpointBuilder<'_, '_>, end: Hop) -> Option<Hop> {
+    let endpoint = builder.endpoint();
     let extra = [
         endpoint.user.as_ref().map(|user| user.span),
         endpoint.host.as_ref().map(|host| host.span),
@@ -34,8 +34,8 @@ fn hop(draft: &mut Draft<'_, '_>, end: Hop) -> Option<Hop> {
         endpoint.target.as_ref().map(|target| target.span),
     ];
     if let Some(span) = extra.into_iter().flatten().next() {
-        let form = draft.scheme().form;
-        draft.problem(Flaw::new(span, format!("`{form}` stands alone")));
+        let form = builder.scheme().form;
+        builder.problem(Flaw::new(span, format!("`{form}` stands alone")));
         return None;
     }
     Some(end)

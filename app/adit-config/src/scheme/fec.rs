@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 use crate::schema::{Count, Key, Wait, Whole, both};
+use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Carrier;
-use crate::scheme::draft::Draft;
 use crate::scheme::kcp;
 use crate::scheme::typed::{Carried, Fec, Hop, Listen, ServerHop};
 use crate::text::Flaw;
@@ -46,34 +46,34 @@ pub(crate) static CARRIER: Carrier = Carrier {
 /// A longer wait would help nobody.
 const LONGEST_WAIT: Duration = Duration::from_millis(450);
 
-fn listen(draft: &mut Draft<'_, '_>, mut listen: Listen) -> Option<Listen> {
-    listen.carried = Some(read(draft)?);
+fn listen(builder: &mut EndpointBuilder<'_, '_>, mut listen: Listen) -> Option<Listen> {
+    listen.carried = Some(read(builder)?);
     Some(listen)
 }
 
-fn hop(draft: &mut Draft<'_, '_>, mut hop: ServerHop) -> Option<Hop> {
-    hop.carried = Some(read(draft)?);
+fn hop(builder: &mut EndpointBuilder<'_, '_>, mut hop: ServerHop) -> Option<Hop> {
+    hop.carried = Some(read(builder)?);
     Some(Hop::Server(hop))
 }
 
-fn read(draft: &mut Draft<'_, '_>) -> Option<Carried> {
-    let seal = kcp::seal(draft, None);
+fn read(builder: &mut EndpointBuilder<'_, '_>) -> Option<Carried> {
+    let seal = kcp::seal(builder, None);
     let count = |count: Count| Whole(u32::try_from(count.0).unwrap_or(u32::MAX)).0;
-    let (data, parity) = (count(draft.get(&DATA)), count(draft.get(&PARITY)));
-    let span = draft.value_span(&PARITY);
-    let shards = kcp::shards(draft, data, parity, span)?;
-    let wait = draft.get(&WAIT).0;
+    let (data, parity) = (count(builder.get(&DATA)), count(builder.get(&PARITY)));
+    let span = builder.value_span(&PARITY);
+    let shards = kcp::shards(builder, data, parity, span)?;
+    let wait = builder.get(&WAIT).0;
     if wait > LONGEST_WAIT {
-        let span = draft.value_span(&WAIT);
-        draft.problem(Flaw::new(span, "a datagram waits at most 450ms"));
+        let span = builder.value_span(&WAIT);
+        builder.problem(Flaw::new(span, "a datagram waits at most 450ms"));
     }
     let fec = Fec {
         shards: shards?,
-        mtu: draft.get(&MTU).0,
+        mtu: builder.get(&MTU).0,
         wait,
         seal: seal?,
     };
-    kcp::check_mtu(draft, fec.mtu, fec.overhead())?;
-    kcp::clear(draft, &fec.seal);
+    kcp::check_mtu(builder, fec.mtu, fec.overhead())?;
+    kcp::clear(builder, &fec.seal);
     Some(Carried::Fec(Box::new(fec)))
 }

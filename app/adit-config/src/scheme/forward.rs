@@ -3,8 +3,8 @@
 use adit_wire::Target;
 
 use crate::schema::{Roles, listener};
+use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
-use crate::scheme::draft::Draft;
 use crate::scheme::typed::{Access, Forward, Hop, HopKind, Listen, ListenKind, Private, ServerHop};
 use crate::scheme::{fec, kcp, keys};
 use crate::text::{Flaw, Span};
@@ -23,7 +23,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
         listener(&keys::UDP_IDLE),
         listener(&keys::MAX_CONNECTIONS),
     ],
-    listen: |draft| port(draft, true, true),
+    listen: |builder| port(builder, true, true),
     ..Scheme::BLANK
 };
 
@@ -43,7 +43,7 @@ pub(crate) static SCHEME_TCP: Scheme = Scheme {
     ],
     carriers: &[&kcp::CARRIER],
     has_far_end: true,
-    listen: |draft| port(draft, true, false),
+    listen: |builder| port(builder, true, false),
     hop,
     ..Scheme::BLANK
 };
@@ -61,29 +61,29 @@ pub(crate) static SCHEME_UDP: Scheme = Scheme {
     ],
     carriers: &[&fec::CARRIER],
     has_far_end: true,
-    listen: |draft| port(draft, false, true),
+    listen: |builder| port(builder, false, true),
     hop,
     ..Scheme::BLANK
 };
 
 /// A port, which has a user nowhere.
-fn port(draft: &mut Draft<'_, '_>, tcp: bool, udp: bool) -> Option<Listen> {
-    draft.no_user();
-    let is_end = draft.carrier().is_some();
-    listen(draft, tcp, udp, is_end)
+fn port(builder: &mut EndpointBuilder<'_, '_>, tcp: bool, udp: bool) -> Option<Listen> {
+    builder.no_user();
+    let is_end = builder.carrier().is_some();
+    listen(builder, tcp, udp, is_end)
 }
 
 /// A listener whose target may be left to the far end of its chain, unless it is that end.
 pub(crate) fn listen(
-    draft: &mut Draft<'_, '_>,
+    builder: &mut EndpointBuilder<'_, '_>,
     tcp: bool,
     udp: bool,
     is_end: bool,
 ) -> Option<Listen> {
-    let target = target(draft, is_end);
-    let addr = draft.listen_addr();
-    let first_wait = draft.first_wait();
-    let limits = draft.limits();
+    let target = target(builder, is_end);
+    let addr = builder.listen_addr();
+    let first_wait = builder.first_wait();
+    let limits = builder.limits();
     Some(Listen {
         addr: addr?,
         kind: ListenKind::Forward(Forward {
@@ -96,24 +96,24 @@ pub(crate) fn listen(
         access: Access {
             private: Private::All,
         },
-        prefer: draft.get(&keys::PREFER),
+        prefer: builder.get(&keys::PREFER),
         carried: None,
         proxy_protocol: false,
     })
 }
 
 /// A server behind a carrier, which has a target of its own.
-fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
-    draft.no_user();
-    if let Some(target) = &draft.endpoint().target {
+fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
+    builder.no_user();
+    if let Some(target) = &builder.endpoint().target {
         let flaw = Flaw::new(
             target.span,
             "a hop has no target: that of the far end counts",
         );
-        draft.problem(flaw.help("leave it away"));
+        builder.problem(flaw.help("leave it away"));
     }
     Some(Hop::Server(ServerHop {
-        server: draft.server()?,
+        server: builder.server()?,
         kind: HopKind::Far,
         dial: keys::DIAL.default,
         carried: None,
@@ -123,17 +123,17 @@ fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
 /// The target. Without one the far end of the chain has to have it, which is looked at when the
 /// chain is known; not so where this is that end.
 #[expect(clippy::option_option, reason = "wrong, or left out")]
-fn target(draft: &mut Draft<'_, '_>, is_end: bool) -> Option<Option<Target>> {
-    let flaw = match &draft.endpoint().target {
+fn target(builder: &mut EndpointBuilder<'_, '_>, is_end: bool) -> Option<Option<Target>> {
+    let flaw = match &builder.endpoint().target {
         None if !is_end => return Some(None),
-        None => no_target(draft.endpoint().address, &draft.form()),
+        None => no_target(builder.endpoint().address, &builder.form()),
         Some(text) => match text.value.parse::<Target>() {
             Ok(target) if target.port != 0 => return Some(Some(target)),
             Ok(_) => Flaw::new(text.span, "a target has no port 0"),
             Err(why) => Flaw::new(text.span, "not a target").label(why.to_string()),
         },
     };
-    draft.problem(flaw);
+    builder.problem(flaw);
     None
 }
 

@@ -1,8 +1,8 @@
 //! `http://`: a proxy of HTTP, as listener and hop.
 
 use crate::schema::{Roles, both, listener};
+use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
-use crate::scheme::draft::Draft;
 use crate::scheme::mixed::{self, Languages};
 use crate::scheme::typed::{Hop, HopKind, ServerHop};
 use crate::scheme::{kcp, keys};
@@ -26,19 +26,19 @@ pub(crate) static SCHEME: Scheme = Scheme {
         listener(&keys::VERBOSE_ERRORS),
     ],
     carriers: &[&kcp::CARRIER],
-    listen: |draft| mixed::proxy(draft, Languages::Http),
+    listen: |builder| mixed::proxy(builder, Languages::Http),
     hop,
     ..Scheme::BLANK
 };
 
-fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
-    draft.no_target();
-    let login = draft.login();
-    let server = draft.server();
-    let dial = draft.get(&keys::DIAL);
+fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
+    builder.no_target();
+    let login = builder.login();
+    let server = builder.server();
+    let dial = builder.get(&keys::DIAL);
     let login = login?;
     if login.as_ref().is_some_and(|login| login.user.contains(':')) {
-        draft.problem(mixed::basic_user(draft.user_span()));
+        builder.problem(mixed::basic_user(builder.user_span()));
     }
     Some(Hop::Server(ServerHop {
         server: server?,

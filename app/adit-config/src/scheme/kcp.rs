@@ -11,8 +11,8 @@ use adit_smux_proto::{Role as End, Version};
 
 use self::text::{Cc, Crypt, Mode};
 use crate::schema::{Count, Key, Role, SecretValue, Typed, Whole, both, hop as for_hop};
+use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Carrier;
-use crate::scheme::draft::Draft;
 use crate::scheme::keys;
 use crate::scheme::typed::{
     Carried, Hop, HopKind, Kcp, Listen, ListenKind, PacketSeal, ServerHop, Shards, SsRole, UdpWay,
@@ -160,23 +160,23 @@ pub(crate) const MAX_CONN: usize = 64;
 /// How long a session that has expired may go on, as with kcptun.
 const LINGER: Duration = Duration::from_secs(600);
 
-fn listen(draft: &mut Draft<'_, '_>, mut listen: Listen) -> Option<Listen> {
-    no_plugin(draft, listen.kind.plugin().is_some());
+fn listen(builder: &mut EndpointBuilder<'_, '_>, mut listen: Listen) -> Option<Listen> {
+    no_plugin(builder, listen.kind.plugin().is_some());
     match &mut listen.kind {
         ListenKind::Proxy(proxy) => {
-            no_udp(draft);
+            no_udp(builder);
             proxy.udp = false;
         }
         ListenKind::ShadowsocksR(server) => {
-            no_udp(draft);
+            no_udp(builder);
             server.udp = false;
             if !server.tcp {
-                draft.problem(no_streams(draft));
+                builder.problem(no_streams(builder));
             }
         }
         ListenKind::Shadowsocks(server) => {
             if !server.tcp {
-                draft.problem(no_streams(draft));
+                builder.problem(no_streams(builder));
             }
         }
         ListenKind::Forward(_) | ListenKind::Transparent(_) | ListenKind::Ssh(_) => {}
@@ -190,21 +190,21 @@ fn listen(draft: &mut Draft<'_, '_>, mut listen: Listen) -> Option<Listen> {
         ListenKind::ShadowsocksR(server) => Some(&server.password),
         _ => None,
     };
-    let kcp = read(draft, own.map(|own| Secret::from(own.expose())))?;
+    let kcp = read(builder, own.map(|own| Secret::from(own.expose())))?;
     listen.carried = Some(Carried::Kcp(Box::new(kcp)));
     Some(listen)
 }
 
-fn hop(draft: &mut Draft<'_, '_>, mut hop: ServerHop) -> Option<Hop> {
-    no_plugin(draft, hop.kind.plugin().is_some());
+fn hop(builder: &mut EndpointBuilder<'_, '_>, mut hop: ServerHop) -> Option<Hop> {
+    no_plugin(builder, hop.kind.plugin().is_some());
     let mut own = None;
     match &mut hop.kind {
         HopKind::Socks5 { udp, .. } => {
-            no_udp(draft);
+            no_udp(builder);
             *udp = false;
         }
         HopKind::ShadowsocksR(ssr) => {
-            no_udp(draft);
+            no_udp(builder);
             ssr.udp = UdpWay::Off;
             own = Some(ssr.password.expose());
         }
@@ -227,47 +227,47 @@ fn hop(draft: &mut Draft<'_, '_>, mut hop: ServerHop) -> Option<Hop> {
         HopKind::Socks4a { .. } | HopKind::Http { .. } | HopKind::Ssh(_) | HopKind::Far => {}
     }
     let own = own.map(Secret::from);
-    let kcp = read(draft, own)?;
+    let kcp = read(builder, own)?;
     hop.carried = Some(Carried::Kcp(Box::new(kcp)));
     Some(Hop::Server(hop))
 }
 
 /// Datagrams of these dialects would go around KCP, and in clear.
-fn no_udp(draft: &mut Draft<'_, '_>) {
-    let asked = draft.endpoint().param(keys::UDP.name);
+fn no_udp(builder: &mut EndpointBuilder<'_, '_>) {
+    let asked = builder.endpoint().param(keys::UDP.name);
     if let Some(pair) = asked.filter(|pair| pair.value.value == "true") {
         let flaw = Flaw::new(pair.value.span, "KCP carries no UDP of this dialect")
             .label("it would go around the tunnel")
             .help("`ss+kcp://` puts UDP into a stream; `udp+fec://` carries UDP to one target");
-        draft.problem(flaw);
+        builder.problem(flaw);
     }
 }
 
-fn no_plugin(draft: &mut Draft<'_, '_>, plugin: bool) {
+fn no_plugin(builder: &mut EndpointBuilder<'_, '_>, plugin: bool) {
     if plugin {
         let flaw = Flaw::new(
-            draft.key_span(&keys::PLUGIN),
+            builder.key_span(&keys::PLUGIN),
             "a plugin and KCP cannot both carry the bytes",
         );
-        draft.problem(flaw.help("leave one of them away"));
+        builder.problem(flaw.help("leave one of them away"));
     }
 }
 
-fn no_streams(draft: &Draft<'_, '_>) -> Flaw {
-    let span = draft.value_span(&keys::TCP);
+fn no_streams(builder: &EndpointBuilder<'_, '_>) -> Flaw {
+    let span = builder.value_span(&keys::TCP);
     Flaw::new(span, "KCP carries streams, and `tcp=false` leaves none")
 }
 
-fn read(draft: &mut Draft<'_, '_>, own: Option<Secret>) -> Option<Kcp> {
+fn read(builder: &mut EndpointBuilder<'_, '_>, own: Option<Secret>) -> Option<Kcp> {
     let keyed = own.is_some();
-    let seal = seal(draft, own);
-    let cc = draft.get(&CC).0;
-    let arq = arq(draft, cc);
-    let (data, parity) = (draft.get(&DATA).0, draft.get(&PARITY).0);
-    let span = draft.value_span(&PARITY);
-    let fec = shards(draft, data, parity, span);
-    let mut smux = smux(draft, &SMUX)?;
-    let keepalive = draft.get(&KEEPALIVE);
+    let seal = seal(builder, own);
+    let cc = builder.get(&CC).0;
+    let arq = arq(builder, cc);
+    let (data, parity) = (builder.get(&DATA).0, builder.get(&PARITY).0);
+    let span = builder.value_span(&PARITY);
+    let fec = shards(builder, data, parity, span);
+    let mut smux = smux(builder, &SMUX)?;
+    let keepalive = builder.get(&KEEPALIVE);
     // What is read over a link that is long and loses waits for what is sent again: 100 Mbit/s
     // over 100 ms need more than two MiB.
     (smux.stream_buffer, smux.session_buffer) = (4 << 20, 8 << 20);
@@ -276,59 +276,62 @@ fn read(draft: &mut Draft<'_, '_>, own: Option<Secret>) -> Option<Kcp> {
     let kcp = Kcp {
         kcptun: false,
         arq,
-        mtu: draft.get(&MTU).0,
+        mtu: builder.get(&MTU).0,
         fec: fec?,
         seal: seal?,
         smux,
-        compress: draft.get(&COMP),
-        sessions: sessions(draft),
-        expire: draft.get(&EXPIRE),
+        compress: builder.get(&COMP),
+        sessions: sessions(builder),
+        expire: builder.get(&EXPIRE),
         linger: LINGER,
-        rate: draft.get(&RATE).0,
+        rate: builder.get(&RATE).0,
         qpp: None,
     };
-    check_mtu(draft, kcp.mtu, kcp.overhead())?;
+    check_mtu(builder, kcp.mtu, kcp.overhead())?;
     if !keyed {
-        clear(draft, &kcp.seal);
+        clear(builder, &kcp.seal);
     }
     Some(kcp)
 }
 
 /// Whether only those who have a key are understood.
-pub(crate) fn is_keyed(draft: &mut Draft<'_, '_>) -> bool {
-    match draft.get(&CRYPT) {
+pub(crate) fn is_keyed(builder: &mut EndpointBuilder<'_, '_>) -> bool {
+    match builder.get(&CRYPT) {
         Crypt::Aead => true,
         Crypt::Packets(kind) => {
-            draft.get(&KCP9) && kind != PacketKind::Null
+            builder.get(&KCP9) && kind != PacketKind::Null
                 || !matches!(kind, PacketKind::None | PacketKind::Null)
         }
     }
 }
 
 /// How datagrams are sealed; without `key` from the secret of the dialect.
-pub(crate) fn seal(draft: &mut Draft<'_, '_>, own: Option<Secret>) -> Option<PacketSeal> {
-    let crypt = draft.get(&CRYPT);
-    let kcp9 = draft.get(&KCP9);
-    let password = match draft.get(&KEY) {
-        Some(written) => Some(draft.written_secret(&written, draft.value_span(&KEY))?),
+pub(crate) fn seal(
+    builder: &mut EndpointBuilder<'_, '_>,
+    own: Option<Secret>,
+) -> Option<PacketSeal> {
+    let crypt = builder.get(&CRYPT);
+    let kcp9 = builder.get(&KCP9);
+    let password = match builder.get(&KEY) {
+        Some(written) => Some(builder.written_secret(&written, builder.value_span(&KEY))?),
         None => own.filter(|own| !own.expose().is_empty()),
     };
-    if password.is_none() && is_keyed(draft) {
+    if password.is_none() && is_keyed(builder) {
         let flaw = Flaw::new(
-            draft.endpoint().address,
+            builder.endpoint().address,
             "the key of the datagrams is missing",
         )
         .help("write `?key=SECRET`, `?key=@FILE` or `?key=$NAME`, the same at both ends")
         .help("`crypt=null` does without: everybody can read and change the traffic");
-        draft.problem(flaw);
+        builder.problem(flaw);
         return None;
     }
     let password = password.unwrap_or_default();
     Some(match crypt {
         Crypt::Aead => {
             if kcp9 {
-                let about = Flaw::new(draft.key_span(&KCP9), "`kcp9` is for ciphers of kcptun");
-                draft.warn(WarningKind::IgnoredKey, about.label("ignored with `aead`"));
+                let about = Flaw::new(builder.key_span(&KCP9), "`kcp9` is for ciphers of kcptun");
+                builder.warn(WarningKind::IgnoredKey, about.label("ignored with `aead`"));
             }
             PacketSeal::Session(password)
         }
@@ -345,20 +348,23 @@ pub(crate) fn seal(draft: &mut Draft<'_, '_>, own: Option<Secret>) -> Option<Pac
 }
 
 /// The ARQ, by name or by numbers.
-pub(crate) fn arq(draft: &mut Draft<'_, '_>, congestion: adit_kcp_proto::Congestion) -> Config {
-    let (mode, listens) = (draft.get(&MODE), draft.role() == Role::Listener);
+pub(crate) fn arq(
+    builder: &mut EndpointBuilder<'_, '_>,
+    congestion: adit_kcp_proto::Congestion,
+) -> Config {
+    let (mode, listens) = (builder.get(&MODE), builder.role() == Role::Listener);
     let named = mode.config().unwrap_or_else(|| Config {
-        nodelay: u8::try_from(draft.get(&NODELAY).0.min(2)).unwrap_or(2),
-        interval_ms: draft.get(&INTERVAL).0,
-        resend: u16::try_from(draft.get(&RESEND).0).unwrap_or(u16::MAX),
+        nodelay: u8::try_from(builder.get(&NODELAY).0.min(2)).unwrap_or(2),
+        interval_ms: builder.get(&INTERVAL).0,
+        resend: u16::try_from(builder.get(&RESEND).0).unwrap_or(u16::MAX),
         ..Config::fast()
     });
     if mode != Mode::Manual {
         for key in [&NODELAY, &INTERVAL, &RESEND] {
-            if draft.endpoint().param(key.name).is_some() {
+            if builder.endpoint().param(key.name).is_some() {
                 let title = format!("`{}` is for `mode=manual`", key.name);
-                let about = Flaw::new(draft.key_span(key), title).label("ignored here");
-                draft.warn(WarningKind::IgnoredKey, about);
+                let about = Flaw::new(builder.key_span(key), title).label("ignored here");
+                builder.warn(WarningKind::IgnoredKey, about);
             }
         }
     }
@@ -369,18 +375,18 @@ pub(crate) fn arq(draft: &mut Draft<'_, '_>, congestion: adit_kcp_proto::Congest
     };
     let config = Config {
         congestion,
-        send_window: window(draft.get(&SNDWND), 1024, 128),
-        recv_window: window(draft.get(&RCVWND), 1024, 512),
-        ack_nodelay: draft.get(&ACKNODELAY),
+        send_window: window(builder.get(&SNDWND), 1024, 128),
+        recv_window: window(builder.get(&RCVWND), 1024, 512),
+        ack_nodelay: builder.get(&ACKNODELAY),
         ..named
     };
     if let Err(why) = config.check() {
         let span = match why {
-            ConfigError::SendWindow(_) => draft.value_span(&SNDWND),
-            ConfigError::RecvWindow { .. } => draft.value_span(&RCVWND),
-            _ => draft.value_span(&INTERVAL),
+            ConfigError::SendWindow(_) => builder.value_span(&SNDWND),
+            ConfigError::RecvWindow { .. } => builder.value_span(&RCVWND),
+            _ => builder.value_span(&INTERVAL),
         };
-        draft.problem(Flaw::new(span, "KCP cannot run with this").label(why.to_string()));
+        builder.problem(Flaw::new(span, "KCP cannot run with this").label(why.to_string()));
     }
     config
 }
@@ -388,7 +394,7 @@ pub(crate) fn arq(draft: &mut Draft<'_, '_>, congestion: adit_kcp_proto::Congest
 /// The correction; none if either is 0.
 #[expect(clippy::option_option, reason = "wrong, or none wanted")]
 pub(crate) fn shards(
-    draft: &mut Draft<'_, '_>,
+    builder: &mut EndpointBuilder<'_, '_>,
     data: u32,
     parity: u32,
     span: crate::text::Span,
@@ -398,7 +404,7 @@ pub(crate) fn shards(
     }
     if data.saturating_add(parity) > 256 {
         let flaw = Flaw::new(span, "a group has at most 256 datagrams with its parity");
-        draft.problem(flaw);
+        builder.problem(flaw);
         return None;
     }
     let count = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
@@ -409,41 +415,48 @@ pub(crate) fn shards(
 }
 
 /// Within the bounds of kcp-go, and with room for something.
-pub(crate) fn check_mtu(draft: &mut Draft<'_, '_>, mtu: usize, overhead: usize) -> Option<()> {
+pub(crate) fn check_mtu(
+    builder: &mut EndpointBuilder<'_, '_>,
+    mtu: usize,
+    overhead: usize,
+) -> Option<()> {
     /// The shortest KCP datagram that is worth sending.
     const SHORTEST: usize = 50;
     let least = overhead + SHORTEST;
     if (least..=1500).contains(&mtu) {
         return Some(());
     }
-    let span = draft.value_span(&MTU);
+    let span = builder.value_span(&MTU);
     let flaw = Flaw::new(span, format!("the MTU must lie between {least} and 1500"));
-    draft.problem(flaw);
+    builder.problem(flaw);
     None
 }
 
-pub(crate) fn sessions(draft: &mut Draft<'_, '_>) -> usize {
-    let conn = draft.get(&CONN).0;
+pub(crate) fn sessions(builder: &mut EndpointBuilder<'_, '_>) -> usize {
+    let conn = builder.get(&CONN).0;
     if conn > MAX_CONN {
-        let span = draft.value_span(&CONN);
+        let span = builder.value_span(&CONN);
         let title = format!("a hop keeps at most {MAX_CONN} sessions");
-        draft.problem(Flaw::new(span, title));
+        builder.problem(Flaw::new(span, title));
     }
     conn
 }
 
 /// Streams of this end, in the version of the multiplexer that a key says.
-pub(crate) fn smux(draft: &mut Draft<'_, '_>, key: &Key<Count>) -> Option<adit_smux_proto::Config> {
-    let version = match draft.get(key).0 {
+pub(crate) fn smux(
+    builder: &mut EndpointBuilder<'_, '_>,
+    key: &Key<Count>,
+) -> Option<adit_smux_proto::Config> {
+    let version = match builder.get(key).0 {
         1 => Version::V1,
         2 => Version::V2,
         _ => {
-            let span = draft.value_span(key);
-            draft.problem(Flaw::new(span, "smux has the versions 1 and 2"));
+            let span = builder.value_span(key);
+            builder.problem(Flaw::new(span, "smux has the versions 1 and 2"));
             return None;
         }
     };
-    let end = match draft.role() {
+    let end = match builder.role() {
         Role::Listener => End::Server,
         Role::Hop => End::Client,
     };
@@ -451,18 +464,18 @@ pub(crate) fn smux(draft: &mut Draft<'_, '_>, key: &Key<Count>) -> Option<adit_s
 }
 
 /// What is in the datagrams has no protection of its own.
-pub(crate) fn clear(draft: &mut Draft<'_, '_>, seal: &PacketSeal) {
-    let span = draft.value_span(&CRYPT);
+pub(crate) fn clear(builder: &mut EndpointBuilder<'_, '_>, seal: &PacketSeal) {
+    let span = builder.value_span(&CRYPT);
     let name = seal.name();
     if !seal.hides() {
         let about = Flaw::new(span, format!("`{name}` does not encrypt"))
             .label("everyone on the way can read and change the traffic");
-        draft.warn(WarningKind::NoEncryption, about);
+        builder.warn(WarningKind::NoEncryption, about);
     } else if !seal.authenticates() {
         let about = Flaw::new(span, format!("`{name}` does not authenticate"))
             .label("who knows what is said can change it on the way")
             .help("`aead` does, between two adits; `aes-128-gcm` does where kcptun has it");
-        draft.warn(WarningKind::LegacyCipher, about);
+        builder.warn(WarningKind::LegacyCipher, about);
     }
 }
 

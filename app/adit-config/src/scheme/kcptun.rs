@@ -8,8 +8,8 @@ use adit_wire::Time;
 
 use crate::grammar::Syntax;
 use crate::schema::{Count, Key, Roles, Whole, both, hop as for_hop, listener};
+use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
-use crate::scheme::draft::Draft;
 use crate::scheme::typed::{Carried, Hop, HopKind, Kcp, Listen, PacketSeal, ServerHop};
 use crate::scheme::{forward, kcp, keys};
 use crate::text::{Flaw, Secret, WarningKind};
@@ -141,18 +141,18 @@ pub(crate) static SCHEME: Scheme = Scheme {
     ..Scheme::BLANK
 };
 
-fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
-    let kcp = read(draft);
-    let mut listen = forward::listen(draft, true, false, true)?;
+fn listen(builder: &mut EndpointBuilder<'_, '_>) -> Option<Listen> {
+    let kcp = read(builder);
+    let mut listen = forward::listen(builder, true, false, true)?;
     listen.carried = Some(Carried::Kcp(Box::new(kcp?)));
     Some(listen)
 }
 
-fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
-    draft.no_target();
-    let kcp = read(draft);
-    let server = draft.server();
-    let dial = draft.get(&keys::DIAL);
+fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
+    builder.no_target();
+    let kcp = read(builder);
+    let server = builder.server();
+    let dial = builder.get(&keys::DIAL);
     Some(Hop::Server(ServerHop {
         server: server?,
         kind: HopKind::Far,
@@ -161,11 +161,11 @@ fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
     }))
 }
 
-fn read(draft: &mut Draft<'_, '_>) -> Option<Kcp> {
-    let kind = draft.get(&CRYPT);
-    let endpoint = draft.endpoint();
+fn read(builder: &mut EndpointBuilder<'_, '_>) -> Option<Kcp> {
+    let kind = builder.get(&CRYPT);
+    let endpoint = builder.endpoint();
     let password = match &endpoint.secret {
-        Some(written) => draft.secret(&written.value, written.span)?,
+        Some(written) => builder.secret(&written.value, written.span)?,
         None => Secret::from(DEFAULT_KEY),
     };
     let seal = PacketSeal::Packets {
@@ -173,77 +173,77 @@ fn read(draft: &mut Draft<'_, '_>) -> Option<Kcp> {
         check: Check::Crc32,
         password,
     };
-    let congestion = match (draft.get(&kcp::MODE), draft.get(&NC).0) {
+    let congestion = match (builder.get(&kcp::MODE), builder.get(&NC).0) {
         (kcp::text::Mode::Manual, 0) => Congestion::Reno,
         (kcp::text::Mode::Manual, _) => Congestion::Off,
         // What is overrun is found out and held back.
         _ => Congestion::Auto,
     };
-    let arq = kcp::arq(draft, congestion);
-    let (data, parity) = (draft.get(&DATASHARD).0, draft.get(&PARITYSHARD).0);
-    let span = draft.value_span(&PARITYSHARD);
-    let fec = kcp::shards(draft, data, parity, span);
-    let smux = smux(draft)?;
-    let qpp = qpp(draft, &seal);
-    let expire = draft.get(&AUTOEXPIRE).0;
+    let arq = kcp::arq(builder, congestion);
+    let (data, parity) = (builder.get(&DATASHARD).0, builder.get(&PARITYSHARD).0);
+    let span = builder.value_span(&PARITYSHARD);
+    let fec = kcp::shards(builder, data, parity, span);
+    let smux = smux(builder)?;
+    let qpp = qpp(builder, &seal);
+    let expire = builder.get(&AUTOEXPIRE).0;
     let seconds = |n: u32| Duration::from_secs(n.into());
     let kcp = Kcp {
         kcptun: true,
         arq,
-        mtu: draft.get(&kcp::MTU).0,
+        mtu: builder.get(&kcp::MTU).0,
         fec: fec?,
         seal,
         smux,
-        compress: !draft.get(&NOCOMP),
-        sessions: kcp::sessions(draft),
+        compress: !builder.get(&NOCOMP),
+        sessions: kcp::sessions(builder),
         expire: (expire > 0).then(|| seconds(expire)),
-        linger: seconds(draft.get(&SCAVENGETTL).0),
-        rate: draft.get(&RATELIMIT).0,
+        linger: seconds(builder.get(&SCAVENGETTL).0),
+        rate: builder.get(&RATELIMIT).0,
         qpp: qpp?,
     };
-    kcp::check_mtu(draft, kcp.mtu, kcp.overhead())?;
-    kcp::clear(draft, &kcp.seal);
+    kcp::check_mtu(builder, kcp.mtu, kcp.overhead())?;
+    kcp::clear(builder, &kcp.seal);
     Some(kcp)
 }
 
 /// The pads, if they are wanted; kcptun warns of the same.
 #[expect(clippy::option_option, reason = "wrong, or none wanted")]
-fn qpp(draft: &mut Draft<'_, '_>, seal: &PacketSeal) -> Option<Option<u16>> {
-    let (wanted, count) = (draft.get(&QPP), draft.get(&QPPCOUNT).0);
-    let span = draft.value_span(&QPPCOUNT);
+fn qpp(builder: &mut EndpointBuilder<'_, '_>, seal: &PacketSeal) -> Option<Option<u16>> {
+    let (wanted, count) = (builder.get(&QPP), builder.get(&QPPCOUNT).0);
+    let span = builder.value_span(&QPPCOUNT);
     let about = |title: String| Flaw::new(span, title);
     if !wanted {
-        if draft.endpoint().param(QPPCOUNT.name).is_some() {
+        if builder.endpoint().param(QPPCOUNT.name).is_some() {
             let about = about("`qppcount` is for `qpp=true`".to_owned()).label("ignored here");
-            draft.warn(WarningKind::IgnoredKey, about);
+            builder.warn(WarningKind::IgnoredKey, about);
         }
         return Some(None);
     }
     let Some(count) = u16::try_from(count).ok().filter(|count| *count > 0) else {
-        draft.problem(about("QPP has from 1 to 65535 pads".to_owned()));
+        builder.problem(about("QPP has from 1 to 65535 pads".to_owned()));
         return None;
     };
     if let PacketSeal::Packets { password, .. } = seal {
         for title in adit_crypto::packet::qpp::doubts(password.expose().len(), count) {
-            draft.warn(WarningKind::LegacyCipher, about(title));
+            builder.warn(WarningKind::LegacyCipher, about(title));
         }
     }
     Some(Some(count))
 }
 
-fn smux(draft: &mut Draft<'_, '_>) -> Option<adit_smux_proto::Config> {
-    let mut config = kcp::smux(draft, &SMUXVER)?;
+fn smux(builder: &mut EndpointBuilder<'_, '_>) -> Option<adit_smux_proto::Config> {
+    let mut config = kcp::smux(builder, &SMUXVER)?;
     let bytes = |count: Count| u32::try_from(count.0).unwrap_or(u32::MAX);
-    config.session_buffer = bytes(draft.get(&SMUXBUF));
-    config.stream_buffer = bytes(draft.get(&STREAMBUF));
-    config.max_frame = u16::try_from(draft.get(&FRAMESIZE).0).unwrap_or(u16::MAX);
-    let keepalive = u64::try_from(draft.get(&KEEPALIVE).0).unwrap_or(u64::MAX);
+    config.session_buffer = bytes(builder.get(&SMUXBUF));
+    config.stream_buffer = bytes(builder.get(&STREAMBUF));
+    config.max_frame = u16::try_from(builder.get(&FRAMESIZE).0).unwrap_or(u16::MAX);
+    let keepalive = u64::try_from(builder.get(&KEEPALIVE).0).unwrap_or(u64::MAX);
     let keepalive = Duration::from_secs(keepalive.min(86_400));
     config.keepalive = Some(keepalive);
     config.timeout = config.timeout.max(keepalive * 3);
     if let Err(why) = adit_smux_proto::Session::new(config.clone(), Time(0)) {
-        let span = draft.value_span(&SMUXBUF);
-        draft.problem(Flaw::new(span, "smux cannot run with this").label(why.to_string()));
+        let span = builder.value_span(&SMUXBUF);
+        builder.problem(Flaw::new(span, "smux cannot run with this").label(why.to_string()));
         return None;
     }
     Some(config)

@@ -1,8 +1,8 @@
 //! `mixed://`: SOCKS and HTTP on one port. Also what all three proxy listeners share.
 
 use crate::schema::{Roles, Tristate, listener};
+use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
-use crate::scheme::draft::Draft;
 use crate::scheme::typed::{Listen, ListenKind, Login, Proxy};
 use crate::scheme::{kcp, keys};
 use crate::text::{Flaw, Span, WarningKind};
@@ -35,7 +35,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
         listener(&keys::VERBOSE_ERRORS),
     ],
     carriers: &[&kcp::CARRIER],
-    listen: |draft| proxy(draft, Languages::SocksAndHttp),
+    listen: |builder| proxy(builder, Languages::SocksAndHttp),
     ..Scheme::BLANK
 };
 
@@ -48,35 +48,35 @@ pub(crate) enum Languages {
 }
 
 /// A proxy listener. Keys that the scheme's table does not have keep their defaults.
-pub(crate) fn proxy(draft: &mut Draft<'_, '_>, languages: Languages) -> Option<Listen> {
-    draft.no_target();
-    let users = users(draft, languages);
-    let addr = draft.listen_addr();
+pub(crate) fn proxy(builder: &mut EndpointBuilder<'_, '_>, languages: Languages) -> Option<Listen> {
+    builder.no_target();
+    let users = users(builder, languages);
+    let addr = builder.listen_addr();
     let socks = languages != Languages::Http;
     let http = languages != Languages::Socks;
     let mut kind = Proxy {
         socks5: socks,
-        socks4: socks && draft.get(&keys::SOCKS4) != Tristate::Off,
+        socks4: socks && builder.get(&keys::SOCKS4) != Tristate::Off,
         http,
         users: Vec::new(),
-        udp: socks && draft.get(&keys::UDP),
-        bind: socks && draft.get(&keys::BIND),
-        udp_advertise: draft.get(&keys::UDP_ADVERTISE),
-        udp_reassembly: draft.get(&keys::UDP_REASSEMBLY),
-        full_cone: draft.get(&keys::FULL_CONE),
+        udp: socks && builder.get(&keys::UDP),
+        bind: socks && builder.get(&keys::BIND),
+        udp_advertise: builder.get(&keys::UDP_ADVERTISE),
+        udp_reassembly: builder.get(&keys::UDP_REASSEMBLY),
+        full_cone: builder.get(&keys::FULL_CONE),
         hide_bind: false,
-        verbose_errors: draft.get(&keys::VERBOSE_ERRORS),
+        verbose_errors: builder.get(&keys::VERBOSE_ERRORS),
     };
-    let hide_bind = draft.get(&keys::HIDE_BIND);
-    let open = draft.get(&keys::ALLOW_OPEN_PROXY);
-    let limits = draft.limits();
-    let proxy_protocol = draft.proxy_protocol(addr.as_ref(), false);
-    let private = draft.get(&keys::ALLOW_PRIVATE);
-    let prefer = draft.get(&keys::PREFER);
+    let hide_bind = builder.get(&keys::HIDE_BIND);
+    let open = builder.get(&keys::ALLOW_OPEN_PROXY);
+    let limits = builder.limits();
+    let proxy_protocol = builder.proxy_protocol(addr.as_ref(), false);
+    let private = builder.get(&keys::ALLOW_PRIVATE);
+    let prefer = builder.get(&keys::PREFER);
 
     let (users, addr) = (users?, addr?);
     if !users.is_empty() {
-        socks4_cannot_check(draft, &mut kind);
+        socks4_cannot_check(builder, &mut kind);
     }
     kind.hide_bind = match hide_bind {
         Tristate::Auto => !addr.is_loopback(),
@@ -84,11 +84,11 @@ pub(crate) fn proxy(draft: &mut Draft<'_, '_>, languages: Languages) -> Option<L
         Tristate::Off => false,
     };
     // Without the key of its datagrams nobody speaks with it.
-    let keyed = draft.carrier().is_some() && kcp::is_keyed(draft);
+    let keyed = builder.carrier().is_some() && kcp::is_keyed(builder);
     if !addr.is_loopback() && !keyed {
-        let span = draft.endpoint().address;
+        let span = builder.endpoint().address;
         if users.is_empty() && !open {
-            draft.problem(open_proxy(draft));
+            builder.problem(open_proxy(builder));
         } else if !users.is_empty() {
             let about = Flaw::new(
                 span,
@@ -96,7 +96,7 @@ pub(crate) fn proxy(draft: &mut Draft<'_, '_>, languages: Languages) -> Option<L
             )
             .label("not a loopback address")
             .help("listen on 127.0.0.1 behind `ss://`, or know who can read along");
-            draft.warn(WarningKind::ClearPassword, about);
+            builder.warn(WarningKind::ClearPassword, about);
         }
     }
     kind.users = users;
@@ -112,15 +112,15 @@ pub(crate) fn proxy(draft: &mut Draft<'_, '_>, languages: Languages) -> Option<L
 }
 
 /// SEC-E1.
-fn open_proxy(draft: &Draft<'_, '_>) -> Flaw {
-    let endpoint = draft.endpoint();
+fn open_proxy(builder: &EndpointBuilder<'_, '_>) -> Flaw {
+    let endpoint = builder.endpoint();
     let mut flaw = Flaw::new(
         endpoint.address,
         "refusing to be an open proxy: everyone who reaches this address could use it",
     )
     .label("not a loopback address, and no users");
     if let Some(port) = &endpoint.port {
-        let (scheme, port) = (draft.scheme(), port.value);
+        let (scheme, port) = (builder.scheme(), port.value);
         flaw = flaw.help(format!(
             "for this machine alone: `{scheme}://127.0.0.1:{port}`"
         ));
@@ -129,33 +129,33 @@ fn open_proxy(draft: &Draft<'_, '_>) -> Flaw {
         .help("for everyone: `?allow_open_proxy=true`")
 }
 
-fn users(draft: &mut Draft<'_, '_>, languages: Languages) -> Option<Vec<Login>> {
-    let mut users: Vec<Login> = draft.login()?.into_iter().collect();
-    let from_file = match draft.get(&keys::USERS) {
-        Some(path) => draft.users_file(&path.0)?,
+fn users(builder: &mut EndpointBuilder<'_, '_>, languages: Languages) -> Option<Vec<Login>> {
+    let mut users: Vec<Login> = builder.login()?.into_iter().collect();
+    let from_file = match builder.get(&keys::USERS) {
+        Some(path) => builder.users_file(&path.0)?,
         None => Vec::new(),
     };
     for login in from_file {
         if users.iter().any(|other| other.user == login.user) {
-            let span = draft.value_span(&keys::USERS);
+            let span = builder.value_span(&keys::USERS);
             let title = format!("user `{}` is there twice", login.user);
-            draft.problem(Flaw::new(span, title));
+            builder.problem(Flaw::new(span, title));
             return None;
         }
         users.push(login);
     }
     if languages != Languages::Socks && users.iter().any(|login| login.user.contains(':')) {
-        draft.problem(basic_user(draft.user_span()));
+        builder.problem(basic_user(builder.user_span()));
         return None;
     }
     if let Some(login) = users.iter().find(|login| !login.fits_socks5())
         && languages != Languages::Http
     {
         let title = format!("user `{}` is too long for SOCKS5", login.user);
-        let span = draft.endpoint().user.as_ref().map(|user| user.span);
-        let span = span.unwrap_or_else(|| draft.value_span(&keys::USERS));
+        let span = builder.endpoint().user.as_ref().map(|user| user.span);
+        let span = span.unwrap_or_else(|| builder.value_span(&keys::USERS));
         let flaw = Flaw::new(span, title).help("user and password have 1 to 255 bytes (RFC 1929)");
-        draft.problem(flaw);
+        builder.problem(flaw);
         return None;
     }
     Some(users)
@@ -166,14 +166,14 @@ pub(crate) fn basic_user(span: Span) -> Flaw {
     Flaw::new(span, "a user of HTTP Basic cannot hold a colon")
 }
 
-fn socks4_cannot_check(draft: &mut Draft<'_, '_>, kind: &mut Proxy) {
-    if draft.get(&keys::SOCKS4) == Tristate::On {
+fn socks4_cannot_check(builder: &mut EndpointBuilder<'_, '_>, kind: &mut Proxy) {
+    if builder.get(&keys::SOCKS4) == Tristate::On {
         let flaw = Flaw::new(
-            draft.value_span(&keys::SOCKS4),
+            builder.value_span(&keys::SOCKS4),
             "SOCKS4 cannot check passwords, and this listener has users",
         )
         .help("leave `socks4` away: then SOCKS4 is off");
-        draft.problem(flaw);
+        builder.problem(flaw);
     }
     kind.socks4 = false;
 }

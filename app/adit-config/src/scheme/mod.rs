@@ -1,11 +1,11 @@
 //! The schemes: a closed set. Each has a file with its definition ([`Scheme`]) and its way to a
 //! typed value.
 //!
-//! Arrows inside go up from `typed`, `definition` and `draft` over the schemes to `table`, which
+//! Arrows inside go up from `typed`, `definition` and `builder` over the schemes to `table`, which
 //! knows all of them, and to what looks names up in it: `names` and `mask`.
 
+pub(crate) mod builder;
 mod definition;
-pub(crate) mod draft;
 mod ends;
 mod fec;
 mod forward;
@@ -14,9 +14,9 @@ mod kcp;
 mod kcptun;
 pub(crate) mod keyring;
 pub(crate) mod keys;
-pub(crate) mod mask;
 mod mixed;
 mod names;
+pub(crate) mod secret_mask;
 pub(crate) mod share;
 mod socks5;
 mod ss;
@@ -28,9 +28,9 @@ pub(crate) mod typed;
 
 use crate::grammar::Endpoint;
 use crate::schema::Role;
-use crate::scheme::draft::KeyTable;
+use crate::scheme::builder::KeyTable;
 use crate::scheme::typed::{Hop, Listen};
-use crate::text::{Desk, Lookup, Quote};
+use crate::text::{Diagnostics, Excerpt, Lookup};
 
 pub(crate) use definition::Written;
 pub use definition::{Carrier, Scheme};
@@ -39,34 +39,34 @@ pub(crate) use names::{unknown_key, written};
 pub(crate) use table::{CARRIERS, dialect};
 pub use table::{UnknownScheme, schemes};
 
-/// The endpoint as a listener; `None` if it is none, with the reasons on the desk. `table` holds
+/// The endpoint as a listener; `None` if it is none, with the reasons on the diagnostics. `table` holds
 /// keys that stand beside the URL.
 pub(crate) fn listen(
-    desk: &mut Desk,
+    diagnostics: &mut Diagnostics,
     lookup: Lookup<'_>,
     endpoint: &Endpoint,
-    quote: Quote<'_>,
+    excerpt: Excerpt<'_>,
     table: Option<KeyTable>,
 ) -> Option<Listen> {
-    let draft = names::draft(desk, lookup, endpoint, quote, Role::Listener)?;
-    let mut draft = draft.with_table(table);
-    let listen = (draft.scheme().listen)(&mut draft)?;
-    match draft.carrier() {
+    let builder = names::builder(diagnostics, lookup, endpoint, excerpt, Role::Listener)?;
+    let mut builder = builder.with_table(table);
+    let listen = (builder.scheme().listen)(&mut builder)?;
+    match builder.carrier() {
         None => Some(listen),
-        Some(carrier) => (carrier.listen)(&mut draft, listen),
+        Some(carrier) => (carrier.listen)(&mut builder, listen),
     }
 }
 
 /// The endpoint as a hop.
 pub(crate) fn hop(
-    desk: &mut Desk,
+    diagnostics: &mut Diagnostics,
     lookup: Lookup<'_>,
     endpoint: &Endpoint,
-    quote: Quote<'_>,
+    excerpt: Excerpt<'_>,
 ) -> Option<Hop> {
-    let mut draft = names::draft(desk, lookup, endpoint, quote, Role::Hop)?;
-    match ((draft.scheme().hop)(&mut draft)?, draft.carrier()) {
-        (Hop::Server(server), Some(carrier)) => (carrier.hop)(&mut draft, server),
+    let mut builder = names::builder(diagnostics, lookup, endpoint, excerpt, Role::Hop)?;
+    match ((builder.scheme().hop)(&mut builder)?, builder.carrier()) {
+        (Hop::Server(server), Some(carrier)) => (carrier.hop)(&mut builder, server),
         (hop, _) => Some(hop),
     }
 }

@@ -3,29 +3,31 @@
 
 use crate::grammar::{Endpoint, Pair};
 use crate::schema::Role;
-use crate::scheme::draft::Draft;
+use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::table::{CARRIERS, all_params, schemes};
 use crate::scheme::{Scheme, Written};
-use crate::text::{Desk, Flaw, Lookup, Quote, WarningKind, nearest, one_slip};
+use crate::text::{Diagnostics, Excerpt, Flaw, Lookup, WarningKind, nearest, one_slip};
 
 /// Finds the scheme, and checks the role and the keys against its tables.
-pub(super) fn draft<'d, 'e>(
-    desk: &'d mut Desk,
+pub(super) fn builder<'d, 'e>(
+    diagnostics: &'d mut Diagnostics,
     lookup: Lookup<'e>,
     endpoint: &'e Endpoint,
-    quote: Quote<'e>,
+    excerpt: Excerpt<'e>,
     role: Role,
-) -> Option<Draft<'d, 'e>> {
+) -> Option<EndpointBuilder<'d, 'e>> {
     let found = written(endpoint).and_then(|written| match written.roles().has(role) {
         true => Ok(written),
         false => Err(wrong_role(endpoint, written, role)),
     });
-    let written = found.map_err(|flaw| desk.flaw(&quote, flaw)).ok()?;
-    let mut draft = Draft::new(desk, lookup, endpoint, quote, written, role);
+    let written = found
+        .map_err(|flaw| diagnostics.flaw(&excerpt, flaw))
+        .ok()?;
+    let mut builder = EndpointBuilder::new(diagnostics, lookup, endpoint, excerpt, written, role);
     for pair in &endpoint.params {
-        check_key(&mut draft, pair);
+        check_key(&mut builder, pair);
     }
-    Some(draft)
+    Some(builder)
 }
 
 fn wrong_role(endpoint: &Endpoint, written: Written, role: Role) -> Flaw {
@@ -47,24 +49,24 @@ fn wrong_role(endpoint: &Endpoint, written: Written, role: Role) -> Flaw {
     Flaw::new(endpoint.scheme.span, title).help(help)
 }
 
-fn check_key(draft: &mut Draft<'_, '_>, pair: &Pair) {
-    let (written, key) = (draft.written(), pair.key.value.as_str());
+fn check_key(builder: &mut EndpointBuilder<'_, '_>, pair: &Pair) {
+    let (written, key) = (builder.written(), pair.key.value.as_str());
     let known = written.params().find(|param| param.setting.name() == key);
     match known {
-        Some(param) if param.roles.has(draft.role()) => {}
+        Some(param) if param.roles.has(builder.role()) => {}
         Some(param) => {
             let title = format!("`{key}` is a key of the {} role", param.roles);
             if written.scheme.is_shared {
                 // The same URL serves on both ends.
                 let about = Flaw::new(pair.key.span, title).label("ignored here");
-                draft.warn(WarningKind::IgnoredKey, about);
+                builder.warn(WarningKind::IgnoredKey, about);
             } else {
-                draft.problem(Flaw::new(pair.key.span, title));
+                builder.problem(Flaw::new(pair.key.span, title));
             }
         }
         None => match unknown_key(written, pair) {
-            Ok(flaw) => draft.problem(flaw),
-            Err(ignored) => draft.warn(WarningKind::IgnoredKey, ignored),
+            Ok(flaw) => builder.problem(flaw),
+            Err(ignored) => builder.warn(WarningKind::IgnoredKey, ignored),
         },
     }
 }

@@ -1,8 +1,8 @@
 //! `socks5://` as listener and hop, `socks4a://` as hop.
 
 use crate::schema::{Roles, both, hop as for_hop, listener};
+use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
-use crate::scheme::draft::Draft;
 use crate::scheme::mixed::{self, Languages};
 use crate::scheme::typed::{Hop, HopKind, ServerHop};
 use crate::scheme::{kcp, keys};
@@ -34,7 +34,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
         listener(&keys::HIDE_BIND),
     ],
     carriers: &[&kcp::CARRIER],
-    listen: |draft| mixed::proxy(draft, Languages::Socks),
+    listen: |builder| mixed::proxy(builder, Languages::Socks),
     hop,
     ..Scheme::BLANK
 };
@@ -50,18 +50,18 @@ pub(crate) static SCHEME_4A: Scheme = Scheme {
     ..Scheme::BLANK
 };
 
-fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
-    draft.no_target();
-    let login = draft.login();
-    let server = draft.server();
-    let udp = draft.get(&keys::UDP);
-    let dial = draft.get(&keys::DIAL);
+fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
+    builder.no_target();
+    let login = builder.login();
+    let server = builder.server();
+    let udp = builder.get(&keys::UDP);
+    let dial = builder.get(&keys::DIAL);
     let login = login?;
     if let Some(login) = login.as_ref().filter(|login| !login.fits_socks5()) {
         let title = format!("user `{}` is too long for SOCKS5", login.user);
-        let flaw = Flaw::new(draft.user_span(), title)
+        let flaw = Flaw::new(builder.user_span(), title)
             .help("user and password have 1 to 255 bytes (RFC 1929)");
-        draft.problem(flaw);
+        builder.problem(flaw);
     }
     Some(Hop::Server(ServerHop {
         server: server?,
@@ -71,24 +71,24 @@ fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
     }))
 }
 
-fn hop_4a(draft: &mut Draft<'_, '_>) -> Option<Hop> {
-    draft.no_target();
-    if let Some(secret) = &draft.endpoint().secret {
+fn hop_4a(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
+    builder.no_target();
+    if let Some(secret) = &builder.endpoint().secret {
         let flaw = Flaw::new(secret.span, "SOCKS4a has no passwords")
             .help("leave `:PASSWORD` away, or use `socks5://`");
-        draft.problem(flaw);
+        builder.problem(flaw);
     }
-    let user = draft.endpoint().user.as_ref();
+    let user = builder.endpoint().user.as_ref();
     let user = user.map_or_else(String::new, |user| user.value.clone());
     // The field ends with a zero byte, and peers bound it.
     if user.len() > 255 || user.contains('\0') {
-        let flaw = Flaw::new(draft.user_span(), "not a user for SOCKS4a")
+        let flaw = Flaw::new(builder.user_span(), "not a user for SOCKS4a")
             .label("at most 255 bytes, none of them zero");
-        draft.problem(flaw);
+        builder.problem(flaw);
     }
-    let dial = draft.get(&keys::DIAL);
+    let dial = builder.get(&keys::DIAL);
     Some(Hop::Server(ServerHop {
-        server: draft.server()?,
+        server: builder.server()?,
         kind: HopKind::Socks4a { user },
         dial,
         carried: None,

@@ -5,8 +5,8 @@ mod keyed;
 use adit_shadowsocks::{Edition, Method};
 
 use crate::schema::{Roles, both, hop as for_hop, listener};
+use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
-use crate::scheme::draft::Draft;
 use crate::scheme::typed::{Hop, HopKind, Listen, ListenKind, ServerHop, SsServer, UdpWay};
 use crate::scheme::{kcp, keys, share};
 use crate::text::{Flaw, WarningKind};
@@ -60,25 +60,25 @@ pub(crate) static SCHEME: Scheme = Scheme {
     ..Scheme::BLANK
 };
 
-fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
-    draft.no_target();
-    let keyed = keyed::role(draft);
-    let addr = draft.listen_addr();
-    let (tcp, udp, plugin) = draft.served();
-    let reject = draft.get(&keys::REJECT);
-    let restart = draft.get(&keys::RESTART);
-    let state = draft.get(&keys::STATE);
-    let fast_open = draft.get(&keys::FAST_OPEN);
-    let limits = draft.limits();
-    let proxy_protocol = draft.proxy_protocol(addr.as_ref(), plugin.is_some());
-    let private = draft.get(&keys::ALLOW_PRIVATE);
-    let prefer = draft.get(&keys::PREFER);
+fn listen(builder: &mut EndpointBuilder<'_, '_>) -> Option<Listen> {
+    builder.no_target();
+    let keyed = keyed::role(builder);
+    let addr = builder.listen_addr();
+    let (tcp, udp, plugin) = builder.served();
+    let reject = builder.get(&keys::REJECT);
+    let restart = builder.get(&keys::RESTART);
+    let state = builder.get(&keys::STATE);
+    let fast_open = builder.get(&keys::FAST_OPEN);
+    let limits = builder.limits();
+    let proxy_protocol = builder.proxy_protocol(addr.as_ref(), plugin.is_some());
+    let private = builder.get(&keys::ALLOW_PRIVATE);
+    let prefer = builder.get(&keys::PREFER);
     let (method, role) = keyed?;
     let addr = addr?;
     if !addr.is_loopback() {
-        plain_text(draft, method);
+        plain_text(builder, method);
     }
-    legacy(draft, method);
+    legacy(builder, method);
     let state = state.filter(|_| {
         // The 2022 edition carries time stamps, and some ciphers nothing to remember.
         let kept = match method.edition() {
@@ -88,11 +88,11 @@ fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
         };
         if !kept {
             let about = Flaw::new(
-                draft.key_span(&keys::STATE),
+                builder.key_span(&keys::STATE),
                 "`state` is for the AEAD edition and for legacy methods with an IV",
             )
             .label("ignored here");
-            draft.warn(WarningKind::IgnoredKey, about);
+            builder.warn(WarningKind::IgnoredKey, about);
         }
         kept
     });
@@ -108,7 +108,7 @@ fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
             restart,
             fast_open,
             plugin,
-            state: state.map(|path| draft.resolve(&path.0)),
+            state: state.map(|path| builder.resolve(&path.0)),
         }),
         limits,
         prefer,
@@ -117,21 +117,21 @@ fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
     })
 }
 
-fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
-    draft.no_target();
-    let keyed = keyed::hop(draft);
-    let server = draft.server();
-    let udp = draft.get(&keys::SS_UDP);
-    let plugin = draft.plugin(true, udp == UdpWay::Native);
-    let first_wait = draft.first_wait();
-    let fast_open = draft.get(&keys::FAST_OPEN);
-    let dial = draft.get(&keys::DIAL);
+fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
+    builder.no_target();
+    let keyed = keyed::hop(builder);
+    let server = builder.server();
+    let udp = builder.get(&keys::SS_UDP);
+    let plugin = builder.plugin(true, udp == UdpWay::Native);
+    let first_wait = builder.first_wait();
+    let fast_open = builder.get(&keys::FAST_OPEN);
+    let dial = builder.get(&keys::DIAL);
     let (method, secret) = keyed?;
     let server = server?;
     if !crate::text::is_this_machine(&server.host) {
-        plain_text(draft, method);
+        plain_text(builder, method);
     }
-    legacy(draft, method);
+    legacy(builder, method);
     Some(Hop::Server(ServerHop {
         server,
         kind: HopKind::Shadowsocks {
@@ -147,20 +147,20 @@ fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
     }))
 }
 
-fn plain_text(draft: &mut Draft<'_, '_>, method: Method) {
+fn plain_text(builder: &mut EndpointBuilder<'_, '_>, method: Method) {
     if method.edition() == Edition::None {
-        let about = Flaw::new(draft.user_span(), "method `none` does not encrypt")
+        let about = Flaw::new(builder.user_span(), "method `none` does not encrypt")
             .label("everyone on the way can read and change the traffic")
             .help("`adit keygen 2022-blake3-aes-128-gcm` makes a key for a method that does");
-        draft.warn(WarningKind::NoEncryption, about);
+        builder.warn(WarningKind::NoEncryption, about);
     }
 }
 
 /// The name in the URL is the consent: this is the only word about it.
-fn legacy(draft: &mut Draft<'_, '_>, method: Method) {
+fn legacy(builder: &mut EndpointBuilder<'_, '_>, method: Method) {
     if method.is_legacy() {
         let about = Flaw::new(
-            draft.user_span(),
+            builder.user_span(),
             format!("the cipher `{method}` is broken"),
         )
         .label("everyone on the way can read and change the traffic")
@@ -172,7 +172,7 @@ fn legacy(draft: &mut Draft<'_, '_>, method: Method) {
             "for peers that know no better; with others, \
                  `adit keygen 2022-blake3-aes-128-gcm` makes a key for a method that holds",
         );
-        draft.warn(WarningKind::LegacyCipher, about);
+        builder.warn(WarningKind::LegacyCipher, about);
     }
 }
 

@@ -11,8 +11,8 @@ use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
 use crate::schema::{
     Count, FilePath, Key, Roles, SecretValue, Tristate, both, hop as for_hop, listener,
 };
+use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
-use crate::scheme::draft::Draft;
 use crate::scheme::keys;
 use crate::scheme::typed::{
     Hop, HopKind, HostTrust, Limits, Listen, ListenKind, ServerHop, SshHop, SshOffer, SshServer,
@@ -163,37 +163,37 @@ pub(crate) const PORT: u16 = 22;
 /// Connections of a hop at most.
 const MAX_SESSIONS: usize = 64;
 
-fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
-    draft.no_target();
-    let addr = draft.listen_addr();
-    let offer = offer(draft);
-    let host_key = match draft.get(&HOST_KEY) {
-        HostKeys::File(path) => Some(draft.resolve(&path)),
-        HostKeys::Unwritten => draft.state("ssh_host_ed25519_key"),
+fn listen(builder: &mut EndpointBuilder<'_, '_>) -> Option<Listen> {
+    builder.no_target();
+    let addr = builder.listen_addr();
+    let offer = offer(builder);
+    let host_key = match builder.get(&HOST_KEY) {
+        HostKeys::File(path) => Some(builder.resolve(&path)),
+        HostKeys::Unwritten => builder.state("ssh_host_ed25519_key"),
         HostKeys::Pinned(_) => {
             let flaw = Flaw::new(
-                draft.value_span(&HOST_KEY),
+                builder.value_span(&HOST_KEY),
                 "a listener needs its private key",
             )
             .label("expected `@FILE`");
-            draft.problem(flaw);
+            builder.problem(flaw);
             None
         }
     };
-    let authorized_keys = draft.get(&AUTHORIZED_KEYS);
-    let (user, users) = login::users(draft, authorized_keys.is_some())?;
+    let authorized_keys = builder.get(&AUTHORIZED_KEYS);
+    let (user, users) = login::users(builder, authorized_keys.is_some())?;
     let authorized_keys = match authorized_keys {
         None => None,
-        Some(path) => Some(login::authorized(draft, &path.0, &AUTHORIZED_KEYS)?),
+        Some(path) => Some(login::authorized(builder, &path.0, &AUTHORIZED_KEYS)?),
     };
     let limits = Limits {
-        handshake: draft.get(&HANDSHAKE),
-        ..draft.limits()
+        handshake: builder.get(&HANDSHAKE),
+        ..builder.limits()
     };
-    let proxy_protocol = draft.proxy_protocol(addr.as_ref(), false);
-    let private = draft.get(&keys::ALLOW_PRIVATE);
-    let prefer = draft.get(&keys::PREFER);
-    let keepalive = draft.get(&KEEPALIVE);
+    let proxy_protocol = builder.proxy_protocol(addr.as_ref(), false);
+    let private = builder.get(&keys::ALLOW_PRIVATE);
+    let prefer = builder.get(&keys::PREFER);
+    let keepalive = builder.get(&KEEPALIVE);
     let addr = addr?;
     Some(Listen {
         access: addr.access(private, false),
@@ -213,30 +213,30 @@ fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
     })
 }
 
-fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
-    draft.no_target();
-    let server = draft.server_or(Some(PORT));
-    let offer = offer(draft);
-    let udp = match draft.get(&UDP) {
+fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
+    builder.no_target();
+    let server = builder.server_or(Some(PORT));
+    let offer = offer(builder);
+    let udp = match builder.get(&UDP) {
         UdpWay::Off => false,
         UdpWay::OverTcp => true,
         UdpWay::Native => {
-            let flaw = Flaw::new(draft.value_span(&UDP), "SSH carries no UDP")
+            let flaw = Flaw::new(builder.value_span(&UDP), "SSH carries no UDP")
                 .help("`?udp=over-tcp` puts it into streams, if the server is adit's");
-            draft.problem(flaw);
+            builder.problem(flaw);
             false
         }
     };
-    let sessions = draft.get(&SESSIONS).0;
+    let sessions = builder.get(&SESSIONS).0;
     if sessions > MAX_SESSIONS {
         let title = format!("a hop keeps at most {MAX_SESSIONS} connections");
-        draft.problem(Flaw::new(draft.value_span(&SESSIONS), title));
+        builder.problem(Flaw::new(builder.value_span(&SESSIONS), title));
     }
-    let trust = trust(draft);
-    let user = login::user(draft);
-    let means = login::means(draft);
-    let dial = draft.get(&keys::DIAL);
-    let keepalive = draft.get(&KEEPALIVE);
+    let trust = trust(builder);
+    let user = login::user(builder);
+    let means = login::means(builder);
+    let dial = builder.get(&keys::DIAL);
+    let keepalive = builder.get(&KEEPALIVE);
     let means = means?;
     Some(Hop::Server(ServerHop {
         server: server?,
@@ -256,43 +256,43 @@ fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
     }))
 }
 
-fn offer(draft: &mut Draft<'_, '_>) -> SshOffer {
+fn offer(builder: &mut EndpointBuilder<'_, '_>) -> SshOffer {
     SshOffer {
-        kex: draft.get(&KEX).0,
-        cipher: draft.get(&CIPHER).0,
-        mac: draft.get(&MAC).0,
-        compression: draft.get(&COMPRESSION),
+        kex: builder.get(&KEX).0,
+        cipher: builder.get(&CIPHER).0,
+        mac: builder.get(&MAC).0,
+        compression: builder.get(&COMPRESSION),
     }
 }
 
-fn trust(draft: &mut Draft<'_, '_>) -> Option<HostTrust> {
-    let accept_new = draft.get(&STRICT) == Strict::AcceptNew;
-    let known = draft.get(&KNOWN_HOSTS);
-    match draft.get(&HOST_KEY) {
+fn trust(builder: &mut EndpointBuilder<'_, '_>) -> Option<HostTrust> {
+    let accept_new = builder.get(&STRICT) == Strict::AcceptNew;
+    let known = builder.get(&KNOWN_HOSTS);
+    match builder.get(&HOST_KEY) {
         HostKeys::Pinned(pins) => {
             for key in [KNOWN_HOSTS.name, STRICT.name] {
-                if let Some(pair) = draft.endpoint().param(key) {
+                if let Some(pair) = builder.endpoint().param(key) {
                     let title = format!("`{key}` says nothing beside `host_key`");
-                    draft.problem(Flaw::new(pair.key.span, title));
+                    builder.problem(Flaw::new(pair.key.span, title));
                 }
             }
             return Some(HostTrust::Pinned(pins));
         }
         HostKeys::File(_) => {
             let flaw = Flaw::new(
-                draft.value_span(&HOST_KEY),
+                builder.value_span(&HOST_KEY),
                 "a hop's `host_key` is a fingerprint, not a file",
             )
             .help("`ssh-keygen -lf FILE.pub` prints it; `known_hosts=@FILE` names a file of hosts");
-            draft.problem(flaw);
+            builder.problem(flaw);
             return None;
         }
         HostKeys::Unwritten => {}
     }
     let files = match known {
-        Some(path) => vec![draft.resolve(&path.0)],
+        Some(path) => vec![builder.resolve(&path.0)],
         None => vec![
-            draft.resolve("~/.ssh/known_hosts"),
+            builder.resolve("~/.ssh/known_hosts"),
             PathBuf::from("/etc/ssh/ssh_known_hosts"),
         ],
     };

@@ -9,8 +9,8 @@ use adit_shadowsocksr::{ClientParam, Protocol, ProtocolKind, ServerParam};
 
 use crate::grammar::Syntax;
 use crate::schema::{Key, Roles, both, hop as for_hop, listener};
+use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
-use crate::scheme::draft::Draft;
 use crate::scheme::keyring::MAX_USERS_FILE;
 use crate::scheme::typed::{
     Hop, HopKind, Listen, ListenKind, ServerHop, SsrHop, SsrServer, UdpWay,
@@ -118,28 +118,28 @@ fn is_method(text: &str) -> bool {
     text.parse::<StreamKind>().is_ok()
 }
 
-fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
-    draft.no_target();
-    no_split_value(draft);
-    let common = Common::read(draft);
-    let addr = draft.listen_addr();
-    let (tcp, udp, plugin) = draft.served();
-    let reject = draft.get(&keys::REJECT);
-    let redirect = draft.get(&REDIRECT).rules();
-    let fast_open = draft.get(&keys::FAST_OPEN);
-    let limits = draft.limits();
-    let proxy_protocol = draft.proxy_protocol(addr.as_ref(), plugin.is_some());
-    let private = draft.get(&keys::ALLOW_PRIVATE);
-    let prefer = draft.get(&keys::PREFER);
+fn listen(builder: &mut EndpointBuilder<'_, '_>) -> Option<Listen> {
+    builder.no_target();
+    no_split_value(builder);
+    let common = Common::read(builder);
+    let addr = builder.listen_addr();
+    let (tcp, udp, plugin) = builder.served();
+    let reject = builder.get(&keys::REJECT);
+    let redirect = builder.get(&REDIRECT).rules();
+    let fast_open = builder.get(&keys::FAST_OPEN);
+    let limits = builder.limits();
+    let proxy_protocol = builder.proxy_protocol(addr.as_ref(), plugin.is_some());
+    let private = builder.get(&keys::ALLOW_PRIVATE);
+    let prefer = builder.get(&keys::PREFER);
     let common = common?;
     let kind = common.protocol.kind;
     let users = users(common.param.expose());
     if let Err(why) = ServerParam::parse(kind, users.expose()) {
-        let span = draft.value_span(&PROTOCOL_PARAM);
-        draft.problem(Flaw::new(span, "these are no users of a server").label(why.to_string()));
+        let span = builder.value_span(&PROTOCOL_PARAM);
+        builder.problem(Flaw::new(span, "these are no users of a server").label(why.to_string()));
     }
     let addr = addr?;
-    common.warn(draft);
+    common.warn(builder);
     Some(Listen {
         access: addr.access(private, false),
         addr,
@@ -165,33 +165,33 @@ fn listen(draft: &mut Draft<'_, '_>) -> Option<Listen> {
     })
 }
 
-fn hop(draft: &mut Draft<'_, '_>) -> Option<Hop> {
-    draft.no_target();
-    no_split_value(draft);
-    let common = Common::read(draft);
-    let server = draft.server();
-    let udp = draft.get(&keys::SS_UDP);
-    let plugin = draft.plugin(true, udp == UdpWay::Native);
-    let first_wait = draft.first_wait();
-    let fast_open = draft.get(&keys::FAST_OPEN);
-    let dial = draft.get(&keys::DIAL);
+fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
+    builder.no_target();
+    no_split_value(builder);
+    let common = Common::read(builder);
+    let server = builder.server();
+    let udp = builder.get(&keys::SS_UDP);
+    let plugin = builder.plugin(true, udp == UdpWay::Native);
+    let first_wait = builder.first_wait();
+    let fast_open = builder.get(&keys::FAST_OPEN);
+    let dial = builder.get(&keys::DIAL);
     let common = common?;
     let kind = common.protocol.kind;
     let user = user(common.param.expose());
     if let Err(why) = ClientParam::parse(kind, user.expose()) {
-        let span = draft.value_span(&PROTOCOL_PARAM);
-        draft.problem(Flaw::new(span, "this is no user of a client").label(why.to_string()));
+        let span = builder.value_span(&PROTOCOL_PARAM);
+        builder.problem(Flaw::new(span, "this is no user of a client").label(why.to_string()));
     }
     let obfs_param = common.obfs_param.param();
     let limit = Browser::Chrome.max_name();
     let too_long = obfs_param.hosts().first().is_some_and(|h| h.len() > limit);
     if common.obfs.kind == ObfsKind::GoQuiet && too_long {
-        let span = draft.value_span(&OBFS_PARAM);
+        let span = builder.value_span(&OBFS_PARAM);
         let title = format!("`go_quiet` has room for a host of {limit} bytes");
-        draft.problem(Flaw::new(span, title));
+        builder.problem(Flaw::new(span, title));
     }
     let server = server?;
-    common.warn(draft);
+    common.warn(builder);
     Some(Hop::Server(ServerHop {
         server,
         kind: HopKind::ShadowsocksR(Box::new(SsrHop {
@@ -222,15 +222,15 @@ struct Common {
 }
 
 impl Common {
-    fn read(draft: &mut Draft<'_, '_>) -> Option<Self> {
-        let protocol = draft.get(&PROTOCOL);
-        let obfs = draft.get(&OBFS);
-        let obfs_param = draft.get(&OBFS_PARAM);
-        let param = param(draft);
-        let method = method(draft);
-        let endpoint = draft.endpoint();
+    fn read(builder: &mut EndpointBuilder<'_, '_>) -> Option<Self> {
+        let protocol = builder.get(&PROTOCOL);
+        let obfs = builder.get(&OBFS);
+        let obfs_param = builder.get(&OBFS_PARAM);
+        let param = param(builder);
+        let method = method(builder);
+        let endpoint = builder.endpoint();
         let password = match &endpoint.secret {
-            Some(written) => draft.secret(&written.value, written.span)?,
+            Some(written) => builder.secret(&written.value, written.span)?,
             None => Secret::default(),
         };
         let method = method?;
@@ -241,9 +241,9 @@ impl Common {
                 ObfsKind::Plain | ObfsKind::HttpSimple | ObfsKind::HttpPost | ObfsKind::RandomHead
             );
         if password.expose().is_empty() && !keyless {
-            let flaw = Flaw::new(draft.user_span(), "the password is missing")
+            let flaw = Flaw::new(builder.user_span(), "the password is missing")
                 .help("write `ssr://METHOD:PASSWORD@HOST:PORT`");
-            draft.problem(flaw);
+            builder.problem(flaw);
             return None;
         }
         Some(Self {
@@ -257,7 +257,7 @@ impl Common {
     }
 
     /// Naming it is the consent; what it is worth is said once (SEC-C1).
-    fn warn(&self, draft: &mut Draft<'_, '_>) {
+    fn warn(&self, builder: &mut EndpointBuilder<'_, '_>) {
         let kind = self.protocol.kind;
         let hidden = self.method != StreamKind::None || kind >= ProtocolKind::AuthChainA;
         let (title, label) = if !hidden {
@@ -276,19 +276,19 @@ impl Common {
                 "a patient attacker on the way can forge and recognise it",
             )
         };
-        let about = Flaw::new(draft.user_span(), title)
+        let about = Flaw::new(builder.user_span(), title)
             .label(label)
             .help("`ss://` with a method of the 2022 edition does what this cannot");
-        draft.warn(WarningKind::LegacyCipher, about);
+        builder.warn(WarningKind::LegacyCipher, about);
     }
 }
 
-fn method(draft: &mut Draft<'_, '_>) -> Option<StreamKind> {
-    let endpoint = draft.endpoint();
+fn method(builder: &mut EndpointBuilder<'_, '_>) -> Option<StreamKind> {
+    let endpoint = builder.endpoint();
     let Some(name) = &endpoint.user else {
         let flaw = Flaw::new(endpoint.address, "method and password are missing")
             .help("write `ssr://METHOD:PASSWORD@HOST:PORT`, or a share link as it is");
-        draft.problem(flaw);
+        builder.problem(flaw);
         return None;
     };
     let found = name.value.parse().ok();
@@ -303,19 +303,19 @@ fn method(draft: &mut Draft<'_, '_>) -> Option<StreamKind> {
             flaw = flaw.help("that method is one of `ss://`");
         }
         let all = names().collect::<Vec<_>>().join(", ");
-        draft.problem(flaw.help(format!("methods: {all}")));
+        builder.problem(flaw.help(format!("methods: {all}")));
     }
     found
 }
 
 /// `protocol_param`, from its file if it names one.
-fn param(draft: &mut Draft<'_, '_>) -> Option<Secret> {
-    let text = draft.get(&PROTOCOL_PARAM).0;
+fn param(builder: &mut EndpointBuilder<'_, '_>) -> Option<Secret> {
+    let text = builder.get(&PROTOCOL_PARAM).0;
     let Some(path) = text.strip_prefix('@') else {
         return Some(Secret::new(text));
     };
-    let span = draft.value_span(&PROTOCOL_PARAM);
-    let file = draft.long_file(path, span, MAX_USERS_FILE)?;
+    let span = builder.value_span(&PROTOCOL_PARAM);
+    let file = builder.long_file(path, span, MAX_USERS_FILE)?;
     let lines = file.text.lines().map(str::trim);
     let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
     Some(Secret::new(lines.join(",")))
@@ -338,8 +338,8 @@ fn user(text: &str) -> Secret {
 }
 
 /// A raw `#` in a value begins the name, and the rest of the query would be lost with it.
-fn no_split_value(draft: &mut Draft<'_, '_>) {
-    let endpoint = draft.endpoint();
+fn no_split_value(builder: &mut EndpointBuilder<'_, '_>) {
+    let endpoint = builder.endpoint();
     let Some(name) = &endpoint.name else {
         return;
     };
@@ -358,7 +358,7 @@ fn no_split_value(draft: &mut Draft<'_, '_>) {
     if query || (digits && name.value.contains(':')) {
         let flaw = Flaw::new(name.span, "`#` ends the query: this would be a name")
             .help("in a value, `#` is written `%23`");
-        draft.problem(flaw);
+        builder.problem(flaw);
     }
 }
 

@@ -1,8 +1,8 @@
 //! `redir://`, `tproxy://`: what is meant for others and the firewall turns this way (Linux).
 
 use crate::schema::{Key, Roles, listener};
+use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
-use crate::scheme::draft::Draft;
 use crate::scheme::keys;
 use crate::scheme::typed::{Listen, ListenKind, Prefer, Private, Steering, Transparent};
 use crate::text::Flaw;
@@ -29,7 +29,7 @@ pub(crate) static SCHEME_REDIR: Scheme = Scheme {
         listener(&keys::HALF_CLOSE_IDLE),
         listener(&keys::MAX_CONNECTIONS),
     ],
-    listen: |draft| listen(draft, Steering::Redirect),
+    listen: |builder| listen(builder, Steering::Redirect),
     ..Scheme::BLANK
 };
 
@@ -51,39 +51,39 @@ pub(crate) static SCHEME_TPROXY: Scheme = Scheme {
         listener(&keys::MAX_CONNECTIONS),
         listener(&keys::FULL_CONE),
     ],
-    listen: |draft| listen(draft, Steering::Tproxy),
+    listen: |builder| listen(builder, Steering::Tproxy),
     ..Scheme::BLANK
 };
 
-fn listen(draft: &mut Draft<'_, '_>, steering: Steering) -> Option<Listen> {
-    draft.no_user();
-    draft.no_target();
-    let addr = draft.listen_addr();
-    let open = draft.get(&keys::ALLOW_OPEN_PROXY);
+fn listen(builder: &mut EndpointBuilder<'_, '_>, steering: Steering) -> Option<Listen> {
+    builder.no_user();
+    builder.no_target();
+    let addr = builder.listen_addr();
+    let open = builder.get(&keys::ALLOW_OPEN_PROXY);
     let tproxy = steering == Steering::Tproxy;
     let kind = Transparent {
         steering,
-        tcp: !tproxy || draft.get(&keys::TCP),
-        udp: tproxy && draft.get(&keys::UDP),
-        full_cone: draft.get(&keys::FULL_CONE),
+        tcp: !tproxy || builder.get(&keys::TCP),
+        udp: tproxy && builder.get(&keys::UDP),
+        full_cone: builder.get(&keys::FULL_CONE),
     };
     if !kind.tcp && !kind.udp {
-        let span = draft.value_span(&keys::UDP);
-        draft.problem(Flaw::new(span, "neither TCP nor UDP is left to listen on"));
+        let span = builder.value_span(&keys::UDP);
+        builder.problem(Flaw::new(span, "neither TCP nor UDP is left to listen on"));
     }
-    let private = draft.get(&keys::ALLOW_PRIVATE);
-    let limits = draft.limits();
+    let private = builder.get(&keys::ALLOW_PRIVATE);
+    let limits = builder.limits();
     let addr = addr?;
     if addr.port == 0 {
         let flaw = Flaw::new(
-            draft.endpoint().address,
+            builder.endpoint().address,
             "a transparent listener has no port 0",
         )
         .help("the rule of the firewall names the port");
-        draft.problem(flaw);
+        builder.problem(flaw);
     }
     if !addr.is_loopback() && !open {
-        draft.problem(open_to_all(draft, steering, addr.port));
+        builder.problem(open_to_all(builder, steering, addr.port));
     }
     Some(Listen {
         access: addr.access(private, !tproxy),
@@ -98,10 +98,10 @@ fn listen(draft: &mut Draft<'_, '_>, steering: Steering) -> Option<Listen> {
 }
 
 /// SEC-E1.
-fn open_to_all(draft: &Draft<'_, '_>, steering: Steering, port: u16) -> Flaw {
-    let scheme = draft.scheme();
+fn open_to_all(builder: &EndpointBuilder<'_, '_>, steering: Steering, port: u16) -> Flaw {
+    let scheme = builder.scheme();
     let flaw = Flaw::new(
-        draft.endpoint().address,
+        builder.endpoint().address,
         "refusing to serve everyone: a transparent listener asks for no password",
     )
     .label("not a loopback address")

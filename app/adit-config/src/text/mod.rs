@@ -4,26 +4,26 @@
 //! no scheme owns, and problems with their places. Nothing here knows a URL, a key or a scheme.
 
 pub mod base64;
-mod desk;
+mod diagnostics;
 mod duration;
 pub mod escape;
+mod excerpt;
 mod memory;
 mod network;
 mod plugin;
 mod problem;
-mod quote;
 mod secret;
 mod source;
 mod span;
 mod suggest;
 
-pub(crate) use desk::{Desk, Lookup};
+pub(crate) use diagnostics::{Diagnostics, Lookup};
 pub use duration::{read_duration, write_duration};
+pub(crate) use excerpt::{Document, Excerpt};
 pub use memory::MemorySources;
 pub use network::{is_this_machine, read_net, write_net, write_target};
 pub use plugin::PluginText;
 pub use problem::{Flaw, Origin, Place, Problem, Warning, WarningKind, printable};
-pub(crate) use quote::{Document, Quote};
 pub use secret::{Secret, SecretText};
 pub use source::{FileText, Machine, Sources, file_names, read_file};
 pub use span::{Span, Spanned};

@@ -20,9 +20,9 @@ use super::Bound;
 use super::fec::LaneWay;
 use super::settings;
 use crate::account::Open;
+use crate::listen_port::{self, Sockets};
 use crate::serve::Worker;
-use crate::sockets::{self, Sockets};
-use crate::udp::{Place, Share, Ttl, between};
+use crate::udp::{Place, Share, Ttl, exchange_datagrams};
 use crate::{Peer, Router, StartError};
 
 /// How long a socket that fails is left alone.
@@ -47,7 +47,7 @@ pub(crate) async fn bind(
                 let at = listener.local_addr()?;
                 Ok((at, Bound::Kcp(listener, smux.clone())))
             };
-            sockets::bind_carried(host, port, open).await
+            listen_port::bind_carried(host, port, open).await
         }
         Carried::Fec(plan) => {
             let settings = settings::datagrams(plan)?;
@@ -61,7 +61,7 @@ pub(crate) async fn bind(
                 let at = listener.local_addr()?;
                 Ok((at, Bound::Fec(listener, target)))
             };
-            sockets::bind_carried(host, port, open).await
+            listen_port::bind_carried(host, port, open).await
         }
     };
     sockets.map_err(failed)
@@ -167,6 +167,6 @@ async fn carry(
             None => {}
         }
     };
-    let end = between(&near, &*far, ttl, &passed).await;
+    let end = exchange_datagrams(&near, &*far, ttl, &passed).await;
     debug!(client = %peer, "a lane ends: {end:?}");
 }

@@ -7,10 +7,10 @@
 //! going ([`Interception`]).
 
 mod backlog;
-mod between;
+mod client_side;
 mod direct;
+mod exchange;
 mod forward;
-mod near;
 mod over_tcp;
 mod relay;
 mod shadowsocks;
@@ -20,6 +20,7 @@ mod ssr;
 mod table;
 mod transparent;
 mod trials;
+mod ttl;
 
 use std::io;
 use std::net::SocketAddr;
@@ -31,8 +32,8 @@ use adit_wire::{Broken, Target};
 
 use crate::account::Account;
 
-pub(crate) use between::between;
 pub use direct::{DirectUdp, Filter};
+pub(crate) use exchange::exchange_datagrams;
 pub use forward::FixedPackets;
 pub use over_tcp::OverTcp;
 pub(crate) use over_tcp::accept as accept_over_tcp;
@@ -42,8 +43,9 @@ pub use shares::Share;
 pub(crate) use shares::{Associations, Held, Place};
 pub use socks::{SocksPackets, SocksUdp};
 pub use ssr::{SsrPackets, SsrUdp};
-pub use table::{Listener, Ttl};
+pub use table::Listener;
 pub use transparent::Interception;
+pub use ttl::Ttl;
 
 /// A way for datagrams to any target. Sending never waits: a datagram that cannot leave is lost.
 pub trait Datagrams: Send + Sync {

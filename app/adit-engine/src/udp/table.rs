@@ -22,8 +22,9 @@ use tokio::time::{Instant, Sleep, sleep};
 use tracing::{debug, trace, warn};
 
 use super::backlog::Backlog;
-use super::near::{Ear, Mouth, Near};
+use super::client_side::{ClientReceiver, ClientSender, ClientSide};
 use super::transparent::{Contacts, Interception};
+use super::ttl::Ttl;
 use super::{BoxDatagrams, Key, PacketCodec, Place, Share};
 use crate::account::{Account, asker};
 use crate::{DialError, Router};
@@ -35,18 +36,9 @@ const BATCHES: usize = 8;
 /// Descriptors that an association takes: its way out.
 const DESCRIPTORS: u8 = 1;
 
-/// How long associations are kept without traffic.
-#[derive(Debug, Clone, Copy)]
-pub struct Ttl {
-    /// Any traffic.
-    pub idle: Duration,
-    /// Associations that only asked for names (port 53).
-    pub dns: Duration,
-}
-
 /// Receives on one socket for all associations of a listener.
 pub struct Listener {
-    near: Near,
+    near: ClientSide,
     common: Arc<Common>,
     room: Room,
     table: HashMap<Key, Known>,
@@ -227,7 +219,7 @@ impl Listener {
         ttl: Ttl,
         share: Arc<Share>,
     ) -> Self {
-        let near = Near::Spoken(socket, codec);
+        let near = ClientSide::Spoken(socket, codec);
         Self::with(near, router, meter, ttl, Room::Shared(share))
     }
 
@@ -240,7 +232,7 @@ impl Listener {
         ttl: Ttl,
         place: Arc<Place>,
     ) -> Self {
-        let near = Near::Spoken(socket, codec);
+        let near = ClientSide::Spoken(socket, codec);
         Self::with(near, router, meter, ttl, Room::Single(place))
     }
 
@@ -253,11 +245,17 @@ impl Listener {
         ttl: Ttl,
         share: Arc<Share>,
     ) -> Self {
-        let near = Near::Taken(Arc::new(interception.counted_by(share.clone())));
+        let near = ClientSide::Taken(Arc::new(interception.counted_by(share.clone())));
         Self::with(near, router, meter, ttl, Room::Shared(share))
     }
 
-    fn with(near: Near, router: Arc<Router>, meter: Arc<Meter>, ttl: Ttl, room: Room) -> Self {
+    fn with(
+        near: ClientSide,
+        router: Arc<Router>,
+        meter: Arc<Meter>,
+        ttl: Ttl,
+        room: Room,
+    ) -> Self {
         let common = Arc::new(Common {
             router,
             meter,
@@ -311,7 +309,7 @@ impl Listener {
     }
 
     /// Receives what there is, but not for ever.
-    fn batches(&mut self, ear: &Ear) -> io::Result<()> {
+    fn batches(&mut self, ear: &ClientReceiver) -> io::Result<()> {
         SCRATCH.with_borrow_mut(|packet| {
             for _ in 0..BATCHES {
                 let now = ambient::now();
@@ -440,7 +438,7 @@ type Opening = Pin<Box<dyn Future<Output = Result<BoxDatagrams, DialError>> + Se
 /// The way back of one association: a task of few bytes, since there are many.
 struct Association {
     entry: Arc<Entry>,
-    mouth: Mouth,
+    mouth: ClientSender,
     common: Arc<Common>,
     stage: Stage,
     /// Ready when the user is removed. The end of all users is the end of the table.

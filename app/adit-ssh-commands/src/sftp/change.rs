@@ -3,11 +3,11 @@
 use adit_ssh_proto::sftp::{Attrs, Extended, Extension, Request};
 
 use super::command::{Command, What};
-use super::desk::Desk;
+use super::interpreter::Interpreter;
 use super::list::{amount, long};
 use crate::copy::{Fault, expand, plain, shown};
 
-impl Desk {
+impl Interpreter {
     /// Does what takes paths and carries nothing.
     pub(super) async fn change(&mut self, command: &Command<'_>) -> Result<(), Fault> {
         let first = command.operands.first().map_or(&b""[..], Vec::as_slice);

@@ -6,13 +6,13 @@ use std::io::{self, IsTerminal};
 use adit_ssh_proto::sftp::{Attrs, FileKind};
 
 use super::command::Command;
-use super::desk::Desk;
+use super::interpreter::Interpreter;
 use crate::copy::{Entry, Fault, expand, join, shown};
 
 /// Columns of a terminal that does not tell.
 const USUAL_WIDTH: usize = 80;
 
-impl Desk {
+impl Interpreter {
     pub(super) async fn list(&mut self, command: &Command<'_>) -> Result<(), Fault> {
         if command.operands.is_empty() {
             let folder = self.folder.clone();

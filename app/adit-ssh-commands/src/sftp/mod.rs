@@ -1,14 +1,14 @@
 //! `adit sftp`: commands on the files of another machine.
 //!
 //! ```text
-//! terminal │ pipe │ -b FILE ─▶ input ─▶ words ─▶ command ─▶ desk: here, there ─▶ copy
+//! terminal │ pipe │ -b FILE ─▶ input ─▶ words ─▶ command ─▶ interpreter: here, there ─▶ copy
 //! ```
 
 mod change;
 mod command;
-mod desk;
 mod help;
 mod input;
+mod interpreter;
 mod list;
 mod moves;
 mod words;
@@ -17,8 +17,8 @@ use std::path::Path;
 
 use adit_cli::{Code, Done, Failure};
 
-use self::desk::Desk;
 use self::input::Input;
+use self::interpreter::Interpreter;
 use super::copy::{Host, failure, octets};
 use super::ssh::connect;
 use crate::args::Sftp;
@@ -34,13 +34,13 @@ pub fn sftp(typed: &Sftp) -> Done {
         let host = Host::reach(&destination, typed.how.port, &typed.way).await?;
         let name = host.name.clone();
         let work = async {
-            let mut desk = Desk::new(host, typed).await?;
+            let mut interpreter = Interpreter::new(host, typed).await?;
             if let Some(path) = path
-                && desk.begin(&path).await?
+                && interpreter.begin(&path).await?
             {
-                return Ok(desk.failed());
+                return Ok(interpreter.failed());
             }
-            desk.run(&mut input).await
+            interpreter.run(&mut input).await
         };
         match work.await {
             Ok(false) => Ok(()),

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use super::command::Command;
-use super::desk::Desk;
+use super::interpreter::Interpreter;
 use crate::copy::{Fault, Job, Local, carry, expand, join, name_here, native, octets, plain};
 
-impl Desk {
+impl Interpreter {
     pub(super) async fn get(&mut self, command: &Command<'_>) -> Result<(), Fault> {
         let [from, to @ ..] = command.operands else {
             return Ok(());

@@ -5,14 +5,14 @@ use std::os::fd::AsFd;
 use adit_ssh_proto::connection::{Pty, Size};
 use rustix::termios::tcgetwinsize;
 
-use super::super::modes;
+use crate::terminal_modes;
 
 /// What is asked for: a terminal like this one.
 pub(super) fn like(terminal: impl AsFd) -> Pty {
     Pty {
         term: std::env::var("TERM").unwrap_or_default(),
         size: size(&terminal).unwrap_or_default(),
-        modes: modes::of(&terminal),
+        modes: terminal_modes::of(&terminal),
     }
 }
 

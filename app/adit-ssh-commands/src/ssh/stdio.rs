@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::escape::{Escapes, Wish};
-use crate::pour::{Source, pour, press};
+use crate::channel_pipes::{Source, channel_to_pipe, file_to_channel};
 
 /// As much is read at once where escapes are looked for, octets.
 const PIECE: usize = 16 << 10;
@@ -61,7 +61,7 @@ pub(super) fn input(mut writer: ChannelWriter, escape: Option<char>) -> Input {
     thread::spawn(move || {
         let done = own(io::stdin()).and_then(|stdin| {
             let Some(character) = escape else {
-                pour(&runtime, stdin, &mut writer, || true)?;
+                file_to_channel(&runtime, stdin, &mut writer, || true)?;
                 return runtime.block_on(writer.shutdown());
             };
             let mut stdin = Source {
@@ -123,7 +123,7 @@ async fn moved(to: File, mut from: ChannelReader) -> io::Result<()> {
     let runtime = Handle::current();
     let (mut done, end) = oneshot::channel();
     thread::spawn(move || {
-        let outcome = press(&runtime, &mut from, to, &mut done);
+        let outcome = channel_to_pipe(&runtime, &mut from, to, &mut done);
         let _ = done.send(outcome);
     });
     end.await.unwrap_or(Ok(()))

@@ -3,15 +3,15 @@
 //! A question, "how is this host reached", goes through the options of the command line, the
 //! user's file and the system's, in this order; the first value of each keyword counts
 //! ([`SshSettings::resolve`]). Line by line: `words` splits, `reader` decides whether the
-//! block is meant (`Host`, `Match`, `Include`), `table` knows the keywords, `draft` holds what
+//! block is meant (`Host`, `Match`, `Include`), `table` knows the keywords, `collected` holds what
 //! was said, and in the end `~` and `%h` are replaced (`expand`).
 //!
 //! What is not known, or known and of no effect here, becomes a warning; a value that cannot be
 //! is an error. `Match exec` is never run, and does not match.
 
 mod algorithms;
+mod collected;
 mod condition;
-mod draft;
 mod expand;
 mod forward;
 mod glob;

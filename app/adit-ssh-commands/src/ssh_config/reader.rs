@@ -4,8 +4,8 @@ use core::ops::Range;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::collected::CollectedSettings;
 use super::condition::{Conditions, Facts};
-use super::draft::Draft;
 use super::settings::SshSettings;
 use super::words::{self, Line};
 use super::{SshFiles, SshQuestion, SshSources, glob, pattern, table};
@@ -36,10 +36,10 @@ impl SshSettings {
         let mut reader = Reader {
             ask,
             sources,
-            draft: Draft {
+            collected: CollectedSettings {
                 user: ask.user.clone(),
                 port: ask.port,
-                ..Draft::default()
+                ..CollectedSettings::default()
             },
             warnings: Vec::new(),
             problems: Vec::new(),
@@ -56,8 +56,8 @@ impl SshSettings {
         if !reader.problems.is_empty() {
             return Err(reader.problems);
         }
-        let (draft, warnings) = (reader.draft, reader.warnings);
-        let finished = draft.finish(ask, sources, warnings);
+        let (collected, warnings) = (reader.collected, reader.warnings);
+        let finished = collected.finish(ask, sources, warnings);
         finished.map_err(|why| vec![Problem::without_place(why, MANUAL)])
     }
 }
@@ -65,7 +65,7 @@ impl SshSettings {
 struct Reader<'a> {
     ask: &'a SshQuestion,
     sources: &'a dyn SshSources,
-    draft: Draft,
+    collected: CollectedSettings,
     warnings: Vec<Warning>,
     problems: Vec<Problem>,
     files: usize,
@@ -200,11 +200,11 @@ impl Reader<'_> {
             let title = format!("the condition `{name}` is not looked at, and never holds");
             self.warning(flaw(line, title), line, spot);
         }
-        let host = self.draft.host_now(&self.ask.host)?;
+        let host = self.collected.host_now(&self.ask.host)?;
         Ok(conditions.hold(&Facts {
             host: &host,
             original_host: &self.ask.host,
-            user: self.draft.user.as_ref().unwrap_or(&self.ask.local_user),
+            user: self.collected.user.as_ref().unwrap_or(&self.ask.local_user),
             local_user: &self.ask.local_user,
             is_final: self.is_final,
         }))
@@ -257,9 +257,9 @@ impl Reader<'_> {
         let Some(keyword) = table::find(line.keyword) else {
             return self.unknown(line, spot);
         };
-        let mut aside = Draft::default();
-        let draft = match active {
-            true => &mut self.draft,
+        let mut aside = CollectedSettings::default();
+        let collected = match active {
+            true => &mut self.collected,
             false => &mut aside,
         };
         let set = words::split(line.rest)
@@ -269,7 +269,7 @@ impl Reader<'_> {
                 "ProxyCommand" | "RemoteCommand" => Ok(Vec::new()),
                 _ => Err(why),
             })
-            .and_then(|words| (keyword.set)(draft, &words, line.rest));
+            .and_then(|words| (keyword.set)(collected, &words, line.rest));
         if let Err(why) = set {
             self.problem(bad_value(line, &why), line, spot);
         }
@@ -277,7 +277,7 @@ impl Reader<'_> {
 
     fn unknown(&mut self, line: &Line<'_>, spot: &Spot) {
         let name = line.keyword;
-        let ignored = self.draft.ignore_unknown.as_deref();
+        let ignored = self.collected.ignore_unknown.as_deref();
         let lower = name.to_ascii_lowercase();
         if ignored.is_some_and(|list| pattern::any_of(list.to_ascii_lowercase().split(','), &lower))
         {

@@ -1,7 +1,7 @@
-//! The keywords: each with what it does to a [`Draft`].
+//! The keywords: each with what it does to a [`CollectedSettings`].
 
 use super::algorithms::AlgorithmList;
-use super::draft::{Agent, Draft, Proxy};
+use super::collected::{Agent, CollectedSettings, Proxy};
 use super::forward::SshForward;
 use super::jump::SshJump;
 use super::pattern;
@@ -18,7 +18,7 @@ type Outcome = Result<(), String>;
 /// A keyword. `set` takes the arguments and, for commands, the line as it is written.
 pub(super) struct Keyword {
     pub(super) name: &'static str,
-    pub(super) set: fn(&mut Draft, &[String], &str) -> Outcome,
+    pub(super) set: fn(&mut CollectedSettings, &[String], &str) -> Outcome,
 }
 
 /// The keyword of this name.
@@ -34,11 +34,11 @@ pub(super) fn is_elsewhere(name: &str) -> bool {
 }
 
 macro_rules! keywords {
-    ($($name:literal => |$draft:ident, $words:pat_param, $rest:pat_param| $set:expr,)*) => {
+    ($($name:literal => |$collected:ident, $words:pat_param, $rest:pat_param| $set:expr,)*) => {
         /// All keywords but those that begin blocks and read files.
         pub(super) const KEYWORDS: &[Keyword] = &[$(Keyword {
             name: $name,
-            set: |$draft, $words, $rest| $set,
+            set: |$collected, $words, $rest| $set,
         }),*];
     };
 }

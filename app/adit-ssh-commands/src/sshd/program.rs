@@ -23,8 +23,8 @@ use tokio::time::{sleep, timeout};
 use tracing::debug;
 
 use super::signals;
-use crate::pace::Pace;
-use crate::pour::{GATHER, pour, press};
+use crate::channel_pipes::{GATHER, channel_to_pipe, file_to_channel};
+use crate::pipe_pace::Pace;
 
 /// How long a program may take to end whose user has gone.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -183,7 +183,7 @@ async fn feed_much(mut from: ChannelReader, mut to: pipe::Sender) {
     let runtime = Handle::current();
     let (mut done, end) = oneshot::channel::<()>();
     thread::spawn(move || {
-        if let Err(why) = press(&runtime, &mut from, to.into(), &mut done) {
+        if let Err(why) = channel_to_pipe(&runtime, &mut from, to.into(), &mut done) {
             debug!("a program's input: {why}");
         }
     });
@@ -225,7 +225,7 @@ async fn drain_much(mut from: pipe::Receiver, mut to: ChannelWriter) -> Option<C
     let runtime = Handle::current();
     let (done, end) = oneshot::channel();
     thread::spawn(move || {
-        if let Err(why) = pour(&runtime, from.into(), &mut to, || !done.is_closed()) {
+        if let Err(why) = file_to_channel(&runtime, from.into(), &mut to, || !done.is_closed()) {
             debug!("a program's output: {why}");
         }
         let _ = done.send(to);

@@ -16,13 +16,13 @@ use adit_ssh_proto::auth::visible;
 use adit_ssh_proto::connection::{self, Pty, Request};
 use tracing::{debug, warn};
 
-use super::super::modes;
 use super::agent::AgentSocket;
 use super::environment::Environment;
 use super::program;
 use super::program::Program;
 use super::settings::{SFTP, is_sftp};
 use super::visit::Visit;
+use crate::terminal_modes;
 
 /// What a client wants to run.
 enum Wanted {
@@ -82,7 +82,7 @@ impl Draft {
         }
         let opened = Terminal::open().and_then(|(terminal, theirs)| {
             terminal.resize(program::size(pty.size))?;
-            modes::apply(&theirs, &pty.modes)?;
+            terminal_modes::apply(&theirs, &pty.modes)?;
             Ok((terminal, theirs))
         });
         match opened {

@@ -1,4 +1,4 @@
-//! `adit client URL`: one command at home. What `--subscribe` does is in `online`.
+//! `adit client URL`: one command at home. What `--subscribe` does is in `subscribe`.
 
 use std::future::pending;
 
@@ -7,12 +7,12 @@ use adit_config::{ArgItem, Hop, HopKind, Plan, ServerHop};
 use adit_engine::probe::{self, Finding};
 use adit_shadowsocks::{Edition, KeyChain};
 
-use super::{online, run};
+use super::{run, subscribe};
 use crate::args;
 
 pub(super) fn client(typed: &args::Client) -> Done {
     if let Some(address) = &typed.subscribe {
-        return online::client(typed, address);
+        return subscribe::client(typed, address);
     }
     // One of the two is there, or the arguments were refused.
     let plan = plan(typed, typed.url.as_deref().unwrap_or_default())?;

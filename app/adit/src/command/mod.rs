@@ -9,9 +9,9 @@ mod doctor;
 mod help;
 mod kcp;
 mod manager;
-mod online;
 mod run;
 mod server;
+mod subscribe;
 mod tools;
 mod up;
 

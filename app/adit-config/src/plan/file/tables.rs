@@ -5,8 +5,8 @@ use toml::de::DeValue;
 
 use super::{Entry as Pair, Reader, Value, span_of};
 use crate::grammar::bare_host;
+use crate::scheme::builder::{KeyTable, TableOf, fetch};
 use crate::scheme::dialect;
-use crate::scheme::draft::{KeyTable, TableOf, fetch};
 use crate::scheme::keyring::{Entry, MAX_USERS, Next};
 use crate::text::{Flaw, Secret, SecretText, Span};
 
@@ -184,9 +184,9 @@ impl Reader<'_> {
             (None, Some(name)) => SecretText::Variable(name.to_owned()),
             (None, None) => SecretText::Literal(Secret::from(text)),
         };
-        let quote = self.document.no_url();
+        let excerpt = self.document.no_url();
         let span = span_of(value.span());
-        fetch::secret(self.desk, self.lookup, quote, &written, span)
+        fetch::secret(self.diagnostics, self.lookup, excerpt, &written, span)
     }
 
     fn text_of<'v>(&mut self, value: &'v Value<'_>, is: &str) -> Option<&'v str> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use adit_shadowsocks::{Edition, Method};
 
-use crate::scheme::draft::{Draft, KeyTable, TableOf};
+use crate::scheme::builder::{EndpointBuilder, KeyTable, TableOf};
 use crate::scheme::keyring::check::{self, Holders};
 use crate::scheme::keyring::{self, AtMost, Entry, MAX_USERS_FILE};
 use crate::scheme::keys;
@@ -12,30 +12,30 @@ use crate::scheme::typed::{RelayNext, SsRole, SsUser};
 use crate::text::{Flaw, Secret, Span, nearest};
 
 /// The method of a hop, and its keys as they are written.
-pub(super) fn hop(draft: &mut Draft<'_, '_>) -> Option<(Method, Secret)> {
-    let (method, secret) = method_and_secret(draft)?;
+pub(super) fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<(Method, Secret)> {
+    let (method, secret) = method_and_secret(builder)?;
     let secret = secret.unwrap_or_default();
     accept(
-        draft,
-        check::joined_keys(method, secret.expose(), secret_span(draft)),
+        builder,
+        check::joined_keys(method, secret.expose(), secret_span(builder)),
     )?;
     Some((method, secret))
 }
 
 /// The method of a listener, and whom it serves.
-pub(super) fn role(draft: &mut Draft<'_, '_>) -> Option<(Method, SsRole)> {
+pub(super) fn role(builder: &mut EndpointBuilder<'_, '_>) -> Option<(Method, SsRole)> {
     // The keys first: what is wrong with them and with the secret is then told at once.
-    let holders = holders(draft);
-    let (method, secret) = method_and_secret(draft)?;
+    let holders = holders(builder);
+    let (method, secret) = method_and_secret(builder)?;
     let role = match holders? {
         None => {
             let secret = secret.unwrap_or_default();
-            accept(draft, own_key(draft, method, &secret))?;
+            accept(builder, own_key(builder, method, &secret))?;
             SsRole::Single(secret)
         }
         Some(Held::Users(source)) => {
-            let identity = identity_of_users(draft, method, secret)?;
-            let (users, file) = users(draft, method, identity.as_ref(), source)?;
+            let identity = identity_of_users(builder, method, secret)?;
+            let (users, file) = users(builder, method, identity.as_ref(), source)?;
             SsRole::Users {
                 identity,
                 users,
@@ -43,8 +43,8 @@ pub(super) fn role(draft: &mut Draft<'_, '_>) -> Option<(Method, SsRole)> {
             }
         }
         Some(Held::Relay(source)) => {
-            let identity = identity(draft, method, secret, "a relay")?;
-            let next = relay(draft, method, &identity, source)?;
+            let identity = identity(builder, method, secret, "a relay")?;
+            let next = relay(builder, method, &identity, source)?;
             SsRole::Relay { identity, next }
         }
     };
@@ -65,16 +65,16 @@ enum Source<T> {
 }
 
 /// The one source of keys there is, if any.
-fn holders(draft: &mut Draft<'_, '_>) -> Option<Option<Held>> {
-    let users = draft.get(&keys::SS_USERS);
-    let relay = draft.get(&keys::RELAY);
-    let table = draft.take_table();
+fn holders(builder: &mut EndpointBuilder<'_, '_>) -> Option<Option<Held>> {
+    let users = builder.get(&keys::SS_USERS);
+    let relay = builder.get(&keys::RELAY);
+    let table = builder.take_table();
     if users.is_some() && relay.is_some() {
         let flaw = Flaw::new(
-            draft.key_span(&keys::RELAY),
+            builder.key_span(&keys::RELAY),
             "a listener has users or relays, not both",
         );
-        draft.problem(flaw);
+        builder.problem(flaw);
         return None;
     }
     let written = users
@@ -85,7 +85,7 @@ fn holders(draft: &mut Draft<'_, '_>) -> Option<Option<Held>> {
     };
     if written.is_some() {
         let flaw = Flaw::new(at, "the URL of the listener names a file of keys too");
-        draft.problem_in_document(flaw.help("keep the file or the table"));
+        builder.problem_in_document(flaw.help("keep the file or the table"));
         return None;
     }
     Some(Some(match holders {
@@ -95,26 +95,26 @@ fn holders(draft: &mut Draft<'_, '_>) -> Option<Option<Held>> {
 }
 
 fn users(
-    draft: &mut Draft<'_, '_>,
+    builder: &mut EndpointBuilder<'_, '_>,
     method: Method,
     identity: Option<&Secret>,
     source: Source<Entry>,
 ) -> Option<(Vec<SsUser>, Option<PathBuf>)> {
     match source {
         Source::File(path) => {
-            let span = draft.value_span(&keys::SS_USERS);
-            let file = draft.long_file(&path, span, MAX_USERS_FILE)?;
+            let span = builder.value_span(&keys::SS_USERS);
+            let file = builder.long_file(&path, span, MAX_USERS_FILE)?;
             match keyring::users_file(method, identity, &path, &file.text) {
-                Ok(users) => Some((users, Some(draft.resolve(&path)))),
+                Ok(users) => Some((users, Some(builder.resolve(&path)))),
                 Err(problems) => {
-                    draft.problems(problems);
+                    builder.problems(problems);
                     None
                 }
             }
         }
         Source::Table(entries) => {
             let flaws = check::all(Holders::Users, method, identity, &entries);
-            in_table(draft, flaws)?;
+            in_table(builder, flaws)?;
             let users = entries.into_iter().map(Entry::into_user).collect();
             Some((users, None))
         }
@@ -122,33 +122,33 @@ fn users(
 }
 
 fn relay(
-    draft: &mut Draft<'_, '_>,
+    builder: &mut EndpointBuilder<'_, '_>,
     method: Method,
     identity: &Secret,
     source: Source<keyring::Next>,
 ) -> Option<Vec<RelayNext>> {
     match source {
         Source::File(path) => {
-            let span = draft.value_span(&keys::RELAY);
-            let file = draft.long_file(&path, span, MAX_USERS_FILE)?;
+            let span = builder.value_span(&keys::RELAY);
+            let file = builder.long_file(&path, span, MAX_USERS_FILE)?;
             match keyring::relay_file(method, identity, &path, &file.text) {
                 Ok(next) => Some(next),
                 Err(problems) => {
-                    draft.problems(problems);
+                    builder.problems(problems);
                     None
                 }
             }
         }
         Source::Table(next) => {
             let (flaws, next) = keyring::relay(method, identity, next);
-            in_table(draft, flaws)?;
+            in_table(builder, flaws)?;
             Some(next)
         }
     }
 }
 
 /// Notes flaws of a table of the configuration file; `None` if there are any.
-fn in_table(draft: &mut Draft<'_, '_>, flaws: AtMost<Flaw>) -> Option<()> {
+fn in_table(builder: &mut EndpointBuilder<'_, '_>, flaws: AtMost<Flaw>) -> Option<()> {
     let (flaws, more) = flaws.into_parts();
     let last = flaws.len();
     for (i, flaw) in flaws.into_iter().enumerate() {
@@ -157,21 +157,21 @@ fn in_table(draft: &mut Draft<'_, '_>, flaws: AtMost<Flaw>) -> Option<()> {
         } else {
             flaw
         };
-        draft.problem_in_document(flaw);
+        builder.problem_in_document(flaw);
     }
     (last == 0).then_some(())
 }
 
 /// The server's own key, where users are told apart by identity headers.
 fn identity_of_users(
-    draft: &mut Draft<'_, '_>,
+    builder: &mut EndpointBuilder<'_, '_>,
     method: Method,
     secret: Option<Secret>,
 ) -> Option<Option<Secret>> {
     if method.edition() == Edition::Aead2022 {
-        return identity(draft, method, secret, "a server with users").map(Some);
+        return identity(builder, method, secret, "a server with users").map(Some);
     }
-    let span = secret_span(draft);
+    let span = secret_span(builder);
     let flaw = if method.edition() == Edition::None {
         Flaw::new(
             span,
@@ -187,23 +187,23 @@ fn identity_of_users(
     } else {
         return Some(None);
     };
-    draft.problem(flaw);
+    builder.problem(flaw);
     None
 }
 
 /// The own key of a listener that tells others' keys apart by identity headers.
 fn identity(
-    draft: &mut Draft<'_, '_>,
+    builder: &mut EndpointBuilder<'_, '_>,
     method: Method,
     secret: Option<Secret>,
     who: &str,
 ) -> Option<Secret> {
-    let span = secret_span(draft);
+    let span = secret_span(builder);
     let checked = if !check::has_identity_headers(method) {
-        Err(check::no_identity_headers(method, draft.user_span()))
+        Err(check::no_identity_headers(method, builder.user_span()))
     } else {
         match &secret {
-            Some(secret) => own_key(draft, method, secret),
+            Some(secret) => own_key(builder, method, secret),
             None => Err(Flaw::new(
                 span,
                 format!("{who} has a key of its own, and it is missing"),
@@ -212,13 +212,13 @@ fn identity(
             .help(check::keygen(method))),
         }
     };
-    accept(draft, checked)?;
+    accept(builder, checked)?;
     secret
 }
 
 /// Checks the key of a listener: one, where a hop can have several.
-fn own_key(draft: &Draft<'_, '_>, method: Method, secret: &Secret) -> Result<(), Flaw> {
-    let span = secret_span(draft);
+fn own_key(builder: &EndpointBuilder<'_, '_>, method: Method, secret: &Secret) -> Result<(), Flaw> {
+    let span = secret_span(builder);
     if method.edition() == Edition::Aead2022 && secret.expose().contains(':') {
         return Err(Flaw::new(
             span,
@@ -229,35 +229,35 @@ fn own_key(draft: &Draft<'_, '_>, method: Method, secret: &Secret) -> Result<(),
     check::one_key(method, secret.expose(), span)
 }
 
-fn accept(draft: &mut Draft<'_, '_>, checked: Result<(), Flaw>) -> Option<()> {
-    checked.map_err(|flaw| draft.problem(flaw)).ok()
+fn accept(builder: &mut EndpointBuilder<'_, '_>, checked: Result<(), Flaw>) -> Option<()> {
+    checked.map_err(|flaw| builder.problem(flaw)).ok()
 }
 
 /// Where the secret stands; the user if there is none.
-fn secret_span(draft: &Draft<'_, '_>) -> Span {
-    let secret = draft.endpoint().secret.as_ref();
-    secret.map_or_else(|| draft.user_span(), |secret| secret.span)
+fn secret_span(builder: &EndpointBuilder<'_, '_>) -> Span {
+    let secret = builder.endpoint().secret.as_ref();
+    secret.map_or_else(|| builder.user_span(), |secret| secret.span)
 }
 
 /// The method, and the secret if there is one that is not empty.
-fn method_and_secret(draft: &mut Draft<'_, '_>) -> Option<(Method, Option<Secret>)> {
-    let endpoint = draft.endpoint();
+fn method_and_secret(builder: &mut EndpointBuilder<'_, '_>) -> Option<(Method, Option<Secret>)> {
+    let endpoint = builder.endpoint();
     let Some(name) = &endpoint.user else {
         let flaw = Flaw::new(endpoint.address, "method and key are missing")
             .help("write `ss://METHOD:KEY@HOST:PORT`")
             .help("`adit keygen METHOD` makes a key");
-        draft.problem(flaw);
+        builder.problem(flaw);
         return None;
     };
     let method = match name.value.parse::<Method>() {
         Ok(method) => Some(method),
         Err(_) => {
-            draft.problem(unknown_method(&name.value, name.span));
+            builder.problem(unknown_method(&name.value, name.span));
             None
         }
     };
     let secret = match &endpoint.secret {
-        Some(written) => Some(draft.secret(&written.value, written.span)?),
+        Some(written) => Some(builder.secret(&written.value, written.span)?),
         None => None,
     };
     Some((method?, secret.filter(|secret| !secret.expose().is_empty())))

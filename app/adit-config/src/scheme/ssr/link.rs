@@ -97,7 +97,7 @@ fn unfold(raw: &str, span: Span) -> Result<Unfolded, Flaw> {
             ("plugin" | "plugin_mode", _) => {
                 return Err(wrong("a link of this form names no plugin"));
             }
-            // The draft says that it is left out.
+            // The builder says that it is left out.
             (key, _) => {
                 if unfolded.params.iter().all(|pair| pair.key.value != key) {
                     unfolded.params.push(pair(key, value));

@@ -13,7 +13,7 @@ use super::{Key, PacketCodec, ReplySeal};
 use crate::account::Account;
 
 /// How a listener hears its clients and answers them.
-pub(super) enum Near {
+pub(super) enum ClientSide {
     /// Through one socket, in a language.
     Spoken(Arc<Udp>, Box<dyn PacketCodec>),
     /// Datagrams taken on their way to others, and answers in the name of these.
@@ -22,22 +22,22 @@ pub(super) enum Near {
 
 /// Where datagrams come in.
 #[derive(Clone)]
-pub(super) enum Ear {
+pub(super) enum ClientReceiver {
     Spoken(Arc<Udp>),
     Taken(Arc<Taken>),
 }
 
 /// How the answers of one association leave.
-pub(super) enum Mouth {
+pub(super) enum ClientSender {
     Spoken(Arc<Udp>, Box<dyn ReplySeal>),
     Taken(Voices),
 }
 
-impl Near {
-    pub(super) fn ear(&self) -> Ear {
+impl ClientSide {
+    pub(super) fn ear(&self) -> ClientReceiver {
         match self {
-            Self::Spoken(socket, _) => Ear::Spoken(socket.clone()),
-            Self::Taken(interception) => Ear::Taken(interception.socket().clone()),
+            Self::Spoken(socket, _) => ClientReceiver::Spoken(socket.clone()),
+            Self::Taken(interception) => ClientReceiver::Taken(interception.socket().clone()),
         }
     }
 
@@ -55,10 +55,12 @@ impl Near {
     }
 
     /// The other direction, for a new association.
-    pub(super) fn mouth(&mut self, key: Key) -> Option<Mouth> {
+    pub(super) fn mouth(&mut self, key: Key) -> Option<ClientSender> {
         match self {
-            Self::Spoken(socket, codec) => Some(Mouth::Spoken(socket.clone(), codec.sealer(key)?)),
-            Self::Taken(interception) => Some(Mouth::Taken(Voices::new(interception))),
+            Self::Spoken(socket, codec) => {
+                Some(ClientSender::Spoken(socket.clone(), codec.sealer(key)?))
+            }
+            Self::Taken(interception) => Some(ClientSender::Taken(Voices::new(interception))),
         }
     }
 
@@ -78,7 +80,7 @@ impl Near {
     }
 }
 
-impl Ear {
+impl ClientReceiver {
     pub(super) async fn readable(&self) -> io::Result<()> {
         match self {
             Self::Spoken(socket) => socket.readable().await,
@@ -104,7 +106,7 @@ impl Ear {
     }
 }
 
-impl Mouth {
+impl ClientSender {
     /// Whom the association has written to, where that decides who may answer.
     pub(super) fn contacts(&self) -> Option<Arc<Contacts>> {
         match self {

@@ -17,7 +17,7 @@ use crate::acceptor::{Association, Binding, Pending};
 use crate::account::{Account, Open};
 use crate::connector::Bound;
 use crate::error::{DialError, Stage};
-use crate::udp::{Listener, OverTcp, SocksPackets, accept_over_tcp, between};
+use crate::udp::{Listener, OverTcp, SocksPackets, accept_over_tcp, exchange_datagrams};
 
 /// How long BIND waits for its one connection.
 const BIND_WAIT: Duration = Duration::from_secs(120);
@@ -80,7 +80,9 @@ impl Worker {
                 None => {}
             }
         };
-        let carried = place.during(between(&near, &*far, self.ttl, &passed)).await;
+        let carried = place
+            .during(exchange_datagrams(&near, &*far, self.ttl, &passed))
+            .await;
         carried.unwrap_or_else(|| Err(std::io::ErrorKind::QuotaExceeded.into()))
     }
 

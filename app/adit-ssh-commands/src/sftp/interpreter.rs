@@ -21,7 +21,7 @@ pub(super) enum Next {
 }
 
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct Interpreter {
     pub(super) host: Host,
     /// The folder there that relative paths begin in.
     pub(super) folder: Vec<u8>,
@@ -30,7 +30,7 @@ pub(super) struct Desk {
     usual: [bool; 3],
 }
 
-impl Desk {
+impl Interpreter {
     pub(super) async fn new(mut host: Host, typed: &Sftp) -> Result<Self, Fault> {
         let rate = typed.how.limit.map(|kbit| u64::from(kbit) * 1000 / 8);
         let folder = host.remote.real(b".").await?;

@@ -12,14 +12,14 @@ use crate::scheme::definition::{Carrier, Scheme, Written};
 use crate::scheme::keyring::{Entry, Next};
 use crate::scheme::keys;
 use crate::scheme::typed::{Limits, ListenAddr, Plugin, UdpWay};
-use crate::text::{Desk, Flaw, Lookup, Problem, Quote, Span, WarningKind, write_duration};
+use crate::text::{Diagnostics, Excerpt, Flaw, Lookup, Problem, Span, WarningKind, write_duration};
 
-/// An endpoint, what it is used as, and the desk for what is wrong with it.
-pub(crate) struct Draft<'d, 'e> {
-    desk: &'d mut Desk,
+/// An endpoint, what it is used as, and the diagnostics for what is wrong with it.
+pub(crate) struct EndpointBuilder<'d, 'e> {
+    diagnostics: &'d mut Diagnostics,
     lookup: Lookup<'e>,
     endpoint: &'e Endpoint,
-    quote: Quote<'e>,
+    excerpt: Excerpt<'e>,
     written: Written,
     role: Role,
     table: Option<KeyTable>,
@@ -39,21 +39,21 @@ pub(crate) enum TableOf {
     Relay(Vec<Next>),
 }
 
-impl<'d, 'e> Draft<'d, 'e> {
-    /// A draft of an endpoint whose scheme has this role.
+impl<'d, 'e> EndpointBuilder<'d, 'e> {
+    /// A builder for an endpoint whose scheme has this role.
     pub(crate) const fn new(
-        desk: &'d mut Desk,
+        diagnostics: &'d mut Diagnostics,
         lookup: Lookup<'e>,
         endpoint: &'e Endpoint,
-        quote: Quote<'e>,
+        excerpt: Excerpt<'e>,
         written: Written,
         role: Role,
     ) -> Self {
         Self {
-            desk,
+            diagnostics,
             lookup,
             endpoint,
-            quote,
+            excerpt,
             written,
             role,
             table: None,
@@ -97,24 +97,24 @@ impl<'d, 'e> Draft<'d, 'e> {
     }
 
     pub(crate) fn problem(&mut self, flaw: Flaw) {
-        self.desk.flaw(&self.quote, flaw);
+        self.diagnostics.flaw(&self.excerpt, flaw);
     }
 
     /// Notes a flaw whose span counts from the start of the whole document.
     pub(crate) fn problem_in_document(&mut self, flaw: Flaw) {
-        let place = self.quote.place_in_document(flaw.span);
-        self.desk.problem(flaw.at(place));
+        let place = self.excerpt.place_in_document(flaw.span);
+        self.diagnostics.problem(flaw.at(place));
     }
 
     /// Notes problems of another document.
     pub(crate) fn problems(&mut self, problems: Vec<Problem>) {
         for problem in problems {
-            self.desk.problem(problem);
+            self.diagnostics.problem(problem);
         }
     }
 
     pub(crate) fn warn(&mut self, kind: WarningKind, flaw: Flaw) {
-        self.desk.warning(kind, self.quote.problem(flaw));
+        self.diagnostics.warning(kind, self.excerpt.problem(flaw));
     }
 
     /// The value of a key, or its default if it is not written, not in the table of this scheme

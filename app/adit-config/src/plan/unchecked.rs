@@ -2,36 +2,36 @@
 
 use crate::grammar::Endpoint;
 use crate::plan::{Match, Stage};
-use crate::scheme::draft::KeyTable;
+use crate::scheme::builder::KeyTable;
 use crate::scheme::typed::{Hop, Listen};
 use crate::scheme::{self, keys};
-use crate::text::{Desk, Lookup, Place, Quote};
+use crate::text::{Diagnostics, Excerpt, Lookup, Place};
 
 /// A listener, and the places that checks between endpoints point at.
-pub(super) struct ListenDraft {
+pub(super) struct UncheckedListen {
     pub(super) listen: Listen,
     pub(super) place: Place,
     /// Where `udp=true` is written.
     pub(super) udp_written: Option<Place>,
 }
 
-pub(super) struct StageDraft {
+pub(super) struct UncheckedStage {
     pub(super) stage: Stage,
     pub(super) place: Place,
 }
 
-pub(super) struct RuleDraft {
+pub(super) struct UncheckedRule {
     pub(super) matches: Vec<Match>,
     pub(super) resolve: bool,
-    pub(super) via: Vec<StageDraft>,
+    pub(super) via: Vec<UncheckedStage>,
     pub(super) place: Place,
 }
 
-pub(super) struct RouteDraft {
+pub(super) struct UncheckedRoute {
     pub(super) name: String,
-    pub(super) listen: Vec<ListenDraft>,
-    pub(super) via: Vec<StageDraft>,
-    pub(super) rules: Vec<RuleDraft>,
+    pub(super) listen: Vec<UncheckedListen>,
+    pub(super) via: Vec<UncheckedStage>,
+    pub(super) rules: Vec<UncheckedRule>,
 }
 
 /// True for names that logs and metrics can carry as they are.
@@ -40,7 +40,7 @@ pub(super) fn is_route_name(name: &str) -> bool {
     (1..=64).contains(&name.len()) && name.chars().all(good)
 }
 
-impl RouteDraft {
+impl UncheckedRoute {
     pub(super) const fn new(name: String) -> Self {
         Self {
             name,
@@ -53,20 +53,20 @@ impl RouteDraft {
 
 /// Reads a listener and its `#name`. `table` holds keys that stand beside the URL.
 pub(super) fn listen(
-    desk: &mut Desk,
+    diagnostics: &mut Diagnostics,
     lookup: Lookup<'_>,
-    quote: Quote<'_>,
+    excerpt: Excerpt<'_>,
     text: &str,
     table: Option<KeyTable>,
-) -> Option<(ListenDraft, Option<String>)> {
-    let endpoint = endpoint(desk, quote, text)?;
-    let listen = scheme::listen(desk, lookup, &endpoint, quote, table)?;
+) -> Option<(UncheckedListen, Option<String>)> {
+    let endpoint = endpoint(diagnostics, excerpt, text)?;
+    let listen = scheme::listen(diagnostics, lookup, &endpoint, excerpt, table)?;
     let udp_written = endpoint
         .param(keys::UDP.name)
-        .map(|pair| quote.place(pair.key.span.join(pair.value.span)));
-    let draft = ListenDraft {
+        .map(|pair| excerpt.place(pair.key.span.join(pair.value.span)));
+    let draft = UncheckedListen {
         listen,
-        place: quote.place(endpoint.address),
+        place: excerpt.place(endpoint.address),
         udp_written,
     };
     Some((draft, endpoint.name.map(|name| name.value)))
@@ -74,21 +74,21 @@ pub(super) fn listen(
 
 /// Reads a hop and its place.
 pub(super) fn hop(
-    desk: &mut Desk,
+    diagnostics: &mut Diagnostics,
     lookup: Lookup<'_>,
-    quote: Quote<'_>,
+    excerpt: Excerpt<'_>,
     text: &str,
 ) -> Option<(Hop, Place)> {
-    let endpoint = endpoint(desk, quote, text)?;
-    let hop = scheme::hop(desk, lookup, &endpoint, quote)?;
-    Some((hop, quote.place(endpoint.scheme.span)))
+    let endpoint = endpoint(diagnostics, excerpt, text)?;
+    let hop = scheme::hop(diagnostics, lookup, &endpoint, excerpt)?;
+    Some((hop, excerpt.place(endpoint.scheme.span)))
 }
 
-fn endpoint(desk: &mut Desk, quote: Quote<'_>, text: &str) -> Option<Endpoint> {
+fn endpoint(diagnostics: &mut Diagnostics, excerpt: Excerpt<'_>, text: &str) -> Option<Endpoint> {
     match Endpoint::parse(text) {
         Ok(endpoint) => Some(endpoint),
         Err(flaw) => {
-            desk.flaw(&quote, flaw);
+            diagnostics.flaw(&excerpt, flaw);
             None
         }
     }

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 use crate::schema::SecretValue;
-use crate::scheme::draft::Draft;
+use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::keys;
 use crate::scheme::typed::Login;
-use crate::text::{Desk, FileText, Flaw, Lookup, Quote, Secret, SecretText, Span, WarningKind};
+use crate::text::{
+    Diagnostics, Excerpt, FileText, Flaw, Lookup, Secret, SecretText, Span, WarningKind,
+};
 
-impl Draft<'_, '_> {
+impl EndpointBuilder<'_, '_> {
     /// User and password of the URL: both, or none.
     pub(crate) fn login(&mut self) -> Option<Option<Login>> {
         let endpoint = self.endpoint;
@@ -40,7 +42,7 @@ impl Draft<'_, '_> {
 
     /// A secret, fetched from where it is kept.
     pub(crate) fn secret(&mut self, written: &SecretText, span: Span) -> Option<Secret> {
-        secret(self.desk, self.lookup, self.quote, written, span)
+        secret(self.diagnostics, self.lookup, self.excerpt, written, span)
     }
 
     /// A secret of a query, fetched from where it is kept.
@@ -131,12 +133,26 @@ impl Draft<'_, '_> {
     }
 
     fn file(&mut self, path: &str, span: Span) -> Option<FileText> {
-        file(self.desk, self.lookup, self.quote, path, span, None)
+        file(
+            self.diagnostics,
+            self.lookup,
+            self.excerpt,
+            path,
+            span,
+            None,
+        )
     }
 
     /// The text of a file that may be long: at most `limit` bytes.
     pub(crate) fn long_file(&mut self, path: &str, span: Span, limit: u64) -> Option<FileText> {
-        file(self.desk, self.lookup, self.quote, path, span, Some(limit))
+        file(
+            self.diagnostics,
+            self.lookup,
+            self.excerpt,
+            path,
+            span,
+            Some(limit),
+        )
     }
 
     /// Where a path of the URL leads.
@@ -145,36 +161,36 @@ impl Draft<'_, '_> {
     }
 }
 
-/// A secret, fetched from where it is kept. What is wrong with it is noted at `span` of `quote`.
+/// A secret, fetched from where it is kept. What is wrong with it is noted at `span` of `excerpt`.
 pub(crate) fn secret(
-    desk: &mut Desk,
+    diagnostics: &mut Diagnostics,
     lookup: Lookup<'_>,
-    quote: Quote<'_>,
+    excerpt: Excerpt<'_>,
     written: &SecretText,
     span: Span,
 ) -> Option<Secret> {
     match written {
         SecretText::Literal(secret) => {
-            desk.literal_secret();
-            if quote.is_argument() && !secret.expose().is_empty() {
+            diagnostics.literal_secret();
+            if excerpt.is_argument() && !secret.expose().is_empty() {
                 let about = Flaw::new(span, "a secret on the command line")
                     .label("every user of this machine can read it")
-                    .help("write `@FILE` or `$NAME` in its place (quote the `$` for the shell)");
-                desk.warning(WarningKind::LiteralSecret, quote.problem(about));
+                    .help("write `@FILE` or `$NAME` in its place (excerpt the `$` for the shell)");
+                diagnostics.warning(WarningKind::LiteralSecret, excerpt.problem(about));
             }
             Some(Secret::from(secret.expose()))
         }
         SecretText::File(path) => {
-            let file = file(desk, lookup, quote, path, span, None)?;
+            let file = file(diagnostics, lookup, excerpt, path, span, None)?;
             Some(Secret::from(file.text.trim_end_matches(['\r', '\n'])))
         }
         SecretText::Variable(name) => match lookup.sources.variable(name) {
             Some(value) => Some(Secret::from(value.as_str())),
             None => {
                 let title = format!("the environment variable `{name}` is not set");
-                desk.flaw(
-                    &quote,
-                    escaped(Flaw::new(span, title), quote, "`$`", "`%24`"),
+                diagnostics.flaw(
+                    &excerpt,
+                    escaped(Flaw::new(span, title), excerpt, "`$`", "`%24`"),
                 );
                 None
             }
@@ -183,9 +199,9 @@ pub(crate) fn secret(
 }
 
 fn file(
-    desk: &mut Desk,
+    diagnostics: &mut Diagnostics,
     lookup: Lookup<'_>,
-    quote: Quote<'_>,
+    excerpt: Excerpt<'_>,
     path: &str,
     span: Span,
     limit: Option<u64>,
@@ -200,21 +216,21 @@ fn file(
             if file.readable_by_others {
                 let title = format!("every user of this machine can read `{path}`");
                 let about = Flaw::new(span, title).help(format!("chmod 600 {path}"));
-                desk.warning(WarningKind::ReadableSecret, quote.problem(about));
+                diagnostics.warning(WarningKind::ReadableSecret, excerpt.problem(about));
             }
             Some(file)
         }
         Err(why) => {
             let flaw = Flaw::new(span, format!("cannot read `{path}`")).label(why.to_string());
-            desk.flaw(&quote, escaped(flaw, quote, "`@`", "`%40`"));
+            diagnostics.flaw(&excerpt, escaped(flaw, excerpt, "`@`", "`%40`"));
             None
         }
     }
 }
 
 /// Says how a secret begins with a character that names where it is kept.
-fn escaped(flaw: Flaw, quote: Quote<'_>, character: &str, code: &str) -> Flaw {
-    if !quote.is_url() {
+fn escaped(flaw: Flaw, excerpt: Excerpt<'_>, character: &str, code: &str) -> Flaw {
+    if !excerpt.is_url() {
         return flaw;
     }
     flaw.help(format!(

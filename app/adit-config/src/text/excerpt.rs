@@ -21,7 +21,7 @@ const LEAD: usize = 60;
 
 /// A URL, and where it stands in a document.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Quote<'a> {
+pub(crate) struct Excerpt<'a> {
     document: Document<'a>,
     at: At,
 }
@@ -38,17 +38,17 @@ enum At {
 
 impl<'a> Document<'a> {
     /// All of it, as one URL.
-    pub(crate) const fn whole(self) -> Quote<'a> {
+    pub(crate) const fn whole(self) -> Excerpt<'a> {
         self.at(At::Verbatim(0))
     }
 
     /// None of it, for values that are no URLs.
-    pub(crate) const fn no_url(self) -> Quote<'a> {
+    pub(crate) const fn no_url(self) -> Excerpt<'a> {
         self.at(At::Nowhere)
     }
 
     /// The value `text` of a file, written at `span` (with its quotation marks).
-    pub(crate) fn value(self, span: Span, text: &str) -> Quote<'a> {
+    pub(crate) fn value(self, span: Span, text: &str) -> Excerpt<'a> {
         let written = self.text.get(span.start..span.end).unwrap_or_default();
         let inner = written.get(1..written.len().saturating_sub(1));
         self.at(if inner == Some(text) && !text.is_empty() {
@@ -58,9 +58,9 @@ impl<'a> Document<'a> {
         })
     }
 
-    const fn at(self, at: At) -> Quote<'a> {
+    const fn at(self, at: At) -> Excerpt<'a> {
         let document = self;
-        Quote { document, at }
+        Excerpt { document, at }
     }
 
     /// The place of a range. A range over several lines is cut after the first.
@@ -91,7 +91,7 @@ impl<'a> Document<'a> {
     }
 }
 
-impl Quote<'_> {
+impl Excerpt<'_> {
     /// True if this is a URL, in which characters can be percent-encoded.
     pub(crate) const fn is_url(&self) -> bool {
         !matches!(self.at, At::Nowhere)

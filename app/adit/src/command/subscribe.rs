@@ -1,6 +1,6 @@
 //! `adit client --subscribe URL`: the servers of a document that somebody else keeps.
 
-use adit_admin::online::{
+use adit_admin::subscription::{
     Document, Failed, FetchError, Fetcher, Nothing, Roots, Source, Subscription,
 };
 use adit_cli::{Code, Done, Failure};

@@ -31,7 +31,7 @@ pub(super) enum Agent {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Draft {
+pub(super) struct CollectedSettings {
     pub(super) host_name: Option<String>,
     pub(super) port: Option<u16>,
     pub(super) user: Option<String>,
@@ -78,7 +78,7 @@ pub(super) struct Draft {
     pub(super) ignore_unknown: Option<String>,
 }
 
-impl Draft {
+impl CollectedSettings {
     /// The host to connect to, as far as it is known now.
     pub(super) fn host_now(&self, original: &str) -> Result<String, String> {
         match &self.host_name {

@@ -21,7 +21,7 @@ const BATCHES: usize = 16;
 pub(crate) type Passed<'a> = dyn Fn(Option<usize>, bool) + Sync + 'a;
 
 /// Passes datagrams on until nothing has come for `ttl.idle` or one of the ways is broken.
-pub(crate) async fn between(
+pub(crate) async fn exchange_datagrams(
     near: &dyn Datagrams,
     far: &dyn Datagrams,
     ttl: Ttl,

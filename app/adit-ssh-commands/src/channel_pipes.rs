@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::pace::Pace;
+use crate::pipe_pace::Pace;
 
 /// Pieces written at once.
 pub(super) const GATHER: usize = 8;
@@ -33,7 +33,7 @@ const LOOK: Timespec = Timespec {
 ///
 /// # Errors
 /// Those of the file; the session failed; the peer takes no more; `is_wanted` gave `false`.
-pub(super) fn pour(
+pub(super) fn file_to_channel(
     runtime: &Handle,
     from: File,
     to: &mut ChannelWriter,
@@ -59,7 +59,7 @@ pub(super) fn pour(
 ///
 /// # Errors
 /// Those of the stream; the session failed.
-pub(super) fn press<T>(
+pub(super) fn channel_to_pipe<T>(
     runtime: &Handle,
     from: &mut ChannelReader,
     mut to: File,

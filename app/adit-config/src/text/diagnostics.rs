@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use crate::text::{Flaw, Problem, Quote, Sources, Warning, WarningKind};
+use crate::text::{Excerpt, Flaw, Problem, Sources, Warning, WarningKind};
 
 /// Problems and warnings so far.
 #[derive(Debug, Default)]
-pub(crate) struct Desk {
+pub(crate) struct Diagnostics {
     pub(crate) problems: Vec<Problem>,
     pub(crate) warnings: Vec<Warning>,
     /// A secret was written out somewhere, not named by `@file` or `$NAME`.
@@ -20,7 +20,7 @@ pub(crate) struct Lookup<'a> {
     pub(crate) base: &'a Path,
 }
 
-impl Desk {
+impl Diagnostics {
     /// Adds a problem, unless it is there already.
     pub(crate) fn problem(&mut self, problem: Problem) {
         if !self.problems.contains(&problem) {
@@ -42,7 +42,7 @@ impl Desk {
     }
 
     /// Adds a problem of a URL.
-    pub(crate) fn flaw(&mut self, quote: &Quote<'_>, flaw: Flaw) {
-        self.problem(quote.problem(flaw));
+    pub(crate) fn flaw(&mut self, excerpt: &Excerpt<'_>, flaw: Flaw) {
+        self.problem(excerpt.problem(flaw));
     }
 }
