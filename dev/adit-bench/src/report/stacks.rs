@@ -149,7 +149,7 @@ mod tests {
         let text = stacks(&journal);
         for line in [
             "| aes-256-ctr | 10.0 | 100 | 0.500 | 0.500 | – |\n",
-            "| aes-256-ctr + auth_aes128_fast | 8.00 | 80 | 0.750 | 0.750 | 1.00, kept |\n",
+            "| aes-256-ctr + auth_aes128_fast | 8.00 | 80 | 0.750 | 0.750 | 1.20, kept |\n",
             "| aes-256-ctr + auth_aes128_md5 | 4.00 | 40 | 2.00 | 2.00 | 3.00, kept |\n",
             "+ go_quiet | 7.00 | 70 | 1.00 | 1.00 | 0.83, **missed** |\n",
             "\n**adit, up**\n",
@@ -170,7 +170,7 @@ mod tests {
         let mut journal = Journal::default();
         sample(
             &mut journal,
-            "aes-256-ctr + auth_aes128_fast",
+            "aes-256-ctr + auth_aes128_fast + go_quiet",
             "adit",
             8.0,
             0.75,
