@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Source;
 use super::code::code_of;
 use super::paths::{Token, paths, tokens};
+use super::source::Source;
 
 /// Files of a circle at most.
 const MOST: usize = 5;

@@ -1,7 +1,7 @@
 //! What the page of promises names as proof is there.
 
-use super::Source;
 use super::code::has_word;
+use super::source::Source;
 
 /// The page, and the tests that it names by their modules.
 const PAGE: &str = "docs/reference/promises.md";

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Source;
+use super::source::Source;
 
 /// Lines of a Rust file from which a fault is reported.
 const TOO_LONG: usize = 800;

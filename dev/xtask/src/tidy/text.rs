@@ -1,8 +1,9 @@
 //! Rules over the text of one file.
 
-use super::Source;
 use super::code::{code_of, has_word};
 use super::paths::{paths, tokens};
+use super::source::Source;
+use super::unsafe_list;
 
 /// What a protocol core and its tests must not name: time, chance and the system come in as
 /// arguments. A `Duration` is one of `core::time`, which knows no clock.
@@ -30,24 +31,6 @@ const PARDONED: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// The modules that may hold `unsafe`: kernels, each with a safe twin or a test that compares
-/// (SEC-X1), what a child does between `fork` and `exec`, socket options, a readiness, a device and
-/// the allocator without safe wrappers.
-const UNSAFE_MODULES: &[&str] = &[
-    "proto/adit-crypto/src/md5_block.rs",
-    "proto/adit-crypto/src/simd/",
-    "proto/adit-fec/src/simd/",
-    "proto/adit-umac/src/simd/",
-    "dev/adit-bench/src/short_turns.rs",
-    "dev/adit-link/src/tun.rs",
-    "io/adit-net/src/asked.rs",
-    "io/adit-net/src/child/prepare.rs",
-    "io/adit-net/src/memory.rs",
-    "io/adit-net/src/option.rs",
-    "io/adit-net/src/udp/beat.rs",
-    "io/adit-net/src/udp/heard.rs",
-];
-
 /// The beginnings of one machine's paths. Written apart so that this file obeys its own rule.
 const MACHINE_PATHS: &[&str] = &[
     concat!("/", "work/"),
@@ -63,10 +46,7 @@ pub(super) fn faults(source: &Source) -> Vec<String> {
         let code = code_of(&source.text);
         for (number, line) in code.lines().enumerate() {
             let place = format!("{}:{}", source.path, number + 1);
-            let may = UNSAFE_MODULES
-                .iter()
-                .any(|module| source.path.starts_with(module));
-            if has_word(line, "unsafe") && !may {
+            if has_word(line, "unsafe") && unsafe_list::reason(&source.path).is_none() {
                 faults.push(format!(
                     "{place}: `unsafe` outside the modules that may hold it"
                 ));
@@ -264,7 +244,7 @@ mod tests {
     fn unsafe_stands_only_where_it_may() {
         let text = "//! Doc.\nlet x = unsafe { y() };\n";
         assert_eq!(judge("app/adit-x/src/y.rs", text).len(), 1);
-        for module in UNSAFE_MODULES {
+        for (module, _) in unsafe_list::MODULES {
             assert_eq!(judge(&format!("{module}y.rs"), text), [""; 0]);
         }
         assert_eq!(

@@ -1,0 +1,151 @@
+//! Where `unsafe` may stand, and the list of it in ARCHITECTURE.md.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::code::{code_of, has_word};
+use super::source::Source;
+
+/// The modules that may hold `unsafe`, and why.
+pub(super) const MODULES: [(&str, &str); 12] = [
+    (
+        "proto/adit-crypto/src/md5_block.rs",
+        "MD5's compression function in the order that processors like; compared with the crate's",
+    ),
+    (
+        "proto/adit-crypto/src/simd/",
+        "kernels of ciphers and checks, each with a safe twin that it is compared with (SEC-X1)",
+    ),
+    (
+        "proto/adit-fec/src/simd/",
+        "kernels of GF(2⁸), each with a safe twin",
+    ),
+    (
+        "proto/adit-umac/src/simd/",
+        "kernels of NH, each with a safe twin",
+    ),
+    (
+        "io/adit-net/src/asked.rs",
+        "a socket is taken off the runtime's list and watched anew",
+    ),
+    (
+        "io/adit-net/src/child/prepare.rs",
+        "what a child does between `fork` and `exec`",
+    ),
+    (
+        "io/adit-net/src/memory.rs",
+        "the allocator returns to the system what was freed",
+    ),
+    (
+        "io/adit-net/src/option.rs",
+        "socket options without a safe wrapper",
+    ),
+    (
+        "io/adit-net/src/udp/beat.rs",
+        "a timer of its own is watched by the runtime",
+    ),
+    (
+        "io/adit-net/src/udp/heard.rs",
+        "a socket is watched for what arrives alone",
+    ),
+    (
+        "dev/adit-bench/src/short_turns.rs",
+        "the kernel is asked for short turns",
+    ),
+    ("dev/adit-link/src/tun.rs", "the device of a link is opened"),
+];
+
+/// The page, and the marks around the list.
+const PAGE: &str = "ARCHITECTURE.md";
+const BEGIN: &str = "<!-- unsafe: begin; written by `ADIT_BLESS=1 cargo xtask tidy` -->\n";
+const END: &str = "<!-- unsafe: end -->";
+
+/// Why `unsafe` may stand in this file, if it may.
+pub(super) fn reason(path: &str) -> Option<&'static str> {
+    let module = MODULES.iter().find(|(module, _)| path.starts_with(module));
+    module.map(|(_, why)| *why)
+}
+
+/// What is wrong with the list: modules that have none any more, and a page that says otherwise.
+pub(super) fn faults(sources: &[Source]) -> Vec<String> {
+    let (table, mut faults) = table(sources);
+    let page = sources.iter().find(|source| source.path == PAGE);
+    let Some((_, rest)) = page.and_then(|page| page.text.split_once(BEGIN)) else {
+        faults.push(format!("{PAGE}: the list of `unsafe` has no place"));
+        return faults;
+    };
+    if rest.split_once(END).map(|(listed, _)| listed) != Some(&*table) {
+        faults.push(format!(
+            "{PAGE}: the list of `unsafe` is old; `ADIT_BLESS=1 cargo xtask tidy` writes it"
+        ));
+    }
+    faults
+}
+
+/// Writes the list into the page.
+pub(super) fn write(root: &Path, sources: &[Source]) -> Result<()> {
+    let path = root.join(PAGE);
+    let page = fs::read_to_string(&path)?;
+    let (before, rest) = page.split_once(BEGIN).context("no place for the list")?;
+    let (_, after) = rest.split_once(END).context("no end of the list")?;
+    let (table, _) = table(sources);
+    fs::write(path, format!("{before}{BEGIN}{table}{END}{after}"))?;
+    Ok(())
+}
+
+/// The list, and the modules that do not belong on it.
+fn table(sources: &[Source]) -> (String, Vec<String>) {
+    let mut table = "| module | lines with `unsafe` | for |\n|---|--:|---|\n".to_owned();
+    let mut faults = Vec::new();
+    for (module, why) in MODULES {
+        let files = sources.iter().filter(|file| file.path.starts_with(module));
+        let lines = |file: &Source| {
+            let code = code_of(&file.text);
+            let lines = code.lines().filter(|line| has_word(line, "unsafe"));
+            lines.count()
+        };
+        match files.map(lines).sum::<usize>() {
+            0 => faults.push(format!(
+                "{module} holds no `unsafe`: take it off the list of tidy"
+            )),
+            count => table.push_str(&format!("| `{module}` | {count} | {why} |\n")),
+        }
+    }
+    (table, faults)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(page: &str) -> Vec<Source> {
+        let kernels = MODULES.iter().map(|(module, _)| Source {
+            path: match module.ends_with('/') {
+                true => format!("{module}a.rs"),
+                false => (*module).to_owned(),
+            },
+            text: "let x = unsafe { y() };\n".to_owned(),
+        });
+        let page = Source {
+            path: PAGE.to_owned(),
+            text: page.to_owned(),
+        };
+        kernels.chain([page]).collect()
+    }
+
+    #[test]
+    fn the_page_has_the_list_as_it_is() {
+        let old = tree(&format!("{BEGIN}{END}"));
+        assert_eq!(faults(&old).len(), 1);
+        let (list, none) = table(&old);
+        assert!(none.is_empty() && list.contains("simd/` | 1 | "), "{list}");
+        let mut now = tree(&format!("A\n{BEGIN}{list}{END}\nB\n"));
+        assert!(faults(&now).is_empty());
+        now.remove(0);
+        // A module without any, and so a list that is old.
+        assert_eq!(faults(&now).len(), 2);
+        assert_eq!(faults(&tree("")).len(), 1);
+    }
+}
