@@ -39,7 +39,7 @@ pub(crate) use names::{unknown_key, written};
 pub(crate) use table::{CARRIERS, dialect};
 pub use table::{UnknownScheme, schemes};
 
-/// The endpoint as a listener; `None` if it is none, with the reasons on the diagnostics. `table` holds
+/// The endpoint as a listener; `None` if it is none, with the reasons in the diagnostics. `table` holds
 /// keys that stand beside the URL.
 pub(crate) fn listen(
     diagnostics: &mut Diagnostics,

@@ -164,7 +164,7 @@ fn scheme_before(head: &str) -> &str {
 /// it, else at the end of the line.
 fn url_end(line: &str, head: &str, scheme: &str, body: usize) -> usize {
     let before = head.strip_suffix(scheme).unwrap_or(head);
-    let Some(excerpt) = before
+    let Some(quote) = before
         .chars()
         .next_back()
         .filter(|c| matches!(c, '"' | '\''))
@@ -175,9 +175,9 @@ fn url_end(line: &str, head: &str, scheme: &str, body: usize) -> usize {
     for (i, c) in line.get(body..).unwrap_or_default().char_indices() {
         if escaped {
             escaped = false;
-        } else if c == '\\' && excerpt == '"' {
+        } else if c == '\\' && quote == '"' {
             escaped = true;
-        } else if c == excerpt && value_ends(line.get(body + i + 1..).unwrap_or_default()) {
+        } else if c == quote && value_ends(line.get(body + i + 1..).unwrap_or_default()) {
             return body + i;
         }
     }

@@ -175,7 +175,7 @@ pub(crate) fn secret(
             if excerpt.is_argument() && !secret.expose().is_empty() {
                 let about = Flaw::new(span, "a secret on the command line")
                     .label("every user of this machine can read it")
-                    .help("write `@FILE` or `$NAME` in its place (excerpt the `$` for the shell)");
+                    .help("write `@FILE` or `$NAME` in its place (quote the `$` for the shell)");
                 diagnostics.warning(WarningKind::LiteralSecret, excerpt.problem(about));
             }
             Some(Secret::from(secret.expose()))
