@@ -36,7 +36,11 @@ pub enum Cause {
     Malformed,
     /// A hop's server is not the one that it should be.
     Untrusted,
-    /// A hop's server forbids the target, or refuses the login.
+    /// A hop's server and this end have no algorithm in common.
+    Incompatible,
+    /// A hop's server refuses the login.
+    LoginRefused,
+    /// A hop's server forbids what was asked of it.
     DeniedByServer,
     /// A hop's server has no such service.
     UnsupportedByServer,
@@ -118,23 +122,23 @@ impl Cause {
                 | Self::Unsupported
                 | Self::AddressFamily
                 | Self::Untrusted
+                | Self::Incompatible
+                | Self::LoginRefused
                 | Self::DeniedByServer
                 | Self::UnsupportedByServer
         )
     }
 
-    /// Whether a hop's server has answered: it judged what was asked of it, or tells how its own
-    /// attempt went.
-    pub(crate) const fn is_answer(self) -> bool {
+    /// Whether a hop's server that says this has judged the target, or tells how its own attempt
+    /// to reach it went. A server that is short of something, or of us, may be worse than others.
+    pub(crate) const fn is_of_the_target(self) -> bool {
         matches!(
             self,
             Self::DeniedByServer
-                | Self::UnsupportedByServer
-                | Self::FailedAtServer
                 | Self::ConnectionRefused
+                | Self::UnknownName
                 | Self::HostUnreachable
                 | Self::NetworkUnreachable
-                | Self::AddressFamily
         )
     }
 
@@ -152,6 +156,8 @@ impl Cause {
             Self::Closed
             | Self::Malformed
             | Self::Untrusted
+            | Self::Incompatible
+            | Self::LoginRefused
             | Self::FailedAtServer
             | Self::Exhausted
             | Self::System => Reply::GeneralFailure,
@@ -200,6 +206,8 @@ impl Cause {
             Self::Closed => "closed",
             Self::Malformed => "malformed",
             Self::Untrusted => "untrusted",
+            Self::Incompatible => "incompatible",
+            Self::LoginRefused => "login-refused",
             Self::DeniedByServer => "denied-by-server",
             Self::UnsupportedByServer => "unsupported-by-server",
             Self::FailedAtServer => "failed-at-server",
@@ -213,7 +221,7 @@ impl Cause {
 mod tests {
     use super::*;
 
-    const ALL: [Cause; 17] = [
+    const ALL: [Cause; 19] = [
         Cause::Denied,
         Cause::Unsupported,
         Cause::AddressFamily,
@@ -226,6 +234,8 @@ mod tests {
         Cause::Closed,
         Cause::Malformed,
         Cause::Untrusted,
+        Cause::Incompatible,
+        Cause::LoginRefused,
         Cause::DeniedByServer,
         Cause::UnsupportedByServer,
         Cause::FailedAtServer,
@@ -263,6 +273,7 @@ mod tests {
         for (cause, reply, status) in [
             (Cause::Denied, Reply::NotAllowed, 403),
             (Cause::DeniedByServer, Reply::NotAllowed, 502),
+            (Cause::LoginRefused, Reply::GeneralFailure, 502),
             (Cause::UnknownName, Reply::HostUnreachable, 502),
             (Cause::ConnectionRefused, Reply::ConnectionRefused, 502),
             (Cause::TimedOut, Reply::TtlExpired, 504),
@@ -290,7 +301,12 @@ mod tests {
 
     #[test]
     fn what_only_people_can_change_is_not_tried_again_soon() {
-        for cause in [Cause::Denied, Cause::Untrusted, Cause::DeniedByServer] {
+        for cause in [
+            Cause::Denied,
+            Cause::Untrusted,
+            Cause::LoginRefused,
+            Cause::DeniedByServer,
+        ] {
             assert!(!cause.may_retry(), "{cause:?}");
         }
         for cause in [Cause::TimedOut, Cause::ConnectionRefused, Cause::Exhausted] {

@@ -119,13 +119,13 @@ impl DialError {
         self
     }
 
-    /// Whether the server of `hop`, or the way to it, is at fault, and not that of another hop,
-    /// which tells that by itself.
+    /// Whether this means that the server of `hop` is not reached. Another hop's server that is not
+    /// reached is told by that hop; what that server says in its dialogue is about the next one.
     #[must_use]
-    pub(crate) fn blames(&self, hop: &str) -> bool {
+    pub(crate) fn is_unreachable(&self, hop: &str) -> bool {
         let ours = match &self.stage {
-            Stage::Dial { hop: one } | Stage::Dialect { hop: one } => one == hop,
-            Stage::Route | Stage::Resolve | Stage::Connect => true,
+            Stage::Dial { hop: one } => one == hop,
+            Stage::Dialect { .. } | Stage::Route | Stage::Resolve | Stage::Connect => true,
         };
         ours && self.cause.party() == Party::Upstream
     }
@@ -144,7 +144,7 @@ impl DialError {
         match self.stage {
             Stage::Dial { .. } => true,
             // What it refuses it has judged; a target that is not there is not its fault.
-            Stage::Dialect { .. } => !self.cause.is_answer(),
+            Stage::Dialect { .. } => !self.cause.is_of_the_target() && self.refusal().is_none(),
             Stage::Route | Stage::Resolve | Stage::Connect => false,
         }
     }
@@ -178,4 +178,45 @@ pub enum AcceptError {
     /// The connection failed.
     #[error(transparent)]
     Io(#[from] io::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn in_dialogue(cause: Cause, why: io::Error) -> DialError {
+        let hop = "socks5://proxy:1080".to_owned();
+        let stage = Stage::Dialect { hop };
+        DialError { stage, cause, why }
+    }
+
+    #[test]
+    fn a_server_is_not_blamed_for_what_it_says_of_a_target() {
+        let said = || io::Error::other(Broken::Refused("TTL expired"));
+        assert!(!in_dialogue(Cause::TimedOut, said()).blames_hop());
+        for cause in [Cause::UnknownName, Cause::DeniedByServer] {
+            assert!(!in_dialogue(cause, io::Error::other("no")).blames_hop());
+        }
+        // Its own silence, its own shortage, and what it makes of us.
+        for cause in [
+            Cause::TimedOut,
+            Cause::FailedAtServer,
+            Cause::LoginRefused,
+            Cause::Untrusted,
+        ] {
+            assert!(in_dialogue(cause, io::Error::other("no")).blames_hop());
+        }
+    }
+
+    #[test]
+    fn a_server_behind_another_is_unreachable_if_that_says_so() {
+        let refused = || io::Error::other("connection refused");
+        let told = in_dialogue(Cause::ConnectionRefused, refused());
+        assert!(told.is_unreachable("ss://next:8388"));
+        let hop = "socks5://proxy:1080".to_owned();
+        let dial = DialError::new(Stage::Dial { hop }, io::ErrorKind::ConnectionRefused.into());
+        assert!(dial.is_unreachable("socks5://proxy:1080"));
+        assert!(!dial.is_unreachable("ss://next:8388"), "told by that hop");
+        assert!(!DialError::denied("a rule").is_unreachable("ss://next:8388"));
+    }
 }

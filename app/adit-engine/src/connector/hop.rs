@@ -49,7 +49,7 @@ impl<D: Dialect> Hop<D> {
 
     fn on_the_way(&self, why: DialError) -> DialError {
         // Our carrier has our name.
-        if why.blames(&self.name) {
+        if why.is_unreachable(&self.name) {
             self.health.unreachable(&why.why);
         }
         why.on_the_way_to(&self.name)

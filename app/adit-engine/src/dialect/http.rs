@@ -34,10 +34,8 @@ impl Dialect for Http {
 const fn cause(why: &ClientError) -> Cause {
     match why {
         ClientError::Status(401 | 403 | 407) => Cause::DeniedByServer,
-        ClientError::Status(405 | 501) => Cause::UnsupportedByServer,
         ClientError::Status(504) => Cause::TimedOut,
         ClientError::Status(502 | 503) => Cause::HostUnreachable,
-        ClientError::Status(_) => Cause::FailedAtServer,
         _ => Cause::Malformed,
     }
 }

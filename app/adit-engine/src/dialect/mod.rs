@@ -112,7 +112,11 @@ impl DialogueError {
 
 impl From<io::Error> for DialogueError {
     fn from(why: io::Error) -> Self {
-        let cause = Cause::of(&why);
+        let cause = match Cause::of(&why) {
+            // Our rules have allowed it before the dialogue began.
+            Cause::Denied => Cause::DeniedByServer,
+            other => other,
+        };
         Self { cause, why }
     }
 }

@@ -91,9 +91,7 @@ impl Dialect for Socks4a {
 const fn cause(why: &ClientError) -> Cause {
     match why {
         ClientError::Replied(reply) => Cause::of_socks_reply(*reply),
-        ClientError::UnknownReply(_) => Cause::FailedAtServer,
-        ClientError::NoMethod | ClientError::BadCredentials => Cause::DeniedByServer,
-        ClientError::NotInSocks4(_) | ClientError::CredentialsForm => Cause::Unsupported,
+        ClientError::NoMethod | ClientError::BadCredentials => Cause::LoginRefused,
         _ => Cause::Malformed,
     }
 }

@@ -114,7 +114,7 @@ impl ShadowsocksR {
                 unanswered.health = None;
                 let what = "does not answer in the obfs";
                 self.health.suspect(what, unanswered.since, || {});
-                return Err(DialogueError::of(why, |_| Cause::Malformed));
+                return Err(DialogueError::of(why, |_| Cause::DeniedByServer));
             }
         };
         unanswered.health = None;

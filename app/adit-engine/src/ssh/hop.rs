@@ -176,7 +176,7 @@ impl Server {
             Err(why) => {
                 debug!("{}: {}", self.name, why.text);
                 let why = why.clone().into_error();
-                if why.blames(&self.name) {
+                if why.is_unreachable(&self.name) {
                     self.health.unreachable(&why.why);
                 }
             }

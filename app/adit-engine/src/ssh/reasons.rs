@@ -13,9 +13,9 @@ pub(super) fn no_session(why: &ConnectError) -> Cause {
         ConnectError::Io(below) => Cause::of(below),
         ConnectError::Ended(_) => Cause::Closed,
         ConnectError::Timeout { .. } => Cause::TimedOut,
-        ConnectError::Auth { .. } => Cause::DeniedByServer,
+        ConnectError::Auth { .. } => Cause::LoginRefused,
         ConnectError::HostKey(_) => Cause::Untrusted,
-        ConnectError::Ssh(SshError::NoCommon { .. }) => Cause::UnsupportedByServer,
+        ConnectError::Ssh(SshError::NoCommon { .. }) => Cause::Incompatible,
         _ => Cause::Malformed,
     }
 }
