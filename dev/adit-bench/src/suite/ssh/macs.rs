@@ -15,8 +15,7 @@ const OPENSSL: [(&str, &str); 2] = [("hmac-sha2-256", "sha256"), ("hmac-md5", "m
 
 /// Every MAC at each length.
 pub(super) fn run(bench: &mut Bench) {
-    let adit = bench.peers.iter().find(|peer| peer.name() == "adit");
-    let adit = adit.and_then(|peer| peer.program().map(Path::to_path_buf));
+    let adit = steps::adit(bench);
     let openssl = places::find_program("openssl", Path::new(""));
     let millis = (bench.settings.amounts().cipher_millis * 3).to_string();
     for round in 1..=bench.settings.rounds() {
