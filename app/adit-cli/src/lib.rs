@@ -16,11 +16,13 @@ pub mod patient;
 mod report;
 mod runtime;
 mod signals;
+mod time;
 
 pub use folder::state_folder;
 pub use report::{Code, Failure};
 pub use runtime::{block_on, block_on_within};
 pub use signals::Signals;
+pub use time::read_time;
 
 /// The end of a command.
 pub type Done = Result<(), Failure>;

@@ -267,7 +267,7 @@ pub(crate) struct Client {
     #[arg(long, value_name = "URL")]
     pub(crate) subscribe: Option<String>,
     /// How often the document is fetched again
-    #[arg(long, default_value = "1h", value_name = "TIME", value_parser = time)]
+    #[arg(long, default_value = "1h", value_name = "TIME", value_parser = adit_cli::read_time)]
     pub(crate) refresh: Duration,
     /// A plugin that its servers may need; can be repeated
     #[arg(long, value_name = "NAME", requires = "subscribe")]
@@ -446,11 +446,4 @@ pub(crate) struct Man {
     /// Write a page for every command into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-}
-
-/// A time of at least a second.
-fn time(text: &str) -> Result<Duration, String> {
-    adit_config::read_duration(text)
-        .filter(|time| *time >= Duration::from_secs(1))
-        .ok_or_else(|| "expected a time like `90s`, `30m` or `1h`".to_owned())
 }

@@ -103,7 +103,5 @@ fn time(text: &str) -> Result<Duration, String> {
     if text == "0" {
         return Ok(Duration::ZERO);
     }
-    adit_config::read_duration(text)
-        .filter(|time| *time >= Duration::from_secs(1))
-        .ok_or_else(|| "expected a time like `90s`, `30m` or `1h`".to_owned())
+    adit_cli::read_time(text)
 }
