@@ -1,12 +1,14 @@
 //! A subprocess with its log, ended by its own id.
 
-use std::io::{BufRead, BufReader, Read};
+use std::os::fd::OwnedFd;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::tool;
@@ -20,32 +22,103 @@ pub struct Process {
     name: String,
     child: Child,
     log: Arc<Log>,
-    readers: Vec<JoinHandle<()>>,
+    reader: JoinHandle<()>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Log {
-    lines: Mutex<Vec<String>>,
+    said: Mutex<Said>,
     more: Condvar,
 }
 
+/// What was read so far, and where more comes from.
+#[derive(Debug)]
+struct Said {
+    lines: Vec<String>,
+    pipes: Vec<Pipe>,
+}
+
+#[derive(Debug)]
+struct Pipe {
+    from: Arc<OwnedFd>,
+    /// The beginning of a line.
+    partial: Vec<u8>,
+    ended: bool,
+}
+
+impl Pipe {
+    /// Reads what is there without waiting for more.
+    fn read(&mut self, lines: &mut Vec<String>) {
+        let mut some = [0; 8192];
+        while !self.ended {
+            match rustix::io::read(&self.from, &mut some) {
+                Ok(0) => self.ended = true,
+                Ok(count) => self.partial.extend(&some[..count]),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(_) => self.ended = true,
+            }
+        }
+        while let Some(end) = self.partial.iter().position(|&byte| byte == b'\n') {
+            let line: Vec<u8> = self.partial.drain(..=end).collect();
+            lines.push(String::from_utf8_lossy(&line).trim_end().to_owned());
+        }
+        if self.ended && !self.partial.is_empty() {
+            let line = std::mem::take(&mut self.partial);
+            lines.push(String::from_utf8_lossy(&line).trim_end().to_owned());
+        }
+    }
+}
+
 impl Log {
-    fn lock(&self) -> MutexGuard<'_, Vec<String>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    fn of(pipes: impl Iterator<Item = OwnedFd>) -> Result<Arc<Self>> {
+        let pipe = |from: OwnedFd| {
+            rustix::io::ioctl_fionbio(&from, true)?;
+            Ok(Pipe {
+                from: Arc::new(from),
+                partial: Vec::new(),
+                ended: false,
+            })
+        };
+        let said = Said {
+            lines: Vec::new(),
+            pipes: pipes.map(pipe).collect::<Result<_>>()?,
+        };
+        Ok(Arc::new(Self {
+            said: Mutex::new(said),
+            more: Condvar::new(),
+        }))
     }
 
-    fn keep(self: &Arc<Self>, stream: impl Read + Send + 'static) -> JoinHandle<()> {
-        let log = Arc::clone(self);
-        thread::spawn(move || {
-            let mut reader = BufReader::new(stream);
-            let mut line = Vec::new();
-            while reader.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
-                let text = String::from_utf8_lossy(&line).trim_end().to_owned();
-                log.lock().push(text);
-                log.more.notify_all();
-                line.clear();
+    /// What was printed until now. A line that the program has written is in it, even if the
+    /// reader's thread has not run since.
+    fn lock(&self) -> MutexGuard<'_, Said> {
+        let mut guard = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = &mut *guard;
+        for pipe in &mut said.pipes {
+            pipe.read(&mut said.lines);
+        }
+        guard
+    }
+
+    /// Reads until the pipes end, so that the program is never stopped by a full one.
+    fn read_to_the_end(&self) {
+        loop {
+            let said = self.lock();
+            self.more.notify_all();
+            let open = said.pipes.iter().filter(|pipe| !pipe.ended);
+            let open: Vec<_> = open.map(|pipe| Arc::clone(&pipe.from)).collect();
+            drop(said);
+            if open.is_empty() {
+                return;
             }
-        })
+            let mut watched: Vec<_> = open
+                .iter()
+                .map(|fd| PollFd::new(fd, PollFlags::IN))
+                .collect();
+            // What it says, the next look at the pipes sees.
+            let _ = poll(&mut watched, None);
+        }
     }
 }
 
@@ -58,15 +131,15 @@ impl Process {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let mut child = command.spawn().with_context(|| tool::missing(&name))?;
-        let log = Arc::new(Log::default());
-        let mut readers = Vec::new();
-        readers.extend(child.stdout.take().map(|out| log.keep(out)));
-        readers.extend(child.stderr.take().map(|err| log.keep(err)));
+        let out = child.stdout.take().map(OwnedFd::from);
+        let err = child.stderr.take().map(OwnedFd::from);
+        let log = Log::of(out.into_iter().chain(err))?;
+        let reader = Arc::clone(&log);
         Ok(Self {
             name,
             child,
             log,
-            readers,
+            reader: thread::spawn(move || reader.read_to_the_end()),
         })
     }
 
@@ -79,7 +152,7 @@ impl Process {
     /// All it has printed so far.
     #[must_use]
     pub fn log(&self) -> String {
-        self.log.lock().join("\n")
+        self.log.lock().lines.join("\n")
     }
 
     /// Waits for `count` lines with `needle` in them and gives them.
@@ -95,8 +168,9 @@ impl Process {
             if ended.is_some() {
                 self.drained();
             }
-            let lines = self.log.lock();
-            let found: Vec<String> = lines
+            let said = self.log.lock();
+            let found: Vec<String> = said
+                .lines
                 .iter()
                 .filter(|line| line.contains(needle))
                 .cloned()
@@ -105,7 +179,7 @@ impl Process {
                 return Ok(found);
             }
             if ended.is_some() || Instant::now() > deadline {
-                drop(lines);
+                drop(said);
                 let state =
                     ended.map_or_else(|| "still runs".to_owned(), |status| status.to_string());
                 bail!(
@@ -116,7 +190,7 @@ impl Process {
                 );
             }
             // A short wait, since an end without a line wakes nobody.
-            drop(self.log.more.wait_timeout(lines, Duration::from_millis(50)));
+            drop(self.log.more.wait_timeout(said, Duration::from_millis(50)));
         }
     }
 
@@ -155,7 +229,7 @@ impl Process {
     /// may still hold the pipes.
     pub(crate) fn drained(&self) {
         let deadline = Instant::now() + Duration::from_secs(2);
-        while self.readers.iter().any(|r| !r.is_finished()) && Instant::now() < deadline {
+        while !self.reader.is_finished() && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(2));
         }
     }
@@ -205,6 +279,22 @@ mod tests {
             .wait_lines("three", 1, Duration::from_millis(200))
             .unwrap_err();
         assert!(why.to_string().contains("still runs"), "{why}");
+    }
+
+    /// The file that it makes afterwards says that the line was written.
+    #[test]
+    fn a_line_that_was_written_is_in_the_log() {
+        let folder = std::env::temp_dir().join(format!("adit-log-{}", std::process::id()));
+        for turn in 0..50 {
+            let path = folder.with_extension(turn.to_string());
+            let process = shell(&format!("echo said; : > {}; exec sleep 60", path.display()));
+            let deadline = Instant::now() + LAST_WORDS;
+            while !path.exists() && Instant::now() < deadline {
+                std::hint::spin_loop();
+            }
+            assert_eq!(process.log(), "said", "turn {turn}");
+            std::fs::remove_file(path).unwrap();
+        }
     }
 
     #[test]
