@@ -13,13 +13,19 @@ use libfuzzer_sys::fuzz_target;
 type Heard = Result<Option<(Vec<u8>, usize)>, Broken>;
 
 /// The hello, and what became of the answer.
-fn hear(kind: ObfsKind, seed: u64, wire: &[u8], pieces: &[usize]) -> (Vec<u8>, Heard) {
+fn hear(
+    kind: ObfsKind,
+    (seed, joined): (u64, bool),
+    wire: &[u8],
+    pieces: &[usize],
+) -> (Vec<u8>, Heard) {
     let state = client(kind, seed);
     let mut core = state.handshake(NOW, &mut Chance(seed));
     match converse(&mut core, wire, pieces) {
         Err((why, sent)) => (sent, Err(why)),
         Ok((Step::NeedMore { .. }, sent, _)) => (sent, Ok(None)),
-        Ok((Step::Done(mut codecs), sent, held)) => {
+        Ok((Step::Done(codecs), sent, held)) => {
+            let mut codecs = if joined { codecs.joined() } else { codecs };
             let heard = open_all(&mut codecs.open, &held, pieces);
             (sent, heard.map(Some))
         }
@@ -31,6 +37,7 @@ fuzz_target!(|input: &[u8]| {
     let kind = script.pick(&ObfsKind::ALL);
     let flags = script.byte();
     let seed = u64::from(flags >> 4);
+    let joined = flags & 2 != 0;
     let Pieces { sizes, bytes } = Pieces::new(script.rest());
     let heard = |wire: &[u8]| {
         // A head of random bytes has no end: it is what came first.
@@ -38,7 +45,7 @@ fuzz_target!(|input: &[u8]| {
             ObfsKind::RandomHead => vec![usize::MAX],
             _ => sizes.clone(),
         };
-        Pieces { sizes, bytes: wire }.same(|wire, pieces| hear(kind, seed, wire, pieces))
+        Pieces { sizes, bytes: wire }.same(|wire, pieces| hear(kind, (seed, joined), wire, pieces))
     };
     let keyed = kind.overhead() > 0;
     if flags & 1 == 0 {

@@ -73,4 +73,15 @@ impl Codecs {
             open: ObfsOpen::raw(),
         }
     }
+
+    /// The same bytes on the wire for a layer above that handles several frames at a time: up to
+    /// 64 KiB are sealed as one payload, in several records, and the data of all records at hand is
+    /// opened as one. The data is moved by a few bytes for that, which a layer above has to be worth.
+    #[must_use]
+    pub fn joined(self) -> Self {
+        Self {
+            seal: self.seal.joined(),
+            open: self.open.joined(),
+        }
+    }
 }

@@ -17,7 +17,10 @@ enum State {
     /// A client of HTTP before the end of the response head.
     Response(Skip),
     /// A client that did not wait for the server's flight.
-    Flight(Arc<Tagger>),
+    Flight {
+        tagger: Arc<Tagger>,
+        joined: bool,
+    },
     Records(Records),
 }
 
@@ -31,11 +34,22 @@ impl ObfsOpen {
     }
 
     pub(crate) const fn flight(tagger: Arc<Tagger>) -> Self {
-        Self(State::Flight(tagger))
+        let joined = false;
+        Self(State::Flight { tagger, joined })
     }
 
     pub(crate) fn records() -> Self {
         Self(State::Records(Records::default()))
+    }
+
+    /// See [`Codecs::joined`](crate::Codecs::joined).
+    pub(crate) fn joined(mut self) -> Self {
+        match &mut self.0 {
+            State::Records(records) => records.join(),
+            State::Flight { joined, .. } => *joined = true,
+            State::Raw | State::Response(_) => {}
+        }
+        self
     }
 
     /// Whether bytes pass unchanged from now on.
@@ -61,10 +75,11 @@ impl Open for ObfsOpen {
                 }
                 Ok(opened)
             }
-            State::Flight(tagger) => Ok(match read_flight(wire, tagger)? {
+            State::Flight { tagger, joined } => Ok(match read_flight(wire, tagger)? {
                 Step::NeedMore { total } => Opened::NeedMore { total },
                 Step::Done(consumed) => {
-                    *self = Self::records();
+                    let records = Self::records();
+                    *self = if *joined { records.joined() } else { records };
                     let payload = consumed..consumed;
                     Opened::Record { consumed, payload }
                 }
@@ -75,7 +90,7 @@ impl Open for ObfsOpen {
     /// A server that had nothing to say sends no head either: that is an end like any other.
     fn at_boundary(&self, unread: usize) -> bool {
         let whole = match &self.0 {
-            State::Raw | State::Flight(_) => true,
+            State::Raw | State::Flight { .. } => true,
             State::Response(skip) => !skip.begun(),
             State::Records(records) => records.at_boundary(),
         };

@@ -6,7 +6,7 @@ use core::ops::Range;
 use adit_wire::{Broken, Room, Seal};
 
 use crate::http::Request;
-use crate::tls::{MAX_RECORD, RECORD_HEAD, record_head};
+use crate::tls::{JOINED, MAX_RECORD, RECORD_HEAD, record_head};
 
 /// The longest piece that passes unchanged, in bytes.
 const MAX_RAW: usize = 1 << 20;
@@ -24,7 +24,8 @@ pub struct ObfsSeal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Framing {
     Raw,
-    Records,
+    /// As many of them as a payload may be cut into.
+    Records(usize),
 }
 
 /// What precedes the first data.
@@ -71,15 +72,23 @@ impl ObfsSeal {
     pub(crate) const fn records() -> Self {
         Self {
             first: None,
-            framing: Framing::Records,
+            framing: Framing::Records(1),
         }
     }
 
     pub(crate) const fn records_after(end: Vec<u8>) -> Self {
         Self {
             first: Some(First::End(end)),
-            framing: Framing::Records,
+            framing: Framing::Records(1),
         }
+    }
+
+    /// See [`Codecs::joined`](crate::Codecs::joined).
+    pub(crate) fn joined(mut self) -> Self {
+        if let Framing::Records(count) = &mut self.framing {
+            *count = JOINED;
+        }
+        self
     }
 
     /// Whether bytes pass unchanged from now on.
@@ -94,7 +103,7 @@ impl Seal for ObfsSeal {
         let first = self.first.as_ref().map_or(0, First::room);
         let (head, max) = match self.framing {
             Framing::Raw => (0, MAX_RAW),
-            Framing::Records => (RECORD_HEAD, MAX_RECORD),
+            Framing::Records(count) => (count * RECORD_HEAD, count * MAX_RECORD),
         };
         Room {
             head: first + head,
@@ -113,8 +122,10 @@ impl Seal for ObfsSeal {
             return Ok(payload);
         }
         let mut wire = payload.clone();
-        if self.framing == Framing::Records && !payload.is_empty() {
-            put_before(record, &mut wire, &record_head(payload.len()))?;
+        if let Framing::Records(_) = self.framing
+            && !payload.is_empty()
+        {
+            wire.start = cut(record, &payload)?;
         }
         match self.first.take() {
             None => {}
@@ -142,6 +153,26 @@ fn check_room(room: Room, record: &[u8], payload: &Range<usize>) -> Result<(), B
         return Err(Broken::NoRoom("a record's head"));
     }
     Ok(())
+}
+
+/// Makes records of a payload, all full but the last; returns where the first of them begins.
+fn cut(record: &mut [u8], payload: &Range<usize>) -> Result<usize, Broken> {
+    let count = payload.len().div_ceil(MAX_RECORD);
+    let start = payload.start.checked_sub(count * RECORD_HEAD);
+    let start = start.ok_or(Broken::NoRoom("a record's head"))?;
+    let mut at = start;
+    // From the left, so that a piece moves into what is free already. The last one stays.
+    for from in payload.clone().step_by(MAX_RECORD) {
+        let piece = from..payload.end.min(from + MAX_RECORD);
+        let mut data = at + RECORD_HEAD..at + RECORD_HEAD + piece.len();
+        at = data.end;
+        if data.start != piece.start {
+            record.copy_within(piece, data.start);
+        }
+        let head = record_head(data.len());
+        put_before(record, &mut data, &head)?;
+    }
+    Ok(start)
 }
 
 fn put_before(record: &mut [u8], wire: &mut Range<usize>, bytes: &[u8]) -> Result<(), Broken> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adit_wire::law::{converse, open_all, seal_all};
-use adit_wire::{Broken, Entropy, Handshake, Open, Rx, Seal, Step, Tx, Unix};
+use adit_wire::{Broken, Entropy, Handshake, Open, Opened, Rx, Seal, Step, Tx, Unix};
 use proptest::prelude::*;
 
 use crate::*;
@@ -103,7 +103,12 @@ fn exchange(kind: ObfsKind, seed: u64, first: usize, piece: usize) {
     if ours.is_none() {
         (ours, _) = step(&mut client, &mut near, &std::mem::take(&mut answer));
     }
-    let mut ours = ours.unwrap();
+    // One that joins records speaks with one that does not.
+    let joined = |codecs: Option<Codecs>, yes: bool| match codecs.unwrap() {
+        codecs if yes => codecs.joined(),
+        codecs => codecs,
+    };
+    let mut ours = joined(ours, seed % 2 == 1);
 
     let question = pattern(first.max(13));
     let mut wire = Vec::new();
@@ -121,7 +126,7 @@ fn exchange(kind: ObfsKind, seed: u64, first: usize, piece: usize) {
         answer.extend(late);
         wire.clear();
     }
-    let mut theirs = theirs.unwrap();
+    let mut theirs = joined(theirs, seed / 2 % 2 == 1);
     far.extend(wire);
     let (plain, left) = open_all(&mut theirs.open, &far, &[1000, 1, 70_000]).unwrap();
     assert!(plain == question && left == 0, "{kind} {seed} {first}");
@@ -135,6 +140,24 @@ fn exchange(kind: ObfsKind, seed: u64, first: usize, piece: usize) {
     assert!(ours.open.at_boundary(0));
     let records = kind.overhead() > 0;
     assert!(ours.open.is_raw() != records && theirs.seal.is_raw() != records);
+}
+
+/// What joins records sends the same, and what it receives is one piece.
+#[test]
+fn joined_records_are_the_same_on_the_wire() {
+    for len in [1, 16_384, 16_385, 50_000, 65_536, 200_000] {
+        let data = pattern(len);
+        let sealed = |seal: &mut ObfsSeal| seal_all(seal, &data, usize::MAX).unwrap();
+        let mut joined = ObfsSeal::records().joined();
+        assert_eq!(joined.room().max, 65_536);
+        let mut wire = sealed(&mut joined);
+        assert!(wire == sealed(&mut ObfsSeal::records()), "{len}");
+        let opened = ObfsOpen::records().joined().open(&mut wire).unwrap();
+        let consumed = wire.len();
+        let payload = 5..5 + len;
+        assert_eq!(opened, Opened::Record { consumed, payload });
+        assert!(wire[5..5 + len] == data, "{len}");
+    }
 }
 
 /// A client's first bytes and all it says until it has sent some data.

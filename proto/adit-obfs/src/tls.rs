@@ -20,6 +20,9 @@ pub(crate) use tag::Tagger;
 
 /// The longest record payload this side sends (RFC 5246, section 6.2.1).
 pub(crate) const MAX_RECORD: usize = 16_384;
+/// The most records of that length that are sealed as one payload: eight frames of 8 KiB, which are
+/// authenticated together, fill them.
+pub(crate) const JOINED: usize = 4;
 
 /// A length as TLS writes it. Callers bound what they write, so nothing is cut.
 pub(crate) fn be16(len: usize) -> [u8; 2] {

@@ -82,7 +82,7 @@ impl Acceptor for ShadowsocksR {
             let until = seen.deadline();
             let undressed = undress(&self.obfs, &mut io, &mut seen);
             let codecs = match in_time(until, &place, undressed).await {
-                Ok(codecs) => codecs,
+                Ok(codecs) => codecs.joined(),
                 Err(why) => return seen.reject(io, why, &self.rejects, port),
             };
             let mss = mss.unwrap_or(MSS);

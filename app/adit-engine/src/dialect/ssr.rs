@@ -109,7 +109,7 @@ impl ShadowsocksR {
         };
         let mut core = self.obfs.handshake(ambient::unix(), &mut Chance);
         let Codecs { seal, open } = match run(&mut *io, &mut core).await {
-            Ok(codecs) => codecs,
+            Ok(codecs) => codecs.joined(),
             Err(why) => {
                 unanswered.health = None;
                 let what = "does not answer in the obfs";

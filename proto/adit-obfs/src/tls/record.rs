@@ -33,10 +33,17 @@ pub(crate) fn head_of(wire: &[u8]) -> Option<([u8; 3], usize)> {
 pub(crate) struct Records {
     /// What is still to come of the record that was begun.
     left: usize,
+    /// Whether the data of several records is handed on as one.
+    joined: bool,
 }
 
 impl Records {
-    pub(crate) fn open(&mut self, wire: &[u8]) -> Result<Opened, Broken> {
+    /// From now on the data of all records at hand is one payload.
+    pub(crate) fn join(&mut self) {
+        self.joined = true;
+    }
+
+    pub(crate) fn open(&mut self, wire: &mut [u8]) -> Result<Opened, Broken> {
         let mut start = 0;
         if self.left == 0 {
             let Some((kind, len)) = head_of(wire) else {
@@ -55,9 +62,21 @@ impl Records {
         } else if wire.is_empty() {
             return Ok(Opened::NeedMore { total: 1 });
         }
-        let consumed = wire.len().min(start + self.left);
+        let mut consumed = wire.len().min(start + self.left);
         self.left -= consumed - start;
-        let payload = start..consumed;
+        let mut payload = start..consumed;
+        while self.joined && self.left == 0 {
+            // What is not data is for the next call to refuse.
+            let rest = wire.get(consumed..).unwrap_or_default();
+            let Some((DATA, len)) = head_of(rest) else {
+                break;
+            };
+            let begin = consumed + RECORD_HEAD;
+            consumed = wire.len().min(begin + len);
+            self.left = begin + len - consumed;
+            wire.copy_within(begin..consumed, payload.end);
+            payload.end += consumed - begin;
+        }
         Ok(Opened::Record { consumed, payload })
     }
 
@@ -74,7 +93,7 @@ mod tests {
     fn a_record_is_handed_on_as_it_comes() {
         let mut records = Records::default();
         let wire = [&record_head(4)[..], b"abcd", &record_head(0)].concat();
-        let open = |records: &mut Records, wire: &[u8]| records.open(wire).unwrap();
+        let open = |records: &mut Records, wire: &[u8]| records.open(&mut wire.to_vec()).unwrap();
         assert_eq!(
             open(&mut records, &wire[..4]),
             Opened::NeedMore { total: 5 }
@@ -111,7 +130,43 @@ mod tests {
             [0x17, 3, 1, 0, 1, 0],
             [0x15, 3, 3, 0, 2, 0],
         ] {
-            assert!(Records::default().open(&head).is_err());
+            assert!(Records::default().open(&mut head.clone()).is_err());
         }
+    }
+
+    #[test]
+    fn records_are_joined() {
+        let mut records = Records::default();
+        records.join();
+        let pieces: [&[u8]; 6] = [
+            &record_head(4),
+            b"abcd",
+            &record_head(0),
+            &record_head(3),
+            b"efg",
+            &record_head(9),
+        ];
+        let mut wire = pieces.concat();
+        let consumed = wire.len();
+        let payload = 5..12;
+        let opened = Opened::Record { consumed, payload };
+        assert_eq!(records.open(&mut wire), Ok(opened));
+        assert_eq!(&wire[5..12], b"abcdefg");
+        // The head of the last is taken, its data goes on with the next call.
+        assert!(!records.at_boundary());
+        let mut wire = [
+            b"012345678",
+            &record_head(2)[..],
+            b"ab",
+            &[0x15, 3, 3, 0, 1],
+        ]
+        .concat();
+        let payload = 0..11;
+        let consumed = 16;
+        let opened = Opened::Record { consumed, payload };
+        assert_eq!(records.open(&mut wire), Ok(opened));
+        assert_eq!(&wire[..11], b"012345678ab");
+        assert!(records.at_boundary());
+        assert!(records.open(&mut wire[16..]).is_err());
     }
 }
