@@ -61,7 +61,10 @@ fuzz_target!(|input: &[u8]| {
     back.apply(rest);
     assert!(first == plain, "{} does not decipher", key.kind());
     message.same(|b, p| in_pieces(&mut start(Direction::Decrypt), b, p));
-    if key.kind() != StreamKind::None && plain.len() > 64 {
+    // CFB1 under half of all keys, and CFB8 under one in 256, leave zeros after an IV of zeros as
+    // they are: the first bits of that block's encryption are zero, and the register stays.
+    let fixed = key.kind().name().contains("cfb") && plain.iter().all(|&byte| byte == 0);
+    if key.kind() != StreamKind::None && plain.len() > 64 && !fixed {
         assert!(sealed != plain, "{} enciphers nothing", key.kind());
     }
 });
