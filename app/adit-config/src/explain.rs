@@ -36,8 +36,21 @@ pub fn explain(plan: &Plan) -> String {
 
 fn draw(text: &mut String, route: &Route) {
     line(text, &format!("route {}", route.name));
-    for listen in &route.listen {
-        line(text, &format!("  ● {listen}"));
+    let mut listens = route.listen.iter().peekable();
+    while let Some(listen) = listens.next() {
+        // Of a range of ports each has a listener of its own, all alike.
+        let first = listen.addr.port;
+        let mut last = first;
+        while let Some(next) = last.checked_add(1)
+            && listens
+                .next_if(|other| listen.on_ports(&(next..=next)).as_ref() == Some(*other))
+                .is_some()
+        {
+            last = next;
+        }
+        let range = listen.on_ports(&(first..=last)).filter(|_| last > first);
+        let shown = range.as_ref().unwrap_or(listen);
+        line(text, &format!("  ● {shown}"));
         for detail in listener(listen) {
             line(text, &format!("  │   {detail}"));
         }

@@ -38,9 +38,10 @@ pub use schema::{
 };
 pub use scheme::keyring::{MAX_USERS, MAX_USERS_FILE, read_users};
 pub use scheme::typed::{
-    Access, Carried, Fec, Forward, Hop, HopKind, HostTrust, Kcp, Limits, Listen, ListenAddr,
-    ListenKind, Login, PacketSeal, Plugin, Proxy, RelayNext, ServerHop, Shards, SsRole, SsServer,
-    SsUser, SshHop, SshKey, SshOffer, SshServer, SsrHop, SsrServer, Steering, Transparent,
+    Access, Carried, Fec, Forward, Hop, HopKind, HostTrust, Kcp, Learns, Limits, Listen,
+    ListenAddr, ListenKind, Login, PacketSeal, Plugin, Proxy, RelayNext, ServerHop, Shards, SsRole,
+    SsServer, SsUser, SshHop, SshKey, SshOffer, SshServer, SsrHop, SsrServer, Steering,
+    Transparent,
 };
 pub use scheme::{Carrier, Scheme, UnknownScheme, schemes};
 pub use text::{

@@ -11,7 +11,9 @@ use adit_wire::{Host, Target};
 
 use crate::grammar::{Endpoint, LinkForm, Pair};
 use crate::scheme::builder::bad_value;
-use crate::scheme::{Scheme, Written, secret_mask, share as shadowsocks, unknown_key, written};
+use crate::scheme::{
+    Scheme, Written, secret_mask, share as shadowsocks, twice, unknown_key, written,
+};
 use crate::text::{Flaw, Origin, Problem, escape, write_target};
 
 /// The canonical form of a URL. It holds the secret if the URL does.
@@ -113,15 +115,22 @@ fn normalize(endpoint: &mut Endpoint, written: Written) -> Vec<Flaw> {
         let name = pair.key.value.as_str();
         written
             .params()
-            .position(|param| param.setting.name() == name)
+            .position(|param| param.setting.is_named(name))
     };
+    let param = |pair: &Pair| row(pair).and_then(|row| written.params().nth(row));
+    for pair in &endpoint.params {
+        flaws.extend(param(pair).and_then(|param| twice(endpoint, param, pair)));
+    }
     for pair in &mut endpoint.params {
-        match row(pair).and_then(|row| written.params().nth(row)) {
+        match param(pair) {
             Some(param) => match param.setting.canonical(&pair.value.value) {
-                Ok(value) => pair.value.value = value,
+                Ok(value) => {
+                    pair.value.value = value;
+                    param.setting.name().clone_into(&mut pair.key.value);
+                }
                 Err(expected) => {
                     let span = pair.value.span;
-                    flaws.push(bad_value(param.setting.name(), span, expected));
+                    flaws.push(bad_value(&pair.key.value, span, expected));
                 }
             },
             None => flaws.extend(unknown_key(written, pair)),

@@ -90,6 +90,9 @@ fn keys_of(text: &mut String, title: &str, roles: Roles, params: &[Param]) {
             wrap(setting.doc(), "      "),
             setting.default_text(),
         );
+        if let Some(alias) = setting.alias() {
+            let _ = write!(text, "; also: {alias}");
+        }
         if param.roles != roles {
             let _ = write!(text, "; for: {}", param.roles);
         }
@@ -137,9 +140,12 @@ fn table(page: &mut String, params: &[Param]) {
         page.push_str("\n| key | type | default | for | meaning |\n|---|---|---|---|---|\n");
         for param in params {
             let setting = param.setting;
+            let also = setting
+                .alias()
+                .map_or_else(String::new, |alias| format!(", also `{alias}`"));
             let _ = writeln!(
                 page,
-                "| `{}` | {} | {} | {} | {} |",
+                "| `{}`{also} | {} | {} | {} | {} |",
                 setting.name(),
                 setting.type_name().replace('|', "\\|"),
                 setting.default_text(),

@@ -141,6 +141,7 @@ impl Url {
             secret: None,
             host: self.host.clone().map(at),
             port: Some(at(self.port)),
+            last_port: None,
             target: self.target.as_ref().map(|target| at(write_target(target))),
             params: self
                 .params

@@ -7,8 +7,58 @@ use crate::text::{Flaw, Span, Spanned};
 /// Host and port, each if it is written, with their places.
 pub type Address = (Option<Spanned<Host>>, Option<Spanned<u16>>);
 
+/// What stands in place of a port, and where.
+type RawPort<'a> = (&'a str, Span);
+
 /// Reads `host:port`, `:port` or `host`.
 pub fn read_address(raw: &str, span: Span) -> Result<Address, Flaw> {
+    let (host, port) = cut_address(raw, span)?;
+    let port = port.map(|(raw, span)| read_port(raw, span)).transpose()?;
+    Ok((host, port))
+}
+
+/// The same with `MIN-MAX` in place of a port, whose end comes last if it is another port.
+pub(crate) fn read_range(raw: &str, span: Span) -> Result<(Address, Option<u16>), Flaw> {
+    let (host, port) = cut_address(raw, span)?;
+    let Some((raw, span)) = port else {
+        return Ok(((host, None), None));
+    };
+    let Some((min, max)) = raw.split_once('-') else {
+        return Ok(((host, Some(read_port(raw, span)?)), None));
+    };
+    const FORM: &str = "write `MIN-MAX`, two numbers from 1 to 65535";
+    let number = |text: &str| digits(text).filter(|port| *port != 0);
+    match (number(min), number(max)) {
+        (Some(min), Some(max)) if min <= max => {
+            let last = (min < max).then_some(max);
+            Ok(((host, Some(Spanned::new(min, span))), last))
+        }
+        (Some(_), Some(_)) => Err(Flaw::new(span, "the range of ports is empty")
+            .label("it ends before it begins")
+            .help(FORM)),
+        _ => Err(Flaw::new(span, "not a range of ports").help(FORM)),
+    }
+}
+
+fn digits(text: &str) -> Option<u16> {
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    text.parse().ok().filter(|_| digits)
+}
+
+fn read_port(raw: &str, span: Span) -> Result<Spanned<u16>, Flaw> {
+    digits(raw)
+        .map(|port| Spanned::new(port, span))
+        .ok_or_else(|| {
+            Flaw::new(span, "the port is not a number from 0 to 65535")
+                .help("`@`, `?` and `#` in a secret are written `%40`, `%3F` and `%23`")
+        })
+}
+
+/// The host, and what stands in place of the port.
+fn cut_address(
+    raw: &str,
+    span: Span,
+) -> Result<(Option<Spanned<Host>>, Option<RawPort<'_>>), Flaw> {
     let bracket_end = raw.starts_with('[').then(|| raw.find(']')).flatten();
     let (host, port) = match (bracket_end, raw.rsplit_once(':')) {
         (Some(end), _) => match raw.get(end + 1..).unwrap_or_default() {
@@ -25,18 +75,8 @@ pub fn read_address(raw: &str, span: Span) -> Result<Address, Flaw> {
     } else {
         Some(Spanned::new(read_host(host, host_span)?, host_span))
     };
-    let Some(port) = port else {
-        return Ok((host, None));
-    };
-    let port_span = Span::new(host_span.end + 1, span.end);
-    let digits = !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
-    match port.parse() {
-        Ok(port) if digits => Ok((host, Some(Spanned::new(port, port_span)))),
-        _ => Err(
-            Flaw::new(port_span, "the port is not a number from 0 to 65535")
-                .help("`@`, `?` and `#` in a secret are written `%40`, `%3F` and `%23`"),
-        ),
-    }
+    let port = port.map(|port| (port, Span::new(host_span.end + 1, span.end)));
+    Ok((host, port))
 }
 
 /// A host that stands alone: IPv6 addresses with or without brackets.

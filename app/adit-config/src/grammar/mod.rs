@@ -7,8 +7,8 @@ mod write;
 
 use adit_wire::Host;
 
-pub(crate) use host::bare_host;
 pub use host::{Address, read_address};
+pub(crate) use host::{bare_host, read_range};
 pub(crate) use syntax::{Dialects, FoldedUser, LinkForm, Syntax, Unfolded, UserInfo};
 
 use crate::text::{Flaw, Secret, SecretText, Span, Spanned, escape};
@@ -29,6 +29,9 @@ pub struct Endpoint {
     pub host: Option<Spanned<Host>>,
     /// The port.
     pub port: Option<Spanned<u16>>,
+    /// The end of the range of ports that begins with `port`, where a scheme has such; above
+    /// `port`, whose place is that of the range.
+    pub last_port: Option<u16>,
     /// What follows the first `/` behind the host.
     pub target: Option<Spanned<String>>,
     /// The query, in the order of the text; no key twice.
@@ -74,6 +77,7 @@ impl Endpoint {
             secret: None,
             host: None,
             port: None,
+            last_port: None,
             target: None,
             params: query.map_or_else(|| Ok(Vec::new()), |span| params(text, span))?,
             name: name
@@ -110,7 +114,12 @@ impl Endpoint {
         }
         let (place, target) = cut(text, place.start, place.end, '/');
         self.address = place;
-        (self.host, self.port) = read_address(slice(text, place), place)?;
+        let address = slice(text, place);
+        if syntax.port_range {
+            ((self.host, self.port), self.last_port) = read_range(address, place)?;
+        } else {
+            (self.host, self.port) = read_address(address, place)?;
+        }
         if let Some(span) = target.filter(|span| span.start < span.end) {
             self.target = Some(Spanned::new(decode(slice(text, span), span)?, span));
         }

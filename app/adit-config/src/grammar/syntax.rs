@@ -18,6 +18,8 @@ pub(crate) struct Syntax {
     pub(crate) is_method: Option<fn(&str) -> bool>,
     /// Values are written with a raw `#`, and secrets behind it.
     pub(crate) hash_in_values: bool,
+    /// In place of a port there can be a range of them, `MIN-MAX`.
+    pub(crate) port_range: bool,
     pub(crate) folded_user: Option<FoldedUser>,
     pub(crate) link: Option<LinkForm>,
 }
@@ -69,6 +71,7 @@ impl Syntax {
         secret_alone: false,
         is_method: None,
         hash_in_values: false,
+        port_range: false,
         folded_user: None,
         link: None,
     };

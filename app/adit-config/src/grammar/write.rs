@@ -33,6 +33,9 @@ impl Endpoint {
         if let Some(port) = &self.port {
             push(&mut url, format_args!(":{}", port.value));
         }
+        if let Some(last) = self.last_port {
+            push(&mut url, format_args!("-{last}"));
+        }
         if let Some(target) = &self.target {
             push(&mut url, format_args!("/{}", escape::value(&target.value)));
         } else if syntax.folded_user.is_some() && !self.params.is_empty() {

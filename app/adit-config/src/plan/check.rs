@@ -1,12 +1,14 @@
 //! Checks between endpoints: what no URL can know alone.
 
+use core::ops::RangeInclusive;
+
 use adit_wire::Host;
 
 use super::{circle, ends};
 use crate::plan::unchecked::{UncheckedListen, UncheckedRoute, UncheckedRule, UncheckedStage};
 use crate::plan::{Chain, Match, Plan, Route, Rule, Stage};
 use crate::scheme::typed::{
-    Hop, ListenAddr, ListenKind, Private, SsRole, SsServer, SsrServer, Transparent,
+    Hop, Listen, ListenAddr, ListenKind, Private, SsRole, SsServer, SsrServer, Transparent,
 };
 use crate::text::{Diagnostics, Problem, WarningKind};
 
@@ -56,10 +58,21 @@ fn route(diagnostics: &mut Diagnostics, draft: UncheckedRoute) -> Route {
         .collect();
     Route {
         name: draft.name,
-        listen: draft.listen.into_iter().map(|l| l.listen).collect(),
+        listen: draft.listen.into_iter().flat_map(one_a_port).collect(),
         via,
         rules,
     }
+}
+
+/// A listener for each port of a range.
+fn one_a_port(draft: UncheckedListen) -> Vec<Listen> {
+    let ports = draft.listen.ports();
+    if ports.start() == ports.end() {
+        return vec![draft.listen];
+    }
+    ports
+        .filter_map(|port| draft.listen.on_ports(&(port..=port)))
+        .collect()
 }
 
 /// Ends stand where they mean something; a lone `direct://` is the empty chain.
@@ -203,8 +216,16 @@ fn same_address(diagnostics: &mut Diagnostics, routes: &[UncheckedRoute]) {
 fn clash(a: &UncheckedListen, b: &UncheckedListen) -> bool {
     let (tcp_a, udp_a) = a.listen.transports();
     let (tcp_b, udp_b) = b.listen.transports();
+    let (ports_a, ports_b) = (a.listen.ports(), b.listen.ports());
     let (a, b) = (&a.listen.addr, &b.listen.addr);
-    a.port == b.port && a.port != 0 && ((tcp_a && tcp_b) || (udp_a && udp_b)) && hosts_overlap(a, b)
+    overlap(&ports_a, &ports_b)
+        && a.port != 0
+        && ((tcp_a && tcp_b) || (udp_a && udp_b))
+        && hosts_overlap(a, b)
+}
+
+pub(super) fn overlap(a: &RangeInclusive<u16>, b: &RangeInclusive<u16>) -> bool {
+    a.start() <= b.end() && b.start() <= a.end()
 }
 
 fn hosts_overlap(a: &ListenAddr, b: &ListenAddr) -> bool {

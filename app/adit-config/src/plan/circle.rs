@@ -1,8 +1,11 @@
 //! Hops that lead back to a listener of the same plan.
 
+use core::ops::RangeInclusive;
+
 use adit_wire::{Host, Target};
 
 use crate::plan::Match;
+use crate::plan::check::overlap;
 use crate::plan::unchecked::{UncheckedRoute, UncheckedStage};
 use crate::scheme::typed::{Hop, Listen, ListenKind};
 use crate::text::{Diagnostics, Place, Problem, is_this_machine};
@@ -70,7 +73,7 @@ fn of_chain(routes: &[UncheckedRoute], from: usize, chain: &[UncheckedStage]) ->
         for hop in stage.hops() {
             let Hop::Server(server) = hop else { continue };
             let by_tcp = server.carried.is_none();
-            for to in at(routes, &server.server, by_tcp, !by_tcp) {
+            for to in at(routes, &server.server, &server.ports(), by_tcp, !by_tcp) {
                 let what = format!("`{hop}`");
                 let place = place.clone();
                 steps.push(Step {
@@ -100,7 +103,13 @@ fn of_targets(routes: &[UncheckedRoute], from: usize) -> Vec<Step> {
         let Some(target) = &forward.target else {
             continue;
         };
-        for to in at(routes, target, forward.tcp, forward.udp) {
+        for to in at(
+            routes,
+            target,
+            &(target.port..=target.port),
+            forward.tcp,
+            forward.udp,
+        ) {
             let what = format!("`{}`", draft.listen);
             let place = draft.place.clone();
             steps.push(Step {
@@ -115,11 +124,17 @@ fn of_targets(routes: &[UncheckedRoute], from: usize) -> Vec<Step> {
 }
 
 /// The routes that listen at `server`.
-fn at(routes: &[UncheckedRoute], server: &Target, tcp: bool, udp: bool) -> Vec<usize> {
+fn at(
+    routes: &[UncheckedRoute],
+    server: &Target,
+    ports: &RangeInclusive<u16>,
+    tcp: bool,
+    udp: bool,
+) -> Vec<usize> {
     let listens = |route: &&(usize, &UncheckedRoute)| {
         route.1.listen.iter().any(|draft| {
             let (has_tcp, has_udp) = draft.listen.transports();
-            is_at(&draft.listen, server) && ((tcp && has_tcp) || (udp && has_udp))
+            is_at(&draft.listen, server, ports) && ((tcp && has_tcp) || (udp && has_udp))
         })
     };
     let numbered: Vec<(usize, &UncheckedRoute)> = routes.iter().enumerate().collect();
@@ -127,10 +142,10 @@ fn at(routes: &[UncheckedRoute], server: &Target, tcp: bool, udp: bool) -> Vec<u
 }
 
 /// Whether a connection to `server` comes to this listener, by what is written.
-fn is_at(listen: &Listen, server: &Target) -> bool {
+fn is_at(listen: &Listen, server: &Target, ports: &RangeInclusive<u16>) -> bool {
     let to_all = |host: &Host| matches!(host, Host::Ip(ip) if ip.is_unspecified());
     listen.addr.port != 0
-        && listen.addr.port == server.port
+        && overlap(&listen.ports(), ports)
         && match &listen.addr.host {
             Some(host) if !to_all(host) => {
                 *host == server.host

@@ -7,6 +7,8 @@ use crate::schema::Typed;
 /// A key with its type and default, declared once and read by the builder of an endpoint.
 pub(crate) struct Key<T> {
     pub(crate) name: &'static str,
+    /// Another spelling of the name, which is read the same.
+    pub(crate) alias: Option<&'static str>,
     pub(crate) default: T,
     /// The default in words, where it depends on something else; else empty.
     pub(crate) otherwise: &'static str,
@@ -18,8 +20,32 @@ impl<T> Key<T> {
     pub(crate) const fn new(name: &'static str, default: T, doc: &'static str) -> Self {
         Self {
             name,
+            alias: None,
             default,
             otherwise: "",
+            doc,
+        }
+    }
+
+    /// The same with another spelling.
+    pub(crate) const fn also(mut self, alias: &'static str) -> Self {
+        self.alias = Some(alias);
+        self
+    }
+}
+
+impl<T> Key<Option<T>> {
+    /// A key whose default depends on something else, which is said in words.
+    pub(crate) const fn depends(
+        name: &'static str,
+        otherwise: &'static str,
+        doc: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            alias: None,
+            default: None,
+            otherwise,
             doc,
         }
     }
@@ -29,6 +55,12 @@ impl<T> Key<T> {
 pub trait Setting: Sync {
     /// The key as it is written in a URL.
     fn name(&self) -> &'static str;
+    /// Another spelling of it, which is read the same.
+    fn alias(&self) -> Option<&'static str>;
+    /// True if `key` is one of its spellings.
+    fn is_named(&self, key: &str) -> bool {
+        self.name() == key || self.alias() == Some(key)
+    }
     /// The type, with its words or its unit.
     fn type_name(&self) -> &'static str;
     /// The default as text, or what it depends on.
@@ -46,6 +78,10 @@ pub trait Setting: Sync {
 impl<T: Typed> Setting for Key<T> {
     fn name(&self) -> &'static str {
         self.name
+    }
+
+    fn alias(&self) -> Option<&'static str> {
+        self.alias
     }
 
     fn type_name(&self) -> &'static str {
@@ -155,4 +191,23 @@ pub(crate) const fn both(setting: &'static dyn Setting) -> Param {
         setting,
         roles: Roles::Both,
     }
+}
+
+/// Rows of two tables as those of one; the tables have `ALL` rows together.
+#[expect(
+    clippy::indexing_slicing,
+    reason = "a constant: out of bounds does not compile"
+)]
+pub(crate) const fn joined<const A: usize, const B: usize, const ALL: usize>(
+    first: &[Param; A],
+    rest: &[Param; B],
+) -> [Param; ALL] {
+    assert!(A + B == ALL, "all rows and no others");
+    let mut all = [first[0]; ALL];
+    let mut at = 0;
+    while at < ALL {
+        all[at] = if at < A { first[at] } else { rest[at - A] };
+        at += 1;
+    }
+    all
 }

@@ -39,6 +39,10 @@ pub(crate) struct FilePath(pub(crate) String);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wait(pub(crate) Duration);
 
+/// A time that may be 0; a number without a unit is seconds, as kcptun has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Seconds(pub(crate) Duration);
+
 /// A choice that can be left to adit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tristate {
@@ -169,6 +173,29 @@ impl Typed for Wait {
     }
 }
 
+impl Typed for Seconds {
+    const NAME: &'static str = "duration";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let read = if number {
+            read_duration(&format!("{text}s"))
+        } else {
+            read_duration(text)
+        };
+        read.map(Self).ok_or_else(|| {
+            "expected a duration like `10s` or `2m`, or a number of seconds".to_owned()
+        })
+    }
+
+    fn write(&self) -> String {
+        if self.0.is_zero() {
+            return "0s".to_owned();
+        }
+        write_duration(self.0)
+    }
+}
+
 impl Typed for PluginText {
     const NAME: &'static str = "program[;options]";
     const HIDDEN: bool = true;
@@ -231,5 +258,11 @@ mod tests {
         assert!(Wait::read("10s").is_err());
         assert!(Duration::read("0s").is_err());
         assert!(FilePath::read("a:b").is_err());
+        for (text, canonical) in [("10", "10s"), ("0", "0s"), ("120", "2m"), ("5ms", "5ms")] {
+            assert_eq!(Seconds::read(text).unwrap().write(), canonical);
+        }
+        for text in ["", "s", "+1", "1.5", "99999999999", "366d"] {
+            assert!(Seconds::read(text).is_err(), "{text}");
+        }
     }
 }

@@ -5,7 +5,7 @@ use core::time::Duration;
 use crate::schema::{Count, Key, Wait, Whole, both};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Carrier;
-use crate::scheme::kcp;
+use crate::scheme::kcp::{self, text::Crypt};
 use crate::scheme::typed::{Carried, Fec, Hop, Listen, ServerHop};
 use crate::text::Flaw;
 
@@ -57,7 +57,7 @@ fn hop(builder: &mut EndpointBuilder<'_, '_>, mut hop: ServerHop) -> Option<Hop>
 }
 
 fn read(builder: &mut EndpointBuilder<'_, '_>) -> Option<Carried> {
-    let seal = kcp::seal(builder, None);
+    let seal = kcp::seal(builder, Crypt::Aead, None);
     let count = |count: Count| Whole(u32::try_from(count.0).unwrap_or(u32::MAX)).0;
     let (data, parity) = (count(builder.get(&DATA)), count(builder.get(&PARITY)));
     let span = builder.value_span(&PARITY);
@@ -73,7 +73,8 @@ fn read(builder: &mut EndpointBuilder<'_, '_>) -> Option<Carried> {
         wait,
         seal: seal?,
     };
-    kcp::check_mtu(builder, fec.mtu, fec.overhead())?;
+    let span = builder.value_span(&MTU);
+    kcp::check_mtu(builder, fec.mtu, fec.overhead(), span)?;
     kcp::clear(builder, &fec.seal);
     Some(Carried::Fec(Box::new(fec)))
 }

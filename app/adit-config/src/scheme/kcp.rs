@@ -1,126 +1,54 @@
 //! `+kcp`: any dialect of streams over a few sessions of KCP.
 
+mod keys;
 pub(crate) mod text;
 
-use core::time::Duration;
-
 use adit_crypto::packet::{Check, PacketKind};
-use adit_kcp_proto::{Config, ConfigError};
+use adit_kcp_proto::{Config, ConfigError, Congestion};
 use adit_shadowsocks::Edition;
-use adit_smux_proto::{Role as End, Version};
+use adit_smux_proto::{ConfigError as SmuxError, Role as End, Version};
+use adit_wire::Time;
 
-use self::text::{Cc, Crypt, Mode};
-use crate::schema::{Count, Key, Role, SecretValue, Typed, Whole, both, hop as for_hop};
+use self::keys::{
+    ACKNODELAY, CC, COMP, CONN, DATA, EXPIRE, FRAMESIZE, INTERVAL, KEEPALIVE, LINGER, MODE, MTU,
+    NC, NOCOMP, NODELAY, PARITY, QPP, QPPCOUNT, RATE, RCVWND, RESEND, SMUX, SMUXBUF, SNDWND,
+    STREAMBUF,
+};
+pub(crate) use self::keys::{CRYPT, KCP9, KEY, PARAMS};
+use self::text::{Crypt, Mode};
+use crate::schema::{Count, Role, Typed};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Carrier;
-use crate::scheme::keys;
+use crate::scheme::keys as common;
 use crate::scheme::typed::{
-    Carried, Hop, HopKind, Kcp, Listen, ListenKind, PacketSeal, ServerHop, Shards, SsRole, UdpWay,
+    Carried, Hop, HopKind, Kcp, Learns, Listen, ListenKind, PacketSeal, ServerHop, Shards, SsRole,
+    UdpWay,
 };
 use crate::text::{Flaw, Secret, WarningKind};
 
-pub(crate) static KEY: Key<Option<SecretValue>> = Key {
-    name: "key",
-    default: None,
-    otherwise: "the password of `ss` and `ssr`",
-    doc: "Secret from which datagrams are sealed: itself, `@FILE` or `$NAME`.",
-};
-pub(crate) static CRYPT: Key<Crypt> = Key::new(
-    "crypt",
-    Crypt::Aead,
-    "How datagrams are sealed. `aead` is for two adits: keys of each session, no replays, and \
-     a client may change its address. Ciphers of kcptun: aes, aes-128, aes-192, aes-128-gcm, \
-     salsa20, blowfish, twofish, cast5, 3des, tea, xtea, xor, sm4, none, null; of these only \
-     aes-128-gcm authenticates.",
-);
-pub(crate) static KCP9: Key<bool> = Key::new(
-    "kcp9",
-    false,
-    "With a cipher of kcptun a keyed checksum (HighwayHash) and a matrix of its own (Cauchy): a \
-     mode between two adits, which both must have. No other program knows it; `adit kcp \
-     --kcp9` is the same.",
-);
-pub(crate) static MODE: Key<Mode> = Key::new(
-    "mode",
-    Mode::Fast,
-    "How hasty it is: a flush every 40, 30, 20 or 10 ms, or what the next three keys say.",
-);
-pub(crate) static NODELAY: Key<Whole> = Key::new(
-    "nodelay",
-    Whole(0),
-    "Hasty time-outs (1) or patient ones (0); for `mode=manual`.",
-);
-pub(crate) static INTERVAL: Key<Whole> = Key::new(
-    "interval",
-    Whole(50),
-    "Milliseconds between flushes, 10 to 5000; for `mode=manual`.",
-);
-pub(crate) static RESEND: Key<Whole> = Key::new(
-    "resend",
-    Whole(0),
-    "Later segments acknowledged before one is sent again, 0 waits for its time-out; for \
-     `mode=manual`.",
-);
-static CC: Key<Cc> = Key::new(
-    "cc",
-    Cc(adit_kcp_proto::Congestion::Auto),
-    "What holds the sender back besides the windows: a measured pace once it overruns the \
-     path (`auto`) or always (`bbr`), the window of KCP (`reno`), nothing (`off`).",
-);
-static DATA: Key<Whole> = Key::new(
-    "data",
-    Whole(10),
-    "Datagrams of a group of the error correction; 0 is none.",
-);
-static PARITY: Key<Whole> = Key::new(
-    "parity",
-    Whole(3),
-    "How many of a group may be lost without being sent again; 0 is no correction.",
-);
-pub(crate) static MTU: Key<Count> = Key::new(
-    "mtu",
-    Count(1350),
-    "Bytes of the largest UDP payload, at most 1500.",
-);
-pub(crate) static SNDWND: Key<Option<Count>> = Key {
-    name: "sndwnd",
-    default: None,
-    otherwise: "1024 as listener, 128 as hop",
-    doc: "Segments in flight at most.",
-};
-pub(crate) static RCVWND: Key<Option<Count>> = Key {
-    name: "rcvwnd",
-    default: None,
-    otherwise: "1024 as listener, 512 as hop",
-    doc: "Segments received and not read at most.",
-};
-pub(crate) static ACKNODELAY: Key<bool> = Key::new(
-    "acknodelay",
-    false,
-    "Acknowledge at once, not with the next flush.",
-);
-static RATE: Key<Whole> = Key::new(
-    "rate",
-    Whole(0),
-    "Bytes a second that a session may send; 0 is no limit.",
-);
-static SMUX: Key<Count> = Key::new("smux", Count(2), "Version of the multiplexer, 1 or 2.");
-static COMP: Key<bool> = Key::new("comp", false, "Compress all streams with snappy.");
-pub(crate) static CONN: Key<Count> = Key::new(
-    "conn",
-    Count(1),
-    "Sessions that are kept, 64 at most; streams take turns.",
-);
-static KEEPALIVE: Key<Duration> = Key::new(
-    "keepalive",
-    Duration::from_secs(10),
-    "How often a session shows that it lives; three times of silence end it, 30s at least.",
-);
-static EXPIRE: Key<Option<Duration>> = Key {
-    name: "expire",
-    default: None,
-    otherwise: "never",
-    doc: "Age at which a session gets no new streams and a fresh one begins.",
+/// What is so where no key says otherwise, and differs between `+kcp` and `kcptun`.
+pub(crate) struct Defaults {
+    pub(crate) kcptun: bool,
+    pub(crate) crypt: Crypt,
+    /// The password where none is given, which everybody knows.
+    pub(crate) password: Option<&'static str>,
+    /// `nc` in `mode=manual`; without it `cc` is `auto` there, too.
+    pub(crate) nc: Option<u32>,
+    pub(crate) compress: bool,
+    pub(crate) session_buffer: usize,
+    pub(crate) stream_buffer: usize,
+}
+
+const DEFAULTS: Defaults = Defaults {
+    kcptun: false,
+    crypt: Crypt::Aead,
+    password: None,
+    nc: None,
+    compress: false,
+    // What is read over a link that is long and loses waits for what is sent again: 100 Mbit/s
+    // over 100 ms need more than two MiB.
+    session_buffer: 8 << 20,
+    stream_buffer: 4 << 20,
 };
 
 pub(crate) static CARRIER: Carrier = Carrier {
@@ -129,36 +57,13 @@ pub(crate) static CARRIER: Carrier = Carrier {
           links that lose. Both ends need the same `key`, `crypt`, `kcp9`, `smux` and `comp`. \
           What of the dialect is UDP does not go through KCP: with `ss` it rides in a stream \
           (UDP-over-TCP), with others there is none.",
-    params: &[
-        both(&KEY),
-        both(&CRYPT),
-        both(&KCP9),
-        both(&MODE),
-        both(&NODELAY),
-        both(&INTERVAL),
-        both(&RESEND),
-        both(&CC),
-        both(&DATA),
-        both(&PARITY),
-        both(&MTU),
-        both(&SNDWND),
-        both(&RCVWND),
-        both(&ACKNODELAY),
-        both(&RATE),
-        both(&SMUX),
-        both(&COMP),
-        for_hop(&CONN),
-        both(&KEEPALIVE),
-        for_hop(&EXPIRE),
-    ],
+    params: &PARAMS,
     listen,
     hop,
 };
 
 /// Sessions of a hop at most.
-pub(crate) const MAX_CONN: usize = 64;
-/// How long a session that has expired may go on, as with kcptun.
-const LINGER: Duration = Duration::from_secs(600);
+const MAX_CONN: usize = 64;
 
 fn listen(builder: &mut EndpointBuilder<'_, '_>, mut listen: Listen) -> Option<Listen> {
     no_plugin(builder, listen.kind.plugin().is_some());
@@ -190,7 +95,8 @@ fn listen(builder: &mut EndpointBuilder<'_, '_>, mut listen: Listen) -> Option<L
         ListenKind::ShadowsocksR(server) => Some(&server.password),
         _ => None,
     };
-    let kcp = read(builder, own.map(|own| Secret::from(own.expose())))?;
+    let own = own.cloned();
+    let kcp = read(builder, &DEFAULTS, own, listen.addr.port)?;
     listen.carried = Some(Carried::Kcp(Box::new(kcp)));
     Some(listen)
 }
@@ -227,14 +133,14 @@ fn hop(builder: &mut EndpointBuilder<'_, '_>, mut hop: ServerHop) -> Option<Hop>
         HopKind::Socks4a { .. } | HopKind::Http { .. } | HopKind::Ssh(_) | HopKind::Far => {}
     }
     let own = own.map(Secret::from);
-    let kcp = read(builder, own)?;
+    let kcp = read(builder, &DEFAULTS, own, hop.server.port)?;
     hop.carried = Some(Carried::Kcp(Box::new(kcp)));
     Some(Hop::Server(hop))
 }
 
 /// Datagrams of these dialects would go around KCP, and in clear.
 fn no_udp(builder: &mut EndpointBuilder<'_, '_>) {
-    let asked = builder.endpoint().param(keys::UDP.name);
+    let asked = builder.endpoint().param(common::UDP.name);
     if let Some(pair) = asked.filter(|pair| pair.value.value == "true") {
         let flaw = Flaw::new(pair.value.span, "KCP carries no UDP of this dialect")
             .label("it would go around the tunnel")
@@ -246,7 +152,7 @@ fn no_udp(builder: &mut EndpointBuilder<'_, '_>) {
 fn no_plugin(builder: &mut EndpointBuilder<'_, '_>, plugin: bool) {
     if plugin {
         let flaw = Flaw::new(
-            builder.key_span(&keys::PLUGIN),
+            builder.key_span(&common::PLUGIN),
             "a plugin and KCP cannot both carry the bytes",
         );
         builder.problem(flaw.help("leave one of them away"));
@@ -254,69 +160,156 @@ fn no_plugin(builder: &mut EndpointBuilder<'_, '_>, plugin: bool) {
 }
 
 fn no_streams(builder: &EndpointBuilder<'_, '_>) -> Flaw {
-    let span = builder.value_span(&keys::TCP);
+    let span = builder.value_span(&common::TCP);
     Flaw::new(span, "KCP carries streams, and `tcp=false` leaves none")
 }
 
-fn read(builder: &mut EndpointBuilder<'_, '_>, own: Option<Secret>) -> Option<Kcp> {
-    let keyed = own.is_some();
-    let seal = seal(builder, own);
-    let cc = builder.get(&CC).0;
-    let arq = arq(builder, cc);
+/// Everything that the keys say. `own` is the secret without `key`, `last_port` the end of the range
+/// that begins with the port.
+pub(crate) fn read(
+    builder: &mut EndpointBuilder<'_, '_>,
+    defaults: &Defaults,
+    own: Option<Secret>,
+    last_port: u16,
+) -> Option<Kcp> {
+    let keyed = own.is_some() && !defaults.kcptun;
+    let own = own.or_else(|| defaults.password.map(Secret::from));
+    let seal = seal(builder, defaults.crypt, own);
+    let arq = arq(builder, defaults);
     let (data, parity) = (builder.get(&DATA).0, builder.get(&PARITY).0);
     let span = builder.value_span(&PARITY);
     let fec = shards(builder, data, parity, span);
-    let mut smux = smux(builder, &SMUX)?;
-    let keepalive = builder.get(&KEEPALIVE);
-    // What is read over a link that is long and loses waits for what is sent again: 100 Mbit/s
-    // over 100 ms need more than two MiB.
-    (smux.stream_buffer, smux.session_buffer) = (4 << 20, 8 << 20);
-    smux.keepalive = Some(keepalive);
-    smux.timeout = smux.timeout.max(keepalive * 3);
+    let smux = smux(builder, defaults);
+    let compress = compress(builder, defaults);
+    let (fec, seal, smux) = (fec?, seal?, smux?);
     let kcp = Kcp {
-        kcptun: false,
+        kcptun: defaults.kcptun,
         arq,
         mtu: builder.get(&MTU).0,
-        fec: fec?,
-        seal: seal?,
+        fec,
         smux,
-        compress: builder.get(&COMP),
+        compress,
         sessions: sessions(builder),
-        expire: builder.get(&EXPIRE),
-        linger: LINGER,
+        expire: builder
+            .get(&EXPIRE)
+            .map(|age| age.0)
+            .filter(|age| !age.is_zero()),
+        linger: builder.get(&LINGER).0,
         rate: builder.get(&RATE).0,
-        qpp: None,
+        qpp: qpp(builder, &seal)?,
+        learns: learns(builder, &seal),
+        last_port,
+        seal,
     };
-    check_mtu(builder, kcp.mtu, kcp.overhead())?;
+    let span = builder.value_span(&MTU);
+    check_mtu(builder, kcp.mtu, kcp.overhead(), span)?;
     if !keyed {
-        clear(builder, &kcp.seal);
+        match defaults.password {
+            Some(known) if kcp.seal.hides() && kcp.seal.password().expose() == known => {
+                well_known(builder);
+            }
+            _ => clear(builder, &kcp.seal),
+        }
     }
     Some(kcp)
 }
 
-/// Whether only those who have a key are understood.
-pub(crate) fn is_keyed(builder: &mut EndpointBuilder<'_, '_>) -> bool {
-    match builder.get(&CRYPT) {
-        Crypt::Aead => true,
-        Crypt::Packets(kind) => {
-            builder.get(&KCP9) && kind != PacketKind::Null
-                || !matches!(kind, PacketKind::None | PacketKind::Null)
+/// What nobody asked for. Between two adits nothing has to be learned.
+fn learns(builder: &EndpointBuilder<'_, '_>, seal: &PacketSeal) -> Learns {
+    if matches!(seal, PacketSeal::Session(_)) {
+        return Learns::default();
+    }
+    Learns {
+        smux: builder.param(&SMUX).is_none(),
+        comp: builder.param(&COMP).is_none() && builder.param(&NOCOMP).is_none(),
+        fec: builder.param(&DATA).is_none() && builder.param(&PARITY).is_none(),
+    }
+}
+
+/// Whether streams are compressed, which two keys can say.
+fn compress(builder: &mut EndpointBuilder<'_, '_>, defaults: &Defaults) -> bool {
+    if let (Some(comp), Some(nocomp)) = (builder.param(&COMP), builder.param(&NOCOMP)) {
+        let later = comp.key.span.start.max(nocomp.key.span.start);
+        let span = if later == comp.key.span.start {
+            comp.key.span
+        } else {
+            nocomp.key.span
+        };
+        let flaw = Flaw::new(span, "`comp` and `nocomp` say the same")
+            .label("one is the opposite of the other")
+            .help("leave one of them away");
+        builder.problem(flaw);
+    }
+    let opposite = builder.get(&NOCOMP).map(|nocomp| !nocomp);
+    builder.get(&COMP).or(opposite).unwrap_or(defaults.compress)
+}
+
+/// The pads, if they are wanted; kcptun warns of the same.
+#[expect(clippy::option_option, reason = "wrong, or none wanted")]
+fn qpp(builder: &mut EndpointBuilder<'_, '_>, seal: &PacketSeal) -> Option<Option<u16>> {
+    let (wanted, count) = (builder.get(&QPP), builder.get(&QPPCOUNT).0);
+    let span = builder.value_span(&QPPCOUNT);
+    let about = |title: String| Flaw::new(span, title);
+    if !wanted {
+        if builder.param(&QPPCOUNT).is_some() {
+            let about = about("`qppcount` is for `qpp=true`".to_owned()).label("ignored here");
+            builder.warn(WarningKind::IgnoredKey, about);
         }
+        return Some(None);
+    }
+    let PacketSeal::Packets { password, .. } = seal else {
+        let flaw = Flaw::new(builder.key_span(&QPP), "`qpp` is for ciphers of kcptun")
+            .label("`crypt=aead` has no pads")
+            .help("leave it away: `aead` hides and authenticates all that is said");
+        builder.problem(flaw);
+        return None;
+    };
+    let Some(count) = u16::try_from(count).ok().filter(|count| *count > 0) else {
+        builder.problem(about("QPP has from 1 to 65535 pads".to_owned()));
+        return None;
+    };
+    for title in adit_crypto::packet::qpp::doubts(password.expose().len(), count) {
+        builder.warn(WarningKind::LegacyCipher, about(title));
+    }
+    Some(Some(count))
+}
+
+/// Whether only those who have a key are understood, of a dialect over KCP.
+pub(crate) fn is_keyed(builder: &mut EndpointBuilder<'_, '_>) -> bool {
+    let crypt = builder.get(&CRYPT).unwrap_or(DEFAULTS.crypt);
+    needs_key(crypt, builder.get(&KCP9))
+}
+
+const fn needs_key(crypt: Crypt, kcp9: bool) -> bool {
+    match crypt {
+        Crypt::Packets(PacketKind::None) => kcp9,
+        Crypt::Packets(kind) => !matches!(kind, PacketKind::Null),
+        Crypt::Aead => true,
     }
 }
 
 /// How datagrams are sealed; without `key` from the secret of the dialect.
 pub(crate) fn seal(
     builder: &mut EndpointBuilder<'_, '_>,
+    usual: Crypt,
     own: Option<Secret>,
 ) -> Option<PacketSeal> {
-    let crypt = builder.get(&CRYPT);
+    let crypt = builder.get(&CRYPT).unwrap_or(usual);
     let kcp9 = builder.get(&KCP9);
+    if kcp9 && crypt == Crypt::Packets(PacketKind::Null) {
+        let flaw = Flaw::new(
+            builder.key_span(&KCP9),
+            "`kcp9` seals with the cipher, and `null` is none",
+        )
+        .help("name a cipher (`crypt=aes`), or leave `kcp9` away");
+        builder.problem(flaw);
+        return None;
+    }
     let password = match builder.get(&KEY) {
         Some(written) => Some(builder.written_secret(&written, builder.value_span(&KEY))?),
         None => own.filter(|own| !own.expose().is_empty()),
     };
-    if password.is_none() && is_keyed(builder) {
+    if password.is_none() && needs_key(crypt, kcp9) {
         let flaw = Flaw::new(
             builder.endpoint().address,
             "the key of the datagrams is missing",
@@ -348,10 +341,7 @@ pub(crate) fn seal(
 }
 
 /// The ARQ, by name or by numbers.
-pub(crate) fn arq(
-    builder: &mut EndpointBuilder<'_, '_>,
-    congestion: adit_kcp_proto::Congestion,
-) -> Config {
+fn arq(builder: &mut EndpointBuilder<'_, '_>, defaults: &Defaults) -> Config {
     let (mode, listens) = (builder.get(&MODE), builder.role() == Role::Listener);
     let named = mode.config().unwrap_or_else(|| Config {
         nodelay: u8::try_from(builder.get(&NODELAY).0.min(2)).unwrap_or(2),
@@ -359,15 +349,26 @@ pub(crate) fn arq(
         resend: u16::try_from(builder.get(&RESEND).0).unwrap_or(u16::MAX),
         ..Config::fast()
     });
+    let nc = builder.param(&NC);
     if mode != Mode::Manual {
-        for key in [&NODELAY, &INTERVAL, &RESEND] {
-            if builder.endpoint().param(key.name).is_some() {
-                let title = format!("`{}` is for `mode=manual`", key.name);
-                let about = Flaw::new(builder.key_span(key), title).label("ignored here");
-                builder.warn(WarningKind::IgnoredKey, about);
-            }
+        let numbers = [&NODELAY, &INTERVAL, &RESEND].map(|key| builder.param(key));
+        for pair in numbers.into_iter().chain([nc]).flatten() {
+            let title = format!("`{}` is for `mode=manual`", pair.key.value);
+            let about = Flaw::new(pair.key.span, title).label("ignored here");
+            builder.warn(WarningKind::IgnoredKey, about);
         }
+    } else if let (Some(nc), Some(_)) = (nc, builder.param(&CC)) {
+        let about = Flaw::new(nc.key.span, "`cc` says more than `nc`").label("ignored here");
+        builder.warn(WarningKind::IgnoredKey, about);
     }
+    let nc = builder.get(&NC).map(|nc| nc.0).or(defaults.nc);
+    let congestion = match (builder.get(&CC), mode, nc) {
+        (Some(cc), ..) => cc.0,
+        (None, Mode::Manual, Some(0)) => Congestion::Reno,
+        (None, Mode::Manual, Some(_)) => Congestion::Off,
+        // What is overrun is found out and held back.
+        (None, ..) => Congestion::Auto,
+    };
     let window = |count: Option<Count>, listener, hop| match count {
         Some(count) => u32::try_from(count.0).unwrap_or(u32::MAX),
         None if listens => listener,
@@ -419,6 +420,7 @@ pub(crate) fn check_mtu(
     builder: &mut EndpointBuilder<'_, '_>,
     mtu: usize,
     overhead: usize,
+    span: crate::text::Span,
 ) -> Option<()> {
     /// The shortest KCP datagram that is worth sending.
     const SHORTEST: usize = 50;
@@ -426,13 +428,12 @@ pub(crate) fn check_mtu(
     if (least..=1500).contains(&mtu) {
         return Some(());
     }
-    let span = builder.value_span(&MTU);
     let flaw = Flaw::new(span, format!("the MTU must lie between {least} and 1500"));
     builder.problem(flaw);
     None
 }
 
-pub(crate) fn sessions(builder: &mut EndpointBuilder<'_, '_>) -> usize {
+fn sessions(builder: &mut EndpointBuilder<'_, '_>) -> usize {
     let conn = builder.get(&CONN).0;
     if conn > MAX_CONN {
         let span = builder.value_span(&CONN);
@@ -442,16 +443,16 @@ pub(crate) fn sessions(builder: &mut EndpointBuilder<'_, '_>) -> usize {
     conn
 }
 
-/// Streams of this end, in the version of the multiplexer that a key says.
-pub(crate) fn smux(
+/// Streams of this end.
+fn smux(
     builder: &mut EndpointBuilder<'_, '_>,
-    key: &Key<Count>,
+    defaults: &Defaults,
 ) -> Option<adit_smux_proto::Config> {
-    let version = match builder.get(key).0 {
+    let version = match builder.get(&SMUX).0 {
         1 => Version::V1,
         2 => Version::V2,
         _ => {
-            let span = builder.value_span(key);
+            let span = builder.value_span(&SMUX);
             builder.problem(Flaw::new(span, "smux has the versions 1 and 2"));
             return None;
         }
@@ -460,7 +461,38 @@ pub(crate) fn smux(
         Role::Listener => End::Server,
         Role::Hop => End::Client,
     };
-    Some(adit_smux_proto::Config::new(version, end))
+    let mut config = adit_smux_proto::Config::new(version, end);
+    let bytes = |count: Option<Count>, usual: usize| {
+        u32::try_from(count.map_or(usual, |count| count.0)).unwrap_or(u32::MAX)
+    };
+    config.session_buffer = bytes(builder.get(&SMUXBUF), defaults.session_buffer);
+    config.stream_buffer = bytes(builder.get(&STREAMBUF), defaults.stream_buffer);
+    config.max_frame = u16::try_from(builder.get(&FRAMESIZE).0).unwrap_or(u16::MAX);
+    let keepalive = builder.get(&KEEPALIVE).0;
+    config.keepalive = Some(keepalive);
+    config.timeout = config.timeout.max(keepalive * 3);
+    if let Err(why) = adit_smux_proto::Session::new(config.clone(), Time(0)) {
+        let span = match why {
+            SmuxError::Keepalive => builder.value_span(&KEEPALIVE),
+            SmuxError::StreamBuffer if builder.param(&STREAMBUF).is_some() => {
+                builder.value_span(&STREAMBUF)
+            }
+            _ => builder.value_span(&SMUXBUF),
+        };
+        builder.problem(Flaw::new(span, "smux cannot run with this").label(why.to_string()));
+        return None;
+    }
+    Some(config)
+}
+
+/// The password keeps nobody out.
+fn well_known(builder: &mut EndpointBuilder<'_, '_>) {
+    let secret = builder.endpoint().secret.as_ref();
+    let span = secret.map_or_else(|| builder.value_span(&KEY), |secret| secret.span);
+    let about = Flaw::new(span, "the key is kcptun's default, which everybody knows")
+        .label("everyone on the way can read and change the traffic")
+        .help("write `?key=@FILE` or `?key=$NAME`, the same at both ends");
+    builder.warn(WarningKind::NoEncryption, about);
 }
 
 /// What is in the datagrams has no protection of its own.

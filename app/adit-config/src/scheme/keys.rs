@@ -16,12 +16,14 @@ pub(crate) static ALLOW_OPEN_PROXY: Key<bool> = Key::new(
 );
 pub(crate) static USERS: Key<Option<FilePath>> = Key {
     name: "users",
+    alias: None,
     default: None,
     otherwise: "none",
     doc: "File of users, one `user:password` a line; besides the user of the URL itself.",
 };
 pub(crate) static ALLOW_PRIVATE: Key<Option<Private>> = Key {
     name: "allow_private",
+    alias: None,
     default: None,
     otherwise: "all on loopback without a key, else none",
     doc: "Private destinations that may be reached: networks, `all` or `none`.",
@@ -56,6 +58,7 @@ pub(crate) static UDP_IDLE: Key<Duration> = Key::new(
 );
 pub(crate) static MAX_CONNECTIONS: Key<Option<Count>> = Key {
     name: "max_connections",
+    alias: None,
     default: None,
     otherwise: "by the descriptor limit",
     doc: "Connections at the same time; the oldest without a request makes room for a further \
@@ -99,6 +102,7 @@ pub(crate) static SOCKS4: Key<Tristate> = Key::new(
 );
 pub(crate) static UDP_ADVERTISE: Key<Option<IpAddr>> = Key {
     name: "udp_advertise",
+    alias: None,
     default: None,
     otherwise: "address of the control connection",
     doc: "Address that clients are told to send UDP to; for servers behind address translation.",
@@ -141,6 +145,7 @@ pub(crate) static RESTART: Key<Restart> = Key::new(
 
 pub(crate) static SS_USERS: Key<Option<FilePath>> = Key {
     name: "users",
+    alias: None,
     default: None,
     otherwise: "none",
     doc: "File of users: `{\"NAME\": \"KEY\"}`, `[{\"name\": …, \"password\": …}]`, or one \
@@ -149,6 +154,7 @@ pub(crate) static SS_USERS: Key<Option<FilePath>> = Key {
 };
 pub(crate) static RELAY: Key<Option<FilePath>> = Key {
     name: "relay",
+    alias: None,
     default: None,
     otherwise: "none",
     doc: "File of servers to relay to, by identity header: `[{\"server\": …, \"port\": …, \
@@ -156,6 +162,7 @@ pub(crate) static RELAY: Key<Option<FilePath>> = Key {
 };
 pub(crate) static STATE: Key<Option<FilePath>> = Key {
     name: "state",
+    alias: None,
     default: None,
     otherwise: "none",
     doc: "File in which the filter against replays of the AEAD edition, or of a legacy method, \
@@ -168,6 +175,7 @@ pub(crate) static SS_UDP: Key<UdpWay> = Key::new(
 );
 pub(crate) static PLUGIN: Key<Option<PluginText>> = Key {
     name: "plugin",
+    alias: None,
     default: None,
     otherwise: "none",
     doc: "Program that carries the bytes in a disguise (SIP003); `\\` before a `;` of its name.",

@@ -35,7 +35,7 @@ use crate::text::{Diagnostics, Excerpt, Lookup};
 pub(crate) use definition::Written;
 pub use definition::{Carrier, Scheme};
 pub(crate) use kcp::mode_name;
-pub(crate) use names::{unknown_key, written};
+pub(crate) use names::{twice, unknown_key, written};
 pub(crate) use table::{CARRIERS, dialect};
 pub use table::{UnknownScheme, schemes};
 

@@ -2,7 +2,7 @@
 //! that are nowhere.
 
 use crate::grammar::{Endpoint, Pair};
-use crate::schema::Role;
+use crate::schema::{Param, Role};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::table::{CARRIERS, all_params, schemes};
 use crate::scheme::{Scheme, Written};
@@ -51,9 +51,13 @@ fn wrong_role(endpoint: &Endpoint, written: Written, role: Role) -> Flaw {
 
 fn check_key(builder: &mut EndpointBuilder<'_, '_>, pair: &Pair) {
     let (written, key) = (builder.written(), pair.key.value.as_str());
-    let known = written.params().find(|param| param.setting.name() == key);
+    let known = written.params().find(|param| param.setting.is_named(key));
     match known {
-        Some(param) if param.roles.has(builder.role()) => {}
+        Some(param) if param.roles.has(builder.role()) => {
+            if let Some(flaw) = twice(builder.endpoint(), param, pair) {
+                builder.problem(flaw);
+            }
+        }
         Some(param) => {
             let title = format!("`{key}` is a key of the {} role", param.roles);
             if written.scheme.is_shared {
@@ -69,6 +73,20 @@ fn check_key(builder: &mut EndpointBuilder<'_, '_>, pair: &Pair) {
             Err(ignored) => builder.warn(WarningKind::IgnoredKey, ignored),
         },
     }
+}
+
+/// A key that is written in both of its spellings, seen at the latter.
+pub(crate) fn twice(endpoint: &Endpoint, param: &Param, pair: &Pair) -> Option<Flaw> {
+    let (name, alias) = (param.setting.name(), param.setting.alias()?);
+    let written = |key| endpoint.param(key).map(|pair| pair.key.span.start);
+    let earlier = written(name)?.min(written(alias)?);
+    if pair.key.span.start <= earlier {
+        return None;
+    }
+    let flaw = Flaw::new(pair.key.span, format!("`{name}` is written twice"))
+        .label(format!("`{name}` and `{alias}` are the same key"))
+        .help("leave one of them away");
+    Some(flaw)
 }
 
 /// The scheme of an endpoint, with its carrier.
@@ -127,10 +145,13 @@ const NOTHING: &[&str] = &["", "0", "false", "none", "tcp"];
 /// slip of the finger.
 pub(crate) fn unknown_key(written: Written, pair: &Pair) -> Result<Flaw, Flaw> {
     let (key, value) = (pair.key.value.as_str(), pair.value.value.as_str());
-    let names = || written.params().map(|param| param.setting.name());
+    let names = || {
+        let spelled = |param: &Param| [Some(param.setting.name()), param.setting.alias()];
+        written.params().flat_map(spelled).flatten()
+    };
     let flaw = Flaw::new(pair.key.span, format!("unknown key `{key}`"));
     if written.scheme.is_shared {
-        let is_ours = all_params().any(|param| param.setting.name() == key);
+        let is_ours = all_params().any(|param| param.setting.is_named(key));
         if is_ours || (DECIDING.contains(&key) && !NOTHING.contains(&value)) {
             let over_tcp = "`udp=over-tcp` puts datagrams into a connection";
             let flaw = flaw.label(format!("`{written}://` cannot do this"));

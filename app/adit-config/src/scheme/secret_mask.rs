@@ -217,7 +217,12 @@ fn in_url(scheme: &str, body: &str, mut cover: impl FnMut(Span)) {
     } else if let Some(colon) = authority.find(':') {
         let port = authority.get(colon + 1..).unwrap_or_default();
         let digits = port.bytes().take_while(u8::is_ascii_digit).count();
-        let behind = port.get(digits..).unwrap_or_default();
+        let mut behind = port.get(digits..).unwrap_or_default();
+        if syntax.is_some_and(|syntax| syntax.port_range)
+            && let Some(last) = behind.strip_prefix('-')
+        {
+            behind = last.trim_start_matches(|c: char| c.is_ascii_digit());
+        }
         let is_port = if method.is_some() {
             digits <= 5 && matches!(behind, "" | "/")
         } else {

@@ -23,12 +23,14 @@ use text::{Algorithms, HostKeys, Strict, names};
 
 static KEY: Key<Option<FilePath>> = Key {
     name: "key",
+    alias: None,
     default: None,
     otherwise: "id_ed25519, id_ecdsa, id_rsa in ~/.ssh, or a password",
     doc: "Private key to log in with; a certificate in `FILE-cert.pub` is shown with it.",
 };
 static PASSPHRASE: Key<Option<SecretValue>> = Key {
     name: "passphrase",
+    alias: None,
     default: None,
     otherwise: "none",
     doc: "What the file of `key` is encrypted with.",
@@ -41,12 +43,14 @@ static AGENT: Key<Tristate> = Key::new(
 );
 static KNOWN_HOSTS: Key<Option<FilePath>> = Key {
     name: "known_hosts",
+    alias: None,
     default: None,
     otherwise: "~/.ssh/known_hosts, /etc/ssh/ssh_known_hosts",
     doc: "File of the hosts and their keys.",
 };
 static HOST_KEY: Key<HostKeys> = Key {
     name: "host_key",
+    alias: None,
     default: HostKeys::Unwritten,
     otherwise: "by known_hosts; a listener makes one and keeps it",
     doc: "A hop's: fingerprints of the server's key, with commas, instead of known_hosts. A \
@@ -60,6 +64,7 @@ static STRICT: Key<Strict> = Key::new(
 );
 static AUTHORIZED_KEYS: Key<Option<FilePath>> = Key {
     name: "authorized_keys",
+    alias: None,
     default: None,
     otherwise: "none",
     doc: "File of the keys that let in, with OpenSSH's options (`from`, `permitopen`, \
@@ -68,18 +73,21 @@ static AUTHORIZED_KEYS: Key<Option<FilePath>> = Key {
 };
 static CIPHER: Key<Algorithms<Cipher>> = Key {
     name: "cipher",
+    alias: None,
     default: Algorithms(Vec::new()),
     otherwise: "by this machine",
     doc: "Ciphers that are offered, the best first, with commas.",
 };
 static MAC: Key<Algorithms<Mac>> = Key {
     name: "mac",
+    alias: None,
     default: Algorithms(Vec::new()),
     otherwise: "all, UMAC first",
     doc: "MACs that are offered, for ciphers without a tag of their own.",
 };
 static KEX: Key<Algorithms<Kex>> = Key {
     name: "kex",
+    alias: None,
     default: Algorithms(Vec::new()),
     otherwise: "all, post-quantum first; a listener: no `diffie-hellman-…`",
     doc: "Key exchanges that are offered.",

@@ -32,6 +32,7 @@ static PROTOCOL: Key<Protocol> = Key::new(
 );
 static PROTOCOL_PARAM: Key<UserText> = Key {
     name: "protocol_param",
+    alias: None,
     default: UserText(String::new()),
     otherwise: "none",
     doc: "The user of a client, `ID:PASSWORD`; the users of a server, \
@@ -47,6 +48,7 @@ static OBFS: Key<Obfs> = Key::new(
 );
 static OBFS_PARAM: Key<ObfsText> = Key {
     name: "obfs_param",
+    alias: None,
     default: ObfsText(String::new()),
     otherwise: "the server's own",
     doc: "A client's hosts to name, `HOST,HOST[#HEADERS]`; a server's hosts to accept (http_*), \
@@ -54,6 +56,7 @@ static OBFS_PARAM: Key<ObfsText> = Key {
 };
 static REDIRECT: Key<RedirectText> = Key {
     name: "redirect",
+    alias: None,
     default: RedirectText::NONE,
     otherwise: "none",
     doc: "Where connections are taken that are not accepted, before `reject`: \
@@ -347,7 +350,7 @@ fn no_split_value(builder: &mut EndpointBuilder<'_, '_>) {
         SCHEME
             .params
             .iter()
-            .any(|param| param.setting.name() == key)
+            .any(|param| param.setting.is_named(key))
     };
     let mut parts = name.value.split('&').skip(1);
     let query = parts.any(|part| part.split_once('=').is_some_and(|(key, _)| known(key)));

@@ -109,7 +109,7 @@ pub(super) fn all_params() -> impl Iterator<Item = &'static Param> {
 /// True if values of this key may be shown: some table has it, and it is not free text.
 pub(super) fn is_public(key: &str) -> bool {
     let mut rows = all_params().map(|param| param.setting);
-    rows.any(|setting| setting.name() == key && !setting.hides_value())
+    rows.any(|setting| setting.is_named(key) && !setting.hides_value())
 }
 
 /// True if an `@` behind this text begins the path of a file: the text ends with `?users=` or the
@@ -124,7 +124,8 @@ pub(super) fn opens_file(before: &str) -> bool {
     };
     let rows = all_params().map(|param| param.setting);
     let files = rows.filter(|setting| setting.names_file());
-    nearest(key, files.map(|setting| setting.name())).is_some()
+    let names = files.flat_map(|setting| [Some(setting.name()), setting.alias()]);
+    nearest(key, names.flatten()).is_some()
 }
 
 const DIALECTS: Dialects = Dialects {
@@ -189,7 +190,10 @@ mod tests {
             for carrier in carriers.chain([None]) {
                 let written = Written { scheme, carrier };
                 let mut seen = Vec::new();
-                for name in written.params().map(|param| param.setting.name()) {
+                let spelled = written
+                    .params()
+                    .flat_map(|param| [Some(param.setting.name()), param.setting.alias()]);
+                for name in spelled.flatten() {
                     assert!(!seen.contains(&name), "{written}: {name} twice");
                     seen.push(name);
                 }

@@ -10,6 +10,7 @@ use crate::text::Flaw;
 /// Clients are other machines even where the address is loopback, so nothing is opened by that.
 static ALLOW_PRIVATE: Key<Option<Private>> = Key {
     name: keys::ALLOW_PRIVATE.name,
+    alias: None,
     default: None,
     otherwise: "none",
     doc: keys::ALLOW_PRIVATE.doc,

@@ -1,19 +1,21 @@
 //! Secrets: held zeroizing, never printed, compared in constant time.
 
 use core::fmt;
+use std::sync::Arc;
 
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-/// A password or key as text; empty by default. Wiped on drop; `Debug` shows nothing of it; no `Clone`.
-#[derive(Default)]
-pub struct Secret(Zeroizing<String>);
+/// A password or key as text; empty by default. A clone shares the text, which is wiped with
+/// the last of them; `Debug` shows nothing of it.
+#[derive(Clone, Default)]
+pub struct Secret(Arc<Zeroizing<String>>);
 
 impl Secret {
     /// Takes a secret over.
     #[must_use]
     pub fn new(text: String) -> Self {
-        Self(Zeroizing::new(text))
+        Self(Arc::new(Zeroizing::new(text)))
     }
 
     /// The text itself. Named so that a reader sees where a secret leaves its cover.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use adit_config::{
-    Carried, HopKind, Kcp, Listen, ListenKind, PacketSeal, ServerHop, Shards, Stage, UdpWay,
-    explain, link,
+    Carried, HopKind, Kcp, Learns, Listen, ListenKind, PacketSeal, ServerHop, Shards, Stage,
+    UdpWay, explain, link,
 };
 use adit_crypto::packet::{Check, PacketKind};
 use adit_kcp_proto::Congestion;
@@ -102,7 +102,7 @@ fn keys_become_numbers() {
 }
 
 #[test]
-fn kcptun_has_its_own_names_and_defaults() {
+fn kcptuns_names_and_defaults_are_had() {
     let words = |hop: &str| ["tcp://127.0.0.1:0".to_owned(), hop.to_owned()];
     let found = |url: &str| {
         let words = words(url);
@@ -146,8 +146,8 @@ fn kcptun_has_its_own_names_and_defaults() {
         &MemorySources::default(),
     ));
     assert!(why.contains("smux cannot run with this"), "{why}");
-    let canonical = "kcptun://a%3Ab@h:1/t:80?crypt=tea&mode=fast";
-    let text = "KCPTUN://a:b@H:1/T:80?mode=fast&crypt=TEA";
+    let canonical = "kcptun://a%3Ab@h:1/t:80?crypt=tea&mode=fast&parity=2&linger=10m";
+    let text = "KCPTUN://a:b@H:1/T:80?scavengettl=600&mode=fast&parityshard=2&crypt=tea";
     assert_eq!(link::canonical(text).unwrap(), canonical);
     assert_eq!(link::canonical(canonical).unwrap(), canonical);
     for same in [
@@ -229,4 +229,237 @@ fn numbers_that_kcp_cannot_run_with_are_problems() {
         let why = shown(words(&["tcp://127.0.0.1:0", &url]));
         assert!(why.contains(said), "{why}");
     }
+}
+
+fn kcptun_hop(rest: &str) -> Kcp {
+    let url = format!("kcptun://k@h:{rest}");
+    kcp(hop(&["tcp://127.0.0.1:0", &url], &MemorySources::default()).carried)
+}
+
+fn said(url: &str) -> String {
+    shown(words(&["tcp://127.0.0.1:0", url]))
+}
+
+#[test]
+fn each_key_has_one_meaning_in_both_schemes() {
+    let keys = "crypt=aes&kcp9=true&cc=bbr&data=4&parity=2&rate=7&smux=1&expire=90&linger=5m\
+                &keepalive=7&comp=true&smuxbuf=2097152&streambuf=65536&framesize=4096&conn=2\
+                &qpp=true&qppcount=13&key=k";
+    let theirs = keys
+        .replace("data=", "datashard=")
+        .replace("parity=", "parityshard=")
+        .replace("rate=", "ratelimit=")
+        .replace("smux=", "smuxver=")
+        .replace("expire=90", "autoexpire=90s")
+        .replace("linger=5m", "scavengettl=300")
+        .replace("comp=true", "nocomp=false");
+    let tcp = |keys: &str| {
+        let url = format!("tcp+kcp://h:1?{keys}");
+        kcp(hop(&["tcp://127.0.0.1:0", &url], &MemorySources::default()).carried)
+    };
+    let found = tcp(keys);
+    assert_eq!(found, tcp(&theirs));
+    assert_eq!(
+        (found.expire, found.linger),
+        (Some(Duration::from_secs(90)), Duration::from_secs(300))
+    );
+    assert_eq!(found.smux.keepalive, Some(Duration::from_secs(7)));
+    assert_eq!((found.qpp, found.learns), (Some(13), Learns::default()));
+    for keys in [keys, &theirs] {
+        let url = format!("kcptun://h:1?{keys}");
+        let mut kcptun = kcp(hop(&["tcp://127.0.0.1:0", &url], &MemorySources::default()).carried);
+        assert!(kcptun.kcptun);
+        kcptun.kcptun = false;
+        assert_eq!(kcptun, found);
+    }
+    assert_eq!(kcptun_hop("1?autoexpire=0").expire, None);
+}
+
+#[test]
+fn a_key_in_two_spellings_is_written_twice() {
+    for (keys, words) in [
+        ("data=1&datashard=1", "`data` is written twice"),
+        ("smuxver=1&mtu=1200&smux=1", "`smux` is written twice"),
+        ("scavengettl=1&linger=1", "`linger` is written twice"),
+        ("comp=true&nocomp=true", "`comp` and `nocomp` say the same"),
+    ] {
+        for url in ["kcptun://k@h:1", "tcp+kcp://h:1"] {
+            let why = said(&format!("{url}?{keys}"));
+            assert!(why.contains(words) && why.contains("leave one"), "{why}");
+        }
+    }
+    let why = link::canonical("kcptun://h:1?smuxver=1&smux=1").unwrap_err();
+    assert!(why[0].title.contains("written twice"), "{why:?}");
+    let why = said("kcptun://k@h:1?key=k");
+    assert!(why.contains("the key is written twice"), "{why}");
+    let why = said("kcptun://k@h:1?datashart=1");
+    assert!(why.contains("did you mean `datashard`?"), "{why}");
+    // A problem of a value names the key as it is written.
+    let why = said("kcptun://k@h:1?datashard=x");
+    assert!(why.contains("bad value for `datashard`"), "{why}");
+    let help = adit_config::help("kcptun").unwrap();
+    assert!(help.contains("default: 10; also: datashard\n"), "{help}");
+}
+
+#[test]
+fn what_nobody_asked_for_is_learned() {
+    let all = Learns {
+        smux: true,
+        comp: true,
+        fec: true,
+    };
+    assert_eq!(kcptun_hop("1").learns, all);
+    for (keys, learns) in [
+        ("smuxver=2", Learns { smux: false, ..all }),
+        ("comp=true", Learns { comp: false, ..all }),
+        ("nocomp=false", Learns { comp: false, ..all }),
+        ("data=10", Learns { fec: false, ..all }),
+        ("parityshard=0", Learns { fec: false, ..all }),
+    ] {
+        assert_eq!(kcptun_hop(&format!("1?{keys}")).learns, learns, "{keys}");
+        let url = format!("http+kcp://h:1?key=k&crypt=tea&{keys}");
+        assert_eq!(kcp_hop(&url).learns, learns, "{keys}");
+    }
+    assert_eq!(kcp_hop("http+kcp://h:1?key=k").learns, Learns::default());
+    assert_eq!(kcptun_hop("1?crypt=aead").learns, Learns::default());
+    assert_eq!(kcp(listen("kcptun://k@:1/t:80").carried).learns, all);
+}
+
+#[test]
+fn defaults_are_those_of_the_scheme() {
+    let buffers = |kcp: &Kcp| (kcp.smux.session_buffer >> 20, kcp.smux.stream_buffer >> 20);
+    let (ours, theirs) = (kcp_hop("http+kcp://h:1?key=k"), kcptun_hop("1"));
+    assert_eq!((buffers(&ours), buffers(&theirs)), ((8, 4), (4, 2)));
+    assert_eq!((ours.compress, theirs.compress), (false, true));
+    assert_eq!((ours.seal.name(), theirs.seal.name()), ("aead", "aes"));
+    assert_eq!(
+        (ours.linger, theirs.linger),
+        (Duration::from_secs(600), ours.linger)
+    );
+    assert_eq!((ours.expire, theirs.expire), (None, None));
+    for (keys, of_ours, of_theirs) in [
+        ("mode=fast", Congestion::Auto, Congestion::Auto),
+        ("mode=fast&nc=1", Congestion::Auto, Congestion::Auto),
+        ("mode=manual", Congestion::Auto, Congestion::Reno),
+        ("mode=manual&nc=0", Congestion::Reno, Congestion::Reno),
+        ("mode=manual&nc=1", Congestion::Off, Congestion::Off),
+        (
+            "mode=manual&nc=1&cc=auto",
+            Congestion::Auto,
+            Congestion::Auto,
+        ),
+        ("cc=off", Congestion::Off, Congestion::Off),
+    ] {
+        let ours = kcp_hop(&format!("http+kcp://h:1?key=k&{keys}"));
+        let theirs = kcptun_hop(&format!("1?{keys}"));
+        assert_eq!(
+            (ours.arq.congestion, theirs.arq.congestion),
+            (of_ours, of_theirs),
+            "{keys}"
+        );
+    }
+    let plan = words(&["tcp://127.0.0.1:0", "kcptun://h:1"]).unwrap();
+    let told = format!("{:?}", plan.warnings);
+    assert!(
+        told.contains("kcptun's default, which everybody knows"),
+        "{told}"
+    );
+}
+
+#[test]
+fn what_excludes_each_other_is_a_problem() {
+    for (url, words) in [
+        (
+            "kcptun://k@h:1?crypt=null&kcp9=true",
+            "`kcp9` seals with the cipher, and `null` is none",
+        ),
+        ("udp+fec://h:1?crypt=null&kcp9=true", "`null` is none"),
+        (
+            "tcp+kcp://h:1?key=k&qpp=true",
+            "`qpp` is for ciphers of kcptun",
+        ),
+        ("tcp+kcp://h:1?key=k&keepalive=0", "interval must not be 0"),
+        ("tcp+kcp://h:1?key=k&smuxbuf=17000000", "above 16 MiB"),
+        ("kcptun://@h:1", "the key of the datagrams is missing"),
+    ] {
+        let why = said(url);
+        assert!(why.contains(words), "{url}: {why}");
+    }
+}
+
+#[test]
+fn a_listener_has_every_port_of_a_range() {
+    let plan = words(&["kcptun://k@127.0.0.1:3000-3003/t:80"]).unwrap();
+    let listens = &plan.routes[0].listen;
+    let ports: Vec<u16> = listens.iter().map(|listen| listen.addr.port).collect();
+    assert_eq!(ports, [3000, 3001, 3002, 3003]);
+    for listen in listens {
+        let Some(Carried::Kcp(kcp)) = &listen.carried else {
+            panic!("{listen:?}");
+        };
+        assert_eq!(kcp.last_port, listen.addr.port);
+    }
+    assert_eq!(listens[1].to_string(), "kcptun://127.0.0.1:3001/t:80");
+    let drawn = explain(&plan);
+    assert!(
+        drawn.contains("● kcptun://127.0.0.1:3000-3003/t:80\n"),
+        "{drawn}"
+    );
+    assert_eq!(drawn.matches("●").count(), 1, "{drawn}");
+    let most = words(&["kcptun://k@:1-1024/t:80"]).unwrap();
+    assert_eq!(most.routes[0].listen.len(), 1024);
+    let one = listen("kcptun://k@:7-7/t:80");
+    assert_eq!((one.addr.port, kcp(one.carried).last_port), (7, 7));
+    let clash = shown(words_both("kcptun://k@:5-9/t:80", "udp://:9/h:1"));
+    assert!(clash.contains("`kcptun://:5-9/t:80` and"), "{clash}");
+    assert_eq!(clash.matches("want the same port").count(), 1, "{clash}");
+}
+
+#[test]
+fn a_hop_has_a_range_of_ports() {
+    let url = "kcptun://k@[2001:db8::1]:3000-3010";
+    let far = hop(&["tcp://127.0.0.1:0", url], &MemorySources::default());
+    assert_eq!((far.server.port, far.ports()), (3000, 3000..=3010));
+    assert_eq!(far.name(), "kcptun://[2001:db8::1]:3000-3010");
+    assert_eq!(kcp(far.carried).last_port, 3010);
+    assert_eq!(
+        (
+            kcptun_hop("5").last_port,
+            kcp_hop("http+kcp://h:6?key=k").last_port
+        ),
+        (5, 6)
+    );
+    let plan = words(&["tcp://127.0.0.1:0", url]).unwrap();
+    assert!(explain(&plan).contains("]:3000-3010  ("));
+    assert_eq!(link::canonical(url).unwrap(), url);
+    assert_eq!(link::canonical("kcptun://H:05-5").unwrap(), "kcptun://h:5");
+    let back = words(&["kcptun://k@127.0.0.1:9/t:80", "kcptun://k@127.0.0.1:5-10"]);
+    let back = shown(back);
+    assert!(back.contains("leads back to its own listener"), "{back}");
+}
+
+#[test]
+fn ranges_that_are_none_are_shown() {
+    for (place, title, meant) in [
+        ("h:30-20", "the range of ports is empty", "^^^^^"),
+        ("h:30-", "not a range of ports", "^^^"),
+        ("h:-30", "not a range of ports", "^^^"),
+        ("h:0-30", "not a range of ports", "^^^^"),
+        ("h:1-70000", "not a range of ports", "^^^^^^^"),
+        ("h:1-2-3", "not a range of ports", "^^^^^"),
+    ] {
+        let why = shown(words(&[&format!("kcptun://k@{place}/t:80")]));
+        assert!(why.contains(title) && why.contains(meant), "{why}");
+        assert!(!why.contains(&format!("{meant}^")), "{why}");
+    }
+    let why = shown(words(&["kcptun://k@:1-1025/t:80"]));
+    assert!(
+        why.contains("a listener has at most 1024 ports") && why.contains("these are 1025"),
+        "{why}"
+    );
+    // The range is no secret, and other schemes have none.
+    let why = said("kcptun://h:20-30?mode=x");
+    assert!(why.contains("kcptun://h:20-30?mode=x"), "{why}");
+    let why = said("tcp+kcp://h:20-30?key=k");
+    assert!(why.contains("the port is not a number"), "{why}");
 }

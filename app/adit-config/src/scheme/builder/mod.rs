@@ -131,21 +131,28 @@ impl<'d, 'e> EndpointBuilder<'d, 'e> {
                 } else {
                     pair.value.span
                 };
-                self.problem(bad_value(key.name, span, expected));
+                self.problem(bad_value(&pair.key.value, span, expected));
                 key.default.clone()
             }
         }
     }
 
+    /// The pair of a key, in either spelling.
+    pub(crate) fn param<T>(&self, key: &Key<T>) -> Option<&'e Pair> {
+        let endpoint = self.endpoint;
+        let also = || key.alias.and_then(|alias| endpoint.param(alias));
+        endpoint.param(key.name).or_else(also)
+    }
+
     /// Where the value of a key stands; the address if it is not written.
     pub(crate) fn value_span<T>(&self, key: &Key<T>) -> Span {
-        let pair = self.endpoint.param(key.name);
+        let pair = self.param(key);
         pair.map_or(self.endpoint.address, |pair| pair.value.span)
     }
 
     /// Where a key stands.
     pub(crate) fn key_span<T>(&self, key: &Key<T>) -> Span {
-        let pair = self.endpoint.param(key.name);
+        let pair = self.param(key);
         pair.map_or(self.endpoint.address, |pair| pair.key.span)
     }
 
@@ -199,6 +206,18 @@ impl<'d, 'e> EndpointBuilder<'d, 'e> {
                 None
             }
         }
+    }
+
+    /// The end of the range of ports, or the port alone; 0 without any, which is noted elsewhere.
+    pub(crate) fn last_port(&self) -> u16 {
+        let port = self.endpoint.port.as_ref().map(|port| port.value);
+        self.endpoint.last_port.or(port).unwrap_or(0)
+    }
+
+    /// Where the port stands, or its range; the address if there is none.
+    pub(crate) fn port_span(&self) -> Span {
+        let port = self.endpoint.port.as_ref();
+        port.map_or(self.endpoint.address, |port| port.span)
     }
 
     /// Where to listen; the port is needed, 0 means any.
@@ -279,7 +298,7 @@ impl<'d, 'e> EndpointBuilder<'d, 'e> {
         let mut params = self.written.params();
         let has =
             params.any(|param| param.setting.name() == key.name && param.roles.has(self.role));
-        self.endpoint.param(key.name).filter(|_| has)
+        self.param(key).filter(|_| has)
     }
 
     /// The plugin; it has to carry some of what there is to carry.

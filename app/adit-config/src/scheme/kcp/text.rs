@@ -42,7 +42,10 @@ impl Typed for Crypt {
         let names = || PacketKind::ALL.into_iter().map(PacketKind::name);
         Err(match nearest(text, names().chain([AEAD])) {
             Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("expected `aead` or one of {}", ciphers()),
+            None => format!(
+                "expected `aead` or one of {}",
+                PacketKind::ALL.map(PacketKind::name).join(", ")
+            ),
         })
     }
 
@@ -51,29 +54,6 @@ impl Typed for Crypt {
             Self::Aead => AEAD.to_owned(),
             Self::Packets(kind) => kind.name().to_owned(),
         }
-    }
-}
-
-/// The names of kcptun's ciphers.
-pub(crate) fn ciphers() -> String {
-    PacketKind::ALL.map(PacketKind::name).join(", ")
-}
-
-impl Typed for PacketKind {
-    const NAME: &'static str = "cipher";
-
-    fn read(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|_| {
-            let names = Self::ALL.into_iter().map(Self::name);
-            match nearest(text, names) {
-                Some(meant) => format!("did you mean `{meant}`?"),
-                None => format!("expected one of {}", ciphers()),
-            }
-        })
-    }
-
-    fn write(&self) -> String {
-        self.name().to_owned()
     }
 }
 
@@ -135,7 +115,6 @@ mod tests {
         }
         for kind in PacketKind::ALL {
             assert_eq!(Crypt::read(kind.name()), Ok(Crypt::Packets(kind)));
-            assert_eq!(<PacketKind as Typed>::read(kind.name()), Ok(kind));
         }
         assert_eq!(Crypt::read(AEAD), Ok(Crypt::Aead));
         assert_eq!(

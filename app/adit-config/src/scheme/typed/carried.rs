@@ -7,7 +7,7 @@ use adit_crypto::packet::{Check, PacketKind, session};
 use crate::text::Secret;
 
 /// A carrier with its settings.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Carried {
     /// Streams of smux over sessions of KCP.
     Kcp(Box<Kcp>),
@@ -25,10 +25,18 @@ impl Carried {
             Self::Fec(_) => format!("{dialect}+fec"),
         }
     }
+
+    /// The end of the range of ports that begins with `port`.
+    pub(crate) const fn last_port(carried: Option<&Self>, port: u16) -> u16 {
+        match carried {
+            Some(Self::Kcp(kcp)) if kcp.last_port > port => kcp.last_port,
+            _ => port,
+        }
+    }
 }
 
 /// Streams over KCP: what this end runs with. Everything is within its bounds.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kcp {
     /// It was written as `kcptun://`.
     pub kcptun: bool,
@@ -54,10 +62,26 @@ pub struct Kcp {
     pub rate: u32,
     /// Pads of kcptun's QPP, drawn from its password.
     pub qpp: Option<u16>,
+    /// What becomes as the peer has it.
+    pub learns: Learns,
+    /// The end of the range of ports that begins with the port of the server or the listener; that
+    /// port itself if there is no range. A session of a hop takes one of them at random.
+    pub last_port: u16,
+}
+
+/// What nobody asked for, so that it becomes as the peer has it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Learns {
+    /// The version of smux.
+    pub smux: bool,
+    /// Compression.
+    pub comp: bool,
+    /// Error correction.
+    pub fec: bool,
 }
 
 /// Datagrams with correction: what this end runs with. Everything is within its bounds.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fec {
     /// The correction.
     pub shards: Shards,
@@ -79,7 +103,7 @@ pub struct Shards {
 }
 
 /// How datagrams are sealed.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PacketSeal {
     /// adit's own: an AEAD with keys for each session and a replay window.
     Session(Secret),
@@ -132,6 +156,14 @@ impl PacketSeal {
                     ..
                 }
         )
+    }
+
+    /// The secret from which keys are made; empty if there are none.
+    #[must_use]
+    pub const fn password(&self) -> &Secret {
+        match self {
+            Self::Session(password) | Self::Packets { password, .. } => password,
+        }
     }
 
     /// Its name as it is written.

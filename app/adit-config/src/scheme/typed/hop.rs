@@ -1,5 +1,7 @@
 //! Hops: what stands between a listener and the target.
 
+use core::fmt::Write;
+use core::ops::RangeInclusive;
 use core::time::Duration;
 
 use adit_shadowsocks::Method;
@@ -113,10 +115,23 @@ impl ServerHop {
     #[must_use]
     pub fn name(&self) -> String {
         let dialect = self.dialect();
-        match &self.carried {
+        let mut name = match &self.carried {
             Some(carried) => format!("{}://{}", carried.scheme(dialect), self.server),
             None => format!("{dialect}://{}", self.server),
+        };
+        let ports = self.ports();
+        if ports.start() < ports.end() {
+            // Writing to a `String` cannot fail.
+            let _ = write!(name, "-{}", ports.end());
         }
+        name
+    }
+
+    /// The ports of the server: one, or a range of which each session takes one.
+    #[must_use]
+    pub const fn ports(&self) -> RangeInclusive<u16> {
+        let first = self.server.port;
+        first..=Carried::last_port(self.carried.as_ref(), first)
     }
 }
 

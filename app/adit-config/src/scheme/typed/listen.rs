@@ -1,12 +1,13 @@
 //! Listeners, whatever they speak.
 
 use core::net::IpAddr;
+use core::ops::RangeInclusive;
 use core::time::Duration;
 
 use adit_wire::{Host, Target};
 
 use crate::scheme::typed::{
-    Carried, Login, Plugin, Prefer, Private, SsServer, SshServer, SsrServer,
+    Carried, Kcp, Login, Plugin, Prefer, Private, SsServer, SshServer, SsrServer,
 };
 use crate::text::is_this_machine;
 
@@ -108,7 +109,7 @@ pub struct Proxy {
 }
 
 /// A port that leads to one target.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forward {
     /// TCP is forwarded.
     pub tcp: bool,
@@ -167,6 +168,37 @@ pub struct Access {
 }
 
 impl Listen {
+    /// The ports: one, or a range of which the plan makes a listener each.
+    pub(crate) const fn ports(&self) -> RangeInclusive<u16> {
+        let first = self.addr.port;
+        first..=Carried::last_port(self.carried.as_ref(), first)
+    }
+
+    /// The same on other ports; for forwarders over KCP, which alone have ranges.
+    pub(crate) fn on_ports(&self, ports: &RangeInclusive<u16>) -> Option<Self> {
+        let (ListenKind::Forward(forward), Some(Carried::Kcp(kcp))) = (&self.kind, &self.carried)
+        else {
+            return None;
+        };
+        let addr = ListenAddr {
+            host: self.addr.host.clone(),
+            port: *ports.start(),
+        };
+        let kcp = Kcp {
+            last_port: *ports.end(),
+            ..(**kcp).clone()
+        };
+        Some(Self {
+            addr,
+            kind: ListenKind::Forward(forward.clone()),
+            limits: self.limits,
+            access: self.access.clone(),
+            prefer: self.prefer,
+            carried: Some(Carried::Kcp(Box::new(kcp))),
+            proxy_protocol: self.proxy_protocol,
+        })
+    }
+
     /// Whether a TCP and a UDP port are bound. UDP of a proxy has ports of its own.
     pub(crate) const fn transports(&self) -> (bool, bool) {
         if self.carried.is_some() {

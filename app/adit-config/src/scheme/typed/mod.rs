@@ -9,7 +9,7 @@ mod show;
 mod ssh;
 mod ssr;
 
-pub use carried::{Carried, Fec, Kcp, PacketSeal, Shards};
+pub use carried::{Carried, Fec, Kcp, Learns, PacketSeal, Shards};
 pub use hop::{Hop, HopKind, ServerHop};
 pub use listen::{
     Access, Forward, Limits, Listen, ListenAddr, ListenKind, Proxy, Steering, Transparent,

@@ -46,6 +46,10 @@ impl fmt::Display for Listen {
             None => f.write_str(self.scheme())?,
         }
         write!(f, "://{}", self.addr)?;
+        let ports = self.ports();
+        if ports.start() < ports.end() {
+            write!(f, "-{}", ports.end())?;
+        }
         match &self.kind {
             ListenKind::Forward(forward) => match &forward.target {
                 Some(target) => write!(f, "/{target}"),
