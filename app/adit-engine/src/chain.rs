@@ -153,7 +153,7 @@ pub(crate) fn carrier(
     plan: &ServerHop,
     carried: &adit_config::Kcp,
     kcp: Arc<Counters>,
-) -> Result<Arc<dyn Connector>, StartError> {
+) -> Result<Arc<KcpCarrier>, StartError> {
     let (server, name) = (plan.server.clone(), plan.name());
     let carrier = KcpCarrier::new(server, name, plan.dial, carried, kcp)?;
     Ok(Arc::new(carrier))
@@ -175,7 +175,14 @@ pub(crate) async fn server_hop(
                 fec,
             )?));
         }
-        Some(Carried::Kcp(carried)) => carrier(plan, carried, kcp.clone())?,
+        Some(Carried::Kcp(carried)) => {
+            let carrier = carrier(plan, carried, kcp.clone())?;
+            // As kcptun does: what differs at the other end is said before anybody needs it.
+            if carried.kcptun {
+                carrier.begin();
+            }
+            carrier
+        }
     };
     let plugin = match plan.kind.plugin() {
         None => None,

@@ -68,7 +68,7 @@ pub async fn ask_hop(hop: &ServerHop, keys: KeyChain) -> Finding {
     let Some(Carried::Kcp(carried)) = &hop.carried else {
         return ask(hop.server.clone(), keys).await;
     };
-    let via = match crate::chain::carrier(hop, carried, Arc::default()) {
+    let via: Arc<dyn Connector> = match crate::chain::carrier(hop, carried, Arc::default()) {
         Ok(via) => via,
         Err(why) => return Finding::Unreachable(io::Error::other(why)),
     };

@@ -9,16 +9,15 @@ use adit_config::{Carried, Listen, ListenKind};
 use adit_kcp::fec::{FecListener, Lane};
 use adit_kcp::{Counters, KcpListener, KcpStream};
 use adit_net::ambient;
-use adit_smux::{End, Mux};
-use adit_stream::{Count, Meter};
+use adit_smux::{End, Manner, Mux};
+use adit_stream::{BoxStream, Count, Meter};
 use adit_wire::Target;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
-use super::Bound;
 use super::fec::LaneWay;
-use super::settings;
+use super::{Bound, Streams, settings};
 use crate::account::Open;
 use crate::listen_port::{self, Sockets};
 use crate::serve::Worker;
@@ -41,11 +40,11 @@ pub(crate) async fn bind(
     let (host, port) = (&listen.addr.host, listen.addr.port);
     let sockets = match carried {
         Carried::Kcp(plan) => {
-            let (settings, smux) = settings::streams(plan, counters.clone())?;
+            let terms = settings::streams(plan, counters.clone())?;
             let open = |addr| {
-                let listener = KcpListener::bind(addr, settings.clone())?;
+                let listener = KcpListener::bind(addr, terms.kcp.clone())?;
                 let at = listener.local_addr()?;
-                Ok((at, Bound::Kcp(listener, smux.clone())))
+                Ok((at, Bound::Kcp(listener, terms.streams.clone())))
             };
             listen_port::bind_carried(host, port, open).await
         }
@@ -71,7 +70,7 @@ pub(crate) async fn bind(
 /// gets new ones.
 pub(crate) async fn sessions(
     mut listener: KcpListener,
-    smux: adit_smux::Settings,
+    manner: Streams,
     worker: Arc<Worker>,
     local: SocketAddr,
 ) {
@@ -79,16 +78,30 @@ pub(crate) async fn sessions(
     while let Ok((session, remote)) = listener.accept().await {
         while open.try_join_next().is_some() {}
         let peer = Peer { remote, local };
-        open.spawn(streams(session, smux.clone(), worker.clone(), peer));
+        open.spawn(streams(session, manner.clone(), worker.clone(), peer));
     }
 }
 
-async fn streams(session: KcpStream, smux: adit_smux::Settings, worker: Arc<Worker>, peer: Peer) {
-    let mux = match Mux::new(Box::new(session), smux) {
+async fn streams(session: KcpStream, ours: Streams, worker: Arc<Worker>, peer: Peer) {
+    let mut below: BoxStream = Box::new(session);
+    let smux = if ours.learn() {
+        match timeout(ours.smux.config.timeout, Manner::of(&mut below)).await {
+            Ok(Ok(manner)) => ours.adapted(manner),
+            Ok(Err(why)) => return info!(client = %peer.remote, "{why}"),
+            Err(_) => return debug!(client = %peer.remote, "a session in which nothing is said"),
+        }
+    } else {
+        ours.smux
+    };
+    let (version, compress) = (smux.config.version.number(), smux.compress);
+    let mux = match Mux::new(below, smux) {
         Ok(mux) => mux,
         Err(why) => return warn!("a session cannot run: {why}"),
     };
-    debug!(client = %peer.remote, "a session begins");
+    debug!(
+        client = %peer.remote,
+        "a session begins, smux {version}, compression {compress}"
+    );
     let end = loop {
         match mux.accept().await {
             Ok(stream) => {

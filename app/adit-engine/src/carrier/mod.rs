@@ -6,7 +6,8 @@
 //! ```
 //!
 //! A hop's carrier is a connector that a dialect stands on ([`KcpCarrier`]); a listener's gives
-//! streams to the same acceptors as TCP does.
+//! streams to the same acceptors as TCP does. An end that speaks kcptun's ciphers finds out what is
+//! different at the other, and does likewise where nobody asked for its own way.
 
 mod fec;
 mod kcp;
@@ -21,11 +22,12 @@ pub use fec::FecHop;
 pub use kcp::KcpCarrier;
 pub(crate) use listen::{bind, lanes, sessions};
 pub use settings::SealError;
+pub(crate) use settings::Streams;
 
 /// A bound listener of a carrier.
 pub(crate) enum Bound {
     /// Streams of KCP sessions.
-    Kcp(KcpListener, adit_smux::Settings),
+    Kcp(KcpListener, Streams),
     /// Datagrams for one target.
     Fec(FecListener, Target),
 }

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use adit_config::{Fec as FecPlan, Kcp as KcpPlan, PacketSeal, Shards};
-use adit_crypto::CryptoError;
+use adit_config::{Fec as FecPlan, Kcp as KcpPlan, Learns, PacketSeal, Shards};
 use adit_crypto::packet::qpp::Pads;
 use adit_crypto::packet::session::SessionKey;
 use adit_crypto::packet::{Check, PacketKey, PacketKind, key_from_password};
+use adit_crypto::{CryptoError, Secret};
 use adit_fec::Matrix;
 use adit_kcp::fec;
+use adit_smux::Manner;
 
 /// Lanes of a listener at most.
 const LANES: usize = 4096;
@@ -25,25 +26,38 @@ pub enum SealError {
 }
 
 /// The keys of datagrams: of sessions, or of packets.
-type Keys = (Option<Arc<PacketKey>>, Option<SessionKey>);
+#[derive(Default)]
+struct Keys {
+    packet: Option<Arc<PacketKey>>,
+    session: Option<SessionKey>,
+    /// From which the packets' is made.
+    packets: Option<(PacketKind, Secret<[u8; 32]>)>,
+}
 
 fn keys(seal: &PacketSeal) -> Result<Keys, CryptoError> {
     Ok(match seal {
         PacketSeal::Session(secret) => {
             let key = key_from_password(secret.expose().as_bytes());
-            (None, Some(SessionKey::new(key.expose())?))
+            Keys {
+                session: Some(SessionKey::new(key.expose())?),
+                ..Keys::default()
+            }
         }
-        PacketSeal::Packets {
-            kind: PacketKind::Null,
-            ..
-        } => (None, None),
         PacketSeal::Packets {
             kind,
             check,
             password,
         } => {
-            let key = PacketKey::new(*kind, *check, password.expose().as_bytes())?;
-            (Some(Arc::new(key)), None)
+            let key = key_from_password(password.expose().as_bytes());
+            let packet = match kind {
+                PacketKind::Null => None,
+                _ => Some(Arc::new(PacketKey::from_key(*kind, *check, key.expose())?)),
+            };
+            Keys {
+                packet,
+                session: None,
+                packets: Some((*kind, key)),
+            }
         }
     })
 }
@@ -67,17 +81,58 @@ fn code(shards: Shards, seal: &PacketSeal) -> adit_kcp::Fec {
     }
 }
 
+/// What the sessions of a carrier run with.
+pub(super) struct Terms {
+    pub(super) kcp: adit_kcp::Settings,
+    pub(super) streams: Streams,
+    /// Where datagrams are sealed one by one, as kcptun has it: the cipher and its key.
+    pub(super) packets: Option<(PacketKind, Secret<[u8; 32]>)>,
+    /// Keys are named as kcptun names them.
+    pub(super) kcptun: bool,
+}
+
+/// The streams of a session, and what of them may become as the peer has it.
+#[derive(Debug, Clone)]
+pub(crate) struct Streams {
+    pub(super) smux: adit_smux::Settings,
+    pub(super) learns: Learns,
+}
+
+impl Streams {
+    /// Whether anything may.
+    pub(super) const fn learn(&self) -> bool {
+        self.learns.smux || self.learns.comp
+    }
+
+    /// The settings as a peer of this manner has them, as far as they may be changed.
+    pub(super) fn adapted(&self, to: Manner) -> adit_smux::Settings {
+        let mut smux = self.smux.clone();
+        if self.learns.smux {
+            smux.config.version = to.version;
+        }
+        if self.learns.comp {
+            smux.compress = to.compress;
+        }
+        smux
+    }
+}
+
 pub(super) fn streams(
     plan: &KcpPlan,
     counters: Arc<adit_kcp::Counters>,
-) -> Result<(adit_kcp::Settings, adit_smux::Settings), SealError> {
-    let (key, session) = keys(&plan.seal)?;
+) -> Result<Terms, SealError> {
+    let Keys {
+        packet,
+        session,
+        packets,
+    } = keys(&plan.seal)?;
     let mut arq = plan.arq;
     arq.mtu = plan.mtu;
     let settings = adit_kcp::Settings {
         mtu: plan.mtu,
         fec: plan.fec.map(|shards| code(shards, &plan.seal)),
-        key,
+        fec_follows: plan.learns.fec,
+        key: packet,
         session,
         rate: plan.rate,
         counters,
@@ -89,7 +144,15 @@ pub(super) fn streams(
         compress: plan.compress,
         pads: pads(plan),
     };
-    Ok((settings, smux))
+    Ok(Terms {
+        kcp: settings,
+        streams: Streams {
+            smux,
+            learns: plan.learns,
+        },
+        packets,
+        kcptun: plan.kcptun,
+    })
 }
 
 /// The pads of kcptun's QPP, if the plan has such.
@@ -103,12 +166,14 @@ fn pads(plan: &KcpPlan) -> Option<Arc<Pads>> {
 }
 
 pub(super) fn datagrams(plan: &FecPlan) -> Result<fec::Settings, SealError> {
-    let (key, session) = keys(&plan.seal)?;
+    let Keys {
+        packet, session, ..
+    } = keys(&plan.seal)?;
     Ok(fec::Settings {
         fec: code(plan.shards, &plan.seal),
         mtu: plan.mtu,
         wait: plan.wait,
-        key,
+        key: packet,
         session,
         lanes: LANES,
     })

@@ -82,7 +82,7 @@ fn kcp9_is_between_two_adits() {
     let ended = ended(&[&words[..], &null].concat());
     assert_eq!(ended.code, Some(3), "{}", ended.output);
     assert!(
-        ended.output.contains("--kcp9 seals with the cipher"),
+        ended.output.contains("`kcp9` seals with the cipher"),
         "{}",
         ended.output
     );
@@ -240,7 +240,7 @@ fn what_cannot_be_had_is_refused() {
     for (options, words) in [
         (
             &["127.0.0.1:1", "--QPP", "--QPPCount", "0"][..],
-            "greater than 0",
+            "--QPPCount 0",
         ),
         (&["127.0.0.1:1", "-tcp"], "tcp mode is not supported"),
         (
@@ -249,7 +249,7 @@ fn what_cannot_be_had_is_refused() {
         ),
         (
             &["127.0.0.1:1", "--mode", "warp"],
-            "normal, fast, fast2, fast3, manual",
+            "--mode warp: expected one of normal|fast|fast2|fast3|manual",
         ),
         (&["127.0.0.1:1", "--mtu", "1501"], "between"),
         (&["127.0.0.1:1", "-c", "/nowhere.json"], "/nowhere.json"),

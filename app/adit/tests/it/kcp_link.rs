@@ -337,18 +337,18 @@ fn ends_that_do_not_fit_are_named_and_others_are_not() {
     let world = World::lossy(50, 9);
     let back = world.server(&["--crypt", "salsa20", "--smuxver", "1", "--nocomp"]);
     for (options, words) in [
-        (&["--crypt", "aes"][..], "answers to --crypt salsa20 only"),
+        (&["--crypt", "aes"][..], "answers to `crypt` salsa20 only"),
         (
             &["--crypt", "salsa20", "--key", "wrong"],
-            "--key is another there",
+            "`key` is another there",
         ),
         (
             &["--crypt", "salsa20", "--smuxver", "2", "--nocomp"],
-            "use --smuxver 1",
+            "use `smuxver=1`",
         ),
         (
             &["--crypt", "salsa20", "--smuxver", "1", "--nocomp=false"],
-            "use --nocomp",
+            "use `nocomp`",
         ),
     ] {
         let mut front = world.client(back.addr(), options);
@@ -364,7 +364,7 @@ fn ends_that_do_not_fit_are_named_and_others_are_not() {
         let mut front = world.client(back.addr(), &["--crypt", "salsa20"]);
         world.inside(|| traffic::both(dial(front.addr()), 100_000).unwrap());
         let log = front.process().log();
-        for words in ["use --", "only", "another there"] {
+        for words in ["use `", "only", "another there"] {
             assert!(!log.contains(words), "{log}");
         }
         front.stop().unwrap();

@@ -60,13 +60,13 @@ fn another_key_or_cipher() {
         hears(
             back.addr(),
             &["--crypt", "aes"],
-            "answers to --crypt salsa20 only, this end has aes",
+            "answers to `crypt` salsa20 only, this end has aes",
         );
         let wrong = ["--crypt", "salsa20", "--key", "wrong"];
         hears(
             back.addr(),
             &wrong,
-            "whatever the cipher: --key is another there",
+            "whatever the cipher: `key` is another there",
         );
         back.stop();
     }
@@ -78,8 +78,8 @@ fn another_smux_or_compression() {
     let origin = Origin::start().unwrap();
     for back in Server::both(&origin, &["--smuxver", "1", "--nocomp"]) {
         let at = back.addr();
-        hears(at, &["--smuxver", "2", "--nocomp"], "use --smuxver 1");
-        hears(at, &["--smuxver", "1", "--nocomp=false"], "use --nocomp");
+        hears(at, &["--smuxver", "2", "--nocomp"], "use `smuxver=1`");
+        hears(at, &["--smuxver", "1", "--nocomp=false"], "use `nocomp`");
         hears(
             at,
             &["--smuxver", "2", "--nocomp=false"],
@@ -89,8 +89,8 @@ fn another_smux_or_compression() {
     }
     for back in Server::both(&origin, &["--smuxver", "2", "--nocomp=false"]) {
         let at = back.addr();
-        hears(at, &["--smuxver", "1", "--nocomp=false"], "use --smuxver 2");
-        hears(at, &["--smuxver", "2", "--nocomp"], "leave --nocomp out");
+        hears(at, &["--smuxver", "1", "--nocomp=false"], "use `smuxver=2`");
+        hears(at, &["--smuxver", "2", "--nocomp"], "leave `nocomp` out");
         back.stop();
     }
 }
@@ -130,13 +130,13 @@ fn a_connection_through_ends_that_do_not_fit_is_ended() {
     for back in Server::both(&origin, &["--smuxver", "1", "--nocomp"]) {
         let mut front = client(back.addr(), &["--smuxver", "2", "--nocomp"]);
         let process = front.process();
-        process.wait_lines("use --smuxver 1", 1, PATIENCE).unwrap();
+        process.wait_lines("use `smuxver=1`", 1, PATIENCE).unwrap();
         let mut stream = traffic::dial(front.addr()).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let ended = stream.read(&mut [0]);
         let waited = matches!(&ended, Err(why) if why.kind() == ErrorKind::WouldBlock);
         assert!(!waited && !matches!(ended, Ok(1..)), "{ended:?}");
-        let told = front.process().wait_lines("--smuxver", 20, Duration::ZERO);
+        let told = front.process().wait_lines("smuxver", 20, Duration::ZERO);
         assert!(told.is_err(), "a line for each of many sessions");
         front.stop().unwrap();
         back.stop();

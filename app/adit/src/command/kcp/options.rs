@@ -1,76 +1,229 @@
-//! What an end runs with: the command line, a file over it, defaults below it.
+//! From the options of kcptun to a plan: the command line, a file over it, defaults below it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use adit_cli::{Code, Failure};
-use adit_config::nearest;
-use adit_crypto::Secret;
-use adit_crypto::packet::qpp::{self, Pads};
-use adit_crypto::packet::{Check, PacketKey, PacketKind, key_from_password};
-use adit_kcp::{Fec, Settings};
-use adit_kcp_proto::{Config, Congestion};
-use adit_smux_proto::{Role, Version};
-use adit_stream::Limits;
+use adit_config::text::escape;
+use adit_config::{Plan, Problem, WarningKind, nearest};
+use adit_kcp_proto::Config;
 use anyhow::Context;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::args::kcp::Both;
+use crate::args::kcp::{Both, Client, ClientOwn, Server, ServerOwn};
 
-/// The password of kcptun where none is given.
-const DEFAULT_KEY: &str = "it's a secrect";
 /// What the sockets of adit ask for, and kcptun by default.
 const SOCKBUF: u32 = 4 << 20;
+/// Seconds of silence after which a connection with one end closed is given up, where 0 is asked
+/// for; so does kcptun.
+const CLOSE_WAIT: u32 = 60;
 
-/// What both ends need.
-pub(super) struct Plan {
-    pub(super) kcp: Settings,
-    pub(super) smux: adit_smux::Settings,
-    /// What of that nobody asked for, so that it may become as the peer has it.
-    pub(super) open: Open,
-    pub(super) key: Arc<Secret<[u8; 32]>>,
-    pub(super) crypt: PacketKind,
-    pub(super) limits: Limits,
+/// An end of a tunnel.
+pub(super) struct Tunnel {
+    pub(super) plan: Plan,
     /// Where the counters go, and how often.
     pub(super) snmp: Option<(PathBuf, Duration)>,
     /// What should be known before it starts.
     pub(super) warnings: Vec<String>,
 }
 
-/// What was not said of the manner of smux.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Open {
-    pub(super) version: bool,
-    pub(super) compress: bool,
+/// The end at home: every connection becomes a stream of one of a few sessions.
+pub(super) fn client(typed: Client) -> Result<Tunnel, Failure> {
+    let (own, both): (ClientOwn, _) = file(typed.config.as_deref(), ClientOwn::NAMES)?;
+    let (own, both) = (own.or(typed.own), both.or(typed.both));
+    let local = own.localaddr.as_deref().unwrap_or(":12948");
+    let Some(remote) = own.remoteaddr.as_deref() else {
+        return Err(Failure::new(Code::Usage, "no server is named").hint("-r HOST:29900"));
+    };
+    let mut url = Url::new(&both, false)?;
+    url.number("conn", own.conn);
+    url.seconds("autoexpire", own.autoexpire.filter(|s| *s > 0));
+    url.seconds("scavengettl", own.scavengettl.map(|s| s.max(1)));
+    let words = [
+        format!("tcp://{}", addr("localaddr", local)?),
+        url.at(addr("remoteaddr", remote)?, ""),
+    ];
+    tunnel(&words, &both, both.closewait.unwrap_or(0))
 }
 
-impl Open {
-    /// Whether anything is.
-    pub(super) const fn any(self) -> bool {
-        self.version || self.compress
+/// The end at the target: every stream becomes a connection to it.
+pub(super) fn server(typed: Server) -> Result<Tunnel, Failure> {
+    let (own, both): (ServerOwn, _) = file(typed.config.as_deref(), ServerOwn::NAMES)?;
+    let (own, both) = (own.or(typed.own), both.or(typed.both));
+    let listen = addr("listen", own.listen.as_deref().unwrap_or(":29900"))?;
+    let target = own.target.as_deref().unwrap_or("127.0.0.1:12948");
+    let target = format!("/{}", addr("target", target)?);
+    let words = [Url::new(&both, true)?.at(listen, &target)];
+    tunnel(&words, &both, both.closewait.unwrap_or(30))
+}
+
+/// An address as kcptun writes it: `host:port`, `:port` for every address, `host:min-max`.
+fn addr<'a>(name: &str, text: &'a str) -> Result<&'a str, Failure> {
+    if text.contains('/') || !text.contains(':') {
+        let what = format!("--{name} {text}: HOST:PORT is needed; Unix sockets are not supported");
+        return Err(Failure::new(Code::Config, what));
+    }
+    Ok(text)
+}
+
+/// The URL of a tunnel, its keys in kcptun's spelling.
+struct Url {
+    secret: String,
+    keys: String,
+}
+
+impl Url {
+    fn new(options: &Both, server: bool) -> Result<Self, Failure> {
+        if options.tcp == Some(true) {
+            let failure = Failure::new(Code::Config, "the tcp mode is not supported");
+            return Err(failure.hint("leave it out at both ends: the tunnel goes over UDP"));
+        }
+        let environment = || std::env::var("KCPTUN_KEY").ok();
+        let key = options.key.clone().or_else(environment);
+        let secret = key.map_or_else(String::new, |key| format!("{}@", escape::part(&key)));
+        let keys = String::new();
+        let mut url = Self { secret, keys };
+        url.text("crypt", options.crypt.as_deref());
+        url.flag("nocomp", options.nocomp);
+        url.number("smuxver", options.smuxver);
+        url.text("mode", options.mode.as_deref());
+        url.text("cc", options.cc.as_deref());
+        // Numbers out of bounds are brought to them, as kcptun does.
+        let windows = if server { (1024, 1024) } else { (128, 512) };
+        let bounded = Config {
+            nodelay: options.nodelay.unwrap_or(0),
+            interval_ms: options.interval.unwrap_or(50),
+            send_window: options.sndwnd.unwrap_or(windows.0),
+            recv_window: options.rcvwnd.unwrap_or(windows.1),
+            ..Config::fast()
+        };
+        let bounded = bounded.bounded();
+        // With another mode they have no meaning, and files have them all the same.
+        if options.mode.as_deref() == Some("manual") {
+            url.number("nodelay", Some(bounded.nodelay));
+            url.number("interval", Some(bounded.interval_ms));
+            url.number("resend", options.resend);
+            url.number("nc", Some(options.nc.unwrap_or(0)));
+        }
+        url.number("sndwnd", options.sndwnd.and(Some(bounded.send_window)));
+        url.number("rcvwnd", options.rcvwnd.and(Some(bounded.recv_window)));
+        url.flag("acknodelay", options.acknodelay);
+        url.number("mtu", options.mtu);
+        url.number("datashard", options.datashard);
+        url.number("parityshard", options.parityshard);
+        url.number("ratelimit", options.ratelimit);
+        url.number("smuxbuf", options.smuxbuf);
+        url.number("streambuf", options.streambuf);
+        url.number("framesize", options.framesize);
+        url.seconds("keepalive", options.keepalive);
+        url.flag("kcp9", options.kcp9);
+        url.flag("qpp", options.qpp);
+        if options.qpp == Some(true) {
+            url.number("qppcount", options.qpp_count);
+        }
+        Ok(url)
     }
 
-    /// The settings as the peer has it, as far as they may be changed.
-    pub(super) fn adapt(
-        self,
-        settings: &adit_smux::Settings,
-        to: adit_smux::Manner,
-    ) -> adit_smux::Settings {
-        let mut settings = settings.clone();
-        if self.version {
-            settings.config.version = to.version;
+    fn text(&mut self, key: &str, value: Option<&str>) {
+        if let Some(value) = value {
+            let mark = if self.keys.is_empty() { '?' } else { '&' };
+            self.keys += &format!("{mark}{key}={}", escape::value(value));
         }
-        if self.compress {
-            settings.compress = to.compress;
-        }
-        settings
     }
+
+    fn number<N: ToString>(&mut self, key: &str, value: Option<N>) {
+        self.text(key, value.map(|n| n.to_string()).as_deref());
+    }
+
+    fn flag(&mut self, key: &str, value: Option<bool>) {
+        self.number(key, value);
+    }
+
+    fn seconds(&mut self, key: &str, value: Option<u32>) {
+        self.text(key, value.map(|n| format!("{n}s")).as_deref());
+    }
+
+    fn at(&self, addr: &str, target: &str) -> String {
+        format!("kcptun://{}{addr}{target}{}", self.secret, self.keys)
+    }
+}
+
+/// The plan of these URLs, with what only kcptun has.
+fn tunnel(words: &[String], options: &Both, close_wait: u32) -> Result<Tunnel, Failure> {
+    let mut plan = Plan::from_words(words).map_err(|problems| failure(&problems))?;
+    let seconds = |n: u32| Duration::from_secs(n.into());
+    let close_wait = if close_wait == 0 {
+        CLOSE_WAIT
+    } else {
+        close_wait
+    };
+    for listen in plan.routes.iter_mut().flat_map(|route| &mut route.listen) {
+        // A silent connection goes on for ever.
+        listen.limits.idle = Duration::ZERO;
+        listen.limits.half_close_idle = seconds(close_wait);
+    }
+    let told = plan.warnings.iter();
+    // The help says how to keep the key off the command line; a file has it anyway.
+    let told = told.filter(|told| told.kind != WarningKind::LiteralSecret);
+    let mut warnings: Vec<String> = told.map(|told| in_words(&told.about)).collect();
+    warnings.extend(without_effect(options));
+    let period = seconds(options.snmpperiod.unwrap_or(60).max(1));
+    let snmp = options.snmplog.clone();
+    let snmp = snmp.filter(|path| !path.as_os_str().is_empty());
+    Ok(Tunnel {
+        plan,
+        snmp: snmp.map(|path| (path, period)),
+        warnings,
+    })
+}
+
+/// What is wrong, in the words of the command line.
+fn failure(problems: &[Problem]) -> Failure {
+    let Some(first) = problems.first() else {
+        return Failure::new(Code::Config, "the options make no tunnel");
+    };
+    let failure = Failure::new(Code::Config, in_words(first));
+    match first.help.first() {
+        Some(help) => failure.hint(help.clone()),
+        None => failure,
+    }
+}
+
+/// A problem with the option that it is about, if it is about one.
+fn in_words(problem: &Problem) -> String {
+    let mut said = Vec::new();
+    let option = problem.place.as_ref().and_then(option);
+    // Which value is wrong is plain from the option.
+    if option.is_none() || !problem.title.starts_with("bad value") {
+        said.push(problem.title.clone());
+    }
+    said.extend(Some(problem.label.clone()).filter(|label| !label.is_empty()));
+    let said = said.join(": ");
+    match option {
+        Some(option) => format!("{option}: {said}"),
+        None => said,
+    }
+}
+
+/// The option that stands at a place of a URL.
+fn option(place: &adit_config::Place) -> Option<String> {
+    let (at, _) = place.caret;
+    let before: String = place.quoted.chars().take(at).collect();
+    let behind: String = place.quoted.chars().skip(at).collect();
+    let (_, front) = before.rsplit_once(['?', '&'])?;
+    let pair = format!("{front}{}", behind.split('&').next().unwrap_or_default());
+    let (key, value) = pair.split_once('=')?;
+    let name = match key {
+        "qpp" => "QPP",
+        "qppcount" => "QPPCount",
+        key => key,
+    };
+    Some(format!("--{name} {value}"))
 }
 
 /// A file's values as those of one end and those of both.
-pub(super) fn file<Own: DeserializeOwned + Default>(
+fn file<Own: DeserializeOwned + Default>(
     path: Option<&Path>,
     names: &[&str],
 ) -> Result<(Own, Both), Failure> {
@@ -106,172 +259,6 @@ fn read<Own: DeserializeOwned>(text: &str, names: &[&str]) -> Result<(Own, Both)
     Ok((own, both))
 }
 
-/// Checks everything, and says what is not had.
-pub(super) fn plan(options: Both, role: Role) -> Result<Plan, Failure> {
-    let wrong = |what: String| Failure::new(Code::Config, what);
-    if options.tcp == Some(true) {
-        return Err(wrong("the tcp mode is not supported".into())
-            .hint("leave it out at both ends: the tunnel goes over UDP"));
-    }
-    let server = role == Role::Server;
-    let kcp = arq(&options, server)?;
-    let (key, kind, mut warnings) = key(&options)?;
-    let pads = pads(&options, &key, &mut warnings)?;
-    let key = Arc::new(key_from_password(key.as_bytes()));
-    let kcp9 = options.kcp9 == Some(true);
-    if kcp9 && kind == PacketKind::Null {
-        return Err(wrong(
-            "--kcp9 seals with the cipher, and --crypt null is none".into(),
-        ));
-    }
-    let (check, matrix) = match kcp9 {
-        true => (Check::HighwayHash, adit_fec::Matrix::Cauchy),
-        false => (Check::Crc32, adit_fec::Matrix::Vandermonde),
-    };
-    let packets = PacketKey::from_key(kind, check, key.expose())
-        .map_err(|why| wrong(format!("--crypt {kind}: {why}")))?;
-    let (data, parity) = (
-        options.datashard.unwrap_or(10),
-        options.parityshard.unwrap_or(3),
-    );
-    let fec = (data > 0 && parity > 0).then_some(Fec {
-        data,
-        parity,
-        matrix,
-    });
-    let mtu = options.mtu.unwrap_or(1350);
-    let kcp = Settings {
-        mtu,
-        fec,
-        fec_follows: options.datashard.is_none() && options.parityshard.is_none(),
-        key: (kind != PacketKind::Null).then(|| Arc::new(packets)),
-        rate: options.ratelimit.unwrap_or(0),
-        // Numbers out of bounds are brought to them, as kcptun does.
-        ..Settings::new(Config { mtu, ..kcp }.bounded())
-    };
-    kcp.check().map_err(|why| wrong(why.to_string()))?;
-    warnings.extend(without_effect(&options));
-    let seconds = |n: u32| Duration::from_secs(n.into());
-    let wait = options.closewait.unwrap_or(if server { 30 } else { 0 });
-    let limits = Limits {
-        idle: Duration::ZERO,
-        half_close_idle: seconds(if wait == 0 { 60 } else { wait }),
-    };
-    let period = seconds(options.snmpperiod.unwrap_or(60).max(1));
-    let snmp = options.snmplog.clone();
-    let snmp = snmp.filter(|path| !path.as_os_str().is_empty());
-    Ok(Plan {
-        kcp,
-        smux: adit_smux::Settings {
-            pads,
-            ..smux(&options, role)?
-        },
-        open: Open {
-            version: options.smuxver.is_none(),
-            compress: options.nocomp.is_none(),
-        },
-        key,
-        crypt: kind,
-        limits,
-        snmp: snmp.map(|path| (path, period)),
-        warnings,
-    })
-}
-
-fn arq(options: &Both, server: bool) -> Result<Config, Failure> {
-    let named = match options.mode.as_deref().unwrap_or("fast") {
-        "normal" => Config::normal(),
-        "fast" => Config::fast(),
-        "fast2" => Config::fast2(),
-        "fast3" => Config::fast3(),
-        "manual" => Config {
-            nodelay: options.nodelay.unwrap_or(0),
-            interval_ms: options.interval.unwrap_or(50),
-            resend: options.resend.unwrap_or(0),
-            congestion: match options.nc.unwrap_or(0) {
-                0 => Congestion::Reno,
-                _ => Congestion::Off,
-            },
-            ..Config::fast()
-        },
-        other => {
-            let known = ["normal", "fast", "fast2", "fast3", "manual"];
-            let what = format!("--mode {other} is none of {}", known.join(", "));
-            return Err(Failure::new(Code::Config, what));
-        }
-    };
-    let (send, receive) = if server { (1024, 1024) } else { (128, 512) };
-    // The named modes of kcptun never hold anything back, and lose most of it on a full path.
-    let congestion = match (options.cc.as_deref(), options.mode.as_deref()) {
-        (Some("auto"), _) => Congestion::Auto,
-        (Some("off"), _) => Congestion::Off,
-        (Some("reno"), _) => Congestion::Reno,
-        (Some("bbr"), _) => Congestion::Bbr,
-        (Some(other), _) => {
-            let what = format!("--cc {other} is none of auto, off, reno, bbr");
-            return Err(Failure::new(Code::Config, what));
-        }
-        (None, Some("manual")) => named.congestion,
-        (None, _) => Congestion::Auto,
-    };
-    Ok(Config {
-        congestion,
-        send_window: options.sndwnd.unwrap_or(send),
-        recv_window: options.rcvwnd.unwrap_or(receive),
-        ack_nodelay: options.acknodelay.unwrap_or(false),
-        ..named
-    })
-}
-
-/// The password and the cipher, and what is to be said of them.
-fn key(options: &Both) -> Result<(String, PacketKind, Vec<String>), Failure> {
-    let environment = || std::env::var("KCPTUN_KEY").ok();
-    let key = options.key.clone().or_else(environment);
-    let key = key.unwrap_or_else(|| DEFAULT_KEY.to_owned());
-    let name = options.crypt.as_deref().unwrap_or("aes");
-    let Ok(kind) = name.parse::<PacketKind>() else {
-        let failure = Failure::new(Code::Config, format!("--crypt {name}: no such cipher"));
-        let all = PacketKind::ALL.map(PacketKind::name);
-        return Err(match nearest(name, all) {
-            Some(near) => failure.hint(format!("did you mean `{near}`?")),
-            None => failure.hint(format!("there are {}", all.join(", "))),
-        });
-    };
-    let mut warnings = Vec::new();
-    match kind {
-        PacketKind::None | PacketKind::Null => {
-            warnings.push(format!("crypt {kind}: everybody on the way can read along"));
-        }
-        _ if key == DEFAULT_KEY => {
-            warnings.push("the key is kcptun's default, which everybody knows".to_owned());
-        }
-        PacketKind::Aes128Gcm => {}
-        _ => warnings.push(format!(
-            "crypt {kind} hides what is said, but who knows it can change it; aes-128-gcm \
-             authenticates, where both ends have it"
-        )),
-    }
-    Ok((key, kind, warnings))
-}
-
-/// The pads of QPP, if it is switched on, from the password as kcptun has it.
-fn pads(
-    options: &Both,
-    key: &str,
-    warnings: &mut Vec<String>,
-) -> Result<Option<Arc<Pads>>, Failure> {
-    if options.qpp != Some(true) {
-        return Ok(None);
-    }
-    let count = options.qpp_count.unwrap_or(61);
-    let Some(pads) = Pads::new(key.as_bytes(), count) else {
-        let what = "--QPPCount must be greater than 0 when QPP is enabled";
-        return Err(Failure::new(Code::Config, what));
-    };
-    warnings.extend(qpp::doubts(key.len(), count));
-    Ok(Some(Arc::new(pads)))
-}
-
 /// Options of kcptun that are read and change nothing.
 fn without_effect(options: &Both) -> Vec<String> {
     let mut found = Vec::new();
@@ -294,48 +281,64 @@ fn without_effect(options: &Both) -> Vec<String> {
     found.into_iter().map(str::to_owned).collect()
 }
 
-fn smux(options: &Both, role: Role) -> Result<adit_smux::Settings, Failure> {
-    let wrong = |what: String| Failure::new(Code::Config, what);
-    let version = match options.smuxver.unwrap_or(2) {
-        1 => Version::V1,
-        2 => Version::V2,
-        other => return Err(wrong(format!("--smuxver {other} is neither 1 nor 2"))),
-    };
-    let mut config = adit_smux_proto::Config::new(version, role);
-    let keepalive = Duration::from_secs(options.keepalive.unwrap_or(10).into());
-    config.session_buffer = options.smuxbuf.unwrap_or(config.session_buffer);
-    config.stream_buffer = options.streambuf.unwrap_or(config.stream_buffer);
-    config.max_frame = options.framesize.unwrap_or(config.max_frame);
-    config.keepalive = Some(keepalive);
-    config.timeout = config.timeout.max(keepalive * 3);
-    adit_smux_proto::Session::new(config.clone(), adit_net::ambient::now())
-        .map_err(|why| wrong(format!("smux: {why}")))?;
-    Ok(adit_smux::Settings {
-        config,
-        compress: !options.nocomp.unwrap_or(false),
-        pads: None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::args::kcp::ClientOwn;
+    use adit_config::{Carried, Hop, Kcp, Stage};
+    use adit_kcp_proto::Congestion;
 
-    fn client(text: &str) -> Result<(ClientOwn, Both), String> {
+    use super::*;
+
+    fn from_file(text: &str) -> Result<(ClientOwn, Both), String> {
         read(text, ClientOwn::NAMES)
     }
 
-    fn made(options: Both, role: Role) -> Plan {
-        plan(options, role).unwrap_or_else(|why| panic!("{why:?}"))
+    fn end(both: Both, is_server: bool) -> Result<Tunnel, Failure> {
+        if is_server {
+            let own = ServerOwn::default();
+            return server(Server {
+                own,
+                both,
+                config: None,
+            });
+        }
+        let own = ClientOwn {
+            localaddr: Some("127.0.0.1:0".into()),
+            remoteaddr: Some("127.0.0.1:29900-29909".into()),
+            ..ClientOwn::default()
+        };
+        client(Client {
+            own,
+            both,
+            config: None,
+        })
+    }
+
+    /// The carrier of a tunnel's end.
+    fn carrier(tunnel: &Tunnel) -> &Kcp {
+        let route = &tunnel.plan.routes[0];
+        let hops = route.via.hops.iter().flat_map(Stage::hops);
+        let hops = hops.filter_map(|hop| match hop {
+            Hop::Server(hop) => hop.carried.as_ref(),
+            _ => None,
+        });
+        let listeners = route.listen.iter().filter_map(|l| l.carried.as_ref());
+        match hops.chain(listeners).next() {
+            Some(Carried::Kcp(kcp)) => kcp,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn made(options: Both, is_server: bool) -> Tunnel {
+        end(options, is_server).unwrap_or_else(|why| panic!("{why:?}"))
     }
 
     #[test]
     fn a_file_of_kcptun_is_read_and_wins() {
-        let (own, file) = client(
+        let (own, file) = from_file(
             r#"{"remoteaddr": "vps:29900", "Key": "k", "crypt": "salsa20", "mode": "fast3",
                 "mtu": 1200, "sndwnd": 2048, "datashard": 0, "nocomp": true, "smuxver": 1,
-                "qpp-count": 61, "qpp": false, "conn": 4, "pprof": true, "quiet": true}"#,
+                "qpp-count": 61, "qpp": false, "conn": 4, "pprof": true, "quiet": true,
+                "nodelay": 1}"#,
         )
         .unwrap();
         assert_eq!(
@@ -344,18 +347,18 @@ mod tests {
         );
         let typed = Both {
             mtu: Some(1000),
-            rcvwnd: Some(77),
+            rcvwnd: Some(0),
             ..Both::default()
         };
-        let plan = made(file.or(typed), Role::Client);
-        assert_eq!((plan.kcp.mtu, plan.kcp.kcp.recv_window), (1200, 77));
-        assert_eq!(
-            (plan.kcp.kcp.interval_ms, plan.kcp.kcp.send_window),
-            (10, 2048)
-        );
-        assert_eq!(plan.kcp.fec, None);
-        assert!(!plan.smux.compress && plan.smux.config.version == Version::V1);
-        assert_eq!(plan.warnings.len(), 2, "{:?}", plan.warnings);
+        let tunnel = made(file.or(typed), false);
+        let kcp = carrier(&tunnel);
+        // Out of its bounds, and brought to them.
+        assert_eq!((kcp.mtu, kcp.arq.recv_window), (1200, 1));
+        assert_eq!((kcp.arq.interval_ms, kcp.arq.send_window), (10, 2048));
+        assert_eq!(kcp.fec, None);
+        assert!(!kcp.compress && kcp.smux.version.number() == 1);
+        assert!(!kcp.learns.smux && !kcp.learns.comp);
+        assert_eq!(tunnel.warnings.len(), 2, "{:?}", tunnel.warnings);
     }
 
     #[test]
@@ -369,28 +372,34 @@ mod tests {
             (r#"{"mtu": "x"}"#, "invalid type"),
             ("[]", "invalid type"),
         ] {
-            let why = client(text).unwrap_err();
+            let why = from_file(text).unwrap_err();
             assert!(why.contains(words), "{why}");
         }
     }
 
     #[test]
     fn defaults_are_those_of_kcptun() {
-        for (role, windows) in [(Role::Client, (128, 512)), (Role::Server, (1024, 1024))] {
-            let plan = made(Both::default(), role);
-            let arq = plan.kcp.kcp;
-            assert_eq!((arq.send_window, arq.recv_window), windows);
-            assert_eq!((arq.nodelay, arq.interval_ms, arq.resend), (0, 30, 2));
-            assert_eq!((plan.kcp.mtu, plan.smux.compress), (1350, true));
+        for (is_server, windows) in [(false, (128, 512)), (true, (1024, 1024))] {
+            let tunnel = made(Both::default(), is_server);
+            let kcp = carrier(&tunnel);
+            assert_eq!((kcp.arq.send_window, kcp.arq.recv_window), windows);
             assert_eq!(
-                plan.kcp.fec.map(|fec| (fec.data, fec.parity)),
-                Some((10, 3))
+                (kcp.arq.nodelay, kcp.arq.interval_ms, kcp.arq.resend),
+                (0, 30, 2)
             );
+            assert_eq!((kcp.mtu, kcp.compress), (1350, true));
+            assert_eq!(kcp.fec.map(|fec| (fec.data, fec.parity)), Some((10, 3)));
+            let learns = kcp.learns;
+            assert!(learns.smux && learns.comp && learns.fec);
+            assert_eq!(kcp.smux.stream_buffer, 2 << 20);
+            let limits = &tunnel.plan.routes[0].listen[0].limits;
+            let wait = Duration::from_secs(if is_server { 30 } else { 60 });
             assert_eq!(
-                plan.smux.config,
-                adit_smux_proto::Config::new(Version::V2, role)
+                (limits.idle, limits.half_close_idle),
+                (Duration::ZERO, wait)
             );
         }
+        assert_eq!(carrier(&made(Both::default(), false)).last_port, 29_909);
     }
 
     #[test]
@@ -411,58 +420,93 @@ mod tests {
                 nc,
                 ..Both::default()
             };
-            let plan = made(options, Role::Client);
-            assert_eq!(plan.kcp.kcp.congestion, wanted, "{cc:?} {mode:?} {nc:?}");
+            let tunnel = made(options, false);
+            let made = carrier(&tunnel).arq.congestion;
+            assert_eq!(made, wanted, "{cc:?} {mode:?} {nc:?}");
         }
     }
 
     #[test]
-    fn what_cannot_be_had_is_refused() {
+    fn what_cannot_be_had_is_refused_by_its_option() {
+        let text = |text: &str| Some(text.to_owned());
         let none = Both::default;
-        for wrong in [
-            Both {
-                qpp: Some(true),
-                qpp_count: Some(0),
-                ..none()
-            },
-            Both {
-                tcp: Some(true),
-                ..none()
-            },
-            Both {
-                crypt: Some("aes-256".into()),
-                ..none()
-            },
-            Both {
-                mode: Some("fast4".into()),
-                ..none()
-            },
-            Both {
-                cc: Some("cubic".into()),
-                ..none()
-            },
-            Both {
-                smuxver: Some(3),
-                ..none()
-            },
-            Both {
-                mtu: Some(9000),
-                ..none()
-            },
-            Both {
-                datashard: Some(255),
-                ..none()
-            },
-            Both {
-                keepalive: Some(0),
-                ..none()
-            },
-            Both {
-                smuxbuf: Some(1000),
-                ..none()
-            },
+        for (wrong, words) in [
+            (
+                Both {
+                    qpp: Some(true),
+                    qpp_count: Some(0),
+                    ..none()
+                },
+                "--QPPCount 0: ",
+            ),
+            (
+                Both {
+                    tcp: Some(true),
+                    ..none()
+                },
+                "the tcp mode",
+            ),
+            (
+                Both {
+                    crypt: text("aes-256"),
+                    ..none()
+                },
+                "--crypt aes-256: ",
+            ),
+            (
+                Both {
+                    mode: text("fast4"),
+                    ..none()
+                },
+                "--mode fast4: ",
+            ),
+            (
+                Both {
+                    cc: text("cubic"),
+                    ..none()
+                },
+                "--cc cubic: ",
+            ),
+            (
+                Both {
+                    smuxver: Some(3),
+                    ..none()
+                },
+                "--smuxver 3: ",
+            ),
+            (
+                Both {
+                    mtu: Some(9000),
+                    ..none()
+                },
+                "--mtu 9000: ",
+            ),
+            (
+                Both {
+                    datashard: Some(255),
+                    ..none()
+                },
+                "a group has at most 256",
+            ),
+            (
+                Both {
+                    keepalive: Some(0),
+                    ..none()
+                },
+                "--keepalive 0s: ",
+            ),
+            (
+                Both {
+                    smuxbuf: Some(1000),
+                    ..none()
+                },
+                "smux cannot run with this",
+            ),
         ] {
-            assert!(plan(wrong.clone(), Role::Client).is_err(), "{wrong:?}");
+            let Err(why) = end(wrong, false) else {
+                panic!("{words}");
+            };
+            assert!(format!("{why:?}").contains(words), "{why:?}");
         }
     }
 }

@@ -6,16 +6,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_kcp::{Counters, Counts};
+use adit_engine::Engine;
+use adit_kcp::Counts;
 use adit_net::ambient;
 use adit_wire::Unix;
 
 /// Writes a row every period, for ever.
-pub(super) async fn log(path: PathBuf, period: Duration, counters: Arc<Counters>) {
+pub(super) async fn log(path: PathBuf, period: Duration, engine: Arc<Engine>) {
     let mut ticks = tokio::time::interval(period);
     loop {
         ticks.tick().await;
-        if let Err(why) = row(&path, ambient::unix(), &counters.counts()) {
+        if let Err(why) = row(&path, ambient::unix(), &engine.kcp_counts()) {
             tracing::warn!(
                 "the counters cannot be written to {}: {why}",
                 path.display()
@@ -26,13 +27,13 @@ pub(super) async fn log(path: PathBuf, period: Duration, counters: Arc<Counters>
 
 /// Prints all counters whenever SIGUSR1 comes, for ever.
 #[cfg(unix)]
-pub(super) async fn tell(counters: Arc<Counters>) {
+pub(super) async fn tell(engine: Arc<Engine>) {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut asked) = signal(SignalKind::user_defined1()) else {
         return;
     };
     while asked.recv().await.is_some() {
-        let counts = counters.counts();
+        let counts = engine.kcp_counts();
         for (name, value) in Counts::NAMES.iter().zip(counts.values()) {
             eprintln!("{name}: {value}");
         }
@@ -41,7 +42,7 @@ pub(super) async fn tell(counters: Arc<Counters>) {
 
 /// There is no such signal.
 #[cfg(not(unix))]
-pub(super) async fn tell(_: Arc<Counters>) {
+pub(super) async fn tell(_: Arc<Engine>) {
     std::future::pending().await
 }
 

@@ -1,4 +1,8 @@
-//! `+kcp` before a hop: a few sessions, and a stream on one of them for each connection.
+//! `+kcp` before a hop, and `kcptun://`: a few sessions, and a stream on one of them for each
+//! connection. [`check`] finds out whether a session works, by [`trial`] of others where it does not.
+
+mod check;
+mod trial;
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,16 +11,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use adit_config::Kcp as Plan;
-use adit_kcp::{Contact, Counters, KcpStream, Probe, Settings};
+use adit_kcp::{Contact, Counters, KcpStream, Probe};
+use adit_net::ambient::Chance;
 use adit_net::dial::{self, Family};
 use adit_smux::{End, Mux, SmuxStream, Watch};
 use adit_stream::put;
-use adit_wire::{Host, Target};
-use tokio::sync::Mutex;
-use tokio::time::{Instant, sleep, timeout};
+use adit_wire::{Entropy, Host, Target};
+use tokio::sync::{Mutex, watch};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tracing::{debug, warn};
 
-use super::settings::{self, SealError};
+use self::check::{Check, Known};
+use super::settings::{self, SealError, Terms};
 use crate::connector::{Connected, Connector};
 use crate::error::Stage;
 use crate::udp::BoxDatagrams;
@@ -28,13 +34,17 @@ const ANSWER: Duration = Duration::from_secs(3);
 const DOUBT: Duration = Duration::from_secs(1);
 /// How often a young session is asked whether something came.
 const LOOK: Duration = Duration::from_millis(5);
+/// New sessions for one stream, where each ends as soon as it begins: a server that differs does that
+/// for as long as it does.
+const TRIES: u32 = 5;
+/// Those of them that follow at once: what an end has told may be all that was wrong.
+const QUICK_TRIES: u32 = 3;
+/// Between two attempts to reach a name or a route.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// Streams to one server over KCP. Whatever is asked for, they lead to that server.
 pub struct KcpCarrier {
-    server: Target,
-    name: String,
-    settings: Settings,
-    smux: adit_smux::Settings,
+    far: Arc<Far>,
     /// Age at which a session gets no new streams, and how long it may go on then.
     expire: Option<Duration>,
     linger: Duration,
@@ -43,11 +53,23 @@ pub struct KcpCarrier {
     turn: AtomicUsize,
 }
 
+/// The server, and what is known of it.
+struct Far {
+    server: Target,
+    /// The last of its ports.
+    last_port: u16,
+    name: String,
+    terms: Terms,
+    known: Known,
+}
+
 /// A session, what is known of it, and since when there is one.
 struct Line {
     mux: Mux,
     probe: Probe,
     born: Instant,
+    /// Whether it is known if the session works, where that is found out.
+    checked: Option<watch::Receiver<bool>>,
 }
 
 impl Line {
@@ -55,6 +77,13 @@ impl Line {
     fn is_usable(&self) -> bool {
         let waited = self.probe.unanswered();
         self.mux.end().is_none() && waited.is_none_or(|waited| waited < DOUBT)
+    }
+}
+
+impl Drop for KcpCarrier {
+    fn drop(&mut self) {
+        // For the task of `begin`, which ends with it.
+        self.far.known.learnt.notify_one();
     }
 }
 
@@ -71,12 +100,17 @@ impl KcpCarrier {
         plan: &Plan,
         counters: Arc<Counters>,
     ) -> Result<Self, SealError> {
-        let (settings, smux) = settings::streams(plan, counters)?;
+        let terms = settings::streams(plan, counters)?;
+        let known = Known::new(terms.streams.clone());
+        let last_port = plan.last_port.max(server.port);
         Ok(Self {
-            server,
-            name,
-            settings,
-            smux,
+            far: Arc::new(Far {
+                server,
+                last_port,
+                name,
+                terms,
+                known,
+            }),
             expire: plan.expire,
             linger: plan.linger,
             deadline,
@@ -87,42 +121,88 @@ impl KcpCarrier {
         })
     }
 
+    /// Begins all sessions at once, so that what does not fit is told before anybody needs it, and
+    /// anew what ended because it did not.
+    pub(crate) fn begin(self: &Arc<Self>) {
+        let (carrier, far) = (Arc::downgrade(self), self.far.clone());
+        tokio::spawn(async move {
+            loop {
+                let Some(me) = carrier.upgrade() else {
+                    return;
+                };
+                let failed = me.fill().await.err();
+                drop(me);
+                match failed {
+                    None => far.known.learnt.notified().await,
+                    Some(why) => {
+                        warn!("{why}; trying again");
+                        sleep(AGAIN).await;
+                    }
+                }
+            }
+        });
+    }
+
+    async fn fill(&self) -> Result<(), DialError> {
+        for place in &self.lines {
+            let mut line = place.lock().await;
+            if line.as_ref().is_none_or(|one| one.mux.end().is_some()) {
+                *line = Some(self.far.line().await?);
+            }
+        }
+        Ok(())
+    }
+
     /// A stream, once it is known that the server understands us.
     async fn open(&self) -> Result<SmuxStream, DialError> {
+        let far = &self.far;
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let Some(place) = self.lines.get(turn % self.lines.len().max(1)) else {
-            return Err(self.failed(io::ErrorKind::NotConnected.into()));
+            return Err(far.failed(io::ErrorKind::NotConnected.into()));
         };
         let mut line = place.lock().await;
         self.let_expire(&mut line);
         if !line.as_ref().is_some_and(Line::is_usable) && line.take().is_some() {
             debug!(
                 "{}: a new session in place of one that is silent or over",
-                self.name
+                far.name
             );
         }
-        let mut young = line.is_none();
+        let mut tried = 0;
         loop {
-            if line.is_none() {
-                *line = Some(self.line().await?);
+            let young = line.is_none();
+            let mut one = match line.take() {
+                Some(one) => one,
+                None => far.line().await?,
+            };
+            if far.known.is_uncertain()
+                && let Some(checked) = &mut one.checked
+            {
+                let _ = timeout(ANSWER, checked.wait_for(|checked| *checked)).await;
             }
-            let Some(one) = line.as_ref() else { continue };
             match one.mux.open() {
                 Ok(stream) => {
-                    let (probe, watch) = (one.probe.clone(), one.mux.watch());
+                    let (probe, watch, born) = (one.probe.clone(), one.mux.watch(), one.born);
+                    let checked = one.checked.is_some();
+                    *line = Some(one);
                     drop(line);
-                    self.answered(&probe, &watch).await?;
-                    if young {
-                        tokio::spawn(tell_mismatch(self.name.clone(), watch));
+                    far.answered(&probe, &watch, born).await?;
+                    if young && !checked {
+                        tokio::spawn(tell_mismatch(far.name.clone(), watch));
                     }
                     return Ok(stream);
                 }
-                Err(why) if young => return Err(self.failed(io::Error::other(why))),
+                // A session that ended as it began may have told how the next one goes on.
+                Err(why) if young && (tried >= TRIES || !far.terms.streams.learn()) => {
+                    return Err(far.failed(io::Error::other(why)));
+                }
                 // Of one that is full, or out of numbers, the streams go on.
-                Err(why) => debug!("{}: a new session is needed: {why}", self.name),
+                Err(why) => debug!("{}: a new session is needed: {why}", far.name),
             }
-            *line = None;
-            young = true;
+            if tried >= QUICK_TRIES {
+                sleep(AGAIN).await;
+            }
+            tried += 1;
         }
     }
 
@@ -131,30 +211,59 @@ impl KcpCarrier {
         if line.as_ref().is_some_and(old)
             && let Some(one) = line.take()
         {
-            debug!("{}: a session has expired", self.name);
+            debug!("{}: a session has expired", self.far.name);
             tokio::spawn(scavenge(one.mux, self.linger));
         }
     }
+}
 
-    async fn line(&self) -> Result<Line, DialError> {
-        let addr = address(&self.server)
-            .await
-            .map_err(|why| self.failed(why))?;
-        let session = KcpStream::connect(addr, self.settings.clone());
+impl Far {
+    async fn line(self: &Arc<Self>) -> Result<Line, DialError> {
+        let server = Target {
+            port: Chance.between(self.server.port, self.last_port),
+            ..self.server.clone()
+        };
+        let addr = address(&server).await.map_err(|why| self.failed(why))?;
+        let session = KcpStream::connect(addr, self.terms.kcp.clone());
         let session = session.map_err(|why| self.failed(why))?;
         let probe = session.probe();
-        let mux = Mux::new(Box::new(session), self.smux.clone());
+        let smux = self.known.smux();
+        let mux = Mux::new(Box::new(session), smux.clone());
         let mux = mux.map_err(|why| self.failed(io::Error::other(why)))?;
         debug!("{}: a session with {addr} begins", self.name);
+        let mut checked = None;
+        if self.terms.packets.is_some() {
+            let (done, receiver) = watch::channel(false);
+            checked = Some(receiver);
+            let (far, probe, session) = (self.clone(), probe.clone(), mux.watch());
+            tokio::spawn(async move {
+                let check = Check {
+                    terms: &far.terms,
+                    known: &far.known,
+                    server: &server,
+                    addr,
+                    probe: &probe,
+                    session: &session,
+                    smux: &smux,
+                };
+                check.run(done).await;
+            });
+        }
         Ok(Line {
             mux,
             probe,
             born: Instant::now(),
+            checked,
         })
     }
 
     /// Waits for a first sign of the server; says what may be wrong if none comes.
-    async fn answered(&self, probe: &Probe, session: &Watch) -> Result<(), DialError> {
+    async fn answered(
+        &self,
+        probe: &Probe,
+        session: &Watch,
+        born: Instant,
+    ) -> Result<(), DialError> {
         let heard = async {
             while probe.contact() != Contact::Heard {
                 sleep(LOOK).await;
@@ -163,7 +272,7 @@ impl KcpCarrier {
         tokio::select! {
             biased;
             end = session.ended() => Err(self.failed(told(&end))),
-            heard = timeout(ANSWER, heard) => heard.map_err(|_| {
+            heard = timeout_at(born + ANSWER, heard) => heard.map_err(|_| {
                 let secs = ANSWER.as_secs();
                 let text = match probe.contact() {
                     Contact::Foreign(count) => format!(
@@ -194,7 +303,9 @@ impl Connector for KcpCarrier {
         Box::pin(async move {
             let open = async {
                 let mut io = self.open().await?;
-                put(&mut io, first).await.map_err(|why| self.failed(why))?;
+                put(&mut io, first)
+                    .await
+                    .map_err(|why| self.far.failed(why))?;
                 Ok(Connected {
                     io: Box::new(io),
                     direct: false,
@@ -203,7 +314,7 @@ impl Connector for KcpCarrier {
                     standing: None,
                 })
             };
-            let late = || self.failed(io::ErrorKind::TimedOut.into());
+            let late = || self.far.failed(io::ErrorKind::TimedOut.into());
             timeout(self.deadline, open)
                 .await
                 .unwrap_or_else(|_| Err(late()))

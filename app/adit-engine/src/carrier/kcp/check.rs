@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use adit_crypto::packet::PacketKind;
@@ -14,11 +14,12 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, interval, sleep};
 use tracing::{debug, info, warn};
 
-use super::options::Plan;
+use super::super::settings::{Streams, Terms};
 use super::trial::{self, Rounds, STEP};
 
-/// Time in which a server that understands us has answered, or it is said what is wrong.
-pub(super) const ANSWER: Duration = Duration::from_millis(2800);
+/// Time in which a server that understands us has answered, or it is said what is wrong: a little
+/// less than a stream waits for it.
+const ANSWER: Duration = Duration::from_millis(2800);
 /// Time in which a server that works shows how it corrects: two of its groups, of which each sign of
 /// life brings one datagram at most. With 10+3 that takes 1.3 s.
 const CORRECTION: Duration = ANSWER.saturating_mul(2);
@@ -27,8 +28,8 @@ const SILENCE: Duration = Duration::from_millis(1200);
 
 /// What is known of the server.
 pub(super) struct Known {
-    /// smux as it is spoken with new sessions.
-    smux: Mutex<adit_smux::Settings>,
+    /// How streams are spoken with new sessions.
+    streams: Mutex<Streams>,
     /// A server has understood it.
     understood: AtomicBool,
     /// Told when it has become otherwise.
@@ -42,9 +43,9 @@ pub(super) struct Known {
 }
 
 impl Known {
-    pub(super) fn new(plan: &Plan) -> Self {
+    pub(super) fn new(streams: Streams) -> Self {
         Self {
-            smux: Mutex::new(plan.smux.clone()),
+            streams: Mutex::new(streams),
             understood: AtomicBool::new(false),
             learnt: Notify::new(),
             found: tokio::sync::Mutex::default(),
@@ -55,13 +56,17 @@ impl Known {
 
     /// smux as it is to be spoken.
     pub(super) fn smux(&self) -> adit_smux::Settings {
-        let smux = self.smux.lock().unwrap_or_else(PoisonError::into_inner);
-        smux.clone()
+        self.lock().smux.clone()
+    }
+
+    /// A panic elsewhere leaves it whole.
+    fn lock(&self) -> MutexGuard<'_, Streams> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a stream is better not begun before the first session has been checked.
-    pub(super) fn is_uncertain(&self, plan: &Plan) -> bool {
-        plan.open.any() && !self.understood.load(Ordering::Relaxed)
+    pub(super) fn is_uncertain(&self) -> bool {
+        !self.understood.load(Ordering::Relaxed) && self.lock().learn()
     }
 
     fn understood(&self) {
@@ -72,7 +77,7 @@ impl Known {
 
 /// One session under examination.
 pub(super) struct Check<'a> {
-    pub(super) plan: &'a Plan,
+    pub(super) terms: &'a Terms,
     pub(super) known: &'a Known,
     /// As it was typed, and where that is.
     pub(super) server: &'a Target,
@@ -84,6 +89,16 @@ pub(super) struct Check<'a> {
 }
 
 impl Check<'_> {
+    /// A key as it is called where it was typed.
+    const fn named(&self, ours: &'static str, kcptuns: &'static str) -> &'static str {
+        if self.terms.kcptun { kcptuns } else { ours }
+    }
+
+    fn crypt(&self) -> PacketKind {
+        let packets = self.terms.packets.as_ref();
+        packets.map_or(PacketKind::Null, |(kind, _)| *kind)
+    }
+
     /// Follows the session to its end. `checked` becomes true when it is known whether it works.
     pub(super) async fn run(&self, checked: watch::Sender<bool>) {
         let end = tokio::select! {
@@ -130,7 +145,7 @@ impl Check<'_> {
         }
         if let Contact::Foreign(count) = self.probe.contact() {
             let server = self.server;
-            warn!("{count} datagrams from {server} do not fit: --key or --crypt is another there");
+            warn!("{count} datagrams from {server} do not fit: `key` or `crypt` is another there");
         }
         let _ = checked.send(true);
     }
@@ -142,22 +157,22 @@ impl Check<'_> {
         }
         let (refused, crypt) = tokio::join!(
             trial::is_refused(self.addr),
-            trial::crypt(self.addr, self.plan),
+            trial::crypt(self.addr, self.terms),
         );
         let server = self.server;
         match (crypt, refused) {
             (Some(theirs), _) => {
-                let ours = self.plan.crypt;
-                warn!("{server} answers to --crypt {theirs} only, this end has {ours}");
+                let ours = self.crypt();
+                warn!("{server} answers to `crypt` {theirs} only, this end has {ours}");
             }
             (None, true) => warn!("nothing listens at {server}: the server is down, or elsewhere"),
             (None, false) => {
-                let unlike = match self.plan.crypt {
+                let unlike = match self.crypt() {
                     PacketKind::None | PacketKind::Null => "",
-                    _ => ", or --crypt is none or null",
+                    _ => ", or `crypt` is none or null",
                 };
                 warn!(
-                    "nothing has come from {server} in {:.1} s, whatever the cipher: --key is \
+                    "nothing has come from {server} in {:.1} s, whatever the cipher: `key` is \
                      another there{unlike}; or it is down, or nothing gets through",
                     start.elapsed().as_secs_f32()
                 );
@@ -167,7 +182,7 @@ impl Check<'_> {
 
     /// Compares the correction of both ends, once it is known; true if nothing is left to do.
     fn compares(&self, waited: Duration) -> bool {
-        let ours = self.plan.kcp.fec.map(|fec| (fec.data, fec.parity));
+        let ours = self.terms.kcp.fec.map(|fec| (fec.data, fec.parity));
         let theirs = match (self.probe.peer_corrects(), self.probe.peer_shards()) {
             (None, _) => return false,
             (Some(false), _) => None,
@@ -183,7 +198,7 @@ impl Check<'_> {
             return true;
         }
         let server = self.server;
-        if theirs.is_none() && self.plan.kcp.fec_follows {
+        if theirs.is_none() && self.terms.kcp.fec_follows {
             info!("{server} sends without correction: done likewise");
             return true;
         }
@@ -194,9 +209,11 @@ impl Check<'_> {
         };
         warn!(
             "{server} sends {}, this end {}: releases of kcptun before 2022 may not stand that; \
-             set --datashard and --parityshard alike",
+             set `{}` and `{}` alike",
             shown(theirs),
             shown(ours.map(Some)),
+            self.named("data", "datashard"),
+            self.named("parity", "parityshard"),
         );
         true
     }
@@ -231,8 +248,9 @@ impl Check<'_> {
                 let theirs = self.tries_manners(ours).await;
                 if theirs.is_none() {
                     warn!(
-                        "{server} closes the session at once: --smuxver or --nocomp is another \
-                         there"
+                        "{server} closes the session at once: `{}` or `{}` is another there",
+                        self.named("smux", "smuxver"),
+                        self.named("comp", "nocomp"),
                     );
                     return;
                 }
@@ -243,7 +261,8 @@ impl Check<'_> {
         match theirs {
             Some(theirs) => self.learn(ours, theirs),
             None if matches!(end, End::Snappy(_) | End::Protocol(_)) => {
-                warn!("{server}: {end}; --smuxver or --nocomp may be another there");
+                let (smux, comp) = (self.named("smux", "smuxver"), self.named("comp", "nocomp"));
+                warn!("{server}: {end}; `{smux}` or `{comp}` may be another there");
             }
             None => info!("{server}: {end}"),
         }
@@ -253,7 +272,7 @@ impl Check<'_> {
         let mut found = self.known.found.lock().await;
         // Another session has just found it out, or it is no longer true.
         if found.is_none_or(|theirs| theirs == ours) {
-            *found = trial::manner(self.addr, self.plan, ours).await;
+            *found = trial::manner(self.addr, self.terms, ours).await;
         }
         *found
     }
@@ -261,18 +280,13 @@ impl Check<'_> {
     /// The server speaks otherwise: it is said, and done likewise where nobody asked for ours.
     fn learn(&self, ours: Manner, theirs: Manner) {
         let (server, mut hints) = (self.server, Vec::new());
-        let open = self.plan.open;
+        let mut streams = self.known.lock();
+        let learns = streams.learns;
         if ours.version != theirs.version {
             let (a, b) = (ours.version.number(), theirs.version.number());
-            let what = if open.version {
-                "done likewise"
-            } else {
-                "use --smuxver"
-            };
-            let what = if open.version {
-                what.into()
-            } else {
-                format!("{what} {b}")
+            let what = match learns.smux {
+                true => "done likewise".to_owned(),
+                false => format!("use `{}={b}`", self.named("smux", "smuxver")),
             };
             hints.push(format!(
                 "it speaks smux version {b}, this end version {a}: {what}"
@@ -280,22 +294,25 @@ impl Check<'_> {
         }
         if ours.compress != theirs.compress {
             let (they, we, how) = match theirs.compress {
-                true => ("compresses", "does not", "leave --nocomp out"),
-                false => ("does not compress", "does", "use --nocomp"),
+                true => (
+                    "compresses",
+                    "does not",
+                    self.named("use `comp=true`", "leave `nocomp` out"),
+                ),
+                false => (
+                    "does not compress",
+                    "does",
+                    self.named("leave `comp` out", "use `nocomp`"),
+                ),
             };
-            let what = if open.compress { "done likewise" } else { how };
+            let what = if learns.comp { "done likewise" } else { how };
             hints.push(format!("it {they}, this end {we}: {what}"));
         }
         let hints = hints.join("; ");
-        let mut smux = self
-            .known
-            .smux
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let new = open.adapt(&smux, theirs);
+        let new = streams.adapted(theirs);
         let mended = new.config.version == theirs.version && new.compress == theirs.compress;
-        *smux = new;
-        drop(smux);
+        streams.smux = new;
+        drop(streams);
         if mended {
             self.known.learnt.notify_one();
             info!("{server}: {hints}");

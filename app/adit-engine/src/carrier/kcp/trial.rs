@@ -17,7 +17,7 @@ use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::options::Plan;
+use super::super::settings::Terms;
 
 /// Between two looks at what came.
 pub(super) const STEP: Duration = Duration::from_millis(50);
@@ -51,14 +51,14 @@ impl Rounds {
 }
 
 /// The manner of smux that the server understands, of those that `tried` is not.
-pub(super) async fn manner(server: SocketAddr, plan: &Plan, tried: Manner) -> Option<Manner> {
+pub(super) async fn manner(server: SocketAddr, terms: &Terms, tried: Manner) -> Option<Manner> {
     let mut trials = JoinSet::new();
     for version in [Version::V1, Version::V2] {
         for compress in [false, true] {
             let manner = Manner { version, compress };
             if manner != tried {
-                let settings = with_manner(&plan.smux, manner);
-                let kcp = uncounted(&plan.kcp);
+                let settings = with_manner(&terms.streams.smux, manner);
+                let kcp = uncounted(&terms.kcp);
                 trials.spawn(async move {
                     let understood = is_understood(server, kcp, settings).await;
                     understood.then_some(manner)
@@ -70,7 +70,7 @@ pub(super) async fn manner(server: SocketAddr, plan: &Plan, tried: Manner) -> Op
 }
 
 /// These settings in another manner.
-pub(super) fn with_manner(settings: &adit_smux::Settings, manner: Manner) -> adit_smux::Settings {
+fn with_manner(settings: &adit_smux::Settings, manner: Manner) -> adit_smux::Settings {
     let mut settings = settings.clone();
     (settings.config.version, settings.compress) = (manner.version, manner.compress);
     settings
@@ -97,20 +97,21 @@ async fn is_understood(server: SocketAddr, kcp: Settings, smux: adit_smux::Setti
 
 /// The cipher under which the server answers, of those that encrypt: what the others would send
 /// could be recognised by everybody on the way.
-pub(super) async fn crypt(server: SocketAddr, plan: &Plan) -> Option<PacketKind> {
+pub(super) async fn crypt(server: SocketAddr, terms: &Terms) -> Option<PacketKind> {
+    let (ours, key) = terms.packets.as_ref()?;
     let mut trials = JoinSet::new();
     for kind in PacketKind::ALL {
-        if kind == plan.crypt || matches!(kind, PacketKind::None | PacketKind::Null) {
+        if kind == *ours || matches!(kind, PacketKind::None | PacketKind::Null) {
             continue;
         }
-        let Ok(key) = PacketKey::from_key(kind, Check::Crc32, plan.key.expose()) else {
+        let Ok(key) = PacketKey::from_key(kind, Check::Crc32, key.expose()) else {
             continue;
         };
         let kcp = Settings {
             key: Some(Arc::new(key)),
-            ..uncounted(&plan.kcp)
+            ..uncounted(&terms.kcp)
         };
-        let smux = plan.smux.clone();
+        let smux = terms.streams.smux.clone();
         trials.spawn(async move { answers(server, kcp, smux).await.then_some(kind) });
     }
     first(trials).await
