@@ -18,7 +18,7 @@ use tracing::debug;
 
 use crate::carrier::SealError;
 use crate::chain;
-use crate::listener::{self, Kept, Prepared, Process, Replays};
+use crate::listener::{self, Kept, Process, Replays};
 use crate::plugin::PluginError;
 use crate::serve::{Descriptors, Gate};
 use crate::ssh::SshPlanError;
@@ -291,24 +291,31 @@ impl Engine {
     }
 
     async fn open(&self, route: &Route, listen: &Listen) -> Result<Running, StartError> {
-        let listener = self.prepare(route, listen).await?;
-        let (sockets, kept) = listener.bind(listen, &self.kcp).await?;
+        let process = Process {
+            gate: &self.gate,
+            associations: &self.associations,
+            replays: &self.replays,
+            started: self.started,
+            kcp: &self.kcp,
+        };
+        let listener = listener::open(route, listen, &process).await?;
+        let opened = listener.opened;
         let listening = Listening {
-            addr: sockets.addr,
+            addr: opened.addr,
             route: route.name.clone(),
-            carries: sockets.carries(),
-            buffers: sockets.buffers(),
+            carries: opened.carries,
+            buffers: opened.buffers,
         };
         if let Some(buffers) = listening.buffers {
             debug!("UDP buffers on {}: {buffers}", listening.addr);
         }
         Ok(Running {
             listening,
-            router: listener.router(),
-            meter: listener.meter(),
-            roster: listener.roster(),
-            kept,
-            tasks: listener.run(sockets),
+            router: listener.router,
+            meter: listener.meter,
+            roster: listener.roster,
+            kept: listener.kept,
+            tasks: opened.tasks.into_iter().collect(),
         })
     }
 
@@ -320,17 +327,6 @@ impl Engine {
             let begun = now.map_or(0, |now| now.subsec_millis());
             sleep(Duration::from_millis(1001_u64.saturating_sub(begun.into()))).await;
         }
-    }
-
-    async fn prepare(&self, route: &Route, listen: &Listen) -> Result<Prepared, StartError> {
-        let process = Process {
-            gate: &self.gate,
-            associations: &self.associations,
-            replays: &self.replays,
-            started: self.started,
-            kcp: &self.kcp,
-        };
-        listener::prepare(route, listen, &process).await
     }
 
     /// A panic of another thread leaves the list whole.

@@ -7,54 +7,28 @@ use std::time::Duration;
 use adit_config::{Steering, Transparent};
 use adit_net::dial::{self, Family};
 use adit_net::tcp::FastOpen;
-use adit_net::{Buffers, Udp, tcp, transparent};
+use adit_net::{Udp, tcp, transparent};
 use adit_wire::Host;
 use tokio::time::sleep;
 
-use crate::carrier::Bound;
 use crate::udp::Interception;
 
 /// Tries to find a port that is free for TCP and UDP.
 const PORT_TRIES: usize = 16;
 
+/// The sockets of a port.
 pub(crate) struct Sockets {
     pub(crate) addr: SocketAddr,
     pub(crate) tcp: Option<tokio::net::TcpListener>,
     /// One for each core, where the listener's associations do not know each other.
     pub(crate) udp: Vec<Udp>,
-    /// UDP that is meant for others.
-    pub(crate) taken: Option<Interception>,
-    /// What a carrier brings.
-    pub(crate) carried: Option<Bound>,
 }
 
-impl Sockets {
-    /// What the system gave each socket for datagrams that wait, if it takes datagrams.
-    pub(crate) fn buffers(&self) -> Option<Buffers> {
-        match (&self.carried, &self.taken) {
-            (Some(Bound::Kcp(listener, _)), _) => listener.buffers(),
-            (Some(Bound::Fec(listener, _)), _) => Some(listener.buffers()),
-            (None, Some(taken)) => Some(taken.buffers()),
-            (None, None) => self.udp.first().map(Udp::buffers),
-        }
-    }
-
-    /// What the sockets take, in a word.
-    pub(crate) fn carries(&self) -> &'static str {
-        match &self.carried {
-            Some(Bound::Kcp(..)) => return "kcp",
-            Some(Bound::Fec(..)) => return "fec",
-            None => {}
-        }
-        match (
-            self.tcp.is_some(),
-            !self.udp.is_empty() || self.taken.is_some(),
-        ) {
-            (true, true) => "tcp+udp",
-            (false, _) => "udp",
-            _ => "tcp",
-        }
-    }
+/// The sockets of a port to which the system brings what is meant for others.
+pub(crate) struct TransparentSockets {
+    pub(crate) addr: SocketAddr,
+    pub(crate) tcp: Option<tokio::net::TcpListener>,
+    pub(crate) udp: Option<Interception>,
 }
 
 /// The address that `host` and `port` stand for, for a program that binds it by itself.
@@ -84,40 +58,21 @@ pub(crate) async fn bind(
     bind_by(host, port, |addr| bind_once(addr, tcp, udp)).await
 }
 
-/// Binds one port for what a carrier opens there.
-pub(crate) async fn bind_carried(
-    host: &Option<Host>,
-    port: u16,
-    open: impl Fn(SocketAddr) -> io::Result<(SocketAddr, Bound)>,
-) -> io::Result<Sockets> {
-    let bound = |addr: SocketAddr| {
-        let (at, carried) = open(addr)?;
-        Ok(Sockets {
-            addr: SocketAddr::new(addr.ip(), at.port()),
-            tcp: None,
-            udp: Vec::new(),
-            taken: None,
-            carried: Some(carried),
-        })
-    };
-    bind_by(host, port, bound).await
-}
-
 /// Binds one port for traffic that is meant for others.
 pub(crate) async fn bind_transparent(
     host: &Option<Host>,
     port: u16,
     plan: &Transparent,
-) -> io::Result<Sockets> {
+) -> io::Result<TransparentSockets> {
     bind_by(host, port, |addr| take_once(addr, plan)).await
 }
 
 /// Binds one port for what `open` opens.
-async fn bind_by(
+pub(crate) async fn bind_by<T>(
     host: &Option<Host>,
     port: u16,
-    open: impl Fn(SocketAddr) -> io::Result<Sockets>,
-) -> io::Result<Sockets> {
+    open: impl Fn(SocketAddr) -> io::Result<T>,
+) -> io::Result<T> {
     let candidates: Vec<SocketAddr> = match host {
         // Both families by one socket; IPv4 alone where there is no IPv6.
         None => vec![
@@ -166,32 +121,20 @@ fn bind_once(mut addr: SocketAddr, tcp: Option<FastOpen>, udp: usize) -> io::Res
     if let (None, Some(socket)) = (&tcp, udp.first()) {
         addr = SocketAddr::new(addr.ip(), socket.local_addr()?.port());
     }
-    Ok(Sockets {
-        addr,
-        tcp,
-        udp,
-        taken: None,
-        carried: None,
-    })
+    Ok(Sockets { addr, tcp, udp })
 }
 
-fn take_once(addr: SocketAddr, plan: &Transparent) -> io::Result<Sockets> {
+fn take_once(addr: SocketAddr, plan: &Transparent) -> io::Result<TransparentSockets> {
     let tcp = match plan.steering {
         _ if !plan.tcp => None,
         Steering::Redirect => Some(transparent::listen_redirected(addr)?),
         Steering::Tproxy => Some(transparent::listen(addr)?),
     };
-    let taken = if plan.udp {
+    let udp = if plan.udp {
         let socket = transparent::Taken::bind(addr)?;
         Some(Interception::new(socket, addr.port(), plan.full_cone))
     } else {
         None
     };
-    Ok(Sockets {
-        addr,
-        tcp,
-        udp: Vec::new(),
-        taken,
-        carried: None,
-    })
+    Ok(TransparentSockets { addr, tcp, udp })
 }

@@ -1,60 +1,115 @@
-//! One listener of a plan: what serves its connections, what serves its datagrams, its sockets.
+//! One listener of a plan.
+//!
+//! ```text
+//! kind (dialect) ─▶ Served: connections, datagrams, keys ─┐
+//! way to it: ports | plugin | transparent | carrier ──────┴▶ Opened: sockets with their tasks
+//! ```
+//!
+//! [`served`] makes what the dialect needs, and each way to a listener has a module that binds it
+//! and says which tasks serve it: [`ports`], [`transparent`], and [`crate::carrier`].
 
 mod keyed;
+mod ports;
 mod replays;
 mod salts_file;
 mod ssh;
 mod ssr;
+mod transparent;
 mod users_file;
 
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::{Listen, ListenKind, Proxy as ProxyPlan, Route, Steering};
 use adit_kcp::Counters;
 use adit_net::tcp::FastOpen;
-use adit_net::{accept, limits};
+use adit_net::{Buffers, limits};
 use adit_stream::{Limits, Meter};
-use adit_wire::{Host as WireHost, Target, Unix};
-use tokio::sync::watch;
-use tokio::task::JoinSet;
+use adit_wire::{Target, Unix};
 
 pub(crate) use self::keyed::is_strict;
+use self::ports::Ports;
 pub(crate) use self::replays::Replays;
 use self::salts_file::SaltsFile;
 use self::users_file::UsersFile;
 use crate::acceptor::{Acceptor, Fixed, Intercepted, Languages, Proxy};
-use crate::carrier::{self, Bound};
-use crate::chain::{router, spec};
+use crate::carrier;
+use crate::chain::router;
 use crate::circle;
 use crate::credentials::Credentials;
 use crate::guard::Guard;
-use crate::listen_port::{self, Sockets};
-use crate::plugin::{Host, Role};
-use crate::serve::{Associate, Gate, Worker, accept_loop};
-use crate::udp::{Associations, FixedPackets, Listener as Table, PacketCodec, Share, Ttl};
+use crate::plugin::Host;
+use crate::serve::{Associate, Gate, Worker};
+use crate::udp::{Associations, FixedPackets, PacketCodec, Share, Ttl};
 use crate::{Roster, Router, StartError};
 
 /// Associations that only ask for names.
 const DNS_IDLE: Duration = Duration::from_secs(10);
 
-/// A listener without its sockets.
-pub(crate) struct Prepared {
-    router: Arc<Router>,
-    meter: Arc<Meter>,
-    share: Arc<Share>,
-    ttl: Ttl,
-    served: Served,
+/// A listener that is bound; it accepts once its tasks run, and ends with them.
+pub(crate) struct Listener {
+    pub(crate) opened: Opened,
+    /// The ways of its requests.
+    pub(crate) router: Arc<Router>,
+    /// The counters.
+    pub(crate) meter: Arc<Meter>,
+    /// Whom it serves, if it has keys.
+    pub(crate) roster: Option<Arc<Roster>>,
+    pub(crate) kept: Kept,
 }
 
-/// What serves the clients of a listener.
-#[derive(Default)]
+/// The bound sockets of a listener, of whatever kind, with what serves them.
+pub(crate) struct Opened {
+    pub(crate) addr: SocketAddr,
+    /// What the sockets take, in a word.
+    pub(crate) carries: &'static str,
+    /// What the system gave each socket for datagrams that wait, if it takes datagrams.
+    pub(crate) buffers: Option<Buffers>,
+    pub(crate) tasks: Vec<Task>,
+}
+
+/// Work that begins when it is spawned.
+pub(crate) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+pub(crate) fn task(work: impl Future<Output = ()> + Send + 'static) -> Task {
+    Box::pin(work)
+}
+
+/// What everything that serves a listener shares.
+#[derive(Clone)]
+pub(crate) struct Common {
+    pub(crate) router: Arc<Router>,
+    pub(crate) meter: Arc<Meter>,
+    pub(crate) share: Arc<Share>,
+    pub(crate) ttl: Ttl,
+}
+
+/// What serves the clients of a dialect.
 struct Served {
+    /// Connections.
     worker: Option<Worker>,
+    /// Datagrams.
     packets: Option<Packets>,
-    /// Whom it serves, if it has keys.
-    roster: Option<Arc<Roster>>,
+    /// Who they are, where they have keys.
+    keyed: Option<KeyedClients>,
+}
+
+impl Served {
+    /// Connections alone.
+    fn connections(worker: Worker) -> Self {
+        Self {
+            worker: Some(worker),
+            packets: None,
+            keyed: None,
+        }
+    }
+}
+
+/// Whom a listener with keys serves, and what it keeps in files.
+struct KeyedClients {
+    roster: Arc<Roster>,
     /// Where its users are kept.
     users: Option<UsersFile>,
     /// Where its salts are kept.
@@ -98,28 +153,77 @@ pub(crate) struct Process<'a> {
     pub(crate) kcp: &'a Arc<Counters>,
 }
 
-/// Makes everything that needs no socket for clients.
-pub(crate) async fn prepare(
+/// Binds a listener. What its kind needs is made before there are sockets.
+pub(crate) async fn open(
     route: &Route,
     listen: &Listen,
     process: &Process<'_>,
-) -> Result<Prepared, StartError> {
+) -> Result<Listener, StartError> {
     let bench = Bench::new(route, listen, process).await?;
-    let served = match &listen.kind {
+    let Served {
+        worker,
+        packets,
+        keyed,
+    } = served(&bench)?;
+    let (addr, common) = (&listen.addr, bench.common);
+    let mut kept = Kept {
+        plugin: None,
+        salts: keyed.as_ref().and_then(|keyed| keyed.salts.clone()),
+    };
+    let mut opened = match (&listen.kind, &listen.carried, worker) {
+        (ListenKind::Transparent(plan), _, Some(worker)) => {
+            transparent::open(plan, worker, addr, &common).await?
+        }
+        (_, Some(carried), worker) => {
+            carrier::open(listen, carried, worker, &common, process.kcp).await?
+        }
+        (kind, None, worker) => {
+            let ports = Ports {
+                worker,
+                packets,
+                fast_open: fast_open(kind),
+            };
+            match kind.plugin() {
+                None => ports.open(addr, &common).await?,
+                Some(plugin) => {
+                    let (opened, host) = ports.open_behind(plugin, addr, &common).await?;
+                    kept.plugin = Some(host);
+                    opened
+                }
+            }
+        }
+    };
+    let mut roster = None;
+    if let Some(keyed) = keyed {
+        roster = Some(keyed.roster.clone());
+        let users = keyed.users.map(|users| task(users.watch(keyed.roster)));
+        let salts = keyed.salts.map(|salts| task(salts.keep()));
+        opened.tasks.extend(users.into_iter().chain(salts));
+    }
+    Ok(Listener {
+        opened,
+        router: common.router,
+        meter: common.meter,
+        roster,
+        kept,
+    })
+}
+
+/// What serves the clients of each kind of listener.
+fn served(bench: &Bench<'_>) -> Result<Served, StartError> {
+    let listen = bench.listen;
+    Ok(match &listen.kind {
         ListenKind::Proxy(proxy) => {
             let mut worker = bench.worker(Box::new(proxy_acceptor(proxy, listen)));
             worker.associate = Associate {
                 advertise: proxy.udp_advertise,
                 reassemble: proxy.udp_reassembly,
             };
-            Served {
-                worker: Some(worker),
-                ..Served::default()
-            }
+            Served::connections(worker)
         }
-        ListenKind::Shadowsocks(server) => keyed::prepare(server, &bench)?,
-        ListenKind::ShadowsocksR(server) => ssr::prepare(server, &bench)?,
-        ListenKind::Ssh(server) => ssh::prepare(server, &bench)?,
+        ListenKind::Shadowsocks(server) => keyed::served(server, bench)?,
+        ListenKind::ShadowsocksR(server) => ssr::served(server, bench)?,
+        ListenKind::Ssh(server) => ssh::served(server, bench)?,
         ListenKind::Transparent(plan) => {
             if plan.steering == Steering::Redirect {
                 circle::listens_on_all();
@@ -128,10 +232,7 @@ pub(crate) async fn prepare(
                 steering: plan.steering,
                 port: listen.addr.port,
             };
-            Served {
-                worker: Some(bench.worker(Box::new(acceptor))),
-                ..Served::default()
-            }
+            Served::connections(bench.worker(Box::new(acceptor)))
         }
         ListenKind::Forward(forward) => {
             // Without one the far end of the chain has it, and nobody asks for this.
@@ -147,161 +248,23 @@ pub(crate) async fn prepare(
                     target: target.clone(),
                 })
             };
+            let ttl = bench.common.ttl;
             Served {
                 worker: forward.tcp.then_some(worker),
-                packets: forward.udp.then(|| (for_each_core(codec), bench.ttl)),
-                ..Served::default()
+                packets: forward.udp.then(|| (for_each_core(codec), ttl)),
+                keyed: None,
             }
         }
-    };
-    Ok(Prepared {
-        router: bench.router,
-        meter: bench.meter,
-        share: bench.share,
-        ttl: bench.ttl,
-        served,
     })
 }
 
-impl Prepared {
-    /// Binds the listener's address, behind a plugin if there is one.
-    pub(crate) async fn bind(
-        &self,
-        listen: &Listen,
-        kcp: &Arc<Counters>,
-    ) -> Result<(Sockets, Kept), StartError> {
-        let fast = match &listen.kind {
-            ListenKind::Shadowsocks(server) => server.fast_open,
-            ListenKind::ShadowsocksR(server) => server.fast_open,
-            _ => false,
-        };
-        let tcp = self.served.worker.as_ref().map(|_| match fast {
-            true => FastOpen::On,
-            false => FastOpen::Off,
-        });
-        let codecs = self.served.packets.as_ref();
-        let udp = codecs.map_or(0, |(codecs, _)| codecs.len());
-        let failed = |why| StartError::Listen {
-            addr: listen.addr.to_string(),
-            why,
-        };
-        let (host, port) = (&listen.addr.host, listen.addr.port);
-        let mut kept = Kept {
-            plugin: None,
-            salts: self.served.salts.clone(),
-        };
-        if let ListenKind::Transparent(plan) = &listen.kind {
-            let taken = listen_port::bind_transparent(host, port, plan).await;
-            return Ok((taken.map_err(failed)?, kept));
-        }
-        if let Some(carried) = &listen.carried {
-            return Ok((carrier::bind(listen, carried, kcp).await?, kept));
-        }
-        let Some(plugin) = listen.kind.plugin() else {
-            let sockets = listen_port::bind(host, port, tcp, udp)
-                .await
-                .map_err(failed)?;
-            return Ok((sockets, kept));
-        };
-        let spec = spec(plugin);
-        let (inner_tcp, inner_udp) = (
-            tcp.filter(|_| spec.mode.tcp()),
-            if spec.mode.udp() { udp } else { 0 },
-        );
-        let outer_tcp = tcp.filter(|_| inner_tcp.is_none());
-        let outer_udp = udp - inner_udp;
-        let here = Some(std::net::Ipv4Addr::LOCALHOST.into());
-        let inner = listen_port::bind(&here.map(WireHost::Ip), 0, inner_tcp, inner_udp).await;
-        let inner = inner.map_err(failed)?;
-        let public = listen_port::address(host, port).await.map_err(failed)?;
-        let outer = match (outer_tcp, outer_udp) {
-            (None, 0) => None,
-            (tcp, udp) => Some(
-                listen_port::bind(host, port, tcp, udp)
-                    .await
-                    .map_err(failed)?,
-            ),
-        };
-        let role = Role::Server {
-            public,
-            local: inner.addr,
-        };
-        kept.plugin = Some(Host::start(spec, role).await?);
-        let (outer_tcp, outer_udp) = outer.map_or_else(Default::default, |o| (o.tcp, o.udp));
-        let sockets = Sockets {
-            addr: public,
-            tcp: inner.tcp.or(outer_tcp),
-            udp: inner.udp.into_iter().chain(outer_udp).collect(),
-            taken: None,
-            carried: None,
-        };
-        Ok((sockets, kept))
-    }
-
-    /// The ways of its requests.
-    pub(crate) fn router(&self) -> Arc<Router> {
-        self.router.clone()
-    }
-
-    /// The counters.
-    pub(crate) fn meter(&self) -> Arc<Meter> {
-        self.meter.clone()
-    }
-
-    /// Whom it serves, if it has keys.
-    pub(crate) fn roster(&self) -> Option<Arc<Roster>> {
-        self.served.roster.clone()
-    }
-
-    /// Begins to accept; the listener ends with its tasks.
-    pub(crate) fn run(self, sockets: Sockets) -> JoinSet<()> {
-        let mut tasks = JoinSet::new();
-        let mut served = self.served;
-        match (
-            sockets.carried,
-            served.worker.take_if(|_| sockets.tcp.is_none()),
-        ) {
-            (Some(Bound::Kcp(listener, smux)), Some(worker)) => {
-                let worker = Arc::new(worker);
-                tasks.spawn(carrier::sessions(listener, smux, worker, sockets.addr));
-            }
-            (Some(Bound::Fec(listener, target)), _) => {
-                let (router, meter) = (self.router.clone(), self.meter.clone());
-                let share = self.share.clone();
-                let lanes = carrier::lanes(listener, target, router, meter, self.ttl, share);
-                tasks.spawn(lanes);
-            }
-            _ => {}
-        }
-        if let (Some(mut worker), Some(socket)) = (served.worker, sockets.tcp) {
-            let (running, over) = watch::channel(());
-            worker.over = Some(over);
-            tasks.spawn(async move {
-                accept_loop(accept::Acceptor::new(socket), Arc::new(worker)).await;
-                drop(running);
-            });
-        }
-        if let Some((codecs, ttl)) = served.packets {
-            // Fewer sockets than were asked for take fewer codecs.
-            for (codec, socket) in codecs.into_iter().zip(sockets.udp) {
-                let (router, meter) = (self.router.clone(), self.meter.clone());
-                let (socket, share) = (Arc::new(socket), self.share.clone());
-                let table = Table::new(socket, codec, router, meter, ttl, share);
-                tasks.spawn(table.run());
-            }
-        } else if let Some(interception) = sockets.taken {
-            let (router, meter) = (self.router, self.meter);
-            let table = Table::transparent(interception, router, meter, self.ttl, self.share);
-            tasks.spawn(table.run());
-        }
-        if let (Some(users), Some(roster)) = (served.users, served.roster) {
-            tasks.spawn(users.watch(roster));
-        }
-        if let Some(salts) = served.salts {
-            tasks.spawn(salts.keep());
-        }
-        tasks
-    }
+fn fast_open(kind: &ListenKind) -> FastOpen {
+    let wanted = match kind {
+        ListenKind::Shadowsocks(server) => server.fast_open,
+        ListenKind::ShadowsocksR(server) => server.fast_open,
+        _ => false,
+    };
+    if wanted { FastOpen::On } else { FastOpen::Off }
 }
 
 /// A codec for each socket, where what one knows is of no use to the others.
@@ -312,15 +275,12 @@ fn for_each_core(codec: impl Fn() -> Box<dyn PacketCodec>) -> Vec<Box<dyn Packet
 /// What every kind of listener is made from.
 struct Bench<'a> {
     listen: &'a Listen,
-    router: Arc<Router>,
-    meter: Arc<Meter>,
+    common: Common,
     guard: Arc<Guard>,
     sources: bool,
     gate: Arc<Gate>,
-    share: Arc<Share>,
     replays: &'a Replays,
     started: Unix,
-    ttl: Ttl,
 }
 
 impl<'a> Bench<'a> {
@@ -335,32 +295,40 @@ impl<'a> Bench<'a> {
         let sources = !listen.addr.is_loopback() && listen.kind.plugin().is_none();
         Ok(Self {
             listen,
-            router: Arc::new(router(route, listen, process.kcp).await?),
-            meter: Arc::default(),
+            common: Common {
+                router: Arc::new(router(route, listen, process.kcp).await?),
+                meter: Arc::default(),
+                share: process.associations.of_listener(sources),
+                ttl: Ttl {
+                    idle: listen.limits.udp_idle,
+                    dns: DNS_IDLE.min(listen.limits.udp_idle),
+                },
+            },
             guard: Arc::new(Guard::new(gate.limit())),
             sources,
             gate,
-            share: process.associations.of_listener(sources),
             replays: process.replays,
             started: process.started,
-            ttl: Ttl {
-                idle: listen.limits.udp_idle,
-                dns: DNS_IDLE.min(listen.limits.udp_idle),
-            },
         })
     }
 
     fn worker(&self, acceptor: Box<dyn Acceptor>) -> Worker {
         let limits = &self.listen.limits;
+        let Common {
+            router,
+            meter,
+            share,
+            ttl,
+        } = self.common.clone();
         Worker {
             acceptor,
-            router: self.router.clone(),
+            router,
             limits: Limits {
                 idle: limits.idle,
                 half_close_idle: limits.half_close_idle,
             },
-            meter: self.meter.clone(),
-            ttl: self.ttl,
+            meter,
+            ttl,
             associate: Associate::default(),
             guard: Some(self.guard.clone()),
             sources: self.sources,
@@ -368,7 +336,7 @@ impl<'a> Bench<'a> {
             first_wait: None,
             over_tcp: false,
             gate: self.gate.clone(),
-            share: self.share.clone(),
+            share,
             over: None,
         }
     }

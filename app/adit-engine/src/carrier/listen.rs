@@ -17,36 +17,52 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
 use super::fec::LaneWay;
-use super::{Bound, Streams, settings};
+use super::settings::{self, Streams};
 use crate::account::Open;
-use crate::listen_port::{self, Sockets};
+use crate::listen_port;
+use crate::listener::{Common, Opened, task};
 use crate::serve::Worker;
-use crate::udp::{Place, Share, Ttl, exchange_datagrams};
+use crate::udp::{Place, Ttl, exchange_datagrams};
 use crate::{Peer, Router, StartError};
 
 /// How long a socket that fails is left alone.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Binds the address of a listener for its carrier; its KCP sessions add to `counters`.
-pub(crate) async fn bind(
+/// Binds the address of a listener for its carrier; its KCP sessions add to `counters`. `worker`
+/// serves streams.
+pub(crate) async fn open(
     listen: &Listen,
     carried: &Carried,
+    worker: Option<Worker>,
+    common: &Common,
     counters: &Arc<Counters>,
-) -> Result<Sockets, StartError> {
+) -> Result<Opened, StartError> {
     let failed = |why| StartError::Listen {
         addr: listen.addr.to_string(),
         why,
     };
     let (host, port) = (&listen.addr.host, listen.addr.port);
-    let sockets = match carried {
+    match carried {
         Carried::Kcp(plan) => {
             let terms = settings::streams(plan, counters.clone())?;
-            let open = |addr| {
+            let open = |addr: SocketAddr| {
                 let listener = KcpListener::bind(addr, terms.kcp.clone())?;
-                let at = listener.local_addr()?;
-                Ok((at, Bound::Kcp(listener, terms.streams.clone())))
+                let port = listener.local_addr()?.port();
+                Ok((SocketAddr::new(addr.ip(), port), listener))
             };
-            listen_port::bind_carried(host, port, open).await
+            let bound = listen_port::bind_by(host, port, open).await;
+            let (addr, listener) = bound.map_err(failed)?;
+            debug_assert!(worker.is_some(), "what is carried are streams");
+            Ok(Opened {
+                addr,
+                carries: "kcp",
+                buffers: listener.buffers(),
+                tasks: worker
+                    .map(|worker| sessions(listener, terms.streams, Arc::new(worker), addr))
+                    .map(task)
+                    .into_iter()
+                    .collect(),
+            })
         }
         Carried::Fec(plan) => {
             let settings = settings::datagrams(plan)?;
@@ -54,21 +70,27 @@ pub(crate) async fn bind(
                 ListenKind::Forward(forward) => forward.target.clone(),
                 _ => None,
             };
-            let open = |addr| {
-                let target = target.clone().ok_or(io::ErrorKind::InvalidInput)?;
+            let target = target.ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
+            let open = |addr: SocketAddr| {
                 let listener = FecListener::bind(addr, settings.clone())?;
-                let at = listener.local_addr()?;
-                Ok((at, Bound::Fec(listener, target)))
+                let port = listener.local_addr()?.port();
+                Ok((SocketAddr::new(addr.ip(), port), listener))
             };
-            listen_port::bind_carried(host, port, open).await
+            let bound = listen_port::bind_by(host, port, open).await;
+            let (addr, listener) = bound.map_err(failed)?;
+            Ok(Opened {
+                addr,
+                carries: "fec",
+                buffers: Some(listener.buffers()),
+                tasks: vec![task(lanes(listener, target, common.clone()))],
+            })
         }
-    };
-    sockets.map_err(failed)
+    }
 }
 
 /// Serves the streams of all sessions. When it ends, those that are open go on, and no session
 /// gets new ones.
-pub(crate) async fn sessions(
+async fn sessions(
     mut listener: KcpListener,
     manner: Streams,
     worker: Arc<Worker>,
@@ -119,14 +141,13 @@ async fn streams(session: KcpStream, ours: Streams, worker: Arc<Worker>, peer: P
 }
 
 /// Serves the datagrams of all lanes.
-pub(crate) async fn lanes(
-    mut listener: FecListener,
-    target: Target,
-    router: Arc<Router>,
-    meter: Arc<Meter>,
-    ttl: Ttl,
-    share: Arc<Share>,
-) {
+async fn lanes(mut listener: FecListener, target: Target, common: Common) {
+    let Common {
+        router,
+        meter,
+        share,
+        ttl,
+    } = common;
     let mut open = JoinSet::new();
     loop {
         while open.try_join_next().is_some() {}

@@ -14,20 +14,7 @@ mod kcp;
 mod listen;
 mod settings;
 
-use adit_kcp::KcpListener;
-use adit_kcp::fec::FecListener;
-use adit_wire::Target;
-
 pub use fec::FecHop;
 pub use kcp::KcpCarrier;
-pub(crate) use listen::{bind, lanes, sessions};
+pub(crate) use listen::open;
 pub use settings::SealError;
-pub(crate) use settings::Streams;
-
-/// A bound listener of a carrier.
-pub(crate) enum Bound {
-    /// Streams of KCP sessions.
-    Kcp(KcpListener, Streams),
-    /// Datagrams for one target.
-    Fec(FecListener, Target),
-}

@@ -10,7 +10,7 @@ use adit_wire::Target;
 
 use super::replays::{Name, Seen};
 use super::users_file::UsersFile;
-use super::{Bench, Served, for_each_core};
+use super::{Bench, KeyedClients, Served, for_each_core};
 use crate::acceptor::{Keyed, Rejects, RelayAcceptor};
 use crate::serve::Worker;
 use crate::udp::{KeyedPackets, PacketCodec, RelayPackets, Ttl};
@@ -19,10 +19,10 @@ use crate::{Roster, StartError};
 /// A 2022 session must be remembered at least this long.
 const MIN_SESSION: Duration = Duration::from_secs(60);
 
-pub(super) fn prepare(server: &SsServer, bench: &Bench<'_>) -> Result<Served, StartError> {
+pub(super) fn served(server: &SsServer, bench: &Bench<'_>) -> Result<Served, StartError> {
     let rejects = Arc::new(Rejects::new(server.reject.clone()));
     let deadline = bench.listen.limits.handshake;
-    let ttl = ttl(server, bench.ttl);
+    let ttl = ttl(server, bench.common.ttl);
     if let SsRole::Relay { identity, next } = &server.role {
         let key = |secret: &adit_config::Secret| Key::parse(server.method, secret.expose());
         let keys = next.iter().map(|hop| key(&hop.secret));
@@ -45,7 +45,7 @@ pub(super) fn prepare(server: &SsServer, bench: &Bench<'_>) -> Result<Served, St
         return Ok(Served {
             worker: server.tcp.then(|| bench.worker(Box::new(acceptor))),
             packets: server.udp.then(|| (for_each_core(codec), ttl)),
-            ..Served::default()
+            keyed: None,
         });
     }
     let users_file = UsersFile::of(server);
@@ -68,9 +68,11 @@ pub(super) fn prepare(server: &SsServer, bench: &Bench<'_>) -> Result<Served, St
             ..bench.worker(Box::new(acceptor))
         }),
         packets: server.udp.then(|| (vec![codec], ttl)),
-        roster: Some(roster),
-        users: users_file,
-        salts: seen.file,
+        keyed: Some(KeyedClients {
+            roster,
+            users: users_file,
+            salts: seen.file,
+        }),
     })
 }
 

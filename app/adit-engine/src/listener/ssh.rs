@@ -6,13 +6,10 @@ use super::{Bench, Served};
 use crate::StartError;
 use crate::ssh::Ssh;
 
-pub(super) fn prepare(server: &SshServer, bench: &Bench<'_>) -> Result<Served, StartError> {
+pub(super) fn served(server: &SshServer, bench: &Bench<'_>) -> Result<Served, StartError> {
     let acceptor = Ssh::new(server, bench.listen.limits.handshake)?;
     let mut worker = bench.worker(Box::new(acceptor));
     // The client's choice: it asks for a stream that has a name of its own.
     worker.over_tcp = true;
-    Ok(Served {
-        worker: Some(worker),
-        ..Served::default()
-    })
+    Ok(Served::connections(worker))
 }

@@ -13,7 +13,7 @@ use crate::StartError;
 use crate::acceptor::{Accounts, Rejects, ShadowsocksR};
 use crate::udp::{PacketCodec, SsrPackets};
 
-pub(super) fn prepare(server: &SsrServer, bench: &Bench<'_>) -> Result<Served, StartError> {
+pub(super) fn served(server: &SsrServer, bench: &Bench<'_>) -> Result<Served, StartError> {
     let (method, kind, obfs) = (server.method, server.protocol.kind, server.obfs);
     let password = server.password.expose().as_bytes();
     let param = ServerParam::parse(kind, server.protocol_param.expose())?;
@@ -46,7 +46,7 @@ pub(super) fn prepare(server: &SsrServer, bench: &Bench<'_>) -> Result<Served, S
     let codec: Box<dyn PacketCodec> = Box::new(SsrPackets::new(stack, accounts));
     Ok(Served {
         worker: server.tcp.then(|| bench.worker(Box::new(acceptor))),
-        packets: server.udp.then(|| (vec![codec], bench.ttl)),
-        ..Served::default()
+        packets: server.udp.then(|| (vec![codec], bench.common.ttl)),
+        keyed: None,
     })
 }
