@@ -161,14 +161,14 @@ impl End {
             self.speak();
             self.shut.remove(&u32::from_be_bytes([a, b, c, d]));
         }
-        match self.machine.handle(Time(self.now), payload) {
+        match self.machine.handle_input(Time(self.now), payload) {
             Ok(Handled::Data { channel, range, .. }) => {
                 assert!(payload.get(range).is_some_and(|data| !data.is_empty()));
                 assert!(self.known.contains(&channel), "data of nothing");
             }
             Ok(Handled::Done | Handled::Unknown) => {}
             Err(why) => {
-                let again = self.machine.handle(Time(self.now), &[97, 0, 0, 0, 0]);
+                let again = self.machine.handle_input(Time(self.now), &[97, 0, 0, 0, 0]);
                 assert_eq!(again, Err(why), "a break heals");
                 return false;
             }

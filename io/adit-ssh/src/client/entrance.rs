@@ -106,7 +106,7 @@ impl Entrance {
                             ClientStep::Wait
                         }
                         Came::Event(_) => ClientStep::Wait,
-                        Came::Payload(payload) => auth.handle(&payload)?,
+                        Came::Payload(payload) => auth.handle_input(&payload)?,
                     }
                 }
                 ClientStep::Banner(text) => {

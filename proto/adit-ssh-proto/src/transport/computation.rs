@@ -84,7 +84,7 @@ impl Computation {
         let mut payload = Vec::new();
         let answer = self
             .method
-            .handle(&self.message, &mut *self.entropy, &mut payload)?;
+            .handle_input(&self.message, &mut *self.entropy, &mut payload)?;
         let Some(answer) = answer else {
             let finish = None;
             return Ok(Outcome { payload, finish });

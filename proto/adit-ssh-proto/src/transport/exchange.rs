@@ -260,7 +260,7 @@ impl Transport {
         match core::mem::replace(&mut exchange.stage, Stage::Sent) {
             Stage::Client(negotiated, mut method) => {
                 let mut payload = Vec::new();
-                let reply = method.handle(message, self.entropy()?, &mut payload)?;
+                let reply = method.handle_input(message, self.entropy()?, &mut payload)?;
                 if let (None, Some(exchange)) = (&reply, &mut self.exchange) {
                     exchange.stage = Stage::Client(negotiated, method);
                 }

@@ -14,6 +14,10 @@
 //! that, at either side's wish; what is sent meanwhile waits in a bounded queue, what the peer sent
 //! before its own KEXINIT goes on flowing.
 //!
+//! Its bytes have verbs of their own, because they go both ways in place, as with
+//! [`Open`](adit_wire::Open) and [`Seal`](adit_wire::Seal): a packet is decrypted where it lies in
+//! the driver's buffer, and sealed in the vector from which the driver sends.
+//!
 //! What a server computes for a key exchange takes milliseconds, and anybody can ask for it. A
 //! driver that serves others on the same thread has it handed out ([`Computation`]).
 //!

@@ -221,7 +221,7 @@ impl Player {
         match core::mem::replace(&mut self.above, Above::Nothing) {
             Above::Nothing => Err(SshError::Unexpected(payload[0])),
             Above::Client(mut auth) => {
-                let mut step = auth.handle(payload)?;
+                let mut step = auth.handle_input(payload)?;
                 while let ClientStep::Ask(ClientAsk::Signature {
                     algorithm, data, ..
                 }) = step
@@ -245,7 +245,7 @@ impl Player {
                 Ok(())
             }
             Above::Server(mut auth) => {
-                let mut step = auth.handle(payload)?;
+                let mut step = auth.handle_input(payload)?;
                 while let ServerStep::Ask(ask) = step {
                     let known = |key: &AnyKey| key.key().fingerprint();
                     let (told, answer) = match &ask {
@@ -292,7 +292,7 @@ impl Player {
     }
 
     fn message(&mut self, connection: &mut Connection, payload: &[u8]) -> Result<(), SshError> {
-        match connection.handle(Time(0), payload)? {
+        match connection.handle_input(Time(0), payload)? {
             Handled::Data {
                 channel,
                 kind,
