@@ -127,7 +127,7 @@ impl End {
         let bytes: Vec<u8> = self.wire.iter().take(count).copied().collect();
         let used = self
             .session
-            .input(NOW, &bytes)
+            .handle_input(NOW, &bytes)
             .expect("the peer's own bytes");
         assert!(used == count || !self.session.wants_input());
         self.wire.drain(..used);

@@ -69,7 +69,7 @@ impl End {
     fn take_in(&mut self, dice: &mut Dice) -> bool {
         let count = dice.below(2000).min(self.wire.len());
         let bytes: Vec<u8> = self.wire.iter().take(count).copied().collect();
-        let used = self.session.input(START, &bytes).unwrap();
+        let used = self.session.handle_input(START, &bytes).unwrap();
         self.wire.drain(..used);
         used > 0 || count == 0 && !self.wire.is_empty()
     }
