@@ -102,10 +102,7 @@ impl End {
         let Some(line) = self.lines.get_mut(&id) else {
             return false;
         };
-        let writer = match self.role {
-            Role::Client => Role::Server,
-            Role::Server => Role::Client,
-        };
+        let writer = self.role.peer();
         match self.session.front(id).expect("an open stream") {
             Front::Bytes(bytes) => {
                 let bytes = &bytes[..bytes.len().min(most)];

@@ -6,9 +6,10 @@
 use std::collections::BTreeSet;
 
 use adit_fuzz::Script;
+use adit_ssh_proto::Role;
 use adit_ssh_proto::connection::{
     ChannelId, ChannelKind, Connection, Event, GlobalAnswer, GlobalReplyTo, GlobalRequest, Handled,
-    Kind, Limits, OpenFailure, Originator, Own, ReplyTo, Request, Role, WantReply,
+    Kind, Limits, OpenFailure, Originator, Own, ReplyTo, Request, WantReply,
 };
 use adit_ssh_proto::wire::Put;
 use adit_wire::Time;

@@ -46,7 +46,8 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Config, Role, Version};
+pub use adit_wire::Role;
+pub use config::{Config, Version};
 pub use error::{ConfigError, OpenError, Silent, StreamError};
 pub use event::Event;
 pub use frame::FRAME_HEADER;

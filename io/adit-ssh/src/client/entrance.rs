@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_ssh_proto::SshError;
 use adit_ssh_proto::algorithm::KeyAlgorithm;
 use adit_ssh_proto::auth::{
     self, ClientAnswer, ClientAsk, ClientAuth, ClientStep, Method, visible,
 };
-use adit_ssh_proto::connection::{Limits, Role};
+use adit_ssh_proto::connection::Limits;
 use adit_ssh_proto::transport::Event;
+use adit_ssh_proto::{Role, SshError};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 

@@ -144,7 +144,7 @@ proptest! {
         }
         prop_assert_eq!(client.found.len(), streams);
         for end in [&mut client, &mut server] {
-            let from = if end.role == Role::Client { Role::Server } else { Role::Client };
+            let from = end.role.peer();
             let found = core::mem::take(&mut end.found);
             prop_assert_eq!(found.len(), streams);
             for (id, (bytes, ended)) in found {

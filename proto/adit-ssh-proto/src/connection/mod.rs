@@ -46,6 +46,8 @@ mod tests;
 use core::time::Duration;
 use std::collections::VecDeque;
 
+use adit_wire::Role;
+
 use crate::error::SshError;
 
 pub use call::CallError;
@@ -53,7 +55,7 @@ pub use channel::ChannelId;
 pub use event::{Event, Handled, Kind};
 pub use global::{GlobalAnswer, GlobalId, GlobalReplyTo, GlobalRequest};
 pub use kind::{ChannelKind, OpenFailure, Originator};
-pub use limits::{Limits, Role};
+pub use limits::Limits;
 pub use own::{Own, OwnError};
 pub use pty::{Modes, Pty, Size};
 pub use request::{ReplyTo, Request, WantReply};
@@ -94,6 +96,9 @@ pub struct Connection {
 
 impl Connection {
     /// A connection whose peer is authenticated (or has authenticated itself).
+    ///
+    /// `role` decides what may be asked for by whom: a client opens sessions and direct connections
+    /// and lets the server open what it asked to be forwarded; a server lets the client open them.
     #[must_use]
     pub fn new(role: Role, limits: Limits) -> Self {
         let limits = limits.made_whole();

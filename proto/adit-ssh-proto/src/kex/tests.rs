@@ -1,6 +1,6 @@
 //! Both sides of each method against each other, and against what a hostile peer sends.
 
-use adit_wire::{Entropy, FixedEntropy};
+use adit_wire::{Entropy, FixedEntropy, Role};
 use proptest::prelude::*;
 
 use super::*;

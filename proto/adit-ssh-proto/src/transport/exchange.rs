@@ -1,13 +1,13 @@
 //! A key exchange from the first KEXINIT to the last NEWKEYS, whoever begins it.
 
-use adit_wire::Time;
+use adit_wire::{Role, Time};
 
 use super::{Event, Session, StrictKex, Transport, ext};
 use crate::algorithm::Cipher;
 use crate::error::{Disconnect, SshError};
 use crate::kex::{
     Agreed, ClientKex, EXT_INFO_CLIENT, EXT_INFO_SERVER, KexInit, KeySource, Negotiated, Reply,
-    Role, STRICT_CLIENT, STRICT_SERVER, ServerKex, guess_is_wrong, negotiate, write_kexinit,
+    STRICT_CLIENT, STRICT_SERVER, ServerKex, guess_is_wrong, negotiate, write_kexinit,
 };
 use crate::key::AnyKey;
 use crate::msg;

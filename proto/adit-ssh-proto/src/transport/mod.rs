@@ -35,7 +35,7 @@ mod timers;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use adit_wire::{Entropy, Time};
+use adit_wire::{Entropy, Role, Time};
 
 pub use computation::{Computation, Computed};
 pub use config::{Config, StrictKex};
@@ -45,11 +45,11 @@ pub use outgoing::PayloadWriter;
 
 use crate::algorithm::{Cipher, KeyAlgorithm, Preferred};
 use crate::error::{Disconnect, SshError};
-use crate::kex::{Negotiated, Role};
+use crate::kex::Negotiated;
 use crate::key::Signer;
 use crate::msg;
 use crate::packet::{Opener, Payload, Sealer};
-use crate::version::{From, Version, VersionReader};
+use crate::version::{Version, VersionReader};
 use crate::wire::Put;
 use exchange::{Exchange, Stage};
 
@@ -188,10 +188,7 @@ impl Transport {
             hands_out: false,
             computation: None,
             theirs: None,
-            lines: VersionReader::new(match role {
-                Role::Client => From::Server,
-                Role::Server => From::Client,
-            }),
+            lines: VersionReader::new(role.peer()),
             ours,
             offered,
             sealer: Sealer::new(),

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use adit_crypto::sha256;
+use adit_ssh_proto::Role;
 use adit_ssh_proto::algorithm::{Compression, KeyAlgorithm, Preferred};
 use adit_ssh_proto::auth::{
     ClientAnswer, ClientAsk, ClientAuth, ClientConfig, ClientStep, Identity, Outgoing,
@@ -16,7 +17,6 @@ use adit_ssh_proto::connection::{
     self, ChannelId, ChannelKind, Connection, GlobalAnswer, Handled, Kind, Limits, Request,
     WantReply,
 };
-use adit_ssh_proto::kex::Role;
 use adit_ssh_proto::key::{AnyKey, KeySet, PrivateKey};
 use adit_ssh_proto::transport::{Config, Event, Extensions, Step, StrictKex, Transport};
 use adit_ssh_proto::{Disconnect, SshError};
@@ -234,8 +234,7 @@ impl Player {
                 self.above = match step {
                     ClientStep::Success => {
                         self.tell("the user is in");
-                        let mut connection =
-                            Connection::new(connection::Role::Client, Limits::default());
+                        let mut connection = Connection::new(Role::Client, Limits::default());
                         connection.open(&ChannelKind::Session).unwrap();
                         Above::Connection(connection)
                     }
@@ -264,10 +263,7 @@ impl Player {
                 self.above = match step {
                     ServerStep::Success(login) => {
                         self.tell(format!("the user is in: {}", login.user));
-                        Above::Connection(Connection::new(
-                            connection::Role::Server,
-                            Limits::default(),
-                        ))
+                        Above::Connection(Connection::new(Role::Server, Limits::default()))
                     }
                     _ => Above::Server(auth),
                 };
