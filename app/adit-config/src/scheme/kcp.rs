@@ -7,10 +7,10 @@ use core::time::Duration;
 use adit_crypto::packet::{Check, PacketKind};
 use adit_kcp_proto::{Config, ConfigError};
 use adit_shadowsocks::Edition;
-use adit_smux_proto::{Role as End, Version};
+use adit_smux_proto::{Role, Version};
 
 use self::text::{Cc, Crypt, Mode};
-use crate::schema::{Count, Key, Role, SecretValue, Typed, Whole, both, hop as for_hop};
+use crate::schema::{Count, EndpointRole, Key, SecretValue, Typed, Whole, both, hop as for_hop};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Carrier;
 use crate::scheme::keys;
@@ -352,7 +352,7 @@ pub(crate) fn arq(
     builder: &mut EndpointBuilder<'_, '_>,
     congestion: adit_kcp_proto::Congestion,
 ) -> Config {
-    let (mode, listens) = (builder.get(&MODE), builder.role() == Role::Listener);
+    let (mode, listens) = (builder.get(&MODE), builder.role() == EndpointRole::Listener);
     let named = mode.config().unwrap_or_else(|| Config {
         nodelay: u8::try_from(builder.get(&NODELAY).0.min(2)).unwrap_or(2),
         interval_ms: builder.get(&INTERVAL).0,
@@ -457,8 +457,8 @@ pub(crate) fn smux(
         }
     };
     let end = match builder.role() {
-        Role::Listener => End::Server,
-        Role::Hop => End::Client,
+        EndpointRole::Listener => Role::Server,
+        EndpointRole::Hop => Role::Client,
     };
     Some(adit_smux_proto::Config::new(version, end))
 }

@@ -7,7 +7,7 @@ use adit_kcp_proto::Congestion;
 use adit_wire::Time;
 
 use crate::grammar::Syntax;
-use crate::schema::{Count, Key, Roles, Whole, both, hop as for_hop, listener};
+use crate::schema::{Count, EndpointRoles, Key, Whole, both, hop as for_hop, listener};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
 use crate::scheme::typed::{Carried, Hop, HopKind, Kcp, Listen, PacketSeal, ServerHop};
@@ -99,7 +99,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
           names. As the last hop it belongs behind `tcp://HOST:PORT` without a target; hops \
           behind it speak with what its far end leads to. Names and defaults of keys are \
           kcptun's; `+kcp` is what two adits should use.",
-    roles: Roles::Both,
+    roles: EndpointRoles::Both,
     params: &[
         both(&CRYPT),
         both(&kcp::MODE),
