@@ -31,7 +31,7 @@ use crate::circle;
 use crate::credentials::Credentials;
 use crate::guard::Guard;
 use crate::listen_port::{self, Sockets};
-use crate::plugin::{Host, Role};
+use crate::plugin::{Host, Side};
 use crate::serve::{Associate, Gate, Worker, accept_loop};
 use crate::udp::{Associations, FixedPackets, Listener as Table, PacketCodec, Share, Ttl};
 use crate::{Roster, Router, StartError};
@@ -222,11 +222,11 @@ impl Prepared {
                     .map_err(failed)?,
             ),
         };
-        let role = Role::Server {
+        let side = Side::Server {
             public,
             local: inner.addr,
         };
-        kept.plugin = Some(Host::start(spec, role).await?);
+        kept.plugin = Some(Host::start(spec, side).await?);
         let (outer_tcp, outer_udp) = outer.map_or_else(Default::default, |o| (o.tcp, o.udp));
         let sockets = Sockets {
             addr: public,
