@@ -19,7 +19,7 @@ fn code(matrix: Matrix, data: usize, parity: usize, plain: bool) -> Code {
 }
 
 fn restored(decoder: &mut Decoder, packet: &[u8]) -> Vec<Vec<u8>> {
-    decoder.input(packet);
+    decoder.handle_input(packet);
     let mut datagrams = Vec::new();
     while let Some(datagram) = decoder.poll_recovered() {
         datagrams.push(datagram.to_vec());

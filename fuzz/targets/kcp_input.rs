@@ -95,11 +95,11 @@ impl Scene {
         let now = Time(self.now);
         match act % 8 {
             0 => {
-                let _ = self.kcp.input(now, script.bytes(), act & 128 != 0);
+                let _ = self.kcp.handle_input(now, script.bytes(), act & 128 != 0);
             }
             1 | 2 => {
                 let lie = self.lie(script);
-                let _ = self.kcp.input(now, &lie, act & 128 != 0);
+                let _ = self.kcp.handle_input(now, &lie, act & 128 != 0);
             }
             3 => {
                 // From a microsecond to the end of all numbers.
@@ -151,7 +151,7 @@ impl Scene {
         let mut out = [0; 400];
         let was = self.kcp.state();
         let mut sent = 0;
-        while let Some(len) = self.kcp.poll_transmit(now, &mut out) {
+        while let Some(len) = self.kcp.poll_output(now, &mut out) {
             assert!((HEADER_LEN..=mtu).contains(&len));
             let mut rest = &out[..len];
             while !rest.is_empty() {

@@ -100,7 +100,7 @@ impl End {
         let Some(datagram) = self.wire.pop_front() else {
             return false;
         };
-        assert_eq!(self.kcp.input(now, &datagram, false), Ok(()));
+        assert_eq!(self.kcp.handle_input(now, &datagram, false), Ok(()));
         true
     }
 }
@@ -116,7 +116,7 @@ impl Pair {
         let mut out = [0; 400];
         let mut busy = false;
         for from in 0..2 {
-            while let Some(len) = self.ends[from].kcp.poll_transmit(self.now, &mut out) {
+            while let Some(len) = self.ends[from].kcp.poll_output(self.now, &mut out) {
                 busy = true;
                 let (to, datagram) = (&mut self.ends[1 - from], out[..len].to_vec());
                 match fate() % 8 {
@@ -184,7 +184,12 @@ impl Pair {
                 // Another conversation's is refused, and changes nothing.
                 let mut foreign = CONV.to_be_bytes().to_vec();
                 foreign.resize(24, 0);
-                assert!(self.ends[end].kcp.input(self.now, &foreign, false).is_err());
+                assert!(
+                    self.ends[end]
+                        .kcp
+                        .handle_input(self.now, &foreign, false)
+                        .is_err()
+                );
             }
         }
         for end in &mut self.ends {

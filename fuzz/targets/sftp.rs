@@ -65,7 +65,7 @@ fn server(frames: &[Vec<u8>]) {
     let mut out = Vec::new();
     for frame in frames {
         let before = out.len();
-        let Ok(step) = server.handle(frame, &mut out) else {
+        let Ok(step) = server.handle_input(frame, &mut out) else {
             return;
         };
         let Step::Execute(ticket, request) = step else {
@@ -116,7 +116,7 @@ fn client(script: &mut Script<'_>, frames: &[Vec<u8>]) {
     for (n, frame) in frames.iter().enumerate() {
         out.clear();
         let now = Time(n as u64 * 1000);
-        match client.handle(frame, &mut out) {
+        match client.handle_input(frame, &mut out) {
             Err(_) => return,
             Ok(Event::Waiting | Event::Ready) => {}
             Ok(Event::Reply { tag, id, reply }) => {

@@ -75,7 +75,7 @@ fn watch(flags: u8, wire: &[u8], pieces: &[usize]) -> Seen {
     let (mut taken, mut rest) = (Ok(0), wire);
     for piece in pieces.iter().cycle() {
         let (now, later) = rest.split_at(rest.len().min(*piece));
-        match session.input(Time(0), now) {
+        match session.handle_input(Time(0), now) {
             Ok(used) => {
                 taken = taken.map(|taken| taken + used);
                 if used < now.len() {
@@ -84,7 +84,11 @@ fn watch(flags: u8, wire: &[u8], pieces: &[usize]) -> Seen {
                 }
             }
             Err(why) => {
-                assert_eq!(session.input(Time(0), b""), Err(why), "a break heals");
+                assert_eq!(
+                    session.handle_input(Time(0), b""),
+                    Err(why),
+                    "a break heals"
+                );
                 taken = Err(why);
                 break;
             }
@@ -140,7 +144,7 @@ fn act(flags: u8, script: &mut Script<'_>, wire: &[u8]) {
             (0 | 1, _) => {
                 let piece = usize::from(script.byte());
                 let (now_here, _) = rest.split_at(rest.len().min(piece));
-                match session.input(Time(now), now_here) {
+                match session.handle_input(Time(now), now_here) {
                     Ok(used) => rest = &rest[used..],
                     Err(_) => assert!(session.open().is_err(), "a broken session opens streams"),
                 }

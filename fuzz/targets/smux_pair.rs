@@ -102,10 +102,7 @@ impl End {
         let Some(line) = self.lines.get_mut(&id) else {
             return false;
         };
-        let writer = match self.role {
-            Role::Client => Role::Server,
-            Role::Server => Role::Client,
-        };
+        let writer = self.role.peer();
         match self.session.front(id).expect("an open stream") {
             Front::Bytes(bytes) => {
                 let bytes = &bytes[..bytes.len().min(most)];
@@ -127,7 +124,7 @@ impl End {
         let bytes: Vec<u8> = self.wire.iter().take(count).copied().collect();
         let used = self
             .session
-            .input(NOW, &bytes)
+            .handle_input(NOW, &bytes)
             .expect("the peer's own bytes");
         assert!(used == count || !self.session.wants_input());
         self.wire.drain(..used);

@@ -41,10 +41,10 @@ fuzz_target!(|input: &[u8]| {
         assert_eq!(inside[start..], again);
         assert!(write_in_place(&mut inside, room - 1, &header.target).is_err());
 
-        if let Reassembled::Datagram(whole) = queue.push(now, &header, packet) {
+        if let Reassembled::Datagram(whole) = queue.handle_input(now, &header, packet) {
             assert!(whole.len() <= seen && whole.len() <= MAX_DATAGRAM);
             assert!(whole.ends_with(data));
         }
-        assert!(queue.deadline().is_none_or(|at| at > now));
+        assert!(queue.poll_timeout().is_none_or(|at| at > now));
     }
 });

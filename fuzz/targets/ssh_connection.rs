@@ -6,9 +6,10 @@
 use std::collections::BTreeSet;
 
 use adit_fuzz::Script;
+use adit_ssh_proto::Role;
 use adit_ssh_proto::connection::{
     ChannelId, ChannelKind, Connection, Event, GlobalAnswer, GlobalReplyTo, GlobalRequest, Handled,
-    Kind, Limits, OpenFailure, Originator, Own, ReplyTo, Request, Role, WantReply,
+    Kind, Limits, OpenFailure, Originator, Own, ReplyTo, Request, WantReply,
 };
 use adit_ssh_proto::wire::Put;
 use adit_wire::Time;
@@ -161,14 +162,14 @@ impl End {
             self.speak();
             self.shut.remove(&u32::from_be_bytes([a, b, c, d]));
         }
-        match self.machine.handle(Time(self.now), payload) {
+        match self.machine.handle_input(Time(self.now), payload) {
             Ok(Handled::Data { channel, range, .. }) => {
                 assert!(payload.get(range).is_some_and(|data| !data.is_empty()));
                 assert!(self.known.contains(&channel), "data of nothing");
             }
             Ok(Handled::Done | Handled::Unknown) => {}
             Err(why) => {
-                let again = self.machine.handle(Time(self.now), &[97, 0, 0, 0, 0]);
+                let again = self.machine.handle_input(Time(self.now), &[97, 0, 0, 0, 0]);
                 assert_eq!(again, Err(why), "a break heals");
                 return false;
             }

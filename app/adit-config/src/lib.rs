@@ -34,7 +34,8 @@ pub use grammar::{Address, Endpoint, MAX_URL_LEN, Pair, read_address};
 pub use plan::{ArgItem, Chain, MAX_FILE_LEN, Match, NamePattern, Plan, Route, Rule, Stage};
 pub use reference::{help, overview, reference};
 pub use schema::{
-    Param, PluginMode, Prefer, Private, RejectPolicy, Restart, Role, Roles, Setting, UdpWay,
+    EndpointRole, EndpointRoles, Param, PluginMode, Prefer, Private, RejectPolicy, Restart,
+    Setting, UdpWay,
 };
 pub use scheme::keyring::{MAX_USERS, MAX_USERS_FILE, read_users};
 pub use scheme::typed::{

@@ -2,7 +2,7 @@
 
 use core::fmt::Write;
 
-use crate::schema::{Param, Role, Roles};
+use crate::schema::{EndpointRole, EndpointRoles, Param};
 use crate::scheme::{CARRIERS, Carrier, Written, schemes};
 
 /// What `adit help SCHEME` prints: the form, and every key with type and default. `None` if the
@@ -51,7 +51,7 @@ fn names(carrier: &'static Carrier) -> String {
 
 fn help_on(written: Written) -> String {
     let scheme = written.scheme;
-    let form = written.form(Role::Listener);
+    let form = written.form(EndpointRole::Listener);
     let mut text = format!("{form}\n\n  {}\n", wrap(scheme.doc, "  "));
     if let Some(carrier) = written.carrier {
         let _ = write!(text, "\n  {}\n", wrap(carrier.doc, "  "));
@@ -76,7 +76,7 @@ fn help_on(written: Written) -> String {
     text
 }
 
-fn keys_of(text: &mut String, title: &str, roles: Roles, params: &[Param]) {
+fn keys_of(text: &mut String, title: &str, roles: EndpointRoles, params: &[Param]) {
     if !params.is_empty() {
         let _ = write!(text, "\n{title}, written as ?key=value&key=value:\n");
     }

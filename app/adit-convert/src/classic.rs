@@ -3,7 +3,7 @@
 use core::net::Ipv4Addr;
 
 use adit_config::text::{Problem, SecretText};
-use adit_wire::Host;
+use adit_wire::{Host, Role};
 
 use crate::acl;
 use crate::fields::Fields;
@@ -14,7 +14,7 @@ use crate::server::{self, Mode, Plugin, Server};
 use crate::shape::Shape;
 use crate::ssr::{self, Ssr};
 use crate::ways;
-use crate::{Clerk, Format, Role};
+use crate::{Clerk, Format};
 
 /// Fields that shadowsocks-libev does not have.
 const RUST: &[&str] = &[
@@ -83,7 +83,7 @@ pub(super) fn read(tree: &Json, clerk: &mut Clerk<'_>) -> (Format, Shape) {
             let rules = acl.map_or_else(Vec::new, |acl| acl.of_server("acl", clerk));
             ways::listeners(&servers, &defaults, &proxies, &rules, clerk)
         }
-        Role::Auto | Role::Client => {
+        Role::Client => {
             let mut listen = local::read(&mut top, &defaults, clerk);
             if top.has("shareOverLan") && top.flag("shareOverLan", clerk) == Some(true) {
                 clerk.note("shareOverLan", "the local port is this machine's alone; write the address of `listen` to share it");
@@ -112,8 +112,8 @@ pub(super) fn read(tree: &Json, clerk: &mut Clerk<'_>) -> (Format, Shape) {
 /// Which end it is for. `local_port` alone says little: the example of a server that
 /// distributions ship has one. The window programs (`configs`, `localPort`) are clients.
 fn role(top: &Fields<'_>, format: Format, servers: &[Server], clerk: &mut Clerk<'_>) -> Role {
-    if clerk.wish.role != Role::Auto {
-        return clerk.wish.role;
+    if let Some(role) = clerk.wish.role {
+        return role;
     }
     let any = |test: fn(&Host) -> bool| {
         let mut hosts = servers.iter().flat_map(|server| &server.addresses);
@@ -144,13 +144,10 @@ fn role(top: &Fields<'_>, format: Format, servers: &[Server], clerk: &mut Clerk<
     } else {
         (Role::Server, "it has no local port".to_owned())
     };
-    let (this, other) = match role {
-        Role::Server => ("server", "client"),
-        Role::Auto | Role::Client => ("client", "server"),
-    };
+    let other = role.peer();
     clerk.note(
         "",
-        format!("read as the configuration of a {this}, since {why}; `--role {other}` reads it as the other"),
+        format!("read as the configuration of a {role}, since {why}; `--role {other}` reads it as the other"),
     );
     role
 }
@@ -247,8 +244,8 @@ fn one(
 ) -> Option<Server> {
     let written = match fields.any(&["server_port", "port"]) {
         Some((name, _)) if given.is_none() => Some(match clerk.wish.role {
-            Role::Server => fields.own_port(name, clerk)?,
-            Role::Auto | Role::Client => fields.port(name, clerk)?,
+            Some(Role::Server) => fields.own_port(name, clerk)?,
+            Some(Role::Client) | None => fields.port(name, clerk)?,
         }),
         _ => None,
     };
@@ -260,7 +257,8 @@ fn one(
     let mut hosts = fields.texts(name, clerk);
     let v6 = fields.get("server_ipv6").and_then(Json::text);
     // The other family of a server; clients have the field too, from the same example.
-    let serves = hosts.is_empty() || hosts.contains(&"0.0.0.0") || clerk.wish.role == Role::Server;
+    let serves =
+        hosts.is_empty() || hosts.contains(&"0.0.0.0") || clerk.wish.role == Some(Role::Server);
     hosts.extend(v6.filter(|v6| serves && !v6.is_empty()));
     let mut addresses = Vec::new();
     for text in hosts {
@@ -279,7 +277,7 @@ fn one(
     if addresses.is_empty() {
         // A server without an address listens on all of IPv4.
         let port = given.map(|(port, _)| port).or(written);
-        let Some(port) = port.filter(|_| clerk.wish.role != Role::Client) else {
+        let Some(port) = port.filter(|_| clerk.wish.role != Some(Role::Client)) else {
             let title = format!("`{}` is missing", fields.path("server"));
             clerk.problem(Problem::without_place(
                 title,

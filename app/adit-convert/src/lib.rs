@@ -37,6 +37,7 @@ use adit_config::text::{FileText, Machine, Problem, Sources, read_file};
 use adit_config::{MAX_FILE_LEN, Plan};
 use zeroize::Zeroizing;
 
+pub use adit_wire::Role;
 pub use note::Note;
 pub use typed::{DEFAULT_METHOD, ManagerFile, Program, Typed, manager_file, plan_of_typed};
 
@@ -46,18 +47,6 @@ use shape::Shape;
 /// Servers in one document at most.
 pub const MAX_SERVERS: usize = 10_000;
 
-/// Which end a configuration is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Role {
-    /// Find out from the fields that are there, and say so in a note.
-    #[default]
-    Auto,
-    /// A local proxy that uses servers.
-    Client,
-    /// A server.
-    Server,
-}
-
 /// Plugins that a document from elsewhere (a subscription, a list of links) may start (SEC-E6).
 /// A configuration of one's own may start any.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -66,8 +55,9 @@ pub struct AllowedPlugins(Vec<String>);
 /// What the caller decides.
 #[derive(Debug, Clone, Default)]
 pub struct Wish {
-    /// Which end the configuration is for.
-    pub role: Role,
+    /// Which end the configuration is for: a local proxy that uses servers, or a server. `None`
+    /// finds out from the fields that are there, and says so in a note.
+    pub role: Option<Role>,
     /// Plugins that links and subscriptions may name.
     pub plugins: AllowedPlugins,
 }

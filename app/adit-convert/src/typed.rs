@@ -5,12 +5,13 @@ use std::path::Path;
 
 use adit_config::text::{Machine, Problem, Warning, WarningKind, read_file};
 use adit_config::{MAX_FILE_LEN, Plan};
+use adit_wire::Role;
 use zeroize::Zeroizing;
 
 use crate::fields::Fields;
 use crate::json::Json;
 use crate::left_out::REASONS;
-use crate::{Clerk, Note, Role, Wish, classic, file, is_json, json};
+use crate::{Clerk, Note, Wish, classic, file, is_json, json};
 
 /// The method of a command line of shadowsocks-libev that names none.
 pub const DEFAULT_METHOD: &str = "chacha20-ietf-poly1305";
@@ -81,10 +82,10 @@ pub fn plan_of_typed(
     program: Program,
 ) -> Result<(Plan, Vec<Note>), Vec<Problem>> {
     let wish = Wish {
-        role: match program.is_server() {
+        role: Some(match program.is_server() {
             true => Role::Server,
             false => Role::Client,
-        },
+        }),
         ..Wish::default()
     };
     let name = config.map_or_else(

@@ -2,14 +2,14 @@
 
 use adit_config::Endpoint;
 use adit_config::text::Problem;
-use adit_wire::Host;
+use adit_wire::{Host, Role};
 
+use crate::Clerk;
 use crate::acl::Acl;
 use crate::fields::Fields;
 use crate::local::{self, Defaults};
 use crate::server::{self, Mode, Server, duration};
 use crate::shape::{Route, Rule, Shape, Stage, Url};
-use crate::{Clerk, Role};
 
 /// Proxies before a server at most: each costs a round trip.
 const MAX_PROXIES: usize = 16;
@@ -197,7 +197,7 @@ fn all_addresses(server: &Server) -> impl Iterator<Item = Url> {
 
 /// A client with one proxy for everything, and these servers as a group.
 pub(super) fn proxy_for(servers: Vec<Server>, what: &str, clerk: &mut Clerk<'_>) -> Shape {
-    if clerk.wish.role == Role::Server {
+    if clerk.wish.role == Some(Role::Server) {
         let title = format!("{what} is for clients");
         let help = "leave `--role server` away";
         clerk.problem(Problem::without_place(title, help));

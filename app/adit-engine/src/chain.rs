@@ -19,7 +19,7 @@ use crate::carrier::{FecHop, KcpCarrier};
 use crate::connector::{Connector, Direct, Group, Hop, Judged, Reject};
 use crate::dialect::{Http, Shadowsocks, ShadowsocksR, Socks4a, Socks5};
 use crate::health::Question;
-use crate::plugin::{Host, Mode, Role, Spec};
+use crate::plugin::{Host, Mode, Side, Spec};
 use crate::router::RuleWay;
 use crate::ssh::SshHop;
 use crate::udp::Filter;
@@ -254,7 +254,7 @@ pub(crate) async fn server_hop(
 
 async fn start_plugin(plugin: &Plugin, server: &Target) -> Result<Host, StartError> {
     let remote = server.clone();
-    Ok(Host::start(spec(plugin), Role::Client { remote }).await?)
+    Ok(Host::start(spec(plugin), Side::Client { remote }).await?)
 }
 
 /// What a plan says of a plugin, for its host.

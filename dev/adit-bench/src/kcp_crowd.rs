@@ -60,8 +60,7 @@ fn begin(socket: &UdpSocket, conv: u32, key: &PacketKey, code: &Code) -> Result<
     let began = Instant::now();
     loop {
         let head = key.room().head;
-        while let Some(len) = kcp.poll_transmit(now, buf.get_mut(head + HEADER..).context("room")?)
-        {
+        while let Some(len) = kcp.poll_output(now, buf.get_mut(head + HEADER..).context("room")?) {
             let shard = buf.get_mut(head..head + HEADER + len).context("room")?;
             encoder.seal(now, shard)?;
             let packet = buf.get_mut(..HEADER + len + key.overhead());
@@ -85,7 +84,7 @@ fn begin(socket: &UdpSocket, conv: u32, key: &PacketKey, code: &Code) -> Result<
                 if let Some(Packet::Data { datagram, .. }) = Packet::parse(payload)
                     && datagram.starts_with(&conv.to_le_bytes())
                 {
-                    kcp.input(now, datagram, false)?;
+                    kcp.handle_input(now, datagram, false)?;
                 }
                 // Acknowledged at once: there is no timer to come back to.
                 kcp.flush_now(now);

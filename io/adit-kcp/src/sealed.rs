@@ -78,7 +78,7 @@ impl Table {
             _ if packet.is_empty() => {}
             Route::Unknown => tally.malformed += 1,
             _ => {
-                if session.input(packet, now) {
+                if session.handle_input(packet, now) {
                     self.touched.push(session.slot);
                 }
             }

@@ -149,20 +149,21 @@ impl Session {
     }
 
     /// A decrypted packet has come; true if it is the first since the session was settled.
-    pub(super) fn input(&self, packet: &[u8], now: Time) -> bool {
+    pub(super) fn handle_input(&self, packet: &[u8], now: Time) -> bool {
         let mut state = self.lock();
         let State { wire, kcp, .. } = &mut *state;
-        wire.input(&self.socket, kcp, &[packet], now, |_| true);
+        wire.handle_input(&self.socket, kcp, &[packet], now, |_| true);
         state.came(&self.socket, &[packet], now);
         !std::mem::replace(&mut state.touched, true)
     }
 
-    /// As [`input`](Self::input), for the packets at the front that are this session's: how many
-    /// those are, and whether the first of them is the first since the session was settled.
-    pub(super) fn input_run(&self, packets: &[&[u8]], now: Time) -> (usize, bool) {
+    /// As [`handle_input`](Self::handle_input), for the packets at the front that are this
+    /// session's: how many those are, and whether the first of them is the first since the session
+    /// was settled.
+    pub(super) fn handle_run(&self, packets: &[&[u8]], now: Time) -> (usize, bool) {
         let mut state = self.lock();
         let State { wire, kcp, .. } = &mut *state;
-        let taken = wire.input(&self.socket, kcp, packets, now, |route| match route {
+        let taken = wire.handle_input(&self.socket, kcp, packets, now, |route| match route {
             Route::Bare(_, opening) | Route::Data(_, Some(opening)) => opening.conv == self.conv,
             Route::Oob(conv, _) => conv == self.conv,
             Route::Data(_, None) | Route::Parity => true,

@@ -234,7 +234,7 @@ impl Table {
         while let Some((first, others)) = rest.split_first() {
             // Mostly they are all of the session that the last one was of.
             if let Some((_, session)) = self.last.as_ref().filter(|(peer, _)| *peer == from) {
-                let (taken, fresh) = session.input_run(rest, now);
+                let (taken, fresh) = session.handle_run(rest, now);
                 if fresh {
                     self.touched.push(session.slot);
                 }
@@ -267,7 +267,7 @@ impl Table {
             tally.oob += u64::from(matches!(route, Route::Oob(..)));
             return;
         };
-        if session.input(payload, now) {
+        if session.handle_input(payload, now) {
             self.touched.push(session.slot);
         }
         self.last = Some((from, session));

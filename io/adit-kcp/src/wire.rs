@@ -282,7 +282,7 @@ impl Wire {
                 None if limited && self.held_until(socket, now).is_some() => break,
                 None => {
                     let (_, room) = rest.split_at_mut(header);
-                    let Some(len) = kcp.poll_transmit_within(now, room, limit) else {
+                    let Some(len) = kcp.poll_output_within(now, room, limit) else {
                         break;
                     };
                     let len = header + len;
@@ -318,7 +318,7 @@ impl Wire {
 
     /// Takes in those decrypted packets at the front that are for this session, and gives how many
     /// those are.
-    pub(super) fn input(
+    pub(super) fn handle_input(
         &mut self,
         socket: &Socket,
         kcp: &mut Kcp,
@@ -341,7 +341,7 @@ impl Wire {
                         (self.plain, self.encoder) = (true, None);
                     }
                     // What was wrong is counted by the session itself; it goes on.
-                    let _ = kcp.input(now, datagram, false);
+                    let _ = kcp.handle_input(now, datagram, false);
                     taken += 1;
                 }
                 Route::Oob(_, payload) => {
@@ -357,7 +357,7 @@ impl Wire {
         taken
     }
 
-    /// As [`input`](Self::input), as far as they are shards; the first one is.
+    /// As [`handle_input`](Self::handle_input), as far as they are shards; the first one is.
     fn shards(
         &mut self,
         socket: &Socket,
@@ -381,14 +381,14 @@ impl Wire {
             match route {
                 Route::Data(..) | Route::Parity if at > 0 && !ours(route) => return at,
                 Route::Data(datagram, _) if !datagram.is_empty() => {
-                    let _ = kcp.input(now, datagram, false);
+                    let _ = kcp.handle_input(now, datagram, false);
                 }
                 Route::Data(..) | Route::Parity => {}
                 Route::Bare(..) | Route::Oob(..) | Route::Unknown => return at,
             }
-            view.input(at);
+            view.handle_input(at);
             while let Some(datagram) = view.poll_recovered() {
-                let _ = kcp.input(now, datagram, true);
+                let _ = kcp.handle_input(now, datagram, true);
             }
         }
         packets.len()

@@ -119,7 +119,7 @@ impl Framing {
             }
             self.peer = Peer::Known;
         }
-        let (len, used) = (bytes.len(), state.core.input(now, bytes)?);
+        let (len, used) = (bytes.len(), state.core.handle_input(now, bytes)?);
         state.understood |= used > 0;
         match &mut self.snappy {
             Some(snappy) => snappy.plain.consume(used),

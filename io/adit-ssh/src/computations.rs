@@ -186,7 +186,7 @@ impl Computations {
     /// verified for that.
     ///
     /// # Errors
-    /// The runtime ends. What [`ServerAuth::handle`] returns stands beside `auth`.
+    /// The runtime ends. What [`ServerAuth::handle_input`] returns stands beside `auth`.
     pub fn authenticate(
         &self,
         mut auth: ServerAuth,
@@ -196,7 +196,7 @@ impl Computations {
         let source = self.source;
         let signed = ServerAuth::tried(&payload).is_some_and(|tried| tried.signed);
         let handle = move || {
-            let step = auth.handle(&payload);
+            let step = auth.handle_input(&payload);
             (auth, step)
         };
         async move {

@@ -128,7 +128,7 @@ fn open(code: &Code, len: usize) -> Result<f64, adit_fec::CodeError> {
         for (packet, place) in packets.iter_mut().zip(lost as u32..) {
             let seqid = group * code.shards() as u32 + place;
             packet[..4].copy_from_slice(&seqid.to_le_bytes());
-            decoder.input(black_box(packet));
+            decoder.handle_input(black_box(packet));
             while let Some(datagram) = decoder.poll_recovered() {
                 black_box(datagram);
             }

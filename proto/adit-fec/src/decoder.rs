@@ -25,10 +25,10 @@ pub struct Counters {
 
 /// Restores lost datagrams of one peer.
 ///
-/// Every packet goes to [`input`](Self::input); the datagram of a data shard is to be used at once,
-/// whether or not it came before. Then [`poll_recovered`](Self::poll_recovered) gives what could be
-/// restored. A shard that turns up later than its restored twin is not kept back: the receiver of
-/// datagrams knows duplicates.
+/// Every packet goes to [`handle_input`](Self::handle_input); the datagram of a data shard is to be
+/// used at once, whether or not it came before. Then [`poll_recovered`](Self::poll_recovered) gives
+/// what could be restored. A shard that turns up later than its restored twin is not kept back: the
+/// receiver of datagrams knows duplicates.
 ///
 /// The peer's shard numbers need not be known: shards whose kind does not fit their place start a
 /// search, and until it has measured a whole run of each kind nothing is restored.
@@ -100,8 +100,8 @@ impl Decoder {
     /// Takes in a packet and says what it is; `None` if it has no valid header of a shard.
     ///
     /// Restored datagrams that were not asked for until now are gone.
-    pub fn input<'p>(&mut self, packet: &'p [u8]) -> Option<Packet<'p>> {
-        self.look_at(&[packet]).input(0)
+    pub fn handle_input<'p>(&mut self, packet: &'p [u8]) -> Option<Packet<'p>> {
+        self.look_at(&[packet]).handle_input(0)
     }
 
     /// The same for several packets that lie side by side: of those whose groups are complete when
@@ -114,6 +114,9 @@ impl Decoder {
     }
 
     /// The next restored datagram.
+    ///
+    /// It is neither output, which goes to the peer, nor an event, which tells what happened: it is
+    /// data on its way in, lent until the next call, and so it has a name of its own.
     pub fn poll_recovered(&mut self) -> Option<&[u8]> {
         if let Some(shard) = self.shown.take() {
             self.pool.give(shard);
@@ -269,8 +272,8 @@ pub struct View<'d, 'p> {
 }
 
 impl<'p> View<'_, 'p> {
-    /// As [`Decoder::input`], of the packet in that place; `None` if there is none too.
-    pub fn input(&mut self, at: usize) -> Option<Packet<'p>> {
+    /// As [`Decoder::handle_input`], of the packet in that place; `None` if there is none too.
+    pub fn handle_input(&mut self, at: usize) -> Option<Packet<'p>> {
         let packets = self.packets;
         self.decoder
             .input_lent(packets.get(at)?, Lent { packets, at })

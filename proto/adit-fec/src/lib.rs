@@ -16,12 +16,12 @@
 //!     let mut packet = [&[0; HEADER], text.as_bytes()].concat();
 //!     sender.seal(Time(0), &mut packet).unwrap();
 //!     if n != 1 {
-//!         receiver.input(&packet); // the second one is lost
+//!         receiver.handle_input(&packet); // the second one is lost
 //!     }
 //! }
 //! let mut out = [0; 1500];
 //! while let Some(len) = sender.poll_output(&mut out) {
-//!     receiver.input(&out[..len]);
+//!     receiver.handle_input(&out[..len]);
 //!     while let Some(datagram) = receiver.poll_recovered() {
 //!         recovered.push(datagram.to_vec());
 //!     }

@@ -42,7 +42,7 @@ fn main() {
 fn open(config: Config) -> Kcp {
     let mut kcp = Kcp::new(CONV, config, Time(0));
     let wins = header(Cmd::Wins, 0, 0, 0);
-    kcp.input(Time(1000), &wins.bytes(), false)
+    kcp.handle_input(Time(1000), &wins.bytes(), false)
         .expect("a segment");
     kcp
 }
@@ -67,14 +67,14 @@ fn idle_flush(config: Config) {
     kcp.send(&data).expect("open");
     kcp.flush_now(Time(1000));
     let mut sent = 0;
-    while kcp.poll_transmit(Time(1000), &mut out).is_some() {
+    while kcp.poll_output(Time(1000), &mut out).is_some() {
         sent += 1;
     }
     let stats = kcp.stats();
     assert_eq!((sent, stats.in_flight), (1023, 1023));
     let ns = best(10_000, |_| {
         kcp.flush_now(Time(2000));
-        assert!(black_box(kcp.poll_transmit(Time(2000), &mut out)).is_none());
+        assert!(black_box(kcp.poll_output(Time(2000), &mut out)).is_none());
     });
     println!("  flush, 1,023 in flight, nothing due   {ns:7.1} ns");
 }
@@ -92,13 +92,13 @@ fn cycle(config: Config, name: &str, prompt: fn(u32) -> bool) {
         let time = Time(now);
         assert_eq!(kcp.send(&data), Ok(data.len()));
         kcp.flush_now(time);
-        while let Some(len) = kcp.poll_transmit(time, &mut out) {
+        while let Some(len) = kcp.poll_output(time, &mut out) {
             let sent = Header::parse(black_box(&out[..len])).expect("our own");
             if prompt(sent.sn) {
                 let low = late.map_or(sent.sn + 1, |sn: u32| sn);
                 una = una.max(low);
                 let ack = header(Cmd::Ack, sent.ts, sent.sn, una);
-                kcp.input(time, &ack.bytes(), false)
+                kcp.handle_input(time, &ack.bytes(), false)
                     .expect("an acknowledgement");
                 late = late.filter(|sn| sent.sn - sn < 10 && sent.sn != *sn);
             } else {
@@ -121,7 +121,7 @@ fn memory(config: Config) {
     let mut out = [0; 1400];
     kcp.send(&vec![7; 1376 * 1000]).expect("open");
     let mut acks = Vec::new();
-    while let Some(len) = kcp.poll_transmit(Time(2000), &mut out) {
+    while let Some(len) = kcp.poll_output(Time(2000), &mut out) {
         let sent = Header::parse(&out[..len]).expect("our own");
         acks.push(header(Cmd::Ack, sent.ts, sent.sn, sent.sn + 1));
     }
@@ -130,12 +130,12 @@ fn memory(config: Config) {
         kcp.memory()
     );
     for ack in acks {
-        kcp.input(Time(3000), &ack.bytes(), false)
+        kcp.handle_input(Time(3000), &ack.bytes(), false)
             .expect("an acknowledgement");
     }
     while let Some(at) = kcp.poll_timeout() {
         kcp.handle_timeout(at);
-        assert!(kcp.poll_transmit(at, &mut out).is_none());
+        assert!(kcp.poll_output(at, &mut out).is_none());
     }
     println!(
         "  idle again                            {:7} bytes",

@@ -52,7 +52,7 @@ enum Phase {
 
 /// Whether the model holds the sender back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum Mode {
     /// Not yet: it learns while everything goes out, and begins when the path is overrun.
     Watching,
     /// It does.
@@ -63,7 +63,7 @@ pub(crate) enum Role {
 #[derive(Debug)]
 pub(crate) struct Bbr {
     mss: u64,
-    role: Role,
+    mode: Mode,
     phase: Phase,
     /// Best delivery rate of each of the last rounds that had one.
     rates: [u64; ROUNDS],
@@ -94,10 +94,10 @@ pub(crate) struct Bbr {
 }
 
 impl Bbr {
-    pub(crate) fn new(mss: usize, role: Role) -> Self {
+    pub(crate) fn new(mss: usize, mode: Mode) -> Self {
         Self {
             mss: u64::try_from(mss).unwrap_or(u64::MAX),
-            role,
+            mode,
             phase: Phase::Startup,
             rates: [0; ROUNDS],
             round: 0,
@@ -122,7 +122,7 @@ impl Bbr {
 
     /// The pace in bytes per second; 0 while nothing is known or nothing is held back.
     pub(crate) fn pace(&self) -> u64 {
-        if self.role == Role::Watching {
+        if self.mode == Mode::Watching {
             return 0;
         }
         let gain = match self.phase {
@@ -136,9 +136,9 @@ impl Bbr {
 
     /// Segments in flight at most.
     pub(crate) fn limit(&self) -> u32 {
-        match self.role {
-            Role::Watching => u32::MAX,
-            Role::Holding => self.room(),
+        match self.mode {
+            Mode::Watching => u32::MAX,
+            Mode::Holding => self.room(),
         }
     }
 
@@ -244,7 +244,7 @@ impl Bbr {
             self.look_for_plateau(&sent);
         }
         self.lumps.take(self.rate(), bytes, now, new_round);
-        if self.role == Role::Holding {
+        if self.mode == Mode::Holding {
             self.step(now, in_flight);
         }
     }
@@ -317,9 +317,9 @@ impl Bbr {
     }
 
     fn judge_loss(&mut self) {
-        if self.role == Role::Watching {
+        if self.mode == Mode::Watching {
             if let Some(overrun) = self.loss.overrun(self.rtt) {
-                self.role = Role::Holding;
+                self.mode = Mode::Holding;
                 self.phase = match overrun {
                     Overrun::Queue => Phase::Drain,
                     // What was delivered in bursts is far from what the path can do.
@@ -340,7 +340,7 @@ impl Bbr {
 
     /// Startup ends when three rounds have not brought a quarter more.
     fn look_for_plateau(&mut self, sent: &Sent) {
-        if self.phase != Phase::Startup || self.role == Role::Watching || sent.idle {
+        if self.phase != Phase::Startup || self.mode == Mode::Watching || sent.idle {
             return;
         }
         let (best, rounds) = self.plateau;

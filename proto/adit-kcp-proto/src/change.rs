@@ -2,7 +2,7 @@
 
 use adit_wire::Time;
 
-use crate::bbr::{Bbr, Role};
+use crate::bbr::{Bbr, Mode};
 use crate::config::{Config, ConfigError, Congestion};
 use crate::kcp::Kcp;
 use crate::reno::Reno;
@@ -65,8 +65,8 @@ impl Bbr {
     pub(crate) fn for_config(config: &Config) -> Option<Self> {
         match config.congestion {
             Congestion::Off | Congestion::Reno => None,
-            Congestion::Bbr => Some(Self::new(config.mss(), Role::Holding)),
-            Congestion::Auto => Some(Self::new(config.mss(), Role::Watching)),
+            Congestion::Bbr => Some(Self::new(config.mss(), Mode::Holding)),
+            Congestion::Auto => Some(Self::new(config.mss(), Mode::Watching)),
         }
     }
 }

@@ -32,7 +32,12 @@ impl Kcp {
     /// # Errors
     /// The datagram, or its rest from some segment on, was not this conversation's or not KCP;
     /// what came before stays in effect, and the session goes on.
-    pub fn input(&mut self, now: Time, datagram: &[u8], recovered: bool) -> Result<(), Broken> {
+    pub fn handle_input(
+        &mut self,
+        now: Time,
+        datagram: &[u8],
+        recovered: bool,
+    ) -> Result<(), Broken> {
         self.see(now);
         self.stats.datagrams_in += 1;
         let una = self.send.una();

@@ -2,16 +2,16 @@
 //! lost, doubled and reordered. Wire-compatible with KCP (C) and with kcp-go.
 //!
 //! ```text
-//!        send ──▶ SendWindow ──▶ flush ──▶ poll_transmit ──▶ datagram ──▶ FEC, encryption, UDP
-//!                     ▲             ▲
-//!                acks, una     acks owed
-//!                     │             │
-//!        read ◀── RecvWindow ◀── input ◀── datagram ◀── UDP, decryption, FEC
+//!        send ──▶ SendWindow ────▶ flush ───▶ poll_output ──▶ datagram ──▶ FEC, encryption, UDP
+//!                     ▲              ▲
+//!                acks, una       acks owed
+//!                     │              │
+//!        read ◀── RecvWindow ◀── handle_input ◀── datagram ◀── UDP, decryption, FEC
 //! ```
 //!
-//! Start with [`Kcp`]. A driver passes in datagrams and the time, and asks two questions after
-//! every call: [`poll_transmit`](Kcp::poll_transmit) for datagrams until there are none, and
-//! [`poll_timeout`](Kcp::poll_timeout) for when to ask again.
+//! Start with [`Kcp`]. A driver passes datagrams to [`handle_input`](Kcp::handle_input) with the
+//! time, and asks two questions after every call: [`poll_output`](Kcp::poll_output) for datagrams
+//! until there are none, and [`poll_timeout`](Kcp::poll_timeout) for when to ask again.
 //!
 //! ```
 //! use adit_kcp_proto::{Config, Kcp};
@@ -23,8 +23,8 @@
 //! here.send(b"hello").unwrap();
 //!
 //! let mut datagram = [0; 1400];
-//! while let Some(len) = here.poll_transmit(now, &mut datagram) {
-//!     there.input(now, &datagram[..len], false).unwrap();
+//! while let Some(len) = here.poll_output(now, &mut datagram) {
+//!     there.handle_input(now, &datagram[..len], false).unwrap();
 //! }
 //! assert_eq!(there.front(), Some(&b"hello"[..]));
 //! ```

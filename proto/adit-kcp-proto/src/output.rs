@@ -59,18 +59,13 @@ impl Kcp {
     /// Writes the next datagram to the front of `out` and gives its length; `None` when there is
     /// nothing to send now. `out` must have room for [`Config::mtu`](crate::Config::mtu) bytes,
     /// else nothing is sent.
-    pub fn poll_transmit(&mut self, now: Time, out: &mut [u8]) -> Option<usize> {
-        self.poll_transmit_within(now, out, usize::MAX)
+    pub fn poll_output(&mut self, now: Time, out: &mut [u8]) -> Option<usize> {
+        self.poll_output_within(now, out, usize::MAX)
     }
 
-    /// As [`poll_transmit`](Self::poll_transmit), with at most `limit` bytes. What does not fit
+    /// As [`poll_output`](Self::poll_output), with at most `limit` bytes. What does not fit
     /// goes on waiting; [`poll_timeout`](Self::poll_timeout) then says a time that has passed.
-    pub fn poll_transmit_within(
-        &mut self,
-        now: Time,
-        out: &mut [u8],
-        limit: usize,
-    ) -> Option<usize> {
+    pub fn poll_output_within(&mut self, now: Time, out: &mut [u8], limit: usize) -> Option<usize> {
         let room = out.get_mut(..self.config.mtu)?;
         let longest = room.len().min(limit);
         let mut datagram = Datagram {

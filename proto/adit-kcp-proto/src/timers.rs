@@ -30,7 +30,7 @@ pub(crate) struct Probe {
 
 impl Kcp {
     /// When [`handle_timeout`](Self::handle_timeout) is to be called, or
-    /// [`poll_transmit`](Self::poll_transmit), if no other call comes before. In the past: at once.
+    /// [`poll_output`](Self::poll_output), if no other call comes before. In the past: at once.
     /// `None` while nothing is due: an idle session has no timer, but for one that gives its
     /// memory back half a second after it came to rest.
     #[must_use]

@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use adit_wire::Role;
+
 use crate::ConfigError;
 
 /// The protocol version. Both ends must be told the same one: it is not negotiated.
@@ -24,21 +26,13 @@ impl Version {
     }
 }
 
-/// Which end of the connection. It decides the numbers of the streams that are opened here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Role {
-    /// Dialled: odd numbers from 3
-    Client,
-    /// Was dialled: even numbers from 2
-    Server,
-}
-
 /// The settings of a session. Only the version must be the peer's too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// The protocol version.
     pub version: Version,
-    /// Which end this is.
+    /// Which end this is. It decides the numbers of the streams that are opened here: odd ones
+    /// from 3 at a client, which dialled, and even ones from 2 at a server.
     pub role: Role,
     /// Most bytes of data in a frame that is sent, at least 1.
     pub max_frame: u16,

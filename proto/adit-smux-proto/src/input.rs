@@ -43,7 +43,7 @@ impl Session {
     /// Fewer than there are if the session's buffer is full or streams wait to be accepted: offer
     /// the rest again once [`wants_input`](Self::wants_input) is true. After an error the session
     /// and its connection are of no more use.
-    pub fn input(&mut self, now: Time, bytes: &[u8]) -> Result<usize, Broken> {
+    pub fn handle_input(&mut self, now: Time, bytes: &[u8]) -> Result<usize, Broken> {
         if let Some(why) = self.broken {
             return Err(why);
         }

@@ -1,7 +1,7 @@
 //! smux versions 1 and 2: many streams over one ordered byte stream, sans-IO.
 //!
-//! A [`Session`] is one end. What came from the peer goes to [`Session::input`], what is to be
-//! sent comes from [`Session::poll_output`], and the time is an argument. Streams are named by
+//! A [`Session`] is one end. What came from the peer goes to [`Session::handle_input`], what is to
+//! be sent comes from [`Session::poll_output`], and the time is an argument. Streams are named by
 //! [`StreamId`]; [`Session::poll_event`] says which of them can go on.
 //!
 //! Bytes are copied once on each way: from the input to the stream's buffer, where
@@ -21,7 +21,7 @@
 //! client.write(id, b"hello")?;
 //! let mut wire = [0; 1024];
 //! let len = client.poll_output(&mut wire);
-//! assert_eq!(server.input(now, &wire[..len])?, len);
+//! assert_eq!(server.handle_input(now, &wire[..len])?, len);
 //!
 //! let id = server.accept().unwrap();
 //! let mut text = [0; 16];
@@ -46,7 +46,8 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Config, Role, Version};
+pub use adit_wire::Role;
+pub use config::{Config, Version};
 pub use error::{ConfigError, OpenError, Silent, StreamError};
 pub use event::Event;
 pub use frame::FRAME_HEADER;

@@ -27,4 +27,5 @@ pub mod transport;
 pub mod version;
 pub mod wire;
 
+pub use adit_wire::Role;
 pub use error::{Disconnect, SshError};

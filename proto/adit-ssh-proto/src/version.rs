@@ -1,5 +1,7 @@
 //! The lines before everything (RFC 4253 section 4.2): who we are, who the peer is.
 
+use adit_wire::Role;
+
 use crate::error::SshError;
 use crate::wire::printable;
 
@@ -49,15 +51,6 @@ impl core::fmt::Display for Version {
     }
 }
 
-/// Whose lines are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum From {
-    /// A server's: it may say other things first.
-    Server,
-    /// A client's: its identification comes at once.
-    Client,
-}
-
 /// How far the reading has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VersionStep {
@@ -80,16 +73,17 @@ pub enum VersionStep {
 /// Looks for the peer's identification at the front of the stream.
 #[derive(Debug)]
 pub struct VersionReader {
-    from: From,
+    from: Role,
     lines: usize,
     /// Octets of the present line that were looked at already.
     seen: usize,
 }
 
 impl VersionReader {
-    /// For the lines of `from`.
+    /// For the lines of `from`. A server may say other things before its identification, a client
+    /// may not.
     #[must_use]
-    pub const fn new(from: From) -> Self {
+    pub const fn new(from: Role) -> Self {
         Self {
             from,
             lines: 0,
@@ -107,7 +101,7 @@ impl VersionReader {
         let ours = wire.starts_with(b"SSH-");
         // As long as it may yet become an identification, the shorter bound holds.
         let limit = match self.from {
-            From::Server if !ours => MAX_BANNER_LINE,
+            Role::Server if !ours => MAX_BANNER_LINE,
             _ => MAX_LINE,
         };
         let fresh = wire.get(self.seen..).unwrap_or_default();
@@ -136,7 +130,7 @@ impl VersionReader {
                 .judge(line)
                 .map(|()| VersionStep::Done { consumed, version });
         }
-        if self.from == From::Client {
+        if self.from == Role::Client {
             return Err(SshError::Malformed("identification"));
         }
         self.lines += 1;
@@ -151,7 +145,7 @@ impl VersionReader {
 
     /// 1.99 is what a server says that speaks 1 and 2 (section 5.1).
     fn judge(&self, line: &[u8]) -> Result<(), SshError> {
-        let both = self.from == From::Server && line.starts_with(b"SSH-1.99-");
+        let both = self.from == Role::Server && line.starts_with(b"SSH-1.99-");
         if line.starts_with(b"SSH-2.0-") || both {
             Ok(())
         } else {
@@ -173,7 +167,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// The identification and the octets up to its end, in chunks of `chunk`.
-    fn read(from: From, wire: &[u8], chunk: usize) -> Result<Option<(usize, String)>, SshError> {
+    fn read(from: Role, wire: &[u8], chunk: usize) -> Result<Option<(usize, String)>, SshError> {
         let (mut reader, mut at, mut have) = (VersionReader::new(from), 0, 0);
         loop {
             match reader.step(&wire[at..have])? {
@@ -193,7 +187,7 @@ mod tests {
         let mut wire = Vec::new();
         version.write(&mut wire);
         assert_eq!(wire, b"SSH-2.0-adit_1.0\r\n");
-        for from in [From::Client, From::Server] {
+        for from in [Role::Client, Role::Server] {
             let expected = Ok(Some((18, "SSH-2.0-adit_1.0".to_owned())));
             assert_eq!(read(from, &wire, 1), expected);
         }
@@ -206,38 +200,38 @@ mod tests {
     fn what_servers_say_first_is_skipped() {
         let wire = b"hello\r\n\nSSHnot\nSSH-1.99-Old x y\nrest";
         for chunk in 1..wire.len() {
-            let (end, version) = read(From::Server, wire, chunk).unwrap().unwrap();
+            let (end, version) = read(Role::Server, wire, chunk).unwrap().unwrap();
             assert_eq!(
                 (&wire[end..], &*version),
                 (&b"rest"[..], "SSH-1.99-Old x y")
             );
         }
-        assert!(read(From::Client, b"hello\r\n", 3).is_err());
-        assert!(read(From::Client, b"SSH-1.99-x\r\n", 3).is_err());
-        assert!(read(From::Server, b"SSH-1.5-x\r\n", 3).is_err());
-        assert!(read(From::Server, b"SSH-2.0-x\0y\r\n", 3).is_err());
+        assert!(read(Role::Client, b"hello\r\n", 3).is_err());
+        assert!(read(Role::Client, b"SSH-1.99-x\r\n", 3).is_err());
+        assert!(read(Role::Server, b"SSH-1.5-x\r\n", 3).is_err());
+        assert!(read(Role::Server, b"SSH-2.0-x\0y\r\n", 3).is_err());
     }
 
     #[test]
     fn bounds_hold() {
         let line = |len: usize| [&b"SSH-2.0-"[..], &vec![b'x'; len - 10], b"\r\n"].concat();
-        assert!(read(From::Server, &line(255), 255).unwrap().is_some());
-        assert!(read(From::Server, &line(256), 256).is_err());
-        assert!(read(From::Client, &[b'x'; 255], 7).is_err());
-        assert!(read(From::Server, &[b'x'; 8191], 100).unwrap().is_none());
-        assert!(read(From::Server, &[b'x'; 8192], 100).is_err());
+        assert!(read(Role::Server, &line(255), 255).unwrap().is_some());
+        assert!(read(Role::Server, &line(256), 256).is_err());
+        assert!(read(Role::Client, &[b'x'; 255], 7).is_err());
+        assert!(read(Role::Server, &[b'x'; 8191], 100).unwrap().is_none());
+        assert!(read(Role::Server, &[b'x'; 8192], 100).is_err());
         assert!(
-            read(From::Server, &b"\n".repeat(1024), 100)
+            read(Role::Server, &b"\n".repeat(1024), 100)
                 .unwrap()
                 .is_none()
         );
-        assert!(read(From::Server, &b"\n".repeat(1025), 100).is_err());
+        assert!(read(Role::Server, &b"\n".repeat(1025), 100).is_err());
     }
 
     proptest! {
         #[test]
         fn no_bytes_panic_and_splits_change_nothing(bytes: Vec<u8>, chunk in 1usize..9) {
-            for from in [From::Client, From::Server] {
+            for from in [Role::Client, Role::Server] {
                 prop_assert_eq!(read(from, &bytes, chunk), read(from, &bytes, bytes.len().max(1)));
             }
         }

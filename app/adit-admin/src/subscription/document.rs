@@ -49,7 +49,7 @@ pub enum Unusable {
 /// Reads SIP008, what stands behind an `ssconf` address, and lists of `ss://` and `ssr://` links.
 pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Document, Unusable> {
     let wish = Wish {
-        role: Role::Client,
+        role: Some(Role::Client),
         plugins: plugins.clone(),
     };
     let unusable = |problems: Vec<_>| Unusable::Text(titles(&problems));

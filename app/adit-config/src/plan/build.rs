@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::plan::unchecked::{UncheckedRoute, UncheckedStage, hop, is_route_name, listen};
 use crate::plan::{Plan, Stage, check, file};
-use crate::schema::Role;
+use crate::schema::EndpointRole;
 use crate::scheme::secret_mask;
 use crate::text::{Diagnostics, Lookup, Machine, Origin, Problem, Sources, WarningKind, read_file};
 
@@ -29,7 +29,11 @@ impl Plan {
     /// As [`Plan::from_words`], with files and variables from elsewhere.
     pub fn from_words_with(words: &[String], sources: &dyn Sources) -> Result<Self, Vec<Problem>> {
         let items = words.iter().enumerate().map(|(i, word)| {
-            let role = if i == 0 { Role::Listener } else { Role::Hop };
+            let role = if i == 0 {
+                EndpointRole::Listener
+            } else {
+                EndpointRole::Hop
+            };
             (role, word.as_str())
         });
         from_items(items, sources)
@@ -43,8 +47,8 @@ impl Plan {
     /// As [`Plan::from_args`], with files and variables from elsewhere.
     pub fn from_args_with(items: &[ArgItem], sources: &dyn Sources) -> Result<Self, Vec<Problem>> {
         let items = items.iter().map(|item| match item {
-            ArgItem::Listen(text) => (Role::Listener, text.as_str()),
-            ArgItem::Forward(text) => (Role::Hop, text.as_str()),
+            ArgItem::Listen(text) => (EndpointRole::Listener, text.as_str()),
+            ArgItem::Forward(text) => (EndpointRole::Hop, text.as_str()),
         });
         from_items(items, sources)
     }
@@ -101,7 +105,7 @@ fn toml_routes(
 }
 
 fn from_items<'a>(
-    items: impl Iterator<Item = (Role, &'a str)>,
+    items: impl Iterator<Item = (EndpointRole, &'a str)>,
     sources: &dyn Sources,
 ) -> Result<Plan, Vec<Problem>> {
     let mut diagnostics = Diagnostics::default();
@@ -114,7 +118,7 @@ fn from_items<'a>(
         let origin = Origin::Argument(i + 1);
         let excerpt = secret_mask::document(&origin, text).whole();
         match role {
-            Role::Listener => {
+            EndpointRole::Listener => {
                 if chained {
                     routes.push(UncheckedRoute::new(format!("route{}", routes.len() + 1)));
                     chained = false;
@@ -130,7 +134,7 @@ fn from_items<'a>(
                     route.listen.push(draft);
                 }
             }
-            Role::Hop => {
+            EndpointRole::Hop => {
                 chained = true;
                 let found = hop(&mut diagnostics, lookup, excerpt, text);
                 match (routes.last_mut(), found) {

@@ -5,8 +5,8 @@ mod param;
 mod value;
 
 pub use choice::{PluginMode, Prefer, Private, RejectPolicy, Restart, UdpWay};
+pub use param::{EndpointRole, EndpointRoles, Param, Setting};
 pub(crate) use param::{Key, both, hop, joined, listener};
-pub use param::{Param, Role, Roles, Setting};
 pub(crate) use value::{
     Count, FilePath, Seconds, SecretValue, Tristate, Typed, Wait, Whole, words,
 };

@@ -119,12 +119,12 @@ pub struct Param {
     /// The key.
     pub setting: &'static dyn Setting,
     /// Where it has a meaning.
-    pub roles: Roles,
+    pub roles: EndpointRoles,
 }
 
 /// What an endpoint is used as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum EndpointRole {
     /// It accepts connections.
     Listener,
     /// It is a server on the way.
@@ -133,7 +133,7 @@ pub enum Role {
 
 /// The roles in which something has a meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Roles {
+pub enum EndpointRoles {
     /// Listeners only.
     Listener,
     /// Hops only.
@@ -142,18 +142,18 @@ pub enum Roles {
     Both,
 }
 
-impl Roles {
+impl EndpointRoles {
     /// True if `role` is among them.
     #[must_use]
-    pub const fn has(self, role: Role) -> bool {
+    pub const fn has(self, role: EndpointRole) -> bool {
         match role {
-            Role::Listener => matches!(self, Self::Listener | Self::Both),
-            Role::Hop => matches!(self, Self::Hop | Self::Both),
+            EndpointRole::Listener => matches!(self, Self::Listener | Self::Both),
+            EndpointRole::Hop => matches!(self, Self::Hop | Self::Both),
         }
     }
 }
 
-impl fmt::Display for Roles {
+impl fmt::Display for EndpointRoles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Listener => "listener",
@@ -173,7 +173,7 @@ impl fmt::Debug for Param {
 pub(crate) const fn listener(setting: &'static dyn Setting) -> Param {
     Param {
         setting,
-        roles: Roles::Listener,
+        roles: EndpointRoles::Listener,
     }
 }
 
@@ -181,7 +181,7 @@ pub(crate) const fn listener(setting: &'static dyn Setting) -> Param {
 pub(crate) const fn hop(setting: &'static dyn Setting) -> Param {
     Param {
         setting,
-        roles: Roles::Hop,
+        roles: EndpointRoles::Hop,
     }
 }
 
@@ -189,7 +189,7 @@ pub(crate) const fn hop(setting: &'static dyn Setting) -> Param {
 pub(crate) const fn both(setting: &'static dyn Setting) -> Param {
     Param {
         setting,
-        roles: Roles::Both,
+        roles: EndpointRoles::Both,
     }
 }
 

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::grammar::{Endpoint, Syntax};
-use crate::schema::{Param, Role, Roles};
+use crate::schema::{EndpointRole, EndpointRoles, Param};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::typed::{Hop, Listen, ServerHop};
 
@@ -17,7 +17,7 @@ pub struct Scheme {
     /// What it is, in a sentence or two.
     pub doc: &'static str,
     /// What it can be used as.
-    pub roles: Roles,
+    pub roles: EndpointRoles,
     /// The keys, in the order of the reference.
     pub params: &'static [Param],
     /// Lists behind the doc, each with its name.
@@ -45,7 +45,7 @@ impl Scheme {
         name: "",
         form: "",
         doc: "",
-        roles: Roles::Both,
+        roles: EndpointRoles::Both,
         params: &[],
         lists: Vec::new,
         carriers: &[],
@@ -107,19 +107,21 @@ impl Written {
     }
 
     /// What it can be used as.
-    pub(crate) const fn roles(self) -> Roles {
+    pub(crate) const fn roles(self) -> EndpointRoles {
         match self.carrier {
-            Some(_) if self.scheme.has_far_end => Roles::Both,
+            Some(_) if self.scheme.has_far_end => EndpointRoles::Both,
             _ => self.scheme.roles,
         }
     }
 
     /// How it is written in this role.
-    pub(crate) fn form(self, role: Role) -> String {
+    pub(crate) fn form(self, role: EndpointRole) -> String {
         let (name, form) = (self.scheme.name, self.scheme.form);
         let rest = match (self.carrier, role) {
-            (Some(_), Role::Hop) if self.scheme.has_far_end => "://HOST:PORT",
-            (Some(_), Role::Listener) if self.scheme.has_far_end => "://[HOST]:PORT/TARGET:PORT",
+            (Some(_), EndpointRole::Hop) if self.scheme.has_far_end => "://HOST:PORT",
+            (Some(_), EndpointRole::Listener) if self.scheme.has_far_end => {
+                "://[HOST]:PORT/TARGET:PORT"
+            }
             _ => form.strip_prefix(name).unwrap_or(form),
         };
         format!("{self}{rest}")

@@ -1,6 +1,6 @@
 //! `direct://` and `reject://`: where a chain can end.
 
-use crate::schema::Roles;
+use crate::schema::EndpointRoles;
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
 use crate::scheme::typed::Hop;
@@ -11,7 +11,7 @@ pub(crate) static SCHEME_DIRECT: Scheme = Scheme {
     form: "direct://",
     doc: "Straight to the target; what a chain without hops does. In the first group: without \
           this hop.",
-    roles: Roles::Hop,
+    roles: EndpointRoles::Hop,
     hop: |builder| hop(builder, Hop::Direct),
     ..Scheme::BLANK
 };
@@ -20,7 +20,7 @@ pub(crate) static SCHEME_REJECT: Scheme = Scheme {
     name: "reject",
     form: "reject://",
     doc: "Refuses every request.",
-    roles: Roles::Hop,
+    roles: EndpointRoles::Hop,
     hop: |builder| hop(builder, Hop::Reject),
     ..Scheme::BLANK
 };

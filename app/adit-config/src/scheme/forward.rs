@@ -2,7 +2,7 @@
 
 use adit_wire::Target;
 
-use crate::schema::{Roles, listener};
+use crate::schema::{EndpointRoles, listener};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
 use crate::scheme::typed::{Access, Forward, Hop, HopKind, Listen, ListenKind, Private, ServerHop};
@@ -13,7 +13,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
     name: "tcp+udp",
     form: "tcp+udp://[HOST]:PORT/TARGET:PORT",
     doc: "A TCP and a UDP port that lead to one target. The target may be private: it is yours.",
-    roles: Roles::Listener,
+    roles: EndpointRoles::Listener,
     params: &[
         listener(&keys::PREFER),
         listener(&keys::DIAL),
@@ -32,7 +32,7 @@ pub(crate) static SCHEME_TCP: Scheme = Scheme {
     form: "tcp://[HOST]:PORT[/TARGET:PORT]",
     doc: "A TCP port that leads to one target. The target may be private: it is yours. Before a \
           hop that has a target at its far end (`kcptun`, `tcp+kcp`) it is left away.",
-    roles: Roles::Listener,
+    roles: EndpointRoles::Listener,
     params: &[
         listener(&keys::PREFER),
         listener(&keys::DIAL),
@@ -53,7 +53,7 @@ pub(crate) static SCHEME_UDP: Scheme = Scheme {
     form: "udp://[HOST]:PORT[/TARGET:PORT]",
     doc: "A UDP port that leads to one target. The target may be private: it is yours. Before \
           `udp+fec`, which has one at its far end, it is left away.",
-    roles: Roles::Listener,
+    roles: EndpointRoles::Listener,
     params: &[
         listener(&keys::PREFER),
         listener(&keys::DIAL),

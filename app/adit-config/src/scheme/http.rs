@@ -1,6 +1,6 @@
 //! `http://`: a proxy of HTTP, as listener and hop.
 
-use crate::schema::{Roles, both, listener};
+use crate::schema::{EndpointRoles, both, listener};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
 use crate::scheme::mixed::{self, Languages};
@@ -11,7 +11,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
     name: "http",
     form: "http://[USER:PASSWORD@][HOST]:PORT",
     doc: "HTTP proxy: CONNECT and plain requests (RFC 9110). It carries TCP alone.",
-    roles: Roles::Both,
+    roles: EndpointRoles::Both,
     params: &[
         listener(&keys::ALLOW_OPEN_PROXY),
         listener(&keys::USERS),

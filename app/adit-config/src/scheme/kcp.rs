@@ -6,7 +6,7 @@ pub(crate) mod text;
 
 use adit_kcp_proto::{Config, ConfigError, Congestion};
 use adit_shadowsocks::Edition;
-use adit_smux_proto::{ConfigError as SmuxError, Role as End, Version};
+use adit_smux_proto::{ConfigError as SmuxError, Role as SmuxRole, Version};
 use adit_wire::Time;
 
 use self::keys::{
@@ -18,7 +18,7 @@ pub(crate) use self::keys::{CRYPT, KCP9, KEY, PARAMS};
 use self::seal::well_known;
 pub(crate) use self::seal::{clear, is_keyed, seal};
 use self::text::{Crypt, Mode};
-use crate::schema::{Count, Role, Typed};
+use crate::schema::{Count, EndpointRole, Typed};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Carrier;
 use crate::scheme::keys as common;
@@ -278,7 +278,7 @@ fn qpp(builder: &mut EndpointBuilder<'_, '_>, seal: &PacketSeal) -> Option<Optio
 
 /// The ARQ, by name or by numbers.
 fn arq(builder: &mut EndpointBuilder<'_, '_>, defaults: &Defaults) -> Config {
-    let (mode, listens) = (builder.get(&MODE), builder.role() == Role::Listener);
+    let (mode, listens) = (builder.get(&MODE), builder.role() == EndpointRole::Listener);
     let named = mode.config().unwrap_or_else(|| Config {
         nodelay: u8::try_from(builder.get(&NODELAY).0.min(2)).unwrap_or(2),
         interval_ms: builder.get(&INTERVAL).0,
@@ -394,8 +394,8 @@ fn smux(
         }
     };
     let end = match builder.role() {
-        Role::Listener => End::Server,
-        Role::Hop => End::Client,
+        EndpointRole::Listener => SmuxRole::Server,
+        EndpointRole::Hop => SmuxRole::Client,
     };
     let mut config = adit_smux_proto::Config::new(version, end);
     let bytes = |count: Option<Count>, usual: usize| {

@@ -3,7 +3,7 @@
 use adit_crypto::packet::PacketKind;
 
 use crate::grammar::Syntax;
-use crate::schema::{Param, Roles, both, joined, listener};
+use crate::schema::{EndpointRoles, Param, both, joined, listener};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
 use crate::scheme::kcp::text::Crypt;
@@ -42,7 +42,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
           behind it speak with what its far end leads to. Keys are those of `+kcp`, defaults \
           are kcptun's; `+kcp` is what two adits should use. Of a range of ports a listener \
           has all, at most 1024, and each session of a hop takes one at random.",
-    roles: Roles::Both,
+    roles: EndpointRoles::Both,
     params: &PARAMS,
     syntax: Syntax {
         secret_alone: true,

@@ -1,6 +1,6 @@
 //! `mixed://`: SOCKS and HTTP on one port. Also what all three proxy listeners share.
 
-use crate::schema::{Roles, Tristate, listener};
+use crate::schema::{EndpointRoles, Tristate, listener};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
 use crate::scheme::typed::{Listen, ListenKind, Login, Proxy};
@@ -12,7 +12,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
     form: "mixed://[USER:PASSWORD@][HOST]:PORT",
     doc: "SOCKS5, SOCKS4 and HTTP on one port, told apart by the first byte. `:PORT` alone means \
           all addresses.",
-    roles: Roles::Listener,
+    roles: EndpointRoles::Listener,
     params: &[
         listener(&keys::ALLOW_OPEN_PROXY),
         listener(&keys::USERS),

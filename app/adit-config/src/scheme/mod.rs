@@ -27,7 +27,7 @@ mod transparent;
 pub(crate) mod typed;
 
 use crate::grammar::Endpoint;
-use crate::schema::Role;
+use crate::schema::EndpointRole;
 use crate::scheme::builder::KeyTable;
 use crate::scheme::typed::{Hop, Listen};
 use crate::text::{Diagnostics, Excerpt, Lookup};
@@ -48,7 +48,13 @@ pub(crate) fn listen(
     excerpt: Excerpt<'_>,
     table: Option<KeyTable>,
 ) -> Option<Listen> {
-    let builder = names::builder(diagnostics, lookup, endpoint, excerpt, Role::Listener)?;
+    let builder = names::builder(
+        diagnostics,
+        lookup,
+        endpoint,
+        excerpt,
+        EndpointRole::Listener,
+    )?;
     let mut builder = builder.with_table(table);
     let listen = (builder.scheme().listen)(&mut builder)?;
     match builder.carrier() {
@@ -64,7 +70,7 @@ pub(crate) fn hop(
     endpoint: &Endpoint,
     excerpt: Excerpt<'_>,
 ) -> Option<Hop> {
-    let mut builder = names::builder(diagnostics, lookup, endpoint, excerpt, Role::Hop)?;
+    let mut builder = names::builder(diagnostics, lookup, endpoint, excerpt, EndpointRole::Hop)?;
     match ((builder.scheme().hop)(&mut builder)?, builder.carrier()) {
         (Hop::Server(server), Some(carrier)) => (carrier.hop)(&mut builder, server),
         (hop, _) => Some(hop),

@@ -2,7 +2,7 @@
 //! that are nowhere.
 
 use crate::grammar::{Endpoint, Pair};
-use crate::schema::{Param, Role};
+use crate::schema::{EndpointRole, Param};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::table::{CARRIERS, all_params, schemes};
 use crate::scheme::{Scheme, Written};
@@ -14,7 +14,7 @@ pub(super) fn builder<'d, 'e>(
     lookup: Lookup<'e>,
     endpoint: &'e Endpoint,
     excerpt: Excerpt<'e>,
-    role: Role,
+    role: EndpointRole,
 ) -> Option<EndpointBuilder<'d, 'e>> {
     let found = written(endpoint).and_then(|written| match written.roles().has(role) {
         true => Ok(written),
@@ -30,13 +30,13 @@ pub(super) fn builder<'d, 'e>(
     Some(builder)
 }
 
-fn wrong_role(endpoint: &Endpoint, written: Written, role: Role) -> Flaw {
+fn wrong_role(endpoint: &Endpoint, written: Written, role: EndpointRole) -> Flaw {
     let (title, help) = match role {
-        Role::Listener => (
+        EndpointRole::Listener => (
             format!("`{written}://` cannot listen"),
             "the first endpoint listens, the others are the chain, left to right".to_owned(),
         ),
-        Role::Hop => {
+        EndpointRole::Hop => {
             let hops = schemes().iter().filter(|scheme| scheme.roles.has(role));
             let mut names: Vec<_> = hops.map(|scheme| format!("`{scheme}`")).collect();
             let last = names.pop().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! `socks5://` as listener and hop, `socks4a://` as hop.
 
-use crate::schema::{Roles, both, hop as for_hop, listener};
+use crate::schema::{EndpointRoles, both, hop as for_hop, listener};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
 use crate::scheme::mixed::{self, Languages};
@@ -12,7 +12,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
     name: "socks5",
     form: "socks5://[USER:PASSWORD@][HOST]:PORT",
     doc: "SOCKS5 (RFC 1928). The listener speaks SOCKS4 and SOCKS4a too, unless it has users.",
-    roles: Roles::Both,
+    roles: EndpointRoles::Both,
     params: &[
         listener(&keys::ALLOW_OPEN_PROXY),
         listener(&keys::USERS),
@@ -43,7 +43,7 @@ pub(crate) static SCHEME_4A: Scheme = Scheme {
     name: "socks4a",
     form: "socks4a://[USER@]HOST:PORT",
     doc: "A SOCKS4a server. It carries TCP alone and knows no passwords.",
-    roles: Roles::Hop,
+    roles: EndpointRoles::Hop,
     params: &[for_hop(&keys::DIAL)],
     carriers: &[&kcp::CARRIER],
     hop: hop_4a,

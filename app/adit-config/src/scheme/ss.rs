@@ -4,7 +4,7 @@ mod keyed;
 
 use adit_shadowsocks::{Edition, Method};
 
-use crate::schema::{Roles, both, hop as for_hop, listener};
+use crate::schema::{EndpointRoles, both, hop as for_hop, listener};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
 use crate::scheme::typed::{Hop, HopKind, Listen, ListenKind, ServerHop, SsServer, UdpWay};
@@ -20,7 +20,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
           with users takes them from a file: with the AES methods of the 2022 edition its own \
           key stands in its URL, and clients write `KEY:USERKEY` (SIP023; each relay on the way \
           puts a key before these); with the AEAD edition its URL has no password.",
-    roles: Roles::Both,
+    roles: EndpointRoles::Both,
     params: &[
         listener(&keys::SS_USERS),
         listener(&keys::RELAY),

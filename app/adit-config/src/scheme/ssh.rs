@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
 
 use crate::schema::{
-    Count, FilePath, Key, Roles, SecretValue, Tristate, both, hop as for_hop, listener,
+    Count, EndpointRoles, FilePath, Key, SecretValue, Tristate, both, hop as for_hop, listener,
 };
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
@@ -127,7 +127,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
           (`direct-tcpip`): a few connections are kept, and every stream is a channel on one of \
           them. As a listener it gives channels to targets alone, for `ssh -D`, `-L`, `-W` and \
           `-J` and for adit: no shell, no command, no file transfer.",
-    roles: Roles::Both,
+    roles: EndpointRoles::Both,
     params: &[
         for_hop(&KEY),
         for_hop(&PASSPHRASE),

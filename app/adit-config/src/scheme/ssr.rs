@@ -8,7 +8,7 @@ use adit_obfs::{Browser, ObfsKind};
 use adit_shadowsocksr::{ClientParam, Protocol, ProtocolKind, ServerParam};
 
 use crate::grammar::Syntax;
-use crate::schema::{Key, Roles, both, hop as for_hop, listener};
+use crate::schema::{EndpointRoles, Key, both, hop as for_hop, listener};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
 use crate::scheme::keyring::MAX_USERS_FILE;
@@ -72,7 +72,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
           exist; none of it protects as `ss://` of the 2022 edition does. The same URL serves on \
           both ends; share links (base64) are read as they are, and `adit url` turns one form \
           into the other. A `#` in a value is written `%23`.",
-    roles: Roles::Both,
+    roles: EndpointRoles::Both,
     params: &[
         both(&PROTOCOL),
         both(&PROTOCOL_PARAM),

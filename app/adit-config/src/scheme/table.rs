@@ -149,7 +149,7 @@ impl Endpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::Role;
+    use crate::schema::EndpointRole;
 
     #[test]
     fn names_are_read_back() {
@@ -179,7 +179,7 @@ mod tests {
                 let name = param.setting.name();
                 let doc = param.setting.doc();
                 assert!(doc.ends_with('.'), "{name}");
-                for role in [Role::Listener, Role::Hop] {
+                for role in [EndpointRole::Listener, EndpointRole::Hop] {
                     assert!(
                         scheme.roles.has(role) || !param.roles.has(role),
                         "{scheme}: {name} is for a role the scheme does not have"

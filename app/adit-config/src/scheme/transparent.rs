@@ -1,6 +1,6 @@
 //! `redir://`, `tproxy://`: what is meant for others and the firewall turns this way (Linux).
 
-use crate::schema::{Key, Roles, listener};
+use crate::schema::{EndpointRoles, Key, listener};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
 use crate::scheme::keys;
@@ -21,7 +21,7 @@ pub(crate) static SCHEME_REDIR: Scheme = Scheme {
     form: "redir://[HOST]:PORT",
     doc: "TCP that the firewall of this machine turns to the port by `REDIRECT`; it goes where \
           it was going. Linux alone; UDP needs `tproxy`.",
-    roles: Roles::Listener,
+    roles: EndpointRoles::Listener,
     params: &[
         listener(&keys::ALLOW_OPEN_PROXY),
         listener(&keys::ALLOW_PRIVATE),
@@ -39,7 +39,7 @@ pub(crate) static SCHEME_TPROXY: Scheme = Scheme {
     form: "tproxy://[HOST]:PORT",
     doc: "TCP and UDP that the firewall of this machine hands to the port by `TPROXY`; they go \
           where they were going. Linux alone; it needs the capability CAP_NET_ADMIN.",
-    roles: Roles::Listener,
+    roles: EndpointRoles::Listener,
     params: &[
         listener(&keys::ALLOW_OPEN_PROXY),
         listener(&ALLOW_PRIVATE),

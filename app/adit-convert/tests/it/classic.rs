@@ -76,7 +76,7 @@ via = [
     assert!(
         matches!(&plan(&client).routes[0].via.hops[..], [Stage::Group(hops)] if hops.len() == 2)
     );
-    let server = convert_as(DEBIAN, Role::Server, &MemorySources::default()).unwrap();
+    let server = convert_as(DEBIAN, Some(Role::Server), &MemorySources::default()).unwrap();
     assert_eq!(
         body(&server),
         "\
@@ -191,7 +191,7 @@ fn a_rust_client_becomes_a_group_behind_its_proxy() {
             .with_variable("SS_PASSWORD", "secret")
             .with_file("/etc/shadowsocks/bypass.acl", ACL)
     };
-    let converted = convert_as(RUST, Role::Auto, &folder()).unwrap();
+    let converted = convert_as(RUST, None, &folder()).unwrap();
     assert_eq!(converted.format, Format::Rust);
     assert_eq!(
         body(&converted),
@@ -283,7 +283,7 @@ fn proxies_keep_their_users() {
         "locals":[{"local_address":"0.0.0.0","local_port":1080,"socks5_auth_config_path":"auth.json"}]}"#;
     let with = |auth: &str| {
         let folder = MemorySources::default().with_file("etc/auth.json", auth);
-        convert_as(text, Role::Auto, &folder)
+        convert_as(text, None, &folder)
     };
     let one = with(r#"{"password":{"users":[{"user_name":"me","password":"pass"}]}}"#).unwrap();
     assert!(body(&one).contains("mixed://me:pass@0.0.0.0:1080?udp=false"));
@@ -300,7 +300,7 @@ fn proxies_keep_their_users() {
     assert!(!notes(&two).join("").contains("secret"));
     let none = problems(with("{}"));
     assert!(none.contains("asks for users and has none"), "{none}");
-    let absent = problems(convert_as(text, Role::Auto, &MemorySources::default()));
+    let absent = problems(convert_as(text, None, &MemorySources::default()));
     assert!(absent.contains("cannot read `auth.json`"), "{absent}");
 }
 
@@ -390,7 +390,7 @@ fn wrong_documents_say_what_to_do() {
             "nothing in `etc/c.json` can be carried over",
         ),
     ] {
-        let said_so = problems(convert_as(&text, Role::Auto, &MemorySources::default()));
+        let said_so = problems(convert_as(&text, None, &MemorySources::default()));
         assert!(said_so.contains(said), "{text}\n{said_so}");
         assert!(!said_so.contains("hunter2"), "{said_so}");
     }
@@ -427,7 +427,7 @@ fn lists_become_rules() {
     let bypass_all = "[bypass_all]\n[proxy_list]\n||b.example\n^ads?\\d\\.\n198.51.100.0/24\n\
                       [outbound_block_list]\n|bad.example\n";
     let text = client(r#","acl":"a.acl""#);
-    let converted = convert_as(&text, Role::Client, &acl(bypass_all)).unwrap();
+    let converted = convert_as(&text, Some(Role::Client), &acl(bypass_all)).unwrap();
     let said = body(&converted);
     let via = "via = [\"ss://aes-128-gcm:p@a.example:8388\"]";
     for line in [
@@ -447,26 +447,26 @@ fn lists_become_rules() {
     let server = r#"{"server":"0.0.0.0","server_port":8388,"password":"p","method":"aes-128-gcm",
                      "acl":"a.acl"}"#;
     let block = "[outbound_block_list]\n127.0.0.1/8\n";
-    let converted = convert_as(server, Role::Server, &acl(block)).unwrap();
+    let converted = convert_as(server, Some(Role::Server), &acl(block)).unwrap();
     let rule = "{ match = [\"127.0.0.0/8\"], via = [\"reject://\"], resolve = true }";
     assert!(body(&converted).contains(rule), "{}", body(&converted));
 
     for (text, role, list, said) in [
         (
             server,
-            Role::Server,
+            Some(Role::Server),
             "[reject_all]\n[white_list]\n192.0.2.1\n",
             "which clients are served",
         ),
         (
             &text,
-            Role::Client,
+            Some(Role::Client),
             "[proxy_al]\n",
             "not a section of an ACL",
         ),
         (
             &text,
-            Role::Client,
+            Some(Role::Client),
             "[proxy_list]\na(\n",
             "not an expression for names",
         ),
@@ -474,7 +474,7 @@ fn lists_become_rules() {
         let why = convert_as(text, role, &acl(list)).unwrap_err();
         assert!(why[0].to_string().contains(said), "{}", why[0]);
     }
-    let missing = convert_as(&text, Role::Client, &MemorySources::default()).unwrap_err();
+    let missing = convert_as(&text, Some(Role::Client), &MemorySources::default()).unwrap_err();
     assert!(
         missing[0].title.contains("cannot read `a.acl`"),
         "{}",
@@ -482,7 +482,7 @@ fn lists_become_rules() {
     );
     let own = r#"{"server":"a.example","server_port":1,"password":"p","method":"aes-128-gcm",
                   "locals":[{"local_port":1080,"acl":"a.acl"}]}"#;
-    let why = convert_as(own, Role::Client, &acl(block)).unwrap_err();
+    let why = convert_as(own, Some(Role::Client), &acl(block)).unwrap_err();
     assert!(why[0].title.contains("`locals[0].acl`"), "{}", why[0]);
 }
 

@@ -7,13 +7,13 @@ use adit_convert::{Converted, Role, Wish};
 const NAME: &str = "etc/c.json";
 
 pub(crate) fn convert(text: &str) -> Converted {
-    convert_as(text, Role::Auto, &MemorySources::default())
+    convert_as(text, None, &MemorySources::default())
         .unwrap_or_else(|problems| panic!("{text}\n{problems:?}"))
 }
 
 pub(crate) fn convert_as(
     text: &str,
-    role: Role,
+    role: Option<Role>,
     folder: &MemorySources,
 ) -> Result<Converted, Vec<Problem>> {
     let wish = Wish {

@@ -2,7 +2,7 @@
 
 use adit_config::text::MemorySources;
 use adit_config::{Match, Stage};
-use adit_convert::{Format, Role};
+use adit_convert::Format;
 
 use crate::conversion::{body, convert, convert_as, notes, plan, problems};
 
@@ -16,7 +16,7 @@ fn a_server_with_users_reads_its_store() {
  "clients":[{"name":"direct","protocol":"direct","enableTCP":true,"enableUDP":true,"mtu":1500}]}"#;
     let store = r#"{"alice":"EBESExQVFhcYGRobHB0eHw==","a.b":"ICEiIyQlJicoKSorLC0uLw=="}"#;
     let folder = MemorySources::default().with_file("etc/upsks.json", store);
-    let converted = convert_as(text, Role::Auto, &folder).unwrap();
+    let converted = convert_as(text, None, &folder).unwrap();
     assert_eq!(converted.format, Format::Go);
     assert_eq!(
         body(&converted),
@@ -36,9 +36,9 @@ alice = \"EBESExQVFhcYGRobHB0eHw==\"
     );
     for store in ["{}", "[]", "{\"a\":1}", "{"] {
         let folder = MemorySources::default().with_file("etc/upsks.json", store);
-        problems(convert_as(text, Role::Auto, &folder));
+        problems(convert_as(text, None, &folder));
     }
-    let absent = problems(convert_as(text, Role::Auto, &MemorySources::default()));
+    let absent = problems(convert_as(text, None, &MemorySources::default()));
     assert!(
         absent.contains("`servers[0].uPSKStorePath`: cannot read"),
         "{absent}"
@@ -138,7 +138,7 @@ fn no_default_refuses_as_before() {
     let router = r#","router":{"defaultTCPClientName":"c"}"#;
     let said = problems(convert_as(
         &two.replace("ROUTER", router),
-        Role::Auto,
+        None,
         &MemorySources::default(),
     ));
     assert!(
@@ -164,7 +164,7 @@ fn proxies_keep_their_users_and_are_never_without_tls_by_mistake() {
     );
     plan(&converted);
     let tls = with(r#""enableTLS":true"#);
-    let said = problems(convert_as(&tls, Role::Auto, &MemorySources::default()));
+    let said = problems(convert_as(&tls, None, &MemorySources::default()));
     assert!(said.contains("nothing in"), "{said}");
     let open = convert(&with(""));
     assert!(body(&open).contains("http://:8080?allow_open_proxy=true"));

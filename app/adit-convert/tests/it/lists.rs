@@ -24,7 +24,7 @@ ss://2022-blake3-aes-128-gcm:AAECAwQFBgcICQoLDA0ODw%3D%3D@[2001:db8::1]:8391
 fn a_list_of_links_is_a_group() {
     let folded = base64::engine::general_purpose::STANDARD.encode(LINKS);
     for text in [LINKS, &folded] {
-        let converted = convert_as(text, Role::Auto, &MemorySources::default());
+        let converted = convert_as(text, None, &MemorySources::default());
         // The name ends with `.json`, and so it is read as that.
         assert!(converted.is_err());
         let wish = Wish::default();
@@ -222,7 +222,11 @@ via = [\"ss://chacha20-ietf-poly1305:example@example.com:8388#Name\"]
 
 #[test]
 fn a_subscription_is_no_server() {
-    let said = problems(convert_as(SIP008, Role::Server, &MemorySources::default()));
+    let said = problems(convert_as(
+        SIP008,
+        Some(Role::Server),
+        &MemorySources::default(),
+    ));
     assert!(said.contains("a subscription is for clients"), "{said}");
     let said = problems(
         adit_convert::convert(
@@ -281,7 +285,7 @@ fn rules_do_not_multiply_without_bounds() {
             "router":{{"routes":[{{"name":"r","toDomains":[{names}],"client":"d"}}]}}}}"#,
         servers.join(",")
     );
-    let said = problems(convert_as(&text, Role::Auto, &MemorySources::default()));
+    let said = problems(convert_as(&text, None, &MemorySources::default()));
     assert!(said.contains("rules and users of all servers"), "{said}");
 }
 
@@ -358,7 +362,7 @@ proptest! {
 
     #[test]
     fn no_document_panics_and_what_is_written_is_toml(text in documents(), role in 0..3) {
-        let role = [Role::Auto, Role::Client, Role::Server][role as usize];
+        let role = [None, Some(Role::Client), Some(Role::Server)][role as usize];
         if let Ok(converted) = convert_as(&text, role, &MemorySources::default()) {
             // It may be refused for what it says, not for how it is written.
             if let Err(problems) = adit_config::Plan::from_toml(&converted.toml, "a.toml") {

@@ -5,7 +5,7 @@ use adit_config::{Hop, HopKind, ListenKind, Plan, Stage, UdpWay, WarningKind};
 use adit_convert::{Format, Role, Wish, convert};
 
 /// The file that comes out, and the notes.
-fn converted(text: &str, name: &str, role: Role) -> (String, String, Format) {
+fn converted(text: &str, name: &str, role: Option<Role>) -> (String, String, Format) {
     let wish = Wish {
         role,
         ..Wish::default()
@@ -35,7 +35,7 @@ const SERVER: &str = r#"{
 
 #[test]
 fn a_server() {
-    let (toml, notes, format) = converted(SERVER, "user-config.json", Role::Auto);
+    let (toml, notes, format) = converted(SERVER, "user-config.json", None);
     assert_eq!(format, Format::Ssr);
     assert!(
         notes.contains("as the configuration of a server"),
@@ -62,7 +62,7 @@ fn a_server() {
 #[test]
 fn a_client() {
     let text = SERVER.replace("0.0.0.0", "h.example").replace("64#", "");
-    let (toml, notes, _) = converted(&text, "config.json", Role::Auto);
+    let (toml, notes, _) = converted(&text, "config.json", None);
     assert!(
         notes.contains("as the configuration of a client"),
         "{notes}"
@@ -89,7 +89,7 @@ fn ports_with_their_own() {
     let text = r#"{"server": "0.0.0.0", "method": "none", "protocol": "auth_chain_a", "obfs": "plain",
         "port_password": {"1001": "a", "1002": ["b", "http_simple", "origin"],
         "1003": {"password": "c", "method": "rc4-md5", "protocol": "auth_sha1_v4", "obfs_param": "x.com"}}}"#;
-    let (toml, ..) = converted(text, "mudb.json", Role::Server);
+    let (toml, ..) = converted(text, "mudb.json", Some(Role::Server));
     let plan = plan(&toml);
     let all: Vec<String> = plan.routes[0]
         .listen
@@ -127,7 +127,7 @@ fn the_window_programs_file() {
         {"remarks": "odd", "server": "c.example", "server_port": 3, "password": "p",
          "method": "aes-256-cfb", "protocol": "auth_akarin_rand", "obfs": "plain"}],
         "index": 0, "random": true, "localPort": 1086, "shareOverLan": false, "TTL": 0}"#;
-    let (toml, notes, format) = converted(text, "gui-config.json", Role::Auto);
+    let (toml, notes, format) = converted(text, "gui-config.json", None);
     assert_eq!(format, Format::Ssr);
     assert!(
         notes.contains("disabled") && notes.contains("`auth_akarin_rand`"),
@@ -144,7 +144,7 @@ fn the_window_programs_file() {
         let text = text
             .replace("a.example", "192.0.2.7")
             .replace(r#""localPort": 1086, "#, left);
-        let (toml, notes, _) = converted(&text, "gui-config.json", Role::Auto);
+        let (toml, notes, _) = converted(&text, "gui-config.json", None);
         assert!(notes.contains("configuration of a client"), "{notes}");
         assert!(
             toml.contains("via = [") && toml.contains("192.0.2.7"),
@@ -155,7 +155,7 @@ fn the_window_programs_file() {
     let text = r#"{"version": "4.4.1.0", "configs": [{"server": "192.0.2.7", "server_port": 8388,
         "password": "p", "method": "aes-256-gcm", "plugin": "", "plugin_opts": "", "plugin_args": "",
         "remarks": "one", "timeout": 5}], "index": 0, "enabled": true, "shareOverLan": false, "localPort": 1087}"#;
-    let (toml, notes, format) = converted(text, "gui-config.json", Role::Auto);
+    let (toml, notes, format) = converted(text, "gui-config.json", None);
     assert_eq!(format, Format::Libev, "{notes}");
     let plan = self::plan(&toml);
     assert_eq!(plan.routes[0].listen[0].addr.port, 1087, "{toml}");
@@ -168,7 +168,7 @@ fn a_subscription() {
     let text = format!("MAX=1\n{LINK}\nss://aes-256-gcm:p@h.example:1#n\nvmess://x\n");
     let folded = "TUFYPTEKc3NyOi8vTVRJM0xqQXVNQzR4T2pFeU16UTZZWFYwYUY5aFpYTXhNamhmYldRMU9tRmxjeTB4TWpndFkyWmlPblJzY3pFdU1sOTBhV05yWlhSZllYVjBhRHBaVjBab1dXMUthUzhfYjJKbWMzQmhjbUZ0UFZsdVNteFpWM1F6V1ZSRmVFeHRNWFphVVEK";
     for (text, hops) in [(text.as_str(), 2), (LINK, 1), (folded, 1)] {
-        let (toml, notes, format) = converted(text, "sub.txt", Role::Auto);
+        let (toml, notes, format) = converted(text, "sub.txt", None);
         assert_eq!(format, Format::Links);
         let plan = plan(&toml);
         assert_eq!(plan.routes[0].via.hops[0].hops().len(), hops, "{toml}");

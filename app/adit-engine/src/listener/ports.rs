@@ -13,7 +13,7 @@ use super::{Common, Opened, Packets, Task, task};
 use crate::StartError;
 use crate::chain::spec;
 use crate::listen_port;
-use crate::plugin::{Host, Role};
+use crate::plugin::{Host, Side};
 use crate::serve::{Worker, accept_loop};
 use crate::udp::Listener as Table;
 
@@ -72,11 +72,11 @@ impl Ports {
             tcp = tcp.or(outer.tcp);
             udp.extend(outer.udp);
         }
-        let role = Role::Server {
+        let side = Side::Server {
             public,
             local: inner.addr,
         };
-        let host = Host::start(spec, role).await?;
+        let host = Host::start(spec, side).await?;
         Ok((self.opened(public, tcp, udp, common), host))
     }
 

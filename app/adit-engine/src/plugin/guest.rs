@@ -25,11 +25,10 @@ mod forward;
 mod obfs;
 mod side;
 
-use std::fmt;
 use std::io;
 
 use adit_obfs::{ClientState, ParamError};
-use adit_wire::{Host, Target};
+use adit_wire::{Host, Role, Target};
 
 use self::obfs::{Disguised, Obfs};
 use super::options::{self, OptionsError};
@@ -42,27 +41,11 @@ const VARIABLES: [&str; 4] = [
     "SS_LOCAL_PORT",
 ];
 
-/// Which side of the tunnel we are on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Client,
-    Server,
-}
-
-impl fmt::Display for Side {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Client => "client",
-            Self::Server => "server",
-        })
-    }
-}
-
 /// A plugin that has been told what to do.
 #[derive(Debug)]
 pub struct Guest {
     /// As far as it is known already.
-    side: Option<Side>,
+    side: Option<Role>,
     obfs: Obfs,
     /// `SS_REMOTE`; at least one.
     remotes: Vec<Target>,
@@ -164,7 +147,7 @@ impl Guest {
             .map(|one| Ok(Target::new(host(remote_host_is, one)?, remote_port)))
             .collect::<Result<Vec<_>, GuestError>>()?;
         let formed = side::by_form(&remotes);
-        if told == Some(Side::Client) && formed == Some(Side::Server) {
+        if told == Some(Role::Client) && formed == Some(Role::Server) {
             return Err(GuestError::Variable {
                 name: remote_host_is,
                 value: remote_host.clone(),
@@ -190,10 +173,10 @@ impl Guest {
         let side = match (side, remotes.as_slice()) {
             (Some(side), _) => side,
             (None, [only]) => side::by_looking(only, &local).await,
-            (None, _) => Side::Server,
+            (None, _) => Role::Server,
         };
         let ways = match (side, remotes.pop()) {
-            (Side::Client, Some(remote)) => Ways {
+            (Role::Client, Some(remote)) => Ways {
                 listen: vec![local],
                 dresser: Dresser::Client(obfs.client(&remote)?),
                 connect: remote,
@@ -225,10 +208,10 @@ enum Dresser {
 }
 
 impl Dresser {
-    const fn side(&self) -> Side {
+    const fn side(&self) -> Role {
         match self {
-            Self::Client(_) => Side::Client,
-            Self::Server(_) => Side::Server,
+            Self::Client(_) => Role::Client,
+            Self::Server(_) => Role::Server,
         }
     }
 }

@@ -14,7 +14,7 @@ use tracing::{info, warn};
 
 use super::error::ending;
 use super::life::{Birth, Life};
-use super::{Mode, PluginError, Role, Spec};
+use super::{Mode, PluginError, Side, Spec};
 
 /// The back-off before the first restart.
 const BACK_OFF_MIN: Duration = Duration::from_secs(1);
@@ -48,9 +48,9 @@ impl Host {
     ///
     /// Its environment is what SIP003 names, `PATH` and the locale. It is no shell command: every
     /// character of program and options is itself. What it prints goes to the log.
-    pub async fn start(spec: Spec, role: Role) -> Result<Self, PluginError> {
+    pub async fn start(spec: Spec, side: Side) -> Result<Self, PluginError> {
         let mode = spec.mode;
-        let birth = Birth::new(spec, role)?;
+        let birth = Birth::new(spec, side)?;
         let life = birth.life().await?;
         let local = Local {
             ip: life.local.ip(),

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::log::{self, Last};
-use super::{Mode, PluginError, Role, Spec, find};
+use super::{Mode, PluginError, Side, Spec, find};
 
 /// How long a plugin may take until it accepts connections.
 const READY: Duration = Duration::from_secs(10);
@@ -36,7 +36,7 @@ const LOOKS: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(10
 #[derive(Debug)]
 pub(super) struct Birth {
     spec: Spec,
-    role: Role,
+    side: Side,
     program: PathBuf,
 }
 
@@ -52,17 +52,17 @@ pub(super) struct Life {
 
 impl Birth {
     /// Checks all that can be checked without starting anything.
-    pub(super) fn new(spec: Spec, role: Role) -> Result<Self, PluginError> {
+    pub(super) fn new(spec: Spec, side: Side) -> Result<Self, PluginError> {
         let program = find::program(&spec.program)?;
         if spec.options.contains('\0') {
             return Err(PluginError::Options(spec.program));
         }
-        if matches!(&role, Role::Server { public, .. } if public.port() == 0) {
+        if matches!(&side, Side::Server { public, .. } if public.port() == 0) {
             return Err(PluginError::NoPort(spec.program));
         }
         Ok(Self {
             spec,
-            role,
+            side,
             program,
         })
     }
@@ -75,15 +75,15 @@ impl Birth {
     /// Starts it and waits until it is ready.
     pub(super) async fn life(&self) -> Result<Life, PluginError> {
         let program = || self.spec.program.clone();
-        let (local, listens) = match &self.role {
-            Role::Client { .. } => {
+        let (local, listens) = match &self.side {
+            Side::Client { .. } => {
                 let local = free_port(self.spec.mode).map_err(|why| PluginError::Port {
                     program: program(),
                     why,
                 })?;
                 (local, local)
             }
-            Role::Server { public, local } => {
+            Side::Server { public, local } => {
                 self.vacant(*public)?;
                 (*local, *public)
             }
@@ -140,12 +140,12 @@ impl Birth {
     /// The program without arguments; its environment holds what SIP003 names, the search path
     /// and the locale, and nothing else (SEC-E6).
     fn command(&self, local: SocketAddr) -> Command {
-        let (host, port) = match &self.role {
-            Role::Client { remote } => match &remote.host {
+        let (host, port) = match &self.side {
+            Side::Client { remote } => match &remote.host {
                 HostName::Ip(ip) => (ip.to_string(), remote.port),
                 HostName::Name(name) => (name.as_str().to_owned(), remote.port),
             },
-            Role::Server { public, .. } => (public.ip().to_string(), public.port()),
+            Side::Server { public, .. } => (public.ip().to_string(), public.port()),
         };
         let mut command = Command::new(&self.program);
         command

@@ -79,9 +79,9 @@ impl Mode {
     }
 }
 
-/// Which side of the tunnel the plugin is on.
+/// Which side of the tunnel the plugin is on, and the addresses that it has there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Role {
+pub enum Side {
     /// It listens on loopback, where [`Host::local`] says, and connects to the server.
     Client {
         /// The server.

@@ -51,7 +51,7 @@ impl PacketCodec for SocksPackets {
             None if header.frag == 0 => packet.narrow(header.payload.clone()),
             None => return Err(Broken::Refused("a fragment")),
             Some(queue) => {
-                let whole = match queue.push(ambient::now(), &header, packet.payload()) {
+                let whole = match queue.handle_input(ambient::now(), &header, packet.payload()) {
                     Reassembled::Datagram(data) => data.into_owned(),
                     _ => return Err(Broken::Refused("an incomplete datagram")),
                 };

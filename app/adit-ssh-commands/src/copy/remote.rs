@@ -126,7 +126,9 @@ impl Remote {
                 return Ok(());
             }
             while let Some(frame) = self.frames.next(&mut data)? {
-                if let Event::Reply { tag, id, reply } = self.client.handle(frame, &mut self.out)? {
+                if let Event::Reply { tag, id, reply } =
+                    self.client.handle_input(frame, &mut self.out)?
+                {
                     take(tag, id, &reply)?;
                 }
             }

@@ -52,7 +52,7 @@ impl Session {
 
     /// Executes one message; the answer is appended to `out`.
     pub(super) fn execute(&mut self, frame: &[u8], out: &mut Vec<u8>) -> Result<(), SshError> {
-        let Step::Execute(ticket, request) = self.server.handle(frame, out)? else {
+        let Step::Execute(ticket, request) = self.server.handle_input(frame, out)? else {
             return Ok(());
         };
         if self.read_only && changes(&request) {

@@ -13,11 +13,10 @@ use crate::args;
 pub(super) fn convert(typed: &args::Convert) -> Done {
     let (name, text) = read(&typed.file)?;
     let wish = Wish {
-        role: match typed.role {
-            None => Role::Auto,
-            Some(args::End::Client) => Role::Client,
-            Some(args::End::Server) => Role::Server,
-        },
+        role: typed.role.map(|end| match end {
+            args::End::Client => Role::Client,
+            args::End::Server => Role::Server,
+        }),
         plugins: AllowedPlugins::only(typed.allow_plugin.clone()),
     };
     let converted = adit_convert::convert(&text, &name, &wish, &Machine)?;

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use adit_engine::plugin::{Host, Mode, PluginError, Role, Spec};
+use adit_engine::plugin::{Host, Mode, PluginError, Side, Spec};
 use adit_interop::origin::Origin;
 use adit_interop::plugin::{Libev, Script, patiently};
 use adit_interop::shadowsocks::AES_256;
@@ -42,12 +42,12 @@ fn target(addr: SocketAddr) -> Target {
 
 fn client(spec: Spec, remote: SocketAddr) -> Result<Host, PluginError> {
     let remote = target(remote);
-    RUNTIME.block_on(Host::start(spec, Role::Client { remote }))
+    RUNTIME.block_on(Host::start(spec, Side::Client { remote }))
 }
 
 fn in_front_of(local: SocketAddr, spec: Spec) -> Result<(Host, SocketAddr), PluginError> {
     let public = loopback(free_port());
-    let host = RUNTIME.block_on(Host::start(spec, Role::Server { public, local }))?;
+    let host = RUNTIME.block_on(Host::start(spec, Side::Server { public, local }))?;
     assert_eq!(host.local(), local);
     Ok((host, public))
 }
@@ -151,7 +151,7 @@ fn metachar_args() {
     spec.mode = Mode::Udp;
     let remote = target("[2001:db8::1]:8388".parse().unwrap());
     let host = RUNTIME
-        .block_on(Host::start(spec, Role::Client { remote }))
+        .block_on(Host::start(spec, Side::Client { remote }))
         .unwrap();
     script.noted(1).unwrap();
     let local = host.local();
@@ -200,12 +200,12 @@ fn a_plugin_that_cannot_run_is_told_precisely() {
     assert!(matches!(nul, PluginError::Options(_)), "{nul}");
 
     let taken = Origin::start().unwrap();
-    let role = |public| Role::Server {
+    let side = |public| Side::Server {
         public,
         local: remote,
     };
     let start =
-        |public| RUNTIME.block_on(Host::start(spec("obfs-server", "obfs=http"), role(public)));
+        |public| RUNTIME.block_on(Host::start(spec("obfs-server", "obfs=http"), side(public)));
     let why = start(taken.addr()).unwrap_err().to_string();
     assert!(why.ends_with("is in use by another program"), "{why}");
     let why = start(loopback(0)).unwrap_err();

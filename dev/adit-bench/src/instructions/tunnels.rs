@@ -68,8 +68,8 @@ fn session() -> Kcp {
 /// Everything that one end has to say goes to the other.
 fn pass(now: Time, from: &mut Kcp, to: &mut Kcp, out: &mut [u8]) -> Result<usize> {
     let mut passed = 0;
-    while let Some(len) = from.poll_transmit(now, out) {
-        to.input(now, out.get(..len).context("a datagram")?, false)?;
+    while let Some(len) = from.poll_output(now, out) {
+        to.handle_input(now, out.get(..len).context("a datagram")?, false)?;
         passed += 1;
     }
     Ok(passed)
@@ -117,7 +117,7 @@ fn flushes(times: u32) -> Result<()> {
     let mut sent = 0;
     for _ in 0..IN_FLIGHT {
         near.send(&data)?;
-        while near.poll_transmit(Time(0), &mut out).is_some() {
+        while near.poll_output(Time(0), &mut out).is_some() {
             sent += 1;
         }
     }
@@ -125,7 +125,7 @@ fn flushes(times: u32) -> Result<()> {
     for _ in 0..times {
         for _ in 0..MANY {
             near.flush_now(black_box(Time(0)));
-            let due = near.poll_transmit(black_box(Time(0)), black_box(&mut out));
+            let due = near.poll_output(black_box(Time(0)), black_box(&mut out));
             ensure!(due.is_none(), "something is due");
         }
     }
@@ -165,10 +165,10 @@ fn restored(times: u32) -> Result<()> {
         for place in 0..10 {
             encoder.seal(Time(0), &mut packet)?;
             if place >= 3 {
-                decoder.input(black_box(&packet));
+                decoder.handle_input(black_box(&packet));
             }
             while let Some(len) = encoder.poll_output(&mut out) {
-                decoder.input(black_box(out.get(..len).context("parity")?));
+                decoder.handle_input(black_box(out.get(..len).context("parity")?));
             }
             while decoder.poll_recovered().is_some() {
                 back += 1;

@@ -212,7 +212,7 @@ impl Shared {
                     },
                     (None, None) => packet,
                 };
-                state.input(&self.socket, payload, now, &mut counted);
+                state.handle_input(&self.socket, payload, now, &mut counted);
             }))?;
             if any {
                 return Poll::Ready(Ok(()));
@@ -241,7 +241,7 @@ impl Shared {
 
     fn take(&self, inner: &mut Inner, payload: &[u8], now: Time) {
         let Inner { state, inbox, .. } = inner;
-        state.input(&self.socket, payload, now, &mut |datagram| {
+        state.handle_input(&self.socket, payload, now, &mut |datagram| {
             if inbox.len() < INBOX {
                 inbox.push_back(datagram.to_vec());
             }

@@ -167,7 +167,7 @@ impl State {
     }
 
     /// Takes in an opened packet; gives what it brings to `each`.
-    pub(super) fn input(
+    pub(super) fn handle_input(
         &mut self,
         socket: &Socket,
         packet: &[u8],
@@ -175,7 +175,7 @@ impl State {
         each: &mut dyn FnMut(&[u8]),
     ) {
         self.unheard = None;
-        if let Some(Packet::Data { datagram, .. }) = self.decoder.input(packet) {
+        if let Some(Packet::Data { datagram, .. }) = self.decoder.handle_input(packet) {
             deliver(&mut self.seen, datagram, each);
         }
         while let Some(datagram) = self.decoder.poll_recovered() {

@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_ssh_proto::SshError;
 use adit_ssh_proto::algorithm::KeyAlgorithm;
 use adit_ssh_proto::auth::{
     self, ClientAnswer, ClientAsk, ClientAuth, ClientStep, Method, visible,
 };
-use adit_ssh_proto::connection::{Limits, Role};
+use adit_ssh_proto::connection::Limits;
 use adit_ssh_proto::transport::Event;
+use adit_ssh_proto::{Role, SshError};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -106,7 +106,7 @@ impl Entrance {
                             ClientStep::Wait
                         }
                         Came::Event(_) => ClientStep::Wait,
-                        Came::Payload(payload) => auth.handle(&payload)?,
+                        Came::Payload(payload) => auth.handle_input(&payload)?,
                     }
                 }
                 ClientStep::Banner(text) => {

@@ -72,7 +72,7 @@ impl Driver {
             }
             Step::Payload { consumed, payload } => {
                 let payload = self.line.payload(&payload);
-                match self.connection.handle(now, payload)? {
+                match self.connection.handle_input(now, payload)? {
                     Handled::Data {
                         channel,
                         kind,

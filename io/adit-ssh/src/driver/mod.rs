@@ -18,8 +18,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use adit_net::ambient;
-use adit_ssh_proto::connection::{ChannelId, Connection, GlobalAnswer, GlobalId, Limits, Role};
-use adit_ssh_proto::{Disconnect, SshError};
+use adit_ssh_proto::connection::{ChannelId, Connection, GlobalAnswer, GlobalId, Limits};
+use adit_ssh_proto::{Disconnect, Role, SshError};
 use adit_stream::lane::{self, Load, SessionLane};
 use adit_stream::slice::{TimeSlice, give_way};
 use adit_wire::Time;

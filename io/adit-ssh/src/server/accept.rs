@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use adit_net::ambient::Chance;
-use adit_ssh_proto::SshError;
 use adit_ssh_proto::auth::{Login, ServerAuth, ServerStep};
-use adit_ssh_proto::connection::Role;
 use adit_ssh_proto::transport::{Event, Transport};
+use adit_ssh_proto::{Role, SshError};
 use adit_stream::BoxStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout_at;

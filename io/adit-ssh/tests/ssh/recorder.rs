@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use adit_interop::Folder;
 use adit_interop::openssh::{Sshd, keygen, ssh, user};
-use adit_ssh_proto::kex::Role;
+use adit_ssh_proto::Role;
 use adit_ssh_proto::key::PrivateKey;
 
 use crate::plan::{Plan, Rekey};

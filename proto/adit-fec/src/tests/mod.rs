@@ -62,7 +62,7 @@ fn drain(encoder: &mut Encoder) -> Vec<Vec<u8>> {
 }
 
 fn recovered(decoder: &mut Decoder, packet: &[u8]) -> Vec<Vec<u8>> {
-    decoder.input(packet);
+    decoder.handle_input(packet);
     let mut datagrams = Vec::new();
     while let Some(datagram) = decoder.poll_recovered() {
         datagrams.push(datagram.to_vec());

@@ -37,26 +37,26 @@ impl End {
     fn transmit(&mut self, now: Time) -> Option<Vec<u8>> {
         let mut out = [0; 1500];
         let Some((encoder, _)) = &mut self.correction else {
-            let len = self.kcp.poll_transmit(now, &mut out)?;
+            let len = self.kcp.poll_output(now, &mut out)?;
             return Some(out[..len].to_vec());
         };
         if let Some(len) = encoder.poll_output(&mut out) {
             return Some(out[..len].to_vec());
         }
-        let len = HEADER + self.kcp.poll_transmit(now, &mut out[HEADER..])?;
+        let len = HEADER + self.kcp.poll_output(now, &mut out[HEADER..])?;
         encoder.seal(now, &mut out[..len]).unwrap();
         Some(out[..len].to_vec())
     }
 
     fn receive(&mut self, now: Time, packet: &[u8]) {
         let Some((_, decoder)) = &mut self.correction else {
-            return self.kcp.input(now, packet, false).unwrap();
+            return self.kcp.handle_input(now, packet, false).unwrap();
         };
-        if let Some(Packet::Data { datagram, .. }) = decoder.input(packet) {
-            self.kcp.input(now, datagram, false).unwrap();
+        if let Some(Packet::Data { datagram, .. }) = decoder.handle_input(packet) {
+            self.kcp.handle_input(now, datagram, false).unwrap();
         }
         while let Some(datagram) = decoder.poll_recovered() {
-            self.kcp.input(now, datagram, true).unwrap();
+            self.kcp.handle_input(now, datagram, true).unwrap();
         }
     }
 }

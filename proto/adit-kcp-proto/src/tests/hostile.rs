@@ -34,7 +34,7 @@ fn session() -> Kcp {
 }
 
 fn input(kcp: &mut Kcp, bytes: &[u8]) -> Result<(), Broken> {
-    kcp.input(Time(1000), bytes, false)
+    kcp.handle_input(Time(1000), bytes, false)
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn nobody_acknowledges_what_was_not_sent() {
     let mut kcp = session();
     kcp.send(&[1; 3000]).unwrap();
     let mut out = [0; 1400];
-    assert!(kcp.poll_transmit(Time(0), &mut out).is_some());
+    assert!(kcp.poll_output(Time(0), &mut out).is_some());
     // One segment is out, two are numbered.
     for una in [2, 3, 1000, 1 << 30] {
         let claim = Header {
@@ -174,9 +174,9 @@ proptest! {
                 sn: first.wrapping_add_signed(sn), una: first.wrapping_add_signed(una), len: 0,
             };
             let lie = datagram(lie, &vec![5; len]);
-            let _ = kcp.input(Time(now), &lie, roll);
+            let _ = kcp.handle_input(Time(now), &lie, roll);
             let mut sent = 0;
-            while let Some(len) = kcp.poll_transmit(Time(now), &mut out) {
+            while let Some(len) = kcp.poll_output(Time(now), &mut out) {
                 prop_assert!((HEADER_LEN..=100).contains(&len));
                 sent += 1;
                 prop_assert!(sent < 300);
@@ -187,7 +187,7 @@ proptest! {
             }
             // No timer runs wild: after a turn the next one lies ahead.
             kcp.handle_timeout(Time(now));
-            while kcp.poll_transmit(Time(now), &mut out).is_some() {}
+            while kcp.poll_output(Time(now), &mut out).is_some() {}
             prop_assert!(kcp.poll_timeout().is_none_or(|at| at > Time(now)));
             prop_assert!(kcp.memory() < 256 * 1024);
         }
@@ -207,7 +207,7 @@ fn an_overtaken_datagram_tells_no_window() {
     let mut kcp = session();
     kcp.send(&[1; 3000]).unwrap();
     let mut out = [0; 1400];
-    while kcp.poll_transmit(Time(0), &mut out).is_some() {}
+    while kcp.poll_output(Time(0), &mut out).is_some() {}
     let told = |una, wnd| Header {
         una,
         wnd,

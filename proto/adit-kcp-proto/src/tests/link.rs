@@ -73,7 +73,7 @@ impl World {
     pub(crate) fn transmit(&mut self) {
         let mut out = [0; 1500];
         for end in 0..2 {
-            while let Some(len) = self.ends[end].poll_transmit(self.now, &mut out) {
+            while let Some(len) = self.ends[end].poll_output(self.now, &mut out) {
                 self.carry(1 - end, &out[..len]);
             }
         }
@@ -100,7 +100,7 @@ impl World {
                 break;
             }
             if let Some(Reverse((_, _, to, datagram))) = self.under_way.pop() {
-                let taken = self.ends[to].input(self.now, &datagram, false);
+                let taken = self.ends[to].handle_input(self.now, &datagram, false);
                 assert_eq!(taken, Ok(()));
             }
         }

@@ -266,7 +266,7 @@ fn what_data_was_cut_by_stays_while_it_is_under_way() {
     world.ends[0].send(&[7; 3000]).unwrap();
     let mut datagram = [0; 1400];
     let now = world.now;
-    while let Some(len) = world.ends[0].poll_transmit(now, &mut datagram) {
+    while let Some(len) = world.ends[0].poll_output(now, &mut datagram) {
         assert!(len <= 500, "{len}");
     }
 }
@@ -340,7 +340,7 @@ fn a_peer_that_falls_silent_is_given_up() {
     let mut out = [0; 1500];
     while let Some(at) = world.ends[0].poll_timeout() {
         assert!(at < silent + Duration::from_secs(60), "it never gives up");
-        while world.ends[0].poll_transmit(at, &mut out).is_some() {}
+        while world.ends[0].poll_output(at, &mut out).is_some() {}
     }
     assert_eq!(world.ends[0].state(), State::Dead);
     assert!(!world.ends[0].is_forgotten());
@@ -422,12 +422,13 @@ fn recovered_datagrams_move_neither_window_nor_clock() {
     let [mut here, mut there] = pair(Config::fast3(), Time(0), 0);
     here.send(b"x").unwrap();
     let mut out = [0; 1400];
-    let len = here.poll_transmit(Time(0), &mut out).unwrap();
-    there.input(Time(0), &out[..len], true).unwrap();
+    let len = here.poll_output(Time(0), &mut out).unwrap();
+    there.handle_input(Time(0), &out[..len], true).unwrap();
     assert_eq!(there.stats().peer_window, 32);
     assert_eq!(there.front(), Some(&b"x"[..]));
-    let len = there.poll_transmit(Time(0), &mut out).unwrap();
-    here.input(Time(9_000_000), &out[..len], true).unwrap();
+    let len = there.poll_output(Time(0), &mut out).unwrap();
+    here.handle_input(Time(9_000_000), &out[..len], true)
+        .unwrap();
     assert!(here.is_drained(), "what it acknowledges counts");
     assert_eq!((here.stats().rtt_ms, here.stats().peer_window), (0, 32));
 }
@@ -438,18 +439,18 @@ fn a_hole_is_sent_again_as_soon_as_it_is_overtaken() {
     let mut out = [0; 1400];
     for n in 0..4 {
         here.send(&[n; 1376]).unwrap();
-        let len = here.poll_transmit(Time(0), &mut out).unwrap();
+        let len = here.poll_output(Time(0), &mut out).unwrap();
         if n != 1 {
-            there.input(Time(0), &out[..len], false).unwrap();
+            there.handle_input(Time(0), &out[..len], false).unwrap();
         }
     }
     let now = Time(30_000);
-    while let Some(len) = there.poll_transmit(now, &mut out) {
-        here.input(now, &out[..len], false).unwrap();
+    while let Some(len) = there.poll_output(now, &mut out) {
+        here.handle_input(now, &out[..len], false).unwrap();
     }
     // The answers say so at once, long before the time-out of 200 ms.
-    let len = here.poll_transmit(now, &mut out).unwrap();
-    there.input(now, &out[..len], false).unwrap();
+    let len = here.poll_output(now, &mut out).unwrap();
+    there.handle_input(now, &out[..len], false).unwrap();
     assert_eq!(there.readable(), 4 * 1376);
     let stats = here.stats();
     assert_eq!((stats.fast, stats.retransmitted), (1, 1));
@@ -474,10 +475,10 @@ fn what_correction_brings_late_is_not_echoed_with_its_old_time() {
     let mut now = Time(0);
     let mut echoed = |sn, ts, recovered| {
         now = now + Duration::from_millis(10);
-        end.input(now, &push(sn, ts), recovered).unwrap();
+        end.handle_input(now, &push(sn, ts), recovered).unwrap();
         end.flush_now(now);
         let mut out = [0; 1400];
-        let len = end.poll_transmit(now, &mut out).unwrap();
+        let len = end.poll_output(now, &mut out).unwrap();
         let ack = crate::Header::parse(&out[..len]).unwrap();
         assert_eq!((ack.cmd, ack.sn), (crate::Cmd::Ack, sn));
         ack.ts
@@ -497,17 +498,17 @@ fn talk_that_times_out_goes_twice() {
     let [mut here, mut there] = pair(Config::fast3(), Time(0), 0);
     let mut out = [0; 1400];
     here.send(b"first").unwrap();
-    while here.poll_transmit(Time(0), &mut out).is_some() {}
+    while here.poll_output(Time(0), &mut out).is_some() {}
     let late = here.poll_timeout().unwrap();
     let mut copies = Vec::new();
-    while let Some(len) = here.poll_transmit(late, &mut out) {
+    while let Some(len) = here.poll_output(late, &mut out) {
         copies.push(out[..len].to_vec());
     }
     assert_eq!(copies.len(), 2, "each in a datagram of its own");
     assert_eq!(copies[0], copies[1]);
     // The second one is enough, and the first says nothing new.
     for copy in copies.iter().rev() {
-        there.input(late, copy, false).unwrap();
+        there.handle_input(late, copy, false).unwrap();
     }
     assert_eq!(there.front(), Some(&b"first"[..]));
     assert_eq!(there.stats().repeated, 1);
@@ -516,7 +517,7 @@ fn talk_that_times_out_goes_twice() {
     here.send(&noise(100_000, 1)).unwrap();
     let sent = |here: &mut Kcp, now: Time| {
         let mut out = [0; 1400];
-        std::iter::from_fn(|| here.poll_transmit(now, &mut out)).count()
+        std::iter::from_fn(|| here.poll_output(now, &mut out)).count()
     };
     let first = sent(&mut here, late);
     assert!(first > 20, "{first}");

@@ -55,14 +55,14 @@ fn run(case: &Value, until: u64) -> (Vec<(u64, String)>, Kcp, Kcp) {
         for side in &mut sides {
             while side.inbox.front().is_some_and(|(due, _)| *due <= t) {
                 let (_, datagram) = side.inbox.pop_front().unwrap();
-                side.kcp.input(now, &datagram, false).unwrap();
+                side.kcp.handle_input(now, &datagram, false).unwrap();
             }
         }
         for at in [0, 1] {
             let mut out = [0; 1500];
             // Nothing goes out that the timer did not announce.
             while sides[at].kcp.poll_timeout().is_some_and(|due| due <= now) {
-                let Some(len) = sides[at].kcp.poll_transmit(now, &mut out) else {
+                let Some(len) = sides[at].kcp.poll_output(now, &mut out) else {
                     continue;
                 };
                 let bytes: String = out[..len].iter().map(|b| format!("{b:02x}")).collect();

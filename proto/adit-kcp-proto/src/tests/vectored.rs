@@ -6,7 +6,7 @@ use super::*;
 fn drain(kcp: &mut Kcp, now: Time) -> Vec<Vec<u8>> {
     let mut out = [0; 1500];
     let datagrams = std::iter::from_fn(|| {
-        let len = kcp.poll_transmit(now, &mut out)?;
+        let len = kcp.poll_output(now, &mut out)?;
         Some(out[..len].to_vec())
     });
     datagrams.collect()
@@ -48,7 +48,7 @@ fn parts_make_one_message() {
     let parts: [&[u8]; 4] = [b"one ", b"", b"mess", b"age"];
     assert_eq!(here.send_vectored(parts.into_iter()), Ok(11));
     for datagram in drain(&mut here, Time(0)) {
-        there.input(Time(0), &datagram, false).unwrap();
+        there.handle_input(Time(0), &datagram, false).unwrap();
     }
     let mut out = [0; 100];
     assert_eq!(there.recv(&mut out), Some(11));

@@ -33,7 +33,7 @@ fn flood(from: &mut Session, to: &mut Session, id: StreamId, mut left: usize) ->
     while left > 0 {
         let accepted = from.write(id, &vec![9; left.min(50_000)]).unwrap();
         let wire = output(from);
-        assert_eq!(to.input(START, &wire), Ok(wire.len()));
+        assert_eq!(to.handle_input(START, &wire), Ok(wire.len()));
         if accepted == 0 {
             break;
         }
@@ -88,10 +88,10 @@ fn a_session_stops_where_its_buffer_is_full() {
         assert_eq!(client.write(a, &[1; 30_000]), Ok(30_000));
         assert_eq!(client.write(b, b"behind it"), Ok(9));
         let wire = output(&mut client);
-        let used = server.input(START, &wire).unwrap();
+        let used = server.handle_input(START, &wire).unwrap();
         assert!(used < wire.len() && !server.wants_input());
         assert_eq!(server.held, 3 * 8192 + 9);
-        assert_eq!(server.input(START, &wire[used..]), Ok(0));
+        assert_eq!(server.handle_input(START, &wire[used..]), Ok(0));
         // It is no sign of death that nothing is taken in.
         let late = Time(31_000_000);
         assert_eq!(server.handle_timeout(late), Ok(()));
@@ -99,7 +99,7 @@ fn a_session_stops_where_its_buffer_is_full() {
         server.close(a);
         assert!(server.wants_input());
         let rest = &wire[used..];
-        assert_eq!(server.input(late, rest), Ok(rest.len()));
+        assert_eq!(server.handle_input(late, rest), Ok(rest.len()));
         assert_eq!(read_all(&mut server, b), b"behind it");
         assert_eq!(server.held, 0);
     }
@@ -149,12 +149,12 @@ fn output_fits_into_what_there_is() {
     let mut out = [0; 100];
     assert_eq!(client.poll_output(&mut out), 100, "cut short");
     assert_eq!(out[2], 92);
-    assert_eq!(server.input(START, &out), Ok(100));
+    assert_eq!(server.handle_input(START, &out), Ok(100));
     client.write(id, &[5; 1]).unwrap();
     let mut out = [0; MIN_OUTPUT];
     for _ in 0..200 {
         let len = client.poll_output(&mut out);
-        assert_eq!(server.input(START, &out[..len]), Ok(len));
+        assert_eq!(server.handle_input(START, &out[..len]), Ok(len));
     }
     assert!(!client.wants_output());
     assert_eq!(read_all(&mut server, id).len(), 1001);
@@ -175,7 +175,7 @@ fn frames_in_place() {
         for _ in 0..4 {
             assert_eq!(client.direct(id), Ok(60_000));
             client.seal_frame(id, &mut frame).unwrap();
-            assert_eq!(server.input(START, &frame), Ok(frame.len()));
+            assert_eq!(server.handle_input(START, &frame), Ok(frame.len()));
         }
         let left = if version == Version::V1 {
             60_000
@@ -185,7 +185,7 @@ fn frames_in_place() {
         assert_eq!(client.direct(id), Ok(left));
         let cut = &mut frame[..FRAME_HEADER + left];
         client.seal_frame(id, cut).unwrap();
-        assert_eq!(server.input(START, cut), Ok(cut.len()));
+        assert_eq!(server.handle_input(START, cut), Ok(cut.len()));
         assert_eq!(
             client.seal_frame(id, &mut frame[..FRAME_HEADER]),
             Err(StreamError::TooLong)
@@ -290,7 +290,7 @@ fn silence_is_death() {
 
     let mut client = session(Version::V1, Role::Client);
     client
-        .input(Time(29_000_000), &frame(1, 3, 0, &[]))
+        .handle_input(Time(29_000_000), &frame(1, 3, 0, &[]))
         .unwrap();
     assert_eq!(client.handle_timeout(Time(58_000_000)), Ok(()));
     assert!(client.handle_timeout(Time(59_000_000)).is_err());

@@ -39,7 +39,7 @@ fn what_a_client_sends() {
         assert_eq!(output(&mut client), hex(&steps[3]["wire"]));
 
         let pong = frame(version.number(), 2, 3, b"pong");
-        assert_eq!(client.input(START, &pong), Ok(pong.len()));
+        assert_eq!(client.handle_input(START, &pong), Ok(pong.len()));
         let mut out = [0; 8];
         assert_eq!(client.read(first, &mut out), Ok(4));
         assert_eq!(out[..4], *b"pong");
@@ -90,7 +90,7 @@ fn what_a_server_makes_of_it() {
         // The client's update is about a stream on which four bytes were sent.
         let third = StreamId(3);
         for byte in wire.chunks(1) {
-            assert_eq!(server.input(START, byte), Ok(1));
+            assert_eq!(server.handle_input(START, byte), Ok(1));
             if server.accept() == Some(third) {
                 assert_eq!(server.write(third, b"pong"), Ok(4));
                 output(&mut server);

@@ -21,9 +21,15 @@ fn a_protocol_error_ends_the_session() {
         (frame(2, 4, 3, &[0; 7]), "smux frame length"),
     ] {
         let mut server = server(|_| {});
-        assert_eq!(server.input(START, &bytes), Err(Broken::Malformed(what)));
+        assert_eq!(
+            server.handle_input(START, &bytes),
+            Err(Broken::Malformed(what))
+        );
         let good = frame(2, 3, 0, &[]);
-        assert_eq!(server.input(START, &good), Err(Broken::Malformed(what)));
+        assert_eq!(
+            server.handle_input(START, &good),
+            Err(Broken::Malformed(what))
+        );
         assert_eq!(server.open(), Err(OpenError::Broken));
     }
 }
@@ -40,7 +46,7 @@ fn frames_of_no_stream_are_skipped() {
     wire.extend(frame(2, 1, 9, &[]));
     wire.extend(frame(2, 1, 9, &[]));
     wire.extend(frame(2, 2, 9, b"behind its end"));
-    assert_eq!(server.input(START, &wire), Ok(wire.len()));
+    assert_eq!(server.handle_input(START, &wire), Ok(wire.len()));
     let id = StreamId(9);
     assert_eq!(
         events(&mut server),
@@ -57,10 +63,10 @@ fn a_peer_cannot_have_read_what_was_not_sent() {
     client.write(id, b"four").unwrap();
     output(&mut client);
     let update = |consumed: u32| frame(2, 4, 3, &[consumed.to_le_bytes(), [0, 0, 1, 0]].concat());
-    client.input(START, &update(4)).unwrap();
+    client.handle_input(START, &update(4)).unwrap();
     assert_eq!(events(&mut client), []);
     client.write(id, b"more").unwrap();
-    client.input(START, &update(5)).unwrap();
+    client.handle_input(START, &update(5)).unwrap();
     assert_eq!(events(&mut client), [Event::Failed(id)]);
     assert_eq!(client.write(id, b"x"), Err(StreamError::Failed));
     assert_eq!(client.direct(id), Err(StreamError::Failed));
@@ -74,13 +80,13 @@ fn a_peer_cannot_have_read_what_was_not_sent() {
 fn streams_beyond_the_limit_are_ended_at_once() {
     let mut server = server(|config| config.max_streams = 2);
     let wire: Vec<u8> = (0..4).flat_map(|n| frame(2, 0, 3 + 2 * n, &[])).collect();
-    assert_eq!(server.input(START, &wire), Ok(wire.len()));
+    assert_eq!(server.handle_input(START, &wire), Ok(wire.len()));
     let refusals = [frame(2, 1, 7, &[]), frame(2, 1, 9, &[])].concat();
     assert_eq!(output(&mut server), refusals);
     assert_eq!(server.streams(), 2);
 
     let mut client = session(Version::V2, Role::Client);
-    assert_eq!(client.input(START, &frame(2, 0, 2, &[])), Ok(8));
+    assert_eq!(client.handle_input(START, &frame(2, 0, 2, &[])), Ok(8));
     assert_eq!(
         output(&mut client),
         frame(2, 1, 2, &[]),
@@ -92,21 +98,21 @@ fn streams_beyond_the_limit_are_ended_at_once() {
 fn a_flood_of_streams_stops_at_what_is_accepted() {
     let mut server = server(|config| config.backlog = 10);
     let wire: Vec<u8> = (0..100).flat_map(|n| frame(2, 0, 3 + 2 * n, &[])).collect();
-    assert_eq!(server.input(START, &wire), Ok(80));
+    assert_eq!(server.handle_input(START, &wire), Ok(80));
     assert!(!server.wants_input());
     for n in 0..10 {
         let id = server.accept().unwrap();
         assert_eq!(id.get(), 3 + 2 * n);
         server.close(id);
     }
-    assert_eq!(server.input(START, &wire[80..]), Ok(80));
+    assert_eq!(server.handle_input(START, &wire[80..]), Ok(80));
     assert_eq!(server.streams(), 20, "their ends are not sent yet");
     assert_eq!(output(&mut server).len(), 80);
     assert_eq!(server.streams(), 10);
     // Refusals that cannot be sent stop it as well.
     let mut client = session(Version::V2, Role::Client);
     let wire: Vec<u8> = (1..2000).flat_map(|n| frame(2, 0, 2 * n, &[])).collect();
-    assert_eq!(client.input(START, &wire), Ok(1024 * 8));
+    assert_eq!(client.handle_input(START, &wire), Ok(1024 * 8));
     output(&mut client);
     assert!(client.wants_input());
 }
@@ -122,17 +128,17 @@ fn frames_without_effect_are_counted() {
     ] {
         let mut server = server(|_| {});
         let start = [frame(2, 0, 3, &[]), frame(2, 2, 3, b"hi")].concat();
-        server.input(START, &start).unwrap();
+        server.handle_input(START, &start).unwrap();
         let id = server.accept().unwrap();
         server.write(id, b"!").unwrap();
         output(&mut server);
         let first = frame(2, 4, 3, &update);
-        server.input(START, &first).unwrap();
+        server.handle_input(START, &first).unwrap();
         for _ in 0..1000 {
-            assert_eq!(server.input(START, &useless), Ok(useless.len()));
+            assert_eq!(server.handle_input(START, &useless), Ok(useless.len()));
         }
         assert!(matches!(
-            server.input(START, &useless),
+            server.handle_input(START, &useless),
             Err(Broken::Exhausted(_))
         ));
     }
@@ -141,7 +147,7 @@ fn frames_without_effect_are_counted() {
 #[test]
 fn numbers_of_the_other_end_are_passed_over() {
     let mut server = server(|_| {});
-    server.input(START, &frame(2, 0, 2, &[])).unwrap();
+    server.handle_input(START, &frame(2, 0, 2, &[])).unwrap();
     assert_eq!(server.open().map(StreamId::get), Ok(4));
 }
 
@@ -168,7 +174,7 @@ proptest! {
         for (_, id, body, act) in frames.iter().cycle().take(600) {
             let now_at = Time(now);
             now += 1000;
-            let Ok(used) = server.input(now_at, &rest[..rest.len().min(split)]) else { break };
+            let Ok(used) = server.handle_input(now_at, &rest[..rest.len().min(split)]) else { break };
             rest = &rest[used..];
             prop_assert!(server.held < 200 + 65_536 && server.streams() <= 5);
             let id = StreamId(*id);

@@ -35,8 +35,8 @@ fn talk(a: &mut Session, b: &mut Session) {
         if to_a.is_empty() && to_b.is_empty() {
             return;
         }
-        assert_eq!(b.input(START, &to_b), Ok(to_b.len()));
-        assert_eq!(a.input(START, &to_a), Ok(to_a.len()));
+        assert_eq!(b.handle_input(START, &to_b), Ok(to_b.len()));
+        assert_eq!(a.handle_input(START, &to_a), Ok(to_a.len()));
     }
     panic!("they never end");
 }

@@ -69,7 +69,7 @@ impl End {
     fn take_in(&mut self, dice: &mut Dice) -> bool {
         let count = dice.below(2000).min(self.wire.len());
         let bytes: Vec<u8> = self.wire.iter().take(count).copied().collect();
-        let used = self.session.input(START, &bytes).unwrap();
+        let used = self.session.handle_input(START, &bytes).unwrap();
         self.wire.drain(..used);
         used > 0 || count == 0 && !self.wire.is_empty()
     }
@@ -144,7 +144,7 @@ proptest! {
         }
         prop_assert_eq!(client.found.len(), streams);
         for end in [&mut client, &mut server] {
-            let from = if end.role == Role::Client { Role::Server } else { Role::Client };
+            let from = end.role.peer();
             let found = core::mem::take(&mut end.found);
             prop_assert_eq!(found.len(), streams);
             for (id, (bytes, ended)) in found {

@@ -51,8 +51,13 @@ impl Reassembly {
     }
 
     /// Takes a packet whose header is `header`. The memory held is at most [`MAX_DATAGRAM`].
-    pub fn push<'a>(&mut self, now: Time, header: &Header, packet: &'a [u8]) -> Reassembled<'a> {
-        self.expire(now);
+    pub fn handle_input<'a>(
+        &mut self,
+        now: Time,
+        header: &Header,
+        packet: &'a [u8],
+    ) -> Reassembled<'a> {
+        self.handle_timeout(now);
         let data = packet.get(header.payload.clone()).unwrap_or_default();
         let queue = self.queue.take();
         match (header.frag & !LAST, header.frag & LAST != 0, queue) {
@@ -86,15 +91,15 @@ impl Reassembly {
     }
 
     /// Frees fragments whose time is over.
-    pub fn expire(&mut self, now: Time) {
-        if self.deadline().is_some_and(|at| at <= now) {
+    pub fn handle_timeout(&mut self, now: Time) {
+        if self.poll_timeout().is_some_and(|at| at <= now) {
             self.queue = None;
         }
     }
 
     /// When the fragments held will be dropped, if there are any.
     #[must_use]
-    pub fn deadline(&self) -> Option<Time> {
+    pub fn poll_timeout(&self) -> Option<Time> {
         self.queue.as_ref().map(|q| q.started + FRAGMENT_TIMEOUT)
     }
 }
@@ -118,7 +123,7 @@ mod tests {
             target: to.parse().unwrap(),
             payload: 0..data.len(),
         };
-        match r.push(now, &header, data) {
+        match r.handle_input(now, &header, data) {
             Reassembled::Datagram(all) => Reassembled::Datagram(Cow::Owned(all.into_owned())),
             Reassembled::Kept => Reassembled::Kept,
             Reassembled::Dropped => Reassembled::Dropped,
@@ -135,7 +140,7 @@ mod tests {
         assert_eq!(push(&mut r, T0, 1, "a:1", b"ab"), Reassembled::Kept);
         assert_eq!(push(&mut r, T0, 2, "a:1", b""), Reassembled::Kept);
         assert_eq!(push(&mut r, T0, 0x83, "a:1", b"cd"), whole(b"abcd"));
-        assert_eq!(r.deadline(), None);
+        assert_eq!(r.poll_timeout(), None);
         assert_eq!(push(&mut r, T0, 0x81, "a:1", b"x"), whole(b"x"));
         assert_eq!(push(&mut r, T0, 0x82, "a:1", b"y"), Reassembled::Dropped);
     }
@@ -151,7 +156,7 @@ mod tests {
             let mut r = Reassembly::new();
             push(&mut r, T0, 1, "a:1", b"ab");
             assert_eq!(push(&mut r, T0, frag, to, b"z"), want, "{frag} {to}");
-            assert_eq!(r.deadline(), None, "{frag} {to}");
+            assert_eq!(r.poll_timeout(), None, "{frag} {to}");
         }
         let mut r = Reassembly::new();
         push(&mut r, T0, 1, "a:1", b"ab");
@@ -166,7 +171,7 @@ mod tests {
     fn time_and_size_are_bounded() {
         let mut r = Reassembly::new();
         push(&mut r, T0, 1, "a:1", b"ab");
-        assert_eq!(r.deadline(), Some(T0 + FRAGMENT_TIMEOUT));
+        assert_eq!(r.poll_timeout(), Some(T0 + FRAGMENT_TIMEOUT));
         push(&mut r, T0 + Duration::from_millis(4_999), 2, "a:1", b"cd");
         let late = T0 + FRAGMENT_TIMEOUT;
         assert_eq!(push(&mut r, late, 0x83, "a:1", b"ef"), Reassembled::Dropped);

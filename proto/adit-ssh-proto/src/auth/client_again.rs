@@ -71,8 +71,11 @@ mod tests {
     fn one_try_after_the_other() {
         let mut auth = ClientAuth::new(config("a", &[]), b"session", b"host");
         assert!(auth.again(config("a", &[])).is_err());
-        assert!(matches!(auth.handle(&accepted()), Ok(ClientStep::Wait)));
-        let step = auth.handle(&failure(false)).unwrap();
+        assert!(matches!(
+            auth.handle_input(&accepted()),
+            Ok(ClientStep::Wait)
+        ));
+        let step = auth.handle_input(&failure(false)).unwrap();
         assert!(matches!(step, ClientStep::Failed { .. }));
         while auth.poll_output().is_some() {}
 
@@ -81,12 +84,12 @@ mod tests {
         password(step, &mut auth);
         let sent = auth.poll_output().unwrap();
         assert_eq!(sent.payload.expose().get(5..6), Some(&b"b"[..]));
-        let step = auth.handle(&failure(false)).unwrap();
+        let step = auth.handle_input(&failure(false)).unwrap();
         assert!(matches!(step, ClientStep::Failed { .. }) && !auth.was_partial());
 
         let step = auth.again(config("b", &[Method::Password])).unwrap();
         password(step, &mut auth);
-        let step = auth.handle(&failure(true)).unwrap();
+        let step = auth.handle_input(&failure(true)).unwrap();
         assert!(auth.was_partial());
         // The password is asked for again as a second part; there is none.
         assert!(matches!(

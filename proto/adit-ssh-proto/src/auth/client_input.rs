@@ -19,7 +19,7 @@ impl ClientAuth {
     ///
     /// # Errors
     /// [`SshError::Malformed`], [`SshError::Unexpected`], [`SshError::TooMuch`].
-    pub fn handle(&mut self, payload: &[u8]) -> Result<ClientStep, SshError> {
+    pub fn handle_input(&mut self, payload: &[u8]) -> Result<ClientStep, SshError> {
         let number = payload.first().copied().unwrap_or_default();
         let unexpected = Err(SshError::Unexpected(number));
         match (number, self.state) {

@@ -1,9 +1,9 @@
 //! User authentication (RFC 4252, RFC 4256), client and server, as machines over payloads.
 //!
-//! Both work alike: [`ClientAuth::handle`] and [`ServerAuth::handle`] take a payload of the peer and
-//! say what comes next; a question for the user, the agent, the files of keys or the table of
-//! passwords is answered with `answer`, as late as the driver likes, and meanwhile no payload is
-//! fed. What is to be sent waits in `poll_output`.
+//! Both work alike: [`ClientAuth::handle_input`] and [`ServerAuth::handle_input`] take a payload of
+//! the peer and say what comes next; a question for the user, the agent, the files of keys or the
+//! table of passwords is answered with `answer`, as late as the driver likes, and meanwhile no
+//! payload is fed. What is to be sent waits in `poll_output`.
 //!
 //! The service request is part of it. The transport below has verified the host key before a
 //! client's machine is made: nothing of the user's is sent to an unknown host.

@@ -20,7 +20,7 @@ pub struct Tried<'a> {
     pub user: &'a str,
     /// The method by its name in RFC 4252 and 4256, `none` among them, or `another`.
     pub method: &'static str,
-    /// There is a signature that [`ServerAuth::handle`] verifies: with RSA that takes up to
+    /// There is a signature that [`ServerAuth::handle_input`] verifies: with RSA that takes up to
     /// milliseconds.
     pub signed: bool,
 }
@@ -31,7 +31,7 @@ impl ServerAuth {
     /// # Errors
     /// [`SshError::Malformed`], [`SshError::Unexpected`]; [`SshError::Policy`] after too many
     /// failures, and for a service that is not there.
-    pub fn handle(&mut self, payload: &[u8]) -> Result<ServerStep, SshError> {
+    pub fn handle_input(&mut self, payload: &[u8]) -> Result<ServerStep, SshError> {
         let number = payload.first().copied().unwrap_or_default();
         if self.is_asking() {
             return Err(SshError::Unexpected(number));

@@ -1,6 +1,8 @@
 //! Requests outside of channels (RFC 4254 sections 4 and 7.1, OpenSSH's `PROTOCOL`).
 
-use super::{Own, Role, WantReply};
+use adit_wire::Role;
+
+use super::{Own, WantReply};
 use crate::error::SshError;
 use crate::wire::{Put, Reader};
 

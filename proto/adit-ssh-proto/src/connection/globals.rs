@@ -1,9 +1,10 @@
 //! Requests outside of channels, and their answers, both ways.
 
+use adit_wire::Role;
+
 use super::forwards::Change;
 use super::{
-    CallError, Connection, Event, GlobalAnswer, GlobalId, GlobalReplyTo, GlobalRequest, Role,
-    WantReply,
+    CallError, Connection, Event, GlobalAnswer, GlobalId, GlobalReplyTo, GlobalRequest, WantReply,
 };
 use crate::error::SshError;
 use crate::msg;

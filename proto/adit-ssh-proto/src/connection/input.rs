@@ -21,7 +21,7 @@ impl Connection {
     /// # Errors
     /// The peer broke the protocol or a limit; the connection is of no more use and gives the same
     /// error again.
-    pub fn handle(&mut self, now: Time, payload: &[u8]) -> Result<Handled, SshError> {
+    pub fn handle_input(&mut self, now: Time, payload: &[u8]) -> Result<Handled, SshError> {
         if let Some(why) = &self.broken {
             return Err(why.clone());
         }

@@ -1,13 +1,4 @@
-//! Which end this is, and what it lets its peer do.
-
-/// Which end of the connection. It decides what may be asked for by whom.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Role {
-    /// Opens sessions and direct connections; lets the server open what it asked to be forwarded.
-    Client,
-    /// Lets the client open them.
-    Server,
-}
+//! What this end lets its peer do.
 
 /// Bounds of one connection. A zero where it makes no sense counts as one.
 #[derive(Debug, Clone, PartialEq, Eq)]

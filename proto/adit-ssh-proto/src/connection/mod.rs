@@ -1,9 +1,9 @@
 //! The connection protocol (RFC 4254): channels with windows, requests inside and outside of them.
 //!
 //! A [`Connection`] is one end, client or server, over the payloads that a transport opened. The
-//! driver gives each payload to [`Connection::handle`], then asks [`Connection::poll_event`] until
-//! there is nothing, then [`Connection::poll_output`] until there is nothing, and seals what that
-//! appends. Nothing here waits: a channel that is not read freezes by its own window alone.
+//! driver gives each payload to [`Connection::handle_input`], then asks [`Connection::poll_event`]
+//! until there is nothing, then [`Connection::poll_output`] until there is nothing, and seals what
+//! that appends. Nothing here waits: a channel that is not read freezes by its own window alone.
 //!
 //! Bytes of channels are not copied. [`Handled::Data`] says where they lie in the payload; the
 //! driver says [`Connection::consumed`] when they have gone on, which is what widens the window
@@ -46,6 +46,8 @@ mod tests;
 use core::time::Duration;
 use std::collections::VecDeque;
 
+use adit_wire::Role;
+
 use crate::error::SshError;
 
 pub use call::CallError;
@@ -53,7 +55,7 @@ pub use channel::ChannelId;
 pub use event::{Event, Handled, Kind};
 pub use global::{GlobalAnswer, GlobalId, GlobalReplyTo, GlobalRequest};
 pub use kind::{ChannelKind, OpenFailure, Originator};
-pub use limits::{Limits, Role};
+pub use limits::Limits;
 pub use own::{Own, OwnError};
 pub use pty::{Modes, Pty, Size};
 pub use request::{ReplyTo, Request, WantReply};
@@ -94,6 +96,9 @@ pub struct Connection {
 
 impl Connection {
     /// A connection whose peer is authenticated (or has authenticated itself).
+    ///
+    /// `role` decides what may be asked for by whom: a client opens sessions and direct connections
+    /// and lets the server open what it asked to be forwarded; a server lets the client open them.
     #[must_use]
     pub fn new(role: Role, limits: Limits) -> Self {
         let limits = limits.made_whole();
@@ -149,8 +154,8 @@ impl Connection {
     }
 
     /// Whether the next payload should be read. It should not while too many events or answers
-    /// wait; if they grow sixteen times beyond, [`handle`](Self::handle) gives up. In the middle
-    /// of a key exchange, which holds the answers back, the driver reads on nevertheless.
+    /// wait; if they grow sixteen times beyond, [`handle_input`](Self::handle_input) gives up. In
+    /// the middle of a key exchange, which holds the answers back, the driver reads on nevertheless.
     #[must_use]
     pub const fn wants_input(&self) -> bool {
         self.outbox.octets() < self.limits.queue && self.event_octets < self.limits.queue

@@ -1,7 +1,9 @@
 //! What the peer says about opening channels: its wishes and its answers.
 
+use adit_wire::Role;
+
 use super::channel::{Channel, Stage};
-use super::{ChannelKind, Connection, Event, OpenFailure, Own, Role};
+use super::{ChannelKind, Connection, Event, OpenFailure, Own};
 use crate::error::SshError;
 use crate::msg;
 use crate::wire::{Put, Reader};

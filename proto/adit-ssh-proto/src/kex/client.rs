@@ -90,7 +90,7 @@ impl ClientKex {
     /// # Errors
     /// [`SshError::Unexpected`] for another message than the method's next;
     /// [`SshError::Malformed`], and [`SshError::Kex`] for values that are not valid.
-    pub fn handle(
+    pub fn handle_input(
         &mut self,
         payload: &[u8],
         entropy: &mut dyn Entropy,

@@ -21,14 +21,5 @@ pub use negotiate::{DirectionAlgorithms, Negotiated, guess_is_wrong, negotiate};
 pub use secret::Agreed;
 pub use server::{Answer, AnswerValue, ServerKex};
 
-/// Which side of the connection this is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// The one that connected.
-    Client,
-    /// The one that was connected to; it has the host key.
-    Server,
-}
-
 #[cfg(test)]
 pub(crate) mod tests;

@@ -6,7 +6,9 @@
 
 use core::fmt;
 
-use super::{KexInit, Role};
+use adit_wire::Role;
+
+use super::KexInit;
 use crate::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac};
 use crate::error::SshError;
 use crate::wire::NameList;

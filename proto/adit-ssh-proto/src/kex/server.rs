@@ -67,8 +67,8 @@ impl ServerKex {
     /// to `out`.
     ///
     /// # Errors
-    /// As [`ClientKex::handle`](super::ClientKex::handle).
-    pub fn handle(
+    /// As [`ClientKex::handle_input`](super::ClientKex::handle_input).
+    pub fn handle_input(
         &mut self,
         payload: &[u8],
         entropy: &mut dyn Entropy,

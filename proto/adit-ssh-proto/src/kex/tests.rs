@@ -1,6 +1,6 @@
 //! Both sides of each method against each other, and against what a hostile peer sends.
 
-use adit_wire::{Entropy, FixedEntropy};
+use adit_wire::{Entropy, FixedEntropy, Role};
 use proptest::prelude::*;
 
 use super::*;
@@ -38,13 +38,13 @@ fn run(kex: Kex) -> (Reply, Agreed) {
     let mut server = ServerKex::new(kex);
     for _ in 0..2 {
         let answer = server
-            .handle(&core::mem::take(&mut up), &mut b, &mut down)
+            .handle_input(&core::mem::take(&mut up), &mut b, &mut down)
             .unwrap();
         if let Some(answer) = &answer {
             answer.reply.write(b"host key", b"signature", &mut down);
         }
         let reply = client
-            .handle(&core::mem::take(&mut down), &mut a, &mut up)
+            .handle_input(&core::mem::take(&mut down), &mut a, &mut up)
             .unwrap();
         if let (Some(answer), Some(reply)) = (answer, reply) {
             return (reply, answer.agreed);
@@ -76,8 +76,9 @@ fn values_of_a_hostile_client() {
     for kex in Kex::ALL.iter().filter(|kex| **kex != Kex::GroupExchange) {
         let mut good = Vec::new();
         ClientKex::start(*kex, &mut Noise(1), &mut good).unwrap();
-        let serve =
-            |payload: &[u8]| ServerKex::new(*kex).handle(payload, &mut Noise(2), &mut Vec::new());
+        let serve = |payload: &[u8]| {
+            ServerKex::new(*kex).handle_input(payload, &mut Noise(2), &mut Vec::new())
+        };
         assert!(serve(&good).is_ok(), "{kex}");
         let value = good[5..].to_vec();
         let with = |value: &[u8]| {
@@ -122,7 +123,7 @@ fn values_of_a_hostile_server() {
         ClientKex::start(*kex, &mut Noise(1), &mut init).unwrap();
         let mut server = ServerKex::new(*kex);
         let answer = server
-            .handle(&init, &mut Noise(2), &mut Vec::new())
+            .handle_input(&init, &mut Noise(2), &mut Vec::new())
             .unwrap()
             .unwrap();
         let mut written = Vec::new();
@@ -148,12 +149,12 @@ fn values_of_a_hostile_server() {
             payload.put_string(b"signature");
             assert!(
                 client
-                    .handle(&payload, &mut Noise(3), &mut Vec::new())
+                    .handle_input(&payload, &mut Noise(3), &mut Vec::new())
                     .is_err(),
                 "{kex}"
             );
             // Nothing comes after a failure.
-            let again = client.handle(&payload, &mut Noise(3), &mut Vec::new());
+            let again = client.handle_input(&payload, &mut Noise(3), &mut Vec::new());
             assert_eq!(again.err(), Some(SshError::Unexpected(31)));
         }
     }
@@ -173,7 +174,7 @@ fn groups_of_a_hostile_server() {
         let mut payload = vec![msg::KEX_REPLY];
         payload.put_mpint(&prime);
         payload.put_mpint(&generator);
-        let out = client.handle(&payload, &mut Noise(1), &mut Vec::new());
+        let out = client.handle_input(&payload, &mut Noise(1), &mut Vec::new());
         assert!(matches!(out, Err(SshError::Kex(_))));
     }
 }
@@ -403,9 +404,9 @@ proptest! {
         let payload = [&[number][..], &bytes].concat();
         let kex = Kex::ALL[which];
         if kex != Kex::Group18 {
-            let _ = ServerKex::new(kex).handle(&payload, &mut FixedEntropy::default(), &mut Vec::new());
+            let _ = ServerKex::new(kex).handle_input(&payload, &mut FixedEntropy::default(), &mut Vec::new());
         }
         let mut gex = ClientKex::start(Kex::GroupExchange, &mut Noise(1), &mut Vec::new()).unwrap();
-        let _ = gex.handle(&payload, &mut Noise(1), &mut Vec::new());
+        let _ = gex.handle_input(&payload, &mut Noise(1), &mut Vec::new());
     }
 }

@@ -179,7 +179,7 @@ impl<T> Client<T> {
     ///
     /// # Errors
     /// The server broke the protocol: the channel is to be closed.
-    pub fn handle<'a>(
+    pub fn handle_input<'a>(
         &mut self,
         frame: &'a [u8],
         out: &mut Vec<u8>,

@@ -1,10 +1,10 @@
 //! SFTP version 3 (draft-ietf-secsh-filexfer-02) with the extensions of OpenSSH, sans-IO.
 //!
 //! Data of the channel goes through [`Frames`], which lends one message at a time. A client gives
-//! each to [`Client::handle`], which matches replies with requests; [`Download`] and [`Upload`]
-//! keep many requests of one file in flight. A server gives each to [`Server::handle`], executes
-//! the [`Request`] that comes out and answers its [`Ticket`]. All of them append whole frames to a
-//! vector of the caller's, which is the data to be sent.
+//! each to [`Client::handle_input`], which matches replies with requests; [`Download`] and
+//! [`Upload`] keep many requests of one file in flight. A server gives each to
+//! [`Server::handle_input`], executes the [`Request`] that comes out and answers its [`Ticket`].
+//! All of them append whole frames to a vector of the caller's, which is the data to be sent.
 //!
 //! Names of files are octets: version 3 says nothing of their encoding.
 

@@ -59,7 +59,11 @@ impl<H> Server<H> {
     ///
     /// # Errors
     /// The client broke the protocol: the channel is to be closed.
-    pub fn handle<'a>(&mut self, frame: &'a [u8], out: &mut Vec<u8>) -> Result<Step<'a>, SshError> {
+    pub fn handle_input<'a>(
+        &mut self,
+        frame: &'a [u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Step<'a>, SshError> {
         if !self.begun {
             if parse_init(frame)? < VERSION {
                 return Err(SshError::Policy(

@@ -4,14 +4,14 @@
 //! for them may be anybody. So the transport hands them out as a [`Computation`] if it was told to
 //! ([`Transport::hand_out_computations`]), and reads nothing until the result is back.
 
-use adit_wire::Entropy;
+use adit_wire::{Entropy, Role};
 
 use std::sync::Arc;
 
 use super::Transport;
 use super::exchange::{Finish, Stage};
 use crate::error::SshError;
-use crate::kex::{Agreed, HashInput, Negotiated, Role, ServerKex};
+use crate::kex::{Agreed, HashInput, Negotiated, ServerKex};
 use crate::key::Signer;
 
 /// What one message of a client makes a server compute. It names nothing of the transport, and can
@@ -84,7 +84,7 @@ impl Computation {
         let mut payload = Vec::new();
         let answer = self
             .method
-            .handle(&self.message, &mut *self.entropy, &mut payload)?;
+            .handle_input(&self.message, &mut *self.entropy, &mut payload)?;
         let Some(answer) = answer else {
             let finish = None;
             return Ok(Outcome { payload, finish });

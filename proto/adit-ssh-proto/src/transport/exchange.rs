@@ -1,13 +1,13 @@
 //! A key exchange from the first KEXINIT to the last NEWKEYS, whoever begins it.
 
-use adit_wire::Time;
+use adit_wire::{Role, Time};
 
 use super::{Event, Session, StrictKex, Transport, ext};
 use crate::algorithm::Cipher;
 use crate::error::{Disconnect, SshError};
 use crate::kex::{
     Agreed, ClientKex, EXT_INFO_CLIENT, EXT_INFO_SERVER, KexInit, KeySource, Negotiated, Reply,
-    Role, STRICT_CLIENT, STRICT_SERVER, ServerKex, guess_is_wrong, negotiate, write_kexinit,
+    STRICT_CLIENT, STRICT_SERVER, ServerKex, guess_is_wrong, negotiate, write_kexinit,
 };
 use crate::key::AnyKey;
 use crate::msg;
@@ -260,7 +260,7 @@ impl Transport {
         match core::mem::replace(&mut exchange.stage, Stage::Sent) {
             Stage::Client(negotiated, mut method) => {
                 let mut payload = Vec::new();
-                let reply = method.handle(message, self.entropy()?, &mut payload)?;
+                let reply = method.handle_input(message, self.entropy()?, &mut payload)?;
                 if let (None, Some(exchange)) = (&reply, &mut self.exchange) {
                     exchange.stage = Stage::Client(negotiated, method);
                 }

@@ -1,8 +1,9 @@
 //! Packets on their way in: payloads are handed on, the transport's own messages handled.
 
+use adit_wire::Role;
+
 use super::{Event, MAX_EVENTS, Transport};
 use crate::error::SshError;
-use crate::kex::Role;
 use crate::msg;
 use crate::packet::{Opened, Payload};
 use crate::version::VersionStep;

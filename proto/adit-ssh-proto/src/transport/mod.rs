@@ -14,6 +14,10 @@
 //! that, at either side's wish; what is sent meanwhile waits in a bounded queue, what the peer sent
 //! before its own KEXINIT goes on flowing.
 //!
+//! Its bytes have verbs of their own, because they go both ways in place, as with
+//! [`Open`](adit_wire::Open) and [`Seal`](adit_wire::Seal): a packet is decrypted where it lies in
+//! the driver's buffer, and sealed in the vector from which the driver sends.
+//!
 //! What a server computes for a key exchange takes milliseconds, and anybody can ask for it. A
 //! driver that serves others on the same thread has it handed out ([`Computation`]).
 //!
@@ -31,7 +35,7 @@ mod timers;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use adit_wire::{Entropy, Time};
+use adit_wire::{Entropy, Role, Time};
 
 pub use computation::{Computation, Computed};
 pub use config::{Config, StrictKex};
@@ -41,11 +45,11 @@ pub use outgoing::PayloadWriter;
 
 use crate::algorithm::{Cipher, KeyAlgorithm, Preferred};
 use crate::error::{Disconnect, SshError};
-use crate::kex::{Negotiated, Role};
+use crate::kex::Negotiated;
 use crate::key::Signer;
 use crate::msg;
 use crate::packet::{Opener, Payload, Sealer};
-use crate::version::{From, Version, VersionReader};
+use crate::version::{Version, VersionReader};
 use crate::wire::Put;
 use exchange::{Exchange, Stage};
 
@@ -184,10 +188,7 @@ impl Transport {
             hands_out: false,
             computation: None,
             theirs: None,
-            lines: VersionReader::new(match role {
-                Role::Client => From::Server,
-                Role::Server => From::Client,
-            }),
+            lines: VersionReader::new(role.peer()),
             ours,
             offered,
             sealer: Sealer::new(),

@@ -1,8 +1,9 @@
 //! Payloads on their way out: sealed at once, or queued while keys are made.
 
+use adit_wire::Role;
+
 use super::Transport;
 use crate::error::SshError;
-use crate::kex::Role;
 use crate::msg;
 use crate::wire::Put;
 

@@ -14,7 +14,7 @@ mod plan;
 mod player;
 mod recording;
 
-use adit_ssh_proto::kex::Role;
+use adit_ssh_proto::Role;
 use plan::Plan;
 use player::Player;
 use recording::{Recording, Turn};

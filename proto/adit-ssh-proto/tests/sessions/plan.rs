@@ -1,7 +1,7 @@
 //! Which sessions are recorded.
 
+use adit_ssh_proto::Role;
 use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
-use adit_ssh_proto::kex::Role;
 
 /// A session with OpenSSH.
 #[derive(Debug, Clone, Copy)]

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use adit_crypto::sha256;
+use adit_ssh_proto::Role;
 use adit_ssh_proto::algorithm::{Compression, KeyAlgorithm, Preferred};
 use adit_ssh_proto::auth::{
     ClientAnswer, ClientAsk, ClientAuth, ClientConfig, ClientStep, Identity, Outgoing,
@@ -16,7 +17,6 @@ use adit_ssh_proto::connection::{
     self, ChannelId, ChannelKind, Connection, GlobalAnswer, Handled, Kind, Limits, Request,
     WantReply,
 };
-use adit_ssh_proto::kex::Role;
 use adit_ssh_proto::key::{AnyKey, KeySet, PrivateKey};
 use adit_ssh_proto::transport::{Config, Event, Extensions, Step, StrictKex, Transport};
 use adit_ssh_proto::{Disconnect, SshError};
@@ -221,7 +221,7 @@ impl Player {
         match core::mem::replace(&mut self.above, Above::Nothing) {
             Above::Nothing => Err(SshError::Unexpected(payload[0])),
             Above::Client(mut auth) => {
-                let mut step = auth.handle(payload)?;
+                let mut step = auth.handle_input(payload)?;
                 while let ClientStep::Ask(ClientAsk::Signature {
                     algorithm, data, ..
                 }) = step
@@ -234,8 +234,7 @@ impl Player {
                 self.above = match step {
                     ClientStep::Success => {
                         self.tell("the user is in");
-                        let mut connection =
-                            Connection::new(connection::Role::Client, Limits::default());
+                        let mut connection = Connection::new(Role::Client, Limits::default());
                         connection.open(&ChannelKind::Session).unwrap();
                         Above::Connection(connection)
                     }
@@ -245,7 +244,7 @@ impl Player {
                 Ok(())
             }
             Above::Server(mut auth) => {
-                let mut step = auth.handle(payload)?;
+                let mut step = auth.handle_input(payload)?;
                 while let ServerStep::Ask(ask) = step {
                     let known = |key: &AnyKey| key.key().fingerprint();
                     let (told, answer) = match &ask {
@@ -264,10 +263,7 @@ impl Player {
                 self.above = match step {
                     ServerStep::Success(login) => {
                         self.tell(format!("the user is in: {}", login.user));
-                        Above::Connection(Connection::new(
-                            connection::Role::Server,
-                            Limits::default(),
-                        ))
+                        Above::Connection(Connection::new(Role::Server, Limits::default()))
                     }
                     _ => Above::Server(auth),
                 };
@@ -292,7 +288,7 @@ impl Player {
     }
 
     fn message(&mut self, connection: &mut Connection, payload: &[u8]) -> Result<(), SshError> {
-        match connection.handle(Time(0), payload)? {
+        match connection.handle_input(Time(0), payload)? {
             Handled::Data {
                 channel,
                 kind,

@@ -7,7 +7,7 @@ use core::time::Duration;
 use adit_wire::Target;
 
 use crate::grammar::{Endpoint, Pair};
-use crate::schema::{Key, Role, Typed};
+use crate::schema::{EndpointRole, Key, Typed};
 use crate::scheme::definition::{Carrier, Scheme, Written};
 use crate::scheme::keyring::{Entry, Next};
 use crate::scheme::keys;
@@ -21,7 +21,7 @@ pub(crate) struct EndpointBuilder<'d, 'e> {
     endpoint: &'e Endpoint,
     excerpt: Excerpt<'e>,
     written: Written,
-    role: Role,
+    role: EndpointRole,
     table: Option<KeyTable>,
 }
 
@@ -47,7 +47,7 @@ impl<'d, 'e> EndpointBuilder<'d, 'e> {
         endpoint: &'e Endpoint,
         excerpt: Excerpt<'e>,
         written: Written,
-        role: Role,
+        role: EndpointRole,
     ) -> Self {
         Self {
             diagnostics,
@@ -83,7 +83,7 @@ impl<'d, 'e> EndpointBuilder<'d, 'e> {
         self.written.carrier
     }
 
-    pub(crate) const fn role(&self) -> Role {
+    pub(crate) const fn role(&self) -> EndpointRole {
         self.role
     }
 

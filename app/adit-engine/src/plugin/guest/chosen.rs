@@ -5,10 +5,11 @@ use std::fmt;
 use adit_config::RejectPolicy;
 use adit_crypto::Secret;
 use adit_obfs::{Browser, ObfsKind, ObfsParam, Redirect};
+use adit_wire::Role;
 use tracing::debug;
 
 use super::obfs::Obfs;
-use super::{GuestError, Side, options};
+use super::{GuestError, options};
 
 /// Options that can be given, for messages.
 pub(super) const OPTIONS: [&str; 8] = [
@@ -35,7 +36,7 @@ const IDLE: [&str; 8] = [
 ];
 
 /// What the options say.
-pub(super) fn read(text: &str) -> Result<(Option<Side>, Obfs), GuestError> {
+pub(super) fn read(text: &str) -> Result<(Option<Role>, Obfs), GuestError> {
     let (mut side, mut obfs, mut quiet, mut named) = (None, Obfs::default(), false, false);
     for (name, value) in options::parse(text)?.iter() {
         let wrong = |why: &dyn fmt::Display| GuestError::Value {
@@ -44,8 +45,8 @@ pub(super) fn read(text: &str) -> Result<(Option<Side>, Obfs), GuestError> {
         };
         quiet |= matches!(name, "ServerName" | "Key" | "Browser" | "WebServerAddr");
         match (name, value) {
-            ("server", None) => side = Some(Side::Server),
-            ("client", None) => side = Some(Side::Client),
+            ("server", None) => side = Some(Role::Server),
+            ("client", None) => side = Some(Role::Client),
             ("server" | "client", Some(_)) => {
                 return Err(wrong(&"is a flag and takes no value"));
             }

@@ -16,11 +16,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use adit_net::dial::{self, Family};
-use adit_wire::{Host, Target};
+use adit_wire::{Host, Role, Target};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, sleep, timeout};
-
-use super::Side;
 
 /// How long a server's host may take until it listens.
 const MOMENTS: Duration = Duration::from_secs(1);
@@ -32,33 +30,33 @@ const PAUSE: Duration = Duration::from_millis(5);
 const LOOK: Duration = Duration::from_millis(200);
 
 /// What the form of the addresses tells alone.
-pub(super) fn by_form(remotes: &[Target]) -> Option<Side> {
+pub(super) fn by_form(remotes: &[Target]) -> Option<Role> {
     let any = |target: &Target| matches!(target.host, Host::Ip(ip) if ip.is_unspecified());
-    (remotes.len() > 1 || remotes.iter().any(any)).then_some(Side::Server)
+    (remotes.len() > 1 || remotes.iter().any(any)).then_some(Role::Server)
 }
 
 /// What the addresses tell when they are looked at.
-pub(super) async fn by_looking(remote: &Target, local: &Target) -> Side {
+pub(super) async fn by_looking(remote: &Target, local: &Target) -> Role {
     let ours: Vec<SocketAddr> = addresses(remote)
         .await
         .into_iter()
         .filter(is_ours)
         .collect();
     if ours.is_empty() {
-        return Side::Client;
+        return Role::Client;
     }
     let host = addresses(local).await;
     let begin = Instant::now();
     while begin.elapsed() < MOMENTS {
         if anyone(&host).await {
-            return Side::Server;
+            return Role::Server;
         }
         if begin.elapsed() >= SOON && anyone(&ours).await {
-            return Side::Client;
+            return Role::Client;
         }
         sleep(PAUSE).await;
     }
-    Side::Client
+    Role::Client
 }
 
 async fn addresses(target: &Target) -> Vec<SocketAddr> {
@@ -112,7 +110,7 @@ mod tests {
             &["[::]:1"],
             &["192.0.2.1:1", "192.0.2.2:1"],
         ] {
-            assert_eq!(by_form(&targets(texts)), Some(Side::Server));
+            assert_eq!(by_form(&targets(texts)), Some(Role::Server));
         }
         for texts in [&["192.0.2.1:1"][..], &["a.example:1"], &["127.0.0.1:1"]] {
             assert_eq!(by_form(&targets(texts)), None);
@@ -130,10 +128,10 @@ mod tests {
         let (one, other): (Target, Target) = (free().await.into(), free().await.into());
         // Another machine (RFC 5737).
         let far = "192.0.2.1:443".parse().unwrap();
-        assert_eq!(by_looking(&far, &one).await, Side::Client);
-        assert_eq!(by_looking(&one, &taken).await, Side::Server);
-        assert_eq!(by_looking(&taken, &one).await, Side::Client);
-        assert_eq!(by_looking(&one, &other).await, Side::Client);
+        assert_eq!(by_looking(&far, &one).await, Role::Client);
+        assert_eq!(by_looking(&one, &taken).await, Role::Server);
+        assert_eq!(by_looking(&taken, &one).await, Role::Client);
+        assert_eq!(by_looking(&one, &other).await, Role::Client);
         // A host that is late.
         let late = other.clone();
         let host = tokio::spawn(async move {
@@ -143,7 +141,7 @@ mod tests {
             sleep(Duration::from_secs(5)).await;
             drop(socket);
         });
-        assert_eq!(by_looking(&one, &other).await, Side::Server);
+        assert_eq!(by_looking(&one, &other).await, Role::Server);
         host.abort();
     }
 }

@@ -139,7 +139,9 @@ fn a_server_that_is_read_only_changes_nothing() {
         ..Options::default()
     });
     let mut client = Client::<()>::new(&mut Vec::new());
-    let _ = client.handle(&talk.out[4..], &mut Vec::new()).unwrap();
+    let _ = client
+        .handle_input(&talk.out[4..], &mut Vec::new())
+        .unwrap();
     assert!(!client.extensions().has(Extension::PosixRename));
     assert!(client.extensions().has(Extension::StatVfs));
     let attrs = Attrs {

@@ -171,7 +171,7 @@ impl Group {
             |packets| {
                 let mut restored = 0;
                 for packet in packets {
-                    decoder.input(black_box(packet));
+                    decoder.handle_input(black_box(packet));
                     while decoder.poll_recovered().is_some() {
                         restored += 1;
                     }

@@ -53,7 +53,7 @@ fn segment(cmd: Cmd, sn: u32, una: u32, data: &[u8]) -> Vec<u8> {
 fn session() -> Kcp {
     let mut kcp = Kcp::new(CONV, config(), NOW);
     let window = segment(Cmd::Wins, 0, 0, &[]);
-    let taken = kcp.input(NOW, &window, false);
+    let taken = kcp.handle_input(NOW, &window, false);
     debug_assert_eq!(taken, Ok(()));
     kcp
 }
@@ -65,7 +65,7 @@ fn fill(kcp: &mut Kcp, segments: u32, out: &mut [u8]) -> u32 {
     for _ in 0..segments {
         let taken = kcp.send(&data);
         debug_assert_eq!(taken, Ok(data.len()));
-        while kcp.poll_transmit(NOW, out).is_some() {
+        while kcp.poll_output(NOW, out).is_some() {
             sent += 1;
         }
     }
@@ -80,7 +80,7 @@ fn flush(spend: Duration) -> f64 {
     debug_assert_eq!((sent, kcp.stats().in_flight), (IN_FLIGHT, IN_FLIGHT));
     nanoseconds(spend, || {
         kcp.flush_now(black_box(NOW));
-        let none = kcp.poll_transmit(black_box(NOW), black_box(&mut out));
+        let none = kcp.poll_output(black_box(NOW), black_box(&mut out));
         debug_assert_eq!(none, None);
     })
 }
@@ -101,7 +101,7 @@ fn input_ack(spend: Duration) -> f64 {
         },
         |kcp| {
             for ack in &acks {
-                let taken = kcp.input(NOW, black_box(ack), false);
+                let taken = kcp.handle_input(NOW, black_box(ack), false);
                 debug_assert_eq!(taken, Ok(()));
             }
             debug_assert!(kcp.is_drained());
@@ -118,7 +118,7 @@ fn input_data(spend: Duration) -> f64 {
     let prepare = |kcp: &mut Kcp| *kcp = session();
     nanoseconds_apart(spend, IN_FLIGHT, &mut session(), prepare, |kcp| {
         for segment in &segments {
-            let taken = kcp.input(NOW, black_box(segment), false);
+            let taken = kcp.handle_input(NOW, black_box(segment), false);
             debug_assert_eq!(taken, Ok(()));
             let read = kcp.consume(data.len());
             debug_assert_eq!(read, data.len());
@@ -134,7 +134,7 @@ fn send(spend: Duration) -> f64 {
     let confirm = |kcp: &mut Kcp| {
         // The peer confirms all of it, so that the window is empty again.
         let confirm = segment(Cmd::Wins, 0, una, &[]);
-        let taken = kcp.input(NOW, &confirm, false);
+        let taken = kcp.handle_input(NOW, &confirm, false);
         debug_assert_eq!((taken, kcp.is_drained()), (Ok(()), true));
         una = una.wrapping_add(IN_FLIGHT);
     };
@@ -142,7 +142,7 @@ fn send(spend: Duration) -> f64 {
         for _ in 0..IN_FLIGHT {
             let taken = kcp.send(black_box(&data));
             debug_assert_eq!(taken, Ok(data.len()));
-            let sent = kcp.poll_transmit(NOW, black_box(&mut out));
+            let sent = kcp.poll_output(NOW, black_box(&mut out));
             debug_assert_eq!(sent, Some(out.len()));
         }
     })

@@ -4,7 +4,7 @@ use std::env;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use adit_engine::plugin::{Host, Role};
+use adit_engine::plugin::{Host, Side};
 use adit_interop::origin::Origin;
 use adit_interop::plugin::{patiently, runs};
 use adit_interop::traffic::{self, Ends};
@@ -107,7 +107,7 @@ fn the_end_of_the_runtime_is_the_end_of_the_plugin() {
     let script = script("note $$; trap '' TERM; \"$ADIT\" & note $!\nwhile :; do sleep 1; done\n");
     let runtime = Runtime::new().unwrap();
     let remote = target(loopback(9));
-    let start = Host::start(spec(script.path().display(), ""), Role::Client { remote });
+    let start = Host::start(spec(script.path().display(), ""), Side::Client { remote });
     let host = runtime.block_on(start).unwrap();
     runtime.shutdown_background();
     script.gone(2, NO_ORPHAN).unwrap();

@@ -109,7 +109,7 @@ async fn lie(channel: &mut Channel, real: &[u8]) {
     while let Ok(read @ 1..) = channel.read(&mut buffer).await {
         let mut data = &buffer[..read];
         while let Some(frame) = frames.next(&mut data).unwrap() {
-            if let Step::Execute(ticket, request) = server.handle(frame, &mut out).unwrap() {
+            if let Step::Execute(ticket, request) = server.handle_input(frame, &mut out).unwrap() {
                 answer(&mut server, ticket, &request, real, &mut out);
             }
         }

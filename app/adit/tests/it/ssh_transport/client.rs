@@ -179,7 +179,7 @@ fn log_in(talk: &mut Talk, sshd: &Sshd) -> Result<()> {
             talk.send(out.payload.expose())?;
         }
         let payload = talk.payload()?;
-        let mut step = auth.handle(&payload)?;
+        let mut step = auth.handle_input(&payload)?;
         while let ClientStep::Ask(ask) = step {
             let ClientAsk::Signature {
                 algorithm, data, ..

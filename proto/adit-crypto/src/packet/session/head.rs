@@ -5,24 +5,6 @@ use adit_wire::Entropy;
 use super::{BOUND, CHACHA};
 use crate::AeadKind;
 
-/// Which end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Role {
-    /// The end that starts sessions
-    Client,
-    /// The end that accepts them
-    Server,
-}
-
-impl Role {
-    pub(super) const fn peer(self) -> Self {
-        match self {
-            Self::Client => Self::Server,
-            Self::Server => Self::Client,
-        }
-    }
-}
-
 /// What a session is sealed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SessionCipher {

@@ -48,7 +48,8 @@ use adit_wire::{Broken, Room, SlidingWindow};
 use self::key::PacketsKey;
 use crate::{CryptoError, TAG_LEN};
 
-pub use head::{Head, Role, SessionCipher, SessionId};
+pub use adit_wire::Role;
+pub use head::{Head, SessionCipher, SessionId};
 pub use key::SessionKey;
 
 const HEADER: usize = 16;

@@ -8,7 +8,7 @@ fn client(config: ClientConfig) -> ClientAuth {
     let mut client = ClientAuth::new(config, SESSION, HOST);
     assert_eq!(numbers(|| client.poll_output()), [msg::SERVICE_REQUEST]);
     let accept = message::service(msg::SERVICE_ACCEPT, message::USERAUTH);
-    assert!(matches!(client.handle(&accept), Ok(ClientStep::Wait)));
+    assert!(matches!(client.handle_input(&accept), Ok(ClientStep::Wait)));
     let out = client.poll_output().unwrap();
     assert!(out.payload.expose().ends_with(b"\0\0\0\x04none"));
     client
@@ -47,7 +47,7 @@ fn rsa() -> AnyKey {
 fn methods_in_their_order() {
     let mut client = client(with_keys(&[(shown(&key(1)), false)]));
     let all = ["password", "keyboard-interactive", "publickey", "hostbased"];
-    let step = client.handle(&failed(&all, false)).unwrap();
+    let step = client.handle_input(&failed(&all, false)).unwrap();
     assert!(matches!(
         asked(step),
         ClientAsk::Signature { identity: 0, .. }
@@ -56,25 +56,25 @@ fn methods_in_their_order() {
     let _ = client.answer(ClientAnswer::Signature(signature)).unwrap();
     assert_eq!(numbers(|| client.poll_output()), [msg::USERAUTH_REQUEST]);
     // Questions: refused without any, and not tried again.
-    let step = client.handle(&failed(&all, false)).unwrap();
+    let step = client.handle_input(&failed(&all, false)).unwrap();
     assert!(matches!(step, ClientStep::Wait));
     assert_eq!(numbers(|| client.poll_output()), [msg::USERAUTH_REQUEST]);
     for failures in 0..3 {
-        let step = client.handle(&failed(&all, false)).unwrap();
+        let step = client.handle_input(&failed(&all, false)).unwrap();
         assert!(matches!(asked(step), ClientAsk::Password { failed } if failed == failures));
         let _ = client.answer(ClientAnswer::Password(secret("pw"))).unwrap();
         assert!(client.poll_output().is_some_and(|out| out.hide_length));
     }
-    let step = client.handle(&failed(&all, false)).unwrap();
+    let step = client.handle_input(&failed(&all, false)).unwrap();
     assert!(matches!(step, ClientStep::Failed { methods } if methods == all));
-    assert!(client.handle(&[52]).is_err(), "it is over");
+    assert!(client.handle_input(&[52]).is_err(), "it is over");
 }
 
 #[test]
 fn nothing_left() {
     let mut client = client(ClientConfig::new("u"));
     let step = client
-        .handle(&failed(&["publickey", "gssapi-with-mic"], false))
+        .handle_input(&failed(&["publickey", "gssapi-with-mic"], false))
         .unwrap();
     assert!(matches!(step, ClientStep::Failed { .. }));
 }
@@ -91,7 +91,7 @@ fn rsa_by_what_the_server_takes() {
     ] {
         let mut client = client(with_keys(&[(rsa(), false)]));
         client.server_extensions(taken.as_deref(), false);
-        let step = client.handle(&failed(&["publickey"], false)).unwrap();
+        let step = client.handle_input(&failed(&["publickey"], false)).unwrap();
         let chosen = match step {
             ClientStep::Ask(ClientAsk::Signature { algorithm, .. }) => Some(algorithm),
             _ => None,
@@ -101,7 +101,7 @@ fn rsa_by_what_the_server_takes() {
     // A key with a single algorithm is tried nevertheless.
     let mut client = client(with_keys(&[(shown(&key(1)), false)]));
     client.server_extensions(Some(&[RsaSha512]), false);
-    let step = client.handle(&failed(&["publickey"], false)).unwrap();
+    let step = client.handle_input(&failed(&["publickey"], false)).unwrap();
     assert!(matches!(
         asked(step),
         ClientAsk::Signature {
@@ -114,7 +114,7 @@ fn rsa_by_what_the_server_takes() {
 #[test]
 fn agents_that_sign_with_sha1() {
     let mut client = client(with_keys(&[(rsa(), false)]));
-    let _ = client.handle(&failed(&["publickey"], false)).unwrap();
+    let _ = client.handle_input(&failed(&["publickey"], false)).unwrap();
     let mut signature = Vec::new();
     signature.put_string(b"ssh-rsa");
     signature.put_string(&[1; 256]);
@@ -134,21 +134,23 @@ fn queries_have_to_be_answered_as_asked() {
     };
     let start = || {
         let mut client = client(with_keys(&[(shown(&one), true), (shown(&two), true)]));
-        let step = client.handle(&failed(&["publickey"], false)).unwrap();
+        let step = client.handle_input(&failed(&["publickey"], false)).unwrap();
         assert!(matches!(step, ClientStep::Wait), "nothing is signed yet");
         let first = client.poll_output().unwrap();
         assert_eq!(*first.payload.expose(), query("u", &one));
         client
     };
-    let step = start().handle(&ok(&one, "ssh-ed25519")).unwrap();
+    let step = start().handle_input(&ok(&one, "ssh-ed25519")).unwrap();
     assert!(matches!(
         asked(step),
         ClientAsk::Signature { identity: 0, .. }
     ));
-    assert!(start().handle(&ok(&two, "ssh-ed25519")).is_err());
-    assert!(start().handle(&ok(&one, "rsa-sha2-512")).is_err());
+    assert!(start().handle_input(&ok(&two, "ssh-ed25519")).is_err());
+    assert!(start().handle_input(&ok(&one, "rsa-sha2-512")).is_err());
     let mut refused = start();
-    let _ = refused.handle(&failed(&["publickey"], false)).unwrap();
+    let _ = refused
+        .handle_input(&failed(&["publickey"], false))
+        .unwrap();
     let next = refused.poll_output().unwrap();
     assert_eq!(*next.payload.expose(), query("u", &two));
 }
@@ -157,7 +159,7 @@ fn queries_have_to_be_answered_as_asked() {
 fn what_is_signed() {
     let mut client = client(with_keys(&[(shown(&key(1)), false)]));
     client.server_extensions(None, true);
-    let step = client.handle(&failed(&["publickey"], false)).unwrap();
+    let step = client.handle_input(&failed(&["publickey"], false)).unwrap();
     let ClientAsk::Signature { data, .. } = asked(step) else {
         panic!("a signature");
     };
@@ -182,7 +184,7 @@ fn what_is_signed() {
 fn lengths_of_secrets_are_hidden() {
     for len in [0, 1, 7, 100, 255, 256, 300] {
         let mut client = client(ClientConfig::new("u"));
-        let _ = client.handle(&failed(&["password"], false)).unwrap();
+        let _ = client.handle_input(&failed(&["password"], false)).unwrap();
         let _ = client
             .answer(ClientAnswer::Password(secret(&"x".repeat(len))))
             .unwrap();
@@ -200,14 +202,14 @@ fn lengths_of_secrets_are_hidden() {
 #[test]
 fn passwords_are_changed() {
     let mut client = client(ClientConfig::new("u"));
-    let _ = client.handle(&failed(&["password"], false)).unwrap();
+    let _ = client.handle_input(&failed(&["password"], false)).unwrap();
     let _ = client
         .answer(ClientAnswer::Password(secret("old")))
         .unwrap();
     let mut change = vec![msg::USERAUTH_PASSWD_CHANGEREQ];
     change.put_string(b"too \x1b[31mold");
     change.put_string(b"");
-    let step = client.handle(&change).unwrap();
+    let step = client.handle_input(&change).unwrap();
     assert!(matches!(asked(step), ClientAsk::NewPassword { prompt } if prompt == "too [31mold"));
     let (old, new) = (secret("old"), secret("new"));
     let _ = client.poll_output();
@@ -222,7 +224,7 @@ fn passwords_are_changed() {
     );
     // A server that never has enough.
     let mut rounds = 0;
-    while let ClientStep::Ask(_) = client.handle(&change).unwrap() {
+    while let ClientStep::Ask(_) = client.handle_input(&change).unwrap() {
         rounds += 1;
         let (old, new) = (secret("old"), secret("new"));
         let _ = client
@@ -250,12 +252,12 @@ fn questions_are_bounded() {
     let start = || {
         let mut client = client(ClientConfig::new("u"));
         let _ = client
-            .handle(&failed(&["keyboard-interactive"], false))
+            .handle_input(&failed(&["keyboard-interactive"], false))
             .unwrap();
         client
     };
     let mut client = start();
-    let step = client.handle(&info(&["a\u{202e}b", "c"])).unwrap();
+    let step = client.handle_input(&info(&["a\u{202e}b", "c"])).unwrap();
     let ClientAsk::Questions {
         instruction,
         prompts,
@@ -275,15 +277,15 @@ fn questions_are_bounded() {
         "one is missing"
     );
     assert!(matches!(
-        start().handle(&info(&["x"; 33])),
+        start().handle_input(&info(&["x"; 33])),
         Err(SshError::TooMuch { .. })
     ));
     let mut many = info(&[]);
     let at = many.len() - 4;
     many[at..].copy_from_slice(&[0, 0, 0, 9]);
-    assert!(start().handle(&many).is_err());
+    assert!(start().handle_input(&many).is_err());
     let mut client = start();
-    let ended = (0..1000).find(|_| match client.handle(&info(&[])) {
+    let ended = (0..1000).find(|_| match client.handle_input(&info(&[])) {
         Ok(_) => {
             let _ = client.answer(ClientAnswer::Responses(vec![])).unwrap();
             false
@@ -293,7 +295,7 @@ fn questions_are_bounded() {
     assert!(ended.is_some_and(|n| n < 100));
     // Declined: the next method, or none.
     let mut client = start();
-    let _ = client.handle(&info(&["x"])).unwrap();
+    let _ = client.handle_input(&info(&["x"])).unwrap();
     let step = client.answer(ClientAnswer::Decline).unwrap();
     assert!(matches!(step, ClientStep::Failed { .. }));
 }
@@ -301,13 +303,15 @@ fn questions_are_bounded() {
 #[test]
 fn parts_are_bounded() {
     let mut client = client(ClientConfig::new("u"));
-    let ended = (0..1000).find(|_| match client.handle(&failed(&["password"], true)) {
-        Ok(ClientStep::Ask(_)) => {
-            let _ = client.answer(ClientAnswer::Password(secret("x"))).unwrap();
-            false
-        }
-        _ => true,
-    });
+    let ended = (0..1000).find(
+        |_| match client.handle_input(&failed(&["password"], true)) {
+            Ok(ClientStep::Ask(_)) => {
+                let _ = client.answer(ClientAnswer::Password(secret("x"))).unwrap();
+                false
+            }
+            _ => true,
+        },
+    );
     assert!(ended.is_some_and(|n| n < 20));
 }
 
@@ -315,29 +319,32 @@ fn parts_are_bounded() {
 fn messages_out_of_turn() {
     let mut early = ClientAuth::new(ClientConfig::new("u"), SESSION, HOST);
     assert!(
-        early.handle(&[msg::USERAUTH_SUCCESS]).is_err(),
+        early.handle_input(&[msg::USERAUTH_SUCCESS]).is_err(),
         "nothing was tried"
     );
     let other = message::service(msg::SERVICE_ACCEPT, "ssh-connection");
-    assert!(early.handle(&other).is_err());
+    assert!(early.handle_input(&other).is_err());
     let config = || with_keys(&[(shown(&key(1)), false)]);
     let mut asking = client(config());
-    let _ = asking.handle(&failed(&["publickey"], false)).unwrap();
+    let _ = asking.handle_input(&failed(&["publickey"], false)).unwrap();
     assert!(
-        asking.handle(&[msg::USERAUTH_SUCCESS]).is_err(),
+        asking.handle_input(&[msg::USERAUTH_SUCCESS]).is_err(),
         "while it asks"
     );
     for payload in [&[][..], &[50], &[60], &[61], &[51], &[52, 0], &[53], &[6]] {
-        assert!(client(config()).handle(payload).is_err(), "{payload:?}");
+        assert!(
+            client(config()).handle_input(payload).is_err(),
+            "{payload:?}"
+        );
     }
     let mut banner = vec![msg::USERAUTH_BANNER];
     banner.put_string("hi\r\n\u{9b}31m\x00!".as_bytes());
     banner.put_string(b"");
     let mut client = client(config());
-    let step = client.handle(&banner).unwrap();
+    let step = client.handle_input(&banner).unwrap();
     assert!(matches!(step, ClientStep::Banner(text) if text == "hi\n31m!"));
     assert!(
-        (0..100).any(|_| client.handle(&banner).is_err()),
+        (0..100).any(|_| client.handle_input(&banner).is_err()),
         "banners end"
     );
 }
@@ -357,7 +364,7 @@ proptest! {
                 1 => payload = info(&["x"]),
                 _ => payload.extend(&body),
             }
-            if let Ok(ClientStep::Ask(ask)) = client.handle(&payload) {
+            if let Ok(ClientStep::Ask(ask)) = client.handle_input(&payload) {
                 let answer = match ask {
                     ClientAsk::Password { .. } => ClientAnswer::Password(secret("pw")),
                     ClientAsk::Questions { prompts, .. } => {
@@ -367,7 +374,7 @@ proptest! {
                 };
                 prop_assert!(client.answer(answer).is_ok());
             }
-            if let Ok(ServerStep::Ask(_)) = server.handle(&payload) {
+            if let Ok(ServerStep::Ask(_)) = server.handle_input(&payload) {
                 prop_assert!(server.answer(ServerAnswer::Reject).is_ok() || !server.is_asking());
             }
         }

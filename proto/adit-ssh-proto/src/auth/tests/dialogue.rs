@@ -28,7 +28,7 @@ fn converse(
         let mut idle = true;
         while let Some(out) = client.poll_output() {
             idle = false;
-            let mut step = server.handle(out.payload.expose()).unwrap();
+            let mut step = server.handle_input(out.payload.expose()).unwrap();
             while let ServerStep::Ask(ask) = step {
                 step = server.answer(host.answer(ask)).unwrap();
             }
@@ -38,7 +38,7 @@ fn converse(
         }
         while let Some(out) = server.poll_output() {
             idle = false;
-            let mut step = client.handle(out.payload.expose()).unwrap();
+            let mut step = client.handle_input(out.payload.expose()).unwrap();
             while let ClientStep::Ask(ask) = step {
                 signatures += usize::from(matches!(ask, ClientAsk::Signature { .. }));
                 step = client.answer(user.answer(ask)).unwrap();

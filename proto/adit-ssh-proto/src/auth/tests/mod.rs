@@ -37,7 +37,10 @@ fn numbers(mut poll: impl FnMut() -> Option<Outgoing>) -> Vec<u8> {
 fn server(config: ServerConfig) -> ServerAuth {
     let mut server = ServerAuth::new(config, SESSION, HOST);
     let request = message::service(msg::SERVICE_REQUEST, message::USERAUTH);
-    assert!(matches!(server.handle(&request), Ok(ServerStep::Wait)));
+    assert!(matches!(
+        server.handle_input(&request),
+        Ok(ServerStep::Wait)
+    ));
     assert_eq!(numbers(|| server.poll_output()), [msg::SERVICE_ACCEPT]);
     server
 }
@@ -101,7 +104,7 @@ fn failure(server: &mut ServerAuth) -> (String, bool) {
 }
 
 fn ask(server: &mut ServerAuth, payload: &[u8]) -> ServerAsk {
-    match server.handle(payload).unwrap() {
+    match server.handle_input(payload).unwrap() {
         ServerStep::Ask(ask) => ask,
         other => panic!("{other:?}"),
     }

@@ -46,7 +46,9 @@ fn sign_is_refused_then_query_accepted() {
         Ok(ServerStep::Wait)
     ));
     // A signature of the refused key under the accepted one's blob.
-    let step = server.handle(&signed("u", &good, &bad, SESSION)).unwrap();
+    let step = server
+        .handle_input(&signed("u", &good, &bad, SESSION))
+        .unwrap();
     assert!(
         matches!(step, ServerStep::Wait),
         "nothing is asked: nothing was proven"
@@ -73,7 +75,10 @@ fn nothing_is_asked_without_a_valid_signature() {
     attempts.push(last);
     for attempt in attempts {
         let mut server = server_with(&[Method::PublicKey]);
-        assert!(matches!(server.handle(&attempt), Ok(ServerStep::Wait)));
+        assert!(matches!(
+            server.handle_input(&attempt),
+            Ok(ServerStep::Wait)
+        ));
         assert_eq!(failure(&mut server), ("publickey".into(), false));
         assert!(
             server.answer(ServerAnswer::Accept).is_err(),
@@ -101,13 +106,13 @@ fn another_user_starts_anew() {
     assert_eq!(failure(&mut server), ("password".into(), true));
     // The password of bob does not finish what alice began.
     assert!(matches!(
-        server.handle(&password("bob", "x")),
+        server.handle_input(&password("bob", "x")),
         Ok(ServerStep::Wait)
     ));
     assert_eq!(failure(&mut server), ("publickey".into(), false));
     // Nor does coming back to alice go on.
     assert!(matches!(
-        server.handle(&password("alice", "x")),
+        server.handle_input(&password("alice", "x")),
         Ok(ServerStep::Wait)
     ));
     assert_eq!(failure(&mut server), ("publickey".into(), false));
@@ -126,13 +131,19 @@ fn several_methods() {
         ..ServerConfig::default()
     };
     let mut server = server(config);
-    assert!(matches!(server.handle(&nothing("u")), Ok(ServerStep::Wait)));
+    assert!(matches!(
+        server.handle_input(&nothing("u")),
+        Ok(ServerStep::Wait)
+    ));
     assert_eq!(
         failure(&mut server),
         ("publickey,keyboard-interactive".into(), false)
     );
     assert!(
-        matches!(server.handle(&password("u", "p")), Ok(ServerStep::Wait)),
+        matches!(
+            server.handle_input(&password("u", "p")),
+            Ok(ServerStep::Wait)
+        ),
         "too early"
     );
     assert_eq!(failure(&mut server).0, "publickey,keyboard-interactive");
@@ -144,7 +155,7 @@ fn several_methods() {
     assert_eq!(failure(&mut server), ("publickey,password".into(), true));
     // The same key is no second one.
     assert!(matches!(
-        server.handle(&signed("u", &one, &one, SESSION)),
+        server.handle_input(&signed("u", &one, &one, SESSION)),
         Ok(ServerStep::Wait)
     ));
     assert_eq!(failure(&mut server), ("publickey,password".into(), false));
@@ -156,7 +167,7 @@ fn several_methods() {
     assert_eq!(login.key, Some(shown(&two)));
     assert_eq!(numbers(|| server.poll_output()), [msg::USERAUTH_SUCCESS]);
     assert!(
-        matches!(server.handle(&nothing("u")), Ok(ServerStep::Wait)),
+        matches!(server.handle_input(&nothing("u")), Ok(ServerStep::Wait)),
         "left alone"
     );
     assert_eq!(numbers(|| server.poll_output()), [0u8; 0]);
@@ -182,7 +193,7 @@ fn who_may_come_in_may_go_on_with_other_methods() {
     assert_eq!(failure(&mut server), ("publickey".into(), true));
     // The same key is no second one, and a password is not offered any more.
     for again in [signed("u", &one, &one, SESSION), password("u", "p")] {
-        assert!(matches!(server.handle(&again), Ok(ServerStep::Wait)));
+        assert!(matches!(server.handle_input(&again), Ok(ServerStep::Wait)));
         assert_eq!(failure(&mut server), ("publickey".into(), false));
     }
     ask(&mut server, &signed("u", &two, &two, SESSION));
@@ -202,7 +213,10 @@ fn who_may_come_in_may_go_on_with_other_methods() {
 #[test]
 fn tries_end() {
     let mut server = server_with(&[Method::Password]);
-    assert!(matches!(server.handle(&nothing("u")), Ok(ServerStep::Wait)));
+    assert!(matches!(
+        server.handle_input(&nothing("u")),
+        Ok(ServerStep::Wait)
+    ));
     for _ in 0..5 {
         assert!(matches!(
             ask(&mut server, &password("u", "x")),
@@ -223,7 +237,7 @@ fn tries_end() {
 fn queries_end() {
     let key = key(1);
     let mut server = server_with(&[Method::PublicKey]);
-    let ended = (0..1000).find(|_| match server.handle(&query("u", &key)) {
+    let ended = (0..1000).find(|_| match server.handle_input(&query("u", &key)) {
         Ok(ServerStep::Ask(_)) => {
             let _ = server.answer(ServerAnswer::Accept).unwrap();
             assert_eq!(numbers(|| server.poll_output()), [msg::USERAUTH_PK_OK]);
@@ -323,15 +337,15 @@ fn questions() {
     for texts in [&[][..], &[&b"1"[..], b"2"]] {
         let mut server = start();
         let _ = server.answer(ask_one()).unwrap();
-        assert!(server.handle(&reply(texts)).is_err());
+        assert!(server.handle_input(&reply(texts)).is_err());
     }
     let mut server = server_with(&[Method::KeyboardInteractive]);
-    assert!(server.handle(&reply(&[])).is_err());
+    assert!(server.handle_input(&reply(&[])).is_err());
     // A request gives the questions up.
     let mut server = start();
     let _ = server.answer(ask_one()).unwrap();
-    let _ = server.handle(&nothing("u")).unwrap();
-    assert!(server.handle(&reply(&[b"123"])).is_err());
+    let _ = server.handle_input(&nothing("u")).unwrap();
+    assert!(server.handle_input(&reply(&[b"123"])).is_err());
 }
 
 #[test]
@@ -352,14 +366,17 @@ fn bound_to_the_host() {
     ));
     let mut here = server_with(&[Method::PublicKey]);
     assert!(matches!(
-        here.handle(&bound(b"another host")),
+        here.handle_input(&bound(b"another host")),
         Ok(ServerStep::Wait)
     ));
     let mut without = server(ServerConfig {
         hostbound: false,
         ..ServerConfig::default()
     });
-    assert!(matches!(without.handle(&bound(HOST)), Ok(ServerStep::Wait)));
+    assert!(matches!(
+        without.handle_input(&bound(HOST)),
+        Ok(ServerStep::Wait)
+    ));
     // The one's signature is not the other's.
     let plain = signed("u", &key, &key, SESSION);
     let signature = &plain[plain.len() - 87..];
@@ -367,7 +384,7 @@ fn bound_to_the_host() {
     mixed.truncate(mixed.len() - 87);
     mixed.extend(signature);
     let mut here = server_with(&[Method::PublicKey]);
-    assert!(matches!(here.handle(&mixed), Ok(ServerStep::Wait)));
+    assert!(matches!(here.handle_input(&mixed), Ok(ServerStep::Wait)));
 }
 
 #[test]
@@ -378,7 +395,7 @@ fn algorithms_that_are_not_taken() {
         ..ServerConfig::default()
     });
     assert!(matches!(
-        server.handle(&signed("u", &key, &key, SESSION)),
+        server.handle_input(&signed("u", &key, &key, SESSION)),
         Ok(ServerStep::Wait)
     ));
     assert_eq!(failure(&mut server).0, "publickey");
@@ -393,7 +410,7 @@ fn algorithms_that_are_not_taken() {
         let mut out = Vec::new();
         put_key(&mut out, "u", false, name, &key.public().to_blob(), None);
         assert!(
-            matches!(server.handle(&out), Ok(ServerStep::Wait)),
+            matches!(server.handle_input(&out), Ok(ServerStep::Wait)),
             "{name}"
         );
     }
@@ -413,7 +430,7 @@ fn certificates_are_possessed_by_a_signature() {
         let data = to_be_signed(SESSION, &out);
         out.put_string(&signer.sign(KeyAlgorithm::Ed25519Cert, &data).unwrap());
         let mut server = server_with(&[Method::PublicKey]);
-        let step = server.handle(&out).unwrap();
+        let step = server.handle_input(&out).unwrap();
         let asked = matches!(
             &step,
             ServerStep::Ask(ServerAsk::Key {
@@ -428,12 +445,15 @@ fn certificates_are_possessed_by_a_signature() {
 #[test]
 fn messages_out_of_turn() {
     let mut early = ServerAuth::new(ServerConfig::default(), SESSION, HOST);
-    assert!(early.handle(&nothing("u")).is_err(), "before the service");
+    assert!(
+        early.handle_input(&nothing("u")).is_err(),
+        "before the service"
+    );
     let other = message::service(msg::SERVICE_REQUEST, "ssh-connection");
-    assert!(early.handle(&other).is_err());
+    assert!(early.handle_input(&other).is_err());
     let mut asking = server_with(&[Method::Password]);
     ask(&mut asking, &password("u", "x"));
-    assert!(asking.is_asking() && asking.handle(&nothing("u")).is_err());
+    assert!(asking.is_asking() && asking.handle_input(&nothing("u")).is_err());
     for payload in [
         &[][..],
         &[51, 0, 0, 0, 0, 0],
@@ -443,13 +463,15 @@ fn messages_out_of_turn() {
         &[50, 0xff, 0xff, 0xff, 0xff],
     ] {
         assert!(
-            server_with(&[Method::Password]).handle(payload).is_err(),
+            server_with(&[Method::Password])
+                .handle_input(payload)
+                .is_err(),
             "{payload:?}"
         );
     }
     let long = "u".repeat(2000);
     assert!(matches!(
-        server_with(&[]).handle(&nothing(&long)),
+        server_with(&[]).handle_input(&nothing(&long)),
         Err(SshError::TooMuch { .. })
     ));
     // A service that is not the connection.
@@ -457,13 +479,16 @@ fn messages_out_of_turn() {
     for text in ["u", "ssh-userauth", "none"] {
         out.put_string(text.as_bytes());
     }
-    assert!(server_with(&[]).handle(&out).is_err());
+    assert!(server_with(&[]).handle_input(&out).is_err());
 }
 
 #[test]
 fn nobody_needs_nothing_unless_asked() {
     let mut server = server_with(&[Method::Password]);
-    assert!(matches!(server.handle(&nothing("u")), Ok(ServerStep::Wait)));
+    assert!(matches!(
+        server.handle_input(&nothing("u")),
+        Ok(ServerStep::Wait)
+    ));
     let config = ServerConfig {
         ask_none: true,
         ..ServerConfig::default()

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn reject_100k_channels() {
     let mut server = server();
-    let _ = server.handle(
+    let _ = server.handle_input(
         NOW,
         &global_request("no-more-sessions@openssh.com", false, &[]),
     );
@@ -13,7 +13,7 @@ fn reject_100k_channels() {
     let mut out = Vec::new();
     for n in 0..100_000u32 {
         let open = open_session(n, 1, 1);
-        assert_eq!(server.handle(NOW, &open), Ok(Handled::Done));
+        assert_eq!(server.handle_input(NOW, &open), Ok(Handled::Done));
         out.clear();
         assert!(server.poll_output(&mut out) && !server.poll_output(&mut out));
         assert_eq!(out.first(), Some(&msg::CHANNEL_OPEN_FAILURE));
@@ -26,7 +26,7 @@ fn reject_100k_channels() {
         if stopped.is_none() && !server.wants_input() {
             stopped = Some(n);
         }
-        if server.handle(NOW, &open_session(n, 1, 1)).is_err() {
+        if server.handle_input(NOW, &open_session(n, 1, 1)).is_err() {
             assert!(stopped.is_some_and(|at| at < n));
             assert!(server.outbox.octets() <= (4 << 20) + 100);
             return;
@@ -40,7 +40,7 @@ fn reject_100k_channels() {
 fn openings_that_nobody_answers() {
     let mut server = server();
     for n in 0..1000 {
-        let _ = server.handle(NOW, &open_session(n, 1, 1)).unwrap();
+        let _ = server.handle_input(NOW, &open_session(n, 1, 1)).unwrap();
     }
     assert_eq!((server.channels(), events(&mut server).len()), (128, 128));
     let refusals = output(&mut server);
@@ -58,7 +58,7 @@ fn requests_that_nobody_answers() {
             true => global_request("x@example", true, &[]),
         };
         for _ in 0..128 {
-            assert_eq!(server.handle(NOW, &request), Ok(Handled::Done));
+            assert_eq!(server.handle_input(NOW, &request), Ok(Handled::Done));
             assert!(server.poll_event().is_some());
         }
         let why = fails(&mut server, &request);
@@ -85,7 +85,7 @@ fn events_that_nobody_polls() {
         fields.put_string(&value);
         fields
     });
-    let taken = (0..1000).take_while(|_| server.handle(NOW, &request).is_ok());
+    let taken = (0..1000).take_while(|_| server.handle_input(NOW, &request).is_ok());
     let taken = taken.count();
     assert!((100..200).contains(&taken) && !server.wants_input());
     while server.poll_event().is_some() {}
@@ -102,18 +102,18 @@ fn closed_channels_count_until_their_bytes_are_consumed() {
     let mut server = Connection::new(Role::Server, limits);
     let mut held = Vec::new();
     for n in 0..20 {
-        let _ = server.handle(NOW, &open_session(n, 1, 1)).unwrap();
+        let _ = server.handle_input(NOW, &open_session(n, 1, 1)).unwrap();
         let Some(Event::Open { channel, .. }) = server.poll_event() else {
             break;
         };
         server.confirm(channel).unwrap();
         let bytes = data(channel.number, &[0; 1000]);
         assert!(matches!(
-            server.handle(NOW, &bytes),
+            server.handle_input(NOW, &bytes),
             Ok(Handled::Data { .. })
         ));
         let close = numbers(msg::CHANNEL_CLOSE, &[channel.number]);
-        let _ = server.handle(NOW, &close).unwrap();
+        let _ = server.handle_input(NOW, &close).unwrap();
         while server.poll_event().is_some() {}
         held.push(channel);
     }
@@ -139,13 +139,13 @@ fn empty_data_flood() {
     let given = server.budget.given();
     for _ in 0..50_000 {
         for payload in [data(0, b""), stderr(b"")] {
-            assert_eq!(server.handle(NOW, &payload), Ok(Handled::Done));
+            assert_eq!(server.handle_input(NOW, &payload), Ok(Handled::Done));
         }
     }
     assert_eq!((events(&mut server), output(&mut server)), (vec![], vec![]));
     assert_eq!(server.budget.given(), given);
     let payload = data(0, b"x");
-    let came = server.handle(NOW, &payload).unwrap();
+    let came = server.handle_input(NOW, &payload).unwrap();
     assert!(matches!(came, Handled::Data { channel, .. } if channel == id));
 }
 
@@ -159,8 +159,14 @@ fn host_keys_flood() {
     };
     let told = |fields: &[u8]| global_request("hostkeys-00@openssh.com", false, fields);
     let asked = |fields: &[u8]| global_request("hostkeys-prove-00@openssh.com", true, fields);
-    assert_eq!(client().handle(NOW, &told(&keys(64))), Ok(Handled::Done));
-    assert_eq!(server().handle(NOW, &asked(&keys(64))), Ok(Handled::Done));
+    assert_eq!(
+        client().handle_input(NOW, &told(&keys(64))),
+        Ok(Handled::Done)
+    );
+    assert_eq!(
+        server().handle_input(NOW, &asked(&keys(64))),
+        Ok(Handled::Done)
+    );
     for count in [65, 8000] {
         for why in [
             fails(&mut client(), &told(&keys(count))),
@@ -173,8 +179,8 @@ fn host_keys_flood() {
     assert!(matches!(promise, SshError::Malformed(_)));
     // A server is not told of keys, and a client has none to prove: nothing comes of it.
     let (mut wrong, mut way) = (server(), client());
-    assert_eq!(wrong.handle(NOW, &told(&keys(1))), Ok(Handled::Done));
-    assert_eq!(way.handle(NOW, &asked(&keys(1))), Ok(Handled::Done));
+    assert_eq!(wrong.handle_input(NOW, &told(&keys(1))), Ok(Handled::Done));
+    assert_eq!(way.handle_input(NOW, &asked(&keys(1))), Ok(Handled::Done));
     assert_eq!((events(&mut wrong), events(&mut way)), (vec![], vec![]));
     assert_eq!(output(&mut way), [[msg::REQUEST_FAILURE]]);
 }

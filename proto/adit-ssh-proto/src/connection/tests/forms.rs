@@ -72,7 +72,7 @@ fn data_headers_by_hand() {
     assert_eq!(stdout, b"\x5e\0\0\0\0\0\0\0\x03abc");
     let stderr = send(&mut server, there, Kind::Stderr, b"no").unwrap();
     assert_eq!(stderr, b"\x5f\0\0\0\0\0\0\0\x01\0\0\0\x02no");
-    let got = client.handle(NOW, &stderr).unwrap();
+    let got = client.handle_input(NOW, &stderr).unwrap();
     let Handled::Data {
         channel,
         kind,
@@ -223,12 +223,12 @@ proptest! {
         let (mut server, _) = server_with_session(5, 100);
         let mut payload = vec![number];
         payload.extend_from_slice(&body);
-        let _ = server.handle(NOW, &payload);
+        let _ = server.handle_input(NOW, &payload);
         let (mut server, _) = server_with_session(5, 100);
         let mut fields = Vec::new();
         request.put(&mut fields);
         let whole = channel_request(0, request.name(), true, &fields);
-        let _ = server.handle(NOW, &whole[..cut.index(whole.len())]);
+        let _ = server.handle_input(NOW, &whole[..cut.index(whole.len())]);
     }
 }
 

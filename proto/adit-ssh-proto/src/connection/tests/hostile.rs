@@ -6,7 +6,7 @@ use super::*;
 fn window_overflow() {
     let (mut server, id) = server_with_session(1, 0xffff_fff0);
     let adjust = |more| numbers(msg::CHANNEL_WINDOW_ADJUST, &[0, more]);
-    assert_eq!(server.handle(NOW, &adjust(15)), Ok(Handled::Done));
+    assert_eq!(server.handle_input(NOW, &adjust(15)), Ok(Handled::Done));
     assert_eq!(server.room(id), 32768);
     assert!(matches!(
         fails(&mut server, &adjust(1)),
@@ -23,13 +23,13 @@ fn window_and_packet_are_kept() {
     };
     for (sizes, fine) in [(&[61][..], 0), (&[60, 41], 1), (&[60, 40, 1], 2)] {
         let mut server = Connection::new(Role::Server, limits.clone());
-        let _ = server.handle(NOW, &open_session(1, 9, 9)).unwrap();
+        let _ = server.handle_input(NOW, &open_session(1, 9, 9)).unwrap();
         let Some(Event::Open { channel, .. }) = server.poll_event() else {
             panic!("nothing was opened");
         };
         server.confirm(channel).unwrap();
         for size in &sizes[..fine] {
-            assert!(server.handle(NOW, &data(0, &vec![0; *size])).is_ok());
+            assert!(server.handle_input(NOW, &data(0, &vec![0; *size])).is_ok());
         }
         let why = fails(&mut server, &data(0, &vec![0; sizes[fine]]));
         assert!(matches!(why, SshError::TooMuch { .. }));
@@ -88,7 +88,7 @@ fn reply_unsolicited() {
         .request(id, &Request::Break(1), WantReply::Yes)
         .unwrap();
     let answer = numbers(msg::CHANNEL_FAILURE, &[0]);
-    assert_eq!(server.handle(NOW, &answer), Ok(Handled::Done));
+    assert_eq!(server.handle_input(NOW, &answer), Ok(Handled::Done));
     let why = fails(&mut server, &answer);
     assert_eq!(why, SshError::Unexpected(msg::CHANNEL_FAILURE));
 }
@@ -110,7 +110,7 @@ fn nothing_comes_before_the_confirmation() {
         let payload = numbers(number, &[0]);
         assert_eq!(fails(&mut client, &payload), SshError::Unexpected(number));
         let mut server = server();
-        let _ = server.handle(NOW, &open_session(4, 1, 1)).unwrap();
+        let _ = server.handle_input(NOW, &open_session(4, 1, 1)).unwrap();
         assert_eq!(fails(&mut server, &payload), SshError::Unexpected(number));
     }
 }
@@ -141,12 +141,14 @@ fn pty_modes() {
         })
         .collect();
     let (mut server, _) = server_with_session(1, 10);
-    let _ = server.handle(NOW, &pty(&many)).unwrap();
+    let _ = server.handle_input(NOW, &pty(&many)).unwrap();
     let found = modes(&mut server);
     assert_eq!(found.iter().count(), 159);
     assert_eq!((found.get(142), found.get(160)), (Some(9999), None));
     // What is not defined ends the reading; what is cut off is an error.
-    let _ = server.handle(NOW, &pty(&[1, 0, 0, 0, 3, 160, 1])).unwrap();
+    let _ = server
+        .handle_input(NOW, &pty(&[1, 0, 0, 0, 3, 160, 1]))
+        .unwrap();
     assert_eq!(modes(&mut server).iter().collect::<Vec<_>>(), [(1, 3)]);
     let why = fails(&mut server, &pty(&[1, 0, 0, 0]));
     assert_eq!(why, SshError::Malformed("terminal modes"));
@@ -174,11 +176,11 @@ fn nothing_comes_behind_the_end() {
         for held in [false, true] {
             let (mut server, _) = server_with_session(1, 10);
             if held {
-                assert!(server.handle(NOW, &data(0, b"x")).is_ok());
+                assert!(server.handle_input(NOW, &data(0, b"x")).is_ok());
             }
             let end = numbers(end, &[0]);
-            assert_eq!(server.handle(NOW, &end), Ok(Handled::Done));
-            assert_eq!(server.handle(NOW, &then).is_ok(), fine);
+            assert_eq!(server.handle_input(NOW, &end), Ok(Handled::Done));
+            assert_eq!(server.handle_input(NOW, &then).is_ok(), fine);
         }
     }
 }
@@ -195,11 +197,11 @@ fn what_comes_behind_our_close_is_dropped() {
         numbers(msg::CHANNEL_WINDOW_ADJUST, &[0, 5]),
         numbers(msg::CHANNEL_EOF, &[0]),
     ] {
-        assert_eq!(server.handle(NOW, &payload), Ok(Handled::Done));
+        assert_eq!(server.handle_input(NOW, &payload), Ok(Handled::Done));
     }
     assert!(events(&mut server).is_empty() && output(&mut server).is_empty());
     let close = numbers(msg::CHANNEL_CLOSE, &[0]);
-    assert_eq!(server.handle(NOW, &close), Ok(Handled::Done));
+    assert_eq!(server.handle_input(NOW, &close), Ok(Handled::Done));
     assert_eq!(events(&mut server), [Event::Closed(id)]);
     assert!(output(&mut server).is_empty(), "one CLOSE is enough");
     assert_eq!(server.channels(), 0);
@@ -211,8 +213,8 @@ fn the_peers_numbers_are_its_own_and_single() {
     let again = open_session(7, 1, 1);
     server.close(id);
     let close = numbers(msg::CHANNEL_CLOSE, &[0]);
-    let _ = server.handle(NOW, &close).unwrap();
-    assert_eq!(server.handle(NOW, &again), Ok(Handled::Done));
+    let _ = server.handle_input(NOW, &close).unwrap();
+    assert_eq!(server.handle_input(NOW, &again), Ok(Handled::Done));
     assert!(matches!(fails(&mut server, &again), SshError::Malformed(_)));
     // Numbers that we have not given.
     let (mut server, _) = server_with_session(7, 10);
@@ -224,7 +226,7 @@ fn the_peers_numbers_are_its_own_and_single() {
 fn other_numbers_are_not_of_this_protocol() {
     let mut server = server();
     for number in (0..80).chain([83, 89, 101, 127, 192, 255]) {
-        assert_eq!(server.handle(NOW, &[number]), Ok(Handled::Unknown));
+        assert_eq!(server.handle_input(NOW, &[number]), Ok(Handled::Unknown));
     }
-    assert!(server.handle(NOW, &[]).is_err());
+    assert!(server.handle_input(NOW, &[]).is_err());
 }

@@ -30,7 +30,7 @@ fn a_command_from_beginning_to_end() {
     );
     let payload = send(&mut server, there, Kind::Stdout, b"today").unwrap();
     assert!(matches!(
-        client.handle(NOW, &payload),
+        client.handle_input(NOW, &payload),
         Ok(Handled::Data { .. })
     ));
     server.eof(there).unwrap();
@@ -74,7 +74,7 @@ fn half_close_leaves_the_other_way_open() {
     assert_eq!((client.room(here), server.room(there)), (0, 32768));
     let payload = send(&mut server, there, Kind::Stdout, &[1; 9]).unwrap();
     assert!(matches!(
-        client.handle(NOW, &payload),
+        client.handle_input(NOW, &payload),
         Ok(Handled::Data { .. })
     ));
 }
@@ -85,7 +85,7 @@ fn no_adjust_comes_behind_the_end() {
     for end in [msg::CHANNEL_EOF, msg::CHANNEL_CLOSE, 0] {
         let (mut server, id) = server_with_session(9, 100);
         for _ in 0..32 {
-            let _ = server.handle(NOW, &data(0, &[0; 32768])).unwrap();
+            let _ = server.handle_input(NOW, &data(0, &[0; 32768])).unwrap();
             server.consumed(id, 32768, NOW);
         }
         assert_eq!(server.adjusts.len(), 1);
@@ -95,11 +95,11 @@ fn no_adjust_comes_behind_the_end() {
                 vec![numbers(msg::CHANNEL_CLOSE, &[9])]
             }
             msg::CHANNEL_EOF => {
-                let _ = server.handle(NOW, &numbers(end, &[0])).unwrap();
+                let _ = server.handle_input(NOW, &numbers(end, &[0])).unwrap();
                 vec![]
             }
             _ => {
-                let _ = server.handle(NOW, &numbers(end, &[0])).unwrap();
+                let _ = server.handle_input(NOW, &numbers(end, &[0])).unwrap();
                 vec![numbers(msg::CHANNEL_CLOSE, &[9])]
             }
         };
@@ -169,7 +169,7 @@ fn answers_keep_the_order_of_the_requests() {
         channel_request(0, "nobody-knows@example", false, &[1, 2, 3]),
     ];
     for request in &requests {
-        assert_eq!(server.handle(NOW, request), Ok(Handled::Done));
+        assert_eq!(server.handle_input(NOW, request), Ok(Handled::Done));
     }
     let mut replies = events(&mut server)
         .into_iter()
@@ -266,7 +266,7 @@ fn ten_thousand_channels() {
         let (mut opened, mut there) = (0, Vec::new());
         while opened < all.len() {
             for payload in output(&mut client) {
-                let _ = server.handle(NOW, &payload).unwrap();
+                let _ = server.handle_input(NOW, &payload).unwrap();
                 if let Some(Event::Open { channel, .. }) = server.poll_event() {
                     server.confirm(channel).unwrap();
                     there.push(channel);
@@ -303,7 +303,7 @@ fn writers_take_turns_and_come_back_with_their_window() {
     let mut ids = Vec::new();
     for (remote, window) in [(1, 10), (2, 0), (3, 10)] {
         let _ = server
-            .handle(NOW, &open_session(remote, window, 4))
+            .handle_input(NOW, &open_session(remote, window, 4))
             .unwrap();
         let Some(Event::Open { channel, .. }) = server.poll_event() else {
             panic!("nothing was opened");
@@ -324,7 +324,7 @@ fn writers_take_turns_and_come_back_with_their_window() {
     assert_eq!(order, [0, 2, 0, 2, 0, 2]);
     for (number, id) in (0..).zip(&ids) {
         let adjust = numbers(msg::CHANNEL_WINDOW_ADJUST, &[number, 1]);
-        let _ = server.handle(NOW, &adjust).unwrap();
+        let _ = server.handle_input(NOW, &adjust).unwrap();
         assert_eq!(events(&mut server), [Event::Writable(*id)]);
         assert_eq!((server.next_writer(), server.room(*id)), (Some(*id), 1));
     }

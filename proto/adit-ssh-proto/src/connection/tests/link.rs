@@ -66,7 +66,7 @@ fn octets_of(rtt: u64, limits: Limits, reader: u64, from: u64, until: u64) -> (u
             payload.clear();
             payload.extend_from_slice(&header);
             payload.resize(header.len() + len, 0);
-            let handled = client.handle(Time(now), &payload).unwrap();
+            let handled = client.handle_input(Time(now), &payload).unwrap();
             assert!(matches!(handled, Handled::Data { .. }));
             unread += len;
             got += if now >= from { len as u64 } else { 0 };
@@ -84,7 +84,7 @@ fn octets_of(rtt: u64, limits: Limits, reader: u64, from: u64, until: u64) -> (u
             up.send(now, control, 0);
         }
         while let Some((control, _)) = up.arrived(now) {
-            let _ = server.handle(Time(now), &control).unwrap();
+            let _ = server.handle_input(Time(now), &control).unwrap();
         }
         now += 1000;
     }
@@ -140,11 +140,11 @@ fn a_slow_reader_freezes_its_channel_alone() {
     let (mut held, mut passed) = (0, 0);
     for _ in 0..1000 {
         if let Some(payload) = send(&mut server, slow_there, Kind::Stdout, &bytes) {
-            let _ = client.handle(NOW, &payload).unwrap();
+            let _ = client.handle_input(NOW, &payload).unwrap();
             held += bytes.len();
         }
         let payload = send(&mut server, quick_there, Kind::Stdout, &bytes).expect("it is stuck");
-        let _ = client.handle(NOW, &payload).unwrap();
+        let _ = client.handle_input(NOW, &payload).unwrap();
         client.consumed(quick, bytes.len(), NOW);
         passed += bytes.len();
         settle(&mut client, &mut server);

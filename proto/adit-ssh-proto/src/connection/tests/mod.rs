@@ -96,10 +96,10 @@ fn settle(a: &mut Connection, b: &mut Connection) {
             return;
         }
         for payload in from_a {
-            assert_eq!(b.handle(NOW, &payload), Ok(Handled::Done));
+            assert_eq!(b.handle_input(NOW, &payload), Ok(Handled::Done));
         }
         for payload in from_b {
-            assert_eq!(a.handle(NOW, &payload), Ok(Handled::Done));
+            assert_eq!(a.handle_input(NOW, &payload), Ok(Handled::Done));
         }
     }
     panic!("they never come to an end");
@@ -126,7 +126,7 @@ fn session(client: &mut Connection, server: &mut Connection) -> (ChannelId, Chan
 fn server_with_session(remote: u32, window: u32) -> (Connection, ChannelId) {
     let mut server = server();
     let _ = server
-        .handle(NOW, &open_session(remote, window, 32768))
+        .handle_input(NOW, &open_session(remote, window, 32768))
         .unwrap();
     let Some(Event::Open { channel, .. }) = server.poll_event() else {
         panic!("nothing was opened");
@@ -147,7 +147,11 @@ fn send(end: &mut Connection, id: ChannelId, kind: Kind, bytes: &[u8]) -> Option
 
 /// Gives a payload that ends the connection, for good.
 fn fails(end: &mut Connection, payload: &[u8]) -> SshError {
-    let why = end.handle(NOW, payload).unwrap_err();
-    assert_eq!(end.handle(NOW, &[]), Err(why.clone()), "a break heals");
+    let why = end.handle_input(NOW, payload).unwrap_err();
+    assert_eq!(
+        end.handle_input(NOW, &[]),
+        Err(why.clone()),
+        "a break heals"
+    );
     why
 }

@@ -67,7 +67,7 @@ fn channels_go_both_ways() {
             assert_eq!(events(&mut b), [done]);
         }
         let bytes = send(&mut a, here, Kind::Stdout, b"hello").unwrap();
-        let handled = b.handle(NOW, &bytes).unwrap();
+        let handled = b.handle_input(NOW, &bytes).unwrap();
         assert!(matches!(handled, Handled::Data { channel, .. } if channel == there));
     }
 }
@@ -75,7 +75,7 @@ fn channels_go_both_ways() {
 #[test]
 fn what_nobody_takes_is_unknown() {
     for mut end in [client(), server()] {
-        let _ = end.handle(NOW, &open(7, NAME, b"data")).unwrap();
+        let _ = end.handle_input(NOW, &open(7, NAME, b"data")).unwrap();
         let refusal = output(&mut end);
         assert_eq!(refusal[0][..9], [92, 0, 0, 0, 7, 0, 0, 0, 3]);
         end.set_takes_own(true);
@@ -85,9 +85,11 @@ fn what_nobody_takes_is_unknown() {
             (&*"x".repeat(65), b""),
             (NAME, &[0; Own::MAX_DATA + 1]),
         ] {
-            let _ = end.handle(NOW, &open(7, name, data)).unwrap();
+            let _ = end.handle_input(NOW, &open(7, name, data)).unwrap();
             assert_eq!(output(&mut end)[0][5..9], [0, 0, 0, 3], "{name}");
-            let _ = end.handle(NOW, &global_request(name, true, data)).unwrap();
+            let _ = end
+                .handle_input(NOW, &global_request(name, true, data))
+                .unwrap();
             assert_eq!(output(&mut end), [[msg::REQUEST_FAILURE]], "{name}");
         }
         assert_eq!((events(&mut end), end.channels()), (vec![], 0));
@@ -100,7 +102,7 @@ fn openings_that_nobody_answers() {
     let mut end = client();
     end.set_takes_own(true);
     for n in 0..1000 {
-        let _ = end.handle(NOW, &open(n, NAME, b"")).unwrap();
+        let _ = end.handle_input(NOW, &open(n, NAME, b"")).unwrap();
     }
     let asked = events(&mut end).len();
     assert_eq!((asked, output(&mut end).len()), (128, 1000 - 128));
@@ -110,7 +112,7 @@ fn openings_that_nobody_answers() {
     let data = vec![0; 30_000];
     let mut wanted = Vec::new();
     for n in 0..100 {
-        let _ = end.handle(NOW, &open(n, NAME, &data)).unwrap();
+        let _ = end.handle_input(NOW, &open(n, NAME, &data)).unwrap();
         wanted.extend(events(&mut end));
         let octets = wanted.len() * (NAME.len() + data.len());
         assert_eq!(end.asked_octets, octets);
@@ -218,7 +220,7 @@ fn signs_of_life_are_answered() {
     let (mut a, mut b) = (client(), server());
     let (here, there) = channel(&mut a, &mut b);
     let life = channel_request(here.number(), "keepalive@openssh.com", true, &[]);
-    let _ = a.handle(NOW, &life).unwrap();
+    let _ = a.handle_input(NOW, &life).unwrap();
     let answer = numbers(msg::CHANNEL_FAILURE, &[there.number()]);
     assert_eq!((events(&mut a), output(&mut a)), (vec![], vec![answer]));
 }

@@ -21,7 +21,7 @@ fn forwards_that_nobody_asked_for() {
     let mut client = client();
     let comes = |client: &mut Connection, address: &str, port| {
         let open = forwarded(1, address, port);
-        assert_eq!(client.handle(NOW, &open), Ok(Handled::Done));
+        assert_eq!(client.handle_input(NOW, &open), Ok(Handled::Done));
         match client.poll_event() {
             Some(Event::Open { channel, .. }) => {
                 client.refuse(channel, OpenFailure::Prohibited, "").unwrap();
@@ -45,7 +45,7 @@ fn forwards_that_nobody_asked_for() {
     client.global_request(&listen).unwrap();
     output(&mut client);
     assert!(!comes(&mut client, "localhost", 80), "not granted yet");
-    let _ = client.handle(NOW, &[msg::REQUEST_SUCCESS]).unwrap();
+    let _ = client.handle_input(NOW, &[msg::REQUEST_SUCCESS]).unwrap();
     events(&mut client);
     assert!(comes(&mut client, "localhost", 80));
     assert!(comes(&mut client, "127.0.0.1", 80));
@@ -55,7 +55,7 @@ fn forwards_that_nobody_asked_for() {
     let leave = GlobalRequest::CancelTcpipForward { address, port };
     client.global_request(&leave).unwrap();
     output(&mut client);
-    let _ = client.handle(NOW, &[msg::REQUEST_SUCCESS]).unwrap();
+    let _ = client.handle_input(NOW, &[msg::REQUEST_SUCCESS]).unwrap();
     events(&mut client);
     assert!(!comes(&mut client, "localhost", 80));
     assert_eq!(client.channels(), 0);
@@ -77,7 +77,7 @@ fn each_role_is_asked_for_its_own() {
         })
     };
     let reason = |end: &mut Connection, payload: &[u8]| {
-        assert_eq!(end.handle(NOW, payload), Ok(Handled::Done));
+        assert_eq!(end.handle_input(NOW, payload), Ok(Handled::Done));
         let refusal = output(end).pop()?;
         refusal.get(8).copied()
     };
@@ -101,7 +101,7 @@ fn each_role_is_asked_for_its_own() {
         Some(1)
     );
     let _ = client
-        .handle(NOW, &numbers(msg::CHANNEL_SUCCESS, &[0]))
+        .handle_input(NOW, &numbers(msg::CHANNEL_SUCCESS, &[0]))
         .unwrap();
     events(&mut client);
     assert_eq!(reason(&mut client, &open("x11")), Some(1));

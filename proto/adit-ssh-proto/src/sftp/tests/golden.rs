@@ -49,7 +49,7 @@ fn what_the_server_sent_is_read_and_written_the_same() {
     let (first, rest) = frames.split_first().unwrap();
     let mut client = Client::<()>::new(&mut Vec::new());
     let mut out = Vec::new();
-    assert_eq!(client.handle(first, &mut out), Ok(Event::Waiting));
+    assert_eq!(client.handle_input(first, &mut out), Ok(Event::Waiting));
     assert_eq!(client.extensions(), Extensions::ALL);
     let (_, Request::Extended(Extended::Limits)) = Request::parse(&out[4..]).unwrap() else {
         panic!("the limits are not asked");

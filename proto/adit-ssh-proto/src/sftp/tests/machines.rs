@@ -15,10 +15,10 @@ fn ready<T: PartialEq>(extensions: Extensions, server: &mut Server<Vec<u8>>) -> 
     let mut client = Client::new(&mut there);
     for _ in 0..3 {
         for frame in split(&std::mem::take(&mut there)) {
-            assert_eq!(server.handle(&frame, &mut here), Ok(Step::Answered));
+            assert_eq!(server.handle_input(&frame, &mut here), Ok(Step::Answered));
         }
         for frame in split(&std::mem::take(&mut here)) {
-            if client.handle(&frame, &mut there) == Ok(Event::Ready) {
+            if client.handle_input(&frame, &mut there) == Ok(Event::Ready) {
                 return client;
             }
         }
@@ -36,7 +36,7 @@ fn split(mut data: &[u8]) -> Vec<Vec<u8>> {
 
 /// Files in memory: one open handle each.
 fn serve(server: &mut Server<Vec<u8>>, frame: &[u8], short: u32, out: &mut Vec<u8>) {
-    let Step::Execute(ticket, request) = server.handle(frame, out).unwrap() else {
+    let Step::Execute(ticket, request) = server.handle_input(frame, out).unwrap() else {
         return;
     };
     match request {
@@ -85,7 +85,7 @@ fn open(client: &mut Client<()>, server: &mut Server<Vec<u8>>, path: &[u8]) -> V
     };
     client.request(&request, (), &mut there).unwrap();
     serve(server, &there[4..], u32::MAX, &mut here);
-    match client.handle(&here[4..], &mut there) {
+    match client.handle_input(&here[4..], &mut there) {
         Ok(Event::Reply {
             reply: Reply::Handle(handle),
             ..
@@ -131,7 +131,7 @@ proptest! {
             let frame = take(&mut queue, *picks.next().unwrap()).unwrap();
             let mut answer = Vec::new();
             serve(&mut server, &frame, short, &mut answer);
-            let Event::Reply { id, reply, .. } = client.handle(&answer[4..], &mut out).unwrap() else {
+            let Event::Reply { id, reply, .. } = client.handle_input(&answer[4..], &mut out).unwrap() else {
                 panic!("no reply");
             };
             let before = download.received_to();
@@ -180,7 +180,7 @@ proptest! {
             let frame = take(&mut queue, *picks.next().unwrap()).unwrap();
             let mut answer = Vec::new();
             serve(&mut server, &frame, u32::MAX, &mut answer);
-            let Event::Reply { id, reply, .. } = client.handle(&answer[4..], &mut out).unwrap() else {
+            let Event::Reply { id, reply, .. } = client.handle_input(&answer[4..], &mut out).unwrap() else {
                 panic!("no reply");
             };
             upload.reply(now, id, &reply).unwrap();
@@ -189,7 +189,7 @@ proptest! {
         prop_assert_eq!(upload.written_to(), content.len() as u64);
         let mut out = Vec::new();
         client.request(&Request::Close { handle: &handle[..] }, (), &mut out).unwrap();
-        let Step::Execute(ticket, Request::Close { handle }) = server.handle(&out[4..], &mut Vec::new()).unwrap() else {
+        let Step::Execute(ticket, Request::Close { handle }) = server.handle_input(&out[4..], &mut Vec::new()).unwrap() else {
             panic!("no close");
         };
         ticket.status(Status::Ok, &mut Vec::new());
@@ -232,18 +232,23 @@ fn a_reply_that_nobody_asked_for_breaks_the_channel() {
     let id = client.request(&request, 5, &mut Vec::new()).unwrap();
     let attrs = reply(id, Reply::Attrs(Attrs::default()));
     assert!(matches!(
-        client.handle(&attrs, &mut Vec::new()),
+        client.handle_input(&attrs, &mut Vec::new()),
         Ok(Event::Reply { tag: 5, .. })
     ));
-    assert!(client.handle(&attrs, &mut Vec::new()).is_err(), "twice");
+    assert!(
+        client.handle_input(&attrs, &mut Vec::new()).is_err(),
+        "twice"
+    );
     let next = client.request(&request, 6, &mut Vec::new()).unwrap();
     assert_ne!(next, id);
     assert!(
-        client.handle(&attrs, &mut Vec::new()).is_err(),
+        client.handle_input(&attrs, &mut Vec::new()).is_err(),
         "the old one"
     );
     assert!(
-        client.handle(&reply(next, ok), &mut Vec::new()).is_err(),
+        client
+            .handle_input(&reply(next, ok), &mut Vec::new())
+            .is_err(),
         "done, but nothing given"
     );
     for _ in 0..4096 {
@@ -263,7 +268,10 @@ fn handles_are_counted_and_never_taken_for_others() {
     let (mut there, mut here) = (Vec::new(), Vec::new());
     let request = Request::Opendir { path: b"x" };
     client.request(&request, (), &mut there).unwrap();
-    assert_eq!(server.handle(&there[4..], &mut here), Ok(Step::Answered));
+    assert_eq!(
+        server.handle_input(&there[4..], &mut here),
+        Ok(Step::Answered)
+    );
     assert!(String::from_utf8_lossy(&here).contains("Too many open files"));
     let close = Request::Close {
         handle: &handles[9][..],
@@ -299,7 +307,7 @@ fn reads_are_clamped() {
         };
         client.request(&request, (), &mut there).unwrap();
         let Step::Execute(_, Request::Read { len, .. }) =
-            server.handle(&there[4..], &mut here).unwrap()
+            server.handle_input(&there[4..], &mut here).unwrap()
         else {
             panic!("{here:?}");
         };
@@ -319,7 +327,7 @@ fn a_stale_handle_closes_nothing() {
         client
             .request(&Request::Close { handle }, (), &mut there)
             .unwrap();
-        match server.handle(&there[4..], &mut here).unwrap() {
+        match server.handle_input(&there[4..], &mut here).unwrap() {
             Step::Execute(_, Request::Close { handle }) => Some(handle),
             _ => None,
         }
@@ -341,20 +349,20 @@ fn what_is_not_known_is_refused_and_the_channel_lives() {
     let mut server = Server::<()>::new(Extensions::ALL.without(Extension::CopyData));
     let mut out = Vec::new();
     assert!(
-        server.handle(&[3, 0, 0, 0, 1], &mut out).is_err(),
+        server.handle_input(&[3, 0, 0, 0, 1], &mut out).is_err(),
         "no INIT"
     );
     assert!(
-        server.handle(&[1, 0, 0, 0, 2], &mut out).is_err(),
+        server.handle_input(&[1, 0, 0, 0, 2], &mut out).is_err(),
         "too old"
     );
-    assert!(server.handle(&[1, 0, 0, 0, 6], &mut out).is_ok());
+    assert!(server.handle_input(&[1, 0, 0, 0, 6], &mut out).is_ok());
     let mut vendor = Vec::new();
     let name = b"no@such";
     Request::Extended(Extended::Unknown { name }).put(9, &mut vendor);
     for frame in [&[77, 0, 0, 0, 9][..], &vendor[4..]] {
         out.clear();
-        assert_eq!(server.handle(frame, &mut out), Ok(Step::Answered));
+        assert_eq!(server.handle_input(frame, &mut out), Ok(Step::Answered));
         let (id, Reply::Status(reply)) = Reply::parse(&out[4..]).unwrap() else {
             panic!("no status");
         };
@@ -368,7 +376,10 @@ fn what_is_not_known_is_refused_and_the_channel_lives() {
     let mut frame = Vec::new();
     read.put(1, &mut frame);
     out.clear();
-    assert_eq!(server.handle(&frame[4..], &mut out), Ok(Step::Answered));
+    assert_eq!(
+        server.handle_input(&frame[4..], &mut out),
+        Ok(Step::Answered)
+    );
     assert!(String::from_utf8_lossy(&out).contains("No such handle"));
 }
 
@@ -396,7 +407,7 @@ fn a_transfer_that_fails_says_where_it_can_go_on() {
         (1, Status::Failure, 110),
     ] {
         let frame = status(&frames[n], code);
-        let Ok(Event::Reply { id, reply, .. }) = client.handle(&frame, &mut out) else {
+        let Ok(Event::Reply { id, reply, .. }) = client.handle_input(&frame, &mut out) else {
             panic!("no reply");
         };
         let taken = upload.reply(now, id, &reply);
@@ -429,7 +440,7 @@ fn a_download_that_fails_is_missing_what_failed() {
             Some(data) => Reply::Data(data).put(id, &mut frame),
             None => Ticket(id).told(Status::Failure, "broken disk", &mut frame),
         }
-        let Ok(Event::Reply { id, reply, .. }) = client.handle(&frame[4..], &mut out) else {
+        let Ok(Event::Reply { id, reply, .. }) = client.handle_input(&frame[4..], &mut out) else {
             panic!("no reply");
         };
         told.push((
@@ -453,7 +464,7 @@ fn a_server_that_gives_more_than_was_asked_for_is_found_out() {
         let (id, _) = Request::parse(&out[4..]).unwrap();
         let mut frame = Vec::new();
         Reply::Data(data).put(id, &mut frame);
-        let Ok(Event::Reply { id, reply, .. }) = client.handle(&frame[4..], &mut out) else {
+        let Ok(Event::Reply { id, reply, .. }) = client.handle_input(&frame[4..], &mut out) else {
             panic!("no reply");
         };
         assert!(download.reply(now, id, &reply).is_err());

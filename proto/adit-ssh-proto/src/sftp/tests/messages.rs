@@ -118,8 +118,8 @@ proptest! {
             prop_assert_eq!(Request::parse(&out[4..]), Ok((id, request)));
         }
         let _ = Reply::parse(&frame);
-        let _ = Client::<()>::new(&mut Vec::new()).handle(&frame, &mut Vec::new());
-        let _ = Server::<()>::new(Extensions::ALL).handle(&frame, &mut Vec::new());
+        let _ = Client::<()>::new(&mut Vec::new()).handle_input(&frame, &mut Vec::new());
+        let _ = Server::<()>::new(Extensions::ALL).handle_input(&frame, &mut Vec::new());
     }
 }
 

@@ -3,9 +3,9 @@
 use adit_ssh_proto::algorithm::{Machine, Preferred};
 use adit_ssh_proto::kex::{EXT_INFO_CLIENT, KexInit, STRICT_CLIENT, STRICT_SERVER, write_kexinit};
 use adit_ssh_proto::packet::{Opened, Opener, Sealer};
-use adit_ssh_proto::version::{From, Version, VersionReader, VersionStep};
+use adit_ssh_proto::version::{Version, VersionReader, VersionStep};
 use adit_ssh_proto::wire::{NameList, Put, Reader, printable};
-use adit_ssh_proto::{Disconnect, SshError, msg};
+use adit_ssh_proto::{Disconnect, Role, SshError, msg};
 use adit_wire::Entropy;
 
 /// Packets that may come before the lists.
@@ -110,7 +110,7 @@ pub(super) struct Looker {
 impl Default for Looker {
     fn default() -> Self {
         Self {
-            lines: VersionReader::new(From::Server),
+            lines: VersionReader::new(Role::Server),
             version: None,
             opener: Opener::new(),
             said: None,

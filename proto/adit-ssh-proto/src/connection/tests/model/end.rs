@@ -223,7 +223,7 @@ impl End {
         let Some(payload) = self.wire.pop_front() else {
             return false;
         };
-        match self.machine.handle(now, &payload).unwrap() {
+        match self.machine.handle_input(now, &payload).unwrap() {
             Handled::Data {
                 channel,
                 kind,
