@@ -1,29 +1,23 @@
 //! A plan made to run, and changed while it runs.
 
 use std::fmt;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use adit_config::{Listen, Plan, Route};
 use adit_net::{Buffers, ambient, limits};
-use adit_shadowsocks::relay::RelayError;
-use adit_shadowsocks::{KeyError, UsersError};
 use adit_stream::{Counts, Meter};
-use adit_wire::{Target, Unix};
+use adit_wire::Unix;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
-use crate::carrier::SealError;
 use crate::chain;
 use crate::listener::{self, Kept, Process, Replays};
-use crate::plugin::PluginError;
 use crate::serve::{Descriptors, Gate};
-use crate::ssh::SshPlanError;
 use crate::udp::Associations;
-use crate::{Roster, Router};
+use crate::{Roster, Router, StartError};
 
 /// A running plan. Routes can be added and removed; everything else goes on.
 pub struct Engine {
@@ -92,49 +86,6 @@ pub struct Listening {
     pub carries: &'static str,
     /// What the system gave each of its UDP sockets for datagrams that wait.
     pub buffers: Option<Buffers>,
-}
-
-/// Why a plan cannot run.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// A listener's address cannot be bound.
-    #[error("cannot listen on {addr}: {why}")]
-    Listen {
-        /// The address as it was written.
-        addr: String,
-        /// What the system said.
-        why: io::Error,
-    },
-    /// A key does not fit its method.
-    #[error(transparent)]
-    Key(#[from] KeyError),
-    /// The keys of users do not go together.
-    #[error(transparent)]
-    Users(#[from] UsersError),
-    /// The keys of a relay do not go together.
-    #[error(transparent)]
-    Relay(#[from] RelayError),
-    /// A ShadowsocksR parameter does not fit its protocol.
-    #[error(transparent)]
-    Ssr(#[from] adit_shadowsocksr::ParamError),
-    /// A parameter does not fit its obfs.
-    #[error(transparent)]
-    Obfs(#[from] adit_obfs::ParamError),
-    /// A key does not fit its cipher.
-    #[error(transparent)]
-    Cipher(#[from] adit_crypto::CryptoError),
-    /// What is said of SSH cannot be used.
-    #[error(transparent)]
-    Ssh(#[from] SshPlanError),
-    /// A carrier cannot be sealed.
-    #[error(transparent)]
-    Carrier(#[from] SealError),
-    /// A plugin does not run.
-    #[error(transparent)]
-    Plugin(#[from] PluginError),
-    /// A plugin dials by itself, so that it cannot go through other hops.
-    #[error("the plugin of {0} cannot be reached through the hops before it: put that hop first")]
-    PluginBehind(Target),
 }
 
 impl Engine {

@@ -47,16 +47,18 @@ mod router;
 pub mod serve;
 pub mod ssh;
 mod standalone;
+mod start_error;
 pub mod udp;
 
 pub use adit_stream::Counts;
 
 pub use account::{Account, Usage};
 pub use cause::{Cause, Party};
-pub use engine::{Engine, Listening, Server, StartError};
+pub use engine::{Engine, Listening, Server};
 pub use error::{AcceptError, DialError, Stage};
 pub use guard::{Guard, Place, Source};
 pub use health::Health;
 pub use request::{BoxFuture, Peer, Request};
 pub use roster::{Roster, RosterError};
 pub use router::{Router, RuleWay};
+pub use start_error::StartError;

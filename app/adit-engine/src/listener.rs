@@ -9,6 +9,7 @@
 //! and says which tasks serve it: [`ports`], [`transparent`], and [`crate::carrier`].
 
 mod keyed;
+mod opened;
 mod ports;
 mod replays;
 mod salts_file;
@@ -18,23 +19,24 @@ mod transparent;
 mod users_file;
 
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::{Listen, ListenKind, Proxy as ProxyPlan, Route, Steering};
 use adit_kcp::Counters;
+use adit_net::limits;
 use adit_net::tcp::FastOpen;
-use adit_net::{Buffers, limits};
 use adit_stream::{Limits, Meter};
 use adit_wire::{Target, Unix};
 
 pub(crate) use self::keyed::is_strict;
+use self::opened::Packets;
+pub(crate) use self::opened::{Common, Opened, task};
 use self::ports::Ports;
 pub(crate) use self::replays::Replays;
 use self::salts_file::SaltsFile;
 use self::users_file::UsersFile;
-use crate::acceptor::{Acceptor, Fixed, Intercepted, Languages, Proxy};
+use crate::acceptor::{Acceptor, Fixed, HttpRules, Intercepted, Proxy, SocksRules};
 use crate::carrier;
 use crate::chain::router;
 use crate::circle;
@@ -42,7 +44,7 @@ use crate::credentials::Credentials;
 use crate::guard::Guard;
 use crate::plugin::Host;
 use crate::serve::{Associate, Gate, Worker};
-use crate::udp::{Associations, FixedPackets, PacketCodec, Share, Ttl};
+use crate::udp::{Associations, FixedPackets, PacketCodec, Ttl};
 use crate::{Roster, Router, StartError};
 
 /// Associations that only ask for names.
@@ -58,32 +60,6 @@ pub(crate) struct Listener {
     /// Whom it serves, if it has keys.
     pub(crate) roster: Option<Arc<Roster>>,
     pub(crate) kept: Kept,
-}
-
-/// The bound sockets of a listener, of whatever kind, with what serves them.
-pub(crate) struct Opened {
-    pub(crate) addr: SocketAddr,
-    /// What the sockets take, in a word.
-    pub(crate) carries: &'static str,
-    /// What the system gave each socket for datagrams that wait, if it takes datagrams.
-    pub(crate) buffers: Option<Buffers>,
-    pub(crate) tasks: Vec<Task>,
-}
-
-/// Work that begins when it is spawned.
-pub(crate) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-pub(crate) fn task(work: impl Future<Output = ()> + Send + 'static) -> Task {
-    Box::pin(work)
-}
-
-/// What everything that serves a listener shares.
-#[derive(Clone)]
-pub(crate) struct Common {
-    pub(crate) router: Arc<Router>,
-    pub(crate) meter: Arc<Meter>,
-    pub(crate) share: Arc<Share>,
-    pub(crate) ttl: Ttl,
 }
 
 /// What serves the clients of a dialect.
@@ -115,10 +91,6 @@ struct KeyedClients {
     /// Where its salts are kept.
     salts: Option<Arc<SaltsFile>>,
 }
-
-/// The datagram codecs of a listener, one for each of its sockets, and how long associations are
-/// kept.
-type Packets = (Vec<Box<dyn PacketCodec>>, Ttl);
 
 /// What a listener has besides its tasks, and what must be ended in order.
 #[derive(Debug, Default)]
@@ -343,17 +315,21 @@ impl<'a> Bench<'a> {
 }
 
 fn proxy_acceptor(proxy: &ProxyPlan, listen: &Listen) -> Proxy {
+    let credentials = Arc::new(Credentials::new(&proxy.users));
+    let deadline = listen.limits.handshake;
     Proxy {
-        languages: Languages {
-            socks5: proxy.socks5,
+        socks: proxy.socks5.then(|| SocksRules {
+            credentials: credentials.clone(),
             socks4: proxy.socks4,
-            http: proxy.http,
-        },
-        credentials: Arc::new(Credentials::new(&proxy.users)),
-        deadline: listen.limits.handshake,
-        udp: proxy.udp,
-        bind: proxy.bind,
-        hide_bind: proxy.hide_bind,
-        verbose_errors: proxy.verbose_errors,
+            udp: proxy.udp,
+            bind: proxy.bind,
+            hide_bind: proxy.hide_bind,
+        }),
+        http: proxy.http.then(|| HttpRules {
+            credentials,
+            deadline,
+            verbose: proxy.verbose_errors,
+        }),
+        deadline,
     }
 }

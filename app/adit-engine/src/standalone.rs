@@ -9,7 +9,7 @@ use adit_net::dial::Family;
 use adit_stream::Limits;
 
 use crate::Router;
-use crate::acceptor::{Acceptor, Languages, Proxy};
+use crate::acceptor::{Acceptor, Proxy, SocksRules};
 use crate::connector::Connector;
 use crate::credentials::Credentials;
 use crate::serve::{Associate, Descriptors, Gate, Worker};
@@ -21,17 +21,15 @@ impl Proxy {
     #[must_use]
     pub fn socks(deadline: Duration) -> Self {
         Self {
-            languages: Languages {
-                socks5: true,
+            socks: Some(SocksRules {
+                credentials: Arc::new(Credentials::new(&[])),
                 socks4: true,
-                http: false,
-            },
-            credentials: Arc::new(Credentials::new(&[])),
+                udp: false,
+                bind: false,
+                hide_bind: true,
+            }),
+            http: None,
             deadline,
-            udp: false,
-            bind: false,
-            hide_bind: true,
-            verbose_errors: false,
         }
     }
 }

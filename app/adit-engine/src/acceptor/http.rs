@@ -16,8 +16,7 @@ use tokio::time::timeout;
 use tracing::debug;
 
 use self::lent::Lent;
-use super::proxy::{Proxy, give_up};
-use super::reject::farewell;
+use super::reject::{farewell, give_up};
 use super::{Again, Pending, Reply};
 use crate::credentials::Credentials;
 use crate::{AcceptError, BoxFuture, DialError, Request};
@@ -26,27 +25,18 @@ use crate::{AcceptError, BoxFuture, DialError, Request};
 /// minutes, and look for this before they use it again.
 const BETWEEN: Duration = Duration::from_secs(60);
 
-/// What holds for all requests of one connection.
+/// What holds for all HTTP clients of a listener.
 #[derive(Clone)]
-pub(super) struct Rules {
-    credentials: Arc<Credentials>,
-    /// Time for the head of a request.
-    deadline: Duration,
-    verbose: bool,
-}
-
-impl Rules {
-    pub(super) fn of(proxy: &Proxy) -> Self {
-        Self {
-            credentials: proxy.credentials.clone(),
-            deadline: proxy.deadline,
-            verbose: proxy.verbose_errors,
-        }
-    }
+pub(crate) struct HttpRules {
+    pub(crate) credentials: Arc<Credentials>,
+    /// Time for the head of a further request.
+    pub(crate) deadline: Duration,
+    /// Whether errors carry their reason.
+    pub(crate) verbose: bool,
 }
 
 /// Reads one request. The caller keeps the deadline.
-pub(super) async fn read(rules: Rules, mut io: BoxStream) -> Result<Pending, AcceptError> {
+pub(super) async fn read(rules: HttpRules, mut io: BoxStream) -> Result<Pending, AcceptError> {
     let asked = run(&mut io, &mut Head::new(&*rules.credentials)).await;
     let asked = match asked {
         Ok(asked) => asked,
@@ -98,7 +88,7 @@ pub(super) async fn read(rules: Rules, mut io: BoxStream) -> Result<Pending, Acc
 /// An HTTP client that waits for its answer.
 struct Http {
     io: BoxStream,
-    rules: Rules,
+    rules: HttpRules,
     kind: Kind,
     /// Where the connection goes after the exchange.
     back: Option<oneshot::Sender<BoxStream>>,
@@ -175,7 +165,7 @@ impl Reply for Http {
 /// A connection whose exchange has not come to its end.
 struct Kept {
     connection: oneshot::Receiver<BoxStream>,
-    rules: Rules,
+    rules: HttpRules,
 }
 
 impl Again for Kept {

@@ -1,41 +1,22 @@
 //! SOCKS5, SOCKS4, SOCKS4a and HTTP on one port, told apart by the first byte.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use adit_stream::{BoxStream, RunError, Stream, fill};
-use adit_wire::Broken;
-use tokio::time::{sleep, timeout};
+use adit_stream::{BoxStream, Stream, fill};
+use tokio::time::timeout;
 
-use super::reject::farewell;
-use super::{Acceptor, Inbound, http, socks};
-use crate::credentials::Credentials;
+use super::http::{self, HttpRules};
+use super::socks::{self, SocksRules};
+use super::{Acceptor, Inbound};
 use crate::{AcceptError, BoxFuture, Peer, Place};
-
-/// A wrong password is answered after this long, whatever was wrong with it.
-const WRONG_LOGIN_DELAY: Duration = Duration::from_millis(500);
 
 /// Reads proxy requests.
 pub struct Proxy {
-    pub(crate) languages: Languages,
-    pub(crate) credentials: Arc<Credentials>,
+    /// What holds for SOCKS, if it is spoken.
+    pub(crate) socks: Option<SocksRules>,
+    /// What holds for HTTP, if it is spoken.
+    pub(crate) http: Option<HttpRules>,
     pub(crate) deadline: Duration,
-    /// Whether UDP ASSOCIATE is served.
-    pub(crate) udp: bool,
-    /// Whether BIND is served.
-    pub(crate) bind: bool,
-    /// Whether replies keep our outgoing address to themselves.
-    pub(crate) hide_bind: bool,
-    /// Whether HTTP errors carry their reason.
-    pub(crate) verbose_errors: bool,
-}
-
-/// Which languages are spoken.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Languages {
-    pub(crate) socks5: bool,
-    pub(crate) socks4: bool,
-    pub(crate) http: bool,
 }
 
 impl Proxy {
@@ -43,15 +24,15 @@ impl Proxy {
         if fill(&mut io, 1).await? == 0 {
             return Err(AcceptError::Eof);
         }
-        match io.filled().first() {
-            Some(0x05) if self.languages.socks5 => socks::read5(self, io, peer).await,
-            Some(0x04) if self.languages.socks5 => socks::read4(self, io, peer).await,
-            Some(b'A'..=b'Z') if self.languages.http => {
-                let pending = http::read(http::Rules::of(self), io).await?;
+        match (io.filled().first(), &self.socks, &self.http) {
+            (Some(0x05), Some(rules), _) => socks::read5(rules, io, peer).await,
+            (Some(0x04), Some(rules), _) => socks::read4(rules, io, peer).await,
+            (Some(b'A'..=b'Z'), _, Some(rules)) => {
+                let pending = http::read(rules.clone(), io).await?;
                 Ok(Inbound::Stream(pending))
             }
             // Nothing is said to what is none of our languages.
-            first => Err(AcceptError::Refused(format!(
+            (first, ..) => Err(AcceptError::Refused(format!(
                 "first byte {:#04x} begins no request that this listener speaks",
                 first.copied().unwrap_or(0)
             ))),
@@ -74,26 +55,5 @@ impl Acceptor for Proxy {
             };
             place.keep(read).await
         })
-    }
-}
-
-/// Ends a dialogue that failed: says what the core has to say; a wrong login waits first.
-pub(super) async fn give_up<E: Into<Broken> + std::fmt::Display>(
-    mut io: BoxStream,
-    why: RunError<E>,
-    is_login: impl Fn(&E) -> bool,
-) -> AcceptError {
-    match why {
-        RunError::Core { error, unsent } => {
-            if is_login(&error) {
-                sleep(WRONG_LOGIN_DELAY).await;
-                farewell(&mut io, &unsent).await;
-                return AcceptError::Login(error.to_string());
-            }
-            farewell(&mut io, &unsent).await;
-            AcceptError::Refused(error.to_string())
-        }
-        RunError::Eof => AcceptError::Eof,
-        RunError::Io(e) => AcceptError::Io(e),
     }
 }

@@ -10,13 +10,16 @@ use adit_config::RejectPolicy;
 use adit_net::ambient::Chance;
 use adit_net::dial::{self, Family};
 use adit_obfs::Redirect;
-use adit_stream::{BoxStream, Limits, Meter, Stream, Tcp, fill, finish, relay, send};
-use adit_wire::{Entropy, Host, Target};
+use adit_stream::{BoxStream, Limits, Meter, RunError, Stream, Tcp, fill, finish, relay, send};
+use adit_wire::{Broken, Entropy, Host, Target};
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::header::Seen;
-use crate::Place;
+use crate::{AcceptError, Place};
+
+/// A wrong password is answered after this long, whatever was wrong with it.
+const WRONG_LOGIN_DELAY: Duration = Duration::from_millis(500);
 
 /// Bytes that are read and thrown away before reading stops.
 const BUDGET: usize = 1 << 20;
@@ -240,6 +243,27 @@ async fn open(decoy: &Target) -> Option<tokio::net::TcpStream> {
             .ok()?,
     };
     dial::race(&candidates, Duration::from_secs(5)).await.ok()
+}
+
+/// Ends a dialogue that failed: says what the core has to say; a wrong login waits first.
+pub(super) async fn give_up<E: Into<Broken> + std::fmt::Display>(
+    mut io: BoxStream,
+    why: RunError<E>,
+    is_login: impl Fn(&E) -> bool,
+) -> AcceptError {
+    match why {
+        RunError::Core { error, unsent } => {
+            if is_login(&error) {
+                sleep(WRONG_LOGIN_DELAY).await;
+                farewell(&mut io, &unsent).await;
+                return AcceptError::Login(error.to_string());
+            }
+            farewell(&mut io, &unsent).await;
+            AcceptError::Refused(error.to_string())
+        }
+        RunError::Eof => AcceptError::Eof,
+        RunError::Io(e) => AcceptError::Io(e),
+    }
 }
 
 /// Says `last` and closes so that the peer gets it: a close with unread bytes would be a reset,

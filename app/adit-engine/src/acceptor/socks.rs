@@ -2,25 +2,39 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use adit_socks::server::{self, Socks4, Socks5};
 use adit_socks::{Command, Reply as Code, Request as Asked, Version};
 use adit_stream::{BoxStream, run, send};
 use adit_wire::Target;
 
-use super::proxy::{Proxy, give_up};
-use super::reject::farewell;
+use super::reject::{farewell, give_up};
 use super::{Inbound, Pending, Reply};
+use crate::credentials::Credentials;
 use crate::{AcceptError, BoxFuture, DialError, Peer, Request};
 
+/// What holds for all SOCKS clients of a listener.
+pub(crate) struct SocksRules {
+    pub(crate) credentials: Arc<Credentials>,
+    /// Whether versions 4 and 4a are spoken, which know no password.
+    pub(crate) socks4: bool,
+    /// Whether UDP ASSOCIATE is served.
+    pub(crate) udp: bool,
+    /// Whether BIND is served.
+    pub(crate) bind: bool,
+    /// Whether replies keep our outgoing address to themselves.
+    pub(crate) hide_bind: bool,
+}
+
 pub(super) async fn read5(
-    proxy: &Proxy,
+    rules: &SocksRules,
     mut io: BoxStream,
     peer: Peer,
 ) -> Result<Inbound, AcceptError> {
-    let mut core = Socks5::new(&*proxy.credentials);
+    let mut core = Socks5::new(&*rules.credentials);
     match run(&mut io, &mut core).await {
-        Ok(asked) => sort(proxy, io, peer, asked).await,
+        Ok(asked) => sort(rules, io, peer, asked).await,
         Err(why) => Err(give_up(io, why, |e| {
             matches!(e, server::Refusal::BadCredentials { .. })
         })
@@ -29,20 +43,20 @@ pub(super) async fn read5(
 }
 
 pub(super) async fn read4(
-    proxy: &Proxy,
+    rules: &SocksRules,
     mut io: BoxStream,
     peer: Peer,
 ) -> Result<Inbound, AcceptError> {
-    let allowed = proxy.languages.socks4 && !proxy.credentials.required();
+    let allowed = rules.socks4 && !rules.credentials.required();
     let mut core = Socks4::new(allowed);
     match run(&mut io, &mut core).await {
-        Ok(asked) => sort(proxy, io, peer, asked).await,
+        Ok(asked) => sort(rules, io, peer, asked).await,
         Err(why) => Err(give_up(io, why, |_| false).await),
     }
 }
 
 async fn sort(
-    proxy: &Proxy,
+    rules: &SocksRules,
     io: BoxStream,
     peer: Peer,
     asked: Asked,
@@ -51,7 +65,7 @@ async fn sort(
     let reply = Socks {
         io,
         version: asked.version,
-        hide_bind: proxy.hide_bind,
+        hide_bind: rules.hide_bind,
     };
     match asked.command {
         Command::Connect => {
@@ -63,11 +77,11 @@ async fn sort(
             };
             Ok(Inbound::Stream(Pending::new(request, reply)))
         }
-        Command::Bind if proxy.bind => Ok(Inbound::Bind(Binding {
+        Command::Bind if rules.bind => Ok(Inbound::Bind(Binding {
             expected: asked.target,
             reply,
         })),
-        Command::UdpAssociate if proxy.udp => Ok(Inbound::Datagrams(Association {
+        Command::UdpAssociate if rules.udp => Ok(Inbound::Datagrams(Association {
             declared: asked.target,
             reply,
             peer,

@@ -9,7 +9,7 @@ use adit_wire::Host as WireHost;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::{Common, Opened, Packets, Task, task};
+use super::opened::{Common, Opened, Packets, Task, task};
 use crate::StartError;
 use crate::chain::spec;
 use crate::listen_port;

@@ -20,15 +20,9 @@ const KNOWN: &[(&str, usize, &str)] = &[
         "it tells formats apart, and has the clerk that every reader writes to",
     ),
     (
-        "app/adit-engine/src/acceptor/mod.rs",
-        6,
-        "what comes in may be an association or a binding of SOCKS, whose acceptor gives it",
-    ),
-    (
         "app/adit-engine/src/connector/mod.rs",
-        32,
-        "the engine starts chains and listeners, which name its errors; a connection reports to \
-         the health of its server, which connects to ask that server",
+        19,
+        "a connection reports to the health of its server, which connects to ask that server",
     ),
     (
         "dev/adit-bench/src/peers/mod.rs",
