@@ -1,5 +1,7 @@
 //! The lines before everything (RFC 4253 section 4.2): who we are, who the peer is.
 
+use adit_wire::held;
+
 use crate::error::SshError;
 use crate::wire::printable;
 
@@ -110,7 +112,7 @@ impl VersionReader {
             From::Server if !ours => MAX_BANNER_LINE,
             _ => MAX_LINE,
         };
-        let fresh = wire.get(self.seen..).unwrap_or_default();
+        let fresh = held(wire, self.seen..);
         let Some(end) = fresh.iter().position(|b| *b == b'\n') else {
             self.seen = wire.len();
             return if wire.len() < limit {
@@ -124,7 +126,7 @@ impl VersionReader {
         if consumed > limit {
             return Err(too_long(limit));
         }
-        let line = wire.get(..consumed).unwrap_or_default();
+        let line = held(wire, ..consumed);
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.contains(&0) {

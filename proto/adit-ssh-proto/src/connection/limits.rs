@@ -1,5 +1,7 @@
 //! Which end this is, and what it lets its peer do.
 
+use adit_wire::usize_from;
+
 /// Which end of the connection. It decides what may be asked for by whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
@@ -54,7 +56,7 @@ impl Default for Limits {
 
 impl Limits {
     pub(super) fn made_whole(mut self) -> Self {
-        let numbers = usize::try_from(u32::MAX).unwrap_or(usize::MAX);
+        let numbers = usize_from(u32::MAX);
         self.channels = self.channels.clamp(1, numbers);
         self.requests = self.requests.max(1);
         self.queue = self.queue.max(1);
