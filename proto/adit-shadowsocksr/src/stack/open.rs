@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use adit_crypto::{Direction, StreamCipher, StreamKey};
-use adit_wire::{Broken, Open, Opened};
+use adit_wire::{Broken, Open, Opened, held_mut};
 
 use super::cipher_fault;
 use crate::frame::{Frame, FrameOpen};
@@ -118,7 +118,7 @@ impl StackOpen {
                 return Ok(Frame::NeedMore { total });
             }
             let goal = self.clear.saturating_add(stride).max(total).min(wire.len());
-            cipher.apply(wire.get_mut(self.clear..goal).unwrap_or_default());
+            cipher.apply(held_mut(wire, self.clear..goal));
             self.clear = goal;
         }
     }
