@@ -6,7 +6,7 @@
 use core::time::Duration;
 use std::borrow::Cow;
 
-use adit_wire::{Target, Time};
+use adit_wire::{Target, Time, held};
 
 use super::Header;
 
@@ -53,7 +53,7 @@ impl Reassembly {
     /// Takes a packet whose header is `header`. The memory held is at most [`MAX_DATAGRAM`].
     pub fn push<'a>(&mut self, now: Time, header: &Header, packet: &'a [u8]) -> Reassembled<'a> {
         self.expire(now);
-        let data = packet.get(header.payload.clone()).unwrap_or_default();
+        let data = held(packet, header.payload.clone());
         let queue = self.queue.take();
         match (header.frag & !LAST, header.frag & LAST != 0, queue) {
             (0, false, _) => Reassembled::Datagram(Cow::Borrowed(data)),
