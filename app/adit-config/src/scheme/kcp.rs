@@ -8,6 +8,7 @@ use adit_crypto::packet::{Check, PacketKind};
 use adit_kcp_proto::{Config, ConfigError};
 use adit_shadowsocks::Edition;
 use adit_smux_proto::{Role as End, Version};
+use adit_wire::{narrow, usize_from};
 
 use self::text::{Cc, Crypt, Mode};
 use crate::schema::{Count, Key, Role, SecretValue, Typed, Whole, both, hop as for_hop};
@@ -354,7 +355,7 @@ pub(crate) fn arq(
 ) -> Config {
     let (mode, listens) = (builder.get(&MODE), builder.role() == Role::Listener);
     let named = mode.config().unwrap_or_else(|| Config {
-        nodelay: u8::try_from(builder.get(&NODELAY).0.min(2)).unwrap_or(2),
+        nodelay: narrow(builder.get(&NODELAY).0.min(2)),
         interval_ms: builder.get(&INTERVAL).0,
         resend: u16::try_from(builder.get(&RESEND).0).unwrap_or(u16::MAX),
         ..Config::fast()
@@ -407,7 +408,7 @@ pub(crate) fn shards(
         builder.problem(flaw);
         return None;
     }
-    let count = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+    let count = |n: u32| usize_from(n);
     Some(Some(Shards {
         data: count(data),
         parity: count(parity),
