@@ -105,6 +105,7 @@ impl StackOpen {
             AHEAD
         };
         loop {
+            // A codec is also asked without a byte, whatever is deciphered already.
             let clear = wire.get_mut(..self.clear).unwrap_or_default();
             let total = match self.frames.open_frame(clear)? {
                 Frame::NeedMore { total } => total,
